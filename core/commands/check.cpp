@@ -1,0 +1,37 @@
+// titan check FILE: whether a plugin file can be used here, tried in a child process. Exit code 0
+// or 3.
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include "core/commands/arguments.h"
+#include "core/commands/command.h"
+#include "core/plugin/catalog.h"
+#include "core/plugin/trial.h"
+
+namespace titan::core {
+
+int run_check(const std::vector<std::string>& arguments) {
+  namespace po = boost::program_options;
+  po::options_description flags;
+  flags.add_options()("timeout", po::value<double>()->default_value(60)->value_name("SECONDS"),
+                      "how long loading may take");
+  const Arguments parsed =
+      parse_arguments("titan check FILE [--timeout SECONDS]", flags, arguments, 1, 1);
+  if (parsed.wants_help) return kExitDone;
+
+  const double seconds = parsed.flags["timeout"].as<double>();
+  TITAN_CHECK(seconds > 0 && seconds <= 86400, config, "--timeout must be > 0 and <= 86400, got ",
+              seconds);
+  const TrialReport report =
+      try_plugin(parsed.words.front(), plugin_search_path({}),
+                 std::chrono::milliseconds(static_cast<int64_t>(std::ceil(seconds * 1000))));
+  for (const std::string& step : report.passed) std::printf("ok    %s\n", step.c_str());
+  for (const std::string& note : report.notes) std::printf("note  %s\n", note.c_str());
+  std::fflush(stdout);
+  if (!report.problem.empty()) throw Error(ErrorKind::plugin, report.problem);
+  std::printf("the plugin can be used\n");
+  return kExitDone;
+}
+
+}  // namespace titan::core

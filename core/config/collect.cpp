@@ -1,0 +1,37 @@
+#include "core/config/collect.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/config/command_line.h"
+#include "core/config/legacy_requests.h"
+
+namespace titan::core {
+
+Collected collect(const SettingList& file, const std::vector<std::string>& arguments,
+                  const OptionTable& table, int world_size, Diagnostics& diagnostics) {
+  Collected collected;
+  const SettingList command_line = parse_command_line(arguments, table, diagnostics);
+  for (const SettingList* source : {&file, &command_line}) {
+    TranslatedSettings translated = translate_old_names(*source, table, world_size, diagnostics);
+    check_settings(translated.list, table, collected.given, diagnostics);
+    std::move(translated.later.begin(), translated.later.end(),
+              std::back_inserter(collected.later));
+  }
+  append_old_converters(collected.later, collected.given);
+  return collected;
+}
+
+OptionTable core_table() {
+  OptionTable table;
+  add_old_flags(table);
+  return table;
+}
+
+Collected first_sight(const SettingList& file, const std::vector<std::string>& arguments,
+                      int world_size) {
+  Diagnostics unheard;
+  return collect(file, arguments, core_table(), world_size, unheard);
+}
+
+}  // namespace titan::core

@@ -1,0 +1,32 @@
+// Brings file and command line together: old names translated, everything held against the option
+// table, the command line over the file. Used by resolve() and list_flags().
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/config/diagnostics.h"
+#include "core/config/legacy_names.h"
+#include "core/config/option_table.h"
+#include "core/config/schema_check.h"
+
+namespace titan::core {
+
+/// Both sources as given values, and the old names that wait for the model.
+struct Collected {
+  GivenValues given;
+  std::vector<OldRequest> later;
+};
+
+Collected collect(const SettingList& file, const std::vector<std::string>& arguments,
+                  const OptionTable& table, int world_size, Diagnostics& diagnostics);
+
+/// The core's sections, and the old names as flags.
+OptionTable core_table();
+
+/// What the core's own keys say, before any component is known. Nothing is reported: all of it is
+/// read again later.
+Collected first_sight(const SettingList& file, const std::vector<std::string>& arguments,
+                      int world_size);
+
+}  // namespace titan::core

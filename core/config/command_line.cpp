@@ -1,0 +1,242 @@
+#include "core/config/command_line.h"
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <string_view>
+
+#include "core/config/suggest.h"
+#include "core/config/toml_source.h"
+
+namespace titan::core {
+namespace {
+
+bool is_flag(std::string_view argument) {
+  return argument.starts_with("--");
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+std::string_view stripped(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+/// "10_000" as 10000; anything that is not a number stays a word, for the check to refuse.
+template <class Number>
+Value number_or_word(std::string_view word) {
+  std::string digits;
+  for (size_t i = 0; i < word.size(); ++i) {
+    const bool separator = word[i] == '_' && i > 0 && i + 1 < word.size() &&
+                           is_digit(word[i - 1]) && is_digit(word[i + 1]);
+    if (!separator) digits += word[i];
+  }
+  const bool plus = digits.size() > 1 && digits[0] == '+' && digits[1] != '-';
+  Number number{};
+  const char* const end = digits.data() + digits.size();
+  const auto [rest, error] = std::from_chars(digits.data() + (plus ? 1 : 0), end, number);
+  return error == std::errc() && rest == end ? Value(number) : Value(word);
+}
+
+Value to_value(const Option& option, std::string_view word) {
+  if (option.may_be_unset && word == "None") return {};
+  switch (option.type) {
+    case OptionType::integer:
+      return number_or_word<int64_t>(word);
+    case OptionType::number:
+      return number_or_word<double>(word);
+    case OptionType::boolean:
+      if (word == "true" || word == "True") return true;
+      if (word == "false" || word == "False") return false;
+      return word;
+    case OptionType::list: {
+      Value::List items;
+      while (!word.empty()) {
+        const size_t comma = std::min(word.find(','), word.size());
+        items.push_back(to_value(*option.element, stripped(word.substr(0, comma))));
+        word.remove_prefix(std::min(comma + 1, word.size()));
+      }
+      return items;
+    }
+    default:
+      return word;
+  }
+}
+
+class Parser {
+ public:
+  Parser(const std::vector<std::string>& arguments, const OptionTable& table,
+         Diagnostics& diagnostics)
+      : arguments_(arguments), table_(table), diagnostics_(diagnostics) {}
+
+  SettingList parse() {
+    while (next_ < arguments_.size()) {
+      const std::string& argument = arguments_[next_++];
+      if (argument == "--set" || argument.starts_with("--set="))
+        assignment(argument);
+      else if (is_flag(argument))
+        flag(argument);
+      else
+        refuse_word(argument);
+    }
+    return std::move(list_);
+  }
+
+ private:
+  /// A place in an argument as it is shown: `length` code points from `column`.
+  static SourceRange place(const std::string& shown, int column, int length) {
+    auto source = std::make_shared<const SourceText>(SourceText{"command line", {shown}, false});
+    return {std::move(source), 1, column, std::max(1, length)};
+  }
+  static SourceRange whole(const std::string& argument) {
+    return place(argument, 1, num_code_points(argument));
+  }
+
+  void refuse_word(const std::string& word) {
+    diagnostics_.error(whole(word), "unexpected argument '" + word + "'", expected_);
+    expected_.clear();
+  }
+
+  void assignment(const std::string& argument) {
+    expected_.clear();
+    const bool attached = argument != "--set";
+    if (!attached && next_ >= arguments_.size()) {
+      diagnostics_.error(whole(argument), "--set needs section.key=VALUE");
+      return;
+    }
+    const std::string text = attached ? argument.substr(6) : arguments_[next_++];
+    SettingList read =
+        parse_assignment(text, "--set" + std::string(attached ? "=" : " ") + text, 7, diagnostics_);
+    std::move(read.settings.begin(), read.settings.end(), std::back_inserter(list_.settings));
+    std::move(read.tables.begin(), read.tables.end(), std::back_inserter(list_.tables));
+  }
+
+  void flag(const std::string& argument) {
+    expected_.clear();
+    const size_t equals = argument.find('=');
+    const std::string flag = argument.substr(0, equals);
+    std::optional<std::string> attached;
+    if (equals != std::string::npos) attached = argument.substr(equals + 1);
+
+    if (const KnownOption* known = table_.find_flag(std::string_view(flag).substr(2))) {
+      if (known->option->type == OptionType::boolean)
+        boolean(*known, argument, flag, attached);
+      else
+        valued(*known, flag, attached);
+    } else if (const KnownOption* negated = find_negated(flag)) {
+      if (attached)
+        diagnostics_.error(whole(argument), "'" + flag + "' takes no value");
+      else
+        add(*negated, false, whole(argument), whole(argument));
+    } else {
+      unknown(argument, flag);
+    }
+  }
+
+  /// `--checkpoint.no_enable` is the boolean checkpoint.enable.
+  const KnownOption* find_negated(std::string_view flag) const {
+    const size_t dot = flag.rfind('.');
+    if (dot == std::string_view::npos) return nullptr;
+    const std::string_view last = flag.substr(dot + 1);
+    if (!last.starts_with("no_") && !last.starts_with("no-")) return nullptr;
+    const std::string positive = std::string(flag.substr(2, dot - 1)) + std::string(last.substr(3));
+    const KnownOption* known = table_.find_flag(positive);
+    return known && known->option->type == OptionType::boolean ? known : nullptr;
+  }
+
+  void boolean(const KnownOption& known, const std::string& argument, const std::string& flag,
+               const std::optional<std::string>& attached) {
+    const int flag_length = num_code_points(flag);
+    const SourceRange where =
+        attached ? place(argument, flag_length + 2, num_code_points(*attached)) : whole(argument);
+    add(known, attached ? to_value(*known.option, *attached) : Value(true),
+        place(argument, 1, flag_length), where);
+    const size_t dot = flag.rfind('.');
+    expected_ = "write " + flag + ", " + flag.substr(0, dot + 1) + "no_" + flag.substr(dot + 1) +
+                " or " + flag + "=true";
+  }
+
+  void valued(const KnownOption& known, const std::string& flag,
+              const std::optional<std::string>& attached) {
+    const Option& option = *known.option;
+    std::vector<std::string> words;
+    if (attached)
+      words.push_back(*attached);
+    else if (next_ < arguments_.size() && !is_flag(arguments_[next_]))
+      words.push_back(arguments_[next_++]);
+    if (words.empty()) {
+      diagnostics_.error(whole(flag), "'" + flag + "' needs a value", option.allowed());
+      return;
+    }
+    const bool nested = option.type == OptionType::list && option.element->type == OptionType::list;
+    while (nested && next_ < arguments_.size() && !is_flag(arguments_[next_]))
+      words.push_back(arguments_[next_++]);
+
+    std::string shown = flag + (attached ? "=" : " ") + words[0];
+    for (size_t i = 1; i < words.size(); ++i) shown += " " + words[i];
+    const int flag_length = num_code_points(flag);
+    Value value;
+    if (!nested) {
+      value = to_value(option, words[0]);
+    } else if (!(option.may_be_unset && words.size() == 1 && words[0] == "None")) {
+      Value::List inner;
+      for (const std::string& word : words) inner.push_back(to_value(*option.element, word));
+      value = Value(std::move(inner));
+    }
+    add(known, std::move(value), place(shown, 1, flag_length),
+        place(shown, flag_length + 2, num_code_points(shown) - flag_length - 1));
+    if (option.type == OptionType::list && !nested)
+      expected_ = "a list is one word, its items separated by commas";
+  }
+
+  void unknown(const std::string& argument, const std::string& flag) {
+    while (next_ < arguments_.size() && !is_flag(arguments_[next_])) ++next_;  // its values
+    if (table_.is_unchecked(split_dotted(std::string_view(flag).substr(2)))) return;
+    std::vector<std::string> candidates;
+    for (const KnownOption& known : table_.options()) {
+      if (known.is_old_name) continue;
+      candidates.push_back("--" + dotted(known.path));
+      if (known.option->type != OptionType::boolean || known.path.size() < 2) continue;
+      KeyPath negative = known.path;
+      negative.back().insert(0, "no_");
+      candidates.push_back("--" + dotted(negative));
+    }
+    candidates.emplace_back("--set");
+    diagnostics_.error(place(argument, 1, num_code_points(flag)), "unknown option '" + flag + "'",
+                       did_you_mean(flag, candidates));
+  }
+
+  void add(const KnownOption& known, Value value, SourceRange key, SourceRange where) {
+    list_.settings.push_back({known.path, std::move(value), std::move(key), std::move(where), ""});
+  }
+
+  const std::vector<std::string>& arguments_;
+  const OptionTable& table_;
+  Diagnostics& diagnostics_;
+  SettingList list_;
+  size_t next_ = 0;
+  std::string expected_;  // what to say about a word that follows the flag just read
+};
+
+}  // namespace
+
+SettingList parse_command_line(const std::vector<std::string>& arguments, const OptionTable& table,
+                               Diagnostics& diagnostics) {
+  return Parser(arguments, table, diagnostics).parse();
+}
+
+std::optional<std::string> find_config_file(const std::vector<std::string>& arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i)
+    for (const std::string_view flag : {"--job.config_file", "--job.config-file"}) {
+      const std::string_view argument = arguments[i];
+      if (argument == flag && i + 1 < arguments.size() && !is_flag(arguments[i + 1]))
+        return arguments[i + 1];
+      if (argument.starts_with(flag) && argument.substr(flag.size()).starts_with('='))
+        return std::string(argument.substr(flag.size() + 1));
+    }
+  return std::nullopt;
+}
+
+}  // namespace titan::core

@@ -1,0 +1,219 @@
+#include "core/config/component_selection.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "core/config/legacy_names.h"
+#include "core/config/not_built.h"
+#include "core/config/suggest.h"
+
+namespace titan::core {
+namespace {
+
+std::string listed(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 12;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kMost); ++i) text += (i ? ", " : "") + names[i];
+  return text + (names.size() > kMost ? ", ..." : "");
+}
+
+std::string there_are(const std::vector<std::string>& names) {
+  return names.empty() ? "there is none" : "there are: " + listed(names);
+}
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+class Chooser {
+ public:
+  Chooser(const GivenValues& given, ComponentLookup& lookup, OptionTable& table,
+          Diagnostics& diagnostics)
+      : given_(given), lookup_(lookup), table_(table), diagnostics_(diagnostics) {}
+
+  std::vector<ChosenComponent> choose() {
+    for (const char* kind : {"model", "tokenizer", "optimizer", "lr_scheduler", "device"})
+      choose_one(kind, std::string(kind) + ".name", {kind});
+    choose_one("dataset", "training.dataset", {});
+    choose_loggers();
+    choose_converters();
+    return std::move(chosen_);
+  }
+
+ private:
+  /// The valid value of a key: as given, or its default.
+  Value value(const std::string& key) const {
+    const Given* given = given_.find(key);
+    if (given && given->is_valid) return given->value;
+    return table_.find(split_dotted(key))->option->default_value;
+  }
+
+  void choose_one(const std::string& kind, const std::string& key, KeyPath section) {
+    if (!given_.is_sound(key)) {  // reported; its options cannot be checked
+      table_.leave_unchecked(section.empty() ? KeyPath{kind} : section);
+      return;
+    }
+    add(kind, value(key).as_string(), key, std::move(section));
+  }
+
+  void choose_loggers() {
+    std::set<std::string> names;
+    const Value loggers = value("metrics.loggers");
+    for (const Value& name : loggers.as_list()) {
+      if (names.insert(name.as_string()).second)
+        add("logger", name.as_string(), "metrics.loggers", {});
+      else
+        diagnostics_.error(given_.place("metrics.loggers"),
+                           "logger '" + name.as_string() + "' is named twice");
+    }
+    if (value("metrics.enable_tensorboard").as_boolean() && !names.contains("tensorboard"))
+      add("logger", "tensorboard", "metrics.enable_tensorboard", {});
+  }
+
+  void choose_converters() {
+    const SourceRange where = given_.place("model.converters");
+    std::set<std::string> names;
+    const Value converters = value("model.converters");
+    for (const Value& item : converters.as_list()) {
+      const std::string name(current_converter_name(item.as_string()));
+      if (name != item.as_string())
+        diagnostics_.warning(
+            where, "converter '" + item.as_string() + "' is an old name; use '" + name + "'");
+      if (!names.insert(name).second) {
+        diagnostics_.error(where, "converter '" + name + "' is named twice");
+        continue;
+      }
+      // v0.2.2's own sections, [quantize...], are the core's: they are checked whether the
+      // converter is there or not.
+      const KeyPath section = split_dotted(name);
+      add("converter", name, "model.converters", table_.is_section(section) ? section : KeyPath{});
+    }
+  }
+
+  void add(const std::string& kind, const std::string& name, const std::string& key,
+           KeyPath section) {
+    const bool is_core_section =
+        !section.empty() && table_.is_section(section) && section.front() == "quantize";
+    if (section.empty()) section = {kind, name};
+    const SourceRange where = given_.place(key);
+    std::string why;
+    const Component* component = lookup_.find(kind, name, why);
+    if (!component && why.empty() && kind == "dataset" && name != lower(name))
+      component = lookup_.find(kind, lower(name), why);
+    if (!component) {
+      if (!is_core_section) table_.leave_unchecked(section);
+      report_missing(kind, name, key, where, why);
+      return;
+    }
+    if (section.size() == 2 && !is_core_section) section.back() = component->name;
+    try {
+      if (!is_core_section) table_.add(section, *component);
+    } catch (const Error& e) {
+      diagnostics_.add({.message = e.what(), .where = where, .from_plugin = true});
+    }
+    chosen_.push_back({component, std::move(section), where});
+  }
+
+  void report_missing(const std::string& kind, const std::string& name, const std::string& key,
+                      const SourceRange& where, const std::string& why) {
+    if (!why.empty()) {
+      diagnostics_.add({.message = "cannot use " + kind + " '" + name + "'",
+                        .where = where,
+                        .details = why,
+                        .from_plugin = true});
+      return;
+    }
+    const std::vector<std::string> names = lookup_.names(kind);
+    const std::string origin = where ? "" : ", the default of " + key + ",";
+    if (is_built_later(kind, kind == "dataset" ? lower(name) : name)) {
+      if (kind == "converter") return;  // the table of not_built.h speaks of all converters at once
+      diagnostics_.not_built(where, kind + " '" + name + "'" + origin + " is not built yet",
+                             there_are(names));
+      return;
+    }
+    std::string hint = did_you_mean(name, names);
+    if (hint.empty()) hint = there_are(names);
+    diagnostics_.add(
+        {.message = (where ? "unknown " : "cannot find ") + kind + " '" + name + "'" + origin,
+         .where = where,
+         .hint = hint,
+         .details = std::exchange(trail_shown_, true) ? "" : lookup_.search_trail(),
+         .see = "titan list " + kind});
+  }
+
+  const GivenValues& given_;
+  ComponentLookup& lookup_;
+  OptionTable& table_;
+  Diagnostics& diagnostics_;
+  std::vector<ChosenComponent> chosen_;
+  bool trail_shown_ = false;
+};
+
+}  // namespace
+
+std::vector<ChosenComponent> choose_components(const GivenValues& given, ComponentLookup& lookup,
+                                               OptionTable& table, Diagnostics& diagnostics) {
+  return Chooser(given, lookup, table, diagnostics).choose();
+}
+
+void check_unchosen_sections(const SettingList& source, ComponentLookup& lookup, OptionTable& table,
+                             Diagnostics& diagnostics) {
+  for (const TableHeader& header : source.tables) {
+    if (header.path.size() < 2 || table.is_section(header.path) || table.is_unchecked(header.path))
+      continue;
+    const std::string& kind = header.path[0];
+    if (kind != "dataset" && kind != "logger" && kind != "converter") continue;
+    const KeyPath section(header.path.begin(), header.path.begin() + 2);
+    if (table.is_section(section)) continue;
+    const std::string& name = section.back();
+    const std::vector<std::string> names = lookup.names(kind);
+    if (std::find(names.begin(), names.end(), name) != names.end() || is_built_later(kind, name))
+      diagnostics.warning(header.where, "[" + dotted(section) +
+                                            "] has no effect: this job does not use " + kind +
+                                            " '" + name + "'");
+    else
+      diagnostics.error(header.where, "unknown " + kind + " '" + name + "'",
+                        did_you_mean(name, names));
+    table.leave_unchecked(section);
+  }
+}
+
+const Flavor* choose_flavor(const Component& model, const std::string& name,
+                            const SourceRange& where, ComponentLookup& lookup,
+                            Diagnostics& diagnostics) {
+  std::string why;
+  const Flavor* flavor = lookup.flavor(model.name, name, why);
+  if (!flavor && !why.empty()) {
+    diagnostics.add({.message = "cannot use flavor '" + name + "' of " + describe(model),
+                     .where = where,
+                     .details = why,
+                     .from_plugin = true});
+  } else if (!flavor) {
+    std::vector<std::string> names;
+    const std::string prefix = model.name + "/";
+    for (const std::string& full : lookup.names("flavor"))
+      if (full.starts_with(prefix)) names.push_back(full.substr(prefix.size()));
+    std::string hint = did_you_mean(name, names);
+    if (hint.empty()) hint = there_are(names);
+    diagnostics.error(where, "unknown flavor '" + name + "' of " + describe(model), hint,
+                      describe_command(model));
+  } else {
+    for (const auto& [key, value] :
+         flavor->preset.is_map() ? flavor->preset.as_map() : Value::Map{}) {
+      const Option* option = model.schema.find(key);
+      const auto wrong = option ? option->problem(value) : std::optional<std::string>("is unknown");
+      if (!wrong) continue;
+      diagnostics.add({.message = "flavor '" + name + "' does not fit " + describe(model) +
+                                  ": its option '" + key + "' " + *wrong,
+                       .where = where,
+                       .from_plugin = true});
+      flavor = nullptr;
+      break;
+    }
+  }
+  return flavor;
+}
+
+}  // namespace titan::core

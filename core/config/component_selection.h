@@ -1,0 +1,39 @@
+// Which components a configuration chooses: looks each name up, adds its options to the option
+// table, and reports names that nothing provides. Used by resolve().
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/config/component_lookup.h"
+#include "core/config/diagnostics.h"
+#include "core/config/job_config.h"
+#include "core/config/option_table.h"
+#include "core/config/schema_check.h"
+
+namespace titan::core {
+
+/// A component that was found, before its options are known.
+struct ChosenComponent {
+  const Component* component = nullptr;  ///< never null
+  KeyPath section;    ///< where its options stand: {"optimizer"}, {"dataset", "c4"}
+  SourceRange where;  ///< the value that chose it
+};
+
+/// Chooses by the names in `given`, or their defaults. The table gets the options of what is found;
+/// sections of what is not found are left unchecked.
+std::vector<ChosenComponent> choose_components(const GivenValues& given, ComponentLookup& lookup,
+                                               OptionTable& table, Diagnostics& diagnostics);
+
+/// Sections of components that nobody chose, [dataset.other]: a warning, or an error when there is
+/// no such component. Either way their keys are left unchecked.
+void check_unchosen_sections(const SettingList& source, ComponentLookup& lookup, OptionTable& table,
+                             Diagnostics& diagnostics);
+
+/// The preset of [model] flavor; null, and reported, when there is none or it does not fit the
+/// model's options.
+const Flavor* choose_flavor(const Component& model, const std::string& name,
+                            const SourceRange& where, ComponentLookup& lookup,
+                            Diagnostics& diagnostics);
+
+}  // namespace titan::core

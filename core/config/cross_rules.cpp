@@ -1,0 +1,210 @@
+#include "core/config/cross_rules.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace titan::core {
+namespace {
+
+bool contains(const std::vector<std::string>& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+/// Sequences are cut into 2 x context parts (the balanced order needs pairs), and by tensor in
+/// between.
+void check_seq_len(const RuleContext& rules, const std::string& key, int64_t seq_len,
+                   const Layout& layout) {
+  if (!rules.are_sound(
+          {key, "parallelism.tensor_parallel_degree", "parallelism.context_parallel_degree"}))
+    return;
+  if (layout.tensor > (1 << 20) || layout.context > (1 << 20)) return;  // reported as degrees
+  const int64_t unit = layout.tensor * 2 * layout.context;
+  if (seq_len % unit == 0) return;
+  const int64_t below = seq_len / unit * unit;
+  rules.error(key,
+              key + " = " + std::to_string(seq_len) +
+                  " is not divisible by tensor x 2 x context = " + std::to_string(layout.tensor) +
+                  " x 2 x " + std::to_string(layout.context) + " = " + std::to_string(unit),
+              "nearest: " + (below > 0 ? std::to_string(below) + " or " : "") +
+                  std::to_string(below + unit));
+}
+
+void check_data_parallel(const RuleContext& rules, const Layout& layout) {
+  const bool replicates_only = layout.replicate > 1 && layout.shard == 1 && layout.context == 1;
+  if (replicates_only && (layout.tensor > 1 || layout.pipeline > 1) &&
+      rules.are_sound({"parallelism.data_parallel_shard_degree"}))
+    rules.error(
+        "parallelism.data_parallel_replicate_degree",
+        "replicas without sharding (DDP) do not combine with tensor or pipeline parallelism",
+        "set data_parallel_shard_degree > 1");
+  const bool off =
+      layout.shard == 1 && layout.context == 1 && (layout.tensor > 1 || layout.pipeline > 1);
+  if (off && rules.config.training.mixed_precision_param == Dtype::bfloat16)
+    rules.diagnostics.warning(
+        rules.given.place("training.mixed_precision_param"),
+        "training.mixed_precision_param has no effect with tensor or pipeline "
+        "parallelism alone: it computes in float32");
+}
+
+void check_experts(const RuleContext& rules, const Layout& layout) {
+  const ParallelismSection& p = rules.config.parallelism;
+  const char* const etp_key = "parallelism.expert_tensor_parallel_degree";
+  const char* const ep_key = "parallelism.expert_parallel_degree";
+  if (!rules.are_sound({etp_key, ep_key}) || p.expert_parallel_degree == 1) return;
+  const int64_t etp = p.expert_tensor_parallel_degree;
+  if (etp != 1 && etp != layout.tensor)
+    rules.error(etp_key, "expert_tensor_parallel_degree must be 1 or tensor_parallel_degree = " +
+                             std::to_string(layout.tensor) + ", got " + std::to_string(etp));
+  const int64_t ranks = layout.shard * layout.context * layout.tensor;
+  if (p.expert_parallel_degree > ranks || ranks % (etp * p.expert_parallel_degree) != 0)
+    rules.error(ep_key, "experts do not fit: shard x context x tensor = " + std::to_string(ranks) +
+                            " is not a multiple of expert x expert tensor = " +
+                            std::to_string(p.expert_parallel_degree) + " x " + std::to_string(etp));
+}
+
+void check_validation(const RuleContext& rules, const Layout& layout) {
+  const ValidationSection& v = rules.config.validation;
+  if (rules.are_sound({"validation.steps"}) && v.steps <= 0 && v.steps != -1)
+    rules.error("validation.steps",
+                "validation.steps must be > 0 or -1, got " + std::to_string(v.steps),
+                "-1: the whole set");
+  if (v.enable) check_seq_len(rules, "validation.seq_len", v.seq_len, layout);
+}
+
+void check_checkpoint(const RuleContext& rules) {
+  const CheckpointSection& c = rules.config.checkpoint;
+  if (rules.are_sound({"checkpoint.keep_latest_k"}) && c.keep_latest_k == 1)
+    rules.error("checkpoint.keep_latest_k",
+                "checkpoint.keep_latest_k = 1 would remove the only complete checkpoint while the "
+                "next is written",
+                "0 keeps all; else at least 2");
+  const auto needs = [&](bool has, const char* key, bool needed, const char* other) {
+    if (has && !needed && rules.are_sound({key, other}))
+      rules.error(key, std::string(key) + " needs " + other + " = true");
+  };
+  needs(c.create_seed_checkpoint, "checkpoint.create_seed_checkpoint", c.enable,
+        "checkpoint.enable");
+  if (!c.enable) return;
+  needs(c.initial_load_in_hf, "checkpoint.initial_load_in_hf", c.initial_load_model_only,
+        "checkpoint.initial_load_model_only");
+  needs(c.initial_load_in_hf_quantized, "checkpoint.initial_load_in_hf_quantized",
+        c.initial_load_in_hf, "checkpoint.initial_load_in_hf");
+  needs(c.last_save_in_hf, "checkpoint.last_save_in_hf", c.last_save_model_only,
+        "checkpoint.last_save_model_only");
+  if (c.create_seed_checkpoint && rules.config.world_size != 1)
+    rules.error("checkpoint.create_seed_checkpoint",
+                "a seed checkpoint is written by one rank, not by " +
+                    std::to_string(rules.config.world_size));
+}
+
+void check_recompute(const RuleContext& rules) {
+  const ActivationCheckpointSection& a = rules.config.activation_checkpoint;
+  const std::string& option = a.selective_ac_option;
+  const bool is_count =
+      !option.empty() && option.size() < 10 &&
+      std::all_of(option.begin(), option.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (rules.are_sound({"activation_checkpoint.selective_ac_option"}) && option != "op" && !is_count)
+    rules.error(
+        "activation_checkpoint.selective_ac_option",
+        "activation_checkpoint.selective_ac_option must be a number of blocks or 'op', got '" +
+            option + "'",
+        "default \"2\"");
+  if (a.mode == RecomputeMode::memory_budget && !rules.config.compile.enable)
+    rules.error("activation_checkpoint.mode",
+                "activation_checkpoint.mode = \"memory_budget\" needs compile.enable");
+}
+
+void check_compile(const RuleContext& rules) {
+  const bool compiles_model =
+      rules.config.compile.enable && contains(rules.config.compile.components, "model");
+  if (rules.config.parallelism.enable_async_tensor_parallel && !compiles_model &&
+      rules.are_sound({"compile.enable", "compile.components"}))
+    rules.error("parallelism.enable_async_tensor_parallel",
+                "parallelism.enable_async_tensor_parallel needs compile.enable and \"model\" in "
+                "compile.components");
+}
+
+void check_profiling(const RuleContext& rules) {
+  const ProfilingSection& p = rules.config.profiling;
+  if (p.enable_profiling && p.profile_freq - p.profiler_warmup < p.profiler_active &&
+      rules.are_sound(
+          {"profiling.profile_freq", "profiling.profiler_warmup", "profiling.profiler_active"}))
+    rules.error("profiling.profile_freq",
+                "profiling.profile_freq = " + std::to_string(p.profile_freq) +
+                    " is shorter than profiler_warmup + profiler_active = " +
+                    std::to_string(p.profiler_warmup) + " + " + std::to_string(p.profiler_active));
+}
+
+void check_converters(const RuleContext& rules, const Layout& layout) {
+  const std::vector<std::string>& converters = rules.config.model.converters;
+  const Float8LinearSection& float8 = rules.config.quantize.linear.float8;
+  std::string format;
+  for (const std::string& name : converters) {
+    if (!name.starts_with("quantize.")) continue;
+    const std::string word = name.substr(name.rfind('.') + 1);
+    if (!format.empty() && word != format)
+      rules.error("model.converters",
+                  "all quantize converters of one run use one format, but there are both " +
+                      format + " and " + word);
+    format = word;
+  }
+  if (contains(converters, "quantize.grouped_mm.float8") &&
+      (layout.pipeline > 1 || layout.context > 1))
+    rules.error("model.converters",
+                "quantize.grouped_mm.float8 does not combine with pipeline or context parallelism");
+  if (!contains(converters, "quantize.linear.float8")) return;
+  const std::string section = "quantize.linear.float8.";
+  if (float8.precompute_float8_dynamic_scale_for_fsdp && !float8.enable_fsdp_float8_all_gather)
+    rules.error(section + "precompute_float8_dynamic_scale_for_fsdp",
+                "precompute_float8_dynamic_scale_for_fsdp needs enable_fsdp_float8_all_gather");
+  if (float8.enable_fsdp_float8_all_gather && layout.shard == 1)
+    rules.error(section + "enable_fsdp_float8_all_gather",
+                "enable_fsdp_float8_all_gather needs parallelism.data_parallel_shard_degree > 1");
+  if (float8.enable_fsdp_float8_all_gather && float8.recipe_name &&
+      *float8.recipe_name != "tensorwise")
+    rules.error(section + "recipe_name",
+                "enable_fsdp_float8_all_gather works with tensorwise scaling only, got '" +
+                    *float8.recipe_name + "'");
+}
+
+void check_paths(const RuleContext& rules) {
+  std::error_code ignored;
+  const std::string& assets = rules.config.model.hf_assets_path;
+  if (rules.are_sound({"model.hf_assets_path"}) && !std::filesystem::exists(assets, ignored))
+    rules.diagnostics.warning(rules.given.place("model.hf_assets_path"),
+                              "model.hf_assets_path: there is no folder '" + assets + "'");
+  const auto& csv = rules.config.parallelism.pipeline_parallel_schedule_csv;
+  if (csv && !csv->empty() && !std::filesystem::is_regular_file(*csv, ignored))
+    rules.error("parallelism.pipeline_parallel_schedule_csv",
+                "parallelism.pipeline_parallel_schedule_csv: there is no file '" + *csv + "'");
+}
+
+void warn_without_effect(const RuleContext& rules) {
+  const auto warn = [&](const std::string& value, const char* key) {
+    if (!value.empty())
+      rules.diagnostics.warning(rules.given.place(key), std::string(key) + " has no effect here",
+                                "plugins are named in [plugins] paths");
+  };
+  warn(rules.config.job.custom_config_module, "job.custom_config_module");
+  warn(rules.config.experimental.custom_import, "experimental.custom_import");
+  warn(rules.config.experimental.custom_args_module, "experimental.custom_args_module");
+}
+
+}  // namespace
+
+void check_rules(const RuleContext& context, const Layout& layout) {
+  check_seq_len(context, "training.seq_len", context.config.training.seq_len, layout);
+  check_data_parallel(context, layout);
+  check_experts(context, layout);
+  check_validation(context, layout);
+  check_checkpoint(context);
+  check_recompute(context);
+  check_compile(context);
+  check_profiling(context);
+  check_converters(context, layout);
+  if (layout.pipeline > 1) check_pipeline_rules(context);
+  check_paths(context);
+  warn_without_effect(context);
+}
+
+}  // namespace titan::core

@@ -1,0 +1,37 @@
+// Rules that tie several keys together, or a key to the world size. Each speaks only when every key
+// it reads is sound by itself, so that one mistake is reported once.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "core/config/diagnostics.h"
+#include "core/config/job_config.h"
+#include "core/config/schema_check.h"
+
+namespace titan::core {
+
+/// What every rule needs. References live as long as the check.
+struct RuleContext {
+  const JobConfig& config;
+  const GivenValues& given;
+  Diagnostics& diagnostics;
+
+  bool are_sound(std::initializer_list<std::string_view> keys) const;
+  /// At the key's value, or without a place when it is a default.
+  void error(std::string_view key, std::string message, std::string hint = "") const;
+};
+
+/// Works out the layout: -1 for the world size, the batch per step, the accumulation rounds.
+/// Reports degrees that do not make the world size and batches that do not divide; the layout then
+/// holds what could be worked out.
+Layout plan_layout(const RuleContext& context);
+
+/// All other rules. `layout` is plan_layout()'s.
+void check_rules(const RuleContext& context, const Layout& layout);
+
+/// The part of it that concerns stages and microbatches (pipeline_rules.cpp).
+void check_pipeline_rules(const RuleContext& context);
+
+}  // namespace titan::core

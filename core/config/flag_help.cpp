@@ -1,0 +1,30 @@
+#include "core/config/flag_help.h"
+
+#include "core/config/collect.h"
+#include "core/config/component_selection.h"
+
+namespace titan::core {
+
+std::vector<FlagHelp> list_flags(const JobSources& sources, ComponentLookup& lookup) {
+  OptionTable table;
+  Diagnostics unheard;
+  choose_components(first_sight(sources.file, sources.arguments, 1).given, lookup, table, unheard);
+
+  std::vector<FlagHelp> flags;
+  for (const KnownOption& known : table.options()) {
+    const Option& option = *known.option;
+    const std::string section = dotted(KeyPath(known.path.begin(), known.path.end() - 1));
+    FlagHelp& flag = flags.emplace_back();
+    flag.flag = "--" + dotted(known.path);
+    if (option.type == OptionType::boolean)
+      flag.negative_flag = "--" + section + ".no_" + option.name;
+    flag.section = section;
+    flag.allowed = option.allowed();
+    flag.default_value = option.default_value.is_null() ? "unset" : to_json(option.default_value);
+    flag.help = option.help;
+    if (known.component) flag.component = describe(*known.component);
+  }
+  return flags;
+}
+
+}  // namespace titan::core

@@ -1,0 +1,86 @@
+// The checked and resolved job: what the trainer, the commands and the loggers read. Made by
+// resolve() (resolve.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <titan/options.h>
+#include <titan/value.h>
+
+#include "core/config/job_sections.h"
+#include "core/config/source_range.h"
+
+namespace titan::core {
+
+/// One component that the configuration chose, ready for Registry::create(kind, name, options,
+/// context).
+struct Selection {
+  std::string kind;   ///< "optimizer"
+  std::string name;   ///< "AdamW", as the component spells it
+  Value options;      ///< every option of its schema, in canonical form; a map
+  SourceRange where;  ///< the value that chose it; without a source when it is the default
+};
+
+/// The degrees with -1 worked out for the world size, and the batch that follows from them.
+struct Layout {
+  int64_t replicate = 1, shard = 1, context = 1, tensor = 1, pipeline = 1;
+  int64_t data_parallel = 1;        ///< replicate x shard
+  int64_t global_batch_size = 0;    ///< sequences per step over all ranks
+  int64_t accumulation_rounds = 1;  ///< global_batch_size / (local_batch_size x data_parallel)
+};
+
+/// A whole job. Sections hold the values as configured (command line > file > flavor preset >
+/// default), except that a default which cannot be honoured yet holds what will be done instead
+/// (resolve() says so in a note).
+struct JobConfig {
+  PluginsSection plugins;
+  JobSection job;
+  ProfilingSection profiling;
+  MetricsSection metrics;
+  ModelSection model;
+  TokenizerSection tokenizer_section;
+  OptimizerSection optimizer_section;
+  LrSchedulerSection lr_scheduler_section;
+  TrainingSection training;
+  DeviceSection device_section;
+  ParallelismSection parallelism;
+  CheckpointSection checkpoint;
+  ActivationCheckpointSection activation_checkpoint;
+  CompileSection compile;
+  QuantizeSection quantize;
+  CommSection comm;
+  MemoryEstimationSection memory_estimation;
+  FaultToleranceSection fault_tolerance;
+  ExperimentalSection experimental;
+  ValidationSection validation;
+  DebugSection debug;
+
+  Selection model_plugin, optimizer, lr_scheduler, tokenizer, dataset, device;
+  std::vector<Selection> loggers;     ///< metrics.loggers, and what metrics.enable_tensorboard adds
+  std::vector<Selection> transforms;  ///< the converters, in the order of model.converters
+
+  Layout layout;
+  int world_size = 1;
+
+  /// Everything above as a map of sections, component options included: to_toml(resolved) is an
+  /// input that resolves to itself, to_json(resolved, 2) is what job.print_config logs. Unset
+  /// options are left out, except those that are set by default: they are null (in TOML the word
+  /// "None"). job.config_file is left out: it names the input.
+  Value resolved;
+};
+
+/// The core's options: one table per section, nested tables inside, stored in the sections of a
+/// JobConfig.
+const Schema& job_schema();
+
+namespace detail {
+/// The groups of sections that make up job_schema(), in its order (job_schema_*.cpp).
+void declare_run_sections(SchemaBuilder& schema);       ///< [plugins] to [lr_scheduler]
+void declare_training_sections(SchemaBuilder& schema);  ///< [training] to [activation_checkpoint]
+void declare_other_sections(SchemaBuilder& schema);     ///< [compile] to [debug]
+void declare_dataloader(SchemaBuilder& schema);         ///< of training and of validation
+}  // namespace detail
+
+}  // namespace titan::core

@@ -1,0 +1,162 @@
+// [compile] to [debug].
+#include "core/config/job_config.h"
+
+namespace titan::core::detail {
+namespace {
+
+void declare_compile(SchemaBuilder& schema) {
+  schema.option("enable", &CompileSection::enable, "Use fused kernels and captured graphs")
+      .option("components", &CompileSection::components, "Which parts")
+      .one_of({"model", "loss"})
+      .option("backend", &CompileSection::backend, "No effect: there is one backend");
+}
+
+void declare_quantize_linear(SchemaBuilder& schema) {
+  schema
+      .table(
+          "float8", &QuantizeLinearSection::float8, "Options of converter quantize.linear.float8",
+          [](SchemaBuilder& table) {
+            using Section = Float8LinearSection;
+            table
+                .option("enable_fsdp_float8_all_gather", &Section::enable_fsdp_float8_all_gather,
+                        "Gather weights in float8")
+                .option("precompute_float8_dynamic_scale_for_fsdp",
+                        &Section::precompute_float8_dynamic_scale_for_fsdp,
+                        "One all-reduce for the scales of all weights")
+                .option("recipe_name", &Section::recipe_name, "Scaling recipe; unset: tensorwise")
+                .one_of({"tensorwise", "rowwise", "rowwise_with_gw_hp"})
+                .option("filter_fqns", &Section::filter_fqns,
+                        "Layers left alone, by a part of their name; \"auto_filter_small_kn\": "
+                        "small ones")
+                .option("emulate", &Section::emulate, "Compute float8 in software");
+          })
+      .table("mx", &QuantizeLinearSection::mx, "Options of converter quantize.linear.mx",
+             [](SchemaBuilder& table) {
+               using Section = MxLinearSection;
+               table
+                   .option("mxfp8_dim1_cast_kernel_choice", &Section::mxfp8_dim1_cast_kernel_choice,
+                           "Kernel of the cast along dim 1")
+                   .one_of({"triton", "cuda", "torch"})
+                   .option("recipe_name", &Section::recipe_name, "MX recipe")
+                   .option("filter_fqns", &Section::filter_fqns,
+                           "Layers left alone, by a part of their name");
+             });
+}
+
+void declare_quantize_grouped(SchemaBuilder& schema) {
+  schema
+      .table("float8", &QuantizeGroupedSection::float8,
+             "Options of converter quantize.grouped_mm.float8",
+             [](SchemaBuilder& table) {
+               table.option("fqns", &Float8GroupedSection::fqns,
+                            "Expert layers, by a part of their name");
+             })
+      .table(
+          "mx", &QuantizeGroupedSection::mx, "Options of converter quantize.grouped_mm.mx",
+          [](SchemaBuilder& table) {
+            table.option("fqns", &MxGroupedSection::fqns, "Expert layers, by a part of their name")
+                .option("recipe_name", &MxGroupedSection::recipe_name, "MX recipe")
+                .one_of({"mxfp8"});
+          });
+}
+
+void declare_comm(SchemaBuilder& schema) {
+  using Section = CommSection;
+  schema
+      .option("init_timeout_seconds", &Section::init_timeout_seconds,
+              "Timeout of collectives until the first step is done")
+      .at_least(1)
+      .option("train_timeout_seconds", &Section::train_timeout_seconds, "Timeout afterwards")
+      .at_least(1)
+      .option("trace_buf_size", &Section::trace_buf_size, "Flight recorder entries; 0: off")
+      .at_least(0)
+      .option("save_traces_folder", &Section::save_traces_folder,
+              "Flight recorder folder under job.dump_folder")
+      .option("save_traces_file_prefix", &Section::save_traces_file_prefix,
+              "Flight recorder file: this and the rank")
+      .option("mode", &Section::mode, "default, or a run without communication",
+              {{"default", CommMode::standard},
+               {"fake_backend", CommMode::fake_backend},
+               {"local_tensor", CommMode::local_tensor}});
+}
+
+void declare_fault_tolerance(SchemaBuilder& schema) {
+  using Section = FaultToleranceSection;
+  schema.option("enable", &Section::enable, "Train on while replicas come and go")
+      .option("process_group", &Section::process_group, "Backend between replicas")
+      .one_of({"gloo", "nccl"})
+      .option("process_group_timeout_ms", &Section::process_group_timeout_ms, "Its timeout")
+      .at_least(1)
+      .option("replica_id", &Section::replica_id, "Number of this replica")
+      .at_least(0)
+      .option("group_size", &Section::group_size, "Number of replicas")
+      .at_least(0)
+      .option("min_replica_size", &Section::min_replica_size, "Replicas needed to go on")
+      .at_least(1)
+      .option("semi_sync_method", &Section::semi_sync_method, "Synchronise rarely")
+      .one_of({"local_sgd", "diloco"});
+}
+
+void declare_validation(SchemaBuilder& schema) {
+  using Section = ValidationSection;
+  schema.option("enable", &Section::enable, "Validate at step 1 and every freq steps")
+      .option("dataset", &Section::dataset, "Dataset, by name")
+      .option("dataset_path", &Section::dataset_path, "Local path instead of the dataset's own")
+      .option("local_batch_size", &Section::local_batch_size, "Sequences per data-parallel rank")
+      .at_least(1)
+      .option("seq_len", &Section::seq_len, "Tokens per sequence")
+      .at_least(1)
+      .option("freq", &Section::freq, "Steps between validations")
+      .at_least(1)
+      .option("steps", &Section::steps, "Batches per validation; -1: the whole set")
+      .table("dataloader", &Section::dataloader, "Background loading of validation data",
+             declare_dataloader);
+}
+
+void declare_debug(SchemaBuilder& schema) {
+  using Section = DebugSection;
+  schema.option("seed", &Section::seed, "Base seed; unset: drawn at the start")
+      .at_least(0)
+      .option("deterministic", &Section::deterministic, "Deterministic algorithms only")
+      .option("deterministic_warn_only", &Section::deterministic_warn_only,
+              "Warn instead of failing where there is no deterministic algorithm")
+      .option("moe_force_load_balance", &Section::moe_force_load_balance,
+              "Route tokens to experts in turn, for benchmarks");
+}
+
+}  // namespace
+
+void declare_other_sections(SchemaBuilder& schema) {
+  schema.table("compile", &JobConfig::compile, "Fused kernels", declare_compile)
+      .table("quantize", &JobConfig::quantize, "Options of the quantisation converters",
+             [](SchemaBuilder& table) {
+               table
+                   .table("linear", &QuantizeSection::linear, "Linear layers",
+                          declare_quantize_linear)
+                   .table("grouped_mm", &QuantizeSection::grouped_mm, "Grouped GEMMs of experts",
+                          declare_quantize_grouped);
+             })
+      .table("comm", &JobConfig::comm, "Communication", declare_comm)
+      .table("memory_estimation", &JobConfig::memory_estimation, "Memory without running",
+             [](SchemaBuilder& table) {
+               using Section = MemoryEstimationSection;
+               table.option("enable", &Section::enable, "Estimate the memory of this job and end")
+                   .option("disable_fake_mode", &Section::disable_fake_mode,
+                           "Estimate on real memory");
+             })
+      .table("fault_tolerance", &JobConfig::fault_tolerance, "Replicas that come and go",
+             declare_fault_tolerance)
+      .table("experimental", &JobConfig::experimental, "Accepted without effect",
+             [](SchemaBuilder& table) {
+               using Section = ExperimentalSection;
+               table
+                   .option("custom_import", &Section::custom_import,
+                           "No effect: name plugins in [plugins]")
+                   .option("custom_args_module", &Section::custom_args_module,
+                           "No effect: name plugins in [plugins]");
+             })
+      .table("validation", &JobConfig::validation, "Validation", declare_validation)
+      .table("debug", &JobConfig::debug, "Seeds and determinism", declare_debug);
+}
+
+}  // namespace titan::core::detail

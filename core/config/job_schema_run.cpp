@@ -1,0 +1,101 @@
+// [plugins] to [device]: what a run is, which components it uses and where its output goes.
+#include "core/config/job_config.h"
+
+namespace titan::core::detail {
+namespace {
+
+void declare_job(SchemaBuilder& schema) {
+  using Section = JobSection;
+  schema.option("config_file", &Section::config_file, "TOML file to read")
+      .option("dump_folder", &Section::dump_folder, "Folder that everything is written under")
+      .option("description", &Section::description, "Free text, logged at the start")
+      .option("print_config", &Section::print_config, "Log the resolved configuration as JSON")
+      .option("save_config_file", &Section::save_config_file,
+              "Write the resolved configuration as JSON to this file under dump_folder")
+      .option("custom_config_module", &Section::custom_config_module,
+              "No effect: options of plugins come from their own schemas");
+}
+
+void declare_profiling(SchemaBuilder& schema) {
+  using Section = ProfilingSection;
+  schema.option("enable_profiling", &Section::enable_profiling, "Write Chrome traces")
+      .option("save_traces_folder", &Section::save_traces_folder,
+              "Trace folder under job.dump_folder")
+      .option("profile_freq", &Section::profile_freq, "Steps from one trace to the next")
+      .at_least(1)
+      .option("profiler_active", &Section::profiler_active, "Recorded steps of each cycle")
+      .at_least(1)
+      .option("profiler_warmup", &Section::profiler_warmup, "Warm-up steps of each cycle")
+      .at_least(0)
+      .option("enable_memory_snapshot", &Section::enable_memory_snapshot,
+              "Dump the allocator's history every profile_freq steps and when memory runs out")
+      .option("save_memory_snapshot_folder", &Section::save_memory_snapshot_folder,
+              "Snapshot folder under job.dump_folder");
+}
+
+void declare_metrics(SchemaBuilder& schema) {
+  using Section = MetricsSection;
+  schema.option("log_freq", &Section::log_freq, "Log at step 1 and every so many steps")
+      .at_least(1)
+      .option("enable_tensorboard", &Section::enable_tensorboard, "Add the tensorboard logger")
+      .option("disable_color_printing", &Section::disable_color_printing,
+              "Console lines without colours")
+      .option("save_tb_folder", &Section::save_tb_folder,
+              "TensorBoard folder under job.dump_folder")
+      .option("save_for_all_ranks", &Section::save_for_all_ranks,
+              "Every rank writes its own metrics, not one rank for all")
+      .option("enable_wandb", &Section::enable_wandb, "Log to Weights & Biases")
+      .option("loggers", &Section::loggers,
+              "Loggers, by name; their options stand in [logger.<name>]")
+      .option(
+          "peak_flops", &Section::peak_flops,
+          "Peak FLOP/s of one device, for the MFU column; unset: what the device knows of itself")
+      .greater_than(0);
+}
+
+void declare_model(SchemaBuilder& schema) {
+  using Section = ModelSection;
+  schema.option("name", &Section::name, "Model; its dimensions stand in this section too")
+      .option("flavor", &Section::flavor, "Preset of the model's dimensions")
+      .option("hf_assets_path", &Section::hf_assets_path,
+              "Hugging Face folder with the tokenizer, config.json and weights")
+      .option(
+          "converters", &Section::converters,
+          "Converters of the built model, in order; their options stand in [converter.<name>], of "
+          "quantize.* in the section of that name")
+      .option("print_after_conversion", &Section::print_after_conversion,
+              "Print the layers after conversion");
+}
+
+}  // namespace
+
+void declare_run_sections(SchemaBuilder& schema) {
+  schema
+      .table("plugins", &JobConfig::plugins, "Where plugins are found",
+             [](SchemaBuilder& section) {
+               section.option("paths", &PluginsSection::paths,
+                              "Folders searched before TITAN_PLUGIN_PATH and the installation");
+             })
+      .table("job", &JobConfig::job, "The job as a whole", declare_job)
+      .table("profiling", &JobConfig::profiling, "Traces and memory snapshots", declare_profiling)
+      .table("metrics", &JobConfig::metrics, "What is logged, and where to", declare_metrics)
+      .table("model", &JobConfig::model, "The model", declare_model)
+      .table("tokenizer", &JobConfig::tokenizer_section, "The tokenizer and its options",
+             [](SchemaBuilder& section) {
+               section.option("name", &TokenizerSection::name, "Tokenizer");
+             })
+      .table(
+          "optimizer", &JobConfig::optimizer_section, "The optimizer and its options",
+          [](SchemaBuilder& section) {
+            section.option("name", &OptimizerSection::name, "Optimizer")
+                .option(
+                    "early_step_in_backward", &OptimizerSection::early_step_in_backward,
+                    "Update each parameter inside the backward pass, as its gradient is complete");
+          })
+      .table("lr_scheduler", &JobConfig::lr_scheduler_section,
+             "The learning rate's schedule and its options", [](SchemaBuilder& section) {
+               section.option("name", &LrSchedulerSection::name, "Schedule");
+             });
+}
+
+}  // namespace titan::core::detail

@@ -1,0 +1,201 @@
+// [training] to [activation_checkpoint]: the step, its layout over ranks, its memory and what is
+// kept of it.
+#include "core/config/job_config.h"
+
+namespace titan::core::detail {
+namespace {
+
+void declare_training(SchemaBuilder& schema) {
+  using Section = TrainingSection;
+  schema
+      .option("dataset", &Section::dataset,
+              "Dataset, by name; its options stand in [dataset.<name>]")
+      .option("dataset_path", &Section::dataset_path, "Local path instead of the dataset's own")
+      .option("local_batch_size", &Section::local_batch_size,
+              "Sequences per data-parallel rank and accumulation round")
+      .at_least(1)
+      .option("global_batch_size", &Section::global_batch_size,
+              "Sequences per step over all ranks; negative: one accumulation round")
+      .option("seq_len", &Section::seq_len, "Tokens per sequence")
+      .at_least(1)
+      .option("max_norm", &Section::max_norm, "Gradients are clipped to this global norm")
+      .greater_than(0)
+      .option("steps", &Section::steps, "Training steps")
+      .at_least(1)
+      .option("enable_cpu_offload", &Section::enable_cpu_offload,
+              "Keep parameters, gradients and optimizer states in host memory")
+      .option("dtype", &Section::dtype, "Type of parameters, gradients and optimizer states",
+              {{"float32", Dtype::float32}, {"bfloat16", Dtype::bfloat16}})
+      .option("mixed_precision_param", &Section::mixed_precision_param,
+              "Type that the layers compute in",
+              {{"float32", Dtype::float32}, {"bfloat16", Dtype::bfloat16}})
+      .option("mixed_precision_reduce", &Section::mixed_precision_reduce,
+              "Type that gradients are reduced in", {{"float32", Dtype::float32}})
+      .option("gc_freq", &Section::gc_freq, "No effect: nothing here collects garbage")
+      .at_least(1)
+      .option("gc_debug", &Section::gc_debug, "No effect: nothing here collects garbage")
+      .table("dataloader", &Section::dataloader, "Background loading of training data",
+             declare_dataloader);
+}
+
+void declare_parallelism(SchemaBuilder& schema) {
+  using Section = ParallelismSection;
+  schema
+      .option("data_parallel_replicate_degree", &Section::data_parallel_replicate_degree,
+              "Replicas of the model; with sharding inside each: HSDP")
+      .at_least(1)
+      .option("data_parallel_shard_degree", &Section::data_parallel_shard_degree,
+              "Ranks that parameters are sharded over; -1: all that are left")
+      .at_least(-1)
+      .option("fsdp_reshard_after_forward", &Section::fsdp_reshard_after_forward,
+              "Free gathered parameters after the forward pass; default: unless pipelined",
+              {{"default", ReshardAfterForward::standard},
+               {"always", ReshardAfterForward::always},
+               {"never", ReshardAfterForward::never}})
+      .option("tensor_parallel_degree", &Section::tensor_parallel_degree,
+              "Ranks that each layer is split over")
+      .at_least(1)
+      .option("disable_loss_parallel", &Section::disable_loss_parallel,
+              "Replicate the logits instead of sharding the vocabulary")
+      .option("enable_async_tensor_parallel", &Section::enable_async_tensor_parallel,
+              "Overlap tensor-parallel communication; needs compile.enable with \"model\"")
+      .option("pipeline_parallel_degree", &Section::pipeline_parallel_degree,
+              "Ranks that the layers are dealt to")
+      .at_least(1)
+      .option("module_fqns_per_model_part", &Section::module_fqns_per_model_part,
+              "Explicit split into stages: one list of layer names each")
+      .option("pipeline_parallel_first_stage_less_layers",
+              &Section::pipeline_parallel_first_stage_less_layers,
+              "Weight of the embedding, in layers")
+      .at_least(0)
+      .option("pipeline_parallel_last_stage_less_layers",
+              &Section::pipeline_parallel_last_stage_less_layers,
+              "Weight of the final norm and head, in layers")
+      .at_least(0)
+      .option("pipeline_parallel_layers_per_stage", &Section::pipeline_parallel_layers_per_stage,
+              "Layers of one stage; unset: the schedule's usual number of stages")
+      .at_least(1)
+      .option("pipeline_parallel_schedule", &Section::pipeline_parallel_schedule,
+              "Pipeline schedule")
+      .one_of({"GPipe", "1F1B", "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble",
+               "ZBVZeroBubble", "DualPipeV", "PipelineScheduleSingle", "PipelineScheduleMulti"})
+      .option("pipeline_parallel_schedule_csv", &Section::pipeline_parallel_schedule_csv,
+              "File with a schedule table, used instead of a named schedule")
+      .option("pipeline_parallel_microbatch_size", &Section::pipeline_parallel_microbatch_size,
+              "Sequences of one microbatch; divides training.local_batch_size")
+      .at_least(1)
+      .option("pipeline_parallel_expert_parallel_overlap",
+              &Section::pipeline_parallel_expert_parallel_overlap,
+              "Overlap expert communication in DualPipeV")
+      .option("context_parallel_degree", &Section::context_parallel_degree,
+              "Ranks that each sequence is cut over")
+      .at_least(1)
+      .option("context_parallel_load_balancer", &Section::context_parallel_load_balancer,
+              "How a sequence is dealt to the ranks")
+      .one_of({"headtail", "ptrr"})
+      .option("context_parallel_rotate_method", &Section::context_parallel_rotate_method,
+              "How keys and values travel",
+              {{"allgather", RotateMethod::allgather}, {"alltoall", RotateMethod::alltoall}})
+      .option("expert_parallel_degree", &Section::expert_parallel_degree,
+              "Ranks that experts are dealt to")
+      .at_least(1)
+      .option("expert_tensor_parallel_degree", &Section::expert_tensor_parallel_degree,
+              "Ranks that each expert is split over")
+      .at_least(1)
+      .option("expert_parallel_comm_backend", &Section::expert_parallel_comm_backend,
+              "Transport of tokens to experts",
+              {{"standard", ExpertBackend::standard}, {"deepep", ExpertBackend::deepep}});
+}
+
+void declare_checkpoint(SchemaBuilder& schema) {
+  using Section = CheckpointSection;
+  schema.option("enable", &Section::enable, "Save and load checkpoints")
+      .option("enable_ft_dataloader_checkpoints", &Section::enable_ft_dataloader_checkpoints,
+              "No effect")
+      .option("folder", &Section::folder, "Checkpoint folder under job.dump_folder")
+      .option("interval", &Section::interval, "Save every so many steps, and at the last")
+      .at_least(1)
+      .option("initial_load_path", &Section::initial_load_path,
+              "Weights to start from; ignored once the checkpoint folder exists")
+      .option("initial_load_model_only", &Section::initial_load_model_only,
+              "Take only the weights from initial_load_path")
+      .option("initial_load_in_hf", &Section::initial_load_in_hf,
+              "Start from Hugging Face safetensors")
+      .option("initial_load_in_hf_quantized", &Section::initial_load_in_hf_quantized,
+              "Dequantise while reading them")
+      .option("last_save_model_only", &Section::last_save_model_only,
+              "The final save holds weights only")
+      .option("last_save_in_hf", &Section::last_save_in_hf,
+              "Final save as Hugging Face safetensors")
+      .option(
+          "export_dtype", &Section::export_dtype,
+          "Type of the weights in a final save of weights only",
+          {{"float16", Dtype::float16}, {"bfloat16", Dtype::bfloat16}, {"float32", Dtype::float32}})
+      .option("async_mode", &Section::async_mode, "Write in the background",
+              {{"disabled", AsyncMode::disabled},
+               {"async", AsyncMode::async},
+               {"async_with_pinned_mem", AsyncMode::async_with_pinned_mem}})
+      .option("keep_latest_k", &Section::keep_latest_k, "Checkpoints kept; 0: all")
+      .at_least(0)
+      .option("load_step", &Section::load_step, "Step to load; -1: the newest complete one")
+      .at_least(-1)
+      .option("exclude_from_loading", &Section::exclude_from_loading, "Parts that are not loaded")
+      .one_of({"optimizer", "lr_scheduler", "dataloader", "train_state"})
+      .option("enable_first_step_checkpoint", &Section::enable_first_step_checkpoint,
+              "Save after step 1 too")
+      .option("create_seed_checkpoint", &Section::create_seed_checkpoint,
+              "Write the initial weights from one rank and end")
+      .option("load_only", &Section::load_only, "Never save");
+}
+
+void declare_activation_checkpoint(SchemaBuilder& schema) {
+  using Section = ActivationCheckpointSection;
+  schema
+      .option("mode", &Section::mode, "Which activations are computed again instead of kept",
+              {{"selective", RecomputeMode::selective},
+               {"full", RecomputeMode::full},
+               {"memory_budget", RecomputeMode::memory_budget},
+               {"none", RecomputeMode::none}})
+      .option("selective_ac_option", &Section::selective_ac_option,
+              "Every N-th block (0: every block), or \"op\" to choose by operation")
+      .option("per_op_sac_force_recompute_mm_shapes_by_fqns",
+              &Section::per_op_sac_force_recompute_mm_shapes_by_fqns,
+              "Linear layers whose GEMM shape is always computed again with \"op\"")
+      .option("early_stop", &Section::early_stop,
+              "End a recomputation once all that is needed exists")
+      .option("memory_budget", &Section::memory_budget, "0: compute all again, 1: keep all")
+      .between(0, 1)
+      .option("visualize_memory_budget_pareto", &Section::visualize_memory_budget_pareto,
+              "Draw memory against recomputation under job.dump_folder")
+      .option("preserve_rng_state", &Section::preserve_rng_state,
+              "Draw the same random numbers again")
+      .option("determinism_check", &Section::determinism_check,
+              "Compare recomputed tensors by shape and type")
+      .one_of({"default", "none"})
+      .option("debug", &Section::debug, "Trace recomputation");
+}
+
+}  // namespace
+
+void declare_dataloader(SchemaBuilder& schema) {
+  using Section = DataloaderSection;
+  schema.option("num_workers", &Section::num_workers, "Loader threads")
+      .at_least(0)
+      .option("persistent_workers", &Section::persistent_workers, "Keep the threads between epochs")
+      .option("pin_memory", &Section::pin_memory, "Batches in pinned host memory")
+      .option("prefetch_factor", &Section::prefetch_factor, "Batches ahead per thread")
+      .at_least(1);
+}
+
+void declare_training_sections(SchemaBuilder& schema) {
+  schema.table("training", &JobConfig::training, "The training step and its data", declare_training)
+      .table("device", &JobConfig::device_section, "The device and its options",
+             [](SchemaBuilder& section) { section.option("name", &DeviceSection::name, "Device"); })
+      .table("parallelism", &JobConfig::parallelism, "How the work is laid out over ranks",
+             declare_parallelism)
+      .table("checkpoint", &JobConfig::checkpoint, "Checkpoints", declare_checkpoint)
+      .table("activation_checkpoint", &JobConfig::activation_checkpoint,
+             "Recomputation of activations", declare_activation_checkpoint);
+}
+
+}  // namespace titan::core::detail

@@ -1,0 +1,286 @@
+// The core's sections of the configuration, one struct each: the keys, names and defaults of
+// torchtitan v0.2.2 and the few that Titan adds. What a component itself offers (lr, model
+// dimensions, ...) is not here: it comes from the component's own schema. Ranges and help texts
+// stand in job_schema*.cpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace titan::core {
+
+enum class Dtype { float16, bfloat16, float32 };
+
+/// [plugins] (Titan)
+struct PluginsSection {
+  std::vector<std::string> paths;  ///< folders searched first
+};
+
+/// [job]
+struct JobSection {
+  std::optional<std::string> config_file;
+  std::string dump_folder = "./outputs";  ///< root of every output path
+  std::string description = "default job";
+  bool print_config = false;
+  std::optional<std::string> save_config_file;
+  std::string custom_config_module;  ///< no effect
+};
+
+/// [profiling]
+struct ProfilingSection {
+  bool enable_profiling = false;
+  std::string save_traces_folder = "profile_traces";
+  int64_t profile_freq = 10;
+  int64_t profiler_active = 1;
+  int64_t profiler_warmup = 3;
+  bool enable_memory_snapshot = false;
+  std::string save_memory_snapshot_folder = "memory_snapshot";
+};
+
+/// [metrics]
+struct MetricsSection {
+  int64_t log_freq = 10;
+  bool enable_tensorboard = false;
+  bool disable_color_printing = false;
+  std::string save_tb_folder = "tb";
+  bool save_for_all_ranks = false;
+  bool enable_wandb = false;
+  std::vector<std::string> loggers = {"console",
+                                      "jsonl"};  ///< (Titan) as written; see JobConfig::loggers
+  std::optional<double> peak_flops;              ///< (Titan) FLOP/s per device, for MFU
+};
+
+/// [model], without the model's own dimensions
+struct ModelSection {
+  std::string name = "llama3";
+  std::string flavor = "debugmodel";
+  std::string hf_assets_path = "./tests/assets/tokenizer";
+  std::vector<std::string> converters;
+  bool print_after_conversion = false;
+};
+
+/// [optimizer], without the optimizer's own options
+struct OptimizerSection {
+  std::string name = "AdamW";
+  bool early_step_in_backward = false;
+};
+
+/// [lr_scheduler], without the schedule's own options
+struct LrSchedulerSection {
+  std::string name = "warmup_stable_decay";
+};
+
+/// [tokenizer] (Titan)
+struct TokenizerSection {
+  std::string name = "huggingface";
+};
+
+/// [device] (Titan)
+struct DeviceSection {
+  std::string name = "cpu";
+};
+
+/// [training.dataloader] and [validation.dataloader]
+struct DataloaderSection {
+  int64_t num_workers = 0;
+  bool persistent_workers = false;
+  bool pin_memory = false;
+  std::optional<int64_t> prefetch_factor;
+};
+
+/// [training]
+struct TrainingSection {
+  std::string dataset = "c4_test";
+  std::optional<std::string> dataset_path;
+  int64_t local_batch_size = 8;    ///< sequences per data-parallel rank and accumulation round
+  int64_t global_batch_size = -1;  ///< as written; see Layout::global_batch_size
+  int64_t seq_len = 2048;
+  double max_norm = 1.0;
+  int64_t steps = 10000;
+  bool enable_cpu_offload = false;
+  Dtype dtype = Dtype::float32;                   ///< of parameters, gradients, states
+  Dtype mixed_precision_param = Dtype::bfloat16;  ///< of the computation
+  Dtype mixed_precision_reduce = Dtype::float32;
+  int64_t gc_freq = 50;   ///< no effect
+  bool gc_debug = false;  ///< no effect
+  DataloaderSection dataloader;
+};
+
+enum class ReshardAfterForward { standard, always, never };
+enum class RotateMethod { allgather, alltoall };
+enum class ExpertBackend { standard, deepep };
+
+/// [parallelism]. Degrees as written; Layout holds them with -1 worked out.
+struct ParallelismSection {
+  int64_t data_parallel_replicate_degree = 1;
+  int64_t data_parallel_shard_degree = -1;
+  ReshardAfterForward fsdp_reshard_after_forward = ReshardAfterForward::standard;
+  int64_t tensor_parallel_degree = 1;
+  bool disable_loss_parallel = false;
+  bool enable_async_tensor_parallel = false;
+  int64_t pipeline_parallel_degree = 1;
+  std::optional<std::vector<std::vector<std::string>>> module_fqns_per_model_part;
+  int64_t pipeline_parallel_first_stage_less_layers = 1;
+  int64_t pipeline_parallel_last_stage_less_layers = 1;
+  std::optional<int64_t> pipeline_parallel_layers_per_stage;
+  std::string pipeline_parallel_schedule = "1F1B";
+  std::optional<std::string> pipeline_parallel_schedule_csv = "";
+  int64_t pipeline_parallel_microbatch_size = 1;
+  bool pipeline_parallel_expert_parallel_overlap = true;
+  int64_t context_parallel_degree = 1;
+  std::optional<std::string> context_parallel_load_balancer = "headtail";
+  RotateMethod context_parallel_rotate_method = RotateMethod::allgather;
+  int64_t expert_parallel_degree = 1;
+  int64_t expert_tensor_parallel_degree = 1;
+  ExpertBackend expert_parallel_comm_backend = ExpertBackend::standard;
+};
+
+enum class AsyncMode { disabled, async, async_with_pinned_mem };
+
+/// [checkpoint]
+struct CheckpointSection {
+  bool enable = false;
+  bool enable_ft_dataloader_checkpoints = true;  ///< no effect
+  std::string folder = "checkpoint";
+  int64_t interval = 500;
+  std::optional<std::string> initial_load_path;
+  bool initial_load_model_only = true;
+  bool initial_load_in_hf = false;
+  bool initial_load_in_hf_quantized = false;
+  bool last_save_model_only = true;
+  bool last_save_in_hf = false;
+  Dtype export_dtype = Dtype::float32;
+  AsyncMode async_mode = AsyncMode::disabled;
+  int64_t keep_latest_k = 10;
+  int64_t load_step = -1;
+  std::vector<std::string> exclude_from_loading;
+  bool enable_first_step_checkpoint = false;
+  bool create_seed_checkpoint = false;
+  bool load_only = false;
+};
+
+enum class RecomputeMode { selective, full, memory_budget, none };
+
+/// [activation_checkpoint]
+struct ActivationCheckpointSection {
+  RecomputeMode mode = RecomputeMode::selective;
+  std::string selective_ac_option = "2";
+  std::vector<std::string> per_op_sac_force_recompute_mm_shapes_by_fqns = {"moe.router.gate"};
+  bool early_stop = false;
+  double memory_budget = 0.5;
+  bool visualize_memory_budget_pareto = false;
+  bool preserve_rng_state = true;
+  std::string determinism_check = "default";
+  bool debug = false;
+};
+
+/// [compile]
+struct CompileSection {
+  bool enable = false;
+  std::vector<std::string> components = {"model", "loss"};
+  std::string backend = "inductor";
+};
+
+/// [quantize.linear.float8]
+struct Float8LinearSection {
+  bool enable_fsdp_float8_all_gather = false;
+  bool precompute_float8_dynamic_scale_for_fsdp = false;
+  std::optional<std::string> recipe_name;
+  std::vector<std::string> filter_fqns;
+  bool emulate = false;
+};
+
+/// [quantize.linear.mx]
+struct MxLinearSection {
+  std::string mxfp8_dim1_cast_kernel_choice = "triton";
+  std::string recipe_name = "mxfp8_cublas";
+  std::vector<std::string> filter_fqns = {"output"};
+};
+
+/// [quantize.grouped_mm.float8]
+struct Float8GroupedSection {
+  std::vector<std::string> fqns;
+};
+
+/// [quantize.grouped_mm.mx]
+struct MxGroupedSection {
+  std::vector<std::string> fqns;
+  std::string recipe_name = "mxfp8";
+};
+
+/// [quantize.linear]
+struct QuantizeLinearSection {
+  Float8LinearSection float8;
+  MxLinearSection mx;
+};
+
+/// [quantize.grouped_mm]
+struct QuantizeGroupedSection {
+  Float8GroupedSection float8;
+  MxGroupedSection mx;
+};
+
+/// [quantize]
+struct QuantizeSection {
+  QuantizeLinearSection linear;
+  QuantizeGroupedSection grouped_mm;
+};
+
+enum class CommMode { standard, fake_backend, local_tensor };
+
+/// [comm]
+struct CommSection {
+  int64_t init_timeout_seconds = 300;
+  int64_t train_timeout_seconds = 100;
+  int64_t trace_buf_size = 20000;
+  std::string save_traces_folder = "comm_traces";
+  std::string save_traces_file_prefix = "rank_";
+  CommMode mode = CommMode::standard;
+};
+
+/// [memory_estimation]
+struct MemoryEstimationSection {
+  bool enable = false;
+  bool disable_fake_mode = false;
+};
+
+/// [fault_tolerance]
+struct FaultToleranceSection {
+  bool enable = false;
+  std::string process_group = "gloo";
+  int64_t process_group_timeout_ms = 10000;
+  int64_t replica_id = 0;
+  int64_t group_size = 0;
+  int64_t min_replica_size = 1;
+  std::optional<std::string> semi_sync_method;
+};
+
+/// [experimental]; neither has an effect
+struct ExperimentalSection {
+  std::string custom_import;
+  std::string custom_args_module;
+};
+
+/// [validation]
+struct ValidationSection {
+  bool enable = false;
+  std::string dataset = "c4_validation";
+  std::optional<std::string> dataset_path;
+  int64_t local_batch_size = 8;
+  int64_t seq_len = 2048;
+  int64_t freq = 10;
+  int64_t steps = -1;
+  DataloaderSection dataloader;
+};
+
+/// [debug]
+struct DebugSection {
+  std::optional<int64_t> seed;
+  bool deterministic = false;
+  bool deterministic_warn_only = false;
+  bool moe_force_load_balance = false;
+};
+
+}  // namespace titan::core

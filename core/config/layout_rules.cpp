@@ -1,0 +1,133 @@
+// The degrees against the world size, and the batch against the degrees.
+#include <algorithm>
+#include <array>
+
+#include "core/config/cross_rules.h"
+
+namespace titan::core {
+namespace {
+
+struct Degree {
+  const char* key;
+  const char* name;
+  int64_t value;
+};
+
+/// Capped: no machine has this many ranks, and products stay in range.
+int64_t product(std::initializer_list<int64_t> factors) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  int64_t result = 1;
+  for (const int64_t factor : factors)
+    result = factor > kMost / std::max<int64_t>(result, 1) ? kMost : result * factor;
+  return result;
+}
+
+std::string text_of(const std::array<Degree, 5>& degrees) {
+  std::string text;
+  for (const Degree& degree : degrees)
+    text += (text.empty() ? "" : " x ") + std::string(degree.name) + " " +
+            (degree.value < 0 ? "-1" : std::to_string(degree.value));
+  return text;
+}
+
+/// Sharding takes up what is left, so it is the first to change; then whichever degree can be set
+/// right alone.
+void report_product(const RuleContext& rules, std::array<Degree, 5> degrees, int64_t whole) {
+  const int64_t world = rules.config.world_size;
+  const Degree* blamed = nullptr;
+  std::string hint;
+  for (const Degree& degree : degrees) {
+    if (degree.value < 1 || whole % degree.value != 0) continue;
+    const int64_t rest = whole / degree.value;
+    if (world % rest != 0 || world / rest == degree.value) continue;
+    blamed = &degree;
+    hint = "set " + std::string(degree.key).substr(12) + " = " + std::to_string(world / rest) +
+           " or start " + std::to_string(whole) + (whole == 1 ? " rank" : " ranks");
+    break;
+  }
+  if (!blamed)
+    blamed = &*std::max_element(degrees.begin(), degrees.end(),
+                                [](const Degree& a, const Degree& b) { return a.value < b.value; });
+  rules.error(blamed->key,
+              "the parallel degrees do not make the world size: " + text_of(degrees) + " = " +
+                  std::to_string(whole) + ", but the world size is " + std::to_string(world),
+              hint);
+}
+
+void plan_degrees(const RuleContext& rules, Layout& layout) {
+  const ParallelismSection& p = rules.config.parallelism;
+  const int64_t world = rules.config.world_size;
+  std::array<Degree, 5> degrees = {{
+      {"parallelism.data_parallel_shard_degree", "shard", p.data_parallel_shard_degree},
+      {"parallelism.data_parallel_replicate_degree", "replicate", p.data_parallel_replicate_degree},
+      {"parallelism.tensor_parallel_degree", "tensor", p.tensor_parallel_degree},
+      {"parallelism.context_parallel_degree", "context", p.context_parallel_degree},
+      {"parallelism.pipeline_parallel_degree", "pipeline", p.pipeline_parallel_degree},
+  }};
+  for (const Degree& degree : degrees)
+    if (!rules.given.is_sound(degree.key)) return;
+  layout.replicate = p.data_parallel_replicate_degree;
+  layout.context = p.context_parallel_degree;
+  layout.tensor = p.tensor_parallel_degree;
+  layout.pipeline = p.pipeline_parallel_degree;
+  layout.shard = std::max<int64_t>(1, p.data_parallel_shard_degree);
+  layout.data_parallel = product({layout.replicate, layout.shard});
+
+  const int64_t others =
+      product({layout.replicate, layout.context, layout.tensor, layout.pipeline});
+  if (p.data_parallel_shard_degree == 0) {
+    rules.error(degrees[0].key,
+                "parallelism.data_parallel_shard_degree must be -1 or at least 1, got 0",
+                "-1: all ranks that are left");
+  } else if (p.data_parallel_shard_degree < 0) {
+    if (world % others != 0) {
+      report_product(rules, degrees, others);
+      return;
+    }
+    layout.shard = world / others;
+    layout.data_parallel = layout.replicate * layout.shard;
+  } else if (product({others, layout.shard}) != world) {
+    report_product(rules, degrees, product({others, layout.shard}));
+  }
+}
+
+void plan_batch(const RuleContext& rules, Layout& layout) {
+  const TrainingSection& t = rules.config.training;
+  const char* const key = "training.global_batch_size";
+  if (!rules.are_sound({"training.local_batch_size", key})) return;
+  const int64_t round = product({t.local_batch_size, layout.data_parallel});
+  layout.global_batch_size = t.global_batch_size < 0 ? round : t.global_batch_size;
+  layout.accumulation_rounds = std::max<int64_t>(1, layout.global_batch_size / round);
+  if (t.global_batch_size == 0) {
+    rules.error(key, "training.global_batch_size must not be 0", "-1: one accumulation round");
+  } else if (layout.global_batch_size % round != 0) {
+    const int64_t below = layout.global_batch_size / round * round;
+    rules.error(key,
+                "training.global_batch_size = " + std::to_string(t.global_batch_size) +
+                    " is not a multiple of local_batch_size x data-parallel ranks = " +
+                    std::to_string(t.local_batch_size) + " x " +
+                    std::to_string(layout.data_parallel) + " = " + std::to_string(round),
+                "nearest: " + (below > 0 ? std::to_string(below) + " or " : "") +
+                    std::to_string(below + round));
+  }
+}
+
+}  // namespace
+
+bool RuleContext::are_sound(std::initializer_list<std::string_view> keys) const {
+  return std::all_of(keys.begin(), keys.end(),
+                     [&](std::string_view key) { return given.is_sound(key); });
+}
+
+void RuleContext::error(std::string_view key, std::string message, std::string hint) const {
+  diagnostics.error(given.place(key), std::move(message), std::move(hint));
+}
+
+Layout plan_layout(const RuleContext& context) {
+  Layout layout;
+  plan_degrees(context, layout);
+  plan_batch(context, layout);
+  return layout;
+}
+
+}  // namespace titan::core

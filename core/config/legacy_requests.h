@@ -1,0 +1,29 @@
+// The second half of the old names: those whose translation needs the rest of the configuration.
+// Used by resolve().
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/config/component_lookup.h"
+#include "core/config/diagnostics.h"
+#include "core/config/legacy_names.h"
+#include "core/config/schema_check.h"
+
+namespace titan::core {
+
+/// Adds the float8 converter where an old flag asks for it. Called before components are chosen.
+void append_old_converters(const std::vector<OldRequest>& requests, GivenValues& given);
+
+/// The flavor after model.use_flex_attn and model.attn_mask_type; what has no such flavor is not
+/// built yet.
+std::string flavor_for_old_attention(const std::vector<OldRequest>& requests,
+                                     const std::string& model, std::string flavor,
+                                     ComponentLookup& lookup, Diagnostics& diagnostics);
+
+/// Split points and microbatch counts, as the module lists and the microbatch size of today.
+/// `model_options` are the model's, complete; `local_batch_size` is final.
+void translate_old_pipeline(const std::vector<OldRequest>& requests, const Value& model_options,
+                            int64_t local_batch_size, GivenValues& given, Diagnostics& diagnostics);
+
+}  // namespace titan::core

@@ -1,0 +1,143 @@
+#include "core/config/not_built.h"
+
+#include <string>
+
+namespace titan::core {
+namespace {
+
+struct Feature {
+  const char* key;                     ///< the key that asks for it
+  bool (*is_asked)(const JobConfig&);  ///< does its value ask for it?
+  const char* what;                    ///< "checkpoints are"
+  /// For a default that asks: what is done instead, and the line that says so. Null: the default
+  /// does not ask.
+  void (*replace)(JobConfig&) = nullptr;
+  const char* note = nullptr;
+};
+
+const Feature kFeatures[] = {
+    // More than one rank
+    {"parallelism.data_parallel_replicate_degree",
+     [](const JobConfig& c) { return c.parallelism.data_parallel_replicate_degree > 1; },
+     "replicas (more than one rank) are"},
+    {"parallelism.data_parallel_shard_degree",
+     [](const JobConfig& c) { return c.parallelism.data_parallel_shard_degree > 1; },
+     "sharding (more than one rank) is"},
+    {"parallelism.tensor_parallel_degree",
+     [](const JobConfig& c) { return c.parallelism.tensor_parallel_degree > 1; },
+     "tensor parallelism is"},
+    {"parallelism.pipeline_parallel_degree",
+     [](const JobConfig& c) { return c.parallelism.pipeline_parallel_degree > 1; },
+     "pipeline parallelism is"},
+    {"parallelism.context_parallel_degree",
+     [](const JobConfig& c) { return c.parallelism.context_parallel_degree > 1; },
+     "context parallelism is"},
+    {"parallelism.expert_parallel_degree",
+     [](const JobConfig& c) { return c.parallelism.expert_parallel_degree > 1; },
+     "expert parallelism is"},
+    {"parallelism.expert_tensor_parallel_degree",
+     [](const JobConfig& c) { return c.parallelism.expert_tensor_parallel_degree > 1; },
+     "tensor parallelism of experts is"},
+    {"comm.mode", [](const JobConfig& c) { return c.comm.mode != CommMode::standard; },
+     "a run without communication is"},
+    {"fault_tolerance.enable", [](const JobConfig& c) { return c.fault_tolerance.enable; },
+     "fault tolerance is"},
+
+    // The step
+    {"training.mixed_precision_param",
+     [](const JobConfig& c) { return c.training.mixed_precision_param == Dtype::bfloat16; },
+     "computing in bfloat16 is",
+     [](JobConfig& c) { c.training.mixed_precision_param = Dtype::float32; },
+     "computes in float32: training.mixed_precision_param = \"bfloat16\", the default, is not "
+     "built yet"},
+    {"training.dtype", [](const JobConfig& c) { return c.training.dtype == Dtype::bfloat16; },
+     "parameters in bfloat16 are"},
+    {"training.enable_cpu_offload",
+     [](const JobConfig& c) { return c.training.enable_cpu_offload; }, "offloading to the host is"},
+    {"activation_checkpoint.mode",
+     [](const JobConfig& c) { return c.activation_checkpoint.mode != RecomputeMode::none; },
+     "activation checkpointing is",
+     [](JobConfig& c) { c.activation_checkpoint.mode = RecomputeMode::none; },
+     "keeps all activations: activation_checkpoint.mode = \"selective\", the default, is not built "
+     "yet"},
+    {"optimizer.early_step_in_backward",
+     [](const JobConfig& c) { return c.optimizer_section.early_step_in_backward; },
+     "updating inside the backward pass is"},
+    {"compile.enable", [](const JobConfig& c) { return c.compile.enable; }, "compilation is"},
+    {"model.converters", [](const JobConfig& c) { return !c.model.converters.empty(); },
+     "converters are"},
+    {"debug.moe_force_load_balance",
+     [](const JobConfig& c) { return c.debug.moe_force_load_balance; },
+     "mixture-of-experts models are"},
+
+    // Data
+    {"training.dataloader.num_workers",
+     [](const JobConfig& c) { return c.training.dataloader.num_workers > 0; },
+     "loader threads of your own number are"},
+    {"training.dataloader.persistent_workers",
+     [](const JobConfig& c) { return c.training.dataloader.persistent_workers; },
+     "persistent loader threads are"},
+    {"training.dataloader.pin_memory",
+     [](const JobConfig& c) { return c.training.dataloader.pin_memory; }, "pinned batches are"},
+
+    // Beside the step
+    {"checkpoint.enable", [](const JobConfig& c) { return c.checkpoint.enable; },
+     "checkpoints are"},
+    {"validation.enable", [](const JobConfig& c) { return c.validation.enable; }, "validation is"},
+    {"metrics.enable_wandb", [](const JobConfig& c) { return c.metrics.enable_wandb; },
+     "logging to Weights & Biases is"},
+    {"profiling.enable_profiling", [](const JobConfig& c) { return c.profiling.enable_profiling; },
+     "profiling is"},
+    {"profiling.enable_memory_snapshot",
+     [](const JobConfig& c) { return c.profiling.enable_memory_snapshot; }, "memory snapshots are"},
+    {"memory_estimation.enable", [](const JobConfig& c) { return c.memory_estimation.enable; },
+     "memory estimation is"},
+};
+
+struct LaterComponent {
+  std::string_view kind, name;
+};
+constexpr LaterComponent kLaterComponents[] = {
+    {"model", "llama3_ft"},
+    {"model", "llama4"},
+    {"model", "qwen3"},
+    {"model", "deepseek_v3"},
+    {"model", "gpt_oss"},
+    {"model", "flux"},
+    {"dataset", "c4"},
+    {"dataset", "c4_test"},
+    {"dataset", "c4_validation"},
+    {"converter", "quantize.linear.float8"},
+    {"converter", "quantize.linear.mx"},
+    {"converter", "quantize.grouped_mm.float8"},
+    {"converter", "quantize.grouped_mm.mx"},
+};
+
+}  // namespace
+
+void check_not_built(JobConfig& config, const GivenValues& given, Diagnostics& diagnostics) {
+  for (const Feature& feature : kFeatures) {
+    if (!given.is_sound(feature.key) || !feature.is_asked(config)) continue;
+    const Given* asked = given.find(feature.key);
+    if (!asked && feature.replace) {
+      feature.replace(config);
+      diagnostics.note(feature.note);
+    } else {
+      const std::string value = asked ? " = " + to_json(asked->value) : "";
+      diagnostics.not_built(asked ? asked->where : SourceRange{},
+                            std::string(feature.what) + " not built yet: " + feature.key + value);
+    }
+  }
+  if (config.world_size > 1)
+    diagnostics.not_built({},
+                          "training on more than one rank is not built yet: the world size is " +
+                              std::to_string(config.world_size));
+}
+
+bool is_built_later(std::string_view kind, std::string_view name) {
+  for (const LaterComponent& later : kLaterComponents)
+    if (later.kind == kind && later.name == name) return true;
+  return false;
+}
+
+}  // namespace titan::core

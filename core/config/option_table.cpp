@@ -1,0 +1,110 @@
+#include "core/config/option_table.h"
+
+#include <algorithm>
+
+#include <titan/error.h>
+
+#include "core/config/job_config.h"
+
+namespace titan::core {
+namespace {
+
+std::string with_underscores(std::string_view name) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '-', '_');
+  return text;
+}
+
+}  // namespace
+
+std::string describe(const Component& component) {
+  return component.kind + " '" + component.name + "'";
+}
+std::string describe_command(const Component& component) {
+  return "titan describe " + component.kind + " " + component.name;
+}
+
+OptionTable::OptionTable() {
+  add_schema({}, job_schema(), nullptr);
+  for (const char* kind : {"logger", "dataset", "converter"}) sections_[{kind}] = nullptr;
+}
+
+void OptionTable::add(const KeyPath& section, const Component& component) {
+  add_schema(section, component.schema, &component);
+}
+
+void OptionTable::add_schema(const KeyPath& section, const Schema& schema,
+                             const Component* component) {
+  if (!section.empty()) {
+    const Component*& owner = sections_[section];
+    if (component) owner = component;
+  }
+  for (const Option& option : schema.options) {
+    KeyPath path = section;
+    path.push_back(option.name);
+    if (option.type == OptionType::table)
+      add_schema(path, *option.table, component);
+    else
+      add_option({std::move(path), &option, component, false});
+  }
+}
+
+void OptionTable::add_old_name(const Option& option) {
+  add_option({split_dotted(option.name), &option, nullptr, true});
+}
+
+void OptionTable::add_option(KnownOption known) {
+  const auto [place, is_new] = by_path_.emplace(known.path, options_.size());
+  if (!is_new && known.is_old_name) return;  // a component offers an option of that name today
+  TITAN_CHECK(is_new || options_[place->second].is_old_name, plugin, "option '", known.option->name,
+              "' of ", known.component ? describe(*known.component) : "the core", " hides ",
+              dotted(known.path), ", which has a meaning of its own; rename the option");
+  place->second = options_.size();
+  by_flag_[with_underscores(dotted(known.path))] = options_.size();
+  options_.push_back(std::move(known));
+}
+
+void OptionTable::leave_unchecked(const KeyPath& section) {
+  sections_.emplace(section, nullptr);
+  unchecked_.push_back(section);
+}
+
+const KnownOption* OptionTable::find(const KeyPath& path) const {
+  const auto found = by_path_.find(path);
+  return found == by_path_.end() || options_[found->second].is_old_name ? nullptr
+                                                                        : &options_[found->second];
+}
+
+const KnownOption* OptionTable::find_flag(std::string_view name) const {
+  const auto found = by_flag_.find(with_underscores(name));
+  return found == by_flag_.end() ? nullptr : &options_[found->second];
+}
+
+bool OptionTable::is_unchecked(const KeyPath& path) const {
+  return std::any_of(unchecked_.begin(), unchecked_.end(), [&](const KeyPath& section) {
+    return path.size() >= section.size() &&
+           std::equal(section.begin(), section.end(), path.begin());
+  });
+}
+
+const Component* OptionTable::component_of(const KeyPath& section) const {
+  const auto found = sections_.find(section);
+  return found == sections_.end() ? nullptr : found->second;
+}
+
+std::vector<std::string> OptionTable::keys_in(const KeyPath& section) const {
+  std::vector<std::string> keys;
+  for (const KnownOption& known : options_)
+    if (!known.is_old_name && known.path.size() == section.size() + 1 &&
+        std::equal(section.begin(), section.end(), known.path.begin()))
+      keys.push_back(known.path.back());
+  return keys;
+}
+
+std::vector<std::string> OptionTable::section_names() const {
+  std::vector<std::string> names;
+  for (const auto& [path, component] : sections_) names.push_back(dotted(path));
+  return names;
+}
+
+}  // namespace titan::core

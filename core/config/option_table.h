@@ -1,0 +1,71 @@
+// Every option that one run knows, by its path: the core's sections and the options of the selected
+// components. What may stand in a file, which flags there are and what --help lists all come from
+// this one table.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <titan/options.h>
+#include <titan/plugin.h>
+
+#include "core/config/settings.h"
+
+namespace titan::core {
+
+struct KnownOption {
+  KeyPath path;
+  const Option* option = nullptr;
+  const Component* component = nullptr;  ///< whose option it is; null for the core's own
+  bool is_old_name = false;              ///< accepted as a flag only; translated by legacy_names.h
+};
+
+/// How a message calls a component: "optimizer 'SGD'".
+std::string describe(const Component& component);
+/// "titan describe optimizer SGD"
+std::string describe_command(const Component& component);
+
+class OptionTable {
+ public:
+  /// The core's sections.
+  OptionTable();
+
+  /// Adds the options of a component under its section. Throws a plugin Error when one of them
+  /// hides a key of the core.
+  void add(const KeyPath& section, const Component& component);
+  /// Makes an old name known as a flag. `option` outlives the table.
+  void add_old_name(const Option& option);
+  /// The component of this section could not be found: what it does not know may be right and is
+  /// not reported.
+  void leave_unchecked(const KeyPath& section);
+
+  const KnownOption* find(const KeyPath& path) const;
+  /// The option of a flag's name without its dashes; `_` and `-` are the same. Null when there is
+  /// none.
+  const KnownOption* find_flag(std::string_view name) const;
+  bool is_section(const KeyPath& path) const { return sections_.contains(path); }
+  bool is_unchecked(const KeyPath& path) const;
+  /// The component whose options stand in this section beside the core's; null when none.
+  const Component* component_of(const KeyPath& section) const;
+
+  /// In the order of declaration.
+  const std::vector<KnownOption>& options() const { return options_; }
+  /// Names of the keys directly in a section.
+  std::vector<std::string> keys_in(const KeyPath& section) const;
+  /// Dotted names of all sections.
+  std::vector<std::string> section_names() const;
+
+ private:
+  void add_schema(const KeyPath& section, const Schema& schema, const Component* component);
+  void add_option(KnownOption known);
+
+  std::vector<KnownOption> options_;
+  std::map<KeyPath, size_t> by_path_;
+  std::map<std::string, size_t, std::less<>> by_flag_;
+  std::map<KeyPath, const Component*> sections_;
+  std::vector<KeyPath> unchecked_;
+};
+
+}  // namespace titan::core

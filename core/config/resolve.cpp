@@ -1,0 +1,188 @@
+#include "core/config/resolve.h"
+
+#include <memory>
+#include <utility>
+
+#include "core/config/collect.h"
+#include "core/config/command_line.h"
+#include "core/config/component_selection.h"
+#include "core/config/cross_rules.h"
+#include "core/config/legacy_requests.h"
+#include "core/config/not_built.h"
+#include "core/config/resolved_value.h"
+#include "core/config/toml_source.h"
+
+namespace titan::core {
+namespace {
+
+/// The given values of the core (component == null) or of one component, as nested maps under
+/// `section`.
+Value given_map(const GivenValues& given, const OptionTable& table, const Component* component,
+                size_t section) {
+  Value root = Value::map();
+  for (const auto& [path, value] : given.all()) {
+    const KnownOption* known = table.find(path);
+    if (!known || known->component != component || !value.is_valid) continue;
+    Value* place = &root;
+    for (size_t i = section; i < path.size(); ++i) place = &(*place)[path[i]];
+    *place = value.value;
+  }
+  return root;
+}
+
+class Resolver {
+ public:
+  Resolver(const JobSources& sources, ComponentLookup& lookup, const ResolveOptions& options,
+           Diagnostics& diagnostics)
+      : sources_(sources),
+        lookup_(lookup),
+        options_(options),
+        diagnostics_(diagnostics),
+        table_(core_table()) {}
+
+  JobConfig resolve() {
+    chosen_ =
+        choose_components(first_sight(sources_.file, sources_.arguments, options_.world_size).given,
+                          lookup_, table_, diagnostics_);
+    check_unchosen_sections(sources_.file, lookup_, table_, diagnostics_);
+    collected_ =
+        collect(sources_.file, sources_.arguments, table_, options_.world_size, diagnostics_);
+
+    assign_core();
+    for (const ChosenComponent& chosen : chosen_) select(chosen);
+    translate_old_pipeline(collected_.later, config_.model_plugin.options,
+                           config_.training.local_batch_size, collected_.given, diagnostics_);
+    assign_core();  // with what the line above has added
+
+    const RuleContext rules{config_, collected_.given, diagnostics_};
+    config_.layout = plan_layout(rules);
+    check_rules(rules, config_.layout);
+    check_not_built(config_, collected_.given, diagnostics_);
+    config_.resolved = resolved_value(config_, table_, preset_);
+    return std::move(config_);
+  }
+
+ private:
+  void assign_core() {
+    job_schema().assign(&config_, given_map(collected_.given, table_, nullptr, 0));
+    config_.job.config_file = sources_.config_file;
+    config_.world_size = options_.world_size;
+    if (!flavor_.empty()) config_.model.flavor = flavor_;
+    if (!config_.dataset.name.empty()) config_.training.dataset = config_.dataset.name;
+    for (std::string& name : config_.model.converters) name = current_converter_name(name);
+  }
+
+  void select(const ChosenComponent& chosen) {
+    const Component& component = *chosen.component;
+    if (component.kind == "model") preset_ = flavor_preset(component);
+    Value values = component.kind == "model" ? preset_ : Value::map();
+    const Value given =
+        chosen.section.front() == "quantize"
+            ? core_section(chosen.section)
+            : given_map(collected_.given, table_, &component, chosen.section.size());
+    for (const auto& [name, value] : given.as_map()) values[name] = value;
+    Selection selection{component.kind, component.name, Value::map(), chosen.where};
+    try {
+      const std::shared_ptr<void> options = component.schema.make(values);
+      if (options) selection.options = component.schema.read(options.get());
+    } catch (const Error& e) {
+      diagnostics_.add(
+          {.message = "the options of " + describe(component) + " cannot be set: " + e.what(),
+           .where = chosen.where,
+           .from_plugin = true});
+    }
+    place_of(component.kind, std::move(selection));
+  }
+
+  void place_of(const std::string& kind, Selection selection) {
+    if (kind == "logger") {
+      config_.loggers.push_back(std::move(selection));
+    } else if (kind == "converter") {
+      config_.transforms.push_back(std::move(selection));
+    } else {
+      Selection& slot = kind == "model"          ? config_.model_plugin
+                        : kind == "optimizer"    ? config_.optimizer
+                        : kind == "lr_scheduler" ? config_.lr_scheduler
+                        : kind == "tokenizer"    ? config_.tokenizer
+                        : kind == "dataset"      ? config_.dataset
+                                                 : config_.device;
+      slot = std::move(selection);
+    }
+  }
+
+  Value flavor_preset(const Component& model) {
+    if (!collected_.given.is_sound("model.flavor")) return Value::map();
+    const std::string name = flavor_for_old_attention(collected_.later, model.name,
+                                                      config_.model.flavor, lookup_, diagnostics_);
+    flavor_ = name;
+    const Flavor* flavor =
+        choose_flavor(model, name, collected_.given.place("model.flavor"), lookup_, diagnostics_);
+    return flavor && flavor->preset.is_map() ? flavor->preset : Value::map();
+  }
+
+  /// A quantize converter takes its options from the core's section of that name.
+  Value core_section(const KeyPath& section) const {
+    Value all = job_schema().read(&config_);
+    for (const std::string& part : section) all = Value(all.at(part));
+    return all;
+  }
+
+  const JobSources& sources_;
+  ComponentLookup& lookup_;
+  const ResolveOptions& options_;
+  Diagnostics& diagnostics_;
+  OptionTable table_;
+  std::vector<ChosenComponent> chosen_;
+  Collected collected_;
+  std::string flavor_;
+  Value preset_ = Value::map();
+  JobConfig config_;
+};
+
+JobSources complete(JobSources sources, const Diagnostics& diagnostics) {
+  if (!diagnostics.can_start()) throw ConfigError(diagnostics);
+  const Collected collected = first_sight(sources.file, sources.arguments, 1);
+  const Given* paths = collected.given.find("plugins.paths");
+  if (paths && paths->is_valid)
+    for (const Value& path : paths->value.as_list())
+      sources.plugin_paths.push_back(path.as_string());
+  return sources;
+}
+
+}  // namespace
+
+JobSources read_sources(std::vector<std::string> arguments) {
+  JobSources sources;
+  Diagnostics diagnostics;
+  sources.config_file = find_config_file(arguments);
+  sources.arguments = std::move(arguments);
+  if (sources.config_file) sources.file = read_toml(*sources.config_file, diagnostics);
+  return complete(std::move(sources), diagnostics);
+}
+
+JobSources read_sources(const std::string& name, const std::string& toml,
+                        std::vector<std::string> arguments) {
+  JobSources sources;
+  Diagnostics diagnostics;
+  sources.config_file = name;
+  sources.arguments = std::move(arguments);
+  sources.file = parse_toml(name, toml, diagnostics);
+  return complete(std::move(sources), diagnostics);
+}
+
+std::optional<JobConfig> try_resolve(const JobSources& sources, ComponentLookup& lookup,
+                                     const ResolveOptions& options, Diagnostics& diagnostics) {
+  JobConfig config = Resolver(sources, lookup, options, diagnostics).resolve();
+  if (diagnostics.count(Severity::error) > 0) return std::nullopt;
+  return config;
+}
+
+Resolution resolve(const JobSources& sources, ComponentLookup& lookup,
+                   const ResolveOptions& options) {
+  Diagnostics diagnostics;
+  std::optional<JobConfig> config = try_resolve(sources, lookup, options, diagnostics);
+  if (!diagnostics.can_start()) throw ConfigError(diagnostics);
+  return {std::move(*config), diagnostics.sorted()};
+}
+
+}  // namespace titan::core

@@ -1,0 +1,60 @@
+// From argv and a TOML file to a checked, resolved job, or to one report of everything that is
+// wrong. Used by the commands (train, check, estimate):
+//
+//   const JobSources sources = read_sources(arguments);                        // only syntax
+//   errors stop here const Catalog catalog(plugin_search_path(sources.plugin_paths)); Registry
+//   registry(catalog); RegistryLookup lookup(catalog, registry); // registry_lookup.h const
+//   Resolution resolution = resolve(sources, lookup, {.world_size = 1}); for (const Diagnostic& d :
+//   resolution.messages) log::warn(render(d)); const JobConfig& config = resolution.config;
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <titan/error.h>
+
+#include "core/config/component_lookup.h"
+#include "core/config/diagnostics.h"
+#include "core/config/job_config.h"
+#include "core/config/settings.h"
+
+namespace titan::core {
+
+/// What was given: the file's settings and the arguments, not checked against any schema yet.
+struct JobSources {
+  std::optional<std::string> config_file;  ///< from --job.config_file
+  SettingList file;
+  std::vector<std::string> arguments;
+  std::vector<std::string> plugin_paths;  ///< [plugins] paths, for the plugin search
+};
+
+/// Reads the file that `--job.config_file` names among `arguments` (argv after the program, the
+/// command's name and the command's own flags). Throws a config Error: file missing or not a file,
+/// malformed TOML with its place.
+JobSources read_sources(std::vector<std::string> arguments);
+/// The same from a text in memory; `name` stands in messages.
+JobSources read_sources(const std::string& name, const std::string& toml,
+                        std::vector<std::string> arguments);
+
+struct ResolveOptions {
+  int world_size = 1;  ///< ranks that will run; with --dry-run any number
+};
+
+struct Resolution {
+  JobConfig config;
+  std::vector<Diagnostic> messages;  ///< warnings and notes, in the order of the sources
+};
+
+/// Checks everything and resolves. Throws ConfigError with the complete report when anything is
+/// wrong.
+Resolution resolve(const JobSources& sources, ComponentLookup& lookup,
+                   const ResolveOptions& options = {});
+
+/// The same without throwing: every diagnostic goes to `diagnostics`. The job is absent when there
+/// is an error; what is merely not built yet leaves it in place, so that a configuration for a
+/// later Titan can still be examined.
+std::optional<JobConfig> try_resolve(const JobSources& sources, ComponentLookup& lookup,
+                                     const ResolveOptions& options, Diagnostics& diagnostics);
+
+}  // namespace titan::core

@@ -1,0 +1,58 @@
+#include "core/config/resolved_value.h"
+
+#include <string>
+
+namespace titan::core {
+namespace {
+
+/// Unset options that are unset by default say nothing; where the default or the flavor sets them,
+/// they must be said.
+void drop_unset(Value& section, const KeyPath& path, const OptionTable& table,
+                const Value& flavor) {
+  Value::Map kept;
+  for (auto& [name, value] : section.as_map()) {
+    KeyPath inner = path;
+    inner.push_back(name);
+    if (value.is_map()) drop_unset(value, inner, table, flavor);
+    const KnownOption* known = value.is_null() ? table.find(inner) : nullptr;
+    const bool is_preset = path == KeyPath{"model"} && flavor.find(name);
+    const bool is_unset_anyway = !known || (known->option->default_value.is_null() && !is_preset);
+    if (!value.is_null() || !is_unset_anyway) kept.emplace_back(name, std::move(value));
+  }
+  section = Value(std::move(kept));
+}
+
+void add_options(Value& section, const Selection& selection) {
+  for (const auto& [name, value] : selection.options.as_map()) section[name] = value;
+}
+
+/// [dataset.<name>] and its like, for the components whose section is not a section of the core.
+Value named_sections(const std::vector<Selection>& selections) {
+  Value sections = Value::map();
+  for (const Selection& selection : selections)
+    if (!selection.name.empty() && !selection.name.starts_with("quantize."))
+      if (!selection.options.as_map().empty()) sections[selection.name] = selection.options;
+  return sections;
+}
+
+}  // namespace
+
+Value resolved_value(const JobConfig& config, const OptionTable& table, const Value& flavor) {
+  Value core = job_schema().read(&config);
+  core["job"]["config_file"] = Value();  // names the input, not the job
+  for (const Selection* selection : {&config.model_plugin, &config.tokenizer, &config.optimizer,
+                                     &config.lr_scheduler, &config.device})
+    if (!selection->name.empty()) add_options(core[selection->kind], *selection);
+
+  Value resolved = Value::map();
+  for (auto& [name, section] : core.as_map()) {
+    resolved[name] = std::move(section);
+    if (name == "metrics") resolved["logger"] = named_sections(config.loggers);
+    if (name == "model") resolved["converter"] = named_sections(config.transforms);
+    if (name == "training") resolved["dataset"] = named_sections({config.dataset});
+  }
+  drop_unset(resolved, {}, table, flavor);
+  return resolved;
+}
+
+}  // namespace titan::core

@@ -1,0 +1,16 @@
+// The resolved job as one map of sections: what is printed, logged and written into the run's
+// folder.
+#pragma once
+
+#include <titan/value.h>
+
+#include "core/config/job_config.h"
+#include "core/config/option_table.h"
+
+namespace titan::core {
+
+/// See JobConfig::resolved. `table` knows the options of the selected components, `flavor` is the
+/// preset of the model's.
+Value resolved_value(const JobConfig& config, const OptionTable& table, const Value& flavor);
+
+}  // namespace titan::core

@@ -1,0 +1,171 @@
+#include "core/config/schema_check.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "core/config/legacy_names.h"
+#include "core/config/suggest.h"
+
+namespace titan::core {
+namespace {
+
+bool begins_with(const KeyPath& path, const KeyPath& section) {
+  return path.size() >= section.size() && std::equal(section.begin(), section.end(), path.begin());
+}
+
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
+    return std::tolower(x) == std::tolower(y);
+  });
+}
+
+/// The words of a choice as the schema spells them, and "None" as unset.
+Value canonical(const Option& option, const Value& value) {
+  if (!value.is_string()) return value;
+  if (option.may_be_unset && value.as_string() == "None") return {};
+  if (option.ignores_case)
+    for (const std::string& choice : option.choices)
+      if (equal_ignoring_case(choice, value.as_string())) return choice;
+  return value;
+}
+
+/// The keys of a component begin behind its section: [optimizer], but [dataset.<name>].
+std::string option_name(const KnownOption& known) {
+  if (!known.component) return dotted(known.path);
+  const std::string& first = known.path.front();
+  const size_t section = first == "dataset" || first == "logger" || first == "converter" ? 2 : 1;
+  return "option '" + dotted(KeyPath(known.path.begin() + section, known.path.end())) + "' of " +
+         describe(*known.component);
+}
+
+std::string default_hint(const Option& option) {
+  if (option.default_value.is_null()) return "default: unset";
+  std::string text = to_json(option.default_value);
+  return text.size() > 60 ? "" : "default " + text;
+}
+
+class Checker {
+ public:
+  Checker(const SettingList& source, const OptionTable& table, GivenValues& given,
+          Diagnostics& diagnostics)
+      : source_(source), table_(table), given_(given), diagnostics_(diagnostics) {}
+
+  void check() {
+    for (const TableHeader& header : source_.tables) check_header(header);
+    for (const Setting& setting : source_.settings) check_setting(setting);
+  }
+
+ private:
+  void check_header(const TableHeader& header) {
+    if (table_.is_section(header.path) || table_.is_unchecked(header.path) ||
+        is_reported(header.path))
+      return;
+    for (const std::string& section : table_.section_names())
+      if (begins_with(split_dotted(section), header.path))
+        return;  // [quantize] above [quantize.linear]
+    reported_.insert(header.path);
+    const std::string name = dotted(header.path);
+    if (table_.find(header.path))
+      diagnostics_.error(header.where, "'" + name + "' is a key, not a section");
+    else
+      diagnostics_.error(header.where, "unknown section [" + name + "]", section_hint(header.path));
+  }
+
+  std::string section_hint(const KeyPath& path) const {
+    const auto name = nearest(dotted(path), table_.section_names());
+    return name ? "did you mean [" + *name + "]?" : "";
+  }
+
+  bool is_reported(const KeyPath& path) const {
+    for (KeyPath section = path; !section.empty(); section.pop_back())
+      if (reported_.contains(section)) return true;
+    return false;
+  }
+
+  void check_setting(const Setting& setting) {
+    if (is_reported(setting.path)) return;
+    if (const KnownOption* known = table_.find(setting.path)) {
+      check_value(*known, setting);
+    } else if (table_.is_section(setting.path)) {
+      diagnostics_.error(setting.key, "[" + dotted(setting.path) + "] is a section, not a key");
+    } else if (!table_.is_unchecked(setting.path)) {
+      report_unknown(setting);
+    }
+  }
+
+  void check_value(const KnownOption& known, const Setting& setting) {
+    const Option& option = *known.option;
+    Given given{canonical(option, setting.value), setting.key, setting.where, true};
+    if (const auto wrong = option.problem(given.value)) {
+      given.is_valid = false;
+      std::string hint =
+          setting.value.is_string() ? did_you_mean(setting.value.as_string(), option.choices) : "";
+      if (hint.empty()) hint = default_hint(option);
+      diagnostics_.error(setting.where, option_name(known) + " " + *wrong, hint,
+                         known.component ? describe_command(*known.component) : "");
+    }
+    given_.put(setting.path, std::move(given));
+  }
+
+  void report_unknown(const Setting& setting) {
+    const KeyPath section(setting.path.begin(), setting.path.end() - 1);
+    const std::string& key = setting.path.back();
+    if (section.empty()) {
+      const std::string hint = key_elsewhere(key);
+      diagnostics_.error(setting.key, "'" + key + "' stands outside any section", hint);
+      return;
+    }
+    std::vector<std::string> candidates = table_.keys_in(section);
+    for (const OldName& old : old_names()) {
+      const KeyPath path = split_dotted(old.old_key);
+      if (KeyPath(path.begin(), path.end() - 1) == section) candidates.push_back(path.back());
+    }
+    std::string hint = did_you_mean(key, candidates);
+    if (hint.empty()) hint = key_elsewhere(key);
+    if (const Component* component = table_.component_of(section))
+      diagnostics_.error(setting.key, "unknown option '" + key + "' for " + describe(*component),
+                         hint, describe_command(*component));
+    else
+      diagnostics_.error(setting.key, "unknown key '" + key + "' in [" + dotted(section) + "]",
+                         hint);
+  }
+
+  /// The right key in the wrong section is the commonest slip.
+  std::string key_elsewhere(const std::string& key) const {
+    for (const KnownOption& known : table_.options())
+      if (!known.is_old_name && known.path.back() == key)
+        return "did you mean '" + dotted(known.path) + "'?";
+    return "";
+  }
+
+  const SettingList& source_;
+  const OptionTable& table_;
+  GivenValues& given_;
+  Diagnostics& diagnostics_;
+  std::set<KeyPath> reported_;  // unknown sections, with all that stands in them
+};
+
+}  // namespace
+
+const Given* GivenValues::find(const KeyPath& path) const {
+  const auto found = values_.find(path);
+  return found == values_.end() ? nullptr : &found->second;
+}
+
+SourceRange GivenValues::place(std::string_view dotted_path) const {
+  const Given* given = find(dotted_path);
+  return given ? given->where : SourceRange{};
+}
+
+bool GivenValues::is_sound(std::string_view dotted_path) const {
+  const Given* given = find(dotted_path);
+  return !given || given->is_valid;
+}
+
+void check_settings(const SettingList& source, const OptionTable& table, GivenValues& given,
+                    Diagnostics& diagnostics) {
+  Checker(source, table, given, diagnostics).check();
+}
+
+}  // namespace titan::core

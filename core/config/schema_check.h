@@ -1,0 +1,42 @@
+// Holds what was written against the option table: unknown sections and keys, wrong types, values
+// out of range. What passes becomes the given values of the run.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "core/config/diagnostics.h"
+#include "core/config/option_table.h"
+#include "core/config/settings.h"
+
+namespace titan::core {
+
+/// The value that counts for one key, and where it came from.
+struct Given {
+  Value value;
+  SourceRange key, where;
+  bool is_valid = true;  ///< false: reported already; `value` is not to be used
+};
+
+/// What was given, key by key; a later source replaces an earlier one.
+class GivenValues {
+ public:
+  void put(const KeyPath& path, Given given) { values_[path] = std::move(given); }
+  /// Null when the key was left at its default.
+  const Given* find(const KeyPath& path) const;
+  const Given* find(std::string_view dotted_path) const { return find(split_dotted(dotted_path)); }
+  /// Where the key's value was written; without a source for a default.
+  SourceRange place(std::string_view dotted_path) const;
+  bool is_sound(std::string_view dotted_path) const;
+  const std::map<KeyPath, Given>& all() const { return values_; }
+
+ private:
+  std::map<KeyPath, Given> values_;
+};
+
+/// Checks one source and puts its values into `given`, over those of earlier sources.
+void check_settings(const SettingList& source, const OptionTable& table, GivenValues& given,
+                    Diagnostics& diagnostics);
+
+}  // namespace titan::core

@@ -1,0 +1,35 @@
+#include "core/config/settings.h"
+
+#include <algorithm>
+
+namespace titan::core {
+
+int num_code_points(std::string_view text) {
+  return static_cast<int>(
+      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string SourceRange::to_string() const {
+  if (!source) return "default";
+  if (!source->is_file) return source->name;
+  return source->name + ":" + std::to_string(line) + ":" + std::to_string(column);
+}
+
+std::string dotted(const KeyPath& path) {
+  std::string text;
+  for (const std::string& part : path) text += (text.empty() ? "" : ".") + part;
+  return text;
+}
+
+KeyPath split_dotted(std::string_view path) {
+  KeyPath parts(1);
+  for (const char c : path) {
+    if (c == '.')
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
+}
+
+}  // namespace titan::core

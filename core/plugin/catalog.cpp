@@ -1,0 +1,148 @@
+#include "core/plugin/catalog.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <system_error>
+
+#include <titan/error.h>
+
+#include "core/plugin/built_in.h"
+
+namespace titan::core {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSuffix = ".plugin.so";
+
+/// A path without links, to tell whether two paths name the same thing.
+fs::path real_path(const fs::path& path) {
+  std::error_code error;
+  const fs::path real = fs::weakly_canonical(path, error);
+  return error ? path : real;
+}
+
+std::vector<fs::directory_entry> plugin_files(const fs::path& folder) {
+  std::vector<fs::directory_entry> files;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->path().filename().string().ends_with(kSuffix)) files.push_back(*entry);
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+CatalogEntry read_entry(const fs::path& file) {
+  CatalogEntry entry;
+  entry.file = file;
+  try {
+    entry.manifest = read_manifest(file);
+  } catch (const Error& e) {
+    entry.problem = e.message();
+  }
+  return entry;
+}
+
+std::string counted(size_t count, const char* one, const char* many) {
+  return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
+std::string state_of(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::exists(folder, error)) return error ? error.message() : "does not exist";
+  if (!fs::is_directory(folder, error)) return "is not a folder";
+  fs::directory_iterator(folder, error);
+  if (error) return "cannot be read: " + error.message();
+  return counted(plugin_files(folder).size(), "plugin file", "plugin files");
+}
+
+}  // namespace
+
+Catalog::Catalog(std::vector<fs::path> folders) {
+  std::set<fs::path> seen;
+  for (const fs::path& named : folders) {
+    const fs::path folder = fs::absolute(named).lexically_normal();
+    const fs::path real_folder = real_path(folder);
+    if (!seen.insert(real_folder).second) continue;
+    folders_.push_back(folder);
+    for (const fs::directory_entry& file : plugin_files(folder)) {
+      // only a link can name a file that was met already; resolving every path would cost more than
+      // reading the files
+      const fs::path real =
+          file.is_symlink() ? real_path(file.path()) : real_folder / file.path().filename();
+      if (seen.insert(real).second) entries_.push_back(read_entry(file.path()));
+    }
+  }
+  for (const BuiltInPlugin& plugin : built_in_plugins())
+    entries_.push_back({{}, parse_manifest(plugin.manifest, "a built-in plugin"), ""});
+}
+
+std::vector<const CatalogEntry*> Catalog::providers(std::string_view kind,
+                                                    std::string_view name) const {
+  std::vector<const CatalogEntry*> found;
+  for (const CatalogEntry& entry : entries_)
+    for (const Provided& provided : entry.manifest.provides)
+      if (provided.kind == kind && provided.name == name) found.push_back(&entry);
+  return found;
+}
+
+std::vector<std::string> Catalog::names(std::string_view kind) const {
+  std::set<std::string> names;
+  for (const CatalogEntry& entry : entries_)
+    for (const Provided& provided : entry.manifest.provides)
+      if (provided.kind == kind) names.insert(provided.name);
+  return {names.begin(), names.end()};
+}
+
+std::string Catalog::search_trail() const {
+  std::string trail;
+  size_t built_in = 0;
+  for (const fs::path& folder : folders_)
+    trail += "\n    " + folder.string() + ": " + state_of(folder);
+  std::string unreadable;
+  for (const CatalogEntry& entry : entries_) {
+    built_in += entry.file.empty();
+    if (!entry.problem.empty()) unreadable += "\n    " + entry.problem;
+  }
+  if (built_in > 0)
+    trail += "\n    this program: " + counted(built_in, "built-in plugin", "built-in plugins");
+  if (trail.empty()) trail = "\n    no folder at all";
+  trail = "looked in" + trail;
+  if (!unreadable.empty()) trail += "\n  passed over" + unreadable;
+  return trail;
+}
+
+std::vector<fs::path> plugin_search_path(const std::vector<std::string>& configured) {
+  std::vector<fs::path> folders(configured.begin(), configured.end());
+  if (const char* listed = std::getenv("TITAN_PLUGIN_PATH")) {
+    std::string_view rest = listed;
+    while (!rest.empty()) {
+      const size_t end = std::min(rest.find(':'), rest.size());
+      if (end > 0) folders.emplace_back(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (!error) folders.push_back(program.parent_path().parent_path() / "lib/titan/plugins");
+  return folders;
+}
+
+const std::vector<std::string>& plugin_kinds() {
+  static const std::vector<std::string> kKinds = {"model",
+                                                  "flavor",
+                                                  "converter",
+                                                  "parallelism",
+                                                  "pipeline_schedule",
+                                                  "activation_checkpoint",
+                                                  "optimizer",
+                                                  "lr_scheduler",
+                                                  "dataset",
+                                                  "tokenizer",
+                                                  "logger",
+                                                  "device"};
+  return kKinds;
+}
+
+}  // namespace titan::core

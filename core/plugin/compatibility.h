@@ -1,0 +1,38 @@
+// Whether a plugin was built for this program: its manifest against the host's, field by field,
+// before the file is opened. Used by library.cpp and `titan list`.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/plugin/manifest.h"
+
+namespace titan::core {
+
+/// One field in which plugin and program differ.
+struct Difference {
+  std::string field;
+  std::string plugin;
+  std::string host;
+  std::string rule;  ///< "must be equal", "major version must be equal", "allowed"
+  bool prevents_use = false;
+};
+
+/// All fields that differ, those that matter most first. `torch=none` and `cuda=none` of a plugin
+/// fit any program.
+std::vector<Difference> differences(const Manifest& plugin, const Manifest& host);
+
+/// Whether none of the differences prevents the use.
+bool is_compatible(const std::vector<Difference>& differences);
+
+/// "torch 2.10.0 instead of 2.11.0, cuda 12.8 instead of 13.0": those that prevent the use, on one
+/// line.
+std::string summary(const std::vector<Difference>& differences);
+
+/// Throws a plugin Error with the table of all differences and the command that rebuilds the
+/// plugin, when it cannot be used.
+void require_compatible(const Manifest& plugin, const Manifest& host,
+                        const std::filesystem::path& file);
+
+}  // namespace titan::core

@@ -1,0 +1,169 @@
+#include "core/plugin/description.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <titan/error.h>
+
+#include "core/plugin/schema_json.h"
+#include "core/plugin/text_table.h"
+
+namespace titan::core {
+namespace {
+
+/// A report of several lines below the name that it is about.
+std::string indented(std::string text, const std::string& indent) {
+  for (size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1))
+    text.insert(at + 1, indent);
+  return indent + text;
+}
+
+/// "<model>/<flavor>" in two; the model may hold a '/' of its own.
+std::pair<std::string, std::string> split_flavor(std::string_view name) {
+  const size_t slash = name.rfind('/');
+  TITAN_CHECK(slash != std::string_view::npos, config, "a flavor is named <model>/<flavor>, got '",
+              name, "'");
+  return {std::string(name.substr(0, slash)), std::string(name.substr(slash + 1))};
+}
+
+const Flavor& flavor_named(Registry& registry, std::string_view name) {
+  const auto [model, flavor] = split_flavor(name);
+  return registry.flavor(model, flavor);
+}
+
+std::string help_of(Registry& registry, std::string_view kind, const std::string& name) {
+  if (kind == "flavor") return flavor_named(registry, name).help;
+  return registry.component(kind, name).help;
+}
+
+/// The names of the flavors of `model`, by whichever plugin.
+std::vector<std::string> flavors_of(const Catalog& catalog, std::string_view model) {
+  std::vector<std::string> flavors;
+  for (const std::string& name : catalog.names("flavor"))
+    if (auto [owner, flavor] = split_flavor(name); owner == model)
+      flavors.push_back(std::move(flavor));
+  return flavors;
+}
+
+std::string shown(const Value& value) {
+  return value.is_null() ? "(unset)" : to_json(value);
+}
+
+std::string preset_text(const Value& preset) {
+  std::string text;
+  if (preset.is_map())
+    for (const auto& [name, value] : preset.as_map())
+      text += (text.empty() ? "" : ", ") + name + " = " + shown(value);
+  return text;
+}
+
+void add_options(const Schema& schema, const std::string& path, std::vector<TextRow>& rows) {
+  for (const Option& option : schema.options) {
+    if (option.table) {
+      rows.push_back({path + option.name, "", "table", option.help});
+      add_options(*option.table, path + option.name + ".", rows);
+    } else {
+      rows.push_back({path + option.name, shown(option.default_value),
+                      option.allowed() + (option.may_be_unset ? ", or unset" : ""), option.help});
+    }
+  }
+}
+
+std::string options_text(const Schema& schema) {
+  if (schema.options.empty()) return "\nno options\n";
+  std::vector<TextRow> rows{{"option", "default", "allowed", ""}};
+  add_options(schema, "", rows);
+  return "\n" + text_table(rows);
+}
+
+std::string flavors_text(const Catalog& catalog, Registry& registry, const std::string& model) {
+  std::string text;
+  for (const std::string& name : flavors_of(catalog, model)) {
+    try {
+      const Flavor& flavor = registry.flavor(model, name);
+      text += "  " + name + "  " + flavor.help + "\n      " + preset_text(flavor.preset) + "\n";
+    } catch (const Error& e) {
+      text += "  " + name + "  unusable:\n" + indented(e.what(), "      ") + "\n";
+    }
+  }
+  return text.empty() ? "\nno flavors\n" : "\nflavors\n" + text;
+}
+
+std::string describe_flavor(const Catalog& catalog, Registry& registry,
+                            std::string_view full_name) {
+  const Flavor& flavor = flavor_named(registry, full_name);
+  const CatalogEntry& entry = *catalog.providers("flavor", full_name).front();
+  std::vector<TextRow> rows;
+  for (const auto& [name, value] : flavor.preset.as_map()) rows.push_back({name, shown(value)});
+  return "flavor " + flavor.name + " of model " + flavor.model + ": " + flavor.help +
+         "\n  plugin " + entry.manifest.plugin + " " + entry.manifest.version + ", " +
+         (entry.file.empty() ? "built in" : entry.file.string()) + "\n\npreset\n" +
+         text_table(rows, "  ");
+}
+
+}  // namespace
+
+std::string describe_kind(const Catalog& catalog, Registry& registry, std::string_view kind) {
+  std::vector<TextRow> rows;
+  std::string unusable;
+  for (const std::string& name : catalog.names(kind)) {
+    try {
+      rows.push_back({name, help_of(registry, kind, name)});
+    } catch (const Error& e) {
+      unusable += "  " + name + "\n" + indented(e.what(), "    ") + "\n";
+    }
+  }
+  if (rows.empty() && unusable.empty())
+    return "no " + std::string(kind) + " was found\n  " + catalog.search_trail() + "\n";
+  return text_table(rows) + (unusable.empty() ? "" : "\nunusable here:\n" + unusable);
+}
+
+std::string describe_component(const Catalog& catalog, Registry& registry, std::string_view kind,
+                               std::string_view name) {
+  if (kind == "flavor") return describe_flavor(catalog, registry, name);
+  const Component& component = registry.component(kind, name);
+  const Origin& origin = registry.origin(component);
+  std::string text = component.kind + " " + component.name + ": " + component.help + "\n  plugin " +
+                     origin.plugin + " " + origin.version + ", " + origin.file + "\n";
+  if (!component.abilities.empty()) {
+    text += "  abilities";
+    for (const std::string& ability : component.abilities) text += " " + ability;
+    text += "\n";
+  }
+  text += options_text(component.schema);
+  if (kind == "model") text += flavors_text(catalog, registry, component.name);
+  return text;
+}
+
+Value component_json(const Catalog& catalog, Registry& registry, std::string_view kind,
+                     std::string_view name) {
+  TITAN_CHECK(kind != "flavor", config,
+              "a flavor has no schema of its own; see: titan describe model ",
+              split_flavor(name).first, " --json");
+  const Component& component = registry.component(kind, name);
+  const Origin& origin = registry.origin(component);
+  Value json = Value::map(
+      {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+       {"title", component.kind + " " + component.name},
+       {"description", component.help},
+       {"x-titan-kind", component.kind},
+       {"x-titan-name", component.name},
+       {"x-titan-plugin", origin.plugin},
+       {"x-titan-version", origin.version},
+       {"x-titan-file", origin.file},
+       {"x-titan-abilities", Value::List(component.abilities.begin(), component.abilities.end())}});
+  const Value schema = json_schema(component.schema);
+  for (const auto& [key, value] : schema.as_map()) json[key] = value;
+  if (kind == "model") {
+    Value flavors = Value::map();
+    for (const std::string& flavor_name : flavors_of(catalog, component.name)) {
+      const Flavor& flavor = registry.flavor(component.name, flavor_name);
+      flavors[flavor_name] = Value::map({{"description", flavor.help}, {"preset", flavor.preset}});
+    }
+    json["x-titan-flavors"] = std::move(flavors);
+  }
+  return json;
+}
+
+}  // namespace titan::core

@@ -1,0 +1,29 @@
+// What `titan describe` shows, as text and as JSON Schema.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <titan/value.h>
+
+#include "core/plugin/catalog.h"
+#include "core/plugin/registry.h"
+
+namespace titan::core {
+
+/// The names of one kind with the sentence that each registers; a plugin that fails to open shows
+/// why in its place. Opens every plugin that provides the kind.
+std::string describe_kind(const Catalog& catalog, Registry& registry, std::string_view kind);
+
+/// One component: its help, where it comes from, its abilities, its options with default, what is
+/// allowed and help; of a model also its flavors with their presets. A flavor is named
+/// "<model>/<flavor>". Throws as the registry does.
+std::string describe_component(const Catalog& catalog, Registry& registry, std::string_view kind,
+                               std::string_view name);
+
+/// The same as JSON Schema of the options map, with x-titan-kind, -name, -plugin, -version, -file,
+/// -abilities and, of a model, -flavors.
+Value component_json(const Catalog& catalog, Registry& registry, std::string_view kind,
+                     std::string_view name);
+
+}  // namespace titan::core

@@ -1,0 +1,76 @@
+#include "core/plugin/listing.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/plugin/compatibility.h"
+#include "core/plugin/text_table.h"
+
+namespace titan::core {
+namespace {
+
+std::string place_of(const CatalogEntry& entry) {
+  return entry.file.empty() ? "built in" : entry.file.string();
+}
+
+bool provides_kind(const CatalogEntry& entry, std::string_view kind) {
+  return kind.empty() ||
+         std::any_of(entry.manifest.provides.begin(), entry.manifest.provides.end(),
+                     [&](const Provided& provided) { return provided.kind == kind; });
+}
+
+/// Why an entry cannot be used; empty when it can, as far as its manifest tells.
+std::string obstacle(const CatalogEntry& entry) {
+  if (!entry.problem.empty()) return entry.problem;
+  const auto found = differences(entry.manifest, host_manifest());
+  if (is_compatible(found)) return "";
+  return "cannot use plugin '" + entry.manifest.plugin + "' from " + place_of(entry) +
+         ": built with " + summary(found);
+}
+
+/// The kinds to show: those of the documentation first, then what plugins name beside them.
+std::vector<std::string> kinds_to_show(const Catalog& catalog, std::string_view kind) {
+  if (!kind.empty()) return {std::string(kind)};
+  std::vector<std::string> kinds = plugin_kinds();
+  for (const CatalogEntry& entry : catalog.entries())
+    for (const Provided& provided : entry.manifest.provides)
+      if (std::find(kinds.begin(), kinds.end(), provided.kind) == kinds.end())
+        kinds.push_back(provided.kind);
+  return kinds;
+}
+
+}  // namespace
+
+std::string listing(const Catalog& catalog, std::string_view kind) {
+  std::vector<TextRow> rows{{"kind", "name", "plugin", "version", "file"}};
+  std::string repeated;
+  for (const std::string& shown : kinds_to_show(catalog, kind))
+    for (const std::string& name : catalog.names(shown)) {
+      const auto providers = catalog.providers(shown, name);
+      for (const CatalogEntry* entry : providers)
+        if (obstacle(*entry).empty())
+          rows.push_back(
+              {shown, name, entry->manifest.plugin, entry->manifest.version, place_of(*entry)});
+      if (providers.size() < 2) continue;
+      repeated += "  " + shown + " '" + name + "'\n";
+      for (const CatalogEntry* entry : providers) repeated += "    " + place_of(*entry) + "\n";
+    }
+
+  std::string unusable;
+  for (const CatalogEntry& entry : catalog.entries())
+    if (const std::string why = obstacle(entry);
+        !why.empty() && (!entry.problem.empty() || provides_kind(entry, kind)))
+      unusable += "  " + why + "\n";
+
+  std::string text;
+  if (rows.size() > 1)
+    text = text_table(rows);
+  else
+    text = "no plugin" + (kind.empty() ? "" : " of kind '" + std::string(kind) + "'") +
+           " was found\n  " + catalog.search_trail() + "\n";
+  if (!unusable.empty()) text += "\nunusable here:\n" + unusable;
+  if (!repeated.empty()) text += "\nprovided more than once, an error when selected:\n" + repeated;
+  return text;
+}
+
+}  // namespace titan::core

@@ -1,0 +1,16 @@
+// What `titan list` shows, as text.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/plugin/catalog.h"
+
+namespace titan::core {
+
+/// A table of kind, name, plugin, version and file in the order of the kinds; then the files that
+/// cannot be used here, each with the reason, and the names that several files provide. `kind`
+/// empty: all. Opens nothing.
+std::string listing(const Catalog& catalog, std::string_view kind);
+
+}  // namespace titan::core

@@ -1,0 +1,39 @@
+// A plugin's manifest: NUL-separated `key=value` text in the ELF section `.titan_plugin`, written by titan_add_plugin()
+// and read here from the file, before anything is opened. `readelf -p .titan_plugin FILE` shows the same.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace titan::core {
+
+struct Provided {
+  std::string kind;
+  std::string name;  ///< of a flavor: "<model>/<flavor>"
+  friend bool operator==(const Provided&, const Provided&) = default;
+};
+
+/// Keys: manifest, plugin, version, provides, sdk, sdk_abi, torch, cxx11_abi, compiler, std, arch, cuda, cuda_archs,
+/// sanitizer, build_type; for information only: built_by, git.
+struct Manifest {
+  std::vector<std::pair<std::string, std::string>> fields;  ///< as written
+  std::string plugin;
+  std::string version;
+  std::vector<Provided> provides;  ///< from "kind:name kind:name"
+
+  /// The field's text; empty when absent.
+  std::string_view field(std::string_view key) const;
+};
+
+/// Throws a plugin Error naming the file and what is wrong: not an ELF file, 32-bit, cut short, no section, not text,
+/// no known manifest version, a key missing.
+Manifest read_manifest(const std::filesystem::path& file);
+/// The same from the section's bytes; `origin` stands in messages.
+Manifest parse_manifest(std::string_view bytes, const std::string& origin);
+/// What this program is: the same fields, made by the same build.
+const Manifest& host_manifest();
+
+}  // namespace titan::core

@@ -1,0 +1,38 @@
+// Tries a plugin in a child process: a library that aborts, faults, exits or hangs while it is
+// loaded is reported, not suffered. Used by `titan check`.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/plugin/library.h"
+
+namespace titan::core {
+
+struct TrialReport {
+  std::vector<std::string> passed;  ///< the steps that went well: "the library was opened"
+  std::vector<std::string> notes;   ///< what could not be checked, and why
+  std::string problem;              ///< the report of what is wrong; empty = the plugin can be used
+};
+
+/// Runs `work` in a forked child whose output is caught; `work` tells each step before it begins
+/// ("the library was opened") and returns its notes. What it throws becomes the problem, as it is.
+/// Any other end does too, behind `headline`: the signal or exit code, the step at which it came
+/// and the child's last output; after `limit` the child and its children are killed. Thread: call
+/// it while the process has one thread, as at the start of a command.
+TrialReport run_in_child(
+    const std::string& headline,
+    const std::function<std::vector<std::string>(const LoadProgress& begin)>& work,
+    std::chrono::milliseconds limit);
+
+/// The whole check of one file: manifest, compatibility, libraries, opening, registrations,
+/// defaults, and the presets of its flavors (of another plugin's model only when `folders` have
+/// that model).
+TrialReport try_plugin(const std::filesystem::path& file,
+                       const std::vector<std::filesystem::path>& folders,
+                       std::chrono::milliseconds limit);
+
+}  // namespace titan::core

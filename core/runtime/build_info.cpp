@@ -1,0 +1,14 @@
+#include "core/runtime/build_info.h"
+
+#include "core/plugin/manifest.h"
+
+namespace titan::core {
+
+std::string build_summary() {
+  const Manifest& host = host_manifest();
+  const auto field = [&](const char* key) { return std::string(host.field(key)); };
+  return "titan " + field("sdk") + " (git " + field("git") + ", torch " + field("torch") + ", " +
+         field("compiler") + ", " + field("build_type") + ")";
+}
+
+}  // namespace titan::core

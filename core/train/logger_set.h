@@ -1,0 +1,33 @@
+// All loggers of a run. One that fails is reported once and dropped; training goes on.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <titan/logger.h>
+
+namespace titan::core {
+
+class LoggerSet {
+ public:
+  void add(std::string name, std::unique_ptr<Logger> logger);
+
+  void start(const RunInfo& run);
+  void log(int64_t step, std::span<const Scalar> scalars);
+  void finish(RunOutcome outcome) noexcept;
+
+ private:
+  struct Entry {
+    std::string name;
+    std::unique_ptr<Logger> logger;
+  };
+  /// Calls `action` for each; those that throw are dropped with one warning.
+  template <class Action>
+  void for_each(const Action& action);
+
+  std::vector<Entry> loggers_;
+};
+
+}  // namespace titan::core

@@ -1,0 +1,64 @@
+#include "core/train/metrics.h"
+
+#include <vector>
+
+#include "core/runtime/clock.h"
+
+namespace titan::core {
+namespace {
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+}
+
+Metrics::Metrics(const MetricsOptions& options, const dist::Mesh& mesh, Device& device, LoggerSet& loggers)
+    : options_(options), mesh_(mesh), device_(device), loggers_(loggers) {
+  restart_interval();
+}
+
+void Metrics::record(int64_t step, const StepBatches& batches, const StepLoss& loss, const GradientNorm& norm,
+                     double lr) {
+  for (const Batch& batch : batches.microbatches) interval_tokens_ += batch.tokens.numel();
+  tokens_seen_ += batches.num_valid_tokens;
+  ++interval_steps_;
+  if (step != 1 && step % options_.log_freq != 0) return;
+
+  device_.synchronize();
+  const double elapsed = monotonic_seconds() - interval_start_;
+  const dist::Group& loss_group = mesh_.group("loss");
+  const double average_loss = loss_group.all_reduce(loss.normalized_sum, dist::Reduce::sum);
+  const double local_loss = loss.normalized_sum * static_cast<double>(batches.num_valid_tokens) /
+                            static_cast<double>(batches.num_local_valid_tokens);
+  const double max_loss = loss_group.all_reduce(local_loss, dist::Reduce::max);
+
+  const dist::MeshShape& shape = mesh_.shape();
+  const double tps =
+      static_cast<double>(interval_tokens_) / (elapsed * static_cast<double>(shape.cp * shape.tp * shape.pp));
+  const MemoryStats memory = device_.memory();
+
+  std::vector<Scalar> scalars = {
+      {"loss_metrics/global_avg_loss", average_loss},
+      {"loss_metrics/global_max_loss", max_loss},
+      {"grad_norm", norm.value},
+      {"throughput(tps)", tps},
+      {"tflops", options_.flops_per_token * tps / 1e12},
+      {"time_metrics/end_to_end(s)", elapsed / static_cast<double>(interval_steps_)},
+      {"time_metrics/data_loading(s)", data_seconds_ / static_cast<double>(interval_steps_)},
+      {"time_metrics/data_loading(%)", 100 * data_seconds_ / elapsed},
+      {"memory/max_active(GiB)", static_cast<double>(memory.peak) / kGiB},
+      {"memory/max_active(%)", 100.0 * static_cast<double>(memory.peak) / static_cast<double>(memory.total)},
+      {"n_tokens_seen", static_cast<double>(tokens_seen_)},
+      {"lr", lr},
+  };
+  if (options_.peak_flops)
+    scalars.push_back({"mfu(%)", 100 * options_.flops_per_token * tps / *options_.peak_flops});
+  loggers_.log(step, scalars);
+  restart_interval();
+}
+
+void Metrics::restart_interval() {
+  interval_tokens_ = interval_steps_ = 0;
+  data_seconds_ = 0;
+  device_.reset_peak_memory();
+  interval_start_ = monotonic_seconds();
+}
+
+}  // namespace titan::core

@@ -1,0 +1,49 @@
+// What a step measured, turned into the scalars of torchtitan v0.2.2.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <titan/device.h>
+#include <titan/dist/mesh.h>
+#include <titan/transform.h>
+
+#include "core/train/gradient_norm.h"
+#include "core/train/logger_set.h"
+
+namespace titan::core {
+
+struct MetricsOptions {
+  int64_t log_freq = 10;
+  double flops_per_token = 0;           ///< convention A (full attention), as torchtitan counts
+  std::optional<double> peak_flops;     ///< given or known; MFU is printed only then
+};
+
+/// Thread: trainer thread. References outlive it.
+class Metrics {
+ public:
+  Metrics(const MetricsOptions& options, const dist::Mesh& mesh, Device& device, LoggerSet& loggers);
+
+  /// Adds the time that waiting for data took.
+  double& data_loading_seconds() { return data_seconds_; }
+  /// Counts the step's tokens; at step 1 and every log_freq steps measures, reduces over the ranks and logs.
+  void record(int64_t step, const StepBatches& batches, const StepLoss& loss, const GradientNorm& norm, double lr);
+
+  int64_t tokens_seen() const { return tokens_seen_; }
+  void set_tokens_seen(int64_t tokens) { tokens_seen_ = tokens; }
+
+ private:
+  void restart_interval();
+
+  MetricsOptions options_;
+  const dist::Mesh& mesh_;
+  Device& device_;
+  LoggerSet& loggers_;
+  int64_t tokens_seen_ = 0;  // over all ranks since the start of training
+  int64_t interval_tokens_ = 0;
+  int64_t interval_steps_ = 0;
+  double interval_start_ = 0;
+  double data_seconds_ = 0;
+};
+
+}  // namespace titan::core

@@ -1,0 +1,40 @@
+#include "core/train/run_folder.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <titan/error.h>
+
+#include "core/config/toml_writer.h"
+
+namespace titan::core {
+namespace {
+
+/// Written beside and renamed into place: a reader never sees half a file.
+void write_file(const std::filesystem::path& path, const std::string& text) {
+  const std::filesystem::path temporary = path.string() + ".tmp";
+  errno = 0;
+  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+  out << text;
+  out.close();
+  TITAN_CHECK(out, io, "cannot write '", temporary.string(), "': ", std::strerror(errno),
+              "; choose another job.dump_folder or make room");
+  std::filesystem::rename(temporary, path);
+}
+
+}  // namespace
+
+void prepare_run_folder(const JobConfig& config) {
+  const std::filesystem::path folder = config.job.dump_folder;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  TITAN_CHECK(!error && std::filesystem::is_directory(folder), io, "cannot make the folder '", folder.string(),
+              "' (job.dump_folder): ", error ? error.message() : "it exists and is not a folder");
+  write_file(folder / "config.toml", to_toml(config.resolved));
+  if (config.job.save_config_file)
+    write_file(folder / *config.job.save_config_file, to_json(config.resolved, 2) + "\n");
+}
+
+}  // namespace titan::core

@@ -1,0 +1,23 @@
+// Runs the microbatches of a step one after the other through the whole model: what runs when no pipeline does.
+#pragma once
+
+#include <vector>
+
+#include <titan/transform.h>
+
+namespace titan::core {
+
+class SequentialExecutor final : public StepExecutor {
+ public:
+  /// `splitters` cut each batch before it enters the model. All references outlive the executor.
+  SequentialExecutor(ModelPart& part, Device& device, std::vector<const BatchSplitter*> splitters);
+
+  StepLoss forward_backward(const StepBatches& batches) override;
+
+ private:
+  ModelPart& part_;
+  Device& device_;
+  std::vector<const BatchSplitter*> splitters_;
+};
+
+}  // namespace titan::core

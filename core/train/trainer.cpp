@@ -1,0 +1,91 @@
+#include "core/train/trainer.h"
+
+#include <cmath>
+#include <csignal>
+
+#include <titan/error.h>
+
+#include "core/runtime/clock.h"
+#include "core/runtime/signals.h"
+
+namespace titan::core {
+namespace {
+
+MetricsOptions metrics_options(const Run& run, const JobConfig& config) {
+  auto peak = config.metrics.peak_flops;
+  if (!peak) peak = run.device->peak_flops(at::kFloat);
+  return {.log_freq = config.metrics.log_freq,
+          .flops_per_token = run.model->flops_per_token(config.training.seq_len).full_attention,
+          .peak_flops = peak};
+}
+
+/// Closes the loggers whichever way the run ends.
+class LoggerCloser {
+ public:
+  explicit LoggerCloser(LoggerSet& loggers) : loggers_(loggers) {}
+  ~LoggerCloser() { loggers_.finish(outcome); }
+  LoggerCloser(const LoggerCloser&) = delete;
+  RunOutcome outcome = RunOutcome::failed;
+
+ private:
+  LoggerSet& loggers_;
+};
+
+}  // namespace
+
+Trainer::Trainer(Run& run, const JobConfig& config)
+    : run_(run),
+      steps_(config.training.steps),
+      max_norm_(config.training.max_norm),
+      metrics_(metrics_options(run, config), run.mesh, *run.device, run.loggers) {}
+
+StopReason Trainer::run() {
+  LoggerCloser closer(run_.loggers);
+  try {
+    while (state_.step < steps_ && !StopSignals::received()) {
+      ++state_.step;
+      train_step();
+    }
+  } catch (Error& e) {
+    e.with_context("in training step " + std::to_string(state_.step));
+    throw;
+  } catch (const c10::Error& e) {  // of LibTorch: its message without the stack of addresses
+    throw Error(ErrorKind::internal, e.what_without_backtrace())
+        .with_context("in training step " + std::to_string(state_.step));
+  }
+  const int signal = state_.step < steps_ ? StopSignals::received() : 0;
+  closer.outcome = signal ? RunOutcome::stopped : RunOutcome::finished;
+  if (signal == 0) return StopReason::all_steps_done;
+  return signal == SIGINT ? StopReason::interrupted : StopReason::terminated;
+}
+
+void Trainer::train_step() {
+  StepBatches batches;
+  {
+    ScopedTimer timer(metrics_.data_loading_seconds());
+    batches = run_.loader->next_step();
+  }
+  batches.num_valid_tokens = run_.mesh.group("dp").all_reduce(batches.num_local_valid_tokens, dist::Reduce::sum);
+
+  const StepLoss loss = run_.executor->forward_backward(batches);
+  const GradientNorm norm = clip_gradients(*run_.part, run_.mesh, max_norm_);
+  require_finite(loss, norm);
+
+  const double lr_factor = run_.lr_scheduler->factor(state_.step);
+  run_.optimizer->step(lr_factor);
+  for (AfterOptimizerStep* work : run_.after_optimizer_step) work->after_optimizer_step();
+  run_.part->clear_gradients();
+
+  state_.tokens_seen += batches.num_valid_tokens;
+  metrics_.record(state_.step, batches, loss, norm, run_.optimizer->lr() * lr_factor);
+}
+
+void Trainer::require_finite(const StepLoss& loss, const GradientNorm& norm) const {
+  TITAN_CHECK(std::isfinite(loss.normalized_sum), data, "the loss is ", loss.normalized_sum,
+              "; the weights were not changed by this step. Lower optimizer.lr, lengthen lr_scheduler.warmup_steps "
+              "or look at the data of this step");
+  TITAN_CHECK(std::isfinite(norm.value), data, "the gradient norm is ", norm.value, " at loss ", loss.normalized_sum,
+              "; the weights were not changed by this step. Lower optimizer.lr or lengthen lr_scheduler.warmup_steps");
+}
+
+}  // namespace titan::core

@@ -1,0 +1,45 @@
+// The training loop. Everything it turns was assembled before (assembly.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <titan/value.h>
+
+#include "core/train/assembly.h"
+#include "core/train/metrics.h"
+
+namespace titan::core {
+
+/// What a run has reached; stored in checkpoints together with the weights, the optimizer and the data position.
+struct TrainState {
+  int64_t step = 0;
+  int64_t tokens_seen = 0;
+};
+
+enum class StopReason { all_steps_done, interrupted, terminated };
+
+/// Thread: construct and run on one thread.
+class Trainer {
+ public:
+  /// `run` outlives the trainer.
+  Trainer(Run& run, const JobConfig& config);
+
+  /// Trains until the last step or until SIGINT or SIGTERM asks to stop after the current one. Loggers are closed on
+  /// every way out. Errors carry the step as context.
+  StopReason run();
+
+  const TrainState& state() const { return state_; }
+
+ private:
+  void train_step();
+  void require_finite(const StepLoss& loss, const GradientNorm& norm) const;
+
+  Run& run_;
+  int64_t steps_;
+  double max_norm_;
+  TrainState state_;
+  Metrics metrics_;
+};
+
+}  // namespace titan::core

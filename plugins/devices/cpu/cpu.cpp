@@ -1,0 +1,54 @@
+// The processor of this machine as a training device. Memory is what the kernel says of this process.
+#include <fstream>
+#include <string>
+
+#include <ATen/Parallel.h>
+
+#include <titan/device.h>
+#include <titan/plugin.h>
+
+namespace {
+
+struct CpuOptions {
+  int64_t num_threads = 0;  // of each operation; 0 = what OMP_NUM_THREADS or the machine says
+};
+
+/// The number after `key` in a file of "key: 123 kB" lines, in bytes; 0 when it is not there.
+int64_t read_kib(const char* file, const std::string& key) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);)
+    if (line.rfind(key + ":", 0) == 0) return std::stoll(line.substr(key.size() + 1)) * 1024;
+  return 0;
+}
+
+class Cpu final : public titan::Device {
+ public:
+  Cpu(const CpuOptions& options, titan::DeviceContext) {
+    if (options.num_threads > 0) at::set_num_threads(static_cast<int>(options.num_threads));
+  }
+
+  c10::Device device() const override { return c10::kCPU; }
+  std::string description() const override {
+    std::ifstream in("/proc/cpuinfo");
+    for (std::string line; std::getline(in, line);)
+      if (line.rfind("model name", 0) == 0)
+        return line.substr(line.find(':') + 2) + ", " + std::to_string(at::get_num_threads()) + " threads";
+    return "CPU, " + std::to_string(at::get_num_threads()) + " threads";
+  }
+  titan::MemoryStats memory() const override {
+    return {.peak = read_kib("/proc/self/status", "VmHWM"), .total = read_kib("/proc/meminfo", "MemTotal")};
+  }
+  void reset_peak_memory() override {
+    std::ofstream("/proc/self/clear_refs") << "5";  // where it is not allowed the peak stays that of the process
+  }
+  std::optional<double> peak_flops(c10::ScalarType) const override { return std::nullopt; }
+  void synchronize() override {}
+};
+
+}  // namespace
+
+TITAN_PLUGIN(plugin) {
+  plugin.add<Cpu>("cpu", "This machine's processor.")
+      .option("num_threads", &CpuOptions::num_threads, "Threads of each operation; 0 = OMP_NUM_THREADS or all cores")
+      .at_least(0);
+}

@@ -1,0 +1,28 @@
+// The text of one console line, in the words and colours of torchtitan. Used by the console logger.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <titan/logger.h>
+
+namespace titan::loggers {
+
+enum class Style { plain, colored };
+
+/// One line with its newline:
+///
+///   step: 10  loss:  7.36542  grad_norm:  1.2345  memory:  1.70GiB(21.25%)  tps: 1,843  tflops:
+///   0.25  mfu: 1.20%
+///
+/// and, when "validation_metrics/loss" is among the scalars, instead or as a second line
+///
+///   validate step: 10  loss:  7.1234  memory:  1.70GiB(21.25%)  tps: 3,210
+///
+/// A part is left out when its scalar is absent: what was not measured is not printed. Memory is
+/// the reserved peak, or the active one on devices that reserve nothing. Does not depend on the
+/// locale.
+std::string format_console_line(int64_t step, std::span<const Scalar> scalars, Style style);
+
+}  // namespace titan::loggers

@@ -1,0 +1,30 @@
+// Llama 2, 3, 3.1 and 3.2: one network in many sizes. Touvron et al., 2023; Grattafiori et al., 2024.
+#pragma once
+
+#include <vector>
+
+#include <titan/model.h>
+
+#include "options.h"
+
+namespace titan::llama {
+
+/// Layers "tok_embeddings", "layers.0" ..., "output" (normalisation and head). Initialised as torchtitan v0.2.2 does.
+class Llama final : public Model, public HfExchange {
+ public:
+  Llama(const LlamaOptions& options, ModelContext context);
+
+  std::vector<Layer> build() const override;
+  Flops flops_per_token(int64_t seq_len) const override;
+  int64_t vocab_size() const override { return options_.vocab_size; }
+
+  std::vector<NameRule> name_rules() const override;
+  Value hf_config() const override;
+
+ private:
+  LlamaOptions options_;
+  Dimensions dimensions_;
+  ModelContext context_;
+};
+
+}  // namespace titan::llama

@@ -1,0 +1,47 @@
+// The dimensions of a Llama model: what [model] may override and flavors preset.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <titan/plugin.h>
+
+namespace titan::llama {
+
+/// Scaling of long RoPE wavelengths (Llama 3.1). A factor of 1 means none.
+struct RopeScaling {
+  double scaling_factor = 1;
+  double low_freq_factor = 1;
+  double high_freq_factor = 4;
+  int64_t original_max_position_embeddings = 8192;
+};
+
+struct LlamaOptions {
+  int64_t dim = 4096;
+  int64_t n_layers = 32;
+  int64_t n_heads = 32;
+  std::optional<int64_t> n_kv_heads;  // unset: as many as n_heads
+  std::optional<int64_t> head_dim;    // unset: dim / n_heads
+  int64_t vocab_size = 128256;
+  int64_t multiple_of = 256;                // the feed-forward width is a multiple of this
+  std::optional<double> ffn_dim_multiplier;
+  double norm_eps = 1e-5;
+  double rope_theta = 500000;
+  RopeScaling rope_scaling;
+  int64_t max_position_embeddings = 131072;  // longest sequence the weights are meant for; told to Hugging Face
+  bool depth_init = true;  // output projections are drawn narrower the deeper their layer
+  bool enable_weight_tying = false;
+};
+
+/// What follows from the options; throws a config Error naming the option that does not fit.
+struct Dimensions {
+  explicit Dimensions(const LlamaOptions& options);
+  int64_t num_kv_heads;
+  int64_t head_dim;
+  int64_t ffn_dim;
+};
+
+/// Declares the options on a component.
+void declare_options(ComponentBuilder<class Llama>& builder);
+
+}  // namespace titan::llama

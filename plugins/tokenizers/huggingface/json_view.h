@@ -1,0 +1,62 @@
+// Checked access to a JSON document: every wrong field becomes an Error that names the file and the
+// field's path ("pre_tokenizer.pretokenizers[1].pattern"). Used by every component that reads its
+// own part of tokenizer.json.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace titan::huggingface {
+
+/// A place in a JSON document. Cheap to copy; the document must outlive it.
+class JsonView {
+ public:
+  JsonView(const nlohmann::json& value, std::string file, std::string path)
+      : value_(&value), file_(std::move(file)), path_(std::move(path)) {}
+
+  const nlohmann::json& json() const { return *value_; }
+  const std::string& file() const { return file_; }
+  const std::string& path() const { return path_; }
+  bool is_null() const;
+  bool is_string() const;
+  bool is_array() const;
+  bool is_object() const;
+
+  /// The member `key`; absent and null are errors.
+  JsonView at(std::string_view key) const;
+  /// The member `key`, or nothing when it is absent or null.
+  std::optional<JsonView> find(std::string_view key) const;
+  std::vector<JsonView> items() const;
+
+  std::string text() const;
+  bool flag() const;
+  /// An id of a token: an integer in [0, 2^31 - 2].
+  int32_t id() const;
+  /// The boolean member `key`; absent and null give `fallback`.
+  bool flag_or(std::string_view key, bool fallback) const;
+
+  void require_object() const;
+  /// Refuses members whose effect nobody here knows.
+  void allow_only(std::initializer_list<std::string_view> keys) const;
+  /// Throws a data Error: "<file>: <path>: <what>".
+  [[noreturn]] void fail(std::string_view what) const;
+  [[noreturn]] void fail_unsupported_type(std::string_view supported) const;
+
+ private:
+  const nlohmann::json* value_;
+  std::string file_;
+  std::string path_;
+};
+
+/// Reads and parses `file`. Throws io when it cannot be read, data (with line and column) when it
+/// is not JSON.
+std::unique_ptr<nlohmann::json, void (*)(nlohmann::json*)> read_json(const std::string& file);
+
+}  // namespace titan::huggingface

@@ -1,0 +1,49 @@
+// The normalizer of tokenizer.json: null, NFC, NFD, NFKC, NFKD, Lowercase, Strip, Replace,
+// Sequence. A further one is a class and a line in read_step() of the source.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "json_view.h"
+#include "regex.h"
+
+namespace titan::huggingface {
+
+/// Buffers of one thread; reused from call to call.
+struct NormalizerScratch {
+  std::string first;
+  std::string second;
+};
+
+/// One step. Immutable after construction.
+class NormalizerStep {
+ public:
+  virtual ~NormalizerStep() = default;
+  /// False if apply() would give `text` back unchanged, as far as that is quickly known.
+  virtual bool may_change(std::string_view text) const = 0;
+  /// Appends the normalised `text` to the empty `out`.
+  virtual void apply(std::string_view text, RegexScratch& scratch, std::string& out) const = 0;
+};
+
+class Normalizer {
+ public:
+  Normalizer() = default;
+  /// `view`: the component, or nothing when it is null. Throws a data Error.
+  explicit Normalizer(const std::optional<JsonView>& view);
+
+  bool empty() const { return steps_.empty(); }
+  /// `text` or a view of a buffer of `scratch`, valid until the next call.
+  std::string_view apply(std::string_view text, RegexScratch& regex_scratch,
+                         NormalizerScratch& scratch) const;
+
+ private:
+  void read_step(const JsonView& view);
+
+  std::vector<std::unique_ptr<NormalizerStep>> steps_;
+};
+
+}  // namespace titan::huggingface

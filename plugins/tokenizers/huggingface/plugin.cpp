@@ -1,0 +1,16 @@
+// Registers the tokenizer plugin `huggingface`.
+#include <titan/plugin.h>
+
+#include "huggingface_tokenizer.h"
+
+using titan::huggingface::HuggingfaceOptions;
+using titan::huggingface::HuggingfaceTokenizer;
+
+TITAN_PLUGIN(plugin) {
+  plugin
+      .add<HuggingfaceTokenizer>("huggingface",
+                                 "Reads tokenizer.json of the byte-level BPE families (GPT-2, "
+                                 "Llama 3, Qwen).")
+      .option("parse_special_tokens", &HuggingfaceOptions::parse_special_tokens,
+              "Text that spells a special token becomes its id");
+}

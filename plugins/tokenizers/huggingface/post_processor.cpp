@@ -1,0 +1,75 @@
+#include "post_processor.h"
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include <titan/error.h>
+
+namespace titan::huggingface {
+namespace {
+
+int32_t id_of_template_token(const JsonView& processor, const JsonView& name,
+                             const Vocabulary& vocabulary) {
+  const std::string token = name.text();
+  const std::optional<int32_t> id = vocabulary.find(token);
+  if (!id) name.fail("token \"" + token + "\" is in neither vocab nor added_tokens");
+  const JsonView ids = processor.at("special_tokens").at(token).at("ids");
+  const std::vector<JsonView> listed = ids.items();
+  if (listed.size() != 1 || listed[0].id() != *id) {
+    ids.fail(
+        detail::concat("token \"", token, "\" has id ", *id, ", but here ", ids.json().dump()));
+  }
+  return *id;
+}
+
+// More than one token on a side is no frame that a loader could put: left to tokenizer_config.json.
+FrameTokens read_template(const JsonView& processor, const Vocabulary& vocabulary) {
+  processor.allow_only({"type", "single", "pair", "special_tokens"});
+  FrameTokens frame;
+  int num_before = 0;
+  int num_after = 0;
+  int num_texts = 0;
+  for (const JsonView& item : processor.at("single").items()) {
+    item.allow_only({"SpecialToken", "Sequence"});
+    if (const auto special = item.find("SpecialToken")) {
+      const int32_t id = id_of_template_token(processor, special->at("id"), vocabulary);
+      (num_texts == 0 ? frame.bos : frame.eos) = id;
+      ++(num_texts == 0 ? num_before : num_after);
+    } else {
+      item.at("Sequence").require_object();
+      ++num_texts;
+    }
+  }
+  if (num_texts != 1) {
+    processor.at("single").fail(
+        detail::concat("the template must hold the text once, it holds it ", num_texts, " times"));
+  }
+  if (num_before != 1) frame.bos.reset();
+  if (num_after != 1) frame.eos.reset();
+  return frame;
+}
+
+}  // namespace
+
+FrameTokens read_post_processor(const std::optional<JsonView>& view, const Vocabulary& vocabulary) {
+  if (!view) return {};
+  const std::string type = view->at("type").text();
+  if (type == "ByteLevel") {
+    view->allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});
+    return {};
+  }
+  if (type == "TemplateProcessing") return read_template(*view, vocabulary);
+  if (type != "Sequence")
+    view->fail_unsupported_type("null, ByteLevel, TemplateProcessing, Sequence");
+  view->allow_only({"type", "processors"});
+  FrameTokens frame;
+  for (const JsonView& item : view->at("processors").items()) {
+    const FrameTokens inner = read_post_processor(item, vocabulary);
+    if (inner.bos) frame.bos = inner.bos;
+    if (inner.eos) frame.eos = inner.eos;
+  }
+  return frame;
+}
+
+}  // namespace titan::huggingface

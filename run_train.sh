@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Trains: makes the clone ready (tools/setup.sh, quick when nothing is missing), then starts `titan train`.
+#
+#   ./run_train.sh                                             the debug model on the bundled text
+#   CONFIG_FILE=./train_configs/llama3_8b.toml ./run_train.sh  another recipe
+#   ./run_train.sh --training.steps 20 --optimizer.lr 1e-3     any option of the recipe
+#
+# Relative paths in a recipe count from the root of the repository.
+set -euo pipefail
+caller=$PWD
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+CONFIG_FILE=${CONFIG_FILE:-./train_configs/debug_model.toml}
+NGPU=${NGPU:-1}
+
+if [[ $NGPU != 1 ]]; then
+  {
+    printf "run_train.sh: error: NGPU=%s: training on more than one rank is not built yet\n" "$NGPU"
+    printf "  leave NGPU unset, or set NGPU=1\n"
+  } >&2
+  exit 2
+fi
+
+# A recipe named from where the caller stands is found there; otherwise it is looked for below the root.
+if [[ $caller != "$root" && $CONFIG_FILE != /* && -e $caller/$CONFIG_FILE ]]; then
+  CONFIG_FILE=$caller/$CONFIG_FILE
+fi
+
+"$root/tools/setup.sh" --quiet
+cd "$root"
+exec build/release/bin/titan train --job.config_file "$CONFIG_FILE" "$@"

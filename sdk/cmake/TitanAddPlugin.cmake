@@ -1,0 +1,106 @@
+# titan_add_plugin(<name> VERSION <x.y.z> PROVIDES <kind>:<name>... SOURCES <file>...
+#                  [LIBRARIES <target or library>...] [TORCH_FREE])
+#
+# Builds <name>.plugin.so with its manifest in the ELF section .titan_plugin. TORCH_FREE: the plugin sees no tensor
+# (tokenizers, datasets, loggers, schedules), links titan::base only and loads under any LibTorch.
+# A plugin that TITAN_STATIC_PLUGINS names is linked into the program instead.
+#
+# In (set by Titan's own build or by find_package(Titan)): TITAN_SDK_VERSION, TITAN_SDK_ABI, TITAN_TORCH_VERSION,
+# TITAN_TORCH_CUDA, TITAN_PLUGIN_DIRECTORY (where the file goes; default: lib/titan/plugins of the build tree).
+
+set(TITAN_MANIFEST_TEMPLATE ${CMAKE_CURRENT_LIST_DIR}/plugin_manifest.cpp.in)
+
+# titan_manifest_text(<variable> <plugin> <version> "<provides>" <torch version or none>): the manifest as the inside of a
+# C string literal.
+function(titan_manifest_text variable plugin version provides torch)
+  string(REGEX MATCH "^[0-9]+" compiler_major ${CMAKE_CXX_COMPILER_VERSION})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(compiler "gcc ${compiler_major}")
+  else()
+    string(TOLOWER "${CMAKE_CXX_COMPILER_ID} ${compiler_major}" compiler)
+  endif()
+  set(cuda none)
+  if(NOT torch STREQUAL "none" AND TITAN_TORCH_CUDA)
+    set(cuda ${TITAN_TORCH_CUDA})
+  endif()
+  set(sanitizer none)
+  if(TITAN_SANITIZER)
+    set(sanitizer ${TITAN_SANITIZER})
+  endif()
+  set(git unknown)
+  find_program(TITAN_GIT git)
+  mark_as_advanced(TITAN_GIT)
+  if(TITAN_GIT)
+    execute_process(COMMAND ${TITAN_GIT} rev-parse --short=12 HEAD WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
+                    OUTPUT_VARIABLE git_head OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE git_failed)
+    if(NOT git_failed)
+      set(git ${git_head})
+    endif()
+  endif()
+  list(JOIN provides " " provides)
+  set(fields
+    "manifest=1" "plugin=${plugin}" "version=${version}" "provides=${provides}" "sdk=${TITAN_SDK_VERSION}"
+    "sdk_abi=${TITAN_SDK_ABI}" "torch=${torch}" "cxx11_abi=1" "compiler=${compiler}" "std=20"
+    "arch=${CMAKE_SYSTEM_PROCESSOR}" "cuda=${cuda}" "cuda_archs=none" "sanitizer=${sanitizer}"
+    "build_type=${CMAKE_BUILD_TYPE}" "built_by=${PROJECT_NAME}" "git=${git}")
+  list(JOIN fields "\\0\"\n    \"" text)
+  set(${variable} "${text}" PARENT_SCOPE)
+endfunction()
+
+function(titan_add_plugin name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH_FREE" "VERSION" "PROVIDES;SOURCES;LIBRARIES")
+  foreach(required VERSION PROVIDES SOURCES)
+    if(NOT arg_${required})
+      message(FATAL_ERROR "titan_add_plugin(${name}): ${required} is missing")
+    endif()
+  endforeach()
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "titan_add_plugin(${name}): unknown argument '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  foreach(provided ${arg_PROVIDES})
+    if(NOT provided MATCHES "^[a-z_]+:[^ :]+$")
+      message(FATAL_ERROR "titan_add_plugin(${name}): PROVIDES takes <kind>:<name>, got '${provided}'")
+    endif()
+  endforeach()
+
+  set(torch ${TITAN_TORCH_VERSION})
+  if(arg_TORCH_FREE)
+    set(torch none)
+  endif()
+  titan_manifest_text(TITAN_MANIFEST ${name} ${arg_VERSION} "${arg_PROVIDES}" ${torch})
+
+  if(name IN_LIST TITAN_STATIC_PLUGINS)
+    set(target titan_static_${name})
+    add_library(${target} OBJECT ${arg_SOURCES})
+    string(MAKE_C_IDENTIFIER titan_plugin_entry_v1_${name} entry)
+    target_compile_definitions(${target} PRIVATE TITAN_PLUGIN_ENTRY=${entry})
+    set_property(GLOBAL APPEND PROPERTY TITAN_STATIC_TARGETS ${target})
+    set_property(GLOBAL APPEND PROPERTY TITAN_STATIC_ENTRIES ${entry})
+    set_property(GLOBAL APPEND PROPERTY TITAN_STATIC_MANIFESTS "${TITAN_MANIFEST}")
+  else()
+    set(target ${name}.plugin)
+    set(manifest ${CMAKE_CURRENT_BINARY_DIR}/${name}.manifest.cpp)
+    configure_file(${TITAN_MANIFEST_TEMPLATE} ${manifest} @ONLY)
+    add_library(${target} MODULE ${arg_SOURCES} ${manifest})
+    set_source_files_properties(${manifest} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+    set(directory ${TITAN_PLUGIN_DIRECTORY})
+    if(NOT directory)
+      set(directory ${CMAKE_BINARY_DIR}/lib/titan/plugins)
+    endif()
+    set_target_properties(${target} PROPERTIES PREFIX "" SUFFIX ".so" LIBRARY_OUTPUT_DIRECTORY ${directory})
+    # everything a plugin needs beside the sdk must be named: a missing symbol is found when linking, not when training
+    target_link_options(${target} PRIVATE -Wl,-z,defs)
+    set_property(GLOBAL APPEND PROPERTY TITAN_PLUGIN_TARGETS ${target})
+  endif()
+
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+                                             POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)
+  titan_compile_options(${target})
+  if(arg_TORCH_FREE)
+    target_link_libraries(${target} PRIVATE titan::base ${arg_LIBRARIES})
+  else()
+    target_link_libraries(${target} PRIVATE titan::sdk ${arg_LIBRARIES})
+    titan_use_torch(${target})
+  endif()
+endfunction()

@@ -1,0 +1,19 @@
+# `cmake --install`: the package Titan, with which plugins are built outside this tree.
+#   <prefix>/bin/titan  <prefix>/lib/libtitan_{base,sdk}.so  <prefix>/lib/titan/plugins/*.plugin.so
+#   <prefix>/include/titan/...  <prefix>/lib/cmake/Titan/...  <prefix>/share/titan/template/...
+
+include(CMakePackageConfigHelpers)
+
+install(TARGETS titan_base titan_sdk LIBRARY DESTINATION lib)
+install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/include/titan DESTINATION include)
+install(DIRECTORY ${TITAN_PLUGIN_DIRECTORY}/ DESTINATION lib/titan/plugins FILES_MATCHING PATTERN "*.plugin.so")
+if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/template)
+  install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/template DESTINATION share/titan)
+endif()
+configure_package_config_file(${CMAKE_CURRENT_SOURCE_DIR}/cmake/TitanConfig.cmake.in
+  ${CMAKE_CURRENT_BINARY_DIR}/TitanConfig.cmake INSTALL_DESTINATION lib/cmake/Titan)
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/TitanConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES
+  ${CMAKE_CURRENT_BINARY_DIR}/TitanConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/TitanConfigVersion.cmake
+  cmake/TitanTorch.cmake cmake/TitanCompileOptions.cmake cmake/TitanAddPlugin.cmake cmake/plugin_manifest.cpp.in
+  DESTINATION lib/cmake/Titan)

@@ -1,0 +1,55 @@
+# Imported target titan::torch for the LibTorch in TITAN_TORCH_ROOT: the folder with lib/ and include/ of an unpacked
+# wheel or LibTorch archive. find_package(Torch) is not used: on a CUDA wheel it demands nvcc and the toolkit.
+#
+# In:  TITAN_TORCH_VERSION (the exact version wanted), TITAN_TORCH_ROOT (cache or environment; else .venv of the tree)
+# Out: titan::torch, TITAN_TORCH_ROOT, TITAN_TORCH_CUDA
+
+if(NOT TITAN_TORCH_ROOT AND DEFINED ENV{TITAN_TORCH_ROOT})
+  set(TITAN_TORCH_ROOT $ENV{TITAN_TORCH_ROOT})
+endif()
+if(NOT TITAN_TORCH_ROOT)
+  file(GLOB titan_torch_found ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
+  list(GET titan_torch_found 0 TITAN_TORCH_ROOT)
+endif()
+set(TITAN_TORCH_ROOT "${TITAN_TORCH_ROOT}" CACHE PATH "Folder with lib/ and include/ of LibTorch ${TITAN_TORCH_VERSION}")
+
+set(titan_torch_header ${TITAN_TORCH_ROOT}/include/torch/headeronly/version.h)
+if(NOT TITAN_TORCH_ROOT OR NOT EXISTS ${titan_torch_header})
+  message(FATAL_ERROR
+    "LibTorch ${TITAN_TORCH_VERSION} was not found (TITAN_TORCH_ROOT = '${TITAN_TORCH_ROOT}').\n"
+    "Either install it into the tree:\n"
+    "  python3 -m venv .venv && .venv/bin/pip install --no-deps torch==${TITAN_TORCH_VERSION} nvidia-cuda-runtime nvidia-cuda-cupti\n"
+    "or name the folder that holds torch's lib/ and include/:\n"
+    "  cmake -DTITAN_TORCH_ROOT=<folder> ...")
+endif()
+file(STRINGS ${titan_torch_header} titan_torch_lines REGEX "^#define TORCH_VERSION_(MAJOR|MINOR|PATCH)")
+string(REGEX REPLACE "[^0-9;]" "" titan_torch_numbers "${titan_torch_lines}")
+list(JOIN titan_torch_numbers "." titan_torch_found_version)
+if(NOT titan_torch_found_version VERSION_EQUAL TITAN_TORCH_VERSION)
+  message(FATAL_ERROR
+    "LibTorch ${titan_torch_found_version} in ${TITAN_TORCH_ROOT} cannot be used: Titan and all its plugins need exactly "
+    "${TITAN_TORCH_VERSION}, because LibTorch promises no binary compatibility between releases.\n"
+    "Set TITAN_TORCH_ROOT to a ${TITAN_TORCH_VERSION} installation.")
+endif()
+
+# "13.0" of a CUDA wheel, empty of a CPU build
+set(TITAN_TORCH_CUDA "")
+if(EXISTS ${TITAN_TORCH_ROOT}/version.py)
+  file(STRINGS ${TITAN_TORCH_ROOT}/version.py titan_torch_cuda_line REGEX "^cuda")
+  if(titan_torch_cuda_line MATCHES "'([0-9.]+)'")
+    set(TITAN_TORCH_CUDA ${CMAKE_MATCH_1})
+  endif()
+endif()
+
+if(NOT TARGET titan::torch)
+  add_library(titan::torch INTERFACE IMPORTED GLOBAL)
+  target_include_directories(titan::torch SYSTEM INTERFACE
+    ${TITAN_TORCH_ROOT}/include ${TITAN_TORCH_ROOT}/include/torch/csrc/api/include)
+  target_compile_definitions(titan::torch INTERFACE
+    AT_PER_OPERATOR_HEADERS USE_DISTRIBUTED USE_C10D_GLOO FMT_HEADER_ONLY=1)
+  target_compile_options(titan::torch INTERFACE -fopenmp)
+  target_link_libraries(titan::torch INTERFACE
+    ${TITAN_TORCH_ROOT}/lib/libtorch_cpu.so ${TITAN_TORCH_ROOT}/lib/libc10.so ${TITAN_TORCH_ROOT}/lib/libgomp.so.1)
+  # the wheel's CUDA neighbours are resolved by torch's own RPATH at run time
+  target_link_options(titan::torch INTERFACE -Wl,--allow-shlib-undefined)
+endif()

@@ -1,0 +1,87 @@
+// The base of all layers, and the one mechanism by which anything changes how a layer runs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <titan/batch.h>
+#include <titan/export.h>
+#include <titan/nn/parameter.h>
+
+namespace titan::nn {
+
+/// Runs the rest: the next wrapper inwards, or the layer itself.
+using Next = std::function<at::Tensor(const at::Tensor& x, const Batch& batch)>;
+/// Goes around a layer: gathers weights before it, communicates after it, re-runs it in backward, times it.
+using Wrapper = std::function<at::Tensor(const at::Tensor& x, const Batch& batch, const Next& next)>;
+
+/// How tensor parallelism has to treat the region of a module: data, not code; models do not know who reads it.
+enum class Region {
+  local,               ///< nothing to do around it
+  gathered_to_partial  ///< its input must be whole in the sequence, its output is a partial sum over ranks
+};
+
+/// One layer: an activation in, an activation out. Everything that is not differentiated rides in `batch`.
+///
+/// A module owns its parameters and its children; both are visited in the order in which they were added, which is the
+/// order of the checkpoint's names. Thread: trainer thread.
+class TITAN_API Module {
+ public:
+  Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+  virtual ~Module();
+
+  /// Runs the layer through all its wrappers, the outermost (last added) first.
+  at::Tensor operator()(const at::Tensor& x, const Batch& batch);
+  void wrap(Wrapper around);
+
+  Region region() const { return region_; }
+
+  /// Names every parameter below: `prefix` + "." + path. Called when a model part is assembled.
+  void set_names(const std::string& prefix);
+
+  using ParameterVisitor = std::function<void(Parameter&)>;
+  using ModuleVisitor = std::function<void(const std::string& path, Module&)>;
+  /// Every parameter below, in order; one that is shared (tied) is met at its owner and at its borrowers.
+  void visit_parameters(const ParameterVisitor& visit);
+  /// This module and every one below; `path` is relative to `prefix`.
+  void visit_modules(const ModuleVisitor& visit, const std::string& prefix = "");
+
+ protected:
+  virtual at::Tensor forward(const at::Tensor& x, const Batch& batch) = 0;
+
+  /// Declares a parameter called `name` of this module.
+  Parameter& add_parameter(std::string name, std::vector<int64_t> shape, const Init& init);
+  /// Uses a parameter that another module owns and names (tied weights).
+  void borrow_parameter(std::shared_ptr<Parameter> parameter);
+  /// Adds a child and returns it.
+  template <class M>
+  M& add_module(std::string name, std::unique_ptr<M> module) {
+    M& added = *module;
+    children_.emplace_back(std::move(name), std::move(module));
+    return added;
+  }
+  void set_region(Region region) { region_ = region; }
+  /// Shared because a tied head borrows what the embedding owns.
+  std::shared_ptr<Parameter> shared_parameter(const std::string& name) const;
+
+ private:
+  struct Entry {
+    std::string name;  // empty: borrowed
+    std::shared_ptr<Parameter> parameter;
+  };
+
+  at::Tensor run(size_t num_wrappers, const at::Tensor& x, const Batch& batch);
+
+  std::vector<Entry> parameters_;
+  std::vector<std::pair<std::string, std::unique_ptr<Module>>> children_;
+  std::vector<Wrapper> wrappers_;
+  Region region_ = Region::local;
+};
+
+}  // namespace titan::nn

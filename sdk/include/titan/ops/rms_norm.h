@@ -1,0 +1,17 @@
+// Fused root mean square normalisation. Used by nn::RmsNorm and by nn::OutputHead.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <titan/export.h>
+
+namespace titan::ops {
+
+/// y = x / sqrt(mean(x²) + eps) · weight over the last dimension. Zhang and Sennrich, 2019.
+///
+/// x (..., dim), weight (dim), any dtypes; computed in fp32 (double for a double x), returned in
+/// x's dtype, contiguous. Differentiable once in x and weight. For the backward x, weight and one
+/// number per row are kept. The sums over rows run in fixed chunks: gradients do not depend on the
+/// number of threads. Throws config Error on shapes that do not fit.
+TITAN_API at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
+
+}  // namespace titan::ops

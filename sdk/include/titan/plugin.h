@@ -1,0 +1,154 @@
+// The plugin door: C at the door, C++ inside. A plugin's source ends with
+//
+//   TITAN_PLUGIN(plugin) {
+//     plugin.add<SignSgd>("acme/signsgd", "Updates by the sign of the gradient.")
+//         .option("lr", &SignSgdOptions::lr, "Step size").greater_than(0);
+//   }
+//
+// and is built with titan_add_plugin(). What is registered here must equal what PROVIDES declares there. No torch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <titan/error.h>
+#include <titan/export.h>
+#include <titan/options.h>
+#include <titan/value.h>
+
+namespace titan {
+
+/// One registered component: a name of a kind, its options and how to make one.
+struct TITAN_API Component {
+  std::string kind;                    ///< "optimizer", "model", ...
+  std::string name;                    ///< "AdamW", "acme/signsgd"
+  std::string help;                    ///< one sentence
+  Schema schema;                       ///< its options
+  std::vector<std::string> abilities;  ///< optional interfaces it has, by name: "StatefulOptimizer"
+
+  /// Makes one: `options` is the struct of `schema`, `context` the kind's Context; the result is a new object as a
+  /// pointer to the kind's Interface. Use the registry's typed create<Interface>() instead.
+  std::function<void*(const void* options, const void* context)> make;
+};
+
+/// A named preset of a model's options. Any plugin may add flavors to a model that it does not own.
+struct TITAN_API Flavor {
+  std::string model;  ///< "llama3"
+  std::string name;   ///< "8B"
+  std::string help;
+  Value preset;       ///< map of option name to value, checked against the model's schema when selected
+};
+
+namespace detail {
+
+/// Stands for `const Options&` in a constructor call without knowing Options: the constructor tells.
+struct AnyOptions {
+  const void* options;
+  template <class Options>
+  operator const Options&() const {  // NOLINT: implicit by design
+    static const Options kDefaults{};
+    return options ? *static_cast<const Options*>(options) : kDefaults;
+  }
+};
+
+}  // namespace detail
+
+/// Declares the options of one component; see SchemaDsl for the calls.
+template <class T>
+class ComponentBuilder : public SchemaDsl<ComponentBuilder<T>> {
+ public:
+  explicit ComponentBuilder(Component& component)
+      : SchemaDsl<ComponentBuilder<T>>(component.schema) {}
+
+  /// Replaces the defaults of the options struct; call it before the first option.
+  template <class Options>
+  ComponentBuilder& defaults(Options options) {
+    check_owner<Options>();
+    detail::own<Options>(this->schema());
+    TITAN_CHECK(this->schema().options.empty(), plugin, "defaults() stands after the first option");
+    this->schema().prototype = std::make_shared<const Options>(std::move(options));
+    return *this;
+  }
+
+  /// Declares several options by a function that other components of the plugin share.
+  template <class Declare>
+  ComponentBuilder& options(Declare&& declare) {
+    declare(*this);
+    return *this;
+  }
+
+  template <class Owner>
+  static constexpr void check_owner() {
+    static_assert(std::is_constructible_v<T, const Owner&, typename T::Context>,
+                  "the component needs a constructor (const Options&, Context) for the struct its options point at");
+  }
+};
+
+/// What a plugin fills while it registers.
+class TITAN_API Plugin {
+ public:
+  /// Registers component class `T` as `name` of the kind that T implements. `T` is constructed with
+  /// (const Options&, Context), or with (Context) alone when it has no options.
+  template <class T>
+  ComponentBuilder<T> add(std::string name, std::string help) {
+    using Interface = typename T::Interface;
+    using Context = typename T::Context;
+    Component& component = components_.emplace_back();
+    component.kind = T::kKind;
+    component.name = std::move(name);
+    component.help = std::move(help);
+    if constexpr (requires { Interface::template abilities<T>(); })
+      component.abilities = Interface::template abilities<T>();
+    component.make = [](const void* options, const void* context) -> void* {
+      const Context& lent = *static_cast<const Context*>(context);
+      Interface* made = nullptr;
+      if constexpr (std::is_constructible_v<T, Context>) {
+        made = new T(lent);
+      } else {
+        made = new T(detail::AnyOptions{options}, lent);
+      }
+      return made;
+    };
+    return ComponentBuilder<T>(component);
+  }
+
+  /// Registers the flavor `name` of `model`: `plugin.add_flavor("llama3", "8B", "...", {{"dim", 4096}, ...})`.
+  void add_flavor(std::string model, std::string name, std::string help,
+                  std::initializer_list<Value::Member> preset) {
+    flavors_.push_back({std::move(model), std::move(name), std::move(help), Value::map(preset)});
+  }
+
+  const std::deque<Component>& components() const { return components_; }
+  const std::deque<Flavor>& flavors() const { return flavors_; }
+
+ private:
+  std::deque<Component> components_;
+  std::deque<Flavor> flavors_;
+};
+
+/// What the entry function returns: plain C. `struct_size` lets the host refuse an entry of another layout.
+struct PluginEntry {
+  uint32_t struct_size;
+  void (*register_plugin)(Plugin* plugin);
+};
+
+}  // namespace titan
+
+#ifndef TITAN_PLUGIN_ENTRY
+#define TITAN_PLUGIN_ENTRY titan_plugin_entry_v1  // linked into the program instead: a name per plugin
+#endif
+
+#define TITAN_PLUGIN(plugin)                                                                       \
+  static void titan_register_plugin(::titan::Plugin& plugin);                                      \
+  extern "C" TITAN_API const ::titan::PluginEntry* TITAN_PLUGIN_ENTRY() {                          \
+    static constexpr ::titan::PluginEntry kEntry = {                                               \
+        sizeof(::titan::PluginEntry), [](::titan::Plugin* p) { titan_register_plugin(*p); }};      \
+    return &kEntry;                                                                                \
+  }                                                                                                \
+  static void titan_register_plugin(::titan::Plugin& plugin)

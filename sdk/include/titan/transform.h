@@ -1,0 +1,104 @@
+// Plugin kinds `converter`, `parallelism` and `activation_checkpoint`: everything that changes a model before it runs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include <titan/batch.h>
+#include <titan/device.h>
+#include <titan/dist/mesh.h>
+#include <titan/export.h>
+#include <titan/model.h>
+
+namespace titan {
+
+/// When a transform is applied. Within a phase the order of the configuration holds.
+enum class Phase {
+  split,      ///< keep this rank's layers (pipeline)
+  convert,    ///< swap kernels inside layers (float8, LoRA)
+  partition,  ///< narrow weights inside layers (tensor parallel)
+  sequence,   ///< cut the batch (context parallel)
+  recompute,  ///< re-run layers in backward (activation checkpointing)
+  data,       ///< shard or replicate parameters (FSDP, DDP)
+};
+
+struct TransformContext {
+  const dist::Mesh& mesh;
+  Device& device;
+};
+
+/// Rewrites one model part while its parameters are on the meta device.
+class TITAN_API ModelTransform {
+ public:
+  using Interface = ModelTransform;
+  using Context = TransformContext;
+  template <class T>
+  static std::vector<std::string> abilities();
+
+  virtual ~ModelTransform();
+
+  virtual Phase phase() const = 0;
+  /// [trainer thread, before parameters have memory] Narrows parameters, swaps kernels, wraps layers of this rank's part.
+  virtual void apply(ModelPart& part, const TransformContext& context) = 0;
+};
+
+/// The three kinds of transform; a class derives from the one whose section of the configuration selects it.
+class TITAN_API Converter : public ModelTransform {
+ public:
+  static constexpr const char* kKind = "converter";
+};
+class TITAN_API Parallelism : public ModelTransform {
+ public:
+  static constexpr const char* kKind = "parallelism";
+};
+class TITAN_API ActivationCheckpoint : public ModelTransform {
+ public:
+  static constexpr const char* kKind = "activation_checkpoint";
+};
+
+/// The microbatches of one step on this rank, and what their losses are divided by.
+struct StepBatches {
+  std::vector<Batch> microbatches;
+  int64_t num_valid_tokens = 0;         ///< of the whole global step
+  int64_t num_local_valid_tokens = 0;   ///< of these microbatches
+};
+
+/// Loss of one step on this rank: the sum over its tokens divided by the global number of valid tokens.
+struct StepLoss {
+  double normalized_sum = 0;
+};
+
+/// Optional: context parallelism cuts the sequence.
+class TITAN_API BatchSplitter {
+ public:
+  virtual ~BatchSplitter();
+  virtual Batch split(const Batch& batch) const = 0;
+};
+
+/// Optional: a pipeline runs the microbatches. Without one the part runs them one after the other.
+class TITAN_API StepExecutor {
+ public:
+  virtual ~StepExecutor();
+  /// [trainer thread] Forward and backward of every microbatch; gradients are complete and reduced on return.
+  virtual StepLoss forward_backward(const StepBatches& batches) = 0;
+};
+
+/// Optional: work after each optimizer step (float8 scales).
+class TITAN_API AfterOptimizerStep {
+ public:
+  virtual ~AfterOptimizerStep();
+  virtual void after_optimizer_step() = 0;
+};
+
+template <class T>
+std::vector<std::string> ModelTransform::abilities() {
+  std::vector<std::string> names;
+  if (std::is_base_of_v<BatchSplitter, T>) names.push_back("BatchSplitter");
+  if (std::is_base_of_v<StepExecutor, T>) names.push_back("StepExecutor");
+  if (std::is_base_of_v<AfterOptimizerStep, T>) names.push_back("AfterOptimizerStep");
+  return names;
+}
+
+}  // namespace titan

@@ -1,0 +1,16 @@
+// The key functions (first virtual, usually the destructor) of every torch-free interface stand here once, so that each
+// type has one vtable and one type_info in the process, whichever library asks.
+#include <titan/dataset.h>
+#include <titan/logger.h>
+#include <titan/lr_scheduler.h>
+#include <titan/tokenizer.h>
+
+namespace titan {
+
+DocumentStream::~DocumentStream() = default;
+Dataset::~Dataset() = default;
+Logger::~Logger() = default;
+LrScheduler::~LrScheduler() = default;
+Tokenizer::~Tokenizer() = default;
+
+}  // namespace titan

@@ -1,0 +1,40 @@
+#include <titan/log.h>
+
+#include <memory>
+#include <string>
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+namespace titan::log {
+namespace {
+
+spdlog::logger& logger() {
+  static const std::shared_ptr<spdlog::logger> instance = [] {
+    auto made = std::make_shared<spdlog::logger>(
+        "titan", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+    made->set_pattern("[titan] %Y-%m-%d %H:%M:%S %^%l%$ %v");
+    made->flush_on(spdlog::level::info);
+    return made;
+  }();
+  return *instance;
+}
+
+}  // namespace
+
+void info(std::string_view message) { logger().info("{}", message); }
+void warn(std::string_view message) { logger().warn("{}", message); }
+void error(std::string_view message) { logger().error("{}", message); }
+
+void set_level(Level level) {
+  constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::info, spdlog::level::warn,
+                                                   spdlog::level::err, spdlog::level::off};
+  logger().set_level(kLevels[static_cast<int>(level)]);
+}
+
+void set_prefix(std::string_view prefix) {
+  const std::string head = prefix.empty() ? "" : std::string(prefix) + " ";
+  logger().set_pattern(head + "[titan] %Y-%m-%d %H:%M:%S %^%l%$ %v");
+}
+
+}  // namespace titan::log

@@ -1,0 +1,19 @@
+// Key functions of the interfaces that see torch: one vtable and one type_info each in the process.
+#include <titan/device.h>
+#include <titan/model.h>
+#include <titan/optimizer.h>
+#include <titan/transform.h>
+
+namespace titan {
+
+Device::~Device() = default;
+HfExchange::~HfExchange() = default;
+Model::~Model() = default;
+ModelTransform::~ModelTransform() = default;
+BatchSplitter::~BatchSplitter() = default;
+StepExecutor::~StepExecutor() = default;
+AfterOptimizerStep::~AfterOptimizerStep() = default;
+Optimizer::~Optimizer() = default;
+StatefulOptimizer::~StatefulOptimizer() = default;
+
+}  // namespace titan

@@ -1,0 +1,61 @@
+#include <titan/nn/attention.h>
+
+#include <ATen/ops/max.h>
+
+#include <titan/error.h>
+#include <titan/ops/attention.h>
+#include <titan/ops/rope.h>
+
+namespace titan::nn {
+namespace {
+
+class FlashKernel final : public AttentionKernel {
+ public:
+  at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Batch&) override {
+    return ops::attention(q, k, v, {.causal = true});
+  }
+};
+
+}  // namespace
+
+AttentionKernel::~AttentionKernel() = default;
+
+Attention::Attention(const AttentionOptions& options, std::shared_ptr<Rope> rope)
+    : head_dim_(options.head_dim),
+      wq_(add_module("wq", std::make_unique<Linear>(options.dim, options.num_heads * options.head_dim,
+                                                    WeightLayout::column, options.input_init))),
+      wk_(add_module("wk", std::make_unique<Linear>(options.dim, options.num_kv_heads * options.head_dim,
+                                                    WeightLayout::column, options.input_init))),
+      wv_(add_module("wv", std::make_unique<Linear>(options.dim, options.num_kv_heads * options.head_dim,
+                                                    WeightLayout::column, options.input_init))),
+      wo_(add_module("wo", std::make_unique<Linear>(options.num_heads * options.head_dim, options.dim,
+                                                    WeightLayout::row, options.output_init))),
+      rope_(std::move(rope)),
+      kernel_(std::make_unique<FlashKernel>()) {
+  set_region(Region::gathered_to_partial);
+}
+Attention::~Attention() = default;
+
+void Attention::set_kernel(std::unique_ptr<AttentionKernel> kernel) { kernel_ = std::move(kernel); }
+
+at::Tensor Attention::forward(const at::Tensor& x, const Batch& batch) {
+  const int64_t rows = x.size(0), seq_len = x.size(1);
+  const auto heads = [&](const at::Tensor& projected) {  // (B, S, n·hd) -> (B, S, n, hd)
+    return projected.view({rows, seq_len, -1, head_dim_});
+  };
+  at::Tensor q = heads(wq_(x, batch));
+  at::Tensor k = heads(wk_(x, batch));
+  const at::Tensor v = heads(wv_(x, batch));
+
+  int64_t num_positions = seq_len;
+  if (batch.positions.defined() && !batch.positions.is_meta())
+    num_positions = std::max(num_positions, at::max(batch.positions).item<int64_t>() + 1);
+  const Rope::Tables& tables = rope_->tables(num_positions, x.device());
+  std::tie(q, k) = ops::rope(q, k, tables.cos, tables.sin, batch.positions);
+
+  const at::Tensor out =  // (B, H, S, hd)
+      kernel_->attend(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), batch);
+  return wo_(out.transpose(1, 2).reshape({rows, seq_len, -1}), batch);
+}
+
+}  // namespace titan::nn

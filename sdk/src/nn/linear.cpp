@@ -1,0 +1,29 @@
+#include <titan/nn/linear.h>
+
+#include <titan/ops/linear.h>
+
+namespace titan::nn {
+namespace {
+
+class PlainKernel final : public LinearKernel {
+ public:
+  at::Tensor matmul(const at::Tensor& x, Parameter& weight) override {
+    return ops::linear(x, weight.value());
+  }
+};
+
+}  // namespace
+
+LinearKernel::~LinearKernel() = default;
+
+Linear::Linear(int64_t in_features, int64_t out_features, WeightLayout layout, const Init& init)
+    : weight_(add_parameter("weight", {out_features, in_features}, init)),
+      layout_(layout),
+      kernel_(std::make_unique<PlainKernel>()) {}
+Linear::~Linear() = default;
+
+void Linear::set_kernel(std::unique_ptr<LinearKernel> kernel) { kernel_ = std::move(kernel); }
+
+at::Tensor Linear::forward(const at::Tensor& x, const Batch&) { return kernel_->matmul(x, weight_); }
+
+}  // namespace titan::nn

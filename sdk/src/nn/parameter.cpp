@@ -1,0 +1,87 @@
+#include <titan/nn/parameter.h>
+
+#include <numeric>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <titan/error.h>
+
+namespace titan::nn {
+namespace {
+
+/// Autograd keeps one hook per leaf and hands it the parameter after the gradient has been accumulated.
+class GradientHook : public torch::autograd::PostAccumulateGradHook {
+ public:
+  explicit GradientHook(std::function<void()> run) : run_(std::move(run)) {}
+  void operator()(const torch::autograd::Variable&) override { run_(); }
+
+ private:
+  std::function<void()> run_;
+};
+
+at::Tensor make_leaf(const std::vector<int64_t>& sizes, c10::Device device, at::ScalarType dtype) {
+  return at::empty(sizes, at::TensorOptions().device(device).dtype(dtype)).set_requires_grad(true);
+}
+
+}  // namespace
+
+Parameter::Parameter(std::vector<int64_t> shape, const Init& init)
+    : global_shape_(std::move(shape)),
+      init_(init),
+      slice_{std::vector<int64_t>(global_shape_.size(), 0), global_shape_},
+      value_(make_leaf(global_shape_, c10::kMeta, at::kFloat)) {}
+
+int64_t Parameter::global_num_elements() const {
+  return std::accumulate(global_shape_.begin(), global_shape_.end(), int64_t{1}, std::multiplies<>());
+}
+
+void Parameter::shard_over(int64_t dim, const dist::Group& group) {
+  TITAN_ASSERT(!materialized_, "parameter '", name_, "' is sharded after it got memory");
+  TITAN_ASSERT(dim >= 0 && dim < static_cast<int64_t>(slice_.sizes.size()), "dimension ", dim, " of '", name_, "'");
+  const int64_t size = slice_.sizes[dim];
+  const int64_t chunk = (size + group.size() - 1) / group.size();
+  const int64_t begin = std::min(size, chunk * group.rank());
+  slice_.offsets[dim] += begin;
+  slice_.sizes[dim] = std::min(size, begin + chunk) - begin;
+  value_ = make_leaf(slice_.sizes, c10::kMeta, at::kFloat);
+}
+
+void Parameter::materialize(c10::Device device, at::ScalarType dtype, uint64_t seed) {
+  TITAN_ASSERT(!name_.empty(), "a parameter gets values before it has a name");
+  TITAN_ASSERT(!materialized_, "parameter '", name_, "' gets memory twice");
+  at::Tensor memory = at::empty(slice_.sizes, at::TensorOptions().device(device).dtype(dtype));
+  fill(memory, init_, seed, name_, global_shape_, slice_);
+  memory.set_requires_grad(true);
+  (shard_.defined() ? shard_ : value_) = memory;
+  materialized_ = true;
+  attach_gradient_hook();
+}
+
+void Parameter::clear_gradient() {
+  shard().mutable_grad() = at::Tensor();
+  value_.mutable_grad() = at::Tensor();
+}
+
+void Parameter::separate_value(at::Tensor leaf) {
+  TITAN_ASSERT(leaf.is_leaf() && leaf.requires_grad(), "'", name_, "': the value must be a leaf");
+  if (!shard_.defined()) shard_ = value_;
+  value_ = std::move(leaf);
+  attach_gradient_hook();
+}
+
+void Parameter::on_gradient(std::function<void(Parameter&)> f) {
+  gradient_functions_.push_back(std::move(f));
+  if (gradient_functions_.size() == 1) attach_gradient_hook();
+}
+
+void Parameter::attach_gradient_hook() {
+  if (gradient_functions_.empty() || value_.is_meta()) return;
+  torch::autograd::impl::set_post_acc_grad_hooks(value_, std::make_unique<GradientHook>([this] {
+    for (const auto& f : gradient_functions_) f(*this);
+  }));
+}
+
+}  // namespace titan::nn

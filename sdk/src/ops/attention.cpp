@@ -1,0 +1,97 @@
+// attention: shape checks and autograd; the arithmetic is in the devices' implementations.
+#include <titan/ops/attention.h>
+
+#include <cmath>
+
+#include "autograd.h"
+#include "signatures.h"
+
+namespace titan::ops {
+namespace {
+
+double scale_of(const Tensor& q, const AttentionOptions& options) {
+  return options.scale.value_or(1 / std::sqrt(static_cast<double>(q.size(3))));
+}
+
+void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
+  TITAN_CHECK(q.dim() == 4 && k.dim() == 4 && k.sizes() == v.sizes() && q.size(0) == k.size(0) &&
+                  q.size(3) == k.size(3) && q.size(3) > 0,
+              config, "attention: q must be (B, H, S, hd), k and v (B, KV, Skv, hd), got ",
+              q.sizes(), ", ", k.sizes(), " and ", v.sizes());
+  TITAN_CHECK(q.scalar_type() == k.scalar_type() && q.scalar_type() == v.scalar_type(), config,
+              "attention: q, k and v must have one dtype, got ", q.scalar_type(), ", ",
+              k.scalar_type(), " and ", v.scalar_type());
+  TITAN_CHECK(k.size(1) > 0 && q.size(1) % k.size(1) == 0, config, "attention: ", q.size(1),
+              " query heads cannot share ", k.size(1), " key heads; use a multiple");
+  TITAN_CHECK(k.size(2) > 0 || q.size(2) == 0, config, "attention: no keys for ", q.size(2),
+              " queries");
+  TITAN_CHECK(!options.causal || q.size(2) == k.size(2), config, "attention: causal over ",
+              q.size(2), " queries needs as many keys, got ", k.size(2));
+}
+
+AttentionResult forward_on_device(const Tensor& q, const Tensor& k, const Tensor& v, bool causal,
+                                  double scale) {
+  static const auto operation = find_operation<AttentionForward>("titan::attention_forward");
+  BelowAutograd guard;
+  auto [out, logsumexp] = operation.call(q, k, v, causal, scale);
+  return {out, logsumexp};
+}
+
+AttentionGradients backward_on_device(const Tensor& dout, const Tensor& q, const Tensor& k,
+                                      const Tensor& v, const AttentionResult& result, bool causal,
+                                      double scale) {
+  static const auto operation = find_operation<AttentionBackward>("titan::attention_backward");
+  BelowAutograd guard;
+  auto [dq, dk, dv] = operation.call(dout, q, k, v, result.out, result.logsumexp, causal, scale);
+  return {dq, dk, dv};
+}
+
+struct Attention : torch::autograd::Function<Attention> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& q, const Tensor& k, const Tensor& v,
+                        bool causal, double scale) {
+    AttentionResult result = forward_on_device(q, k, v, causal, scale);
+    ctx->save_for_backward({q, k, v, result.out, result.logsumexp});
+    ctx->saved_data["causal"] = causal;
+    ctx->saved_data["scale"] = scale;
+    return result.out;
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    check_differentiated_once("attention");
+    const variable_list saved = ctx->get_saved_variables();
+    AttentionGradients d =
+        backward_on_device(grads[0], saved[0], saved[1], saved[2], {saved[3], saved[4]},
+                           ctx->saved_data["causal"].toBool(), ctx->saved_data["scale"].toDouble());
+    return {d.q, d.k, d.v, Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                 const AttentionOptions& options) {
+  check(q, k, v, options);
+  const double scale = scale_of(q, options);
+  if (records_graph({&q, &k, &v})) return Attention::apply(q, k, v, options.causal, scale);
+  return forward_on_device(q, k, v, options.causal, scale).out;
+}
+
+AttentionResult attention_forward(const Tensor& q, const Tensor& k, const Tensor& v,
+                                  const AttentionOptions& options) {
+  check(q, k, v, options);
+  return forward_on_device(q, k, v, options.causal, scale_of(q, options));
+}
+
+AttentionGradients attention_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k,
+                                      const Tensor& v, const AttentionResult& result,
+                                      const AttentionOptions& options) {
+  check(q, k, v, options);
+  TITAN_CHECK(grad_out.sizes() == q.sizes() && result.out.sizes() == q.sizes() &&
+                  result.logsumexp.sizes() == q.sizes().slice(0, 3),
+              config, "attention_backward: gradient, output and logsumexp must fit q ", q.sizes(),
+              ", got ", grad_out.sizes(), ", ", result.out.sizes(), " and ",
+              result.logsumexp.sizes());
+  return backward_on_device(grad_out, q, k, v, result, options.causal, scale_of(q, options));
+}
+
+}  // namespace titan::ops

@@ -1,0 +1,99 @@
+// rms_norm on the CPU: rows over threads; the weight's gradient in fixed chunks of rows.
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include "../kernels/kernels.h"
+#include "../signatures.h"
+#include "rows.h"
+
+namespace titan::ops::cpu {
+namespace {
+
+/// Rows whose shares of the weight's gradient are summed one after the other.
+constexpr int64_t kBlockRows = 16;
+/// Rows and number of the chunks that threads take.
+constexpr int64_t kMinChunkRows = 64;
+constexpr int64_t kMaxChunks = 64;
+
+Tensor column(const Tensor& rstd, const Tensor& x) {
+  std::vector<int64_t> shape = x.sizes().vec();
+  shape.back() = 1;
+  return rstd.view(shape);
+}
+
+std::tuple<Tensor, Tensor> forward_in_double(const Tensor& x, const Tensor& weight, double eps) {
+  const Tensor rstd = x.square().mean(-1, /*keepdim=*/true).add(eps).rsqrt();
+  return {(x * rstd * weight.to(at::kDouble)).contiguous(), rstd.reshape({rstd.numel()})};
+}
+
+std::tuple<Tensor, Tensor> backward_in_double(const Tensor& dy, const Tensor& x,
+                                              const Tensor& weight, const Tensor& rstd) {
+  const Tensor scale = column(rstd, x);
+  const Tensor n = x * scale;
+  const Tensor g = dy * weight.to(at::kDouble);
+  const Tensor dx = scale * (g - n * (g * n).mean(-1, /*keepdim=*/true));
+  const Tensor dweight = (dy * n).reshape({rstd.numel(), x.size(-1)}).sum(0);
+  return {dx, dweight.to(weight.scalar_type())};
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> rms_norm_forward(const Tensor& x, const Tensor& weight, double eps) {
+  if (x.scalar_type() == at::kDouble) return forward_in_double(x, weight, eps);
+  const Rows in = rows_of(x);
+  const Rows w = rows_of(weight);
+  const Tensor y = at::empty(x.sizes(), in.tensor.options());
+  const Tensor rstd = at::empty({in.rows}, in.tensor.options());
+  float* y_data = y.mutable_data_ptr<float>();
+  float* rstd_data = rstd.mutable_data_ptr<float>();
+  at::parallel_for(0, in.rows, grain(in.cols), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      rstd_data[i] = kernels().rms_norm_forward(in.row(i), w.data, y_data + i * in.cols, in.cols,
+                                                static_cast<float>(eps));
+    }
+  });
+  return {y.to(x.scalar_type()), rstd};
+}
+
+std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& dy, const Tensor& x,
+                                             const Tensor& weight, const Tensor& rstd) {
+  if (x.scalar_type() == at::kDouble) return backward_in_double(dy, x, weight, rstd);
+  const Rows grad = rows_of(dy);
+  const Rows in = rows_of(x);
+  const Rows w = rows_of(weight);
+  const int64_t dim = in.cols;
+  const Tensor dx = at::empty(x.sizes(), in.tensor.options());
+  float* dx_data = dx.mutable_data_ptr<float>();
+  const float* rstd_data = rstd.const_data_ptr<float>();
+
+  // Short blocks within chunks, and the chunks in pairs: about as exact as a pairwise sum of all
+  // rows.
+  const int64_t chunk_rows = std::max(kMinChunkRows, (in.rows + kMaxChunks - 1) / kMaxChunks);
+  const int64_t num_chunks = std::max<int64_t>(1, (in.rows + chunk_rows - 1) / chunk_rows);
+  const Tensor partial = at::zeros({num_chunks, dim}, in.tensor.options());
+  float* partial_data = partial.mutable_data_ptr<float>();
+  at::parallel_for(0, num_chunks, 1, [&](int64_t begin, int64_t end) {
+    std::vector<float> block(dim);
+    for (int64_t i = begin * chunk_rows; i < std::min(end * chunk_rows, in.rows); ++i) {
+      kernels().rms_norm_backward(grad.row(i), in.row(i), w.data, rstd_data[i], dx_data + i * dim,
+                                  block.data(), dim);
+      const int64_t chunk = i / chunk_rows;
+      const bool chunk_ends = (i + 1) % chunk_rows == 0 || i + 1 == in.rows;
+      if (chunk_ends || (i % chunk_rows + 1) % kBlockRows == 0) {
+        kernels().add(partial_data + chunk * dim, block.data(), dim);
+        std::fill(block.begin(), block.end(), 0.0f);
+      }
+    }
+  });
+  for (int64_t step = 1; step < num_chunks; step *= 2) {
+    for (int64_t chunk = 0; chunk + step < num_chunks; chunk += 2 * step) {
+      kernels().add(partial_data + chunk * dim, partial_data + (chunk + step) * dim, dim);
+    }
+  }
+  const Tensor dweight = partial[0].to(weight.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+  return {dx.to(x.scalar_type()), dweight};
+}
+
+}  // namespace titan::ops::cpu

@@ -1,0 +1,86 @@
+// The inner loops of the CPU operations, in fp32 on raw pointers, and the choice between their
+// builds. Used by src/ops/cpu. Rows are contiguous; loops over rows and threads belong to the
+// callers.
+#pragma once
+
+#include <cstdint>
+
+#include <titan/export.h>
+
+namespace titan::ops {
+
+struct RowStatistics {
+  float max;      ///< largest element
+  float sum_exp;  ///< Σ exp(element − max)
+};
+
+/// The rows of one head: row i starts at data + i * stride and holds the head's elements.
+struct HeadRows {
+  const float* data;
+  int64_t stride;
+};
+
+/// One query head and the key head it shares.
+struct AttentionHead {
+  HeadRows q, k, v;
+  int64_t num_queries, num_keys, dim;
+  float scale;
+  bool causal;
+};
+
+/// One build of all inner loops.
+struct Kernels {
+  /// out = exp(x), within 2 ulp over the whole range of floats.
+  void (*exp)(const float* x, float* out, int64_t n);
+
+  /// y = x · rstd · weight for one row; returns rstd = 1 / sqrt(mean(x²) + eps).
+  float (*rms_norm_forward)(const float* x, const float* weight, float* y, int64_t dim, float eps);
+  /// dx of one row; adds the row's share to dweight.
+  void (*rms_norm_backward)(const float* dy, const float* x, const float* weight, float rstd,
+                            float* dx, float* dweight, int64_t dim);
+
+  /// out = silu(gate) · up.
+  void (*swiglu_forward)(const float* gate, const float* up, float* out, int64_t n);
+  void (*swiglu_backward)(const float* dout, const float* gate, const float* up, float* dgate,
+                          float* dup, int64_t n);
+
+  /// One position: `heads` rows of 2·half elements, `stride` apart in x, contiguous in out.
+  /// (a, b) -> (a·cos − sign·b·sin, b·cos + sign·a·sin).
+  void (*rope)(const float* x, int64_t stride, const float* cos, const float* sin, float sign,
+               float* out, int64_t heads, int64_t half);
+
+  /// Statistics of one row of logits.
+  RowStatistics (*softmax_statistics)(const float* logits, int64_t n);
+  /// The same; leaves softmax(logits) in place of the logits.
+  RowStatistics (*softmax_in_place)(float* logits, int64_t n);
+
+  /// sum += row.
+  void (*add)(float* sum, const float* row, int64_t n);
+
+  /// The heads that attention takes have a multiple of this many elements.
+  int64_t attention_lanes;
+  /// At most this many queries are computed by one call of attention_forward.
+  int64_t attention_query_block;
+  /// Floats of scratch memory that either call needs.
+  int64_t (*attention_scratch)(int64_t dim);
+  /// Rows [first_query, first_query + num_queries) of one head: out and logsumexp of those rows.
+  void (*attention_forward)(const AttentionHead& head, int64_t first_query, int64_t num_queries,
+                            float* out, int64_t out_stride, float* logsumexp, float* scratch);
+  /// All rows of one head; adds to dq, dk and dv. `delta`: num_queries floats to work with.
+  void (*attention_backward)(const AttentionHead& head, HeadRows dout, HeadRows out,
+                             const float* logsumexp, float* dq, int64_t dq_stride, float* dk,
+                             float* dv, int64_t dkv_stride, float* delta, float* scratch);
+};
+
+/// The build for the processor that runs this, chosen at the first call. Exported for the tests.
+TITAN_API const Kernels& kernels();
+
+/// For any processor of the architecture.
+TITAN_API const Kernels& baseline_kernels();
+/// For x86 with AVX2 and FMA; null when this binary has no such build or the processor lacks them.
+TITAN_API const Kernels* avx2_kernels();
+
+/// The same without asking the processor.
+const Kernels* avx2_build();
+
+}  // namespace titan::ops

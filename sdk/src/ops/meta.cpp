@@ -1,0 +1,107 @@
+// titan/ops without data: shapes, dtypes, layouts and the memory that the real operations hold at
+// their peak, for models on the meta device and for memory estimates.
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include "chunks.h"
+#include "signatures.h"
+
+namespace titan::ops {
+namespace {
+
+at::ScalarType computed_in(const Tensor& x) {
+  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+Tensor contiguous_like(const Tensor& x) {
+  return at::empty(x.sizes(), x.options());
+}
+
+/// (B, heads, S, hd) over (B, S, heads, hd) storage.
+Tensor heads_like(const Tensor& x) {
+  return at::empty({x.size(0), x.size(2), x.size(1), x.size(3)}, x.options()).transpose(1, 2);
+}
+
+std::tuple<Tensor, Tensor> rms_norm_forward(const Tensor& x, const Tensor& weight, double eps) {
+  const int64_t rows = c10::multiply_integers(x.sizes().slice(0, x.dim() - 1));
+  return {contiguous_like(x), at::empty({rows}, x.options().dtype(computed_in(x)))};
+}
+
+std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& dy, const Tensor& x,
+                                             const Tensor& weight, const Tensor& rstd) {
+  return {contiguous_like(x), contiguous_like(weight)};
+}
+
+Tensor swiglu_forward(const Tensor& gate, const Tensor& up) {
+  return contiguous_like(gate);
+}
+
+std::tuple<Tensor, Tensor> swiglu_backward(const Tensor& dout, const Tensor& gate,
+                                           const Tensor& up) {
+  return {contiguous_like(gate), contiguous_like(up)};
+}
+
+std::tuple<Tensor, Tensor> rope_rotate(const Tensor& q, const Tensor& k, const Tensor& cos,
+                                       const Tensor& sin, const std::optional<Tensor>& positions,
+                                       bool inverse) {
+  return {contiguous_like(q), contiguous_like(k)};
+}
+
+std::tuple<Tensor, Tensor> attention_forward(const Tensor& q, const Tensor& k, const Tensor& v,
+                                             bool causal, double scale) {
+  const Tensor logsumexp =
+      at::empty({q.size(0), q.size(2), q.size(1)}, q.options().dtype(computed_in(q)));
+  return {heads_like(q), logsumexp.transpose(1, 2)};
+}
+
+std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& dout, const Tensor& q,
+                                                      const Tensor& k, const Tensor& v,
+                                                      const Tensor& out, const Tensor& logsumexp,
+                                                      bool causal, double scale) {
+  return {heads_like(q), heads_like(k), heads_like(v)};
+}
+
+std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy(const Tensor& x, const Tensor& weight,
+                                                        const Tensor& labels, bool needs_dx,
+                                                        bool needs_dweight) {
+  const at::TensorOptions wide = x.options().dtype(computed_in(x));
+  Tensor dx, dweight, sum;
+  if (needs_dx) dx = contiguous_like(x);
+  if (needs_dweight) sum = at::empty(weight.sizes(), wide);
+  const int64_t rows = logits_chunk_rows(x.size(0), weight.size(0));
+  const Tensor logits = at::empty({rows, weight.size(0)}, wide);
+  Tensor narrow_logits, narrow_share;
+  if (x.scalar_type() != computed_in(x)) {
+    narrow_logits = logits.to(x.scalar_type());
+    if (needs_dweight) narrow_share = contiguous_like(weight);
+  }
+  if (needs_dweight) dweight = sum.to(x.scalar_type());
+  return {at::empty({}, wide), dx, dweight};
+}
+
+Tensor embedding_forward(const Tensor& weight, const Tensor& tokens) {
+  std::vector<int64_t> shape = tokens.sizes().vec();
+  shape.push_back(weight.size(1));
+  return at::empty(shape, weight.options());
+}
+
+Tensor embedding_backward(const Tensor& dout, const Tensor& tokens, int64_t num_rows) {
+  return at::empty({num_rows, dout.size(-1)}, dout.options());
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(titan, Meta, m) {
+  m.impl("rms_norm_forward", TORCH_FN(rms_norm_forward));
+  m.impl("rms_norm_backward", TORCH_FN(rms_norm_backward));
+  m.impl("swiglu_forward", TORCH_FN(swiglu_forward));
+  m.impl("swiglu_backward", TORCH_FN(swiglu_backward));
+  m.impl("rope_rotate", TORCH_FN(rope_rotate));
+  m.impl("attention_forward", TORCH_FN(attention_forward));
+  m.impl("attention_backward", TORCH_FN(attention_backward));
+  m.impl("linear_cross_entropy", TORCH_FN(linear_cross_entropy));
+  m.impl("embedding_forward", TORCH_FN(embedding_forward));
+  m.impl("embedding_backward", TORCH_FN(embedding_backward));
+}
+
+}  // namespace titan::ops

@@ -1,0 +1,24 @@
+// Defines the operations of titan/ops in the dispatcher, once for all devices. A device plugin adds
+// its implementations with TORCH_LIBRARY_IMPL(titan, <device>, m).
+#include <torch/library.h>
+
+TORCH_LIBRARY(titan, m) {
+  m.def("rms_norm_forward(Tensor x, Tensor weight, float eps) -> (Tensor, Tensor)");
+  m.def("rms_norm_backward(Tensor dy, Tensor x, Tensor weight, Tensor rstd) -> (Tensor, Tensor)");
+  m.def("swiglu_forward(Tensor gate, Tensor up) -> Tensor");
+  m.def("swiglu_backward(Tensor dout, Tensor gate, Tensor up) -> (Tensor, Tensor)");
+  m.def(
+      "rope_rotate(Tensor q, Tensor k, Tensor cos, Tensor sin, Tensor? positions, bool inverse)"
+      " -> (Tensor, Tensor)");
+  m.def(
+      "attention_forward(Tensor q, Tensor k, Tensor v, bool causal, float scale)"
+      " -> (Tensor, Tensor)");
+  m.def(
+      "attention_backward(Tensor dout, Tensor q, Tensor k, Tensor v, Tensor out, Tensor logsumexp,"
+      " bool causal, float scale) -> (Tensor, Tensor, Tensor)");
+  m.def(
+      "linear_cross_entropy(Tensor x, Tensor weight, Tensor labels, bool needs_dx,"
+      " bool needs_dweight) -> (Tensor, Tensor, Tensor)");
+  m.def("embedding_forward(Tensor weight, Tensor tokens) -> Tensor");
+  m.def("embedding_backward(Tensor dout, Tensor tokens, int num_rows) -> Tensor");
+}

@@ -1,0 +1,55 @@
+// The operations as the dispatcher knows them: one schema each (schemas.cpp), one implementation
+// per device (cpu/, meta.cpp, device plugins). Used by everything in this folder.
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+
+#include <ATen/core/Tensor.h>
+
+namespace titan::ops {
+
+using at::Tensor;
+
+// y, rstd (rows) in the type of the computation
+using RmsNormForward = std::tuple<Tensor, Tensor>(const Tensor& x, const Tensor& weight,
+                                                  double eps);
+using RmsNormBackward = std::tuple<Tensor, Tensor>(const Tensor& dy, const Tensor& x,
+                                                   const Tensor& weight, const Tensor& rstd);
+using SwigluForward = Tensor(const Tensor& gate, const Tensor& up);
+using SwigluBackward = std::tuple<Tensor, Tensor>(const Tensor& dout, const Tensor& gate,
+                                                  const Tensor& up);
+// positions (B, S) or undefined; inverse: by the negative angles
+using RopeRotate = std::tuple<Tensor, Tensor>(const Tensor& q, const Tensor& k, const Tensor& cos,
+                                              const Tensor& sin,
+                                              const std::optional<Tensor>& positions, bool inverse);
+// out, logsumexp
+using AttentionForward = std::tuple<Tensor, Tensor>(const Tensor& q, const Tensor& k,
+                                                    const Tensor& v, bool causal, double scale);
+using AttentionBackward = std::tuple<Tensor, Tensor, Tensor>(const Tensor& dout, const Tensor& q,
+                                                             const Tensor& k, const Tensor& v,
+                                                             const Tensor& out,
+                                                             const Tensor& logsumexp, bool causal,
+                                                             double scale);
+// loss, dx and dweight for a loss gradient of 1; those not needed are undefined
+using LinearCrossEntropy = std::tuple<Tensor, Tensor, Tensor>(const Tensor& x, const Tensor& weight,
+                                                              const Tensor& labels, bool needs_dx,
+                                                              bool needs_dweight);
+using EmbeddingForward = Tensor(const Tensor& weight, const Tensor& tokens);
+using EmbeddingBackward = Tensor(const Tensor& dout, const Tensor& tokens, int64_t num_rows);
+
+/// Implementations for the CPU, registered by cpu/register.cpp.
+namespace cpu {
+RmsNormForward rms_norm_forward;
+RmsNormBackward rms_norm_backward;
+SwigluForward swiglu_forward;
+SwigluBackward swiglu_backward;
+RopeRotate rope_rotate;
+AttentionForward attention_forward;
+AttentionBackward attention_backward;
+LinearCrossEntropy linear_cross_entropy;
+EmbeddingForward embedding_forward;
+EmbeddingBackward embedding_backward;
+}  // namespace cpu
+
+}  // namespace titan::ops

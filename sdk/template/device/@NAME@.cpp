@@ -1,0 +1,45 @@
+// Device @FULL_NAME@. As generated it is the processor, with a peak that you state. Select it with [device] name =
+// "@FULL_NAME@".
+#include <optional>
+#include <string>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <titan/device.h>
+#include <titan/plugin.h>
+
+namespace {
+
+struct @CLASS@Options {
+  std::optional<double> peak_flops;  // float32; unset: not known, and no MFU is printed
+};
+
+class @CLASS@ final : public titan::Device {
+ public:
+  @CLASS@(const @CLASS@Options& options, titan::DeviceContext) : options_(options) {}
+
+  c10::Device device() const override { return c10::kCPU; }
+  std::string description() const override { return "@FULL_NAME@"; }
+  titan::MemoryStats memory() const override {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return {.peak = int64_t{usage.ru_maxrss} * 1024,
+            .total = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE)};
+  }
+  void reset_peak_memory() override {}  // the kernel keeps the peak of the whole process
+  std::optional<double> peak_flops(c10::ScalarType dtype) const override {
+    return dtype == c10::ScalarType::Float ? options_.peak_flops : std::nullopt;
+  }
+  void synchronize() override {}  // the processor has finished when a call returns
+
+ private:
+  @CLASS@Options options_;
+};
+
+}  // namespace
+
+TITAN_PLUGIN(plugin) {
+  plugin.add<@CLASS@>("@FULL_NAME@", "The processor, with a stated peak.")
+      .option("peak_flops", &@CLASS@Options::peak_flops, "Peak FLOP/s in float32").greater_than(0);
+}

@@ -1,0 +1,59 @@
+// Optimizer @FULL_NAME@. As generated it is gradient descent with momentum: b <- momentum b + g, w <- w - lr (b + decay w).
+#include <vector>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <titan/optimizer.h>
+#include <titan/plugin.h>
+
+namespace {
+
+struct @CLASS@Options {
+  double lr = 1e-2;           // base learning rate
+  double momentum = 0.9;      // decay of the running gradient
+  double weight_decay = 0.0;  // decoupled, per step
+};
+
+class @CLASS@ final : public titan::Optimizer, public titan::StatefulOptimizer {
+ public:
+  @CLASS@(const @CLASS@Options& options, titan::OptimizerContext context)
+      : options_(options), parameters_(std::move(context.parameters)), momentum_(parameters_.size()) {}
+
+  double lr() const override { return options_.lr; }
+
+  void step(double lr_factor) override {
+    at::NoGradGuard no_grad;
+    const double lr = options_.lr * lr_factor;
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      const at::Tensor gradient = parameters_[i]->grad();
+      if (!gradient.defined()) continue;
+      at::Tensor weight = parameters_[i]->shard();
+      at::Tensor& momentum = momentum_[i];
+      if (!momentum.defined()) momentum = at::zeros_like(gradient);
+      momentum.mul_(options_.momentum).add_(gradient);
+      weight.mul_(1 - lr * options_.weight_decay).sub_(momentum, lr);
+    }
+  }
+
+  // what a checkpoint must hold for a resumed run to continue exactly
+  void visit_state(const StateVisitor& visit) override {
+    for (size_t i = 0; i < parameters_.size(); ++i)
+      if (momentum_[i].defined()) visit(*parameters_[i], "momentum", momentum_[i]);
+  }
+
+ private:
+  @CLASS@Options options_;
+  std::vector<titan::Parameter*> parameters_;
+  std::vector<at::Tensor> momentum_;  // as parameters_; undefined until the first gradient
+};
+
+}  // namespace
+
+TITAN_PLUGIN(plugin) {
+  using O = @CLASS@Options;
+  plugin.add<@CLASS@>("@FULL_NAME@", "Gradient descent with momentum.")
+      .option("lr", &O::lr, "Base learning rate").greater_than(0)
+      .option("momentum", &O::momentum, "Decay of the running gradient").at_least(0).less_than(1)
+      .option("weight_decay", &O::weight_decay, "Decoupled decay per step").at_least(0);
+}

@@ -1,0 +1,15 @@
+// Gives up while the library is loaded.
+#include <cstdio>
+#include <cstdlib>
+
+namespace {
+
+struct Quitter {
+  Quitter() {
+    std::fputs("quitter: no table of constants\n", stderr);
+    std::abort();
+  }
+};
+const Quitter kQuitter;
+
+}  // namespace

@@ -1,0 +1,12 @@
+// Writes where nothing is while the library is loaded.
+namespace {
+
+struct Faulty {
+  Faulty() {
+    volatile int* volatile nowhere = nullptr;
+    *nowhere = 1;
+  }
+};
+const Faulty kFaulty;
+
+}  // namespace

@@ -1,0 +1,6 @@
+// A flavor of a model that nobody has.
+#include <titan/plugin.h>
+
+TITAN_PLUGIN(plugin) {
+  plugin.add_flavor("nowhere", "tiny", "Of a model that is not there.", {{"dim", 8}});
+}

@@ -1,0 +1,5 @@
+#include <titan/plugin.h>
+
+TITAN_PLUGIN(plugin) {
+  throw 42;
+}

@@ -1,0 +1,204 @@
+// FakeLookup's implementation, and the check that its base job is a valid one: every other test
+// rests on that.
+#include "core/config/fake_lookup.h"
+
+#include <optional>
+
+#include <gtest/gtest.h>
+
+namespace titan::core {
+namespace {
+
+struct ModelOptions {
+  int64_t dim = 4096;
+  int64_t n_layers = 32;
+  std::optional<int64_t> n_kv_heads;
+  double rope_theta = 500000;
+};
+struct TokenizerOptions {
+  std::string file = "tokenizer.json";
+};
+struct AdamWOptions {
+  double lr = 8e-4, beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weight_decay = 0.1;
+  std::string implementation = "fused";
+};
+struct SgdOptions {
+  double lr = 0.01, momentum = 0;
+  bool nesterov = false;
+};
+struct ScheduleOptions {
+  int64_t warmup_steps = 200;
+  std::optional<int64_t> total_steps;
+  std::optional<double> decay_ratio;
+  std::string decay_type = "linear";
+  double min_lr_factor = 0;
+};
+struct DatasetOptions {
+  std::string field = "text";
+  Bytes buffer = {1 << 20};
+  Duration patience = {2.5};
+  std::vector<int64_t> weights = {1, 2};
+  std::optional<std::string> split = "train";
+};
+struct LoggerOptions {
+  int64_t every = 1;
+};
+
+void declare_model(SchemaBuilder& schema) {
+  schema.option("dim", &ModelOptions::dim, "Width")
+      .at_least(1)
+      .option("n_layers", &ModelOptions::n_layers, "Blocks")
+      .at_least(1)
+      .option("n_kv_heads", &ModelOptions::n_kv_heads, "Key and value heads")
+      .at_least(1)
+      .option("rope_theta", &ModelOptions::rope_theta, "Base of the rotary frequencies")
+      .greater_than(0);
+}
+
+void declare_adamw(SchemaBuilder& schema) {
+  schema.option("lr", &AdamWOptions::lr, "Step size")
+      .greater_than(0)
+      .option("beta1", &AdamWOptions::beta1, "First moment's decay")
+      .between(0, 1)
+      .option("beta2", &AdamWOptions::beta2, "Second moment's decay")
+      .between(0, 1)
+      .option("eps", &AdamWOptions::eps, "Denominator's term")
+      .greater_than(0)
+      .option("weight_decay", &AdamWOptions::weight_decay, "Decay")
+      .at_least(0)
+      .option("implementation", &AdamWOptions::implementation, "Kernel")
+      .one_of({"for-loop", "foreach", "fused"});
+}
+
+template <class Declare>
+Component made(const char* kind, const char* name, Declare&& declare) {
+  Component component;
+  component.kind = kind;
+  component.name = name;
+  SchemaBuilder builder(component.schema);
+  declare(builder);
+  return component;
+}
+
+}  // namespace
+
+FakeLookup::FakeLookup() {
+  components_.push_back(made("model", "llama3", declare_model));
+  components_.push_back(made("model", "llama2", declare_model));
+  components_.push_back(made("tokenizer", "huggingface", [](SchemaBuilder& schema) {
+    schema.option("file", &TokenizerOptions::file, "File in the assets folder");
+  }));
+  components_.push_back(made("optimizer", "AdamW", declare_adamw));
+  components_.push_back(made("optimizer", "SGD", [](SchemaBuilder& schema) {
+    schema.option("lr", &SgdOptions::lr, "Step size")
+        .greater_than(0)
+        .option("momentum", &SgdOptions::momentum, "Momentum")
+        .at_least(0)
+        .option("nesterov", &SgdOptions::nesterov, "Look ahead");
+  }));
+  components_.push_back(made("lr_scheduler", "warmup_stable_decay", [](SchemaBuilder& schema) {
+    schema.option("warmup_steps", &ScheduleOptions::warmup_steps, "Warm-up")
+        .at_least(0)
+        .option("total_steps", &ScheduleOptions::total_steps, "Length")
+        .at_least(1)
+        .option("decay_ratio", &ScheduleOptions::decay_ratio, "Share of the decay")
+        .between(0, 1)
+        .option("decay_type", &ScheduleOptions::decay_type, "Shape")
+        .one_of({"linear", "sqrt", "cosine"})
+        .option("min_lr_factor", &ScheduleOptions::min_lr_factor, "Floor")
+        .between(0, 1);
+  }));
+  components_.push_back(made("device", "cpu", [](SchemaBuilder&) {}));
+  for (const char* name : {"jsonl", "acme/web.text"})
+    components_.push_back(made("dataset", name, [](SchemaBuilder& schema) {
+      schema.option("field", &DatasetOptions::field, "Field of the text")
+          .option("buffer", &DatasetOptions::buffer, "Read ahead")
+          .at_least(1)
+          .option("patience", &DatasetOptions::patience, "Time to wait")
+          .option("weights", &DatasetOptions::weights, "Shares")
+          .at_least(0)
+          .option("split", &DatasetOptions::split, "Part");
+    }));
+  for (const char* name : {"console", "jsonl", "tensorboard"})
+    components_.push_back(made("logger", name, [](SchemaBuilder& schema) {
+      schema.option("every", &LoggerOptions::every, "Lines between flushes").at_least(1);
+    }));
+  components_.push_back(made("converter", "acme/lora", [](SchemaBuilder& schema) {
+    schema.option("every", &LoggerOptions::every, "Rank").at_least(1);
+  }));
+  flavors_ = {{"llama3", "debugmodel", "Small", Value::map({{"dim", 256}, {"n_layers", 6}})},
+              {"llama3", "8B", "8 billion", Value::map({{"n_kv_heads", 8}})},
+              {"llama3", "8B_flex", "8 billion, masks", Value::map({{"n_kv_heads", 8}})},
+              {"llama3", "misfit", "Does not fit", Value::map({{"dim", 0}})},
+              {"llama2", "7B", "7 billion", Value::map({{"rope_theta", 10000}})}};
+}
+
+const Component* FakeLookup::find(std::string_view kind, std::string_view name, std::string& why) {
+  why.clear();
+  for (const Component& component : components_)
+    if (component.kind == kind && component.name == name) return &component;
+  if (name == "acme/old") why = "  it was built for torch 2.10.0, this program has 2.11.0";
+  return nullptr;
+}
+
+const Flavor* FakeLookup::flavor(std::string_view model, std::string_view name, std::string& why) {
+  why.clear();
+  for (const Flavor& flavor : flavors_)
+    if (flavor.model == model && flavor.name == name) return &flavor;
+  return nullptr;
+}
+
+std::vector<std::string> FakeLookup::names(std::string_view kind) {
+  std::vector<std::string> names;
+  if (kind == "flavor")
+    for (const Flavor& flavor : flavors_) names.push_back(flavor.model + "/" + flavor.name);
+  for (const Component& component : components_)
+    if (component.kind == kind) names.push_back(component.name);
+  return names;
+}
+
+Resolution resolve_text(const std::string& toml, std::vector<std::string> arguments,
+                        int world_size) {
+  FakeLookup lookup;
+  return resolve(read_sources("train.toml", toml, std::move(arguments)), lookup,
+                 {.world_size = world_size});
+}
+
+Resolution resolve_arguments(std::vector<std::string> arguments, int world_size) {
+  return resolve_text(kBase, std::move(arguments), world_size);
+}
+
+std::string errors_of(const std::string& toml, std::vector<std::string> arguments, int world_size) {
+  try {
+    resolve_text(toml, std::move(arguments), world_size);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Diagnostics diagnostics_of(const std::string& toml, std::vector<std::string> arguments,
+                           int world_size) {
+  FakeLookup lookup;
+  Diagnostics diagnostics;
+  try_resolve(read_sources("train.toml", toml, std::move(arguments)), lookup,
+              {.world_size = world_size}, diagnostics);
+  return diagnostics;
+}
+
+std::vector<std::string> messages(const Diagnostics& diagnostics, Severity severity) {
+  std::vector<std::string> texts;
+  for (const Diagnostic& diagnostic : diagnostics.sorted())
+    if (diagnostic.severity == severity) texts.push_back(diagnostic.message);
+  return texts;
+}
+
+TEST(FakeLookup, BaseJobIsValidWithTwoNotes) {
+  const Diagnostics diagnostics = diagnostics_of(kBase);
+  EXPECT_EQ(messages(diagnostics, Severity::error), std::vector<std::string>{});
+  EXPECT_EQ(messages(diagnostics, Severity::not_built), std::vector<std::string>{});
+  EXPECT_EQ(messages(diagnostics, Severity::warning), std::vector<std::string>{});
+  EXPECT_EQ(diagnostics.count(Severity::note), 2);
+}
+
+}  // namespace titan::core

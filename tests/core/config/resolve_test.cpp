@@ -1,0 +1,222 @@
+// Precedence, components, flavors, the resolved configuration and its way through a file.
+#include "core/config/resolve.h"
+
+#include <gtest/gtest.h>
+
+#include "core/config/fake_lookup.h"
+#include "core/config/flag_help.h"
+#include "core/config/toml_writer.h"
+
+namespace titan::core {
+namespace {
+
+Value model_options(const std::string& toml, std::vector<std::string> arguments = {}) {
+  return resolve_text(kBase + toml, std::move(arguments)).config.model_plugin.options;
+}
+
+TEST(Resolve, CommandLineOverFileOverFlavorOverDefault) {
+  EXPECT_EQ(model_options("").at("dim"), Value(256)) << "flavor debugmodel";
+  EXPECT_EQ(model_options("flavor = \"8B\"\n").at("dim"), Value(4096)) << "default";
+  EXPECT_EQ(model_options("dim = 512\n").at("dim"), Value(512)) << "file";
+  EXPECT_EQ(model_options("dim = 512\n", {"--model.dim", "128"}).at("dim"), Value(128))
+      << "command line";
+  EXPECT_EQ(model_options("flavor = \"8B\"\n", {"--model.flavor", "debugmodel"}).at("n_layers"),
+            Value(6));
+}
+
+TEST(Resolve, ComponentsAreChosenFromFileAndCommandLine) {
+  const JobConfig config = resolve_text(kBase + "[optimizer]\nname = \"SGD\"\nmomentum = 0.5\n",
+                                        {"--model.name=llama2", "--model.flavor=7B"})
+                               .config;
+  EXPECT_EQ(config.optimizer.kind, "optimizer");
+  EXPECT_EQ(config.optimizer.name, "SGD");
+  EXPECT_EQ(config.optimizer.options.at("momentum"), Value(0.5));
+  EXPECT_EQ(config.optimizer.where.to_string(), "train.toml:8:8");
+  EXPECT_EQ(config.model_plugin.name, "llama2");
+  EXPECT_EQ(config.model_plugin.options.at("rope_theta"), Value(10000.0));
+  EXPECT_EQ(config.tokenizer.name, "huggingface");
+  EXPECT_FALSE(config.tokenizer.where);
+  EXPECT_EQ(config.lr_scheduler.name, "warmup_stable_decay");
+  EXPECT_EQ(config.device.name, "cpu");
+  EXPECT_EQ(config.dataset.name, "jsonl");
+}
+
+TEST(Resolve, TensorboardFlagAddsItsLoggerOnce) {
+  const auto names = [](std::vector<std::string> arguments) {
+    std::string text;
+    const JobConfig config = resolve_arguments(std::move(arguments)).config;
+    for (const Selection& logger : config.loggers) text += logger.name + " ";
+    return text;
+  };
+  EXPECT_EQ(names({}), "console jsonl ");
+  EXPECT_EQ(names({"--metrics.enable_tensorboard"}), "console jsonl tensorboard ");
+  EXPECT_EQ(names({"--metrics.enable_tensorboard", "--metrics.loggers=tensorboard"}),
+            "tensorboard ");
+  EXPECT_EQ(names({"--metrics.loggers="}), "");
+}
+
+TEST(Resolve, OptionsOfNamedSectionsReachTheirComponent) {
+  const JobConfig config =
+      resolve_text(kBase +
+                   "[dataset.jsonl]\nfield = \"body\"\nbuffer = \"2MiB\"\npatience = \"250ms\"\n"
+                   "[logger.console]\nevery = 3\n")
+          .config;
+  EXPECT_EQ(config.dataset.options.at("field"), Value("body"));
+  EXPECT_EQ(config.dataset.options.at("buffer"), Value(2 << 20));
+  EXPECT_EQ(config.dataset.options.at("patience"), Value(0.25));
+  EXPECT_EQ(config.loggers[0].options.at("every"), Value(3));
+  EXPECT_EQ(config.loggers[1].options.at("every"), Value(1));
+}
+
+TEST(Resolve, DatasetNamesDoNotDependOnCase) {
+  EXPECT_EQ(resolve_arguments({"--training.dataset", "JSONL"}).config.training.dataset, "jsonl");
+}
+
+TEST(Resolve, SectionOfAComponentThatIsNotUsedWarns) {
+  const auto warnings =
+      messages(diagnostics_of(kBase + "[logger.tensorboard]\nevery = 3\n"), Severity::warning);
+  EXPECT_EQ(warnings,
+            std::vector<std::string>{
+                "[logger.tensorboard] has no effect: this job does not use logger 'tensorboard'"});
+}
+
+TEST(Resolve, UntouchedDatasetSaysWhichThereAre) {
+  const std::string report = errors_of("");
+  EXPECT_NE(report.find("dataset 'c4_test', the default of training.dataset, is not built yet"),
+            std::string::npos)
+      << report;
+  EXPECT_NE(report.find("there are: jsonl"), std::string::npos) << report;
+}
+
+TEST(Resolve, UnusablePluginIsReportedWithItsOwnWords) {
+  try {
+    resolve_text(kBase + "[optimizer]\nname = \"acme/old\"\nwhatever = 1\n");
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::plugin);
+    EXPECT_NE(std::string(error.what()).find("it was built for torch 2.10.0"), std::string::npos);
+    EXPECT_EQ(error.diagnostics().count(Severity::error), 1) << "its options cannot be judged";
+  }
+}
+
+TEST(Resolve, FlavorThatDoesNotFitIsThePluginsFault) {
+  EXPECT_NE(
+      errors_of(kBase + "flavor = \"misfit\"\n")
+          .find(
+              "flavor 'misfit' does not fit model 'llama3': its option 'dim' must be >= 1, got 0"),
+      std::string::npos);
+}
+
+TEST(Resolve, LayoutIsWorkedOut) {
+  FakeLookup lookup;
+  Diagnostics diagnostics;
+  const auto config =
+      try_resolve(read_sources("train.toml", kBase + "[parallelism]\ntensor_parallel_degree = 2\n",
+                               {"--training.global_batch_size=32"}),
+                  lookup, {.world_size = 8}, diagnostics);
+  ASSERT_TRUE(config) << diagnostics.report();
+  EXPECT_EQ(config->layout.shard, 4);
+  EXPECT_EQ(config->layout.data_parallel, 4);
+  EXPECT_EQ(config->layout.global_batch_size, 32);
+  EXPECT_EQ(config->layout.accumulation_rounds, 4);
+  EXPECT_EQ(config->parallelism.data_parallel_shard_degree, -1) << "as written";
+}
+
+TEST(Resolve, DefaultsThatCannotBeHonouredAreReplacedAndSaid) {
+  const Resolution resolution = resolve_text(kBase);
+  EXPECT_EQ(resolution.config.activation_checkpoint.mode, RecomputeMode::none);
+  EXPECT_EQ(resolution.config.training.mixed_precision_param, Dtype::float32);
+  ASSERT_EQ(resolution.messages.size(), 2u);
+  for (const Diagnostic& message : resolution.messages) EXPECT_EQ(message.severity, Severity::note);
+  EXPECT_TRUE(resolve_arguments(
+                  {"--training.mixed_precision_param=float32", "--activation_checkpoint.mode=none"})
+                  .messages.empty());
+}
+
+class RoundTrip : public ::testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(RoundTrip, ResolvedTextResolvesToItself) {
+  const std::string first = to_toml(resolve_arguments(GetParam()).config.resolved);
+  const Resolution again = resolve_text(first);
+  EXPECT_EQ(to_toml(again.config.resolved), first);
+  for (const Diagnostic& message : again.messages)
+    EXPECT_NE(message.severity, Severity::note) << message.message;
+  EXPECT_EQ(to_json(again.config.resolved), to_json(resolve_arguments(GetParam()).config.resolved));
+}
+INSTANTIATE_TEST_SUITE_P(
+    Jobs, RoundTrip,
+    ::testing::Values(
+        std::vector<std::string>{},
+        std::vector<std::string>{"--model.flavor=8B", "--model.n_kv_heads=None"},
+        std::vector<std::string>{"--parallelism.context_parallel_load_balancer=None",
+                                 "--debug.seed=1"},
+        std::vector<std::string>{"--set", "job.description=\"a \\\"b\\\" \\\\ \\n \\u0001 ü\""},
+        std::vector<std::string>{"--training.batch_size=4", "--training.warmup_steps=3",
+                                 "--optimizer.no_fused"},
+        std::vector<std::string>{"--optimizer.name=SGD", "--optimizer.lr=1",
+                                 "--metrics.enable_tensorboard"},
+        std::vector<std::string>{"--training.dataset=acme/web.text",
+                                 "--dataset.acme/web.text.split=None",
+                                 "--dataset.acme/web.text.buffer=3KiB"},
+        std::vector<std::string>{"--parallelism.module_fqns_per_model_part", "a,b", "c",
+                                 "--optimizer.eps=1e-300"},
+        std::vector<std::string>{"--metrics.peak_flops=989.5e12", "--plugins.paths=a,b c"}));
+
+TEST(Resolved, NamesNoInputFileAndLeavesUnsetOptionsOut) {
+  const JobConfig config = resolve_text(kBase).config;
+  EXPECT_EQ(config.job.config_file, "train.toml");
+  EXPECT_EQ(config.resolved.at("job").find("config_file"), nullptr);
+  EXPECT_EQ(config.resolved.at("debug").find("seed"), nullptr);
+  EXPECT_EQ(to_json(config.resolved.at("tokenizer")),
+            R"({"name":"huggingface","file":"tokenizer.json"})");
+}
+
+TEST(TomlWriter, QuotesWhatNeedsIt) {
+  const Value value =
+      Value::map({{"a b", Value::map({{"k", "x\"\\\n\t\x7f"}})},
+                  {"s", Value::map({{"list", Value::list({1, 2.0, true, Value::list({"a"})})},
+                                    {"none", Value()}})}});
+  EXPECT_EQ(to_toml(value),
+            "[\"a b\"]\nk = \"x\\\"\\\\\\n\\t\\u007F\"\n\n[s]\nlist = [1, 2.0, true, "
+            "[\"a\"]]\nnone = \"None\"\n");
+}
+
+TEST(FlagHelp, ListsTheFlagsOfTheChosenComponents) {
+  FakeLookup lookup;
+  const auto flags = list_flags(read_sources({"--optimizer.name", "SGD"}), lookup);
+  const auto find = [&](const std::string& name) {
+    for (const FlagHelp& flag : flags)
+      if (flag.flag == name) return flag;
+    return FlagHelp{};
+  };
+  EXPECT_EQ(find("--training.steps").allowed, "integer >= 1");
+  EXPECT_EQ(find("--training.steps").default_value, "10000");
+  EXPECT_EQ(find("--optimizer.nesterov").negative_flag, "--optimizer.no_nesterov");
+  EXPECT_EQ(find("--optimizer.nesterov").component, "optimizer 'SGD'");
+  EXPECT_EQ(find("--debug.seed").default_value, "unset");
+  EXPECT_EQ(find("--model.dim").section, "model");
+  EXPECT_EQ(find("--training.batch_size").flag, "") << "old names are not advertised";
+}
+
+TEST(ReadSources, KnowThePluginFoldersBeforeAnyPlugin) {
+  EXPECT_EQ(read_sources("a.toml", "plugins.paths = [\"x\"]\n", {}).plugin_paths,
+            std::vector<std::string>{"x"});
+  EXPECT_EQ(
+      read_sources("a.toml", "plugins.paths = [\"x\"]\n", {"--plugins.paths=y,z"}).plugin_paths,
+      (std::vector<std::string>{"y", "z"}));
+}
+
+TEST(ReadSources, MissingFileStopsEarly) {
+  try {
+    read_sources({"--job.config_file", "/nowhere.toml", "--bogus.flag"});
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::config);
+    EXPECT_TRUE(
+        std::string(error.what())
+            .starts_with("error: cannot read the configuration /nowhere.toml: no such file"));
+  }
+}
+
+}  // namespace
+}  // namespace titan::core

@@ -1,0 +1,281 @@
+// Rules over several keys, each once broken and once kept; and what is not built yet.
+#include <gtest/gtest.h>
+
+#include "core/config/fake_lookup.h"
+#include "core/config/not_built.h"
+#include "core/config/option_table.h"
+
+namespace titan::core {
+namespace {
+
+struct Rule {
+  int world_size;
+  std::vector<std::string> broken, kept;
+  const char* message;  ///< part of the message and the hint
+};
+const std::string P = "--parallelism.";
+
+const std::vector<Rule> kRules = {
+    // degrees and the world size
+    {8,
+     {P + "tensor_parallel_degree=3"},
+     {P + "tensor_parallel_degree=2"},
+     "set tensor_parallel_degree = 8 or start 3 ranks"},
+    {4,
+     {P + "data_parallel_shard_degree=4", P + "tensor_parallel_degree=2"},
+     {P + "data_parallel_shard_degree=2", P + "tensor_parallel_degree=2"},
+     "shard 4 x replicate 1 x tensor 2 x context 1 x pipeline 1 = 8, but the world size is 4"},
+    {4,
+     {P + "data_parallel_shard_degree=4", P + "tensor_parallel_degree=2"},
+     {},
+     "set data_parallel_shard_degree = 2 or start 8 ranks"},
+    {1,
+     {P + "data_parallel_shard_degree=4"},
+     {P + "data_parallel_shard_degree=1"},
+     "the world size is 1"},
+    {2,
+     {P + "data_parallel_replicate_degree=9223372036854775807",
+      P + "context_parallel_degree=9223372036854775807"},
+     {P + "data_parallel_replicate_degree=2"},
+     "do not make the world size"},
+    {8,
+     {P + "data_parallel_replicate_degree=4", P + "data_parallel_shard_degree=1",
+      P + "tensor_parallel_degree=2"},
+     {P + "data_parallel_replicate_degree=2", P + "data_parallel_shard_degree=2",
+      P + "tensor_parallel_degree=2"},
+     "replicas without sharding (DDP)"},
+    // batch and sequence
+    {4,
+     {"--training.global_batch_size=12"},
+     {"--training.global_batch_size=16"},
+     "nearest: 8 or 16"},
+    {1, {"--training.global_batch_size=1"}, {"--training.global_batch_size=-7"}, "nearest: 2"},
+    {1, {"--training.seq_len=63"}, {"--training.seq_len=62"}, "nearest: 62 or 64"},
+    {8,
+     {P + "context_parallel_degree=2", P + "tensor_parallel_degree=4", "--training.seq_len=24"},
+     {P + "context_parallel_degree=2", P + "tensor_parallel_degree=4", "--training.seq_len=32"},
+     "tensor x 2 x context = 4 x 2 x 2 = 16"},
+    {1,
+     {"--validation.enable", "--validation.seq_len=7"},
+     {"--validation.seq_len=7"},
+     "validation.seq_len = 7"},
+    {1,
+     {"--validation.steps=0"},
+     {"--validation.steps=5"},
+     "validation.steps must be > 0 or -1, got 0"},
+    {1,
+     {"--validation.steps=-2"},
+     {"--validation.steps=-1"},
+     "validation.steps must be > 0 or -1, got -2"},
+    // experts
+    {8,
+     {P + "expert_parallel_degree=2", P + "expert_tensor_parallel_degree=4",
+      P + "tensor_parallel_degree=2"},
+     {P + "expert_parallel_degree=2", P + "expert_tensor_parallel_degree=2",
+      P + "tensor_parallel_degree=2"},
+     "must be 1 or tensor_parallel_degree = 2"},
+    {4, {P + "expert_parallel_degree=3"}, {P + "expert_parallel_degree=4"}, "experts do not fit"},
+    // checkpoints
+    {1, {"--checkpoint.keep_latest_k=1"}, {"--checkpoint.keep_latest_k=2"}, "0 keeps all"},
+    {1,
+     {"--checkpoint.create_seed_checkpoint"},
+     {"--checkpoint.create_seed_checkpoint", "--checkpoint.enable"},
+     "needs checkpoint.enable = true"},
+    {2,
+     {"--checkpoint.create_seed_checkpoint", "--checkpoint.enable"},
+     {},
+     "written by one rank, not by 2"},
+    {1,
+     {"--checkpoint.enable", "--checkpoint.last_save_in_hf",
+      "--checkpoint.no_last_save_model_only"},
+     {"--checkpoint.enable", "--checkpoint.last_save_in_hf"},
+     "needs checkpoint.last_save_model_only"},
+    {1,
+     {"--checkpoint.enable", "--checkpoint.initial_load_in_hf",
+      "--checkpoint.no_initial_load_model_only"},
+     {"--checkpoint.enable", "--checkpoint.initial_load_in_hf"},
+     "needs checkpoint.initial_load_model_only"},
+    {1,
+     {"--checkpoint.enable", "--checkpoint.initial_load_in_hf_quantized"},
+     {"--checkpoint.enable", "--checkpoint.initial_load_in_hf",
+      "--checkpoint.initial_load_in_hf_quantized"},
+     "needs checkpoint.initial_load_in_hf"},
+    {1,
+     {"--checkpoint.exclude_from_loading=optimizers"},
+     {"--checkpoint.exclude_from_loading=optimizer"},
+     "checkpoint.exclude_from_loading has an item that must be one of"},
+    // recomputation, compilation, profiling
+    {1,
+     {"--activation_checkpoint.selective_ac_option=x2"},
+     {"--activation_checkpoint.selective_ac_option=0"},
+     "a number of blocks or 'op'"},
+    {1,
+     {"--activation_checkpoint.mode=memory_budget"},
+     {"--activation_checkpoint.mode=memory_budget", "--compile.enable"},
+     "needs compile.enable"},
+    {2,
+     {P + "enable_async_tensor_parallel", "--compile.enable", "--compile.components=loss"},
+     {P + "enable_async_tensor_parallel", "--compile.enable"},
+     "\"model\" in compile.components"},
+    {1,
+     {"--profiling.enable_profiling", "--profiling.profile_freq=3"},
+     {"--profiling.enable_profiling", "--profiling.profile_freq=4"},
+     "is shorter than"},
+    // converters
+    {1,
+     {"--model.converters=quantize.linear.float8,quantize.linear.mx"},
+     {"--model.converters=quantize.linear.mx,quantize.grouped_mm.mx"},
+     "both float8 and mx"},
+    {2,
+     {"--model.converters=quantize.grouped_mm.float8", P + "context_parallel_degree=2"},
+     {"--model.converters=quantize.grouped_mm.float8"},
+     "does not combine with pipeline or context"},
+    {2,
+     {"--model.converters=float8",
+      "--quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp"},
+     {"--model.converters=float8",
+      "--quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp",
+      "--quantize.linear.float8.enable_fsdp_float8_all_gather"},
+     "needs enable_fsdp_float8_all_gather"},
+    {2,
+     {"--model.converters=float8", "--quantize.linear.float8.enable_fsdp_float8_all_gather",
+      "--quantize.linear.float8.recipe_name=rowwise"},
+     {"--model.converters=float8", "--quantize.linear.float8.recipe_name=rowwise"},
+     "tensorwise scaling only"},
+    {1,
+     {"--model.converters=float8", "--quantize.linear.float8.enable_fsdp_float8_all_gather"},
+     {},
+     "needs parallelism.data_parallel_shard_degree > 1"},
+    {1,
+     {"--model.converters=float8,quantize.linear.float8"},
+     {"--model.converters=float8"},
+     "is named twice"},
+    {1, {"--metrics.loggers=console,console"}, {"--metrics.loggers=console"}, "is named twice"},
+    // pipelines
+    {2,
+     {P + "pipeline_parallel_degree=2", P + "pipeline_parallel_microbatch_size=3"},
+     {P + "pipeline_parallel_degree=2"},
+     "does not divide training.local_batch_size = 2"},
+    {4,
+     {P + "pipeline_parallel_degree=4"},
+     {P + "pipeline_parallel_degree=4", "--training.local_batch_size=4"},
+     "'1F1B' needs as many microbatches as stages, but there are 2 microbatches for 4 stages"},
+    {2,
+     {P + "pipeline_parallel_degree=2", P + "pipeline_parallel_layers_per_stage=3"},
+     {P + "pipeline_parallel_degree=2", P + "pipeline_parallel_layers_per_stage=4"},
+     "falls into 3 stages"},
+    {2,
+     {P + "pipeline_parallel_degree=2", P + "pipeline_parallel_layers_per_stage=2"},
+     {P + "pipeline_parallel_degree=2", P + "pipeline_parallel_layers_per_stage=2",
+      P + "pipeline_parallel_schedule=Interleaved1F1B", "--training.local_batch_size=4"},
+     "exactly 1 stage per rank, but there are 2"},
+    {2,
+     {P + "pipeline_parallel_degree=2", P + "pipeline_parallel_layers_per_stage=4",
+      P + "pipeline_parallel_schedule=zbvzerobubble"},
+     {P + "pipeline_parallel_degree=2", P + "pipeline_parallel_schedule=ZBVZeroBubble"},
+     "'ZBVZeroBubble' needs exactly 2 stages"},
+    {2,
+     {P + "pipeline_parallel_degree=2", P + "pipeline_parallel_layers_per_stage=4",
+      P + "pipeline_parallel_schedule=LoopedBFS"},
+     {P + "pipeline_parallel_degree=2", P + "pipeline_parallel_schedule=LoopedBFS"},
+     "at least 2 stages"},
+    {2,
+     {P + "pipeline_parallel_degree=2", P + "pipeline_parallel_schedule=Interleaved1F1B",
+      "--training.local_batch_size=5"},
+     {P + "pipeline_parallel_degree=2", P + "pipeline_parallel_schedule=Interleaved1F1B",
+      "--training.local_batch_size=6"},
+     "runs in 2 rounds, which do not divide 5"},
+    {1, {P + "pipeline_parallel_schedule_csv=/nowhere.csv"}, {}, "there is no file '/nowhere.csv'"},
+    {1,
+     {P + "pipeline_parallel_schedule=2F2B"},
+     {P + "pipeline_parallel_schedule=gpipe"},
+     "must be one of"},
+};
+
+std::string errors(const std::vector<std::string>& arguments, int world_size) {
+  std::string text;
+  for (const Diagnostic& d : diagnostics_of(kBase, arguments, world_size).sorted())
+    if (d.severity == Severity::error) text += d.message + " | " + d.hint + "\n";
+  return text;
+}
+
+class CrossRule : public ::testing::TestWithParam<Rule> {};
+
+TEST_P(CrossRule, IsHeld) {
+  const Rule& rule = GetParam();
+  const std::string broken = errors(rule.broken, rule.world_size);
+  EXPECT_NE(broken.find(rule.message), std::string::npos) << broken;
+  EXPECT_EQ(errors(rule.kept, rule.world_size), "");
+}
+INSTANTIATE_TEST_SUITE_P(Rules, CrossRule, ::testing::ValuesIn(kRules));
+
+TEST(CrossRules, SpeakOnlyOfKeysThatAreSoundThemselves) {
+  const auto found =
+      messages(diagnostics_of(kBase, {"--training.seq_len=x", "--training.global_batch_size=0.5"}),
+               Severity::error);
+  EXPECT_EQ(found.size(), 2u);
+}
+
+TEST(CrossRules, PathsThatAreMissingWarn) {
+  const auto found =
+      messages(diagnostics_of(kBase, {"--model.hf_assets_path=/nowhere"}), Severity::warning);
+  EXPECT_EQ(found, std::vector<std::string>{"model.hf_assets_path: there is no folder '/nowhere'"});
+}
+
+TEST(CrossRules, KeysWithoutEffectWarn) {
+  const auto found = messages(
+      diagnostics_of(kBase, {"--experimental.custom_import=x", "--job.custom_config_module=y",
+                             "--experimental.custom_args_module=z", "--training.gc_freq=5",
+                             "--training.gc_debug"}),
+      Severity::warning);
+  EXPECT_EQ(found.size(), 3u);
+}
+
+class NotBuilt : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(NotBuilt, IsAnErrorOfItsOwnKind) {
+  const Diagnostics found = diagnostics_of(
+      kBase, {std::string("--") + GetParam(), "--parallelism.data_parallel_shard_degree=-1"}, 1);
+  for (const std::string& text : messages(found, Severity::error))
+    EXPECT_NE(text.find("do not make the world size"), std::string::npos) << text;
+  EXPECT_GE(found.count(Severity::not_built), 1);
+  EXPECT_FALSE(found.can_start());
+  EXPECT_NE(messages(found, Severity::not_built).front().find("not built yet"), std::string::npos);
+  EXPECT_NE(found.report().find("not built yet; nothing was started"), std::string::npos);
+}
+INSTANTIATE_TEST_SUITE_P(
+    Keys, NotBuilt,
+    ::testing::Values(
+        "parallelism.tensor_parallel_degree=2", "parallelism.pipeline_parallel_degree=2",
+        "parallelism.context_parallel_degree=2", "parallelism.data_parallel_replicate_degree=2",
+        "comm.mode=fake_backend", "fault_tolerance.enable",
+        "training.mixed_precision_param=bfloat16", "training.dtype=bfloat16",
+        "training.enable_cpu_offload", "activation_checkpoint.mode=selective",
+        "activation_checkpoint.mode=full", "optimizer.early_step_in_backward", "compile.enable",
+        "model.converters=float8", "model.converters=acme/lora", "debug.moe_force_load_balance",
+        "training.dataloader.num_workers=2", "training.dataloader.persistent_workers",
+        "training.dataloader.pin_memory", "checkpoint.enable", "validation.enable",
+        "metrics.enable_wandb", "profiling.enable_profiling", "profiling.enable_memory_snapshot",
+        "memory_estimation.enable", "training.dataset=c4", "training.dataset=C4_validation",
+        "model.name=llama4"));
+
+TEST(NotBuiltTable, MoreThanOneRankIsNotBuilt) {
+  const Diagnostics found = diagnostics_of(kBase, {}, 8);
+  EXPECT_EQ(found.count(Severity::error), 0);
+  EXPECT_EQ(messages(found, Severity::not_built),
+            std::vector<std::string>{
+                "training on more than one rank is not built yet: the world size is 8"});
+}
+
+TEST(NotBuiltTable, HarmlessKeysOfSwitchedOffFeaturesAreAccepted) {
+  EXPECT_EQ(errors_of(kBase, {"--checkpoint.interval=5", "--checkpoint.load_only",
+                              "--checkpoint.async_mode=async", "--checkpoint.initial_load_in_hf",
+                              "--profiling.profile_freq=1", "--validation.freq=3",
+                              "--quantize.linear.float8.emulate", "--fault_tolerance.group_size=2",
+                              "--parallelism.data_parallel_shard_degree=-1",
+                              "--activation_checkpoint.mode=none", "--compile.components=model"}),
+            "");
+}
+
+}  // namespace
+}  // namespace titan::core

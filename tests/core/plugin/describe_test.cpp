@@ -1,0 +1,123 @@
+// The commands that show plugins, through their entry functions.
+#include <titan/value.h>
+
+#include "core/commands/command.h"
+#include "core/plugin/description.h"
+#include "core/plugin/schema_json.h"
+#include "tests/core/plugin/plugin_fixture.h"
+
+namespace titan::core {
+namespace {
+
+struct Outcome {
+  int code = 0;
+  std::string printed;
+  std::string error;
+};
+
+/// What a command gives when the fixture's sound plugins are searched first.
+Outcome run(int (*command)(const std::vector<std::string>&), std::vector<std::string> arguments) {
+  Outcome outcome;
+  testing::internal::CaptureStdout();
+  try {
+    outcome.code = command(arguments);
+  } catch (const Error& e) {
+    outcome.code = e.kind() == ErrorKind::config ? kExitConfigError : kExitPluginError;
+    outcome.error = e.what();
+  }
+  outcome.printed = testing::internal::GetCapturedStdout();
+  return outcome;
+}
+
+const std::string kSound = plugin_folder("sound").string();
+
+TEST(Describe, ShowsEveryOptionWithDefaultAndLimits) {
+  const Outcome outcome = run(run_describe, {"lr_scheduler", "Ramp", "--path", kSound});
+  EXPECT_EQ(outcome.code, kExitDone);
+  const auto file = std::filesystem::path(TITAN_TEST_SOURCE_DIR) / "golden/describe_ramp.txt";
+  const std::string shown = replaced(outcome.printed, kSound, "<folder>");
+  if (std::getenv("TITAN_UPDATE_GOLDEN")) write(file, shown);
+  EXPECT_EQ(shown, contents(file));
+}
+
+TEST(Describe, ShowsTheFlavorsOfAModelAndWhichAreUnusable) {
+  const Outcome outcome = run(run_describe, {"model", "toy", "--path", kSound});
+  EXPECT_EQ(outcome.code, kExitDone);
+  EXPECT_NE(outcome.printed.find("abilities HfExchange"), std::string::npos);
+  EXPECT_NE(outcome.printed.find("  small  The smallest.\n      dim = 8, layers = 1\n"),
+            std::string::npos);
+  EXPECT_NE(outcome.printed.find("        unknown option 'dimm'; did you mean 'dim'?"),
+            std::string::npos)
+      << outcome.printed;
+}
+
+TEST(Describe, ListsTheNamesOfAKindWithTheirHelp) {
+  const Outcome outcome =
+      run(run_describe, {"lr_scheduler", "--path", kSound, "--path", plugin_folder("throws_int")});
+  EXPECT_EQ(outcome.code, kExitDone);
+  EXPECT_NE(outcome.printed.find("  Grows with the step.\n"), std::string::npos) << outcome.printed;
+  EXPECT_NE(outcome.printed.find("an exception of type int"), std::string::npos) << outcome.printed;
+}
+
+TEST(Describe, GivesJsonSchemaOfEveryOptionType) {
+  const Outcome outcome = run(run_describe, {"lr_scheduler", "Ramp", "--json", "--path", kSound});
+  EXPECT_EQ(outcome.code, kExitDone);
+  const Value schema = parse_json(outcome.printed);
+  EXPECT_EQ(schema.at("$schema"), Value("https://json-schema.org/draft/2020-12/schema"));
+  EXPECT_EQ(schema.at("type"), Value("object"));
+  EXPECT_EQ(schema.at("additionalProperties"), Value(false));
+  EXPECT_EQ(schema.at("x-titan-plugin"), Value("sound"));
+  const auto property = [&](const char* name) { return schema.at("properties").at(name); };
+  EXPECT_EQ(property("start"), Value::map({{"type", "number"},
+                                           {"minimum", 0},
+                                           {"maximum", 1},
+                                           {"description", "Factor at step 0"},
+                                           {"default", 0.0}}));
+  EXPECT_EQ(property("steps").at("minimum"), Value(1));
+  EXPECT_EQ(property("restart").at("type"), Value("boolean"));
+  EXPECT_EQ(property("label").at("enum"), Value::list({"ramp", "slope"}));
+  EXPECT_EQ(property("shape").at("enum"), Value::list({"linear", "cosine"}));
+  EXPECT_EQ(property("table_file").at("x-titan-type"), Value("path"));
+  EXPECT_EQ(property("cache").at("type"), Value::list({"integer", "string"}));
+  EXPECT_EQ(property("cache").at("exclusiveMinimum"), Value(0));
+  EXPECT_EQ(property("pause").at("exclusiveMaximum"), Value(10));
+  EXPECT_EQ(property("milestones").at("items"), Value::map({{"type", "integer"}, {"minimum", 1}}));
+  EXPECT_EQ(property("unit").at("type"), Value::list({"string", "null"}));
+  EXPECT_EQ(property("decay").at("properties").at("floor").at("maximum"), Value(1));
+}
+
+TEST(Describe, ReportsWrongUse) {
+  EXPECT_EQ(run(run_describe, {}).code, kExitConfigError);
+  EXPECT_EQ(run(run_describe, {"lr_schedular"}).error,
+            "there is no plugin kind 'lr_schedular'; did you mean 'lr_scheduler'?");
+  EXPECT_EQ(run(run_describe, {"model", "--json"}).code, kExitConfigError);
+  EXPECT_EQ(run(run_describe, {"model", "a", "b"}).code, kExitConfigError);
+  EXPECT_EQ(run(run_describe, {"model", "--jso"}).code, kExitConfigError);
+  EXPECT_EQ(run(run_describe, {"model", "toi", "--path", kSound}).code, kExitPluginError);
+}
+
+TEST(List, ShowsOneKindAndRefusesAnUnknownOne) {
+  const Outcome outcome = run(run_list, {"model", "--path", kSound});
+  EXPECT_EQ(outcome.code, kExitDone);
+  EXPECT_NE(outcome.printed.find("  1.0.0    " + plugin_file("sound").string() + "\n"),
+            std::string::npos)
+      << outcome.printed;
+  EXPECT_EQ(run(run_list, {"modle"}).code, kExitConfigError);
+  EXPECT_EQ(run(run_list, {"--help"}).code, kExitDone);
+}
+
+TEST(Check, EndsWithTheCodeForPluginsWhenAFileCannotBeUsed) {
+  const Outcome sound = run(run_check, {plugin_file("sound").string()});
+  EXPECT_EQ(sound.code, kExitDone);
+  EXPECT_NE(sound.printed.find("ok    the library was opened\n"), std::string::npos);
+  EXPECT_TRUE(sound.printed.ends_with("the plugin can be used\n"));
+  const Outcome aborts = run(run_check, {plugin_file("aborts").string()});
+  EXPECT_EQ(aborts.code, kExitPluginError);
+  EXPECT_EQ(aborts.printed.find("ok    the library was opened"), std::string::npos);
+  EXPECT_EQ(run(run_check, {"--timeout", "0", plugin_file("sound").string()}).code,
+            kExitConfigError);
+  EXPECT_EQ(run(run_check, {}).code, kExitConfigError);
+}
+
+}  // namespace
+}  // namespace titan::core

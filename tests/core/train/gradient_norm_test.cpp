@@ -1,0 +1,66 @@
+#include "core/train/gradient_norm.h"
+
+#include <cmath>
+
+#include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+
+namespace titan::core {
+namespace {
+
+/// Two parameters of 3 and 4 elements, nothing to compute.
+class TwoParameters final : public nn::Module {
+ public:
+  TwoParameters() {
+    add_parameter("a", {3}, nn::Init::constant(0));
+    add_parameter("b", {2, 2}, nn::Init::constant(0));
+  }
+
+ protected:
+  at::Tensor forward(const at::Tensor& x, const Batch&) override { return x; }
+};
+
+ModelPart make_part() {
+  std::vector<Layer> layers;
+  layers.push_back({"layer", std::make_unique<TwoParameters>(), "layer"});
+  ModelPart part(std::move(layers));
+  part.materialize(c10::kCPU, at::kFloat, 1);
+  return part;
+}
+
+void set_gradients(ModelPart& part, double value) {
+  for (nn::Parameter* parameter : part.parameters())
+    parameter->shard().mutable_grad() = at::full(parameter->slice().sizes, value);
+}
+
+TEST(GradientNorm, IsTheNormOverAllParametersBeforeClipping) {
+  ModelPart part = make_part();
+  set_gradients(part, 2.0);
+  const GradientNorm norm = clip_gradients(part, dist::Mesh(), 1.0);
+  EXPECT_NEAR(norm.value, std::sqrt(7 * 4.0), 1e-6);
+  const double coefficient = 1.0 / (norm.value + 1e-6);
+  for (const nn::Parameter* parameter : part.parameters())
+    EXPECT_NEAR(parameter->grad().max().item().toDouble(), 2 * coefficient, 1e-6);
+}
+
+TEST(GradientNorm, LeavesSmallGradientsBitwiseAlone) {
+  ModelPart part = make_part();
+  set_gradients(part, 0.1);
+  clip_gradients(part, dist::Mesh(), 1.0);
+  for (const nn::Parameter* parameter : part.parameters())
+    EXPECT_EQ(parameter->grad().max().item().toFloat(), 0.1f);
+}
+
+TEST(GradientNorm, IsZeroWithoutGradients) {
+  ModelPart part = make_part();
+  EXPECT_EQ(clip_gradients(part, dist::Mesh(), 1.0).value, 0);
+}
+
+TEST(GradientNorm, KeepsNonFiniteValuesVisible) {
+  ModelPart part = make_part();
+  set_gradients(part, std::nan(""));
+  EXPECT_TRUE(std::isnan(clip_gradients(part, dist::Mesh(), 1.0).value));
+}
+
+}  // namespace
+}  // namespace titan::core

@@ -1,0 +1,212 @@
+"""Everything a user can get wrong: one clear message, the right exit code, nothing half written.
+
+Exit codes: 1 data or files, 2 the configuration or the command line, 3 plugins.
+"""
+
+import json
+import shutil
+import unittest
+
+from harness import DEBUG_CONFIG, ROOT, TINY, Case, titan
+
+
+def documents(*texts):
+    return "".join(json.dumps({"text": text}) + "\n" for text in texts)
+
+
+class ConfigurationTest(Case):
+    def refused(self, text, *parts, arguments=(), code=2):
+        """Trains a recipe that is the debug recipe's sections replaced by `text`; it must not start."""
+        file = self.write("train.toml", text)
+        run = self.train(*arguments, config=["--job.config_file", file], code=code)
+        self.assert_holds(run.stderr, *parts)
+        self.assertEqual(run.stdout, "")
+        self.assert_nothing_was_written()
+        return run.stderr
+
+    def test_a_missing_file_is_named(self):
+        run = self.train(config=["--job.config_file", self.folder / "no.toml"], code=2)
+        self.assert_holds(run.stderr, "error: ", str(self.folder / "no.toml"))
+        self.assert_nothing_was_written()
+
+    def test_a_folder_is_no_file(self):
+        run = self.train(config=["--job.config_file", self.folder], code=2)
+        self.assert_holds(run.stderr, "error: ", str(self.folder))
+        self.assert_nothing_was_written()
+
+    def test_malformed_toml_is_placed(self):
+        self.refused("[training]\nsteps = 10\nseq_len = = 3\n", "train.toml:3:", "error: ", "seq_len = = 3")
+
+    def test_a_key_twice_is_malformed(self):
+        self.refused("[training]\nsteps = 10\nsteps = 11\n", "train.toml:3:", "steps")
+
+    def test_an_unknown_flavor_is_refused_with_the_nearest(self):
+        self.refused('[model]\nflavor = "debugmodell"\n', "train.toml:2:10: error: unknown flavor 'debugmodell'",
+                     "did you mean 'debugmodel'?", "nothing was started")
+
+    def test_an_unknown_option_is_refused_with_the_nearest(self):
+        self.refused("[optimizer]\nbeta3 = 0.9\n", "train.toml:2:1: error: unknown option 'beta3'",
+                     "did you mean 'beta", "    2 | beta3 = 0.9")
+
+    def test_an_unknown_section_is_refused(self):
+        self.refused("[trainin]\nsteps = 3\n", "train.toml:1:2: error: unknown section [trainin]", "did you mean [training]?")
+
+    def test_zero_steps_are_refused(self):
+        self.refused("[training]\nsteps = 0\n", "train.toml:2:9: error: ", "steps", "must be >= 1, got 0")
+
+    def test_zero_tokens_are_refused(self):
+        self.refused("[training]\nseq_len = 0\n", "train.toml:2:11: error: ", "seq_len", "must be >= 1, got 0")
+
+    def test_a_number_of_the_wrong_type_is_refused(self):
+        self.refused('[training]\nsteps = "many"\n', "train.toml:2:9: error: ", "integer", "'many'")
+        self.refused("[training]\nsteps = 3.7\n", "train.toml:2:9: error: ", "integer", "3.7")
+        self.refused("[optimizer]\nlr = nan\n", "train.toml:2:6: error: ", "finite")
+
+    def test_a_batch_that_does_not_divide_is_refused(self):
+        self.refused("[training]\nlocal_batch_size = 2\nglobal_batch_size = 3\n", "train.toml:3:21: error: ",
+                     "global_batch_size = 3 is not a multiple of", "nearest: 2 or 4")
+
+    def test_dimensions_that_do_not_fit_are_refused(self):
+        said = self.refused((ROOT / DEBUG_CONFIG).read_text().replace("[optimizer]", "n_heads = 7\n\n[optimizer]", 1),
+                            "model.dim = 256", "model.n_heads = 7")
+        self.assertNotIn("internal error", said)
+
+    def test_what_is_not_built_yet_is_said(self):
+        self.refused("[checkpoint]\nenable = true\n", "train.toml:2:10: ", "not built yet", "checkpoint.enable")
+        self.refused('[training]\ndataset = "c4"\n', "dataset 'c4'", "not built yet")
+
+    def test_everything_wrong_is_reported_at_once(self):
+        said = self.refused('[training]\nsteps = 0\nseq_len = "x"\n[optimizer]\nname = "AdamX"\n[modle]\nname = "a"\n',
+                            "train.toml:2:9", "train.toml:3:11", "train.toml:5:8", "train.toml:6:",
+                            "did you mean 'Adam", "did you mean [model]?", "4 errors",
+                            "nothing was started")
+        self.assertEqual(said.count("nothing was started"), 1)
+
+    def test_a_missing_plugin_folder_leaves_a_trail(self):
+        self.refused('[plugins]\npaths = ["/nowhere/plugins"]\n[optimizer]\nname = "acme/muon"\n', "acme/muon",
+                     "/nowhere/plugins", "looked in")
+
+    def test_an_unknown_flag_ends_with_the_usage_code(self):
+        run = self.train("--training.step", "5", code=2)
+        self.assert_holds(run.stderr, "--training.step", "did you mean")
+        self.assert_nothing_was_written()
+
+    def test_a_flag_without_its_value_is_refused(self):
+        run = self.train("--training.steps", code=2)
+        self.assert_holds(run.stderr, "--training.steps")
+        self.assert_nothing_was_written()
+
+    def test_a_world_of_no_rank_is_refused(self):
+        run = titan("train", *TINY, "--dry-run", "--world-size", "0")
+        self.assertEqual(run.returncode, 2)
+        self.assert_holds(run.stderr, "--world-size must be >= 1, got 0")
+
+    def test_an_unknown_command_shows_the_commands(self):
+        run = titan("trian")
+        self.assertEqual(run.returncode, 2)
+        self.assert_holds(run.stderr, "unknown command 'trian'", "train a model")
+
+
+class DataTest(Case):
+    def stopped(self, data, *parts, arguments=(), code=1, writes=False):
+        run = self.train("--training.dataset_path", data, *arguments, code=code)
+        self.assert_holds(run.stderr, "error: ", *parts)
+        self.assertNotIn("internal error", run.stderr)
+        if writes and self.out.exists():
+            self.assert_nothing_is_half_written()
+        else:
+            self.assert_nothing_was_written()
+
+    def test_a_missing_data_set_is_named(self):
+        self.stopped(self.folder / "no.jsonl", str(self.folder / "no.jsonl"))
+
+    def test_an_empty_data_set_is_refused(self):
+        self.stopped(self.write("empty.jsonl", ""), "empty.jsonl", "holds no document")
+
+    def test_a_data_set_of_blank_lines_is_empty(self):
+        self.stopped(self.write("blank.jsonl", "\n\n\n"), "blank.jsonl")
+
+    def test_a_broken_first_line_is_placed_before_anything_is_written(self):
+        self.stopped(self.write("broken.jsonl", '{"text": "a\n' + documents("b" * 500, "c" * 500)),
+                     "broken.jsonl:1:")
+
+    def test_a_broken_later_line_is_placed(self):
+        text = documents("a" * 600, "b" * 600, "c" * 600) + '{"text": 5}\n' + documents(*["d" * 600] * 8)
+        self.stopped(self.write("broken.jsonl", text), "broken.jsonl:4:", "text",
+                     arguments=["--training.steps", "100"], writes=True)
+
+    def test_bytes_that_are_not_utf8_are_placed(self):
+        text = documents("a" * 600).encode() + b'{"text": "\xff\xfe"}\n' + documents("b" * 600).encode()
+        self.stopped(self.write("bytes.jsonl", text), "bytes.jsonl:2:", writes=True)
+
+    def test_fewer_documents_than_sequences_are_refused(self):
+        self.stopped(self.write("one.jsonl", documents("all alone " * 100)), "holds 1 documents", "global batch has 2 sequences",
+                     "local_batch_size")
+
+    def test_a_sequence_longer_than_the_data_is_refused(self):
+        self.stopped(self.write("short.jsonl", documents("one", "two", "three", "four")),
+                     "less than one sequence of 65", "training.seq_len", writes=True)
+
+    def test_a_missing_tokenizer_is_named(self):
+        run = self.train("--model.hf_assets_path", self.folder / "none", code=1)
+        self.assert_holds(run.stderr, str(self.folder / "none"))
+        self.assert_nothing_was_written()
+
+
+class TokenizerTest(Case):
+    def refused(self, change, *parts):
+        assets = self.folder / "tokenizer"
+        shutil.copytree(ROOT / "tests/assets/tokenizer", assets)
+        content = json.loads((assets / "tokenizer.json").read_text())
+        change(content)
+        (assets / "tokenizer.json").write_text(json.dumps(content))
+        run = self.train("--model.hf_assets_path", assets, code=1)
+        self.assert_holds(run.stderr, "tokenizer.json", *parts)
+        self.assertNotIn("internal error", run.stderr)
+        self.assert_nothing_was_written()
+
+    def test_a_tokenizer_without_its_model_is_refused(self):
+        self.refused(lambda content: content.pop("model"), "model")
+
+    def test_a_tokenizer_without_merges_is_refused(self):
+        self.refused(lambda content: content["model"].pop("merges"), "merges")
+
+    def test_an_unknown_component_is_named(self):
+        self.refused(lambda content: content.update(pre_tokenizer={"type": "Teleport"}), "Teleport")
+
+    def test_a_cut_file_is_placed(self):
+        assets = self.folder / "tokenizer"
+        shutil.copytree(ROOT / "tests/assets/tokenizer", assets)
+        text = (assets / "tokenizer.json").read_text()
+        (assets / "tokenizer.json").write_text(text[:len(text) // 2])
+        run = self.train("--model.hf_assets_path", assets, code=1)
+        self.assert_holds(run.stderr, "tokenizer.json", "line")
+        self.assert_nothing_was_written()
+
+    def test_more_tokens_than_the_model_has_rows_are_refused(self):
+        run = self.train("--model.vocab_size", "1000", code=2)
+        self.assert_holds(run.stderr, "has 2048 ids", "room for 1000", "model.vocab_size")
+        self.assert_nothing_was_written()
+
+
+class FolderTest(Case):
+    def test_a_folder_below_a_file_cannot_be_made(self):
+        blocker = self.write("file", "in the way")
+        run = self.train(out=blocker / "out", code=1)
+        self.assert_holds(run.stderr, "cannot make the folder", str(blocker / "out"), "job.dump_folder")
+        self.assertEqual(blocker.read_text(), "in the way")
+
+    def test_a_file_is_no_folder(self):
+        blocker = self.write("file", "in the way")
+        run = self.train(out=blocker, code=1)
+        self.assert_holds(run.stderr, str(blocker), "job.dump_folder")
+        self.assertEqual(blocker.read_text(), "in the way")
+
+    def test_a_place_that_takes_no_folder_is_named(self):
+        # the superuser may write everywhere else
+        run = self.train(out="/proc/titan_out", code=1)
+        self.assert_holds(run.stderr, "cannot make the folder '/proc/titan_out'", "job.dump_folder")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,30 @@
+# Tests that drive the real program as a user would (Python, standard library and referees). Label end_to_end; those that
+# build projects against an installation are also labelled slow: `ctest -LE slow` leaves them out.
+
+set(titan_prefix ${CMAKE_BINARY_DIR}/tests/prefix)
+
+function(titan_add_end_to_end name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "INSTALLED" "TIMEOUT" "")
+  add_test(NAME end_to_end.${name} COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/end_to_end/${name}_test.py)
+  set(labels end_to_end)
+  if(arg_INSTALLED)
+    list(APPEND labels slow)
+    set_tests_properties(end_to_end.${name} PROPERTIES FIXTURES_REQUIRED titan_installation)
+  endif()
+  set_tests_properties(end_to_end.${name} PROPERTIES
+    LABELS "${labels}" TIMEOUT ${arg_TIMEOUT}
+    ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_PREFIX=${titan_prefix};TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;TITAN_CMAKE=${CMAKE_COMMAND};PYTHONDONTWRITEBYTECODE=1")
+endfunction()
+
+foreach(name train signal bad_input logger_failure)
+  titan_add_end_to_end(${name} TIMEOUT 900)
+endforeach()
+
+# An installation of this build, and what strangers build against it. With a sanitizer the projects would need it too.
+if(NOT TITAN_SANITIZER)
+  add_test(NAME end_to_end.install COMMAND ${CMAKE_COMMAND} --install ${CMAKE_BINARY_DIR} --prefix ${titan_prefix})
+  set_tests_properties(end_to_end.install PROPERTIES FIXTURES_SETUP titan_installation LABELS "end_to_end;slow" TIMEOUT 300)
+  foreach(name find_package experiment new_plugin)
+    titan_add_end_to_end(${name} INSTALLED TIMEOUT 1800)
+  endforeach()
+endif()

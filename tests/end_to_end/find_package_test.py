@@ -1,0 +1,67 @@
+"""find_package(Titan): the exact LibTorch or a message that says what to do."""
+
+import pathlib
+import subprocess
+import unittest
+
+from harness import Case, environment
+from installed import CMAKE, PREFIX
+
+PROJECT = """cmake_minimum_required(VERSION 3.25)
+project(stranger LANGUAGES CXX)
+find_package(Titan REQUIRED)
+message(STATUS "sdk ${TITAN_SDK_VERSION} torch ${TITAN_TORCH_VERSION} titan ${Titan_EXECUTABLE}")
+"""
+
+
+class FindPackageTest(Case):
+    def configure(self, *definitions, prefix=PREFIX, text=PROJECT):
+        source = self.write("project/CMakeLists.txt", text).parent
+        run = subprocess.run([CMAKE, "-S", source, "-B", self.folder / "build", f"-DTitan_ROOT={prefix}", *definitions],
+                             env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+        # CMake wraps what it prints
+        return run.returncode, " ".join(run.stdout.split()), " ".join(run.stderr.split())
+
+    def fake_torch(self, major, minor, patch):
+        self.write("torch/include/torch/headeronly/version.h",
+                   f"#pragma once\n#define TORCH_VERSION_MAJOR {major}\n#define TORCH_VERSION_MINOR {minor}\n"
+                   f"#define TORCH_VERSION_PATCH {patch}\n")
+        return self.folder / "torch"
+
+    def test_the_package_is_found_with_the_torch_it_was_built_with(self):
+        code, out, err = self.configure()
+        self.assertEqual(code, 0, err)
+        self.assertRegex(out, r"sdk 0\.1\.0 torch 2\.11\.0")
+        program = pathlib.Path(out.split(" titan ")[1].split()[0])
+        self.assertEqual(program.resolve(), (PREFIX / "bin/titan").resolve())
+        self.assertTrue(program.is_file())
+
+    def test_another_torch_is_refused_by_name(self):
+        for version in ((2, 10, 0), (2, 11, 1), (2, 12, 0)):
+            with self.subTest(version=version):
+                torch = self.fake_torch(*version)
+                code, _, err = self.configure(f"-DTITAN_TORCH_ROOT={torch}")
+                self.assertNotEqual(code, 0)
+                found = ".".join(map(str, version))
+                self.assert_holds(err, f"LibTorch {found} in {torch} cannot be used", "exactly 2.11.0",
+                                  "Set TITAN_TORCH_ROOT")
+
+    def test_a_folder_without_torch_says_how_to_get_it(self):
+        code, _, err = self.configure(f"-DTITAN_TORCH_ROOT={self.folder / 'empty'}")
+        self.assertNotEqual(code, 0)
+        self.assert_holds(err, "LibTorch 2.11.0 was not found", str(self.folder / "empty"), "torch==2.11.0",
+                          "TITAN_TORCH_ROOT=<folder>")
+
+    def test_another_version_of_titan_is_refused(self):
+        code, _, err = self.configure(text=PROJECT.replace("find_package(Titan", "find_package(Titan 9.0"))
+        self.assertNotEqual(code, 0)
+        self.assert_holds(err, "Titan", "9.0", "version")
+
+    def test_a_mistake_in_titan_add_plugin_is_named(self):
+        code, _, err = self.configure(text=PROJECT + "titan_add_plugin(x VERSION 1.0.0 PROVIDES AdamX SOURCES x.cpp)\n")
+        self.assertNotEqual(code, 0)
+        self.assert_holds(err, "titan_add_plugin(x): PROVIDES takes <kind>:<name>, got 'AdamX'")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,106 @@
+"""Runs the real program as a user would. Every test of this folder uses it; ctest sets the three variables."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(os.environ["TITAN_SOURCE_DIR"])
+TITAN = os.environ["TITAN_PROGRAM"]
+DEBUG_CONFIG = "train_configs/debug_model.toml"
+
+# The debug recipe, small enough that a step takes some hundredths of a second.
+TINY = ["--job.config_file", DEBUG_CONFIG, "--training.seq_len", "64", "--training.steps", "3"]
+
+
+def environment(**changes):
+    env = {name: value for name, value in os.environ.items() if not name.startswith("TITAN_PLUGIN")}
+    env.update(OMP_NUM_THREADS="1", **changes)
+    return env
+
+
+def titan(*arguments, cwd=ROOT, timeout=300, **env):
+    """Runs `titan ARGUMENT...` to its end; stdout and stderr as text, returncode."""
+    return subprocess.run([TITAN, *map(str, arguments)], cwd=cwd, env=environment(**env), timeout=timeout,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+
+
+def metrics(folder):
+    """The lines of metrics.jsonl; every one must be whole."""
+    text = (pathlib.Path(folder) / "metrics.jsonl").read_text()
+    assert text.endswith("\n"), f"the last line of metrics.jsonl is cut: {text[-80:]!r}"
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def losses(folder):
+    return [line["loss_metrics/global_avg_loss"] for line in metrics(folder)]
+
+
+class Case(unittest.TestCase):
+    """A folder of its own for each test, gone afterwards."""
+
+    maxDiff = None
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="titan_"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.out = self.folder / "out"
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    def train(self, *arguments, out=None, code=0, config=TINY, **env):
+        """Trains the tiny recipe with `arguments` on top; fails the test unless it exits with `code`."""
+        run = titan("train", *config, "--job.dump_folder", out or self.out, *arguments, **env)
+        self.assertEqual(run.returncode, code, f"\n--- stdout\n{run.stdout}\n--- stderr\n{run.stderr}")
+        return run
+
+    def assert_holds(self, text, *parts):
+        for part in parts:
+            self.assertIn(part, text)
+
+    def assert_nothing_was_written(self, folder=None):
+        folder = folder or self.out
+        self.assertFalse(folder.exists(), f"{folder} holds {[str(p) for p in folder.rglob('*')]}")
+
+    def assert_nothing_is_half_written(self):
+        """After a stop in the middle: no temporary file, whole lines only, a configuration that can be used again."""
+        self.assertEqual([p for p in self.out.rglob("*") if p.suffix == ".tmp"], [])
+        if (self.out / "metrics.jsonl").exists() and (self.out / "metrics.jsonl").stat().st_size:
+            metrics(self.out)
+        again = titan("train", "--job.config_file", self.out / "config.toml", "--dry-run")
+        self.assertEqual(again.returncode, 0, again.stderr)
+
+
+class Background:
+    """A run that goes on while the test acts. Use as a context manager: it never outlives the test."""
+
+    def __init__(self, *arguments):
+        self.process = subprocess.Popen([TITAN, *map(str, arguments)], cwd=ROOT, env=environment(), text=True,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+        self.process.communicate()
+
+    def wait_for(self, text):
+        """Reads standard output until a line holds `text`."""
+        for line in self.process.stdout:
+            if text in line:
+                return line
+        raise AssertionError(f"the run ended before it printed {text!r}: {self.process.stderr.read()}")
+
+    def finish(self, timeout=120):
+        out, err = self.process.communicate(timeout=timeout)
+        return out, err, self.process.returncode

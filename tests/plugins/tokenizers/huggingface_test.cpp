@@ -1,0 +1,233 @@
+// What the tokenizer plugin `huggingface` makes of text; the reference library judges it on much
+// more in tests/referee/tokenizer_referee.py.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tokenizer_fixture.h"
+
+namespace titan::huggingface {
+namespace {
+
+Json added_token(int id, const char* content, const Json& fields = Json::object()) {
+  Json token{{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
+             {"rstrip", false}, {"normalized", false}, {"special", false}};
+  token.update(fields);
+  return token;
+}
+
+Json split_step(const Json& pattern, const char* behavior, bool invert = false) {
+  return {{"type", "Split"}, {"pattern", pattern}, {"behavior", behavior}, {"invert", invert}};
+}
+
+// The tokenizer without a regex of its own behind `step`.
+Json with_step(const Json& step) {
+  Json json = small_tokenizer();
+  Json list = Json::array({step});
+  list.push_back({{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}});
+  json["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", list}};
+  return json;
+}
+
+TEST(HuggingfaceTokenizer, MergesTheLowestRankFirst) {
+  const LoadedTokenizer t(small_tokenizer());
+  EXPECT_EQ(t.encode("he the tell"), (Ids{256, 258, 257, 'e', 259}));
+  EXPECT_EQ(t.encode("lll"), (Ids{259, 'l'}));
+  EXPECT_EQ(t.encode(""), Ids{});
+}
+
+TEST(HuggingfaceTokenizer, AppendsToTheIds) {
+  const LoadedTokenizer t(small_tokenizer());
+  Ids ids{7};
+  t.tokenizer.encode("a", ids);
+  EXPECT_EQ(ids, (Ids{7, 'a'}));
+}
+
+TEST(HuggingfaceTokenizer, EncodesSpelledSpecialTokensAsTextUnlessAsked) {
+  const LoadedTokenizer plain(small_tokenizer());
+  EXPECT_EQ(plain.encode("a<s>"), (Ids{'a', '<', 's', '>'}));
+  const LoadedTokenizer parsing(small_tokenizer(), {.parse_special_tokens = true});
+  EXPECT_EQ(parsing.encode("a<s></s>b"), (Ids{'a', 260, 261, 'b'}));
+}
+
+TEST(HuggingfaceTokenizer, DecodesWithoutSpecialTokens) {
+  const LoadedTokenizer t(small_tokenizer());
+  EXPECT_EQ(t.decode({260, 256, 258, 0xC3, 0xA9, 261}), "he the\u00e9");
+  EXPECT_EQ(t.decode({0xC3, 'a'}),
+            "\uFFFD"
+            "a");
+  EXPECT_THROW(t.decode({262}), Error);
+  EXPECT_THROW(t.decode({-1}), Error);
+  EXPECT_EQ(t.tokenizer.vocab_size(), 262);
+}
+
+TEST(HuggingfaceTokenizer, ReplacesInvalidUtf8) {
+  const LoadedTokenizer t(small_tokenizer());
+  const auto repaired = [&](std::string_view text) { return t.decode(t.encode(text)); };
+  EXPECT_EQ(repaired("a\xFF"
+                     "b"),
+            "a\uFFFD"
+            "b");
+  EXPECT_EQ(repaired("\xC0\xAF"), "\uFFFD\uFFFD");
+  EXPECT_EQ(repaired("\xED\xA0\x80"), "\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(repaired("\xF0\x9F\x98"), "\uFFFD");
+  EXPECT_EQ(repaired("\xE2\x82"
+                     "x"),
+            "\uFFFD"
+            "x");
+  EXPECT_EQ(repaired(std::string_view("nul\0", 4)), std::string("nul\0", 4));
+}
+
+TEST(HuggingfaceTokenizer, EncodesHundredThousandEqualLettersInLinearithmicTime) {
+  Json json = small_tokenizer();
+  Json& model = json["model"];
+  std::string token = "l";
+  model["merges"] = Json::array();
+  json["added_tokens"] = Json::array();
+  model["vocab"].erase("he");
+  model["vocab"].erase(token_of_byte(' ') + "t");
+  model["vocab"].erase(token_of_byte(' ') + "the");
+  model["vocab"].erase("ll");
+  for (int id = 256; id < 266; ++id) {
+    model["merges"].push_back({token, token});
+    token += token;
+    model["vocab"][token] = id;
+  }
+  const LoadedTokenizer t(json);
+  const std::string text(100'000, 'l');
+  const Ids ids = t.encode(text);
+  EXPECT_EQ(ids.size(), 97u + 3u);  // 97 x 1024 + 512 + 128 + 32
+  EXPECT_EQ(t.decode(ids), text);
+}
+
+TEST(HuggingfaceTokenizer, TakesWholePiecesWithIgnoreMerges) {
+  Json json = small_tokenizer();
+  json["model"]["ignore_merges"] = true;
+  json["model"]["vocab"]["tell"] = 260;
+  json["added_tokens"] = Json::array();
+  const LoadedTokenizer t(json);
+  EXPECT_EQ(t.encode("tell tell"), (Ids{260, 257, 'e', 259}));
+}
+
+TEST(HuggingfaceTokenizer, PutsUnknownTokensForMissingBytes) {
+  Json json = small_tokenizer();
+  json["model"]["vocab"].erase("z");
+  json["model"]["vocab"]["<unk>"] = int{'z'};
+  json["model"]["unk_token"] = "<unk>";
+  EXPECT_EQ(LoadedTokenizer(json).encode("azzb"), (Ids{'a', 'z', 'z', 'b'}));
+  json["model"]["fuse_unk"] = true;
+  EXPECT_EQ(LoadedTokenizer(json).encode("azzb"), (Ids{'a', 'z', 'b'}));
+}
+
+TEST(HuggingfaceTokenizer, FindsAddedTokensFirst) {
+  Json json = small_tokenizer();
+  json["added_tokens"].push_back(added_token(262, "he the"));
+  json["added_tokens"].push_back(added_token(263, "[L]", {{"lstrip", true}}));
+  json["added_tokens"].push_back(added_token(264, "[R]", {{"rstrip", true}}));
+  json["added_tokens"].push_back(added_token(265, "[W]", {{"single_word", true}}));
+  const LoadedTokenizer t(json);
+  EXPECT_EQ(t.encode("he the"), Ids{262});
+  EXPECT_EQ(t.encode("a [L] b"), (Ids{'a', 263, ' ', 'b'}));
+  EXPECT_EQ(t.encode("a [R] b"), (Ids{'a', ' ', 264, 'b'}));
+  EXPECT_EQ(t.encode("[W]"), Ids{265});
+  EXPECT_EQ(t.encode("a[W]"), (Ids{'a', '[', 'W', ']'}));
+  EXPECT_EQ(t.decode({262, 263}), "he the[L]");
+}
+
+TEST(HuggingfaceTokenizer, NormalisesTheTextAndNormalisedAddedTokens) {
+  Json json = small_tokenizer();
+  json["normalizer"] = {{"type", "Sequence"},
+                        {"normalizers", {{{"type", "NFC"}}, {{"type", "Lowercase"}}}}};
+  json["added_tokens"].push_back(added_token(262, "CAF\u00c9", {{"normalized", true}}));
+  const LoadedTokenizer t(json);
+  EXPECT_EQ(t.encode("HE \u00c9"), (Ids{256, ' ', 0xC3, 0xA9}));
+  EXPECT_EQ(t.encode("e\u0301"), (Ids{0xC3, 0xA9}));
+  EXPECT_EQ(t.encode("cafe\u0301"), Ids{262});
+}
+
+TEST(HuggingfaceTokenizer, SplitsByEveryBehavior) {
+  // "hello" alone keeps its merges; cut at every l it has no "ll".
+  const Json l = {{"String", "l"}};
+  const auto encode = [&](const char* behavior, bool invert = false) {
+    return LoadedTokenizer(with_step(split_step(l, behavior, invert))).encode("hello");
+  };
+  EXPECT_EQ(encode("Isolated"), (Ids{256, 'l', 'l', 'o'}));
+  EXPECT_EQ(encode("Removed"), (Ids{256, 'o'}));
+  EXPECT_EQ(encode("Removed", true), (Ids{'l', 'l'}));
+  EXPECT_EQ(encode("Contiguous"), (Ids{256, 259, 'o'}));
+  EXPECT_EQ(encode("MergedWithPrevious"), (Ids{256, 'l', 'l', 'o'}));
+  EXPECT_EQ(encode("MergedWithNext"), (Ids{256, 'l', 'l', 'o'}));
+  const Json h = {{"String", "h"}};
+  EXPECT_EQ(LoadedTokenizer(with_step(split_step(h, "Isolated"))).encode("he"), (Ids{'h', 'e'}));
+  EXPECT_EQ(LoadedTokenizer(with_step(split_step(h, "MergedWithNext"))).encode("he"), Ids{256});
+}
+
+TEST(HuggingfaceTokenizer, AddsAPrefixSpace) {
+  Json json = small_tokenizer();
+  json["pre_tokenizer"]["add_prefix_space"] = true;
+  const LoadedTokenizer t(json);
+  EXPECT_EQ(t.encode("the"), Ids{258});
+  EXPECT_EQ(t.encode(" the"), Ids{258});
+}
+
+TEST(HuggingfaceTokenizer, NamesSpecialTokensByTheConfig) {
+  const Json config = {
+      {"bos_token", "<s>"}, {"eos_token", {{"content", "</s>"}}}, {"pad_token", nullptr}};
+  const SpecialTokens special =
+      LoadedTokenizer(small_tokenizer(), {}, config).tokenizer.special_tokens();
+  EXPECT_EQ(special.bos, 260);
+  EXPECT_EQ(special.eos, 261);
+  EXPECT_EQ(special.pad, std::nullopt);
+}
+
+TEST(HuggingfaceTokenizer, NamesSpecialTokensByTheTemplate) {
+  Json json = small_tokenizer();
+  const auto token = [](const char* name) {
+    return Json{{"SpecialToken", {{"id", name}, {"type_id", 0}}}};
+  };
+  json["post_processor"] = {
+      {"type", "Sequence"},
+      {"processors",
+       {{{"type", "ByteLevel"}, {"trim_offsets", false}},
+        {{"type", "TemplateProcessing"},
+         {"single", {token("<s>"), {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}, token("</s>")}},
+         {"pair", Json::array()},
+         {"special_tokens",
+          {{"<s>", {{"id", "<s>"}, {"ids", {260}}, {"tokens", {"<s>"}}}},
+           {"</s>", {{"id", "</s>"}, {"ids", {261}}, {"tokens", {"</s>"}}}}}}}}}};
+  const SpecialTokens special = LoadedTokenizer(json).tokenizer.special_tokens();
+  EXPECT_EQ(special.bos, 260);
+  EXPECT_EQ(special.eos, 261);
+  const SpecialTokens without = LoadedTokenizer(small_tokenizer()).tokenizer.special_tokens();
+  EXPECT_EQ(without.bos, std::nullopt);
+}
+
+TEST(HuggingfaceTokenizer, AddsTokensThatOnlyTheConfigHas) {
+  const Json config = {
+      {"added_tokens_decoder", {{"262", {{"content", "<pad>"}, {"special", true}}}}},
+      {"pad_token", "<pad>"}};
+  const LoadedTokenizer t(small_tokenizer(), {}, config);
+  EXPECT_EQ(t.tokenizer.vocab_size(), 263);
+  EXPECT_EQ(t.tokenizer.special_tokens().pad, 262);
+}
+
+TEST(HuggingfaceTokenizer, GivesTheSameIdsToSeveralThreads) {
+  const LoadedTokenizer t(small_tokenizer());
+  std::string text;
+  for (int i = 0; i < 2000; ++i) text += "the tell " + std::to_string(i) + " he\u00e9 ";
+  const Ids expected = t.encode(text);
+  std::vector<Ids> results(4);
+  {
+    std::vector<std::jthread> threads;
+    for (Ids& result : results) {
+      threads.emplace_back([&] {
+        for (int round = 0; round < 5; ++round) result = t.encode(text);
+      });
+    }
+  }
+  for (const Ids& result : results) EXPECT_EQ(result, expected);
+  EXPECT_EQ(t.decode(expected), text);
+}
+
+}  // namespace
+}  // namespace titan::huggingface

@@ -1,0 +1,34 @@
+# Referees: each script compares what a probe prints with software that is not Titan's. Labels: referee.
+
+set(TITAN_TEST_PYTHON ${PROJECT_SOURCE_DIR}/.venv/bin/python CACHE FILEPATH "Python with requirements-test.txt")
+
+# titan_add_probe(<name> LIBRARIES...): tests/tools/<name>.cpp
+function(titan_add_probe name)
+  add_executable(${name} ${CMAKE_CURRENT_SOURCE_DIR}/tools/${name}.cpp)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(${name} PRIVATE ${TITAN_TEST_DEFINITIONS})
+  target_link_libraries(${name} PRIVATE ${ARGN})
+  titan_compile_options(${name})
+endfunction()
+
+# titan_add_referee(<script> ARGUMENTS...)
+function(titan_add_referee script)
+  add_test(NAME referee.${script}
+           COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/referee/${script}.py ${ARGN})
+  set_tests_properties(referee.${script} PROPERTIES LABELS referee TIMEOUT 900
+    ENVIRONMENT "OMP_NUM_THREADS=1;HF_HUB_OFFLINE=1;TOKENIZERS_PARALLELISM=false")
+endfunction()
+
+foreach(probe tokenize_probe tensorboard_probe lr_schedule_probe)
+  titan_add_probe(${probe} titan_tested_plugins titan::base pcre2-8 utf8proc xxhash)
+endforeach()
+# goes through the real schema, which the registering file declares
+target_sources(lr_schedule_probe PRIVATE ${PROJECT_SOURCE_DIR}/plugins/lr_schedulers/warmup_stable_decay/plugin.cpp)
+titan_add_probe(llama_probe titan_core)
+titan_use_torch(llama_probe)
+
+titan_add_referee(tokenizer_referee --probe $<TARGET_FILE:tokenize_probe>)
+titan_add_referee(tensorboard_referee --probe $<TARGET_FILE:tensorboard_probe>)
+titan_add_referee(lr_schedule_referee --probe $<TARGET_FILE:lr_schedule_probe>)
+titan_add_referee(llama_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
+titan_add_referee(adamw_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})

@@ -1,0 +1,318 @@
+#!/usr/bin/env bash
+# Makes this clone ready: Debian packages, .venv with the pinned wheels, CMake configure and build.
+# Used by run_train.sh and run_tests.sh. Does only what is missing, so it may be called at any time, from anywhere.
+#
+#   tools/setup.sh           what running needs
+#   tools/setup.sh --test    also what the tests need: their wheels and every build target
+#   --quiet                  says nothing when nothing is to be done
+#
+# TITAN_TORCH_ROOT  a LibTorch that is already there (the folder with lib/ and include/): running then needs no wheel
+# TITAN_PYTHON      the Python that makes .venv; by default the first fit one of `python3` and /usr/bin/python3
+set -euo pipefail
+
+readonly logs=build/logs preset=release packages_file=tools/debian-packages.txt
+readonly run_wheels=requirements.txt test_wheels=requirements-test.txt
+readonly min_python_minor=10 max_python_minor=14   # 3.10 to 3.14: what the pinned torch wheel exists for
+with_test=false quiet=false
+missing=() as_root=() pip_flags=()
+python='' torch_root='' apt_pid='' test_pip_pid=''
+
+usage() { sed -n '2,10s/^# \{0,1\}//p' "$0"; }
+
+# One line of progress: step, seconds since the start, what is being done.
+say() { printf '[%s/4 %4ds] %s\n' "$1" "$SECONDS" "$2"; }
+
+# fail WHAT ADVICE...: the last words of this script.
+fail() {
+  {
+    printf '\nsetup: error: %s\n' "$1"
+    shift
+    (($# == 0)) || printf '  %s\n' "$@"
+  } >&2
+  exit 1
+}
+
+# fail_with_log LOG WHAT ADVICE...: the same, after the end of a step's log.
+fail_with_log() {
+  local log=$1
+  shift
+  {
+    printf '\n--- the end of %s\n' "$log"
+    tail -n 30 "$log"
+    printf -- '---\n'
+  } >&2
+  fail "$@" "the whole log: $PWD/$log"
+}
+
+# await PID STEP LABEL: waits for a step in the background, with a sign of life twice a minute.
+await() {
+  local next=$((SECONDS + 30))
+  while kill -0 "$1" 2>/dev/null; do
+    if ((SECONDS >= next)); then
+      say "$2" "$3: still at it"
+      next=$((SECONDS + 30))
+    fi
+    sleep 0.1
+  done
+  wait "$1"
+}
+
+# An interrupted dpkg needs repair by hand, so a running apt-get is waited for; pip can be stopped at any point.
+clean_up() {
+  [[ -z $test_pip_pid ]] || kill "$test_pip_pid" 2>/dev/null || true
+  if [[ -n $apt_pid ]] && kill -0 "$apt_pid" 2>/dev/null; then
+    printf 'setup: waiting for apt-get to finish\n' >&2
+    wait "$apt_pid" || true
+  fi
+}
+
+# ---- what is missing -------------------------------------------------------------------------------------------------
+
+find_missing_packages() {
+  if ! command -v dpkg-query >/dev/null; then
+    "$quiet" || printf 'setup: no dpkg here: see %s for what the build needs\n' "$packages_file" >&2
+    return
+  fi
+  local name known wanted=()
+  while read -r name _; do
+    [[ -z $name || $name == '#'* ]] || wanted+=("$name")
+  done <"$packages_file"
+  # Fails when a name is unknown to dpkg, and still lists the others.
+  known=$'\n'$(dpkg-query -W -f '${db:Status-Abbrev}${Package}\n' "${wanted[@]}" 2>/dev/null || true)$'\n'
+  for name in "${wanted[@]}"; do
+    [[ $known == *$'\n'"ii $name"$'\n'* ]] || missing+=("$name")
+  done
+}
+
+hash_of() { sha256sum "$@" | sha256sum | cut -d ' ' -f 1; }
+
+# A stamp holds the hash of the file that was carried out.
+is_stamped() { [[ -f $1 && $(<"$1") == "$2" ]]; }
+
+needs_run_wheels() {
+  [[ -z ${TITAN_TORCH_ROOT:-} ]] || return 1
+  find_torch || return 0
+  ! is_stamped .venv/.titan-run-wheels "$(hash_of "$run_wheels")"
+}
+
+needs_test_wheels() {
+  "$with_test" && ! is_stamped .venv/.titan-test-wheels "$(hash_of "$run_wheels" "$test_wheels")"
+}
+
+find_torch() {
+  local candidate candidates=(.venv/lib/python3.*/site-packages/torch)
+  [[ -z ${TITAN_TORCH_ROOT:-} ]] || candidates=("$TITAN_TORCH_ROOT")
+  for candidate in "${candidates[@]}"; do
+    if [[ -f $candidate/lib/libtorch_cpu.so && -d $candidate/include/ATen ]]; then
+      torch_root=$(cd "$candidate" && pwd)
+      return
+    fi
+  done
+  return 1
+}
+
+configure_key() { printf '%s %s' "$(hash_of CMakePresets.json)" "$torch_root"; }
+
+needs_configure() {
+  [[ ! -f build/$preset/build.ninja ]] ||
+    ! is_stamped "build/$preset/.titan-configured" "$(configure_key)"
+}
+
+targets() { if "$with_test"; then printf 'all\n'; else printf 'titan\nplugins\n'; fi; }
+
+needs_build() {
+  local plan
+  # shellcheck disable=SC2046  # target names are single words
+  plan=$(ninja -C "build/$preset" -n $(targets) 2>/dev/null) || return 0
+  [[ $plan != *'no work to do'* ]]
+}
+
+# ---- step 1: Debian packages -----------------------------------------------------------------------------------------
+
+become_root() {
+  if ((EUID == 0)); then
+    as_root=()
+  elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+    as_root=(sudo -n)
+  else
+    local install="apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"
+    local line="sudo sh -c '$install'"
+    command -v sudo >/dev/null || line="su -c '$install'"
+    fail "${#missing[@]} Debian packages are missing, and installing them needs root" \
+      "run this, then start again:" "" "$line"
+  fi
+}
+
+apt_install() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 \
+    install -y --no-install-recommends "$@" >>"$logs/apt.log" 2>&1 </dev/null
+}
+
+apt_failed() {
+  fail_with_log "$logs/apt.log" "apt-get could not install the Debian packages" \
+    "missing: ${missing[*]}" "mend what apt-get says above (often the network or its list of sources), then start again"
+}
+
+start_packages() {
+  if ((${#missing[@]} == 0)); then
+    say 1 "Debian packages: all there"
+    return
+  fi
+  become_root
+  say 1 "Debian packages: installing ${missing[*]}"
+  : >"$logs/apt.log"
+  # Old lists may still do: only what apt-get cannot install is an error.
+  "${as_root[@]}" apt-get -o DPkg::Lock::Timeout=300 update >>"$logs/apt.log" 2>&1 </dev/null ||
+    say 1 "Debian packages: apt-get update failed, trying with the lists of last time"
+  # pip can work beside apt-get as soon as there is a Python that makes environments.
+  if ! find_python; then
+    apt_install python3-venv || apt_failed
+  fi
+  apt_install "${missing[@]}" &
+  apt_pid=$!
+}
+
+finish_packages() {
+  [[ -n $apt_pid ]] || return 0
+  await "$apt_pid" 1 "Debian packages" || { apt_pid=''; apt_failed; }
+  apt_pid=''
+  say 1 "Debian packages: done"
+}
+
+# ---- step 2: wheels --------------------------------------------------------------------------------------------------
+
+find_python() {
+  local candidate
+  for candidate in "${TITAN_PYTHON:-}" python3 /usr/bin/python3; do
+    if [[ -n $candidate ]] && "$candidate" - "$min_python_minor" "$max_python_minor" 2>/dev/null <<'PY'; then
+import ensurepip, sys, venv
+low, high = (int(v) for v in sys.argv[1:])
+sys.exit(not (sys.version_info[0] == 3 and low <= sys.version_info[1] <= high))
+PY
+      python=$candidate
+      return
+    fi
+  done
+  return 1
+}
+
+make_venv() {
+  ! .venv/bin/python -c 'import pip' 2>/dev/null || return 0
+  find_python || fail "no fit Python was found: 3.$min_python_minor to 3.$max_python_minor with venv is needed" \
+    "install python3-venv, or name such a Python in TITAN_PYTHON"
+  rm -f .venv/.titan-*
+  "$python" -m venv --clear .venv >"$logs/venv.log" 2>&1 ||
+    fail_with_log "$logs/venv.log" "$python could not make the environment .venv" \
+      "install python3-venv, or name another Python in TITAN_PYTHON"
+}
+
+# Without byte-compiling: running Titan starts no Python, and the tests' imports compile what they touch.
+pip_install() {
+  .venv/bin/python -m pip install --disable-pip-version-check --no-input --no-compile --only-binary :all: "$@"
+}
+
+install_run_wheels() {
+  if [[ -n ${TITAN_TORCH_ROOT:-} ]]; then
+    say 2 "wheels: none for running, LibTorch is $TITAN_TORCH_ROOT"
+    return
+  fi
+  if ! needs_run_wheels; then
+    say 2 "wheels: LibTorch is there"
+    return
+  fi
+  say 2 "wheels: LibTorch into .venv (545 MB to download)"
+  make_venv
+  pip_install "${pip_flags[@]}" --no-deps -r "$run_wheels" ||
+    fail "pip could not install $run_wheels" \
+      "mend what pip says above (often the network or a full disk), then start again"
+  find_torch || fail "the torch wheel brought no lib/libtorch_cpu.so" "remove .venv and start again"
+  hash_of "$run_wheels" >.venv/.titan-run-wheels
+  say 2 "wheels: done"
+}
+
+# The referees are large and the build does not need them: they are fetched beside it.
+start_test_wheels() {
+  needs_test_wheels || return 0
+  say 2 "wheels: the tests' referees into .venv, while the build goes on (some 2.5 GB to download)"
+  make_venv
+  pip_install --progress-bar off -r "$test_wheels" >"$logs/pip_test.log" 2>&1 </dev/null &
+  test_pip_pid=$!
+}
+
+finish_test_wheels() {
+  [[ -n $test_pip_pid ]] || return 0
+  await "$test_pip_pid" 2 "wheels" ||
+    { test_pip_pid=''; fail_with_log "$logs/pip_test.log" "pip could not install $test_wheels" \
+      "mend what pip says above (often the network or a full disk), then start again: what was done is kept"; }
+  test_pip_pid=''
+  hash_of "$run_wheels" "$test_wheels" >.venv/.titan-test-wheels
+  say 2 "wheels: the tests' referees are done"
+}
+
+# ---- steps 3 and 4: CMake --------------------------------------------------------------------------------------------
+
+configure() {
+  if ! needs_configure; then
+    say 3 "configure: up to date"
+    return
+  fi
+  say 3 "configure: cmake --preset $preset"
+  cmake --fresh --preset "$preset" "-DTITAN_TORCH_ROOT=$torch_root" >"$logs/configure.log" 2>&1 </dev/null ||
+    fail_with_log "$logs/configure.log" "cmake could not configure the build" \
+      "mend what cmake says above, then start again"
+  configure_key >"build/$preset/.titan-configured"
+}
+
+build() {
+  local target_list
+  mapfile -t target_list < <(targets)
+  say 4 "build: ${target_list[*]}"
+  cmake --build --preset "$preset" --target "${target_list[@]}" </dev/null ||
+    fail "the build failed; the compiler's first message above says where" \
+      "mend it and start again; if the compiler was killed, memory ran out: set CMAKE_BUILD_PARALLEL_LEVEL=1"
+}
+
+main() {
+  while (($#)); do
+    case $1 in
+      --test) with_test=true ;;
+      --quiet) quiet=true ;;
+      -h | --help) usage; exit 0 ;;
+      *) printf "setup: error: unknown argument '%s'\n" "$1" >&2; usage >&2; exit 2 ;;
+    esac
+    shift
+  done
+  # Both count from where the caller stands.
+  [[ -z ${TITAN_TORCH_ROOT:-} || $TITAN_TORCH_ROOT == /* ]] || TITAN_TORCH_ROOT=$PWD/$TITAN_TORCH_ROOT
+  [[ ${TITAN_PYTHON:-} != */* || $TITAN_PYTHON == /* ]] || TITAN_PYTHON=$PWD/$TITAN_PYTHON
+  cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+  mkdir -p "$logs"
+  exec 9>build/.setup.lock
+  flock -n 9 || { printf 'setup: another setup is at work in this clone, waiting for it\n'; flock 9; }
+
+  [[ -z ${TITAN_TORCH_ROOT:-} ]] || find_torch ||
+    fail "TITAN_TORCH_ROOT=$TITAN_TORCH_ROOT holds no LibTorch" \
+      "it must name the folder that holds lib/libtorch_cpu.so and include/ATen; or unset it to use the wheel"
+  find_missing_packages
+  if ((${#missing[@]} == 0)) && ! needs_run_wheels && ! needs_test_wheels && find_torch &&
+    ! needs_configure && ! needs_build; then
+    "$quiet" || printf 'setup: everything is up to date\n'
+    return
+  fi
+
+  [[ -t 1 ]] || pip_flags=(--progress-bar off)
+  trap clean_up EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  start_packages
+  install_run_wheels
+  finish_packages
+  start_test_wheels
+  configure
+  build
+  finish_test_wheels
+  printf 'setup: ready after %d s\n' "$SECONDS"
+}
+
+main "$@"
