@@ -27,7 +27,7 @@ target_sources(lr_schedule_probe PRIVATE ${PROJECT_SOURCE_DIR}/plugins/lr_schedu
 titan_add_probe(llama_probe titan_core)
 titan_use_torch(llama_probe)
 
-titan_add_referee(tokenizer_referee --probe $<TARGET_FILE:tokenize_probe>)
+titan_add_referee(tokenizer_referee --probe $<TARGET_FILE:tokenize_probe> --fuzz 600)
 titan_add_referee(tensorboard_referee --probe $<TARGET_FILE:tensorboard_probe>)
 titan_add_referee(lr_schedule_referee --probe $<TARGET_FILE:lr_schedule_probe>)
 titan_add_referee(llama_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})

@@ -73,10 +73,11 @@ class TITAN_API Model {
 /// The layers that one rank runs: the whole model, or a pipeline stage. Names are given here, once.
 class TITAN_API ModelPart {
  public:
+  /// Throws a plugin Error when two parameters have one name.
   explicit ModelPart(std::vector<Layer> layers);
 
   std::vector<Layer>& layers() { return layers_; }
-  /// Every distinct parameter in order; a tied one once. Throws an internal Error for two parameters of one name.
+  /// Every distinct parameter in order; a tied one once.
   const std::vector<nn::Parameter*>& parameters() const { return parameters_; }
 
   /// Runs the layers in order. `x`: undefined for a part that starts with the embedding.

@@ -3,6 +3,7 @@
 #include "core/config/job_config.h"
 
 #include <map>
+#include <ostream>
 #include <set>
 #include <string>
 
@@ -238,6 +239,9 @@ struct Range {
   const char* good;
   const char* bad;
 };
+void PrintTo(const Range& range, std::ostream* out) {
+  *out << range.key;
+}
 class JobSchemaRange : public ::testing::TestWithParam<Range> {};
 
 TEST_P(JobSchemaRange, IsChecked) {

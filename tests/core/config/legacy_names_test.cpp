@@ -2,6 +2,7 @@
 // gives.
 #include "core/config/legacy_names.h"
 
+#include <ostream>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -19,6 +20,9 @@ struct Row {
   const char* new_key;
   const char* resolved_json;
 };
+void PrintTo(const Row& row, std::ostream* out) {
+  *out << row.old_key << " = " << row.toml;
+}
 const Row kRows[] = {
     {"job.use_for_integration_test", "true", "", ""},
     {"metrics.rank_0_only", "false", "metrics.save_for_all_ranks", "true"},

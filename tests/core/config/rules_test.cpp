@@ -1,4 +1,6 @@
 // Rules over several keys, each once broken and once kept; and what is not built yet.
+#include <ostream>
+
 #include <gtest/gtest.h>
 
 #include "core/config/fake_lookup.h"
@@ -13,6 +15,9 @@ struct Rule {
   std::vector<std::string> broken, kept;
   const char* message;  ///< part of the message and the hint
 };
+void PrintTo(const Rule& rule, std::ostream* out) {
+  *out << rule.message;
+}
 const std::string P = "--parallelism.";
 
 const std::vector<Rule> kRules = {
