@@ -15,6 +15,18 @@
 namespace titan::core {
 namespace {
 
+/// Lays `upper` over `lower`, table by table: one member of a table leaves the others alone.
+void merge(Value& lower, const Value& upper) {
+  for (const auto& [name, value] : upper.as_map()) {
+    Value& member = lower[name];
+    if (member.is_map() && value.is_map()) {
+      merge(member, value);
+    } else {
+      member = value;
+    }
+  }
+}
+
 /// The given values of the core (component == null) or of one component, as nested maps under
 /// `section`.
 Value given_map(const GivenValues& given, const OptionTable& table, const Component* component,
@@ -80,7 +92,7 @@ class Resolver {
         chosen.section.front() == "quantize"
             ? core_section(chosen.section)
             : given_map(collected_.given, table_, &component, chosen.section.size());
-    for (const auto& [name, value] : given.as_map()) values[name] = value;
+    merge(values, given);
     Selection selection{component.kind, component.name, Value::map(), chosen.where};
     try {
       const std::shared_ptr<void> options = component.schema.make(values);

@@ -22,8 +22,8 @@ Loader::Loader(const Dataset& dataset, const Tokenizer& tokenizer, const LoaderO
     : options_(options) {
   TITAN_ASSERT(options.num_own_rows % options.rows_per_microbatch == 0, options.num_own_rows);
   const auto num_documents = dataset.num_documents();
-  TITAN_CHECK(!num_documents || *num_documents >= options.num_rows, data, "the data set holds ",
-              num_documents.value_or(0), " documents, but the global batch has ", options.num_rows,
+  TITAN_CHECK(!num_documents || *num_documents >= options.num_rows, data, "documents in the data set: ",
+              num_documents.value_or(0), "; the global batch has ", options.num_rows,
               " sequences and each reads documents of its own; use more data or a smaller "
               "training.global_batch_size or training.local_batch_size");
   for (int64_t i = 0; i < options.num_own_rows; ++i) {
@@ -42,13 +42,18 @@ Loader::~Loader() {
   if (thread_.joinable()) thread_.join();
 }
 
-StepBatches Loader::next_step() {
+void Loader::start() {
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !prepared_.empty(); });
+  if (prepared_.front().error) std::rethrow_exception(prepared_.front().error);  // stays: every later call fails too
+}
+
+StepBatches Loader::next_step() {
+  start();
   Prepared next;
   {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !prepared_.empty(); });
-    if (prepared_.front().error) std::rethrow_exception(prepared_.front().error);  // stays: every later call fails too
+    const std::lock_guard lock(mutex_);
     next = std::move(prepared_.front());
     prepared_.pop_front();
   }

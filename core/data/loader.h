@@ -36,6 +36,9 @@ class Loader {
   ~Loader();
   Loader(const Loader&) = delete;
 
+  /// Starts to read and waits until the first step is there: data that cannot even give one step is an error here, before
+  /// anything is written.
+  void start();
   /// The microbatches of the next step, on the CPU; num_valid_tokens is this rank's own count. An error of the reading
   /// thread is thrown here, at the step whose data it concerns.
   StepBatches next_step();

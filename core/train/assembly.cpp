@@ -107,6 +107,7 @@ std::unique_ptr<Run> assemble(const JobConfig& config, Registry& registry, const
                   .rank = launch.rank,
                   .world_size = launch.world_size,
                   .start_time = wall_seconds()};
+  run->loader->start();
   prepare_run_folder(config);
 
   run->part->materialize(run->device->device(), at::kFloat, run->seed);

@@ -140,7 +140,7 @@ class DataTest(Case):
         self.stopped(self.write("bytes.jsonl", text), "bytes.jsonl:2:", writes=True)
 
     def test_fewer_documents_than_sequences_are_refused(self):
-        self.stopped(self.write("one.jsonl", documents("all alone " * 100)), "holds 1 documents", "global batch has 2 sequences",
+        self.stopped(self.write("one.jsonl", documents("all alone " * 100)), "documents in the data set: 1", "global batch has 2 sequences",
                      "local_batch_size")
 
     def test_a_sequence_longer_than_the_data_is_refused(self):

@@ -1,5 +1,8 @@
 """`titan new-plugin`: every template becomes a project that builds, loads and, where it can be selected, trains."""
 
+import os
+import pathlib
+import shutil
 import unittest
 
 from harness import Case
@@ -41,7 +44,10 @@ class NewPluginTest(Case):
         return directory, titan_installed("new-plugin", kind, name, "--directory", directory)
 
     def check_template(self, kind):
-        source, run = self.generate(kind)
+        # the same place at each test run, so that a compiler cache knows the sources again
+        source = pathlib.Path(os.environ["TITAN_WORK"]) / "new_plugin" / kind
+        shutil.rmtree(source, ignore_errors=True)
+        _, run = self.generate(kind, directory=source)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(sorted(path.name for path in source.iterdir()), ["CMakeLists.txt", "quick_one.cpp"])
         for path in source.iterdir():

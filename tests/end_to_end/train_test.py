@@ -59,6 +59,11 @@ class TrainTest(Case):
         self.assertIn("6,163,712 parameters", run.stderr)
         self.assert_nothing_was_written()
 
+    def test_one_member_of_a_flavors_table_leaves_the_others_alone(self):
+        run = self.train("--dry-run", "--model.rope_scaling.low_freq_factor", "2")
+        scaling = run.stdout.split("[model.rope_scaling]")[1].split("\n\n")[0]
+        self.assert_holds(scaling, "scaling_factor = 8.0", "low_freq_factor = 2.0")
+
     def test_the_saved_configuration_is_json(self):
         self.train("--job.save_config_file", "config.json", "--training.steps", "1")
         saved = json.loads((self.out / "config.json").read_text())

@@ -102,6 +102,21 @@ TEST(Loader, RefusesFewerDocumentsThanRows) {
                Error);
 }
 
+TEST(Loader, StartTellsThatNotEvenOneStepCanBeRead) {
+  const NumberedDataset dataset({4, 4});
+  const ByteTokenizer tokenizer;
+  Loader loader(dataset, tokenizer, {.seq_len = 100, .num_rows = 1, .num_own_rows = 1, .rows_per_microbatch = 1});
+  EXPECT_THROW(loader.start(), Error);
+}
+
+TEST(Loader, StartDoesNotTakeTheFirstStepAway) {
+  const NumberedDataset dataset({9, 9});
+  const ByteTokenizer tokenizer;
+  Loader loader(dataset, tokenizer, {.seq_len = 4, .num_rows = 1, .num_own_rows = 1, .rows_per_microbatch = 1});
+  loader.start();
+  EXPECT_EQ(to_vector(loader.next_step().microbatches[0].tokens), (std::vector<int64_t>{0, 1, 2, 3}));
+}
+
 TEST(Loader, EndsWhileTheReaderWaits) {
   const NumberedDataset dataset = some_documents();
   const ByteTokenizer tokenizer;
