@@ -24,9 +24,12 @@ void print_usage(std::FILE* out) {
 
 int exit_code(const titan::Error& error) {
   switch (error.kind()) {
-    case titan::ErrorKind::config: return titan::core::kExitConfigError;
-    case titan::ErrorKind::plugin: return titan::core::kExitPluginError;
-    default: return titan::core::kExitRuntimeError;
+    case titan::ErrorKind::config:
+      return titan::core::kExitConfigError;
+    case titan::ErrorKind::plugin:
+      return titan::core::kExitPluginError;
+    default:
+      return titan::core::kExitRuntimeError;
   }
 }
 
@@ -55,7 +58,8 @@ int dispatch(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the logger that writes to it, not the end of the run
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the logger that writes to it, not
+                                  // the end of the run
   try {
     return dispatch(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const titan::Error& e) {

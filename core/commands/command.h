@@ -1,4 +1,5 @@
-// The commands of the program: each has a file of its own here and one row in commands.cpp. main.cpp dispatches.
+// The commands of the program: each has a file of its own here and one row in commands.cpp.
+// main.cpp dispatches.
 #pragma once
 
 #include <string>
@@ -10,9 +11,9 @@ namespace titan::core {
 enum ExitCode : int {
   kExitDone = 0,
   kExitRuntimeError = 1,
-  kExitConfigError = 2,    ///< usage, configuration
+  kExitConfigError = 2,  ///< usage, configuration
   kExitPluginError = 3,
-  kExitTerminated = 143,   ///< SIGTERM: the current step was finished and everything closed
+  kExitTerminated = 143,  ///< SIGTERM: the current step was finished and everything closed
 };
 
 struct Command {

@@ -4,14 +4,16 @@ namespace titan::core {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> kCommands = {
-      {"train", "titan train [--job.config_file FILE] [--dry-run] [--world-size N] [--section.key VALUE]...",
+      {"train",
+       "titan train [--job.config_file FILE] [--dry-run] [--world-size N] [--section.key VALUE]...",
        "train a model", run_train},
       {"list", "titan list [KIND] [--path FOLDER]...", "the plugins that are installed", run_list},
-      {"describe", "titan describe KIND [NAME] [--json] [--path FOLDER]...", "the options of a component, with defaults and limits",
-       run_describe},
-      {"check", "titan check FILE [--timeout SECONDS]", "whether a plugin file can be used here", run_check},
-      {"new-plugin", "titan new-plugin KIND OWNER/NAME [--directory FOLDER]", "a project for a plugin of your own",
-       run_new_plugin},
+      {"describe", "titan describe KIND [NAME] [--json] [--path FOLDER]...",
+       "the options of a component, with defaults and limits", run_describe},
+      {"check", "titan check FILE [--timeout SECONDS]", "whether a plugin file can be used here",
+       run_check},
+      {"new-plugin", "titan new-plugin KIND OWNER/NAME [--directory FOLDER]",
+       "a project for a plugin of your own", run_new_plugin},
   };
   return kCommands;
 }

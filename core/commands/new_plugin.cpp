@@ -1,4 +1,5 @@
-// titan new-plugin KIND OWNER/NAME: a complete plugin project to start from, copied from a template with names filled in.
+// titan new-plugin KIND OWNER/NAME: a complete plugin project to start from, copied from a template
+// with names filled in.
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -36,15 +37,19 @@ Names names_of(const std::string& full_name) {
   const size_t slash = full_name.find('/');
   TITAN_CHECK(slash != std::string::npos, config, "a plugin is named OWNER/NAME, got '", full_name,
               "'; names without an owner are those that ship with Titan");
-  Names names{.full_name = full_name, .owner = full_name.substr(0, slash), .name = full_name.substr(slash + 1)};
+  Names names{.full_name = full_name,
+              .owner = full_name.substr(0, slash),
+              .name = full_name.substr(slash + 1)};
   TITAN_CHECK(is_word(names.owner, "_-"), config, "the owner in '", full_name,
               "' must start with a letter and hold letters, digits, '_' and '-' only");
   TITAN_CHECK(is_word(names.name, "_"), config, "the name in '", full_name,
-              "' must start with a letter and hold letters, digits and '_' only: it becomes the name of a class");
+              "' must start with a letter and hold letters, digits and '_' only: it becomes the "
+              "name of a class");
   bool starts_word = true;
   for (const char c : names.name) {
     if (c != '_')
-      names.class_name += starts_word ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+      names.class_name +=
+          starts_word ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
     starts_word = c == '_';
   }
   names.library = names.owner + "_" + names.name;
@@ -53,19 +58,23 @@ Names names_of(const std::string& full_name) {
 }
 
 std::string filled_in(std::string text, const Names& names) {
-  const std::pair<std::string_view, const std::string&> replacements[] = {{"@FULL_NAME@", names.full_name},
-                                                                          {"@OWNER@", names.owner},
-                                                                          {"@NAME@", names.name},
-                                                                          {"@CLASS@", names.class_name},
-                                                                          {"@LIBRARY@", names.library}};
+  const std::pair<std::string_view, const std::string&> replacements[] = {
+      {"@FULL_NAME@", names.full_name},
+      {"@OWNER@", names.owner},
+      {"@NAME@", names.name},
+      {"@CLASS@", names.class_name},
+      {"@LIBRARY@", names.library}};
   for (const auto& [placeholder, replacement] : replacements)
-    for (size_t at = 0; (at = text.find(placeholder, at)) != std::string::npos; at += replacement.size())
+    for (size_t at = 0; (at = text.find(placeholder, at)) != std::string::npos;
+         at += replacement.size())
       text.replace(at, placeholder.size(), replacement);
   return text;
 }
 
 /// The folder above bin/ of this program.
-fs::path prefix_of_program() { return fs::read_symlink("/proc/self/exe").parent_path().parent_path(); }
+fs::path prefix_of_program() {
+  return fs::read_symlink("/proc/self/exe").parent_path().parent_path();
+}
 
 /// Beside the installation; a build tree has none there and uses the source tree's.
 fs::path template_folder() {
@@ -74,8 +83,8 @@ fs::path template_folder() {
 #ifdef TITAN_TEMPLATE_DIR
   if (!fs::is_directory(installed, error)) return TITAN_TEMPLATE_DIR;
 #endif
-  TITAN_CHECK(fs::is_directory(installed, error), io, "there are no templates in '", installed.string(),
-              "'; install Titan again with cmake --install");
+  TITAN_CHECK(fs::is_directory(installed, error), io, "there are no templates in '",
+              installed.string(), "'; install Titan again with cmake --install");
   return installed;
 }
 
@@ -84,7 +93,8 @@ fs::path template_of(const std::string& kind) {
   std::error_code error;
   if (fs::is_directory(folder / kind, error)) return folder / kind;
   std::vector<std::string> kinds;
-  for (const auto& entry : fs::directory_iterator(folder)) kinds.push_back(entry.path().filename().string());
+  for (const auto& entry : fs::directory_iterator(folder))
+    kinds.push_back(entry.path().filename().string());
   std::sort(kinds.begin(), kinds.end());
   std::string listed;
   for (const std::string& known : kinds) listed += (listed.empty() ? "" : ", ") + known;
@@ -99,11 +109,12 @@ std::string read_file(const fs::path& path) {
 }
 
 /// Everything or nothing: a folder that could not be filled is removed again.
-std::vector<fs::path> write_project(const fs::path& source, const fs::path& target, const Names& names) {
+std::vector<fs::path> write_project(const fs::path& source, const fs::path& target,
+                                    const Names& names) {
   std::error_code error;
   const bool is_empty_folder = fs::is_directory(target, error) && fs::is_empty(target, error);
-  TITAN_CHECK(!fs::exists(fs::symlink_status(target, error)) || is_empty_folder, config, "'", target.string(),
-              "' exists already; name another folder with --directory");
+  TITAN_CHECK(!fs::exists(fs::symlink_status(target, error)) || is_empty_folder, config, "'",
+              target.string(), "' exists already; name another folder with --directory");
   std::vector<std::pair<fs::path, std::string>> files;
   for (const auto& entry : fs::recursive_directory_iterator(source))
     if (entry.is_regular_file())
@@ -116,7 +127,8 @@ std::vector<fs::path> write_project(const fs::path& source, const fs::path& targ
     for (const auto& [name, text] : files) {
       const fs::path path = target / name;
       fs::create_directories(path.parent_path(), error);
-      TITAN_CHECK(!error, io, "cannot make the folder '", path.parent_path().string(), "': ", error.message());
+      TITAN_CHECK(!error, io, "cannot make the folder '", path.parent_path().string(),
+                  "': ", error.message());
       std::ofstream out(path, std::ios::binary);
       out << text;
       out.close();
@@ -146,15 +158,18 @@ void print_next_steps(const std::string& kind, const Names& names, const fs::pat
   std::error_code error;
   std::printf("\nbuild it:\n");
   std::string root = prefix.string();
-  if (!fs::exists(prefix / "lib/cmake/Titan/TitanConfig.cmake", error)) {  // a build tree: install it first
+  if (!fs::exists(prefix / "lib/cmake/Titan/TitanConfig.cmake",
+                  error)) {  // a build tree: install it first
     root = "<prefix>";
     std::printf("  cmake --install %s --prefix <prefix>\n", prefix.c_str());
   }
   const std::string directory = folder.string();
-  const std::string plugins = (fs::absolute(folder) / "build/lib/titan/plugins").lexically_normal().string();
-  std::printf("  cmake -S %s -B %s/build -DTitan_ROOT=%s && cmake --build %s/build\n", directory.c_str(),
-              directory.c_str(), root.c_str(), directory.c_str());
-  std::printf("look at it:\n  titan check %s/%s.plugin.so\n", plugins.c_str(), names.library.c_str());
+  const std::string plugins =
+      (fs::absolute(folder) / "build/lib/titan/plugins").lexically_normal().string();
+  std::printf("  cmake -S %s -B %s/build -DTitan_ROOT=%s && cmake --build %s/build\n",
+              directory.c_str(), directory.c_str(), root.c_str(), directory.c_str());
+  std::printf("look at it:\n  titan check %s/%s.plugin.so\n", plugins.c_str(),
+              names.library.c_str());
   std::printf("train with it:\n  [plugins]\n  paths = [\"%s\"]\n  %s\n", plugins.c_str(),
               selection(kind, names.full_name).c_str());
 }
@@ -166,15 +181,16 @@ int run_new_plugin(const std::vector<std::string>& arguments) {
   po::options_description flags;
   flags.add_options()("directory", po::value<std::string>()->value_name("FOLDER"),
                       "where to write it; default: ./NAME");
-  const Arguments parsed = parse_arguments("titan new-plugin KIND OWNER/NAME [--directory FOLDER]", flags,
-                                           arguments, 2, 2);
+  const Arguments parsed = parse_arguments("titan new-plugin KIND OWNER/NAME [--directory FOLDER]",
+                                           flags, arguments, 2, 2);
   if (parsed.wants_help) return kExitDone;
 
   const std::string& kind = parsed.words[0];
   require_kind(kind);
   const Names names = names_of(parsed.words[1]);
-  const fs::path folder =
-      parsed.flags.count("directory") ? fs::path(parsed.flags["directory"].as<std::string>()) : fs::path(names.name);
+  const fs::path folder = parsed.flags.count("directory")
+                              ? fs::path(parsed.flags["directory"].as<std::string>())
+                              : fs::path(names.name);
   for (const fs::path& path : write_project(template_of(kind), folder, names))
     std::printf("wrote %s\n", path.c_str());
   print_next_steps(kind, names, folder);

@@ -32,16 +32,18 @@ struct Arguments {
 /// Takes the command's own flags out; everything else belongs to the configuration.
 Arguments parse(const std::vector<std::string>& arguments) {
   po::options_description own("titan train");
-  own.add_options()("help", "this text")("dry-run", "check everything, print the resolved configuration, start nothing")(
+  own.add_options()("help", "this text")(
+      "dry-run", "check everything, print the resolved configuration, start nothing")(
       "world-size", po::value<int>(), "with --dry-run: check for this many ranks");
   namespace style = po::command_line_style;
   Arguments result;
   try {
-    const auto parsed = po::command_line_parser(arguments)
-                            .options(own)
-                            .style(style::allow_long | style::long_allow_adjacent | style::long_allow_next)
-                            .allow_unregistered()
-                            .run();
+    const auto parsed =
+        po::command_line_parser(arguments)
+            .options(own)
+            .style(style::allow_long | style::long_allow_adjacent | style::long_allow_next)
+            .allow_unregistered()
+            .run();
     po::variables_map values;
     po::store(parsed, values);
     result.help = values.count("help") > 0;
@@ -53,21 +55,24 @@ Arguments parse(const std::vector<std::string>& arguments) {
   }
   TITAN_CHECK(!result.world_size || result.dry_run, config,
               "--world-size belongs to --dry-run: the launcher decides how many ranks really run");
-  TITAN_CHECK(!result.world_size || *result.world_size >= 1, config, "--world-size must be >= 1, got ",
-              *result.world_size);
+  TITAN_CHECK(!result.world_size || *result.world_size >= 1, config,
+              "--world-size must be >= 1, got ", *result.world_size);
   return result;
 }
 
 void print_help(const JobSources& sources, ComponentLookup& lookup) {
-  std::printf("usage: titan train [--job.config_file FILE] [--dry-run] [--world-size N] [--section.key VALUE]...\n\n"
-              "  --dry-run         check everything, print the resolved configuration, start nothing\n"
-              "  --world-size N    with --dry-run: check for this many ranks\n");
+  std::printf(
+      "usage: titan train [--job.config_file FILE] [--dry-run] [--world-size N] [--section.key "
+      "VALUE]...\n\n"
+      "  --dry-run         check everything, print the resolved configuration, start nothing\n"
+      "  --world-size N    with --dry-run: check for this many ranks\n");
   std::string section;
   for (const FlagHelp& flag : list_flags(sources, lookup)) {
     if (flag.section != section) std::printf("\n[%s]\n", flag.section.c_str());
     section = flag.section;
-    std::printf("  %s%s%s\n      %s (%s; default %s)\n", flag.flag.c_str(), flag.negative_flag.empty() ? "" : ", ",
-                flag.negative_flag.c_str(), flag.help.c_str(), flag.allowed.c_str(), flag.default_value.c_str());
+    std::printf("  %s%s%s\n      %s (%s; default %s)\n", flag.flag.c_str(),
+                flag.negative_flag.empty() ? "" : ", ", flag.negative_flag.c_str(),
+                flag.help.c_str(), flag.allowed.c_str(), flag.default_value.c_str());
   }
 }
 
@@ -78,16 +83,23 @@ void print(const std::vector<Diagnostic>& messages) {
 
 std::string with_commas(int64_t number) {
   std::string digits = std::to_string(number);
-  for (int64_t i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3) digits.insert(digits.begin() + i, ',');
+  for (int64_t i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3)
+    digits.insert(digits.begin() + i, ',');
   return digits;
 }
 
 int finish(StopReason reason, const Trainer& trainer) {
   const std::string step = std::to_string(trainer.state().step);
   switch (reason) {
-    case StopReason::all_steps_done: log::info("training completed after step " + step); return kExitDone;
-    case StopReason::interrupted: log::info("stopped by SIGINT after step " + step); return kExitDone;
-    case StopReason::terminated: log::info("stopped by SIGTERM after step " + step); return kExitTerminated;
+    case StopReason::all_steps_done:
+      log::info("training completed after step " + step);
+      return kExitDone;
+    case StopReason::interrupted:
+      log::info("stopped by SIGINT after step " + step);
+      return kExitDone;
+    case StopReason::terminated:
+      log::info("stopped by SIGTERM after step " + step);
+      return kExitTerminated;
   }
   return kExitRuntimeError;
 }
@@ -128,10 +140,12 @@ int run_train(const std::vector<std::string>& raw_arguments) {
   StopSignals signals;
   const std::unique_ptr<Run> run = assemble(config, registry, launch);
   log::info("model " + config.model.name + " " + config.model.flavor + ": " +
-            with_commas(run->part->num_parameters()) + " parameters, " + run->device->description());
+            with_commas(run->part->num_parameters()) + " parameters, " +
+            run->device->description());
   log::info("training " + std::to_string(config.training.steps) + " steps of " +
-            std::to_string(config.layout.global_batch_size) + " x " + std::to_string(config.training.seq_len) +
-            " tokens; output in " + config.job.dump_folder + "; ready after " +
+            std::to_string(config.layout.global_batch_size) + " x " +
+            std::to_string(config.training.seq_len) + " tokens; output in " +
+            config.job.dump_folder + "; ready after " +
             std::to_string(static_cast<int64_t>(1000 * (monotonic_seconds() - start))) + " ms");
   Trainer trainer(*run, config);
   const StopReason reason = trainer.run();

@@ -22,8 +22,9 @@ Loader::Loader(const Dataset& dataset, const Tokenizer& tokenizer, const LoaderO
     : options_(options) {
   TITAN_ASSERT(options.num_own_rows % options.rows_per_microbatch == 0, options.num_own_rows);
   const auto num_documents = dataset.num_documents();
-  TITAN_CHECK(!num_documents || *num_documents >= options.num_rows, data, "documents in the data set: ",
-              num_documents.value_or(0), "; the global batch has ", options.num_rows,
+  TITAN_CHECK(!num_documents || *num_documents >= options.num_rows, data,
+              "documents in the data set: ", num_documents.value_or(0), "; the global batch has ",
+              options.num_rows,
               " sequences and each reads documents of its own; use more data or a smaller "
               "training.global_batch_size or training.local_batch_size");
   for (int64_t i = 0; i < options.num_own_rows; ++i) {
@@ -46,7 +47,8 @@ void Loader::start() {
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !prepared_.empty(); });
-  if (prepared_.front().error) std::rethrow_exception(prepared_.front().error);  // stays: every later call fails too
+  if (prepared_.front().error)
+    std::rethrow_exception(prepared_.front().error);  // stays: every later call fails too
 }
 
 StepBatches Loader::next_step() {
@@ -66,13 +68,14 @@ void Loader::restore(const Value& state) {
   TITAN_ASSERT(!thread_.joinable(), "a loader is restored before its first step");
   const int64_t num_rows = state.at("num_rows").as_integer();
   TITAN_CHECK(num_rows == options_.num_rows, data, "the saved data position has ", num_rows,
-              " rows, this run's global batch has ", options_.num_rows, "; resume with the same global batch size");
+              " rows, this run's global batch has ", options_.num_rows,
+              "; resume with the same global batch size");
   const Value::List& rows = state.at("rows").as_list();
   const int64_t first = state.at("first_row").as_integer();
   for (int64_t i = 0; i < options_.num_own_rows; ++i) {
     const int64_t index = options_.first_row + i - first;
-    TITAN_CHECK(index >= 0 && index < static_cast<int64_t>(rows.size()), data, "the saved data position has no row ",
-                options_.first_row + i);
+    TITAN_CHECK(index >= 0 && index < static_cast<int64_t>(rows.size()), data,
+                "the saved data position has no row ", options_.first_row + i);
     rows_[static_cast<size_t>(i)].restore(rows[static_cast<size_t>(index)]);
   }
   state_ = read_state();
@@ -126,8 +129,9 @@ StepBatches Loader::read_step() {
 Value Loader::read_state() const {
   Value::List rows;
   for (const RowPacker& row : rows_) rows.push_back(row.state());
-  return Value::map(
-      {{"num_rows", options_.num_rows}, {"first_row", options_.first_row}, {"rows", std::move(rows)}});
+  return Value::map({{"num_rows", options_.num_rows},
+                     {"first_row", options_.first_row},
+                     {"rows", std::move(rows)}});
 }
 
 }  // namespace titan::core

@@ -4,8 +4,8 @@
 
 namespace titan::core {
 
-RowPacker::RowPacker(std::unique_ptr<DocumentStream> stream, const Tokenizer& tokenizer, RowShard shard,
-                     int64_t window)
+RowPacker::RowPacker(std::unique_ptr<DocumentStream> stream, const Tokenizer& tokenizer,
+                     RowShard shard, int64_t window)
     : stream_(std::move(stream)),
       tokenizer_(tokenizer),
       special_(tokenizer.special_tokens()),
@@ -21,14 +21,17 @@ std::vector<int32_t> RowPacker::next() {
       append_document(document);
       continue;
     }
-    TITAN_CHECK(documents_in_epoch_ > 0, data, "row ", shard_.row, " of ", shard_.num_rows,
-                " of the global batch has no document: each row reads documents of its own, so the data set must hold "
-                "at least as many documents as the global batch has sequences; use more data or a smaller "
-                "training.global_batch_size or training.local_batch_size");
+    TITAN_CHECK(
+        documents_in_epoch_ > 0, data, "row ", shard_.row, " of ", shard_.num_rows,
+        " of the global batch has no document: each row reads documents of its own, so the data "
+        "set must hold "
+        "at least as many documents as the global batch has sequences; use more data or a smaller "
+        "training.global_batch_size or training.local_batch_size");
     TITAN_CHECK(tokens_in_epoch_ >= window_, data, "row ", shard_.row, " of ", shard_.num_rows,
-                " of the global batch holds only ", tokens_in_epoch_, " tokens in its ", documents_in_epoch_,
-                " documents, less than one sequence of ", window_,
-                " (training.seq_len + 1); use a smaller training.seq_len, a smaller global batch or more data");
+                " of the global batch holds only ", tokens_in_epoch_, " tokens in its ",
+                documents_in_epoch_, " documents, less than one sequence of ", window_,
+                " (training.seq_len + 1); use a smaller training.seq_len, a smaller global batch "
+                "or more data");
     ++epoch_;
     tokens_in_epoch_ = documents_in_epoch_ = 0;
     stream_->start_epoch(epoch_);

@@ -1,4 +1,5 @@
-// Turns the documents of one row of the global batch into token windows: concatenate and cut. Used by the loader.
+// Turns the documents of one row of the global batch into token windows: concatenate and cut. Used
+// by the loader.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +12,17 @@
 
 namespace titan::core {
 
-/// Each document becomes BOS + tokens + EOS (as far as the tokenizer has them); the stream of all documents is cut into
-/// windows that do not overlap. At the end of an epoch the next one follows without a gap.
+/// Each document becomes BOS + tokens + EOS (as far as the tokenizer has them); the stream of all
+/// documents is cut into windows that do not overlap. At the end of an epoch the next one follows
+/// without a gap.
 class RowPacker {
  public:
   /// `window` tokens are cut at a time. `tokenizer` outlives the packer.
-  RowPacker(std::unique_ptr<DocumentStream> stream, const Tokenizer& tokenizer, RowShard shard, int64_t window);
+  RowPacker(std::unique_ptr<DocumentStream> stream, const Tokenizer& tokenizer, RowShard shard,
+            int64_t window);
 
-  /// [loader thread] The next window. Throws a data Error when a whole epoch of this row holds less than one window.
+  /// [loader thread] The next window. Throws a data Error when a whole epoch of this row holds less
+  /// than one window.
   std::vector<int32_t> next();
 
   /// Position and left-over tokens: `restore(state())` continues exactly here.

@@ -1,4 +1,5 @@
-// The plugins that are linked into the program (TITAN_STATIC_PLUGINS). The table is made by the build.
+// The plugins that are linked into the program (TITAN_STATIC_PLUGINS). The table is made by the
+// build.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
-// Which plugin files exist and what each says it provides, read from the files without opening them.
-// Used by the registry and by `titan list`.
+// Which plugin files exist and what each says it provides, read from the files without opening
+// them. Used by the registry and by `titan list`.
 #pragma once
 
 #include <filesystem>
@@ -15,23 +15,27 @@ namespace titan::core {
 struct CatalogEntry {
   std::filesystem::path file;  ///< absolute; empty when built in
   Manifest manifest;           ///< empty when `problem` is not
-  std::string problem;         ///< why the manifest could not be read; such a file matters only when nothing else fits
+  std::string problem;  ///< why the manifest could not be read; such a file matters only when
+                        ///< nothing else fits
 };
 
-/// The outcome of a search, in the order of the search path: earlier folders do not hide later ones, two files that offer
-/// the same name are an error when that name is asked for.
+/// The outcome of a search, in the order of the search path: earlier folders do not hide later
+/// ones, two files that offer the same name are an error when that name is asked for.
 class Catalog {
  public:
-  /// Looks through `folders` (not recursive) for `*.plugin.so`, in this order, each folder once; adds the plugins that
-  /// are built in. A folder that does not exist is part of the search trail, not an error.
+  /// Looks through `folders` (not recursive) for `*.plugin.so`, in this order, each folder once;
+  /// adds the plugins that are built in. A folder that does not exist is part of the search trail,
+  /// not an error.
   explicit Catalog(std::vector<std::filesystem::path> folders);
 
   const std::vector<CatalogEntry>& entries() const { return entries_; }
   /// All entries that provide `name` of `kind`.
   std::vector<const CatalogEntry*> providers(std::string_view kind, std::string_view name) const;
-  /// The names of one kind that any readable entry provides, sorted, without repeats. For flavors: "<model>/<flavor>".
+  /// The names of one kind that any readable entry provides, sorted, without repeats. For flavors:
+  /// "<model>/<flavor>".
   std::vector<std::string> names(std::string_view kind) const;
-  /// One line per folder: what was found there, or that it does not exist; then each file whose manifest is unreadable.
+  /// One line per folder: what was found there, or that it does not exist; then each file whose
+  /// manifest is unreadable.
   std::string search_trail() const;
 
  private:
@@ -39,7 +43,8 @@ class Catalog {
   std::vector<CatalogEntry> entries_;
 };
 
-/// The folders of a run: [plugins] paths, then TITAN_PLUGIN_PATH (colon-separated), then the installation's own folder.
+/// The folders of a run: [plugins] paths, then TITAN_PLUGIN_PATH (colon-separated), then the
+/// installation's own folder.
 std::vector<std::filesystem::path> plugin_search_path(const std::vector<std::string>& configured);
 
 /// Every kind there is, in the order of the documentation: "model", "flavor", "converter", ...

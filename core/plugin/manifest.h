@@ -1,5 +1,6 @@
-// A plugin's manifest: NUL-separated `key=value` text in the ELF section `.titan_plugin`, written by titan_add_plugin()
-// and read here from the file, before anything is opened. `readelf -p .titan_plugin FILE` shows the same.
+// A plugin's manifest: NUL-separated `key=value` text in the ELF section `.titan_plugin`, written
+// by titan_add_plugin() and read here from the file, before anything is opened. `readelf -p
+// .titan_plugin FILE` shows the same.
 #pragma once
 
 #include <filesystem>
@@ -16,8 +17,8 @@ struct Provided {
   friend bool operator==(const Provided&, const Provided&) = default;
 };
 
-/// Keys: manifest, plugin, version, provides, sdk, sdk_abi, torch, cxx11_abi, compiler, std, arch, cuda, cuda_archs,
-/// sanitizer, build_type; for information only: built_by, git.
+/// Keys: manifest, plugin, version, provides, sdk, sdk_abi, torch, cxx11_abi, compiler, std, arch,
+/// cuda, cuda_archs, sanitizer, build_type; for information only: built_by, git.
 struct Manifest {
   std::vector<std::pair<std::string, std::string>> fields;  ///< as written
   std::string plugin;
@@ -28,8 +29,8 @@ struct Manifest {
   std::string_view field(std::string_view key) const;
 };
 
-/// Throws a plugin Error naming the file and what is wrong: not an ELF file, 32-bit, cut short, no section, not text,
-/// no known manifest version, a key missing.
+/// Throws a plugin Error naming the file and what is wrong: not an ELF file, 32-bit, cut short, no
+/// section, not text, no known manifest version, a key missing.
 Manifest read_manifest(const std::filesystem::path& file);
 /// The same from the section's bytes; `origin` stands in messages.
 Manifest parse_manifest(std::string_view bytes, const std::string& origin);

@@ -1,5 +1,6 @@
-// Gives the components and flavors that plugins register, opening a plugin's file only when something it provides is
-// asked for. Used by core/config (option schemas) and core/train/assembly (making components).
+// Gives the components and flavors that plugins register, opening a plugin's file only when
+// something it provides is asked for. Used by core/config (option schemas) and core/train/assembly
+// (making components).
 #pragma once
 
 #include <memory>
@@ -21,32 +22,37 @@ struct Origin {
   std::string file;     ///< absolute path, or "built in"
 };
 
-/// Thread: one thread while the run is assembled; afterwards nothing changes and reading is free. Opened libraries stay
-/// resident for the life of the process.
+/// Thread: one thread while the run is assembled; afterwards nothing changes and reading is free.
+/// Opened libraries stay resident for the life of the process.
 class Registry {
  public:
   /// `catalog` outlives the registry.
   explicit Registry(const Catalog& catalog);
   ~Registry();
 
-  /// The component `name` of `kind`. Opens and checks its plugin at the first request. Throws a plugin Error: not found
-  /// (with the nearest names and the search trail), found twice (both files), incompatible (the table of differences),
-  /// failed to open, or its registrations differ from what it declares.
+  /// The component `name` of `kind`. Opens and checks its plugin at the first request. Throws a
+  /// plugin Error: not found (with the nearest names and the search trail), found twice (both
+  /// files), incompatible (the table of differences), failed to open, or its registrations differ
+  /// from what it declares.
   const Component& component(std::string_view kind, std::string_view name);
   /// The flavor `name` of `model`, from whichever plugin adds it; throws like `component`.
   const Flavor& flavor(std::string_view model, std::string_view name);
   /// Where a component that `component` returned came from.
   const Origin& origin(const Component& component) const;
 
-  /// Makes a component of interface `I` from an options map that its schema accepts. Exceptions of the constructor get
-  /// the component's name as context; one that is not a titan::Error becomes a plugin Error. Null results are errors.
+  /// Makes a component of interface `I` from an options map that its schema accepts. Exceptions of
+  /// the constructor get the component's name as context; one that is not a titan::Error becomes a
+  /// plugin Error. Null results are errors.
   template <class I>
-  std::unique_ptr<I> create(std::string_view name, const Value& options, const typename I::Context& context) {
+  std::unique_ptr<I> create(std::string_view name, const Value& options,
+                            const typename I::Context& context) {
     return std::unique_ptr<I>(static_cast<I*>(create(I::kKind, name, options, &context)));
   }
 
-  /// As above for interfaces that several kinds share (a model transform is a converter, a parallelism, ...).
-  void* create(std::string_view kind, std::string_view name, const Value& options, const void* context);
+  /// As above for interfaces that several kinds share (a model transform is a converter, a
+  /// parallelism, ...).
+  void* create(std::string_view kind, std::string_view name, const Value& options,
+               const void* context);
 
  private:
   struct Impl;

@@ -1,4 +1,5 @@
-// What this program was built from and with. Used by --version, the manifest check and the run folder.
+// What this program was built from and with. Used by --version, the manifest check and the run
+// folder.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 #include "core/runtime/signals.h"
 
+#include <unistd.h>
 #include <atomic>
 #include <csignal>
-#include <unistd.h>
 
 namespace titan::core {
 namespace {
@@ -41,6 +41,8 @@ StopSignals::~StopSignals() {
   install(SIGTERM, SIG_DFL);
 }
 
-int StopSignals::received() { return first_signal; }
+int StopSignals::received() {
+  return first_signal;
+}
 
 }  // namespace titan::core

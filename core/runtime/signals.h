@@ -1,4 +1,5 @@
-// SIGINT and SIGTERM: the first asks the run to end after the current step, the second ends it at once.
+// SIGINT and SIGTERM: the first asks the run to end after the current step, the second ends it at
+// once.
 #pragma once
 
 namespace titan::core {
@@ -10,7 +11,8 @@ class StopSignals {
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
 
-  /// The signal that came first, or 0. Handlers only set a flag; the trainer asks at each step boundary.
+  /// The signal that came first, or 0. Handlers only set a flag; the trainer asks at each step
+  /// boundary.
   static int received();
 };
 

@@ -1,8 +1,8 @@
 #include "core/train/assembly.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <random>
-#include <unistd.h>
 
 #include <ATen/Context.h>
 
@@ -16,7 +16,8 @@ namespace titan::core {
 namespace {
 
 template <class Interface>
-std::unique_ptr<Interface> make(Registry& registry, const Selection& chosen, const typename Interface::Context& context) {
+std::unique_ptr<Interface> make(Registry& registry, const Selection& chosen,
+                                const typename Interface::Context& context) {
   return std::unique_ptr<Interface>(
       static_cast<Interface*>(registry.create(chosen.kind, chosen.name, chosen.options, &context)));
 }
@@ -24,7 +25,8 @@ std::unique_ptr<Interface> make(Registry& registry, const Selection& chosen, con
 void set_determinism(const DebugSection& debug) {
   if (!debug.deterministic) return;
   at::globalContext().setDeterministicAlgorithms(true, debug.deterministic_warn_only);
-  at::globalContext().setDeterministicFillUninitializedMemory(false);  // every byte is written before it is read
+  at::globalContext().setDeterministicFillUninitializedMemory(
+      false);  // every byte is written before it is read
 }
 
 uint64_t choose_seed(const DebugSection& debug) {
@@ -44,12 +46,15 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
   std::vector<const BatchSplitter*> splitters;
   for (const auto& transform : run.transforms) {
     transform->apply(*run.part, context);
-    if (auto* splitter = dynamic_cast<BatchSplitter*>(transform.get())) splitters.push_back(splitter);
+    if (auto* splitter = dynamic_cast<BatchSplitter*>(transform.get()))
+      splitters.push_back(splitter);
     if (auto* executor = dynamic_cast<StepExecutor*>(transform.get())) run.executor = executor;
-    if (auto* after = dynamic_cast<AfterOptimizerStep*>(transform.get())) run.after_optimizer_step.push_back(after);
+    if (auto* after = dynamic_cast<AfterOptimizerStep*>(transform.get()))
+      run.after_optimizer_step.push_back(after);
   }
   if (!run.executor) {
-    run.own_executor = std::make_unique<SequentialExecutor>(*run.part, *run.device, std::move(splitters));
+    run.own_executor =
+        std::make_unique<SequentialExecutor>(*run.part, *run.device, std::move(splitters));
     run.executor = run.own_executor.get();
   }
 }
@@ -76,28 +81,35 @@ void add_loggers(Run& run, const JobConfig& config, Registry& registry) {
 
 MetaModel build_meta_model(const JobConfig& config, Registry& registry) {
   MetaModel meta;
-  meta.model = make<Model>(registry, config.model_plugin, ModelContext{.seq_len = config.training.seq_len});
+  meta.model =
+      make<Model>(registry, config.model_plugin, ModelContext{.seq_len = config.training.seq_len});
   meta.part = std::make_unique<ModelPart>(meta.model->build());
   return meta;
 }
 
-std::unique_ptr<Run> assemble(const JobConfig& config, Registry& registry, const LaunchEnv& launch) {
+std::unique_ptr<Run> assemble(const JobConfig& config, Registry& registry,
+                              const LaunchEnv& launch) {
   auto run = std::make_unique<Run>();
   set_determinism(config.debug);
   run->seed = choose_seed(config.debug);
-  run->device = make<Device>(registry, config.device, DeviceContext{.local_rank = launch.local_rank});
+  run->device =
+      make<Device>(registry, config.device, DeviceContext{.local_rank = launch.local_rank});
 
-  run->tokenizer = make<Tokenizer>(registry, config.tokenizer, TokenizerContext{config.model.hf_assets_path});
-  run->dataset = make<Dataset>(registry, config.dataset,
-                               DatasetContext{.path = config.training.dataset_path.value_or(""), .seed = run->seed});
-  run->loader = std::make_unique<Loader>(*run->dataset, *run->tokenizer, loader_options(config, run->mesh));
+  run->tokenizer =
+      make<Tokenizer>(registry, config.tokenizer, TokenizerContext{config.model.hf_assets_path});
+  run->dataset = make<Dataset>(
+      registry, config.dataset,
+      DatasetContext{.path = config.training.dataset_path.value_or(""), .seed = run->seed});
+  run->loader =
+      std::make_unique<Loader>(*run->dataset, *run->tokenizer, loader_options(config, run->mesh));
 
   MetaModel meta = build_meta_model(config, registry);
   run->model = std::move(meta.model);
   run->part = std::move(meta.part);
-  TITAN_CHECK(run->tokenizer->vocab_size() <= run->model->vocab_size(), config, "the tokenizer in '",
-              config.model.hf_assets_path, "' has ", run->tokenizer->vocab_size(), " ids, but model '",
-              config.model_plugin.name, "' has room for ", run->model->vocab_size(),
+  TITAN_CHECK(run->tokenizer->vocab_size() <= run->model->vocab_size(), config,
+              "the tokenizer in '", config.model.hf_assets_path, "' has ",
+              run->tokenizer->vocab_size(), " ids, but model '", config.model_plugin.name,
+              "' has room for ", run->model->vocab_size(),
               "; set model.vocab_size or choose another model.hf_assets_path");
   apply_transforms(*run, config, registry);
 
@@ -111,7 +123,8 @@ std::unique_ptr<Run> assemble(const JobConfig& config, Registry& registry, const
   prepare_run_folder(config);
 
   run->part->materialize(run->device->device(), at::kFloat, run->seed);
-  run->optimizer = make<Optimizer>(registry, config.optimizer, OptimizerContext{run->part->parameters()});
+  run->optimizer =
+      make<Optimizer>(registry, config.optimizer, OptimizerContext{run->part->parameters()});
   run->lr_scheduler =
       make<LrScheduler>(registry, config.lr_scheduler, LrSchedulerContext{config.training.steps});
   add_loggers(*run, config, registry);

@@ -13,10 +13,12 @@ GradientNorm clip_gradients(ModelPart& part, const dist::Mesh& mesh, double max_
   at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients;
   for (const nn::Parameter* parameter : part.parameters())
-    if (at::Tensor gradient = parameter->grad(); gradient.defined()) gradients.push_back(std::move(gradient));
+    if (at::Tensor gradient = parameter->grad(); gradient.defined())
+      gradients.push_back(std::move(gradient));
   if (gradients.empty()) return {};
 
-  at::Tensor sum_of_squares = at::stack(at::_foreach_norm(gradients, 2.0, at::kFloat)).square().sum();
+  at::Tensor sum_of_squares =
+      at::stack(at::_foreach_norm(gradients, 2.0, at::kFloat)).square().sum();
   mesh.group("fsdp").all_reduce(sum_of_squares, dist::Reduce::sum);
   mesh.group("pp").all_reduce(sum_of_squares, dist::Reduce::sum);
   const double norm = std::sqrt(sum_of_squares.item<double>());

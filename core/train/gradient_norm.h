@@ -11,8 +11,9 @@ struct GradientNorm {
   double value = 0;
 };
 
-/// Scales every gradient by min(1, max_norm / (norm + 1e-6)) in place. The sum of squares is taken in fp32 over each
-/// rank's shards and summed over the axes along which shards differ ("fsdp", "pp").
+/// Scales every gradient by min(1, max_norm / (norm + 1e-6)) in place. The sum of squares is taken
+/// in fp32 over each rank's shards and summed over the axes along which shards differ ("fsdp",
+/// "pp").
 GradientNorm clip_gradients(ModelPart& part, const dist::Mesh& mesh, double max_norm);
 
 }  // namespace titan::core

@@ -17,7 +17,8 @@ void LoggerSet::for_each(const Action& action) {
     } catch (...) {
       problem = "an exception of unknown type";
     }
-    log::warn("logger '" + entry.name + "' failed and is off from here on; training goes on: " + problem);
+    log::warn("logger '" + entry.name +
+              "' failed and is off from here on; training goes on: " + problem);
     entry.logger->finish(RunOutcome::failed);
     return true;
   });

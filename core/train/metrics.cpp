@@ -9,15 +9,15 @@ namespace {
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 }
 
-Metrics::Metrics(const MetricsOptions& options, const dist::Mesh& mesh, Device& device, LoggerSet& loggers)
+Metrics::Metrics(const MetricsOptions& options, const dist::Mesh& mesh, Device& device,
+                 LoggerSet& loggers)
     : options_(options), mesh_(mesh), device_(device), loggers_(loggers) {
   restart_interval();
 }
 
-void Metrics::record(int64_t step, const StepBatches& batches, const StepLoss& loss, const GradientNorm& norm,
-                     double lr) {
+void Metrics::record(int64_t step, int64_t tokens_seen, const StepBatches& batches,
+                     const StepLoss& loss, const GradientNorm& norm, double lr) {
   for (const Batch& batch : batches.microbatches) interval_tokens_ += batch.tokens.numel();
-  tokens_seen_ += batches.num_valid_tokens;
   ++interval_steps_;
   if (step != 1 && step % options_.log_freq != 0) return;
 
@@ -30,8 +30,8 @@ void Metrics::record(int64_t step, const StepBatches& batches, const StepLoss& l
   const double max_loss = loss_group.all_reduce(local_loss, dist::Reduce::max);
 
   const dist::MeshShape& shape = mesh_.shape();
-  const double tps =
-      static_cast<double>(interval_tokens_) / (elapsed * static_cast<double>(shape.cp * shape.tp * shape.pp));
+  const double tps = static_cast<double>(interval_tokens_) /
+                     (elapsed * static_cast<double>(shape.cp * shape.tp * shape.pp));
   const MemoryStats memory = device_.memory();
 
   std::vector<Scalar> scalars = {
@@ -44,8 +44,9 @@ void Metrics::record(int64_t step, const StepBatches& batches, const StepLoss& l
       {"time_metrics/data_loading(s)", data_seconds_ / static_cast<double>(interval_steps_)},
       {"time_metrics/data_loading(%)", 100 * data_seconds_ / elapsed},
       {"memory/max_active(GiB)", static_cast<double>(memory.peak) / kGiB},
-      {"memory/max_active(%)", 100.0 * static_cast<double>(memory.peak) / static_cast<double>(memory.total)},
-      {"n_tokens_seen", static_cast<double>(tokens_seen_)},
+      {"memory/max_active(%)",
+       100.0 * static_cast<double>(memory.peak) / static_cast<double>(memory.total)},
+      {"n_tokens_seen", static_cast<double>(tokens_seen)},
       {"lr", lr},
   };
   if (options_.peak_flops)

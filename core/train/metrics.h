@@ -15,22 +15,23 @@ namespace titan::core {
 
 struct MetricsOptions {
   int64_t log_freq = 10;
-  double flops_per_token = 0;           ///< convention A (full attention), as torchtitan counts
-  std::optional<double> peak_flops;     ///< given or known; MFU is printed only then
+  double flops_per_token = 0;        ///< convention A (full attention), as torchtitan counts
+  std::optional<double> peak_flops;  ///< given or known; MFU is printed only then
 };
 
 /// Thread: trainer thread. References outlive it.
 class Metrics {
  public:
-  Metrics(const MetricsOptions& options, const dist::Mesh& mesh, Device& device, LoggerSet& loggers);
+  Metrics(const MetricsOptions& options, const dist::Mesh& mesh, Device& device,
+          LoggerSet& loggers);
 
   /// Adds the time that waiting for data took.
   double& data_loading_seconds() { return data_seconds_; }
-  /// Counts the step's tokens; at step 1 and every log_freq steps measures, reduces over the ranks and logs.
-  void record(int64_t step, const StepBatches& batches, const StepLoss& loss, const GradientNorm& norm, double lr);
-
-  int64_t tokens_seen() const { return tokens_seen_; }
-  void set_tokens_seen(int64_t tokens) { tokens_seen_ = tokens; }
+  /// Counts the step's tokens; at step 1 and every log_freq steps measures, reduces over the ranks
+  /// and logs.
+  /// `tokens_seen`: over all ranks since the start of training.
+  void record(int64_t step, int64_t tokens_seen, const StepBatches& batches, const StepLoss& loss,
+              const GradientNorm& norm, double lr);
 
  private:
   void restart_interval();
@@ -39,7 +40,6 @@ class Metrics {
   const dist::Mesh& mesh_;
   Device& device_;
   LoggerSet& loggers_;
-  int64_t tokens_seen_ = 0;  // over all ranks since the start of training
   int64_t interval_tokens_ = 0;
   int64_t interval_steps_ = 0;
   double interval_start_ = 0;

@@ -30,7 +30,8 @@ void prepare_run_folder(const JobConfig& config) {
   const std::filesystem::path folder = config.job.dump_folder;
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  TITAN_CHECK(!error && std::filesystem::is_directory(folder), io, "cannot make the folder '", folder.string(),
+  TITAN_CHECK(!error && std::filesystem::is_directory(folder), io, "cannot make the folder '",
+              folder.string(),
               "' (job.dump_folder): ", error ? error.message() : "it exists and is not a folder");
   write_file(folder / "config.toml", to_toml(config.resolved));
   if (config.job.save_config_file)

@@ -5,8 +5,8 @@
 
 namespace titan::core {
 
-/// Makes job.dump_folder, writes the resolved configuration into it as config.toml (and as JSON into
-/// job.save_config_file when that is set). Throws an io Error naming the path when that fails.
+/// Makes job.dump_folder, writes the resolved configuration into it as config.toml (and as JSON
+/// into job.save_config_file when that is set). Throws an io Error naming the path when that fails.
 void prepare_run_folder(const JobConfig& config);
 
 }  // namespace titan::core

@@ -1,4 +1,5 @@
-// Runs the microbatches of a step one after the other through the whole model: what runs when no pipeline does.
+// Runs the microbatches of a step one after the other through the whole model: what runs when no
+// pipeline does.
 #pragma once
 
 #include <vector>

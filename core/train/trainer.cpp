@@ -65,7 +65,8 @@ void Trainer::train_step() {
     ScopedTimer timer(metrics_.data_loading_seconds());
     batches = run_.loader->next_step();
   }
-  batches.num_valid_tokens = run_.mesh.group("dp").all_reduce(batches.num_local_valid_tokens, dist::Reduce::sum);
+  batches.num_valid_tokens =
+      run_.mesh.group("dp").all_reduce(batches.num_local_valid_tokens, dist::Reduce::sum);
 
   const StepLoss loss = run_.executor->forward_backward(batches);
   const GradientNorm norm = clip_gradients(*run_.part, run_.mesh, max_norm_);
@@ -77,15 +78,19 @@ void Trainer::train_step() {
   run_.part->clear_gradients();
 
   state_.tokens_seen += batches.num_valid_tokens;
-  metrics_.record(state_.step, batches, loss, norm, run_.optimizer->lr() * lr_factor);
+  metrics_.record(state_.step, state_.tokens_seen, batches, loss, norm,
+                  run_.optimizer->lr() * lr_factor);
 }
 
 void Trainer::require_finite(const StepLoss& loss, const GradientNorm& norm) const {
   TITAN_CHECK(std::isfinite(loss.normalized_sum), data, "the loss is ", loss.normalized_sum,
-              "; the weights were not changed by this step. Lower optimizer.lr, lengthen lr_scheduler.warmup_steps "
+              "; the weights were not changed by this step. Lower optimizer.lr, lengthen "
+              "lr_scheduler.warmup_steps "
               "or look at the data of this step");
-  TITAN_CHECK(std::isfinite(norm.value), data, "the gradient norm is ", norm.value, " at loss ", loss.normalized_sum,
-              "; the weights were not changed by this step. Lower optimizer.lr or lengthen lr_scheduler.warmup_steps");
+  TITAN_CHECK(std::isfinite(norm.value), data, "the gradient norm is ", norm.value, " at loss ",
+              loss.normalized_sum,
+              "; the weights were not changed by this step. Lower optimizer.lr or lengthen "
+              "lr_scheduler.warmup_steps");
 }
 
 }  // namespace titan::core

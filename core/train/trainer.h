@@ -11,7 +11,8 @@
 
 namespace titan::core {
 
-/// What a run has reached; stored in checkpoints together with the weights, the optimizer and the data position.
+/// What a run has reached; stored in checkpoints together with the weights, the optimizer and the
+/// data position.
 struct TrainState {
   int64_t step = 0;
   int64_t tokens_seen = 0;
@@ -25,8 +26,8 @@ class Trainer {
   /// `run` outlives the trainer.
   Trainer(Run& run, const JobConfig& config);
 
-  /// Trains until the last step or until SIGINT or SIGTERM asks to stop after the current one. Loggers are closed on
-  /// every way out. Errors carry the step as context.
+  /// Trains until the last step or until SIGINT or SIGTERM asks to stop after the current one.
+  /// Loggers are closed on every way out. Errors carry the step as context.
   StopReason run();
 
   const TrainState& state() const { return state_; }

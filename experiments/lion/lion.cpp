@@ -6,7 +6,9 @@
 namespace lion {
 
 Lion::Lion(const LionOptions& options, titan::OptimizerContext context)
-    : options_(options), parameters_(std::move(context.parameters)), momentum_(parameters_.size()) {}
+    : options_(options),
+      parameters_(std::move(context.parameters)),
+      momentum_(parameters_.size()) {}
 
 void Lion::step(double lr_factor) {
   at::NoGradGuard no_grad;

@@ -1,4 +1,5 @@
-// Lion: steps by the sign of an interpolated momentum, one state tensor per weight. Chen et al., 2023 (arXiv:2302.06675).
+// Lion: steps by the sign of an interpolated momentum, one state tensor per weight. Chen et al.,
+// 2023 (arXiv:2302.06675).
 #pragma once
 
 #include <vector>
@@ -14,8 +15,9 @@ struct LionOptions {
   double weight_decay = 1.0;  // decoupled; three to ten times AdamW's
 };
 
-/// With g the gradient: w <- w - lr (sign(beta1 m + (1 - beta1) g) + weight_decay w), then m <- beta2 m + (1 - beta2) g.
-/// Algorithm 2 of the paper. The momentum starts at zero and has the weight's shape and type.
+/// With g the gradient: w <- w - lr (sign(beta1 m + (1 - beta1) g) + weight_decay w), then m <-
+/// beta2 m + (1 - beta2) g. Algorithm 2 of the paper. The momentum starts at zero and has the
+/// weight's shape and type.
 class Lion final : public titan::Optimizer, public titan::StatefulOptimizer {
  public:
   Lion(const LionOptions& options, titan::OptimizerContext context);

@@ -14,7 +14,9 @@ namespace {
 
 constexpr int kSize = 6;
 
-double gradient_at(int step, int element) { return std::sin(1.7 * step + 0.9 * element) + 0.05 * element; }
+double gradient_at(int step, int element) {
+  return std::sin(1.7 * step + 0.9 * element) + 0.05 * element;
+}
 
 class LionTest : public ::testing::Test {
  protected:
@@ -53,7 +55,8 @@ TEST_F(LionTest, FollowsThePaperStepByStep) {
     const double factor = 1.0 / step;
     lion.step(factor);
     reference_step(options, step, options.lr * factor);
-    for (int i = 0; i < kSize; ++i) ASSERT_NEAR(parameter_.shard()[i].item<double>(), weights_[i], 2e-6) << step;
+    for (int i = 0; i < kSize; ++i)
+      ASSERT_NEAR(parameter_.shard()[i].item<double>(), weights_[i], 2e-6) << step;
   }
 }
 

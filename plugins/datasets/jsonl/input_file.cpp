@@ -13,7 +13,9 @@
 namespace titan::datasets {
 namespace {
 
-std::string reason(int error) { return std::generic_category().message(error); }
+std::string reason(int error) {
+  return std::generic_category().message(error);
+}
 
 }  // namespace
 

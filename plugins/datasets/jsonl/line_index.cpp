@@ -23,7 +23,9 @@ void for_each_chunk(const InputFile& file, uint64_t end, Visit visit) {
   }
 }
 
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\r';
+}
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// The processor of this machine as a training device. Memory is what the kernel says of this process.
+// The processor of this machine as a training device. Memory is what the kernel says of this
+// process.
 #include <fstream>
 #include <string>
 
@@ -32,14 +33,17 @@ class Cpu final : public titan::Device {
     std::ifstream in("/proc/cpuinfo");
     for (std::string line; std::getline(in, line);)
       if (line.rfind("model name", 0) == 0)
-        return line.substr(line.find(':') + 2) + ", " + std::to_string(at::get_num_threads()) + " threads";
+        return line.substr(line.find(':') + 2) + ", " + std::to_string(at::get_num_threads()) +
+               " threads";
     return "CPU, " + std::to_string(at::get_num_threads()) + " threads";
   }
   titan::MemoryStats memory() const override {
-    return {.peak = read_kib("/proc/self/status", "VmHWM"), .total = read_kib("/proc/meminfo", "MemTotal")};
+    return {.peak = read_kib("/proc/self/status", "VmHWM"),
+            .total = read_kib("/proc/meminfo", "MemTotal")};
   }
   void reset_peak_memory() override {
-    std::ofstream("/proc/self/clear_refs") << "5";  // where it is not allowed the peak stays that of the process
+    std::ofstream("/proc/self/clear_refs")
+        << "5";  // where it is not allowed the peak stays that of the process
   }
   std::optional<double> peak_flops(c10::ScalarType) const override { return std::nullopt; }
   void synchronize() override {}
@@ -49,6 +53,7 @@ class Cpu final : public titan::Device {
 
 TITAN_PLUGIN(plugin) {
   plugin.add<Cpu>("cpu", "This machine's processor.")
-      .option("num_threads", &CpuOptions::num_threads, "Threads of each operation; 0 = OMP_NUM_THREADS or all cores")
+      .option("num_threads", &CpuOptions::num_threads,
+              "Threads of each operation; 0 = OMP_NUM_THREADS or all cores")
       .at_least(0);
 }

@@ -22,9 +22,12 @@ int64_t fit(const char* what, int64_t steps, int64_t limit, int64_t total_steps)
 
 double decay(DecayType type, double x) {
   switch (type) {
-    case DecayType::linear: return 1 - x;
-    case DecayType::sqrt: return 1 - std::sqrt(x);
-    case DecayType::cosine: return 0.5 * (1 + std::cos(std::numbers::pi * x));
+    case DecayType::linear:
+      return 1 - x;
+    case DecayType::sqrt:
+      return 1 - std::sqrt(x);
+    case DecayType::cosine:
+      return 0.5 * (1 + std::cos(std::numbers::pi * x));
   }
   TITAN_ASSERT(false, "unknown decay type ", static_cast<int>(type));
 }

@@ -28,8 +28,8 @@ struct WarmupStableDecayOptions {
 ///
 /// where d(x) = 1 - x (linear), 1 - sqrt(x) (sqrt) or (1 + cos(pi x)) / 2 (cosine).
 ///
-/// The last step has x = (D - 1) / D. Behind it, where torchtitan would go on falling below zero, the
-/// factor stays `min`.
+/// The last step has x = (D - 1) / D. Behind it, where torchtitan would go on falling below zero,
+/// the factor stays `min`.
 class WarmupStableDecay final : public LrScheduler {
  public:
   /// Warns when warmup or decay do not fit into the length and are cut. Throws a config Error for a

@@ -1,4 +1,5 @@
-// Llama 2, 3, 3.1 and 3.2: one network in many sizes. Touvron et al., 2023; Grattafiori et al., 2024.
+// Llama 2, 3, 3.1 and 3.2: one network in many sizes. Touvron et al., 2023; Grattafiori et al.,
+// 2024.
 #pragma once
 
 #include <vector>
@@ -9,7 +10,8 @@
 
 namespace titan::llama {
 
-/// Layers "tok_embeddings", "layers.0" ..., "output" (normalisation and head). Initialised as torchtitan v0.2.2 does.
+/// Layers "tok_embeddings", "layers.0" ..., "output" (normalisation and head). Initialised as
+/// torchtitan v0.2.2 does.
 class Llama final : public Model, public HfExchange {
  public:
   Llama(const LlamaOptions& options, ModelContext context);

@@ -23,12 +23,13 @@ struct LlamaOptions {
   std::optional<int64_t> n_kv_heads;  // unset: as many as n_heads
   std::optional<int64_t> head_dim;    // unset: dim / n_heads
   int64_t vocab_size = 128256;
-  int64_t multiple_of = 256;                // the feed-forward width is a multiple of this
+  int64_t multiple_of = 256;  // the feed-forward width is a multiple of this
   std::optional<double> ffn_dim_multiplier;
   double norm_eps = 1e-5;
   double rope_theta = 500000;
   RopeScaling rope_scaling;
-  int64_t max_position_embeddings = 131072;  // longest sequence the weights are meant for; told to Hugging Face
+  int64_t max_position_embeddings =
+      131072;              // longest sequence the weights are meant for; told to Hugging Face
   bool depth_init = true;  // output projections are drawn narrower the deeper their layer
   bool enable_weight_tying = false;
 };

@@ -1,4 +1,5 @@
-// Registers the models llama3 and llama2 (one network, other defaults) and the flavors that torchtitan v0.2.2 has.
+// Registers the models llama3 and llama2 (one network, other defaults) and the flavors that
+// torchtitan v0.2.2 has.
 #include <titan/plugin.h>
 
 #include "llama.h"
@@ -8,29 +9,64 @@ TITAN_PLUGIN(plugin) {
   using titan::llama::Llama;
   using titan::llama::LlamaOptions;
 
-  plugin.add<Llama>("llama3", "Llama 3, 3.1 and 3.2: grouped-query attention, RMSNorm, SwiGLU, rotary positions.")
+  plugin
+      .add<Llama>(
+          "llama3",
+          "Llama 3, 3.1 and 3.2: grouped-query attention, RMSNorm, SwiGLU, rotary positions.")
       .options(titan::llama::declare_options);
-  plugin.add<Llama>("llama2", "Llama 2: the same network with the older vocabulary and rotary base.")
-      .defaults(LlamaOptions{.vocab_size = 32000, .rope_theta = 10000, .max_position_embeddings = 4096})
+  plugin
+      .add<Llama>("llama2", "Llama 2: the same network with the older vocabulary and rotary base.")
+      .defaults(
+          LlamaOptions{.vocab_size = 32000, .rope_theta = 10000, .max_position_embeddings = 4096})
       .options(titan::llama::declare_options);
 
   // torchtitan v0.2.2 scales the rotary wavelengths of every flavor, also of the debug model
   const Value scaling_8 = Value::map({{"scaling_factor", 8.0}});
   plugin.add_flavor("llama3", "debugmodel", "6 million parameters, for tests and first runs",
-                    {{"dim", 256}, {"n_layers", 6}, {"n_heads", 16}, {"vocab_size", 2048}, {"rope_scaling", scaling_8}});
+                    {{"dim", 256},
+                     {"n_layers", 6},
+                     {"n_heads", 16},
+                     {"vocab_size", 2048},
+                     {"rope_scaling", scaling_8}});
   plugin.add_flavor("llama3", "8B", "Llama 3.1 8B",
-                    {{"dim", 4096}, {"n_layers", 32}, {"n_heads", 32}, {"n_kv_heads", 8},
-                     {"ffn_dim_multiplier", 1.3}, {"multiple_of", 1024}, {"rope_scaling", scaling_8}});
+                    {{"dim", 4096},
+                     {"n_layers", 32},
+                     {"n_heads", 32},
+                     {"n_kv_heads", 8},
+                     {"ffn_dim_multiplier", 1.3},
+                     {"multiple_of", 1024},
+                     {"rope_scaling", scaling_8}});
   plugin.add_flavor("llama3", "70B", "Llama 3.1 70B",
-                    {{"dim", 8192}, {"n_layers", 80}, {"n_heads", 64}, {"n_kv_heads", 8},
-                     {"ffn_dim_multiplier", 1.3}, {"multiple_of", 4096}, {"rope_scaling", scaling_8}});
+                    {{"dim", 8192},
+                     {"n_layers", 80},
+                     {"n_heads", 64},
+                     {"n_kv_heads", 8},
+                     {"ffn_dim_multiplier", 1.3},
+                     {"multiple_of", 4096},
+                     {"rope_scaling", scaling_8}});
   plugin.add_flavor("llama3", "405B", "Llama 3.1 405B",
-                    {{"dim", 16384}, {"n_layers", 126}, {"n_heads", 128}, {"n_kv_heads", 8},
-                     {"ffn_dim_multiplier", 1.2}, {"multiple_of", 4096}, {"rope_scaling", scaling_8}});
+                    {{"dim", 16384},
+                     {"n_layers", 126},
+                     {"n_heads", 128},
+                     {"n_kv_heads", 8},
+                     {"ffn_dim_multiplier", 1.2},
+                     {"multiple_of", 4096},
+                     {"rope_scaling", scaling_8}});
   plugin.add_flavor("llama3", "3.0-8B", "Llama 3 8B: 8B without the scaling of rotary wavelengths",
-                    {{"dim", 4096}, {"n_layers", 32}, {"n_heads", 32}, {"n_kv_heads", 8},
-                     {"ffn_dim_multiplier", 1.3}, {"multiple_of", 1024}, {"max_position_embeddings", 8192}});
-  plugin.add_flavor("llama3", "3.0-70B", "Llama 3 70B: 70B without the scaling of rotary wavelengths",
-                    {{"dim", 8192}, {"n_layers", 80}, {"n_heads", 64}, {"n_kv_heads", 8},
-                     {"ffn_dim_multiplier", 1.3}, {"multiple_of", 4096}, {"max_position_embeddings", 8192}});
+                    {{"dim", 4096},
+                     {"n_layers", 32},
+                     {"n_heads", 32},
+                     {"n_kv_heads", 8},
+                     {"ffn_dim_multiplier", 1.3},
+                     {"multiple_of", 1024},
+                     {"max_position_embeddings", 8192}});
+  plugin.add_flavor("llama3", "3.0-70B",
+                    "Llama 3 70B: 70B without the scaling of rotary wavelengths",
+                    {{"dim", 8192},
+                     {"n_layers", 80},
+                     {"n_heads", 64},
+                     {"n_kv_heads", 8},
+                     {"ffn_dim_multiplier", 1.3},
+                     {"multiple_of", 4096},
+                     {"max_position_embeddings", 8192}});
 }

@@ -5,11 +5,14 @@
 namespace titan::llama {
 
 TransformerBlock::TransformerBlock(const BlockOptions& options, std::shared_ptr<nn::Rope> rope)
-    : attention_(add_module("attention", std::make_unique<nn::Attention>(options.attention, std::move(rope)))),
-      feed_forward_(add_module("feed_forward", std::make_unique<nn::FeedForward>(options.feed_forward))),
-      attention_norm_(add_module("attention_norm",
-                                 std::make_unique<nn::RmsNorm>(options.attention.dim, options.norm_eps))),
-      ffn_norm_(add_module("ffn_norm", std::make_unique<nn::RmsNorm>(options.attention.dim, options.norm_eps))) {}
+    : attention_(add_module("attention",
+                            std::make_unique<nn::Attention>(options.attention, std::move(rope)))),
+      feed_forward_(
+          add_module("feed_forward", std::make_unique<nn::FeedForward>(options.feed_forward))),
+      attention_norm_(add_module("attention_norm", std::make_unique<nn::RmsNorm>(
+                                                       options.attention.dim, options.norm_eps))),
+      ffn_norm_(add_module(
+          "ffn_norm", std::make_unique<nn::RmsNorm>(options.attention.dim, options.norm_eps))) {}
 
 at::Tensor TransformerBlock::forward(const at::Tensor& x, const Batch& batch) {
   const at::Tensor h = x + attention_(attention_norm_(x, batch), batch);

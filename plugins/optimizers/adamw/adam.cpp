@@ -43,7 +43,9 @@ template <Decay kDecay>
 class Adam final : public titan::Optimizer, public titan::StatefulOptimizer {
  public:
   Adam(const AdamOptions& options, titan::OptimizerContext context)
-      : options_(options), parameters_(std::move(context.parameters)), states_(parameters_.size()) {}
+      : options_(options),
+        parameters_(std::move(context.parameters)),
+        states_(parameters_.size()) {}
 
   double lr() const override { return options_.lr; }
 
@@ -54,9 +56,12 @@ class Adam final : public titan::Optimizer, public titan::StatefulOptimizer {
     at::_foreach_add_(lists.steps, 1);
     const double lr = options_.lr * lr_factor;
     switch (options_.implementation) {
-      case Implementation::fused: return step_fused(lists, lr);
-      case Implementation::foreach: return step_foreach(lists, lr);
-      case Implementation::for_loop: return step_loop(lists, lr);
+      case Implementation::fused:
+        return step_fused(lists, lr);
+      case Implementation::foreach:
+        return step_foreach(lists, lr);
+      case Implementation::for_loop:
+        return step_loop(lists, lr);
     }
   }
 
@@ -107,11 +112,13 @@ class Adam final : public titan::Optimizer, public titan::StatefulOptimizer {
   void step_fused(const Lists& l, double lr) {
     const AdamOptions& o = options_;
     if constexpr (kDecay == Decay::decoupled) {
-      at::_fused_adamw_(l.parameters, l.gradients, l.exp_avgs, l.exp_avg_sqs, {}, l.steps, lr, o.beta1, o.beta2,
-                        o.weight_decay, o.eps, /*amsgrad=*/false, /*maximize=*/false, {}, {});
+      at::_fused_adamw_(l.parameters, l.gradients, l.exp_avgs, l.exp_avg_sqs, {}, l.steps, lr,
+                        o.beta1, o.beta2, o.weight_decay, o.eps, /*amsgrad=*/false,
+                        /*maximize=*/false, {}, {});
     } else {
-      at::_fused_adam_(l.parameters, l.gradients, l.exp_avgs, l.exp_avg_sqs, {}, l.steps, lr, o.beta1, o.beta2,
-                       o.weight_decay, o.eps, /*amsgrad=*/false, /*maximize=*/false, {}, {});
+      at::_fused_adam_(l.parameters, l.gradients, l.exp_avgs, l.exp_avg_sqs, {}, l.steps, lr,
+                       o.beta1, o.beta2, o.weight_decay, o.eps, /*amsgrad=*/false,
+                       /*maximize=*/false, {}, {});
     }
   }
 
@@ -164,12 +171,21 @@ class Adam final : public titan::Optimizer, public titan::StatefulOptimizer {
 template <class T>
 void declare_options(titan::ComponentBuilder<T>& builder) {
   using O = AdamOptions;
-  builder.option("lr", &O::lr, "Base learning rate").greater_than(0)
-      .option("beta1", &O::beta1, "Decay of the first moment").at_least(0).less_than(1)
-      .option("beta2", &O::beta2, "Decay of the second moment").at_least(0).less_than(1)
-      .option("eps", &O::eps, "Added to the denominator").at_least(0)
-      .option("weight_decay", &O::weight_decay, "Applied to all parameters, norms and embeddings included").at_least(0)
-      .option("implementation", &O::implementation, "How the update is computed; the results agree up to rounding",
+  builder.option("lr", &O::lr, "Base learning rate")
+      .greater_than(0)
+      .option("beta1", &O::beta1, "Decay of the first moment")
+      .at_least(0)
+      .less_than(1)
+      .option("beta2", &O::beta2, "Decay of the second moment")
+      .at_least(0)
+      .less_than(1)
+      .option("eps", &O::eps, "Added to the denominator")
+      .at_least(0)
+      .option("weight_decay", &O::weight_decay,
+              "Applied to all parameters, norms and embeddings included")
+      .at_least(0)
+      .option("implementation", &O::implementation,
+              "How the update is computed; the results agree up to rounding",
               {{"for-loop", Implementation::for_loop},
                {"foreach", Implementation::foreach},
                {"fused", Implementation::fused}});
@@ -181,5 +197,6 @@ TITAN_PLUGIN(plugin) {
   using AdamW = Adam<Decay::decoupled>;
   using PlainAdam = Adam<Decay::in_gradient>;
   plugin.add<AdamW>("AdamW", "Adam with decoupled weight decay.").options(declare_options<AdamW>);
-  plugin.add<PlainAdam>("Adam", "Adam with the weight decay added to the gradient.").options(declare_options<PlainAdam>);
+  plugin.add<PlainAdam>("Adam", "Adam with the weight decay added to the gradient.")
+      .options(declare_options<PlainAdam>);
 }

@@ -14,12 +14,16 @@ struct SgdOptions {
   bool nesterov = false;
 };
 
-/// With d = g + weight_decay * p: b <- momentum * b + d (b = 0 at first); p <- p - lr * (nesterov ? d + momentum * b : b).
+/// With d = g + weight_decay * p: b <- momentum * b + d (b = 0 at first); p <- p - lr * (nesterov ?
+/// d + momentum * b : b).
 class Sgd final : public titan::Optimizer, public titan::StatefulOptimizer {
  public:
   Sgd(const SgdOptions& options, titan::OptimizerContext context)
-      : options_(options), parameters_(std::move(context.parameters)), buffers_(parameters_.size()) {
-    TITAN_CHECK(!options.nesterov || options.momentum > 0, config, "optimizer.nesterov needs optimizer.momentum > 0");
+      : options_(options),
+        parameters_(std::move(context.parameters)),
+        buffers_(parameters_.size()) {
+    TITAN_CHECK(!options.nesterov || options.momentum > 0, config,
+                "optimizer.nesterov needs optimizer.momentum > 0");
   }
 
   double lr() const override { return options_.lr; }
@@ -30,7 +34,8 @@ class Sgd final : public titan::Optimizer, public titan::StatefulOptimizer {
       const at::Tensor gradient = parameters_[i]->grad();
       if (!gradient.defined()) continue;
       at::Tensor p = parameters_[i]->shard();
-      at::Tensor direction = options_.weight_decay != 0 ? gradient.add(p, options_.weight_decay) : gradient;
+      at::Tensor direction =
+          options_.weight_decay != 0 ? gradient.add(p, options_.weight_decay) : gradient;
       if (options_.momentum != 0) {
         at::Tensor& buffer = ready_buffer(i);
         buffer.mul_(options_.momentum).add_(direction);
@@ -42,11 +47,13 @@ class Sgd final : public titan::Optimizer, public titan::StatefulOptimizer {
 
   void visit_state(const StateVisitor& visit) override {
     if (options_.momentum == 0) return;
-    for (size_t i = 0; i < parameters_.size(); ++i) visit(*parameters_[i], "momentum_buffer", ready_buffer(i));
+    for (size_t i = 0; i < parameters_.size(); ++i)
+      visit(*parameters_[i], "momentum_buffer", ready_buffer(i));
   }
 
  private:
-  /// Zeros at the first use: the first direction is then the gradient itself, and a resumed run has where to put its state.
+  /// Zeros at the first use: the first direction is then the gradient itself, and a resumed run has
+  /// where to put its state.
   at::Tensor& ready_buffer(size_t index) {
     at::Tensor& buffer = buffers_[index];
     if (!buffer.defined()) buffer = at::zeros_like(parameters_[index]->shard().detach());
@@ -63,8 +70,12 @@ class Sgd final : public titan::Optimizer, public titan::StatefulOptimizer {
 TITAN_PLUGIN(plugin) {
   using O = SgdOptions;
   plugin.add<Sgd>("SGD", "Stochastic gradient descent with momentum.")
-      .option("lr", &O::lr, "Base learning rate").greater_than(0)
-      .option("momentum", &O::momentum, "Decay of the running direction; 0 = none").at_least(0).less_than(1)
-      .option("weight_decay", &O::weight_decay, "Times the weight, added to the gradient").at_least(0)
+      .option("lr", &O::lr, "Base learning rate")
+      .greater_than(0)
+      .option("momentum", &O::momentum, "Decay of the running direction; 0 = none")
+      .at_least(0)
+      .less_than(1)
+      .option("weight_decay", &O::weight_decay, "Times the weight, added to the gradient")
+      .at_least(0)
       .option("nesterov", &O::nesterov, "Look ahead along the running direction");
 }

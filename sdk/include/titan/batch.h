@@ -7,10 +7,12 @@ namespace titan {
 
 /// One microbatch on the device. Rows are sequences; all tensors have shape (rows, seq_len).
 struct Batch {
-  at::Tensor tokens;     ///< int64 token ids
-  at::Tensor labels;     ///< int64, the next token; -100 = ignored. Undefined: the head returns logits
-  at::Tensor positions;  ///< int64 position of each token in its document or row; undefined = 0 ... seq_len - 1
-  at::Tensor documents;  ///< int32 number of the document within the row; undefined = attention does not care
+  at::Tensor tokens;  ///< int64 token ids
+  at::Tensor labels;  ///< int64, the next token; -100 = ignored. Undefined: the head returns logits
+  at::Tensor positions;  ///< int64 position of each token in its document or row; undefined = 0 ...
+                         ///< seq_len - 1
+  at::Tensor documents;  ///< int32 number of the document within the row; undefined = attention
+                         ///< does not care
 
   /// Label of tokens that have no target (PyTorch's ignore_index).
   static constexpr int64_t kIgnoredLabel = -100;

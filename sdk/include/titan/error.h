@@ -10,7 +10,8 @@
 
 namespace titan {
 
-/// What went wrong, as far as the caller has to tell kinds apart. Decides the exit code of the program.
+/// What went wrong, as far as the caller has to tell kinds apart. Decides the exit code of the
+/// program.
 enum class ErrorKind {
   config,       ///< the user's configuration or command line; exit code 2
   plugin,       ///< a plugin is missing, incompatible or broke its contract; exit code 3
@@ -25,8 +26,9 @@ TITAN_API const char* to_string(ErrorKind kind);
 
 /// The one exception type of Titan.
 ///
-/// Message style: what failed, the value, the limit, the place, the next action; lower case, no full stop.
-/// Callers that know more add it with `with_context`, innermost first: "while reading corpus.jsonl".
+/// Message style: what failed, the value, the limit, the place, the next action; lower case, no
+/// full stop. Callers that know more add it with `with_context`, innermost first: "while reading
+/// corpus.jsonl".
 class TITAN_API Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, std::string message);
@@ -67,16 +69,17 @@ template <class... Parts>
 
 }  // namespace titan
 
-/// For what users or data can cause: `TITAN_CHECK(seq_len > 0, config, "seq_len must be > 0, got ", seq_len)`.
-#define TITAN_CHECK(condition, kind, ...)                              \
-  do {                                                                 \
+/// For what users or data can cause: `TITAN_CHECK(seq_len > 0, config, "seq_len must be > 0, got ",
+/// seq_len)`.
+#define TITAN_CHECK(condition, kind, ...)                                   \
+  do {                                                                      \
     if (!(condition)) ::titan::fail(::titan::ErrorKind::kind, __VA_ARGS__); \
   } while (false)
 
 /// For our own bugs: a false condition is never the user's fault.
-#define TITAN_ASSERT(condition, ...)                                                      \
-  do {                                                                                    \
-    if (!(condition))                                                                     \
-      ::titan::detail::throw_assert(#condition, __FILE__, __LINE__,                       \
+#define TITAN_ASSERT(condition, ...)                                                         \
+  do {                                                                                       \
+    if (!(condition))                                                                        \
+      ::titan::detail::throw_assert(#condition, __FILE__, __LINE__,                          \
                                     ::titan::detail::concat("" __VA_OPT__(, ) __VA_ARGS__)); \
   } while (false)

@@ -1,5 +1,5 @@
-// Log lines of a run. No fmt, no spdlog in this header: the implementation hides them, so that a file which also
-// sees torch's own copy of fmt stays safe.
+// Log lines of a run. No fmt, no spdlog in this header: the implementation hides them, so that a
+// file which also sees torch's own copy of fmt stays safe.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,8 @@
 
 namespace titan::log {
 
-/// One line each to standard error, with time and, in a run of several ranks, the rank. Thread-safe.
+/// One line each to standard error, with time and, in a run of several ranks, the rank.
+/// Thread-safe.
 TITAN_API void info(std::string_view message);
 TITAN_API void warn(std::string_view message);
 TITAN_API void error(std::string_view message);
@@ -17,7 +18,8 @@ TITAN_API void error(std::string_view message);
 enum class Level { info, warn, error, off };
 TITAN_API void set_level(Level level);
 
-/// Prefix of every line from now on, for example "[rank3]"; empty = none. Called once by the launcher's code.
+/// Prefix of every line from now on, for example "[rank3]"; empty = none. Called once by the
+/// launcher's code.
 TITAN_API void set_prefix(std::string_view prefix);
 
 }  // namespace titan::log

@@ -12,7 +12,8 @@
 
 namespace titan {
 
-/// One measured number. Tags are those of torchtitan v0.2.2 ("loss_metrics/global_avg_loss", "grad_norm", ...).
+/// One measured number. Tags are those of torchtitan v0.2.2 ("loss_metrics/global_avg_loss",
+/// "grad_norm", ...).
 struct Scalar {
   std::string_view tag;
   double value = 0;
@@ -26,18 +27,19 @@ struct RunInfo {
   int64_t resumed_step = 0;           ///< the last step already done; 0 = a fresh run
   int rank = 0;
   int world_size = 1;
-  double start_time = 0;              ///< seconds since 1970
+  double start_time = 0;  ///< seconds since 1970
 };
 
 enum class RunOutcome { finished, stopped, failed };
 
 struct LoggerContext {
-  bool is_terminal = false;      ///< standard output is a terminal: colours are welcome
-  bool disable_color = false;    ///< [metrics] disable_color_printing
+  bool is_terminal = false;               ///< standard output is a terminal: colours are welcome
+  bool disable_color = false;             ///< [metrics] disable_color_printing
   std::string tensorboard_folder = "tb";  ///< [metrics] save_tb_folder
 };
 
-/// Called on the trainer thread only. May throw titan::Error: the run warns once, drops this logger and goes on.
+/// Called on the trainer thread only. May throw titan::Error: the run warns once, drops this logger
+/// and goes on.
 class TITAN_API Logger {
  public:
   static constexpr const char* kKind = "logger";

@@ -18,15 +18,18 @@ namespace titan {
 
 /// One layer of a model. A pipeline cuts between layers.
 struct Layer {
-  std::string name;                    ///< "tok_embeddings", "layers.0", ..., "output"
+  std::string name;  ///< "tok_embeddings", "layers.0", ..., "output"
   std::unique_ptr<nn::Module> module;
-  std::string parameter_prefix;        ///< before its parameters' names; mostly `name`, empty for "norm.weight"
+  std::string
+      parameter_prefix;  ///< before its parameters' names; mostly `name`, empty for "norm.weight"
 };
 
-/// Floating-point operations of forward + backward per token, recompute not counted, the embedding look-up neither.
+/// Floating-point operations of forward + backward per token, recompute not counted, the embedding
+/// look-up neither.
 struct Flops {
   double full_attention = 0;  ///< convention of torchtitan and PaLM: 6 N + 12 L H hd S
-  double causal_half = 0;     ///< convention of Megatron and MaxText: attention counted once per pair that is seen
+  double causal_half =
+      0;  ///< convention of Megatron and MaxText: attention counted once per pair that is seen
 };
 
 /// What the run lends to a model.
@@ -39,7 +42,8 @@ class TITAN_API HfExchange {
  public:
   virtual ~HfExchange();
 
-  /// One of our parameters and its name there; equal shapes and layouts unless said otherwise by a later field.
+  /// One of our parameters and its name there; equal shapes and layouts unless said otherwise by a
+  /// later field.
   struct NameRule {
     std::string ours;
     std::string theirs;
@@ -49,7 +53,8 @@ class TITAN_API HfExchange {
   virtual Value hf_config() const = 0;
 };
 
-/// Describes one network of one size. The code of a model is single-device code: layouts are data on its modules.
+/// Describes one network of one size. The code of a model is single-device code: layouts are data
+/// on its modules.
 class TITAN_API Model {
  public:
   static constexpr const char* kKind = "model";
@@ -57,8 +62,10 @@ class TITAN_API Model {
   using Context = ModelContext;
   template <class T>
   static std::vector<std::string> abilities() {
-    if constexpr (std::is_base_of_v<HfExchange, T>) return {"HfExchange"};
-    else return {};
+    if constexpr (std::is_base_of_v<HfExchange, T>)
+      return {"HfExchange"};
+    else
+      return {};
   }
 
   virtual ~Model();

@@ -23,7 +23,8 @@ struct OptimizerContext {
 class TITAN_API StatefulOptimizer {
  public:
   virtual ~StatefulOptimizer();
-  using StateVisitor = std::function<void(Parameter& parameter, std::string_view name, at::Tensor& state)>;
+  using StateVisitor =
+      std::function<void(Parameter& parameter, std::string_view name, at::Tensor& state)>;
   /// Each state tensor by parameter and name ("exp_avg"); of the shard's shape, or a scalar.
   virtual void visit_state(const StateVisitor& visit) = 0;
 };
@@ -35,14 +36,17 @@ class TITAN_API Optimizer {
   using Context = OptimizerContext;
   template <class T>
   static std::vector<std::string> abilities() {
-    if constexpr (std::is_base_of_v<StatefulOptimizer, T>) return {"StatefulOptimizer"};
-    else return {};
+    if constexpr (std::is_base_of_v<StatefulOptimizer, T>)
+      return {"StatefulOptimizer"};
+    else
+      return {};
   }
 
   virtual ~Optimizer();
 
-  /// [trainer thread, gradients reduced and clipped] Updates every parameter's shard() in place from grad(), skipping those
-  /// whose gradient is undefined. The learning rate is the optimizer's own times `lr_factor`.
+  /// [trainer thread, gradients reduced and clipped] Updates every parameter's shard() in place
+  /// from grad(), skipping those whose gradient is undefined. The learning rate is the optimizer's
+  /// own times `lr_factor`.
   virtual void step(double lr_factor) = 0;
   /// The base learning rate, for the log.
   virtual double lr() const = 0;

@@ -1,6 +1,6 @@
-// Typed option schemas: a plugin (or a section of the core) declares each option once, by pointing at a member of its
-// options struct. TOML checking, command-line flags, `titan describe`, the docs and the resolved configuration all come
-// from that one declaration. No torch.
+// Typed option schemas: a plugin (or a section of the core) declares each option once, by pointing
+// at a member of its options struct. TOML checking, command-line flags, `titan describe`, the docs
+// and the resolved configuration all come from that one declaration. No torch.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,18 @@ struct Duration {
   friend bool operator==(const Duration&, const Duration&) = default;
 };
 
-enum class OptionType { boolean, integer, number, string, enumeration, path, bytes, duration, list, table };
+enum class OptionType {
+  boolean,
+  integer,
+  number,
+  string,
+  enumeration,
+  path,
+  bytes,
+  duration,
+  list,
+  table
+};
 
 /// "boolean", "integer", "number", ...
 TITAN_API const char* to_string(OptionType type);
@@ -49,37 +60,42 @@ struct TITAN_API Option {
   std::string name;
   std::string help;
   OptionType type = OptionType::string;
-  bool may_be_unset = false;            ///< a std::optional member; its default is null
-  Value default_value;                  ///< as `read` gives it
-  std::vector<std::string> choices;     ///< the allowed words; empty = any. On a list: of each item
-  bool ignores_case = false;            ///< choices compare without case
-  std::optional<Bound> lower, upper;    ///< numbers, bytes (in bytes), durations (in seconds); on a list: of each item
-  std::shared_ptr<Option> element;      ///< of a list: what each item is
-  std::shared_ptr<Schema> table;        ///< of a table: its options
+  bool may_be_unset = false;         ///< a std::optional member; its default is null
+  Value default_value;               ///< as `read` gives it
+  std::vector<std::string> choices;  ///< the allowed words; empty = any. On a list: of each item
+  bool ignores_case = false;         ///< choices compare without case
+  std::optional<Bound> lower,
+      upper;  ///< numbers, bytes (in bytes), durations (in seconds); on a list: of each item
+  std::shared_ptr<Option> element;  ///< of a list: what each item is
+  std::shared_ptr<Schema> table;    ///< of a table: its options
 
   /// Sets the member of `options` from a value that `problem` finds nothing wrong with.
   std::function<void(void* options, const Value& value)> assign;
-  /// The member's value in the canonical form: bytes as an integer, durations in seconds, unset as null.
+  /// The member's value in the canonical form: bytes as an integer, durations in seconds, unset as
+  /// null.
   std::function<Value(const void* options)> read;
 
-  /// What is wrong with `value` for this option, as the end of a sentence that starts with the option's name
-  /// ("must be > 0, got -0.1"); absent when nothing is. Of a table it checks the type only: its members have places of
-  /// their own to be reported at.
+  /// What is wrong with `value` for this option, as the end of a sentence that starts with the
+  /// option's name
+  /// ("must be > 0, got -0.1"); absent when nothing is. Of a table it checks the type only: its
+  /// members have places of their own to be reported at.
   std::optional<std::string> problem(const Value& value) const;
-  /// "integer >= 1", "one of 'linear', 'sqrt', 'cosine'", "list of string": for error messages, describe and docs.
+  /// "integer >= 1", "one of 'linear', 'sqrt', 'cosine'", "list of string": for error messages,
+  /// describe and docs.
   std::string allowed() const;
 };
 
 /// The options of one struct, in the order of declaration.
 struct TITAN_API Schema {
   std::vector<Option> options;
-  std::type_index owner = typeid(void);      ///< the options struct; void while no option is declared
-  std::shared_ptr<const void> prototype;     ///< an instance with all defaults
+  std::type_index owner = typeid(void);   ///< the options struct; void while no option is declared
+  std::shared_ptr<const void> prototype;  ///< an instance with all defaults
   std::shared_ptr<void> (*clone)(const void* options) = nullptr;
 
   const Option* find(std::string_view name) const;
-  /// A new options struct: the defaults, then every member of the map `values`. Null values unset. An unknown name or an
-  /// unfit value throws a config Error (the core reports all of them, with places, before it comes here).
+  /// A new options struct: the defaults, then every member of the map `values`. Null values unset.
+  /// An unknown name or an unfit value throws a config Error (the core reports all of them, with
+  /// places, before it comes here).
   std::shared_ptr<void> make(const Value& values) const;
   /// Throws a config Error naming the first option that `values` (a map) has wrong.
   void assign(void* options, const Value& values) const;
@@ -104,18 +120,27 @@ TITAN_API double parse_duration(const Value& value);
 /// Conversion between Value and the types that an option may have.
 template <class T>
 OptionType option_type() {
-  if constexpr (std::is_same_v<T, bool>) return OptionType::boolean;
-  else if constexpr (std::is_same_v<T, int64_t>) return OptionType::integer;
-  else if constexpr (std::is_same_v<T, double>) return OptionType::number;
-  else if constexpr (std::is_same_v<T, std::string>) return OptionType::string;
-  else if constexpr (std::is_same_v<T, std::filesystem::path>) return OptionType::path;
-  else if constexpr (std::is_same_v<T, Bytes>) return OptionType::bytes;
-  else if constexpr (std::is_same_v<T, Duration>) return OptionType::duration;
-  else if constexpr (is_vector<T>::value) return OptionType::list;
+  if constexpr (std::is_same_v<T, bool>)
+    return OptionType::boolean;
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return OptionType::integer;
+  else if constexpr (std::is_same_v<T, double>)
+    return OptionType::number;
+  else if constexpr (std::is_same_v<T, std::string>)
+    return OptionType::string;
+  else if constexpr (std::is_same_v<T, std::filesystem::path>)
+    return OptionType::path;
+  else if constexpr (std::is_same_v<T, Bytes>)
+    return OptionType::bytes;
+  else if constexpr (std::is_same_v<T, Duration>)
+    return OptionType::duration;
+  else if constexpr (is_vector<T>::value)
+    return OptionType::list;
   else
-    static_assert(sizeof(T) == 0,
-                  "an option is bool, int64_t, double, std::string, std::filesystem::path, titan::Bytes, "
-                  "titan::Duration, an enum (with its names), a std::vector or a std::optional of those");
+    static_assert(
+        sizeof(T) == 0,
+        "an option is bool, int64_t, double, std::string, std::filesystem::path, titan::Bytes, "
+        "titan::Duration, an enum (with its names), a std::vector or a std::optional of those");
 }
 
 template <class T>
@@ -125,14 +150,21 @@ T from_value(const Value& value) {
     return from_value<typename T::value_type>(value);
   } else if constexpr (is_vector<T>::value) {
     T items;
-    for (const Value& item : value.as_list()) items.push_back(from_value<typename T::value_type>(item));
+    for (const Value& item : value.as_list())
+      items.push_back(from_value<typename T::value_type>(item));
     return items;
-  } else if constexpr (std::is_same_v<T, bool>) return value.as_boolean();
-  else if constexpr (std::is_same_v<T, int64_t>) return value.as_integer();
-  else if constexpr (std::is_same_v<T, double>) return value.as_number();
-  else if constexpr (std::is_same_v<T, Bytes>) return Bytes{parse_bytes(value)};
-  else if constexpr (std::is_same_v<T, Duration>) return Duration{parse_duration(value)};
-  else return T(value.as_string());
+  } else if constexpr (std::is_same_v<T, bool>)
+    return value.as_boolean();
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return value.as_integer();
+  else if constexpr (std::is_same_v<T, double>)
+    return value.as_number();
+  else if constexpr (std::is_same_v<T, Bytes>)
+    return Bytes{parse_bytes(value)};
+  else if constexpr (std::is_same_v<T, Duration>)
+    return Duration{parse_duration(value)};
+  else
+    return T(value.as_string());
 }
 
 template <class T>
@@ -143,10 +175,14 @@ Value to_value(const T& member) {
     Value::List items;
     for (const auto& item : member) items.push_back(to_value(item));
     return Value(std::move(items));
-  } else if constexpr (std::is_same_v<T, Bytes>) return Value(member.count);
-  else if constexpr (std::is_same_v<T, Duration>) return Value(member.seconds);
-  else if constexpr (std::is_same_v<T, std::filesystem::path>) return Value(member.string());
-  else return Value(member);
+  } else if constexpr (std::is_same_v<T, Bytes>)
+    return Value(member.count);
+  else if constexpr (std::is_same_v<T, Duration>)
+    return Value(member.seconds);
+  else if constexpr (std::is_same_v<T, std::filesystem::path>)
+    return Value(member.string());
+  else
+    return Value(member);
 }
 
 template <class T>
@@ -185,7 +221,8 @@ void own(Schema& schema) {
 template <class E>
 using EnumNames = std::vector<std::pair<std::string, E>>;
 
-/// The declaring calls, shared by everything that has options. Each constraint applies to the option declared last.
+/// The declaring calls, shared by everything that has options. Each constraint applies to the
+/// option declared last.
 template <class Self>
 class SchemaDsl {
  public:
@@ -205,9 +242,9 @@ class SchemaDsl {
 
   /// An enumeration: `names` gives each word and what it stands for.
   template <class Enum, class Owner>
-    requires std::is_enum_v<Enum>
-  Self& option(std::string name, Enum Owner::*member, std::string help,
-               std::type_identity_t<EnumNames<Enum>> names) {
+  requires std::is_enum_v<Enum> Self& option(std::string name, Enum Owner::*member,
+                                             std::string help,
+                                             std::type_identity_t<EnumNames<Enum>> names) {
     Option& option = declare<Owner>(std::move(name), std::move(help));
     option.type = OptionType::enumeration;
     for (const auto& [word, value] : names) option.choices.push_back(word);
@@ -256,7 +293,8 @@ class SchemaDsl {
   }
   template <class Owner>
   Option& declare(std::string name, std::string help) {
-    if constexpr (requires { Self::template check_owner<Owner>(); }) Self::template check_owner<Owner>();
+    if constexpr (requires { Self::template check_owner<Owner>(); })
+      Self::template check_owner<Owner>();
     detail::own<Owner>(*schema_);
     TITAN_CHECK(!schema_->find(name), plugin, "option '", name, "' is declared twice");
     Option& option = schema_->options.emplace_back();
@@ -286,8 +324,8 @@ Self& SchemaDsl<Self>::table(std::string name, Inner Owner::*member, std::string
   option.type = OptionType::table;
   auto inner = std::make_shared<Schema>();
   inner->owner = typeid(Inner);
-  inner->prototype = std::make_shared<const Inner>(
-      static_cast<const Owner*>(schema_->prototype.get())->*member);
+  inner->prototype =
+      std::make_shared<const Inner>(static_cast<const Owner*>(schema_->prototype.get())->*member);
   SchemaBuilder builder(*inner);
   declare_inner(builder);
   option.table = inner;

@@ -5,7 +5,8 @@
 //         .option("lr", &SignSgdOptions::lr, "Step size").greater_than(0);
 //   }
 //
-// and is built with titan_add_plugin(). What is registered here must equal what PROVIDES declares there. No torch.
+// and is built with titan_add_plugin(). What is registered here must equal what PROVIDES declares
+// there. No torch.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +33,9 @@ struct TITAN_API Component {
   Schema schema;                       ///< its options
   std::vector<std::string> abilities;  ///< optional interfaces it has, by name: "StatefulOptimizer"
 
-  /// Makes one: `options` is the struct of `schema`, `context` the kind's Context; the result is a new object as a
-  /// pointer to the kind's Interface. Use the registry's typed create<Interface>() instead.
+  /// Makes one: `options` is the struct of `schema`, `context` the kind's Context; the result is a
+  /// new object as a pointer to the kind's Interface. Use the registry's typed create<Interface>()
+  /// instead.
   std::function<void*(const void* options, const void* context)> make;
 };
 
@@ -42,12 +44,13 @@ struct TITAN_API Flavor {
   std::string model;  ///< "llama3"
   std::string name;   ///< "8B"
   std::string help;
-  Value preset;       ///< map of option name to value, checked against the model's schema when selected
+  Value preset;  ///< map of option name to value, checked against the model's schema when selected
 };
 
 namespace detail {
 
-/// Stands for `const Options&` in a constructor call without knowing Options: the constructor tells.
+/// Stands for `const Options&` in a constructor call without knowing Options: the constructor
+/// tells.
 struct AnyOptions {
   const void* options;
   template <class Options>
@@ -86,7 +89,8 @@ class ComponentBuilder : public SchemaDsl<ComponentBuilder<T>> {
   template <class Owner>
   static constexpr void check_owner() {
     static_assert(std::is_constructible_v<T, const Owner&, typename T::Context>,
-                  "the component needs a constructor (const Options&, Context) for the struct its options point at");
+                  "the component needs a constructor (const Options&, Context) for the struct its "
+                  "options point at");
   }
 };
 
@@ -118,7 +122,8 @@ class TITAN_API Plugin {
     return ComponentBuilder<T>(component);
   }
 
-  /// Registers the flavor `name` of `model`: `plugin.add_flavor("llama3", "8B", "...", {{"dim", 4096}, ...})`.
+  /// Registers the flavor `name` of `model`: `plugin.add_flavor("llama3", "8B", "...", {{"dim",
+  /// 4096}, ...})`.
   void add_flavor(std::string model, std::string name, std::string help,
                   std::initializer_list<Value::Member> preset) {
     flavors_.push_back({std::move(model), std::move(name), std::move(help), Value::map(preset)});
@@ -132,7 +137,8 @@ class TITAN_API Plugin {
   std::deque<Flavor> flavors_;
 };
 
-/// What the entry function returns: plain C. `struct_size` lets the host refuse an entry of another layout.
+/// What the entry function returns: plain C. `struct_size` lets the host refuse an entry of another
+/// layout.
 struct PluginEntry {
   uint32_t struct_size;
   void (*register_plugin)(Plugin* plugin);
@@ -141,14 +147,15 @@ struct PluginEntry {
 }  // namespace titan
 
 #ifndef TITAN_PLUGIN_ENTRY
-#define TITAN_PLUGIN_ENTRY titan_plugin_entry_v1  // linked into the program instead: a name per plugin
+#define TITAN_PLUGIN_ENTRY \
+  titan_plugin_entry_v1  // linked into the program instead: a name per plugin
 #endif
 
-#define TITAN_PLUGIN(plugin)                                                                       \
-  static void titan_register_plugin(::titan::Plugin& plugin);                                      \
-  extern "C" TITAN_API const ::titan::PluginEntry* TITAN_PLUGIN_ENTRY() {                          \
-    static constexpr ::titan::PluginEntry kEntry = {                                               \
-        sizeof(::titan::PluginEntry), [](::titan::Plugin* p) { titan_register_plugin(*p); }};      \
-    return &kEntry;                                                                                \
-  }                                                                                                \
+#define TITAN_PLUGIN(plugin)                                                                  \
+  static void titan_register_plugin(::titan::Plugin& plugin);                                 \
+  extern "C" TITAN_API const ::titan::PluginEntry* TITAN_PLUGIN_ENTRY() {                     \
+    static constexpr ::titan::PluginEntry kEntry = {                                          \
+        sizeof(::titan::PluginEntry), [](::titan::Plugin* p) { titan_register_plugin(*p); }}; \
+    return &kEntry;                                                                           \
+  }                                                                                           \
   static void titan_register_plugin(::titan::Plugin& plugin)

@@ -33,10 +33,12 @@ class TITAN_API Tokenizer {
 
   virtual ~Tokenizer();
 
-  /// [any thread] Appends the ids of `utf8` to `ids`; neither BOS nor EOS is added. Text that spells a special token is
-  /// encoded as plain text.  Invalid UTF-8: the bytes are replaced by U+FFFD as Python's errors="replace" does.
+  /// [any thread] Appends the ids of `utf8` to `ids`; neither BOS nor EOS is added. Text that
+  /// spells a special token is encoded as plain text.  Invalid UTF-8: the bytes are replaced by
+  /// U+FFFD as Python's errors="replace" does.
   virtual void encode(std::string_view utf8, std::vector<int32_t>& ids) const = 0;
-  /// [any thread] The text of `ids`; special tokens are left out. Throws a data Error for an id out of range.
+  /// [any thread] The text of `ids`; special tokens are left out. Throws a data Error for an id out
+  /// of range.
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
   /// Number of ids, special ones included: every id is in [0, vocab_size).
   virtual int64_t vocab_size() const = 0;

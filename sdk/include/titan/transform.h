@@ -1,4 +1,5 @@
-// Plugin kinds `converter`, `parallelism` and `activation_checkpoint`: everything that changes a model before it runs.
+// Plugin kinds `converter`, `parallelism` and `activation_checkpoint`: everything that changes a
+// model before it runs.
 #pragma once
 
 #include <functional>
@@ -40,11 +41,13 @@ class TITAN_API ModelTransform {
   virtual ~ModelTransform();
 
   virtual Phase phase() const = 0;
-  /// [trainer thread, before parameters have memory] Narrows parameters, swaps kernels, wraps layers of this rank's part.
+  /// [trainer thread, before parameters have memory] Narrows parameters, swaps kernels, wraps
+  /// layers of this rank's part.
   virtual void apply(ModelPart& part, const TransformContext& context) = 0;
 };
 
-/// The three kinds of transform; a class derives from the one whose section of the configuration selects it.
+/// The three kinds of transform; a class derives from the one whose section of the configuration
+/// selects it.
 class TITAN_API Converter : public ModelTransform {
  public:
   static constexpr const char* kKind = "converter";
@@ -61,11 +64,12 @@ class TITAN_API ActivationCheckpoint : public ModelTransform {
 /// The microbatches of one step on this rank, and what their losses are divided by.
 struct StepBatches {
   std::vector<Batch> microbatches;
-  int64_t num_valid_tokens = 0;         ///< of the whole global step
-  int64_t num_local_valid_tokens = 0;   ///< of these microbatches
+  int64_t num_valid_tokens = 0;        ///< of the whole global step
+  int64_t num_local_valid_tokens = 0;  ///< of these microbatches
 };
 
-/// Loss of one step on this rank: the sum over its tokens divided by the global number of valid tokens.
+/// Loss of one step on this rank: the sum over its tokens divided by the global number of valid
+/// tokens.
 struct StepLoss {
   double normalized_sum = 0;
 };
@@ -81,7 +85,8 @@ class TITAN_API BatchSplitter {
 class TITAN_API StepExecutor {
  public:
   virtual ~StepExecutor();
-  /// [trainer thread] Forward and backward of every microbatch; gradients are complete and reduced on return.
+  /// [trainer thread] Forward and backward of every microbatch; gradients are complete and reduced
+  /// on return.
   virtual StepLoss forward_backward(const StepBatches& batches) = 0;
 };
 

@@ -1,4 +1,5 @@
-// A small JSON-like value: null, bool, int64, double, string, list, map. Options, state and metadata travel as Value.
+// A small JSON-like value: null, bool, int64, double, string, list, map. Options, state and
+// metadata travel as Value.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@
 
 namespace titan {
 
-/// Regular value type. A map keeps the order of insertion, so that printed configurations read as written.
+/// Regular value type. A map keeps the order of insertion, so that printed configurations read as
+/// written.
 class TITAN_API Value {
  public:
   using List = std::vector<Value>;
@@ -46,7 +48,8 @@ class TITAN_API Value {
   bool is_number() const { return type() == Type::number; }
   bool is_boolean() const { return type() == Type::boolean; }
 
-  /// Throw an internal Error naming both types when the value is of another type. `as_number` takes integers too.
+  /// Throw an internal Error naming both types when the value is of another type. `as_number` takes
+  /// integers too.
   bool as_boolean() const;
   int64_t as_integer() const;
   double as_number() const;
@@ -55,7 +58,8 @@ class TITAN_API Value {
   List& as_list() &;
   const Map& as_map() const&;
   Map& as_map() &;
-  /// Of a temporary they give the content itself, so that `for (... : parse_json(text).as_list())` is safe.
+  /// Of a temporary they give the content itself, so that `for (... : parse_json(text).as_list())`
+  /// is safe.
   std::string as_string() &&;
   List as_list() &&;
   Map as_map() &&;
@@ -65,7 +69,8 @@ class TITAN_API Value {
   Value* find(std::string_view name);
   /// Map member by name; throws a data Error naming the member when absent.
   const Value& at(std::string_view name) const;
-  /// Map member by name, added as null at the end when absent. Turns a null value into an empty map.
+  /// Map member by name, added as null at the end when absent. Turns a null value into an empty
+  /// map.
   Value& operator[](std::string_view name);
 
   friend bool operator==(const Value&, const Value&) = default;
@@ -77,8 +82,8 @@ class TITAN_API Value {
 /// "null", "boolean", "integer", "number", "string", "list", "map"
 TITAN_API const char* to_string(Value::Type type);
 
-/// Compact JSON (indent < 0) or indented. Numbers print shortest such that they read back equal; NaN and infinities
-/// print as null.
+/// Compact JSON (indent < 0) or indented. Numbers print shortest such that they read back equal;
+/// NaN and infinities print as null.
 TITAN_API std::string to_json(const Value& value, int indent = -1);
 /// Throws a data Error with line and column of the first mistake.
 TITAN_API Value parse_json(std::string_view text);

@@ -4,12 +4,18 @@ namespace titan {
 
 const char* to_string(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::config: return "config";
-    case ErrorKind::plugin: return "plugin";
-    case ErrorKind::data: return "data";
-    case ErrorKind::io: return "io";
-    case ErrorKind::distributed: return "distributed";
-    case ErrorKind::internal: return "internal";
+    case ErrorKind::config:
+      return "config";
+    case ErrorKind::plugin:
+      return "plugin";
+    case ErrorKind::data:
+      return "data";
+    case ErrorKind::io:
+      return "io";
+    case ErrorKind::distributed:
+      return "distributed";
+    case ErrorKind::internal:
+      return "internal";
   }
   return "internal";
 }
@@ -26,7 +32,8 @@ Error& Error::with_context(const std::string& context) {
 
 namespace detail {
 void throw_assert(const char* expression, const char* file, int line, const std::string& message) {
-  std::string text = concat("internal error: '", expression, "' does not hold at ", file, ":", line);
+  std::string text =
+      concat("internal error: '", expression, "' does not hold at ", file, ":", line);
   if (!message.empty()) text += ": " + message;
   throw Error(ErrorKind::internal, text + "; please report this");
 }

@@ -1,5 +1,6 @@
-// The key functions (first virtual, usually the destructor) of every torch-free interface stand here once, so that each
-// type has one vtable and one type_info in the process, whichever library asks.
+// The key functions (first virtual, usually the destructor) of every torch-free interface stand
+// here once, so that each type has one vtable and one type_info in the process, whichever library
+// asks.
 #include <titan/dataset.h>
 #include <titan/logger.h>
 #include <titan/lr_scheduler.h>

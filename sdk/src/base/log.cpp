@@ -22,9 +22,15 @@ spdlog::logger& logger() {
 
 }  // namespace
 
-void info(std::string_view message) { logger().info("{}", message); }
-void warn(std::string_view message) { logger().warn("{}", message); }
-void error(std::string_view message) { logger().error("{}", message); }
+void info(std::string_view message) {
+  logger().info("{}", message);
+}
+void warn(std::string_view message) {
+  logger().warn("{}", message);
+}
+void error(std::string_view message) {
+  logger().error("{}", message);
+}
 
 void set_level(Level level) {
   constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::info, spdlog::level::warn,

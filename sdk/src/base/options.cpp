@@ -13,10 +13,18 @@ struct Unit {
   std::string_view name;
   double factor;
 };
-constexpr Unit kByteUnits[] = {{"", 1}, {"B", 1}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
-                               {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0},
+constexpr Unit kByteUnits[] = {{"", 1},
+                               {"B", 1},
+                               {"KB", 1e3},
+                               {"MB", 1e6},
+                               {"GB", 1e9},
+                               {"TB", 1e12},
+                               {"KiB", 1024.0},
+                               {"MiB", 1048576.0},
+                               {"GiB", 1073741824.0},
                                {"TiB", 1099511627776.0}};
-constexpr Unit kTimeUnits[] = {{"", 1}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}};
+constexpr Unit kTimeUnits[] = {{"", 1},     {"ms", 1e-3}, {"s", 1},
+                               {"min", 60}, {"h", 3600},  {"d", 86400}};
 
 /// "64 MiB" with the given units; absent when it does not read so.
 std::optional<double> parse_quantity(const Value& value, std::span<const Unit> units) {
@@ -43,7 +51,8 @@ std::string number_text(double number) {
 }
 
 std::string with_article(const std::string& noun) {
-  return (std::string_view("aeiou").find(noun.front()) != std::string_view::npos ? "an " : "a ") + noun;
+  return (std::string_view("aeiou").find(noun.front()) != std::string_view::npos ? "an " : "a ") +
+         noun;
 }
 
 std::string words(const std::vector<std::string>& choices) {
@@ -57,7 +66,8 @@ std::string bounds_text(const Option& option) {
     return std::string(bound.inclusive ? inclusive : strict) + " " + number_text(bound.value);
   };
   if (option.lower && option.upper && option.lower->inclusive && option.upper->inclusive)
-    return "between " + number_text(option.lower->value) + " and " + number_text(option.upper->value);
+    return "between " + number_text(option.lower->value) + " and " +
+           number_text(option.upper->value);
   std::string text;
   if (option.lower) text = one(">", ">=", *option.lower);
   if (option.upper) text += (text.empty() ? "" : " and ") + one("<", "<=", *option.upper);
@@ -65,18 +75,19 @@ std::string bounds_text(const Option& option) {
 }
 
 bool within_bounds(const Option& option, double number) {
-  if (option.lower && !(option.lower->inclusive ? number >= option.lower->value
-                                                 : number > option.lower->value))
+  if (option.lower &&
+      !(option.lower->inclusive ? number >= option.lower->value : number > option.lower->value))
     return false;
-  if (option.upper && !(option.upper->inclusive ? number <= option.upper->value
-                                                 : number < option.upper->value))
+  if (option.upper &&
+      !(option.upper->inclusive ? number <= option.upper->value : number < option.upper->value))
     return false;
   return true;
 }
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
+    return std::tolower(x) == std::tolower(y);
+  });
 }
 
 std::string type_problem(const Option& option, const Value& value) {
@@ -89,12 +100,14 @@ std::optional<double> measure(const Option& option, const Value& value) {
     case OptionType::integer:
       return value.is_integer() ? std::optional(value.as_number()) : std::nullopt;
     case OptionType::number:
-      return value.is_integer() || value.is_number() ? std::optional(value.as_number()) : std::nullopt;
+      return value.is_integer() || value.is_number() ? std::optional(value.as_number())
+                                                     : std::nullopt;
     case OptionType::bytes: {
       const auto bytes = parse_quantity(value, kByteUnits);
       return bytes && *bytes >= 0 && *bytes < 9.2e18 ? bytes : std::nullopt;
     }
-    default: return parse_quantity(value, kTimeUnits);
+    default:
+      return parse_quantity(value, kTimeUnits);
   }
 }
 
@@ -121,13 +134,16 @@ double parse_duration(const Value& value) {
 
 std::string Option::allowed() const {
   switch (type) {
-    case OptionType::list: return "list of " + element->allowed();
+    case OptionType::list:
+      return "list of " + element->allowed();
     case OptionType::bytes:
-      return "size (bytes, or with a unit such as '64MiB')" + (lower || upper ? " " + bounds_text(*this) : "");
+      return "size (bytes, or with a unit such as '64MiB')" +
+             (lower || upper ? " " + bounds_text(*this) : "");
     case OptionType::duration:
       return "duration (seconds, or with a unit such as '250ms')" +
              (lower || upper ? " " + bounds_text(*this) : "");
-    default: break;
+    default:
+      break;
   }
   if (!choices.empty()) return "word, one of " + words(choices);
   std::string text = to_string(type);
@@ -150,7 +166,8 @@ std::optional<std::string> Option::problem(const Value& value) const {
       const auto number = measure(*this, value);
       if (!number) return type_problem(*this, value);
       if (!std::isfinite(*number)) return "must be finite, got " + number_text(*number);
-      if (!within_bounds(*this, *number)) return "must be " + bounds_text(*this) + ", got " + quoted(value);
+      if (!within_bounds(*this, *number))
+        return "must be " + bounds_text(*this) + ", got " + quoted(value);
       return std::nullopt;
     }
     case OptionType::string:

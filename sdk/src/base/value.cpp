@@ -12,7 +12,8 @@ namespace titan {
 namespace {
 
 [[noreturn]] void wrong_type(const char* wanted, Value::Type found) {
-  fail(ErrorKind::internal, "a value of type ", wanted, " was asked for, but it is ", to_string(found));
+  fail(ErrorKind::internal, "a value of type ", wanted, " was asked for, but it is ",
+       to_string(found));
 }
 
 template <class T, class Variant>
@@ -35,7 +36,8 @@ void append_number(std::string& out, double number) {
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, number).ptr;
   const std::string_view text(buffer, end - buffer);
   out += text;
-  if (text.find_first_of(".e") == std::string_view::npos) out += ".0";  // stays a number when read back
+  if (text.find_first_of(".e") == std::string_view::npos)
+    out += ".0";  // stays a number when read back
 }
 
 void newline(std::string& out, int indent, int depth) {
@@ -46,11 +48,21 @@ void newline(std::string& out, int indent, int depth) {
 
 void append_json(std::string& out, const Value& value, int indent, int depth) {
   switch (value.type()) {
-    case Value::Type::null: out += "null"; return;
-    case Value::Type::boolean: out += value.as_boolean() ? "true" : "false"; return;
-    case Value::Type::integer: out += std::to_string(value.as_integer()); return;
-    case Value::Type::number: append_number(out, value.as_number()); return;
-    case Value::Type::string: append_string(out, value.as_string()); return;
+    case Value::Type::null:
+      out += "null";
+      return;
+    case Value::Type::boolean:
+      out += value.as_boolean() ? "true" : "false";
+      return;
+    case Value::Type::integer:
+      out += std::to_string(value.as_integer());
+      return;
+    case Value::Type::number:
+      append_number(out, value.as_number());
+      return;
+    case Value::Type::string:
+      append_string(out, value.as_string());
+      return;
     case Value::Type::list: {
       out += '[';
       bool first = true;
@@ -85,16 +97,20 @@ void append_json(std::string& out, const Value& value, int indent, int depth) {
 Value convert(const nlohmann::ordered_json& json) {
   using Type = nlohmann::ordered_json::value_t;
   switch (json.type()) {
-    case Type::boolean: return json.get<bool>();
-    case Type::number_integer: return json.get<int64_t>();
+    case Type::boolean:
+      return json.get<bool>();
+    case Type::number_integer:
+      return json.get<int64_t>();
     case Type::number_unsigned: {
       const auto number = json.get<uint64_t>();
       if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
         return static_cast<double>(number);
       return static_cast<int64_t>(number);
     }
-    case Type::number_float: return json.get<double>();
-    case Type::string: return json.get<std::string>();
+    case Type::number_float:
+      return json.get<double>();
+    case Type::string:
+      return json.get<std::string>();
     case Type::array: {
       Value::List items;
       for (const auto& item : json) items.push_back(convert(item));
@@ -105,26 +121,47 @@ Value convert(const nlohmann::ordered_json& json) {
       for (const auto& [name, member] : json.items()) members.emplace_back(name, convert(member));
       return members;
     }
-    default: return {};
+    default:
+      return {};
   }
 }
 
 }  // namespace
 
-bool Value::as_boolean() const { return get<bool>(data_, "boolean", type()); }
-int64_t Value::as_integer() const { return get<int64_t>(data_, "integer", type()); }
+bool Value::as_boolean() const {
+  return get<bool>(data_, "boolean", type());
+}
+int64_t Value::as_integer() const {
+  return get<int64_t>(data_, "integer", type());
+}
 double Value::as_number() const {
   if (is_integer()) return static_cast<double>(as_integer());
   return get<double>(data_, "number", type());
 }
-const std::string& Value::as_string() const& { return get<std::string>(data_, "string", type()); }
-const Value::List& Value::as_list() const& { return get<List>(data_, "list", type()); }
-Value::List& Value::as_list() & { return get<List>(data_, "list", type()); }
-const Value::Map& Value::as_map() const& { return get<Map>(data_, "map", type()); }
-Value::Map& Value::as_map() & { return get<Map>(data_, "map", type()); }
-std::string Value::as_string() && { return std::move(get<std::string>(data_, "string", type())); }
-Value::List Value::as_list() && { return std::move(get<List>(data_, "list", type())); }
-Value::Map Value::as_map() && { return std::move(get<Map>(data_, "map", type())); }
+const std::string& Value::as_string() const& {
+  return get<std::string>(data_, "string", type());
+}
+const Value::List& Value::as_list() const& {
+  return get<List>(data_, "list", type());
+}
+Value::List& Value::as_list() & {
+  return get<List>(data_, "list", type());
+}
+const Value::Map& Value::as_map() const& {
+  return get<Map>(data_, "map", type());
+}
+Value::Map& Value::as_map() & {
+  return get<Map>(data_, "map", type());
+}
+std::string Value::as_string() && {
+  return std::move(get<std::string>(data_, "string", type()));
+}
+Value::List Value::as_list() && {
+  return std::move(get<List>(data_, "list", type()));
+}
+Value::Map Value::as_map() && {
+  return std::move(get<Map>(data_, "map", type()));
+}
 
 const Value* Value::find(std::string_view name) const {
   if (const Map* members = std::get_if<Map>(&data_))
@@ -147,7 +184,8 @@ Value& Value::operator[](std::string_view name) {
 }
 
 const char* to_string(Value::Type type) {
-  constexpr const char* kNames[] = {"null", "boolean", "integer", "number", "string", "list", "map"};
+  constexpr const char* kNames[] = {"null",   "boolean", "integer", "number",
+                                    "string", "list",    "map"};
   return kNames[static_cast<int>(type)];
 }
 

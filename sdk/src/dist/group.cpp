@@ -20,7 +20,9 @@ class SingleRankBackend final : public Backend {
 
 Backend::~Backend() = default;
 
-std::shared_ptr<Backend> make_single_rank_backend() { return std::make_shared<SingleRankBackend>(); }
+std::shared_ptr<Backend> make_single_rank_backend() {
+  return std::make_shared<SingleRankBackend>();
+}
 
 Group::Group() : Group("self", make_single_rank_backend()) {}
 Group::Group(std::string name, std::shared_ptr<Backend> backend)

@@ -6,7 +6,8 @@ namespace titan::dist {
 
 Mesh::Mesh() {
   const std::shared_ptr<Backend> alone = make_single_rank_backend();
-  for (const char* axis : {"pp", "dp_replicate", "dp_shard", "cp", "tp", "dp", "fsdp", "loss", "world"})
+  for (const char* axis :
+       {"pp", "dp_replicate", "dp_shard", "cp", "tp", "dp", "fsdp", "loss", "world"})
     groups_.emplace(axis, Group(axis, alone));
 }
 

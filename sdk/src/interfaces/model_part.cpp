@@ -13,8 +13,8 @@ ModelPart::ModelPart(std::vector<Layer> layers) : layers_(std::move(layers)) {
   for (Layer& layer : layers_)
     layer.module->visit_parameters([&](nn::Parameter& parameter) {
       if (!seen.insert(&parameter).second) return;
-      TITAN_CHECK(names.insert(parameter.name()).second, plugin, "the model has two parameters called '",
-                  parameter.name(), "'");
+      TITAN_CHECK(names.insert(parameter.name()).second, plugin,
+                  "the model has two parameters called '", parameter.name(), "'");
       parameters_.push_back(&parameter);
     });
 }

@@ -11,7 +11,8 @@ namespace {
 
 class FlashKernel final : public AttentionKernel {
  public:
-  at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Batch&) override {
+  at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                    const Batch&) override {
     return ops::attention(q, k, v, {.causal = true});
   }
 };
@@ -22,21 +23,27 @@ AttentionKernel::~AttentionKernel() = default;
 
 Attention::Attention(const AttentionOptions& options, std::shared_ptr<Rope> rope)
     : head_dim_(options.head_dim),
-      wq_(add_module("wq", std::make_unique<Linear>(options.dim, options.num_heads * options.head_dim,
-                                                    WeightLayout::column, options.input_init))),
-      wk_(add_module("wk", std::make_unique<Linear>(options.dim, options.num_kv_heads * options.head_dim,
-                                                    WeightLayout::column, options.input_init))),
-      wv_(add_module("wv", std::make_unique<Linear>(options.dim, options.num_kv_heads * options.head_dim,
-                                                    WeightLayout::column, options.input_init))),
-      wo_(add_module("wo", std::make_unique<Linear>(options.num_heads * options.head_dim, options.dim,
-                                                    WeightLayout::row, options.output_init))),
+      wq_(add_module("wq",
+                     std::make_unique<Linear>(options.dim, options.num_heads * options.head_dim,
+                                              WeightLayout::column, options.input_init))),
+      wk_(add_module("wk",
+                     std::make_unique<Linear>(options.dim, options.num_kv_heads * options.head_dim,
+                                              WeightLayout::column, options.input_init))),
+      wv_(add_module("wv",
+                     std::make_unique<Linear>(options.dim, options.num_kv_heads * options.head_dim,
+                                              WeightLayout::column, options.input_init))),
+      wo_(add_module("wo",
+                     std::make_unique<Linear>(options.num_heads * options.head_dim, options.dim,
+                                              WeightLayout::row, options.output_init))),
       rope_(std::move(rope)),
       kernel_(std::make_unique<FlashKernel>()) {
   set_region(Region::gathered_to_partial);
 }
 Attention::~Attention() = default;
 
-void Attention::set_kernel(std::unique_ptr<AttentionKernel> kernel) { kernel_ = std::move(kernel); }
+void Attention::set_kernel(std::unique_ptr<AttentionKernel> kernel) {
+  kernel_ = std::move(kernel);
+}
 
 at::Tensor Attention::forward(const at::Tensor& x, const Batch& batch) {
   const int64_t rows = x.size(0), seq_len = x.size(1);

@@ -19,7 +19,8 @@ at::Tensor OutputHead::forward(const at::Tensor& x, const Batch& batch) {
   const at::Tensor normalized = norm_(x, batch);
   if (!batch.labels.defined()) return ops::linear(normalized, weight_->value()).to(at::kFloat);
   const int64_t dim = normalized.size(-1);
-  return ops::linear_cross_entropy(normalized.reshape({-1, dim}), weight_->value(), batch.labels.reshape({-1}));
+  return ops::linear_cross_entropy(normalized.reshape({-1, dim}), weight_->value(),
+                                   batch.labels.reshape({-1}));
 }
 
 }  // namespace titan::nn

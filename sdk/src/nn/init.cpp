@@ -16,7 +16,9 @@ namespace titan::nn {
 namespace {
 
 /// Uniform in (-1, 1), never an end point: odd multiples of 2^-32.
-double symmetric_uniform(uint32_t word) { return (2.0 * word + 1.0) * 0x1p-32 - 1.0; }
+double symmetric_uniform(uint32_t word) {
+  return (2.0 * word + 1.0) * 0x1p-32 - 1.0;
+}
 
 /// Turns a random word into a value of the distribution.
 class Sampler {
@@ -50,9 +52,10 @@ void fill_run(float* out, int64_t first, int64_t count, const Sampler& sample, u
   while (i < count) {
     const int64_t element = first + i;
     const uint64_t counter = static_cast<uint64_t>(element) / 4;
-    const PhiloxBlock words =
-        philox4x32({static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), 0, 0}, key);
-    for (int64_t lane = element % 4; lane < 4 && i < count; ++lane, ++i) out[i] = sample(words[lane]);
+    const PhiloxBlock words = philox4x32(
+        {static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), 0, 0}, key);
+    for (int64_t lane = element % 4; lane < 4 && i < count; ++lane, ++i)
+      out[i] = sample(words[lane]);
   }
 }
 
@@ -69,7 +72,8 @@ void fill(at::Tensor& out, const Init& init, uint64_t seed, std::string_view nam
     out.fill_(init.mean);
     return;
   }
-  // Rows: everything but the last dimension. Each is a run of consecutive elements of the global tensor.
+  // Rows: everything but the last dimension. Each is a run of consecutive elements of the global
+  // tensor.
   const int64_t num_dims = static_cast<int64_t>(global_shape.size());
   const int64_t row_length = num_dims ? slice.sizes.back() : 1;
   const int64_t num_rows = row_length ? slice.num_elements() / row_length : 0;
@@ -77,7 +81,8 @@ void fill(at::Tensor& out, const Init& init, uint64_t seed, std::string_view nam
   const Sampler sample(init);
 
   const bool in_place = out.device().is_cpu() && out.scalar_type() == at::kFloat;
-  at::Tensor values = in_place ? out : at::empty(slice.sizes, at::TensorOptions().dtype(at::kFloat));
+  at::Tensor values =
+      in_place ? out : at::empty(slice.sizes, at::TensorOptions().dtype(at::kFloat));
   float* data = values.mutable_data_ptr<float>();
   at::parallel_for(0, num_rows, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, row_length)),
                    [&](int64_t begin, int64_t end) {

@@ -22,8 +22,12 @@ Linear::Linear(int64_t in_features, int64_t out_features, WeightLayout layout, c
       kernel_(std::make_unique<PlainKernel>()) {}
 Linear::~Linear() = default;
 
-void Linear::set_kernel(std::unique_ptr<LinearKernel> kernel) { kernel_ = std::move(kernel); }
+void Linear::set_kernel(std::unique_ptr<LinearKernel> kernel) {
+  kernel_ = std::move(kernel);
+}
 
-at::Tensor Linear::forward(const at::Tensor& x, const Batch&) { return kernel_->matmul(x, weight_); }
+at::Tensor Linear::forward(const at::Tensor& x, const Batch&) {
+  return kernel_->matmul(x, weight_);
+}
 
 }  // namespace titan::nn

@@ -18,10 +18,14 @@ at::Tensor Module::run(size_t num_wrappers, const at::Tensor& x, const Batch& ba
   return wrappers_[num_wrappers - 1](x, batch, next);
 }
 
-void Module::wrap(Wrapper around) { wrappers_.push_back(std::move(around)); }
+void Module::wrap(Wrapper around) {
+  wrappers_.push_back(std::move(around));
+}
 
 void Module::set_names(const std::string& prefix) {
-  const auto join = [&](const std::string& name) { return prefix.empty() ? name : prefix + "." + name; };
+  const auto join = [&](const std::string& name) {
+    return prefix.empty() ? name : prefix + "." + name;
+  };
   for (Entry& entry : parameters_)
     if (!entry.name.empty()) entry.parameter->set_name(join(entry.name));
   for (auto& [name, child] : children_) child->set_names(join(name));

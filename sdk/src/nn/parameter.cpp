@@ -12,7 +12,8 @@
 namespace titan::nn {
 namespace {
 
-/// Autograd keeps one hook per leaf and hands it the parameter after the gradient has been accumulated.
+/// Autograd keeps one hook per leaf and hands it the parameter after the gradient has been
+/// accumulated.
 class GradientHook : public torch::autograd::PostAccumulateGradHook {
  public:
   explicit GradientHook(std::function<void()> run) : run_(std::move(run)) {}
@@ -35,12 +36,14 @@ Parameter::Parameter(std::vector<int64_t> shape, const Init& init)
       value_(make_leaf(global_shape_, c10::kMeta, at::kFloat)) {}
 
 int64_t Parameter::global_num_elements() const {
-  return std::accumulate(global_shape_.begin(), global_shape_.end(), int64_t{1}, std::multiplies<>());
+  return std::accumulate(global_shape_.begin(), global_shape_.end(), int64_t{1},
+                         std::multiplies<>());
 }
 
 void Parameter::shard_over(int64_t dim, const dist::Group& group) {
   TITAN_ASSERT(!materialized_, "parameter '", name_, "' is sharded after it got memory");
-  TITAN_ASSERT(dim >= 0 && dim < static_cast<int64_t>(slice_.sizes.size()), "dimension ", dim, " of '", name_, "'");
+  TITAN_ASSERT(dim >= 0 && dim < static_cast<int64_t>(slice_.sizes.size()), "dimension ", dim,
+               " of '", name_, "'");
   const int64_t size = slice_.sizes[dim];
   const int64_t chunk = (size + group.size() - 1) / group.size();
   const int64_t begin = std::min(size, chunk * group.rank());
@@ -80,8 +83,9 @@ void Parameter::on_gradient(std::function<void(Parameter&)> f) {
 void Parameter::attach_gradient_hook() {
   if (gradient_functions_.empty() || value_.is_meta()) return;
   torch::autograd::impl::set_post_acc_grad_hooks(value_, std::make_unique<GradientHook>([this] {
-    for (const auto& f : gradient_functions_) f(*this);
-  }));
+                                                   for (const auto& f : gradient_functions_)
+                                                     f(*this);
+                                                 }));
 }
 
 }  // namespace titan::nn

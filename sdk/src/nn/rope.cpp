@@ -16,11 +16,13 @@ namespace titan::nn {
 std::vector<float> rope_frequencies(int64_t head_dim, const RopeOptions& options) {
   TITAN_CHECK(head_dim % 2 == 0, config, "rotary positions need an even head_dim, got ", head_dim);
   const auto original = static_cast<float>(options.original_max_position);
-  const auto factor = static_cast<float>(options.scaling_factor), low = static_cast<float>(options.low_freq_factor),
+  const auto factor = static_cast<float>(options.scaling_factor),
+             low = static_cast<float>(options.low_freq_factor),
              high = static_cast<float>(options.high_freq_factor);
   std::vector<float> frequencies(head_dim / 2);
   for (int64_t j = 0; j < head_dim / 2; ++j) {
-    // every step is rounded to fp32, in the order of the reference implementations: weights were trained with their bits
+    // every step is rounded to fp32, in the order of the reference implementations: weights were
+    // trained with their bits
     const float exponent = static_cast<float>(2 * j) / static_cast<float>(head_dim);
     const float f = 1.0f / std::pow(static_cast<float>(options.theta), exponent);
     const float wavelength = 1.0f / f * (2 * std::numbers::pi_v<float>);
@@ -37,14 +39,17 @@ std::vector<float> rope_frequencies(int64_t head_dim, const RopeOptions& options
 }
 
 Rope::Rope(int64_t head_dim, const RopeOptions& options) : head_dim_(head_dim), options_(options) {
-  rope_frequencies(head_dim, options);  // reports a head_dim that cannot be rotated when the model is built
+  rope_frequencies(head_dim,
+                   options);  // reports a head_dim that cannot be rotated when the model is built
 }
 
 const Rope::Tables& Rope::tables(int64_t num_positions, c10::Device device) {
-  if (!tables_.cos.defined() || tables_.cos.size(0) < num_positions || tables_.cos.device() != device) {
+  if (!tables_.cos.defined() || tables_.cos.size(0) < num_positions ||
+      tables_.cos.device() != device) {
     const auto fp32 = at::TensorOptions().dtype(at::kFloat).device(device);
-    const at::Tensor angles = at::outer(at::arange(num_positions, fp32),
-                                        at::tensor(rope_frequencies(head_dim_, options_)).to(device));
+    const at::Tensor angles =
+        at::outer(at::arange(num_positions, fp32),
+                  at::tensor(rope_frequencies(head_dim_, options_)).to(device));
     tables_ = {at::cos(angles), at::sin(angles)};
   }
   return tables_;

@@ -12,8 +12,8 @@ inline constexpr int64_t kLogitsBytes = int64_t{8} << 20;
 /// Fewer rows than this would make the matrix products slow, whatever the vocabulary.
 inline constexpr int64_t kMinChunkRows = 128;
 
-/// Rows per chunk, equal but for the last: a function of the shapes alone, so that sums have the same
-/// order with any number of threads.
+/// Rows per chunk, equal but for the last: a function of the shapes alone, so that sums have the
+/// same order with any number of threads.
 inline int64_t logits_chunk_rows(int64_t num_rows, int64_t vocab_size) {
   const int64_t most = std::max(kMinChunkRows, kLogitsBytes / (4 * vocab_size));
   const int64_t num_chunks = std::max<int64_t>(1, (num_rows + most - 1) / most);

@@ -18,7 +18,9 @@ class NumberedDataset final : public Dataset {
       : lengths_(std::move(lengths)), fails_at_(fails_at) {}
 
   std::unique_ptr<DocumentStream> open(const RowShard& shard) const override;
-  std::optional<int64_t> num_documents() const override { return static_cast<int64_t>(lengths_.size()); }
+  std::optional<int64_t> num_documents() const override {
+    return static_cast<int64_t>(lengths_.size());
+  }
   std::string fingerprint() const override { return "numbered"; }
 
  private:
@@ -29,7 +31,8 @@ class NumberedDataset final : public Dataset {
 
 class NumberedStream final : public DocumentStream {
  public:
-  NumberedStream(const NumberedDataset& dataset, RowShard shard) : dataset_(dataset), shard_(shard) {}
+  NumberedStream(const NumberedDataset& dataset, RowShard shard)
+      : dataset_(dataset), shard_(shard) {}
 
   bool next(Document& document) override {
     if (next_ >= static_cast<int64_t>(dataset_.lengths_.size())) return false;

@@ -11,7 +11,8 @@ using titan::testing::ByteTokenizer;
 using titan::testing::NumberedDataset;
 using Tokens = std::vector<int32_t>;
 
-RowPacker packer(const NumberedDataset& dataset, const Tokenizer& tokenizer, RowShard shard, int64_t window) {
+RowPacker packer(const NumberedDataset& dataset, const Tokenizer& tokenizer, RowShard shard,
+                 int64_t window) {
   return RowPacker(dataset.open(shard), tokenizer, shard, window);
 }
 
@@ -54,8 +55,10 @@ TEST(RowPacker, ContinuesExactlyFromItsState) {
     RowPacker straight = packer(dataset, tokenizer, {}, 6);
     for (int i = 0; i < steps; ++i) straight.next();
     RowPacker resumed = packer(dataset, tokenizer, {}, 6);
-    resumed.restore(parse_json(to_json(straight.state())));  // through text, as a checkpoint stores it
-    for (int i = 0; i < 10; ++i) EXPECT_EQ(straight.next(), resumed.next()) << "after " << steps << " steps";
+    resumed.restore(
+        parse_json(to_json(straight.state())));  // through text, as a checkpoint stores it
+    for (int i = 0; i < 10; ++i)
+      EXPECT_EQ(straight.next(), resumed.next()) << "after " << steps << " steps";
   }
 }
 
@@ -63,15 +66,17 @@ TEST(RowPacker, RefusesARowWithoutDocuments) {
   const NumberedDataset dataset({5, 5});
   const ByteTokenizer tokenizer;
   RowPacker row = packer(dataset, tokenizer, {.row = 2, .num_rows = 3}, 4);
-  EXPECT_NE(error_of(row).find("row 2 of 3 of the global batch has no document"), std::string::npos) << error_of(row);
+  EXPECT_NE(error_of(row).find("row 2 of 3 of the global batch has no document"), std::string::npos)
+      << error_of(row);
 }
 
 TEST(RowPacker, RefusesAnEpochShorterThanOneSequence) {
   const NumberedDataset dataset({5, 6});
   const ByteTokenizer tokenizer;
   RowPacker row = packer(dataset, tokenizer, {}, 12);
-  EXPECT_NE(error_of(row).find("holds only 11 tokens in its 2 documents, less than one sequence of 12"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of(row).find("holds only 11 tokens in its 2 documents, less than one sequence of 12"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -53,7 +53,8 @@ TEST(LaunchEnv, ReadsTheVariablesOfTorchrun) {
 
 TEST(LaunchEnv, NamesWhatAPartialSetLacks) {
   const Environment environment("0", nullptr, nullptr);
-  EXPECT_NE(error_of_detection().find("WORLD_SIZE, LOCAL_RANK not set"), std::string::npos) << error_of_detection();
+  EXPECT_NE(error_of_detection().find("WORLD_SIZE, LOCAL_RANK not set"), std::string::npos)
+      << error_of_detection();
 }
 
 TEST(LaunchEnv, RefusesWhatIsNoRank) {

@@ -14,7 +14,8 @@ class CountingLogger final : public Logger {
     int starts = 0, logs = 0, finishes = 0;
     RunOutcome outcome = RunOutcome::finished;
   };
-  explicit CountingLogger(Counts& counts, int64_t fails_from = 1000) : counts_(counts), fails_from_(fails_from) {}
+  explicit CountingLogger(Counts& counts, int64_t fails_from = 1000)
+      : counts_(counts), fails_from_(fails_from) {}
   void start(const RunInfo&) override { ++counts_.starts; }
   void log(int64_t step, std::span<const Scalar>) override {
     if (step >= fails_from_) throw Error(ErrorKind::io, "disk full");

@@ -1,5 +1,5 @@
-// Every recipe of train_configs/ is sound: it resolves without a mistake for the ranks that it was written for, and its
-// model is built on the meta device with the published number of parameters.
+// Every recipe of train_configs/ is sound: it resolves without a mistake for the ranks that it was
+// written for, and its model is built on the meta device with the published number of parameters.
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -22,19 +22,24 @@ struct Recipe {
   int world_size;
   int64_t num_parameters;
   int64_t global_batch_size;
-  int num_old_keys = 0;                      ///< each is warned of once
-  std::vector<std::string> warnings = {};    ///< further ones, by a part of their text
-  std::vector<std::string> not_built = {};   ///< keys or components that are still to come, all of them
+  int num_old_keys = 0;                    ///< each is warned of once
+  std::vector<std::string> warnings = {};  ///< further ones, by a part of their text
+  std::vector<std::string> not_built =
+      {};  ///< keys or components that are still to come, all of them
 };
 
 constexpr const char* kNoAssets = "model.hf_assets_path: there is no folder";
 
 /// gtest prints the file's name.
-void PrintTo(const Recipe& recipe, std::ostream* out) { *out << recipe.file; }
+void PrintTo(const Recipe& recipe, std::ostream* out) {
+  *out << recipe.file;
+}
 
 class TrainConfigs : public ::testing::TestWithParam<Recipe> {
  protected:
-  static std::string path(const std::string& file) { return std::string(TITAN_SOURCE_DIR "/train_configs/") + file; }
+  static std::string path(const std::string& file) {
+    return std::string(TITAN_SOURCE_DIR "/train_configs/") + file;
+  }
 
   void SetUp() override {
     // paths in a recipe count from the root of the repository
@@ -69,7 +74,8 @@ TEST_P(TrainConfigs, ResolveWithoutAMistake) {
   ASSERT_TRUE(config) << diagnostics_.report();
   EXPECT_EQ(config->layout.global_batch_size, GetParam().global_batch_size);
   const Layout& layout = config->layout;
-  EXPECT_EQ(layout.replicate * layout.shard * layout.context * layout.tensor * layout.pipeline, GetParam().world_size);
+  EXPECT_EQ(layout.replicate * layout.shard * layout.context * layout.tensor * layout.pipeline,
+            GetParam().world_size);
 }
 
 TEST_P(TrainConfigs, WarnOfOldKeysAndOfNothingElseThanIsExpected) {
@@ -87,8 +93,9 @@ TEST_P(TrainConfigs, WarnOfOldKeysAndOfNothingElseThanIsExpected) {
     EXPECT_TRUE(take(expected)) << "no warning says: " << expected << "\n" << diagnostics_.report();
   EXPECT_EQ(static_cast<int>(rest.size()), GetParam().num_old_keys) << diagnostics_.report();
   for (const std::string& warning : rest)
-    EXPECT_THAT(warning, ::testing::AnyOf(::testing::HasSubstr(" old "), "'model.norm_type' has no effect",
-                                          "'checkpoint.interval_type' has no effect"));
+    EXPECT_THAT(warning,
+                ::testing::AnyOf(::testing::HasSubstr(" old "), "'model.norm_type' has no effect",
+                                 "'checkpoint.interval_type' has no effect"));
 }
 
 TEST_P(TrainConfigs, AskForNothingUnbuiltThanIsExpected) {
@@ -98,7 +105,8 @@ TEST_P(TrainConfigs, AskForNothingUnbuiltThanIsExpected) {
     const auto found = std::find_if(rest.begin(), rest.end(), [&](const std::string& text) {
       return text.find(expected) != std::string::npos;
     });
-    ASSERT_NE(found, rest.end()) << expected << " is no longer reported as not built; strike it from the list";
+    ASSERT_NE(found, rest.end()) << expected
+                                 << " is no longer reported as not built; strike it from the list";
     rest.erase(found);
   }
   EXPECT_THAT(rest, ::testing::IsEmpty());
@@ -109,7 +117,8 @@ TEST_P(TrainConfigs, BuildTheModelWithItsPublishedNumberOfParameters) {
   ASSERT_TRUE(config) << diagnostics_.report();
   const MetaModel meta = build_meta_model(*config, registry_);
   EXPECT_EQ(meta.part->num_parameters(), GetParam().num_parameters);
-  for (const nn::Parameter* parameter : meta.part->parameters()) ASSERT_TRUE(parameter->value().is_meta());
+  for (const nn::Parameter* parameter : meta.part->parameters())
+    ASSERT_TRUE(parameter->value().is_meta());
 }
 
 const std::string kRanks = "more than one rank is not built yet: the world size";
@@ -121,31 +130,71 @@ const std::string kProfiling = "profiling.enable_profiling =";
 const std::string kCheckpoints = "checkpoint.enable =";
 
 const Recipe kRecipes[] = {
-    {.file = "debug_model.toml", .world_size = 1, .num_parameters = 6'163'712, .global_batch_size = 2},
-    {.file = "llama2_7b.toml", .world_size = 64, .num_parameters = 6'738'415'616, .global_batch_size = 1024,
-     .warnings = {kNoAssets}, .not_built = {"dataset 'c4'", kRecompute, kRanks}},
-    {.file = "llama3_2_1b.toml", .world_size = 8, .num_parameters = 1'235'814'400, .global_batch_size = 32,
-     .warnings = {kNoAssets}, .not_built = {"dataset 'c4'", kRecompute, kRanks}},
-    {.file = "llama3_2_3b.toml", .world_size = 8, .num_parameters = 3'212'749'824, .global_batch_size = 16,
-     .warnings = {kNoAssets}, .not_built = {"dataset 'c4'", kRecompute, kRanks}},
-    {.file = "llama3_8b.toml", .world_size = 64, .num_parameters = 8'030'261'248, .global_batch_size = 64,
-     .warnings = {kNoAssets}, .not_built = {"dataset 'c4'", kRecompute, kProfiling, kRanks}},
-    {.file = "llama3_70b.toml", .world_size = 64, .num_parameters = 70'553'706'496, .global_batch_size = 64,
-     .warnings = {kNoAssets}, .not_built = {"dataset 'c4'", kRecompute, kProfiling, kTensor, kRanks}},
-    {.file = "llama3_405b.toml", .world_size = 128, .num_parameters = 405'853'388'800, .global_batch_size = 32,
+    {.file = "debug_model.toml",
+     .world_size = 1,
+     .num_parameters = 6'163'712,
+     .global_batch_size = 2},
+    {.file = "llama2_7b.toml",
+     .world_size = 64,
+     .num_parameters = 6'738'415'616,
+     .global_batch_size = 1024,
+     .warnings = {kNoAssets},
+     .not_built = {"dataset 'c4'", kRecompute, kRanks}},
+    {.file = "llama3_2_1b.toml",
+     .world_size = 8,
+     .num_parameters = 1'235'814'400,
+     .global_batch_size = 32,
+     .warnings = {kNoAssets},
+     .not_built = {"dataset 'c4'", kRecompute, kRanks}},
+    {.file = "llama3_2_3b.toml",
+     .world_size = 8,
+     .num_parameters = 3'212'749'824,
+     .global_batch_size = 16,
+     .warnings = {kNoAssets},
+     .not_built = {"dataset 'c4'", kRecompute, kRanks}},
+    {.file = "llama3_8b.toml",
+     .world_size = 64,
+     .num_parameters = 8'030'261'248,
+     .global_batch_size = 64,
+     .warnings = {kNoAssets},
+     .not_built = {"dataset 'c4'", kRecompute, kProfiling, kRanks}},
+    {.file = "llama3_70b.toml",
+     .world_size = 64,
+     .num_parameters = 70'553'706'496,
+     .global_batch_size = 64,
+     .warnings = {kNoAssets},
+     .not_built = {"dataset 'c4'", kRecompute, kProfiling, kTensor, kRanks}},
+    {.file = "llama3_405b.toml",
+     .world_size = 128,
+     .num_parameters = 405'853'388'800,
+     .global_batch_size = 32,
      .warnings = {kNoAssets, "converter 'float8' is an old name"},
-     .not_built = {"dataset 'c4'", kRecompute, kProfiling, kTensor, "compile.enable =", "model.converters =",
-                   kRanks}},
-    {.file = "legacy/llama3_8b_8gpu.toml", .world_size = 8, .num_parameters = 8'030'261'248, .global_batch_size = 32,
-     .num_old_keys = 12, .warnings = {kNoAssets},
+     .not_built = {"dataset 'c4'", kRecompute, kProfiling, kTensor,
+                   "compile.enable =", "model.converters =", kRanks}},
+    {.file = "legacy/llama3_8b_8gpu.toml",
+     .world_size = 8,
+     .num_parameters = 8'030'261'248,
+     .global_batch_size = 32,
+     .num_old_keys = 12,
+     .warnings = {kNoAssets},
      .not_built = {"dataset 'c4'", kRecompute, kProfiling, kSharding, kCheckpoints, kRanks}},
-    {.file = "legacy/llama3_70b_32gpu.toml", .world_size = 32, .num_parameters = 70'553'706'496,
-     .global_batch_size = 16, .num_old_keys = 14, .warnings = {kNoAssets},
-     .not_built = {"dataset 'c4'", kRecompute, kProfiling, kReplicas, kSharding, kTensor, kCheckpoints, kRanks}},
-    {.file = "legacy/llama3_405b_2048gpu.toml", .world_size = 2048, .num_parameters = 405'853'388'800,
-     .global_batch_size = 32, .num_old_keys = 16, .warnings = {kNoAssets, "ranks will idle"},
+    {.file = "legacy/llama3_70b_32gpu.toml",
+     .world_size = 32,
+     .num_parameters = 70'553'706'496,
+     .global_batch_size = 16,
+     .num_old_keys = 14,
+     .warnings = {kNoAssets},
      .not_built = {"dataset 'c4'", kRecompute, kProfiling, kReplicas, kSharding, kTensor,
-                   "pipeline_parallel_degree =", "compile.enable =", "model.converters =", kCheckpoints, kRanks}},
+                   kCheckpoints, kRanks}},
+    {.file = "legacy/llama3_405b_2048gpu.toml",
+     .world_size = 2048,
+     .num_parameters = 405'853'388'800,
+     .global_batch_size = 32,
+     .num_old_keys = 16,
+     .warnings = {kNoAssets, "ranks will idle"},
+     .not_built = {"dataset 'c4'", kRecompute, kProfiling, kReplicas, kSharding, kTensor,
+                   "pipeline_parallel_degree =", "compile.enable =", "model.converters =",
+                   kCheckpoints, kRanks}},
 };
 
 INSTANTIATE_TEST_SUITE_P(Recipe, TrainConfigs, ::testing::ValuesIn(kRecipes), [](const auto& info) {
@@ -159,7 +208,8 @@ TEST(TrainConfigFolder, HoldsNoRecipeThatIsNotTested) {
   for (const Recipe& recipe : kRecipes) tested.insert(recipe.file);
   const std::filesystem::path folder = TITAN_SOURCE_DIR "/train_configs";
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
-    if (entry.path().extension() == ".toml") found.insert(std::filesystem::relative(entry.path(), folder).string());
+    if (entry.path().extension() == ".toml")
+      found.insert(std::filesystem::relative(entry.path(), folder).string());
   EXPECT_EQ(found, tested);
 }
 

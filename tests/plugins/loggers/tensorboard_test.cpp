@@ -8,8 +8,8 @@
 #include <set>
 #include <vector>
 
-#include <sys/resource.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "plugins/loggers/tensorboard/event_proto.h"
 #include "tests/plugins/error_of.h"

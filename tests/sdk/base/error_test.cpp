@@ -24,7 +24,8 @@ Error thrown_by(const std::function<void()>& action) {
 }
 
 TEST(Error, SaysItsKindAndMessage) {
-  const Error error = thrown_by([] { fail(ErrorKind::io, "cannot read '", "x.bin", "': ", 5, " bytes"); });
+  const Error error =
+      thrown_by([] { fail(ErrorKind::io, "cannot read '", "x.bin", "': ", 5, " bytes"); });
   EXPECT_EQ(error.kind(), ErrorKind::io);
   EXPECT_EQ(error.message(), "cannot read 'x.bin': 5 bytes");
   EXPECT_STREQ(error.what(), "cannot read 'x.bin': 5 bytes");
@@ -44,7 +45,8 @@ TEST(Error, GathersContextFromTheInsideOut) {
       throw;
     }
   });
-  EXPECT_STREQ(error.what(), "bad token 7\n  in document 3\n  while reading corpus.jsonl\n  in training step 12");
+  EXPECT_STREQ(error.what(),
+               "bad token 7\n  in document 3\n  while reading corpus.jsonl\n  in training step 12");
   EXPECT_EQ(error.message(), "bad token 7");
   EXPECT_EQ(error.kind(), ErrorKind::data);
 }
@@ -86,8 +88,9 @@ TEST(Check, IsOneStatement) {
 TEST(Assert, IsABugWithItsPlace) {
   const Error error = thrown_by([] { TITAN_ASSERT(1 + 1 == 3, "rows ", 4); });
   EXPECT_EQ(error.kind(), ErrorKind::internal);
-  EXPECT_THAT(error.message(), AllOf(StartsWith("internal error: '1 + 1 == 3' does not hold at "),
-                                     HasSubstr("error_test.cpp:"), HasSubstr(": rows 4; please report this")));
+  EXPECT_THAT(error.message(),
+              AllOf(StartsWith("internal error: '1 + 1 == 3' does not hold at "),
+                    HasSubstr("error_test.cpp:"), HasSubstr(": rows 4; please report this")));
 }
 
 TEST(Assert, NeedsNoMessage) {

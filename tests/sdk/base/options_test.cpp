@@ -1,4 +1,5 @@
-// titan/options.h, one option at a time: what each type takes, its limits and the text when a value does not fit.
+// titan/options.h, one option at a time: what each type takes, its limits and the text when a value
+// does not fit.
 #include <titan/options.h>
 
 #include <limits>
@@ -36,17 +37,28 @@ class OptionsTest : public ::testing::Test {
     using E = Everything;
     SchemaBuilder(schema_)
         .option("flag", &E::flag, "A switch")
-        .option("count", &E::count, "A count").at_least(1).at_most(10)
-        .option("rate", &E::rate, "A rate").greater_than(0).less_than(1)
-        .option("word", &E::word, "A word").one_of({"text", "code"})
+        .option("count", &E::count, "A count")
+        .at_least(1)
+        .at_most(10)
+        .option("rate", &E::rate, "A rate")
+        .greater_than(0)
+        .less_than(1)
+        .option("word", &E::word, "A word")
+        .one_of({"text", "code"})
         .option("file", &E::file, "A path")
-        .option("size", &E::size, "A size").at_least(16)
-        .option("pause", &E::pause, "A span").at_most(7200)
-        .option("shape", &E::shape, "A shape", {{"linear", Shape::linear}, {"cosine", Shape::cosine}})
-        .option("numbers", &E::numbers, "Several counts").at_least(0)
-        .option("words", &E::words, "Several words").one_of({"x", "y"})
+        .option("size", &E::size, "A size")
+        .at_least(16)
+        .option("pause", &E::pause, "A span")
+        .at_most(7200)
+        .option("shape", &E::shape, "A shape",
+                {{"linear", Shape::linear}, {"cosine", Shape::cosine}})
+        .option("numbers", &E::numbers, "Several counts")
+        .at_least(0)
+        .option("words", &E::words, "Several words")
+        .one_of({"x", "y"})
         .option("parts", &E::parts, "Lists of words")
-        .option("limit", &E::limit, "A limit or none").greater_than(5)
+        .option("limit", &E::limit, "A limit or none")
+        .greater_than(5)
         .option("name", &E::name, "A name or none")
         .option("names", &E::names, "Names or none");
   }
@@ -65,10 +77,12 @@ class OptionsTest : public ::testing::Test {
 
 TEST_F(OptionsTest, TakeTheTypeFromTheMember) {
   const std::pair<const char*, OptionType> expected[] = {
-      {"flag", OptionType::boolean}, {"count", OptionType::integer},  {"rate", OptionType::number},
-      {"word", OptionType::string},  {"file", OptionType::path},      {"size", OptionType::bytes},
-      {"pause", OptionType::duration}, {"shape", OptionType::enumeration}, {"numbers", OptionType::list},
-      {"limit", OptionType::integer}, {"name", OptionType::string},    {"names", OptionType::list}};
+      {"flag", OptionType::boolean},   {"count", OptionType::integer},
+      {"rate", OptionType::number},    {"word", OptionType::string},
+      {"file", OptionType::path},      {"size", OptionType::bytes},
+      {"pause", OptionType::duration}, {"shape", OptionType::enumeration},
+      {"numbers", OptionType::list},   {"limit", OptionType::integer},
+      {"name", OptionType::string},    {"names", OptionType::list}};
   for (const auto& [name, type] : expected) EXPECT_EQ(option(name).type, type) << name;
   EXPECT_EQ(option("numbers").element->type, OptionType::integer);
   EXPECT_EQ(option("parts").element->type, OptionType::list);
@@ -79,9 +93,10 @@ TEST_F(OptionsTest, TakeTheTypeFromTheMember) {
 }
 
 TEST_F(OptionsTest, TakeTheDefaultFromTheMember) {
-  EXPECT_EQ(to_json(schema_.read(schema_.prototype.get())),
-            R"({"flag":true,"count":3,"rate":0.5,"word":"text","file":"a/b","size":64,"pause":1.5,"shape":"cosine",)"
-            R"("numbers":[1,2],"words":[],"parts":[["a"],["b","c"]],"limit":null,"name":"n","names":null})");
+  EXPECT_EQ(
+      to_json(schema_.read(schema_.prototype.get())),
+      R"({"flag":true,"count":3,"rate":0.5,"word":"text","file":"a/b","size":64,"pause":1.5,"shape":"cosine",)"
+      R"("numbers":[1,2],"words":[],"parts":[["a"],["b","c"]],"limit":null,"name":"n","names":null})");
   for (const Option& each : schema_.options)
     EXPECT_EQ(problem(each.name, each.default_value), "") << each.name;
 }
@@ -131,7 +146,8 @@ TEST_F(OptionsTest, TakeAnIntegerForANumber) {
   Schema schema;
   SchemaBuilder(schema).option("factor", &Numbers::factor, "");
   EXPECT_EQ(schema.options[0].problem(2), std::nullopt);
-  EXPECT_EQ(std::static_pointer_cast<Numbers>(schema.make(Value::map({{"factor", 2}})))->factor, 2.0);
+  EXPECT_EQ(std::static_pointer_cast<Numbers>(schema.make(Value::map({{"factor", 2}})))->factor,
+            2.0);
 }
 
 TEST_F(OptionsTest, KeepWithinTheirBounds) {
@@ -162,8 +178,10 @@ TEST_F(OptionsTest, KnowTheirWords) {
 TEST_F(OptionsTest, CheckEachItemOfAList) {
   EXPECT_EQ(problem("numbers", Value::list({0, 5})), "");
   EXPECT_EQ(problem("numbers", Value::list({0, -1})), "has an item that must be >= 0, got -1");
-  EXPECT_EQ(problem("numbers", Value::list({"a"})), "has an item that must be an integer >= 0, got 'a'");
-  EXPECT_EQ(problem("words", Value::list({"x", "z"})), "has an item that must be one of 'x', 'y', got 'z'");
+  EXPECT_EQ(problem("numbers", Value::list({"a"})),
+            "has an item that must be an integer >= 0, got 'a'");
+  EXPECT_EQ(problem("words", Value::list({"x", "z"})),
+            "has an item that must be one of 'x', 'y', got 'z'");
   EXPECT_EQ(problem("parts", Value::list({Value::list({1})})),
             "has an item that has an item that must be a string, got 1");
 }
@@ -184,9 +202,9 @@ TEST_F(OptionsTest, SayWhatIsAllowed) {
 }
 
 TEST_F(OptionsTest, ReadSizesWithUnits) {
-  const std::pair<const char*, int64_t> sizes[] = {{"512", 512},        {"512B", 512},        {"2KB", 2000},
-                                                   {"2 KiB", 2048},     {"1.5MiB", 1572864},  {"3GB", 3000000000},
-                                                   {"1TiB", 1099511627776}, {"64MiB", 67108864}};
+  const std::pair<const char*, int64_t> sizes[] = {
+      {"512", 512},        {"512B", 512},       {"2KB", 2000},           {"2 KiB", 2048},
+      {"1.5MiB", 1572864}, {"3GB", 3000000000}, {"1TiB", 1099511627776}, {"64MiB", 67108864}};
   for (const auto& [text, count] : sizes) {
     ASSERT_EQ(problem("size", text), "") << text;
     EXPECT_EQ(make(Value::map({{"size", text}})).size.count, count) << text;
@@ -199,15 +217,16 @@ TEST_F(OptionsTest, ReadSizesWithUnits) {
 }
 
 TEST_F(OptionsTest, ReadSpansWithUnits) {
-  const std::pair<const char*, double> spans[] = {{"250ms", 0.25}, {"1.5s", 1.5}, {"90", 90}, {"2 min", 120},
-                                                  {"2h", 7200},    {"0.01d", 864}};
+  const std::pair<const char*, double> spans[] = {{"250ms", 0.25}, {"1.5s", 1.5}, {"90", 90},
+                                                  {"2 min", 120},  {"2h", 7200},  {"0.01d", 864}};
   for (const auto& [text, seconds] : spans) {
     ASSERT_EQ(problem("pause", text), "") << text;
     EXPECT_DOUBLE_EQ(make(Value::map({{"pause", text}})).pause.seconds, seconds) << text;
   }
   EXPECT_EQ(make(Value::map({{"pause", 3}})).pause.seconds, 3);
   EXPECT_NE(problem("pause", "3h"), "");
-  for (const char* wrong : {"", "s", "5 sec", "1m"}) EXPECT_NE(problem("pause", wrong), "") << wrong;
+  for (const char* wrong : {"", "s", "5 sec", "1m"})
+    EXPECT_NE(problem("pause", wrong), "") << wrong;
 }
 
 TEST_F(OptionsTest, ReadInACanonicalFormThatIsTakenAgain) {

@@ -26,8 +26,10 @@ class Greeter {
   using Context = GreeterContext;
   template <class T>
   static std::vector<std::string> abilities() {
-    if constexpr (std::is_base_of_v<Polite, T>) return {"Polite"};
-    else return {};
+    if constexpr (std::is_base_of_v<Polite, T>)
+      return {"Polite"};
+    else
+      return {};
   }
   virtual ~Greeter() = default;
   virtual std::string greet() const = 0;
@@ -41,7 +43,8 @@ struct HelloOptions {
 /// The interface is not the first base: `make` must hand out the interface's own address.
 class Hello final : public Polite, public Greeter {
  public:
-  Hello(const HelloOptions& options, GreeterContext context) : options_(options), whom_(context.whom) {}
+  Hello(const HelloOptions& options, GreeterContext context)
+      : options_(options), whom_(context.whom) {}
   std::string greet() const override {
     std::string text;
     for (int64_t i = 0; i < options_.times; ++i) text += options_.word + " ";
@@ -72,14 +75,16 @@ class Fixed final : public Greeter {
   std::string word_;
 };
 
-std::unique_ptr<Greeter> make(const Component& component, const Value& values, const GreeterContext& context) {
+std::unique_ptr<Greeter> make(const Component& component, const Value& values,
+                              const GreeterContext& context) {
   const auto options = component.schema.make(values);
   return std::unique_ptr<Greeter>(static_cast<Greeter*>(component.make(options.get(), &context)));
 }
 
 void declare(ComponentBuilder<Hello>& builder) {
   builder.option("word", &HelloOptions::word, "What is said")
-      .option("times", &HelloOptions::times, "How often").at_least(1);
+      .option("times", &HelloOptions::times, "How often")
+      .at_least(1);
 }
 
 TEST(Plugin, RegistersKindNameHelpAndAbilities) {
@@ -97,7 +102,9 @@ TEST(Plugin, RegistersKindNameHelpAndAbilities) {
 
 TEST(Plugin, MakesAComponentFromItsOptionsAndContext) {
   Plugin plugin;
-  plugin.add<Hello>("hello", "").option("word", &HelloOptions::word, "").option("times", &HelloOptions::times, "");
+  plugin.add<Hello>("hello", "")
+      .option("word", &HelloOptions::word, "")
+      .option("times", &HelloOptions::times, "");
   const Component& hello = plugin.components()[0];
   EXPECT_EQ(make(hello, Value(), {"world"})->greet(), "hello world");
   EXPECT_EQ(make(hello, parse_json(R"({"word":"hi","times":2})"), {"you"})->greet(), "hi hi you");
@@ -152,7 +159,9 @@ TEST(Plugin, RegistersFlavors) {
 }  // namespace titan
 
 namespace titan_plugin_test {
-TITAN_PLUGIN(plugin) { plugin.add_flavor("m", "f", "", {}); }
+TITAN_PLUGIN(plugin) {
+  plugin.add_flavor("m", "f", "", {});
+}
 }  // namespace titan_plugin_test
 
 namespace titan {

@@ -1,4 +1,5 @@
-// titan/options.h, a struct at a time: tables, unknown names, order, and mistakes in the declaration itself.
+// titan/options.h, a struct at a time: tables, unknown names, order, and mistakes in the
+// declaration itself.
 #include <string>
 
 #include <gmock/gmock.h>
@@ -24,9 +25,12 @@ struct Stranger {
 Schema outer_schema() {
   Schema schema;
   SchemaBuilder(schema)
-      .option("dim", &Outer::dim, "Width").at_least(1)
+      .option("dim", &Outer::dim, "Width")
+      .at_least(1)
       .table("scaling", &Outer::scaling, "Scaling", [](SchemaBuilder& table) {
-        table.option("factor", &Inner::factor, "Factor").at_least(1).option("length", &Inner::length, "Length");
+        table.option("factor", &Inner::factor, "Factor")
+            .at_least(1)
+            .option("length", &Inner::length, "Length");
       });
   return schema;
 }
@@ -44,13 +48,15 @@ std::string error_of(const std::function<void()>& action, ErrorKind kind) {
 
 TEST(Schema, TakesTheDefaultsOfATableFromTheOuterStruct) {
   const Schema schema = outer_schema();
-  EXPECT_EQ(to_json(schema.read(schema.prototype.get())), R"({"dim":256,"scaling":{"factor":4.0,"length":8192}})");
+  EXPECT_EQ(to_json(schema.read(schema.prototype.get())),
+            R"({"dim":256,"scaling":{"factor":4.0,"length":8192}})");
   EXPECT_EQ(to_json(schema.find("scaling")->default_value), R"({"factor":4.0,"length":8192})");
 }
 
 TEST(Schema, SetsSingleMembersOfATable) {
   const Schema schema = outer_schema();
-  const auto made = std::static_pointer_cast<Outer>(schema.make(parse_json(R"({"scaling":{"length":16}})")));
+  const auto made =
+      std::static_pointer_cast<Outer>(schema.make(parse_json(R"({"scaling":{"length":16}})")));
   EXPECT_EQ(made->scaling.length, 16);
   EXPECT_EQ(made->scaling.factor, 4);
   EXPECT_EQ(made->dim, 256);
@@ -60,14 +66,16 @@ TEST(Schema, ChecksAMapForATableAndItsMembersWhenAssigned) {
   const Schema schema = outer_schema();
   EXPECT_EQ(schema.find("scaling")->problem(3), "must be a table, got 3");
   EXPECT_EQ(schema.find("scaling")->problem(parse_json(R"({"factor":0})")), std::nullopt);
-  EXPECT_EQ(error_of([&] { schema.make(parse_json(R"({"scaling":{"factor":0}})")); }, ErrorKind::config),
-            "option 'factor' must be >= 1, got 0");
+  EXPECT_EQ(
+      error_of([&] { schema.make(parse_json(R"({"scaling":{"factor":0}})")); }, ErrorKind::config),
+      "option 'factor' must be >= 1, got 0");
 }
 
 TEST(Schema, RefusesAnUnknownName) {
   const Schema schema = outer_schema();
   EXPECT_EQ(schema.find("dims"), nullptr);
-  EXPECT_EQ(error_of([&] { schema.make(parse_json(R"({"dims":1})")); }, ErrorKind::config), "unknown option 'dims'");
+  EXPECT_EQ(error_of([&] { schema.make(parse_json(R"({"dims":1})")); }, ErrorKind::config),
+            "unknown option 'dims'");
   EXPECT_EQ(error_of([&] { schema.make(parse_json(R"({"scaling":{"f":1}})")); }, ErrorKind::config),
             "unknown option 'f'");
 }
@@ -79,17 +87,21 @@ TEST(Schema, KeepsTheOrderOfDeclaration) {
   EXPECT_EQ(names, (std::vector<std::string>{"dim", "scaling"}));
 }
 
-TEST(Schema, MakesNothingWithoutOptions) { EXPECT_EQ(Schema().make(Value::map()), nullptr); }
+TEST(Schema, MakesNothingWithoutOptions) {
+  EXPECT_EQ(Schema().make(Value::map()), nullptr);
+}
 
 TEST(Schema, RefusesADeclarationTwice) {
   Schema schema = outer_schema();
-  EXPECT_EQ(error_of([&] { SchemaBuilder(schema).option("dim", &Outer::dim, "again"); }, ErrorKind::plugin),
+  EXPECT_EQ(error_of([&] { SchemaBuilder(schema).option("dim", &Outer::dim, "again"); },
+                     ErrorKind::plugin),
             "option 'dim' is declared twice");
 }
 
 TEST(Schema, RefusesOptionsOfTwoStructs) {
   Schema schema = outer_schema();
-  EXPECT_THAT(error_of([&] { SchemaBuilder(schema).option("count", &Stranger::count, ""); }, ErrorKind::plugin),
+  EXPECT_THAT(error_of([&] { SchemaBuilder(schema).option("count", &Stranger::count, ""); },
+                       ErrorKind::plugin),
               ::testing::HasSubstr("options of two different structs"));
 }
 

@@ -67,7 +67,8 @@ TEST(Value, AddsMembersAtTheEndAndMakesMapsOfNothing) {
 }
 
 TEST(Value, PrintsNumbersSuchThatTheyReadBackEqual) {
-  for (const double number : {0.1, 1e-300, 1.0 / 3, 123456789012345680.0, 5e-324, -0.0, 1e22, 8e-4}) {
+  for (const double number :
+       {0.1, 1e-300, 1.0 / 3, 123456789012345680.0, 5e-324, -0.0, 1e22, 8e-4}) {
     const Value back = parse_json(to_json(number));
     ASSERT_TRUE(back.is_number()) << to_json(number);
     EXPECT_EQ(back.as_number(), number);
@@ -87,12 +88,15 @@ TEST(Value, PrintsWhatJsonCannotSayAsNull) {
 TEST(Value, EscapesText) {
   EXPECT_EQ(to_json("a\"b\\c\n\t\x01 \u00e9"), "\"a\\\"b\\\\c\\n\\t\\u0001 \u00e9\"");
   EXPECT_EQ(to_json(std::string("x\xffy")), "\"x\ufffdy\"");
-  EXPECT_EQ(parse_json(R"("\ud83d\ude00 \u00e9\u0000")").as_string(), std::string("\U0001F600 \u00e9\0", 8));
+  EXPECT_EQ(parse_json(R"("\ud83d\ude00 \u00e9\u0000")").as_string(),
+            std::string("\U0001F600 \u00e9\0", 8));
 }
 
 TEST(Value, IndentsWhenAsked) {
-  EXPECT_EQ(to_json(Value::map({{"a", Value::list({1, 2})}, {"b", Value::map()}, {"c", Value::list()}}), 2),
-            "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": {},\n  \"c\": []\n}");
+  EXPECT_EQ(
+      to_json(Value::map({{"a", Value::list({1, 2})}, {"b", Value::map()}, {"c", Value::list()}}),
+              2),
+      "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": {},\n  \"c\": []\n}");
 }
 
 TEST(Value, KeepsTheOrderOfMembersWhenParsing) {
@@ -108,8 +112,10 @@ TEST(Value, ParsesIntegersBeyondItsRangeAsNumbers) {
 
 TEST(Value, PlacesTheFirstMistakeOfMalformedJson) {
   std::string message;
-  EXPECT_EQ(kind_of([] { parse_json("{\n  \"a\": 1,\n  \"b\": ]\n}"); }, &message), ErrorKind::data);
-  EXPECT_THAT(message, ::testing::AllOf(::testing::StartsWith("malformed JSON: "), ::testing::HasSubstr("line 3")));
+  EXPECT_EQ(kind_of([] { parse_json("{\n  \"a\": 1,\n  \"b\": ]\n}"); }, &message),
+            ErrorKind::data);
+  EXPECT_THAT(message, ::testing::AllOf(::testing::StartsWith("malformed JSON: "),
+                                        ::testing::HasSubstr("line 3")));
   for (const char* text : {"", "{", "[1,]", "nul", "{\"a\":1} x", "'a'", "\"a", "01", "\"\xff\""})
     EXPECT_EQ(kind_of([&] { parse_json(text); }), ErrorKind::data) << text;
 }

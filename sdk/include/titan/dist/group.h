@@ -1,4 +1,5 @@
-// A set of ranks that communicate. Value type over a shared backend; one rank is N = 1, not a special case.
+// A set of ranks that communicate. Value type over a shared backend; one rank is N = 1, not a
+// special case.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@ namespace titan::dist {
 
 enum class Reduce { sum, max, min };
 
-/// What a process group can do. Implemented per transport (gloo, NCCL, one rank); Group is what others use.
-/// Thread: one at a time; calls come in the same order on all ranks.
+/// What a process group can do. Implemented per transport (gloo, NCCL, one rank); Group is what
+/// others use. Thread: one at a time; calls come in the same order on all ranks.
 class TITAN_API Backend {
  public:
   virtual ~Backend();

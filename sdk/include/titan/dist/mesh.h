@@ -25,8 +25,8 @@ struct MeshShape {
   int64_t batch() const { return dp_replicate * dp_shard; }
 };
 
-/// Groups by axis ("pp", "dp_replicate", "dp_shard", "cp", "tp") and by fused axes: "dp" = dp_replicate x dp_shard,
-/// "fsdp" = dp_shard x cp, "loss" = dp x cp, "world".
+/// Groups by axis ("pp", "dp_replicate", "dp_shard", "cp", "tp") and by fused axes: "dp" =
+/// dp_replicate x dp_shard, "fsdp" = dp_shard x cp, "loss" = dp x cp, "world".
 class TITAN_API Mesh {
  public:
   /// The mesh of a run of one rank.

@@ -13,8 +13,10 @@ namespace titan::nn {
 class TITAN_API AttentionKernel {
  public:
   virtual ~AttentionKernel();
-  /// q (B, H, S, hd), k and v (B, KV, S, hd), H a multiple of KV -> (B, H, S, hd). Causal within a row.
-  virtual at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Batch& batch) = 0;
+  /// q (B, H, S, hd), k and v (B, KV, S, hd), H a multiple of KV -> (B, H, S, hd). Causal within a
+  /// row.
+  virtual at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const Batch& batch) = 0;
 };
 
 struct AttentionOptions {
@@ -26,8 +28,9 @@ struct AttentionOptions {
   Init output_init;  ///< of wo
 };
 
-/// x (B, S, dim) -> (B, S, dim). Children wq, wk, wv (column), wo (row). The number of heads that runs here comes from the
-/// weights' actual shapes, so a column-parallel rank computes its own heads by the same code.
+/// x (B, S, dim) -> (B, S, dim). Children wq, wk, wv (column), wo (row). The number of heads that
+/// runs here comes from the weights' actual shapes, so a column-parallel rank computes its own
+/// heads by the same code.
 class TITAN_API Attention final : public Module {
  public:
   /// `rope` is shared by all attention layers of a model: one table.

@@ -6,7 +6,8 @@
 
 namespace titan::nn {
 
-/// Ignores its input and reads `batch.tokens` (rows, seq_len) -> (rows, seq_len, dim). Parameter "weight" (vocab, dim).
+/// Ignores its input and reads `batch.tokens` (rows, seq_len) -> (rows, seq_len, dim). Parameter
+/// "weight" (vocab, dim).
 class TITAN_API Embedding final : public Module {
  public:
   Embedding(int64_t vocab_size, int64_t dim, const Init& init);

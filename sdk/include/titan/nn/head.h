@@ -14,12 +14,14 @@ struct OutputHeadOptions {
   int64_t vocab_size = 0;
   double norm_eps = 1e-5;
   Init init;
-  /// The embedding's weight when head and embedding are tied; else null and the head owns "output.weight".
+  /// The embedding's weight when head and embedding are tied; else null and the head owns
+  /// "output.weight".
   std::shared_ptr<Parameter> tied_weight;
 };
 
-/// x (B, S, dim) -> logits (B, S, vocab) in fp32 or, when the batch carries labels, the **sum** of the token losses: a
-/// scalar, fp32, computed such that the full logits never exist. Parameters "norm.weight" and "output.weight".
+/// x (B, S, dim) -> logits (B, S, vocab) in fp32 or, when the batch carries labels, the **sum** of
+/// the token losses: a scalar, fp32, computed such that the full logits never exist. Parameters
+/// "norm.weight" and "output.weight".
 class TITAN_API OutputHead final : public Module {
  public:
   explicit OutputHead(const OutputHeadOptions& options);

@@ -1,5 +1,6 @@
-// Initial values as a pure function of (seed, parameter name, global element index): each rank fills just its slice and
-// the result equals the unsharded one bit for bit, under any layout and any number of threads.
+// Initial values as a pure function of (seed, parameter name, global element index): each rank
+// fills just its slice and the result equals the unsharded one bit for bit, under any layout and
+// any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +16,15 @@ namespace titan::nn {
 struct Init {
   enum class Kind { constant, normal, truncated_normal };
   Kind kind = Kind::constant;
-  double mean = 0;   ///< of the constant: its value
+  double mean = 0;  ///< of the constant: its value
   double std = 0;
   double lower = 0;  ///< absolute bounds of the truncated normal
   double upper = 0;
 
   static Init constant(double value) { return {Kind::constant, value}; }
   static Init normal(double mean, double std) { return {Kind::normal, mean, std}; }
-  /// torch.nn.init.trunc_normal_: absolute bounds, so std 0.02 with the default bounds is a plain normal.
+  /// torch.nn.init.trunc_normal_: absolute bounds, so std 0.02 with the default bounds is a plain
+  /// normal.
   static Init truncated_normal(double mean, double std, double lower = -2, double upper = 2) {
     return {Kind::truncated_normal, mean, std, lower, upper};
   }
@@ -35,11 +37,13 @@ struct Slice {
   int64_t num_elements() const;
 };
 
-/// Fills `out` (contiguous, of the slice's sizes, on the CPU or to be copied to its device) with the values that `init`
-/// gives the elements of `slice` of a tensor of `global_shape` called `name`.
+/// Fills `out` (contiguous, of the slice's sizes, on the CPU or to be copied to its device) with
+/// the values that `init` gives the elements of `slice` of a tensor of `global_shape` called
+/// `name`.
 ///
-/// Source of randomness: Philox4x32-10 (Salmon et al., 2011), key = XXH3(name) mixed with `seed`, counter = element index / 4.
-/// Normal values come from the inverse of the normal distribution's CDF (Giles, 2010), computed in double and rounded once.
+/// Source of randomness: Philox4x32-10 (Salmon et al., 2011), key = XXH3(name) mixed with `seed`,
+/// counter = element index / 4. Normal values come from the inverse of the normal distribution's
+/// CDF (Giles, 2010), computed in double and rounded once.
 TITAN_API void fill(at::Tensor& out, const Init& init, uint64_t seed, std::string_view name,
                     const std::vector<int64_t>& global_shape, const Slice& slice);
 

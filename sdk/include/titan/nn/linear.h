@@ -1,4 +1,5 @@
-// Matrix multiplication with a weight: y = x Wᵀ. Its kernel can be swapped (float8, LoRA, split backward).
+// Matrix multiplication with a weight: y = x Wᵀ. Its kernel can be swapped (float8, LoRA, split
+// backward).
 #pragma once
 
 #include <memory>

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/TensorOperators.h>  // x + y, for those who write layers
 #include <ATen/core/Tensor.h>
 #include <titan/batch.h>
 #include <titan/export.h>
@@ -16,19 +17,24 @@ namespace titan::nn {
 
 /// Runs the rest: the next wrapper inwards, or the layer itself.
 using Next = std::function<at::Tensor(const at::Tensor& x, const Batch& batch)>;
-/// Goes around a layer: gathers weights before it, communicates after it, re-runs it in backward, times it.
-using Wrapper = std::function<at::Tensor(const at::Tensor& x, const Batch& batch, const Next& next)>;
+/// Goes around a layer: gathers weights before it, communicates after it, re-runs it in backward,
+/// times it.
+using Wrapper =
+    std::function<at::Tensor(const at::Tensor& x, const Batch& batch, const Next& next)>;
 
-/// How tensor parallelism has to treat the region of a module: data, not code; models do not know who reads it.
+/// How tensor parallelism has to treat the region of a module: data, not code; models do not know
+/// who reads it.
 enum class Region {
   local,               ///< nothing to do around it
-  gathered_to_partial  ///< its input must be whole in the sequence, its output is a partial sum over ranks
+  gathered_to_partial  ///< its input must be whole in the sequence, its output is a partial sum
+                       ///< over ranks
 };
 
-/// One layer: an activation in, an activation out. Everything that is not differentiated rides in `batch`.
+/// One layer: an activation in, an activation out. Everything that is not differentiated rides in
+/// `batch`.
 ///
-/// A module owns its parameters and its children; both are visited in the order in which they were added, which is the
-/// order of the checkpoint's names. Thread: trainer thread.
+/// A module owns its parameters and its children; both are visited in the order in which they were
+/// added, which is the order of the checkpoint's names. Thread: trainer thread.
 class TITAN_API Module {
  public:
   Module() = default;
@@ -47,7 +53,8 @@ class TITAN_API Module {
 
   using ParameterVisitor = std::function<void(Parameter&)>;
   using ModuleVisitor = std::function<void(const std::string& path, Module&)>;
-  /// Every parameter below, in order; one that is shared (tied) is met at its owner and at its borrowers.
+  /// Every parameter below, in order; one that is shared (tied) is met at its owner and at its
+  /// borrowers.
   void visit_parameters(const ParameterVisitor& visit);
   /// This module and every one below; `path` is relative to `prefix`.
   void visit_modules(const ModuleVisitor& visit, const std::string& prefix = "");

@@ -5,7 +5,8 @@
 
 namespace titan::nn {
 
-/// y = x / sqrt(mean(x²) + eps) · w over the last dimension, in fp32, returned in x's dtype. Parameter "weight" (dim), 1.
+/// y = x / sqrt(mean(x²) + eps) · w over the last dimension, in fp32, returned in x's dtype.
+/// Parameter "weight" (dim), 1.
 class TITAN_API RmsNorm final : public Module {
  public:
   RmsNorm(int64_t dim, double eps);

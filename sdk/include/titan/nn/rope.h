@@ -1,4 +1,5 @@
-// Rotary position embedding in Hugging Face's half-split layout. Su et al., 2021; scaling of Llama 3.1.
+// Rotary position embedding in Hugging Face's half-split layout. Su et al., 2021; scaling of
+// Llama 3.1.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ struct RopeOptions {
 /// Inverse frequencies (head_dim / 2), fp32: theta^(-2j / head_dim), long wavelengths scaled.
 TITAN_API std::vector<float> rope_frequencies(int64_t head_dim, const RopeOptions& options);
 
-/// Tables of cos and sin for positions 0 ... n-1, shape (n, head_dim / 2), fp32. Grow on demand, live on the device of the
-/// activations. One per model: attention layers share it.
+/// Tables of cos and sin for positions 0 ... n-1, shape (n, head_dim / 2), fp32. Grow on demand,
+/// live on the device of the activations. One per model: attention layers share it.
 class TITAN_API Rope {
  public:
   Rope(int64_t head_dim, const RopeOptions& options);

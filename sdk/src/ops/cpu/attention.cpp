@@ -1,5 +1,6 @@
-// attention on the CPU: fp32 by our own blocked loops, everything else by ATen's flash kernel. Both read any layout with
-// contiguous heads, share key heads themselves and never hold the matrix of scores.
+// attention on the CPU: fp32 by our own blocked loops, everything else by ATen's flash kernel. Both
+// read any layout with contiguous heads, share key heads themselves and never hold the matrix of
+// scores.
 #include <vector>
 
 #include <ATen/Parallel.h>
@@ -53,14 +54,16 @@ AttentionHead head_of(const Tensor& q, const Tensor& k, const Tensor& v, int64_t
           .causal = causal};
 }
 
-std::tuple<Tensor, Tensor> own_forward(const Tensor& q, const Tensor& k, const Tensor& v, bool causal, double scale) {
+std::tuple<Tensor, Tensor> own_forward(const Tensor& q, const Tensor& k, const Tensor& v,
+                                       bool causal, double scale) {
   const int64_t batch = q.size(0), heads = q.size(1), num_queries = q.size(2), dim = q.size(3);
   const Tensor out = at::empty({batch, num_queries, heads, dim}, q.options()).transpose(1, 2);
   const Tensor logsumexp = at::empty({batch, heads, num_queries}, q.options());
   float* lse = logsumexp.mutable_data_ptr<float>();
   const int64_t block = kernels().attention_query_block;
   const int64_t num_blocks = (num_queries + block - 1) / block;
-  // the last blocks of a causal row cost most: consecutive tasks go through the heads, so that threads share the load
+  // the last blocks of a causal row cost most: consecutive tasks go through the heads, so that
+  // threads share the load
   at::parallel_for(0, batch * heads * num_blocks, 1, [&](int64_t begin, int64_t end) {
     std::vector<float> scratch(static_cast<size_t>(kernels().attention_scratch(dim)));
     for (int64_t task = begin; task < end; ++task) {
@@ -75,13 +78,15 @@ std::tuple<Tensor, Tensor> own_forward(const Tensor& q, const Tensor& k, const T
   return {out, logsumexp};
 }
 
-std::tuple<Tensor, Tensor, Tensor> own_backward(const Tensor& dout, const Tensor& q, const Tensor& k,
-                                                const Tensor& v, const Tensor& out,
-                                                const Tensor& logsumexp, bool causal, double scale) {
+std::tuple<Tensor, Tensor, Tensor> own_backward(const Tensor& dout, const Tensor& q,
+                                                const Tensor& k, const Tensor& v, const Tensor& out,
+                                                const Tensor& logsumexp, bool causal,
+                                                double scale) {
   const Tensor dq = zeros_like_heads(q), dk = zeros_like_heads(k), dv = zeros_like_heads(v);
   const int64_t heads = q.size(1), kv_heads = k.size(1), shared = heads / kv_heads;
   const float* lse = logsumexp.const_data_ptr<float>();
-  // one task per key head adds up the gradients of its queries in order: the sum does not depend on the threads
+  // one task per key head adds up the gradients of its queries in order: the sum does not depend on
+  // the threads
   at::parallel_for(0, q.size(0) * kv_heads, 1, [&](int64_t begin, int64_t end) {
     std::vector<float> scratch(static_cast<size_t>(kernels().attention_scratch(q.size(3))));
     std::vector<float> delta(static_cast<size_t>(q.size(2)));
@@ -100,13 +105,15 @@ std::tuple<Tensor, Tensor, Tensor> own_backward(const Tensor& dout, const Tensor
 
 }  // namespace
 
-std::tuple<Tensor, Tensor> attention_forward(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in,
-                                             bool causal, double scale) {
+std::tuple<Tensor, Tensor> attention_forward(const Tensor& q_in, const Tensor& k_in,
+                                             const Tensor& v_in, bool causal, double scale) {
   if (q_in.numel() == 0) {
     const at::ScalarType type = q_in.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-    return {zeros_like_heads(q_in), at::zeros(q_in.sizes().slice(0, 3), q_in.options().dtype(type))};
+    return {zeros_like_heads(q_in),
+            at::zeros(q_in.sizes().slice(0, 3), q_in.options().dtype(type))};
   }
-  const Tensor q = with_contiguous_heads(q_in), k = with_contiguous_heads(k_in), v = with_contiguous_heads(v_in);
+  const Tensor q = with_contiguous_heads(q_in), k = with_contiguous_heads(k_in),
+               v = with_contiguous_heads(v_in);
   if (has_own_kernel(q)) return own_forward(q, k, v, causal, scale);
   return at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, /*dropout_p=*/0, causal,
                                                          /*attn_mask=*/std::nullopt, scale);
@@ -116,8 +123,10 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& dout_in, con
                                                       const Tensor& k_in, const Tensor& v_in,
                                                       const Tensor& out_in, const Tensor& logsumexp,
                                                       bool causal, double scale) {
-  if (q_in.numel() == 0) return {zeros_like_heads(q_in), zeros_like_heads(k_in), zeros_like_heads(v_in)};
-  const Tensor q = with_contiguous_heads(q_in), k = with_contiguous_heads(k_in), v = with_contiguous_heads(v_in);
+  if (q_in.numel() == 0)
+    return {zeros_like_heads(q_in), zeros_like_heads(k_in), zeros_like_heads(v_in)};
+  const Tensor q = with_contiguous_heads(q_in), k = with_contiguous_heads(k_in),
+               v = with_contiguous_heads(v_in);
   const Tensor dout = with_contiguous_heads(dout_in), out = with_contiguous_heads(out_in);
   if (has_own_kernel(q))
     return own_backward(dout, q, k, v, out, logsumexp.contiguous(), causal, scale);
