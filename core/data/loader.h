@@ -47,8 +47,8 @@ class Loader {
   /// The position after the last `next_step`: `restore(state())` in another loader over the same
   /// rows continues there.
   Value state() const { return state_; }
-  /// Only before the first `next_step`. Throws a data Error when the state belongs to another
-  /// number of rows.
+  /// Only before `start` and the first `next_step`. Throws a data Error when the state belongs to
+  /// another number of rows.
   void restore(const Value& state);
 
  private:
