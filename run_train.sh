@@ -4,6 +4,7 @@
 #   ./run_train.sh                                             the debug model on the bundled text
 #   CONFIG_FILE=./train_configs/llama3_8b.toml ./run_train.sh  another recipe
 #   ./run_train.sh --training.steps 20 --optimizer.lr 1e-3     any option of the recipe
+#   NGPU=4 LOG_RANK=0,3 ./run_train.sh                         four ranks on this machine, two of them shown
 #
 # Relative paths in a recipe count from the root of the repository.
 set -euo pipefail
@@ -13,14 +14,6 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 CONFIG_FILE=${CONFIG_FILE:-./train_configs/debug_model.toml}
 NGPU=${NGPU:-1}
 
-if [[ $NGPU != 1 ]]; then
-  {
-    printf "run_train.sh: error: NGPU=%s: training on more than one rank is not built yet\n" "$NGPU"
-    printf "  leave NGPU unset, or set NGPU=1\n"
-  } >&2
-  exit 2
-fi
-
 # A recipe named from where the caller stands is found there; otherwise it is looked for below the root.
 if [[ $caller != "$root" && $CONFIG_FILE != /* && -e $caller/$CONFIG_FILE ]]; then
   CONFIG_FILE=$caller/$CONFIG_FILE
@@ -28,4 +21,8 @@ fi
 
 "$root/tools/setup.sh" --quiet
 cd "$root"
-exec build/release/bin/titan train --job.config_file "$CONFIG_FILE" "$@"
+titan=build/release/bin/titan
+if [[ $NGPU == 1 ]]; then
+  exec "$titan" train --job.config_file "$CONFIG_FILE" "$@"
+fi
+exec "$titan" launch --nproc "$NGPU" -- train --job.config_file "$CONFIG_FILE" "$@"

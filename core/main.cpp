@@ -10,6 +10,7 @@
 #include "core/commands/command.h"
 #include "core/config/diagnostics.h"
 #include "core/runtime/build_info.h"
+#include "core/runtime/error_file.h"
 
 namespace {
 
@@ -66,9 +67,11 @@ int main(int argc, char** argv) {
     // a report says "error:" on each of its diagnostics
     const bool is_report = dynamic_cast<const titan::core::ConfigError*>(&e) != nullptr;
     std::fprintf(stderr, "%s%s\n", is_report ? "" : "error: ", e.what());
+    titan::core::write_error_file(e.what(), "");
     return exit_code(e);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "error: %s\n", e.what());
+    titan::core::write_error_file(e.what(), "");
     return titan::core::kExitRuntimeError;
   }
 }

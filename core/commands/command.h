@@ -28,6 +28,7 @@ struct Command {
 const std::vector<Command>& commands();
 
 int run_train(const std::vector<std::string>& arguments);
+int run_launch(const std::vector<std::string>& arguments);
 int run_list(const std::vector<std::string>& arguments);
 int run_describe(const std::vector<std::string>& arguments);
 int run_check(const std::vector<std::string>& arguments);

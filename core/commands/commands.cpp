@@ -7,6 +7,10 @@ const std::vector<Command>& commands() {
       {"train",
        "titan train [--job.config_file FILE] [--dry-run] [--world-size N] [--section.key VALUE]...",
        "train a model", run_train},
+      {"launch",
+       "titan launch --nproc N [--nnodes K --node-rank R --master HOST:PORT] [OPTION]... -- train "
+       "...",
+       "start N ranks on this node and see them to their end", run_launch},
       {"list", "titan list [KIND] [--path FOLDER]...", "the plugins that are installed", run_list},
       {"describe", "titan describe KIND [NAME] [--json] [--path FOLDER]...",
        "the options of a component, with defaults and limits", run_describe},

@@ -148,6 +148,7 @@ std::string selection(const std::string& kind, const std::string& name) {
   if (kind == "dataset") return "[training]\n  dataset = \"" + name + "\"";
   if (kind == "logger") return "[metrics]\n  loggers = [\"console\", \"" + name + "\"]";
   if (kind == "converter") return "[model]\n  converters = [\"" + name + "\"]";
+  if (kind == "parallelism") return "[parallelism]\n  further = [\"" + name + "\"]";
   if (kind == "model") return "[model]\n  name = \"" + name + "\"\n  flavor = \"small\"";
   if (kind == "flavor") return "[model]\n  flavor = \"" + name + "\"";
   return "[" + kind + "]\n  name = \"" + name + "\"";

@@ -1,4 +1,5 @@
 // `titan train`: checks the whole job, then runs it; with --dry-run only the first.
+#include <unistd.h>
 #include <cstdio>
 #include <filesystem>
 
@@ -14,7 +15,11 @@
 #include "core/config/toml_writer.h"
 #include "core/runtime/build_info.h"
 #include "core/runtime/clock.h"
+#include "core/runtime/error_file.h"
+#include "core/runtime/flight_recorder.h"
+#include "core/runtime/played_rank.h"
 #include "core/runtime/signals.h"
+#include "core/train/played_step.h"
 #include "core/train/trainer.h"
 
 namespace titan::core {
@@ -25,7 +30,7 @@ namespace po = boost::program_options;
 struct Arguments {
   bool help = false;
   bool dry_run = false;
-  std::optional<int> world_size;
+  LaunchFlags launch;
   std::vector<std::string> config;  // --section.key value ...
 };
 
@@ -34,7 +39,9 @@ Arguments parse(const std::vector<std::string>& arguments) {
   po::options_description own("titan train");
   own.add_options()("help", "this text")(
       "dry-run", "check everything, print the resolved configuration, start nothing")(
-      "world-size", po::value<int>(), "with --dry-run: check for this many ranks");
+      "rank", po::value<int>(), "of this process")("world-size", po::value<int>(), "all ranks")(
+      "local-rank", po::value<int>(), "on this node")("master", po::value<std::string>(),
+                                                      "where the ranks meet");
   namespace style = po::command_line_style;
   Arguments result;
   try {
@@ -48,24 +55,29 @@ Arguments parse(const std::vector<std::string>& arguments) {
     po::store(parsed, values);
     result.help = values.count("help") > 0;
     result.dry_run = values.count("dry-run") > 0;
-    if (values.count("world-size")) result.world_size = values["world-size"].as<int>();
+    if (values.count("rank")) result.launch.rank = values["rank"].as<int>();
+    if (values.count("world-size")) result.launch.world_size = values["world-size"].as<int>();
+    if (values.count("local-rank")) result.launch.local_rank = values["local-rank"].as<int>();
+    if (values.count("master")) result.launch.master = values["master"].as<std::string>();
     result.config = po::collect_unrecognized(parsed.options, po::include_positional);
   } catch (const po::error& e) {
     fail(ErrorKind::config, e.what(), "; see: titan train --help");
   }
-  TITAN_CHECK(!result.world_size || result.dry_run, config,
-              "--world-size belongs to --dry-run: the launcher decides how many ranks really run");
-  TITAN_CHECK(!result.world_size || *result.world_size >= 1, config,
-              "--world-size must be >= 1, got ", *result.world_size);
+  TITAN_CHECK(!result.launch.world_size || *result.launch.world_size >= 1, config,
+              "--world-size must be >= 1, got ", *result.launch.world_size);
   return result;
 }
 
 void print_help(const JobSources& sources, ComponentLookup& lookup) {
   std::printf(
-      "usage: titan train [--job.config_file FILE] [--dry-run] [--world-size N] [--section.key "
-      "VALUE]...\n\n"
+      "usage: titan train [--job.config_file FILE] [--dry-run] [--section.key VALUE]...\n"
+      "                   [--rank R --world-size N [--local-rank L] --master HOST:PORT]\n\n"
       "  --dry-run         check everything, print the resolved configuration, start nothing\n"
-      "  --world-size N    with --dry-run: check for this many ranks\n");
+      "  --world-size N    ranks of the run; with --dry-run: check for this many\n"
+      "  --rank R          this process, when no launcher says it (titan launch, torchrun, srun,\n"
+      "                    mpirun do); with comm.mode fake_backend: the rank that is played\n"
+      "  --local-rank L    its number on this node (default 0)\n"
+      "  --master H:P      where the ranks meet: a host and a free port of rank 0\n");
   std::string section;
   for (const FlagHelp& flag : list_flags(sources, lookup)) {
     if (flag.section != section) std::printf("\n[%s]\n", flag.section.c_str());
@@ -104,12 +116,97 @@ int finish(StopReason reason, const Trainer& trainer) {
   return kExitRuntimeError;
 }
 
+/// Which rank this is of how many; a dry run and a played rank ask no launcher.
+LaunchEnv launch_of(const Arguments& arguments, bool is_played) {
+  if (is_played) return played_rank(arguments.launch);
+  if (!arguments.dry_run) return detect_launch(arguments.launch);
+  LaunchEnv checked = arguments.launch.world_size ? LaunchEnv{} : detect_launch();
+  checked.world_size = arguments.launch.world_size.value_or(checked.world_size);
+  return checked;
+}
+
+int print_dry_run(const JobConfig& config, Registry& registry) {
+  const std::unique_ptr<Run> run = assemble_played(config, registry, 0);
+  std::printf("%s", to_toml(config.resolved).c_str());
+  if (!std::filesystem::is_directory(config.model.hf_assets_path))
+    log::warn("model.hf_assets_path '" + config.model.hf_assets_path + "' is not a folder here");
+  log::info("everything fits; model " + config.model.name + " " + config.model.flavor + " has " +
+            with_commas(run->part->num_parameters()) + " parameters; nothing was started");
+  return kExitDone;
+}
+
+int play(const JobConfig& config, Registry& registry, const LaunchEnv& played) {
+  const double start = monotonic_seconds();
+  const std::unique_ptr<Run> run = assemble_played(config, registry, played.rank);
+  const PlayedStep step = play_step(*run, config);
+  std::printf("%s", to_text(step).c_str());
+  log::info("played one step of rank " + std::to_string(played.rank) + " of " +
+            std::to_string(played.world_size) + " in " +
+            std::to_string(static_cast<int64_t>(1000 * (monotonic_seconds() - start))) +
+            " ms; nothing was trained or written");
+  return kExitDone;
+}
+
+/// Ends a rank that hangs while the run has failed elsewhere.
+void end_hanging_rank(const std::string& error) {
+  std::fprintf(stderr, "error: %s\n", error.c_str());
+  write_error_file(error, "");
+  std::fflush(nullptr);
+  ::_exit(kExitRuntimeError);
+}
+
+/// Adds to an error what the other ranks were doing, and where this rank's last collectives stand.
+void explain(Error& error, const JobConfig& config, const Run& run, Rendezvous& rendezvous,
+             FailureWatch& watch) {
+  rendezvous.abandon();
+  for (const std::string& line : watch.report(error.what())) error.with_context(line);
+  if (error.kind() != ErrorKind::distributed || run.mesh.recorder().records().empty()) return;
+  const std::string path = write_flight_record(
+      run.mesh.recorder(), config.job.dump_folder + "/" + config.comm.save_traces_folder,
+      config.comm.save_traces_file_prefix, rendezvous.launch().rank);
+  if (!path.empty()) error.with_context("the last collectives of this rank are in " + path);
+}
+
+int train(const JobConfig& config, Registry& registry, const LaunchEnv& launch, double start) {
+  Rendezvous rendezvous(launch, std::chrono::seconds(config.comm.init_timeout_seconds));
+  auto run = std::make_unique<Run>();
+  FailureWatch watch(rendezvous, end_hanging_rank);  // looks at the run's mesh: gone before it
+  StopSignals signals;
+  try {
+    assemble(*run, config, registry, rendezvous, watch);
+    if (launch.rank == 0) {
+      log::info("model " + config.model.name + " " + config.model.flavor + ": " +
+                with_commas(run->part->num_parameters()) + " parameters, " +
+                run->device->description());
+      log::info("training " + std::to_string(config.training.steps) + " steps of " +
+                std::to_string(config.layout.global_batch_size) + " x " +
+                std::to_string(config.training.seq_len) + " tokens; output in " +
+                config.job.dump_folder + "; ready after " +
+                std::to_string(static_cast<int64_t>(1000 * (monotonic_seconds() - start))) + " ms");
+    }
+    Trainer trainer(*run, config, watch);
+    const StopReason reason = trainer.run();
+    run->mesh.group("world").barrier();  // nobody closes a connection that another still uses
+    return finish(reason, trainer);
+  } catch (Error& e) {
+    explain(e, config, *run, rendezvous, watch);
+    // Groups whose other ranks are gone can wait for them forever when they are closed: the end of
+    // the process closes them.
+    if (launch.world_size > 1) static_cast<void>(run.release());
+    throw;
+  } catch (const std::exception& e) {
+    Error error(ErrorKind::internal, e.what());
+    explain(error, config, *run, rendezvous, watch);
+    if (launch.world_size > 1) static_cast<void>(run.release());
+    throw error;
+  }
+}
+
 }  // namespace
 
 int run_train(const std::vector<std::string>& raw_arguments) {
   const Arguments arguments = parse(raw_arguments);
   const double start = monotonic_seconds();
-  const LaunchEnv launch = detect_launch();
   const JobSources sources = read_sources(arguments.config);
   const Catalog catalog(plugin_search_path(sources.plugin_paths));
   Registry registry(catalog);
@@ -119,37 +216,23 @@ int run_train(const std::vector<std::string>& raw_arguments) {
     return kExitDone;
   }
 
-  const Resolution resolution =
-      resolve(sources, lookup, {.world_size = arguments.world_size.value_or(launch.world_size)});
+  const bool is_played = plays_ranks(sources);
+  const LaunchEnv launch = launch_of(arguments, is_played);
+  if (launch.world_size > 1 && !is_played && !arguments.dry_run)
+    log::set_prefix("[rank" + std::to_string(launch.rank) + "]");
+  const Resolution resolution = resolve(sources, lookup, {.world_size = launch.world_size});
   const JobConfig& config = resolution.config;
-  print(resolution.messages);
-  if (arguments.dry_run) {
-    const MetaModel meta = build_meta_model(config, registry);
-    std::printf("%s", to_toml(config.resolved).c_str());
-    if (!std::filesystem::is_directory(config.model.hf_assets_path))
-      log::warn("model.hf_assets_path '" + config.model.hf_assets_path + "' is not a folder here");
-    log::info("everything fits; model " + config.model.name + " " + config.model.flavor + " has " +
-              with_commas(meta.part->num_parameters()) + " parameters; nothing was started");
-    return kExitDone;
+  if (launch.rank == 0) print(resolution.messages);
+  if (arguments.dry_run) return print_dry_run(config, registry);
+  if (is_played) return play(config, registry, launch);
+
+  if (launch.rank == 0) {
+    log::info(build_summary());
+    log::info("starting job: " + config.job.description);
+    if (launch.world_size > 1) log::info(describe(launch));
+    if (config.job.print_config) log::info("configuration:\n" + to_json(config.resolved, 2));
   }
-
-  log::info(build_summary());
-  log::info("starting job: " + config.job.description);
-  if (config.job.print_config) log::info("configuration:\n" + to_json(config.resolved, 2));
-
-  StopSignals signals;
-  const std::unique_ptr<Run> run = assemble(config, registry, launch);
-  log::info("model " + config.model.name + " " + config.model.flavor + ": " +
-            with_commas(run->part->num_parameters()) + " parameters, " +
-            run->device->description());
-  log::info("training " + std::to_string(config.training.steps) + " steps of " +
-            std::to_string(config.layout.global_batch_size) + " x " +
-            std::to_string(config.training.seq_len) + " tokens; output in " +
-            config.job.dump_folder + "; ready after " +
-            std::to_string(static_cast<int64_t>(1000 * (monotonic_seconds() - start))) + " ms");
-  Trainer trainer(*run, config);
-  const StopReason reason = trainer.run();
-  return finish(reason, trainer);
+  return train(config, registry, launch, start);
 }
 
 }  // namespace titan::core

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <set>
 
 #include "core/config/legacy_names.h"
@@ -33,12 +34,18 @@ class Chooser {
           Diagnostics& diagnostics)
       : given_(given), lookup_(lookup), table_(table), diagnostics_(diagnostics) {}
 
-  std::vector<ChosenComponent> choose() {
-    for (const char* kind : {"model", "tokenizer", "optimizer", "lr_scheduler", "device"})
+  std::vector<ChosenComponent> choose(const std::vector<ParallelismRequest>& parallelisms) {
+    for (const char* kind : {"model", "tokenizer", "optimizer", "lr_scheduler"})
       choose_one(kind, std::string(kind) + ".name", {kind});
+    if (given_.is_sound("device.name"))
+      add("device", choose_device(given_, lookup_), "device.name", {"device"});
+    else
+      table_.leave_unchecked({"device"});
     choose_one("dataset", "training.dataset", {});
     choose_loggers();
     choose_converters();
+    for (const ParallelismRequest& request : parallelisms)
+      add("parallelism", request.name, request.key, {});
     return std::move(chosen_);
   }
 
@@ -153,9 +160,22 @@ class Chooser {
 
 }  // namespace
 
-std::vector<ChosenComponent> choose_components(const GivenValues& given, ComponentLookup& lookup,
-                                               OptionTable& table, Diagnostics& diagnostics) {
-  return Chooser(given, lookup, table, diagnostics).choose();
+std::vector<ChosenComponent> choose_components(const GivenValues& given,
+                                               const std::vector<ParallelismRequest>& parallelisms,
+                                               ComponentLookup& lookup, OptionTable& table,
+                                               Diagnostics& diagnostics) {
+  return Chooser(given, lookup, table, diagnostics).choose(parallelisms);
+}
+
+std::string choose_device(const GivenValues& given, ComponentLookup& lookup) {
+  const Given* named = given.find("device.name");
+  const std::string name = named && named->is_valid ? named->value.as_string() : "auto";
+  if (name != "auto") return name;
+  std::error_code ignored;
+  const std::vector<std::string> known = lookup.names("device");
+  const bool has_gpu = std::find(known.begin(), known.end(), "cuda") != known.end() &&
+                       std::filesystem::exists("/dev/nvidiactl", ignored);
+  return has_gpu ? "cuda" : "cpu";
 }
 
 void check_unchosen_sections(const SettingList& source, ComponentLookup& lookup, OptionTable& table,
@@ -164,7 +184,8 @@ void check_unchosen_sections(const SettingList& source, ComponentLookup& lookup,
     if (header.path.size() < 2 || table.is_section(header.path) || table.is_unchecked(header.path))
       continue;
     const std::string& kind = header.path[0];
-    if (kind != "dataset" && kind != "logger" && kind != "converter") continue;
+    if (kind != "dataset" && kind != "logger" && kind != "converter" && kind != "parallelism")
+      continue;
     const KeyPath section(header.path.begin(), header.path.begin() + 2);
     if (table.is_section(section)) continue;
     const std::string& name = section.back();

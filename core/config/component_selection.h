@@ -9,6 +9,7 @@
 #include "core/config/diagnostics.h"
 #include "core/config/job_config.h"
 #include "core/config/option_table.h"
+#include "core/config/parallelism_selection.h"
 #include "core/config/schema_check.h"
 
 namespace titan::core {
@@ -22,8 +23,14 @@ struct ChosenComponent {
 
 /// Chooses by the names in `given`, or their defaults. The table gets the options of what is found;
 /// sections of what is not found are left unchecked.
-std::vector<ChosenComponent> choose_components(const GivenValues& given, ComponentLookup& lookup,
-                                               OptionTable& table, Diagnostics& diagnostics);
+std::vector<ChosenComponent> choose_components(const GivenValues& given,
+                                               const std::vector<ParallelismRequest>& parallelisms,
+                                               ComponentLookup& lookup, OptionTable& table,
+                                               Diagnostics& diagnostics);
+
+/// [device] name, or for "auto" the device that this machine has: a GPU when there is one and a
+/// plugin for it.
+std::string choose_device(const GivenValues& given, ComponentLookup& lookup);
 
 /// Sections of components that nobody chose, [dataset.other]: a warning, or an error when there is
 /// no such component. Either way their keys are left unchecked.

@@ -29,23 +29,6 @@ void check_seq_len(const RuleContext& rules, const std::string& key, int64_t seq
                   std::to_string(below + unit));
 }
 
-void check_data_parallel(const RuleContext& rules, const Layout& layout) {
-  const bool replicates_only = layout.replicate > 1 && layout.shard == 1 && layout.context == 1;
-  if (replicates_only && (layout.tensor > 1 || layout.pipeline > 1) &&
-      rules.are_sound({"parallelism.data_parallel_shard_degree"}))
-    rules.error(
-        "parallelism.data_parallel_replicate_degree",
-        "replicas without sharding (DDP) do not combine with tensor or pipeline parallelism",
-        "set data_parallel_shard_degree > 1");
-  const bool off =
-      layout.shard == 1 && layout.context == 1 && (layout.tensor > 1 || layout.pipeline > 1);
-  if (off && rules.config.training.mixed_precision_param == Dtype::bfloat16)
-    rules.diagnostics.warning(
-        rules.given.place("training.mixed_precision_param"),
-        "training.mixed_precision_param has no effect with tensor or pipeline "
-        "parallelism alone: it computes in float32");
-}
-
 void check_experts(const RuleContext& rules, const Layout& layout) {
   const ParallelismSection& p = rules.config.parallelism;
   const char* const etp_key = "parallelism.expert_tensor_parallel_degree";
@@ -112,16 +95,6 @@ void check_recompute(const RuleContext& rules) {
   if (a.mode == RecomputeMode::memory_budget && !rules.config.compile.enable)
     rules.error("activation_checkpoint.mode",
                 "activation_checkpoint.mode = \"memory_budget\" needs compile.enable");
-}
-
-void check_compile(const RuleContext& rules) {
-  const bool compiles_model =
-      rules.config.compile.enable && contains(rules.config.compile.components, "model");
-  if (rules.config.parallelism.enable_async_tensor_parallel && !compiles_model &&
-      rules.are_sound({"compile.enable", "compile.components"}))
-    rules.error("parallelism.enable_async_tensor_parallel",
-                "parallelism.enable_async_tensor_parallel needs compile.enable and \"model\" in "
-                "compile.components");
 }
 
 void check_profiling(const RuleContext& rules) {
@@ -194,12 +167,10 @@ void warn_without_effect(const RuleContext& rules) {
 
 void check_rules(const RuleContext& context, const Layout& layout) {
   check_seq_len(context, "training.seq_len", context.config.training.seq_len, layout);
-  check_data_parallel(context, layout);
   check_experts(context, layout);
   check_validation(context, layout);
   check_checkpoint(context);
   check_recompute(context);
-  check_compile(context);
   check_profiling(context);
   check_converters(context, layout);
   if (layout.pipeline > 1) check_pipeline_rules(context);

@@ -8,7 +8,8 @@ namespace titan::core {
 std::vector<FlagHelp> list_flags(const JobSources& sources, ComponentLookup& lookup) {
   OptionTable table;
   Diagnostics unheard;
-  choose_components(first_sight(sources.file, sources.arguments, 1).given, lookup, table, unheard);
+  choose_components(first_sight(sources.file, sources.arguments, 1).given, {}, lookup, table,
+                    unheard);
 
   std::vector<FlagHelp> flags;
   for (const KnownOption& known : table.options()) {

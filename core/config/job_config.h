@@ -59,7 +59,8 @@ struct JobConfig {
 
   Selection model_plugin, optimizer, lr_scheduler, tokenizer, dataset, device;
   std::vector<Selection> loggers;     ///< metrics.loggers, and what metrics.enable_tensorboard adds
-  std::vector<Selection> transforms;  ///< the converters, in the order of model.converters
+  std::vector<Selection> transforms;  ///< the converters, in the order of model.converters, then
+                                      ///< the parallelisms that the degrees ask for
 
   Layout layout;
   int world_size = 1;

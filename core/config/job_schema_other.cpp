@@ -121,7 +121,9 @@ void declare_debug(SchemaBuilder& schema) {
       .option("deterministic_warn_only", &Section::deterministic_warn_only,
               "Warn instead of failing where there is no deterministic algorithm")
       .option("moe_force_load_balance", &Section::moe_force_load_balance,
-              "Route tokens to experts in turn, for benchmarks");
+              "Route tokens to experts in turn, for benchmarks")
+      .option("fingerprints", &Section::fingerprints,
+              "Write hashes of the initial weights and of each step's tokens, to compare layouts");
 }
 
 }  // namespace

@@ -24,13 +24,16 @@ void declare_training(SchemaBuilder& schema) {
       .at_least(1)
       .option("enable_cpu_offload", &Section::enable_cpu_offload,
               "Keep parameters, gradients and optimizer states in host memory")
-      .option("dtype", &Section::dtype, "Type of parameters, gradients and optimizer states",
-              {{"float32", Dtype::float32}, {"bfloat16", Dtype::bfloat16}})
-      .option("mixed_precision_param", &Section::mixed_precision_param,
-              "Type that the layers compute in",
-              {{"float32", Dtype::float32}, {"bfloat16", Dtype::bfloat16}})
+      .option(
+          "dtype", &Section::dtype, "Type of parameters, gradients and optimizer states",
+          {{"float32", Dtype::float32}, {"bfloat16", Dtype::bfloat16}, {"float64", Dtype::float64}})
+      .option(
+          "mixed_precision_param", &Section::mixed_precision_param,
+          "Type that the layers compute in; dtype = \"float64\" computes in float64",
+          {{"float32", Dtype::float32}, {"bfloat16", Dtype::bfloat16}, {"float16", Dtype::float16}})
       .option("mixed_precision_reduce", &Section::mixed_precision_reduce,
-              "Type that gradients are reduced in", {{"float32", Dtype::float32}})
+              "Type that gradients are reduced in",
+              {{"float32", Dtype::float32}, {"bfloat16", Dtype::bfloat16}})
       .option("gc_freq", &Section::gc_freq, "No effect: nothing here collects garbage")
       .at_least(1)
       .option("gc_debug", &Section::gc_debug, "No effect: nothing here collects garbage")
@@ -58,7 +61,7 @@ void declare_parallelism(SchemaBuilder& schema) {
       .option("disable_loss_parallel", &Section::disable_loss_parallel,
               "Replicate the logits instead of sharding the vocabulary")
       .option("enable_async_tensor_parallel", &Section::enable_async_tensor_parallel,
-              "Overlap tensor-parallel communication; needs compile.enable with \"model\"")
+              "Overlap tensor-parallel communication with the matrix products")
       .option("pipeline_parallel_degree", &Section::pipeline_parallel_degree,
               "Ranks that the layers are dealt to")
       .at_least(1)
@@ -104,7 +107,11 @@ void declare_parallelism(SchemaBuilder& schema) {
       .at_least(1)
       .option("expert_parallel_comm_backend", &Section::expert_parallel_comm_backend,
               "Transport of tokens to experts",
-              {{"standard", ExpertBackend::standard}, {"deepep", ExpertBackend::deepep}});
+              {{"standard", ExpertBackend::standard}, {"deepep", ExpertBackend::deepep}})
+      .option("data_parallel", &Section::data_parallel,
+              "Plugin of the data-parallel axes; auto: fsdp, or ddp for replicas alone")
+      .option("tensor_parallel", &Section::tensor_parallel, "Plugin of the tensor axis")
+      .option("further", &Section::further, "Parallelism plugins applied beside these");
 }
 
 void declare_checkpoint(SchemaBuilder& schema) {

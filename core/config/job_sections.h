@@ -11,7 +11,7 @@
 
 namespace titan::core {
 
-enum class Dtype { float16, bfloat16, float32 };
+enum class Dtype { float16, bfloat16, float32, float64 };
 
 /// [plugins] (Titan)
 struct PluginsSection {
@@ -79,7 +79,7 @@ struct TokenizerSection {
 
 /// [device] (Titan)
 struct DeviceSection {
-  std::string name = "cpu";
+  std::string name = "auto";  ///< as written; see JobConfig::device
 };
 
 /// [training.dataloader] and [validation.dataloader]
@@ -135,6 +135,9 @@ struct ParallelismSection {
   int64_t expert_parallel_degree = 1;
   int64_t expert_tensor_parallel_degree = 1;
   ExpertBackend expert_parallel_comm_backend = ExpertBackend::standard;
+  std::string data_parallel = "auto";      ///< (Titan) plugin of the data-parallel axes
+  std::string tensor_parallel = "tensor";  ///< (Titan) plugin of the tensor axis
+  std::vector<std::string> further;        ///< (Titan) further parallelism plugins
 };
 
 enum class AsyncMode { disabled, async, async_with_pinned_mem };
@@ -281,6 +284,7 @@ struct DebugSection {
   bool deterministic = false;
   bool deterministic_warn_only = false;
   bool moe_force_load_balance = false;
+  bool fingerprints = false;  ///< (Titan)
 };
 
 }  // namespace titan::core

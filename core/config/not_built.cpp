@@ -17,15 +17,6 @@ struct Feature {
 
 const Feature kFeatures[] = {
     // More than one rank
-    {"parallelism.data_parallel_replicate_degree",
-     [](const JobConfig& c) { return c.parallelism.data_parallel_replicate_degree > 1; },
-     "replicas (more than one rank) are"},
-    {"parallelism.data_parallel_shard_degree",
-     [](const JobConfig& c) { return c.parallelism.data_parallel_shard_degree > 1; },
-     "sharding (more than one rank) is"},
-    {"parallelism.tensor_parallel_degree",
-     [](const JobConfig& c) { return c.parallelism.tensor_parallel_degree > 1; },
-     "tensor parallelism is"},
     {"parallelism.pipeline_parallel_degree",
      [](const JobConfig& c) { return c.parallelism.pipeline_parallel_degree > 1; },
      "pipeline parallelism is"},
@@ -38,22 +29,14 @@ const Feature kFeatures[] = {
     {"parallelism.expert_tensor_parallel_degree",
      [](const JobConfig& c) { return c.parallelism.expert_tensor_parallel_degree > 1; },
      "tensor parallelism of experts is"},
-    {"comm.mode", [](const JobConfig& c) { return c.comm.mode != CommMode::standard; },
-     "a run without communication is"},
+    {"comm.mode", [](const JobConfig& c) { return c.comm.mode == CommMode::local_tensor; },
+     "ranks as tensors of one process are"},
     {"fault_tolerance.enable", [](const JobConfig& c) { return c.fault_tolerance.enable; },
      "fault tolerance is"},
 
     // The step
-    {"training.mixed_precision_param",
-     [](const JobConfig& c) { return c.training.mixed_precision_param == Dtype::bfloat16; },
-     "computing in bfloat16 is",
-     [](JobConfig& c) { c.training.mixed_precision_param = Dtype::float32; },
-     "computes in float32: training.mixed_precision_param = \"bfloat16\", the default, is not "
-     "built yet"},
     {"training.dtype", [](const JobConfig& c) { return c.training.dtype == Dtype::bfloat16; },
      "parameters in bfloat16 are"},
-    {"training.enable_cpu_offload",
-     [](const JobConfig& c) { return c.training.enable_cpu_offload; }, "offloading to the host is"},
     {"activation_checkpoint.mode",
      [](const JobConfig& c) { return c.activation_checkpoint.mode != RecomputeMode::none; },
      "activation checkpointing is",
@@ -128,10 +111,6 @@ void check_not_built(JobConfig& config, const GivenValues& given, Diagnostics& d
                             std::string(feature.what) + " not built yet: " + feature.key + value);
     }
   }
-  if (config.world_size > 1)
-    diagnostics.not_built({},
-                          "training on more than one rank is not built yet: the world size is " +
-                              std::to_string(config.world_size));
 }
 
 bool is_built_later(std::string_view kind, std::string_view name) {

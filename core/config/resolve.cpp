@@ -53,18 +53,22 @@ class Resolver {
         table_(core_table()) {}
 
   JobConfig resolve() {
+    const GivenValues first =
+        first_sight(sources_.file, sources_.arguments, options_.world_size).given;
     chosen_ =
-        choose_components(first_sight(sources_.file, sources_.arguments, options_.world_size).given,
-                          lookup_, table_, diagnostics_);
+        choose_components(first, parallelisms_at_first_sight(first), lookup_, table_, diagnostics_);
     check_unchosen_sections(sources_.file, lookup_, table_, diagnostics_);
     collected_ =
         collect(sources_.file, sources_.arguments, table_, options_.world_size, diagnostics_);
 
     assign_core();
+    settle_compute_dtype(config_, collected_.given, diagnostics_);
     for (const ChosenComponent& chosen : chosen_) select(chosen);
     translate_old_pipeline(collected_.later, config_.model_plugin.options,
                            config_.training.local_batch_size, collected_.given, diagnostics_);
     assign_core();  // with what the line above has added
+    Diagnostics noted;
+    settle_compute_dtype(config_, collected_.given, noted);
 
     const RuleContext rules{config_, collected_.given, diagnostics_};
     config_.layout = plan_layout(rules);
@@ -75,10 +79,23 @@ class Resolver {
   }
 
  private:
+  /// The degrees and what else decides about parallelism plugins, before their options are known.
+  std::vector<ParallelismRequest> parallelisms_at_first_sight(const GivenValues& first) {
+    JobConfig sketch;
+    job_schema().assign(&sketch, given_map(first, table_, nullptr, 0));
+    sketch.world_size = options_.world_size;
+    sketch.device_section.name = choose_device(first, lookup_);
+    Diagnostics unheard;
+    sketch.layout = plan_layout({sketch, first, unheard});
+    config_.layout = sketch.layout;
+    return requested_parallelisms(sketch, sketch.layout, first);
+  }
+
   void assign_core() {
     job_schema().assign(&config_, given_map(collected_.given, table_, nullptr, 0));
     config_.job.config_file = sources_.config_file;
     config_.world_size = options_.world_size;
+    config_.device_section.name = choose_device(collected_.given, lookup_);
     if (!flavor_.empty()) config_.model.flavor = flavor_;
     if (!config_.dataset.name.empty()) config_.training.dataset = config_.dataset.name;
     for (std::string& name : config_.model.converters) name = current_converter_name(name);
@@ -88,6 +105,11 @@ class Resolver {
     const Component& component = *chosen.component;
     if (component.kind == "model") preset_ = flavor_preset(component);
     Value values = component.kind == "model" ? preset_ : Value::map();
+    if (component.kind == "parallelism") {
+      const Value fed = parallelism_options(config_);
+      for (const auto& [name, value] : fed.as_map())
+        if (component.schema.find(name)) values[name] = value;
+    }
     const Value given =
         chosen.section.front() == "quantize"
             ? core_section(chosen.section)
@@ -109,7 +131,7 @@ class Resolver {
   void place_of(const std::string& kind, Selection selection) {
     if (kind == "logger") {
       config_.loggers.push_back(std::move(selection));
-    } else if (kind == "converter") {
+    } else if (kind == "converter" || kind == "parallelism") {
       config_.transforms.push_back(std::move(selection));
     } else {
       Selection& slot = kind == "model"          ? config_.model_plugin
@@ -180,6 +202,12 @@ JobSources read_sources(const std::string& name, const std::string& toml,
   sources.arguments = std::move(arguments);
   sources.file = parse_toml(name, toml, diagnostics);
   return complete(std::move(sources), diagnostics);
+}
+
+bool plays_ranks(const JobSources& sources) {
+  const Collected first = first_sight(sources.file, sources.arguments, 1);
+  const Given* mode = first.given.find("comm.mode");
+  return mode && mode->is_valid && mode->value == Value("fake_backend");
 }
 
 std::optional<JobConfig> try_resolve(const JobSources& sources, ComponentLookup& lookup,

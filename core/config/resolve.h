@@ -37,6 +37,9 @@ JobSources read_sources(std::vector<std::string> arguments);
 JobSources read_sources(const std::string& name, const std::string& toml,
                         std::vector<std::string> arguments);
 
+/// Whether [comm] mode asks to play one rank of many in this process alone.
+bool plays_ranks(const JobSources& sources);
+
 struct ResolveOptions {
   int world_size = 1;  ///< ranks that will run; with --dry-run any number
 };

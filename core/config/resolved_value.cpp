@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "core/config/parallelism_selection.h"
+
 namespace titan::core {
 namespace {
 
@@ -27,12 +29,26 @@ void add_options(Value& section, const Selection& selection) {
 }
 
 /// [dataset.<name>] and its like, for the components whose section is not a section of the core.
-Value named_sections(const std::vector<Selection>& selections) {
+Value named_sections(const std::vector<Selection>& selections, std::string_view kind) {
   Value sections = Value::map();
   for (const Selection& selection : selections)
-    if (!selection.name.empty() && !selection.name.starts_with("quantize."))
+    if (selection.kind == kind && !selection.name.starts_with("quantize."))
       if (!selection.options.as_map().empty()) sections[selection.name] = selection.options;
   return sections;
+}
+
+/// [parallelism.<name>], without what follows from the core's own keys.
+void add_parallelisms(Value& section, const JobConfig& config) {
+  const Value from_core = parallelism_options(config);
+  const Value sections = named_sections(config.transforms, "parallelism");
+  for (const auto& [plugin, options] : sections.as_map()) {
+    Value own = Value::map();
+    for (const auto& [name, value] : options.as_map()) {
+      const Value* core = from_core.find(name);
+      if (!core || !(*core == value)) own[name] = value;
+    }
+    if (!own.as_map().empty()) section[plugin] = own;
+  }
 }
 
 }  // namespace
@@ -44,12 +60,14 @@ Value resolved_value(const JobConfig& config, const OptionTable& table, const Va
                                      &config.lr_scheduler, &config.device})
     if (!selection->name.empty()) add_options(core[selection->kind], *selection);
 
+  add_parallelisms(core["parallelism"], config);
+
   Value resolved = Value::map();
   for (auto& [name, section] : core.as_map()) {
     resolved[name] = std::move(section);
-    if (name == "metrics") resolved["logger"] = named_sections(config.loggers);
-    if (name == "model") resolved["converter"] = named_sections(config.transforms);
-    if (name == "training") resolved["dataset"] = named_sections({config.dataset});
+    if (name == "metrics") resolved["logger"] = named_sections(config.loggers, "logger");
+    if (name == "model") resolved["converter"] = named_sections(config.transforms, "converter");
+    if (name == "training") resolved["dataset"] = named_sections({config.dataset}, "dataset");
   }
   drop_unset(resolved, {}, table, flavor);
   return resolved;

@@ -9,6 +9,8 @@
 #include <titan/log.h>
 
 #include "core/runtime/clock.h"
+#include "core/runtime/process_groups.h"
+#include "core/train/run_facts.h"
 #include "core/train/run_folder.h"
 #include "core/train/sequential_executor.h"
 
@@ -29,16 +31,18 @@ void set_determinism(const DebugSection& debug) {
       false);  // every byte is written before it is read
 }
 
-uint64_t choose_seed(const DebugSection& debug) {
+/// The same on all ranks: rank 0 draws it.
+uint64_t choose_seed(const DebugSection& debug, Rendezvous& rendezvous) {
   if (debug.seed) return static_cast<uint64_t>(*debug.seed);
   std::random_device random;
-  const uint64_t seed = random();  // 32 bits: short enough to be typed again
-  log::info("debug.seed is not set; this run uses " + std::to_string(seed));
-  return seed;
+  const std::string seed =  // 32 bits: short enough to be typed again
+      rendezvous.from_rank_zero("seed", std::to_string(random()));
+  log::info("debug.seed is not set; this run uses " + seed);
+  return std::stoull(seed);
 }
 
 void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
-  const TransformContext context{run.mesh, *run.device};
+  const TransformContext context{run.mesh, *run.device, parameter_dtype(config)};
   for (const Selection& chosen : config.transforms)
     run.transforms.push_back(make<ModelTransform>(registry, chosen, context));
   std::stable_sort(run.transforms.begin(), run.transforms.end(),
@@ -49,12 +53,14 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
     if (auto* splitter = dynamic_cast<BatchSplitter*>(transform.get()))
       splitters.push_back(splitter);
     if (auto* executor = dynamic_cast<StepExecutor*>(transform.get())) run.executor = executor;
+    if (auto* reducer = dynamic_cast<GradientReducer*>(transform.get()))
+      run.gradient_reducers.push_back(reducer);
     if (auto* after = dynamic_cast<AfterOptimizerStep*>(transform.get()))
       run.after_optimizer_step.push_back(after);
   }
   if (!run.executor) {
-    run.own_executor =
-        std::make_unique<SequentialExecutor>(*run.part, *run.device, std::move(splitters));
+    run.own_executor = std::make_unique<SequentialExecutor>(
+        *run.part, *run.device, std::move(splitters), run.gradient_reducers);
     run.executor = run.own_executor.get();
   }
 }
@@ -69,12 +75,25 @@ LoaderOptions loader_options(const JobConfig& config, const dist::Mesh& mesh) {
           .rows_per_microbatch = config.training.local_batch_size};
 }
 
+/// The rank that logs: the first of the last pipeline stage, which knows the loss.
+bool is_metrics_rank(const dist::Mesh& mesh) {
+  const dist::MeshShape& shape = mesh.shape();
+  return mesh.rank() == shape.world_size() / shape.pp * (shape.pp - 1);
+}
+
 void add_loggers(Run& run, const JobConfig& config, Registry& registry) {
+  if (!is_metrics_rank(run.mesh) && !config.metrics.save_for_all_ranks) return;
   const LoggerContext context = {.is_terminal = ::isatty(STDOUT_FILENO) == 1,
                                  .disable_color = config.metrics.disable_color_printing,
                                  .tensorboard_folder = config.metrics.save_tb_folder};
   for (const Selection& chosen : config.loggers)
     run.loggers.add(chosen.name, make<Logger>(registry, chosen, context));
+}
+
+void build_model(Run& run, const JobConfig& config, Registry& registry) {
+  MetaModel meta = build_meta_model(config, registry);
+  run.model = std::move(meta.model);
+  run.part = std::move(meta.part);
 }
 
 }  // namespace
@@ -87,48 +106,94 @@ MetaModel build_meta_model(const JobConfig& config, Registry& registry) {
   return meta;
 }
 
-std::unique_ptr<Run> assemble(const JobConfig& config, Registry& registry,
-                              const LaunchEnv& launch) {
-  auto run = std::make_unique<Run>();
+dist::MeshShape mesh_shape(const Layout& layout) {
+  return {.pp = layout.pipeline,
+          .dp_replicate = layout.replicate,
+          .dp_shard = layout.shard,
+          .cp = layout.context,
+          .tp = layout.tensor};
+}
+
+at::ScalarType parameter_dtype(const JobConfig& config) {
+  switch (config.training.dtype) {
+    case Dtype::float16:
+      return at::kHalf;
+    case Dtype::bfloat16:
+      return at::kBFloat16;
+    case Dtype::float32:
+      return at::kFloat;
+    case Dtype::float64:
+      return at::kDouble;
+  }
+  return at::kFloat;
+}
+
+void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,
+              FailureWatch& watch) {
+  rendezvous.agree(rendezvous.is_alone() ? Facts() : run_facts(config, registry));
+  const LaunchEnv& launch = rendezvous.launch();
   set_determinism(config.debug);
-  run->seed = choose_seed(config.debug);
-  run->device =
-      make<Device>(registry, config.device, DeviceContext{.local_rank = launch.local_rank});
+  run.seed = choose_seed(config.debug, rendezvous);
+  run.device = make<Device>(
+      registry, config.device,
+      DeviceContext{.local_rank = launch.local_rank, .deterministic = config.debug.deterministic});
+  run.mesh = connect_mesh(mesh_shape(config.layout), rendezvous, *run.device,
+                          std::make_shared<dist::Recorder>(config.comm.trace_buf_size));
+  watch.watch(run.mesh);
 
-  run->tokenizer =
+  run.tokenizer =
       make<Tokenizer>(registry, config.tokenizer, TokenizerContext{config.model.hf_assets_path});
-  run->dataset = make<Dataset>(
+  run.dataset = make<Dataset>(
       registry, config.dataset,
-      DatasetContext{.path = config.training.dataset_path.value_or(""), .seed = run->seed});
-  run->loader =
-      std::make_unique<Loader>(*run->dataset, *run->tokenizer, loader_options(config, run->mesh));
+      DatasetContext{.path = config.training.dataset_path.value_or(""), .seed = run.seed});
+  const LoaderOptions rows = loader_options(config, run.mesh);
+  run.first_row = rows.first_row;
+  run.loader = std::make_unique<Loader>(*run.dataset, *run.tokenizer, rows);
 
-  MetaModel meta = build_meta_model(config, registry);
-  run->model = std::move(meta.model);
-  run->part = std::move(meta.part);
-  TITAN_CHECK(run->tokenizer->vocab_size() <= run->model->vocab_size(), config,
-              "the tokenizer in '", config.model.hf_assets_path, "' has ",
-              run->tokenizer->vocab_size(), " ids, but model '", config.model_plugin.name,
-              "' has room for ", run->model->vocab_size(),
+  build_model(run, config, registry);
+  TITAN_CHECK(run.tokenizer->vocab_size() <= run.model->vocab_size(), config, "the tokenizer in '",
+              config.model.hf_assets_path, "' has ", run.tokenizer->vocab_size(),
+              " ids, but model '", config.model_plugin.name, "' has room for ",
+              run.model->vocab_size(),
               "; set model.vocab_size or choose another model.hf_assets_path");
-  apply_transforms(*run, config, registry);
+  apply_transforms(run, config, registry);
 
+  const std::string start = rendezvous.from_rank_zero("start", std::to_string(wall_seconds()));
   RunInfo info = {.dump_folder = config.job.dump_folder,
                   .description = config.job.description,
                   .config = config.resolved,
                   .rank = launch.rank,
                   .world_size = launch.world_size,
-                  .start_time = wall_seconds()};
-  run->loader->start();
-  prepare_run_folder(config);
+                  .start_time = std::stod(start)};
+  run.loader->start();
+  if (launch.rank == 0) prepare_run_folder(config);
 
-  run->part->materialize(run->device->device(), at::kFloat, run->seed);
+  run.part->materialize(run.device->device(), parameter_dtype(config), run.seed);
+  run.optimizer =
+      make<Optimizer>(registry, config.optimizer, OptimizerContext{run.part->parameters()});
+  run.lr_scheduler =
+      make<LrScheduler>(registry, config.lr_scheduler, LrSchedulerContext{config.training.steps});
+  if (config.debug.fingerprints) {
+    run.fingerprints =
+        std::make_unique<Fingerprints>(config.job.dump_folder, run.mesh, run.device->device());
+    run.fingerprints->record_weights(*run.part);
+  }
+  run.mesh.group("world").barrier();  // every rank has come this far, and the run folder is there
+  add_loggers(run, config, registry);
+  run.loggers.start(info);
+}
+
+std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry, int rank) {
+  auto run = std::make_unique<Run>();
+  run->device = make_meta_device();
+  run->mesh = fake_mesh(mesh_shape(config.layout), rank);
+  build_model(*run, config, registry);
+  apply_transforms(*run, config, registry);
+  run->part->materialize(c10::kMeta, parameter_dtype(config), 0);
   run->optimizer =
       make<Optimizer>(registry, config.optimizer, OptimizerContext{run->part->parameters()});
   run->lr_scheduler =
       make<LrScheduler>(registry, config.lr_scheduler, LrSchedulerContext{config.training.steps});
-  add_loggers(*run, config, registry);
-  run->loggers.start(info);
   return run;
 }
 

@@ -17,15 +17,17 @@
 #include "core/config/job_config.h"
 #include "core/data/loader.h"
 #include "core/plugin/registry.h"
-#include "core/runtime/launch_env.h"
+#include "core/runtime/failure_watch.h"
+#include "core/runtime/rendezvous.h"
+#include "core/train/fingerprints.h"
 #include "core/train/logger_set.h"
 
 namespace titan::core {
 
 /// Everything a trainer turns. Destroyed in reverse order: loggers first, the device last.
 struct Run {
-  dist::Mesh mesh;
   std::unique_ptr<Device> device;
+  dist::Mesh mesh;
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<Dataset> dataset;
   std::unique_ptr<Loader> loader;
@@ -35,10 +37,13 @@ struct Run {
       transforms;                              ///< in the order in which they were applied
   std::unique_ptr<StepExecutor> own_executor;  ///< null when a transform executes the steps
   StepExecutor* executor = nullptr;
+  std::vector<GradientReducer*> gradient_reducers;
   std::vector<AfterOptimizerStep*> after_optimizer_step;
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<LrScheduler> lr_scheduler;
   LoggerSet loggers;
+  std::unique_ptr<Fingerprints> fingerprints;  ///< null unless [debug] asks for them
+  int64_t first_row = 0;                       ///< of the global batch, that this rank trains on
   uint64_t seed = 0;
 };
 
@@ -50,9 +55,21 @@ struct MetaModel {
 };
 MetaModel build_meta_model(const JobConfig& config, Registry& registry);
 
-/// Builds the whole run. Nothing is written to disk before everything that can be checked was:
-/// tokenizer and data are opened and the model is built on meta first; then the run folder is made,
-/// then weights get memory and values.
-std::unique_ptr<Run> assemble(const JobConfig& config, Registry& registry, const LaunchEnv& launch);
+/// The sizes of the mesh's axes.
+dist::MeshShape mesh_shape(const Layout& layout);
+/// [training] dtype: what parameters, gradients and optimizer states are stored in.
+at::ScalarType parameter_dtype(const JobConfig& config);
+
+/// Builds the whole run of this rank into `run`, which is empty and outlives `watch`'s last report:
+/// an error can leave it half built. Nothing is written to disk before everything that can be
+/// checked was: the ranks agree on the job, tokenizer and data are opened and the model is built on
+/// meta first; then rank 0 makes the run folder, then weights get memory and values.
+void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,
+              FailureWatch& watch);
+
+/// `rank` of a run whose other ranks do not exist, on the meta device: model, transforms and
+/// optimizer, no data, loggers or files. Finds what assemble would find wrong with the model's
+/// layout.
+std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry, int rank);
 
 }  // namespace titan::core

@@ -11,9 +11,16 @@ struct GradientNorm {
   double value = 0;
 };
 
+/// Whether this rank is the one that counts the elements of its shard: along every axis that does
+/// not cut the parameter all ranks hold the same, and the first one counts. Pipeline stages hold
+/// different parameters.
+bool counts_elements(const nn::Parameter& parameter, const dist::Mesh& mesh);
+
 /// Scales every gradient by min(1, max_norm / (norm + 1e-6)) in place. The sum of squares is taken
-/// in fp32 over each rank's shards and summed over the axes along which shards differ ("fsdp",
-/// "pp").
-GradientNorm clip_gradients(ModelPart& part, const dist::Mesh& mesh, double max_norm);
+/// in fp32 (double for double gradients) over each rank's shards and summed over all ranks; an
+/// element that several ranks hold is counted by the first of them. `device`: where the mesh
+/// communicates.
+GradientNorm clip_gradients(ModelPart& part, const dist::Mesh& mesh, c10::Device device,
+                            double max_norm);
 
 }  // namespace titan::core

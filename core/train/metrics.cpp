@@ -6,8 +6,9 @@
 
 namespace titan::core {
 namespace {
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-}
+constexpr double kMiB = 1024.0 * 1024.0;
+constexpr double kGiB = 1024.0 * kMiB;
+}  // namespace
 
 Metrics::Metrics(const MetricsOptions& options, const dist::Mesh& mesh, Device& device,
                  LoggerSet& loggers)
@@ -24,10 +25,11 @@ void Metrics::record(int64_t step, int64_t tokens_seen, const StepBatches& batch
   device_.synchronize();
   const double elapsed = monotonic_seconds() - interval_start_;
   const dist::Group& loss_group = mesh_.group("loss");
-  const double average_loss = loss_group.all_reduce(loss.normalized_sum, dist::Reduce::sum);
+  const c10::Device place = device_.device();
+  const double average_loss = loss_group.all_reduce(loss.normalized_sum, dist::Reduce::sum, place);
   const double local_loss = loss.normalized_sum * static_cast<double>(batches.num_valid_tokens) /
                             static_cast<double>(batches.num_local_valid_tokens);
-  const double max_loss = loss_group.all_reduce(local_loss, dist::Reduce::max);
+  const double max_loss = loss_group.all_reduce(local_loss, dist::Reduce::max, place);
 
   const dist::MeshShape& shape = mesh_.shape();
   const double tps = static_cast<double>(interval_tokens_) /
@@ -49,6 +51,11 @@ void Metrics::record(int64_t step, int64_t tokens_seen, const StepBatches& batch
       {"n_tokens_seen", static_cast<double>(tokens_seen)},
       {"lr", lr},
   };
+  if (shape.world_size() > 1) {
+    const int64_t sent = mesh_.recorder().total_bytes() - interval_start_bytes_;
+    scalars.push_back({"comm_metrics/sent_per_step(MiB)",
+                       static_cast<double>(sent) / kMiB / static_cast<double>(interval_steps_)});
+  }
   if (options_.peak_flops)
     scalars.push_back({"mfu(%)", 100 * options_.flops_per_token * tps / *options_.peak_flops});
   loggers_.log(step, scalars);
@@ -58,6 +65,7 @@ void Metrics::record(int64_t step, int64_t tokens_seen, const StepBatches& batch
 void Metrics::restart_interval() {
   interval_tokens_ = interval_steps_ = 0;
   data_seconds_ = 0;
+  interval_start_bytes_ = mesh_.recorder().total_bytes();
   device_.reset_peak_memory();
   interval_start_ = monotonic_seconds();
 }

@@ -43,6 +43,7 @@ class Metrics {
   int64_t interval_tokens_ = 0;
   int64_t interval_steps_ = 0;
   double interval_start_ = 0;
+  int64_t interval_start_bytes_ = 0;
   double data_seconds_ = 0;
 };
 

@@ -2,6 +2,8 @@
 
 #include <ATen/TensorOperators.h>
 
+#include "core/train/scalars.h"
+
 namespace titan::core {
 namespace {
 
@@ -14,19 +16,26 @@ Batch to_device(Batch batch, c10::Device device) {
 }  // namespace
 
 SequentialExecutor::SequentialExecutor(ModelPart& part, Device& device,
-                                       std::vector<const BatchSplitter*> splitters)
-    : part_(part), device_(device), splitters_(std::move(splitters)) {}
+                                       std::vector<const BatchSplitter*> splitters,
+                                       std::vector<GradientReducer*> reducers)
+    : part_(part),
+      device_(device),
+      splitters_(std::move(splitters)),
+      reducers_(std::move(reducers)) {}
 
 StepLoss SequentialExecutor::forward_backward(const StepBatches& batches) {
   StepLoss total;
   for (const Batch& microbatch : batches.microbatches) {
+    const bool is_last = &microbatch == &batches.microbatches.back();
+    for (GradientReducer* reducer : reducers_) reducer->start_microbatch(is_last);
     Batch batch = to_device(microbatch, device_.device());
     for (const BatchSplitter* splitter : splitters_) batch = splitter->split(batch);
     const at::Tensor loss =
         part_.forward(at::Tensor(), batch) / static_cast<double>(batches.num_valid_tokens);
     loss.backward();
-    total.normalized_sum += loss.item<double>();
+    total.normalized_sum += read_scalar(loss);
   }
+  for (GradientReducer* reducer : reducers_) reducer->finish_gradients();
   return total;
 }
 

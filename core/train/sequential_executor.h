@@ -10,8 +10,10 @@ namespace titan::core {
 
 class SequentialExecutor final : public StepExecutor {
  public:
-  /// `splitters` cut each batch before it enters the model. All references outlive the executor.
-  SequentialExecutor(ModelPart& part, Device& device, std::vector<const BatchSplitter*> splitters);
+  /// `splitters` cut each batch before it enters the model; `reducers` bring its gradients
+  /// together. All references outlive the executor.
+  SequentialExecutor(ModelPart& part, Device& device, std::vector<const BatchSplitter*> splitters,
+                     std::vector<GradientReducer*> reducers);
 
   StepLoss forward_backward(const StepBatches& batches) override;
 
@@ -19,6 +21,7 @@ class SequentialExecutor final : public StepExecutor {
   ModelPart& part_;
   Device& device_;
   std::vector<const BatchSplitter*> splitters_;
+  std::vector<GradientReducer*> reducers_;
 };
 
 }  // namespace titan::core

@@ -33,18 +33,21 @@ class LoggerCloser {
 
 }  // namespace
 
-Trainer::Trainer(Run& run, const JobConfig& config)
+Trainer::Trainer(Run& run, const JobConfig& config, FailureWatch& watch)
     : run_(run),
       steps_(config.training.steps),
       max_norm_(config.training.max_norm),
+      train_timeout_(config.comm.train_timeout_seconds),
+      watch_(watch),
       metrics_(metrics_options(run, config), run.mesh, *run.device, run.loggers) {}
 
 StopReason Trainer::run() {
   LoggerCloser closer(run_.loggers);
   try {
-    while (state_.step < steps_ && !StopSignals::received()) {
-      ++state_.step;
+    while (state_.step < steps_ && !should_stop()) {
+      watch_.set_step(++state_.step);
       train_step();
+      if (state_.step == 1) shorten_timeouts();
     }
   } catch (Error& e) {
     e.with_context("in training step " + std::to_string(state_.step));
@@ -53,10 +56,24 @@ StopReason Trainer::run() {
     throw Error(ErrorKind::internal, e.what_without_backtrace())
         .with_context("in training step " + std::to_string(state_.step));
   }
-  const int signal = state_.step < steps_ ? StopSignals::received() : 0;
+  const int signal = state_.step < steps_ ? stop_signal_ : 0;
   closer.outcome = signal ? RunOutcome::stopped : RunOutcome::finished;
   if (signal == 0) return StopReason::all_steps_done;
   return signal == SIGINT ? StopReason::interrupted : StopReason::terminated;
+}
+
+/// Whether any rank was asked to stop: all end after the same step.
+bool Trainer::should_stop() {
+  stop_signal_ = static_cast<int>(run_.mesh.group("world").all_reduce(
+      int64_t{StopSignals::received()}, dist::Reduce::max, run_.device->device()));
+  return stop_signal_ != 0;
+}
+
+/// The first step may compile, connect and warm up; from the second on a rank that does not come is
+/// lost.
+void Trainer::shorten_timeouts() {
+  run_.mesh.group("world").barrier();
+  run_.mesh.set_timeout(train_timeout_);
 }
 
 void Trainer::train_step() {
@@ -65,11 +82,13 @@ void Trainer::train_step() {
     ScopedTimer timer(metrics_.data_loading_seconds());
     batches = run_.loader->next_step();
   }
-  batches.num_valid_tokens =
-      run_.mesh.group("dp").all_reduce(batches.num_local_valid_tokens, dist::Reduce::sum);
+  batches.num_valid_tokens = run_.mesh.group("dp").all_reduce(
+      batches.num_local_valid_tokens, dist::Reduce::sum, run_.device->device());
+
+  if (run_.fingerprints) run_.fingerprints->record_tokens(state_.step, batches, run_.first_row);
 
   const StepLoss loss = run_.executor->forward_backward(batches);
-  const GradientNorm norm = clip_gradients(*run_.part, run_.mesh, max_norm_);
+  const GradientNorm norm = clip_gradients(*run_.part, run_.mesh, run_.device->device(), max_norm_);
   require_finite(loss, norm);
 
   const double lr_factor = run_.lr_scheduler->factor(state_.step);

@@ -1,6 +1,7 @@
 // The training loop. Everything it turns was assembled before (assembly.h).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -23,8 +24,8 @@ enum class StopReason { all_steps_done, interrupted, terminated };
 /// Thread: construct and run on one thread.
 class Trainer {
  public:
-  /// `run` outlives the trainer.
-  Trainer(Run& run, const JobConfig& config);
+  /// `run` and `watch` outlive the trainer.
+  Trainer(Run& run, const JobConfig& config, FailureWatch& watch);
 
   /// Trains until the last step or until SIGINT or SIGTERM asks to stop after the current one.
   /// Loggers are closed on every way out. Errors carry the step as context.
@@ -33,12 +34,17 @@ class Trainer {
   const TrainState& state() const { return state_; }
 
  private:
+  bool should_stop();
   void train_step();
+  void shorten_timeouts();
   void require_finite(const StepLoss& loss, const GradientNorm& norm) const;
 
   Run& run_;
   int64_t steps_;
   double max_norm_;
+  std::chrono::seconds train_timeout_;
+  FailureWatch& watch_;
+  int stop_signal_ = 0;  ///< that some rank has got
   TrainState state_;
   Metrics metrics_;
 };

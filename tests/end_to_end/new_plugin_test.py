@@ -19,6 +19,7 @@ SELECTION = {
     "model": ["--model.name", "acme/quick_one", "--model.flavor", "small"],
     "flavor": ["--model.flavor", "acme/quick_one"],
     "device": ["--device.name", "acme/quick_one"],
+    "parallelism": ["--parallelism.further", "acme/quick_one"],
     "converter": None,
 }
 

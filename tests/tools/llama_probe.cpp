@@ -189,7 +189,8 @@ class Probe {
         losses.emplace_back(loss.item<double>());
       }
       if (const Value* max_norm = settings.find("max_norm"))
-        norms.emplace_back(titan::core::clip_gradients(*part_, mesh_, max_norm->as_number()).value);
+        norms.emplace_back(
+            titan::core::clip_gradients(*part_, mesh_, c10::kCPU, max_norm->as_number()).value);
       optimizer->step(lr_factors ? lr_factors->as_list().at(static_cast<size_t>(step)).as_number()
                                  : 1.0);
       part_->clear_gradients();

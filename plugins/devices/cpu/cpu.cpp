@@ -8,6 +8,8 @@
 #include <titan/device.h>
 #include <titan/plugin.h>
 
+#include "gloo_backend.h"
+
 namespace {
 
 struct CpuOptions {
@@ -47,6 +49,9 @@ class Cpu final : public titan::Device {
   }
   std::optional<double> peak_flops(c10::ScalarType) const override { return std::nullopt; }
   void synchronize() override {}
+  std::shared_ptr<titan::dist::Backend> connect(const titan::dist::Endpoint& endpoint) override {
+    return titan::cpu::connect_gloo(endpoint);
+  }
 };
 
 }  // namespace

@@ -53,6 +53,7 @@ class Adam final : public titan::Optimizer, public titan::StatefulOptimizer {
     at::NoGradGuard no_grad;
     const Lists lists = gather();
     if (lists.parameters.empty()) return;
+    if (lists.parameters.front().is_meta()) return;  // the states are there, nothing has values
     at::_foreach_add_(lists.steps, 1);
     const double lr = options_.lr * lr_factor;
     switch (options_.implementation) {

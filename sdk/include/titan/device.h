@@ -2,17 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
+#include <titan/dist/endpoint.h>
+#include <titan/dist/group.h>
 #include <titan/export.h>
 
 namespace titan {
 
 struct DeviceContext {
-  int local_rank = 0;
+  int local_rank = 0;          ///< which of this machine's devices
+  bool deterministic = false;  ///< [debug] deterministic: results that do not vary between runs
 };
 
 /// Memory of the device that this process uses, in bytes.
@@ -39,6 +43,9 @@ class TITAN_API Device {
   virtual std::optional<double> peak_flops(c10::ScalarType dtype) const = 0;
   /// Waits until everything that was issued is done.
   virtual void synchronize() = 0;
+  /// Connects a group of ranks that hold tensors on this device: gloo, NCCL. Blocks until all are
+  /// there or the endpoint's time is over (a distributed Error).
+  virtual std::shared_ptr<dist::Backend> connect(const dist::Endpoint& endpoint) = 0;
 };
 
 }  // namespace titan

@@ -25,9 +25,11 @@ enum class Phase {
   data,       ///< shard or replicate parameters (FSDP, DDP)
 };
 
+/// What a transform may know about the run; references live as long as the transform.
 struct TransformContext {
   const dist::Mesh& mesh;
   Device& device;
+  at::ScalarType parameter_dtype = at::kFloat;  ///< [training] dtype: of shards and their gradients
 };
 
 /// Rewrites one model part while its parameters are on the meta device.
@@ -90,6 +92,19 @@ class TITAN_API StepExecutor {
   virtual StepLoss forward_backward(const StepBatches& batches) = 0;
 };
 
+/// Optional: a data-parallel transform that reduces gradients over ranks while backward runs.
+/// Whoever runs the microbatches of a step calls both.
+class TITAN_API GradientReducer {
+ public:
+  virtual ~GradientReducer();
+  /// [trainer thread, before the forward of each microbatch; in a pipeline right before its
+  /// backward] `is_last`: the gradients of this backward complete those of the step.
+  virtual void start_microbatch(bool is_last) = 0;
+  /// [trainer thread, after the last backward] Returns when grad() of every parameter is the sum
+  /// over the microbatches and over all ranks.
+  virtual void finish_gradients() = 0;
+};
+
 /// Optional: work after each optimizer step (float8 scales).
 class TITAN_API AfterOptimizerStep {
  public:
@@ -102,6 +117,7 @@ std::vector<std::string> ModelTransform::abilities() {
   std::vector<std::string> names;
   if (std::is_base_of_v<BatchSplitter, T>) names.push_back("BatchSplitter");
   if (std::is_base_of_v<StepExecutor, T>) names.push_back("StepExecutor");
+  if (std::is_base_of_v<GradientReducer, T>) names.push_back("GradientReducer");
   if (std::is_base_of_v<AfterOptimizerStep, T>) names.push_back("AfterOptimizerStep");
   return names;
 }

@@ -2,6 +2,8 @@
 
 #include <ATen/ops/full.h>
 
+#include <titan/error.h>
+
 namespace titan::dist {
 namespace {
 
@@ -9,34 +11,155 @@ class SingleRankBackend final : public Backend {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  void all_reduce(at::Tensor&, Reduce) override {}
-  void all_gather(at::Tensor& out, const at::Tensor& in) override { out.copy_(in); }
-  void reduce_scatter(at::Tensor& out, const at::Tensor& in, Reduce) override { out.copy_(in); }
-  void broadcast(at::Tensor&, int) override {}
-  void barrier() override {}
+  std::shared_ptr<Work> all_reduce(const at::Tensor&, Reduce) override { return nullptr; }
+  std::shared_ptr<Work> all_gather(const at::Tensor& out, const at::Tensor& in) override {
+    return copy(out, in);
+  }
+  std::shared_ptr<Work> reduce_scatter(const at::Tensor& out, const at::Tensor& in,
+                                       Reduce) override {
+    return copy(out, in);
+  }
+  std::shared_ptr<Work> all_to_all(const at::Tensor& out, const at::Tensor& in) override {
+    return copy(out, in);
+  }
+  std::shared_ptr<Work> broadcast(const at::Tensor&, int) override { return nullptr; }
+  std::shared_ptr<Work> send(const at::Tensor&, int, int) override { return refuse(); }
+  std::shared_ptr<Work> receive(const at::Tensor&, int, int) override { return refuse(); }
+  std::shared_ptr<Work> barrier() override { return nullptr; }
+  void set_timeout(std::chrono::milliseconds) override {}
+
+ private:
+  static std::shared_ptr<Work> copy(const at::Tensor& out, const at::Tensor& in) {
+    if (!out.is_same(in)) at::Tensor(out).copy_(in);
+    return nullptr;
+  }
+  static std::shared_ptr<Work> refuse() {
+    fail(ErrorKind::internal, "a single rank has nobody to send to or receive from");
+  }
 };
+
+/// What a rank sends of a buffer that is shared out over all: every chunk but its own.
+int64_t all_but_own(int64_t bytes, int size) {
+  return bytes / size * (size - 1);
+}
 
 }  // namespace
 
+Work::~Work() = default;
 Backend::~Backend() = default;
 
 std::shared_ptr<Backend> make_single_rank_backend() {
   return std::make_shared<SingleRankBackend>();
 }
 
-Group::Group() : Group("self", make_single_rank_backend()) {}
-Group::Group(std::string name, std::shared_ptr<Backend> backend)
-    : name_(std::move(name)), backend_(std::move(backend)) {}
+struct Pending::State {
+  std::shared_ptr<Work> work;
+  std::shared_ptr<Recorder> recorder;
+  int64_t ticket = 0;
+  bool done = false;
+};
 
-int64_t Group::all_reduce(int64_t value, Reduce reduce) const {
-  at::Tensor box = at::full({1}, value, at::TensorOptions().dtype(at::kLong));
-  all_reduce(box, reduce);
+Pending::Pending(std::shared_ptr<Work> work, std::shared_ptr<Recorder> recorder, int64_t ticket)
+    : state_(std::make_shared<State>(State{std::move(work), std::move(recorder), ticket})) {}
+
+void Pending::wait() {
+  if (!state_ || std::exchange(state_->done, true)) return;
+  if (state_->work) {
+    try {
+      state_->work->wait();
+    } catch (const std::exception& e) {
+      const CommRecord record = state_->recorder->find(state_->ticket);
+      const std::string text = e.what();
+      fail(ErrorKind::distributed, record.operation, " number ", record.sequence, " of group '",
+           record.group, "' (", record.bytes, " bytes) failed: ", text.substr(0, text.find('\n')));
+    }
+    state_->work.reset();
+  }
+  state_->recorder->finish(state_->ticket);
+}
+
+Group::Group() : Group("self", make_single_rank_backend()) {}
+Group::Group(std::string name, std::shared_ptr<Backend> backend, std::shared_ptr<Recorder> recorder)
+    : name_(std::move(name)),
+      backend_(std::move(backend)),
+      recorder_(recorder ? std::move(recorder) : std::make_shared<Recorder>(64)) {}
+
+template <class Start>
+Pending Group::record(const char* operation, int64_t bytes, const Start& start, int peer) const {
+  std::string name = operation;
+  if (peer >= 0) name += " " + std::to_string(peer);
+  if (size() == 1) {  // nothing travels, nothing is counted
+    start();
+    return {};
+  }
+  const int64_t ticket = recorder_->start(name_, std::move(name), bytes);
+  try {
+    Pending pending(start(), recorder_, ticket);
+    return pending;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& e) {
+    const std::string text = e.what();
+    fail(ErrorKind::distributed, operation, " number ", recorder_->find(ticket).sequence,
+         " of group '", name_, "' (", bytes,
+         " bytes) could not start: ", text.substr(0, text.find('\n')));
+  }
+}
+
+Pending Group::all_reduce(const at::Tensor& inout, Reduce reduce) const {
+  return record("all_reduce", 2 * all_but_own(inout.nbytes(), size()),
+                [&] { return backend_->all_reduce(inout, reduce); });
+}
+
+Pending Group::all_gather(const at::Tensor& out, const at::Tensor& in) const {
+  TITAN_ASSERT(out.numel() == size() * in.numel(), out.sizes(), " from ", in.sizes());
+  return record("all_gather", all_but_own(out.nbytes(), size()),
+                [&] { return backend_->all_gather(out, in); });
+}
+
+Pending Group::reduce_scatter(const at::Tensor& out, const at::Tensor& in, Reduce reduce) const {
+  TITAN_ASSERT(in.numel() == size() * out.numel(), in.sizes(), " to ", out.sizes());
+  return record("reduce_scatter", all_but_own(in.nbytes(), size()),
+                [&] { return backend_->reduce_scatter(out, in, reduce); });
+}
+
+Pending Group::all_to_all(const at::Tensor& out, const at::Tensor& in) const {
+  TITAN_ASSERT(in.numel() == out.numel() && in.size(0) % size() == 0, in.sizes());
+  return record("all_to_all", all_but_own(in.nbytes(), size()),
+                [&] { return backend_->all_to_all(out, in); });
+}
+
+Pending Group::broadcast(const at::Tensor& inout, int root) const {
+  return record(
+      "broadcast from", rank() == root ? static_cast<int64_t>(inout.nbytes()) : 0,
+      [&] { return backend_->broadcast(inout, root); }, root);
+}
+
+Pending Group::send(const at::Tensor& tensor, int peer, int tag) const {
+  return record(
+      "send to", tensor.nbytes(), [&] { return backend_->send(tensor, peer, tag); }, peer);
+}
+
+Pending Group::receive(const at::Tensor& tensor, int peer, int tag) const {
+  return record(
+      "receive from", 0, [&] { return backend_->receive(tensor, peer, tag); }, peer);
+}
+
+void Group::barrier() const {
+  record("barrier", 0, [&] { return backend_->barrier(); }).wait();
+}
+
+int64_t Group::all_reduce(int64_t value, Reduce reduce, c10::Device device) const {
+  if (size() == 1 || device.is_meta()) return value;
+  at::Tensor box = at::full({1}, value, at::TensorOptions().dtype(at::kLong).device(device));
+  all_reduce(box, reduce).wait();
   return box.item<int64_t>();
 }
 
-double Group::all_reduce(double value, Reduce reduce) const {
-  at::Tensor box = at::full({1}, value, at::TensorOptions().dtype(at::kDouble));
-  all_reduce(box, reduce);
+double Group::all_reduce(double value, Reduce reduce, c10::Device device) const {
+  if (size() == 1 || device.is_meta()) return value;
+  at::Tensor box = at::full({1}, value, at::TensorOptions().dtype(at::kDouble).device(device));
+  all_reduce(box, reduce).wait();
   return box.item<double>();
 }
 

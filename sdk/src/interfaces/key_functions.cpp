@@ -12,6 +12,7 @@ Model::~Model() = default;
 ModelTransform::~ModelTransform() = default;
 BatchSplitter::~BatchSplitter() = default;
 StepExecutor::~StepExecutor() = default;
+GradientReducer::~GradientReducer() = default;
 AfterOptimizerStep::~AfterOptimizerStep() = default;
 Optimizer::~Optimizer() = default;
 StatefulOptimizer::~StatefulOptimizer() = default;

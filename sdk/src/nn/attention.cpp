@@ -46,11 +46,12 @@ void Attention::set_kernel(std::unique_ptr<AttentionKernel> kernel) {
 }
 
 at::Tensor Attention::forward(const at::Tensor& x, const Batch& batch) {
-  const int64_t rows = x.size(0), seq_len = x.size(1);
+  // Sizes come from the projections: tensor parallelism may gather the sequence inside them.
   const auto heads = [&](const at::Tensor& projected) {  // (B, S, n·hd) -> (B, S, n, hd)
-    return projected.view({rows, seq_len, -1, head_dim_});
+    return projected.view({projected.size(0), projected.size(1), -1, head_dim_});
   };
   at::Tensor q = heads(wq_(x, batch));
+  const int64_t rows = q.size(0), seq_len = q.size(1);
   at::Tensor k = heads(wk_(x, batch));
   const at::Tensor v = heads(wv_(x, batch));
 
@@ -58,7 +59,10 @@ at::Tensor Attention::forward(const at::Tensor& x, const Batch& batch) {
   if (batch.positions.defined() && !batch.positions.is_meta())
     num_positions = std::max(num_positions, at::max(batch.positions).item<int64_t>() + 1);
   const Rope::Tables& tables = rope_->tables(num_positions, x.device());
-  std::tie(q, k) = ops::rope(q, k, tables.cos, tables.sin, batch.positions);
+  const auto wide = [&](const at::Tensor& table) {  // the tables are fp32 for every other type
+    return q.scalar_type() == at::kDouble ? table.to(at::kDouble) : table;
+  };
+  std::tie(q, k) = ops::rope(q, k, wide(tables.cos), wide(tables.sin), batch.positions);
 
   const at::Tensor out =  // (B, H, S, hd)
       kernel_->attend(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), batch);

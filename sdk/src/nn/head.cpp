@@ -4,8 +4,25 @@
 #include <titan/ops/linear_cross_entropy.h>
 
 namespace titan::nn {
+namespace {
+
+class PlainKernel final : public HeadKernel {
+ public:
+  at::Tensor logits(const at::Tensor& x, Parameter& weight) override {
+    return ops::linear(x, weight.value());
+  }
+  at::Tensor loss_sum(const at::Tensor& x, Parameter& weight, const at::Tensor& labels) override {
+    return ops::linear_cross_entropy(x, weight.value(), labels);
+  }
+};
+
+}  // namespace
+
+HeadKernel::~HeadKernel() = default;
+
 OutputHead::OutputHead(const OutputHeadOptions& options)
-    : norm_(add_module("norm", std::make_unique<RmsNorm>(options.dim, options.norm_eps))) {
+    : norm_(add_module("norm", std::make_unique<RmsNorm>(options.dim, options.norm_eps))),
+      kernel_(std::make_unique<PlainKernel>()) {
   if (options.tied_weight) {
     weight_ = options.tied_weight;
     borrow_parameter(weight_);
@@ -15,12 +32,17 @@ OutputHead::OutputHead(const OutputHeadOptions& options)
   }
 }
 
+OutputHead::~OutputHead() = default;
+
+void OutputHead::set_kernel(std::unique_ptr<HeadKernel> kernel) {
+  kernel_ = std::move(kernel);
+}
+
 at::Tensor OutputHead::forward(const at::Tensor& x, const Batch& batch) {
   const at::Tensor normalized = norm_(x, batch);
-  if (!batch.labels.defined()) return ops::linear(normalized, weight_->value()).to(at::kFloat);
+  if (!batch.labels.defined()) return kernel_->logits(normalized, *weight_).to(at::kFloat);
   const int64_t dim = normalized.size(-1);
-  return ops::linear_cross_entropy(normalized.reshape({-1, dim}), weight_->value(),
-                                   batch.labels.reshape({-1}));
+  return kernel_->loss_sum(normalized.reshape({-1, dim}), *weight_, batch.labels.reshape({-1}));
 }
 
 }  // namespace titan::nn

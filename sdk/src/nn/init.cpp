@@ -68,6 +68,7 @@ int64_t Slice::num_elements() const {
 void fill(at::Tensor& out, const Init& init, uint64_t seed, std::string_view name,
           const std::vector<int64_t>& global_shape, const Slice& slice) {
   TITAN_ASSERT(out.sizes() == at::IntArrayRef(slice.sizes) && out.is_contiguous(), name);
+  if (out.is_meta()) return;
   if (init.kind == Init::Kind::constant) {
     out.fill_(init.mean);
     return;

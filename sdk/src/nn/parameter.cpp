@@ -29,6 +29,8 @@ at::Tensor make_leaf(const std::vector<int64_t>& sizes, c10::Device device, at::
 
 }  // namespace
 
+GatherTransform::~GatherTransform() = default;
+
 Parameter::Parameter(std::vector<int64_t> shape, const Init& init)
     : global_shape_(std::move(shape)),
       init_(init),
@@ -49,13 +51,16 @@ void Parameter::shard_over(int64_t dim, const dist::Group& group) {
   const int64_t begin = std::min(size, chunk * group.rank());
   slice_.offsets[dim] += begin;
   slice_.sizes[dim] = std::min(size, begin + chunk) - begin;
+  shardings_.push_back({dim, group.name()});
   value_ = make_leaf(slice_.sizes, c10::kMeta, at::kFloat);
 }
 
 void Parameter::materialize(c10::Device device, at::ScalarType dtype, uint64_t seed) {
   TITAN_ASSERT(!name_.empty(), "a parameter gets values before it has a name");
   TITAN_ASSERT(!materialized_, "parameter '", name_, "' gets memory twice");
-  at::Tensor memory = at::empty(slice_.sizes, at::TensorOptions().device(device).dtype(dtype));
+  const at::TensorOptions options =
+      at::TensorOptions().device(shard_device_.value_or(device)).dtype(dtype);
+  at::Tensor memory = at::empty(slice_.sizes, options);
   fill(memory, init_, seed, name_, global_shape_, slice_);
   memory.set_requires_grad(true);
   (shard_.defined() ? shard_ : value_) = memory;
@@ -81,7 +86,7 @@ void Parameter::on_gradient(std::function<void(Parameter&)> f) {
 }
 
 void Parameter::attach_gradient_hook() {
-  if (gradient_functions_.empty() || value_.is_meta()) return;
+  if (gradient_functions_.empty()) return;
   torch::autograd::impl::set_post_acc_grad_hooks(value_, std::make_unique<GradientHook>([this] {
                                                    for (const auto& f : gradient_functions_)
                                                      f(*this);

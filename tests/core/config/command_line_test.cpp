@@ -117,7 +117,7 @@ TEST(CommandLine, NumbersAreRead) {
 
 TEST(CommandLine, WordsOutsideAListAreRefused) {
   EXPECT_EQ(first_error({"--training.dtype", "fp32"}),
-            "training.dtype must be one of 'float32', 'bfloat16', got 'fp32'");
+            "training.dtype must be one of 'float32', 'bfloat16', 'float64', got 'fp32'");
 }
 
 TEST(CommandLine, MissingValueIsReported) {

@@ -40,6 +40,18 @@ struct DatasetOptions {
   std::vector<int64_t> weights = {1, 2};
   std::optional<std::string> split = "train";
 };
+struct DdpOptions {
+  int64_t bucket_size = 100;
+};
+struct FsdpOptions {
+  std::string reshard_after_forward = "default", param_dtype = "as_stored",
+              reduce_dtype = "as_stored";
+  bool cpu_offload = false;
+  int64_t own = 1;
+};
+struct TensorOptions {
+  bool loss_parallel = true, async = false, sequence_parallel = true;
+};
 struct LoggerOptions {
   int64_t every = 1;
 };
@@ -109,6 +121,22 @@ FakeLookup::FakeLookup() {
         .between(0, 1);
   }));
   components_.push_back(made("device", "cpu", [](SchemaBuilder&) {}));
+  components_.push_back(made("parallelism", "ddp", [](SchemaBuilder& schema) {
+    schema.option("bucket_size", &DdpOptions::bucket_size, "Of one all-reduce").at_least(1);
+  }));
+  components_.push_back(made("parallelism", "fsdp", [](SchemaBuilder& schema) {
+    schema.option("reshard_after_forward", &FsdpOptions::reshard_after_forward, "Free early")
+        .option("param_dtype", &FsdpOptions::param_dtype, "Computes in")
+        .option("reduce_dtype", &FsdpOptions::reduce_dtype, "Reduces in")
+        .option("cpu_offload", &FsdpOptions::cpu_offload, "Keeps shards on the host")
+        .option("own", &FsdpOptions::own, "Of its own");
+  }));
+  for (const char* name : {"tensor", "acme/tensor"})
+    components_.push_back(made("parallelism", name, [](SchemaBuilder& schema) {
+      schema.option("loss_parallel", &TensorOptions::loss_parallel, "Shards the vocabulary")
+          .option("async", &TensorOptions::async, "Overlaps")
+          .option("sequence_parallel", &TensorOptions::sequence_parallel, "Shards the sequence");
+    }));
   for (const char* name : {"jsonl", "acme/web.text"})
     components_.push_back(made("dataset", name, [](SchemaBuilder& schema) {
       schema.option("field", &DatasetOptions::field, "Field of the text")

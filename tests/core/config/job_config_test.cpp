@@ -159,17 +159,25 @@ const Row kReference[] = {
     {"debug.deterministic_warn_only", R"(false)"},
     {"debug.moe_force_load_balance", R"(false)"},
 };
-const std::set<std::string> kOwn = {"plugins.paths",  "metrics.loggers", "metrics.peak_flops",
-                                    "tokenizer.name", "device.name",     "lr_scheduler.name"};
+const std::set<std::string> kOwn = {"plugins.paths",
+                                    "metrics.loggers",
+                                    "metrics.peak_flops",
+                                    "tokenizer.name",
+                                    "device.name",
+                                    "lr_scheduler.name",
+                                    "parallelism.data_parallel",
+                                    "parallelism.tensor_parallel",
+                                    "parallelism.further",
+                                    "debug.fingerprints"};
 
 struct Words {
   const char* key;
   std::vector<std::string> words;
 };
 const Words kEnumerations[] = {
-    {"training.dtype", {"float32", "bfloat16"}},
-    {"training.mixed_precision_param", {"float32", "bfloat16"}},
-    {"training.mixed_precision_reduce", {"float32"}},
+    {"training.dtype", {"float32", "bfloat16", "float64"}},                  // Titan adds float64
+    {"training.mixed_precision_param", {"float32", "bfloat16", "float16"}},  // and float16
+    {"training.mixed_precision_reduce", {"float32", "bfloat16"}},            // and bfloat16
     {"parallelism.fsdp_reshard_after_forward", {"default", "always", "never"}},
     {"parallelism.pipeline_parallel_schedule",
      {"GPipe", "1F1B", "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble", "ZBVZeroBubble",

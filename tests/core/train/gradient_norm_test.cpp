@@ -36,7 +36,7 @@ void set_gradients(ModelPart& part, double value) {
 TEST(GradientNorm, IsTheNormOverAllParametersBeforeClipping) {
   ModelPart part = make_part();
   set_gradients(part, 2.0);
-  const GradientNorm norm = clip_gradients(part, dist::Mesh(), 1.0);
+  const GradientNorm norm = clip_gradients(part, dist::Mesh(), c10::kCPU, 1.0);
   EXPECT_NEAR(norm.value, std::sqrt(7 * 4.0), 1e-6);
   const double coefficient = 1.0 / (norm.value + 1e-6);
   for (const nn::Parameter* parameter : part.parameters())
@@ -46,20 +46,20 @@ TEST(GradientNorm, IsTheNormOverAllParametersBeforeClipping) {
 TEST(GradientNorm, LeavesSmallGradientsBitwiseAlone) {
   ModelPart part = make_part();
   set_gradients(part, 0.1);
-  clip_gradients(part, dist::Mesh(), 1.0);
+  clip_gradients(part, dist::Mesh(), c10::kCPU, 1.0);
   for (const nn::Parameter* parameter : part.parameters())
     EXPECT_EQ(parameter->grad().max().item().toFloat(), 0.1f);
 }
 
 TEST(GradientNorm, IsZeroWithoutGradients) {
   ModelPart part = make_part();
-  EXPECT_EQ(clip_gradients(part, dist::Mesh(), 1.0).value, 0);
+  EXPECT_EQ(clip_gradients(part, dist::Mesh(), c10::kCPU, 1.0).value, 0);
 }
 
 TEST(GradientNorm, KeepsNonFiniteValuesVisible) {
   ModelPart part = make_part();
   set_gradients(part, std::nan(""));
-  EXPECT_TRUE(std::isnan(clip_gradients(part, dist::Mesh(), 1.0).value));
+  EXPECT_TRUE(std::isnan(clip_gradients(part, dist::Mesh(), c10::kCPU, 1.0).value));
 }
 
 }  // namespace

@@ -2,64 +2,120 @@
 // special case.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <titan/dist/recorder.h>
 #include <titan/export.h>
 
 namespace titan::dist {
 
 enum class Reduce { sum, max, min };
 
-/// What a process group can do. Implemented per transport (gloo, NCCL, one rank); Group is what
-/// others use. Thread: one at a time; calls come in the same order on all ranks.
+/// A collective that a backend has started. Keeps its tensors alive.
+class TITAN_API Work {
+ public:
+  virtual ~Work();
+  /// Makes the result visible to the current stream (or thread). Throws whatever the transport
+  /// throws. Called once.
+  virtual void wait() = 0;
+};
+
+/// What a process group can do. Implemented per transport (gloo, NCCL, one rank, fake); Group is
+/// what others use.
+///
+/// Each call starts the operation and returns its work, or null when it is done already. Tensors
+/// are contiguous and on the group's device. Thread: one at a time; calls come in the same order
+/// on all ranks.
 class TITAN_API Backend {
  public:
   virtual ~Backend();
   virtual int rank() const = 0;
   virtual int size() const = 0;
   /// `inout` of every rank becomes the reduction over all ranks.
-  virtual void all_reduce(at::Tensor& inout, Reduce reduce) = 0;
+  virtual std::shared_ptr<Work> all_reduce(const at::Tensor& inout, Reduce reduce) = 0;
   /// `out` (size x in, along dim 0) becomes every rank's `in` in rank order.
-  virtual void all_gather(at::Tensor& out, const at::Tensor& in) = 0;
+  virtual std::shared_ptr<Work> all_gather(const at::Tensor& out, const at::Tensor& in) = 0;
   /// `out` becomes this rank's chunk of the reduction of `in` (size x out, along dim 0).
-  virtual void reduce_scatter(at::Tensor& out, const at::Tensor& in, Reduce reduce) = 0;
+  virtual std::shared_ptr<Work> reduce_scatter(const at::Tensor& out, const at::Tensor& in,
+                                               Reduce reduce) = 0;
+  /// Chunk r of `in` goes to rank r; chunk r of `out` comes from rank r. Equal chunks along dim 0.
+  virtual std::shared_ptr<Work> all_to_all(const at::Tensor& out, const at::Tensor& in) = 0;
   /// `inout` of every rank becomes that of `root`.
-  virtual void broadcast(at::Tensor& inout, int root) = 0;
-  virtual void barrier() = 0;
+  virtual std::shared_ptr<Work> broadcast(const at::Tensor& inout, int root) = 0;
+  /// `tag` tells apart messages between the same two ranks.
+  virtual std::shared_ptr<Work> send(const at::Tensor& tensor, int peer, int tag) = 0;
+  virtual std::shared_ptr<Work> receive(const at::Tensor& tensor, int peer, int tag) = 0;
+  virtual std::shared_ptr<Work> barrier() = 0;
+  /// Of every operation that is started from now on.
+  virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
 };
 
 /// The backend of a single rank: every collective is its own input.
 TITAN_API std::shared_ptr<Backend> make_single_rank_backend();
+/// One rank of `size` that talks to nobody: the others are taken to hold what this one holds, and
+/// sums come out as if they held zeros. For dry runs of any layout; works on the meta device too.
+TITAN_API std::shared_ptr<Backend> make_fake_backend(int rank, int size);
 
-/// Cheap to copy; copies share the backend (hence the shared pointer).
+/// A collective that was started. Copies share it.
+class TITAN_API Pending {
+ public:
+  /// Done already.
+  Pending() = default;
+  /// `ticket`: of `recorder`; `what` names the collective in errors.
+  Pending(std::shared_ptr<Work> work, std::shared_ptr<Recorder> recorder, int64_t ticket);
+
+  /// Makes the result visible to the current stream (or thread); a second call does nothing.
+  /// Throws a distributed Error that names the collective when it failed or timed out.
+  void wait();
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+/// Cheap to copy; copies share the backend (hence the shared pointer). Every operation is started
+/// by its call and complete after `wait()` of what it returns; tensors must be contiguous and stay
+/// untouched until then. All ranks of the group call the same operations in the same order.
 class TITAN_API Group {
  public:
   /// A group of this rank alone.
   Group();
-  Group(std::string name, std::shared_ptr<Backend> backend);
+  Group(std::string name, std::shared_ptr<Backend> backend,
+        std::shared_ptr<Recorder> recorder = nullptr);
 
   const std::string& name() const { return name_; }
   int rank() const { return backend_->rank(); }
   int size() const { return backend_->size(); }
 
-  void all_reduce(at::Tensor& inout, Reduce reduce) const { backend_->all_reduce(inout, reduce); }
-  void all_gather(at::Tensor& out, const at::Tensor& in) const { backend_->all_gather(out, in); }
-  void reduce_scatter(at::Tensor& out, const at::Tensor& in, Reduce reduce) const {
-    backend_->reduce_scatter(out, in, reduce);
-  }
-  void broadcast(at::Tensor& inout, int root) const { backend_->broadcast(inout, root); }
-  void barrier() const { backend_->barrier(); }
+  /// See Backend for what each does.
+  [[nodiscard]] Pending all_reduce(const at::Tensor& inout, Reduce reduce) const;
+  [[nodiscard]] Pending all_gather(const at::Tensor& out, const at::Tensor& in) const;
+  [[nodiscard]] Pending reduce_scatter(const at::Tensor& out, const at::Tensor& in,
+                                       Reduce reduce) const;
+  [[nodiscard]] Pending all_to_all(const at::Tensor& out, const at::Tensor& in) const;
+  [[nodiscard]] Pending broadcast(const at::Tensor& inout, int root) const;
+  [[nodiscard]] Pending send(const at::Tensor& tensor, int peer, int tag) const;
+  [[nodiscard]] Pending receive(const at::Tensor& tensor, int peer, int tag) const;
+  void barrier() const;
+  void set_timeout(std::chrono::milliseconds timeout) const { backend_->set_timeout(timeout); }
 
-  /// Reduction of one number; the trainer's counters use it.
-  int64_t all_reduce(int64_t value, Reduce reduce) const;
-  double all_reduce(double value, Reduce reduce) const;
+  /// Reduction of one number; the trainer's counters use it. `device`: where the group
+  /// communicates.
+  int64_t all_reduce(int64_t value, Reduce reduce, c10::Device device = c10::kCPU) const;
+  double all_reduce(double value, Reduce reduce, c10::Device device = c10::kCPU) const;
 
  private:
+  template <class Start>
+  Pending record(const char* operation, int64_t bytes, const Start& start, int peer = -1) const;
+
   std::string name_;
   std::shared_ptr<Backend> backend_;
+  std::shared_ptr<Recorder> recorder_;  // never null
 };
 
 }  // namespace titan::dist

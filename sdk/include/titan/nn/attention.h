@@ -38,6 +38,9 @@ class TITAN_API Attention final : public Module {
   ~Attention() override;
 
   int64_t head_dim() const { return head_dim_; }
+  /// Of the whole layer, whatever part of it this rank computes.
+  int64_t num_heads() const { return wq_.weight().global_shape()[0] / head_dim_; }
+  int64_t num_kv_heads() const { return wk_.weight().global_shape()[0] / head_dim_; }
   void set_kernel(std::unique_ptr<AttentionKernel> kernel);
 
  protected:

@@ -9,6 +9,17 @@
 
 namespace titan::nn {
 
+/// Computes what the head does with its projection; tensor parallelism swaps it.
+class TITAN_API HeadKernel {
+ public:
+  virtual ~HeadKernel();
+  /// x (..., dim) -> (..., vocab) in x's dtype.
+  virtual at::Tensor logits(const at::Tensor& x, Parameter& weight) = 0;
+  /// x (N, dim), labels (N) -> the sum of the token losses, a scalar in fp32 (double for a double
+  /// x).
+  virtual at::Tensor loss_sum(const at::Tensor& x, Parameter& weight, const at::Tensor& labels) = 0;
+};
+
 struct OutputHeadOptions {
   int64_t dim = 0;
   int64_t vocab_size = 0;
@@ -26,7 +37,11 @@ class TITAN_API OutputHead final : public Module {
  public:
   explicit OutputHead(const OutputHeadOptions& options);
 
+  ~OutputHead() override;
+
+  RmsNorm& norm() { return norm_; }
   Parameter& weight() { return *weight_; }
+  void set_kernel(std::unique_ptr<HeadKernel> kernel);
   WeightLayout layout() const { return WeightLayout::vocab; }
 
  protected:
@@ -35,6 +50,7 @@ class TITAN_API OutputHead final : public Module {
  private:
   RmsNorm& norm_;
   std::shared_ptr<Parameter> weight_;
+  std::unique_ptr<HeadKernel> kernel_;
 };
 
 }  // namespace titan::nn

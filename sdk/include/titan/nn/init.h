@@ -31,7 +31,7 @@ struct Init {
 };
 
 /// A rectangle of a global tensor.
-struct Slice {
+struct TITAN_API Slice {
   std::vector<int64_t> offsets;
   std::vector<int64_t> sizes;
   int64_t num_elements() const;

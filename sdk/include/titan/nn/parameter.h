@@ -4,7 +4,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -13,6 +16,25 @@
 #include <titan/nn/init.h>
 
 namespace titan::nn {
+
+/// How a shard travels when data parallelism gathers it: a seam for narrower formats (float8).
+class TITAN_API GatherTransform {
+ public:
+  virtual ~GatherTransform();
+  /// Of what travels.
+  virtual at::ScalarType wire_dtype() const = 0;
+  /// The shard in `wire_dtype`, same shape. Called once per gather, no graph is recorded.
+  virtual at::Tensor encode(const at::Tensor& shard) = 0;
+  /// Fills `value` (the parameter's whole value, in the dtype of the computation) from the gathered
+  /// `wire` of the same shape.
+  virtual void decode(const at::Tensor& wire, const at::Tensor& value) = 0;
+};
+
+/// That a dimension of a parameter is cut over the ranks of a group.
+struct Sharding {
+  int64_t dim = 0;
+  std::string group;  ///< its name in the mesh
+};
 
 /// `value()` is what forward reads, `shard()` what the optimizer updates and checkpoints store.
 /// They are the same tensor until a data-parallel transform separates them.
@@ -40,6 +62,17 @@ class TITAN_API Parameter {
   /// Keeps this rank's chunk of dimension `dim` of the present slice: chunks of ceil(size / n), the
   /// last ones shorter or empty. Throws an internal Error when memory exists already.
   void shard_over(int64_t dim, const dist::Group& group);
+  /// In the order in which they were made. The parameter is the same on the ranks of every group
+  /// that is not here.
+  const std::vector<Sharding>& shardings() const { return shardings_; }
+
+  /// The shard lives on `device` rather than where `materialize` says (CPU offload).
+  void keep_shard_on(c10::Device device) { shard_device_ = device; }
+
+  void set_gather_transform(std::shared_ptr<GatherTransform> transform) {
+    gather_transform_ = std::move(transform);
+  }
+  GatherTransform* gather_transform() const { return gather_transform_.get(); }
 
   /// Gives the slice memory on `device` and its initial values. Requires a name.
   void materialize(c10::Device device, at::ScalarType dtype, uint64_t seed);
@@ -69,6 +102,9 @@ class TITAN_API Parameter {
   std::vector<int64_t> global_shape_;
   Init init_;
   Slice slice_;
+  std::vector<Sharding> shardings_;
+  std::optional<c10::Device> shard_device_;
+  std::shared_ptr<GatherTransform> gather_transform_;
   bool materialized_ = false;
   at::Tensor value_;
   at::Tensor shard_;  // defined only when it is not value_

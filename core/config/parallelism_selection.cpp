@@ -1,0 +1,92 @@
+#include "core/config/parallelism_selection.h"
+
+namespace titan::core {
+namespace {
+
+constexpr const char* kComputeKey = "training.mixed_precision_param";
+
+const char* text_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::float16:
+      return "float16";
+    case Dtype::bfloat16:
+      return "bfloat16";
+    case Dtype::float32:
+      return "float32";
+    case Dtype::float64:
+      return "float64";
+  }
+  return "float32";
+}
+
+/// A played rank stands for one of a machine that is not here.
+bool runs_on_processor(const JobConfig& config) {
+  return config.device_section.name == "cpu" && config.comm.mode != CommMode::fake_backend;
+}
+
+/// Whether layers compute in another type than parameters are stored in. A default that nobody
+/// wrote does not ask for it where settle_compute_dtype will not take it.
+bool casts(const JobConfig& config, const GivenValues& given) {
+  const TrainingSection& training = config.training;
+  if (training.dtype == Dtype::float64 || training.mixed_precision_param == training.dtype)
+    return false;
+  return given.find(kComputeKey) || !runs_on_processor(config);
+}
+
+/// Sharding and casting are the work of one plugin; replicas alone that of another.
+std::string data_parallel_plugin(const JobConfig& config, const Layout& layout,
+                                 const GivenValues& given) {
+  const bool shards = layout.shard * layout.context > 1;
+  if (shards || casts(config, given) || config.training.enable_cpu_offload) return "fsdp";
+  return layout.replicate > 1 ? "ddp" : "";
+}
+
+}  // namespace
+
+std::vector<ParallelismRequest> requested_parallelisms(const JobConfig& config,
+                                                       const Layout& layout,
+                                                       const GivenValues& given) {
+  const ParallelismSection& section = config.parallelism;
+  std::vector<ParallelismRequest> requests;
+  if (layout.tensor > 1)
+    requests.push_back({section.tensor_parallel, "parallelism.tensor_parallel"});
+  for (const std::string& name : section.further) requests.push_back({name, "parallelism.further"});
+  if (const std::string name = data_parallel_plugin(config, layout, given); !name.empty())
+    requests.push_back({section.data_parallel == "auto" ? name : section.data_parallel,
+                        "parallelism.data_parallel"});
+  return requests;
+}
+
+Value parallelism_options(const JobConfig& config) {
+  const TrainingSection& training = config.training;
+  const ParallelismSection& parallelism = config.parallelism;
+  // A pipeline comes back to each layer soon: it keeps what was gathered.
+  const bool never = parallelism.fsdp_reshard_after_forward == ReshardAfterForward::never ||
+                     (parallelism.fsdp_reshard_after_forward == ReshardAfterForward::standard &&
+                      config.layout.pipeline > 1);
+  const bool always = parallelism.fsdp_reshard_after_forward == ReshardAfterForward::always;
+  const bool as_stored = training.dtype == Dtype::float64;
+  return Value::map({
+      {"reshard_after_forward", never    ? "never"
+                                : always ? "always"
+                                         : "default"},
+      {"param_dtype", as_stored ? "as_stored" : text_of(training.mixed_precision_param)},
+      {"reduce_dtype", as_stored ? "as_stored" : text_of(training.mixed_precision_reduce)},
+      {"cpu_offload", training.enable_cpu_offload},
+      {"loss_parallel", !parallelism.disable_loss_parallel},
+      {"async", parallelism.enable_async_tensor_parallel},
+  });
+}
+
+void settle_compute_dtype(JobConfig& config, const GivenValues& given, Diagnostics& diagnostics) {
+  TrainingSection& training = config.training;
+  if (given.find(kComputeKey) || training.dtype == Dtype::float64 || !runs_on_processor(config) ||
+      training.mixed_precision_param == training.dtype)
+    return;
+  training.mixed_precision_param = training.dtype;
+  diagnostics.note(
+      "computes in float32, the type of the parameters: on a processor training."
+      "mixed_precision_param = \"bfloat16\", the default, is taken only where it is written");
+}
+
+}  // namespace titan::core

@@ -1,0 +1,32 @@
+// Which parallelism plugins the degrees ask for, and what the core's own keys (those of torchtitan
+// v0.2.2) set of their options. The table of names: axis tensor -> `tensor`, and so on.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/config/job_config.h"
+#include "core/config/schema_check.h"
+
+namespace titan::core {
+
+/// One plugin of kind "parallelism" that this job needs.
+struct ParallelismRequest {
+  std::string name;
+  std::string key;  ///< of the configuration, that asks for it
+};
+
+/// In the order in which they are applied within a phase. `config` needs its sections only.
+std::vector<ParallelismRequest> requested_parallelisms(const JobConfig& config,
+                                                       const Layout& layout,
+                                                       const GivenValues& given);
+
+/// What the core's keys say of the options that parallelisms are known by; a plugin takes those
+/// that its schema has. [parallelism.<name>] wins over them.
+Value parallelism_options(const JobConfig& config);
+
+/// The type that layers compute in, "float32" for what was left at its default on a processor.
+/// Changes the section and notes it when the default is not taken.
+void settle_compute_dtype(JobConfig& config, const GivenValues& given, Diagnostics& diagnostics);
+
+}  // namespace titan::core

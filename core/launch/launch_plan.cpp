@@ -1,0 +1,234 @@
+#include "core/launch/launch_plan.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <ctime>
+
+#include <titan/error.h>
+
+#include "core/launch/descriptor.h"
+
+namespace titan::core {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostRanksHere = 1024, kMostNodes = 1 << 16, kMostRestarts = 1000;
+constexpr int kMostGrace = 24 * 3600;
+constexpr char kDefaultMasterPort[] = "29500";  // torchrun's
+
+/// A value and where it was written, for errors.
+struct Setting {
+  std::string text, what;
+
+  int integer(int lowest, int highest) const {
+    return static_cast<int>(parse_integer(text, what, lowest, highest));
+  }
+};
+
+std::optional<Setting> setting(const std::optional<std::string>& value, const char* flag,
+                               const Environment& environment, const char* variable) {
+  if (value) return Setting{*value, flag};
+  if (const auto found = environment.get(variable))
+    return Setting{*found, std::string("environment variable ") + variable};
+  return std::nullopt;
+}
+
+int num_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
+
+/// Those that CUDA_VISIBLE_DEVICES names, else those with a device file.
+int num_gpus(const Environment& environment) {
+  const auto& variables = environment.variables();
+  if (const auto visible = variables.find("CUDA_VISIBLE_DEVICES"); visible != variables.end()) {
+    const std::string& list = visible->second;
+    const bool is_none = list.empty() || list.front() == '-';
+    return is_none ? 0 : 1 + static_cast<int>(std::count(list.begin(), list.end(), ','));
+  }
+  int count = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/dev", error)) {
+    const std::string name = entry.path().filename().string();
+    count += name.size() > 6 && name.starts_with("nvidia") &&
+             std::all_of(name.begin() + 6, name.end(),
+                         [](unsigned char c) { return std::isdigit(c) != 0; });
+  }
+  return count;
+}
+
+int ranks_of(const Setting& nproc, const Environment& environment) {
+  if (nproc.text == "cpu") return num_cpus();
+  const int gpus = num_gpus(environment);
+  if (nproc.text == "auto") return gpus > 0 ? gpus : num_cpus();
+  if (nproc.text != "gpu") {
+    const bool is_number =
+        !nproc.text.empty() && nproc.text.find_first_not_of("-0123456789") == std::string::npos;
+    TITAN_CHECK(is_number, config, nproc.what, " = '", nproc.text,
+                "' is not a number of ranks, nor 'cpu', 'gpu' or 'auto'");
+    return nproc.integer(1, kMostRanksHere);
+  }
+  TITAN_CHECK(gpus > 0, config, nproc.what, " = 'gpu' but no GPU is visible here; give a number");
+  return gpus;
+}
+
+int nodes_of(const Setting& nnodes) {
+  const size_t colon = nnodes.text.find(':');  // torchrun's MIN:MAX
+  if (colon == std::string::npos) return nnodes.integer(1, kMostNodes);
+  const std::string least = nnodes.text.substr(0, colon), most = nnodes.text.substr(colon + 1);
+  TITAN_CHECK(least == most, config, nnodes.what, " = '", nnodes.text,
+              "' lets the number of nodes change, which needs torchrun; titan launch takes a fixed "
+              "number");
+  return Setting{least, nnodes.what}.integer(1, kMostNodes);
+}
+
+std::optional<HostPort> master_of(const LaunchRequest& request, const Environment& environment) {
+  if (request.master) return parse_host_port(*request.master, "--master");
+  const auto host = environment.get("PET_MASTER_ADDR");
+  if (!host) return std::nullopt;
+  const std::string port = environment.get("PET_MASTER_PORT").value_or(kDefaultMasterPort);
+  return HostPort{*host, static_cast<int>(parse_integer(
+                             port, "environment variable PET_MASTER_PORT", 1, 65535))};
+}
+
+std::vector<int> shown_ranks(const Environment& environment, int world_size) {
+  const std::string list = environment.get("LOG_RANK").value_or("0");
+  std::vector<int> ranks;
+  for (size_t start = 0; start <= list.size();) {
+    const size_t end = std::min(list.find(',', start), list.size());
+    const std::string item = list.substr(start, end - start);
+    ranks.push_back(static_cast<int>(parse_integer(
+        item,
+        list == item ? "environment variable LOG_RANK" : "a rank of environment variable LOG_RANK",
+        0, world_size - 1)));
+    start = end + 1;
+  }
+  return ranks;
+}
+
+fs::path new_log_folder() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local = {};
+  ::localtime_r(&now, &local);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &local);
+  return fs::path("./outputs/launch_logs") / (std::string(text) + "-" + std::to_string(::getpid()));
+}
+
+double seconds_of(const std::string& text, const std::string& what) {
+  double seconds = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  TITAN_CHECK(error == std::errc() && end == text.data() + text.size() && seconds >= 0 &&
+                  seconds <= kMostGrace,
+              config, what, " = '", text, "' is not a number of seconds from 0 to ", kMostGrace);
+  return seconds;
+}
+
+void check_program(const std::string& program) {
+  std::error_code error;
+  TITAN_CHECK(fs::is_regular_file(program, error), config, "there is no program '", program, "'");
+  TITAN_CHECK(::access(program.c_str(), X_OK) == 0, config, "'", program,
+              "' is not executable: ", system_message(errno));
+}
+
+}  // namespace
+
+bool LaunchPlan::shows(int rank) const {
+  return std::find(shown_ranks.begin(), shown_ranks.end(), rank) != shown_ranks.end();
+}
+
+fs::path LaunchPlan::log_of(int rank) const {
+  return log_dir / ("rank" + std::to_string(rank) + ".log");
+}
+
+fs::path LaunchPlan::error_file_of(int rank) const {
+  return log_dir / ("rank" + std::to_string(rank) + ".error.json");
+}
+
+LaunchPlan make_launch_plan(const LaunchRequest& request, const Environment& environment) {
+  const auto find = [&](const std::optional<std::string>& value, const char* flag,
+                        const char* variable) {
+    return setting(value, flag, environment, variable);
+  };
+  LaunchPlan plan{.program = request.program, .arguments = request.arguments};
+  check_program(plan.program);
+
+  const auto nproc = find(request.nproc, "--nproc", "PET_NPROC_PER_NODE");
+  TITAN_CHECK(nproc, config, "--nproc is missing: how many ranks to start on this node");
+  plan.ranks_here = ranks_of(*nproc, environment);
+  if (const auto nnodes = find(request.nnodes, "--nnodes", "PET_NNODES"))
+    plan.num_nodes = nodes_of(*nnodes);
+  plan.master = master_of(request, environment);
+  const auto node_rank = find(request.node_rank, "--node-rank", "PET_NODE_RANK");
+  if (node_rank) plan.node_rank = node_rank->integer(0, plan.num_nodes - 1);
+  if (plan.num_nodes > 1) {
+    TITAN_CHECK(node_rank, config, "--node-rank is missing: which of the ", plan.num_nodes,
+                " nodes this is, from 0");
+    TITAN_CHECK(plan.master, config, "--master host:port is missing: where the ranks of ",
+                plan.num_nodes, " nodes find each other; the host is node 0");
+  }
+
+  if (const auto restarts = find(request.max_restarts, "--max-restarts", "PET_MAX_RESTARTS"))
+    plan.max_restarts = restarts->integer(0, kMostRestarts);
+  TITAN_CHECK(plan.max_restarts == 0 || plan.num_nodes == 1, config,
+              "--max-restarts = ", plan.max_restarts, " with ", plan.num_nodes,
+              " nodes: one node cannot start the others anew; use torchrun or the scheduler");
+  plan.grace = std::chrono::milliseconds(
+      static_cast<int64_t>(std::lround(1000 * seconds_of(request.grace, "--grace"))));
+  const auto log_dir = find(request.log_dir, "--log-dir", "PET_LOG_DIR");
+  plan.log_dir = log_dir ? fs::path(log_dir->text) : new_log_folder();
+  TITAN_CHECK(!plan.log_dir.empty(), config, "--log-dir is empty");
+  plan.shown_ranks = shown_ranks(environment, plan.world_size());
+  return plan;
+}
+
+std::vector<std::string> rank_environment(const LaunchPlan& plan, const Environment& environment,
+                                          int local_rank, const HostPort& master, int attempt) {
+  std::map<std::string, std::string> variables = environment.variables();
+  // what an outer launcher said of this process does not hold for the ranks
+  for (const char* name : {"TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RUN_ID"})
+    variables.erase(name);
+  const int rank = plan.first_rank() + local_rank;
+  const auto set = [&](const char* name, int value) { variables[name] = std::to_string(value); };
+  set("RANK", rank);
+  set("WORLD_SIZE", plan.world_size());
+  set("LOCAL_RANK", local_rank);
+  set("LOCAL_WORLD_SIZE", plan.ranks_here);
+  set("GROUP_RANK", plan.node_rank);
+  set("GROUP_WORLD_SIZE", plan.num_nodes);
+  set("MASTER_PORT", master.port);
+  set("TORCHELASTIC_RESTART_COUNT", attempt);
+  set("TORCHELASTIC_MAX_RESTARTS", plan.max_restarts);
+  variables["MASTER_ADDR"] = master.host;
+  variables["TITAN_LAUNCHER"] = "titan";
+  variables["TORCHELASTIC_ERROR_FILE"] = fs::absolute(plan.error_file_of(rank)).string();
+  if (!environment.has("OMP_NUM_THREADS"))
+    set("OMP_NUM_THREADS", std::max(1, num_cpus() / plan.ranks_here));
+  std::vector<std::string> entries;
+  for (const auto& [name, value] : variables) entries.push_back(name + "=" + value);
+  return entries;
+}
+
+int find_free_port() {
+  const Descriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  TITAN_CHECK(probe.is_open() && ::bind(probe.get(), generic, size) == 0 &&
+                  ::getsockname(probe.get(), generic, &size) == 0,
+              io, "cannot find a free port of 127.0.0.1: ", system_message(errno));
+  return ntohs(address.sin_port);
+}
+
+}  // namespace titan::core

@@ -1,0 +1,66 @@
+// What `titan launch` is going to do, checked as a whole before anything starts: how many ranks,
+// where they meet, what is shown. Made from flags and environment, used by rank_group.cpp and
+// commands/launch.cpp.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/runtime/environment.h"
+#include "core/runtime/host_list.h"
+
+namespace titan::core {
+
+/// The flags as they were written. What is absent comes from the PET_ variable of the same name
+/// (those of torchrun's options), else from a default.
+struct LaunchRequest {
+  std::optional<std::string> nproc;         ///< a number, "cpu", "gpu" or "auto"
+  std::optional<std::string> nnodes;        ///< default 1
+  std::optional<std::string> node_rank;     ///< needed for more than one node
+  std::optional<std::string> master;        ///< host:port, needed for more than one node
+  std::optional<std::string> max_restarts;  ///< default 0
+  std::optional<std::string> log_dir;       ///< default: a new folder below ./outputs/launch_logs
+  std::string grace = "15";                 ///< seconds between SIGTERM and SIGKILL
+  std::string program;                      ///< path of what is started
+  std::vector<std::string> arguments;       ///< of that program
+};
+
+struct LaunchPlan {
+  std::string program;
+  std::vector<std::string> arguments;
+  int ranks_here = 1;
+  int num_nodes = 1;
+  int node_rank = 0;
+  std::optional<HostPort>
+      master;  ///< absent: a free port of this machine, a new one for each start
+  int max_restarts = 0;
+  /// A rank that dies takes its connections with it, and others may be seen to end before it is:
+  /// those that fail within this time are judged together.
+  std::chrono::milliseconds same_moment{200};
+  /// After the first failure the other ranks have this long to notice it and say so themselves.
+  std::chrono::milliseconds notice{3000};
+  std::chrono::milliseconds grace{15000};  ///< then, from SIGTERM to SIGKILL
+  std::filesystem::path log_dir;
+  std::vector<int> shown_ranks;  ///< global ranks
+
+  int first_rank() const { return node_rank * ranks_here; }
+  int world_size() const { return num_nodes * ranks_here; }
+  bool shows(int rank) const;
+  std::filesystem::path log_of(int rank) const;
+  std::filesystem::path error_file_of(int rank) const;
+};
+
+/// Throws a config Error for everything that is wrong or missing.
+LaunchPlan make_launch_plan(const LaunchRequest& request, const Environment& environment);
+
+/// The environment of one rank: "NAME=value", this process's with the variables of a rank.
+std::vector<std::string> rank_environment(const LaunchPlan& plan, const Environment& environment,
+                                          int local_rank, const HostPort& master, int attempt);
+
+/// A port of 127.0.0.1 that nobody listens at now.
+int find_free_port();
+
+}  // namespace titan::core

@@ -1,0 +1,291 @@
+#include "core/launch/rank_group.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/launch/child.h"
+#include "core/runtime/error_file.h"
+
+namespace titan::core {
+namespace {
+
+constexpr int kStoppedForRequeue = 75;  // a checkpoint was saved, please start again
+
+bool asks_for_the_end(int signal) {
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+}
+
+/// "error: ..." or "train.toml:3:1: error: ..."
+bool is_error(const std::string& text) {
+  return text.find("error: ") != std::string::npos;
+}
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+std::string seconds_text(std::chrono::milliseconds time) {
+  const std::string text = std::to_string(time.count() / 1000);
+  const auto rest = time.count() % 1000;
+  return rest == 0 ? text + " s" : std::to_string(time.count()) + " ms";
+}
+
+}  // namespace
+
+RankGroup::RankGroup(const LaunchPlan& plan, const Environment& environment, int attempt,
+                     Screen& screen, SignalInbox& signals)
+    : plan_(plan), screen_(screen), signals_(signals) {
+  const HostPort master = plan.master.value_or(HostPort{"127.0.0.1", 0});
+  const int port = master.port != 0 ? master.port : find_free_port();
+  const bool has_prefix = plan.shown_ranks.size() > 1;
+  for (int i = 0; i < plan.ranks_here; ++i) {  // all files before the first process
+    const int number = plan.first_rank() + i;
+    std::optional<std::string> prefix;
+    if (plan.shows(number))
+      prefix = has_prefix ? "[rank" + std::to_string(number) + "]: " : std::string();
+    std::error_code error;
+    std::filesystem::remove(plan.error_file_of(number), error);  // an earlier start's
+    ranks_.push_back({.number = number,
+                      .output = std::make_unique<RankOutput>(plan.log_of(number), attempt, screen,
+                                                             std::move(prefix))});
+  }
+  try {
+    for (int i = 0; i < plan.ranks_here; ++i)
+      start({plan.program, plan.arguments,
+             rank_environment(plan, environment, i, {master.host, port}, attempt)},
+            ranks_[i]);
+  } catch (...) {
+    kill_all();
+    throw;
+  }
+}
+
+RankGroup::~RankGroup() {
+  kill_all();
+}
+
+void RankGroup::kill_all() {
+  for (const Rank& rank : ranks_) send(rank, SIGKILL);
+  for (Rank& rank : ranks_)
+    if (std::exchange(rank.is_running, false)) ::waitpid(rank.pid, &rank.status, 0);
+}
+
+void RankGroup::start(const ChildCommand& command, Rank& rank) {
+  StartedChild child = start_child(command, signals_.outer_mask());
+  rank.pid = child.pid;
+  rank.is_running = true;
+  rank.output->attach(std::move(child.output), std::move(child.errors));
+}
+
+GroupEnd RankGroup::run() {
+  while (is_running()) {
+    bool may_have_ended = false;
+    wait_for_events(may_have_ended);
+    if (may_have_ended) reap();
+    if (deadline_ && Clock::now() >= *deadline_) meet_deadline();
+  }
+  if (!failed_.empty()) judge();
+  if (first_failed_) {
+    summarize();
+  } else {  // done or stopped: the first rank that has something to say by its code
+    for (const Rank& rank : ranks_)
+      if (end_.exit_code == 0) end_.exit_code = exit_code_of(rank.status);
+  }
+  if (killed_by_) end_.exit_code = 128 + *killed_by_;
+  end_.was_stopped = killed_by_ || end_.exit_code == kStoppedForRequeue ||
+                     std::any_of(passed_on_.begin(), passed_on_.end(), asks_for_the_end);
+  return end_;
+}
+
+bool RankGroup::is_running() const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.is_running; });
+}
+
+/// Sleeps until something can be read, written or has to be done, and moves output on.
+void RankGroup::wait_for_events(bool& may_have_ended) {
+  std::vector<pollfd> ends{{signals_.descriptor(), POLLIN, 0}};
+  for (ScreenStream* stream : {&screen_.output, &screen_.errors})
+    ends.push_back({stream->has_waiting() ? stream->descriptor() : -1, POLLOUT, 0});
+  const size_t first_rank_end = ends.size();
+  for (const Rank& rank : ranks_) {
+    ends.push_back({rank.output->output_to_poll(), POLLIN, 0});
+    ends.push_back({rank.output->errors_to_poll(), POLLIN, 0});
+  }
+  int timeout = -1;
+  if (deadline_) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline_ - Clock::now());
+    timeout = static_cast<int>(std::max<int64_t>(0, left.count()));
+  }
+  if (::poll(ends.data(), ends.size(), timeout) <= 0) return;
+
+  if (ends[1].revents != 0) screen_.output.write_some();
+  if (ends[2].revents != 0) screen_.errors.write_some();
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    if (ends[first_rank_end + 2 * i].revents != 0) ranks_[i].output->read_output();
+    if (ends[first_rank_end + 2 * i + 1].revents != 0) ranks_[i].output->read_errors();
+  }
+  if (ends[0].revents == 0) return;
+  while (const std::optional<int> signal = signals_.next()) {
+    if (*signal == SIGCHLD)
+      may_have_ended = true;
+    else
+      pass_on(*signal);
+  }
+}
+
+void RankGroup::pass_on(int signal) {
+  if (asks_for_the_end(signal) &&
+      std::any_of(passed_on_.begin(), passed_on_.end(), asks_for_the_end)) {
+    killed_by_ = signal;
+    screen_.say(signal_name(signal) + " once more: killing every rank");
+    for (const Rank& rank : ranks_) send(rank, SIGKILL);
+    return;
+  }
+  const bool is_new = std::find(passed_on_.begin(), passed_on_.end(), signal) == passed_on_.end();
+  if (!is_new && signal != SIGUSR2) return;  // SIGUSR2 asks for a report, as often as one likes
+  if (is_new) passed_on_.push_back(signal);
+  screen_.say(signal_name(signal) + " passed on to the ranks" +
+              (asks_for_the_end(signal) ? "; once more kills them" : ""));
+  for (const Rank& rank : ranks_) send(rank, signal);
+}
+
+void RankGroup::reap() {
+  for (Rank& rank : ranks_) {
+    if (!rank.is_running) continue;
+    siginfo_t info = {};
+    if (::waitid(P_PID, static_cast<id_t>(rank.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid == 0)
+      continue;
+    ::kill(-rank.pid, SIGKILL);  // its own children; its number is not free before waitpid
+    ::waitpid(rank.pid, &rank.status, 0);
+    rank.is_running = false;
+    note_end(rank);
+  }
+}
+
+void RankGroup::note_end(Rank& rank) {
+  rank.output->finish();
+  const bool is_failure =
+      exit_code_of(rank.status) != 0 && !killed_by_ && !is_requested_stop(rank.status);
+  if (!is_failure || first_failed_) return;
+  failed_.push_back(&rank);
+  if (!deadline_) deadline_ = Clock::now() + plan_.same_moment;
+}
+
+bool RankGroup::is_requested_stop(int status) const {
+  const int code = exit_code_of(status);
+  return code == kStoppedForRequeue ||
+         std::any_of(passed_on_.begin(), passed_on_.end(),
+                     [&](int signal) { return code == 128 + signal; });
+}
+
+void RankGroup::meet_deadline() {
+  deadline_.reset();
+  switch (next_) {
+    case Next::judge:
+      judge();
+      next_ = Next::terminate;
+      deadline_ = Clock::now() + plan_.notice;
+      return;
+    case Next::terminate:
+      tell_to_end(SIGTERM);
+      next_ = Next::kill;
+      deadline_ = Clock::now() + plan_.grace;
+      return;
+    case Next::kill:
+      tell_to_end(SIGKILL);
+      next_ = Next::nothing;
+      return;
+    case Next::nothing:
+      return;
+  }
+}
+
+void RankGroup::tell_to_end(int signal) {
+  for (Rank& rank : ranks_) {
+    if (!rank.is_running) continue;
+    rank.was_told_to_end = true;
+    send(rank, signal);
+  }
+}
+
+/// Of those that ended in the same moment: whom a signal ended is the cause, then who wrote its
+/// error first, then who was seen to end first.
+void RankGroup::judge() {
+  namespace fs = std::filesystem;
+  const auto time_of_error = [&](const Rank* rank) {
+    std::error_code error;
+    const auto time = fs::last_write_time(plan_.error_file_of(rank->number), error);
+    return error ? fs::file_time_type::max() : time;
+  };
+  first_failed_ = *std::min_element(failed_.begin(), failed_.end(), [&](Rank* a, Rank* b) {
+    const auto key = [&](const Rank* rank) {
+      return std::pair(!WIFSIGNALED(rank->status), time_of_error(rank));
+    };
+    return key(a) < key(b);
+  });
+  failed_.clear();
+  report_first_failure();
+}
+
+void RankGroup::report_first_failure() {
+  const Rank& rank = *first_failed_;
+  const std::string how = "rank " + std::to_string(rank.number) + " (pid " +
+                          std::to_string(rank.pid) + ") " + how_it_ended(rank.status);
+  const std::string said = first_line(what_it_said(rank));
+  end_.has_failed = true;
+  end_.exit_code = exit_code_of(rank.status);
+  end_.failure = said.empty() ? how : how + ": " + said;
+  std::string text = "error: " + how;
+  const auto& lines = rank.output->last_lines();
+  if (lines.empty()) {
+    text += " without a word\n";
+  } else if (rank.output->is_shown()) {
+    text += "; what it said is above and in " + rank.output->log().string() + "\n";
+  } else {
+    text += "; its last lines (" + rank.output->log().string() + "):\n";
+    for (const std::string& line : lines) text += "    " + line + "\n";
+  }
+  screen_.errors.add(text);
+  const auto others =
+      std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.is_running; });
+  if (others > 0)
+    screen_.say("ending the other ranks (" + std::to_string(others) + "): SIGTERM in " +
+                seconds_text(plan_.notice) + ", SIGKILL " + seconds_text(plan_.grace) + " later");
+}
+
+void RankGroup::send(const Rank& rank, int signal) {
+  if (rank.is_running && ::kill(-rank.pid, signal) != 0) ::kill(rank.pid, signal);
+}
+
+/// Its error file, or what the log lets one guess.
+std::string RankGroup::what_it_said(const Rank& rank) const {
+  const std::string message = read_error_file(plan_.error_file_of(rank.number).string());
+  if (message.empty()) return rank.output->last_words();
+  return (is_error(message) ? "" : "error: ") + message;
+}
+
+/// What the others said, which often tells how the first failure reached them.
+void RankGroup::summarize() {
+  std::string text = "rank " + std::to_string(first_failed_->number) + " failed first";
+  std::string ended_silently;
+  for (const Rank& rank : ranks_) {
+    if (&rank == first_failed_ || exit_code_of(rank.status) == 0) continue;
+    const std::string number = std::to_string(rank.number);
+    const std::string said = first_line(what_it_said(rank));
+    if (rank.was_told_to_end && !is_error(said)) {
+      ended_silently += (ended_silently.empty() ? "" : ", ") + number;
+      continue;
+    }
+    text += "\n  rank " + number + " " + how_it_ended(rank.status);
+    if (!said.empty()) text += ": " + said;
+  }
+  if (!ended_silently.empty())
+    text += "\n  ended by this launcher, without an error of their own: " + ended_silently;
+  screen_.say(text);
+}
+
+}  // namespace titan::core

@@ -1,0 +1,68 @@
+// What one rank says: both streams, line by line, to its log file, to the screen if it is shown,
+// and the last lines kept for a report. Used by rank_group.cpp.
+#pragma once
+
+#include <deque>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/launch/child.h"
+#include "core/launch/descriptor.h"
+#include "core/launch/screen.h"
+
+namespace titan::core {
+
+class RankOutput {
+ public:
+  static constexpr size_t kNumLinesKept = 15;
+
+  /// Opens the log, anew for the first `attempt` and at its end for later ones. `shown_prefix`
+  /// begins each line on the screen; absent: the rank is not shown. Throws an io Error when the
+  /// file cannot be written.
+  RankOutput(const std::filesystem::path& log, int attempt, Screen& screen,
+             std::optional<std::string> shown_prefix);
+
+  /// From now on the rank's streams are read.
+  void attach(Descriptor output, Descriptor errors);
+
+  /// The descriptor to poll, -1 when that stream has ended or the screen is too full to go on.
+  int output_to_poll() const { return to_poll(output_); }
+  int errors_to_poll() const { return to_poll(errors_); }
+  void read_output() { read(output_); }
+  void read_errors() { read(errors_); }
+
+  /// The rank has ended: takes what is left, also lines without an end, and closes its streams. Who
+  /// else holds them is not waited for.
+  void finish();
+
+  bool is_shown() const { return shown_prefix_.has_value(); }
+  const std::filesystem::path& log() const { return log_path_; }
+  /// The last lines of both streams, long ones cut.
+  const std::deque<std::string>& last_lines() const { return last_lines_; }
+  /// The last line that begins with "error:", else the last line; empty when it said nothing.
+  std::string last_words() const;
+
+ private:
+  struct Stream {
+    Descriptor source;
+    ScreenStream* target = nullptr;  ///< null: not shown
+    std::string begun;               ///< a line without its end
+  };
+
+  int to_poll(const Stream& stream) const;
+  bool read(Stream& stream);
+  void take_lines(Stream& stream, std::string_view lines);
+  void write_log(std::string_view text);
+
+  std::filesystem::path log_path_;
+  Descriptor log_;
+  Screen& screen_;
+  std::optional<std::string> shown_prefix_;
+  Stream output_, errors_;
+  std::deque<std::string> last_lines_;
+  std::string last_error_;
+};
+
+}  // namespace titan::core

@@ -1,0 +1,154 @@
+#include "core/runtime/failure_watch.h"
+
+#include <csignal>
+
+#include <titan/error.h>
+#include <titan/value.h>
+
+#include "core/runtime/clock.h"
+
+namespace titan::core {
+namespace {
+
+constexpr const char* kFailure = "failure";
+
+std::string get(c10d::Store& store, const std::string& key) {
+  const std::vector<uint8_t> bytes = store.get(key);
+  return std::string(bytes.begin(), bytes.end());
+}
+void set(c10d::Store& store, const std::string& key, const std::string& text) {
+  store.set(key, std::vector<uint8_t>(text.begin(), text.end()));
+}
+std::string status_key(int rank) {
+  return "status/" + std::to_string(rank);
+}
+
+std::string describe(const dist::CommRecord& record) {
+  return record.operation + " number " + std::to_string(record.sequence) + " of group '" +
+         record.group + "'";
+}
+
+}  // namespace
+
+FailureWatch::FailureWatch(const Rendezvous& rendezvous, End end)
+    : rendezvous_(rendezvous), end_(std::move(end)) {
+  if (!rendezvous.is_alone()) thread_ = std::thread([this] { run(); });
+}
+
+FailureWatch::~FailureWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void FailureWatch::watch(const dist::Mesh& mesh) {
+  mesh_ = &mesh;
+}
+
+/// What this rank is doing, and how far it has come in each group.
+std::string FailureWatch::status() const {
+  Value state = Value::map({{"step", step_.load()}});
+  std::string doing = step_ == 0 ? "starting" : "in step " + std::to_string(step_);
+  Value arrived = Value::map();
+  if (const dist::Mesh* mesh = mesh_) {
+    for (const dist::CommRecord& record : mesh->recorder().records())
+      arrived[record.group] = record.sequence;
+    const std::vector<dist::CommRecord> open = mesh->recorder().under_way();
+    doing += open.empty() ? ", in no collective" : ", waits in " + describe(open.front());
+  }
+  state["arrived"] = std::move(arrived);
+  state["doing"] = doing;
+  return to_json(state);
+}
+
+void FailureWatch::run() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);  // the trainer's thread takes them
+
+  std::string failure;
+  const auto close_or_wait = [&](std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, time, [this] { return closing_; });
+  };
+  try {
+    const auto store = rendezvous_.another_connection();
+    while (!store->check({kFailure}))
+      if (close_or_wait(std::chrono::milliseconds(500))) return;
+    failure = get(*store, kFailure);
+    set(*store, status_key(rendezvous_.launch().rank), status());
+  } catch (const std::exception&) {
+    const LaunchEnv& launch = rendezvous_.launch();
+    failure = "the store at " + launch.master_host + ":" + std::to_string(launch.master_port) +
+              " is gone: " +
+              (launch.agent_hosts_store ? "the launcher's agent" : "rank 0, which hosts it,") +
+              " has ended";
+  }
+  if (close_or_wait(kPatience)) return;
+  const Value state = parse_json(status());
+  end_(failure + "\n  this rank was " + state.at("doing").as_string());
+}
+
+std::vector<std::string> FailureWatch::report(const std::string& error) {
+  if (rendezvous_.is_alone()) return {};
+  const int rank = rendezvous_.launch().rank;
+  try {
+    const auto store = rendezvous_.another_connection();
+    const std::string own = "rank " + std::to_string(rank) + " failed: " + error;
+    const std::vector<uint8_t> first =
+        store->compareSet(kFailure, {}, std::vector<uint8_t>(own.begin(), own.end()));
+    const std::string failure(first.begin(), first.end());
+    set(*store, status_key(rank), status());
+
+    const double give_up = monotonic_seconds() + std::chrono::duration<double>(kPatience).count();
+    std::vector<std::string> keys;
+    for (int other = 0; other < rendezvous_.launch().world_size; ++other)
+      keys.push_back(status_key(other));
+    while (!store->check(keys) && monotonic_seconds() < give_up)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+
+    std::vector<std::string> lines = describe_others(*store);
+    if (failure != own) lines.insert(lines.begin(), "before that, " + failure);
+    return lines;
+  } catch (const std::exception&) {
+    return {"the store is gone: rank 0 or the launcher that hosts it has ended"};
+  }
+}
+
+std::vector<std::string> FailureWatch::describe_others(c10d::Store& store) const {
+  const LaunchEnv& launch = rendezvous_.launch();
+  std::vector<dist::CommRecord> open;
+  if (const dist::Mesh* mesh = mesh_) open = mesh->recorder().under_way();
+  std::vector<std::string> lines;
+  for (int rank = 0; rank < launch.world_size; ++rank) {
+    if (rank == launch.rank) continue;
+    const std::string name = "rank " + std::to_string(rank);
+    if (!store.check({status_key(rank)})) {
+      lines.push_back(name + " gives no sign of life");
+      continue;
+    }
+    const Value state = parse_json(get(store, status_key(rank)));
+    bool is_late = false;
+    for (const dist::CommRecord& record : open) {
+      const std::vector<int> members =
+          dist::mesh_ranks(mesh_.load()->shape(), launch.rank, record.group);
+      const Value* arrived = state.at("arrived").find(record.group);
+      is_late = is_late || (std::find(members.begin(), members.end(), rank) != members.end() &&
+                            (arrived ? arrived->as_integer() : 0) < record.sequence);
+    }
+    lines.push_back(name + (is_late ? " did not arrive there: it is " : " is ") +
+                    state.at("doing").as_string());
+  }
+  constexpr size_t kMost = 16;
+  if (lines.size() > kMost) {
+    const size_t more = lines.size() - kMost;
+    lines.resize(kMost);
+    lines.push_back("... and " + std::to_string(more) + " more ranks");
+  }
+  return lines;
+}
+
+}  // namespace titan::core

@@ -1,0 +1,62 @@
+// Where the ranks of a run meet before they can communicate: a store of keys and values that one of
+// them (or the launcher's agent) hosts.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <c10/util/intrusive_ptr.h>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "core/runtime/launch_env.h"
+
+namespace titan::core {
+
+/// What one rank says of itself, in order; the ranks of a run must say the same: "training.steps"
+/// -> "20", "plugin fsdp" -> its version and the hash of its file.
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+/// Thread: one.
+class Rendezvous {
+ public:
+  /// Connects to the store; rank 0 hosts it unless an agent does. Throws a distributed Error when
+  /// the port is taken or nobody answers within `timeout`. A single process needs no store.
+  Rendezvous(const LaunchEnv& launch, std::chrono::milliseconds timeout);
+  /// Rank 0 stays until the others have left too, so that none of them finds the store gone.
+  ~Rendezvous();
+  Rendezvous(const Rendezvous&) = delete;
+
+  bool is_alone() const { return !store_; }
+  const LaunchEnv& launch() const { return launch_; }
+  std::chrono::milliseconds timeout() const { return timeout_; }
+  /// All ranks are on this machine. Known after `agree`.
+  bool is_one_host() const { return launch_.world_size == launch_.local_world_size; }
+  c10d::Store& store() const { return *store_; }
+  /// A connection of its own, for another thread.
+  c10::intrusive_ptr<c10d::Store> another_connection() const;
+
+  /// Waits for all ranks and compares what they say. Throws a config Error that lists, for every
+  /// rank that differs from rank 0, what differs; a distributed Error that names the ranks that did
+  /// not come in time.
+  void agree(const Facts& facts);
+
+  /// Rank 0's value of `name` on every rank.
+  std::string from_rank_zero(const std::string& name, const std::string& value);
+
+  /// The run has failed: the destructor waits for nobody.
+  void abandon() { is_abandoned_ = true; }
+
+ private:
+  std::string fetch(const std::string& key) const;
+  void publish(const std::string& key, const std::string& text) const;
+  std::string wait_for_all(const std::string& prefix) const;
+
+  LaunchEnv launch_;
+  std::chrono::milliseconds timeout_;
+  c10::intrusive_ptr<c10d::Store> store_;  // null: a single process
+  bool is_abandoned_ = false;
+};
+
+}  // namespace titan::core

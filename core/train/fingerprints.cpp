@@ -1,0 +1,85 @@
+#include "core/train/fingerprints.h"
+
+#include <cstdio>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+#include <xxhash.h>
+
+#include <titan/error.h>
+
+#include "core/train/gradient_norm.h"
+
+namespace titan::core {
+namespace {
+
+std::string hex(uint64_t hash) {
+  char text[20];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return text;
+}
+
+/// The bits of a tensor as integers that every transport can add: 16-bit types widened.
+at::Tensor bits_of(const at::Tensor& tensor) {
+  switch (tensor.element_size()) {
+    case 8:
+      return tensor.view(at::kLong);
+    case 4:
+      return tensor.view(at::kInt);
+    default:
+      return tensor.view(at::kShort).to(at::kInt);
+  }
+}
+
+/// The whole tensor's bits on every rank: each element is added by the one rank that counts it.
+at::Tensor gather_bits(const nn::Parameter& parameter, const dist::Mesh& mesh, c10::Device device) {
+  const at::Tensor own = bits_of(parameter.shard().detach().contiguous()).to(device);
+  at::Tensor whole = at::zeros(parameter.global_shape(), own.options());
+  if (counts_elements(parameter, mesh)) {
+    at::Tensor place = whole;
+    const nn::Slice& slice = parameter.slice();
+    for (size_t dim = 0; dim < slice.sizes.size(); ++dim)
+      place = place.narrow(static_cast<int64_t>(dim), slice.offsets[dim], slice.sizes[dim]);
+    place.copy_(own);
+  }
+  mesh.group("world").all_reduce(whole, dist::Reduce::sum).wait();
+  if (parameter.shard().element_size() == 2) whole = whole.to(at::kShort);
+  return whole.cpu();
+}
+
+}  // namespace
+
+Fingerprints::Fingerprints(const std::string& folder, const dist::Mesh& mesh, c10::Device device)
+    : mesh_(mesh), device_(device) {
+  if (mesh.rank() != 0) return;
+  const std::string path = folder + "/fingerprints.jsonl";
+  out_.open(path, std::ios::binary | std::ios::trunc);
+  TITAN_CHECK(out_, io, "cannot write '", path, "' (debug.fingerprints)");
+}
+
+void Fingerprints::record_weights(ModelPart& part) {
+  at::NoGradGuard no_grad;
+  for (const nn::Parameter* parameter : part.parameters()) {
+    const at::Tensor bits = gather_bits(*parameter, mesh_, device_);
+    write(Value::map({{"parameter", parameter->name()},
+                      {"xxh3", hex(XXH3_64bits(bits.const_data_ptr(), bits.nbytes()))}}));
+  }
+}
+
+void Fingerprints::record_tokens(int64_t step, const StepBatches& batches, int64_t first_row) {
+  uint64_t sum = 0;
+  uint64_t row = static_cast<uint64_t>(first_row);
+  for (const Batch& batch : batches.microbatches)
+    for (int64_t i = 0; i < batch.tokens.size(0); ++i, ++row)
+      for (const at::Tensor& tensor : {batch.tokens[i], batch.labels[i]})
+        sum += XXH3_64bits_withSeed(tensor.const_data_ptr(), tensor.nbytes(), row);
+  const int64_t total =
+      mesh_.group("dp").all_reduce(static_cast<int64_t>(sum), dist::Reduce::sum, device_);
+  write(Value::map({{"step", step}, {"tokens", hex(static_cast<uint64_t>(total))}}));
+}
+
+void Fingerprints::write(const Value& line) {
+  if (out_.is_open()) out_ << to_json(line) << std::endl;
+}
+
+}  // namespace titan::core

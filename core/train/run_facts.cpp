@@ -1,0 +1,51 @@
+#include "core/train/run_facts.h"
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include <xxhash.h>
+
+#include "core/runtime/build_info.h"
+
+namespace titan::core {
+namespace {
+
+void flatten(const std::string& prefix, const Value& value, Facts& facts) {
+  if (!value.is_map()) {
+    facts.emplace_back(prefix, to_json(value));
+    return;
+  }
+  for (const auto& [name, member] : value.as_map())
+    flatten(prefix.empty() ? name : prefix + "." + name, member, facts);
+}
+
+std::string hash_of_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream content;
+  content << in.rdbuf();
+  const std::string bytes = std::move(content).str();
+  char text[20];
+  std::snprintf(text, sizeof text, "%016llx",
+                static_cast<unsigned long long>(XXH3_64bits(bytes.data(), bytes.size())));
+  return text;
+}
+
+}  // namespace
+
+Facts run_facts(const JobConfig& config, Registry& registry) {
+  Facts facts = {{"program", build_summary()}};
+  std::vector<Selection> selections = {config.model_plugin, config.optimizer, config.lr_scheduler,
+                                       config.tokenizer,    config.dataset,   config.device};
+  selections.insert(selections.end(), config.transforms.begin(), config.transforms.end());
+  for (const Selection& selection : selections) {
+    const Origin& origin = registry.origin(registry.component(selection.kind, selection.name));
+    const std::string hash = origin.file == "built in" ? origin.file : hash_of_file(origin.file);
+    facts.emplace_back("plugin of " + selection.kind + " '" + selection.name + "'",
+                       origin.plugin + " " + origin.version + " (" + hash + ")");
+  }
+  flatten("", config.resolved, facts);
+  return facts;
+}
+
+}  // namespace titan::core

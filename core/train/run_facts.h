@@ -1,0 +1,14 @@
+// What must be equal on all ranks of a run: the program, the plugin files, the configuration.
+#pragma once
+
+#include "core/config/job_config.h"
+#include "core/plugin/registry.h"
+#include "core/runtime/rendezvous.h"
+
+namespace titan::core {
+
+/// One fact per configuration key and per plugin that the job uses (version and XXH3 of its file),
+/// and the program's own build. Opens and reads the plugin files.
+Facts run_facts(const JobConfig& config, Registry& registry);
+
+}  // namespace titan::core

@@ -1,0 +1,187 @@
+// Attention by ATen's fused kernels, or by matrix products over blocks of queries.
+#include <algorithm>
+#include <limits>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_scaled_dot_product_efficient_attention.h>
+#include <ATen/ops/_scaled_dot_product_efficient_attention_backward.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_backward.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/zeros.h>
+
+#include "composite_ops.h"
+
+namespace titan::composite {
+namespace {
+
+/// Scores that the math path holds at a time.
+constexpr int64_t kScores = int64_t{1} << 24;
+/// The memory-efficient kernel reads logsumexp in rows of a multiple of this many queries.
+constexpr int64_t kPaddedQueries = 32;
+
+Tensor with_contiguous_heads(const Tensor& x) {
+  return x.stride(3) == 1 ? x : x.contiguous();
+}
+
+/// (B, heads, S, hd) over (B, S, heads, hd) storage, as titan/ops promises.
+Tensor by_tokens(const Tensor& x) {
+  return x.transpose(1, 2).contiguous().transpose(1, 2);
+}
+
+Tensor zeros_by_tokens(const Tensor& x) {
+  return at::zeros({x.size(0), x.size(2), x.size(1), x.size(3)}, x.options()).transpose(1, 2);
+}
+
+/// (B, KV, Skv, hd) -> (B, KV · shared, Skv, hd): each key head once per query head.
+Tensor repeated(const Tensor& x, int64_t shared) {
+  if (shared == 1) return with_contiguous_heads(x);
+  return x.unsqueeze(2)
+      .expand({x.size(0), x.size(1), shared, x.size(2), x.size(3)})
+      .reshape({x.size(0), x.size(1) * shared, x.size(2), x.size(3)});
+}
+
+/// The gradient of `repeated`.
+Tensor folded(const Tensor& grad, int64_t shared) {
+  if (shared == 1) return grad;
+  return grad.unflatten(1, {grad.size(1) / shared, shared})
+      .sum(2, /*keepdim=*/false, wide_type(grad))
+      .to(grad.scalar_type());
+}
+
+// Queries in blocks: with the heads of a key head side by side, a block of b queries is a matrix of
+// shared · b rows against the keys of that head.
+struct Blocks {
+  Blocks(const Tensor& q, const Tensor& k, bool is_causal)
+      : batch(q.size(0)),
+        kv_heads(k.size(1)),
+        shared(q.size(1) / k.size(1)),
+        queries(q.size(2)),
+        keys(k.size(2)),
+        causal(is_causal),
+        step(std::max<int64_t>(1, kScores / std::max<int64_t>(1, batch * q.size(1) * keys))) {}
+
+  /// Queries first ... first + rows - 1 of x (B, H, S, ...) as (B, KV, shared, rows, ...).
+  Tensor of(const Tensor& x, int64_t first, int64_t rows) const {
+    return x.narrow(2, first, rows).unflatten(1, {kv_heads, shared});
+  }
+  /// scale · q kᵀ of a block, masked: (B, KV, shared, rows, Skv).
+  Tensor scores(const Tensor& q, const Tensor& k, int64_t first, int64_t rows, double scale) const {
+    Tensor s = at::matmul(of(q, first, rows), k.unsqueeze(2).transpose(-1, -2)).mul_(scale);
+    if (causal) {
+      const Tensor key = at::arange(keys, s.options().dtype(at::kLong));
+      const Tensor query = at::arange(first, first + rows, s.options().dtype(at::kLong));
+      s.masked_fill_(key.unsqueeze(0) > query.unsqueeze(1),
+                     -std::numeric_limits<double>::infinity());
+    }
+    return s;
+  }
+
+  int64_t batch, kv_heads, shared, queries, keys;
+  bool causal;
+  int64_t step;
+};
+
+std::tuple<Tensor, Tensor> math_forward(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in,
+                                        bool causal, double scale) {
+  const at::ScalarType wide = wide_type(q_in);
+  const Tensor q = q_in.to(wide), k = k_in.to(wide), v = v_in.to(wide);
+  const Blocks blocks(q, k, causal);
+  const Tensor out = zeros_by_tokens(q);
+  const Tensor logsumexp = at::empty(q.sizes().slice(0, 3), q.options());
+  for (int64_t first = 0; first < blocks.queries; first += blocks.step) {
+    const int64_t rows = std::min(blocks.step, blocks.queries - first);
+    const Tensor scores = blocks.scores(q, k, first, rows, scale);
+    const Tensor lse = scores.logsumexp(-1, /*keepdim=*/true);
+    const Tensor weights = (scores - lse).exp_();
+    blocks.of(out, first, rows).copy_(at::matmul(weights, v.unsqueeze(2)));
+    blocks.of(logsumexp, first, rows).copy_(lse.squeeze(-1));
+  }
+  return {by_tokens(out.to(q_in.scalar_type())), logsumexp};
+}
+
+std::tuple<Tensor, Tensor, Tensor> math_backward(const Tensor& dout_in, const Tensor& q_in,
+                                                 const Tensor& k_in, const Tensor& v_in,
+                                                 const Tensor& out_in, const Tensor& logsumexp,
+                                                 bool causal, double scale) {
+  const at::ScalarType type = q_in.scalar_type(), wide = wide_type(q_in);
+  const Tensor q = q_in.to(wide), k = k_in.to(wide), v = v_in.to(wide);
+  const Tensor dout = dout_in.to(wide), out = out_in.to(wide);
+  const Blocks blocks(q, k, causal);
+  const Tensor dq = zeros_by_tokens(q);
+  Tensor dk = zeros_by_tokens(k), dv = zeros_by_tokens(v);
+  const Tensor delta = (dout * out).sum(-1, /*keepdim=*/true);
+  const Tensor lse = logsumexp.unsqueeze(-1);
+  for (int64_t first = 0; first < blocks.queries; first += blocks.step) {
+    const int64_t rows = std::min(blocks.step, blocks.queries - first);
+    const Tensor d = blocks.of(dout, first, rows);
+    const Tensor weights =
+        (blocks.scores(q, k, first, rows, scale) - blocks.of(lse, first, rows)).exp_();
+    const Tensor dweights = at::matmul(d, v.unsqueeze(2).transpose(-1, -2));
+    const Tensor dscores = (dweights - blocks.of(delta, first, rows)).mul_(weights).mul_(scale);
+    blocks.of(dq, first, rows).copy_(at::matmul(dscores, k.unsqueeze(2)));
+    dv.add_(at::matmul(weights.transpose(-1, -2), d).sum(2));
+    dk.add_(at::matmul(dscores.transpose(-1, -2), blocks.of(q, first, rows)).sum(2));
+  }
+  return {by_tokens(dq.to(type)), by_tokens(dk.to(type)), by_tokens(dv.to(type))};
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> attention_forward(AttentionPath path, const Tensor& q_in,
+                                             const Tensor& k_in, const Tensor& v_in, bool causal,
+                                             double scale) {
+  if (q_in.numel() == 0)
+    return {zeros_by_tokens(q_in),
+            at::zeros(q_in.sizes().slice(0, 3), q_in.options().dtype(wide_type(q_in)))};
+  if (path == AttentionPath::math) return math_forward(q_in, k_in, v_in, causal, scale);
+
+  const Tensor q = with_contiguous_heads(q_in);
+  if (path == AttentionPath::flash) {
+    const auto result = at::_scaled_dot_product_flash_attention(
+        q, with_contiguous_heads(k_in), with_contiguous_heads(v_in), /*dropout_p=*/0.0, causal,
+        /*return_debug_mask=*/false, scale);
+    return {by_tokens(std::get<0>(result)), std::get<1>(result)};
+  }
+  const int64_t shared = q.size(1) / k_in.size(1);
+  const auto result = at::_scaled_dot_product_efficient_attention(
+      q, repeated(k_in, shared), repeated(v_in, shared), /*attn_bias=*/std::nullopt,
+      /*compute_log_sumexp=*/true, /*dropout_p=*/0.0, causal, scale);
+  return {by_tokens(std::get<0>(result)), std::get<1>(result).narrow(2, 0, q.size(2)).contiguous()};
+}
+
+std::tuple<Tensor, Tensor, Tensor> attention_backward(AttentionPath path, const Tensor& dout_in,
+                                                      const Tensor& q_in, const Tensor& k_in,
+                                                      const Tensor& v_in, const Tensor& out_in,
+                                                      const Tensor& logsumexp, bool causal,
+                                                      double scale) {
+  if (q_in.numel() == 0)
+    return {zeros_by_tokens(q_in), zeros_by_tokens(k_in), zeros_by_tokens(v_in)};
+  if (path == AttentionPath::math)
+    return math_backward(dout_in, q_in, k_in, v_in, out_in, logsumexp, causal, scale);
+
+  const Tensor q = with_contiguous_heads(q_in), dout = with_contiguous_heads(dout_in);
+  const Tensor out = by_tokens(out_in);  // the kernels take its strides for granted
+  // without dropout the state of the generator is not read; the operations want tensors for it
+  const Tensor no_random = at::empty({2}, q.options().dtype(at::kLong));
+  if (path == AttentionPath::flash) {
+    const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_backward(
+        dout, q, with_contiguous_heads(k_in), with_contiguous_heads(v_in), out,
+        logsumexp.contiguous(), /*cum_seq_q=*/Tensor(), /*cum_seq_k=*/Tensor(), q.size(2),
+        k_in.size(2), /*dropout_p=*/0.0, causal, no_random, no_random, scale);
+    return {by_tokens(dq), by_tokens(dk), by_tokens(dv)};
+  }
+  const int64_t shared = q.size(1) / k_in.size(1);
+  const int64_t padding = (kPaddedQueries - q.size(2) % kPaddedQueries) % kPaddedQueries;
+  const Tensor padded = at::constant_pad_nd(logsumexp.contiguous(), {0, padding},
+                                            std::numeric_limits<double>::infinity());
+  const auto [dq, dk, dv, dbias] = at::_scaled_dot_product_efficient_attention_backward(
+      dout, q, repeated(k_in, shared), repeated(v_in, shared), /*attn_bias=*/Tensor(), out, padded,
+      no_random, no_random, /*dropout_p=*/0.0, {true, true, true, false}, causal, scale);
+  return {by_tokens(dq), by_tokens(folded(dk, shared)), by_tokens(folded(dv, shared))};
+}
+
+}  // namespace titan::composite

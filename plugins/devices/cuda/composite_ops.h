@@ -1,0 +1,66 @@
+// The operations of titan/ops put together from ATen's: what a device without kernels of its own
+// runs. register_ops.cpp registers them for CUDA; the tests run them on the CPU too.
+//
+// Results, dtypes and layouts are as titan/ops documents them, with one difference: tokens, labels
+// and positions outside of their range are found by ATen. On a GPU that is an assertion on the
+// device, which ends the run at the next synchronisation: to check them first would make the host
+// wait for the GPU in every layer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <tuple>
+
+#include <ATen/core/Tensor.h>
+
+namespace titan::composite {
+
+using at::Tensor;
+
+/// y in x's dtype; rstd (rows), fp32 or double.
+std::tuple<Tensor, Tensor> rms_norm_forward(const Tensor& x, const Tensor& weight, double eps);
+/// dx, dweight.
+std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& dy, const Tensor& x,
+                                             const Tensor& weight, const Tensor& rstd);
+
+Tensor swiglu_forward(const Tensor& gate, const Tensor& up);
+/// dgate, dup.
+std::tuple<Tensor, Tensor> swiglu_backward(const Tensor& dout, const Tensor& gate,
+                                           const Tensor& up);
+
+/// q and k turned by the angles of `positions` (B, S), 0 ... S-1 without; `inverse`: turned back.
+std::tuple<Tensor, Tensor> rope_rotate(const Tensor& q, const Tensor& k, const Tensor& cos,
+                                       const Tensor& sin, const std::optional<Tensor>& positions,
+                                       bool inverse);
+
+Tensor embedding_forward(const Tensor& weight, const Tensor& tokens);
+Tensor embedding_backward(const Tensor& dout, const Tensor& tokens, int64_t num_rows);
+
+/// The sum of the losses, dx, dweight; gradients that are not needed are undefined.
+std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy(const Tensor& x, const Tensor& weight,
+                                                        const Tensor& labels, bool needs_dx,
+                                                        bool needs_dweight);
+
+/// Who computes attention. All keep the same logsumexp, so that forward and backward may differ.
+enum class AttentionPath {
+  flash,             ///< fp16 and bf16, heads of 8, 16 ... 256 numbers; shares key heads itself
+  memory_efficient,  ///< fp32, fp16, bf16; rows of heads must be multiples of 16 bytes
+  math               ///< everything else: matrix products over blocks of queries
+};
+
+/// out, logsumexp.
+std::tuple<Tensor, Tensor> attention_forward(AttentionPath path, const Tensor& q, const Tensor& k,
+                                             const Tensor& v, bool causal, double scale);
+/// dq, dk, dv.
+std::tuple<Tensor, Tensor, Tensor> attention_backward(AttentionPath path, const Tensor& dout,
+                                                      const Tensor& q, const Tensor& k,
+                                                      const Tensor& v, const Tensor& out,
+                                                      const Tensor& logsumexp, bool causal,
+                                                      double scale);
+
+/// The dtype that results of `x` are computed in: double for double, else fp32.
+inline at::ScalarType wide_type(const Tensor& x) {
+  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+}  // namespace titan::composite

@@ -1,0 +1,106 @@
+// A GPU of NVIDIA's as the training device: which one, its memory, and NCCL between ranks. Opened
+// only when it is selected; its library is the only one that needs LibTorch's CUDA half.
+#include <cstdlib>
+#include <string>
+
+#include <ATen/Context.h>
+#include <ATen/cuda/CUDAContextLight.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+
+#include <titan/device.h>
+#include <titan/error.h>
+#include <titan/plugin.h>
+
+#include "gpu_peaks.h"
+#include "nccl_backend.h"
+
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+/// "CUDA_VISIBLE_DEVICES is '0,1'", or that it is not set.
+std::string visible_devices() {
+  const char* text = std::getenv("CUDA_VISIBLE_DEVICES");
+  return text ? "CUDA_VISIBLE_DEVICES is '" + std::string(text) + "'"
+              : "CUDA_VISIBLE_DEVICES is not set";
+}
+
+/// How many GPUs this process may use; a config Error that says why when there is none.
+int count_devices() {
+  int count = 0;
+  std::string why;
+  try {
+    count = c10::cuda::device_count_ensure_non_zero();
+  } catch (const c10::Error& e) {
+    why = e.what_without_backtrace();
+    why = why.substr(0, why.find('\n'));
+  }
+  TITAN_CHECK(count > 0, config, "no CUDA device: ", why.substr(0, why.find(". Please")), " (",
+              visible_devices(), "); to train on the processor set device.name = \"cpu\"");
+  return count;
+}
+
+c10::Device choose_device(int local_rank) {
+  const int count = count_devices();
+  // launchers that show each rank its own GPU alone leave the local rank as it is
+  const int index = count == 1 ? 0 : local_rank;
+  TITAN_CHECK(index >= 0 && index < count, config, "local rank ", local_rank,
+              " has no CUDA device of its own: ", count, " are visible here (", visible_devices(),
+              "); start at most ", count, " ranks on this machine");
+  return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
+}
+
+class Cuda final : public titan::Device {
+ public:
+  explicit Cuda(const titan::DeviceContext& context) {
+    // read by cuBLAS when it starts: without it sums of products may differ between runs
+    if (context.deterministic) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+    device_ = choose_device(context.local_rank);
+    TITAN_ASSERT(at::hasCUDA(),
+                 "LibTorch was asked for CUDA before the plugin was opened, and remembers that "
+                 "there is none");
+    at::globalContext().lazyInitDevice(c10::kCUDA);
+    c10::cuda::set_device(device_.index());
+    reset_peak_memory();
+  }
+
+  c10::Device device() const override { return device_; }
+
+  std::string description() const override {
+    const cudaDeviceProp& gpu = properties();
+    const int64_t gib = (static_cast<int64_t>(gpu.totalGlobalMem) + (1 << 29)) >> 30;
+    return std::string(gpu.name) + ", " + std::to_string(gib) + " GiB, compute capability " +
+           std::to_string(gpu.major) + "." + std::to_string(gpu.minor);
+  }
+
+  titan::MemoryStats memory() const override {
+    constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    return {.peak = allocator::getDeviceStats(device_.index()).active_bytes[kAll].peak,
+            .total = static_cast<int64_t>(properties().totalGlobalMem)};
+  }
+  void reset_peak_memory() override { allocator::resetPeakStats(device_.index()); }
+
+  std::optional<double> peak_flops(c10::ScalarType dtype) const override {
+    return titan::cuda::gpu_peak_flops(properties().name, dtype);
+  }
+
+  void synchronize() override { c10::cuda::device_synchronize(); }
+
+  std::shared_ptr<titan::dist::Backend> connect(const titan::dist::Endpoint& endpoint) override {
+    return titan::cuda::connect_nccl(endpoint, device_);
+  }
+
+ private:
+  const cudaDeviceProp& properties() const {
+    return *at::cuda::getDeviceProperties(device_.index());
+  }
+
+  c10::Device device_{c10::kCUDA, 0};
+};
+
+}  // namespace
+
+TITAN_PLUGIN(plugin) {
+  plugin.add<Cuda>("cuda", "A GPU of NVIDIA's: the one with this rank's number on its machine.");
+}

@@ -1,0 +1,170 @@
+#include "nccl_backend.h"
+
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include <ATen/cuda/CUDAContextLight.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+#include <titan/error.h>
+
+#include "meeting.h"
+
+namespace titan::cuda {
+namespace {
+
+using at::Tensor;
+using dist::Reduce;
+using dist::Work;
+using Nccl = c10d::ProcessGroupNCCL;
+
+c10d::ReduceOp to_nccl(Reduce reduce) {
+  switch (reduce) {
+    case Reduce::sum:
+      return c10d::ReduceOp::SUM;
+    case Reduce::max:
+      return c10d::ReduceOp::MAX;
+    case Reduce::min:
+      return c10d::ReduceOp::MIN;
+  }
+  return c10d::ReduceOp::SUM;
+}
+
+class NcclWork final : public Work {
+ public:
+  explicit NcclWork(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
+
+  void wait() override {
+    work_->wait();
+    if (const std::exception_ptr error = work_->exception()) std::rethrow_exception(error);
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::Work> work_;
+};
+
+class NcclBackend final : public dist::Backend {
+ public:
+  NcclBackend(c10::intrusive_ptr<Nccl> nccl, c10::Device device)
+      : nccl_(std::move(nccl)), device_(device) {}
+
+  /// Takes leave in order; while an error is on its way the others may never answer, so then the
+  /// communicator is torn down.
+  ~NcclBackend() override {
+    try {
+      if (std::uncaught_exceptions() > 0)
+        nccl_->abort();
+      else
+        nccl_->shutdown();
+    } catch (const std::exception&) {
+      // a destructor cannot report it, and what was computed has been waited for
+    }
+  }
+
+  int rank() const override { return nccl_->getRank(); }
+  int size() const override { return nccl_->getSize(); }
+
+  std::shared_ptr<Work> all_reduce(const Tensor& inout, Reduce reduce) override {
+    std::vector<Tensor> tensors = {inout};
+    c10d::AllreduceOptions options;
+    options.reduceOp = to_nccl(reduce);
+    return started(nccl_->allreduce(tensors, options));
+  }
+
+  std::shared_ptr<Work> all_gather(const Tensor& out, const Tensor& in) override {
+    Tensor to = out, from = in;
+    return started(nccl_->_allgather_base(to, from));
+  }
+
+  std::shared_ptr<Work> reduce_scatter(const Tensor& out, const Tensor& in,
+                                       Reduce reduce) override {
+    Tensor to = out, from = in;
+    c10d::ReduceScatterOptions options;
+    options.reduceOp = to_nccl(reduce);
+    return started(nccl_->_reduce_scatter_base(to, from, options));
+  }
+
+  std::shared_ptr<Work> all_to_all(const Tensor& out, const Tensor& in) override {
+    Tensor to = out, from = in;
+    std::vector<int64_t> equal;
+    return started(nccl_->alltoall_base(to, from, equal, equal));
+  }
+
+  std::shared_ptr<Work> broadcast(const Tensor& inout, int root) override {
+    std::vector<Tensor> tensors = {inout};
+    c10d::BroadcastOptions options;
+    options.rootRank = root;
+    return started(nccl_->broadcast(tensors, options));
+  }
+
+  std::shared_ptr<Work> send(const Tensor& tensor, int peer, int tag) override {
+    std::vector<Tensor> tensors = {tensor};
+    return started(nccl_->send(tensors, peer, tag));
+  }
+  std::shared_ptr<Work> receive(const Tensor& tensor, int peer, int tag) override {
+    std::vector<Tensor> tensors = {tensor};
+    return started(nccl_->recv(tensors, peer, tag));
+  }
+
+  std::shared_ptr<Work> barrier() override {
+    c10d::BarrierOptions options;
+    options.device_ids = {device_.index()};
+    return started(nccl_->barrier(options));
+  }
+
+  void set_timeout(std::chrono::milliseconds timeout) override { nccl_->setTimeout(timeout); }
+
+ private:
+  static std::shared_ptr<Work> started(c10::intrusive_ptr<c10d::Work> work) {
+    if (!work) return nullptr;
+    return std::make_shared<NcclWork>(std::move(work));
+  }
+
+  c10::intrusive_ptr<Nccl> nccl_;
+  c10::Device device_;
+};
+
+/// "host a0b1...": tells apart all GPUs of a cluster.
+std::string identity_of(c10::Device device) {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  std::string identity = std::string(host) + " ";
+  constexpr const char* kDigits = "0123456789abcdef";
+  for (const char byte : at::cuda::getDeviceProperties(device.index())->uuid.bytes) {
+    identity += kDigits[static_cast<unsigned char>(byte) >> 4];
+    identity += kDigits[static_cast<unsigned char>(byte) & 15];
+  }
+  return identity;
+}
+
+}  // namespace
+
+std::shared_ptr<dist::Backend> connect_nccl(const dist::Endpoint& endpoint, c10::Device device) {
+  try {
+    const auto store = c10::make_intrusive<c10d::PrefixStore>(
+        endpoint.name + "/", c10::intrusive_ptr<c10d::Store>::reclaim_copy(&endpoint.store));
+    meet(*store, endpoint, identity_of(device));
+    const auto options = Nccl::Options::create();
+    options->timeout = endpoint.timeout;
+    options->group_name = endpoint.name;
+    options->group_desc = endpoint.name;
+    auto nccl = c10::make_intrusive<Nccl>(store, endpoint.rank, endpoint.size, options);
+    nccl->eagerConnectSingleDevice(device);
+    return std::make_shared<NcclBackend>(std::move(nccl), device);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& e) {
+    const std::string text = e.what();
+    fail(ErrorKind::distributed, "rank ", endpoint.rank, " of ", endpoint.size,
+         " could not connect group '", endpoint.name, "' over nccl within ",
+         std::chrono::duration<double>(endpoint.timeout).count(),
+         " s: ", text.substr(0, text.find('\n')));
+  }
+}
+
+}  // namespace titan::cuda

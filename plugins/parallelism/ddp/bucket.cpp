@@ -1,0 +1,64 @@
+#include "bucket.h"
+
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+
+#include <titan/error.h>
+
+namespace titan::ddp {
+
+void Bucket::add(nn::Parameter& parameter) {
+  const int64_t num_elements = parameter.shard().numel();
+  slots_.push_back(
+      {.parameter = &parameter, .offset = num_elements_, .num_elements = num_elements});
+  num_elements_ += num_elements;
+}
+
+void Bucket::take(size_t index) {
+  at::NoGradGuard no_grad;
+  Slot& slot = slots_[index];
+  const at::Tensor& value = slot.parameter->value();
+  TITAN_ASSERT(!is_started_, "a gradient of '", slot.parameter->name(),
+               "' came after the microbatch that was called the last");
+  if (!flat_.defined()) flat_ = at::empty({num_elements_}, value.options());
+  at::Tensor place = flat_.narrow(0, slot.offset, slot.num_elements).view(value.sizes());
+  const at::Tensor gradient = std::exchange(value.mutable_grad(), at::Tensor());
+  if (slot.is_taken) {
+    if (gradient.defined()) place.add_(gradient);
+    return;
+  }
+  if (gradient.defined())
+    place.copy_(gradient);
+  else
+    place.zero_();
+  slot.is_taken = true;
+  ++num_taken_;
+}
+
+void Bucket::start(const dist::Group& group) {
+  for (size_t i = 0; i < slots_.size(); ++i)
+    if (!slots_[i].is_taken) take(i);
+  pending_ = group.all_reduce(flat_, dist::Reduce::sum);
+  is_started_ = true;
+}
+
+void Bucket::finish() {
+  pending_.wait();
+  for (const Slot& slot : slots_) {
+    const at::Tensor& value = slot.parameter->value();
+    value.mutable_grad() = flat_.narrow(0, slot.offset, slot.num_elements).view(value.sizes());
+  }
+  abandon();
+}
+
+void Bucket::abandon() {
+  pending_ = {};
+  flat_.reset();
+  is_started_ = false;
+  num_taken_ = 0;
+  for (Slot& slot : slots_) slot.is_taken = false;
+}
+
+}  // namespace titan::ddp

@@ -1,0 +1,46 @@
+// A run of parameters whose gradients are summed over ranks by one all-reduce. Used by ddp.
+#pragma once
+
+#include <vector>
+
+#include <titan/dist/group.h>
+#include <titan/nn/parameter.h>
+
+namespace titan::ddp {
+
+/// One step's life: gradients are copied in as they arrive, the sum is started when all are there,
+/// and on its end the parameters' gradients are views of the bucket's memory.
+class Bucket {
+ public:
+  void add(nn::Parameter& parameter);
+  int64_t num_elements() const { return num_elements_; }
+  size_t num_parameters() const { return slots_.size(); }
+
+  /// Takes the gradient of parameter number `index` (in order of `add`).
+  void take(size_t index);
+  bool is_full() const { return num_taken_ == slots_.size(); }
+  bool is_started() const { return is_started_; }
+  /// Starts the sum; what was not taken yet is taken now, zeros where there is no gradient.
+  void start(const dist::Group& group);
+  /// Ends the sum and hands it out.
+  void finish();
+  /// Forgets a step that was cut short.
+  void abandon();
+
+ private:
+  struct Slot {
+    nn::Parameter* parameter = nullptr;
+    int64_t offset = 0;
+    int64_t num_elements = 0;
+    bool is_taken = false;
+  };
+
+  std::vector<Slot> slots_;
+  int64_t num_elements_ = 0;
+  size_t num_taken_ = 0;
+  bool is_started_ = false;
+  at::Tensor flat_;  // (num_elements), defined from the first gradient to the hand-out
+  dist::Pending pending_;
+};
+
+}  // namespace titan::ddp

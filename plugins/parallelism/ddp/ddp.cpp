@@ -1,0 +1,118 @@
+// Data parallelism with whole parameters on every rank: gradients are summed in buckets by
+// all-reduces that overlap with the rest of backward. Li et al., 2020.
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <titan/plugin.h>
+#include <titan/transform.h>
+
+#include "bucket.h"
+
+namespace titan::ddp {
+namespace {
+
+struct DdpOptions {
+  Bytes bucket_size{100 * 1024 * 1024};  // of gradients that are summed by one all-reduce
+};
+
+/// The buckets of one model part, in the order in which backward is expected to fill them. They
+/// are started in this order, whatever the order in which they are full, so that all ranks agree.
+class Buckets {
+ public:
+  Buckets(const std::vector<nn::Parameter*>& parameters, int64_t max_elements,
+          const dist::Group& group)
+      : group_(group) {
+    for (size_t i = parameters.size(); i-- > 0;) {
+      nn::Parameter& parameter = *parameters[i];
+      TITAN_CHECK(parameter.shard().is_same(parameter.value()), config,
+                  "ddp cannot serve parameter '", parameter.name(),
+                  "': another data-parallel transform has taken it; select one");
+      const int64_t num_elements = parameter.shard().numel();
+      if (buckets_.empty() || buckets_.back().num_elements() + num_elements > max_elements)
+        buckets_.emplace_back();
+      places_.push_back({buckets_.size() - 1, buckets_.back().num_parameters()});
+      buckets_.back().add(parameter);
+    }
+  }
+
+  /// `self` keeps the buckets alive as long as the parameters.
+  static void attach(const std::shared_ptr<Buckets>& self,
+                     const std::vector<nn::Parameter*>& parameters) {
+    for (size_t i = 0; i < parameters.size(); ++i)
+      parameters[i]->on_gradient([self, place = self->places_[parameters.size() - 1 - i]](
+                                     nn::Parameter&) { self->gradient_arrived(place); });
+  }
+
+  void start_microbatch(bool is_last) {
+    is_last_microbatch_ = is_last;
+    if (std::exchange(is_step_open_, true)) return;
+    num_started_ = 0;
+    for (Bucket& bucket : buckets_) bucket.abandon();  // what a step that was cut short has left
+  }
+
+  void finish_gradients() {
+    for (; num_started_ < buckets_.size(); ++num_started_) buckets_[num_started_].start(group_);
+    for (Bucket& bucket : buckets_) bucket.finish();
+    num_started_ = 0;
+    is_step_open_ = false;
+  }
+
+ private:
+  struct Place {
+    size_t bucket;
+    size_t index;
+  };
+
+  void gradient_arrived(Place place) {
+    if (!is_last_microbatch_) return;  // stays in the parameter, where the next one adds to it
+    buckets_[place.bucket].take(place.index);
+    while (num_started_ < buckets_.size() && buckets_[num_started_].is_full())
+      buckets_[num_started_++].start(group_);
+  }
+
+  dist::Group group_;
+  std::vector<Bucket> buckets_;
+  std::vector<Place> places_;  // of the parameters in reverse order
+  size_t num_started_ = 0;
+  bool is_last_microbatch_ = true;
+  bool is_step_open_ = false;
+};
+
+class Ddp final : public Parallelism, public GradientReducer {
+ public:
+  Ddp(const DdpOptions& options, TransformContext) : options_(options) {}
+
+  Phase phase() const override { return Phase::data; }
+
+  void apply(ModelPart& part, const TransformContext& context) override {
+    const dist::Group& group = context.mesh.group("dp_replicate");
+    if (group.size() == 1) return;
+    const auto element_size = static_cast<int64_t>(c10::elementSize(context.parameter_dtype));
+    buckets_ = std::make_shared<Buckets>(part.parameters(),
+                                         options_.bucket_size.count / element_size, group);
+    Buckets::attach(buckets_, part.parameters());
+  }
+
+  void start_microbatch(bool is_last) override {
+    if (buckets_) buckets_->start_microbatch(is_last);
+  }
+  void finish_gradients() override {
+    if (buckets_) buckets_->finish_gradients();
+  }
+
+ private:
+  DdpOptions options_;
+  std::shared_ptr<Buckets> buckets_;  // null where there is nothing to do
+};
+
+}  // namespace
+}  // namespace titan::ddp
+
+TITAN_PLUGIN(plugin) {
+  using titan::ddp::DdpOptions;
+  plugin
+      .add<titan::ddp::Ddp>("ddp", "Keeps whole parameters on every rank and sums their gradients.")
+      .option("bucket_size", &DdpOptions::bucket_size, "Gradients summed by one all-reduce")
+      .greater_than(0);
+}

@@ -1,0 +1,49 @@
+#include "fsdp.h"
+
+#include "sharded_part.h"
+
+namespace titan::fsdp {
+namespace {
+
+at::ScalarType resolve(Dtype dtype, at::ScalarType stored) {
+  switch (dtype) {
+    case Dtype::float16:
+      return at::kHalf;
+    case Dtype::bfloat16:
+      return at::kBFloat16;
+    case Dtype::float32:
+      return at::kFloat;
+    case Dtype::float64:
+      return at::kDouble;
+    case Dtype::as_stored:
+      break;
+  }
+  return stored;
+}
+
+}  // namespace
+
+void Fsdp::apply(ModelPart& part, const TransformContext& context) {
+  const at::ScalarType stored = context.parameter_dtype;
+  const Settings settings{.reshard = options_.reshard_after_forward,
+                          .sum_each_microbatch = options_.sum_each_microbatch,
+                          .cpu_offload = options_.cpu_offload,
+                          .stored_dtype = stored,
+                          .param_dtype = resolve(options_.param_dtype, stored),
+                          .reduce_dtype = resolve(options_.reduce_dtype, stored),
+                          .device = context.device.device(),
+                          .runtime = &context.device,
+                          .shards = context.mesh.group("fsdp"),
+                          .replicas = context.mesh.group("dp_replicate")};
+  if (!settings.change_nothing()) part_ = ShardedPart::make(part, settings);
+}
+
+void Fsdp::start_microbatch(bool is_last) {
+  if (part_) part_->start_microbatch(is_last);
+}
+
+void Fsdp::finish_gradients() {
+  if (part_) part_->finish_gradients();
+}
+
+}  // namespace titan::fsdp

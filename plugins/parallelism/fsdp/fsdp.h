@@ -1,0 +1,32 @@
+// Fully sharded data parallelism: each rank keeps a share of the rows of every parameter, of its
+// gradient and of its optimizer state, and the whole parameters exist only while they are used.
+#pragma once
+
+#include <memory>
+
+#include <titan/transform.h>
+
+#include "options.h"
+
+namespace titan::fsdp {
+
+class ShardedPart;
+
+/// Cuts parameters over the mesh's "fsdp" ranks and reduces gradients over these and over
+/// "dp_replicate" (hybrid sharding). Also owns the cast of parameters and inputs to the dtype of
+/// the computation, so it serves one rank too. Method: FSDP2 of PyTorch; Zhao et al., 2023.
+class Fsdp final : public Parallelism, public GradientReducer {
+ public:
+  Fsdp(const FsdpOptions& options, TransformContext) : options_(options) {}
+
+  Phase phase() const override { return Phase::data; }
+  void apply(ModelPart& part, const TransformContext& context) override;
+  void start_microbatch(bool is_last) override;
+  void finish_gradients() override;
+
+ private:
+  FsdpOptions options_;
+  std::shared_ptr<ShardedPart> part_;  // null where there is nothing to do
+};
+
+}  // namespace titan::fsdp

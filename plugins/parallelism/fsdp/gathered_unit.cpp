@@ -1,0 +1,116 @@
+#include "gathered_unit.h"
+
+#include <utility>
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_copy.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/split_with_sizes_copy.h>
+
+#include "leaf_storage.h"
+
+namespace titan::fsdp {
+
+at::Tensor GatheredUnit::empty_bytes(at::IntArrayRef sizes) const {
+  return at::empty(sizes, at::TensorOptions().dtype(at::kByte).device(settings_.device));
+}
+
+void GatheredUnit::start() {
+  if (is_whole_ || buffer_.defined() || settings_.shards.size() == 1 || unit_.slot_bytes == 0)
+    return;
+  at::NoGradGuard no_grad;
+  at::AutoDispatchBelowADInplaceOrView below;
+  buffer_ = empty_bytes({settings_.shards.size(), unit_.slot_bytes});
+  const at::Tensor slot = buffer_.select(0, settings_.shards.rank());
+  copy_in(slot);
+  pending_ = settings_.shards.all_gather(buffer_.view({-1}), slot);
+}
+
+void GatheredUnit::finish() {
+  if (is_whole_) return;
+  at::NoGradGuard no_grad;
+  at::AutoDispatchBelowADInplaceOrView below;
+  if (settings_.shards.size() == 1) {
+    cast_alone();
+  } else if (unit_.slot_bytes > 0) {
+    start();
+    pending_.wait();
+    copy_out();
+    buffer_.reset();
+  }
+  is_whole_ = true;
+}
+
+void GatheredUnit::release() {
+  pending_.wait();
+  abandon();
+}
+
+void GatheredUnit::abandon() {
+  pending_ = {};
+  buffer_.reset();
+  for (const Member& member : unit_.members) drop_memory(member.leaf);
+  is_whole_ = false;
+}
+
+void GatheredUnit::copy_in(const at::Tensor& slot) const {
+  std::vector<at::Tensor> places, shards;
+  for (const Member& member : unit_.members) {
+    if (member.own_elements == 0) continue;
+    nn::Parameter& parameter = *member.parameter;
+    const at::Tensor shard = parameter.shard().detach();
+    const int64_t bytes =
+        member.own_elements * static_cast<int64_t>(c10::elementSize(member.wire_dtype));
+    places.push_back(
+        slot.narrow(0, member.wire_offset, bytes).view(member.wire_dtype).view(shard.sizes()));
+    shards.push_back(parameter.gather_transform() ? parameter.gather_transform()->encode(shard)
+                                                  : shard);
+  }
+  if (!places.empty()) at::_foreach_copy_(places, shards, /*non_blocking=*/true);
+}
+
+void GatheredUnit::copy_out() const {
+  const int64_t num_ranks = settings_.shards.size();
+  std::vector<at::Tensor> wires;   // one per member, (ranks, wire_bytes)
+  std::vector<at::Tensor> pieces;  // the wires and, where chunks leave gaps, room for the gaps
+  std::vector<int64_t> sizes;
+  int64_t end = 0;
+  const auto take = [&](int64_t bytes) {
+    pieces.push_back(empty_bytes({num_ranks, bytes}));
+    sizes.push_back(bytes);
+    end += bytes;
+  };
+  for (const Member& member : unit_.members) {
+    if (member.wire_offset > end) take(member.wire_offset - end);
+    take(member.wire_bytes);
+    wires.push_back(pieces.back());
+  }
+  if (unit_.slot_bytes > end) take(unit_.slot_bytes - end);
+  at::split_with_sizes_copy_out(pieces, buffer_, sizes, /*dim=*/1);
+
+  for (size_t i = 0; i < wires.size(); ++i) {
+    const Member& member = unit_.members[i];
+    nn::GatherTransform* transform = member.parameter->gather_transform();
+    if (!transform) {
+      give_memory(member.leaf, wires[i]);
+      continue;
+    }
+    const at::Tensor wire = wires[i].view({-1}).view(member.wire_dtype);
+    give_memory(member.leaf, empty_bytes({static_cast<int64_t>(member.leaf.nbytes())}));
+    // not the leaf itself: no decoder shall change the version of what autograd has saved
+    transform->decode(wire.narrow(0, 0, member.leaf.numel()).view(member.leaf.sizes()),
+                      member.leaf.variable_data());
+  }
+}
+
+void GatheredUnit::cast_alone() const {
+  for (const Member& member : unit_.members) {
+    const at::Tensor value =
+        at::empty(member.leaf.sizes(), member.leaf.options().requires_grad(false));
+    value.copy_(member.parameter->shard().detach(), /*non_blocking=*/true);
+    give_memory(member.leaf, value);
+  }
+}
+
+}  // namespace titan::fsdp

@@ -1,0 +1,43 @@
+// Makes the parameters of one unit whole and frees them again.
+#pragma once
+
+#include "unit.h"
+
+namespace titan::fsdp {
+
+/// The way of a unit's shards to its leaves: cast while copying into this rank's slot of one flat
+/// buffer, gathered in place as bytes, split into the leaves' new memory.
+///
+/// Everything runs on the current stream; only the collective itself is on the backend's, which
+/// orders it after what was issued before its start and makes it visible in `finish`. Thread: the
+/// one that runs forward or backward.
+class GatheredUnit {
+ public:
+  /// Both outlive this object; `unit` is read only.
+  GatheredUnit(const Unit& unit, const Settings& settings) : unit_(unit), settings_(settings) {}
+
+  /// Starts the gather unless it was started or the unit is whole.
+  void start();
+  /// Makes the unit whole: ends a gather that was started, or makes one.
+  void finish();
+  /// Frees the leaves' memory and forgets a gather that was started, after its end.
+  void release();
+  /// As `release` where the run has been cut short: waits for nothing.
+  void abandon();
+
+  bool is_whole() const { return is_whole_; }
+
+ private:
+  at::Tensor empty_bytes(at::IntArrayRef sizes) const;
+  void copy_in(const at::Tensor& slot) const;
+  void copy_out() const;
+  void cast_alone() const;
+
+  const Unit& unit_;
+  const Settings& settings_;
+  at::Tensor buffer_;  // (ranks, slot_bytes); defined while a gather is under way
+  dist::Pending pending_;
+  bool is_whole_ = false;
+};
+
+}  // namespace titan::fsdp

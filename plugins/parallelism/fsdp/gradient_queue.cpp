@@ -1,0 +1,128 @@
+#include "gradient_queue.h"
+
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+
+namespace titan::fsdp {
+namespace {
+
+/// The gradient of all microbatches since the last reduction, taken away from the member; undefined
+/// when there is none.
+at::Tensor take_gradient(Member& member) {
+  at::Tensor gradient = std::exchange(member.leaf.mutable_grad(), at::Tensor());
+  if (!member.accumulated.defined()) return gradient;
+  at::Tensor sum = std::exchange(member.accumulated, at::Tensor());
+  return gradient.defined() ? sum.add_(gradient) : sum;
+}
+
+/// Cuts `gradient` (contiguous; undefined = zeros) into the rows of `slots`, in their dtype; what
+/// it does not reach is zero.
+void deal_out(const at::Tensor& gradient, const at::Tensor& slots) {
+  const int64_t num_slots = slots.size(0), slot_elements = slots.size(1);
+  const int64_t num_elements = gradient.defined() ? gradient.numel() : 0;
+  const int64_t num_full = num_elements / slot_elements;
+  const int64_t rest = num_elements - num_full * slot_elements;
+  if (num_full > 0)
+    slots.narrow(0, 0, num_full)
+        .copy_(gradient.reshape({-1})
+                   .narrow(0, 0, num_full * slot_elements)
+                   .view({num_full, slot_elements}));
+  if (num_full == num_slots) return;
+  slots.narrow(0, num_full, num_slots - num_full).zero_();
+  if (rest > 0)
+    slots.select(0, num_full)
+        .narrow(0, 0, rest)
+        .copy_(gradient.reshape({-1}).narrow(0, num_elements - rest, rest));
+}
+
+}  // namespace
+
+void GradientQueue::add(Unit& unit, bool completes_step) {
+  at::NoGradGuard no_grad;
+  end_scatter();
+  const at::Tensor packed = pack(unit);  // (ranks, slot_elements)
+  Flight flight{.unit = &unit, .completes_step = completes_step};
+  if (settings_.shards.size() == 1 || unit.slot_elements == 0) {
+    flight.sums = packed.view({-1});
+  } else {
+    flight.sums = at::empty({unit.slot_elements}, packed.options());
+    flight.pending =
+        settings_.shards.reduce_scatter(flight.sums, packed.view({-1}), dist::Reduce::sum);
+  }
+  scattered_ = std::move(flight);
+}
+
+at::Tensor GradientQueue::pack(Unit& unit) const {
+  const at::Tensor packed =
+      at::empty({settings_.shards.size(), unit.slot_elements},
+                at::TensorOptions().dtype(settings_.reduce_dtype).device(settings_.device));
+  for (Member& member : unit.members)
+    if (member.chunk_elements > 0)
+      deal_out(take_gradient(member),
+               packed.narrow(1, member.gradient_offset, member.chunk_elements));
+  return packed;
+}
+
+void GradientQueue::end_scatter() {
+  if (!scattered_) return;
+  end_replication();
+  Flight flight = *std::exchange(scattered_, std::nullopt);
+  flight.pending.wait();
+  Unit& unit = *flight.unit;
+  if (settings_.replicas.size() == 1) {
+    deliver(unit, flight.sums);
+    return;
+  }
+  if (unit.unreplicated.defined()) flight.sums.add_(std::exchange(unit.unreplicated, at::Tensor()));
+  if (!flight.completes_step) {
+    unit.unreplicated = flight.sums;
+    return;
+  }
+  flight.pending = settings_.replicas.all_reduce(flight.sums, dist::Reduce::sum);
+  replicated_ = std::move(flight);
+}
+
+void GradientQueue::end_replication() {
+  if (!replicated_) return;
+  Flight flight = *std::exchange(replicated_, std::nullopt);
+  flight.pending.wait();
+  deliver(*flight.unit, flight.sums);
+}
+
+void GradientQueue::deliver(Unit& unit, const at::Tensor& sums) const {
+  at::Tensor stored = sums.to(settings_.stored_dtype);
+  if (settings_.is_offloaded()) {
+    const bool is_pinned = !settings_.device.is_cpu();  // else the copy would block this thread
+    at::Tensor host =
+        at::empty(stored.sizes(), stored.options().device(c10::kCPU).pinned_memory(is_pinned));
+    host.copy_(stored, /*non_blocking=*/true);
+    stored = std::move(host);
+  }
+  bool is_here = !settings_.is_offloaded();
+  for (const Member& member : unit.members) {
+    const at::Tensor shard = member.parameter->shard();
+    const at::Tensor gradient =
+        stored.narrow(0, member.gradient_offset, member.own_elements).view(shard.sizes());
+    at::Tensor& total = shard.mutable_grad();
+    if (!total.defined()) {
+      total = gradient;
+      continue;
+    }
+    if (!std::exchange(is_here, true)) settings_.runtime->synchronize();
+    total.add_(gradient);
+  }
+}
+
+void GradientQueue::flush() {
+  at::NoGradGuard no_grad;
+  end_scatter();
+  end_replication();
+}
+
+void GradientQueue::synchronize() {
+  if (settings_.is_offloaded()) settings_.runtime->synchronize();
+}
+
+}  // namespace titan::fsdp

@@ -1,0 +1,48 @@
+// Brings the gradients of whole parameters to the shards, unit by unit, while backward goes on.
+#pragma once
+
+#include <optional>
+
+#include "unit.h"
+
+namespace titan::fsdp {
+
+/// Packs a unit's gradients into one buffer in the reduction's dtype, sums it over the shards'
+/// ranks (each keeps its rows), then over the replicas, and adds the result to the shards'
+/// gradients.
+///
+/// At most one reduce-scatter and one all-reduce are under way; each is ended by the next unit's,
+/// so memory is bounded while both overlap with the backward of the units between. Thread: the one
+/// that runs backward.
+class GradientQueue {
+ public:
+  explicit GradientQueue(const Settings& settings) : settings_(settings) {}
+
+  /// Takes the gradients of all members; members without one count as zeros. `completes_step`:
+  /// what is gathered up to now goes on to the replicas and to the shards' gradients.
+  void add(Unit& unit, bool completes_step);
+  /// Ends everything that is under way.
+  void flush();
+  /// Makes what was flushed visible to the host, where the gradients are offloaded.
+  void synchronize();
+  /// Forgets everything that is under way, waiting for nothing.
+  void abandon() { scattered_.reset(), replicated_.reset(); }
+
+ private:
+  struct Flight {
+    Unit* unit = nullptr;
+    at::Tensor sums;  // (slot_elements) in the reduction's dtype: own rows
+    bool completes_step = true;
+    dist::Pending pending;
+  };
+
+  at::Tensor pack(Unit& unit) const;
+  void end_scatter();
+  void end_replication();
+  void deliver(Unit& unit, const at::Tensor& sums) const;
+
+  const Settings& settings_;
+  std::optional<Flight> scattered_, replicated_;
+};
+
+}  // namespace titan::fsdp

@@ -1,0 +1,41 @@
+// Registers parallelism:fsdp.
+#include <titan/plugin.h>
+
+#include "fsdp.h"
+
+namespace titan::fsdp {
+namespace {
+
+void declare_options(ComponentBuilder<Fsdp>& fsdp) {
+  using O = FsdpOptions;
+  const EnumNames<Dtype> dtypes = {{"as_stored", Dtype::as_stored},
+                                   {"float16", Dtype::float16},
+                                   {"bfloat16", Dtype::bfloat16},
+                                   {"float32", Dtype::float32},
+                                   {"float64", Dtype::float64}};
+  fsdp.option("reshard_after_forward", &O::reshard_after_forward,
+              "Free whole parameters between forward and backward: 'default' of all units but the "
+              "last, 'always' of all, 'never' until the backward",
+              {{"default", Reshard::all_but_last},
+               {"always", Reshard::always},
+               {"never", Reshard::never}})
+      .option("param_dtype", &O::param_dtype,
+              "Of gathered parameters and of the computation; 'as_stored' = training.dtype", dtypes)
+      .option("reduce_dtype", &O::reduce_dtype,
+              "In which gradients are summed over ranks; 'as_stored' = training.dtype", dtypes)
+      .option("cpu_offload", &O::cpu_offload,
+              "Keep shards, reduced gradients and so the optimizer in host memory")
+      .option("sum_each_microbatch", &O::sum_each_microbatch,
+              "Reduce gradients after every microbatch: less memory, more traffic; else whole "
+              "gradients are kept until the last one");
+}
+
+}  // namespace
+}  // namespace titan::fsdp
+
+TITAN_PLUGIN(plugin) {
+  plugin
+      .add<titan::fsdp::Fsdp>("fsdp",
+                              "Shards parameters, gradients and optimizer state over ranks.")
+      .options(titan::fsdp::declare_options);
+}

@@ -1,0 +1,130 @@
+#include "sharded_part.h"
+
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <c10/core/ScalarType.h>
+
+namespace titan::fsdp {
+namespace {
+
+void forget_arrivals(Unit& unit) {
+  unit.num_arrived = 0;
+  for (Member& member : unit.members) member.has_arrived = false;
+}
+
+bool has_gradients(const Unit& unit) {
+  for (const Member& member : unit.members)
+    if (member.leaf.grad().defined() || member.accumulated.defined()) return true;
+  return unit.unreplicated.defined();
+}
+
+/// Adds the leaf's gradient to the member's sum in the wider dtype and frees it.
+void accumulate_in(at::ScalarType dtype, Member& member) {
+  at::NoGradGuard no_grad;
+  const at::Tensor gradient = std::exchange(member.leaf.mutable_grad(), at::Tensor());
+  if (!gradient.defined()) return;
+  if (member.accumulated.defined())
+    member.accumulated.add_(gradient);
+  else
+    member.accumulated = gradient.to(dtype);
+}
+
+}  // namespace
+
+std::shared_ptr<ShardedPart> ShardedPart::make(ModelPart& part, const Settings& settings) {
+  std::shared_ptr<ShardedPart> made(new ShardedPart(part, settings));
+  made->attach(part);
+  return made;
+}
+
+ShardedPart::ShardedPart(ModelPart& part, const Settings& settings)
+    : settings_(settings),
+      units_(make_units(part, settings_)),
+      unit_of_layer_(part.layers().size()),
+      queue_(settings_) {
+  for (size_t i = 0; i < units_.size(); ++i) {
+    gathered_.emplace_back(units_[i], settings_);
+    for (const size_t layer : units_[i].layers) unit_of_layer_[layer] = i;
+  }
+}
+
+void ShardedPart::attach(ModelPart& part) {
+  const std::shared_ptr<ShardedPart> self = shared_from_this();
+  for (size_t i = 0; i < units_.size(); ++i)
+    for (Member& member : units_[i].members)
+      member.parameter->on_gradient(
+          [self, i, &member](nn::Parameter&) { self->gradient_arrived(i, member); });
+  for (size_t layer = 0; layer < part.layers().size(); ++layer)
+    part.layers()[layer].module->wrap(
+        [self, layer](const at::Tensor& x, const Batch& batch, const nn::Next& next) {
+          return self->run_layer(layer, x, batch, next);
+        });
+}
+
+bool ShardedPart::stays_whole_after(size_t layer) const {
+  const bool is_last = layer + 1 == unit_of_layer_.size();
+  if (!is_last && unit_of_layer_[layer + 1] == unit_of_layer_[layer]) return true;
+  if (!at::GradMode::is_enabled()) return false;  // no backward will come to free it
+  return settings_.reshard == Reshard::never ||
+         (settings_.reshard == Reshard::all_but_last && is_last);
+}
+
+at::Tensor ShardedPart::run_layer(size_t layer, const at::Tensor& x, const Batch& batch,
+                                  const nn::Next& next) {
+  weights_of(layer).finish();
+  if (layer + 1 < unit_of_layer_.size()) weights_of(layer + 1).start();
+  const bool is_cast =
+      x.defined() && x.is_floating_point() && x.scalar_type() != settings_.param_dtype;
+  const at::Tensor y = next(is_cast ? x.to(settings_.param_dtype) : x, batch);
+  if (!stays_whole_after(layer)) weights_of(layer).release();
+  if (y.requires_grad())
+    y.register_hook(
+        [self = shared_from_this(), layer](const at::Tensor&) { self->before_backward(layer); });
+  return y;
+}
+
+void ShardedPart::before_backward(size_t layer) {
+  weights_of(layer).finish();
+  if (layer > 0) weights_of(layer - 1).start();
+}
+
+void ShardedPart::gradient_arrived(size_t unit, Member& member) {
+  const bool is_kept = !is_last_microbatch_ && !settings_.sum_each_microbatch;
+  const bool is_narrow =
+      settings_.param_dtype != settings_.reduce_dtype &&
+      c10::promoteTypes(settings_.param_dtype, settings_.reduce_dtype) == settings_.reduce_dtype;
+  if (is_kept && is_narrow) accumulate_in(settings_.reduce_dtype, member);
+  if (!std::exchange(member.has_arrived, true)) ++units_[unit].num_arrived;
+  if (units_[unit].num_arrived == units_[unit].members.size()) all_gradients_arrived(unit);
+}
+
+void ShardedPart::all_gradients_arrived(size_t unit) {
+  forget_arrivals(units_[unit]);
+  if (is_last_microbatch_ || settings_.reshard != Reshard::never) gathered_[unit].release();
+  if (is_last_microbatch_ || settings_.sum_each_microbatch)
+    queue_.add(units_[unit], is_last_microbatch_);
+}
+
+void ShardedPart::start_microbatch(bool is_last) {
+  is_last_microbatch_ = is_last;
+  for (Unit& unit : units_) forget_arrivals(unit);
+  if (std::exchange(is_step_open_, true)) return;
+  // what a step that was cut short, or an evaluation, has left
+  queue_.abandon();
+  for (GatheredUnit& weights : gathered_) weights.abandon();
+}
+
+void ShardedPart::finish_gradients() {
+  is_step_open_ = false;
+  queue_.flush();  // now what a unit still has is what never became complete
+  for (size_t i = units_.size(); i-- > 0;) {
+    gathered_[i].release();
+    forget_arrivals(units_[i]);
+    if (has_gradients(units_[i])) queue_.add(units_[i], /*completes_step=*/true);
+  }
+  queue_.flush();
+  queue_.synchronize();
+}
+
+}  // namespace titan::fsdp

@@ -1,0 +1,52 @@
+// The order of events in a sharded model part: when each unit is gathered, freed and reduced.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include <titan/model.h>
+
+#include "gathered_unit.h"
+#include "gradient_queue.h"
+
+namespace titan::fsdp {
+
+/// Forward: gather -> run -> free, the next layer's unit being gathered while this one runs.
+/// Backward: gather -> run -> free -> reduce, the unit of the layer before being gathered
+/// meanwhile. Between steps no unit is whole.
+///
+/// Shared by the transform, the layers' wrappers and the graphs that were built through them, so
+/// that it outlives all three. The part outlives every use of it.
+class ShardedPart : public std::enable_shared_from_this<ShardedPart> {
+ public:
+  /// Shards the parameters of `part` and wraps its layers.
+  static std::shared_ptr<ShardedPart> make(ModelPart& part, const Settings& settings);
+
+  /// As GradientReducer. Right under any order of forwards and backwards; a microbatch that follows
+  /// the one called last costs another reduction.
+  void start_microbatch(bool is_last);
+  void finish_gradients();
+
+ private:
+  ShardedPart(ModelPart& part, const Settings& settings);
+  void attach(ModelPart& part);
+
+  at::Tensor run_layer(size_t layer, const at::Tensor& x, const Batch& batch, const nn::Next& next);
+  void before_backward(size_t layer);
+  void gradient_arrived(size_t unit, Member& member);
+  void all_gradients_arrived(size_t unit);
+
+  GatheredUnit& weights_of(size_t layer) { return gathered_[unit_of_layer_[layer]]; }
+  bool stays_whole_after(size_t layer) const;
+
+  const Settings settings_;
+  std::vector<Unit> units_;
+  std::deque<GatheredUnit> gathered_;  // one per unit
+  std::vector<size_t> unit_of_layer_;
+  GradientQueue queue_;
+  bool is_last_microbatch_ = true;
+  bool is_step_open_ = false;
+};
+
+}  // namespace titan::fsdp

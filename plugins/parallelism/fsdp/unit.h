@@ -1,0 +1,46 @@
+// A unit: parameters that are gathered and reduced together, and where each stands in the unit's
+// flat buffers. Pure bookkeeping; gathered_unit moves the bytes there, gradient_queue back.
+#pragma once
+
+#include <vector>
+
+#include <titan/model.h>
+
+#include "options.h"
+
+namespace titan::fsdp {
+
+/// One parameter of a unit. Every rank's slot in a buffer has room for `chunk_rows` rows of it,
+/// although the last ranks may hold fewer.
+struct Member {
+  nn::Parameter* parameter = nullptr;
+  at::Tensor leaf;             ///< the whole parameter (as other transforms have cut it)
+  int64_t chunk_rows = 0;      ///< ceil(rows / ranks)
+  int64_t chunk_elements = 0;  ///< of chunk_rows
+  int64_t own_elements = 0;    ///< that this rank's shard has
+  at::ScalarType wire_dtype = at::kFloat;
+  int64_t wire_offset = 0;      ///< bytes, in a rank's slot of the gather's buffer
+  int64_t wire_bytes = 0;       ///< of a chunk on the wire
+  int64_t gradient_offset = 0;  ///< elements, in a rank's slot of the reduction's buffer
+
+  at::Tensor accumulated;    ///< gradient of earlier microbatches, where the leaf's is too narrow
+  bool has_arrived = false;  ///< the gradient of this backward is there
+};
+
+/// The layers whose parameters communicate together. Most units are one layer; layers that share a
+/// parameter are in one.
+struct Unit {
+  std::vector<size_t> layers;  ///< their places in the model part, ascending
+  std::vector<Member> members;
+  int64_t slot_bytes = 0;     ///< of the gather's buffer, per rank; a multiple of 16
+  int64_t slot_elements = 0;  ///< of the reduction's buffer, per rank
+  size_t num_arrived = 0;     ///< members whose gradient of this backward is there
+  at::Tensor unreplicated;    ///< own rows' gradient so far, not yet summed over the replicas
+};
+
+/// Groups the part's layers into units, cuts the rows of all parameters over `settings.shards` and
+/// separates their values. Throws a config Error when a parameter has no rows or was separated by
+/// another transform.
+std::vector<Unit> make_units(ModelPart& part, const Settings& settings);
+
+}  // namespace titan::fsdp

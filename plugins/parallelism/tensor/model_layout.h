@@ -1,0 +1,43 @@
+// What tensor parallelism reads off a model part: the modules that say by their hints how they may
+// be cut. No model is known by name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <titan/model.h>
+#include <titan/nn/attention.h>
+#include <titan/nn/embedding.h>
+#include <titan/nn/head.h>
+
+namespace titan::tensor_parallel {
+
+/// A module and its path in the model: "layers.0.attention".
+template <class M>
+struct Found {
+  std::string path;
+  M* module;
+};
+
+/// A module of Region::gathered_to_partial and the projections below it.
+struct RegionLayout {
+  std::string path;
+  nn::Module* module;
+  std::vector<nn::Linear*> columns;
+  std::vector<nn::Linear*> rows;
+  bool has_whole_linears = false;  ///< projections that no rank cuts
+};
+
+/// Pointers live as long as the part.
+struct ModelLayout {
+  std::vector<Found<nn::Embedding>> embeddings;
+  std::vector<Found<nn::OutputHead>> heads;
+  std::vector<Found<nn::Attention>> attentions;  ///< each is a region as well
+  std::vector<RegionLayout> regions;
+  std::vector<Found<nn::Linear>> stray;      ///< hints where nothing communicates for them
+  std::vector<Found<nn::Module>> misplaced;  ///< regions, embeddings and heads within a region
+};
+
+ModelLayout read_layout(ModelPart& part);
+
+}  // namespace titan::tensor_parallel

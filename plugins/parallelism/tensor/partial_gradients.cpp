@@ -1,0 +1,51 @@
+#include "partial_gradients.h"
+
+#include <utility>
+
+#include <ATen/ops/empty.h>
+
+namespace titan::tensor_parallel {
+namespace {
+
+/// Hooks stand on the tensors that forward reads. Which these are is known only when forward runs:
+/// a parameter's value changes when it gets memory or is handed to a data-parallel transform.
+///
+/// A hook on the tensor sees the gradient of one backward; Parameter::on_gradient would see the sum
+/// over the microbatches so far, part of it summed over the ranks already.
+class PartialGradients {
+ public:
+  PartialGradients(std::vector<nn::Parameter*> parameters, const dist::Group& group)
+      : parameters_(std::move(parameters)), group_(group), hooked_(parameters_.size()) {}
+
+  void attach() {
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      const at::Tensor& value = parameters_[i]->value();
+      if (hooked_[i].is_same(value) || !value.requires_grad()) continue;
+      value.register_hook([group = group_](const at::Tensor& gradient) {
+        const at::Tensor total = gradient.clone(at::MemoryFormat::Contiguous);
+        group.all_reduce(total, dist::Reduce::sum).wait();
+        return total;
+      });
+      hooked_[i] = value;
+    }
+  }
+
+ private:
+  std::vector<nn::Parameter*> parameters_;
+  dist::Group group_;
+  std::vector<at::Tensor> hooked_;
+};
+
+}  // namespace
+
+void sum_partial_gradients(nn::Module& layer, std::vector<nn::Parameter*> parameters,
+                           const dist::Group& group) {
+  if (parameters.empty()) return;
+  const auto gradients = std::make_shared<PartialGradients>(std::move(parameters), group);
+  layer.wrap([gradients](const at::Tensor& x, const Batch& batch, const nn::Next& next) {
+    gradients->attach();
+    return next(x, batch);
+  });
+}
+
+}  // namespace titan::tensor_parallel

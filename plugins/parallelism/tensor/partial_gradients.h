@@ -1,0 +1,19 @@
+// Weights that every rank holds whole but uses on its part of the tokens or of the heads: their
+// gradients are summed over the ranks.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <titan/dist/group.h>
+#include <titan/model.h>
+
+namespace titan::tensor_parallel {
+
+/// Sums the gradient of each of `parameters` over `group` once per backward, before it is added to
+/// those of earlier microbatches and before any data-parallel transform sees it. `layer` is the one
+/// that uses them.
+void sum_partial_gradients(nn::Module& layer, std::vector<nn::Parameter*> parameters,
+                           const dist::Group& group);
+
+}  // namespace titan::tensor_parallel

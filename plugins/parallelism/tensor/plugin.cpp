@@ -1,0 +1,18 @@
+// Registers parallelism:tensor.
+#include <titan/plugin.h>
+
+#include "tensor_parallel.h"
+
+TITAN_PLUGIN(plugin) {
+  using Options = titan::tensor_parallel::TensorParallelOptions;
+  plugin
+      .add<titan::tensor_parallel::TensorParallel>(
+          "tensor", "Cuts weights within layers, the sequence between them and the loss.")
+      .option("sequence_parallel", &Options::sequence_parallel,
+              "Each rank holds its part of the sequence between attention and feed-forward; else "
+              "all of it")
+      .option("loss_parallel", &Options::loss_parallel,
+              "Compute the loss from logits that stay cut over the vocabulary; else gather them")
+      .option("async", &Options::async,
+              "Cut gathers and scatters into pieces that travel while others are multiplied");
+}

@@ -1,0 +1,42 @@
+// The words of the vocabulary that one rank holds, for the embedding's look-up and for the loss.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include <titan/dist/group.h>
+#include <titan/nn/embedding.h>
+#include <titan/nn/parameter.h>
+
+namespace titan::tensor_parallel {
+
+/// Rows first ... first + size - 1 of `full`.
+struct VocabRange {
+  int64_t first = 0;
+  int64_t size = 0;
+  int64_t full = 0;
+  int64_t largest = 0;  ///< size of the first rank's range; the same number on all ranks
+
+  /// Of a weight (vocab, dim) that has just been cut over `group`.
+  static VocabRange of(const nn::Parameter& weight, const dist::Group& group);
+
+  struct Local {
+    at::Tensor index;       ///< id - first; 0 where the word is another rank's
+    at::Tensor is_foreign;  ///< bool: the word is another rank's
+  };
+  /// `ids`: any shape, int64. An id outside of the vocabulary stays outside of the local range, so
+  /// that the device's own look-up refuses it.
+  Local local(const at::Tensor& ids) const;
+};
+
+/// Cuts the look-up: each rank gives its own words' rows and zeros for the others. `combine` makes
+/// the whole of these partial tensors (B, S, dim). Throws, in forward on the CPU, a data Error for
+/// a token outside of the vocabulary.
+void wrap_embedding(nn::Embedding& embedding, const VocabRange& range,
+                    std::function<at::Tensor(const at::Tensor&)> combine);
+
+/// Throws a data Error for the first of `labels` (N) that is neither a word of `full` nor
+/// Batch::kIgnoredLabel. On the CPU alone: elsewhere reading values would wait for the device.
+void check_labels(const at::Tensor& labels, int64_t full);
+
+}  // namespace titan::tensor_parallel

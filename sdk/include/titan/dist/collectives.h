@@ -1,0 +1,45 @@
+// Collectives that autograd differentiates: what tensor, sequence and context parallelism are made
+// of. All are complete on return.
+//
+// "Partial": the ranks hold summands of one tensor. "Replicated": the ranks hold the same tensor
+// and do the same with it, so a gradient arrives whole on each and must not be added up again.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <ATen/core/Tensor.h>
+#include <titan/dist/group.h>
+#include <titan/export.h>
+
+namespace titan::dist {
+
+/// Chunks of the ranks joined along `dim`: n -> size · n. Backward: reduce-scatter (sum) of the
+/// gradient, because each rank uses the whole differently.
+TITAN_API at::Tensor all_gather(const at::Tensor& x, int64_t dim, const Group& group);
+
+/// As all_gather, for a result that is used replicated. Backward: this rank's own slice, no
+/// communication. `full_size`: of dimension `dim` of the result when the chunks are uneven (chunks
+/// of ceil(full_size / size), the last ones shorter or empty).
+TITAN_API at::Tensor all_gather_replicated(const at::Tensor& x, int64_t dim, const Group& group,
+                                           std::optional<int64_t> full_size = std::nullopt);
+
+/// This rank's chunk along `dim` of the sum of the ranks' partial tensors: size · n -> n. Backward:
+/// all-gather of the gradient. Throws a config Error when the dimension is not a multiple of the
+/// size.
+TITAN_API at::Tensor reduce_scatter(const at::Tensor& x, int64_t dim, const Group& group);
+
+/// Sum of the ranks' partial tensors, the result used replicated. Backward: identity.
+TITAN_API at::Tensor reduce_partial(const at::Tensor& x, const Group& group);
+
+/// Identity on a replicated tensor whose consumers differ by rank. Backward: all-reduce (sum) of
+/// the gradient, which is partial.
+TITAN_API at::Tensor copy_to_ranks(const at::Tensor& x, const Group& group);
+
+/// Sum of the ranks' tensors, used differently by each rank. Backward: all-reduce (sum).
+TITAN_API at::Tensor all_reduce(const at::Tensor& x, const Group& group);
+
+/// Chunk r along dimension 0 goes to rank r. Backward: all-to-all back.
+TITAN_API at::Tensor all_to_all(const at::Tensor& x, const Group& group);
+
+}  // namespace titan::dist

@@ -1,0 +1,69 @@
+// What a run has communicated: the last collectives in a ring buffer, and how many bytes each group
+// moved. Read when a collective fails, by benchmarks and by tests of traffic.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <titan/export.h>
+
+namespace titan::dist {
+
+/// One collective of this rank.
+struct CommRecord {
+  int64_t sequence = 0;  ///< counted from 1 within its group: equal on all its ranks
+  std::string group;
+  std::string operation;  ///< "all_gather", "send to 3", ...
+  int64_t bytes = 0;      ///< that this rank sends, by the operation's formula
+  double started = 0;     ///< seconds on a monotonic clock
+  double finished = 0;    ///< when it was waited for; 0 = still under way
+};
+
+/// Calls and bytes of one operation of one group.
+struct Traffic {
+  int64_t calls = 0;
+  int64_t bytes = 0;
+};
+
+/// Thread-safe.
+class TITAN_API Recorder {
+ public:
+  /// Keeps the last `capacity` collectives; counts all.
+  explicit Recorder(size_t capacity = 20000);
+
+  /// Returns a ticket for `finish`.
+  int64_t start(const std::string& group, std::string operation, int64_t bytes);
+  void finish(int64_t ticket);
+  /// The record of a ticket; a default one when it has been overwritten.
+  CommRecord find(int64_t ticket) const;
+
+  /// Oldest first.
+  std::vector<CommRecord> records() const;
+  /// The collectives that were started and not waited for, oldest first.
+  std::vector<CommRecord> under_way() const;
+  /// By (group, operation); operations without their peer: "send".
+  std::map<std::pair<std::string, std::string>, Traffic> traffic() const;
+  /// Bytes over all groups and operations since the start.
+  int64_t total_bytes() const;
+
+ private:
+  struct Entry {
+    int64_t ticket = -1;
+    CommRecord record;
+  };
+  const Entry* entry_of(int64_t ticket) const;
+
+  mutable std::mutex mutex_;
+  std::vector<Entry> ring_;
+  int64_t next_ticket_ = 0;
+  int64_t total_bytes_ = 0;
+  std::map<std::string, int64_t> sequences_;
+  std::map<std::pair<std::string, std::string>, Traffic> traffic_;
+};
+
+}  // namespace titan::dist

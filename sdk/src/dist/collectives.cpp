@@ -1,0 +1,196 @@
+#include <titan/dist/collectives.h>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <titan/error.h>
+
+namespace titan::dist {
+namespace {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// Carries the group through autograd's context.
+struct GroupHolder : torch::CustomClassHolder {
+  explicit GroupHolder(Group held) : group(std::move(held)) {}
+  Group group;
+};
+
+void keep(AutogradContext* ctx, const Group& group, int64_t dim) {
+  ctx->saved_data["group"] = c10::IValue::make_capsule(c10::make_intrusive<GroupHolder>(group));
+  ctx->saved_data["dim"] = dim;
+}
+Group kept_group(AutogradContext* ctx) {
+  const auto held = ctx->saved_data["group"].toCapsule();
+  return static_cast<GroupHolder*>(held.get())->group;
+}
+int64_t kept_dim(AutogradContext* ctx) {
+  return ctx->saved_data["dim"].toInt();
+}
+
+int64_t wrap(int64_t dim, const Tensor& x) {
+  return dim < 0 ? dim + x.dim() : dim;
+}
+
+/// Rank chunks stacked in front, (size, ..., n, ...), joined along `dim`: (..., size · n, ...).
+Tensor join(const Tensor& stacked, int64_t dim) {
+  std::vector<int64_t> shape(stacked.sizes().begin() + 1, stacked.sizes().end());
+  shape[dim] *= stacked.size(0);
+  return stacked.movedim(0, dim).reshape(shape);
+}
+
+/// The reverse: (..., size · n, ...) as contiguous chunks in front.
+Tensor split(const Tensor& x, int64_t dim, int64_t size) {
+  std::vector<int64_t> shape = x.sizes().vec();
+  shape[dim] /= size;
+  shape.insert(shape.begin() + dim, size);
+  return x.reshape(shape).movedim(dim, 0).contiguous();
+}
+
+Tensor gather(const Tensor& x, int64_t dim, const Group& group) {
+  std::vector<int64_t> shape = x.sizes().vec();
+  shape.insert(shape.begin(), group.size());
+  const Tensor stacked = at::empty(shape, x.options());
+  group.all_gather(stacked, x.contiguous()).wait();
+  return join(stacked, dim);
+}
+
+Tensor scatter(const Tensor& x, int64_t dim, const Group& group) {
+  TITAN_CHECK(x.size(dim) % group.size() == 0, config, "dimension ", dim, " of shape ", x.sizes(),
+              " cannot be cut into ", group.size(), " equal parts over group '", group.name(), "'");
+  const Tensor chunks = split(x, dim, group.size());
+  const Tensor own = at::empty(chunks.sizes().slice(1), x.options());
+  group.reduce_scatter(own, chunks, Reduce::sum).wait();
+  return own;
+}
+
+Tensor sum(const Tensor& x, const Group& group) {
+  const Tensor total = x.clone(at::MemoryFormat::Contiguous);
+  group.all_reduce(total, Reduce::sum).wait();
+  return total;
+}
+
+Tensor exchange(const Tensor& x, const Group& group) {
+  const Tensor in = x.contiguous(), out = at::empty(x.sizes(), x.options());
+  group.all_to_all(out, in).wait();
+  return out;
+}
+
+struct AllGather : torch::autograd::Function<AllGather> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x, int64_t dim, const Group& group) {
+    keep(ctx, group, dim);
+    return gather(x, dim, group);
+  }
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    return {scatter(grads[0], kept_dim(ctx), kept_group(ctx)), Tensor(), Tensor()};
+  }
+};
+
+struct AllGatherReplicated : torch::autograd::Function<AllGatherReplicated> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x, int64_t dim, const Group& group,
+                        int64_t full_size) {
+    keep(ctx, group, dim);
+    const int64_t chunk = (full_size + group.size() - 1) / group.size();
+    ctx->saved_data["chunk"] = chunk;
+    ctx->saved_data["size"] = x.size(dim);
+    if (x.size(dim) == chunk) return gather(x, dim, group).narrow(dim, 0, full_size);
+    std::vector<int64_t> shape = x.sizes().vec();
+    shape[dim] = chunk;
+    const Tensor padded = at::zeros(shape, x.options());
+    padded.narrow(dim, 0, x.size(dim)).copy_(x);
+    return gather(padded, dim, group).narrow(dim, 0, full_size);
+  }
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    const int64_t dim = kept_dim(ctx), size = ctx->saved_data["size"].toInt();
+    const int64_t first =
+        std::min(grads[0].size(dim), kept_group(ctx).rank() * ctx->saved_data["chunk"].toInt());
+    return {grads[0].narrow(dim, first, size), Tensor(), Tensor(), Tensor()};
+  }
+};
+
+struct ReduceScatter : torch::autograd::Function<ReduceScatter> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x, int64_t dim, const Group& group) {
+    keep(ctx, group, dim);
+    return scatter(x, dim, group);
+  }
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    return {gather(grads[0], kept_dim(ctx), kept_group(ctx)), Tensor(), Tensor()};
+  }
+};
+
+struct ReducePartial : torch::autograd::Function<ReducePartial> {
+  static Tensor forward(AutogradContext*, const Tensor& x, const Group& group) {
+    return sum(x, group);
+  }
+  static variable_list backward(AutogradContext*, const variable_list& grads) {
+    return {grads[0], Tensor()};
+  }
+};
+
+struct CopyToRanks : torch::autograd::Function<CopyToRanks> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x, const Group& group) {
+    keep(ctx, group, 0);
+    return x.view_as(x);
+  }
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    return {sum(grads[0], kept_group(ctx)), Tensor()};
+  }
+};
+
+struct AllReduce : torch::autograd::Function<AllReduce> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x, const Group& group) {
+    keep(ctx, group, 0);
+    return sum(x, group);
+  }
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    return {sum(grads[0], kept_group(ctx)), Tensor()};
+  }
+};
+
+struct AllToAll : torch::autograd::Function<AllToAll> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x, const Group& group) {
+    keep(ctx, group, 0);
+    return exchange(x, group);
+  }
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    return {exchange(grads[0], kept_group(ctx)), Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor all_gather(const Tensor& x, int64_t dim, const Group& group) {
+  return group.size() == 1 ? x : AllGather::apply(x, wrap(dim, x), group);
+}
+
+Tensor all_gather_replicated(const Tensor& x, int64_t dim, const Group& group,
+                             std::optional<int64_t> full_size) {
+  if (group.size() == 1) return x;
+  dim = wrap(dim, x);
+  return AllGatherReplicated::apply(x, dim, group, full_size.value_or(x.size(dim) * group.size()));
+}
+
+Tensor reduce_scatter(const Tensor& x, int64_t dim, const Group& group) {
+  return group.size() == 1 ? x : ReduceScatter::apply(x, wrap(dim, x), group);
+}
+
+Tensor reduce_partial(const Tensor& x, const Group& group) {
+  return group.size() == 1 ? x : ReducePartial::apply(x, group);
+}
+
+Tensor copy_to_ranks(const Tensor& x, const Group& group) {
+  return group.size() == 1 ? x : CopyToRanks::apply(x, group);
+}
+
+Tensor all_reduce(const Tensor& x, const Group& group) {
+  return group.size() == 1 ? x : AllReduce::apply(x, group);
+}
+
+Tensor all_to_all(const Tensor& x, const Group& group) {
+  return group.size() == 1 ? x : AllToAll::apply(x, group);
+}
+
+}  // namespace titan::dist

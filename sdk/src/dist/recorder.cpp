@@ -1,0 +1,78 @@
+#include <titan/dist/recorder.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace titan::dist {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+Recorder::Recorder(size_t capacity) : ring_(std::max<size_t>(capacity, 1)) {}
+
+int64_t Recorder::start(const std::string& group, std::string operation, int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  Traffic& traffic = traffic_[{group, operation.substr(0, operation.find(' '))}];
+  ++traffic.calls;
+  traffic.bytes += bytes;
+  total_bytes_ += bytes;
+  const int64_t ticket = next_ticket_++;
+  Entry& entry = ring_[static_cast<size_t>(ticket) % ring_.size()];
+  entry.ticket = ticket;
+  entry.record = {.sequence = ++sequences_[group],
+                  .group = group,
+                  .operation = std::move(operation),
+                  .bytes = bytes,
+                  .started = now()};
+  return ticket;
+}
+
+void Recorder::finish(int64_t ticket) {
+  const std::lock_guard lock(mutex_);
+  Entry& entry = ring_[static_cast<size_t>(ticket) % ring_.size()];
+  if (entry.ticket == ticket) entry.record.finished = now();
+}
+
+const Recorder::Entry* Recorder::entry_of(int64_t ticket) const {
+  if (ticket < 0) return nullptr;
+  const Entry& entry = ring_[static_cast<size_t>(ticket) % ring_.size()];
+  return entry.ticket == ticket ? &entry : nullptr;
+}
+
+CommRecord Recorder::find(int64_t ticket) const {
+  const std::lock_guard lock(mutex_);
+  const Entry* entry = entry_of(ticket);
+  return entry ? entry->record : CommRecord();
+}
+
+std::vector<CommRecord> Recorder::records() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<CommRecord> all;
+  const int64_t capacity = static_cast<int64_t>(ring_.size());
+  for (int64_t ticket = std::max<int64_t>(0, next_ticket_ - capacity); ticket < next_ticket_;
+       ++ticket)
+    all.push_back(entry_of(ticket)->record);
+  return all;
+}
+
+std::vector<CommRecord> Recorder::under_way() const {
+  std::vector<CommRecord> open = records();
+  std::erase_if(open, [](const CommRecord& record) { return record.finished != 0; });
+  return open;
+}
+
+std::map<std::pair<std::string, std::string>, Traffic> Recorder::traffic() const {
+  const std::lock_guard lock(mutex_);
+  return traffic_;
+}
+
+int64_t Recorder::total_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return total_bytes_;
+}
+
+}  // namespace titan::dist

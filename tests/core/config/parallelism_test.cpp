@@ -1,0 +1,112 @@
+// Which parallelism plugins a job gets, and what the core's keys set of their options.
+#include <gtest/gtest.h>
+
+#include "core/config/toml_writer.h"
+#include "tests/core/config/fake_lookup.h"
+
+namespace titan::core {
+namespace {
+
+std::vector<std::string> parallelisms(std::vector<std::string> arguments, int world_size) {
+  std::vector<std::string> names;
+  for (const Selection& chosen :
+       resolve_arguments(std::move(arguments), world_size).config.transforms)
+    names.push_back(chosen.kind + ":" + chosen.name);
+  return names;
+}
+Value options(std::vector<std::string> arguments, int world_size, const std::string& name) {
+  for (const Selection& chosen :
+       resolve_arguments(std::move(arguments), world_size).config.transforms)
+    if (chosen.name == name) return chosen.options;
+  return Value();
+}
+using Names = std::vector<std::string>;
+
+TEST(Parallelisms, FollowFromTheDegrees) {
+  EXPECT_EQ(parallelisms({}, 1), Names{});
+  EXPECT_EQ(parallelisms({}, 4), Names{"parallelism:fsdp"});
+  EXPECT_EQ(parallelisms({"--parallelism.data_parallel_replicate_degree=4"}, 4),
+            Names{"parallelism:ddp"});
+  EXPECT_EQ(parallelisms({"--parallelism.data_parallel_replicate_degree=2"}, 4),
+            Names{"parallelism:fsdp"});
+  EXPECT_EQ(parallelisms({"--parallelism.tensor_parallel_degree=2"}, 2),
+            Names{"parallelism:tensor"});
+  EXPECT_EQ(parallelisms({"--parallelism.tensor_parallel_degree=2"}, 4),
+            (Names{"parallelism:tensor", "parallelism:fsdp"}));
+  EXPECT_EQ(parallelisms({"--parallelism.tensor_parallel_degree=2",
+                          "--parallelism.data_parallel_replicate_degree=2"},
+                         4),
+            (Names{"parallelism:tensor", "parallelism:ddp"}));
+}
+
+TEST(Parallelisms, OneRankThatCastsOrOffloadsUsesTheShardingPluginToo) {
+  EXPECT_EQ(parallelisms({"--training.mixed_precision_param=bfloat16"}, 1),
+            Names{"parallelism:fsdp"});
+  EXPECT_EQ(parallelisms({"--training.enable_cpu_offload"}, 1), Names{"parallelism:fsdp"});
+  EXPECT_EQ(parallelisms({"--training.dtype=float64"}, 1), Names{});
+  EXPECT_EQ(
+      parallelisms({"--training.mixed_precision_param=bfloat16", "--training.dtype=float64"}, 1),
+      Names{});
+}
+
+TEST(Parallelisms, TheirOptionsComeFromTheKeysOfTorchtitan) {
+  const Value fsdp =
+      options({"--parallelism.fsdp_reshard_after_forward=always",
+               "--training.mixed_precision_param=bfloat16", "--training.enable_cpu_offload"},
+              2, "fsdp");
+  EXPECT_EQ(fsdp.at("reshard_after_forward"), Value("always"));
+  EXPECT_EQ(fsdp.at("param_dtype"), Value("bfloat16"));
+  EXPECT_EQ(fsdp.at("reduce_dtype"), Value("float32"));
+  EXPECT_EQ(fsdp.at("cpu_offload"), Value(true));
+  EXPECT_EQ(fsdp.at("own"), Value(1));
+  const Value in_double = options({"--training.dtype=float64"}, 2, "fsdp");
+  EXPECT_EQ(in_double.at("param_dtype"), Value("as_stored"));
+  const Value tensor = options(
+      {"--parallelism.tensor_parallel_degree=2", "--parallelism.disable_loss_parallel",
+       "--parallelism.enable_async_tensor_parallel", "--parallelism.tensor.no_sequence_parallel"},
+      2, "tensor");
+  EXPECT_EQ(tensor.at("loss_parallel"), Value(false));
+  EXPECT_EQ(tensor.at("async"), Value(true));
+  EXPECT_EQ(tensor.at("sequence_parallel"), Value(false));
+}
+
+TEST(Parallelisms, AnotherPluginCanServeAnAxis) {
+  EXPECT_EQ(parallelisms({"--parallelism.tensor_parallel_degree=2",
+                          "--parallelism.tensor_parallel=acme/tensor"},
+                         2),
+            Names{"parallelism:acme/tensor"});
+  EXPECT_EQ(parallelisms({"--parallelism.further=acme/tensor"}, 1),
+            Names{"parallelism:acme/tensor"});
+  const Value told =
+      options({"--parallelism.tensor_parallel_degree=2", "--parallelism.tensor_parallel",
+               "acme/tensor", "--parallelism.disable_loss_parallel"},
+              2, "acme/tensor");
+  EXPECT_EQ(told.at("loss_parallel"), Value(false));
+  EXPECT_NE(errors_of(kBase, {"--parallelism.data_parallel=fsdq"}, 2).find("did you mean 'fsdp'"),
+            std::string::npos);
+}
+
+TEST(Parallelisms, TheResolvedJobResolvesToItself) {
+  const Value once =
+      resolve_arguments({"--parallelism.tensor_parallel_degree=2",
+                         "--parallelism.tensor.no_sequence_parallel", "--parallelism.fsdp.own=7"},
+                        4)
+          .config.resolved;
+  const Value* own = once.at("parallelism").find("fsdp");
+  ASSERT_TRUE(own);
+  EXPECT_EQ(*own, Value::map({{"own", 7}}));  // what follows from the core's keys is not repeated
+  const Resolution again = resolve_text(to_toml(once), {}, 4);
+  EXPECT_EQ(again.config.resolved, once);
+}
+
+TEST(Parallelisms, TheDefaultTypeOfAProcessorIsThatOfTheParametersAndIsNoted) {
+  const Resolution untouched = resolve_arguments({}, 2);
+  EXPECT_EQ(untouched.config.training.mixed_precision_param, Dtype::float32);
+  bool is_noted = false;
+  for (const Diagnostic& message : untouched.messages)
+    is_noted = is_noted || message.message.find("computes in float32") != std::string::npos;
+  EXPECT_TRUE(is_noted);
+}
+
+}  // namespace
+}  // namespace titan::core

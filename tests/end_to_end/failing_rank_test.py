@@ -1,0 +1,179 @@
+"""One rank of several fails: the others end soon, with an error that names it, and no process stays behind."""
+
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import time
+import unittest
+
+from harness import ROOT, TINY, TITAN, Case, environment
+
+FAULTS = pathlib.Path(os.environ["TITAN_WORK"]).parent / "bad_plugins" / "fault"
+TIMEOUT = 5
+REPEATS = 10
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def processes_with(text):
+    """Ids of running processes that have `text` in their command line."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and text.encode() in (entry / "cmdline").read_bytes():
+                found.append(entry.name)
+        except OSError:
+            pass
+    return [pid for pid in found if int(pid) != os.getpid()]
+
+
+class Ranks(Case):
+    def start(self, *arguments, ranks=2, per_rank=lambda rank: [], program=lambda rank: TITAN):
+        """Starts every rank by hand, as a launcher would, so that no launcher ends the others."""
+        port = free_port()
+        self.runs = []
+        for rank in range(ranks):
+            flags = ["train", *TINY, "--job.dump_folder", str(self.out), "--comm.train_timeout_seconds", str(TIMEOUT),
+                     "--comm.init_timeout_seconds", "20", *arguments, *per_rank(rank)]
+            self.runs.append(subprocess.Popen(
+                [program(rank), *flags], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                text=True, errors="replace",
+                env=environment(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks),
+                                LOCAL_WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))))
+        self.addCleanup(self.kill_all)
+
+    def kill_all(self):
+        for run in self.runs:
+            if run.poll() is None:
+                run.kill()
+            run.communicate()
+
+    def ends(self, within):
+        """Exit codes and standard errors, in order of rank; fails when a rank is not gone `within` seconds."""
+        deadline = time.monotonic() + within
+        results = []
+        for rank, run in enumerate(self.runs):
+            try:
+                _, err = run.communicate(timeout=max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                self.fail(f"rank {rank} is still there after {within} s")
+            results.append((run.returncode, err))
+        return results
+
+
+class FaultTest(Ranks):
+    """Ten repeats each: the faulty rank is now rank 0, which hosts the store, now another."""
+
+    def fail_once(self, kind, faulty):
+        self.start("--training.steps", "1000000", "--plugins.paths", str(FAULTS), "--parallelism.further", "test/fault",
+                   "--training.global_batch_size", "6", "--training.local_batch_size", "2", ranks=3, per_rank=lambda rank: [
+                       f"--parallelism.test/fault.rank={faulty}", f"--parallelism.test/fault.kind={kind}",
+                       "--parallelism.test/fault.step=3"])
+        results = self.ends(within=15 + TIMEOUT + 5)  # start-up and two steps, the timeout, five seconds
+        for rank, (code, err) in enumerate(results):
+            with self.subTest(kind=kind, faulty=faulty, rank=rank):
+                self.assertNotEqual(code, 0, err)
+                if rank == faulty and kind == "kill":
+                    continue
+                self.assertIn("error:", err)
+                if rank != faulty:
+                    self.assertRegex(err, rf"rank {faulty}\b", err)
+                    self.assertRegex(err, r"(all_gather|all_reduce|reduce_scatter|barrier) number \d+ of group '\w+'", err)
+        self.assertEqual(processes_with(str(self.out)), [])
+
+    def test_a_rank_that_is_killed(self):
+        for i in range(REPEATS):
+            self.fail_once("kill", i % 3)
+
+    def test_a_rank_that_raises_an_error(self):
+        for i in range(REPEATS):
+            self.fail_once("error", i % 3)
+
+    def test_a_rank_that_hangs(self):
+        for i in range(REPEATS):
+            self.fail_once("hang", i % 3)
+
+
+class StartTest(Ranks):
+    """What is wrong before the first step: a clear error on every rank, no hang."""
+
+    def refused(self, *texts, within=20, codes=(2, 2)):
+        results = self.ends(within)
+        self.assertEqual(tuple(code for code, _ in results), codes, results)
+        for _, err in results:
+            for text in texts:
+                self.assertIn(text, err)
+        self.assertEqual(processes_with(str(self.out)), [])
+
+    def test_a_configuration_that_differs(self):
+        self.start(per_rank=lambda rank: [f"--optimizer.lr={1 + rank}e-3"])
+        self.refused("the ranks of this run do not agree", "rank 1: optimizer.lr = 0.002, on rank 0: 0.001")
+
+    def test_a_plugin_that_differs(self):
+        program = self.folder / "other" / "bin" / "titan"
+        plugins = self.folder / "other" / "lib" / "titan" / "plugins"
+        program.parent.mkdir(parents=True)
+        shutil.copy(TITAN, program)
+        shutil.copytree(pathlib.Path(TITAN).parent.parent / "lib" / "titan" / "plugins", plugins)
+        with (plugins / "adamw.plugin.so").open("ab") as file:
+            file.write(b"another build")
+        self.start(program=lambda rank: str(program) if rank == 1 else TITAN)
+        self.refused("the ranks of this run do not agree", "rank 1: plugin of optimizer 'AdamW' = adamw ",
+                     ", on rank 0: adamw ")
+
+    def test_degrees_that_do_not_make_the_world_size(self):
+        self.start("--parallelism.tensor_parallel_degree", "3")
+        self.refused("the parallel degrees do not make the world size", "but the world size is 2")
+
+    def test_heads_that_do_not_divide(self):
+        self.start("--parallelism.tensor_parallel_degree", "2", "--model.n_heads", "5", "--model.n_kv_heads", "5",
+                   "--model.dim", "60")
+        self.refused("5", "tensor_parallel_degree")
+
+    def test_a_rank_out_of_range(self):
+        self.start()
+        self.kill_all()
+        run = subprocess.run([TITAN, "train", *TINY], cwd=ROOT, capture_output=True, text=True, timeout=20,
+                             env=environment(RANK="5", LOCAL_RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
+                                             MASTER_PORT="29999"))
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("RANK", run.stderr)
+        self.assertIn("5", run.stderr)
+
+    def one_rank(self, rank, port, host="127.0.0.1", timeout=3):
+        return subprocess.run(
+            [TITAN, "train", *TINY, "--job.dump_folder", str(self.out), "--comm.init_timeout_seconds", str(timeout)],
+            cwd=ROOT, capture_output=True, text=True, timeout=60,
+            env=environment(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR=host,
+                            MASTER_PORT=str(port)))
+
+    def test_a_port_in_use(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            run = self.one_rank(0, taken.getsockname()[1])
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("rank 0 cannot host the store at 127.0.0.1:", run.stderr)
+        self.assertIn("Choose another master port", run.stderr)
+
+    def test_a_master_that_is_not_there(self):
+        started = time.monotonic()
+        run = self.one_rank(1, free_port())
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("rank 1 does not reach the store at 127.0.0.1:", run.stderr)
+        self.assertLess(time.monotonic() - started, 3 + 10)
+
+    def test_a_rank_that_never_comes(self):
+        run = self.one_rank(0, free_port())
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("these ranks of 2 did not come to the store within 3 s: 1", run.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
