@@ -96,7 +96,6 @@ struct Timeline {
   std::vector<Interval> compute, communication;
 };
 
-/// Transfers during which this rank multiplied.
 bool is_piece(const Interval& transfer) {
   return transfer.name.starts_with("send") || transfer.name.starts_with("receive");
 }

@@ -1,8 +1,9 @@
 #include "partial_gradients.h"
 
+#include <memory>
 #include <utility>
 
-#include <ATen/ops/empty.h>
+#include <ATen/core/Tensor.h>
 
 namespace titan::tensor_parallel {
 namespace {

@@ -2,7 +2,6 @@
 // gradients are summed over the ranks.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include <titan/dist/group.h>

@@ -8,7 +8,6 @@
 // something has to be waited for: it is multiplied first when pieces arrive, last when they leave.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include <ATen/core/Tensor.h>

@@ -5,6 +5,8 @@
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
+#include "core/runtime/process_groups.h"
+
 namespace titan::core {
 namespace {
 
@@ -54,6 +56,28 @@ TEST(GradientNorm, LeavesSmallGradientsBitwiseAlone) {
 TEST(GradientNorm, IsZeroWithoutGradients) {
   ModelPart part = make_part();
   EXPECT_EQ(clip_gradients(part, dist::Mesh(), c10::kCPU, 1.0).value, 0);
+}
+
+TEST(GradientNorm, CountsEveryElementOnceWhateverTheLayout) {
+  const dist::MeshShape shape = {.dp_replicate = 2, .dp_shard = 3, .cp = 2, .tp = 2};
+  using Cut = std::pair<int64_t, const char*>;
+  const std::vector<std::vector<Cut>> layouts = {{},
+                                                 {{0, "tp"}},
+                                                 {{1, "tp"}},
+                                                 {{0, "fsdp"}},
+                                                 {{0, "tp"}, {0, "fsdp"}},
+                                                 {{1, "tp"}, {0, "fsdp"}},
+                                                 {{0, "dp_shard"}}};
+  for (const std::vector<Cut>& cuts : layouts) {
+    int64_t counted = 0;
+    for (int rank = 0; rank < shape.world_size(); ++rank) {
+      const dist::Mesh mesh = fake_mesh(shape, rank);
+      nn::Parameter parameter({7, 5}, nn::Init::constant(0));  // nothing divides
+      for (const auto& [dim, group] : cuts) parameter.shard_over(dim, mesh.group(group));
+      if (counts_elements(parameter, mesh)) counted += parameter.slice().num_elements();
+    }
+    EXPECT_EQ(counted, 35) << cuts.size() << " cuts";
+  }
 }
 
 TEST(GradientNorm, KeepsNonFiniteValuesVisible) {

@@ -2,6 +2,7 @@
 // plugins that are made of them.
 #pragma once
 
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include <ATen/Parallel.h>
 #include <titan/device.h>
 #include <titan/dist/mesh.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -29,12 +31,15 @@ inline std::unique_ptr<Device> make_cpu() {
 /// after 20 s.
 inline void run_ranks(const dist::MeshShape& shape,
                       const std::function<void(const dist::Mesh&)>& body) {
+  // c10d's own recorder is one for the process and not made for several ranks in it
+  ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/1);
   const auto store = c10::make_intrusive<c10d::HashStore>();
   const std::unique_ptr<Device> device = make_cpu();  // opens the plugin before the threads start
   std::vector<std::thread> threads;
   std::vector<std::exception_ptr> errors(static_cast<size_t>(shape.world_size()));
   for (int rank = 0; rank < shape.world_size(); ++rank) {
     threads.emplace_back([&, rank] {
+      at::set_num_threads(1);
       try {
         const auto connect = [&](const std::string& name, const std::vector<int>& ranks) {
           std::string key = name;

@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""What a rank holds and sends on 8 to 4,096 GPUs: Titan's counters against formulas, and memory measured on real ranks.
+
+Ranks of the large layouts are played (`comm.mode = "fake_backend"`): weights without memory, collectives without peers.
+Judged: every printed figure equals scaling_formulas.py in all its digits and no other traffic is printed; on real CPU
+ranks the bytes sent agree within 0.1 % and the memory of the blocks within 10 %.
+
+    python3 tests/benchmarks/scaling.py                          # runs and judges; exit code 1 when a figure differs
+    python3 tests/benchmarks/scaling.py --write docs/scaling.md  # and fills in the tables of the note
+    python3 tests/benchmarks/scaling.py --quick                  # 8B on 8 and 70B on 64, played only
+
+ctest sets TITAN_SOURCE_DIR and TITAN_PROGRAM.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+from scaling_formulas import Layout, Model, held, sent
+
+ROOT = pathlib.Path(os.environ.get("TITAN_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
+TITAN = os.environ.get("TITAN_PROGRAM", str(ROOT / "build/release/bin/titan"))
+GIB = 2**30
+PLAY_LIMIT = 20  # seconds for one played rank
+
+MODELS = {
+    "8B": Model(d=4096, layers=32, heads=32, kv_heads=8, ffn=14336, vocab=128256),
+    "70B": Model(d=8192, layers=80, heads=64, kv_heads=8, ffn=28672, vocab=128256),
+    "405B": Model(d=16384, layers=126, heads=128, kv_heads=8, ffn=53248, vocab=128256),
+}
+LAYOUTS = [
+    *[("8B", Layout(shards=gpus)) for gpus in (8, 64, 512, 4096)],
+    ("8B", Layout(shards=512, replicas=8)),
+    *[(name, Layout(shards=gpus // 8, tensor=8)) for name in ("70B", "405B") for gpus in (8, 64, 512, 4096)],
+    *[(name, Layout(shards=64, replicas=8, tensor=8)) for name in ("70B", "405B")],
+    ("405B", Layout(shards=64, tensor=8, is_async=True)),
+]
+QUICK = [("8B", Layout(shards=8)), ("70B", Layout(shards=8, tensor=8))]
+
+# Blocks of 3.4 million parameters and next to no tokens: what grows with the number of blocks is their state.
+MEASURED = {few: Model(d=512, layers=few, heads=16, kv_heads=16, ffn=1536, vocab=2048) for few in (2, 10)}
+MEASURED_RANKS = (1, 2, 4)
+MEASURED_SEQUENCE = 16
+
+
+def titan(*arguments, timeout, **environment):
+    done = subprocess.run([TITAN, *map(str, arguments)], cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          env={**os.environ, "OMP_NUM_THREADS": "1", **environment}, timeout=timeout)
+    if done.returncode != 0:
+        raise RuntimeError(f"titan {' '.join(map(str, arguments))}: exit code {done.returncode}\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def layout_flags(layout):
+    return ["--parallelism.data_parallel_replicate_degree", layout.replicas,
+            "--parallelism.data_parallel_shard_degree", layout.shards,
+            "--parallelism.tensor_parallel_degree", layout.tensor,
+            f"--parallelism.{'' if layout.is_async else 'no_'}enable_async_tensor_parallel",
+            "--training.local_batch_size", layout.batch, "--training.seq_len", layout.sequence]
+
+
+def play(flags, layout, rank):
+    """{figure: (GiB as printed, calls as printed or None)} of one played rank, and the seconds it took."""
+    start = time.monotonic()
+    text = titan("train", *flags, *layout_flags(layout), "--comm.mode", "fake_backend", "--rank", rank, "--world-size",
+                 layout.ranks, timeout=PLAY_LIMIT)
+    rows = re.findall(r"^  (\S.*?) +([\d.]+) GiB(?:  in (\d+) calls)?$", text, re.MULTILINE)
+    if len(rows) != len(text.splitlines()) - 2:  # two headings
+        raise RuntimeError(f"unexpected output of a played rank:\n{text}")
+    return {name: (gib, int(calls) if calls else None) for name, gib, calls in rows}, time.monotonic() - start
+
+
+def predict(model, layout, rank):
+    """What `play` must give."""
+    figures = {name: (f"{size / GIB:.4f}", None) for name, size in held(model, layout, rank).items()}
+    return figures | {name: (f"{size / GIB:.4f}", calls) for name, (size, calls) in sent(model, layout).items()}
+
+
+def differences(what, printed, predicted):
+    return [f"{what}, {name}: counted {printed.get(name)}, formula {predicted.get(name)}"
+            for name in sorted(printed.keys() | predicted.keys()) if printed.get(name) != predicted.get(name)]
+
+
+def recipe_flags(name):
+    """The recipe's model, trained without what is not counted here."""
+    return ["--job.config_file", f"train_configs/llama3_{name.lower()}.toml", "--training.dataset", "jsonl",
+            "--activation_checkpoint.mode", "none", "--checkpoint.no_enable", "--profiling.no_enable_profiling",
+            "--metrics.no_enable_tensorboard", "--compile.no_enable", "--model.converters", ""]
+
+
+def judge_played(name, layout):
+    """One row of the table, and what is wrong with it. The first and the last rank: chunks of rows run out at the end."""
+    model, problems, seconds, together = MODELS[name], [], [], []
+    for rank in (0, layout.ranks - 1):
+        printed, took = play(recipe_flags(name), layout, rank)
+        problems += differences(f"{name}, {layout}, rank {rank}", printed, predict(model, layout, rank))
+        together.append(printed["together"][0])
+        seconds.append(took)
+    traffic = {figure: size / GIB for figure, (size, _) in sent(model, layout).items()}
+    parts = ["fsdp all_gather", "fsdp reduce_scatter", "dp_replicate all_reduce"]
+    tensor = sum(size for figure, size in traffic.items() if figure.startswith("tp "))
+    mflop = model.flops_per_token(layout.sequence) * layout.batch * layout.sequence / layout.tensor / 1e6
+    cells = [name, f"{layout.ranks:,}", str(layout), f"{16 * model.parameters / layout.shards / layout.tensor / GIB:.3f}",
+             *(f"{float(size):.3f}" for size in together), *(f"{traffic[part]:.2f}" if part in traffic else "–" for part in parts),
+             f"{tensor:.2f}" if tensor else "–", f"{sum(traffic.get(part, 0) for part in parts) * GIB / mflop:.1f}",
+             f"{tensor * GIB / mflop:.1f}" if tensor else "–", f"{max(seconds):.1f}"]
+    return "| " + " | ".join(cells) + " |", problems
+
+
+def measure(layers, layout):
+    """(peak memory in GiB, MiB sent per step) of rank 0 in the last of three real steps."""
+    with tempfile.TemporaryDirectory(prefix="titan_") as folder:
+        start = ["train"] if layout.ranks == 1 else ["launch", "--nproc", layout.ranks, "--log-dir", f"{folder}/logs", "--", "train"]
+        # the C library shall give freed memory back at once: what it keeps is not held by the run
+        titan(*start, *measured_flags(layers), *layout_flags(layout), "--training.steps", 3, "--job.dump_folder", folder,
+              timeout=300, MALLOC_MMAP_THRESHOLD_="65536")
+        last = json.loads((pathlib.Path(folder) / "metrics.jsonl").read_text().splitlines()[-1])
+    return last["memory/max_active(GiB)"], last.get("comm_metrics/sent_per_step(MiB)", 0.0)
+
+
+def measured_flags(layers):
+    return ["--job.config_file", "train_configs/debug_model.toml", "--metrics.no_enable_tensorboard", "--metrics.log_freq", 1,
+            "--model.dim", 512, "--model.n_layers", layers]
+
+
+def judge_measured(ranks):
+    layout = Layout(shards=ranks, sequence=MEASURED_SEQUENCE, wire=4)
+    few, many = MEASURED
+    problems, peaks, counted = [], {}, {}
+    for layers, model in MEASURED.items():
+        printed, _ = play(measured_flags(layers), layout, 0)
+        problems += differences(f"measured model of {layers} blocks, {ranks} ranks", printed, predict(model, layout, 0))
+        peaks[layers], mib_sent = measure(layers, layout)
+        counted[layers] = held(model, layout)["together"] / GIB
+    formula = sum(size for size, _ in sent(MEASURED[many], layout).values()) / 2**20
+    if abs(mib_sent - formula) > 1e-3 * formula:
+        problems.append(f"{ranks} real ranks, {many} blocks: sent {mib_sent} MiB per step, formula {formula}")
+    expected, grown = counted[many] - counted[few], peaks[many] - peaks[few]
+    if abs(grown - expected) > 0.1 * expected:
+        problems.append(f"{ranks} real ranks: {many - few} blocks take {grown:.4f} GiB, counted {expected:.4f}")
+    row = (f"| {ranks} | {counted[many]:.4f} | {expected:.4f} | {peaks[few]:.4f} | {peaks[many]:.4f} | {grown:.4f} | "
+           f"{grown / expected:.3f} | {mib_sent:.3f} | {formula:.3f} |")
+    return row, problems
+
+
+def run_all(what, judge, cases):
+    """The rows of one table and all problems; prints each row as it comes."""
+    rows, problems = [], []
+    for case in cases:
+        try:
+            row, wrong = judge(*case)
+            rows.append(row)
+            print(row, flush=True)
+        except (RuntimeError, OSError, KeyError, subprocess.TimeoutExpired) as error:
+            wrong = [f"{what} {case}: {error}"]
+        for problem in wrong:
+            print("FAILED", problem, flush=True)
+        problems += wrong
+    return rows, problems
+
+
+def fill_in(text, name, rows):
+    """`text` with `rows` as the body of the table between the comments "<!-- name -->" and "<!-- end -->"."""
+    pattern = rf"(<!-- {name} -->\n\|[^\n]*\n\|[-|]+\n).*?(<!-- end -->)"
+    text, count = re.subn(pattern, lambda found: found[1] + "\n".join(rows) + "\n" + found[2], text, flags=re.DOTALL)
+    if count != 1:
+        raise RuntimeError(f"the note has {count} tables '{name}'")
+    return text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", metavar="FILE", type=pathlib.Path, help="the note whose tables are filled in")
+    parser.add_argument("--quick", action="store_true")
+    arguments = parser.parse_args()
+    start = time.monotonic()
+    played, problems = run_all("played", judge_played, QUICK if arguments.quick else LAYOUTS)
+    measured = []
+    if not arguments.quick:
+        measured, wrong = run_all("measured", judge_measured, [(ranks,) for ranks in MEASURED_RANKS])
+        problems += wrong
+    print(f"{len(played)} layouts played, {len(measured)} measured, {len(problems)} problems, {time.monotonic() - start:.0f} s")
+    if problems:
+        return 1
+    if arguments.write and not arguments.quick:
+        text = arguments.write.read_text()
+        arguments.write.write_text(fill_in(fill_in(text, "played", played), "measured", measured))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
