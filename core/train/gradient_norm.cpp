@@ -6,6 +6,8 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
@@ -14,11 +16,23 @@
 namespace titan::core {
 namespace {
 
-/// Where every shard is on the device that communicates, this is the single-rank sum to the bit.
-at::Tensor sum_of_squares(const std::vector<at::Tensor>& gradients, at::ScalarType dtype,
-                          c10::Device device) {
-  if (gradients.empty()) return at::zeros({}, at::TensorOptions().dtype(dtype).device(device));
-  return at::stack(at::_foreach_norm(gradients, 2.0, dtype)).square().sum().to(device);
+/// Sums in the gradients' own type run over so many elements at most; from there on in double. One
+/// long sum in fp32 would be wrong in the fifth digit, and otherwise wrong under another layout.
+constexpr int64_t kRowLength = 1024;
+
+at::Tensor sum_of_squares(const std::vector<at::Tensor>& gradients, c10::Device device) {
+  std::vector<at::Tensor> norms, short_ones;
+  for (const at::Tensor& gradient : gradients) {
+    const at::Tensor flat = gradient.reshape({-1});
+    const int64_t num_rows = flat.numel() / kRowLength, rest = flat.numel() % kRowLength;
+    if (num_rows > 0)
+      norms.push_back(at::linalg_vector_norm(
+          flat.narrow(0, 0, num_rows * kRowLength).view({num_rows, kRowLength}), 2, {1}));
+    if (rest > 0) short_ones.push_back(flat.narrow(0, num_rows * kRowLength, rest));
+  }
+  if (!short_ones.empty()) norms.push_back(at::stack(at::_foreach_norm(short_ones)));
+  if (norms.empty()) return at::zeros({}, at::TensorOptions().dtype(at::kDouble).device(device));
+  return at::cat(norms).to(at::kDouble).square().sum().to(device);
 }
 
 }  // namespace
@@ -39,16 +53,14 @@ GradientNorm clip_gradients(ModelPart& part, const dist::Mesh& mesh, c10::Device
                             double max_norm) {
   at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients, counted;
-  at::ScalarType dtype = at::kFloat;
   for (const nn::Parameter* parameter : part.parameters()) {
-    if (parameter->shard().scalar_type() == at::kDouble) dtype = at::kDouble;
     at::Tensor gradient = parameter->grad();
     if (!gradient.defined()) continue;
     if (counts_elements(*parameter, mesh)) counted.push_back(gradient);
     gradients.push_back(std::move(gradient));
   }
 
-  const at::Tensor total = sum_of_squares(counted, dtype, device);
+  const at::Tensor total = sum_of_squares(counted, device);
   mesh.group("world").all_reduce(total, dist::Reduce::sum).wait();
   const double norm = std::sqrt(read_scalar(total));
   const double coefficient = max_norm / (norm + 1e-6);

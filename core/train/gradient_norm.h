@@ -17,9 +17,9 @@ struct GradientNorm {
 bool counts_elements(const nn::Parameter& parameter, const dist::Mesh& mesh);
 
 /// Scales every gradient by min(1, max_norm / (norm + 1e-6)) in place. The sum of squares is taken
-/// in fp32 (double for double gradients) over each rank's shards and summed over all ranks; an
-/// element that several ranks hold is counted by the first of them. `device`: where the mesh
-/// communicates.
+/// over rows of 1,024 elements in the gradients' type and from there on in double, over each rank's
+/// shards and then over all ranks; an element that several ranks hold is counted by the first of
+/// them. `device`: where the mesh communicates.
 GradientNorm clip_gradients(ModelPart& part, const dist::Mesh& mesh, c10::Device device,
                             double max_norm);
 

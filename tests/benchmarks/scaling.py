@@ -17,6 +17,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -27,7 +28,7 @@ from scaling_formulas import Layout, Model, held, sent
 ROOT = pathlib.Path(os.environ.get("TITAN_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 TITAN = os.environ.get("TITAN_PROGRAM", str(ROOT / "build/release/bin/titan"))
 GIB = 2**30
-PLAY_LIMIT = 20  # seconds for one played rank
+PLAY_LIMIT = 120  # seconds; a played rank needs about one where nothing else runs
 
 MODELS = {
     "8B": Model(d=4096, layers=32, heads=32, kv_heads=8, ffn=14336, vocab=128256),
@@ -66,14 +67,16 @@ def layout_flags(layout):
 
 
 def play(flags, layout, rank):
-    """{figure: (GiB as printed, calls as printed or None)} of one played rank, and the seconds it took."""
-    start = time.monotonic()
+    """{figure: (GiB as printed, calls as printed or None)} of one played rank, and the processor seconds it took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     text = titan("train", *flags, *layout_flags(layout), "--comm.mode", "fake_backend", "--rank", rank, "--world-size",
                  layout.ranks, timeout=PLAY_LIMIT)
     rows = re.findall(r"^  (\S.*?) +([\d.]+) GiB(?:  in (\d+) calls)?$", text, re.MULTILINE)
     if len(rows) != len(text.splitlines()) - 2:  # two headings
         raise RuntimeError(f"unexpected output of a played rank:\n{text}")
-    return {name: (gib, int(calls) if calls else None) for name, gib, calls in rows}, time.monotonic() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {name: (gib, int(calls) if calls else None) for name, gib, calls in rows}, took
 
 
 def predict(model, layout, rank):
@@ -94,6 +97,10 @@ def recipe_flags(name):
             "--metrics.no_enable_tensorboard", "--compile.no_enable", "--model.converters", ""]
 
 
+def amount(value):
+    return f"{value:.2f}" if value else "–"
+
+
 def judge_played(name, layout):
     """One row of the table, and what is wrong with it. The first and the last rank: chunks of rows run out at the end."""
     model, problems, seconds, together = MODELS[name], [], [], []
@@ -106,17 +113,19 @@ def judge_played(name, layout):
     parts = ["fsdp all_gather", "fsdp reduce_scatter", "dp_replicate all_reduce"]
     tensor = sum(size for figure, size in traffic.items() if figure.startswith("tp "))
     mflop = model.flops_per_token(layout.sequence) * layout.batch * layout.sequence / layout.tensor / 1e6
-    cells = [name, f"{layout.ranks:,}", str(layout), f"{16 * model.parameters / layout.shards / layout.tensor / GIB:.3f}",
-             *(f"{float(size):.3f}" for size in together), *(f"{traffic[part]:.2f}" if part in traffic else "–" for part in parts),
-             f"{tensor:.2f}" if tensor else "–", f"{sum(traffic.get(part, 0) for part in parts) * GIB / mflop:.1f}",
-             f"{tensor * GIB / mflop:.1f}" if tensor else "–", f"{max(seconds):.1f}"]
+    data = sum(traffic.get(part, 0) for part in parts)
+    cells = [name, f"{layout.ranks:,}", str(layout), f"{16 * model.parameters / layout.shards / layout.tensor / GIB:.4f}",
+             *together, *(amount(traffic.get(part, 0)) for part in parts), amount(tensor),
+             amount(data * GIB / mflop), amount(tensor * GIB / mflop), f"{max(seconds):.1f}"]
     return "| " + " | ".join(cells) + " |", problems
 
 
 def measure(layers, layout):
     """(peak memory in GiB, MiB sent per step) of rank 0 in the last of three real steps."""
     with tempfile.TemporaryDirectory(prefix="titan_") as folder:
-        start = ["train"] if layout.ranks == 1 else ["launch", "--nproc", layout.ranks, "--log-dir", f"{folder}/logs", "--", "train"]
+        start = ["train"]
+        if layout.ranks > 1:
+            start = ["launch", "--nproc", layout.ranks, "--log-dir", f"{folder}/logs", "--", "train"]
         # the C library shall give freed memory back at once: what it keeps is not held by the run
         titan(*start, *measured_flags(layers), *layout_flags(layout), "--training.steps", 3, "--job.dump_folder", folder,
               timeout=300, MALLOC_MMAP_THRESHOLD_="65536")
@@ -125,8 +134,8 @@ def measure(layers, layout):
 
 
 def measured_flags(layers):
-    return ["--job.config_file", "train_configs/debug_model.toml", "--metrics.no_enable_tensorboard", "--metrics.log_freq", 1,
-            "--model.dim", 512, "--model.n_layers", layers]
+    return ["--job.config_file", "train_configs/debug_model.toml", "--metrics.no_enable_tensorboard",
+            "--metrics.log_freq", 1, "--model.dim", 512, "--model.n_layers", layers]
 
 
 def judge_measured(ranks):
@@ -185,7 +194,8 @@ def main():
     if not arguments.quick:
         measured, wrong = run_all("measured", judge_measured, [(ranks,) for ranks in MEASURED_RANKS])
         problems += wrong
-    print(f"{len(played)} layouts played, {len(measured)} measured, {len(problems)} problems, {time.monotonic() - start:.0f} s")
+    print(f"{len(played)} layouts played, {len(measured)} measured, {len(problems)} problems, "
+          f"{time.monotonic() - start:.0f} s")
     if problems:
         return 1
     if arguments.write and not arguments.quick:

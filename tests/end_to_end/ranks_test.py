@@ -49,6 +49,7 @@ class RanksCase(Case):
     def setUp(self):
         super().setUp()
         self.processes = []
+        self.recipe = RECIPE
         self.logs = self.folder / "logs"
         self.addCleanup(self.leave_nothing_behind)
 
@@ -66,7 +67,7 @@ class RanksCase(Case):
         self.assertEqual(processes_with(str(self.folder)), [])
 
     def arguments(self, *more):
-        return ["train", *RECIPE, "--job.dump_folder", str(self.out), *more]
+        return ["train", *self.recipe, "--job.dump_folder", str(self.out), *more]
 
     def start(self, command, **env):
         process = subprocess.Popen(list(map(str, command)), cwd=ROOT, env=bare_environment(**env), text=True, errors="replace",
@@ -177,8 +178,9 @@ class LaunchTest(RanksCase):
     def test_a_seed_that_is_not_set_is_drawn_once_for_all(self):
         text, count = re.subn(r"(?m)^seed = \d+$", "", (ROOT / DEBUG_CONFIG).read_text())
         self.assertEqual(count, 1)
-        config = self.write("no_seed.toml", text)
-        self.launch("--job.config_file", config)
+        config = str(self.write("no_seed.toml", text))
+        self.recipe = [config if argument == DEBUG_CONFIG else argument for argument in RECIPE]
+        self.launch()
         seeds = {seed for rank in range(2)
                  for seed in re.findall(r"debug\.seed is not set; this run uses (\d+)", self.log(rank))}
         self.assertEqual(len(seeds), 1, self.log(0) + self.log(1))
@@ -186,7 +188,7 @@ class LaunchTest(RanksCase):
         self.assertNotEqual(drawn[1], one_rank()[1])
 
         self.out = self.folder / "again"
-        self.launch("--job.config_file", config, "--debug.seed", seeds.pop())
+        self.launch("--debug.seed", seeds.pop())
         self.assertEqual(fingerprints(self.out), drawn[1])
         self.assertEqual([line[LOSS] for line in metrics(self.out)], [line[LOSS] for line in drawn[0]])
         self.assertTrue(all(0 < line[LOSS] < 20 for line in drawn[0]), drawn[0])
@@ -213,7 +215,8 @@ class TorchrunTest(RanksCase):
 
     def test_it_reports_a_wrong_configuration_in_our_words(self):
         report = self.reported("--optimizer.lr", "fast")
-        self.assert_holds(report, "Root Cause", "exitcode  : 2 ", "option 'lr' of optimizer 'AdamW' must be a number > 0, got 'fast'")
+        self.assert_holds(report, "Root Cause", "exitcode  : 2 ",
+                          "option 'lr' of optimizer 'AdamW' must be a number > 0, got 'fast'")
         self.assert_nothing_was_written()
 
     def test_it_reports_the_rank_that_failed_in_a_step(self):
@@ -274,20 +277,21 @@ class EnvironmentTest(RanksCase):
         self.assert_trained_like_one_rank(err)
         self.assert_holds(err, "by Open MPI (OMPI_COMM_WORLD_RANK, ", f"store at 127.0.0.1:{port} hosted by rank 0")
 
-    def flags(self):
+    @staticmethod
+    def flags():
         master = f"127.0.0.1:{free_port()}"
-        return lambda rank: ["--rank", rank, "--local-rank", rank, "--world-size", 2, "--master", master]
+        return lambda rank: ["--rank", rank, "--world-size", 2, "--master", master]
 
     def test_flags(self):
         (_, err), _ = self.finish(self.start_ranks(flags=self.flags()))
         self.assert_trained_like_one_rank(err)
-        self.assert_holds(err, "by flags (--rank, --world-size, --local-rank)")
+        self.assert_holds(err, "by flags (--rank, --world-size); store at 127.0.0.1:")
 
-    def test_flags_without_a_local_rank(self):
+    def test_flags_with_a_local_rank(self):
         flags = self.flags()
-        processes = self.start_ranks(flags=lambda rank: [flag for flag in flags(rank)[:2] + flags(rank)[4:]])
-        (_, err), _ = self.finish(processes)
+        (_, err), _ = self.finish(self.start_ranks(flags=lambda rank: [*flags(rank), "--local-rank", rank]))
         self.assert_trained_like_one_rank(err)
+        self.assert_holds(err, "by flags (--rank, --world-size, --local-rank)")
 
     def test_sigterm_to_one_rank_ends_both_after_the_same_step(self):
         for asked in range(2):
