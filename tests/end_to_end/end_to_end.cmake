@@ -16,7 +16,7 @@ function(titan_add_end_to_end name)
     ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_PREFIX=${titan_prefix};TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;TITAN_CMAKE=${CMAKE_COMMAND};PYTHONDONTWRITEBYTECODE=1")
 endfunction()
 
-foreach(name train signal bad_input logger_failure launch failing_rank)
+foreach(name train signal bad_input logger_failure launch failing_rank ranks)
   titan_add_end_to_end(${name} TIMEOUT 900)
 endforeach()
 
@@ -29,7 +29,9 @@ if(NOT TITAN_SANITIZER)
   endforeach()
 endif()
 
-# Every layout against one rank; docs/parity.md is its table.
+# Every layout against one rank; docs/parity.md is its table. And what played ranks hold and send against formulas;
+# docs/scaling.md has more of them.
 add_test(NAME parity.ladder COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/parity/ladder.py)
-set_tests_properties(parity.ladder PROPERTIES LABELS "parity;slow" TIMEOUT 3000
+add_test(NAME scaling.formulas COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/benchmarks/scaling.py --quick)
+set_tests_properties(parity.ladder scaling.formulas PROPERTIES LABELS "parity;slow" TIMEOUT 3000
   ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;PYTHONDONTWRITEBYTECODE=1")

@@ -1,5 +1,6 @@
 // Device @FULL_NAME@. As generated it is the processor, with a peak that you state. Select it with [device] name =
 // "@FULL_NAME@".
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include <titan/device.h>
+#include <titan/error.h>
 #include <titan/plugin.h>
 
 namespace {
@@ -32,6 +34,11 @@ class @CLASS@ final : public titan::Device {
     return dtype == c10::ScalarType::Float ? options_.peak_flops : std::nullopt;
   }
   void synchronize() override {}  // the processor has finished when a call returns
+  /// Called once per group when a run has several ranks: give a Backend over your transport (titan/dist/group.h).
+  std::shared_ptr<titan::dist::Backend> connect(const titan::dist::Endpoint& endpoint) override {
+    titan::fail(titan::ErrorKind::config, "device @FULL_NAME@ has no transport for the ", endpoint.size,
+                " ranks of group '", endpoint.name, "'; run it on one rank");
+  }
 
  private:
   @CLASS@Options options_;

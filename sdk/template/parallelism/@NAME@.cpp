@@ -1,5 +1,5 @@
-// Parallelism @FULL_NAME@. As generated it averages nothing and cuts nothing: it measures how much of every layer's
-// activation each rank of one mesh axis holds, and leaves the model as it is.
+// Parallelism @FULL_NAME@. As generated it counts how many elements of every layer's output the ranks of one mesh axis
+// hold together, and leaves the model as it is.
 // Select it with [parallelism] further = ["@FULL_NAME@"], or let it serve an axis: data_parallel = "@FULL_NAME@".
 // Its options stand in [parallelism."@FULL_NAME@"].
 #include <string>
