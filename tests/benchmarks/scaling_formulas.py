@@ -81,8 +81,8 @@ def sent(model, layout):
     """(bytes, calls) of a rank and step for each group and operation. Of a buffer that is shared out over W ranks, W - 1 of
     W parts travel; an all-reduce is a reduce-scatter and an all-gather."""
     traffic = {**_shard_traffic(model, layout), **_tensor_traffic(model, layout)}
-    if layout.ranks > 1:  # the gradient norm, one fp32
-        traffic["world all_reduce"] = (2 * 4 * (layout.ranks - 1) / layout.ranks, 1)
+    if layout.ranks > 1:  # the gradient norm, one fp64
+        traffic["world all_reduce"] = (2 * 8 * (layout.ranks - 1) / layout.ranks, 1)
     return traffic
 
 
