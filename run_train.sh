@@ -5,6 +5,7 @@
 #   CONFIG_FILE=./train_configs/llama3_8b.toml ./run_train.sh  another recipe
 #   ./run_train.sh --training.steps 20 --optimizer.lr 1e-3     any option of the recipe
 #   NGPU=4 LOG_RANK=0,3 ./run_train.sh                         four ranks on this machine, two of them shown
+#   NGPU=512 COMM_MODE=fake_backend ./run_train.sh             what one rank of 512 holds and sends
 #
 # Relative paths in a recipe count from the root of the repository.
 set -euo pipefail
@@ -22,6 +23,10 @@ fi
 "$root/tools/setup.sh" --quiet
 cd "$root"
 titan=build/release/bin/titan
+if [[ -n ${COMM_MODE:-} ]]; then  # one process plays a rank of NGPU
+  export NGPU
+  exec "$titan" train --job.config_file "$CONFIG_FILE" --comm.mode "$COMM_MODE" "$@"
+fi
 if [[ $NGPU == 1 ]]; then
   exec "$titan" train --job.config_file "$CONFIG_FILE" "$@"
 fi

@@ -36,12 +36,16 @@ FailureWatch::FailureWatch(const Rendezvous& rendezvous, End end)
 }
 
 FailureWatch::~FailureWatch() {
+  stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void FailureWatch::stop() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
   }
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
 }
 
 void FailureWatch::watch(const dist::Mesh& mesh) {
@@ -74,8 +78,10 @@ void FailureWatch::run() {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, time, [this] { return closing_; });
   };
+  c10::intrusive_ptr<c10d::Store> store;
+  std::vector<std::string> others;
   try {
-    const auto store = rendezvous_.another_connection();
+    store = rendezvous_.another_connection();
     while (!store->check({kFailure}))
       if (close_or_wait(std::chrono::milliseconds(500))) return;
     failure = get(*store, kFailure);
@@ -88,29 +94,35 @@ void FailureWatch::run() {
               " has ended";
   }
   if (close_or_wait(kPatience)) return;
-  const Value state = parse_json(status());
-  end_(failure + "\n  this rank was " + state.at("doing").as_string());
+  failure += "\n  this rank was " + parse_json(status()).at("doing").as_string();
+  try {
+    if (store) others = describe_others(*store);
+  } catch (const std::exception&) {  // the store is gone by now: what is known has to do
+  }
+  for (const std::string& line : others) failure += "\n  " + line;
+  end_(failure);
 }
 
 std::vector<std::string> FailureWatch::report(const std::string& error) {
   if (rendezvous_.is_alone()) return {};
+  stop();  // this rank is on its way out and speaks for itself
   const int rank = rendezvous_.launch().rank;
   try {
-    const auto store = rendezvous_.another_connection();
+    c10d::Store& store = rendezvous_.store();  // a new connection would be tried for minutes
     const std::string own = "rank " + std::to_string(rank) + " failed: " + error;
     const std::vector<uint8_t> first =
-        store->compareSet(kFailure, {}, std::vector<uint8_t>(own.begin(), own.end()));
+        store.compareSet(kFailure, {}, std::vector<uint8_t>(own.begin(), own.end()));
     const std::string failure(first.begin(), first.end());
-    set(*store, status_key(rank), status());
+    set(store, status_key(rank), status());
 
     const double give_up = monotonic_seconds() + std::chrono::duration<double>(kPatience).count();
     std::vector<std::string> keys;
     for (int other = 0; other < rendezvous_.launch().world_size; ++other)
       keys.push_back(status_key(other));
-    while (!store->check(keys) && monotonic_seconds() < give_up)
+    while (!store.check(keys) && monotonic_seconds() < give_up)
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
 
-    std::vector<std::string> lines = describe_others(*store);
+    std::vector<std::string> lines = describe_others(store);
     if (failure != own) lines.insert(lines.begin(), "before that, " + failure);
     return lines;
   } catch (const std::exception&) {

@@ -34,12 +34,13 @@ class FailureWatch {
   void watch(const dist::Mesh& mesh);
   void set_step(int64_t step) { step_ = step; }
 
-  /// [on the way out of a failed rank] Publishes the error, unless another rank was first, waits
-  /// up to kPatience for what the others say, and returns lines to add to the error.
+  /// [trainer thread, on the way out of a failed rank] Publishes the error, unless another rank was
+  /// first, waits up to kPatience for what the others say, and returns lines to add to the error.
   std::vector<std::string> report(const std::string& error);
 
  private:
   void run();
+  void stop();
   std::string status() const;
   std::vector<std::string> describe_others(c10d::Store& store) const;
 

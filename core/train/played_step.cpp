@@ -53,9 +53,9 @@ PlayedStep play_step(Run& run, const JobConfig& config) {
 std::string to_text(const PlayedStep& step) {
   constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
   const auto line = [](const std::string& name, int64_t bytes) {
-    char text[96];
-    std::snprintf(text, sizeof text, "  %-34s %12.4f GiB\n", name.c_str(),
-                  static_cast<double>(bytes) / kGiB);
+    char text[128];
+    std::snprintf(text, sizeof text, "  %-34s %12.4f GiB %18lld bytes\n", name.c_str(),
+                  static_cast<double>(bytes) / kGiB, static_cast<long long>(bytes));
     return std::string(text);
   };
   std::string text = "this rank holds\n";

@@ -11,7 +11,7 @@ import unittest
 from harness import ROOT, TINY, TITAN, Case, environment
 
 FAULTS = pathlib.Path(os.environ["TITAN_WORK"]).parent / "bad_plugins" / "fault"
-TIMEOUT = 5
+TIMEOUT = 4
 REPEATS = 10
 
 

@@ -40,7 +40,7 @@ class SingleRankBackend final : public Backend {
 
 /// What a rank sends of a buffer that is shared out over all: every chunk but its own.
 int64_t all_but_own(int64_t bytes, int size) {
-  return bytes / size * (size - 1);
+  return bytes * (size - 1) / size;
 }
 
 }  // namespace
