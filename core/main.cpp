@@ -59,8 +59,10 @@ int dispatch(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the logger that writes to it, not
-                                  // the end of the run
+  // a closed pipe is an error of the logger that writes to it, a file that may not grow one of the
+  // checkpoint; neither ends the process without a word
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return dispatch(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const titan::Error& e) {

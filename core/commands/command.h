@@ -13,7 +13,9 @@ enum ExitCode : int {
   kExitRuntimeError = 1,
   kExitConfigError = 2,  ///< usage, configuration
   kExitPluginError = 3,
-  kExitTerminated = 143,  ///< SIGTERM: the current step was finished and everything closed
+  kExitRequeue = 75,      ///< SIGTERM or SIGUSR1: a checkpoint is complete, please start again
+  kExitTerminated = 143,  ///< SIGTERM or SIGUSR1 without checkpoints: the current step was finished
+                          ///< and everything closed
 };
 
 struct Command {
@@ -29,6 +31,8 @@ const std::vector<Command>& commands();
 
 int run_train(const std::vector<std::string>& arguments);
 int run_launch(const std::vector<std::string>& arguments);
+int run_convert(const std::vector<std::string>& arguments);
+int run_inspect(const std::vector<std::string>& arguments);
 int run_list(const std::vector<std::string>& arguments);
 int run_describe(const std::vector<std::string>& arguments);
 int run_check(const std::vector<std::string>& arguments);

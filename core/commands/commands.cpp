@@ -11,6 +11,10 @@ const std::vector<Command>& commands() {
        "titan launch --nproc N [--nnodes K --node-rank R --master HOST:PORT] [OPTION]... -- train "
        "...",
        "start N ranks on this node and see them to their end", run_launch},
+      {"convert", "titan convert DIRECTION IN OUT [OPTION]...",
+       "weights of others in, a Hugging Face folder out", run_convert},
+      {"inspect", "titan inspect CHECKPOINT [--verify] [--tensors] [--json]",
+       "what a checkpoint holds, and whether it is damaged", run_inspect},
       {"list", "titan list [KIND] [--path FOLDER]...", "the plugins that are installed", run_list},
       {"describe", "titan describe KIND [NAME] [--json] [--path FOLDER]...",
        "the options of a component, with defaults and limits", run_describe},

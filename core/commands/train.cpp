@@ -1,6 +1,7 @@
 // `titan train`: checks the whole job, then runs it; with --dry-run only the first.
 #include <unistd.h>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 #include <boost/program_options.hpp>
@@ -20,6 +21,7 @@
 #include "core/runtime/played_rank.h"
 #include "core/runtime/signals.h"
 #include "core/train/played_step.h"
+#include "core/train/run_facts.h"
 #include "core/train/trainer.h"
 
 namespace titan::core {
@@ -100,20 +102,30 @@ std::string with_commas(int64_t number) {
   return digits;
 }
 
+std::string signal_name(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return name ? std::string("SIG") + name : "signal " + std::to_string(signal);
+}
+
 int finish(StopReason reason, const Trainer& trainer) {
   const std::string step = std::to_string(trainer.state().step);
-  switch (reason) {
-    case StopReason::all_steps_done:
-      log::info("training completed after step " + step);
-      return kExitDone;
-    case StopReason::interrupted:
-      log::info("stopped by SIGINT after step " + step);
-      return kExitDone;
-    case StopReason::terminated:
-      log::info("stopped by SIGTERM after step " + step);
-      return kExitTerminated;
+  if (reason == StopReason::all_steps_done) {
+    log::info("training completed after step " + step);
+    return kExitDone;
   }
-  return kExitRuntimeError;
+  const std::string stopped =
+      "stopped by " + signal_name(trainer.stop_signal()) + " after step " + step;
+  log::info(stopped + (reason == StopReason::saved
+                           ? ", which is saved: the same command goes on from there"
+                           : ""));
+  switch (reason) {
+    case StopReason::saved:
+      return kExitRequeue;
+    case StopReason::terminated:
+      return kExitTerminated;
+    default:
+      return kExitDone;
+  }
 }
 
 /// Which rank this is of how many; a dry run and a played rank ask no launcher.
@@ -173,7 +185,20 @@ int train(const JobConfig& config, Registry& registry, const LaunchEnv& launch, 
   FailureWatch watch(rendezvous, end_hanging_rank);  // looks at the run's mesh: gone before it
   StopSignals signals;
   try {
-    assemble(*run, config, registry, rendezvous, watch);
+    rendezvous.agree(rendezvous.is_alone() ? Facts() : run_facts(config, registry));
+    const StartPoint start_point = find_start(config, rendezvous);
+    if (start_point.kind == StartPoint::Kind::done) {
+      log::info("nothing is left to do: the weights of the last step are in '" +
+                start_point.folder.string() +
+                "'; raise training.steps or choose another "
+                "job.dump_folder to train more");
+      return kExitDone;
+    }
+    assemble(*run, config, registry, rendezvous, watch, start_point);
+    if (config.checkpoint.create_seed_checkpoint) {
+      run->checkpoints->save_seed();
+      return kExitDone;
+    }
     if (launch.rank == 0) {
       log::info("model " + config.model.name + " " + config.model.flavor + ": " +
                 with_commas(run->part->num_parameters()) + " parameters, " +

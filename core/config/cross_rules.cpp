@@ -67,7 +67,13 @@ void check_checkpoint(const RuleContext& rules) {
   };
   needs(c.create_seed_checkpoint, "checkpoint.create_seed_checkpoint", c.enable,
         "checkpoint.enable");
-  if (!c.enable) return;
+  if (!c.enable) {
+    if (c.initial_load_path)
+      rules.diagnostics.warning(rules.given.place("checkpoint.initial_load_path"),
+                                "checkpoint.initial_load_path has no effect: checkpoint.enable = "
+                                "false");
+    return;
+  }
   needs(c.initial_load_in_hf, "checkpoint.initial_load_in_hf", c.initial_load_model_only,
         "checkpoint.initial_load_model_only");
   needs(c.initial_load_in_hf_quantized, "checkpoint.initial_load_in_hf_quantized",

@@ -64,8 +64,9 @@ const Feature kFeatures[] = {
      [](const JobConfig& c) { return c.training.dataloader.pin_memory; }, "pinned batches are"},
 
     // Beside the step
-    {"checkpoint.enable", [](const JobConfig& c) { return c.checkpoint.enable; },
-     "checkpoints are"},
+    {"checkpoint.initial_load_in_hf_quantized",
+     [](const JobConfig& c) { return c.checkpoint.initial_load_in_hf_quantized; },
+     "quantised Hugging Face weights are"},
     {"validation.enable", [](const JobConfig& c) { return c.validation.enable; }, "validation is"},
     {"metrics.enable_wandb", [](const JobConfig& c) { return c.metrics.enable_wandb; },
      "logging to Weights & Biases is"},

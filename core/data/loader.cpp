@@ -1,22 +1,12 @@
 #include "core/data/loader.h"
 
-#include <csignal>
-
 #include <ATen/ops/empty.h>
 
 #include <titan/error.h>
 
+#include "core/runtime/signals.h"
+
 namespace titan::core {
-namespace {
-
-/// Blocks all signals for the thread it is made on, so that the trainer thread alone sees them.
-void block_signals() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
-}
-
-}  // namespace
 
 Loader::Loader(const Dataset& dataset, const Tokenizer& tokenizer, const LoaderOptions& options)
     : options_(options) {

@@ -25,6 +25,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   ::dup2(output, STDOUT_FILENO);
   ::dup2(errors, STDERR_FILENO);
   ::signal(SIGPIPE, SIG_DFL);
+  ::signal(SIGXFSZ, SIG_DFL);
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   ::execve(program, arguments, environment);
   const int error = errno;

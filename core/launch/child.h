@@ -23,7 +23,8 @@ struct StartedChild {
   Descriptor output, errors;  ///< what it writes to stdout and stderr; reads do not block
 };
 
-/// Starts `command` with the signal mask `mask`, default handling of SIGPIPE and nothing to read.
+/// Starts `command` with the signal mask `mask`, default handling of what this program ignores and
+/// nothing to read.
 /// The caller reaps it. Throws an io Error when there can be no further process or when the program
 /// cannot be run; nothing is left behind then. Call from the main thread: the child dies with the
 /// thread that started it.

@@ -1,11 +1,10 @@
 #include "core/runtime/failure_watch.h"
 
-#include <csignal>
-
 #include <titan/error.h>
 #include <titan/value.h>
 
 #include "core/runtime/clock.h"
+#include "core/runtime/signals.h"
 
 namespace titan::core {
 namespace {
@@ -69,10 +68,7 @@ std::string FailureWatch::status() const {
 }
 
 void FailureWatch::run() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);  // the trainer's thread takes them
-
+  block_signals();
   std::string failure;
   const auto close_or_wait = [&](std::chrono::milliseconds time) {
     std::unique_lock lock(mutex_);

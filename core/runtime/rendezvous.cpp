@@ -33,9 +33,13 @@ c10::intrusive_ptr<c10d::Store> connect(const LaunchEnv& launch,
   options.timeout = timeout;
   options.multiTenant = true;
   const std::string place = launch.master_host + ":" + std::to_string(launch.master_port);
+  // an agent's store lives through restarts, with all that the ranks before have left in it
+  const std::string prefix = std::string(kPrefix) + "/start " +
+                             std::to_string(launch.restart_count) + " of " +
+                             std::to_string(launch.world_size);
   try {
     return c10::make_intrusive<c10d::PrefixStore>(
-        kPrefix, c10::make_intrusive<c10d::TCPStore>(launch.master_host, options));
+        prefix, c10::make_intrusive<c10d::TCPStore>(launch.master_host, options));
   } catch (const std::exception& e) {
     if (options.isServer)
       fail(ErrorKind::distributed, "rank 0 cannot host the store at ", place, ": ", first_line(e),

@@ -7,17 +7,17 @@
 namespace titan::core {
 namespace {
 
-std::atomic<int> first_signal{0};
+std::atomic<int> asked_by{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
+/// SIGUSR1 is a notice ahead of the end: what follows it is the first request to stop.
 extern "C" void handle_stop(int signal) {
-  int expected = 0;
-  if (first_signal.compare_exchange_strong(expected, signal)) {
-    constexpr char kText[] = "\nstopping after this step; once more stops at once\n";
-    [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, kText, sizeof kText - 1);
-    return;
-  }
-  ::_exit(128 + signal);
+  const int before = asked_by.load();
+  if (signal == SIGUSR1 && before != 0) return;
+  if (before == SIGINT || before == SIGTERM) ::_exit(128 + signal);
+  asked_by = signal;
+  constexpr char kText[] = "\nstopping after this step; once more stops at once\n";
+  [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, kText, sizeof kText - 1);
 }
 
 void install(int signal, void (*handler)(int)) {
@@ -31,18 +31,26 @@ void install(int signal, void (*handler)(int)) {
 }  // namespace
 
 StopSignals::StopSignals() {
-  first_signal = 0;
+  asked_by = 0;
   install(SIGINT, handle_stop);
   install(SIGTERM, handle_stop);
+  install(SIGUSR1, handle_stop);
 }
 
 StopSignals::~StopSignals() {
   install(SIGINT, SIG_DFL);
   install(SIGTERM, SIG_DFL);
+  install(SIGUSR1, SIG_DFL);
 }
 
 int StopSignals::received() {
-  return first_signal;
+  return asked_by;
+}
+
+void block_signals() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
 }
 
 }  // namespace titan::core

@@ -10,7 +10,7 @@
 
 #include "core/runtime/clock.h"
 #include "core/runtime/process_groups.h"
-#include "core/train/run_facts.h"
+#include "core/train/resume.h"
 #include "core/train/run_folder.h"
 #include "core/train/sequential_executor.h"
 
@@ -31,8 +31,17 @@ void set_determinism(const DebugSection& debug) {
       false);  // every byte is written before it is read
 }
 
-/// The same on all ranks: rank 0 draws it.
-uint64_t choose_seed(const DebugSection& debug, Rendezvous& rendezvous) {
+/// The same on all ranks: the checkpoint's, whose data order goes on; else the configured one; else
+/// rank 0 draws it.
+uint64_t choose_seed(const DebugSection& debug, const StartPoint& start, Rendezvous& rendezvous) {
+  if (start.loads_data) {
+    if (debug.seed && static_cast<uint64_t>(*debug.seed) != start.manifest.seed &&
+        rendezvous.launch().rank == 0)
+      log::warn("debug.seed = " + std::to_string(*debug.seed) +
+                " is ignored: the order of the data goes on with the checkpoint's seed " +
+                std::to_string(start.manifest.seed));
+    return start.manifest.seed;
+  }
   if (debug.seed) return static_cast<uint64_t>(*debug.seed);
   std::random_device random;
   const std::string seed =  // 32 bits: short enough to be typed again
@@ -129,11 +138,10 @@ at::ScalarType parameter_dtype(const JobConfig& config) {
 }
 
 void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,
-              FailureWatch& watch) {
-  rendezvous.agree(rendezvous.is_alone() ? Facts() : run_facts(config, registry));
+              FailureWatch& watch, const StartPoint& start) {
   const LaunchEnv& launch = rendezvous.launch();
   set_determinism(config.debug);
-  run.seed = choose_seed(config.debug, rendezvous);
+  run.seed = choose_seed(config.debug, start, rendezvous);
   run.device = make<Device>(
       registry, config.device,
       DeviceContext{.local_rank = launch.local_rank, .deterministic = config.debug.deterministic});
@@ -149,6 +157,8 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
   const LoaderOptions rows = loader_options(config, run.mesh);
   run.first_row = rows.first_row;
   run.loader = std::make_unique<Loader>(*run.dataset, *run.tokenizer, rows);
+  if (start.loads_data)
+    run.loader->restore(read_data_position(start, rows.first_row, rows.num_own_rows));
 
   build_model(run, config, registry);
   TITAN_CHECK(run.tokenizer->vocab_size() <= run.model->vocab_size(), config, "the tokenizer in '",
@@ -158,24 +168,33 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
               "; set model.vocab_size or choose another model.hf_assets_path");
   apply_transforms(run, config, registry);
 
-  const std::string start = rendezvous.from_rank_zero("start", std::to_string(wall_seconds()));
+  check_weights(run, start, config);
+  run.state = state_at(start);
+  const std::string time = rendezvous.from_rank_zero("start", std::to_string(wall_seconds()));
   RunInfo info = {.dump_folder = config.job.dump_folder,
                   .description = config.job.description,
                   .config = config.resolved,
+                  .resumed_step = run.state.step,
                   .rank = launch.rank,
                   .world_size = launch.world_size,
-                  .start_time = std::stod(start)};
+                  .start_time = std::stod(time)};
   run.loader->start();
   if (launch.rank == 0) prepare_run_folder(config);
 
-  run.part->materialize(run.device->device(), parameter_dtype(config), run.seed);
+  give_values(run, start, config);
   run.optimizer =
       make<Optimizer>(registry, config.optimizer, OptimizerContext{run.part->parameters()});
   run.lr_scheduler =
       make<LrScheduler>(registry, config.lr_scheduler, LrSchedulerContext{config.training.steps});
+  load_state(run, start, rendezvous.launch());
+  run.checkpoints =
+      std::make_unique<Checkpointer>(config,
+                                     Saved{*run.part, *run.optimizer, *run.loader, *run.model,
+                                           *run.tokenizer, run.mesh, *run.device, run.seed},
+                                     rendezvous);
   if (config.debug.fingerprints) {
-    run.fingerprints =
-        std::make_unique<Fingerprints>(config.job.dump_folder, run.mesh, run.device->device());
+    run.fingerprints = std::make_unique<Fingerprints>(config.job.dump_folder, run.state.step > 0,
+                                                      run.mesh, run.device->device());
     run.fingerprints->record_weights(*run.part);
   }
   run.mesh.group("world").barrier();  // every rank has come this far, and the run folder is there

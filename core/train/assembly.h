@@ -14,6 +14,8 @@
 #include <titan/tokenizer.h>
 #include <titan/transform.h>
 
+#include "core/checkpoint/checkpointer.h"
+#include "core/checkpoint/start_point.h"
 #include "core/config/job_config.h"
 #include "core/data/loader.h"
 #include "core/plugin/registry.h"
@@ -41,10 +43,12 @@ struct Run {
   std::vector<AfterOptimizerStep*> after_optimizer_step;
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<LrScheduler> lr_scheduler;
+  std::unique_ptr<Checkpointer> checkpoints;
   LoggerSet loggers;
   std::unique_ptr<Fingerprints> fingerprints;  ///< null unless [debug] asks for them
   int64_t first_row = 0;                       ///< of the global batch, that this rank trains on
   uint64_t seed = 0;
+  TrainState state;  ///< where the run stands; not 0 at the start of a resumed one
 };
 
 /// The model with its layers on the meta device: cheap for any size. Used by assemble, dry runs and
@@ -62,10 +66,11 @@ at::ScalarType parameter_dtype(const JobConfig& config);
 
 /// Builds the whole run of this rank into `run`, which is empty and outlives `watch`'s last report:
 /// an error can leave it half built. Nothing is written to disk before everything that can be
-/// checked was: the ranks agree on the job, tokenizer and data are opened and the model is built on
-/// meta first; then rank 0 makes the run folder, then weights get memory and values.
+/// checked was: tokenizer and data are opened, the model is built on meta and compared with the
+/// checkpoint it starts from first; then rank 0 makes the run folder, then weights get memory and
+/// values, initial or stored ones.
 void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,
-              FailureWatch& watch);
+              FailureWatch& watch, const StartPoint& start);
 
 /// `rank` of a run whose other ranks do not exist, on the meta device: model, transforms and
 /// optimizer, no data, loggers or files. Finds what assemble would find wrong with the model's

@@ -49,11 +49,12 @@ at::Tensor gather_bits(const nn::Parameter& parameter, const dist::Mesh& mesh, c
 
 }  // namespace
 
-Fingerprints::Fingerprints(const std::string& folder, const dist::Mesh& mesh, c10::Device device)
+Fingerprints::Fingerprints(const std::string& folder, bool goes_on, const dist::Mesh& mesh,
+                           c10::Device device)
     : mesh_(mesh), device_(device) {
   if (mesh.rank() != 0) return;
   const std::string path = folder + "/fingerprints.jsonl";
-  out_.open(path, std::ios::binary | std::ios::trunc);
+  out_.open(path, std::ios::binary | (goes_on ? std::ios::app : std::ios::trunc));
   TITAN_CHECK(out_, io, "cannot write '", path, "' (debug.fingerprints)");
 }
 

@@ -1,5 +1,5 @@
-// Hashes by which two runs can be compared whatever their layouts: of every initial weight and of
-// the tokens of every step. [debug] fingerprints.
+// Hashes by which two runs can be compared whatever their layouts: of every weight at the start and
+// of the tokens of every step. [debug] fingerprints.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,9 @@ namespace titan::core {
 /// calls the same.
 class Fingerprints {
  public:
-  /// Throws an io Error when the file cannot be made.
-  Fingerprints(const std::string& folder, const dist::Mesh& mesh, c10::Device device);
+  /// `goes_on`: a resumed run adds to what the file holds. Throws an io Error when the file cannot
+  /// be made.
+  Fingerprints(const std::string& folder, bool goes_on, const dist::Mesh& mesh, c10::Device device);
 
   /// One line per parameter: XXH3 of the bytes of the whole tensor, row-major, put together from
   /// all ranks' shards. Needs memory for one whole tensor at a time.

@@ -39,10 +39,8 @@ at::Tensor sum_of_squares(const std::vector<at::Tensor>& gradients, c10::Device 
 
 bool counts_elements(const nn::Parameter& parameter, const dist::Mesh& mesh) {
   const auto is_cut_over = [&](std::string_view axis) {
-    return std::any_of(
-        parameter.shardings().begin(), parameter.shardings().end(), [&](const nn::Sharding& cut) {
-          return cut.group == axis || (cut.group == "fsdp" && (axis == "dp_shard" || axis == "cp"));
-        });
+    return std::any_of(parameter.shardings().begin(), parameter.shardings().end(),
+                       [&](const nn::Sharding& cut) { return dist::spans(cut.group, axis); });
   };
   for (const char* axis : {"dp_replicate", "dp_shard", "cp", "tp"})
     if (!is_cut_over(axis) && mesh.group(axis).rank() != 0) return false;

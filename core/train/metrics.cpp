@@ -56,6 +56,9 @@ void Metrics::record(int64_t step, int64_t tokens_seen, const StepBatches& batch
     scalars.push_back({"comm_metrics/sent_per_step(MiB)",
                        static_cast<double>(sent) / kMiB / static_cast<double>(interval_steps_)});
   }
+  if (options_.times_checkpoints)
+    scalars.push_back(
+        {"time_metrics/checkpoint(s)", checkpoint_seconds_ / static_cast<double>(interval_steps_)});
   if (options_.peak_flops)
     scalars.push_back({"mfu(%)", 100 * options_.flops_per_token * tps / *options_.peak_flops});
   loggers_.log(step, scalars);
@@ -64,7 +67,7 @@ void Metrics::record(int64_t step, int64_t tokens_seen, const StepBatches& batch
 
 void Metrics::restart_interval() {
   interval_tokens_ = interval_steps_ = 0;
-  data_seconds_ = 0;
+  data_seconds_ = checkpoint_seconds_ = 0;
   interval_start_bytes_ = mesh_.recorder().total_bytes();
   device_.reset_peak_memory();
   interval_start_ = monotonic_seconds();

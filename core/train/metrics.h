@@ -17,6 +17,7 @@ struct MetricsOptions {
   int64_t log_freq = 10;
   double flops_per_token = 0;        ///< convention A (full attention), as torchtitan counts
   std::optional<double> peak_flops;  ///< given or known; MFU is printed only then
+  bool times_checkpoints = false;
 };
 
 /// Thread: trainer thread. References outlive it.
@@ -27,6 +28,8 @@ class Metrics {
 
   /// Adds the time that waiting for data took.
   double& data_loading_seconds() { return data_seconds_; }
+  /// Adds the time for which saving held the trainer thread.
+  double& checkpoint_seconds() { return checkpoint_seconds_; }
   /// Counts the step's tokens; at step 1 and every log_freq steps measures, reduces over the ranks
   /// and logs.
   /// `tokens_seen`: over all ranks since the start of training.
@@ -45,6 +48,7 @@ class Metrics {
   double interval_start_ = 0;
   int64_t interval_start_bytes_ = 0;
   double data_seconds_ = 0;
+  double checkpoint_seconds_ = 0;
 };
 
 }  // namespace titan::core

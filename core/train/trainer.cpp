@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <csignal>
+#include <utility>
 
 #include <titan/error.h>
 
@@ -16,7 +17,8 @@ MetricsOptions metrics_options(const Run& run, const JobConfig& config) {
   if (!peak) peak = run.device->peak_flops(at::kFloat);
   return {.log_freq = config.metrics.log_freq,
           .flops_per_token = run.model->flops_per_token(config.training.seq_len).full_attention,
-          .peak_flops = peak};
+          .peak_flops = peak,
+          .times_checkpoints = config.checkpoint.enable && !config.checkpoint.load_only};
 }
 
 /// Closes the loggers whichever way the run ends.
@@ -44,22 +46,39 @@ Trainer::Trainer(Run& run, const JobConfig& config, FailureWatch& watch)
 StopReason Trainer::run() {
   LoggerCloser closer(run_.loggers);
   try {
-    while (state_.step < steps_ && !should_stop()) {
-      watch_.set_step(++state_.step);
+    while (run_.state.step < steps_ && !should_stop()) {
+      watch_.set_step(++run_.state.step);
       train_step();
-      if (state_.step == 1) shorten_timeouts();
+      if (!std::exchange(is_warm_, true)) shorten_timeouts();
+      save();
     }
+    const StopReason reason = stop();
+    closer.outcome =
+        reason == StopReason::all_steps_done ? RunOutcome::finished : RunOutcome::stopped;
+    return reason;
   } catch (Error& e) {
-    e.with_context("in training step " + std::to_string(state_.step));
+    e.with_context("in training step " + std::to_string(run_.state.step));
     throw;
   } catch (const c10::Error& e) {  // of LibTorch: its message without the stack of addresses
     throw Error(ErrorKind::internal, e.what_without_backtrace())
-        .with_context("in training step " + std::to_string(state_.step));
+        .with_context("in training step " + std::to_string(run_.state.step));
   }
-  const int signal = state_.step < steps_ ? stop_signal_ : 0;
-  closer.outcome = signal ? RunOutcome::stopped : RunOutcome::finished;
+}
+
+/// What is under way is brought to its end; a run that is to go on later is saved.
+StopReason Trainer::stop() {
+  const int signal = run_.state.step < steps_ ? stop_signal_ : 0;
+  const bool goes_on = signal == SIGTERM || signal == SIGUSR1;
+  const bool is_saved = goes_on && run_.checkpoints->save_now(run_.state);
+  run_.checkpoints->finish();
   if (signal == 0) return StopReason::all_steps_done;
-  return signal == SIGINT ? StopReason::interrupted : StopReason::terminated;
+  if (!goes_on) return StopReason::interrupted;
+  return is_saved ? StopReason::saved : StopReason::terminated;
+}
+
+void Trainer::save() {
+  ScopedTimer timer(metrics_.checkpoint_seconds());
+  run_.checkpoints->after_step(run_.state);
 }
 
 /// Whether any rank was asked to stop: all end after the same step.
@@ -85,19 +104,23 @@ void Trainer::train_step() {
   batches.num_valid_tokens = run_.mesh.group("dp").all_reduce(
       batches.num_local_valid_tokens, dist::Reduce::sum, run_.device->device());
 
-  if (run_.fingerprints) run_.fingerprints->record_tokens(state_.step, batches, run_.first_row);
+  if (run_.fingerprints) run_.fingerprints->record_tokens(run_.state.step, batches, run_.first_row);
 
   const StepLoss loss = run_.executor->forward_backward(batches);
   const GradientNorm norm = clip_gradients(*run_.part, run_.mesh, run_.device->device(), max_norm_);
   require_finite(loss, norm);
 
-  const double lr_factor = run_.lr_scheduler->factor(state_.step);
+  {
+    ScopedTimer timer(metrics_.checkpoint_seconds());
+    run_.checkpoints->before_update();
+  }
+  const double lr_factor = run_.lr_scheduler->factor(++run_.state.lr_step);
   run_.optimizer->step(lr_factor);
   for (AfterOptimizerStep* work : run_.after_optimizer_step) work->after_optimizer_step();
   run_.part->clear_gradients();
 
-  state_.tokens_seen += batches.num_valid_tokens;
-  metrics_.record(state_.step, state_.tokens_seen, batches, loss, norm,
+  run_.state.tokens_seen += batches.num_valid_tokens;
+  metrics_.record(run_.state.step, run_.state.tokens_seen, batches, loss, norm,
                   run_.optimizer->lr() * lr_factor);
 }
 

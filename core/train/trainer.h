@@ -12,14 +12,12 @@
 
 namespace titan::core {
 
-/// What a run has reached; stored in checkpoints together with the weights, the optimizer and the
-/// data position.
-struct TrainState {
-  int64_t step = 0;
-  int64_t tokens_seen = 0;
+enum class StopReason {
+  all_steps_done,
+  interrupted,  ///< SIGINT
+  terminated,   ///< SIGTERM or SIGUSR1, nothing was saved
+  saved,        ///< SIGTERM or SIGUSR1, after a checkpoint
 };
-
-enum class StopReason { all_steps_done, interrupted, terminated };
 
 /// Thread: construct and run on one thread.
 class Trainer {
@@ -27,15 +25,19 @@ class Trainer {
   /// `run` and `watch` outlive the trainer.
   Trainer(Run& run, const JobConfig& config, FailureWatch& watch);
 
-  /// Trains until the last step or until SIGINT or SIGTERM asks to stop after the current one.
-  /// Loggers are closed on every way out. Errors carry the step as context.
+  /// Trains until the last step or until a signal asks to stop after the current one, and saves on
+  /// the way. Loggers are closed on every way out. Errors carry the step as context.
   StopReason run();
 
-  const TrainState& state() const { return state_; }
+  const TrainState& state() const { return run_.state; }
+  /// The signal that ended the run, or 0.
+  int stop_signal() const { return stop_signal_; }
 
  private:
   bool should_stop();
+  StopReason stop();
   void train_step();
+  void save();
   void shorten_timeouts();
   void require_finite(const StepLoss& loss, const GradientNorm& norm) const;
 
@@ -44,8 +46,8 @@ class Trainer {
   double max_norm_;
   std::chrono::seconds train_timeout_;
   FailureWatch& watch_;
-  int stop_signal_ = 0;  ///< that some rank has got
-  TrainState state_;
+  int stop_signal_ = 0;   ///< that some rank has got
+  bool is_warm_ = false;  ///< a step was done
   Metrics metrics_;
 };
 

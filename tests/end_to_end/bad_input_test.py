@@ -72,7 +72,7 @@ class ConfigurationTest(Case):
         self.assertNotIn("internal error", said)
 
     def test_what_is_not_built_yet_is_said(self):
-        self.refused("[checkpoint]\nenable = true\n", "train.toml:2:10: ", "not built yet", "checkpoint.enable")
+        self.refused("[compile]\nenable = true\n", "train.toml:2:10: ", "not built yet", "compile.enable")
         self.refused('[training]\ndataset = "c4"\n', "dataset 'c4'", "not built yet")
 
     def test_everything_wrong_is_reported_at_once(self):

@@ -1,9 +1,10 @@
-// Runs a model plugin and an optimizer plugin for tests/referee/{llama,adamw}_referee.py.
+// Runs a model plugin and an optimizer plugin for the referees of llama, its flavors and AdamW.
 //
 //   llama_probe --plugins <folder> --job <job.json> --out <folder>
 //
 // The job is a map:
-//   model, seq_len, seed   the plugin's name, [training] seq_len, the seed of the initial weights
+//   model, seq_len, seed   the plugin's name, [training] seq_len, the seed of the initial weights;
+//                          without a seed the model gets no memory and only result.json is written
 //   options, flavor        the model's options; the preset of a flavor, which the options change
 //   weights                folder of <fqn>.bin that replace initial weights (optional; a parameter
 //   without a file is an error) tokens, labels         files of int64, each of `batches` x `rows` x
@@ -90,13 +91,14 @@ class Probe {
       for (const auto& [option, value] : changed->as_map()) options[option] = value;
     model_ = registry_.create<titan::Model>(name, options, {.seq_len = seq_len_});
     part_ = std::make_unique<titan::ModelPart>(model_->build());
-    part_->materialize(c10::kCPU, at::kFloat, static_cast<uint64_t>(job.at("seed").as_integer()));
+    if (const Value* seed = job.find("seed"))  // without: only what a model of any size tells
+      part_->materialize(c10::kCPU, at::kFloat, static_cast<uint64_t>(seed->as_integer()));
   }
 
   void run() {
     if (const Value* weights = job_.find("weights")) load_weights(weights->as_string());
     describe();
-    write_all("parameters");
+    if (job_.find("seed")) write_all("parameters");
     if (job_.find("tokens")) run_once();
     if (const Value* optimizer = job_.find("optimizer")) optimize(*optimizer);
     const std::string text = titan::to_json(result_, 2);
@@ -119,7 +121,7 @@ class Probe {
       parameters.push_back(Value::map({{"name", p->name()}, {"shape", std::move(shape)}}));
     }
     const auto& exchange = dynamic_cast<const titan::HfExchange&>(*model_);
-    for (const auto& rule : exchange.name_rules())
+    for (const auto& rule : exchange.name_rules(titan::Naming::hugging_face))
       rules.push_back(Value::map({{"ours", rule.ours}, {"theirs", rule.theirs}}));
     result_["parameters"] = std::move(parameters);
     result_["num_parameters"] = part_->num_parameters();

@@ -1,6 +1,5 @@
 #include "llama.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include <titan/nn/embedding.h>
@@ -78,57 +77,6 @@ Flops Llama::flops_per_token(int64_t seq_len) const {
   const double attention = 6 * layers * heads_width * seq_len;
   return {.full_attention = 6 * matmul_parameters + 2 * attention,
           .causal_half = 6 * matmul_parameters + attention};
-}
-
-std::vector<HfExchange::NameRule> Llama::name_rules() const {
-  std::vector<NameRule> rules = {{"tok_embeddings.weight", "model.embed_tokens.weight"}};
-  constexpr const char* kInLayer[][2] = {
-      {"attention.wq", "self_attn.q_proj"},    {"attention.wk", "self_attn.k_proj"},
-      {"attention.wv", "self_attn.v_proj"},    {"attention.wo", "self_attn.o_proj"},
-      {"feed_forward.w1", "mlp.gate_proj"},    {"feed_forward.w3", "mlp.up_proj"},
-      {"feed_forward.w2", "mlp.down_proj"},    {"attention_norm", "input_layernorm"},
-      {"ffn_norm", "post_attention_layernorm"}};
-  for (int64_t i = 0; i < options_.n_layers; ++i)
-    for (const auto& [ours, theirs] : kInLayer)
-      rules.push_back({"layers." + std::to_string(i) + "." + ours + ".weight",
-                       "model.layers." + std::to_string(i) + "." + theirs + ".weight"});
-  rules.push_back({"norm.weight", "model.norm.weight"});
-  if (!options_.enable_weight_tying) rules.push_back({"output.weight", "lm_head.weight"});
-  return rules;
-}
-
-Value Llama::hf_config() const {
-  const LlamaOptions& o = options_;
-  const RopeScaling& r = o.rope_scaling;
-  Value scaling;
-  if (r.scaling_factor != 1)
-    scaling =
-        Value::map({{"rope_type", "llama3"},
-                    {"factor", r.scaling_factor},
-                    {"low_freq_factor", r.low_freq_factor},
-                    {"high_freq_factor", r.high_freq_factor},
-                    {"original_max_position_embeddings", r.original_max_position_embeddings}});
-  return Value::map(
-      {{"architectures", Value::list({"LlamaForCausalLM"})},
-       {"model_type", "llama"},
-       {"hidden_size", o.dim},
-       {"intermediate_size", dimensions_.ffn_dim},
-       {"num_hidden_layers", o.n_layers},
-       {"num_attention_heads", o.n_heads},
-       {"num_key_value_heads", dimensions_.num_kv_heads},
-       {"head_dim", dimensions_.head_dim},
-       {"vocab_size", o.vocab_size},
-       {"max_position_embeddings", std::max(context_.seq_len, o.max_position_embeddings)},
-       {"rope_theta", o.rope_theta},
-       {"rope_scaling", scaling},
-       {"tie_word_embeddings", o.enable_weight_tying},
-       {"rms_norm_eps", o.norm_eps},
-       {"hidden_act", "silu"},
-       {"attention_bias", false},
-       {"mlp_bias", false},
-       {"attention_dropout", 0.0},
-       {"initializer_range", 0.02},
-       {"use_cache", true}});
 }
 
 }  // namespace titan::llama

@@ -20,7 +20,8 @@ class Llama final : public Model, public HfExchange {
   Flops flops_per_token(int64_t seq_len) const override;
   int64_t vocab_size() const override { return options_.vocab_size; }
 
-  std::vector<NameRule> name_rules() const override;
+  std::vector<NameRule> name_rules(Naming naming) const override;
+  std::vector<std::string> ignored_names(Naming naming) const override;
   Value hf_config() const override;
 
  private:

@@ -37,19 +37,32 @@ struct ModelContext {
   int64_t seq_len = 0;  ///< [training] seq_len
 };
 
-/// Optional: Hugging Face folders in and out.
+/// Whose names and row orders weights come in.
+enum class Naming {
+  hugging_face,  ///< transformers
+  meta,          ///< the weights that Meta gave out
+  torchtitan,    ///< torchtitan v0.2.2 and newer
+};
+
+/// Optional: weights of others in and out, Hugging Face folders above all.
 class TITAN_API HfExchange {
  public:
   virtual ~HfExchange();
 
-  /// One of our parameters and its name there; equal shapes and layouts unless said otherwise by a
-  /// later field.
+  /// One of our parameters and its name there. Shapes are equal.
   struct NameRule {
     std::string ours;
     std::string theirs;
+    /// Not 0: the rows belong to so many heads, and within a head theirs hold rotary pairs side by
+    /// side where ours hold them half a head apart: their row 2j + r is our row r * size / 2 + j.
+    int64_t num_rotary_heads = 0;
   };
-  virtual std::vector<NameRule> name_rules() const = 0;
-  /// The members of config.json.
+  /// Every parameter of the model. Several rules with one `ours` are alternatives, the preferred
+  /// name first. Empty: this naming is not known for this model.
+  virtual std::vector<NameRule> name_rules(Naming naming) const = 0;
+  /// Names, or ends of names after a dot, that such weights may hold beside and that nobody needs.
+  virtual std::vector<std::string> ignored_names(Naming naming) const;
+  /// The members of config.json that follow from the model: all but token ids and dtype.
   virtual Value hf_config() const = 0;
 };
 
@@ -89,6 +102,8 @@ class TITAN_API ModelPart {
 
   /// Runs the layers in order. `x`: undefined for a part that starts with the embedding.
   at::Tensor forward(const at::Tensor& x, const Batch& batch);
+  /// Gives every parameter memory, without values: they are read from elsewhere.
+  void allocate(c10::Device device, at::ScalarType dtype);
   /// Gives every parameter memory and its initial value.
   void materialize(c10::Device device, at::ScalarType dtype, uint64_t seed);
   void clear_gradients();

@@ -94,7 +94,12 @@ void append_json(std::string& out, const Value& value, int indent, int depth) {
   }
 }
 
-Value convert(const nlohmann::ordered_json& json) {
+// deep enough for every file that people write, far from the end of the stack
+constexpr int kMaxDepth = 200;
+
+Value convert(const nlohmann::ordered_json& json, int depth = 0) {
+  TITAN_CHECK(depth < kMaxDepth || !json.is_structured(), data,
+              "malformed JSON: nested deeper than ", kMaxDepth, " levels");
   using Type = nlohmann::ordered_json::value_t;
   switch (json.type()) {
     case Type::boolean:
@@ -113,12 +118,13 @@ Value convert(const nlohmann::ordered_json& json) {
       return json.get<std::string>();
     case Type::array: {
       Value::List items;
-      for (const auto& item : json) items.push_back(convert(item));
+      for (const auto& item : json) items.push_back(convert(item, depth + 1));
       return items;
     }
     case Type::object: {
       Value::Map members;
-      for (const auto& [name, member] : json.items()) members.emplace_back(name, convert(member));
+      for (const auto& [name, member] : json.items())
+        members.emplace_back(name, convert(member, depth + 1));
       return members;
     }
     default:

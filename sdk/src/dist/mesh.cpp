@@ -28,6 +28,13 @@ constexpr NamedGroup kGroups[] = {
     {"loss", {false, true, true, true, false}},
 };
 
+const NamedGroup& group_called(std::string_view name) {
+  const auto* group = std::find_if(std::begin(kGroups), std::end(kGroups),
+                                   [&](const NamedGroup& known) { return known.name == name; });
+  TITAN_ASSERT(group != std::end(kGroups), "the mesh has no axis '", name, "'");
+  return *group;
+}
+
 Coordinates sizes_of(const MeshShape& shape) {
   return {shape.pp, shape.dp_replicate, shape.dp_shard, shape.cp, shape.tp};
 }
@@ -41,9 +48,7 @@ Coordinates coordinates_of(const Coordinates& sizes, int64_t rank) {
 }  // namespace
 
 std::vector<int> mesh_ranks(const MeshShape& shape, int rank, std::string_view name) {
-  const auto* group = std::find_if(std::begin(kGroups), std::end(kGroups),
-                                   [&](const NamedGroup& known) { return known.name == name; });
-  TITAN_ASSERT(group != std::end(kGroups), "the mesh has no axis '", name, "'");
+  const NamedGroup& group = group_called(name);
   const Coordinates sizes = sizes_of(shape);
   const Coordinates own = coordinates_of(sizes, rank);
   std::vector<int> ranks;
@@ -51,10 +56,18 @@ std::vector<int> mesh_ranks(const MeshShape& shape, int rank, std::string_view n
     const Coordinates place = coordinates_of(sizes, other);
     bool is_member = true;
     for (size_t axis = 0; axis < kNumAxes; ++axis)
-      is_member = is_member && (group->varies[axis] || place[axis] == own[axis]);
+      is_member = is_member && (group.varies[axis] || place[axis] == own[axis]);
     if (is_member) ranks.push_back(static_cast<int>(other));
   }
   return ranks;
+}
+
+bool spans(std::string_view name, std::string_view axis) {
+  const NamedGroup& group = group_called(name);
+  const NamedGroup& alone = group_called(axis);
+  for (size_t i = 0; i < kNumAxes; ++i)
+    if (alone.varies[i] && !group.varies[i]) return false;
+  return true;
 }
 
 Mesh::Mesh() : Mesh(MeshShape(), 0, nullptr) {}

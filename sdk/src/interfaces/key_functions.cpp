@@ -8,6 +8,9 @@ namespace titan {
 
 Device::~Device() = default;
 HfExchange::~HfExchange() = default;
+std::vector<std::string> HfExchange::ignored_names(Naming) const {
+  return {};
+}
 Model::~Model() = default;
 ModelTransform::~ModelTransform() = default;
 BatchSplitter::~BatchSplitter() = default;

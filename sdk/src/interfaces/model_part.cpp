@@ -25,6 +25,10 @@ at::Tensor ModelPart::forward(const at::Tensor& x, const Batch& batch) {
   return activation;
 }
 
+void ModelPart::allocate(c10::Device device, at::ScalarType dtype) {
+  for (nn::Parameter* parameter : parameters_) parameter->allocate(device, dtype);
+}
+
 void ModelPart::materialize(c10::Device device, at::ScalarType dtype, uint64_t seed) {
   for (nn::Parameter* parameter : parameters_) parameter->materialize(device, dtype, seed);
 }

@@ -55,17 +55,20 @@ void Parameter::shard_over(int64_t dim, const dist::Group& group) {
   value_ = make_leaf(slice_.sizes, c10::kMeta, at::kFloat);
 }
 
-void Parameter::materialize(c10::Device device, at::ScalarType dtype, uint64_t seed) {
-  TITAN_ASSERT(!name_.empty(), "a parameter gets values before it has a name");
+void Parameter::allocate(c10::Device device, at::ScalarType dtype) {
+  TITAN_ASSERT(!name_.empty(), "a parameter gets memory before it has a name");
   TITAN_ASSERT(!materialized_, "parameter '", name_, "' gets memory twice");
   const at::TensorOptions options =
       at::TensorOptions().device(shard_device_.value_or(device)).dtype(dtype);
-  at::Tensor memory = at::empty(slice_.sizes, options);
-  fill(memory, init_, seed, name_, global_shape_, slice_);
-  memory.set_requires_grad(true);
-  (shard_.defined() ? shard_ : value_) = memory;
+  (shard_.defined() ? shard_ : value_) = at::empty(slice_.sizes, options).set_requires_grad(true);
   materialized_ = true;
   attach_gradient_hook();
+}
+
+void Parameter::materialize(c10::Device device, at::ScalarType dtype, uint64_t seed) {
+  allocate(device, dtype);
+  at::Tensor memory = shard().detach();
+  fill(memory, init_, seed, name_, global_shape_, slice_);
 }
 
 void Parameter::clear_gradient() {

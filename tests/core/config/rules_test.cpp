@@ -226,6 +226,17 @@ TEST(CrossRules, KeysWithoutEffectWarn) {
   EXPECT_EQ(found.size(), 3u);
 }
 
+TEST(CrossRules, InitialWeightsWithoutCheckpointsWarn) {
+  EXPECT_EQ(messages(diagnostics_of(kBase, {"--checkpoint.initial_load_path=/weights"}),
+                     Severity::warning),
+            std::vector<std::string>{
+                "checkpoint.initial_load_path has no effect: checkpoint.enable = false"});
+  EXPECT_EQ(messages(diagnostics_of(kBase, {"--checkpoint.enable",
+                                            "--checkpoint.initial_load_path=/weights"}),
+                     Severity::warning),
+            std::vector<std::string>());
+}
+
 class NotBuilt : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(NotBuilt, IsAnErrorOfItsOwnKind) {
@@ -248,7 +259,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "model.converters=float8", "model.converters=acme/lora",
                       "debug.moe_force_load_balance", "training.dataloader.num_workers=2",
                       "training.dataloader.persistent_workers", "training.dataloader.pin_memory",
-                      "checkpoint.enable", "validation.enable", "metrics.enable_wandb",
+                      "checkpoint.initial_load_in_hf_quantized", "validation.enable", "metrics.enable_wandb",
                       "profiling.enable_profiling", "profiling.enable_memory_snapshot",
                       "memory_estimation.enable", "training.dataset=c4",
                       "training.dataset=C4_validation", "model.name=llama4"));

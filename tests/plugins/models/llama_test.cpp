@@ -114,18 +114,72 @@ TEST(Llama, InitialisesAPipelineStageAsTheWholeModel) {
   }
 }
 
+/// Every parameter has a rule, and no two rules say the same.
+std::vector<HfExchange::NameRule> rules_of(const Model& model, Naming naming) {
+  ModelPart part(model.build());
+  std::set<std::string> ours, theirs;
+  const auto rules = dynamic_cast<const HfExchange&>(model).name_rules(naming);
+  for (const auto& rule : rules) ours.insert(rule.ours), theirs.insert(rule.theirs);
+  const auto names = names_of(part);
+  EXPECT_EQ(ours, std::set<std::string>(names.begin(), names.end()));
+  EXPECT_EQ(theirs.size(), rules.size());
+  return rules;
+}
+
+std::vector<std::string> theirs_of(const std::vector<HfExchange::NameRule>& rules,
+                                   const std::string& ours) {
+  std::vector<std::string> names;
+  for (const auto& rule : rules)
+    if (rule.ours == ours) names.push_back(rule.theirs);
+  return names;
+}
+
 TEST(Llama, MapsEveryParameterToHuggingFaceOnce) {
   for (const bool is_tied : {false, true}) {
     const auto model = make({{"enable_weight_tying", is_tied}});
-    ModelPart part(model->build());
-    std::set<std::string> ours, theirs;
-    const auto rules = dynamic_cast<const HfExchange&>(*model).name_rules();
-    for (const auto& rule : rules) ours.insert(rule.ours), theirs.insert(rule.theirs);
-    const auto names = names_of(part);
-    EXPECT_EQ(ours, std::set<std::string>(names.begin(), names.end()));
-    EXPECT_EQ(theirs.size(), rules.size());
-    EXPECT_EQ(theirs.count("lm_head.weight"), is_tied ? 0u : 1u);
+    const auto rules = rules_of(*model, Naming::hugging_face);
+    EXPECT_EQ(theirs_of(rules, "output.weight").size(), is_tied ? 0u : 1u);
+    for (const auto& rule : rules) {
+      EXPECT_EQ(theirs_of(rules, rule.ours).size(), 1u) << rule.ours;
+      EXPECT_EQ(rule.num_rotary_heads, 0) << rule.ours;  // both rotate halves
+    }
   }
+}
+
+TEST(Llama, TakesMetasAndTorchtitansNamesAndPairs) {
+  for (const Naming naming : {Naming::meta, Naming::torchtitan}) {
+    const auto model = make();
+    const auto rules = rules_of(*model, naming);
+    for (const auto& rule : rules) {
+      const bool is_query = rule.ours.find(".wq.") != std::string::npos,
+                 is_key = rule.ours.find(".wk.") != std::string::npos;
+      EXPECT_EQ(rule.num_rotary_heads, is_query ? 8 : is_key ? 2 : 0) << rule.ours;
+      EXPECT_EQ(theirs_of(rules, rule.ours).front(), rule.ours);  // v0.2.2 took Meta's names
+    }
+    const std::vector<std::string> wq = theirs_of(rules, "layers.1.attention.wq.weight"),
+                                   head = theirs_of(rules, "output.weight");
+    if (naming == Naming::meta) {
+      EXPECT_EQ(wq.size() + head.size(), 2u);
+    } else {
+      EXPECT_EQ(wq.back(), "layers.1.attention.qkv_linear.wq.weight");
+      EXPECT_EQ(head.back(), "lm_head.weight");
+    }
+  }
+}
+
+TEST(Llama, IgnoresTheSecondCopyOfATiedMatrix) {
+  const auto tied_model = make({{"enable_weight_tying", true}});
+  const auto& tied = dynamic_cast<const HfExchange&>(*tied_model);
+  const auto untied_model = make();
+  const auto& untied = dynamic_cast<const HfExchange&>(*untied_model);
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(tied.ignored_names(Naming::hugging_face),
+            (Names{"rotary_emb.inv_freq", "lm_head.weight"}));
+  EXPECT_EQ(untied.ignored_names(Naming::hugging_face), (Names{"rotary_emb.inv_freq"}));
+  EXPECT_EQ(tied.ignored_names(Naming::meta), (Names{"rope.freqs", "freqs_cis", "output.weight"}));
+  EXPECT_EQ(tied.ignored_names(Naming::torchtitan),
+            (Names{"rope.freqs", "freqs_cis", "lm_head.weight", "output.weight"}));
+  EXPECT_EQ(untied.ignored_names(Naming::torchtitan), (Names{"rope.freqs", "freqs_cis"}));
 }
 
 TEST(Llama, DescribesItselfToHuggingFace) {

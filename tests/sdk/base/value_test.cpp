@@ -120,5 +120,20 @@ TEST(Value, PlacesTheFirstMistakeOfMalformedJson) {
     EXPECT_EQ(kind_of([&] { parse_json(text); }), ErrorKind::data) << text;
 }
 
+TEST(Value, RefusesJsonThatIsNestedTooDeeply) {
+  const auto nested = [](size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
+  EXPECT_TRUE(parse_json(nested(200)).is_list());
+  for (const size_t depth : {201u, 300u, 1'000'000u}) {
+    std::string message;
+    EXPECT_EQ(kind_of([&] { parse_json(nested(depth)); }, &message), ErrorKind::data);
+    EXPECT_EQ(message, "malformed JSON: nested deeper than 200 levels");
+  }
+  std::string maps;
+  for (int i = 0; i < 100'000; ++i) maps += "{\"a\":";
+  EXPECT_EQ(kind_of([&] { parse_json(maps + "1" + std::string(100'000, '}')); }), ErrorKind::data);
+}
+
 }  // namespace
 }  // namespace titan

@@ -34,6 +34,10 @@ struct MeshShape {
 /// internal Error for another name.
 TITAN_API std::vector<int> mesh_ranks(const MeshShape& shape, int rank, std::string_view name);
 
+/// Whether the group called `name` spans `axis`: "fsdp" spans "dp_shard". Throws an internal Error
+/// for names that mesh_ranks does not know.
+TITAN_API bool spans(std::string_view name, std::string_view axis);
+
 /// Groups by axis and by fused axes (see mesh_ranks).
 class TITAN_API Mesh {
  public:

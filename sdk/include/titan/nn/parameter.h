@@ -40,7 +40,7 @@ struct Sharding {
 /// They are the same tensor until a data-parallel transform separates them.
 ///
 /// Life: constructed on the meta device, named when its model part is assembled, narrowed by
-/// transforms, then given memory and values once by `materialize`. Thread: trainer thread; gradient
+/// transforms, then given memory once, with initial values (`materialize`) or without (`allocate`). Thread: trainer thread; gradient
 /// hooks run on the thread that runs backward.
 class TITAN_API Parameter {
  public:
@@ -74,6 +74,9 @@ class TITAN_API Parameter {
   }
   GatherTransform* gather_transform() const { return gather_transform_.get(); }
 
+  /// Gives the slice memory on `device`, without values: they are read from elsewhere. Requires a
+  /// name.
+  void allocate(c10::Device device, at::ScalarType dtype);
   /// Gives the slice memory on `device` and its initial values. Requires a name.
   void materialize(c10::Device device, at::ScalarType dtype, uint64_t seed);
   bool is_materialized() const { return materialized_; }

@@ -1,0 +1,282 @@
+#include "core/checkpoint/checkpointer.h"
+
+#include <cstdio>
+#include <vector>
+
+#include <titan/error.h>
+#include <titan/log.h>
+
+#include "core/checkpoint/format/checkpoint_folder.h"
+#include "core/checkpoint/format/file.h"
+#include "core/checkpoint/hf_export.h"
+#include "core/checkpoint/rank_state.h"
+#include "core/checkpoint/shard_plan.h"
+#include "core/checkpoint/start_point.h"
+#include "core/checkpoint/together.h"
+#include "core/runtime/build_info.h"
+#include "core/runtime/clock.h"
+
+namespace titan::core {
+namespace {
+
+constexpr const char* kShardsFolder = "sharded";
+
+at::ScalarType export_dtype(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::float16:
+      return at::kHalf;
+    case Dtype::bfloat16:
+      return at::kBFloat16;
+    case Dtype::float32:
+      return at::kFloat;
+    case Dtype::float64:
+      return at::kDouble;
+  }
+  return at::kFloat;
+}
+
+std::string formatted(const char* format, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+/// The ranks that own one set of rows say so once.
+bool writes_data_position(const dist::Mesh& mesh) {
+  return mesh.group("pp").rank() == 0 && mesh.group("cp").rank() == 0 &&
+         mesh.group("tp").rank() == 0;
+}
+
+}  // namespace
+
+Checkpointer::Checkpointer(const JobConfig& config, const Saved& saved,
+                           const Rendezvous& rendezvous)
+    : config_(config),
+      section_(config.checkpoint),
+      saved_(saved),
+      folder_(checkpoint_folder(config)),
+      is_enabled_(section_.enable && !section_.load_only),
+      is_async_(section_.async_mode != AsyncMode::disabled),
+      staging_(section_.async_mode == AsyncMode::async_with_pinned_mem &&
+               !saved.device.device().is_cpu()) {
+  if (!is_enabled_) return;
+  std::function<void()> warm_up;
+  if (is_async_)
+    warm_up = [this, files = make_job({}, {}, Contents::training).files] {
+      staging_.warm_up(files);
+    };
+  saver_ = std::make_unique<Saver>(
+      rendezvous, std::chrono::seconds(config.comm.init_timeout_seconds),
+      [this](const SaveJob& job, const SaveOutcome& outcome) { tidy(job, outcome); },
+      std::move(warm_up));
+}
+
+bool Checkpointer::is_due(int64_t step) const {
+  return step % section_.interval == 0 || (step == 1 && section_.enable_first_step_checkpoint);
+}
+
+void Checkpointer::before_update() {
+  if (!is_enabled_) return;
+  const double start = monotonic_seconds();
+  saver_->wait_until_copied();
+  held_seconds_ += monotonic_seconds() - start;
+}
+
+void Checkpointer::after_step(const TrainState& state) {
+  if (!is_enabled_) return;
+  report(saver_->poll());
+  if (state.step >= config_.training.steps) {
+    save_last(state);
+  } else if (is_due(state.step)) {
+    save(state, Contents::training, !is_async_);
+  }
+}
+
+bool Checkpointer::save_now(const TrainState& state) {
+  if (!is_enabled_) return false;
+  if (last_saved_step_ != state.step) save(state, Contents::training, true);
+  finish();
+  return true;
+}
+
+void Checkpointer::save_seed() {
+  TITAN_ASSERT(is_enabled_, "a seed checkpoint is asked for where saving is off");
+  save({}, Contents::weights, true);
+}
+
+void Checkpointer::save_last(const TrainState& state) {
+  if (section_.last_save_in_hf) return save_in_hf(state);
+  save(state, section_.last_save_model_only ? Contents::weights : Contents::training, !is_async_);
+}
+
+void Checkpointer::finish() {
+  if (!saver_) return;
+  report(saver_->wait());
+  TITAN_CHECK(last_error_.empty(), io, "the last checkpoint is not complete: ", last_error_);
+}
+
+void Checkpointer::save(const TrainState& state, Contents contents, bool waits,
+                        const std::string& part_of_it) {
+  const double start = monotonic_seconds();
+  if (saver_->is_busy())
+    log::info("the checkpoint of step " + std::to_string(last_saved_step_) +
+              " is still being written; training waits for it");
+  report(saver_->wait());
+  last_saved_step_ = state.step;
+  const std::filesystem::path folder = step_path(folder_, state.step);
+  try {
+    prepare_folder(folder, part_of_it);
+  } catch (const Error& e) {
+    if (waits) throw;
+    report(SaveOutcome{.step = state.step, .error = e.what()});
+    return;
+  }
+  SaveJob job = make_job(part_of_it.empty() ? folder : folder / part_of_it, state, contents);
+  if (!waits) {
+    saved_.device.synchronize();  // the copy is not to overtake the update of this step
+    job.staging = &staging_;
+  }
+  saver_->start(std::move(job));
+  if (!waits) {
+    held_seconds_ = monotonic_seconds() - start;
+    return;
+  }
+  std::optional<SaveOutcome> outcome = saver_->wait();
+  held_seconds_ = monotonic_seconds() - start;
+  report(outcome);
+  TITAN_CHECK(last_error_.empty(), io, "the checkpoint of step ", state.step, " in '",
+              folder.string(), "' could not be written: ", last_error_,
+              "; older ones are untouched. Make room, or set checkpoint.async_mode = \"async\" to "
+              "train on when a save fails");
+}
+
+/// An unfinished save's remains go; a complete checkpoint of the same step is kept aside until the
+/// new one is complete.
+void Checkpointer::prepare_folder(const std::filesystem::path& folder,
+                                  const std::string& part_of_it) const {
+  together(saved_.mesh.group("world"), saved_.device.device(), [&] {
+    if (saved_.mesh.rank() != 0) return;
+    std::error_code error;
+    if (marker_of(folder) != Marker::none) {
+      const std::filesystem::path aside = aside_path(folder);
+      if (std::filesystem::exists(aside, error)) remove_checkpoint(aside);
+      rename_file(folder, aside);
+    } else if (std::filesystem::exists(folder, error)) {
+      remove_checkpoint(folder);
+    }
+    std::filesystem::create_directories(folder / part_of_it, error);
+    TITAN_CHECK(!error, io, "cannot make the checkpoint's folder '", folder.string(),
+                "': ", error.message());
+  });
+}
+
+SaveJob Checkpointer::make_job(const std::filesystem::path& folder, const TrainState& state,
+                               Contents contents) const {
+  const dist::MeshShape& shape = saved_.mesh.shape();
+  const int rank = saved_.mesh.rank();
+  SaveJob job = {.folder = folder};
+  job.manifest = {.contents = contents,
+                  .step = state.step,
+                  .tokens_seen = state.tokens_seen,
+                  .lr_step = state.lr_step,
+                  .seed = saved_.seed,
+                  .model = config_.model.name,
+                  .flavor = config_.model.flavor,
+                  .layout = {.pp = shape.pp,
+                             .dp_replicate = shape.dp_replicate,
+                             .dp_shard = shape.dp_shard,
+                             .cp = shape.cp,
+                             .tp = shape.tp},
+                  .config = config_.resolved,
+                  .program = build_summary(),
+                  .time = wall_seconds()};
+  std::vector<StateTensor> weights = own_part(weights_of(saved_.part), shape, rank);
+  if (contents == Contents::weights) {
+    const bool converts = state.step > 0;  // a seed checkpoint is exact
+    job.files =
+        plan_files(weights, "weights", rank,
+                   converts ? std::optional(export_dtype(section_.export_dtype)) : std::nullopt);
+    return job;
+  }
+  job.files = plan_files(weights, "weights", rank);
+  for (ShardFile& file :
+       plan_files(own_part(states_of(saved_.optimizer), shape, rank), "optimizer", rank))
+    job.files.push_back(std::move(file));
+
+  Value rank_state = Value::map({{kRandomMember, random_state(saved_.device.device())}});
+  if (writes_data_position(saved_.mesh)) {
+    const Value& loader = rank_state[kLoaderMember] = saved_.loader.state();
+    job.first_row = loader.at("first_row").as_integer();
+    job.num_rows = static_cast<int64_t>(loader.at("rows").as_list().size());
+  }
+  job.state_name = rank_state_name(rank);
+  job.state_text = to_json(rank_state);
+  return job;
+}
+
+void Checkpointer::report(const std::optional<SaveOutcome>& outcome) {
+  if (!outcome) return;
+  last_error_ = outcome->error;
+  if (saved_.mesh.rank() != 0) return;
+  if (!outcome->error.empty()) {
+    log::warn("the checkpoint of step " + std::to_string(outcome->step) +
+              " could not be written; the next interval tries again, older ones are untouched: " +
+              outcome->error);
+    return;
+  }
+  const auto megabytes = static_cast<double>(outcome->bytes) / 1e6;
+  log::info("saved step " + std::to_string(outcome->step) + " in '" + outcome->folder.string() +
+            "': " + formatted("%.1f MB", megabytes) + formatted(" in %.3f s", outcome->seconds) +
+            formatted(" (%.2f GB/s)", megabytes / 1e3 / outcome->seconds) +
+            formatted(", training was held for %.3f s", held_seconds_));
+}
+
+/// [writing thread of rank 0]
+void Checkpointer::tidy(const SaveJob& job, const SaveOutcome& outcome) const {
+  if (outcome.error.empty()) return purge();
+  const std::filesystem::path folder = step_path(folder_, job.manifest.step);
+  remove_checkpoint(folder);  // on a full disk the next save needs the room
+  std::error_code error;
+  if (std::filesystem::exists(aside_path(folder), error)) rename_file(aside_path(folder), folder);
+}
+
+void Checkpointer::purge() const {
+  std::vector<CheckpointStep> complete;
+  for (const CheckpointStep& step : list_steps(folder_)) {
+    if (step.marker != Marker::none) {
+      complete.push_back(step);
+      std::error_code error;
+      const std::filesystem::path aside = aside_path(step.path);
+      if (std::filesystem::exists(aside, error)) remove_checkpoint(aside);
+    }
+  }
+  if (section_.keep_latest_k == 0) return;
+  const auto num_kept = static_cast<size_t>(section_.keep_latest_k);
+  for (size_t i = 0; i + num_kept < complete.size(); ++i) remove_checkpoint(complete[i].path);
+  for (const CheckpointStep& step : list_steps(folder_))  // what killed writers left behind
+    if (step.marker == Marker::none && !complete.empty() && step.step < complete.back().step)
+      remove_checkpoint(step.path);
+}
+
+/// Shards first, then the ranks put them together; the shards go once the folder is complete.
+void Checkpointer::save_in_hf(const TrainState& state) {
+  save(state, Contents::weights, true, kShardsFolder);
+  const std::filesystem::path folder = step_path(folder_, state.step);
+  const dist::Group& world = saved_.mesh.group("world");
+  const c10::Device device = saved_.device.device();
+  export_to_hf(folder / kShardsFolder, folder,
+               {.model = saved_.model,
+                .model_name = config_.model.name,
+                .tokenizer = saved_.tokenizer,
+                .assets = config_.model.hf_assets_path},
+               world, device);
+  together(world, device, [&] {
+    if (world.rank() != 0) return;
+    remove_checkpoint(folder / kShardsFolder);
+    purge();
+    log::info("exported step " + std::to_string(state.step) + " to the Hugging Face folder '" +
+              folder.string() + "'");
+  });
+}
+
+}  // namespace titan::core

@@ -1,0 +1,94 @@
+// When a run saves, what, and for how long it is kept: [checkpoint]. Used by the trainer.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <titan/device.h>
+#include <titan/dist/mesh.h>
+#include <titan/model.h>
+#include <titan/optimizer.h>
+#include <titan/tokenizer.h>
+
+#include "core/checkpoint/saver.h"
+#include "core/config/job_config.h"
+#include "core/data/loader.h"
+
+namespace titan::core {
+
+/// What a run has reached.
+struct TrainState {
+  int64_t step = 0;
+  int64_t tokens_seen = 0;
+  int64_t lr_step = 0;  ///< steps of the learning rate schedule; `step` unless one was left out at
+                        ///< resume
+};
+
+/// What of a run is saved; all outlive the checkpointer.
+struct Saved {
+  ModelPart& part;
+  Optimizer& optimizer;
+  const Loader& loader;
+  const Model& model;
+  const Tokenizer& tokenizer;
+  const dist::Mesh& mesh;
+  Device& device;
+  uint64_t seed = 0;
+};
+
+/// Collective: every rank makes one and calls the same. Does nothing where [checkpoint] enable is
+/// false.
+///
+/// With async_mode = "disabled" a save that fails ends the run. Otherwise the state is copied to
+/// host memory while the next step runs forward and backward, which only read it, and written from
+/// there: the training thread is held where the copy is not there before the optimizer changes what
+/// is copied, and where an earlier save is still being written. A failure is reported at the next
+/// step, the next interval tries again, and `finish` throws when the last one failed.
+class Checkpointer {
+ public:
+  Checkpointer(const JobConfig& config, const Saved& saved, const Rendezvous& rendezvous);
+
+  /// [in each step, before the optimizer changes anything]
+  void before_update();
+  /// [after each step] Saves when one is due: at the interval, after the first step when asked to,
+  /// and after the last.
+  void after_step(const TrainState& state);
+  /// Saves everything now, unless this step is saved already, and waits until it is complete. False
+  /// when checkpoints are off.
+  bool save_now(const TrainState& state);
+  /// Initial weights as step 0.
+  void save_seed();
+  /// Waits for the save under way.
+  void finish();
+
+ private:
+  bool is_due(int64_t step) const;
+  /// Into a folder of that step; `part_of_it`: into a folder below.
+  void save(const TrainState& state, Contents contents, bool waits,
+            const std::string& part_of_it = "");
+  void save_last(const TrainState& state);
+  void prepare_folder(const std::filesystem::path& folder, const std::string& part_of_it) const;
+  SaveJob make_job(const std::filesystem::path& folder, const TrainState& state,
+                   Contents contents) const;
+  void save_in_hf(const TrainState& state);
+  void report(const std::optional<SaveOutcome>& outcome);
+  void tidy(const SaveJob& job, const SaveOutcome& outcome) const;
+  void purge() const;
+
+  const JobConfig& config_;
+  const CheckpointSection& section_;
+  Saved saved_;
+  std::filesystem::path folder_;
+  bool is_enabled_;
+  bool is_async_;
+  Staging staging_;
+  double held_seconds_ = 0;       // of the training thread, by the save under way
+  int64_t last_saved_step_ = -1;  // complete or under way
+  std::string last_error_;        // of the last save; empty: it is complete or under way
+  std::unique_ptr<Saver> saver_;  // null where saving is off
+};
+
+}  // namespace titan::core

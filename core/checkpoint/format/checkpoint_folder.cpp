@@ -1,0 +1,102 @@
+#include "core/checkpoint/format/checkpoint_folder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+
+#include <titan/error.h>
+
+#include "core/checkpoint/format/file.h"
+#include "core/checkpoint/format/manifest.h"
+
+namespace titan::core {
+namespace {
+
+constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kAsidePrefix = "replaced-";
+constexpr const char* kHfIndex = "model.safetensors.index.json";
+constexpr const char* kHfSingle = "model.safetensors";
+
+/// The number of "step-<number>"; absent for every other name.
+std::optional<int64_t> step_of(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  if (name.empty() || name.find_first_not_of("0123456789") != std::string_view::npos)
+    return std::nullopt;
+  int64_t step = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return step;
+}
+
+}  // namespace
+
+Marker marker_of(const std::filesystem::path& folder) {
+  std::error_code ignored;  // what cannot be looked at is not there
+  const auto has = [&](const char* name) {
+    return std::filesystem::is_regular_file(folder / name, ignored);
+  };
+  if (has(kManifestName)) return Marker::manifest;
+  if (has(kHfIndex) || has(kHfSingle)) return Marker::hf_index;
+  return has(".metadata") ? Marker::dcp : Marker::none;
+}
+
+std::vector<CheckpointStep> list_steps(const std::filesystem::path& folder) {
+  std::vector<CheckpointStep> steps;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  if (error == std::errc::no_such_file_or_directory) return steps;
+  for (const std::filesystem::directory_iterator end; !error && entry != end;
+       entry.increment(error)) {
+    const auto step = step_of(entry->path().filename().string());
+    std::error_code ignored;  // removed just now, by the purge of another program
+    if (step && entry->is_directory(ignored))
+      steps.push_back({*step, entry->path(), marker_of(entry->path())});
+  }
+  TITAN_CHECK(!error, io, "cannot list folder ", folder.string(), ": ", error.message());
+  std::sort(steps.begin(), steps.end(), [](const CheckpointStep& a, const CheckpointStep& b) {
+    return std::tie(a.step, a.path) < std::tie(b.step, b.path);
+  });
+  return steps;
+}
+
+std::filesystem::path step_path(const std::filesystem::path& folder, int64_t step) {
+  return folder / (std::string(kPrefix) + std::to_string(step));
+}
+
+std::filesystem::path aside_path(const std::filesystem::path& step_folder) {
+  return step_folder.parent_path() / (std::string(kAsidePrefix) + step_folder.filename().string());
+}
+
+void remove_checkpoint(const std::filesystem::path& step_folder) {
+  std::error_code error;
+  for (const char* marker : {kManifestName, kHfIndex, kHfSingle})
+    std::filesystem::remove(step_folder / marker, error);
+  std::filesystem::remove_all(step_folder, error);
+  TITAN_CHECK(!error, io, "cannot remove '", step_folder.string(), "': ", error.message());
+}
+
+void put_back_asides(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> asides;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    std::string_view name = entry.path().native();
+    name.remove_prefix(name.rfind('/') + 1);
+    if (!name.starts_with(kAsidePrefix)) continue;
+    name.remove_prefix(kAsidePrefix.size());
+    if (step_of(name)) asides.push_back(folder / name);
+  }
+  for (const std::filesystem::path& step : asides) {
+    if (marker_of(step) != Marker::none) {
+      remove_checkpoint(aside_path(step));
+      continue;
+    }
+    if (std::filesystem::exists(step, ignored)) remove_checkpoint(step);
+    rename_file(aside_path(step), step);
+  }
+}
+
+}  // namespace titan::core

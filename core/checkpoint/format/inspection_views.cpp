@@ -1,0 +1,287 @@
+// How an inspection is shown: as a text of tables and as a value.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "core/checkpoint/format/inspection.h"
+#include "core/checkpoint/format/shown_text.h"
+#include "core/plugin/text_table.h"
+
+namespace titan::core {
+namespace {
+
+/// 1234567 -> "1,234,567"; not for negative numbers
+std::string with_commas(int64_t number) {
+  std::string text = std::to_string(number);
+  for (size_t digits = 3; digits < text.size(); digits += 4)
+    text.insert(text.size() - digits, 1, ',');
+  return text;
+}
+
+std::string size_text(int64_t bytes) {
+  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
+  if (bytes < 1024) return std::to_string(bytes) + " B";
+  double size = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  for (; size >= 1023.95 && unit + 1 < std::size(kUnits); ++unit) size /= 1024;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %s", size, kUnits[unit]);
+  return text;
+}
+
+std::string time_text(double seconds) {
+  // beyond the year 9999 a manifest lies
+  if (!(std::abs(seconds) < 253402300800.0)) return "unknown";
+  const auto whole = static_cast<std::time_t>(std::floor(seconds));
+  std::tm parts{};
+  ::gmtime_r(&whole, &parts);
+  char text[40];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts);
+  return text;
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string text = "[";
+  for (size_t dim = 0; dim < shape.size(); ++dim)
+    text += (dim > 0 ? ", " : "") + std::to_string(shape[dim]);
+  return text + "]";
+}
+
+const char* name_of(Marker marker) {
+  switch (marker) {
+    case Marker::manifest:
+      return "titan";
+    case Marker::hf_index:
+      return "hugging face";
+    case Marker::dcp:
+      return "torch, pickled";
+    case Marker::none:
+      break;
+  }
+  return "incomplete";
+}
+
+const char* contents_text(Contents contents) {
+  return contents == Contents::training ? "training" : "weights";
+}
+
+const InspectedStep* newest(const Inspection& inspection) {
+  const auto found =
+      std::find_if(inspection.steps.rbegin(), inspection.steps.rend(),
+                   [](const InspectedStep& step) { return step.step.marker != Marker::none; });
+  return found == inspection.steps.rend() ? nullptr : &*found;
+}
+
+/// Numbers stand at the right of their column: blanks in front, as many as the widest needs.
+void align_right(std::vector<TextRow>& rows, std::initializer_list<size_t> columns) {
+  for (const size_t column : columns) {
+    size_t width = 0;
+    for (const TextRow& row : rows) width = std::max(width, row.at(column).size());
+    for (TextRow& row : rows) row[column].insert(0, width - row[column].size(), ' ');
+  }
+}
+
+std::string layout_text(const SavedLayout& layout) {
+  std::string text =
+      std::to_string(layout.world_size()) + (layout.world_size() == 1 ? " rank" : " ranks");
+  const std::pair<const char*, int64_t> axes[] = {{"pp", layout.pp},
+                                                  {"dp_replicate", layout.dp_replicate},
+                                                  {"dp_shard", layout.dp_shard},
+                                                  {"cp", layout.cp},
+                                                  {"tp", layout.tp}};
+  const char* separator = ": ";
+  for (const auto& [name, size] : axes) {
+    if (size == 1) continue;
+    text += separator + std::string(name) + " " + std::to_string(size);
+    separator = ", ";
+  }
+  return text;
+}
+
+std::string manifest_text(const CheckpointManifest& manifest) {
+  const bool is_training = manifest.contents == Contents::training;
+  return text_table(
+      {{"step", with_commas(manifest.step)},
+       {"contents", is_training ? "training: a run can go on from it" : "weights only"},
+       {"model", manifest.model + (manifest.flavor.empty() ? "" : " " + manifest.flavor)},
+       {"layout", layout_text(manifest.layout)},
+       {"tokens seen", with_commas(manifest.tokens_seen)},
+       {"seed", std::to_string(manifest.seed)},
+       {"saved", time_text(manifest.time)},
+       {"written by", manifest.program}},
+      "  ");
+}
+
+std::string steps_text(const Inspection& inspection) {
+  std::vector<TextRow> rows{{"step", "format", "contents", "size", ""}};
+  for (const InspectedStep& step : inspection.steps)
+    rows.push_back({std::to_string(step.step.step), name_of(step.step.marker),
+                    step.contents.empty() ? "-" : step.contents, size_text(step.bytes),
+                    &step == newest(inspection) ? "newest complete" : ""});
+  align_right(rows, {0, 3});
+  return text_table(rows);
+}
+
+std::string files_text(const Inspection& inspection) {
+  std::vector<TextRow> rows{{"file", "bytes", "size", "tensors"}};
+  int64_t bytes = 0;
+  for (const InspectedFile& file : inspection.files) {
+    rows.push_back({file.name, with_commas(file.bytes), size_text(file.bytes),
+                    file.num_tensors ? with_commas(*file.num_tensors) : "-"});
+    bytes += file.bytes;
+  }
+  if (inspection.files.size() > 1)
+    rows.push_back({std::to_string(inspection.files.size()) + " files", with_commas(bytes),
+                    size_text(bytes), ""});
+  align_right(rows, {1, 2, 3});
+  return text_table(rows);
+}
+
+std::string totals_text(const std::vector<TensorTotal>& totals) {
+  std::vector<TextRow> rows{{"", "type", "tensors", "elements", "bytes", "size"}};
+  for (const TensorTotal& total : totals)
+    rows.push_back({total.is_optimizer ? "optimizer" : "weights", total.dtype,
+                    with_commas(total.num_tensors), with_commas(total.num_elements),
+                    with_commas(total.bytes), size_text(total.bytes)});
+  align_right(rows, {2, 3, 4, 5});
+  return text_table(rows);
+}
+
+/// Names of the files that hold pieces of it, each once.
+std::set<std::string> files_of(const TensorIndex& index, const StoredTensor& tensor) {
+  std::set<std::string> files;
+  for (const StoredPiece& piece : tensor.pieces) files.insert(index.files[piece.file].filename());
+  return files;
+}
+
+std::string tensors_text(const TensorIndex& index) {
+  std::vector<TextRow> rows{{"tensor", "type", "shape", "pieces", "in"}};
+  for (const auto& [name, tensor] : index.tensors) {
+    const std::set<std::string> files = files_of(index, tensor);
+    rows.push_back(
+        {printable(name), tensor.dtype, shape_text(tensor.shape),
+         std::to_string(tensor.pieces.size()),
+         *files.begin() + (files.size() > 1 ? " ... " + *files.rbegin() : std::string())});
+  }
+  align_right(rows, {3});
+  return text_table(rows);
+}
+
+std::string verification_text(const Inspection& inspection) {
+  const Verification& verification = *inspection.verification;
+  char speed[64] = "";
+  if (verification.seconds > 0)
+    std::snprintf(speed, sizeof speed, " in %.2f s (%.2f GB/s)", verification.seconds,
+                  static_cast<double>(verification.bytes) / verification.seconds / 1e9);
+  std::string text = "read " + with_commas(verification.bytes) + " bytes" + speed;
+  if (verification.num_unhashed > 0)
+    text += "; " + with_commas(verification.num_unhashed) + " tensors have no hash to compare with";
+  else if (inspection.damage.empty())
+    text += ": every hash agrees";
+  return text + "\n";
+}
+
+Value list_of(const std::vector<int64_t>& numbers) {
+  return Value::List(numbers.begin(), numbers.end());
+}
+
+Value manifest_value(const CheckpointManifest& manifest) {
+  const SavedLayout& layout = manifest.layout;
+  return Value::map({{"step", manifest.step},
+                     {"contents", contents_text(manifest.contents)},
+                     {"model", manifest.model},
+                     {"flavor", manifest.flavor},
+                     {"layout", Value::map({{"pp", layout.pp},
+                                            {"dp_replicate", layout.dp_replicate},
+                                            {"dp_shard", layout.dp_shard},
+                                            {"cp", layout.cp},
+                                            {"tp", layout.tp}})},
+                     {"tokens_seen", manifest.tokens_seen},
+                     {"seed", std::to_string(manifest.seed)},
+                     {"time", manifest.time},
+                     {"program", manifest.program}});
+}
+
+Value tensors_value(const TensorIndex& index) {
+  Value::List tensors;
+  for (const auto& [name, tensor] : index.tensors) {
+    Value::List pieces;
+    for (const StoredPiece& piece : tensor.pieces) {
+      pieces.push_back(Value::map({{"file", index.files[piece.file].filename().string()},
+                                   {"offsets", list_of(piece.offsets)},
+                                   {"sizes", list_of(piece.sizes)},
+                                   {"position", piece.position},
+                                   {"bytes", piece.bytes}}));
+      if (!piece.hash.empty()) pieces.back()["xxh3_128"] = piece.hash;
+    }
+    tensors.push_back(Value::map({{"name", name},
+                                  {"dtype", tensor.dtype},
+                                  {"shape", list_of(tensor.shape)},
+                                  {"pieces", std::move(pieces)}}));
+  }
+  return tensors;
+}
+
+Value steps_value(const Inspection& inspection) {
+  Value::List steps;
+  for (const InspectedStep& step : inspection.steps)
+    steps.push_back(Value::map({{"step", step.step.step},
+                                {"format", name_of(step.step.marker)},
+                                {"contents", step.contents.empty() ? Value() : step.contents},
+                                {"bytes", step.bytes},
+                                {"is_newest", &step == newest(inspection)}}));
+  return steps;
+}
+
+}  // namespace
+
+Value to_value(const Inspection& inspection, TensorList tensors) {
+  Value value = Value::map({{"path", inspection.path.string()}});
+  if (!inspection.steps.empty()) {
+    value["steps"] = steps_value(inspection);
+  } else {
+    if (inspection.manifest) value["manifest"] = manifest_value(*inspection.manifest);
+    Value::List files, totals;
+    for (const InspectedFile& file : inspection.files)
+      files.push_back(Value::map({{"name", file.name},
+                                  {"bytes", file.bytes},
+                                  {"tensors", file.num_tensors ? *file.num_tensors : Value()}}));
+    value["files"] = std::move(files);
+    for (const TensorTotal& total : totals_of(inspection.tensors))
+      totals.push_back(Value::map({{"of", total.is_optimizer ? "optimizer" : "weights"},
+                                   {"dtype", total.dtype},
+                                   {"tensors", total.num_tensors},
+                                   {"elements", total.num_elements},
+                                   {"bytes", total.bytes}}));
+    value["totals"] = std::move(totals);
+    if (tensors == TensorList::included) value["tensors"] = tensors_value(inspection.tensors);
+  }
+  if (inspection.verification)
+    value["verification"] = Value::map({{"bytes", inspection.verification->bytes},
+                                        {"seconds", inspection.verification->seconds},
+                                        {"unhashed", inspection.verification->num_unhashed}});
+  value["damage"] = Value::List(inspection.damage.begin(), inspection.damage.end());
+  return value;
+}
+
+std::string to_text(const Inspection& inspection, TensorList tensors) {
+  std::string text = inspection.path.string() + "\n";
+  if (!inspection.steps.empty()) return text + steps_text(inspection);
+  if (inspection.manifest)
+    text += manifest_text(*inspection.manifest);
+  else if (inspection.marker == Marker::none)
+    text += "  neither manifest.json nor an index: nothing tells whether all files are there\n";
+  text += "\n" + files_text(inspection);
+  if (!inspection.tensors.tensors.empty()) {
+    text += "\n" + totals_text(totals_of(inspection.tensors));
+    if (tensors == TensorList::included) text += "\n" + tensors_text(inspection.tensors);
+  }
+  if (inspection.verification) text += "\n" + verification_text(inspection);
+  return text;
+}
+
+}  // namespace titan::core

@@ -1,0 +1,238 @@
+#include "core/checkpoint/format/manifest.h"
+
+#include <charconv>
+#include <limits>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include <titan/error.h>
+
+#include "core/checkpoint/format/file.h"
+#include "core/checkpoint/format/metadata_texts.h"
+#include "core/checkpoint/format/shown_text.h"
+
+namespace titan::core {
+namespace {
+
+constexpr const char* kFormat = "titan checkpoint";
+constexpr int64_t kVersion = 1;
+
+const char* to_string(Contents contents) {
+  return contents == Contents::training ? "training" : "weights";
+}
+
+/// The axes of a layout, in the order in which they are written.
+template <class Layout, class Visit>
+void visit_axes(Layout& layout, const Visit& visit) {
+  visit("pp", layout.pp);
+  visit("dp_replicate", layout.dp_replicate);
+  visit("dp_shard", layout.dp_shard);
+  visit("cp", layout.cp);
+  visit("tp", layout.tp);
+}
+
+/// A JSON object, read member by member; errors name the place and the member.
+class Members {
+ public:
+  /// `path`: of this object within the whole, "files[3]."; empty for the whole.
+  Members(const Value& value, const std::string& place, std::string path)
+      : value_(value), place_(place), path_(std::move(path)) {
+    if (!value.is_map())
+      fail(ErrorKind::data, "cannot read ", place, ": ",
+           path_.empty() ? "it" : path_.substr(0, path_.size() - 1), " is a ",
+           titan::to_string(value.type()), ", but must be a map");
+  }
+
+  [[noreturn]] void refuse(const char* name, const std::string& what) const {
+    fail(ErrorKind::data, "cannot read ", place_, ": ", path_, name, " ", what);
+  }
+  const Value* find(const char* name) const { return value_.find(name); }
+  const Value& at(const char* name, Value::Type type) const {
+    const Value* found = value_.find(name);
+    if (!found) refuse(name, "is missing");
+    if (found->type() != type)
+      refuse(name, std::string("is a ") + titan::to_string(found->type()) + ", but must be a " +
+                       titan::to_string(type));
+    return *found;
+  }
+  const std::string& text(const char* name) const {
+    return at(name, Value::Type::string).as_string();
+  }
+  int64_t integer(const char* name, int64_t least) const {
+    const int64_t number = at(name, Value::Type::integer).as_integer();
+    if (number < least)
+      refuse(name,
+             "is " + std::to_string(number) + ", but must be at least " + std::to_string(least));
+    return number;
+  }
+  double number(const char* name) const {
+    const Value* found = value_.find(name);
+    return found && found->is_integer() ? found->as_number()
+                                        : at(name, Value::Type::number).as_number();
+  }
+  Members map(const char* name) const {
+    return Members(at(name, Value::Type::map), place_, path_ + name + ".");
+  }
+
+ private:
+  const Value& value_;
+  const std::string& place_;
+  std::string path_;
+};
+
+// Value has no unsigned integers: seeds above 2^63 - 1 stand as text.
+Value seed_value(uint64_t seed) {
+  if (seed > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+    return std::to_string(seed);
+  return static_cast<int64_t>(seed);
+}
+
+uint64_t parse_seed(const Members& members) {
+  const Value* found = members.find("seed");
+  if (!found || !found->is_string()) return members.integer("seed", 0);
+  const std::string& text = found->as_string();
+  uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error != std::errc() || end != text.data() + text.size())
+    members.refuse("seed", "is " + in_quotes(text) + ", which is no integer of 64 bits");
+  return seed;
+}
+
+void check_name(const Members& members, const std::string& name) {
+  if (name.empty() || name == "." || name == ".." || name == kManifestName ||
+      name.find('/') != std::string::npos || name.find('\0') != std::string::npos)
+    members.refuse("name", "is " + in_quotes(name) +
+                               ", but must be the name of a file in the checkpoint's folder");
+}
+
+const std::string& parse_hash(const Members& members, const char* name) {
+  const std::string& text = members.text(name);
+  if (!is_hash(text))
+    members.refuse(name, "is " + in_quotes(text) + ", but must be 32 hexadecimal digits");
+  return text;
+}
+
+ManifestFile parse_file(const Members& members) {
+  ManifestFile file;
+  file.name = members.text("name");
+  check_name(members, file.name);
+  file.bytes = members.integer("bytes", 0);
+  file.hash = parse_hash(members, "xxh3_128");
+  if (members.find("header_xxh3_128")) file.header_hash = parse_hash(members, "header_xxh3_128");
+  if (members.find("num_rows")) {
+    file.first_row = members.integer("first_row", 0);
+    file.num_rows = members.integer("num_rows", 1);
+    if (file.first_row > std::numeric_limits<int64_t>::max() - file.num_rows)
+      members.refuse("first_row", "is beyond 64 bits with sign");
+  }
+  return file;
+}
+
+Value file_value(const ManifestFile& file) {
+  Value value = Value::map({{"name", file.name}, {"bytes", file.bytes}, {"xxh3_128", file.hash}});
+  if (!file.header_hash.empty()) value["header_xxh3_128"] = file.header_hash;
+  if (file.num_rows > 0) {
+    value["first_row"] = file.first_row;
+    value["num_rows"] = file.num_rows;
+  }
+  return value;
+}
+
+SavedLayout parse_layout(const Members& members) {
+  SavedLayout layout;
+  int64_t product = 1;
+  visit_axes(layout, [&](const char* name, int64_t& size) {
+    size = members.integer(name, 1);
+    if (__builtin_mul_overflow(product, size, &product))
+      members.refuse(name, "makes the number of ranks larger than 64 bits with sign");
+  });
+  return layout;
+}
+
+Contents parse_contents(const Members& members) {
+  const std::string& text = members.text("contents");
+  for (const Contents contents : {Contents::training, Contents::weights})
+    if (text == to_string(contents)) return contents;
+  members.refuse("contents", "is " + in_quotes(text) + ", but must be 'training' or 'weights'");
+}
+
+void check_format(const Members& members) {
+  const std::string& format = members.text("format");
+  if (format != kFormat)
+    members.refuse("format", "is " + in_quotes(format) + ", but must be '" + kFormat + "'");
+  const int64_t version = members.integer("version", 1);
+  if (version > kVersion)
+    members.refuse("version", "is " + std::to_string(version) + ", but this program reads up to " +
+                                  std::to_string(kVersion) + ": it was written by a newer one");
+}
+
+}  // namespace
+
+std::string to_text(const CheckpointManifest& manifest) {
+  Value layout = Value::map();
+  visit_axes(manifest.layout, [&](const char* name, int64_t size) { layout[name] = size; });
+  Value::List files;
+  for (const ManifestFile& file : manifest.files) files.push_back(file_value(file));
+  return to_json(Value::map({{"format", kFormat},
+                             {"version", kVersion},
+                             {"contents", to_string(manifest.contents)},
+                             {"step", manifest.step},
+                             {"tokens_seen", manifest.tokens_seen},
+                             {"lr_step", manifest.lr_step},
+                             {"seed", seed_value(manifest.seed)},
+                             {"model", manifest.model},
+                             {"flavor", manifest.flavor},
+                             {"layout", std::move(layout)},
+                             {"time", manifest.time},
+                             {"program", manifest.program},
+                             {"files", std::move(files)},
+                             {"config", manifest.config}}),
+                 1) +
+         "\n";
+}
+
+CheckpointManifest parse_checkpoint_manifest(std::string_view text, const std::string& place) {
+  const Value whole = [&] {
+    // the JSON parser would take it for the end
+    if (text.find('\0') != std::string_view::npos)
+      fail(ErrorKind::data, "cannot read ", place, ": it holds a zero byte");
+    try {
+      return parse_json(text);
+    } catch (const Error& e) {
+      fail(ErrorKind::data, "cannot read ", place, ": ", e.message());
+    }
+  }();
+  const Members members(whole, place, "");
+  check_format(members);
+  CheckpointManifest manifest;
+  manifest.contents = parse_contents(members);
+  manifest.step = members.integer("step", 0);
+  manifest.tokens_seen = members.integer("tokens_seen", 0);
+  manifest.lr_step = members.integer("lr_step", 0);
+  manifest.seed = parse_seed(members);
+  manifest.model = members.text("model");
+  manifest.flavor = members.text("flavor");
+  manifest.layout = parse_layout(members.map("layout"));
+  manifest.time = members.number("time");
+  manifest.program = members.text("program");
+  manifest.config = members.at("config", Value::Type::map);
+
+  std::set<std::string_view> names;
+  const Value::List& files = members.at("files", Value::Type::list).as_list();
+  manifest.files.reserve(files.size());
+  for (size_t i = 0; i < files.size(); ++i) {
+    const Members file(files[i], place, "files[" + std::to_string(i) + "].");
+    manifest.files.push_back(parse_file(file));
+    if (!names.insert(manifest.files.back().name).second)
+      file.refuse("name", "is " + in_quotes(manifest.files.back().name) + " a second time");
+  }
+  return manifest;
+}
+
+CheckpointManifest read_checkpoint_manifest(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / kManifestName;
+  return parse_checkpoint_manifest(read_text(path), path.string());
+}
+
+}  // namespace titan::core

@@ -1,0 +1,61 @@
+// manifest.json: what makes a folder a complete checkpoint. Written last, by an atomic rename. Used
+// by the writer, resume, titan inspect and titan convert.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <titan/value.h>
+
+namespace titan::core {
+
+inline constexpr const char* kManifestName = "manifest.json";
+
+enum class Contents {
+  training,  ///< weights, optimizer, data position: a run can go on from it
+  weights,   ///< weights only
+};
+
+struct ManifestFile {
+  std::string name;   ///< within the checkpoint's folder: no separators
+  int64_t bytes = 0;  ///< its size
+  std::string hash;   ///< XXH3-128 of the whole file
+  std::string
+      header_hash;  ///< XXH3-128 of a safetensors file's first bytes up to its data; else empty
+  /// Of a file with data positions: those rows of the global batch. Else 0 rows.
+  int64_t first_row = 0, num_rows = 0;
+};
+
+/// Sizes of the mesh's axes when it was saved.
+struct SavedLayout {
+  int64_t pp = 1, dp_replicate = 1, dp_shard = 1, cp = 1, tp = 1;
+  int64_t world_size() const { return pp * dp_replicate * dp_shard * cp * tp; }
+};
+
+struct CheckpointManifest {
+  Contents contents = Contents::training;
+  int64_t step = 0;         ///< steps done
+  int64_t tokens_seen = 0;  ///< over all ranks
+  int64_t lr_step = 0;      ///< steps of the learning rate schedule done
+  uint64_t seed = 0;        ///< of initial weights and of the order of data
+  std::string model, flavor;
+  SavedLayout layout;
+  std::vector<ManifestFile> files;
+  Value config;         ///< the resolved configuration
+  std::string program;  ///< version and build of what wrote it
+  double time = 0;      ///< seconds since 1970
+};
+
+/// JSON with an indentation of 1. "format": "titan checkpoint", "version": 1 stand first.
+std::string to_text(const CheckpointManifest& manifest);
+/// Throws a data Error that names `place` and the member: malformed, missing, of a wrong type, a
+/// newer version, a negative number, a file name with a separator or listed twice, a hash that is
+/// none.
+CheckpointManifest parse_checkpoint_manifest(std::string_view text, const std::string& place);
+/// From `folder`/manifest.json. io Error when there is none.
+CheckpointManifest read_checkpoint_manifest(const std::filesystem::path& folder);
+
+}  // namespace titan::core

@@ -1,0 +1,59 @@
+// What tensors a set of safetensors files holds, each possibly cut into rectangles over several
+// files, as PyTorch's distributed checkpoints in safetensors are. Used by the reader, titan inspect
+// and titan convert.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/checkpoint/format/safetensors.h"
+
+namespace titan::core {
+
+/// Keys of __metadata__. The first is PyTorch's: {"<tensor>": {"saved_offsets": [o0, ...]}, ...}.
+inline constexpr const char* kShardingKey = "DCP_SHARDING_INFO";
+/// Titan's: {"<tensor>": "<XXH3-128 of its bytes, 32 hexadecimal digits>", ...}.
+inline constexpr const char* kTensorHashesKey = "TITAN_XXH3_128";
+
+/// A rectangle of a tensor and where its bytes lie.
+struct StoredPiece {
+  int file = 0;  ///< index in TensorIndex::files
+  std::vector<int64_t> offsets, sizes;
+  int64_t position = 0;  ///< of its first byte in the file
+  int64_t bytes = 0;
+  std::string hash;  ///< XXH3-128; empty when the file does not tell
+};
+
+struct StoredTensor {
+  std::string dtype;
+  std::vector<int64_t> shape;       ///< of the whole tensor
+  std::vector<StoredPiece> pieces;  ///< they cover it without overlap
+};
+
+struct TensorIndex {
+  std::vector<std::filesystem::path> files;
+  std::map<std::string, StoredTensor, std::less<>> tensors;
+};
+
+/// Reads the headers of `files`. A file without DCP_SHARDING_INFO holds whole tensors.
+///
+/// Throws a data Error naming tensor and files: DCP_SHARDING_INFO that is malformed or does not
+/// name every tensor, pieces of one tensor that differ in type or rank, overlap, or do not cover
+/// the rectangle from 0 to their largest end.
+TensorIndex index_files(std::vector<std::filesystem::path> files);
+/// The same from headers that were read before; `headers[i]` belongs to `files[i]`.
+TensorIndex index_headers(std::vector<std::filesystem::path> files,
+                          const std::vector<SafetensorsHeader>& headers);
+
+/// The *.safetensors directly in `folder`, by name.
+std::vector<std::filesystem::path> safetensors_files(const std::filesystem::path& folder);
+
+/// The texts for __metadata__ of a distributed shard.
+std::string sharding_text(const std::map<std::string, std::vector<int64_t>>& saved_offsets);
+std::string tensor_hashes_text(const std::map<std::string, std::string>& hashes);
+
+}  // namespace titan::core

@@ -1,0 +1,116 @@
+#include "core/checkpoint/hf_config.h"
+
+#include <map>
+#include <string>
+
+#include <titan/error.h>
+
+#include "core/checkpoint/format/file.h"
+
+namespace titan::core {
+namespace {
+
+/// A member that changes results, and which options make it ours.
+struct Member {
+  const char* key;
+  const char* options;  // as models of torchtitan call them
+  Value absent;         // what transformers takes when config.json does not say; null: nothing
+};
+
+const std::vector<Member>& members() {
+  static const std::vector<Member> kMembers = {
+      {"model_type", "model.name", {}},
+      {"hidden_size", "model.flavor or model.dim", {}},
+      {"intermediate_size", "model.flavor or model.ffn_dim_multiplier and model.multiple_of", {}},
+      {"num_hidden_layers", "model.flavor or model.n_layers", {}},
+      {"num_attention_heads", "model.flavor or model.n_heads", {}},
+      {"num_key_value_heads", "model.flavor or model.n_kv_heads", {}},
+      {"head_dim", "model.flavor or model.head_dim", {}},
+      {"vocab_size", "model.flavor or model.vocab_size", {}},
+      {"rms_norm_eps", "model.norm_eps", 1e-6},
+      {"tie_word_embeddings", "model.enable_weight_tying", false},
+      {"hidden_act", "model.name", "silu"},
+      {"attention_bias", "model.name", false},
+      {"mlp_bias", "model.name", false},
+      {"quantization_config", "weights that are not quantised", {}},
+      {"rope_theta", "model.rope_theta", 10000.0},
+      {"rope_type", "model.rope_scaling.scaling_factor (1 = default, more = llama3)", "default"},
+      {"factor", "model.rope_scaling.scaling_factor", {}},
+      {"low_freq_factor", "model.rope_scaling.low_freq_factor", {}},
+      {"high_freq_factor", "model.rope_scaling.high_freq_factor", {}},
+      {"original_max_position_embeddings",
+       "model.rope_scaling.original_max_position_embeddings",
+       {}},
+      {"partial_rotary_factor", "model.name", 1.0},
+  };
+  return kMembers;
+}
+
+/// Everything that says how positions are rotated, out of whichever table holds it, as members of
+/// the configuration itself.
+void flatten_rope(Value& config) {
+  Value rope = Value::map();
+  for (const char* table : {"rope_scaling", "rope_parameters"})
+    if (const Value* found = config.find(table); found && found->is_map())
+      for (const auto& [key, value] : found->as_map())
+        rope[key == "type" ? "rope_type" : key] = value;
+  const Value* type = rope.find("rope_type");
+  const Value* factor = rope.find("factor");
+  const bool scales =
+      type && *type != Value("default") &&
+      !(*type == Value("llama3") && factor && factor->is_number() && factor->as_number() == 1);
+  for (const auto& [key, value] : rope.as_map())
+    if (scales || key == "rope_theta" || key == "partial_rotary_factor") config[key] = value;
+}
+
+/// The members as transformers would see them. Members that are absent stay null.
+std::map<std::string, Value> effective(Value config) {
+  flatten_rope(config);
+  std::map<std::string, Value> values;
+  for (const Member& member : members()) {
+    const Value* found = config.find(member.key);
+    values[member.key] = found && !found->is_null() ? *found : member.absent;
+  }
+  const Value &heads = values["num_attention_heads"], &width = values["hidden_size"];
+  if (values["num_key_value_heads"].is_null()) values["num_key_value_heads"] = heads;
+  if (values["head_dim"].is_null() && heads.is_integer() && width.is_integer() &&
+      heads.as_integer() > 0)
+    values["head_dim"] = width.as_integer() / heads.as_integer();
+  return values;
+}
+
+bool is_equal(const Value& a, const Value& b) {
+  return a.is_number() && b.is_number() ? a.as_number() == b.as_number() : a == b;
+}
+
+std::string shown(const Value& value) {
+  return value.is_null() ? "not set" : value.is_map() ? "set" : to_json(value);
+}
+
+}  // namespace
+
+bool check_hf_config(const Value& ours, const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "config.json";
+  if (!std::filesystem::is_regular_file(path)) return false;
+  Value config;
+  try {
+    config = parse_json(read_text(path));
+  } catch (Error& e) {
+    e.with_context("in " + path.string());
+    throw;
+  }
+  TITAN_CHECK(config.is_map(), data, path.string(), " is not a map");
+  auto own = effective(ours), theirs = effective(config);
+  std::string differences;
+  for (const Member& member : members()) {
+    const Value &mine = own[member.key], &other = theirs[member.key];
+    if (is_equal(mine, other)) continue;
+    differences += std::string("\n  ") + member.key + " is " + shown(other) + " there and " +
+                   shown(mine) + " here; set by " + member.options;
+  }
+  TITAN_CHECK(differences.empty(), config, path.string(),
+              " describes another model than [model]:", differences);
+  return true;
+}
+
+}  // namespace titan::core

@@ -1,0 +1,27 @@
+// The small state that belongs to one rank: its position in the data and its random generators.
+// Used by the checkpointer and by resume.
+#pragma once
+
+#include <string>
+
+#include <c10/core/Device.h>
+#include <titan/value.h>
+
+namespace titan::core {
+
+inline constexpr const char* kLoaderMember = "loader";
+inline constexpr const char* kRandomMember = "random";
+
+/// "state-rank-00003.json"
+std::string rank_state_name(int rank);
+
+/// The states of LibTorch's default generators, of the CPU and of `device`, as hexadecimal text.
+/// Titan's own initial values and data order need none of it: they follow from the seed. Plugins
+/// that draw numbers do.
+Value random_state(c10::Device device);
+void restore_random_state(const Value& state, c10::Device device);
+/// Generators of a run that has no saved state: every rank and every start draws other numbers, the
+/// same ones each time for one seed and step.
+void seed_generators(uint64_t seed, int64_t step, int rank, c10::Device device);
+
+}  // namespace titan::core

@@ -1,0 +1,166 @@
+#include "core/checkpoint/saver.h"
+
+#include <titan/error.h>
+#include <titan/log.h>
+
+#include "core/checkpoint/format/file.h"
+#include "core/runtime/clock.h"
+#include "core/runtime/signals.h"
+
+namespace titan::core {
+namespace {
+
+constexpr int kNumThreads = 4;
+
+Value to_value(const ManifestFile& file) {
+  return Value::map({{"name", file.name},
+                     {"bytes", file.bytes},
+                     {"hash", file.hash},
+                     {"header_hash", file.header_hash},
+                     {"first_row", file.first_row},
+                     {"num_rows", file.num_rows}});
+}
+
+ManifestFile file_of(const Value& value) {
+  return {.name = value.at("name").as_string(),
+          .bytes = value.at("bytes").as_integer(),
+          .hash = value.at("hash").as_string(),
+          .header_hash = value.at("header_hash").as_string(),
+          .first_row = value.at("first_row").as_integer(),
+          .num_rows = value.at("num_rows").as_integer()};
+}
+
+/// This rank's part, as the other ranks are told.
+std::string write_part_of_rank(const SaveJob& job) {
+  Value::List files;
+  for (const ManifestFile& file : write_shards(job.folder, job.files, kNumThreads))
+    files.push_back(to_value(file));
+  if (!job.state_name.empty()) {
+    ManifestFile file = write_part(job.folder, job.state_name, job.state_text);
+    file.first_row = job.first_row;
+    file.num_rows = job.num_rows;
+    files.push_back(to_value(file));
+  }
+  return to_json(files);
+}
+
+}  // namespace
+
+Saver::Saver(const Rendezvous& rendezvous, std::chrono::seconds patience, CleanUp clean_up,
+             std::function<void()> warm_up)
+    : agreement_(rendezvous),
+      patience_(patience),
+      clean_up_(std::move(clean_up)),
+      warm_up_(std::move(warm_up)),
+      is_rank_zero_(rendezvous.launch().rank == 0),
+      thread_([this] { run(); }) {}
+
+Saver::~Saver() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  agreement_.abandon();
+  changed_.notify_all();
+  thread_.join();
+}
+
+bool Saver::is_busy() const {
+  const std::lock_guard lock(mutex_);
+  return job_.has_value();
+}
+
+void Saver::start(SaveJob job) {
+  {
+    const std::lock_guard lock(mutex_);
+    TITAN_ASSERT(!job_, "a save starts while another is under way");
+    job_ = std::move(job);
+    is_copied_ = false;
+    outcome_.reset();
+  }
+  changed_.notify_all();
+}
+
+void Saver::wait_until_copied() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return is_copied_; });
+}
+
+std::optional<SaveOutcome> Saver::poll() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(outcome_, std::nullopt);
+}
+
+std::optional<SaveOutcome> Saver::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !job_; });
+  return std::exchange(outcome_, std::nullopt);
+}
+
+void Saver::run() {
+  block_signals();
+  if (warm_up_) try {
+      warm_up_();
+    } catch (const std::exception&) {  // too little memory: the save that needs it will say so
+    }
+  while (true) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return job_ || closing_; });
+    if (!job_) return;
+    lock.unlock();
+    const SaveOutcome outcome = write(*job_);  // nobody else touches the job while it is there
+    lock.lock();
+    const SaveJob done = std::move(*job_);
+    job_.reset();
+    is_copied_ = true;
+    outcome_ = outcome;
+    lock.unlock();
+    changed_.notify_all();
+    if (!is_rank_zero_) continue;
+    try {
+      clean_up_(done, outcome);
+    } catch (const std::exception& e) {
+      log::warn(std::string("the checkpoint folder could not be tidied: ") + e.what());
+    }
+  }
+}
+
+void Saver::copy(SaveJob& job) {
+  if (!job.staging) return;
+  job.staging->copy(job.files);
+  {
+    const std::lock_guard lock(mutex_);
+    is_copied_ = true;
+  }
+  changed_.notify_all();
+}
+
+SaveOutcome Saver::write(SaveJob& job) {
+  const double start = monotonic_seconds();
+  SaveOutcome outcome = {.step = job.manifest.step, .folder = job.folder};
+  std::string result, error;
+  try {
+    copy(job);
+    result = write_part_of_rank(job);
+  } catch (const std::exception& e) {
+    error = e.what();
+  }
+  outcome.error = agreement_.settle(
+      num_saves_++, result, error,
+      [&](const std::vector<std::string>& results) {
+        CheckpointManifest manifest = job.manifest;
+        for (const std::string& part : results)
+          for (const Value& file : parse_json(part).as_list()) {
+            manifest.files.push_back(file_of(file));
+            outcome.bytes += manifest.files.back().bytes;
+          }
+        write_text_atomically(job.folder / kManifestName, to_text(manifest));
+        sync_folder(job.folder.parent_path());  // the folder's own name, perhaps new, and that of
+        sync_folder(job.folder.parent_path().parent_path());  // the one it lies in
+      },
+      patience_);
+  outcome.seconds = monotonic_seconds() - start;
+  return outcome;
+}
+
+}  // namespace titan::core

@@ -1,0 +1,269 @@
+#include "core/checkpoint/start_point.h"
+
+#include <algorithm>
+
+#include <titan/error.h>
+#include <titan/log.h>
+
+#include "core/checkpoint/format/checkpoint_folder.h"
+#include "core/checkpoint/format/file.h"
+#include "core/checkpoint/format/hash.h"
+#include "core/checkpoint/format/verify.h"
+#include "core/checkpoint/hf_folder.h"
+#include "core/checkpoint/rank_state.h"
+
+namespace titan::core {
+namespace {
+
+using Kind = StartPoint::Kind;
+
+/// What rank 0 found; the others are told.
+struct Finding {
+  Kind kind = Kind::fresh;
+  std::filesystem::path folder;
+  bool is_own = false;
+};
+
+std::string names_of(const std::vector<CheckpointStep>& steps) {
+  std::string text;
+  for (const CheckpointStep& step : steps)
+    text += (text.empty() ? "" : ", ") + std::to_string(step.step) +
+            (step.marker == Marker::none ? " (incomplete)" : "");
+  return text.empty() ? "none" : text;
+}
+
+/// The step that load_step asks for.
+CheckpointStep asked_step(const std::vector<CheckpointStep>& steps, int64_t wanted,
+                          const std::filesystem::path& folder) {
+  const auto found = std::find_if(steps.begin(), steps.end(),
+                                  [&](const CheckpointStep& step) { return step.step == wanted; });
+  TITAN_CHECK(found != steps.end(), config, "checkpoint.load_step = ", wanted, " is not in '",
+              folder.string(), "'; there are: ", names_of(steps));
+  TITAN_CHECK(found->marker != Marker::none, config, "checkpoint.load_step = ", wanted,
+              ": the checkpoint in '", found->path.string(),
+              "' is incomplete, it has no manifest.json; there are: ", names_of(steps));
+  return *found;
+}
+
+void refuse_foreign(const CheckpointStep& step) {
+  TITAN_CHECK(step.marker != Marker::dcp, data, "'", step.path.string(),
+              "' is a checkpoint in torch's pickled format (.metadata, *.distcp), which cannot be "
+              "read here; export it to safetensors with the program that wrote it and use titan "
+              "convert from-torchtitan-names");
+}
+
+/// Of the run's own folder, without load_step: the newest that a run can go on from.
+Finding newest_own(const std::vector<CheckpointStep>& steps, const JobConfig& config) {
+  std::optional<CheckpointStep> weights;  // the newest that holds no more than weights
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    if (step->marker == Marker::none) {
+      log::warn("the checkpoint in '" + step->path.string() +
+                "' is incomplete: it has no manifest.json; an older one is used");
+      continue;
+    }
+    refuse_foreign(*step);
+    if (step->marker == Marker::manifest &&
+        read_checkpoint_manifest(step->path).contents == Contents::training) {
+      if (weights && weights->step >= config.training.steps)
+        return {Kind::done, weights->path, true};
+      if (weights)
+        log::warn("'" + weights->path.string() + "' holds weights only; the run goes on from '" +
+                  step->path.string() + "'");
+      return {Kind::checkpoint, step->path, true};
+    }
+    if (!weights) weights = *step;
+  }
+  if (!weights) return {};
+  if (weights->step >= config.training.steps && weights->step > 0)
+    return {Kind::done, weights->path, true};
+  TITAN_CHECK(weights->step == 0 && weights->marker == Marker::manifest, config, "'",
+              weights->path.string(),
+              "' holds weights only, a run cannot go on from it; use it as "
+              "checkpoint.initial_load_path of a run with another job.dump_folder");
+  return {Kind::checkpoint, weights->path, true};
+}
+
+bool has_safetensors(const std::filesystem::path& folder) {
+  return !safetensors_files(folder).empty();
+}
+
+Finding initial(const CheckpointSection& section, const std::string& hf_assets_path) {
+  const std::filesystem::path path = section.initial_load_path.value_or(hf_assets_path);
+  const char* key = section.initial_load_path ? "checkpoint.initial_load_path"
+                                              : "checkpoint.initial_load_in_hf: "
+                                                "model.hf_assets_path";
+  TITAN_CHECK(std::filesystem::is_directory(path), config, key, " = '", path.string(),
+              "' is not a folder");
+  if (section.initial_load_in_hf) return {Kind::hugging_face, path};
+  switch (marker_of(path)) {
+    case Marker::manifest:
+      return {Kind::checkpoint, path};
+    case Marker::hf_index:
+      fail(ErrorKind::config, key, " = '", path.string(),
+           "' is a Hugging Face folder; set checkpoint.initial_load_in_hf = true");
+    case Marker::dcp:
+      refuse_foreign({0, path, Marker::dcp});
+      break;
+    case Marker::none:
+      break;
+  }
+  std::vector<CheckpointStep> steps = list_steps(path);
+  if (section.load_step >= 0 && !steps.empty())
+    return {Kind::checkpoint, asked_step(steps, section.load_step, path).path};
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+    if (step->marker == Marker::manifest) return {Kind::checkpoint, step->path};
+  TITAN_CHECK(has_safetensors(path), config, key, " = '", path.string(),
+              "' holds no complete checkpoint and no safetensors");
+  TITAN_CHECK(section.initial_load_model_only, config, key, " = '", path.string(),
+              "' has no manifest.json: only weights can be read from it, but "
+              "checkpoint.initial_load_model_only = false");
+  return {Kind::shards, path};
+}
+
+Finding find(const JobConfig& config) {
+  const CheckpointSection& section = config.checkpoint;
+  if (!section.enable) return {};
+  const std::filesystem::path own = checkpoint_folder(config);
+  if (!section.load_only) put_back_asides(own);
+  const std::vector<CheckpointStep> steps = list_steps(own);
+  const bool has_initial = section.initial_load_path || section.initial_load_in_hf;
+  Finding found;
+  if (section.load_step >= 0 && (!steps.empty() || !has_initial)) {
+    const CheckpointStep step = asked_step(steps, section.load_step, own);
+    refuse_foreign(step);
+    found = {Kind::checkpoint, step.path, true};
+    TITAN_CHECK(
+        step.marker == Marker::manifest &&
+            (step.step == 0 || read_checkpoint_manifest(step.path).contents == Contents::training),
+        config, "checkpoint.load_step = ", step.step, ": '", step.path.string(),
+        "' holds weights only, a run cannot go on from it");
+    if (steps.back().step > step.step)
+      log::warn("'" + steps.back().path.string() +
+                "' is newer than checkpoint.load_step = " + std::to_string(step.step) +
+                ": a later start without load_step goes on from it unless it is removed");
+  } else {
+    found = newest_own(steps, config);
+  }
+  if (found.kind != Kind::fresh && section.initial_load_path)
+    log::warn("checkpoint.initial_load_path is ignored: the run goes on from '" +
+              found.folder.string() + "'");
+  if (found.kind != Kind::fresh || !has_initial) return found;
+  return initial(section, config.model.hf_assets_path);
+}
+
+/// A small file of the checkpoint, compared with its hash.
+Value read_checked(const StartPoint& start, const ManifestFile& file) {
+  const std::filesystem::path path = start.folder / file.name;
+  const std::string text = read_text(path);
+  TITAN_CHECK(hash_hex(text) == file.hash, data, "'", path.string(),
+              "' is damaged: its XXH3-128 is ", hash_hex(text), ", written was ", file.hash);
+  return parse_json(text);
+}
+
+void choose_parts(StartPoint& start, const CheckpointSection& section) {
+  if (start.kind != Kind::checkpoint) return;
+  const bool all = start.is_own ? start.manifest.step > 0 : !section.initial_load_model_only;
+  if (!all) return;
+  TITAN_CHECK(start.manifest.contents == Contents::training, config, "'", start.folder.string(),
+              "' holds weights only, but checkpoint.initial_load_model_only = false");
+  const auto is_taken = [&](const char* part) {
+    const auto& left_out = section.exclude_from_loading;
+    return std::find(left_out.begin(), left_out.end(), part) == left_out.end();
+  };
+  start.loads_optimizer = is_taken("optimizer");
+  start.loads_data = is_taken("dataloader");
+  start.loads_train_state = is_taken("train_state");
+  start.loads_lr = is_taken("lr_scheduler");
+}
+
+/// What the position in the data means depends on the data set.
+void check_data_set(const StartPoint& start, const JobConfig& config) {
+  if (!start.loads_data) return;
+  const auto text_of = [](const Value& resolved, const char* key) {
+    const Value* training = resolved.find("training");
+    const Value* value = training ? training->find(key) : nullptr;
+    return value ? to_json(*value) : std::string("null");
+  };
+  const std::string before = text_of(start.manifest.config, "dataset");
+  const std::string now = text_of(config.resolved, "dataset");
+  TITAN_CHECK(before == now, config, "the checkpoint in '", start.folder.string(),
+              "' holds a position in training.dataset = ", before, ", this run reads ", now,
+              "; to begin the new data at its start set checkpoint.exclude_from_loading = "
+              "[\"dataloader\"]");
+  const std::string old_path = text_of(start.manifest.config, "dataset_path");
+  const std::string new_path = text_of(config.resolved, "dataset_path");
+  if (old_path != new_path)
+    log::warn("training.dataset_path is " + new_path + ", the checkpoint's was " + old_path +
+              "; the position is taken over as if the content were the same");
+}
+
+}  // namespace
+
+std::filesystem::path checkpoint_folder(const JobConfig& config) {
+  return std::filesystem::path(config.job.dump_folder) / config.checkpoint.folder;
+}
+
+StartPoint find_start(const JobConfig& config, Rendezvous& rendezvous) {
+  Value told;
+  if (rendezvous.launch().rank == 0) {
+    const Finding found = find(config);
+    told = Value::map({{"kind", static_cast<int64_t>(found.kind)},
+                       {"folder", found.folder.string()},
+                       {"is_own", found.is_own}});
+  }
+  told = parse_json(rendezvous.from_rank_zero("start point", to_json(told)));
+
+  StartPoint start;
+  start.kind = static_cast<Kind>(told.at("kind").as_integer());
+  start.folder = told.at("folder").as_string();
+  start.is_own = told.at("is_own").as_boolean();
+  switch (start.kind) {
+    case Kind::fresh:
+    case Kind::done:
+      return start;
+    case Kind::checkpoint:
+      start.manifest = read_checkpoint_manifest(start.folder);
+      start.index = open_checkpoint(start.folder, start.manifest);
+      break;
+    case Kind::shards:
+      start.index = index_files(safetensors_files(start.folder));
+      break;
+    case Kind::hugging_face:
+      start.index = index_files(hf_files(start.folder));
+      break;
+  }
+  choose_parts(start, config.checkpoint);
+  if (rendezvous.launch().rank == 0) check_data_set(start, config);
+  return start;
+}
+
+Value read_data_position(const StartPoint& start, int64_t first_row, int64_t num_rows) {
+  Value::List rows(static_cast<size_t>(num_rows));
+  int64_t num_found = 0;
+  Value all_rows;
+  for (const ManifestFile& file : start.manifest.files) {
+    const int64_t begin = std::max(first_row, file.first_row);
+    const int64_t end = std::min(first_row + num_rows, file.first_row + file.num_rows);
+    if (end <= begin) continue;
+    const Value content = read_checked(start, file);
+    const Value& loader = content.at(kLoaderMember);
+    all_rows = loader.at("num_rows");
+    for (int64_t row = begin; row < end; ++row, ++num_found)
+      rows[static_cast<size_t>(row - first_row)] =
+          loader.at("rows").as_list().at(static_cast<size_t>(row - file.first_row));
+  }
+  TITAN_CHECK(num_found == num_rows, data, "the checkpoint in '", start.folder.string(),
+              "' holds the data position of ", num_found, " of the rows ", first_row, " to ",
+              first_row + num_rows - 1,
+              " of the global batch; resume with the same training.global_batch_size");
+  return Value::map({{"num_rows", all_rows}, {"first_row", first_row}, {"rows", std::move(rows)}});
+}
+
+std::optional<Value> read_random_state(const StartPoint& start, int rank, int world_size) {
+  if (start.manifest.layout.world_size() != world_size) return std::nullopt;
+  for (const ManifestFile& file : start.manifest.files)
+    if (file.name == rank_state_name(rank)) return read_checked(start, file).at(kRandomMember);
+  return std::nullopt;
+}
+
+}  // namespace titan::core

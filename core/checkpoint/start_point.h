@@ -1,0 +1,55 @@
+// Where a run starts: from nothing, from its own newest checkpoint, or from weights of others. Used
+// by the trainer's assembly.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "core/checkpoint/format/manifest.h"
+#include "core/checkpoint/format/tensor_index.h"
+#include "core/config/job_config.h"
+#include "core/runtime/rendezvous.h"
+
+namespace titan::core {
+
+struct StartPoint {
+  enum class Kind {
+    fresh,         ///< initial values
+    checkpoint,    ///< a folder with a manifest
+    shards,        ///< safetensors under our names, without a manifest: weights
+    hugging_face,  ///< weights under Hugging Face's names
+    done,          ///< the last step's weights are there: nothing is left to do
+  };
+  Kind kind = Kind::fresh;
+  std::filesystem::path folder;
+  bool is_own = false;          ///< of this run's own checkpoint folder
+  CheckpointManifest manifest;  ///< of a checkpoint
+  TensorIndex index;            ///< of everything but fresh and done
+
+  // what is taken over
+  bool loads_optimizer = false, loads_data = false, loads_train_state = false, loads_lr = false;
+
+  bool loads_weights() const { return kind != Kind::fresh && kind != Kind::done; }
+};
+
+/// Rank 0 looks, all ranks learn: the run's own folder first ([checkpoint] folder, load_step), then
+/// initial_load_path or, with initial_load_in_hf, hf_assets_path. Headers are read and checked, no
+/// tensor is. Config Error: a folder or step that is not there, one that holds weights only where
+/// more is asked for; data Error: damage.
+StartPoint find_start(const JobConfig& config, Rendezvous& rendezvous);
+
+/// [checkpoint] folder under [job] dump_folder.
+std::filesystem::path checkpoint_folder(const JobConfig& config);
+
+/// The data position of rows [first_row, first_row + num_rows) out of the checkpoint's files, in
+/// the form of Loader::state(). data Error when the checkpoint lacks one of them or a file is
+/// damaged.
+Value read_data_position(const StartPoint& start, int64_t first_row, int64_t num_rows);
+
+/// The state of the generators (rank_state.h) of the same rank of the same number of ranks; nothing
+/// when the checkpoint was written by another number.
+std::optional<Value> read_random_state(const StartPoint& start, int rank, int world_size);
+
+}  // namespace titan::core

@@ -1,0 +1,38 @@
+// The tensors of a run that a checkpoint holds, by names that no layout changes. Used by the writer
+// and the reader.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <titan/model.h>
+#include <titan/nn/parameter.h>
+#include <titan/optimizer.h>
+
+namespace titan::core {
+
+/// One tensor as this rank holds it: a rectangle of a tensor that has a name.
+struct StateTensor {
+  std::string name;            ///< "layers.0.attention.wq.weight", "optim.exp_avg.<parameter>"
+  std::vector<int64_t> shape;  ///< of the whole tensor; a single number is a tensor of shape [1]
+  nn::Slice slice;             ///< what `tensor` holds of it
+  at::Tensor tensor;           ///< shares memory with the run's own
+  std::vector<nn::Sharding> shardings;  ///< of the parameter that it belongs to
+  bool is_scalar = false;  ///< the same number on every rank that holds a part of the parameter
+};
+
+inline constexpr std::string_view kOptimizerPrefix = "optim.";
+
+std::vector<StateTensor> weights_of(const ModelPart& part);
+/// Empty for an optimizer without state. Throws a plugin Error when a state is neither of its
+/// shard's shape nor a single number.
+std::vector<StateTensor> states_of(Optimizer& optimizer);
+
+/// "F32" for at::kFloat. Throws an internal Error for a type that safetensors does not know.
+const char* stored_dtype(at::ScalarType dtype);
+/// at::kFloat for "F32". Throws a data Error for a type that tensors here cannot have.
+at::ScalarType scalar_type(std::string_view stored_dtype);
+
+}  // namespace titan::core

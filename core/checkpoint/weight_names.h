@@ -1,0 +1,47 @@
+// Finds a model's weights among stored tensors that somebody else named. Used by titan convert and
+// to load folders of others.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <titan/model.h>
+
+#include "core/checkpoint/format/tensor_index.h"
+
+namespace titan::core {
+
+/// One parameter of the model and the stored tensor that holds it.
+struct FoundWeight {
+  std::string ours;
+  std::string theirs;
+  std::vector<int64_t> shape;
+  int64_t num_rotary_heads = 0;  ///< see HfExchange::NameRule
+};
+
+/// Whose weights they are.
+struct WeightNames {
+  std::vector<HfExchange::NameRule> rules;
+  std::vector<std::string> ignored;           ///< names, or ends of names after a dot
+  std::vector<std::string> ignored_prefixes;  ///< "optim."
+};
+
+/// The names that `naming` gives the weights of `model`. Throws a plugin Error when the model has
+/// no exchange or does not know the naming. `model_name` stands in messages.
+WeightNames names_of(const Model& model, const std::string& model_name, Naming naming);
+/// Titan's own names, as a checkpoint holds them beside the optimizer's states.
+WeightNames own_names(const ModelPart& part);
+
+/// Every parameter of `part` in the model's order. Throws one data Error that lists all that is
+/// wrong: parameters that nothing in `index` holds, tensors of another shape, tensors that belong
+/// to no parameter. `place` names the weights in it, `model_name` the model.
+std::vector<FoundWeight> find_weights(const ModelPart& part, const WeightNames& names,
+                                      const TensorIndex& index, const std::string& place,
+                                      const std::string& model_name);
+
+/// "(128, 64)"
+std::string shape_text(const std::vector<int64_t>& shape);
+
+}  // namespace titan::core

@@ -1,0 +1,141 @@
+#include "core/train/resume.h"
+
+#include <map>
+#include <string>
+
+#include <titan/error.h>
+#include <titan/log.h>
+
+#include "core/checkpoint/hf_config.h"
+#include "core/checkpoint/rank_state.h"
+#include "core/checkpoint/reader.h"
+#include "core/checkpoint/weight_names.h"
+#include "core/runtime/clock.h"
+
+namespace titan::core {
+namespace {
+
+using Kind = StartPoint::Kind;
+
+std::string place_of(const StartPoint& start) {
+  const std::string folder = "'" + start.folder.string() + "'";
+  if (start.kind != Kind::checkpoint) return folder;
+  return "the checkpoint in " + folder + " (model " + start.manifest.model + " " +
+         start.manifest.flavor + ")";
+}
+
+const HfExchange& exchange_of(const Model& model, const std::string& name) {
+  const auto* exchange = dynamic_cast<const HfExchange*>(&model);
+  TITAN_CHECK(exchange, plugin, "model '", name,
+              "' does not say its Hugging Face names (HfExchange)");
+  return *exchange;
+}
+
+std::string as_is(const std::string& name) {
+  return name;
+}
+
+/// Names of the run's weights -> names in the index.
+StoredName stored_names(const Run& run, const StartPoint& start) {
+  if (start.kind != Kind::hugging_face) return as_is;
+  std::map<std::string, std::string> theirs;
+  for (const auto& rule : exchange_of(*run.model, "").name_rules(Naming::hugging_face))
+    if (start.index.tensors.count(rule.theirs)) theirs.emplace(rule.ours, rule.theirs);
+  return [theirs = std::move(theirs)](const std::string& name) { return theirs.at(name); };
+}
+
+/// The stored states must be those that this optimizer has.
+void check_states(const std::vector<StateTensor>& states, const Run& run, const StartPoint& start) {
+  const std::string hint =
+      "; to start with a fresh optimizer set checkpoint.exclude_from_loading = [\"optimizer\"]";
+  try {
+    check_fits(start.index, states, as_is, place_of(start));
+    if (run.mesh.shape().pp > 1) return;  // a stage knows a part of the names only
+    std::map<std::string_view, bool> known;
+    for (const StateTensor& state : states) known[state.name] = true;
+    for (const auto& [name, tensor] : start.index.tensors)
+      TITAN_CHECK(!name.starts_with(kOptimizerPrefix) || known.count(name), data, place_of(start),
+                  " holds '", name, "', which this run's optimizer does not have");
+  } catch (const Error& e) {
+    throw Error(e.kind(), e.message() + hint);
+  }
+}
+
+void restore_generators(const Run& run, const StartPoint& start, const LaunchEnv& launch) {
+  const c10::Device device = run.device->device();
+  std::optional<Value> saved;
+  if (start.loads_train_state) saved = read_random_state(start, launch.rank, launch.world_size);
+  if (saved)
+    restore_random_state(*saved, device);
+  else
+    seed_generators(run.seed, run.state.step, launch.rank, device);
+}
+
+}  // namespace
+
+TrainState state_at(const StartPoint& start) {
+  TrainState state;
+  if (start.loads_train_state) {
+    state.step = start.manifest.step;
+    state.tokens_seen = start.manifest.tokens_seen;
+  }
+  if (start.loads_lr) state.lr_step = start.manifest.lr_step;
+  return state;
+}
+
+void check_weights(const Run& run, const StartPoint& start, const JobConfig& config) {
+  if (config.checkpoint.enable && config.checkpoint.last_save_in_hf)
+    names_of(*run.model, config.model.name,
+             Naming::hugging_face);  // or say now that there are none
+  if (!start.loads_weights()) return;
+  const ModelPart whole(run.model->build());
+  const std::string name = config.model.name + " " + config.model.flavor;
+  const bool is_hf = start.kind == Kind::hugging_face;
+  if (is_hf) check_hf_config(exchange_of(*run.model, name).hf_config(), start.folder);
+  find_weights(whole, is_hf ? names_of(*run.model, name, Naming::hugging_face) : own_names(whole),
+               start.index, place_of(start), name);
+}
+
+void give_values(Run& run, const StartPoint& start, const JobConfig& config) {
+  const c10::Device device = run.device->device();
+  if (start.loads_weights())
+    run.part->allocate(device, parameter_dtype(config));
+  else
+    run.part->materialize(device, parameter_dtype(config), run.seed);
+}
+
+void load_state(Run& run, const StartPoint& start, const LaunchEnv& launch) {
+  restore_generators(run, start, launch);
+  if (!start.loads_weights()) return;
+  const double begin = monotonic_seconds();
+  const dist::Group& world = run.mesh.group("world");
+  const c10::Device device = run.device->device();
+  LoadStats stats =
+      load_tensors(start.index, weights_of(*run.part), stored_names(run, start), world, device);
+  if (start.loads_optimizer) {
+    const std::vector<StateTensor> states = states_of(*run.optimizer);
+    check_states(states, run, start);
+    const LoadStats more = load_tensors(start.index, states, as_is, world, device);
+    stats.bytes_read += more.bytes_read;
+    stats.bytes_received += more.bytes_received;
+    stats.num_converted += more.num_converted;
+  }
+  const int64_t bytes = world.all_reduce(stats.bytes_read, dist::Reduce::sum, device);
+  const int64_t sent = world.all_reduce(stats.bytes_received, dist::Reduce::sum, device);
+  const double seconds = monotonic_seconds() - begin;
+  if (launch.rank != 0) return;
+  char text[160];
+  std::snprintf(text, sizeof text,
+                "; read %.1f MB in %.3f s (%.2f GB/s), sent %.1f MB between ranks",
+                static_cast<double>(bytes) / 1e6, seconds,
+                static_cast<double>(bytes) / 1e9 / seconds, static_cast<double>(sent) / 1e6);
+  log::info((start.loads_train_state
+                 ? "resumed after step " + std::to_string(run.state.step) + " from "
+                 : std::string("started with the weights of ")) +
+            "'" + start.folder.string() + "'" + text);
+  if (stats.num_converted > 0)
+    log::warn(std::to_string(stats.num_converted) +
+              " tensors were stored in another type than training.dtype and were converted");
+}
+
+}  // namespace titan::core

@@ -1,0 +1,24 @@
+// Takes over what a start point holds: checks that it fits, gives weights their values, restores
+// optimizer, data position and generators. Used by the assembly.
+#pragma once
+
+#include "core/train/assembly.h"
+
+namespace titan::core {
+
+/// What the run has reached when it starts.
+TrainState state_at(const StartPoint& start);
+
+/// Compares the stored weights with the model, before anything has memory. `run.model` is there.
+/// data Error listing all that is missing, of another shape or too many; config Error for a
+/// config.json of another model; plugin Error when the model cannot be saved as it is asked for.
+void check_weights(const Run& run, const StartPoint& start, const JobConfig& config);
+
+/// Collective. Memory for the weights; initial values where nothing is stored.
+void give_values(Run& run, const StartPoint& start, const JobConfig& config);
+
+/// Collective. Fills weights and optimizer states from the stored ones and restores the generators.
+/// data Error for states that do not fit, config Error that says how to leave them out.
+void load_state(Run& run, const StartPoint& start, const LaunchEnv& launch);
+
+}  // namespace titan::core

@@ -1,0 +1,128 @@
+// How others name a Llama's weights and describe its size: transformers, Meta and torchtitan. Part
+// of class Llama.
+#include <algorithm>
+#include <array>
+
+#include "llama.h"
+
+namespace titan::llama {
+namespace {
+
+using NameRule = HfExchange::NameRule;
+
+/// One weight of a block; names without "layers.N." before and ".weight" behind.
+struct BlockWeight {
+  const char* ours;  // Meta and torchtitan v0.2.2 use the same
+  const char* hugging_face;
+  const char* newer_torchtitan;  // null: unchanged
+  enum Rows { plain, of_queries, of_keys } rows;
+};
+constexpr BlockWeight kBlockWeights[] = {
+    {"attention.wq", "self_attn.q_proj", "attention.qkv_linear.wq", BlockWeight::of_queries},
+    {"attention.wk", "self_attn.k_proj", "attention.qkv_linear.wk", BlockWeight::of_keys},
+    {"attention.wv", "self_attn.v_proj", "attention.qkv_linear.wv", BlockWeight::plain},
+    {"attention.wo", "self_attn.o_proj", nullptr, BlockWeight::plain},
+    {"feed_forward.w1", "mlp.gate_proj", nullptr, BlockWeight::plain},
+    {"feed_forward.w3", "mlp.up_proj", nullptr, BlockWeight::plain},
+    {"feed_forward.w2", "mlp.down_proj", nullptr, BlockWeight::plain},
+    {"attention_norm", "input_layernorm", nullptr, BlockWeight::plain},
+    {"ffn_norm", "post_attention_layernorm", nullptr, BlockWeight::plain}};
+
+/// Transformers rotates halves of a head, as Titan does: a rename.
+std::vector<NameRule> hugging_face_rules(const LlamaOptions& options) {
+  std::vector<NameRule> rules = {{"tok_embeddings.weight", "model.embed_tokens.weight"}};
+  for (int64_t i = 0; i < options.n_layers; ++i) {
+    const std::string layer = "layers." + std::to_string(i) + ".";
+    for (const BlockWeight& weight : kBlockWeights)
+      rules.push_back(
+          {layer + weight.ours + ".weight", "model." + layer + weight.hugging_face + ".weight"});
+  }
+  rules.push_back({"norm.weight", "model.norm.weight"});
+  if (!options.enable_weight_tying) rules.push_back({"output.weight", "lm_head.weight"});
+  return rules;
+}
+
+/// Meta's code, and torchtitan's after it, rotates neighbours: the rows of wq and wk are pairs.
+std::vector<NameRule> meta_rules(const LlamaOptions& options, int64_t num_kv_heads,
+                                 bool with_torchtitan) {
+  std::vector<NameRule> rules = {{"tok_embeddings.weight", "tok_embeddings.weight"}};
+  for (int64_t i = 0; i < options.n_layers; ++i) {
+    const std::string layer = "layers." + std::to_string(i) + ".";
+    for (const BlockWeight& weight : kBlockWeights) {
+      const std::string ours = layer + weight.ours + ".weight";
+      const std::array<int64_t, 3> heads = {0, options.n_heads, num_kv_heads};  // by Rows
+      rules.push_back({ours, ours, heads[weight.rows]});
+      if (with_torchtitan && weight.newer_torchtitan)
+        rules.push_back({ours, layer + weight.newer_torchtitan + ".weight", heads[weight.rows]});
+    }
+  }
+  rules.push_back({"norm.weight", "norm.weight"});
+  if (!options.enable_weight_tying) {
+    rules.push_back({"output.weight", "output.weight"});
+    if (with_torchtitan) rules.push_back({"output.weight", "lm_head.weight"});
+  }
+  return rules;
+}
+
+}  // namespace
+
+std::vector<NameRule> Llama::name_rules(Naming naming) const {
+  switch (naming) {
+    case Naming::hugging_face:
+      return hugging_face_rules(options_);
+    case Naming::meta:
+      return meta_rules(options_, dimensions_.num_kv_heads, false);
+    case Naming::torchtitan:
+      return meta_rules(options_, dimensions_.num_kv_heads, true);
+  }
+  return {};
+}
+
+std::vector<std::string> Llama::ignored_names(Naming naming) const {
+  std::vector<std::string> names;  // tables of rotary positions, and a tied head written out
+  if (naming == Naming::hugging_face)
+    names = {"rotary_emb.inv_freq"};
+  else
+    names = {"rope.freqs", "freqs_cis"};
+  if (options_.enable_weight_tying) {
+    if (naming != Naming::meta) names.push_back("lm_head.weight");
+    if (naming != Naming::hugging_face) names.push_back("output.weight");
+  }
+  return names;
+}
+
+Value Llama::hf_config() const {
+  const LlamaOptions& o = options_;
+  const RopeScaling& r = o.rope_scaling;
+  Value scaling;
+  if (r.scaling_factor != 1)
+    scaling =
+        Value::map({{"rope_type", "llama3"},
+                    {"factor", r.scaling_factor},
+                    {"low_freq_factor", r.low_freq_factor},
+                    {"high_freq_factor", r.high_freq_factor},
+                    {"original_max_position_embeddings", r.original_max_position_embeddings}});
+  return Value::map(
+      {{"architectures", Value::list({"LlamaForCausalLM"})},
+       {"model_type", "llama"},
+       {"hidden_size", o.dim},
+       {"intermediate_size", dimensions_.ffn_dim},
+       {"num_hidden_layers", o.n_layers},
+       {"num_attention_heads", o.n_heads},
+       {"num_key_value_heads", dimensions_.num_kv_heads},
+       {"head_dim", dimensions_.head_dim},
+       {"vocab_size", o.vocab_size},
+       {"max_position_embeddings", std::max(context_.seq_len, o.max_position_embeddings)},
+       {"rope_theta", o.rope_theta},
+       {"rope_scaling", scaling},
+       {"tie_word_embeddings", o.enable_weight_tying},
+       {"rms_norm_eps", o.norm_eps},
+       {"hidden_act", "silu"},
+       {"attention_bias", false},
+       {"mlp_bias", false},
+       {"attention_dropout", 0.0},
+       {"initializer_range", 0.02},
+       {"use_cache", true}});
+}
+
+}  // namespace titan::llama
