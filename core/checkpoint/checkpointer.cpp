@@ -233,29 +233,31 @@ void Checkpointer::report(const std::optional<SaveOutcome>& outcome) {
 
 /// [writing thread of rank 0]
 void Checkpointer::tidy(const SaveJob& job, const SaveOutcome& outcome) const {
-  if (outcome.error.empty()) return purge();
+  if (outcome.error.empty()) return purge(outcome.step);
   const std::filesystem::path folder = step_path(folder_, job.manifest.step);
   remove_checkpoint(folder);  // on a full disk the next save needs the room
   std::error_code error;
   if (std::filesystem::exists(aside_path(folder), error)) rename_file(aside_path(folder), folder);
 }
 
-void Checkpointer::purge() const {
+/// Looks at nothing above `newest`, which was just saved: the next step may be being written, and
+/// after load_step there are complete ones of the time before.
+void Checkpointer::purge(int64_t newest) const {
   std::vector<CheckpointStep> complete;
   for (const CheckpointStep& step : list_steps(folder_)) {
-    if (step.marker != Marker::none) {
-      complete.push_back(step);
-      std::error_code error;
-      const std::filesystem::path aside = aside_path(step.path);
-      if (std::filesystem::exists(aside, error)) remove_checkpoint(aside);
+    if (step.step > newest) break;
+    if (step.marker == Marker::none) {  // left behind by a writer that was killed
+      if (section_.keep_latest_k > 0 && step.step < newest) remove_checkpoint(step.path);
+      continue;
     }
+    complete.push_back(step);
+    std::error_code error;
+    if (std::filesystem::exists(aside_path(step.path), error))
+      remove_checkpoint(aside_path(step.path));
   }
   if (section_.keep_latest_k == 0) return;
   const auto num_kept = static_cast<size_t>(section_.keep_latest_k);
   for (size_t i = 0; i + num_kept < complete.size(); ++i) remove_checkpoint(complete[i].path);
-  for (const CheckpointStep& step : list_steps(folder_))  // what killed writers left behind
-    if (step.marker == Marker::none && !complete.empty() && step.step < complete.back().step)
-      remove_checkpoint(step.path);
 }
 
 /// Shards first, then the ranks put them together; the shards go once the folder is complete.
@@ -273,7 +275,7 @@ void Checkpointer::save_in_hf(const TrainState& state) {
   together(world, device, [&] {
     if (world.rank() != 0) return;
     remove_checkpoint(folder / kShardsFolder);
-    purge();
+    purge(state.step);
     log::info("exported step " + std::to_string(state.step) + " to the Hugging Face folder '" +
               folder.string() + "'");
   });

@@ -76,7 +76,7 @@ class Checkpointer {
   void save_in_hf(const TrainState& state);
   void report(const std::optional<SaveOutcome>& outcome);
   void tidy(const SaveJob& job, const SaveOutcome& outcome) const;
-  void purge() const;
+  void purge(int64_t newest) const;
 
   const JobConfig& config_;
   const CheckpointSection& section_;

@@ -187,6 +187,11 @@ class KeysTest(CheckpointCase):
         run = self.run_ranks(1, *steps(6), "--checkpoint.load_step", "3", code=2)
         self.assert_holds(run.stderr, "checkpoint.load_step = 3 is not in", "there are: 2, 4, 6")
 
+    def test_after_going_back_the_new_checkpoints_are_kept(self):
+        self.run_ranks(1, *steps(8), "--checkpoint.interval", "2", "--checkpoint.keep_latest_k", "0")
+        self.run_ranks(1, *steps(6), "--checkpoint.interval", "1", "--checkpoint.load_step", "2", "--checkpoint.keep_latest_k", "2")
+        self.assertEqual(self.steps_in(), [5, 6, 8])  # 8 is of the time before: nobody asked to remove it
+
     def test_exclude_from_loading(self):
         self.run_ranks(1, *steps(4), "--checkpoint.interval", "2")
         seen = tokens(self.out)
