@@ -107,19 +107,17 @@ void give_values(Run& run, const StartPoint& start, const JobConfig& config) {
 void load_state(Run& run, const StartPoint& start, const LaunchEnv& launch) {
   restore_generators(run, start, launch);
   if (!start.loads_weights()) return;
-  const double begin = monotonic_seconds();
-  const dist::Group& world = run.mesh.group("world");
-  const c10::Device device = run.device->device();
-  LoadStats stats =
-      load_tensors(start.index, weights_of(*run.part), stored_names(run, start), world, device);
+  std::vector<StateTensor> wanted = weights_of(*run.part);
   if (start.loads_optimizer) {
     const std::vector<StateTensor> states = states_of(*run.optimizer);
     check_states(states, run, start);
-    const LoadStats more = load_tensors(start.index, states, as_is, world, device);
-    stats.bytes_read += more.bytes_read;
-    stats.bytes_received += more.bytes_received;
-    stats.num_converted += more.num_converted;
+    wanted.insert(wanted.end(), states.begin(), states.end());
   }
+  const dist::Group& world = run.mesh.group("world");
+  const c10::Device device = run.device->device();
+  const double begin = monotonic_seconds();
+  const LoadStats stats =
+      load_tensors(start.index, wanted, stored_names(run, start), world, device);
   const int64_t bytes = world.all_reduce(stats.bytes_read, dist::Reduce::sum, device);
   const int64_t sent = world.all_reduce(stats.bytes_received, dist::Reduce::sum, device);
   const double seconds = monotonic_seconds() - begin;

@@ -85,6 +85,10 @@ void File::read(int64_t offset, char* out, int64_t bytes) const {
   }
 }
 
+void File::expect_read(int64_t offset, int64_t bytes) const {
+  ::posix_fadvise(descriptor_, offset, bytes, POSIX_FADV_WILLNEED);
+}
+
 void File::write(int64_t offset, const char* data, int64_t bytes) const {
   while (bytes > 0) {
     const ssize_t done = ::pwrite(descriptor_, data, std::min(bytes, kMaxTransfer), offset);

@@ -25,6 +25,8 @@ class File {
   int64_t size() const;
   /// Fills `out` from byte `offset`. Throws an io Error when the file ends before that.
   void read(int64_t offset, char* out, int64_t bytes) const;
+  /// Asks the system to have these bytes at hand soon. A hint.
+  void expect_read(int64_t offset, int64_t bytes) const;
   void write(int64_t offset, const char* data, int64_t bytes) const;
   /// Its content survives a power failure from here on.
   void sync() const;

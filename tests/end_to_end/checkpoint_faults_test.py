@@ -1,0 +1,196 @@
+"""What stops a save: full disk, limits, rights, folders that go away. Each is an error that names the file, what is complete stays
+as it is, and the run ends or goes on as checkpoint.async_mode says."""
+
+import functools
+import os
+import resource
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+from checkpoint_case import CheckpointCase, Live, complete_steps, content
+from harness import ROOT, TITAN, metrics
+from ranks_test import ENDLESS, bare_environment
+
+UNTOUCHED = "older ones are untouched"
+EVERY_STEP = ["--checkpoint.interval", 1, "--checkpoint.keep_latest_k", 0]
+ASYNC = ["--checkpoint.async_mode", "async"]
+
+
+@functools.cache
+def can_mount():
+    """A mount namespace of one's own needs no rights on most systems, but some forbid it."""
+    with tempfile.TemporaryDirectory(prefix="titan_") as folder:
+        done = subprocess.run(["unshare", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "tmpfs", folder],
+                              capture_output=True)
+        return done.returncode == 0
+
+
+class SaveFaultsTest(CheckpointCase):
+    """While a run saves after each step."""
+
+    def in_mount_namespace(self, mount, arguments, code):
+        """Runs the recipe where `mount` was done, and keeps what it left in `self.folder / "kept"`. Standard error."""
+        script = (f"{mount}\n{shlex.join(map(str, self.command(1, *arguments)))}\ncode=$?\n"
+                  f"cp -r {shlex.quote(str(self.saved))} {shlex.quote(str(self.folder / 'kept'))}\nexit $code")
+        run = subprocess.run(["unshare", "--map-root-user", "--mount", "sh", "-c", script], cwd=ROOT, env=bare_environment(),
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+        self.assertEqual(run.returncode, code, run.stderr)
+        return run.stderr
+
+    @unittest.skipUnless(can_mount(), "no mount namespace can be made here")
+    def test_disk_full(self):
+        """Two checkpoints find room, the third does not."""
+        for mode in ("disabled", "async"):
+            with self.subTest(mode):
+                self.out, kept = self.folder / mode, self.folder / "kept"
+                shutil.rmtree(kept, ignore_errors=True)
+                self.saved.mkdir(parents=True)
+                said = self.in_mount_namespace(f"mount -t tmpfs -o size=12m tmpfs {self.saved}",
+                                               ["--training.steps", 5, *EVERY_STEP, "--checkpoint.async_mode", mode], code=1)
+                self.assert_holds(said, str(self.saved / "step-3"), "-rank-00000.safetensors", "No space left on device", UNTOUCHED)
+                self.assertEqual(list(self.assert_sound(kept)), [1, 2])
+                self.assertEqual(sorted(path.name for path in kept.iterdir()), ["step-1", "step-2"])
+                self.assertEqual(metrics(self.out)[-1]["step"], 5 if mode == "async" else 3)
+                if mode == "async":  # every interval tried again, and the last one counts
+                    for step in (3, 4, 5):
+                        self.assertIn(f"the checkpoint of step {step} could not be written", said)
+                    self.assertIn("the last checkpoint is not complete", said)
+
+    def read_only(self, mode):
+        self.out = self.folder / mode
+        self.run_ranks(1, "--training.steps", 2, *EVERY_STEP)
+        return content(self.saved), ["--training.steps", 4, *EVERY_STEP, "--checkpoint.async_mode", mode]
+
+    def check_read_only(self, mode, said, before, reason):
+        self.assertEqual(content(self.saved), before)
+        self.assert_holds(said, "resumed after step 2", f"cannot make the checkpoint's folder '{self.saved / 'step-3'}'", reason)
+        self.assertEqual(metrics(self.out)[-1]["step"], 4 if mode == "async" else 3)
+
+    @unittest.skipUnless(can_mount(), "no mount namespace can be made here")
+    def test_read_only_file_system(self):
+        for mode in ("disabled", "async"):
+            with self.subTest(mode):
+                before, arguments = self.read_only(mode)
+                shutil.rmtree(self.folder / "kept", ignore_errors=True)
+                said = self.in_mount_namespace(f"mount --bind {self.saved} {self.saved}; mount -o remount,ro,bind {self.saved}",
+                                               arguments, code=1)
+                self.check_read_only(mode, said, before, "Read-only file system")
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
+    def test_folder_without_the_right_to_write(self):
+        for mode in ("disabled", "async"):
+            with self.subTest(mode):
+                before, arguments = self.read_only(mode)
+                self.saved.chmod(0o555)
+                run = self.run_ranks(1, *arguments, code=1)
+                self.saved.chmod(0o755)
+                self.check_read_only(mode, run.stderr, before, "Permission denied")
+
+    def end_well(self, live):
+        """Ends a run that goes on; everything complete is sound, and the last step among it."""
+        live.process.send_signal(signal.SIGTERM)
+        self.assertEqual(live.finish(), 75, live.errors())
+        self.assertIn(metrics(self.out)[-1]["step"], self.assert_sound())
+
+    def wait_for_saves(self, live, more):
+        newest = max(complete_steps(self.saved), default=0)
+        live.wait_until(lambda: max(complete_steps(self.saved), default=0) >= newest + more)
+
+    def test_a_file_may_not_grow(self):
+        """RLIMIT_FSIZE, where root has no privilege either: the weights fit, the optimizer's states do not."""
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, resource.RLIM_INFINITY))
+        with self.subTest("disabled"):
+            run = self.run_ranks(1, *EVERY_STEP, code=1, preexec_fn=limit)
+            self.assert_holds(run.stderr, str(self.saved / "step-1/optimizer-rank-00000.safetensors"), "File too large",
+                              UNTOUCHED)
+            self.assertEqual(list(self.saved.iterdir()), [])
+        with self.subTest("async, and the limit is lifted"):
+            with Live(self, self.command(1, *ENDLESS, "--checkpoint.interval", 1, *ASYNC), {"preexec_fn": limit}) as live:
+                live.wait_until(lambda: live.errors().count("the next interval tries again") > 1)
+                self.assertEqual(complete_steps(self.saved), {})
+                self.assertIn("File too large", live.errors())
+                resource.prlimit(live.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+                self.wait_for_saves(live, 2)
+                self.end_well(live)
+        with self.subTest("disabled, in mid-run"):
+            with Live(self, self.command(1, *ENDLESS, *EVERY_STEP)) as live:
+                self.wait_for_saves(live, 2)
+                resource.prlimit(live.process.pid, resource.RLIMIT_FSIZE, (2_000_000, resource.RLIM_INFINITY))
+                self.assertEqual(live.finish(), 1, live.errors())
+            last = metrics(self.out)[-1]["step"]
+            self.assert_holds(live.errors(), "File too large", UNTOUCHED)
+            self.assertNotIn(f"step-{last}", [path.name for path in self.saved.iterdir()])
+            self.assertIn(last - 1, self.assert_sound())
+
+    def test_a_rank_of_two_cannot_write(self):
+        """The others learn of it, and rank 0 removes the folder."""
+        for mode in ("disabled", "async"):
+            with self.subTest(mode):
+                self.out = self.folder / mode
+                # ulimit counts in 512 or in 1,024 bytes
+                script = self.write("limited", '#!/bin/sh\n[ "$RANK" = 1 ] && ulimit -S -f 1000\nexec "$@"\n')
+                script.chmod(0o755)
+                train = self.arguments(*EVERY_STEP, "--checkpoint.async_mode", mode, "--parallelism.data_parallel_shard_degree", 2)
+                with Live(self, [TITAN, "launch", "--nproc", 2, "--log-dir", self.logs, "--program", script, "--", TITAN,
+                                 *train]) as live:
+                    self.assertEqual(live.finish(), 1, live.errors())
+                self.assert_holds(live.errors(), "rank 1: ", "-rank-00001.safetensors", "File too large", UNTOUCHED)
+                self.assertEqual(list(self.saved.iterdir()), [])
+                self.assertEqual(metrics(self.out)[-1]["step"], 3 if mode == "async" else 1)
+
+    def test_a_file_where_the_folder_should_be(self):
+        with self.subTest("from the start"):
+            self.write("out/checkpoint", "mine")
+            run = self.run_ranks(1, code=1)
+            self.assert_holds(run.stderr, str(self.saved), "Not a directory")
+            self.assertEqual(self.saved.read_text(), "mine")
+        self.saved.unlink()
+        with self.subTest("in mid-run, async"), Live(self, self.command(1, *ENDLESS, *EVERY_STEP, *ASYNC)) as live:
+            self.wait_for_saves(live, 1)
+            self.saved.rename(self.folder / "moved")
+            self.saved.write_text("mine")
+            live.wait_until(lambda: f"cannot make the checkpoint's folder '{self.saved}" in live.errors())
+            self.assertEqual(self.saved.read_text(), "mine")
+            self.saved.unlink()
+            (self.folder / "moved").rename(self.saved)
+            self.wait_for_saves(live, 2)
+            self.end_well(live)
+
+    def test_the_folder_is_removed_between_two_saves(self):
+        for mode in ("disabled", "async"):
+            self.out = self.folder / mode
+            with self.subTest(mode), Live(self, self.command(1, *ENDLESS, "--checkpoint.interval", 10, "--checkpoint.async_mode",
+                                                             mode)) as live:
+                live.wait_for_step(12)
+                self.wait_for_saves(live, 0)
+                shutil.rmtree(self.saved)
+                live.wait_until(lambda: complete_steps(self.saved))
+                self.end_well(live)
+
+    def test_the_folder_is_removed_during_a_save(self):
+        def remove_unfinished():
+            for path in self.saved.glob("step-*"):
+                if not (path / "manifest.json").exists():
+                    shutil.rmtree(path, ignore_errors=True)
+        for mode in ("disabled", "async"):
+            self.out = self.folder / mode
+            with self.subTest(mode), Live(self, self.command(1, *ENDLESS, *EVERY_STEP, "--checkpoint.async_mode", mode)) as live:
+                self.wait_for_saves(live, 1)
+                reason = "could not be written"
+                while reason not in live.errors() and live.process.poll() is None:
+                    remove_unfinished()
+                if mode == "disabled":
+                    self.assertEqual(live.finish(), 1, live.errors())
+                    self.assert_sound()
+                else:
+                    self.wait_for_saves(live, 2)
+                    self.end_well(live)
+                self.assert_holds(live.errors(), reason, f"{self.saved}/step-", "No such file or directory", UNTOUCHED)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,228 @@
+"""Runs that end before their time: kill -9 while they save, one rank of an elastic group, signals that ask for a checkpoint. What
+is complete stays whole, and the next start goes on from the newest of it as if nothing had happened.
+
+    checkpoint_kills_test.py --kills 100     # that many instead of a dozen, with what was found
+"""
+
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import sys
+import time
+import unittest
+
+import torch
+
+from checkpoint_case import CheckpointCase, Live, complete_steps, content, whole_state
+from failing_rank_test import processes_with
+from harness import TITAN, metrics
+from ranks_test import ENDLESS, TORCHRUN
+
+KILLS = 12
+SAVED_EXIT_CODE = 75
+COMPARED = ("loss_metrics/global_avg_loss", "grad_norm", "lr", "n_tokens_seen")
+FSDP = ["--parallelism.data_parallel_shard_degree", "2"]
+
+
+def children(pid):
+    return [int(child) for task in pathlib.Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+
+
+def rank_of(pid):
+    variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    return next((int(text[5:]) for text in variables if text.startswith(b"RANK=")), None)
+
+
+class KillTest(CheckpointCase):
+    """Each round starts the run anew, checks that it goes on from the newest complete checkpoint, and kills it at a random
+    moment from its first save on."""
+
+    chance = random.Random()
+
+    def setUp(self):
+        super().setUp()
+        self.caught, self.gone_on = 0, 0
+
+    def folders(self):
+        """What tells a new folder from one that an earlier kill left behind."""
+        return {(path.name, path.stat().st_ctime_ns) for path in self.saved.glob("step-*")}
+
+    def round(self, ranks, mode):
+        before = {step: content(path) for step, path in complete_steps(self.saved).items()}
+        newest, there = max(before, default=0), self.folders()
+        with Live(self, self.command(ranks, *ENDLESS, *(FSDP if ranks > 1 else []), "--checkpoint.interval", 1,
+                                     "--checkpoint.keep_latest_k", 3, "--checkpoint.async_mode", mode)) as live:
+            live.wait_until(lambda: self.folders() - there)
+            wanted = newest + self.chance.randrange(4)
+            live.wait_until(lambda: max(complete_steps(self.saved), default=0) >= wanted)
+            time.sleep(self.chance.uniform(0, 0.2))
+            # the launcher takes its ranks along
+            victims = [live.process.pid] if ranks == 1 else self.chance.choice([[live.process.pid], *([pid] for pid in children(
+                live.process.pid))])
+            os.kill(victims[0], signal.SIGKILL)
+            live.finish()
+        self.wait_until_all_are_gone()
+        self.assertEqual(self.resumed_after(live.errors()), newest, live.errors())
+        found = self.assert_sound()
+        self.assertGreaterEqual(max(found, default=0), newest)
+        for step in before.keys() & found.keys():
+            self.assertEqual(content(found[step]), before[step])
+        self.caught += any(step not in found for step in self.steps_there())
+        self.gone_on += max(found, default=0) - newest
+
+    def wait_until_all_are_gone(self):
+        deadline = time.monotonic() + 30
+        while processes_with(str(self.folder)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assert_all_are_gone()
+
+    def steps_there(self):
+        return {int(path.name[5:]) for path in self.saved.glob("step-*")}
+
+    def kill(self, share, ranks, mode):
+        kills = max(2, round(KILLS * share))
+        for number in range(kills):
+            with self.subTest(ranks=ranks, mode=mode, kill=number):
+                self.round(ranks, mode)
+        newest = max(complete_steps(self.saved), default=0)
+        run = self.run_ranks(ranks, *(FSDP if ranks > 1 else []), "--training.steps", newest + 2)
+        self.assertEqual(self.resumed_after(run.stderr), newest)
+        self.assertEqual(max(self.assert_sound()), newest + 2)
+        self.assertEqual([path.name for path in self.saved.rglob("*.tmp")], [])
+        self.assertEqual(list(self.saved.glob("replaced-*")), [])
+        self.assertEqual([line["step"] for line in metrics(self.out)][-2:], [newest + 1, newest + 2])
+        print(f"{kills} kills, {ranks} rank(s), {mode}: {self.caught} left an unfinished checkpoint, {self.gone_on} steps were "
+              f"completed before the kills; everything complete verifies", flush=True)
+
+    def test_one_rank_that_waits_for_its_saves(self):
+        self.kill(0.3, 1, "disabled")
+
+    def test_one_rank_that_saves_in_the_background(self):
+        self.kill(0.4, 1, "async")
+
+    def test_two_ranks_that_wait(self):
+        self.kill(0.15, 2, "disabled")
+
+    def test_two_ranks_that_save_in_the_background(self):
+        self.kill(0.15, 2, "async")
+
+    def test_while_a_complete_checkpoint_is_written_again(self):
+        """After load_step, steps that are there are saved a second time: one version of them stays complete."""
+        self.run_ranks(1, "--training.steps", 6, "--checkpoint.interval", 2)
+        original = self.folder / "original"
+        self.saved.rename(original)
+        for number in range(max(2, KILLS // 6)):
+            shutil.rmtree(self.saved, ignore_errors=True)
+            shutil.copytree(original, self.saved)
+            manifest = self.saved / "step-4/manifest.json"
+            there = manifest.stat().st_ino
+            with self.subTest(kill=number), Live(self, self.command(
+                    1, *ENDLESS, "--checkpoint.interval", 2, "--checkpoint.load_step", 2)) as live:
+                live.wait_until(lambda: not manifest.exists() or manifest.stat().st_ino != there)
+                time.sleep(self.chance.uniform(0, 0.05))
+                live.process.kill()
+                live.finish()
+                self.assert_sound()
+                kept = {int(path.parent.name.split("-")[-1]) for path in self.saved.glob("*step-*/manifest.json")}
+                self.assertLessEqual({2, 4, 6}, kept)
+                newest = max(complete_steps(self.saved))
+                run = self.run_ranks(1, "--training.steps", newest + 2, "--checkpoint.interval", 2)
+                self.assertEqual(self.resumed_after(run.stderr), newest)
+                self.assert_sound()
+
+
+class UndisturbedCase(CheckpointCase):
+    def assert_as_undisturbed(self, ranks, steps, *arguments):
+        """Metrics from the last resume on and the last checkpoint are those of a run in one piece, to the bit."""
+        disturbed, self.out = self.out, self.folder / "undisturbed"
+        self.run_ranks(ranks, "--training.steps", steps, "--checkpoint.interval", steps, *arguments)
+        values = lambda folder: {line["step"]: [line[tag] for tag in COMPARED] for line in metrics(folder)}
+        found, expected = values(disturbed), values(self.out)
+        self.assertEqual(max(found), steps)
+        self.assertEqual(found, {step: expected[step] for step in found})
+        left, right = (whole_state(folder / "checkpoint" / f"step-{steps}") for folder in (disturbed, self.out))
+        self.assertEqual(sorted(left), sorted(right))
+        for name, tensor in left.items():
+            self.assertTrue(torch.equal(tensor, right[name]), name)
+
+
+class SignalTest(UndisturbedCase):
+    """SIGTERM and SIGUSR1: a checkpoint of the step that was under way, and an exit code that says so."""
+
+    def stop(self, ranks, number, *arguments):
+        with Live(self, self.command(ranks, *ENDLESS, "--checkpoint.interval", 1000000, *arguments)) as live:
+            live.wait_for_step(3)
+            live.process.send_signal(number)
+            self.assertEqual(live.finish(), SAVED_EXIT_CODE, live.errors())
+        last = metrics(self.out)[-1]["step"]
+        self.assertEqual(list(self.assert_sound()), [last])
+        self.assertEqual([path.name for path in self.saved.iterdir()], [f"step-{last}"])
+        self.assert_holds(live.errors(), signal.Signals(number).name, f"saved step {last} ")
+        run = self.run_ranks(ranks, "--training.steps", last + 2, *arguments)
+        self.assertEqual(self.resumed_after(run.stderr), last)
+        self.assert_as_undisturbed(ranks, last + 2, *arguments)
+
+    def test_sigterm(self):
+        self.stop(1, signal.SIGTERM)
+
+    def test_sigusr1_while_saving_in_the_background(self):
+        self.stop(1, signal.SIGUSR1, "--checkpoint.async_mode", "async")
+
+    def test_sigterm_to_a_group(self):
+        self.stop(2, signal.SIGTERM, *FSDP)
+
+    def test_sigusr1_to_a_group(self):
+        self.stop(2, signal.SIGUSR1, *FSDP)
+
+
+class ElasticTest(UndisturbedCase):
+    """A rank of two dies, twice; the launcher starts the group anew each time and it goes on."""
+
+    STEPS, INTERVAL = 60, 7
+
+    def ranks_below(self, pid):
+        found = {}
+        for child in children(pid):
+            with_rank = rank_of(child)
+            if with_rank is not None:
+                found[with_rank] = child
+        return found
+
+    def disturb(self, command, mode):
+        train = self.arguments("--training.steps", self.STEPS, "--checkpoint.interval", self.INTERVAL, *FSDP,
+                               "--checkpoint.async_mode", mode)
+        with Live(self, [*command, *train], TMPDIR=str(self.folder)) as live:
+            for step, victim in ((12, 1), (33, 0)):
+                live.wait_until(lambda: (self.out / "metrics.jsonl").exists() and live.steps() and max(live.steps()) >= step)
+                os.kill(self.ranks_below(live.process.pid)[victim], signal.SIGKILL)
+            self.assertEqual(live.finish(), 0, live.errors())
+        resumed = [int(step) for step in re.findall(r"resumed after step (\d+) from", live.errors())]
+        self.assertEqual(len(resumed), 2, live.errors())
+        for step, (least, most) in zip(resumed, ((0, 12), (14, 33))):
+            self.assertEqual(step % self.INTERVAL, 0)
+            self.assertGreaterEqual(step, least)
+        self.assert_sound()
+        self.assert_all_are_gone()
+        self.assert_as_undisturbed(2, self.STEPS, *FSDP)
+
+    @unittest.skipUnless(TORCHRUN.exists(), f"there is no {TORCHRUN.name} beside {sys.executable}")
+    def test_torchrun(self):
+        for mode in ("disabled", "async"):
+            with self.subTest(mode):
+                self.out = self.folder / mode
+                self.disturb([TORCHRUN, "--no-python", "--standalone", "--nproc-per-node", "2", "--max-restarts", "2", TITAN], mode)
+                shutil.rmtree(self.folder / "undisturbed")
+
+    def test_titan_launch(self):
+        self.disturb([TITAN, "launch", "--nproc", "2", "--max-restarts", "2", "--log-dir", self.logs, "--"], "async")
+
+
+if __name__ == "__main__":
+    if "--kills" in sys.argv:
+        at = sys.argv.index("--kills")
+        KILLS = int(sys.argv[at + 1])
+        del sys.argv[at:at + 2]
+    unittest.main(verbosity=2)
