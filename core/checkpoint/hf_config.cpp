@@ -10,38 +10,35 @@
 namespace titan::core {
 namespace {
 
-/// A member that changes results, and which options make it ours.
+/// A member that changes results.
 struct Member {
   const char* key;
-  const char* options;  // as models of torchtitan call them
-  Value absent;         // what transformers takes when config.json does not say; null: nothing
+  Value absent;  ///< what transformers takes when config.json does not say; null: nothing
 };
 
 const std::vector<Member>& members() {
   static const std::vector<Member> kMembers = {
-      {"model_type", "model.name", {}},
-      {"hidden_size", "model.flavor or model.dim", {}},
-      {"intermediate_size", "model.flavor or model.ffn_dim_multiplier and model.multiple_of", {}},
-      {"num_hidden_layers", "model.flavor or model.n_layers", {}},
-      {"num_attention_heads", "model.flavor or model.n_heads", {}},
-      {"num_key_value_heads", "model.flavor or model.n_kv_heads", {}},
-      {"head_dim", "model.flavor or model.head_dim", {}},
-      {"vocab_size", "model.flavor or model.vocab_size", {}},
-      {"rms_norm_eps", "model.norm_eps", 1e-6},
-      {"tie_word_embeddings", "model.enable_weight_tying", false},
-      {"hidden_act", "model.name", "silu"},
-      {"attention_bias", "model.name", false},
-      {"mlp_bias", "model.name", false},
-      {"quantization_config", "weights that are not quantised", {}},
-      {"rope_theta", "model.rope_theta", 10000.0},
-      {"rope_type", "model.rope_scaling.scaling_factor (1 = default, more = llama3)", "default"},
-      {"factor", "model.rope_scaling.scaling_factor", {}},
-      {"low_freq_factor", "model.rope_scaling.low_freq_factor", {}},
-      {"high_freq_factor", "model.rope_scaling.high_freq_factor", {}},
-      {"original_max_position_embeddings",
-       "model.rope_scaling.original_max_position_embeddings",
-       {}},
-      {"partial_rotary_factor", "model.name", 1.0},
+      {"model_type", {}},
+      {"hidden_size", {}},
+      {"intermediate_size", {}},
+      {"num_hidden_layers", {}},
+      {"num_attention_heads", {}},
+      {"num_key_value_heads", {}},
+      {"head_dim", {}},
+      {"vocab_size", {}},
+      {"rms_norm_eps", 1e-6},
+      {"tie_word_embeddings", false},
+      {"hidden_act", "silu"},
+      {"attention_bias", false},
+      {"mlp_bias", false},
+      {"quantization_config", {}},
+      {"rope_theta", 10000.0},
+      {"rope_type", "default"},
+      {"factor", {}},
+      {"low_freq_factor", {}},
+      {"high_freq_factor", {}},
+      {"original_max_position_embeddings", {}},
+      {"partial_rotary_factor", 1.0},
   };
   return kMembers;
 }
@@ -106,10 +103,12 @@ bool check_hf_config(const Value& ours, const std::filesystem::path& folder) {
     const Value &mine = own[member.key], &other = theirs[member.key];
     if (is_equal(mine, other)) continue;
     differences += std::string("\n  ") + member.key + " is " + shown(other) + " there and " +
-                   shown(mine) + " here; set by " + member.options;
+                   shown(mine) + " here";
   }
   TITAN_CHECK(differences.empty(), config, path.string(),
-              " describes another model than [model]:", differences);
+              " describes another model than [model]:", differences,
+              "\n  choose the model.flavor of these weights, or set the model's options: titan "
+              "describe model");
   return true;
 }
 

@@ -11,9 +11,9 @@ namespace titan::core {
 /// shapes of tensors can be compared.
 ///
 /// Throws one config Error that lists every member that would change results (sizes, heads,
-/// epsilon, rotary positions, tying, activation, quantisation) with both values and how to set
-/// ours. Takes the older keys (rope_theta, rope_scaling) and those of transformers 5
-/// (rope_parameters). A member that is absent there has the value that transformers gives a Llama.
+/// epsilon, rotary positions, tying, activation, quantisation) with both values. Takes the older
+/// keys (rope_theta, rope_scaling) and those of transformers 5 (rope_parameters). A member that is
+/// absent there has the value that transformers gives a Llama.
 bool check_hf_config(const Value& ours, const std::filesystem::path& folder);
 
 }  // namespace titan::core

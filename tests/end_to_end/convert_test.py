@@ -280,10 +280,10 @@ class MistakesTest(ConvertCase):
         self.assert_nothing_was_written()
         return said
 
-    def test_another_flavor_is_named_by_its_settings(self):
+    def test_another_flavor_is_named_by_what_differs(self):
         said = self.refused(self.saved(make_model()), "--model.n_kv_heads", HEADS, *UNSCALED, *TIED, code=2)
         self.assert_holds(said, "config.json describes another model", "num_key_value_heads is 2 there and 4 here",
-                          "model.n_kv_heads", 'rope_type is "llama3" there and "default" here',
+                          "titan describe model", 'rope_type is "llama3" there and "default" here',
                           "tie_word_embeddings is false there and true here")
 
     def test_another_shape_is_named_by_its_tensor(self):
