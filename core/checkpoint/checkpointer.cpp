@@ -15,25 +15,12 @@
 #include "core/checkpoint/together.h"
 #include "core/runtime/build_info.h"
 #include "core/runtime/clock.h"
+#include "core/runtime/dtypes.h"
 
 namespace titan::core {
 namespace {
 
 constexpr const char* kShardsFolder = "sharded";
-
-at::ScalarType export_dtype(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::float16:
-      return at::kHalf;
-    case Dtype::bfloat16:
-      return at::kBFloat16;
-    case Dtype::float32:
-      return at::kFloat;
-    case Dtype::float64:
-      return at::kDouble;
-  }
-  return at::kFloat;
-}
 
 std::string formatted(const char* format, double value) {
   char text[64];
@@ -195,7 +182,7 @@ SaveJob Checkpointer::make_job(const std::filesystem::path& folder, const TrainS
     const bool converts = state.step > 0;  // a seed checkpoint is exact
     job.files =
         plan_files(weights, "weights", rank,
-                   converts ? std::optional(export_dtype(section_.export_dtype)) : std::nullopt);
+                   converts ? std::optional(scalar_type(section_.export_dtype)) : std::nullopt);
     return job;
   }
   job.files = plan_files(weights, "weights", rank);

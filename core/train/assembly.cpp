@@ -9,6 +9,7 @@
 #include <titan/log.h>
 
 #include "core/runtime/clock.h"
+#include "core/runtime/dtypes.h"
 #include "core/runtime/process_groups.h"
 #include "core/train/resume.h"
 #include "core/train/run_folder.h"
@@ -124,17 +125,7 @@ dist::MeshShape mesh_shape(const Layout& layout) {
 }
 
 at::ScalarType parameter_dtype(const JobConfig& config) {
-  switch (config.training.dtype) {
-    case Dtype::float16:
-      return at::kHalf;
-    case Dtype::bfloat16:
-      return at::kBFloat16;
-    case Dtype::float32:
-      return at::kFloat;
-    case Dtype::float64:
-      return at::kDouble;
-  }
-  return at::kFloat;
+  return scalar_type(config.training.dtype);
 }
 
 void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,
