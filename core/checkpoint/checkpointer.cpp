@@ -42,11 +42,10 @@ Checkpointer::Checkpointer(const JobConfig& config, const Saved& saved,
       section_(config.checkpoint),
       saved_(saved),
       folder_(checkpoint_folder(config)),
-      is_enabled_(section_.enable && !section_.load_only),
       is_async_(section_.async_mode != AsyncMode::disabled),
       staging_(section_.async_mode == AsyncMode::async_with_pinned_mem &&
                !saved.device.device().is_cpu()) {
-  if (!is_enabled_) return;
+  if (!section_.enable || section_.load_only) return;
   std::function<void()> warm_up;
   if (is_async_)
     warm_up = [this, files = make_job({}, {}, Contents::training).files] {
@@ -54,8 +53,7 @@ Checkpointer::Checkpointer(const JobConfig& config, const Saved& saved,
     };
   saver_ = std::make_unique<Saver>(
       rendezvous, std::chrono::seconds(config.comm.init_timeout_seconds),
-      [this](const SaveJob& job, const SaveOutcome& outcome) { tidy(job, outcome); },
-      std::move(warm_up));
+      [this](const SaveOutcome& outcome) { tidy(outcome); }, std::move(warm_up));
 }
 
 bool Checkpointer::is_due(int64_t step) const {
@@ -63,14 +61,14 @@ bool Checkpointer::is_due(int64_t step) const {
 }
 
 void Checkpointer::before_update() {
-  if (!is_enabled_) return;
+  if (!saver_) return;
   const double start = monotonic_seconds();
   saver_->wait_until_copied();
   held_seconds_ += monotonic_seconds() - start;
 }
 
 void Checkpointer::after_step(const TrainState& state) {
-  if (!is_enabled_) return;
+  if (!saver_) return;
   report(saver_->poll());
   if (state.step >= config_.training.steps) {
     save_last(state);
@@ -80,14 +78,14 @@ void Checkpointer::after_step(const TrainState& state) {
 }
 
 bool Checkpointer::save_now(const TrainState& state) {
-  if (!is_enabled_) return false;
+  if (!saver_) return false;
   if (last_saved_step_ != state.step) save(state, Contents::training, true);
   finish();
   return true;
 }
 
 void Checkpointer::save_seed() {
-  TITAN_ASSERT(is_enabled_, "a seed checkpoint is asked for where saving is off");
+  TITAN_ASSERT(saver_, "a seed checkpoint is asked for where saving is off");
   save({}, Contents::weights, true);
 }
 
@@ -219,9 +217,9 @@ void Checkpointer::report(const std::optional<SaveOutcome>& outcome) {
 }
 
 /// [writing thread of rank 0]
-void Checkpointer::tidy(const SaveJob& job, const SaveOutcome& outcome) const {
+void Checkpointer::tidy(const SaveOutcome& outcome) const {
   if (outcome.error.empty()) return purge(outcome.step);
-  const std::filesystem::path folder = step_path(folder_, job.manifest.step);
+  const std::filesystem::path folder = step_path(folder_, outcome.step);
   remove_checkpoint(folder);  // on a full disk the next save needs the room
   std::error_code error;
   if (std::filesystem::exists(aside_path(folder), error)) rename_file(aside_path(folder), folder);

@@ -75,14 +75,13 @@ class Checkpointer {
                    Contents contents) const;
   void save_in_hf(const TrainState& state);
   void report(const std::optional<SaveOutcome>& outcome);
-  void tidy(const SaveJob& job, const SaveOutcome& outcome) const;
+  void tidy(const SaveOutcome& outcome) const;
   void purge(int64_t newest) const;
 
   const JobConfig& config_;
   const CheckpointSection& section_;
   Saved saved_;
   std::filesystem::path folder_;
-  bool is_enabled_;
   bool is_async_;
   Staging staging_;
   double held_seconds_ = 0;       // of the training thread, by the save under way

@@ -89,13 +89,7 @@ std::string shown(const Value& value) {
 bool check_hf_config(const Value& ours, const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "config.json";
   if (!std::filesystem::is_regular_file(path)) return false;
-  Value config;
-  try {
-    config = parse_json(read_text(path));
-  } catch (Error& e) {
-    e.with_context("in " + path.string());
-    throw;
-  }
+  const Value config = read_json(path);
   TITAN_CHECK(config.is_map(), data, path.string(), " is not a map");
   auto own = effective(ours), theirs = effective(config);
   std::string differences;

@@ -40,7 +40,7 @@ void export_to_hf(const std::filesystem::path& shards, const std::filesystem::pa
   const std::vector<PlannedTensor> tensors =
       hf_tensors(what.model, what.model_name, weights, index, "");
   const HfDescription description = {
-      .config = dynamic_cast<const HfExchange&>(what.model).hf_config(),
+      .config = exchange_of(what.model, what.model_name).hf_config(),
       .dtype = tensors.front().entry.dtype,
       .tokens = hf_token_ids(what.assets, what.tokenizer.special_tokens()),
       .assets = what.assets};

@@ -53,13 +53,7 @@ std::string other_form(const fs::path& folder) {
 
 std::vector<fs::path> files_of_index(const fs::path& folder) {
   const std::string place = (folder / kHfIndexName).string();
-  Value index;
-  try {
-    index = parse_json(read_text(place));
-  } catch (Error& e) {
-    e.with_context("in " + place);
-    throw;
-  }
+  const Value index = read_json(place);
   const Value* map = index.find("weight_map");
   TITAN_CHECK(map && map->is_map() && !map->as_map().empty(), data, place,
               " has no weight_map from tensors to files");
@@ -97,21 +91,12 @@ std::string torch_name(const std::string& dtype) {
   return dtype == "F64" ? "float64" : "float32";
 }
 
-Value read_json(const fs::path& path) {
-  try {
-    return parse_json(read_text(path));
-  } catch (Error& e) {
-    e.with_context("in " + path.string());
-    throw;
-  }
-}
-
 }  // namespace
 
 std::vector<fs::path> hf_files(const fs::path& folder) {
   TITAN_CHECK(fs::is_directory(folder), io, "there is no folder ", folder.string());
   if (is_file(folder / kHfIndexName)) return files_of_index(folder);
-  if (is_file(folder / "model.safetensors")) return {folder / "model.safetensors"};
+  if (is_file(folder / kHfSingleName)) return {folder / kHfSingleName};
   const std::vector<fs::path> files = safetensors_files(folder);
   if (!files.empty()) return files;
   const std::string hint = other_form(folder);

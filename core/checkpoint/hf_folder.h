@@ -9,11 +9,10 @@
 #include <titan/tokenizer.h>
 #include <titan/value.h>
 
+#include "core/checkpoint/format/checkpoint_folder.h"
 #include "core/checkpoint/weight_file.h"
 
 namespace titan::core {
-
-inline constexpr const char* kHfIndexName = "model.safetensors.index.json";
 
 /// The safetensors files of a folder: those that its index names, else model.safetensors, else
 /// every

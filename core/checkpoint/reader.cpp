@@ -240,15 +240,14 @@ class Exchange {
 }  // namespace
 
 void check_fits(const TensorIndex& index, const std::vector<StateTensor>& wanted,
-                const StoredName& stored_name, const std::string& what) {
+                const std::string& what) {
   std::vector<std::string> problems;
   for (const StateTensor& item : wanted) {
-    const std::string name = stored_name(item.name);
-    const auto found = index.tensors.find(name);
+    const auto found = index.tensors.find(item.name);
     if (found == index.tensors.end())
-      problems.push_back("'" + name + "' is missing");
+      problems.push_back("'" + item.name + "' is missing");
     else if (found->second.shape != item.shape)
-      problems.push_back(detail::concat("'", name, "' has shape ",
+      problems.push_back(detail::concat("'", item.name, "' has shape ",
                                         at::IntArrayRef(found->second.shape), ", this run's is ",
                                         at::IntArrayRef(item.shape)));
   }

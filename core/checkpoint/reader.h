@@ -27,7 +27,7 @@ using StoredName = std::function<std::string(const std::string& name)>;
 /// Throws one data Error that lists, of `wanted`, the tensors that the index lacks or has in
 /// another shape. `what`: for the message, "the checkpoint in 'x'".
 void check_fits(const TensorIndex& index, const std::vector<StateTensor>& wanted,
-                const StoredName& stored_name, const std::string& what);
+                const std::string& what);
 
 /// Collective over `world`: every rank calls it with the same index and its own part. Types are
 /// converted where they differ. `device`: where the group communicates. Throws a data Error naming

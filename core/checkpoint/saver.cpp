@@ -12,24 +12,6 @@ namespace {
 
 constexpr int kNumThreads = 4;
 
-Value to_value(const ManifestFile& file) {
-  return Value::map({{"name", file.name},
-                     {"bytes", file.bytes},
-                     {"hash", file.hash},
-                     {"header_hash", file.header_hash},
-                     {"first_row", file.first_row},
-                     {"num_rows", file.num_rows}});
-}
-
-ManifestFile file_of(const Value& value) {
-  return {.name = value.at("name").as_string(),
-          .bytes = value.at("bytes").as_integer(),
-          .hash = value.at("hash").as_string(),
-          .header_hash = value.at("header_hash").as_string(),
-          .first_row = value.at("first_row").as_integer(),
-          .num_rows = value.at("num_rows").as_integer()};
-}
-
 /// This rank's part, as the other ranks are told.
 std::string write_part_of_rank(const SaveJob& job) {
   Value::List files;
@@ -110,7 +92,6 @@ void Saver::run() {
     lock.unlock();
     const SaveOutcome outcome = write(*job_);  // nobody else touches the job while it is there
     lock.lock();
-    const SaveJob done = std::move(*job_);
     job_.reset();
     is_copied_ = true;
     outcome_ = outcome;
@@ -118,7 +99,7 @@ void Saver::run() {
     changed_.notify_all();
     if (!is_rank_zero_) continue;
     try {
-      clean_up_(done, outcome);
+      clean_up_(outcome);
     } catch (const std::exception& e) {
       log::warn(std::string("the checkpoint folder could not be tidied: ") + e.what());
     }
@@ -151,7 +132,7 @@ SaveOutcome Saver::write(SaveJob& job) {
         CheckpointManifest manifest = job.manifest;
         for (const std::string& part : results)
           for (const Value& file : parse_json(part).as_list()) {
-            manifest.files.push_back(file_of(file));
+            manifest.files.push_back(parse_manifest_file(file, "what a rank has written", ""));
             outcome.bytes += manifest.files.back().bytes;
           }
         write_text_atomically(job.folder / kManifestName, to_text(manifest));

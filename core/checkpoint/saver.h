@@ -42,7 +42,7 @@ struct SaveOutcome {
 class Saver {
  public:
   /// Called on rank 0, on the writing thread, after each save. What it throws becomes a warning.
-  using CleanUp = std::function<void(const SaveJob& job, const SaveOutcome& outcome)>;
+  using CleanUp = std::function<void(const SaveOutcome& outcome)>;
 
   /// `patience`: how long a rank that has written waits for the others. `warm_up`: the writing
   /// thread's first work; may be empty.

@@ -8,6 +8,7 @@
 
 #include <titan/error.h>
 
+#include "core/checkpoint/format/checkpoint_folder.h"
 #include "core/checkpoint/format/file.h"
 #include "core/checkpoint/format/hash.h"
 
@@ -28,10 +29,7 @@ std::map<std::string, std::string> metadata_of(const PlannedFile& file, const Ha
   std::map<std::string, std::vector<int64_t>> offsets;  // whole tensors: they begin at 0
   for (const PlannedTensor& tensor : file.tensors)
     offsets[tensor.entry.name].resize(tensor.entry.shape.size());
-  return {{kShardingKey, sharding_text(offsets)},
-          {"DCP_VERSION", "1.0"},
-          {"format", "pt"},
-          {kTensorHashesKey, tensor_hashes_text(hashes)}};
+  return shard_metadata(offsets, hashes);
 }
 
 /// With hashes of the right length for those that are not known yet.
@@ -48,7 +46,7 @@ std::string file_name(FileStyle style, size_t i, size_t n) {
   const char* form = style == FileStyle::checkpoint ? "weights-rank-00000-%02zu.safetensors"
                                                     : "model-%05zu-of-%05zu.safetensors";
   if (n == 1)
-    return style == FileStyle::checkpoint ? "weights-rank-00000.safetensors" : "model.safetensors";
+    return style == FileStyle::checkpoint ? "weights-rank-00000.safetensors" : kHfSingleName;
   std::snprintf(text, sizeof text, form, i + 1, n);
   return text;
 }

@@ -38,12 +38,17 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return "(" + text + ")";
 }
 
-WeightNames names_of(const Model& model, const std::string& model_name, Naming naming) {
+const HfExchange& exchange_of(const Model& model, const std::string& model_name) {
   const auto* exchange = dynamic_cast<const HfExchange*>(&model);
   TITAN_CHECK(exchange, plugin, "model '", model_name,
               "' cannot exchange weights with others: its plugin does not say how they name them");
-  WeightNames names{.rules = exchange->name_rules(naming),
-                    .ignored = exchange->ignored_names(naming),
+  return *exchange;
+}
+
+WeightNames names_of(const Model& model, const std::string& model_name, Naming naming) {
+  const HfExchange& exchange = exchange_of(model, model_name);
+  WeightNames names{.rules = exchange.name_rules(naming),
+                    .ignored = exchange.ignored_names(naming),
                     .ignored_prefixes = {}};
   const char* whose = naming == Naming::hugging_face ? "Hugging Face"
                       : naming == Naming::meta       ? "Meta"

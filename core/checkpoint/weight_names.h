@@ -28,6 +28,9 @@ struct WeightNames {
   std::vector<std::string> ignored_prefixes;  ///< "optim."
 };
 
+/// Throws a plugin Error when the model has none.
+const HfExchange& exchange_of(const Model& model, const std::string& model_name);
+
 /// The names that `naming` gives the weights of `model`. Throws a plugin Error when the model has
 /// no exchange or does not know the naming. `model_name` stands in messages.
 WeightNames names_of(const Model& model, const std::string& model_name, Naming naming);

@@ -52,14 +52,6 @@ int64_t staged_bytes(const std::vector<ShardFile>& files) {
   return bytes;
 }
 
-std::map<std::string, std::string> metadata_of(const ShardFile& file,
-                                               const std::map<std::string, std::string>& hashes) {
-  return {{kShardingKey, sharding_text(file.offsets)},
-          {"DCP_VERSION", "1.0"},
-          {"format", "pt"},
-          {kTensorHashesKey, tensor_hashes_text(hashes)}};
-}
-
 }  // namespace
 
 std::vector<ShardFile> plan_files(const std::vector<StateTensor>& state, const std::string& stem,
@@ -139,7 +131,7 @@ ManifestFile write_shard(const std::filesystem::path& folder, const ShardFile& f
     hashes[file.entries[i].name] =
         hash_hex({static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()});
   }
-  const std::string header = header_bytes(file.entries, metadata_of(file, hashes));
+  const std::string header = header_bytes(file.entries, shard_metadata(file.offsets, hashes));
 
   const std::filesystem::path temporary = folder / (file.name + ".tmp");
   Hasher hasher;

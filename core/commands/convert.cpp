@@ -25,6 +25,7 @@
 #include "core/checkpoint/weight_names.h"
 #include "core/commands/chosen_model.h"
 #include "core/commands/command.h"
+#include "core/commands/own_flags.h"
 #include "core/runtime/build_info.h"
 #include "core/runtime/clock.h"
 
@@ -89,24 +90,14 @@ Arguments parse(const std::vector<std::string>& words) {
   po::options_description own("titan convert");
   own.add_options()("dtype", po::value<std::string>(), "")(
       "max-shard-size", po::value<std::string>()->default_value("5GB"), "")("verify", "");
-  namespace style = po::command_line_style;
-  try {
-    const auto parsed =
-        po::command_line_parser(std::vector<std::string>(words.begin() + 3, words.end()))
-            .options(own)
-            .style(style::allow_long | style::long_allow_adjacent | style::long_allow_next)
-            .allow_unregistered()
-            .run();
-    po::variables_map values;
-    po::store(parsed, values);
-    if (values.count("dtype")) result.dtype = stored_name(values["dtype"].as<std::string>());
-    result.max_file_bytes =
-        titan::detail::parse_bytes(Value(values["max-shard-size"].as<std::string>()));
-    result.verify = values.count("verify") > 0;
-    result.config = po::collect_unrecognized(parsed.options, po::include_positional);
-  } catch (const po::error& e) {
-    fail(ErrorKind::config, e.what(), "; see: titan convert --help");
-  }
+  const OwnFlags flags = take_own_flags(std::vector<std::string>(words.begin() + 3, words.end()),
+                                        own, "titan convert");
+  const po::variables_map& values = flags.values;
+  if (values.count("dtype")) result.dtype = stored_name(values["dtype"].as<std::string>());
+  result.max_file_bytes =
+      titan::detail::parse_bytes(Value(values["max-shard-size"].as<std::string>()));
+  result.verify = values.count("verify") > 0;
+  result.config = flags.rest;
   TITAN_CHECK(result.max_file_bytes > 0, config, "--max-shard-size must be > 0");
   std::error_code ignored;
   TITAN_CHECK(!fs::equivalent(result.in, result.out, ignored), config,
@@ -161,11 +152,6 @@ Value identity_of(const Arguments& arguments, const Value& source, const JobConf
                      {"model", config.resolved.at("model")}});
 }
 
-/// After names_of: the model has an exchange.
-Value hf_config_of(const Model& model) {
-  return dynamic_cast<const HfExchange&>(model).hf_config();
-}
-
 std::map<std::string, std::vector<int64_t>> shapes_of(const ModelPart& part,
                                                       const WeightNames& names) {
   std::map<std::string, std::vector<int64_t>> ours, theirs;
@@ -180,7 +166,7 @@ int convert_from(const Arguments& arguments, Naming naming) {
   const WeightNames names = names_of(chosen.model(), chosen.config().model_plugin.name, naming);
   const std::vector<fs::path> files = hf_files(arguments.in);
   if (naming == Naming::hugging_face &&
-      !check_hf_config(hf_config_of(chosen.model()), arguments.in))
+      !check_hf_config(exchange_of(chosen.model(), chosen.name()).hf_config(), arguments.in))
     log::warn(arguments.in.string() +
               " has no config.json: rotary positions, epsilon and tying are taken on trust");
   const TensorIndex index = naming == Naming::meta
@@ -250,7 +236,7 @@ int convert_to_hf(const Arguments& arguments) {
                       assets.string()
                 : "the tokenizer in " + assets.string() + " goes along");
   const HfDescription description = {
-      .config = hf_config_of(chosen.model()),
+      .config = exchange_of(chosen.model(), chosen.name()).hf_config(),
       .dtype = tensors.front().entry.dtype,
       .tokens = hf_token_ids(assets, tokenizer ? tokenizer->special_tokens() : SpecialTokens()),
       .assets = assets};

@@ -10,6 +10,7 @@
 #include <titan/log.h>
 
 #include "core/commands/command.h"
+#include "core/commands/own_flags.h"
 #include "core/config/flag_help.h"
 #include "core/config/registry_lookup.h"
 #include "core/config/resolve.h"
@@ -44,27 +45,16 @@ Arguments parse(const std::vector<std::string>& arguments) {
       "rank", po::value<int>(), "of this process")("world-size", po::value<int>(), "all ranks")(
       "local-rank", po::value<int>(), "on this node")("master", po::value<std::string>(),
                                                       "where the ranks meet");
-  namespace style = po::command_line_style;
+  const OwnFlags flags = take_own_flags(arguments, own, "titan train");
+  const po::variables_map& values = flags.values;
   Arguments result;
-  try {
-    const auto parsed =
-        po::command_line_parser(arguments)
-            .options(own)
-            .style(style::allow_long | style::long_allow_adjacent | style::long_allow_next)
-            .allow_unregistered()
-            .run();
-    po::variables_map values;
-    po::store(parsed, values);
-    result.help = values.count("help") > 0;
-    result.dry_run = values.count("dry-run") > 0;
-    if (values.count("rank")) result.launch.rank = values["rank"].as<int>();
-    if (values.count("world-size")) result.launch.world_size = values["world-size"].as<int>();
-    if (values.count("local-rank")) result.launch.local_rank = values["local-rank"].as<int>();
-    if (values.count("master")) result.launch.master = values["master"].as<std::string>();
-    result.config = po::collect_unrecognized(parsed.options, po::include_positional);
-  } catch (const po::error& e) {
-    fail(ErrorKind::config, e.what(), "; see: titan train --help");
-  }
+  result.help = values.count("help") > 0;
+  result.dry_run = values.count("dry-run") > 0;
+  if (values.count("rank")) result.launch.rank = values["rank"].as<int>();
+  if (values.count("world-size")) result.launch.world_size = values["world-size"].as<int>();
+  if (values.count("local-rank")) result.launch.local_rank = values["local-rank"].as<int>();
+  if (values.count("master")) result.launch.master = values["master"].as<std::string>();
+  result.config = flags.rest;
   TITAN_CHECK(!result.launch.world_size || *result.launch.world_size >= 1, config,
               "--world-size must be >= 1, got ", *result.launch.world_size);
   return result;

@@ -1,6 +1,7 @@
 #include "core/train/resume.h"
 
 #include <map>
+#include <set>
 #include <string>
 
 #include <titan/error.h>
@@ -24,20 +25,9 @@ std::string place_of(const StartPoint& start) {
          start.manifest.flavor + ")";
 }
 
-const HfExchange& exchange_of(const Model& model, const std::string& name) {
-  const auto* exchange = dynamic_cast<const HfExchange*>(&model);
-  TITAN_CHECK(exchange, plugin, "model '", name,
-              "' does not say its Hugging Face names (HfExchange)");
-  return *exchange;
-}
-
-std::string as_is(const std::string& name) {
-  return name;
-}
-
 /// Names of the run's weights -> names in the index.
 StoredName stored_names(const Run& run, const StartPoint& start) {
-  if (start.kind != Kind::hugging_face) return as_is;
+  if (start.kind != Kind::hugging_face) return [](const std::string& name) { return name; };
   std::map<std::string, std::string> theirs;
   for (const auto& rule : exchange_of(*run.model, "").name_rules(Naming::hugging_face))
     if (start.index.tensors.count(rule.theirs)) theirs.emplace(rule.ours, rule.theirs);
@@ -49,13 +39,13 @@ void check_states(const std::vector<StateTensor>& states, const Run& run, const 
   const std::string hint =
       "; to start with a fresh optimizer set checkpoint.exclude_from_loading = [\"optimizer\"]";
   try {
-    check_fits(start.index, states, as_is, place_of(start));
+    check_fits(start.index, states, place_of(start));
     if (run.mesh.shape().pp > 1) return;  // a stage knows a part of the names only
-    std::map<std::string_view, bool> known;
-    for (const StateTensor& state : states) known[state.name] = true;
+    std::set<std::string_view> known;
+    for (const StateTensor& state : states) known.insert(state.name);
     for (const auto& [name, tensor] : start.index.tensors)
-      TITAN_CHECK(!name.starts_with(kOptimizerPrefix) || known.count(name), data, place_of(start),
-                  " holds '", name, "', which this run's optimizer does not have");
+      TITAN_CHECK(!name.starts_with(kOptimizerPrefix) || known.contains(name), data,
+                  place_of(start), " holds '", name, "', which this run's optimizer does not have");
   } catch (const Error& e) {
     throw Error(e.kind(), e.message() + hint);
   }

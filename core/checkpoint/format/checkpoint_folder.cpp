@@ -17,8 +17,6 @@ namespace {
 
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kAsidePrefix = "replaced-";
-constexpr const char* kHfIndex = "model.safetensors.index.json";
-constexpr const char* kHfSingle = "model.safetensors";
 
 /// The number of "step-<number>"; absent for every other name.
 std::optional<int64_t> step_of(std::string_view name) {
@@ -40,7 +38,7 @@ Marker marker_of(const std::filesystem::path& folder) {
     return std::filesystem::is_regular_file(folder / name, ignored);
   };
   if (has(kManifestName)) return Marker::manifest;
-  if (has(kHfIndex) || has(kHfSingle)) return Marker::hf_index;
+  if (has(kHfIndexName) || has(kHfSingleName)) return Marker::hf_index;
   return has(".metadata") ? Marker::dcp : Marker::none;
 }
 
@@ -73,7 +71,7 @@ std::filesystem::path aside_path(const std::filesystem::path& step_folder) {
 
 void remove_checkpoint(const std::filesystem::path& step_folder) {
   std::error_code error;
-  for (const char* marker : {kManifestName, kHfIndex, kHfSingle})
+  for (const char* marker : {kManifestName, kHfIndexName, kHfSingleName})
     std::filesystem::remove(step_folder / marker, error);
   std::filesystem::remove_all(step_folder, error);
   TITAN_CHECK(!error, io, "cannot remove '", step_folder.string(), "': ", error.message());

@@ -9,6 +9,10 @@
 
 namespace titan::core {
 
+/// What makes a Hugging Face folder complete: the index, or the only file of weights.
+inline constexpr const char* kHfIndexName = "model.safetensors.index.json";
+inline constexpr const char* kHfSingleName = "model.safetensors";
+
 /// What says that a step is complete.
 enum class Marker {
   none,      ///< not complete: being written, or its writer was ended

@@ -114,6 +114,15 @@ std::string read_text(const std::filesystem::path& path) {
   return text;
 }
 
+Value read_json(const std::filesystem::path& path) {
+  try {
+    return parse_json(read_text(path));
+  } catch (Error& e) {
+    e.with_context("in " + path.string());
+    throw;
+  }
+}
+
 void sync_folder(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder.empty() ? "." : folder;
   const int descriptor = open_descriptor(path, O_RDONLY | O_DIRECTORY, "open folder");

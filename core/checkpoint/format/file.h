@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include <titan/value.h>
+
 namespace titan::core {
 
 /// An open file. Move-only; closed by the destructor. Thread: reads at places may run concurrently.
@@ -40,6 +42,8 @@ class File {
 
 /// The whole content.
 std::string read_text(const std::filesystem::path& path);
+/// The same as JSON; a data Error names the file too.
+Value read_json(const std::filesystem::path& path);
 /// Makes renames and new names in the folder survive a power failure.
 void sync_folder(const std::filesystem::path& folder);
 /// Puts `text` at `path` such that a reader, and a reboot, finds the old content or the new one:

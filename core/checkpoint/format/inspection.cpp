@@ -18,8 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kHfIndex = "model.safetensors.index.json";
-
 using Progress = std::function<void(int64_t bytes, int64_t all)>;
 
 bool is_file(const fs::path& path) {
@@ -89,7 +87,7 @@ void inspect_checkpoint(Inspection& inspection, Thoroughness thoroughness,
 
 /// What the index of a Hugging Face folder names, beside what its files hold.
 void compare_with_index(Inspection& inspection) {
-  const fs::path path = inspection.path / kHfIndex;
+  const fs::path path = inspection.path / kHfIndexName;
   Value index;
   try {
     index = parse_json(read_text(path));
@@ -121,11 +119,11 @@ void compare_with_index(Inspection& inspection) {
     const fs::path file = inspection.path / name;
     if (!is_file(file))
       inspection.damage.push_back(file.string() + ": it is missing, with " +
-                                  std::to_string(tensors.size()) + " tensors of " + kHfIndex);
+                                  std::to_string(tensors.size()) + " tensors of " + kHfIndexName);
     for (const auto& [tensor, is_found] : tensors)
       if (!is_found)
         inspection.damage.push_back(file.string() + ": tensor " + in_quotes(tensor) +
-                                    " is not in it, but " + kHfIndex + " says so");
+                                    " is not in it, but " + kHfIndexName + " says so");
   }
 }
 
@@ -181,7 +179,7 @@ void inspect_safetensors(Inspection& inspection, const std::vector<fs::path>& fi
     inspection.damage.push_back(e.message());
     return;
   }
-  if (is_file(inspection.path / kHfIndex)) compare_with_index(inspection);
+  if (is_file(inspection.path / kHfIndexName)) compare_with_index(inspection);
   if (thoroughness == Thoroughness::bytes) verify_tensors(inspection, progress);
 }
 

@@ -113,32 +113,6 @@ const std::string& parse_hash(const Members& members, const char* name) {
   return text;
 }
 
-ManifestFile parse_file(const Members& members) {
-  ManifestFile file;
-  file.name = members.text("name");
-  check_name(members, file.name);
-  file.bytes = members.integer("bytes", 0);
-  file.hash = parse_hash(members, "xxh3_128");
-  if (members.find("header_xxh3_128")) file.header_hash = parse_hash(members, "header_xxh3_128");
-  if (members.find("num_rows")) {
-    file.first_row = members.integer("first_row", 0);
-    file.num_rows = members.integer("num_rows", 1);
-    if (file.first_row > std::numeric_limits<int64_t>::max() - file.num_rows)
-      members.refuse("first_row", "is beyond 64 bits with sign");
-  }
-  return file;
-}
-
-Value file_value(const ManifestFile& file) {
-  Value value = Value::map({{"name", file.name}, {"bytes", file.bytes}, {"xxh3_128", file.hash}});
-  if (!file.header_hash.empty()) value["header_xxh3_128"] = file.header_hash;
-  if (file.num_rows > 0) {
-    value["first_row"] = file.first_row;
-    value["num_rows"] = file.num_rows;
-  }
-  return value;
-}
-
 SavedLayout parse_layout(const Members& members) {
   SavedLayout layout;
   int64_t product = 1;
@@ -169,11 +143,38 @@ void check_format(const Members& members) {
 
 }  // namespace
 
+Value to_value(const ManifestFile& file) {
+  Value value = Value::map({{"name", file.name}, {"bytes", file.bytes}, {"xxh3_128", file.hash}});
+  if (!file.header_hash.empty()) value["header_xxh3_128"] = file.header_hash;
+  if (file.num_rows > 0) {
+    value["first_row"] = file.first_row;
+    value["num_rows"] = file.num_rows;
+  }
+  return value;
+}
+
+ManifestFile parse_manifest_file(const Value& value, const std::string& place, std::string path) {
+  const Members members(value, place, std::move(path));
+  ManifestFile file;
+  file.name = members.text("name");
+  check_name(members, file.name);
+  file.bytes = members.integer("bytes", 0);
+  file.hash = parse_hash(members, "xxh3_128");
+  if (members.find("header_xxh3_128")) file.header_hash = parse_hash(members, "header_xxh3_128");
+  if (members.find("num_rows")) {
+    file.first_row = members.integer("first_row", 0);
+    file.num_rows = members.integer("num_rows", 1);
+    if (file.first_row > std::numeric_limits<int64_t>::max() - file.num_rows)
+      members.refuse("first_row", "is beyond 64 bits with sign");
+  }
+  return file;
+}
+
 std::string to_text(const CheckpointManifest& manifest) {
   Value layout = Value::map();
   visit_axes(manifest.layout, [&](const char* name, int64_t size) { layout[name] = size; });
   Value::List files;
-  for (const ManifestFile& file : manifest.files) files.push_back(file_value(file));
+  for (const ManifestFile& file : manifest.files) files.push_back(to_value(file));
   return to_json(Value::map({{"format", kFormat},
                              {"version", kVersion},
                              {"contents", to_string(manifest.contents)},
@@ -222,10 +223,11 @@ CheckpointManifest parse_checkpoint_manifest(std::string_view text, const std::s
   const Value::List& files = members.at("files", Value::Type::list).as_list();
   manifest.files.reserve(files.size());
   for (size_t i = 0; i < files.size(); ++i) {
-    const Members file(files[i], place, "files[" + std::to_string(i) + "].");
-    manifest.files.push_back(parse_file(file));
-    if (!names.insert(manifest.files.back().name).second)
-      file.refuse("name", "is " + in_quotes(manifest.files.back().name) + " a second time");
+    const std::string path = "files[" + std::to_string(i) + "].";
+    manifest.files.push_back(parse_manifest_file(files[i], place, path));
+    const std::string& name = manifest.files.back().name;
+    if (!names.insert(name).second)
+      Members(files[i], place, path).refuse("name", "is " + in_quotes(name) + " a second time");
   }
   return manifest;
 }

@@ -49,6 +49,11 @@ struct CheckpointManifest {
   double time = 0;      ///< seconds since 1970
 };
 
+/// An entry of "files".
+Value to_value(const ManifestFile& file);
+/// Throws a data Error as parse_checkpoint_manifest does; `path` names the entry: "files[3].".
+ManifestFile parse_manifest_file(const Value& value, const std::string& place, std::string path);
+
 /// JSON with an indentation of 1. "format": "titan checkpoint", "version": 1 stand first.
 std::string to_text(const CheckpointManifest& manifest);
 /// Throws a data Error that names `place` and the member: malformed, missing, of a wrong type, a

@@ -162,4 +162,13 @@ std::string tensor_hashes_text(const std::map<std::string, std::string>& hashes)
   return text + "}";
 }
 
+std::map<std::string, std::string> shard_metadata(
+    const std::map<std::string, std::vector<int64_t>>& saved_offsets,
+    const std::map<std::string, std::string>& hashes) {
+  return {{kShardingKey, sharding_text(saved_offsets)},
+          {"DCP_VERSION", "1.0"},
+          {"format", "pt"},
+          {kTensorHashesKey, tensor_hashes_text(hashes)}};
+}
+
 }  // namespace titan::core

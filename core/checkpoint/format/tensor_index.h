@@ -56,4 +56,9 @@ std::vector<std::filesystem::path> safetensors_files(const std::filesystem::path
 std::string sharding_text(const std::map<std::string, std::vector<int64_t>>& saved_offsets);
 std::string tensor_hashes_text(const std::map<std::string, std::string>& hashes);
 
+/// The whole __metadata__ of a distributed shard.
+std::map<std::string, std::string> shard_metadata(
+    const std::map<std::string, std::vector<int64_t>>& saved_offsets,
+    const std::map<std::string, std::string>& hashes);
+
 }  // namespace titan::core

@@ -101,7 +101,7 @@ class CheckpointLayouts : public ::testing::Test {
       const std::vector<StateTensor> state = state_of(mesh, false);
       const std::vector<StateTensor> expected = state_of(mesh, true);
       const auto same = [](const std::string& name) { return name; };
-      check_fits(index, state, same, "it");
+      check_fits(index, state, "it");
       const LoadStats stats = load_tensors(index, state, same, mesh.group("world"), c10::kCPU);
       const std::lock_guard lock(mutex);
       for (size_t i = 0; i < state.size(); ++i) {
@@ -227,8 +227,7 @@ TEST_F(CheckpointLayouts, WhatDoesNotFitIsListedAtOnce) {
   state[0].shape = {14, 6};
   state[2].name = "other";
   try {
-    check_fits(
-        index, state, [](const std::string& name) { return name; }, "the checkpoint");
+    check_fits(index, state, "the checkpoint");
     FAIL();
   } catch (const Error& e) {
     EXPECT_THAT(e.what(), ::testing::AllOf(::testing::HasSubstr("2 of 12 tensors"),
