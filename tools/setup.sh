@@ -111,7 +111,10 @@ find_torch() {
   return 1
 }
 
-configure_key() { printf '%s %s' "$(hash_of CMakePresets.json)" "$torch_root"; }
+# Arrow's libraries come with the pyarrow wheel; the dataset `parquet` is built where they are.
+arrow_folder() { printf '%s\n' .venv/lib/python3.*/site-packages/pyarrow | grep -v '[*]' || true; }
+
+configure_key() { printf '%s %s %s' "$(hash_of CMakePresets.json)" "$torch_root" "$(arrow_folder)"; }
 
 needs_configure() {
   [[ ! -f build/$preset/build.ninja ]] ||
@@ -230,6 +233,16 @@ install_run_wheels() {
   say 2 "wheels: done"
 }
 
+# The build looks for this one of the tests' wheels, so it comes first.
+install_arrow() {
+  "$with_test" && [[ -z $(arrow_folder) ]] || return 0
+  say 2 "wheels: Arrow into .venv"
+  make_venv
+  pip_install "${pip_flags[@]}" --no-deps "$(grep -m1 '^pyarrow==' "$test_wheels")" ||
+    fail "pip could not install pyarrow" \
+      "mend what pip says above (often the network or a full disk), then start again"
+}
+
 # The referees are large and the build does not need them: they are fetched beside it.
 start_test_wheels() {
   needs_test_wheels || return 0
@@ -308,6 +321,7 @@ main() {
   start_packages
   install_run_wheels
   finish_packages
+  install_arrow
   start_test_wheels
   configure
   build

@@ -190,9 +190,10 @@ SaveJob Checkpointer::make_job(const std::filesystem::path& folder, const TrainS
 
   Value rank_state = Value::map({{kRandomMember, random_state(saved_.device.device())}});
   if (writes_data_position(saved_.mesh)) {
-    const Value& loader = rank_state[kLoaderMember] = saved_.loader.state();
-    job.first_row = loader.at("first_row").as_integer();
-    job.num_rows = static_cast<int64_t>(loader.at("rows").as_list().size());
+    rank_state[kLoaderMember] = saved_.loader.state().to_value();
+    const FeedOptions& rows = saved_.loader.options().feed;
+    job.first_row = rows.first_row;
+    job.num_rows = rows.num_own_rows;
   }
   job.state_name = rank_state_name(rank);
   job.state_text = to_json(rank_state);

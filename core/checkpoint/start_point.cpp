@@ -1,6 +1,7 @@
 #include "core/checkpoint/start_point.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <titan/error.h>
 #include <titan/log.h>
@@ -176,27 +177,6 @@ void choose_parts(StartPoint& start, const CheckpointSection& section) {
   start.loads_lr = is_taken("lr_scheduler");
 }
 
-/// What the position in the data means depends on the data set.
-void check_data_set(const StartPoint& start, const JobConfig& config) {
-  if (!start.loads_data) return;
-  const auto text_of = [](const Value& resolved, const char* key) {
-    const Value* training = resolved.find("training");
-    const Value* value = training ? training->find(key) : nullptr;
-    return value ? to_json(*value) : std::string("null");
-  };
-  const std::string before = text_of(start.manifest.config, "dataset");
-  const std::string now = text_of(config.resolved, "dataset");
-  TITAN_CHECK(before == now, config, "the checkpoint in '", start.folder.string(),
-              "' holds a position in training.dataset = ", before, ", this run reads ", now,
-              "; to begin the new data at its start set checkpoint.exclude_from_loading = "
-              "[\"dataloader\"]");
-  const std::string old_path = text_of(start.manifest.config, "dataset_path");
-  const std::string new_path = text_of(config.resolved, "dataset_path");
-  if (old_path != new_path)
-    log::warn("training.dataset_path is " + new_path + ", the checkpoint's was " + old_path +
-              "; the position is taken over as if the content were the same");
-}
-
 }  // namespace
 
 std::filesystem::path checkpoint_folder(const JobConfig& config) {
@@ -233,30 +213,38 @@ StartPoint find_start(const JobConfig& config, Rendezvous& rendezvous) {
       break;
   }
   choose_parts(start, config.checkpoint);
-  if (rendezvous.launch().rank == 0) check_data_set(start, config);
   return start;
 }
 
-Value read_data_position(const StartPoint& start, int64_t first_row, int64_t num_rows) {
-  Value::List rows(static_cast<size_t>(num_rows));
-  int64_t num_found = 0;
-  Value all_rows;
+FeedState read_data_position(const StartPoint& start, int64_t num_rows, int64_t first_row,
+                             int64_t num_own_rows) {
+  std::optional<FeedState> position;
+  std::vector<bool> is_wanted;  // by stream
+  int64_t num_old_rows = 0;     // of the global batch, when it was written
+  for (const ManifestFile& file : start.manifest.files)
+    num_old_rows = std::max(num_old_rows, file.first_row + file.num_rows);
   for (const ManifestFile& file : start.manifest.files) {
-    const int64_t begin = std::max(first_row, file.first_row);
-    const int64_t end = std::min(first_row + num_rows, file.first_row + file.num_rows);
-    if (end <= begin) continue;
-    const Value content = read_checked(start, file);
-    const Value& loader = content.at(kLoaderMember);
-    all_rows = loader.at("num_rows");
-    for (int64_t row = begin; row < end; ++row, ++num_found)
-      rows[static_cast<size_t>(row - first_row)] =
-          loader.at("rows").as_list().at(static_cast<size_t>(row - file.first_row));
+    if (file.num_rows == 0) continue;
+    if (position) {  // what a file holds follows from its rows: most need not be read
+      const std::vector<int64_t> streams = own_streams(position->num_streams, position->num_windows,
+                                                       num_old_rows, file.first_row, file.num_rows);
+      const auto wants = [&](int64_t stream) { return is_wanted[static_cast<size_t>(stream)]; };
+      if (std::none_of(streams.begin(), streams.end(), wants)) continue;
+    }
+    FeedState part = FeedState::from_value(read_checked(start, file).at(kLoaderMember));
+    if (position) {
+      std::move(part.lanes.begin(), part.lanes.end(), std::back_inserter(position->lanes));
+      continue;
+    }
+    position = std::move(part);
+    is_wanted.resize(static_cast<size_t>(position->num_streams));
+    for (const int64_t stream : own_streams(position->num_streams, position->num_windows, num_rows,
+                                            first_row, num_own_rows))
+      is_wanted[static_cast<size_t>(stream)] = true;
   }
-  TITAN_CHECK(num_found == num_rows, data, "the checkpoint in '", start.folder.string(),
-              "' holds the data position of ", num_found, " of the rows ", first_row, " to ",
-              first_row + num_rows - 1,
-              " of the global batch; resume with the same training.global_batch_size");
-  return Value::map({{"num_rows", all_rows}, {"first_row", first_row}, {"rows", std::move(rows)}});
+  TITAN_CHECK(position, data, "the checkpoint in '", start.folder.string(),
+              "' holds no data position");
+  return std::move(*position);
 }
 
 std::optional<Value> read_random_state(const StartPoint& start, int rank, int world_size) {

@@ -10,6 +10,7 @@
 #include "core/checkpoint/format/manifest.h"
 #include "core/checkpoint/format/tensor_index.h"
 #include "core/config/job_config.h"
+#include "core/data/window_feed.h"
 #include "core/runtime/rendezvous.h"
 
 namespace titan::core {
@@ -43,10 +44,11 @@ StartPoint find_start(const JobConfig& config, Rendezvous& rendezvous);
 /// [checkpoint] folder under [job] dump_folder.
 std::filesystem::path checkpoint_folder(const JobConfig& config);
 
-/// The data position of rows [first_row, first_row + num_rows) out of the checkpoint's files, in
-/// the form of Loader::state(). data Error when the checkpoint lacks one of them or a file is
-/// damaged.
-Value read_data_position(const StartPoint& start, int64_t first_row, int64_t num_rows);
+/// The data position out of the checkpoint's files, with the lanes of at least those streams that
+/// rows [first_row, first_row + num_own_rows) of steps of `num_rows` rows go on with. data Error:
+/// there is none, or a file is damaged.
+FeedState read_data_position(const StartPoint& start, int64_t num_rows, int64_t first_row,
+                             int64_t num_own_rows);
 
 /// The state of the generators (rank_state.h) of the same rank of the same number of ranks; nothing
 /// when the checkpoint was written by another number.

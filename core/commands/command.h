@@ -31,6 +31,8 @@ const std::vector<Command>& commands();
 
 int run_train(const std::vector<std::string>& arguments);
 int run_launch(const std::vector<std::string>& arguments);
+int run_tokenize(const std::vector<std::string>& arguments);
+int run_download(const std::vector<std::string>& arguments);
 int run_convert(const std::vector<std::string>& arguments);
 int run_inspect(const std::vector<std::string>& arguments);
 int run_list(const std::vector<std::string>& arguments);

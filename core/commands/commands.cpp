@@ -11,6 +11,10 @@ const std::vector<Command>& commands() {
        "titan launch --nproc N [--nnodes K --node-rank R --master HOST:PORT] [OPTION]... -- train "
        "...",
        "start N ranks on this node and see them to their end", run_launch},
+      {"tokenize", "titan tokenize --output PREFIX [OPTION]... [--section.key VALUE]...",
+       "text into tokens on disk, once for many runs", run_tokenize},
+      {"download", "titan download tokenizer|dataset|model REPO [OPTION]...",
+       "files of a Hugging Face repo, checked and resumable", run_download},
       {"convert", "titan convert DIRECTION IN OUT [OPTION]...",
        "weights of others in, a Hugging Face folder out", run_convert},
       {"inspect", "titan inspect CHECKPOINT [--verify] [--tensors] [--json]",

@@ -169,6 +169,13 @@ void explain(Error& error, const JobConfig& config, const Run& run, Rendezvous& 
   if (!path.empty()) error.with_context("the last collectives of this rank are in " + path);
 }
 
+/// Groups whose other ranks are gone can wait for them forever when they are closed, and a thread
+/// that hangs in a data set uses it: of a run that failed so nothing is destroyed.
+void leave_to_the_end_of_the_process(std::unique_ptr<Run>& run, const LaunchEnv& launch) {
+  const bool has_stalled = run->loader && run->loader->has_stalled();
+  if (launch.world_size > 1 || has_stalled) static_cast<void>(run.release());
+}
+
 int train(const JobConfig& config, Registry& registry, const LaunchEnv& launch, double start) {
   Rendezvous rendezvous(launch, std::chrono::seconds(config.comm.init_timeout_seconds));
   auto run = std::make_unique<Run>();
@@ -205,14 +212,12 @@ int train(const JobConfig& config, Registry& registry, const LaunchEnv& launch, 
     return finish(reason, trainer);
   } catch (Error& e) {
     explain(e, config, *run, rendezvous, watch);
-    // Groups whose other ranks are gone can wait for them forever when they are closed: the end of
-    // the process closes them.
-    if (launch.world_size > 1) static_cast<void>(run.release());
+    leave_to_the_end_of_the_process(run, launch);
     throw;
   } catch (const std::exception& e) {
     Error error(ErrorKind::internal, e.what());
     explain(error, config, *run, rendezvous, watch);
-    if (launch.world_size > 1) static_cast<void>(run.release());
+    leave_to_the_end_of_the_process(run, launch);
     throw error;
   }
 }

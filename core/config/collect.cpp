@@ -22,16 +22,22 @@ Collected collect(const SettingList& file, const std::vector<std::string>& argum
   return collected;
 }
 
-OptionTable core_table() {
+OptionTable core_table(const SettingList& file) {
   OptionTable table;
   add_old_flags(table);
+  const auto add_source = [&](const KeyPath& path) {
+    if (path.size() >= 3 && path[0] == "data" && path[1] == "sources") table.add_source(path[2]);
+  };
+  for (const TableHeader& header : file.tables) add_source(header.path);
+  for (const Setting& setting : file.settings)
+    if (setting.path.size() > 3) add_source(setting.path);
   return table;
 }
 
 Collected first_sight(const SettingList& file, const std::vector<std::string>& arguments,
                       int world_size) {
   Diagnostics unheard;
-  return collect(file, arguments, core_table(), world_size, unheard);
+  return collect(file, arguments, core_table(file), world_size, unheard);
 }
 
 }  // namespace titan::core

@@ -22,7 +22,7 @@ Collected collect(const SettingList& file, const std::vector<std::string>& argum
                   const OptionTable& table, int world_size, Diagnostics& diagnostics);
 
 /// The core's sections, and the old names as flags.
-OptionTable core_table();
+OptionTable core_table(const SettingList& file);
 
 /// What the core's own keys say, before any component is known. Nothing is reported: all of it is
 /// read again later.

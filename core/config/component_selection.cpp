@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "core/config/legacy_names.h"
@@ -35,13 +36,18 @@ class Chooser {
       : given_(given), lookup_(lookup), table_(table), diagnostics_(diagnostics) {}
 
   std::vector<ChosenComponent> choose(const std::vector<ParallelismRequest>& parallelisms) {
-    for (const char* kind : {"model", "tokenizer", "optimizer", "lr_scheduler"})
+    choose_one("model", "model.name", {"model"});
+    if (given_.is_sound("tokenizer.name"))
+      add("tokenizer", choose_tokenizer(given_), "tokenizer.name", {"tokenizer"});
+    else
+      table_.leave_unchecked({"tokenizer"});
+    for (const char* kind : {"optimizer", "lr_scheduler"})
       choose_one(kind, std::string(kind) + ".name", {kind});
     if (given_.is_sound("device.name"))
       add("device", choose_device(given_, lookup_), "device.name", {"device"});
     else
       table_.leave_unchecked({"device"});
-    choose_one("dataset", "training.dataset", {});
+    choose_data();
     choose_loggers();
     choose_converters();
     for (const ParallelismRequest& request : parallelisms)
@@ -57,12 +63,35 @@ class Chooser {
     return table_.find(split_dotted(key))->option->default_value;
   }
 
-  void choose_one(const std::string& kind, const std::string& key, KeyPath section) {
+  using Use = ChosenComponent::Use;
+
+  void choose_one(const std::string& kind, const std::string& key, KeyPath section,
+                  Use use = Use::only_one) {
     if (!given_.is_sound(key)) {  // reported; its options cannot be checked
       table_.leave_unchecked(section.empty() ? KeyPath{kind} : section);
       return;
     }
-    add(kind, value(key).as_string(), key, std::move(section));
+    add(kind, value(key).as_string(), key, std::move(section), use);
+  }
+
+  void choose_data() {
+    for (const std::string& name : table_.source_names()) choose_source(name);
+    if (table_.source_names().empty())
+      choose_one("dataset", "training.dataset", {}, Use::training_data);
+    if (given_.is_sound("validation.enable") && value("validation.enable").as_boolean())
+      choose_one("dataset", "validation.dataset", {}, Use::validation_data);
+  }
+
+  void choose_source(const std::string& name) {
+    const KeyPath section = source_section(name);
+    const std::string key = dotted(section) + ".dataset";
+    if (given_.is_sound(key) && value(key).as_string().empty()) {
+      diagnostics_.error(given_.place(key), "[" + dotted(section) + "] needs a dataset",
+                         there_are(lookup_.names("dataset")));
+      table_.leave_unchecked(section);
+      return;
+    }
+    choose_one("dataset", key, section, Use::training_data);
   }
 
   void choose_loggers() {
@@ -100,7 +129,7 @@ class Chooser {
   }
 
   void add(const std::string& kind, const std::string& name, const std::string& key,
-           KeyPath section) {
+           KeyPath section, Use use = Use::only_one) {
     const bool is_core_section =
         !section.empty() && table_.is_section(section) && section.front() == "quantize";
     if (section.empty()) section = {kind, name};
@@ -116,11 +145,13 @@ class Chooser {
     }
     if (section.size() == 2 && !is_core_section) section.back() = component->name;
     try {
-      if (!is_core_section) table_.add(section, *component);
+      // training and validation may read the same kind of data set, with the same options
+      if (!is_core_section && table_.component_of(section) != component)
+        table_.add(section, *component);
     } catch (const Error& e) {
       diagnostics_.add({.message = e.what(), .where = where, .from_plugin = true});
     }
-    chosen_.push_back({component, std::move(section), where});
+    chosen_.push_back({component, std::move(section), where, use});
   }
 
   void report_missing(const std::string& kind, const std::string& name, const std::string& key,
@@ -133,11 +164,12 @@ class Chooser {
       return;
     }
     const std::vector<std::string> names = lookup_.names(kind);
-    const std::string origin = where ? "" : ", the default of " + key + ",";
+    const std::string origin = where ? "" : ", the default of " + key;
     if (is_built_later(kind, kind == "dataset" ? lower(name) : name)) {
       if (kind == "converter") return;  // the table of not_built.h speaks of all converters at once
-      diagnostics_.not_built(where, kind + " '" + name + "'" + origin + " is not built yet",
-                             there_are(names));
+      diagnostics_.not_built(
+          where, kind + " '" + name + "'" + origin + (where ? "" : ",") + " is not built yet",
+          there_are(names));
       return;
     }
     std::string hint = did_you_mean(name, names);
@@ -176,6 +208,25 @@ std::string choose_device(const GivenValues& given, ComponentLookup& lookup) {
   const bool has_gpu = std::find(known.begin(), known.end(), "cuda") != known.end() &&
                        std::filesystem::exists("/dev/nvidiactl", ignored);
   return has_gpu ? "cuda" : "cpu";
+}
+
+std::string choose_tokenizer(const GivenValues& given) {
+  const auto text = [&](const char* key, const std::string& otherwise) {
+    const Given* named = given.find(key);
+    return named && named->is_valid ? named->value.as_string() : otherwise;
+  };
+  const std::string name = text("tokenizer.name", "auto");
+  if (name != "auto") return name;
+  const std::filesystem::path folder = text("model.hf_assets_path", ModelSection{}.hf_assets_path);
+  std::error_code ignored;
+  const auto holds = [&](const char* file) {
+    return std::filesystem::exists(folder / file, ignored);
+  };
+  if (!holds("tokenizer.model") || holds("tokenizer.json") || holds("merges.txt"))
+    return "huggingface";
+  // one name for two formats: lines of base64 and a rank, or a protobuf, whose first byte is a tag
+  std::ifstream in(folder / "tokenizer.model", std::ios::binary);
+  return in.peek() > ' ' ? "tiktoken" : "sentencepiece";
 }
 
 void check_unchosen_sections(const SettingList& source, ComponentLookup& lookup, OptionTable& table,

@@ -16,9 +16,11 @@ namespace titan::core {
 
 /// A component that was found, before its options are known.
 struct ChosenComponent {
+  enum class Use { only_one, training_data, validation_data };
   const Component* component = nullptr;  ///< never null
-  KeyPath section;    ///< where its options stand: {"optimizer"}, {"dataset", "c4"}
-  SourceRange where;  ///< the value that chose it
+  KeyPath section;          ///< where its options stand: {"optimizer"}, {"dataset", "c4"}
+  SourceRange where;        ///< the value that chose it
+  Use use = Use::only_one;  ///< several of one kind may do different things
 };
 
 /// Chooses by the names in `given`, or their defaults. The table gets the options of what is found;
@@ -36,6 +38,10 @@ std::string choose_device(const GivenValues& given, ComponentLookup& lookup);
 /// no such component. Either way their keys are left unchecked.
 void check_unchosen_sections(const SettingList& source, ComponentLookup& lookup, OptionTable& table,
                              Diagnostics& diagnostics);
+
+/// [tokenizer] name, or for "auto" the one that reads what the folder of [model] hf_assets_path
+/// holds.
+std::string choose_tokenizer(const GivenValues& given);
 
 /// The preset of [model] flavor; null, and reported, when there is none or it does not fit the
 /// model's options.

@@ -54,6 +54,18 @@ void check_validation(const RuleContext& rules, const Layout& layout) {
   if (v.enable) check_seq_len(rules, "validation.seq_len", v.seq_len, layout);
 }
 
+void check_data(const RuleContext& rules) {
+  const auto is_of_source = [](const auto& given) {
+    return given.first.size() > 2 && given.first[0] == "data" && given.first[1] == "sources";
+  };
+  const auto& all = rules.given.all();
+  if (std::none_of(all.begin(), all.end(), is_of_source)) return;
+  for (const char* key : {"training.dataset", "training.dataset_path"})
+    if (rules.given.find(key))
+      rules.error(key, std::string(key) + " has no meaning beside [data.sources]",
+                  "make it one of the sources or remove it");
+}
+
 void check_checkpoint(const RuleContext& rules) {
   const CheckpointSection& c = rules.config.checkpoint;
   if (rules.are_sound({"checkpoint.keep_latest_k"}) && c.keep_latest_k == 1)
@@ -175,6 +187,7 @@ void check_rules(const RuleContext& context, const Layout& layout) {
   check_seq_len(context, "training.seq_len", context.config.training.seq_len, layout);
   check_experts(context, layout);
   check_validation(context, layout);
+  check_data(context);
   check_checkpoint(context);
   check_recompute(context);
   check_profiling(context);

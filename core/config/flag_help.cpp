@@ -6,13 +6,14 @@
 namespace titan::core {
 
 std::vector<FlagHelp> list_flags(const JobSources& sources, ComponentLookup& lookup) {
-  OptionTable table;
+  OptionTable table = core_table(sources.file);
   Diagnostics unheard;
   choose_components(first_sight(sources.file, sources.arguments, 1).given, {}, lookup, table,
                     unheard);
 
   std::vector<FlagHelp> flags;
   for (const KnownOption& known : table.options()) {
+    if (known.is_old_name) continue;
     const Option& option = *known.option;
     const std::string section = dotted(KeyPath(known.path.begin(), known.path.end() - 1));
     FlagHelp& flag = flags.emplace_back();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include <titan/value.h>
 
 #include "core/config/job_sections.h"
+#include "core/config/settings.h"
 #include "core/config/source_range.h"
 
 namespace titan::core {
@@ -21,6 +23,14 @@ struct Selection {
   std::string name;   ///< "AdamW", as the component spells it
   Value options;      ///< every option of its schema, in canonical form; a map
   SourceRange where;  ///< the value that chose it; without a source when it is the default
+};
+
+/// One data set of a blend; a run without [data.sources] has one.
+struct DataSource {
+  std::string name;  ///< of its section, or of the data set
+  std::string path;  ///< empty: the data set's own default
+  double weight = 1;
+  Selection dataset;
 };
 
 /// The degrees with -1 worked out for the world size, and the batch that follows from them.
@@ -44,6 +54,7 @@ struct JobConfig {
   OptimizerSection optimizer_section;
   LrSchedulerSection lr_scheduler_section;
   TrainingSection training;
+  DataSection data;
   DeviceSection device_section;
   ParallelismSection parallelism;
   CheckpointSection checkpoint;
@@ -57,7 +68,9 @@ struct JobConfig {
   ValidationSection validation;
   DebugSection debug;
 
-  Selection model_plugin, optimizer, lr_scheduler, tokenizer, dataset, device;
+  Selection model_plugin, optimizer, lr_scheduler, tokenizer, device;
+  std::vector<DataSource> sources;              ///< of the training data, at least one
+  std::optional<DataSource> validation_source;  ///< when [validation] is enabled
   std::vector<Selection> loggers;     ///< metrics.loggers, and what metrics.enable_tensorboard adds
   std::vector<Selection> transforms;  ///< the converters, in the order of model.converters, then
                                       ///< the parallelisms that the degrees ask for
@@ -75,6 +88,11 @@ struct JobConfig {
 /// The core's options: one table per section, nested tables inside, stored in the sections of a
 /// JobConfig.
 const Schema& job_schema();
+
+/// The core's options of [data.sources.<name>], stored in a SourceSection.
+const Schema& source_schema();
+/// {"data", "sources", name}
+KeyPath source_section(const std::string& name);
 
 namespace detail {
 /// The groups of sections that make up job_schema(), in its order (job_schema_*.cpp).

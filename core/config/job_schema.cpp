@@ -17,4 +17,23 @@ const Schema& job_schema() {
   return kSchema;
 }
 
+const Schema& source_schema() {
+  static const Schema kSchema = [] {
+    using Section = SourceSection;
+    Schema schema;
+    SchemaBuilder(schema)
+        .option("dataset", &Section::dataset, "Dataset, by name; its options stand beside this key")
+        .option("dataset_path", &Section::dataset_path, "Local path instead of the dataset's own")
+        .option("weight", &Section::weight,
+                "Share of the tokens, relative to the other sources' weights")
+        .greater_than(0);
+    return schema;
+  }();
+  return kSchema;
+}
+
+KeyPath source_section(const std::string& name) {
+  return {"data", "sources", name};
+}
+
 }  // namespace titan::core

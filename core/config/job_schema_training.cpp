@@ -41,6 +41,26 @@ void declare_training(SchemaBuilder& schema) {
              declare_dataloader);
 }
 
+void declare_data(SchemaBuilder& schema) {
+  using Section = DataSection;
+  schema
+      .option("packing", &Section::packing,
+              "How documents become sequences: concatenated and cut, or whole where they fit with "
+              "padding behind",
+              {{"concatenate", Packing::concatenate}, {"best_fit", Packing::best_fit}})
+      .option("isolate_documents", &Section::isolate_documents,
+              "Positions begin at 0 with each document and attention sees no other document")
+      .option("labels_cross_documents", &Section::labels_cross_documents,
+              "The last token of a document predicts the first one of the next")
+      .option("shuffle", &Section::shuffle,
+              "Another order of the documents in every epoch, by seed")
+      .option("shuffle_buffer", &Section::shuffle_buffer,
+              "Documents of one sequence's stream that are mixed, for data read in sequence")
+      .at_least(1)
+      .option("timeout", &Section::timeout, "Waiting longer than this for data is an error")
+      .greater_than(0);
+}
+
 void declare_parallelism(SchemaBuilder& schema) {
   using Section = ParallelismSection;
   schema
@@ -196,6 +216,8 @@ void declare_dataloader(SchemaBuilder& schema) {
 
 void declare_training_sections(SchemaBuilder& schema) {
   schema.table("training", &JobConfig::training, "The training step and its data", declare_training)
+      .table("data", &JobConfig::data,
+             "From documents to sequences; blends in [data.sources.<name>]", declare_data)
       .table("device", &JobConfig::device_section, "The device and its options",
              [](SchemaBuilder& section) { section.option("name", &DeviceSection::name, "Device"); })
       .table("parallelism", &JobConfig::parallelism, "How the work is laid out over ranks",

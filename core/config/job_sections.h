@@ -9,6 +9,10 @@
 #include <string>
 #include <vector>
 
+#include <titan/options.h>
+
+#include "core/data/packing.h"
+
 namespace titan::core {
 
 enum class Dtype { float16, bfloat16, float32, float64 };
@@ -74,7 +78,7 @@ struct LrSchedulerSection {
 
 /// [tokenizer] (Titan)
 struct TokenizerSection {
-  std::string name = "huggingface";
+  std::string name = "auto";  ///< as written; see JobConfig::tokenizer
 };
 
 /// [device] (Titan)
@@ -106,6 +110,24 @@ struct TrainingSection {
   int64_t gc_freq = 50;   ///< no effect
   bool gc_debug = false;  ///< no effect
   DataloaderSection dataloader;
+};
+
+/// [data.sources.<name>] (Titan): one source of a blend. The options of its data set stand beside
+/// these.
+struct SourceSection {
+  std::string dataset;
+  std::optional<std::string> dataset_path;
+  double weight = 1;
+};
+
+/// [data] (Titan): how documents become the sequences of a batch
+struct DataSection {
+  Packing packing = Packing::concatenate;
+  bool isolate_documents = false;
+  bool labels_cross_documents = true;
+  bool shuffle = false;
+  int64_t shuffle_buffer = 1000;
+  Duration timeout{60};
 };
 
 enum class ReshardAfterForward { standard, always, never };

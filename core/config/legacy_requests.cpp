@@ -85,23 +85,26 @@ std::string flavor_for_old_attention(const std::vector<OldRequest>& requests,
       for (const char* ending : {"_flex", "_flex_attn"})
         if (lookup.flavor(model, flavor + ending, ignored)) found = flavor + ending;
       if (found.empty())
-        diagnostics.not_built(setting.where,
-                              "attention with masks (model.use_flex_attn) is not built yet");
+        diagnostics.not_built(setting.where, "model '" + model + "' has no flavor '" + flavor +
+                                                 "_flex' for model.use_flex_attn");
       else
         flavor = found;
     }
-    if (how == Translation::attention_mask && setting.value != Value("causal")) {
-      if (setting.value == Value("block_causal"))
-        diagnostics.not_built(setting.where,
-                              "attention within documents (model.attn_mask_type = "
-                              "\"block_causal\") is not built yet");
-      else
-        diagnostics.error(setting.where,
-                          "model.attn_mask_type must be one of 'causal', 'block_causal', got " +
-                              to_json(setting.value));
-    }
   }
   return flavor;
+}
+
+void translate_old_mask(const std::vector<OldRequest>& requests, GivenValues& given,
+                        Diagnostics& diagnostics) {
+  for (const auto& [how, setting] : requests) {
+    if (how != Translation::attention_mask || setting.value == Value("causal")) continue;
+    if (setting.value == Value("block_causal"))
+      put(setting, "data.isolate_documents", true, given, diagnostics);
+    else
+      diagnostics.error(setting.where,
+                        "model.attn_mask_type must be one of 'causal', 'block_causal', got " +
+                            to_json(setting.value));
+  }
 }
 
 void translate_old_pipeline(const std::vector<OldRequest>& requests, const Value& model_options,

@@ -15,11 +15,14 @@ namespace titan::core {
 /// Adds the float8 converter where an old flag asks for it. Called before components are chosen.
 void append_old_converters(const std::vector<OldRequest>& requests, GivenValues& given);
 
-/// The flavor after model.use_flex_attn and model.attn_mask_type; what has no such flavor is not
-/// built yet.
+/// The flavor after model.use_flex_attn; a model that has no such flavor is not built yet.
 std::string flavor_for_old_attention(const std::vector<OldRequest>& requests,
                                      const std::string& model, std::string flavor,
                                      ComponentLookup& lookup, Diagnostics& diagnostics);
+
+/// model.attn_mask_type = "block_causal" -> data.isolate_documents.
+void translate_old_mask(const std::vector<OldRequest>& requests, GivenValues& given,
+                        Diagnostics& diagnostics);
 
 /// Split points and microbatch counts, as the module lists and the microbatch size of today.
 /// `model_options` are the model's, complete; `local_batch_size` is final.

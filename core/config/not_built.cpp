@@ -53,21 +53,10 @@ const Feature kFeatures[] = {
      [](const JobConfig& c) { return c.debug.moe_force_load_balance; },
      "mixture-of-experts models are"},
 
-    // Data
-    {"training.dataloader.num_workers",
-     [](const JobConfig& c) { return c.training.dataloader.num_workers > 0; },
-     "loader threads of your own number are"},
-    {"training.dataloader.persistent_workers",
-     [](const JobConfig& c) { return c.training.dataloader.persistent_workers; },
-     "persistent loader threads are"},
-    {"training.dataloader.pin_memory",
-     [](const JobConfig& c) { return c.training.dataloader.pin_memory; }, "pinned batches are"},
-
     // Beside the step
     {"checkpoint.initial_load_in_hf_quantized",
      [](const JobConfig& c) { return c.checkpoint.initial_load_in_hf_quantized; },
      "quantised Hugging Face weights are"},
-    {"validation.enable", [](const JobConfig& c) { return c.validation.enable; }, "validation is"},
     {"metrics.enable_wandb", [](const JobConfig& c) { return c.metrics.enable_wandb; },
      "logging to Weights & Biases is"},
     {"profiling.enable_profiling", [](const JobConfig& c) { return c.profiling.enable_profiling; },
@@ -88,9 +77,6 @@ constexpr LaterComponent kLaterComponents[] = {
     {"model", "deepseek_v3"},
     {"model", "gpt_oss"},
     {"model", "flux"},
-    {"dataset", "c4"},
-    {"dataset", "c4_test"},
-    {"dataset", "c4_validation"},
     {"converter", "quantize.linear.float8"},
     {"converter", "quantize.linear.mx"},
     {"converter", "quantize.grouped_mm.float8"},

@@ -33,6 +33,13 @@ void OptionTable::add(const KeyPath& section, const Component& component) {
   add_schema(section, component.schema, &component);
 }
 
+void OptionTable::add_source(const std::string& name) {
+  if (std::find(source_names_.begin(), source_names_.end(), name) != source_names_.end()) return;
+  source_names_.push_back(name);
+  sections_[{"data", "sources"}] = nullptr;
+  add_schema(source_section(name), source_schema(), nullptr);
+}
+
 void OptionTable::add_schema(const KeyPath& section, const Schema& schema,
                              const Component* component) {
   if (!section.empty()) {

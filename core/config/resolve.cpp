@@ -1,5 +1,6 @@
 #include "core/config/resolve.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -27,16 +28,22 @@ void merge(Value& lower, const Value& upper) {
   }
 }
 
-/// The given values of the core (component == null) or of one component, as nested maps under
-/// `section`.
+bool begins_with(const KeyPath& path, const KeyPath& section) {
+  return path.size() > section.size() && std::equal(section.begin(), section.end(), path.begin());
+}
+
+/// The given values in `section` that are the core's (component == null) or one component's, as
+/// nested maps. Sources of a blend are no members of [data]: each is asked for by its own section.
 Value given_map(const GivenValues& given, const OptionTable& table, const Component* component,
-                size_t section) {
+                const KeyPath& section) {
   Value root = Value::map();
   for (const auto& [path, value] : given.all()) {
     const KnownOption* known = table.find(path);
     if (!known || known->component != component || !value.is_valid) continue;
+    if (!begins_with(path, section)) continue;
+    if (section.empty() && begins_with(path, {"data", "sources"})) continue;
     Value* place = &root;
-    for (size_t i = section; i < path.size(); ++i) place = &(*place)[path[i]];
+    for (size_t i = section.size(); i < path.size(); ++i) place = &(*place)[path[i]];
     *place = value.value;
   }
   return root;
@@ -50,7 +57,7 @@ class Resolver {
         lookup_(lookup),
         options_(options),
         diagnostics_(diagnostics),
-        table_(core_table()) {}
+        table_(core_table(sources.file)) {}
 
   JobConfig resolve() {
     const GivenValues first =
@@ -66,7 +73,8 @@ class Resolver {
     for (const ChosenComponent& chosen : chosen_) select(chosen);
     translate_old_pipeline(collected_.later, config_.model_plugin.options,
                            config_.training.local_batch_size, collected_.given, diagnostics_);
-    assign_core();  // with what the line above has added
+    translate_old_mask(collected_.later, collected_.given, diagnostics_);
+    assign_core();  // with what the lines above have added
     Diagnostics noted;
     settle_compute_dtype(config_, collected_.given, noted);
 
@@ -82,7 +90,7 @@ class Resolver {
   /// The degrees and what else decides about parallelism plugins, before their options are known.
   std::vector<ParallelismRequest> parallelisms_at_first_sight(const GivenValues& first) {
     JobConfig sketch;
-    job_schema().assign(&sketch, given_map(first, table_, nullptr, 0));
+    job_schema().assign(&sketch, given_map(first, table_, nullptr, {}));
     sketch.world_size = options_.world_size;
     sketch.device_section.name = choose_device(first, lookup_);
     Diagnostics unheard;
@@ -92,12 +100,15 @@ class Resolver {
   }
 
   void assign_core() {
-    job_schema().assign(&config_, given_map(collected_.given, table_, nullptr, 0));
+    job_schema().assign(&config_, given_map(collected_.given, table_, nullptr, {}));
     config_.job.config_file = sources_.config_file;
     config_.world_size = options_.world_size;
     config_.device_section.name = choose_device(collected_.given, lookup_);
     if (!flavor_.empty()) config_.model.flavor = flavor_;
-    if (!config_.dataset.name.empty()) config_.training.dataset = config_.dataset.name;
+    config_.tokenizer_section.name = choose_tokenizer(collected_.given);
+    if (table_.source_names().empty() && !config_.sources.empty())  // as the component spells it
+      config_.training.dataset = config_.sources[0].name;
+    if (config_.validation_source) config_.validation.dataset = config_.validation_source->name;
     for (std::string& name : config_.model.converters) name = current_converter_name(name);
   }
 
@@ -110,10 +121,9 @@ class Resolver {
       for (const auto& [name, value] : fed.as_map())
         if (component.schema.find(name)) values[name] = value;
     }
-    const Value given =
-        chosen.section.front() == "quantize"
-            ? core_section(chosen.section)
-            : given_map(collected_.given, table_, &component, chosen.section.size());
+    const Value given = chosen.section.front() == "quantize"
+                            ? core_section(chosen.section)
+                            : given_map(collected_.given, table_, &component, chosen.section);
     merge(values, given);
     Selection selection{component.kind, component.name, Value::map(), chosen.where};
     try {
@@ -125,7 +135,26 @@ class Resolver {
            .where = chosen.where,
            .from_plugin = true});
     }
-    place_of(component.kind, std::move(selection));
+    if (component.kind == "dataset")
+      place_data(chosen, std::move(selection));
+    else
+      place_of(component.kind, std::move(selection));
+  }
+
+  void place_data(const ChosenComponent& chosen, Selection selection) {
+    const std::string name = selection.name;
+    if (chosen.use == ChosenComponent::Use::validation_data) {
+      config_.validation_source = {name, config_.validation.dataset_path.value_or(""), 1,
+                                   std::move(selection)};
+    } else if (chosen.section.front() == "data") {
+      SourceSection source;
+      source_schema().assign(&source, given_map(collected_.given, table_, nullptr, chosen.section));
+      config_.sources.push_back({chosen.section.back(), source.dataset_path.value_or(""),
+                                 source.weight, std::move(selection)});
+    } else {
+      config_.sources.push_back(
+          {name, config_.training.dataset_path.value_or(""), 1, std::move(selection)});
+    }
   }
 
   void place_of(const std::string& kind, Selection selection) {
@@ -138,7 +167,6 @@ class Resolver {
                         : kind == "optimizer"    ? config_.optimizer
                         : kind == "lr_scheduler" ? config_.lr_scheduler
                         : kind == "tokenizer"    ? config_.tokenizer
-                        : kind == "dataset"      ? config_.dataset
                                                  : config_.device;
       slot = std::move(selection);
     }

@@ -51,6 +51,35 @@ void add_parallelisms(Value& section, const JobConfig& config) {
   }
 }
 
+bool is_blend(const OptionTable& table) {
+  return !table.source_names().empty();
+}
+
+/// [data.sources.<name>]. Where they stand, no data set stands in [training].
+void add_sources(Value& core, const JobConfig& config) {
+  Value sources = Value::map();
+  for (const DataSource& source : config.sources) {
+    Value section = Value::map({{"dataset", source.dataset.name}});
+    if (!source.path.empty()) section["dataset_path"] = source.path;
+    section["weight"] = source.weight;
+    add_options(section, source.dataset);
+    sources[source.name] = std::move(section);
+  }
+  core["data"]["sources"] = std::move(sources);
+  std::erase_if(core["training"].as_map(), [](const Value::Member& member) {
+    return member.first == "dataset" || member.first == "dataset_path";
+  });
+}
+
+/// Those whose options stand in [dataset.<name>].
+std::vector<Selection> data_sets(const JobConfig& config, const OptionTable& table) {
+  std::vector<Selection> selections;
+  if (!is_blend(table))
+    for (const DataSource& source : config.sources) selections.push_back(source.dataset);
+  if (config.validation_source) selections.push_back(config.validation_source->dataset);
+  return selections;
+}
+
 }  // namespace
 
 Value resolved_value(const JobConfig& config, const OptionTable& table, const Value& flavor) {
@@ -61,13 +90,15 @@ Value resolved_value(const JobConfig& config, const OptionTable& table, const Va
     if (!selection->name.empty()) add_options(core[selection->kind], *selection);
 
   add_parallelisms(core["parallelism"], config);
+  if (is_blend(table)) add_sources(core, config);
 
   Value resolved = Value::map();
   for (auto& [name, section] : core.as_map()) {
     resolved[name] = std::move(section);
     if (name == "metrics") resolved["logger"] = named_sections(config.loggers, "logger");
     if (name == "model") resolved["converter"] = named_sections(config.transforms, "converter");
-    if (name == "training") resolved["dataset"] = named_sections({config.dataset}, "dataset");
+    if (name == "training")
+      resolved["dataset"] = named_sections(data_sets(config, table), "dataset");
   }
   drop_unset(resolved, {}, table, flavor);
   return resolved;

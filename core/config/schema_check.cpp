@@ -34,7 +34,9 @@ Value canonical(const Option& option, const Value& value) {
 std::string option_name(const KnownOption& known) {
   if (!known.component) return dotted(known.path);
   const std::string& first = known.path.front();
-  const size_t section = first == "dataset" || first == "logger" || first == "converter" ? 2 : 1;
+  const size_t section = first == "data"                                                   ? 3
+                         : first == "dataset" || first == "logger" || first == "converter" ? 2
+                                                                                           : 1;
   return "option '" + dotted(KeyPath(known.path.begin() + section, known.path.end())) + "' of " +
          describe(*known.component);
 }

@@ -75,14 +75,85 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
   }
 }
 
-LoaderOptions loader_options(const JobConfig& config, const dist::Mesh& mesh) {
-  const int64_t num_rows = config.layout.global_batch_size;
-  const int64_t num_own_rows = num_rows / mesh.shape().batch();
-  return {.seq_len = config.training.seq_len,
-          .num_rows = num_rows,
-          .first_row = mesh.batch_rank() * num_own_rows,
-          .num_own_rows = num_own_rows,
-          .rows_per_microbatch = config.training.local_batch_size};
+/// The rows of this rank out of `num_rows` in each step, as [training] and [data] ask for them.
+LoaderOptions loader_options(const Run& run, const JobConfig& config, int64_t num_rows) {
+  const DataSection& data = config.data;
+  const DataloaderSection& threads = config.training.dataloader;
+  const int64_t num_own_rows = num_rows / run.mesh.shape().batch();
+  const int64_t num_workers = std::max<int64_t>(1, threads.num_workers);
+  const int64_t ahead = threads.num_workers > 0 ? threads.prefetch_factor.value_or(2) : 2;
+  return {.feed = {.num_rows = num_rows,
+                   .first_row = run.mesh.batch_rank() * num_own_rows,
+                   .num_own_rows = num_own_rows,
+                   .vocab_size = run.model->vocab_size(),
+                   .num_workers = num_workers,
+                   .num_prefetched_steps = num_workers * ahead,
+                   .timeout_seconds = data.timeout.seconds,
+                   .order = {.shuffle = data.shuffle,
+                             .shuffle_buffer = data.shuffle_buffer,
+                             .seed = run.seed},
+                   .packing = {.packing = data.packing,
+                               .window = config.training.seq_len + 1,
+                               .labels_cross_documents = data.labels_cross_documents}},
+          .rows_per_microbatch = config.training.local_batch_size,
+          .isolates_documents = data.isolate_documents || run.model->isolates_documents(),
+          .pins_memory = threads.pin_memory && run.device->device().is_cuda()};
+}
+
+/// In order and, when the whole set is asked for, to its end.
+LoaderOptions validation_options(const Run& run, const JobConfig& config) {
+  const ValidationSection& section = config.validation;
+  JobConfig as_training = config;
+  as_training.training.dataloader = section.dataloader;
+  as_training.training.seq_len = section.seq_len;
+  as_training.training.local_batch_size = section.local_batch_size;
+  as_training.data.shuffle = false;
+  LoaderOptions options =
+      loader_options(run, as_training, section.local_batch_size * run.mesh.shape().batch());
+  options.feed.order.once = options.feed.packing.once = section.steps == -1;
+  return options;
+}
+
+Source open_source(Run& run, const DataSource& chosen, Registry& registry) {
+  try {
+    run.datasets.push_back(
+        make<Dataset>(registry, chosen.dataset, DatasetContext{chosen.path, run.seed}));
+  } catch (Error& e) {
+    throw e.with_context("while opening data source '" + chosen.name + "'");
+  }
+  return {chosen.name, chosen.weight, run.datasets.back().get()};
+}
+
+void warn_of_repetition(const Source& source, int64_t num_rows) {
+  const IndexedDocuments* documents = source.dataset->indexed();
+  if (!documents || documents->size() >= num_rows) return;
+  log::warn("data source '" + source.name + "' has " + std::to_string(documents->size()) +
+            (documents->size() == 1 ? " document" : " documents") + ", fewer than the " +
+            std::to_string(num_rows) + " sequences of a step: they repeat each other");
+}
+
+void open_data(Run& run, const JobConfig& config, Registry& registry, const StartPoint& start) {
+  std::vector<Source> sources;
+  for (const DataSource& chosen : config.sources)
+    sources.push_back(open_source(run, chosen, registry));
+  const LoaderOptions options = loader_options(run, config, config.layout.global_batch_size);
+  const FeedOptions& rows = options.feed;
+  if (run.mesh.rank() == 0)
+    for (const Source& source : sources) warn_of_repetition(source, rows.num_rows);
+  run.first_row = rows.first_row;
+  run.loader = std::make_unique<Loader>(std::move(sources), *run.tokenizer, options);
+  if (start.loads_data)
+    run.loader->restore(
+        read_data_position(start, rows.num_rows, rows.first_row, rows.num_own_rows));
+}
+
+void make_validator(Run& run, const JobConfig& config, Registry& registry) {
+  if (!config.validation_source) return;
+  run.validator = std::make_unique<Validator>(
+      std::vector{open_source(run, *config.validation_source, registry)}, *run.tokenizer,
+      validation_options(run, config), config.validation, *run.executor, run.mesh, *run.device,
+      run.loggers);
+  run.validator->check_data();
 }
 
 /// The rank that logs: the first of the last pipeline stage, which knows the loss.
@@ -142,22 +213,15 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
 
   run.tokenizer =
       make<Tokenizer>(registry, config.tokenizer, TokenizerContext{config.model.hf_assets_path});
-  run.dataset = make<Dataset>(
-      registry, config.dataset,
-      DatasetContext{.path = config.training.dataset_path.value_or(""), .seed = run.seed});
-  const LoaderOptions rows = loader_options(config, run.mesh);
-  run.first_row = rows.first_row;
-  run.loader = std::make_unique<Loader>(*run.dataset, *run.tokenizer, rows);
-  if (start.loads_data)
-    run.loader->restore(read_data_position(start, rows.first_row, rows.num_own_rows));
-
   build_model(run, config, registry);
   TITAN_CHECK(run.tokenizer->vocab_size() <= run.model->vocab_size(), config, "the tokenizer in '",
               config.model.hf_assets_path, "' has ", run.tokenizer->vocab_size(),
               " ids, but model '", config.model_plugin.name, "' has room for ",
               run.model->vocab_size(),
               "; set model.vocab_size or choose another model.hf_assets_path");
+  open_data(run, config, registry, start);
   apply_transforms(run, config, registry);
+  make_validator(run, config, registry);
 
   check_weights(run, start, config);
   run.state = state_at(start);

@@ -23,6 +23,7 @@
 #include "core/runtime/rendezvous.h"
 #include "core/train/fingerprints.h"
 #include "core/train/logger_set.h"
+#include "core/train/validator.h"
 
 namespace titan::core {
 
@@ -31,7 +32,7 @@ struct Run {
   std::unique_ptr<Device> device;
   dist::Mesh mesh;
   std::unique_ptr<Tokenizer> tokenizer;
-  std::unique_ptr<Dataset> dataset;
+  std::vector<std::unique_ptr<Dataset>> datasets;  ///< one per source, then that of validation
   std::unique_ptr<Loader> loader;
   std::unique_ptr<Model> model;
   std::unique_ptr<ModelPart> part;
@@ -45,6 +46,7 @@ struct Run {
   std::unique_ptr<LrScheduler> lr_scheduler;
   std::unique_ptr<Checkpointer> checkpoints;
   LoggerSet loggers;
+  std::unique_ptr<Validator> validator;        ///< null unless [validation] is enabled
   std::unique_ptr<Fingerprints> fingerprints;  ///< null unless [debug] asks for them
   int64_t first_row = 0;                       ///< of the global batch, that this rank trains on
   uint64_t seed = 0;

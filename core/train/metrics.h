@@ -30,6 +30,8 @@ class Metrics {
   double& data_loading_seconds() { return data_seconds_; }
   /// Adds the time for which saving held the trainer thread.
   double& checkpoint_seconds() { return checkpoint_seconds_; }
+  /// Leaves `seconds` that were spent beside training out of the interval.
+  void leave_out(double seconds) { interval_start_ += seconds; }
   /// Counts the step's tokens; at step 1 and every log_freq steps measures, reduces over the ranks
   /// and logs.
   /// `tokens_seen`: over all ranks since the start of training.

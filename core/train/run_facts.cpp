@@ -36,7 +36,9 @@ std::string hash_of_file(const std::string& path) {
 Facts run_facts(const JobConfig& config, Registry& registry) {
   Facts facts = {{"program", build_summary()}};
   std::vector<Selection> selections = {config.model_plugin, config.optimizer, config.lr_scheduler,
-                                       config.tokenizer,    config.dataset,   config.device};
+                                       config.tokenizer, config.device};
+  for (const DataSource& source : config.sources) selections.push_back(source.dataset);
+  if (config.validation_source) selections.push_back(config.validation_source->dataset);
   selections.insert(selections.end(), config.transforms.begin(), config.transforms.end());
   for (const Selection& selection : selections) {
     const Origin& origin = registry.origin(registry.component(selection.kind, selection.name));

@@ -16,8 +16,11 @@ class SequentialExecutor final : public StepExecutor {
                      std::vector<GradientReducer*> reducers);
 
   StepLoss forward_backward(const StepBatches& batches) override;
+  StepLoss forward(const StepBatches& batches) override;
 
  private:
+  at::Tensor loss_of(const Batch& microbatch, int64_t num_valid_tokens);
+
   ModelPart& part_;
   Device& device_;
   std::vector<const BatchSplitter*> splitters_;

@@ -50,6 +50,7 @@ StopReason Trainer::run() {
       watch_.set_step(++run_.state.step);
       train_step();
       if (!std::exchange(is_warm_, true)) shorten_timeouts();
+      validate();
       save();
     }
     const StopReason reason = stop();
@@ -74,6 +75,13 @@ StopReason Trainer::stop() {
   if (signal == 0) return StopReason::all_steps_done;
   if (!goes_on) return StopReason::interrupted;
   return is_saved ? StopReason::saved : StopReason::terminated;
+}
+
+void Trainer::validate() {
+  if (!run_.validator || !run_.validator->is_due(run_.state.step)) return;
+  const double begin = monotonic_seconds();
+  run_.validator->run(run_.state.step);
+  metrics_.leave_out(monotonic_seconds() - begin);
 }
 
 void Trainer::save() {

@@ -37,6 +37,7 @@ class Trainer {
   bool should_stop();
   StopReason stop();
   void train_step();
+  void validate();
   void save();
   void shorten_timeouts();
   void require_finite(const StepLoss& loss, const GradientNorm& norm) const;

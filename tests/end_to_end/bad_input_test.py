@@ -7,7 +7,7 @@ import json
 import shutil
 import unittest
 
-from harness import DEBUG_CONFIG, ROOT, TINY, Case, titan
+from harness import DEBUG_CONFIG, ROOT, TINY, Case, metrics, titan
 
 
 def documents(*texts):
@@ -73,7 +73,6 @@ class ConfigurationTest(Case):
 
     def test_what_is_not_built_yet_is_said(self):
         self.refused("[compile]\nenable = true\n", "train.toml:2:10: ", "not built yet", "compile.enable")
-        self.refused('[training]\ndataset = "c4"\n', "dataset 'c4'", "not built yet")
 
     def test_everything_wrong_is_reported_at_once(self):
         said = self.refused('[training]\nsteps = 0\nseq_len = "x"\n[optimizer]\nname = "AdamX"\n[modle]\nname = "a"\n',
@@ -139,13 +138,13 @@ class DataTest(Case):
         text = documents("a" * 600).encode() + b'{"text": "\xff\xfe"}\n' + documents("b" * 600).encode()
         self.stopped(self.write("bytes.jsonl", text), "bytes.jsonl:2:", writes=True)
 
-    def test_fewer_documents_than_sequences_are_refused(self):
-        self.stopped(self.write("one.jsonl", documents("all alone " * 100)), "documents in the data set: 1", "global batch has 2 sequences",
-                     "local_batch_size")
+    def test_fewer_documents_than_sequences_are_repeated_with_a_warning(self):
+        run = self.train("--training.dataset_path", self.write("one.jsonl", documents("all alone " * 100)))
+        self.assert_holds(run.stderr, "warning data source 'jsonl' has 1 document, fewer than the 2 sequences of a step")
 
-    def test_a_sequence_longer_than_the_data_is_refused(self):
-        self.stopped(self.write("short.jsonl", documents("one", "two", "three", "four")),
-                     "less than one sequence of 65", "training.seq_len", writes=True)
+    def test_a_sequence_longer_than_the_data_goes_over_several_epochs(self):
+        self.train("--training.dataset_path", self.write("short.jsonl", documents("one", "two", "three", "four")))
+        self.assertEqual(len(metrics(self.out)), 3)
 
     def test_a_missing_tokenizer_is_named(self):
         run = self.train("--model.hf_assets_path", self.folder / "none", code=1)

@@ -294,8 +294,6 @@ class KeysTest(CheckpointCase):
         sgd = self.write("sgd.toml", re.sub(r"(?m)^(eps|lr) = .*\n", "", (ROOT / DEBUG_CONFIG).read_text()))
         run = self.run_ranks(1, *steps(4), "--optimizer.name", "SGD", "--optimizer.momentum", "0.9", code=1, config=sgd)
         self.assert_holds(run.stderr, "optim.momentum_buffer.", "is missing", 'exclude_from_loading = ["optimizer"]')
-        run = self.run_ranks(1, *steps(4), "--training.global_batch_size", "8", code=1)
-        self.assert_holds(run.stderr, "global_batch_size")
         run = self.run_ranks(1, *steps(4), "--checkpoint.initial_load_path", self.folder / "nowhere", out=self.folder / "new", code=2)
         self.assert_holds(run.stderr, "checkpoint.initial_load_path", "is not a folder")
 

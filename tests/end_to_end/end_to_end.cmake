@@ -17,7 +17,8 @@ function(titan_add_end_to_end name)
 endfunction()
 
 foreach(name train signal bad_input logger_failure launch failing_rank ranks convert checkpoint
-        checkpoint_readers checkpoint_faults checkpoint_damage checkpoint_kills)
+        checkpoint_readers checkpoint_faults checkpoint_damage checkpoint_kills data validation tokenize
+        download download_faults)
   titan_add_end_to_end(${name} TIMEOUT 900)
 endforeach()
 
@@ -25,7 +26,7 @@ endforeach()
 if(NOT TITAN_SANITIZER)
   add_test(NAME end_to_end.install COMMAND ${CMAKE_COMMAND} --install ${CMAKE_BINARY_DIR} --prefix ${titan_prefix})
   set_tests_properties(end_to_end.install PROPERTIES FIXTURES_SETUP titan_installation LABELS "end_to_end;slow" TIMEOUT 300)
-  foreach(name find_package experiment new_plugin)
+  foreach(name find_package experiment chat new_plugin)
     titan_add_end_to_end(${name} INSTALLED TIMEOUT 1800)
   endforeach()
 endif()
@@ -34,5 +35,7 @@ endif()
 # docs/scaling.md has more of them.
 add_test(NAME parity.ladder COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/parity/ladder.py)
 add_test(NAME scaling.formulas COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/benchmarks/scaling.py --quick)
+# the longest by far: started first, so that nothing waits for it at the end
+set_tests_properties(parity.ladder PROPERTIES COST 10000)
 set_tests_properties(parity.ladder scaling.formulas PROPERTIES LABELS "parity;slow" TIMEOUT 3000
   ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;PYTHONDONTWRITEBYTECODE=1")

@@ -18,6 +18,7 @@ class Llama final : public Model, public HfExchange {
 
   std::vector<Layer> build() const override;
   Flops flops_per_token(int64_t seq_len) const override;
+  bool isolates_documents() const override { return options_.attn_type != AttentionType::sdpa; }
   int64_t vocab_size() const override { return options_.vocab_size; }
 
   std::vector<NameRule> name_rules(Naming naming) const override;

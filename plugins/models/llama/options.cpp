@@ -72,8 +72,12 @@ void declare_options(ComponentBuilder<Llama>& builder) {
       .at_least(1)
       .option("depth_init", &O::depth_init,
               "Draw output projections narrower in deeper layers (else by n_layers)")
-      .option("enable_weight_tying", &O::enable_weight_tying,
-              "Embedding and head share one matrix");
+      .option("enable_weight_tying", &O::enable_weight_tying, "Embedding and head share one matrix")
+      .option("attn_type", &O::attn_type,
+              "sdpa: causal over the whole row; flex and varlen: within documents",
+              {{"sdpa", AttentionType::sdpa},
+               {"flex", AttentionType::flex},
+               {"varlen", AttentionType::varlen}});
 }
 
 }  // namespace titan::llama

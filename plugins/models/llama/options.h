@@ -16,6 +16,9 @@ struct RopeScaling {
   int64_t original_max_position_embeddings = 8192;
 };
 
+/// v0.2.2's names. Only `sdpa` sees the whole row; there is one implementation of the others.
+enum class AttentionType { sdpa, flex, varlen };
+
 struct LlamaOptions {
   int64_t dim = 4096;
   int64_t n_layers = 32;
@@ -32,6 +35,7 @@ struct LlamaOptions {
       131072;              // longest sequence the weights are meant for; told to Hugging Face
   bool depth_init = true;  // output projections are drawn narrower the deeper their layer
   bool enable_weight_tying = false;
+  AttentionType attn_type = AttentionType::sdpa;
 };
 
 /// What follows from the options; throws a config Error naming the option that does not fit.

@@ -22,20 +22,34 @@ TITAN_PLUGIN(plugin) {
 
   // torchtitan v0.2.2 scales the rotary wavelengths of every flavor, also of the debug model
   const Value scaling_8 = Value::map({{"scaling_factor", 8.0}});
+  const Value debug_model = Value::map({{"dim", 256},
+                                        {"n_layers", 6},
+                                        {"n_heads", 16},
+                                        {"vocab_size", 2048},
+                                        {"rope_scaling", scaling_8}});
   plugin.add_flavor("llama3", "debugmodel", "6 million parameters, for tests and first runs",
-                    {{"dim", 256},
-                     {"n_layers", 6},
-                     {"n_heads", 16},
-                     {"vocab_size", 2048},
-                     {"rope_scaling", scaling_8}});
-  plugin.add_flavor("llama3", "8B", "Llama 3.1 8B",
-                    {{"dim", 4096},
-                     {"n_layers", 32},
-                     {"n_heads", 32},
-                     {"n_kv_heads", 8},
-                     {"ffn_dim_multiplier", 1.3},
-                     {"multiple_of", 1024},
-                     {"rope_scaling", scaling_8}});
+                    debug_model);
+  const Value llama_8b = Value::map({{"dim", 4096},
+                                     {"n_layers", 32},
+                                     {"n_heads", 32},
+                                     {"n_kv_heads", 8},
+                                     {"ffn_dim_multiplier", 1.3},
+                                     {"multiple_of", 1024},
+                                     {"rope_scaling", scaling_8}});
+  plugin.add_flavor("llama3", "8B", "Llama 3.1 8B", llama_8b);
+  // attention within documents, under the names that v0.2.2 has for it
+  const auto with_attention = [](Value flavor, const char* type) {
+    flavor["attn_type"] = type;
+    return flavor;
+  };
+  plugin.add_flavor("llama3", "debugmodel_flex_attn", "debugmodel, attention within documents",
+                    with_attention(debug_model, "flex"));
+  plugin.add_flavor("llama3", "debugmodel_varlen_attn", "debugmodel, attention within documents",
+                    with_attention(debug_model, "varlen"));
+  plugin.add_flavor("llama3", "8B_flex", "8B, attention within documents",
+                    with_attention(llama_8b, "flex"));
+  plugin.add_flavor("llama3", "8B_varlen", "8B, attention within documents",
+                    with_attention(llama_8b, "varlen"));
   plugin.add_flavor("llama3", "70B", "Llama 3.1 70B",
                     {{"dim", 8192},
                      {"n_layers", 80},

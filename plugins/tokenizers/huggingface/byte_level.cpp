@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "unicode.h"
+#include "../bpe/unicode.h"
 
 namespace titan::huggingface {
 namespace {
@@ -37,7 +37,7 @@ std::optional<std::string> bytes_of_token(std::string_view token) {
   std::string bytes;
   bytes.reserve(token.size());
   for (const char* p = token.data(); p < token.data() + token.size();) {
-    const CodePoint c = decode_utf8(p);
+    const bpe::CodePoint c = bpe::decode_utf8(p);
     p += c.length;
     if (c.value >= kNumCharacters || kAlphabet.byte[c.value] < 0) return std::nullopt;
     bytes += static_cast<char>(kAlphabet.byte[c.value]);
@@ -47,7 +47,7 @@ std::optional<std::string> bytes_of_token(std::string_view token) {
 
 std::string token_of_byte(uint8_t byte) {
   std::string token;
-  append_utf8(kAlphabet.character[byte], token);
+  bpe::append_utf8(kAlphabet.character[byte], token);
   return token;
 }
 

@@ -1,32 +1,50 @@
-// The decoder of tokenizer.json: from ids back to text. ByteLevel, alone or in a Sequence. Used by
-// the tokenizer's decode().
+// The decoder of tokenizer.json: from ids back to text. null, ByteLevel, Replace, ByteFallback,
+// Fuse, Strip, Metaspace, BPEDecoder, Sequence. Used by the tokenizer's decode().
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "added_tokens.h"
+#include "json_parts.h"
 #include "json_view.h"
 #include "vocabulary.h"
 
 namespace titan::huggingface {
 
+/// One step: changes the list of texts that the ids stand for. Immutable after construction.
+class DecoderStep {
+ public:
+  virtual ~DecoderStep() = default;
+  virtual void apply(std::vector<std::string>& texts) const = 0;
+};
+
 /// Immutable after construction.
 class Decoder {
  public:
-  /// `view`: the component, or nothing when it is null. Throws a data Error if it is not ByteLevel.
-  Decoder(const std::optional<JsonView>& view, const JsonView& document,
-          const Vocabulary& vocabulary, const std::vector<AddedToken>& added_tokens);
+  /// `view`: the component, or nothing when it is null: the tokens are joined with spaces. Throws a
+  /// data Error.
+  Decoder(const std::optional<JsonView>& view, const Vocabulary& vocabulary,
+          const std::vector<AddedToken>& added_tokens);
 
-  /// The text of `ids` without special tokens; bytes that form no character become U+FFFD.
+  /// The text of `ids` without special tokens; bytes that form no character become U+FFFD. Throws a
+  /// data Error for an id that is not of this vocabulary.
   std::string decode(std::span<const int32_t> ids) const;
-  int64_t num_ids() const { return static_cast<int64_t>(bytes_.size()); }
+  int64_t num_ids() const { return static_cast<int64_t>(texts_.size()); }
 
  private:
-  std::vector<std::string> bytes_;  // by id; empty for special tokens
+  void read_step(const JsonView& view);
+  const std::string& text_of(std::span<const int32_t> ids, size_t position) const;
+
+  // ByteLevel alone, the usual case: bytes are put together and nothing more
+  bool is_byte_level_ = false;
+  bool joins_with_spaces_ = false;
+  std::vector<std::string> texts_;  // by id; bytes when ByteLevel is alone
+  std::vector<bool> is_special_;
+  std::vector<std::unique_ptr<DecoderStep>> steps_;
 };
 
 }  // namespace titan::huggingface

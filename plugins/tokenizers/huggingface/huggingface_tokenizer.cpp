@@ -4,127 +4,123 @@
 
 #include <titan/error.h>
 
-#include "unicode.h"
+#include "../bpe/unicode.h"
+#include "tokenizer_folder.h"
 
 namespace titan::huggingface {
-
-struct HuggingfaceTokenizer::Scratch {
-  RegexScratch regex;
-  NormalizerScratch normalizer;
-  Bpe::Scratch bpe;
-  std::string repaired;
-};
-
-class HuggingfaceTokenizer::ScratchLease {
+// Pieces and added tokens become ids.
+class HuggingfaceTokenizer::ModelSink : public PieceSink {
  public:
-  explicit ScratchLease(const HuggingfaceTokenizer& owner) : owner_(owner) {
-    {
-      const std::lock_guard lock(owner_.mutex_);
-      if (!owner_.idle_.empty()) {
-        scratch_ = std::move(owner_.idle_.back());
-        owner_.idle_.pop_back();
-      }
-    }
-    if (!scratch_) scratch_ = std::make_unique<Scratch>();
-  }
-  ~ScratchLease() {
-    const std::lock_guard lock(owner_.mutex_);
-    owner_.idle_.push_back(std::move(scratch_));
-  }
-  ScratchLease(const ScratchLease&) = delete;
-  ScratchLease& operator=(const ScratchLease&) = delete;
-  Scratch& operator*() const { return *scratch_; }
-
- private:
-  const HuggingfaceTokenizer& owner_;
-  std::unique_ptr<Scratch> scratch_;
+  virtual void token(int32_t id) = 0;
 };
 
-// Pieces become ids.
-struct HuggingfaceTokenizer::IdSink final : PieceSink {
-  IdSink(const Bpe& b, Bpe::Scratch& s, std::vector<int32_t>& i) : bpe(b), scratch(s), ids(i) {}
-  void piece(std::string_view text) override {
-    const std::span<const int32_t> word = bpe.encode(text, scratch);
-    if (word.size() == 1) {
-      ids.push_back(word[0]);
-    } else {
-      ids.insert(ids.end(), word.begin(), word.end());
-    }
-  }
-  const Bpe& bpe;
-  Bpe::Scratch& scratch;
+namespace {
+
+template <class Base>
+struct EngineSink final : Base {
+  explicit EngineSink(bpe::IdWriter& w) : writer(w) {}
+  void piece(const Piece& piece) override { writer.piece(piece.text); }
+  void token(int32_t id) override { writer.token(id); }
+  bpe::IdWriter& writer;
+};
+
+template <class Base>
+struct WordLevelSink final : Base {
+  WordLevelSink(const WordLevel& w, std::vector<int32_t>& i) : words(w), ids(i) {}
+  void piece(const Piece& piece) override { ids.push_back(words.encode(piece.text)); }
+  void token(int32_t id) override { ids.push_back(id); }
+  const WordLevel& words;
   std::vector<int32_t>& ids;
 };
 
+}  // namespace
+
 // Normalised text between added tokens goes to the pre-tokenizer.
-struct HuggingfaceTokenizer::NormalizedSink final : AddedTokenSink {
-  NormalizedSink(const PreTokenizer& p, RegexScratch& r, IdSink& s)
-      : pre_tokenizer(p), regex(r), sink(s) {}
-  void token(int32_t id) override { sink.ids.push_back(id); }
-  void text(std::string_view part) override { pre_tokenizer.split(part, regex, sink); }
+struct HuggingfaceTokenizer::NormalizedSink final : bpe::AddedTokenSink {
+  NormalizedSink(const PreTokenizer& p, PreTokenizerScratch& s, ModelSink& m)
+      : pre_tokenizer(p), scratch(s), model(m) {}
+  void token(int32_t id) override { model.token(id); }
+  void text(std::string_view part) override {
+    pre_tokenizer.split({part, starts_input && part.data() == begin}, scratch, model);
+  }
   const PreTokenizer& pre_tokenizer;
-  RegexScratch& regex;
-  IdSink& sink;
+  PreTokenizerScratch& scratch;
+  ModelSink& model;
+  const char* begin = nullptr;  // of the normalised text
+  bool starts_input = false;
 };
 
 // Text between raw added tokens is normalised and searched again.
-struct HuggingfaceTokenizer::RawSink final : AddedTokenSink {
-  RawSink(const HuggingfaceTokenizer& t, Scratch& s, NormalizedSink& n)
-      : tokenizer(t), scratch(s), next(n) {}
+struct HuggingfaceTokenizer::RawSink final : bpe::AddedTokenSink {
+  RawSink(const HuggingfaceTokenizer& t, Scratch& s, NormalizedSink& n, const char* b)
+      : tokenizer(t), scratch(s), next(n), begin(b) {}
   void token(int32_t id) override { next.token(id); }
   void text(std::string_view part) override {
-    tokenizer.normalized_added_tokens_.split(
-        tokenizer.parts_.normalizer.apply(part, scratch.regex, scratch.normalizer), next);
+    const std::string_view normalized =
+        tokenizer.parts_.normalizer.apply(part, scratch.pre_tokenizer.regex, scratch.normalizer);
+    next.begin = normalized.data();
+    next.starts_input = part.data() == begin;
+    tokenizer.normalized_added_tokens_.split(normalized, next);
   }
   const HuggingfaceTokenizer& tokenizer;
   Scratch& scratch;
   NormalizedSink& next;
+  const char* begin;  // of the document
 };
 
 HuggingfaceTokenizer::HuggingfaceTokenizer(const HuggingfaceOptions& options,
                                            TokenizerContext context)
-    : parts_(read_tokenizer_folder(context.assets_path)),
+    : HuggingfaceTokenizer(options, read_tokenizer_folder(context.assets_path)) {}
+
+HuggingfaceTokenizer::HuggingfaceTokenizer(const HuggingfaceOptions& options, TokenizerParts parts)
+    : parts_(std::move(parts)),
       raw_added_tokens_(options.parse_special_tokens),
       normalized_added_tokens_(options.parse_special_tokens) {
-  Scratch scratch;
+  bpe::RegexScratch regex;
+  NormalizerScratch scratch;
   for (const AddedToken& token : parts_.added_tokens) {
     if (!token.normalized) {
       raw_added_tokens_.add(token, token.content);
       continue;
     }
-    const std::string_view needle =
-        parts_.normalizer.apply(token.content, scratch.regex, scratch.normalizer);
-    TITAN_CHECK(!needle.empty(), data, context.assets_path,
-                ": the normalizer leaves nothing of the ", "added token \"", token.content,
+    const std::string_view needle = parts_.normalizer.apply(token.content, regex, scratch);
+    TITAN_CHECK(!needle.empty(), data, parts_.name,
+                ": the normalizer leaves nothing of the added token \"", shortened(token.content),
                 "\"; set its field 'normalized' to false");
     normalized_added_tokens_.add(token, needle);
   }
 }
 
-HuggingfaceTokenizer::~HuggingfaceTokenizer() = default;
-
 void HuggingfaceTokenizer::encode(std::string_view utf8, std::vector<int32_t>& ids) const {
   TITAN_CHECK(utf8.size() < std::numeric_limits<uint32_t>::max() / 4, data, "a document of ",
               utf8.size(), " bytes is too long to encode at once; the limit is 1 GiB");
-  const ScratchLease lease(*this);
+  const auto lease = scratches_.lend();
   Scratch& scratch = *lease;
-  if (!is_valid_utf8(utf8)) {
+  if (!bpe::is_valid_utf8(utf8)) {
     scratch.repaired.clear();
-    append_repaired(utf8, scratch.repaired);
+    bpe::append_repaired(utf8, scratch.repaired);
     utf8 = scratch.repaired;
   }
-  IdSink pieces(parts_.bpe, scratch.bpe, ids);
-  NormalizedSink normalized(parts_.pre_tokenizer, scratch.regex, pieces);
-  RawSink raw(*this, scratch, normalized);
+  if (const auto* engine = std::get_if<bpe::Engine>(&parts_.model)) {
+    bpe::IdWriter writer(*engine, scratch.writer, ids);
+    EngineSink<ModelSink> sink(writer);
+    encode_valid(utf8, scratch, sink);
+    writer.finish();
+  } else {
+    WordLevelSink<ModelSink> sink(std::get<WordLevel>(parts_.model), ids);
+    encode_valid(utf8, scratch, sink);
+  }
+}
+
+void HuggingfaceTokenizer::encode_valid(std::string_view utf8, Scratch& scratch,
+                                        ModelSink& model) const {
+  NormalizedSink normalized(parts_.pre_tokenizer, scratch.pre_tokenizer, model);
+  RawSink raw(*this, scratch, normalized, utf8.data());
   raw_added_tokens_.split(utf8, raw);
 }
 
 std::string HuggingfaceTokenizer::decode(std::span<const int32_t> ids) const {
   return parts_.decoder.decode(ids);
-}
-
-int64_t HuggingfaceTokenizer::vocab_size() const {
-  return parts_.decoder.num_ids();
 }
 
 }  // namespace titan::huggingface

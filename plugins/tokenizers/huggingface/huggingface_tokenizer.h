@@ -1,13 +1,11 @@
-// The tokenizer plugin `huggingface`: tokenizer.json of the byte-level BPE families (GPT-2, Llama
-// 3, Qwen 2 and 3).
+// The tokenizer plugin `huggingface`: tokenizer.json of the BPE families (GPT-2, Llama 2 and 3,
+// Mistral, Qwen, DeepSeek, GPT-OSS), and vocab files without one.
 //
 // Encoding: cut out added tokens -> normalise -> cut out normalised added tokens -> pre-tokenise ->
-// BPE of each piece, through a cache of words.
+// the model's ids of each piece, BPE through a cache of words.
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,7 +13,9 @@
 
 #include <titan/tokenizer.h>
 
-#include "added_tokens.h"
+#include "../bpe/added_tokens.h"
+#include "../bpe/id_writer.h"
+#include "../bpe/scratch_pool.h"
 #include "tokenizer_json.h"
 
 namespace titan::huggingface {
@@ -30,25 +30,31 @@ struct HuggingfaceOptions {
 class HuggingfaceTokenizer final : public Tokenizer {
  public:
   HuggingfaceTokenizer(const HuggingfaceOptions& options, TokenizerContext context);
-  ~HuggingfaceTokenizer() override;
+  HuggingfaceTokenizer(const HuggingfaceOptions& options, TokenizerParts parts);
 
   void encode(std::string_view utf8, std::vector<int32_t>& ids) const override;
   std::string decode(std::span<const int32_t> ids) const override;
-  int64_t vocab_size() const override;
+  int64_t vocab_size() const override { return parts_.decoder.num_ids(); }
   SpecialTokens special_tokens() const override { return parts_.special_tokens; }
 
  private:
-  struct Scratch;      // what one encode() works with
-  class ScratchLease;  // borrows one from the pool
+  // what one encode() works with
+  struct Scratch {
+    NormalizerScratch normalizer;
+    PreTokenizerScratch pre_tokenizer;
+    bpe::IdWriter::Scratch writer;
+    std::string repaired;
+  };
+  class ModelSink;
   struct NormalizedSink;
   struct RawSink;
-  struct IdSink;
+
+  void encode_valid(std::string_view utf8, Scratch& scratch, ModelSink& model) const;
 
   TokenizerParts parts_;
-  AddedTokenFinder raw_added_tokens_;
-  AddedTokenFinder normalized_added_tokens_;
-  mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<Scratch>> idle_;  // as many as threads encoded at once
+  bpe::AddedTokenFinder raw_added_tokens_;
+  bpe::AddedTokenFinder normalized_added_tokens_;
+  mutable bpe::ScratchPool<Scratch> scratches_;
 };
 
 }  // namespace titan::huggingface

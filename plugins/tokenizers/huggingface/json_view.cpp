@@ -1,10 +1,6 @@
 #include "json_view.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <limits>
 
 #include <nlohmann/json.hpp>
@@ -15,11 +11,10 @@ namespace titan::huggingface {
 namespace {
 
 std::string describe(const nlohmann::json& value) {
-  std::string text = value.is_structured()
-                         ? std::string(value.type_name())
-                         : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  if (text.size() > 60) text = text.substr(0, 57) + "...";
-  return text;
+  const std::string text =
+      value.is_structured() ? std::string(value.type_name())
+                            : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return shortened(text, 57);
 }
 
 // nlohmann's texts start with "[json.exception.parse_error.101] parse error at "; the rest is
@@ -29,6 +24,27 @@ std::string place_of(const nlohmann::json::exception& error) {
   const size_t end_of_tag = text.find("] ");
   if (end_of_tag != std::string::npos) text.erase(0, end_of_tag + 2);
   return text;
+}
+
+// Components hold components, and are read by functions that call themselves.
+void require_shallow(std::string_view content, const std::string& file) {
+  constexpr int kMaxDepth = 100;
+  int depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < content.size(); ++i) {
+    const char c = content[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      in_string = c != '"';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      TITAN_CHECK(++depth <= kMaxDepth, data, file, ": byte ", i, " is nested deeper than ",
+                  kMaxDepth, " levels");
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
 }
 
 }  // namespace
@@ -47,7 +63,8 @@ bool JsonView::is_object() const {
 }
 
 void JsonView::fail(std::string_view what) const {
-  titan::fail(ErrorKind::data, file_, ": ", path_.empty() ? "" : path_ + ": ", what);
+  titan::fail(ErrorKind::data, file_, ": ", path_.empty() ? "" : shortened(path_) + ": ",
+              shortened(what, 1000));
 }
 
 void JsonView::fail_unsupported_type(std::string_view supported) const {
@@ -117,17 +134,22 @@ void JsonView::allow_only(std::initializer_list<std::string_view> keys) const {
   }
 }
 
-std::unique_ptr<nlohmann::json, void (*)(nlohmann::json*)> read_json(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  TITAN_CHECK(in.is_open(), io, "cannot open ", file, ": ", std::strerror(errno));
-  std::string content((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  TITAN_CHECK(!in.bad(), io, "cannot read ", file, ": ", std::strerror(errno));
+std::string shortened(std::string_view text, size_t limit) {
+  if (text.size() <= limit) return std::string(text);
+  size_t end = limit;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return std::string(text.substr(0, end)) + "...";
+}
+
+std::unique_ptr<nlohmann::json, void (*)(nlohmann::json*)> parse_json(std::string_view content,
+                                                                      const std::string& file) {
   TITAN_CHECK(!content.empty(), data, file, ": is empty; expected a JSON document");
+  require_shallow(content, file);
   try {
     return {new nlohmann::json(nlohmann::json::parse(content)),
             [](nlohmann::json* document) { delete document; }};
   } catch (const nlohmann::json::exception& error) {
-    fail(ErrorKind::data, file, ": is not valid JSON: ", place_of(error));
+    titan::fail(ErrorKind::data, file, ": is not valid JSON: ", shortened(place_of(error), 500));
   }
 }
 

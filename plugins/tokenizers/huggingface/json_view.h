@@ -55,8 +55,12 @@ class JsonView {
   std::string path_;
 };
 
-/// Reads and parses `file`. Throws io when it cannot be read, data (with line and column) when it
-/// is not JSON.
-std::unique_ptr<nlohmann::json, void (*)(nlohmann::json*)> read_json(const std::string& file);
+/// Parses the content of `file`. Throws a data Error (with line and column) when it is not JSON or
+/// nested too deeply.
+std::unique_ptr<nlohmann::json, void (*)(nlohmann::json*)> parse_json(std::string_view content,
+                                                                      const std::string& file);
+
+/// The begin of a text that may be long, for messages.
+std::string shortened(std::string_view text, size_t limit = 200);
 
 }  // namespace titan::huggingface

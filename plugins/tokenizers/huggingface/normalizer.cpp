@@ -6,8 +6,9 @@
 
 #include <titan/error.h>
 
-#include "pattern.h"
-#include "unicode.h"
+#include "../bpe/pattern.h"
+#include "../bpe/unicode.h"
+#include "json_parts.h"
 
 namespace titan::huggingface {
 namespace {
@@ -34,7 +35,7 @@ class UnicodeForm final : public NormalizerStep {
     return false;
   }
 
-  void apply(std::string_view text, RegexScratch&, std::string& out) const override {
+  void apply(std::string_view text, bpe::RegexScratch&, std::string& out) const override {
     out.reserve(text.size());
     size_t copied = 0;
     size_t at = 0;
@@ -75,14 +76,14 @@ class UnicodeForm final : public NormalizerStep {
 class Lowercase final : public NormalizerStep {
  public:
   bool may_change(std::string_view) const override { return true; }
-  void apply(std::string_view text, RegexScratch&, std::string& out) const override {
+  void apply(std::string_view text, bpe::RegexScratch&, std::string& out) const override {
     for (const char* p = text.data(); p < text.data() + text.size();) {
-      const CodePoint c = decode_utf8(p);
+      const bpe::CodePoint c = bpe::decode_utf8(p);
       p += c.length;
       if (c.value == 0x130) {  // the one character whose lower case is two: i with a dot above
         out += "i\xCC\x87";
       } else {
-        append_utf8(to_lower(c.value), out);
+        bpe::append_utf8(bpe::to_lower(c.value), out);
       }
     }
   }
@@ -94,15 +95,15 @@ class Strip final : public NormalizerStep {
       : left_(view.flag_or("strip_left", true)), right_(view.flag_or("strip_right", true)) {}
 
   bool may_change(std::string_view) const override { return true; }
-  void apply(std::string_view text, RegexScratch&, std::string& out) const override {
+  void apply(std::string_view text, bpe::RegexScratch&, std::string& out) const override {
     while (left_ && !text.empty()) {
-      const CodePoint c = decode_utf8(text.data());
-      if (!is_white_space(c.value)) break;
+      const bpe::CodePoint c = bpe::decode_utf8(text.data());
+      if (!bpe::is_white_space(c.value)) break;
       text.remove_prefix(static_cast<size_t>(c.length));
     }
     while (right_ && !text.empty()) {
-      const CodePoint c = decode_utf8(previous_utf8(text.data() + text.size()));
-      if (!is_white_space(c.value)) break;
+      const bpe::CodePoint c = bpe::decode_utf8(bpe::previous_utf8(text.data() + text.size()));
+      if (!bpe::is_white_space(c.value)) break;
       text.remove_suffix(static_cast<size_t>(c.length));
     }
     out.append(text);
@@ -113,14 +114,27 @@ class Strip final : public NormalizerStep {
   bool right_;
 };
 
+class Prepend final : public NormalizerStep {
+ public:
+  explicit Prepend(const JsonView& view) : prefix_(view.at("prepend").text()) {}
+
+  bool may_change(std::string_view text) const override { return !text.empty(); }
+  void apply(std::string_view text, bpe::RegexScratch&, std::string& out) const override {
+    if (!text.empty()) out.append(prefix_).append(text);
+  }
+
+ private:
+  std::string prefix_;
+};
+
 class Replace final : public NormalizerStep {
  public:
   explicit Replace(const JsonView& view)
       : pattern_(read_pattern(view.at("pattern"))), content_(view.at("content").text()) {}
 
   bool may_change(std::string_view) const override { return true; }
-  void apply(std::string_view text, RegexScratch& scratch, std::string& out) const override {
-    struct Sink final : MatchSink {
+  void apply(std::string_view text, bpe::RegexScratch& scratch, std::string& out) const override {
+    struct Sink final : bpe::MatchSink {
       Sink(std::string_view t, const std::string& c, std::string& o)
           : text(t), content(c), out(o) {}
       void match(size_t begin, size_t end) override {
@@ -137,7 +151,7 @@ class Replace final : public NormalizerStep {
   }
 
  private:
-  std::unique_ptr<Pattern> pattern_;
+  std::unique_ptr<bpe::Pattern> pattern_;
   std::string content_;
 };
 
@@ -161,15 +175,19 @@ void Normalizer::read_step(const JsonView& view) {
   } else if (type == "Strip") {
     view.allow_only({"type", "strip_left", "strip_right"});
     steps_.push_back(std::make_unique<Strip>(view));
+  } else if (type == "Prepend") {
+    view.allow_only({"type", "prepend"});
+    steps_.push_back(std::make_unique<Prepend>(view));
   } else if (type == "Replace") {
     view.allow_only({"type", "pattern", "content"});
     steps_.push_back(std::make_unique<Replace>(view));
   } else {
-    view.fail_unsupported_type("null, NFC, NFD, NFKC, NFKD, Lowercase, Strip, Replace, Sequence");
+    view.fail_unsupported_type(
+        "null, NFC, NFD, NFKC, NFKD, Lowercase, Strip, Prepend, Replace, Sequence");
   }
 }
 
-std::string_view Normalizer::apply(std::string_view text, RegexScratch& regex_scratch,
+std::string_view Normalizer::apply(std::string_view text, bpe::RegexScratch& regex_scratch,
                                    NormalizerScratch& scratch) const {
   std::string* out = &scratch.first;
   std::string* spare = &scratch.second;

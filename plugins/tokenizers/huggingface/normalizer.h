@@ -1,4 +1,4 @@
-// The normalizer of tokenizer.json: null, NFC, NFD, NFKC, NFKD, Lowercase, Strip, Replace,
+// The normalizer of tokenizer.json: null, NFC, NFD, NFKC, NFKD, Lowercase, Strip, Prepend, Replace,
 // Sequence. A further one is a class and a line in read_step() of the source.
 #pragma once
 
@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "../bpe/regex.h"
 #include "json_view.h"
-#include "regex.h"
 
 namespace titan::huggingface {
 
@@ -26,7 +26,7 @@ class NormalizerStep {
   /// False if apply() would give `text` back unchanged, as far as that is quickly known.
   virtual bool may_change(std::string_view text) const = 0;
   /// Appends the normalised `text` to the empty `out`.
-  virtual void apply(std::string_view text, RegexScratch& scratch, std::string& out) const = 0;
+  virtual void apply(std::string_view text, bpe::RegexScratch& scratch, std::string& out) const = 0;
 };
 
 class Normalizer {
@@ -37,7 +37,7 @@ class Normalizer {
 
   bool empty() const { return steps_.empty(); }
   /// `text` or a view of a buffer of `scratch`, valid until the next call.
-  std::string_view apply(std::string_view text, RegexScratch& regex_scratch,
+  std::string_view apply(std::string_view text, bpe::RegexScratch& regex_scratch,
                          NormalizerScratch& scratch) const;
 
  private:

@@ -50,6 +50,15 @@ FrameTokens read_template(const JsonView& processor, const Vocabulary& vocabular
   return frame;
 }
 
+// {"cls": ["<s>", 0], "sep": ["</s>", 2]}: one token on each side.
+int32_t id_of_pair(const JsonView& pair, const Vocabulary& vocabulary) {
+  const std::vector<JsonView> parts = pair.items();
+  if (parts.size() != 2) pair.fail("must be [token, id]");
+  const std::optional<int32_t> id = vocabulary.find(parts[0].text());
+  if (!id || *id != parts[1].id()) pair.fail("no token has this text and this id");
+  return *id;
+}
+
 }  // namespace
 
 FrameTokens read_post_processor(const std::optional<JsonView>& view, const Vocabulary& vocabulary) {
@@ -60,8 +69,15 @@ FrameTokens read_post_processor(const std::optional<JsonView>& view, const Vocab
     return {};
   }
   if (type == "TemplateProcessing") return read_template(*view, vocabulary);
-  if (type != "Sequence")
-    view->fail_unsupported_type("null, ByteLevel, TemplateProcessing, Sequence");
+  if (type == "RobertaProcessing" || type == "BertProcessing") {
+    view->allow_only({"type", "sep", "cls", "trim_offsets", "add_prefix_space"});
+    return {.bos = id_of_pair(view->at("cls"), vocabulary),
+            .eos = id_of_pair(view->at("sep"), vocabulary)};
+  }
+  if (type != "Sequence") {
+    view->fail_unsupported_type(
+        "null, ByteLevel, TemplateProcessing, RobertaProcessing, BertProcessing, Sequence");
+  }
   view->allow_only({"type", "processors"});
   FrameTokens frame;
   for (const JsonView& item : view->at("processors").items()) {

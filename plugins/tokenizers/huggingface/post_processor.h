@@ -1,6 +1,6 @@
 // The post_processor of tokenizer.json: tells which tokens frame a text. Titan's loaders put BOS
 // and EOS themselves, so that it is only read for their names. ByteLevel, TemplateProcessing,
-// Sequence.
+// RobertaProcessing, BertProcessing, Sequence.
 #pragma once
 
 #include <cstdint>

@@ -1,185 +1,146 @@
 #include "pre_tokenizer.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <titan/error.h>
 
-#include "scanner.h"
+#include "../bpe/scanner.h"
+#include "json_parts.h"
+#include "pre_tokenizer_steps.h"
 
 namespace titan::huggingface {
 namespace {
 
-constexpr const char* kSupported = "Sequence, Split, Digits, ByteLevel";
+constexpr const char* kSupported =
+    "null, Sequence, Split, Digits, ByteLevel, Metaspace, Whitespace, WhitespaceSplit, Punctuation";
 
-enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
-
-Behavior read_behavior(const JsonView& view) {
+SplitBehavior read_behavior(const JsonView& view) {
   const std::string name = view.text();
-  if (name == "Removed") return Behavior::removed;
-  if (name == "Isolated") return Behavior::isolated;
-  if (name == "MergedWithPrevious") return Behavior::merged_with_previous;
-  if (name == "MergedWithNext") return Behavior::merged_with_next;
-  if (name == "Contiguous") return Behavior::contiguous;
+  if (name == "Removed") return SplitBehavior::removed;
+  if (name == "Isolated") return SplitBehavior::isolated;
+  if (name == "MergedWithPrevious") return SplitBehavior::merged_with_previous;
+  if (name == "MergedWithNext") return SplitBehavior::merged_with_next;
+  if (name == "Contiguous") return SplitBehavior::contiguous;
   view.fail(detail::concat("unknown behavior '", name, "'; known: Removed, Isolated, ",
                            "MergedWithPrevious, MergedWithNext, Contiguous"));
 }
 
-// Joins and drops parts as the behavior says while they come in; holds back one part at most.
-// A part is "hit" if it matches the pattern, or, with invert, if it does not.
-class SplitSink final : public MatchSink {
- public:
-  SplitSink(std::string_view text, Behavior behavior, bool invert, PieceSink& sink)
-      : text_(text), behavior_(behavior), invert_(invert), sink_(sink) {}
+std::unique_ptr<bpe::Pattern> regex(std::string_view pattern) {
+  return bpe::make_regex_pattern(std::string(pattern), bpe::Dialect::oniguruma);
+}
 
-  void match(size_t begin, size_t end) override {
-    if (begin != at_) part(at_, begin, invert_);
-    part(begin, end, !invert_);
-    at_ = end;
-  }
-  void finish() {
-    if (at_ != text_.size()) part(at_, text_.size(), invert_);
-    flush();
-  }
+std::unique_ptr<PreTokenizerStep> read_split(const JsonView& view) {
+  view.allow_only({"type", "pattern", "behavior", "invert"});
+  return make_split_step(read_pattern(view.at("pattern")), read_behavior(view.at("behavior")),
+                         view.flag_or("invert", false));
+}
 
- private:
-  void part(size_t begin, size_t end, bool hit) {
-    switch (behavior_) {
-      case Behavior::removed:
-        if (!hit) give(begin, end);
-        return;
-      case Behavior::isolated:
-        give(begin, end);
-        return;
-      case Behavior::contiguous:
-        join_if(hit == held_hit_, begin, end);
-        break;
-      case Behavior::merged_with_previous:
-        join_if(hit && !held_hit_, begin, end);
-        break;
-      case Behavior::merged_with_next:
-        join_if(!hit && held_hit_, begin, end);
-        break;
-    }
-    held_hit_ = hit;
-  }
-  // The held part, if any, ends where this one begins.
-  void join_if(bool join, size_t begin, size_t end) {
-    if (!join || held_begin_ == held_end_) {
-      flush();
-      held_begin_ = begin;
-    }
-    held_end_ = end;
-  }
-  void flush() {
-    give(held_begin_, held_end_);
-    held_begin_ = held_end_;
-  }
-  void give(size_t begin, size_t end) {
-    if (begin != end) sink_.piece(text_.substr(begin, end - begin));
-  }
+std::unique_ptr<PreTokenizerStep> read_digits(const JsonView& view) {
+  view.allow_only({"type", "individual_digits"});
+  const bool individual = view.flag_or("individual_digits", false);
+  return make_split_step(regex(bpe::kNumberPattern),
+                         individual ? SplitBehavior::isolated : SplitBehavior::contiguous, false);
+}
 
-  std::string_view text_;
-  Behavior behavior_;
-  bool invert_;
-  PieceSink& sink_;
-  size_t at_ = 0;
-  size_t held_begin_ = 0;
-  size_t held_end_ = 0;
-  bool held_hit_ = false;
-};
-
-class SplitStep final : public PreTokenizerStep {
- public:
-  SplitStep(std::unique_ptr<Pattern> pattern, Behavior behavior, bool invert = false)
-      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
-
-  void split(std::string_view text, RegexScratch& scratch, PieceSink& sink) const override {
-    SplitSink parts(text, behavior_, invert_, sink);
-    pattern_->find_all(text, scratch, parts);
-    parts.finish();
-  }
-
- private:
-  std::unique_ptr<Pattern> pattern_;
-  Behavior behavior_;
-  bool invert_;
-};
-
-// ByteLevel's add_prefix_space.
-class PrefixSpaceStep final : public PreTokenizerStep {
- public:
-  void split(std::string_view text, RegexScratch&, PieceSink& sink) const override {
-    if (text.starts_with(' ')) return sink.piece(text);
-    std::string spaced;
-    spaced.reserve(text.size() + 1);
-    spaced.append(1, ' ').append(text);
-    sink.piece(spaced);
-  }
-};
+std::unique_ptr<PreTokenizerStep> read_punctuation(const JsonView& view) {
+  view.allow_only({"type", "behavior"});
+  const std::optional<JsonView> behavior = view.find("behavior");
+  return make_split_step(make_punctuation_pattern(),
+                         behavior ? read_behavior(*behavior) : SplitBehavior::isolated, false);
+}
 
 }  // namespace
 
-PreTokenizer::PreTokenizer(const std::optional<JsonView>& view, const JsonView& document) {
-  if (view) read_component(*view);
-  if (ends_in_byte_level_) return;
-  const JsonView place = view ? *view : JsonView(document.json(), document.file(), "pre_tokenizer");
-  place.fail(
-      "there is no ByteLevel at the end; only byte-level tokenizers (GPT-2, Llama 3, Qwen) "
-      "are supported");
+PrependScheme read_prepend_scheme(const JsonView& metaspace) {
+  PrependScheme result = PrependScheme::always;
+  if (const std::optional<JsonView> scheme = metaspace.find("prepend_scheme")) {
+    const std::string name = scheme->text();
+    if (name != "always" && name != "first" && name != "never") {
+      scheme->fail("unknown scheme '" + name + "'; known: always, first, never");
+    }
+    result = name == "first"   ? PrependScheme::first
+             : name == "never" ? PrependScheme::never
+                               : PrependScheme::always;
+  }
+  // an older name of the same; files may hold both
+  if (!metaspace.flag_or("add_prefix_space", true) && result != PrependScheme::never) {
+    metaspace.at("add_prefix_space")
+        .fail("false contradicts prepend_scheme; set prepend_scheme to \"never\"");
+  }
+  return result;
+}
+
+PreTokenizer::PreTokenizer(const std::optional<JsonView>& view) {
+  if (!view) return;
+  read_component(*view);
+  // each step runs inside the one before
+  constexpr size_t kMaxSteps = 64;
+  if (steps_.size() > kMaxSteps) {
+    view->fail(detail::concat("has ", steps_.size(), " steps; the limit is ", kMaxSteps));
+  }
+}
+
+void PreTokenizer::read_byte_level(const JsonView& view) {
+  view.allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});
+  if (view.flag_or("add_prefix_space", true)) steps_.push_back(make_prefix_space_step());
+  if (view.flag_or("use_regex", true)) {
+    steps_.push_back(make_split_step(regex(bpe::kGpt2Pattern), SplitBehavior::isolated, false));
+  }
+  is_byte_level_ = true;
 }
 
 void PreTokenizer::read_component(const JsonView& view) {
   const std::string type = view.at("type").text();
-  if (ends_in_byte_level_) {
+  if (is_byte_level_) {
     view.fail("'" + type + "' after ByteLevel is not supported; ByteLevel must be the last");
   }
   if (type == "Sequence") {
     view.allow_only({"type", "pretokenizers"});
     for (const JsonView& item : view.at("pretokenizers").items()) read_component(item);
   } else if (type == "Split") {
-    view.allow_only({"type", "pattern", "behavior", "invert"});
-    steps_.push_back(std::make_unique<SplitStep>(read_pattern(view.at("pattern")),
-                                                 read_behavior(view.at("behavior")),
-                                                 view.flag_or("invert", false)));
+    steps_.push_back(read_split(view));
   } else if (type == "Digits") {
-    view.allow_only({"type", "individual_digits"});
-    const bool individual = view.flag_or("individual_digits", false);
-    steps_.push_back(std::make_unique<SplitStep>(
-        make_pcre2_pattern("\\p{N}"), individual ? Behavior::isolated : Behavior::contiguous));
+    steps_.push_back(read_digits(view));
   } else if (type == "ByteLevel") {
-    view.allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});
-    if (view.flag_or("add_prefix_space", true)) {
-      steps_.push_back(std::make_unique<PrefixSpaceStep>());
-    }
-    if (view.flag_or("use_regex", true)) {
-      steps_.push_back(std::make_unique<SplitStep>(make_regex_pattern(std::string(kGpt2Pattern)),
-                                                   Behavior::isolated));
-    }
-    ends_in_byte_level_ = true;
+    read_byte_level(view);
+  } else if (type == "Metaspace") {
+    view.allow_only(
+        {"type", "replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep"});
+    steps_.push_back(make_metaspace_step(read_character(view.at("replacement")),
+                                         read_prepend_scheme(view), view.flag_or("split", true)));
+  } else if (type == "Whitespace") {
+    view.allow_only({"type"});
+    steps_.push_back(make_split_step(make_word_or_sign_pattern(), SplitBehavior::removed, true));
+  } else if (type == "WhitespaceSplit") {
+    view.allow_only({"type"});
+    steps_.push_back(make_split_step(make_white_space_pattern(), SplitBehavior::removed, false));
+  } else if (type == "Punctuation") {
+    steps_.push_back(read_punctuation(view));
   } else {
     view.fail_unsupported_type(kSupported);
   }
 }
 
-void PreTokenizer::split(std::string_view text, RegexScratch& scratch, PieceSink& sink) const {
-  run(0, text, scratch, sink);
+void PreTokenizer::split(const Piece& piece, PreTokenizerScratch& scratch, PieceSink& sink) const {
+  if (scratch.texts.size() < steps_.size()) scratch.texts.resize(steps_.size());
+  if (!piece.text.empty()) run(0, piece, scratch, sink);
 }
 
-void PreTokenizer::run(size_t step, std::string_view text, RegexScratch& scratch,
+void PreTokenizer::run(size_t step, const Piece& piece, PreTokenizerScratch& scratch,
                        PieceSink& sink) const {
-  if (step == steps_.size()) return sink.piece(text);
-  if (step + 1 == steps_.size()) return steps_[step]->split(text, scratch, sink);
+  if (step == steps_.size()) return sink.piece(piece);
+  const StepScratch own{scratch.regex, scratch.texts[step]};
+  if (step + 1 == steps_.size()) return steps_[step]->split(piece, own, sink);
   struct Next final : PieceSink {
-    Next(const PreTokenizer& c, size_t n, RegexScratch& s, PieceSink& l)
+    Next(const PreTokenizer& c, size_t n, PreTokenizerScratch& s, PieceSink& l)
         : chain(c), step(n), scratch(s), last(l) {}
-    void piece(std::string_view part) override { chain.run(step, part, scratch, last); }
+    void piece(const Piece& part) override { chain.run(step, part, scratch, last); }
     const PreTokenizer& chain;
     size_t step;
-    RegexScratch& scratch;
+    PreTokenizerScratch& scratch;
     PieceSink& last;
   } next(*this, step + 1, scratch, sink);
-  steps_[step]->split(text, scratch, next);
+  steps_[step]->split(piece, own, next);
 }
 
 }  // namespace titan::huggingface

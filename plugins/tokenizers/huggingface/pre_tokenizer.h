@@ -1,5 +1,6 @@
-// The pre_tokenizer of tokenizer.json: cuts text into the pieces that BPE merges within. Sequence,
-// Split, Digits, ByteLevel. A further one is a step class and a line in read_component() of the
+// The pre_tokenizer of tokenizer.json: cuts text into the pieces that the model works within.
+// Sequence, Split, Digits, ByteLevel, Metaspace, Whitespace, WhitespaceSplit, Punctuation. A
+// further one is a step class (see pre_tokenizer_steps) and a line in read_component() of the
 // source.
 #pragma once
 
@@ -9,45 +10,62 @@
 #include <string_view>
 #include <vector>
 
+#include "../bpe/regex.h"
 #include "json_view.h"
-#include "pattern.h"
-#include "regex.h"
 
 namespace titan::huggingface {
 
-/// Receives pieces in order; none is empty. A piece is valid only during the call.
+/// A part of a text. It is valid only during the call that it is handed to.
+struct Piece {
+  std::string_view text;  ///< not empty
+  bool starts_input;      ///< nothing of the document stands before it
+};
+
+/// Receives pieces in order.
 class PieceSink {
  public:
-  virtual void piece(std::string_view text) = 0;
+  virtual void piece(const Piece& piece) = 0;
 
  protected:
   ~PieceSink() = default;
+};
+
+/// What one step works with; reused from call to call.
+struct StepScratch {
+  bpe::RegexScratch& regex;
+  std::string& text;
 };
 
 /// One step. Immutable after construction.
 class PreTokenizerStep {
  public:
   virtual ~PreTokenizerStep() = default;
-  virtual void split(std::string_view text, RegexScratch& scratch, PieceSink& sink) const = 0;
+  virtual void split(const Piece& piece, StepScratch scratch, PieceSink& sink) const = 0;
 };
 
-/// A chain of steps that ends in ByteLevel: the pieces are raw bytes of the text, which the
-/// byte-level vocabulary spells in its own alphabet (see byte_level.h).
+struct PreTokenizerScratch {
+  bpe::RegexScratch regex;
+  std::vector<std::string> texts;  // one per step
+};
+
+/// A chain of steps. One that ends in ByteLevel gives pieces of raw bytes, which the vocabulary
+/// spells in the byte-level alphabet (see byte_level.h).
 class PreTokenizer {
  public:
-  /// `view`: the component, or nothing when it is null. Throws a data Error, also if there is no
-  /// ByteLevel at the end.
-  PreTokenizer(const std::optional<JsonView>& view, const JsonView& document);
+  /// `view`: the component, or nothing when it is null. Throws a data Error.
+  explicit PreTokenizer(const std::optional<JsonView>& view);
 
-  /// `text`: valid UTF-8, not empty.
-  void split(std::string_view text, RegexScratch& scratch, PieceSink& sink) const;
+  bool is_byte_level() const { return is_byte_level_; }
+  /// `piece`: valid UTF-8.
+  void split(const Piece& piece, PreTokenizerScratch& scratch, PieceSink& sink) const;
 
  private:
   void read_component(const JsonView& view);
-  void run(size_t step, std::string_view text, RegexScratch& scratch, PieceSink& sink) const;
+  void read_byte_level(const JsonView& view);
+  void run(size_t step, const Piece& piece, PreTokenizerScratch& scratch, PieceSink& sink) const;
 
   std::vector<std::unique_ptr<PreTokenizerStep>> steps_;
-  bool ends_in_byte_level_ = false;
+  bool is_byte_level_ = false;
 };
 
 }  // namespace titan::huggingface

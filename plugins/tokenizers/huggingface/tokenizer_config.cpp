@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <unordered_set>
 
 #include <nlohmann/json.hpp>
 
@@ -11,27 +12,33 @@ namespace titan::huggingface {
 namespace {
 
 // "<s>" or {"content": "<s>", ...}; absent and null: nothing.
-std::optional<int32_t> named_token(const JsonView& config, std::string_view field,
-                                   const Vocabulary& vocabulary) {
+std::optional<AddedToken> named_token(const JsonView& config, std::string_view field) {
   const std::optional<JsonView> named = config.find(field);
   if (!named) return std::nullopt;
-  const JsonView content = named->is_string() ? *named : named->at("content");
-  const std::optional<int32_t> id = vocabulary.find(content.text());
-  if (!id) {
-    content.fail("token \"" + content.text() +
-                 "\" is not in tokenizer.json; add it there, or set the field to null");
+  AddedToken token;
+  if (named->is_string()) {
+    token.content = named->text();
+    if (token.content.empty()) named->fail("the token is empty; set the field to null");
+  } else {
+    token = read_added_token(*named, 0);
   }
-  return id;
+  token.special = true;
+  return token;
+}
+
+bool holds(const std::vector<AddedToken>& tokens, const std::string& content) {
+  return std::any_of(tokens.begin(), tokens.end(),
+                     [&](const AddedToken& token) { return token.content == content; });
 }
 
 }  // namespace
 
-TokenizerConfig::TokenizerConfig(const std::filesystem::path& file) : file_(file.string()) {
-  std::error_code ignored;
-  if (std::filesystem::exists(file, ignored)) {
-    json_ = read_json(file_);
-  } else {
+TokenizerConfig::TokenizerConfig(std::string_view content, std::string file)
+    : file_(std::move(file)) {
+  if (content.empty()) {
     json_ = std::make_shared<nlohmann::json>(nlohmann::json::object());
+  } else {
+    json_ = parse_json(content, file_);
   }
   view().require_object();
 }
@@ -40,11 +47,13 @@ JsonView TokenizerConfig::view() const {
   return JsonView(*json_, file_, "");
 }
 
-void TokenizerConfig::add_tokens(Vocabulary& vocabulary,
-                                 std::vector<AddedToken>& added_tokens) const {
+void TokenizerConfig::add_listed_tokens(Vocabulary& vocabulary,
+                                        std::vector<AddedToken>& added_tokens) const {
   const std::optional<JsonView> list = view().find("added_tokens_decoder");
   if (!list) return;
   list->require_object();
+  std::unordered_set<std::string> known;
+  for (const AddedToken& token : added_tokens) known.insert(token.content);
   for (const auto& [key, value] : list->json().items()) {
     const JsonView place(value, file_, list->path() + "[\"" + key + "\"]");
     int32_t id = 0;
@@ -53,18 +62,29 @@ void TokenizerConfig::add_tokens(Vocabulary& vocabulary,
       place.fail("the key must be an id");
     }
     AddedToken token = read_added_token(place, id);
-    const bool known =
-        std::any_of(added_tokens.begin(), added_tokens.end(),
-                    [&](const AddedToken& other) { return other.content == token.content; });
+    token.special = true;
     vocabulary.add(token.content, id, place);
-    if (!known) added_tokens.push_back(std::move(token));
+    if (known.insert(token.content).second) added_tokens.push_back(std::move(token));
   }
 }
 
-SpecialTokens TokenizerConfig::special_tokens(const Vocabulary& vocabulary) const {
-  return {.bos = named_token(view(), "bos_token", vocabulary),
-          .eos = named_token(view(), "eos_token", vocabulary),
-          .pad = named_token(view(), "pad_token", vocabulary)};
+SpecialTokens TokenizerConfig::add_named_tokens(Vocabulary& vocabulary,
+                                                std::vector<AddedToken>& added_tokens) const {
+  const auto add = [&](std::string_view field) -> std::optional<int32_t> {
+    std::optional<AddedToken> token = named_token(view(), field);
+    if (!token) return std::nullopt;
+    token->id = vocabulary.find(token->content).value_or(static_cast<int32_t>(vocabulary.size()));
+    vocabulary.add(token->content, token->id, view());
+    const int32_t id = token->id;
+    if (!holds(added_tokens, token->content)) added_tokens.push_back(*std::move(token));
+    return id;
+  };
+  SpecialTokens special;
+  special.bos = add("bos_token");
+  special.eos = add("eos_token");
+  special.pad = add("pad_token");
+  for (const char* field : {"unk_token", "sep_token", "cls_token", "mask_token"}) add(field);
+  return special;
 }
 
 }  // namespace titan::huggingface

@@ -1,30 +1,33 @@
 // tokenizer_config.json: names the special tokens, and may add tokens that tokenizer.json lacks.
-// Used by tokenizer_json only.
+// Used by tokenizer_json and tokenizer_folder.
 #pragma once
 
-#include <filesystem>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include <titan/tokenizer.h>
 
-#include "added_tokens.h"
+#include "json_parts.h"
 #include "vocabulary.h"
 
 namespace titan::huggingface {
 
 class TokenizerConfig {
  public:
-  /// A file that does not exist is an empty configuration. Throws an Error for one that is not
-  /// JSON.
-  explicit TokenizerConfig(const std::filesystem::path& file);
+  /// An empty `content` is an empty configuration. Throws a data Error for what is not JSON.
+  TokenizerConfig(std::string_view content, std::string file);
 
-  /// Adds the tokens of added_tokens_decoder that tokenizer.json does not have.
-  void add_tokens(Vocabulary& vocabulary, std::vector<AddedToken>& added_tokens) const;
-  /// bos_token, eos_token and pad_token. Throws a data Error for one that has no id.
-  SpecialTokens special_tokens(const Vocabulary& vocabulary) const;
+  /// The tokens of added_tokens_decoder, with the ids given there. One that the vocabulary has must
+  /// have the same id.
+  void add_listed_tokens(Vocabulary& vocabulary, std::vector<AddedToken>& added_tokens) const;
+  /// bos_token, eos_token, pad_token, unk_token, sep_token, cls_token and mask_token become special
+  /// tokens; the ones without an id get the ids behind the last.
+  SpecialTokens add_named_tokens(Vocabulary& vocabulary,
+                                 std::vector<AddedToken>& added_tokens) const;
 
  private:
   JsonView view() const;

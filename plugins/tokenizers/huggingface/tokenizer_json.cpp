@@ -1,36 +1,19 @@
 #include "tokenizer_json.h"
 
-#include <filesystem>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
 #include <titan/error.h>
 
+#include "bpe_model.h"
 #include "byte_level.h"
 #include "post_processor.h"
-#include "tokenizer_config.h"
 
 namespace titan::huggingface {
 namespace {
 
-constexpr const char* kTokenizerFile = "tokenizer.json";
-constexpr const char* kConfigFile = "tokenizer_config.json";
-
-void require_folder(const std::filesystem::path& folder) {
-  std::error_code ignored;
-  const auto explain = [&](const char* what) {
-    fail(ErrorKind::io, "no tokenizer in '", folder.string(), "': ", what,
-         "; the folder must hold ", kTokenizerFile, " (and may hold ", kConfigFile,
-         "); set [model] hf_assets_path to a folder downloaded from a model's page");
-  };
-  if (folder.empty()) explain("no folder is given");
-  if (!std::filesystem::exists(folder, ignored)) explain("the folder does not exist");
-  if (!std::filesystem::is_directory(folder, ignored)) explain("it is not a folder");
-  if (!std::filesystem::is_regular_file(folder / kTokenizerFile, ignored)) {
-    explain("the folder holds no tokenizer.json");
-  }
-}
+constexpr const char* kModels = "BPE, WordLevel";
 
 // These would change every encoded document without a trace.
 void require_absent(const JsonView& document, std::string_view field) {
@@ -49,47 +32,88 @@ void check_top_level(const JsonView& document) {
   require_absent(document, "padding");
 }
 
-JsonView checked_model(const JsonView& document) {
-  const JsonView model = document.at("model");
-  // Files of 2020 and before have no type; only BPE has merges.
-  const auto type = model.find("type");
-  if (type ? type->text() != "BPE" : !model.find("merges")) {
-    if (type) model.fail_unsupported_type("BPE");
-    model.fail("field 'type' is missing; supported here: BPE");
+std::string model_type(const JsonView& model) {
+  if (const auto type = model.find("type")) {
+    if (type->text() != "BPE" && type->text() != "WordLevel") model.fail_unsupported_type(kModels);
+    return type->text();
   }
-  return model;
+  // Files of 2020 and before have no type; only BPE has merges.
+  if (!model.find("merges")) {
+    model.fail(detail::concat("field 'type' is missing; supported here: ", kModels));
+  }
+  return "BPE";
 }
 
 // Without merges and ignore_merges, only bytes and added tokens can come out.
 void require_merges(const JsonView& model, const Vocabulary& vocabulary,
                     const std::vector<AddedToken>& added_tokens) {
-  if (!model.at("merges").json().empty() || model.flag_or("ignore_merges", false)) return;
+  const JsonView merges = model.at("merges");
+  if (!merges.json().empty() || model.flag_or("ignore_merges", false)) return;
   std::set<std::string> reachable;
   for (const AddedToken& token : added_tokens) reachable.insert(token.content);
   if (const auto unknown = model.find("unk_token")) reachable.insert(unknown->text());
   for (const auto& [token, id] : vocabulary.ids()) {
     const std::optional<std::string> bytes = bytes_of_token(token);
     if (!bytes || bytes->size() < 2 || reachable.contains(token)) continue;
-    model.at("merges").fail("is empty, so that \"" + token +
-                            "\" and every other token of several bytes could never be made");
+    merges.fail("is empty, so that \"" + token +
+                "\" and every other token of several bytes could never be made");
   }
+}
+
+void require_unknown(const JsonView& model, const Vocabulary& vocabulary) {
+  const auto unknown = model.find("unk_token");
+  if (unknown && !vocabulary.find(unknown->text())) {
+    unknown->fail("token \"" + unknown->text() + "\" is not in the vocab");
+  }
+}
+
+Model read_bpe(const JsonView& model, bool is_byte_level, const Vocabulary& vocabulary) {
+  const BpeOptions options = read_bpe_options(model, is_byte_level);
+  require_unknown(model, vocabulary);
+  const JsonView merges = model.at("merges");
+  std::vector<size_t> places;
+  const std::vector<TextMerge> texts = read_merges(merges, places);
+  return make_engine(options, vocabulary, texts, model.at("vocab"),
+                     [&](size_t i, const std::string& what) {
+                       const size_t place = places[i];
+                       JsonView(merges.json()[place], merges.file(),
+                                detail::concat(merges.path(), "[", place, "]"))
+                           .fail(what);
+                     });
+}
+
+Model read_word_level(const JsonView& model, bool is_byte_level, const Vocabulary& vocabulary) {
+  model.allow_only({"type", "vocab", "unk_token"});
+  if (is_byte_level) model.fail("WordLevel behind the pre-tokenizer ByteLevel is not supported");
+  require_unknown(model, vocabulary);
+  return WordLevel(vocabulary.ids(), vocabulary.find(model.at("unk_token").text()).value());
 }
 
 }  // namespace
 
-TokenizerParts read_tokenizer_folder(const std::string& folder_name) {
-  const std::filesystem::path folder(folder_name);
-  require_folder(folder);
-  const std::string file = (folder / kTokenizerFile).string();
-  const auto json = read_json(file);
-  const JsonView document(*json, file, "");
+SpecialTokens complete_tokens(const TokenizerConfig& config, const JsonView& vocab,
+                              Vocabulary& vocabulary, std::vector<AddedToken>& added_tokens) {
+  config.add_listed_tokens(vocabulary, added_tokens);
+  vocabulary.require_no_gaps(vocab);
+  return config.add_named_tokens(vocabulary, added_tokens);
+}
+
+TokenizerParts parse_tokenizer_json(std::string_view json, std::string_view config_json,
+                                    const std::string& name) {
+  const std::string file = name + "/" + kTokenizerFile;
+  const auto parsed = parse_json(json, file);
+  const JsonView document(*parsed, file, "");
   check_top_level(document);
 
-  const JsonView model = checked_model(document);
+  const JsonView model = document.at("model");
+  const std::string type = model_type(model);
   Vocabulary vocabulary(model.at("vocab"));
-  Bpe bpe(model, vocabulary);
+  // the model knows its own vocab only, not the added tokens
+  PreTokenizer pre_tokenizer(document.find("pre_tokenizer"));
+  const bool is_byte_level = pre_tokenizer.is_byte_level();
+  Model read = type == "BPE" ? read_bpe(model, is_byte_level, vocabulary)
+                             : read_word_level(model, is_byte_level, vocabulary);
   Normalizer normalizer(document.find("normalizer"));
-  PreTokenizer pre_tokenizer(document.find("pre_tokenizer"), document);
 
   std::vector<AddedToken> added_tokens;
   if (const auto list = document.find("added_tokens")) {
@@ -99,18 +123,21 @@ TokenizerParts read_tokenizer_folder(const std::string& folder_name) {
       vocabulary.add(added_tokens[i].content, added_tokens[i].id, places[i]);
     }
   }
-  const TokenizerConfig config(folder / kConfigFile);
-  config.add_tokens(vocabulary, added_tokens);
-  vocabulary.require_no_gaps(model.at("vocab"));
-  require_merges(model, vocabulary, added_tokens);
+  const TokenizerConfig config(config_json, name + "/" + kConfigFile);
+  SpecialTokens special = complete_tokens(config, model.at("vocab"), vocabulary, added_tokens);
+  if (type == "BPE" && is_byte_level) require_merges(model, vocabulary, added_tokens);
 
   const FrameTokens frame = read_post_processor(document.find("post_processor"), vocabulary);
-  Decoder decoder(document.find("decoder"), document, vocabulary, added_tokens);
-  SpecialTokens special = config.special_tokens(vocabulary);
+  Decoder decoder(document.find("decoder"), vocabulary, added_tokens);
   if (!special.bos) special.bos = frame.bos;
   if (!special.eos) special.eos = frame.eos;
-  return {std::move(normalizer), std::move(pre_tokenizer), std::move(bpe),
-          std::move(decoder),    std::move(added_tokens),  special};
+  return {name,
+          std::move(normalizer),
+          std::move(pre_tokenizer),
+          std::move(read),
+          std::move(decoder),
+          std::move(added_tokens),
+          special};
 }
 
 }  // namespace titan::huggingface

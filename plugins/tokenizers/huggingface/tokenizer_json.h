@@ -1,32 +1,50 @@
-// Reads a tokenizer's folder: tokenizer.json and, if it is there, tokenizer_config.json. The one
-// place that knows the files' top level; each component reads its own part.
+// Reads tokenizer.json together with tokenizer_config.json. The one place that knows the files' top
+// level; each component reads its own part. Used by the tokenizer and tokenizer_folder.
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include <titan/tokenizer.h>
 
-#include "added_tokens.h"
-#include "bpe.h"
+#include "../bpe/engine.h"
 #include "decoder.h"
+#include "json_parts.h"
 #include "normalizer.h"
 #include "pre_tokenizer.h"
+#include "tokenizer_config.h"
+#include "vocabulary.h"
+#include "word_level.h"
 
 namespace titan::huggingface {
 
-/// Everything that tokenizer.json says, ready to use.
+inline constexpr const char* kTokenizerFile = "tokenizer.json";
+inline constexpr const char* kConfigFile = "tokenizer_config.json";
+
+using Model = std::variant<bpe::Engine, WordLevel>;
+
+/// Everything that a tokenizer's files say, ready to use.
 struct TokenizerParts {
+  std::string name;  ///< the folder, for messages
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;
-  Bpe bpe;
+  Model model;
   Decoder decoder;
   std::vector<AddedToken> added_tokens;
   SpecialTokens special_tokens;
 };
 
-/// Throws an Error that names the folder, the file and the component which is missing, wrong or not
-/// supported.
-TokenizerParts read_tokenizer_folder(const std::string& folder);
+/// `json` and `config_json`: the contents of tokenizer.json and of tokenizer_config.json, the
+/// latter empty when there is no such file. `name`: the folder that messages name. Throws a data
+/// Error that names the file and the component which is missing, wrong or not supported.
+TokenizerParts parse_tokenizer_json(std::string_view json, std::string_view config_json,
+                                    const std::string& name);
+
+/// Puts the configuration's tokens into the vocabulary, where they have no id yet behind the last,
+/// and into `added_tokens`; gives their ids. `vocab`: what to name when ids have gaps.
+SpecialTokens complete_tokens(const TokenizerConfig& config, const JsonView& vocab,
+                              Vocabulary& vocabulary, std::vector<AddedToken>& added_tokens);
 
 }  // namespace titan::huggingface

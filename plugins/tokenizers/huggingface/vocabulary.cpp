@@ -18,8 +18,8 @@ Vocabulary::Vocabulary(const JsonView& vocab) {
     const auto inserted = ids_.emplace(token, value).first;
     const auto [other, is_new] = tokens_.emplace(value, &inserted->first);
     if (!is_new) {
-      vocab.fail(detail::concat("tokens \"", *other->second, "\" and \"", token,
-                                "\" have the same id ", value));
+      vocab.fail(detail::concat("tokens \"", shortened(*other->second), "\" and \"",
+                                shortened(token), "\" have the same id ", value));
     }
   }
 }
@@ -27,13 +27,13 @@ Vocabulary::Vocabulary(const JsonView& vocab) {
 void Vocabulary::add(const std::string& token, int32_t id, const JsonView& place) {
   if (const std::optional<int32_t> known = find(token)) {
     if (*known == id) return;
-    place.fail(detail::concat("token \"", token, "\" has id ", id, " here, but id ", *known,
-                              " elsewhere in the file"));
+    place.fail(detail::concat("token \"", shortened(token), "\" has id ", id, " here, but id ",
+                              *known, " elsewhere in the file"));
   }
   const auto taken = tokens_.find(id);
   if (taken != tokens_.end()) {
-    place.fail(detail::concat("token \"", token, "\" has id ", id, ", which belongs to \"",
-                              *taken->second, "\""));
+    place.fail(detail::concat("token \"", shortened(token), "\" has id ", id,
+                              ", which belongs to \"", shortened(*taken->second), "\""));
   }
   const auto inserted = ids_.emplace(token, id).first;
   tokens_.emplace(id, &inserted->first);

@@ -17,6 +17,8 @@ class Vocabulary {
  public:
   /// Reads {"token": id, ...}. Two tokens with one id are a data Error.
   explicit Vocabulary(const JsonView& vocab);
+  Vocabulary(const Vocabulary&) = delete;
+  Vocabulary& operator=(const Vocabulary&) = delete;
 
   /// Adds a token that stands in `place`. If the token exists already it must have this id; an id
   /// that another token has is a data Error.

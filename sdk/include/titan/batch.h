@@ -11,8 +11,9 @@ struct Batch {
   at::Tensor labels;  ///< int64, the next token; -100 = ignored. Undefined: the head returns logits
   at::Tensor positions;  ///< int64 position of each token in its document or row; undefined = 0 ...
                          ///< seq_len - 1
-  at::Tensor documents;  ///< int32 number of the document within the row; undefined = attention
-                         ///< does not care
+  at::Tensor documents;  ///< int32 number of the document within the row, ascending, always in host
+                         ///< memory: attention then sees no other document. Undefined = it sees
+                         ///< the whole row
 
   /// Label of tokens that have no target (PyTorch's ignore_index).
   static constexpr int64_t kIgnoredLabel = -100;

@@ -86,6 +86,9 @@ class TITAN_API Model {
   /// [once, trainer thread] The layers in execution order, their parameters on the meta device.
   virtual std::vector<Layer> build() const = 0;
   virtual Flops flops_per_token(int64_t seq_len) const = 0;
+  /// Whether attention is meant to stay inside documents: batches then say where they are (Batch).
+  /// [data] isolate_documents asks for the same of any model.
+  virtual bool isolates_documents() const = 0;
   /// Number of token ids the embedding holds; a tokenizer with more cannot be used.
   virtual int64_t vocab_size() const = 0;
 };

@@ -126,7 +126,10 @@ class TITAN_API Plugin {
   /// 4096}, ...})`.
   void add_flavor(std::string model, std::string name, std::string help,
                   std::initializer_list<Value::Member> preset) {
-    flavors_.push_back({std::move(model), std::move(name), std::move(help), Value::map(preset)});
+    add_flavor(std::move(model), std::move(name), std::move(help), Value::map(preset));
+  }
+  void add_flavor(std::string model, std::string name, std::string help, Value preset) {
+    flavors_.push_back({std::move(model), std::move(name), std::move(help), std::move(preset)});
   }
 
   const std::deque<Component>& components() const { return components_; }

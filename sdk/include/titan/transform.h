@@ -68,6 +68,7 @@ struct StepBatches {
   std::vector<Batch> microbatches;
   int64_t num_valid_tokens = 0;        ///< of the whole global step
   int64_t num_local_valid_tokens = 0;  ///< of these microbatches
+  double num_local_text_bytes = 0;     ///< of the text behind them; 0 when the data are tokens only
 };
 
 /// Loss of one step on this rank: the sum over its tokens divided by the global number of valid
@@ -90,6 +91,9 @@ class TITAN_API StepExecutor {
   /// [trainer thread] Forward and backward of every microbatch; gradients are complete and reduced
   /// on return.
   virtual StepLoss forward_backward(const StepBatches& batches) = 0;
+  /// [trainer thread] Forward alone, without gradients: validation. Every rank calls it equally
+  /// often.
+  virtual StepLoss forward(const StepBatches& batches) = 0;
 };
 
 /// Optional: a data-parallel transform that reduces gradients over ranks while backward runs.

@@ -8,7 +8,9 @@
 
 namespace titan {
 
+IndexedDocuments::~IndexedDocuments() = default;
 DocumentStream::~DocumentStream() = default;
+StreamedDocuments::~StreamedDocuments() = default;
 Dataset::~Dataset() = default;
 Logger::~Logger() = default;
 LrScheduler::~LrScheduler() = default;

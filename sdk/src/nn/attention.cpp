@@ -4,6 +4,7 @@
 
 #include <titan/error.h>
 #include <titan/ops/attention.h>
+#include <titan/ops/document_attention.h>
 #include <titan/ops/rope.h>
 
 namespace titan::nn {
@@ -12,7 +13,9 @@ namespace {
 class FlashKernel final : public AttentionKernel {
  public:
   at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                    const Batch&) override {
+                    const Batch& batch) override {
+    if (batch.documents.defined())
+      return ops::document_attention(q, k, v, batch.documents, {.causal = true});
     return ops::attention(q, k, v, {.causal = true});
   }
 };

@@ -70,6 +70,7 @@ class @CLASS@ final : public titan::Model {
     return {.full_attention = 6 * parameters, .causal_half = 6 * parameters};
   }
   int64_t vocab_size() const override { return options_.vocab_size; }
+  bool isolates_documents() const override { return false; }
 
  private:
   @CLASS@Options options_;

@@ -76,7 +76,7 @@ TEST(CommandLine, ListIsOneWord) {
   EXPECT_EQ(loggers({"--metrics.loggers", ""}), std::vector<std::string>{});
   EXPECT_EQ(first_error({"--metrics.loggers", "jsonl", "console"}),
             "unexpected argument 'console'");
-  EXPECT_EQ(job({"--dataset.jsonl.weights", "3,4"}).dataset.options.at("weights"),
+  EXPECT_EQ(job({"--dataset.jsonl.weights", "3,4"}).sources[0].dataset.options.at("weights"),
             Value::list({3, 4}));
 }
 
@@ -144,6 +144,7 @@ TEST(CommandLine, OptionsOfComponentsAreFlagsWithTheirNames) {
                 .optimizer.options,
             Value::map({{"lr", 0.01}, {"momentum", 0.9}, {"nesterov", true}}));
   EXPECT_EQ(job({"--training.dataset", "acme/web.text", "--dataset.acme/web.text.field", "body"})
+                .sources[0]
                 .dataset.options.at("field"),
             Value("body"));
   EXPECT_EQ(first_error({"--optimizer.nesterov"}), "unknown option '--optimizer.nesterov'");

@@ -85,7 +85,7 @@ TEST(ErrorReport, DegreesAndBatches) {
 TEST(ErrorReport, FeaturesThatAreNotBuilt) {
   expect_golden(
       "config_not_built",
-      report("[training]\ndataset = \"c4\"\nmixed_precision_param = "
+      report("[training]\ndataset = \"jsonl\"\nmixed_precision_param = "
              "\"bfloat16\"\n[checkpoint]\nenable = true\n"
              "[activation_checkpoint]\nmode = \"selective\"\n[model]\nconverters = [\"float8\"]\n"
              "hf_assets_path = \".\"\n",

@@ -97,9 +97,10 @@ Component made(const char* kind, const char* name, Declare&& declare) {
 FakeLookup::FakeLookup() {
   components_.push_back(made("model", "llama3", declare_model));
   components_.push_back(made("model", "llama2", declare_model));
-  components_.push_back(made("tokenizer", "huggingface", [](SchemaBuilder& schema) {
-    schema.option("file", &TokenizerOptions::file, "File in the assets folder");
-  }));
+  for (const char* name : {"huggingface", "sentencepiece", "tiktoken"})
+    components_.push_back(made("tokenizer", name, [](SchemaBuilder& schema) {
+      schema.option("file", &TokenizerOptions::file, "File in the assets folder");
+    }));
   components_.push_back(made("optimizer", "AdamW", declare_adamw));
   components_.push_back(made("optimizer", "SGD", [](SchemaBuilder& schema) {
     schema.option("lr", &SgdOptions::lr, "Step size")

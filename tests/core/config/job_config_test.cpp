@@ -168,6 +168,12 @@ const std::set<std::string> kOwn = {"plugins.paths",
                                     "parallelism.data_parallel",
                                     "parallelism.tensor_parallel",
                                     "parallelism.further",
+                                    "data.packing",
+                                    "data.isolate_documents",
+                                    "data.labels_cross_documents",
+                                    "data.shuffle",
+                                    "data.shuffle_buffer",
+                                    "data.timeout",
                                     "debug.fingerprints"};
 
 struct Words {
@@ -178,6 +184,7 @@ const Words kEnumerations[] = {
     {"training.dtype", {"float32", "bfloat16", "float64"}},                  // Titan adds float64
     {"training.mixed_precision_param", {"float32", "bfloat16", "float16"}},  // and float16
     {"training.mixed_precision_reduce", {"float32", "bfloat16"}},            // and bfloat16
+    {"data.packing", {"concatenate", "best_fit"}},
     {"parallelism.fsdp_reshard_after_forward", {"default", "always", "never"}},
     {"parallelism.pipeline_parallel_schedule",
      {"GPipe", "1F1B", "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble", "ZBVZeroBubble",

@@ -249,8 +249,8 @@ TEST(OldNames, DdpReplicatesOverAllRanks) {
         "training.data_parallel_type = \"ddp\"\ntraining.data_parallel_degree = -1\n",
         "training.data_parallel_degree = 8\ntraining.data_parallel_type = \"ddp\"\n"}) {
     Diagnostics diagnostics;
-    const auto config =
-        try_resolve(read_sources("train.toml", toml, {}), lookup, {.world_size = 8}, diagnostics);
+    const auto config = try_resolve(read_sources("train.toml", toml, {"--training.dataset=jsonl"}),
+                                    lookup, {.world_size = 8}, diagnostics);
     ASSERT_TRUE(config) << diagnostics.report();
     EXPECT_EQ(config->layout.replicate, 8);
     EXPECT_EQ(config->layout.shard, 1);
@@ -265,11 +265,23 @@ TEST(OldNames, FlexAttentionChoosesTheFlavorWithMasks) {
   EXPECT_EQ(diagnostics.count(Severity::not_built), 1);
 }
 
+TEST(OldNames, BlockCausalMasksIsolateDocuments) {
+  const auto isolates = [](const std::string& mask) {
+    return resolve_text(kBase + "attn_mask_type = \"" + mask + "\"\n")
+        .config.data.isolate_documents;
+  };
+  EXPECT_TRUE(isolates("block_causal"));
+  EXPECT_FALSE(isolates("causal"));
+  EXPECT_NE(errors_of(kBase + "attn_mask_type = \"sliding\"\n").find("'causal', 'block_causal'"),
+            std::string::npos);
+}
+
 TEST(OldNames, OldConverterIsAddedOnce) {
   const std::string toml = "model.converters = [\"float8\"]\nfloat8.enable_float8_linear = true\n";
   FakeLookup lookup;
   Diagnostics diagnostics;
-  const auto config = try_resolve(read_sources("train.toml", toml, {}), lookup, {}, diagnostics);
+  const auto config = try_resolve(read_sources("train.toml", toml, {"--training.dataset=jsonl"}),
+                                  lookup, {}, diagnostics);
   ASSERT_TRUE(config) << diagnostics.report();
   EXPECT_EQ(config->model.converters, std::vector<std::string>{"quantize.linear.float8"});
   EXPECT_EQ(messages(diagnostics, Severity::warning)[0],

@@ -38,7 +38,7 @@ TEST(Resolve, ComponentsAreChosenFromFileAndCommandLine) {
   EXPECT_FALSE(config.tokenizer.where);
   EXPECT_EQ(config.lr_scheduler.name, "warmup_stable_decay");
   EXPECT_EQ(config.device.name, "cpu");
-  EXPECT_EQ(config.dataset.name, "jsonl");
+  EXPECT_EQ(config.sources[0].dataset.name, "jsonl");
 }
 
 TEST(Resolve, TensorboardFlagAddsItsLoggerOnce) {
@@ -61,9 +61,9 @@ TEST(Resolve, OptionsOfNamedSectionsReachTheirComponent) {
                    "[dataset.jsonl]\nfield = \"body\"\nbuffer = \"2MiB\"\npatience = \"250ms\"\n"
                    "[logger.console]\nevery = 3\n")
           .config;
-  EXPECT_EQ(config.dataset.options.at("field"), Value("body"));
-  EXPECT_EQ(config.dataset.options.at("buffer"), Value(2 << 20));
-  EXPECT_EQ(config.dataset.options.at("patience"), Value(0.25));
+  EXPECT_EQ(config.sources[0].dataset.options.at("field"), Value("body"));
+  EXPECT_EQ(config.sources[0].dataset.options.at("buffer"), Value(2 << 20));
+  EXPECT_EQ(config.sources[0].dataset.options.at("patience"), Value(0.25));
   EXPECT_EQ(config.loggers[0].options.at("every"), Value(3));
   EXPECT_EQ(config.loggers[1].options.at("every"), Value(1));
 }
@@ -82,7 +82,7 @@ TEST(Resolve, SectionOfAComponentThatIsNotUsedWarns) {
 
 TEST(Resolve, UntouchedDatasetSaysWhichThereAre) {
   const std::string report = errors_of("");
-  EXPECT_NE(report.find("dataset 'c4_test', the default of training.dataset, is not built yet"),
+  EXPECT_NE(report.find("cannot find dataset 'c4_test', the default of training.dataset"),
             std::string::npos)
       << report;
   EXPECT_NE(report.find("there are: jsonl"), std::string::npos) << report;

@@ -211,6 +211,34 @@ TEST(HuggingfaceTokenizer, AddsTokensThatOnlyTheConfigHas) {
   EXPECT_EQ(t.tokenizer.special_tokens().pad, 262);
 }
 
+TEST(HuggingfaceTokenizer, GivesNewIdsToNamedTokensThatNoFileHas) {
+  const Json config = {{"bos_token", "<bos>"}, {"mask_token", "<mask>"}, {"unk_token", "<s>"}};
+  const LoadedTokenizer t(small_tokenizer(), {}, config);
+  EXPECT_EQ(t.tokenizer.special_tokens().bos, 262);
+  EXPECT_EQ(t.tokenizer.vocab_size(), 264);
+  EXPECT_EQ(t.decode({'a', 262, 263}), "a");
+}
+
+TEST(HuggingfaceTokenizer, JoinsTokensWithSpacesWithoutADecoder) {
+  Json json = small_tokenizer();
+  json["decoder"] = nullptr;
+  EXPECT_EQ(LoadedTokenizer(json).decode({'h', 'e', 260, 256}), "h e he");
+}
+
+TEST(HuggingfaceTokenizer, EncodesAMegabyteWithoutACutInLinearithmicTime) {
+  Json json = small_tokenizer();
+  json["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", "_"}};
+  json["model"]["unk_token"] = "<unk>";
+  json["model"]["vocab"]["<unk>"] = 260;
+  json["added_tokens"] = Json::array();
+  const LoadedTokenizer t(json);
+  EXPECT_EQ(t.encode(std::string(1'000'000, 'l')).size(), 500'001u);
+  EXPECT_EQ(t.encode(std::string(1'000'000, ' ')).size(), 1'000'000u);
+  std::string mixed;
+  while (mixed.size() < 1'000'000) mixed += "hel\u6f22";
+  EXPECT_EQ(t.encode(mixed).size(), 1 + mixed.size() / 6 * 3);
+}
+
 TEST(HuggingfaceTokenizer, GivesTheSameIdsToSeveralThreads) {
   const LoadedTokenizer t(small_tokenizer());
   std::string text;

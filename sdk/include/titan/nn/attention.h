@@ -14,7 +14,7 @@ class TITAN_API AttentionKernel {
  public:
   virtual ~AttentionKernel();
   /// q (B, H, S, hd), k and v (B, KV, S, hd), H a multiple of KV -> (B, H, S, hd). Causal within a
-  /// row.
+  /// row, or within the documents of a row when the batch has them.
   virtual at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const Batch& batch) = 0;
 };

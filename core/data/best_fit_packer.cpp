@@ -1,0 +1,105 @@
+#include "core/data/best_fit_packer.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <titan/error.h>
+
+#include "core/data/saved_position.h"
+
+namespace titan::core {
+
+BestFitPacker::BestFitPacker(std::unique_ptr<RowReader> reader, const PackingOptions& options)
+    : reader_(std::move(reader)), options_(options), group_start_(reader_->state()) {}
+
+/// All documents of the group, in order; only the last piece of one is shorter than a window.
+std::vector<BestFitPacker::Piece> BestFitPacker::cut() const {
+  const auto window = static_cast<size_t>(options_.window);
+  std::vector<Piece> pieces;
+  for (size_t d = 0; d < documents_.size(); ++d) {
+    const size_t size = documents_[d].tokens.size();
+    for (size_t begin = 0; begin < size; begin += window)
+      pieces.push_back({d, begin, std::min(window, size - begin)});
+  }
+  return pieces;
+}
+
+void BestFitPacker::fill() {
+  documents_.clear();
+  bins_.clear();
+  const auto wanted = static_cast<size_t>(kGroupWindows * options_.window);
+  size_t num_tokens = 0;
+  for (TokenizedDocument document; num_tokens < wanted && reader_->next(document); document = {}) {
+    num_tokens += document.tokens.size();
+    documents_.push_back(std::move(document));
+  }
+
+  std::vector<Piece> pieces = cut();
+  std::stable_sort(pieces.begin(), pieces.end(),
+                   [](const Piece& a, const Piece& b) { return a.size > b.size; });
+  std::set<std::pair<size_t, size_t>> rooms;  // (tokens free, bin)
+  for (const Piece& piece : pieces) {
+    auto best = rooms.lower_bound({piece.size, 0});
+    if (best == rooms.end()) {
+      best = rooms.emplace(static_cast<size_t>(options_.window), bins_.size()).first;
+      bins_.emplace_back();
+    }
+    const auto [room, bin] = *best;
+    rooms.erase(best);
+    bins_[bin].push_back(piece);
+    if (room > piece.size) rooms.emplace(room - piece.size, bin);
+  }
+
+  // windows come in the order of their first documents, not by length
+  const auto earlier = [](const Piece& a, const Piece& b) {
+    return std::pair(a.document, a.begin) < std::pair(b.document, b.begin);
+  };
+  for (Bin& bin : bins_) std::sort(bin.begin(), bin.end(), earlier);
+  std::sort(bins_.begin(), bins_.end(),
+            [&](const Bin& a, const Bin& b) { return earlier(a.front(), b.front()); });
+}
+
+Window BestFitPacker::to_window(const Bin& bin) const {
+  Window window;
+  window.tokens.reserve(static_cast<size_t>(options_.window));
+  for (const Piece& piece : bin)
+    append_piece(window, options_, documents_[piece.document], piece.begin, piece.size);
+  pad(window, options_);
+  return window;
+}
+
+bool BestFitPacker::next(Window& window) {
+  const auto is_empty = [&] { return given_ == static_cast<int64_t>(bins_.size()); };
+  if (must_refill_) {
+    must_refill_ = false;
+    fill();
+    TITAN_CHECK(given_ <= static_cast<int64_t>(bins_.size()), data,
+                "the saved data position is window ", given_, " of a group that holds ",
+                bins_.size(),
+                "; was it saved with another tokenizer, data set or sequence length?");
+  }
+  if (is_empty()) {
+    group_start_ = reader_->state();
+    given_ = 0;
+    fill();
+    if (is_empty()) return false;
+  }
+  window = to_window(bins_[static_cast<size_t>(given_++)]);
+  return true;
+}
+
+Value BestFitPacker::state() const {
+  return Value::map({{"reader", group_start_}, {"given", given_}});
+}
+
+void BestFitPacker::restore(const Value& state) {
+  group_start_ = saved_member(state, "reader");
+  given_ = saved_integer(state, "given");
+  reader_->restore(group_start_);
+  must_refill_ = given_ > 0;
+  documents_.clear();
+  bins_.clear();
+}
+
+}  // namespace titan::core

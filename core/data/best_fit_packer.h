@@ -1,0 +1,48 @@
+// Best-fit packing: documents are cut only where they are longer than a window. Ding et al., 2024,
+// "Fewer Truncations Improve Language Modeling". Used by make_packer.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/data/packer.h"
+
+namespace titan::core {
+
+/// Reads documents for `kGroupWindows` windows at a time, cuts those that are longer than a window
+/// into pieces, and puts the pieces, longest first, into the window that they fill best. What stays
+/// empty is padding. The state is the start of the group and a place in it: a resumed run reads and
+/// packs the group again.
+class BestFitPacker final : public Packer {
+ public:
+  static constexpr int64_t kGroupWindows = 64;
+
+  BestFitPacker(std::unique_ptr<RowReader> reader, const PackingOptions& options);
+
+  bool next(Window& window) override;
+  Value state() const override;
+  void restore(const Value& state) override;
+  std::string place() const override { return reader_->place(); }
+
+ private:
+  struct Piece {
+    size_t document = 0;  // of the group
+    size_t begin = 0, size = 0;
+  };
+  using Bin = std::vector<Piece>;
+
+  void fill();
+  std::vector<Piece> cut() const;
+  Window to_window(const Bin& bin) const;
+
+  std::unique_ptr<RowReader> reader_;
+  PackingOptions options_;
+  Value group_start_;  // the reader's state
+  int64_t given_ = 0;  // windows of the group that were given out
+  bool must_refill_ = false;
+  std::vector<TokenizedDocument> documents_;
+  std::vector<Bin> bins_;
+};
+
+}  // namespace titan::core

@@ -1,0 +1,161 @@
+#include "core/data/dealt_documents.h"
+
+#include <algorithm>
+
+#include <titan/error.h>
+
+#include "core/data/saved_position.h"
+
+namespace titan::core {
+namespace {
+
+/// A row's position is that of the pass right behind the row's last document.
+struct Position {
+  int64_t count = 0;  // documents dealt to all rows before here
+  Value walk;         // null: the start
+};
+
+size_t bytes_of(const Document& document) {
+  return sizeof document + document.text.size() + sizeof(int32_t) * document.tokens.size();
+}
+
+}  // namespace
+
+struct DealtDocuments::Pass {
+  Pass(const StreamedDocuments& documents, const ShardOrder& order, const Position& from)
+      : walk(documents, order), count(from.count) {
+    if (!from.walk.is_null()) walk.seek(from.walk);
+  }
+  Position position() const { return {count, walk.position()}; }
+
+  ShardWalk walk;
+  int64_t count;
+};
+
+struct DealtDocuments::Row {
+  struct Waiting {
+    Document document;
+    Position behind;
+    int64_t epoch;
+  };
+  int64_t row = 0;
+  Position position;  // behind the last document that was given out
+  int64_t epoch = 0;
+  std::deque<Waiting> queue;
+  size_t queued_bytes = 0;
+  std::unique_ptr<Pass> own_pass;
+};
+
+DealtDocuments::DealtDocuments(const StreamedDocuments& documents, const ShardOrder& order,
+                               int64_t num_rows, size_t max_queued_bytes)
+    : documents_(documents),
+      order_(order),
+      num_rows_(num_rows),
+      max_queued_bytes_(max_queued_bytes),
+      row_of_(static_cast<size_t>(num_rows)) {}
+DealtDocuments::~DealtDocuments() = default;
+
+size_t DealtDocuments::add_row(int64_t row) {
+  TITAN_ASSERT(!shared_ && row < num_rows_ && !row_of_[static_cast<size_t>(row)], row);
+  rows_.push_back(std::make_unique<Row>());
+  rows_.back()->row = row;
+  row_of_[static_cast<size_t>(row)] = rows_.back().get();
+  return rows_.size() - 1;
+}
+
+/// Begins where the row that is furthest behind stands; what the others have had already is
+/// skipped.
+DealtDocuments::Pass& DealtDocuments::shared_pass() {
+  if (!shared_) {
+    const auto last = std::min_element(
+        rows_.begin(), rows_.end(),
+        [](const auto& a, const auto& b) { return a->position.count < b->position.count; });
+    auto pass = std::make_shared<Pass>(documents_, order_, (*last)->position);
+    const std::lock_guard lock(place_mutex_);
+    shared_ = std::move(pass);
+  }
+  return *shared_;
+}
+
+bool DealtDocuments::next(size_t handle, Document& document) {
+  const std::lock_guard lock(mutex_);
+  Row& row = *rows_[handle];
+  if (!row.queue.empty()) {
+    Row::Waiting& waiting = row.queue.front();
+    queued_bytes_ -= bytes_of(waiting.document);
+    row.queued_bytes -= bytes_of(waiting.document);
+    document = std::move(waiting.document);
+    row.position = std::move(waiting.behind);
+    row.epoch = waiting.epoch;
+    row.queue.pop_front();
+    return true;
+  }
+  Pass& pass = row.own_pass ? *row.own_pass : shared_pass();
+  while (true) {
+    const auto owner = static_cast<size_t>(pass.count % num_rows_);
+    Row* const reader =
+        row.own_pass ? (owner == static_cast<size_t>(row.row) ? &row : nullptr) : row_of_[owner];
+    const bool is_wanted =
+        reader && (reader == &row || !reader->own_pass) && pass.count >= reader->position.count;
+    Document read;
+    const int64_t epoch = pass.walk.epoch();
+    if (!pass.walk.next(is_wanted ? &read : nullptr)) return false;
+    ++pass.count;
+    if (!is_wanted) continue;
+    if (reader == &row) {
+      document = std::move(read);
+      row.position = pass.position();
+      row.epoch = epoch;
+      return true;
+    }
+    const size_t bytes = bytes_of(read);
+    reader->queue.push_back({std::move(read), pass.position(), epoch});
+    reader->queued_bytes += bytes;
+    queued_bytes_ += bytes;
+    if (queued_bytes_ > max_queued_bytes_)
+      give_own_pass(**std::max_element(
+          rows_.begin(), rows_.end(),
+          [](const auto& a, const auto& b) { return a->queued_bytes < b->queued_bytes; }));
+  }
+}
+
+void DealtDocuments::give_own_pass(Row& row) {
+  row.own_pass = std::make_unique<Pass>(documents_, order_, row.position);
+  queued_bytes_ -= row.queued_bytes;
+  row.queued_bytes = 0;
+  row.queue.clear();
+}
+
+Value DealtDocuments::position(size_t handle) const {
+  const std::lock_guard lock(mutex_);
+  const Position& position = rows_[handle]->position;
+  return Value::map({{"count", position.count}, {"walk", position.walk}});
+}
+
+void DealtDocuments::seek(size_t handle, const Value& position) {
+  const std::lock_guard lock(mutex_);
+  TITAN_ASSERT(!shared_, "rows are put somewhere before the first one reads");
+  Row& row = *rows_[handle];
+  row.position.count = saved_integer(position, "count");
+  row.position.walk = saved_member(position, "walk");
+  TITAN_CHECK(row.position.walk.is_null() || row.position.walk.is_map(), data,
+              "the saved data position has no map 'walk'");
+  if (row.position.walk.is_map())
+    row.epoch = saved_integer(row.position.walk, "shard") / documents_.num_shards();
+}
+
+int64_t DealtDocuments::epoch(size_t handle) const {
+  const std::lock_guard lock(mutex_);
+  return rows_[handle]->epoch;
+}
+
+std::string DealtDocuments::place() const {
+  std::shared_ptr<Pass> pass;
+  {
+    const std::lock_guard lock(place_mutex_);
+    pass = shared_;
+  }
+  return pass ? pass->walk.place() : "its start";
+}
+
+}  // namespace titan::core

@@ -1,0 +1,66 @@
+#include "core/data/feed_state.h"
+
+#include <titan/error.h>
+
+#include "core/data/saved_position.h"
+
+namespace titan::core {
+namespace {
+
+constexpr const char* kHint =
+    "; go on with the same data, or set checkpoint.exclude_from_loading = [\"dataloader\"] to "
+    "start "
+    "with this data from its beginning";
+
+std::string shown(const Value* value) {
+  return value ? to_json(*value) : "nothing";
+}
+
+}  // namespace
+
+FeedState FeedState::from_value(const Value& value) {
+  FeedState state;
+  state.num_windows = saved_integer(value, "num_windows");
+  state.num_streams = saved_integer(value, "num_streams", 1);
+  state.packing = saved_text(value, "packing");
+  state.tokenizer = saved_text(value, "tokenizer");
+  state.sources = Value(saved_list(value, "sources"));
+  for (const Value& lane : saved_list(value, "lanes"))
+    state.lanes.push_back({.stream = saved_integer(lane, "stream"),
+                           .next = saved_integer(lane, "next"),
+                           .packer = saved_member(lane, "packer")});
+  return state;
+}
+
+Value FeedState::to_value() const {
+  Value::List all;
+  for (const Lane& lane : lanes)
+    all.push_back(
+        Value::map({{"stream", lane.stream}, {"next", lane.next}, {"packer", lane.packer}}));
+  return Value::map({{"num_windows", num_windows},
+                     {"num_streams", num_streams},
+                     {"packing", packing},
+                     {"tokenizer", tokenizer},
+                     {"sources", sources},
+                     {"lanes", std::move(all)}});
+}
+
+void check_same_data(const FeedState& saved, const FeedState& now) {
+  TITAN_CHECK(saved.packing == now.packing, config, "the checkpoint's data was packed with ",
+              saved.packing, ", this run packs with ", now.packing, kHint);
+  TITAN_CHECK(saved.tokenizer == now.tokenizer, config,
+              "the checkpoint's data was read by another tokenizer than this run's (hash ",
+              saved.tokenizer, ", now ", now.tokenizer, ")", kHint);
+  const Value::List& theirs = saved.sources.as_list();
+  const Value::List& ours = now.sources.as_list();
+  TITAN_CHECK(theirs.size() == ours.size(), config, "the checkpoint's data was blended from ",
+              theirs.size(), " sources, this run's from ", ours.size(), kHint);
+  for (size_t i = 0; i < ours.size(); ++i)
+    for (const char* member : {"name", "weight", "fingerprint"}) {
+      const Value *was = theirs[i].find(member), *is = ours[i].find(member);
+      TITAN_CHECK(was && is && *was == *is, config, "source ", shown(ours[i].find("name")), " has ",
+                  member, " ", shown(is), ", in the checkpoint it had ", shown(was), kHint);
+    }
+}
+
+}  // namespace titan::core

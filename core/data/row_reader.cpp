@@ -1,0 +1,111 @@
+#include "core/data/row_reader.h"
+
+#include <algorithm>
+
+#include <titan/error.h>
+
+#include "core/data/saved_position.h"
+
+namespace titan::core {
+namespace {
+
+/// Empty documents in a row that are borne with, however small the source is.
+constexpr int64_t kMaxEmpty = 10000;
+
+}  // namespace
+
+RowReader::RowReader(std::vector<BlendedReader> sources, const Tokenizer& tokenizer,
+                     int64_t vocab_size)
+    : tokenizer_(tokenizer), framing_(framing_of(tokenizer)), vocab_size_(vocab_size) {
+  double sum = 0;
+  for (const BlendedReader& source : sources) sum += source.weight;
+  for (BlendedReader& source : sources) {
+    source.weight /= sum;
+    sources_.push_back({std::move(source)});
+  }
+}
+
+/// Ties go to the larger weight, then to the source that is named first. Null: all have ended.
+RowReader::Source* RowReader::most_wanting() {
+  const auto total = static_cast<double>(tokens_read_);
+  const auto shortfall = [&](const Source& source) {
+    return source.blended.weight * total - static_cast<double>(source.tokens_read);
+  };
+  Source* most = nullptr;
+  for (Source& source : sources_) {
+    if (source.has_ended) continue;
+    const bool is_more =
+        !most || shortfall(source) > shortfall(*most) ||
+        (shortfall(source) == shortfall(*most) && source.blended.weight > most->blended.weight);
+    if (is_more) most = &source;
+  }
+  return most;
+}
+
+bool RowReader::next(TokenizedDocument& document) {
+  while (Source* source = most_wanting()) {
+    reading_.store(static_cast<size_t>(source - sources_.data()), std::memory_order_relaxed);
+    try {
+      if (read(*source, document)) return true;
+    } catch (Error& e) {
+      throw e.with_context("while reading source '" + source->blended.name + "'");
+    }
+    source->has_ended = true;
+  }
+  return false;
+}
+
+bool RowReader::read(Source& source, TokenizedDocument& document) {
+  const int64_t first_epoch = source.blended.reader->epoch();
+  int64_t num_empty = 0;
+  do {
+    TITAN_CHECK(num_empty++ < kMaxEmpty || source.blended.reader->epoch() <= first_epoch + 1, data,
+                "the documents of a whole epoch hold no token");
+    if (!source.blended.reader->next(document_)) return false;
+    document.tokens.clear();
+    append_tokens(document_, tokenizer_, framing_, document.tokens);
+  } while (document.tokens.empty());
+  check_ids(source, document.tokens);
+  document.num_bytes = document_.is_tokenised ? 0 : static_cast<double>(document_.text.size());
+  const auto num_tokens = static_cast<int64_t>(document.tokens.size());
+  source.tokens_read += num_tokens;
+  tokens_read_ += num_tokens;
+  return true;
+}
+
+void RowReader::check_ids(const Source& source, const std::vector<int32_t>& tokens) const {
+  const auto [lowest, highest] = std::minmax_element(tokens.begin(), tokens.end());
+  if (*lowest >= 0 && *highest < vocab_size_) return;
+  const auto wrong = *lowest < 0 ? lowest : highest;
+  fail(ErrorKind::data, source.blended.reader->place(), ": token ", *wrong, " at position ",
+       wrong - tokens.begin(), " of the document is not an id of the model, which has ",
+       vocab_size_, "; was the data made with another tokenizer? See model.vocab_size");
+}
+
+Value RowReader::state() const {
+  Value::List sources;
+  for (const Source& source : sources_)
+    sources.push_back(
+        Value::map({{"tokens", source.tokens_read}, {"at", source.blended.reader->position()}}));
+  return Value(std::move(sources));
+}
+
+void RowReader::restore(const Value& state) {
+  TITAN_CHECK(state.is_list() && state.as_list().size() == sources_.size(), data,
+              "the saved data position is not one of ", sources_.size(), " sources");
+  tokens_read_ = 0;
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    const Value& saved = state.as_list()[i];
+    sources_[i].tokens_read = saved_integer(saved, "tokens");
+    sources_[i].blended.reader->seek(saved_member(saved, "at"));
+    sources_[i].has_ended = false;
+    tokens_read_ += sources_[i].tokens_read;
+  }
+}
+
+std::string RowReader::place() const {
+  const BlendedReader& source = sources_[reading_.load(std::memory_order_relaxed)].blended;
+  return source.reader->place() + " of source '" + source.name + "'";
+}
+
+}  // namespace titan::core

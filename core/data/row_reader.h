@@ -1,0 +1,71 @@
+// The tokens of one row of the global batch, document by document: sources blended by weight, text
+// tokenised and framed. Used by the packers.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <titan/dataset.h>
+#include <titan/tokenizer.h>
+#include <titan/value.h>
+
+#include "core/data/framing.h"
+#include "core/data/source_reader.h"
+
+namespace titan::core {
+
+struct TokenizedDocument {
+  std::vector<int32_t> tokens;  ///< never empty
+  double num_bytes = 0;         ///< of its text; 0 when the source holds tokens only
+};
+
+/// One source of a row.
+struct BlendedReader {
+  std::string name;
+  double weight = 1;
+  std::unique_ptr<SourceReader> reader;
+};
+
+/// One thread at a time, but for place().
+class RowReader {
+ public:
+  /// Ids are in [0, vocab_size); `tokenizer` outlives the reader. Weights are normalised.
+  RowReader(std::vector<BlendedReader> sources, const Tokenizer& tokenizer, int64_t vocab_size);
+
+  /// The next document of the source whose share of the tokens read so far falls shortest of its
+  /// weight, so that the ratio holds in every prefix up to one document per source. Deterministic.
+  /// False when every source has ended. data Error: a source without tokens, an id that the model
+  /// has no room for; errors of a source carry its name.
+  bool next(TokenizedDocument& document);
+
+  /// Before the next document: a few integers per source.
+  Value state() const;
+  void restore(const Value& state);
+  /// [any thread] What is being read, for messages.
+  std::string place() const;
+
+ private:
+  struct Source {
+    BlendedReader blended;
+    int64_t tokens_read = 0;
+    bool has_ended = false;
+  };
+
+  Source* most_wanting();
+  bool read(Source& source, TokenizedDocument& document);
+  void check_ids(const Source& source, const std::vector<int32_t>& tokens) const;
+
+  std::vector<Source> sources_;
+  const Tokenizer& tokenizer_;
+  Framing framing_;
+  int64_t vocab_size_;
+  int64_t tokens_read_ = 0;  // of all sources
+  std::atomic<size_t> reading_{0};
+  Document document_;  // keeps its memory
+};
+
+}  // namespace titan::core

@@ -1,0 +1,282 @@
+#include "core/data/window_feed.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <numeric>
+
+#include <titan/error.h>
+#include <titan/log.h>
+
+#include "core/data/tokenizer_hash.h"
+#include "core/runtime/clock.h"
+#include "core/runtime/signals.h"
+
+namespace titan::core {
+namespace {
+
+constexpr double kSecondsToWarning = 10;
+
+/// Which windows of a stream this rank takes, and in which steps.
+struct Need {
+  int64_t index = 0;  // of the window within the stream
+  int64_t step = 0;   // since the start of this run
+};
+
+std::string describe(const PackingOptions& packing, const OrderOptions& order) {
+  std::string text = "concatenate";
+  if (packing.packing == Packing::best_fit)
+    text = "best_fit into sequences of " + std::to_string(packing.window - 1);
+  if (order.shuffle) text += ", shuffled in blocks of " + std::to_string(order.shuffle_buffer);
+  return text;
+}
+
+}  // namespace
+
+/// One stream on this rank. `packer` and `next` belong to the thread that has set `is_busy`, the
+/// other members that change are guarded by the mutex of Work.
+struct WindowFeed::Lane {
+  explicit Lane(int64_t its_stream) : stream(its_stream) {}
+
+  const int64_t stream;
+  struct Ready {
+    Window window;
+    FeedState::Lane behind;
+  };
+  std::unique_ptr<Packer> packer;
+  int64_t next = 0;  // of the stream's windows, that the packer gives
+  Need need;         // the next one to produce
+  std::deque<Ready> ready;
+  FeedState::Lane taken;     // behind the last window that was given out
+  std::exception_ptr error;  // comes after what is ready
+  bool has_ended = false;
+  bool is_busy = false;
+};
+
+struct WindowFeed::Work {
+  explicit Work(const FeedOptions& feed_options) : options(feed_options) {}
+
+  Need need_from(int64_t stream, int64_t index) const;
+  Lane* most_urgent();
+  void produce(Lane& lane, std::unique_lock<std::mutex>& lock);
+  void run();
+
+  const FeedOptions options;
+  int64_t first_window = 0, num_streams = 0;
+  std::vector<std::unique_ptr<SourceAccess>> accesses;
+  std::vector<std::unique_ptr<Lane>> lanes;
+  std::vector<Lane*> lane_of_stream;
+  std::mutex mutex;
+  std::condition_variable changed;
+  int64_t num_steps_taken = 0;
+  bool closing = false;
+};
+
+/// The first window of the stream, from `index` on, that this rank takes.
+Need WindowFeed::Work::need_from(int64_t stream, int64_t index) const {
+  for (;; ++index) {
+    const int64_t behind_start = index * num_streams + stream - first_window;
+    if (behind_start < 0) continue;
+    const int64_t row = behind_start % options.num_rows - options.first_row;
+    if (row >= 0 && row < options.num_own_rows) return {index, behind_start / options.num_rows};
+  }
+}
+
+WindowFeed::Lane* WindowFeed::Work::most_urgent() {
+  Lane* most = nullptr;
+  for (const auto& lane : lanes) {
+    if (lane->is_busy || lane->has_ended || lane->error) continue;
+    if (lane->need.step >= num_steps_taken + options.num_prefetched_steps) continue;
+    if (!most || lane->need.step < most->need.step) most = lane.get();
+  }
+  return most;
+}
+
+void WindowFeed::Work::produce(Lane& lane, std::unique_lock<std::mutex>& lock) {
+  lane.is_busy = true;
+  const Need need = lane.need;
+  lock.unlock();
+  Lane::Ready ready;
+  std::exception_ptr error;
+  bool has_more = true;
+  try {
+    for (; has_more && lane.next <= need.index; ++lane.next)
+      has_more = lane.packer->next(ready.window);
+    ready.behind = {.stream = lane.stream, .next = lane.next, .packer = lane.packer->state()};
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lock.lock();
+  lane.is_busy = false;
+  lane.error = error;
+  if (!error && has_more) lane.ready.push_back(std::move(ready));
+  lane.has_ended = !has_more;
+  lane.need = need_from(lane.stream, need.index + 1);
+  changed.notify_all();
+}
+
+void WindowFeed::Work::run() {
+  block_signals();
+  std::unique_lock lock(mutex);
+  while (!closing) {
+    if (Lane* lane = most_urgent())
+      produce(*lane, lock);
+    else
+      changed.wait(lock);
+  }
+}
+
+WindowFeed::WindowFeed(std::vector<Source> sources, const Tokenizer& tokenizer,
+                       const FeedOptions& options)
+    : sources_(std::move(sources)), tokenizer_(tokenizer), options_(options) {
+  start_.num_streams = options.num_rows;
+  start_.packing = describe(options.packing, options.order);
+  start_.tokenizer = probe_hash(tokenizer);
+  Value::List described;
+  for (const Source& source : sources_)
+    described.push_back(Value::map({{"name", source.name},
+                                    {"weight", source.weight},
+                                    {"fingerprint", source.dataset->fingerprint()}}));
+  start_.sources = Value(std::move(described));
+}
+
+WindowFeed::~WindowFeed() {
+  if (!work_) return;
+  {
+    const std::lock_guard lock(work_->mutex);
+    work_->closing = true;
+  }
+  work_->changed.notify_all();
+  for (std::thread& thread : threads_) has_stalled_ ? thread.detach() : thread.join();
+}
+
+void WindowFeed::restore(FeedState state) {
+  TITAN_ASSERT(!work_, "a feed is restored before it starts");
+  check_same_data(state, start_);
+  start_ = std::move(state);
+}
+
+void WindowFeed::build_lanes() {
+  Work& work = *work_;
+  work.first_window = start_.num_windows;
+  work.num_streams = start_.num_streams;
+  for (const Source& source : sources_)
+    work.accesses.push_back(
+        access_source(source.name, *source.dataset, start_.num_streams, options_.order));
+
+  std::vector<const FeedState::Lane*> saved(static_cast<size_t>(start_.num_streams));
+  for (const FeedState::Lane& lane : start_.lanes) {
+    TITAN_CHECK(lane.stream < start_.num_streams, data, "the saved data position has stream ",
+                lane.stream, " of ", start_.num_streams);
+    const FeedState::Lane*& furthest = saved[static_cast<size_t>(lane.stream)];
+    if (!furthest || lane.next > furthest->next) furthest = &lane;
+  }
+
+  work.lane_of_stream.resize(static_cast<size_t>(start_.num_streams));
+  for (const int64_t stream : own_streams(start_.num_streams, start_.num_windows, options_.num_rows,
+                                          options_.first_row, options_.num_own_rows)) {
+    std::vector<BlendedReader> readers;
+    for (size_t i = 0; i < sources_.size(); ++i)
+      readers.push_back({sources_[i].name, sources_[i].weight, work.accesses[i]->open(stream)});
+    auto lane = std::make_unique<Lane>(stream);
+    lane->packer = make_packer(
+        std::make_unique<RowReader>(std::move(readers), tokenizer_, options_.vocab_size),
+        options_.packing);
+    if (const FeedState::Lane* from = saved[static_cast<size_t>(stream)]) {
+      lane->packer->restore(from->packer);
+      lane->next = from->next;
+    } else {
+      TITAN_CHECK(start_.num_windows == 0, data, "the saved data position lacks stream ", stream,
+                  " of ", start_.num_streams);
+    }
+    lane->taken = {.stream = stream, .next = lane->next, .packer = lane->packer->state()};
+    lane->need = work.need_from(stream, lane->next);
+    work.lane_of_stream[static_cast<size_t>(stream)] = lane.get();
+    work.lanes.push_back(std::move(lane));
+  }
+  start_.lanes.clear();
+}
+
+void WindowFeed::start() {
+  if (work_) return;
+  work_ = std::make_shared<Work>(options_);
+  build_lanes();
+  for (int64_t i = 0; i < std::max<int64_t>(1, options_.num_workers); ++i)
+    threads_.emplace_back([work = work_] { work->run(); });
+  std::unique_lock lock(work_->mutex);
+  for (int64_t row = 0; row < options_.num_own_rows; ++row)
+    wait_for(options_.first_row + row, lock);
+}
+
+/// Waits until window `behind_start` of this run is there, or its stream has ended; then its lane
+/// is returned. The lock is held on return.
+WindowFeed::Lane& WindowFeed::wait_for(int64_t behind_start, std::unique_lock<std::mutex>& lock) {
+  Work& work = *work_;
+  Lane& lane = *work.lane_of_stream[static_cast<size_t>((work.first_window + behind_start) %
+                                                        work.num_streams)];
+  const double begin = monotonic_seconds();
+  bool has_warned = false;
+  while (lane.ready.empty() && !lane.has_ended) {
+    if (lane.error) std::rethrow_exception(lane.error);  // stays: every later call fails too
+    work.changed.wait_for(lock, std::chrono::milliseconds(250));
+    const double seconds = monotonic_seconds() - begin;
+    if (seconds >= options_.timeout_seconds) {
+      has_stalled_ = true;
+      fail(ErrorKind::io, "no data for ", static_cast<int64_t>(seconds), " s: row ",
+           behind_start % options_.num_rows, " of the global batch waits for ",
+           lane.packer->place(), "; is its file system still there? data.timeout = ",
+           static_cast<int64_t>(options_.timeout_seconds), " s sets this limit");
+    }
+    if (!has_warned && seconds > kSecondsToWarning) {
+      has_warned = true;
+      log::warn("no data for " + std::to_string(static_cast<int64_t>(seconds)) +
+                " s, waiting for " + lane.packer->place());
+    }
+  }
+  return lane;
+}
+
+std::vector<Window> WindowFeed::next_step() {
+  start();
+  std::vector<Window> windows;
+  std::unique_lock lock(work_->mutex);
+  const int64_t first = num_steps_ * options_.num_rows + options_.first_row;
+  for (int64_t row = 0; row < options_.num_own_rows; ++row) {
+    Lane& lane = wait_for(first + row, lock);
+    Window& window = windows.emplace_back();
+    if (lane.ready.empty()) continue;  // has ended
+    window = std::move(lane.ready.front().window);
+    lane.taken = std::move(lane.ready.front().behind);
+    lane.ready.pop_front();
+  }
+  work_->num_steps_taken = ++num_steps_;
+  lock.unlock();
+  work_->changed.notify_all();
+  return windows;
+}
+
+FeedState WindowFeed::state() const {
+  FeedState state = start_;
+  if (!work_) return state;
+  const std::lock_guard lock(work_->mutex);
+  state.num_windows += num_steps_ * options_.num_rows;
+  for (const auto& lane : work_->lanes) state.lanes.push_back(lane->taken);
+  return state;
+}
+
+std::vector<int64_t> own_streams(int64_t num_streams, int64_t first_window, int64_t num_rows,
+                                 int64_t first_row, int64_t num_own_rows) {
+  const int64_t period = std::gcd(num_streams, num_rows);  // rows a period apart share streams
+  std::vector<bool> is_own(static_cast<size_t>(period));
+  for (int64_t row = first_row; row < first_row + num_own_rows; ++row)
+    is_own[static_cast<size_t>((first_window + row) % period)] = true;
+  std::vector<int64_t> streams;
+  for (int64_t stream = 0; stream < num_streams; ++stream)
+    if (is_own[static_cast<size_t>(stream % period)]) streams.push_back(stream);
+  return streams;
+}
+
+}  // namespace titan::core

@@ -1,0 +1,95 @@
+// The token windows of this rank's rows, step after step, read ahead by threads of its own. Used by
+// the loader.
+//
+// The data of a run is a fixed number of streams, one per row of the global batch at the run's
+// start. Window w of the run is window w / num_streams of stream w mod num_streams, and each step
+// takes the next global-batch-many windows. So every layout trains on the same tokens, and a run
+// that goes on with another number of ranks or another global batch size reads on exactly: none
+// lost, none twice.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <titan/dataset.h>
+#include <titan/tokenizer.h>
+#include <titan/value.h>
+
+#include "core/data/feed_state.h"
+#include "core/data/packer.h"
+#include "core/data/source_reader.h"
+
+namespace titan::core {
+
+/// One data set of a blend. The data set outlives every feed.
+struct Source {
+  std::string name;
+  double weight = 1;
+  const Dataset* dataset = nullptr;
+};
+
+struct FeedOptions {
+  int64_t num_rows = 1;   ///< of the global batch: windows per step over all ranks
+  int64_t first_row = 0;  ///< this rank takes rows [first_row, first_row + num_own_rows)
+  int64_t num_own_rows = 1;
+  int64_t vocab_size = 0;   ///< ids must be below
+  int64_t num_workers = 1;  ///< threads that read, tokenise and pack
+  int64_t num_prefetched_steps = 2;
+  double timeout_seconds = 60;  ///< without a window a step was waiting for: the source has stalled
+  OrderOptions order;
+  PackingOptions packing;
+};
+
+/// Thread: the trainer thread calls everything; its own threads produce.
+class WindowFeed {
+ public:
+  /// `tokenizer` outlives the feed.
+  WindowFeed(std::vector<Source> sources, const Tokenizer& tokenizer, const FeedOptions& options);
+  /// Waits for its threads, unless one of them hangs in a source that has stalled: then it is left
+  /// alone with all that it uses, and data sets and tokenizer must not be destroyed.
+  ~WindowFeed();
+  WindowFeed(const WindowFeed&) = delete;
+
+  /// Before `start`. `state` holds lanes of at least this rank's streams (own_streams); of several
+  /// of one stream the furthest counts. config Error: other data (check_same_data); data Error: a
+  /// stream is missing.
+  void restore(FeedState state);
+
+  /// Starts to read and waits for the first step: what cannot even give one step is an error here.
+  void start();
+  /// The windows of this rank's rows of the next step; with `once`, empty ones for rows that have
+  /// ended. An error of a source is thrown at the step whose data it concerns. data Error when a
+  /// source gives nothing for timeout_seconds: what was being read.
+  std::vector<Window> next_step();
+  /// The position after the last `next_step`.
+  FeedState state() const;
+  bool has_stalled() const { return has_stalled_; }
+
+ private:
+  struct Lane;
+  struct Work;  // what the threads share
+
+  void build_lanes();
+  Lane& wait_for(int64_t behind_start, std::unique_lock<std::mutex>& lock);
+
+  std::vector<Source> sources_;
+  const Tokenizer& tokenizer_;
+  FeedOptions options_;
+  FeedState start_;        // where this run begins; its lanes only while it has not started
+  int64_t num_steps_ = 0;  // given out
+  bool has_stalled_ = false;
+  std::shared_ptr<Work> work_;  // null before start
+  std::vector<std::thread> threads_;
+};
+
+/// Streams, out of `num_streams`, that rows [first_row, first_row + num_own_rows) of steps of
+/// `num_rows` windows are taken from, whichever step, in a run that begins with window
+/// `first_window`; ascending.
+std::vector<int64_t> own_streams(int64_t num_streams, int64_t first_window, int64_t num_rows,
+                                 int64_t first_row, int64_t num_own_rows);
+
+}  // namespace titan::core

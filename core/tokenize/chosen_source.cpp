@@ -1,0 +1,114 @@
+#include "core/tokenize/chosen_source.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include <titan/error.h>
+#include <titan/log.h>
+
+#include "core/config/registry_lookup.h"
+#include "core/data/tokenizer_hash.h"
+
+namespace titan::core {
+namespace {
+
+bool decides(const KeyPath& path) {
+  static const std::array<KeyPath, 5> kKeys = {{{"training", "dataset"},
+                                                {"training", "dataset_path"},
+                                                {"model", "hf_assets_path"},
+                                                {"model", "tokenizer_path"},
+                                                {"debug", "seed"}}};
+  return path[0] == "dataset" || path[0] == "tokenizer" || path[0] == "plugins" ||
+         std::find(kKeys.begin(), kKeys.end(), path) != kKeys.end();
+}
+
+/// Opens plugins of data sets and tokenizers. Whatever else a whole job needs is there, and has no
+/// options: none of it is opened, nor must it be installed.
+class TextLookup final : public ComponentLookup {
+ public:
+  TextLookup(const Catalog& catalog, Registry& registry) : real_(catalog, registry) {}
+
+  const Component* find(std::string_view kind, std::string_view name, std::string& why) override {
+    if (kind == Dataset::kKind || kind == Tokenizer::kKind) return real_.find(kind, name, why);
+    why.clear();
+    Component& other = others_.emplace_back();
+    other.kind = kind;
+    other.name = name;
+    return &other;
+  }
+  const Flavor* flavor(std::string_view, std::string_view, std::string& why) override {
+    why.clear();
+    return &no_flavor_;
+  }
+  std::vector<std::string> names(std::string_view kind) override { return real_.names(kind); }
+  std::string search_trail() override { return real_.search_trail(); }
+
+ private:
+  RegistryLookup real_;
+  std::deque<Component> others_;
+  const Flavor no_flavor_ = {.model = "", .name = "", .help = "", .preset = Value::map()};
+};
+
+JobSources sources_of(const std::vector<std::string>& arguments) {
+  JobSources sources = read_sources(arguments);
+  for (const TableHeader& table : sources.file.tables)
+    TITAN_CHECK(table.path.size() < 2 || table.path[0] != "data" || table.path[1] != "sources",
+                config, table.where.to_string(),
+                ": titan tokenize takes one data set, not a blend; name it in training.dataset and "
+                "blend the results");
+  std::erase_if(sources.file.settings,
+                [](const Setting& setting) { return !decides(setting.path); });
+  std::erase_if(sources.file.tables, [](const TableHeader& table) { return !decides(table.path); });
+  return sources;
+}
+
+JobConfig config_of(const JobSources& sources, const Catalog& catalog, Registry& registry) {
+  TextLookup lookup(catalog, registry);
+  Diagnostics all, wrong;
+  std::optional<JobConfig> config = try_resolve(sources, lookup, {.world_size = 1}, all);
+  for (const Diagnostic& message : all.sorted()) {
+    if (message.severity == Severity::error) wrong.add(message);
+    if (message.severity == Severity::warning && config) log::warn(render(message));
+  }
+  if (!config) throw ConfigError(wrong);  // what is not built yet is not needed here
+  return std::move(*config);
+}
+
+uint64_t seed_of(const JobConfig& config) {
+  return static_cast<uint64_t>(config.debug.seed.value_or(0));
+}
+
+}  // namespace
+
+ChosenSource::ChosenSource(const std::vector<std::string>& arguments)
+    : ChosenSource(sources_of(arguments)) {}
+
+ChosenSource::ChosenSource(const JobSources& sources)
+    : catalog_(plugin_search_path(sources.plugin_paths)),
+      registry_(catalog_),
+      config_(config_of(sources, catalog_, registry_)),
+      tokenizer_(registry_.create<Tokenizer>(config_.tokenizer.name, config_.tokenizer.options,
+                                             {.assets_path = config_.model.hf_assets_path})),
+      dataset_(registry_.create<Dataset>(
+          config_.sources[0].dataset.name, config_.sources[0].dataset.options,
+          {.path = config_.training.dataset_path.value_or(""), .seed = seed_of(config_)})) {}
+
+std::string ChosenSource::description() const {
+  const std::string path = config_.training.dataset_path.value_or("");
+  return "data set '" + config_.sources[0].dataset.name + "'" +
+         (path.empty() ? "" : " (" + path + ")") + ", tokenizer '" + config_.tokenizer.name +
+         "' (" + config_.model.hf_assets_path + ")";
+}
+
+Value ChosenSource::identity() const {
+  return Value::map({{"kind of data set", config_.sources[0].dataset.name},
+                     {"data set's options", config_.sources[0].dataset.options},
+                     {"content of the data set", dataset_->fingerprint()},
+                     {"seed", static_cast<int64_t>(seed_of(config_))},
+                     {"tokenizer", behaviour_hash(*tokenizer_)}});
+}
+
+}  // namespace titan::core

@@ -1,0 +1,58 @@
+// Pieces of output from several workers, given on in the order of their blocks, with a bound on
+// what waits. Used by token_pipeline.cpp.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/tokenize/document_blocks.h"
+
+namespace titan::core {
+
+/// Consecutive documents of one block, tokenised.
+struct TokenPiece {
+  int64_t block = 0;
+  std::string bytes = {};           ///< ids, as the file holds them
+  std::vector<int32_t> sizes = {};  ///< ids of each document
+  int64_t text_bytes = 0;
+  std::optional<SourcePosition> end = {};  ///< present on the last piece of a block
+  std::exception_ptr error = {};  ///< the document after these cannot be had; the last piece
+};
+
+/// Thread-safe: many workers put, one writer takes.
+class OrderedPieces {
+ public:
+  enum class Taken { piece, end, nothing_yet };
+
+  /// Workers wait while pieces of more than `most_bytes` are here, except the one whose block is
+  /// the writer's next: it can always put, so nobody waits for ever.
+  explicit OrderedPieces(int64_t most_bytes) : most_bytes_(most_bytes) {}
+
+  /// False when it was closed: the worker may stop.
+  bool put(TokenPiece piece);
+  /// There are `num_blocks` blocks in all.
+  void end_at(int64_t num_blocks);
+  /// Waits at most `seconds` for the next piece in order.
+  Taken take(TokenPiece& piece, double seconds);
+  /// Nothing is wanted any more.
+  void close();
+
+ private:
+  const int64_t most_bytes_;
+  std::mutex mutex_;
+  std::condition_variable can_put_, can_take_;
+  std::map<int64_t, std::deque<TokenPiece>> waiting_;  // by block
+  int64_t bytes_ = 0;                                  // of all pieces in waiting_
+  int64_t next_ = 0;                                   // the writer's block
+  std::optional<int64_t> num_blocks_;
+  bool is_closed_ = false;
+};
+
+}  // namespace titan::core

@@ -1,0 +1,31 @@
+// What titan tokenize says about how far it is: rates of this run, and the time that is left where
+// it can be known. Used by commands/tokenize.cpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/tokenize/tokenization.h"
+
+namespace titan::core {
+
+/// How much there is in all; of the two only one is known.
+struct SourceSize {
+  std::optional<int64_t> documents;  ///< of an indexed data set
+  std::optional<int64_t> shards;     ///< of a streamed one
+};
+
+/// "12,345 of 99,999 documents (12 %), 41.2 M tokens, 183.1 MB at 20.3 MB/s, 2,345 documents/s,
+/// 1:05 left". `seconds`: that this run has taken. Nothing is said of time left while it would be
+/// a guess: of shards three must have been done by this run.
+std::string progress_line(const TokenizationState& state, const SourceSize& size, double seconds);
+
+/// Counts as people read them: "1,234,567".
+std::string with_commas(int64_t count);
+/// "41.2 M" of 41,234,567; three digits that count.
+std::string short_count(int64_t count);
+/// "1:05", "2:01:05", "3 d 2:01:05"
+std::string duration_text(double seconds);
+
+}  // namespace titan::core

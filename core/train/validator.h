@@ -1,0 +1,50 @@
+// Measures the loss on held-out data beside training.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <titan/device.h>
+#include <titan/dist/mesh.h>
+#include <titan/tokenizer.h>
+#include <titan/transform.h>
+
+#include "core/config/job_sections.h"
+#include "core/data/loader.h"
+#include "core/train/logger_set.h"
+
+namespace titan::core {
+
+/// Every validation reads the same sequences from the start of its data. Method of torchtitan
+/// v0.2.2, but the loss is the mean over tokens, not over batches, so it does not depend on the
+/// layout. Thread: trainer thread. References outlive the validator.
+class Validator {
+ public:
+  Validator(std::vector<Source> sources, const Tokenizer& tokenizer, const LoaderOptions& options,
+            const ValidationSection& section, StepExecutor& executor, const dist::Mesh& mesh,
+            Device& device, LoggerSet& loggers);
+
+  /// After the first step and every `freq` steps.
+  bool is_due(int64_t step) const { return step == 1 || step % section_.freq == 0; }
+  /// Reads the first batch without using it: data that cannot even give one is an error here.
+  void check_data();
+  /// Evaluates [validation] steps batches, or the whole set, and logs validation_metrics/*. Every
+  /// rank calls it. data Error: no batch has a target.
+  void run(int64_t step);
+
+ private:
+  struct Sums;
+  Sums evaluate();
+
+  std::vector<Source> sources_;
+  const Tokenizer& tokenizer_;
+  LoaderOptions options_;
+  ValidationSection section_;
+  StepExecutor& executor_;
+  const dist::Mesh& mesh_;
+  Device& device_;
+  LoggerSet& loggers_;
+};
+
+}  // namespace titan::core

@@ -1,0 +1,44 @@
+// JSON lines of plain files, read in any order. Used by the data sets of JSON lines.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <titan/dataset.h>
+
+#include "plugins/datasets/files/fingerprint.h"
+#include "plugins/datasets/files/json_lines.h"
+#include "plugins/datasets/files/open_files.h"
+
+namespace titan::datasets {
+
+/// An index of all lines, 8 bytes each, built once; immutable, so any number of threads may read.
+class IndexedLines final : public IndexedDocuments {
+ public:
+  /// Reads all files once to index them, and the first document of each, so that a wrong field is
+  /// found early. To pass over bad lines it has to look into every line.
+  IndexedLines(const JsonLinesOptions& options, const std::vector<SourceFile>& files);
+
+  int64_t size() const override { return static_cast<int64_t>(starts_.size()); }
+  void read(int64_t index, Document& document) const override;
+  std::string place(int64_t index) const override;
+
+  /// Adds each file's name, size and number of documents.
+  void add_to(Fingerprint& fingerprint) const;
+
+ private:
+  struct Line {
+    size_t file;
+    uint64_t begin, end;  // `end`: of it and what belongs to no document behind it
+  };
+  Line line_at(int64_t index) const;
+
+  std::string field_;
+  std::vector<std::string> names_;  // of the files
+  std::vector<size_t> firsts_;      // each file's first document; the next file's when it has none
+  OpenFiles files_;
+  std::vector<uint64_t> starts_;  // of all documents, as offsets in their files
+};
+
+}  // namespace titan::datasets

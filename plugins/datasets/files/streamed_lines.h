@@ -1,0 +1,45 @@
+// JSON lines of compressed or very large files, read from front to back. Used by the data sets of
+// JSON lines.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <titan/dataset.h>
+
+#include "plugins/datasets/files/fingerprint.h"
+#include "plugins/datasets/files/json_lines.h"
+
+namespace titan::datasets {
+
+/// Each file is a shard. Positions are {"lines", "offset"}: how many lines and (unpacked) bytes lie
+/// behind. seek() jumps there in a plain file and unpacks up to there in a compressed one.
+class StreamedLines final : public StreamedDocuments {
+ public:
+  /// Reads no more than up to the first document of all, so that a wrong field is found early.
+  StreamedLines(const JsonLinesOptions& options, const std::vector<SourceFile>& files);
+
+  int64_t num_shards() const override { return static_cast<int64_t>(files_.size()); }
+  std::unique_ptr<DocumentStream> open(int64_t shard) const override;
+
+  /// Whether there is any document.
+  bool has_documents() const;
+  /// Adds each file's name and size.
+  void add_to(Fingerprint& fingerprint) const;
+
+ private:
+  struct File {
+    SourceFile source;
+    uint64_t num_bytes = 0;
+    mutable std::atomic<bool> is_told = false;  // its bad lines
+  };
+
+  JsonLinesOptions options_;
+  std::deque<File> files_;
+};
+
+}  // namespace titan::datasets

@@ -1,0 +1,147 @@
+// See text_field.h.
+#include "plugins/datasets/files/text_field.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include <nlohmann/json.hpp>
+
+#include <titan/error.h>
+
+#include "plugins/datasets/files/json_scanner.h"
+
+namespace titan::datasets {
+namespace {
+
+/// A few bytes of `line` around `column` (from 1), with everything but plain ASCII written as \xNN.
+std::string excerpt(std::string_view line, size_t column) {
+  constexpr size_t kBefore = 24, kLength = 48;
+  const size_t at = std::min(column, line.size());
+  const size_t begin = at > kBefore ? at - kBefore : 0;
+  std::string shown = begin > 0 ? "..." : "";
+  for (const char c : line.substr(begin, kLength)) {
+    if (c >= 0x20 && c < 0x7f) {
+      shown += c;
+    } else {
+      constexpr std::string_view kHex = "0123456789abcdef";
+      const auto byte = static_cast<unsigned char>(c);
+      (shown += "\\x") += {kHex[byte >> 4], kHex[byte & 15]};
+    }
+  }
+  return begin + kLength < line.size() ? shown + "..." : shown;
+}
+
+/// What the parser has to say, without its name, its position and the token, which may be megabytes
+/// long.
+std::string reason(std::string_view message) {
+  if (const size_t end = message.find("] "); end != message.npos) message.remove_prefix(end + 2);
+  if (message.starts_with("parse error"))
+    if (const size_t end = message.find(": "); end != message.npos) message.remove_prefix(end + 2);
+  const size_t token = message.find("; last read: ");
+  std::string text(message.substr(0, token));
+  if (const size_t expected = message.rfind("; expected ");
+      expected != message.npos && token < expected)
+    text += message.substr(expected);
+  return text;
+}
+
+/// Takes one member out of the events of the parser, so that nothing else of the line is stored.
+class MemberFinder {
+ public:
+  MemberFinder(std::string_view line, const std::string& field) : line_(line), field_(field) {}
+
+  std::string take() {
+    if (!root_type_.empty()) fail(ErrorKind::data, "the line is ", root_type_, ", not an object");
+    if (!wrong_type_.empty())
+      fail(ErrorKind::data, "field '", field_, "' is ", wrong_type_, ", not a string");
+    if (!is_found_) fail_missing();
+    return std::move(text_);
+  }
+
+  bool null() { return value("null"); }
+  bool boolean(bool) { return value("a boolean"); }
+  bool number_integer(int64_t) { return value("a number"); }
+  bool number_unsigned(uint64_t) { return value("a number"); }
+  bool number_float(double, const std::string&) { return value("a number"); }
+  bool binary(nlohmann::json::binary_t&) { return value("binary"); }
+  bool string(std::string& text) {
+    if (depth_ != 1 || !is_wanted_) return value("a string");
+    is_wanted_ = false;
+    is_found_ = true;
+    wrong_type_.clear();  // of a member that stands twice, the last one counts
+    text_ = std::move(text);
+    return true;
+  }
+  bool start_object(size_t) {
+    if (depth_ > 0 && !value("an object")) return false;
+    ++depth_;
+    return true;
+  }
+  bool key(std::string& name) {
+    if (depth_ != 1) return true;
+    is_wanted_ = name == field_;
+    if (names_.size() < kMaxNames) names_.push_back(std::move(name));
+    return true;
+  }
+  bool end_object() { return --depth_, true; }
+  bool start_array(size_t) {
+    if (!value("a list")) return false;
+    ++depth_;
+    return true;
+  }
+  bool end_array() { return --depth_, true; }
+  bool parse_error(size_t position, const std::string&, const nlohmann::json::exception& error) {
+    fail(ErrorKind::data, "malformed JSON at column ", position, ": ", reason(error.what()),
+         "; near: ", excerpt(line_, position));
+  }
+
+ private:
+  static constexpr size_t kMaxNames = 8;
+
+  bool value(const char* type) {
+    if (depth_ == 0) root_type_ = type;
+    if (depth_ == 1 && is_wanted_) {
+      is_wanted_ = false;
+      is_found_ = true;
+      wrong_type_ = type;
+    }
+    return depth_ > 0;
+  }
+  [[noreturn]] void fail_missing() const {
+    std::string names;
+    for (const std::string& name : names_)
+      names += (names.empty() ? "'" : ", '") + excerpt(name, 0) + "'";
+    fail(ErrorKind::data, "field '", field_, "' is missing; the object has ",
+         names.empty() ? "no fields" : names,
+         "; option 'field' of dataset 'jsonl' names the one to read");
+  }
+
+  std::string_view line_;
+  const std::string& field_;
+  int64_t depth_ = 0;
+  bool is_wanted_ = false;  // the next value at depth 1 is the field's
+  bool is_found_ = false;
+  std::string text_;
+  std::string wrong_type_;
+  std::string root_type_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace
+
+void read_text_field_slowly(std::string_view line, const std::string& field, std::string& text) {
+  // the parser would take a NUL for the end of the line
+  if (const size_t nul = line.find('\0'); nul != line.npos)
+    fail(ErrorKind::data, "a NUL byte at column ", nul + 1, "; near: ", excerpt(line, nul));
+  line = line.substr(0, line.find_last_not_of(" \t\r\n") + 1);
+  MemberFinder finder(line, field);
+  nlohmann::json::sax_parse(line.begin(), line.end(), &finder);
+  text = finder.take();
+}
+
+void read_text_field(std::string_view line, const std::string& field, std::string& text) {
+  if (!scan_text_field(line, field, text)) read_text_field_slowly(line, field, text);
+}
+
+}  // namespace titan::datasets

@@ -1,0 +1,19 @@
+// The files of a folder tree. Used by the dataset text_folder.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "plugins/datasets/files/source_files.h"
+
+namespace titan::datasets {
+
+/// The files below `folder` whose names end with one of `suffixes`, in the order of their names
+/// relative to it. Hidden files and folders (".git") are left out. Links are followed, but each
+/// real folder is gone into once only, by the first of its names: loops end, nothing comes twice.
+/// Throws an io Error naming what cannot be listed, a dangling link included.
+std::vector<SourceFile> find_text_files(const std::filesystem::path& folder,
+                                        const std::vector<std::string>& suffixes);
+
+}  // namespace titan::datasets

@@ -1,0 +1,46 @@
+// See document_bounds.h.
+#include "plugins/datasets/tokens/document_bounds.h"
+
+#include <algorithm>
+
+#include <titan/error.h>
+
+namespace titan::datasets {
+namespace {
+
+constexpr uint64_t kBlockTokens = uint64_t{1} << 16;
+
+}  // namespace
+
+DocumentBounds scan_documents(const InputFile& file, const TokenLayout& layout, DocumentMark mark) {
+  const uint64_t num_tokens = layout.num_tokens;
+  const uint64_t behind = mark.place == DocumentMark::Place::last ? 1 : 0;
+  DocumentBounds found;
+  std::vector<uint64_t>& ends = found.ends;
+  std::vector<int32_t> ids;
+  for (uint64_t begin = 0; begin < num_tokens; begin += kBlockTokens) {
+    read_tokens(file, layout, begin, std::min(begin + kBlockTokens, num_tokens), ids);
+    for (auto at = ids.begin(); (at = std::find(at, ids.end(), mark.id)) != ids.end(); ++at) {
+      const uint64_t end = begin + static_cast<uint64_t>(at - ids.begin()) + behind;
+      if (end > 0) ends.push_back(end);
+      ++found.num_marks;
+    }
+  }
+  if (ends.empty() || ends.back() != num_tokens) ends.push_back(num_tokens);
+  return found;
+}
+
+std::vector<uint64_t> read_datatrove_index(const InputFile& index) {
+  const std::string name = index.path().string();
+  TITAN_CHECK(index.size() % sizeof(uint64_t) == 0 && index.size() > 0, data, "'", name, "' has ",
+              index.size(), " bytes, an index of documents has 8 for each of them");
+  std::vector<uint64_t> ends(index.size() / sizeof(uint64_t));
+  index.read(0, index.size(), reinterpret_cast<char*>(ends.data()));
+  const auto falls = std::is_sorted_until(ends.begin(), ends.end());
+  TITAN_CHECK(falls == ends.end(), data, "'", name, "' says at byte ",
+              (falls - ends.begin()) * sizeof(uint64_t), " that a document ends at token ", *falls,
+              ", before the one in front of it");
+  return ends;
+}
+
+}  // namespace titan::datasets

@@ -1,0 +1,67 @@
+// Added tokens: tokens that are cut out of the text before anything else. Used by the tokenizer
+// plugins; what the flags mean is Hugging Face's.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace titan::bpe {
+
+struct AddedToken {
+  std::string content;
+  int32_t id = 0;
+  bool single_word = false;  ///< only between characters that are not of a word
+  bool lstrip = false;       ///< takes the white space before it
+  bool rstrip = false;       ///< takes the white space behind it
+  bool normalized = false;   ///< its normalised content is looked for in normalised text
+  bool special = false;
+};
+
+/// Receives a text in parts.
+class AddedTokenSink {
+ public:
+  virtual void token(int32_t id) = 0;
+  virtual void text(std::string_view part) = 0;  ///< not empty
+
+ protected:
+  ~AddedTokenSink() = default;
+};
+
+/// Finds the added tokens in a text: from the left, the longest at each place. Immutable after
+/// add(); any thread may split.
+class AddedTokenFinder {
+ public:
+  /// `parse_special`: false leaves special tokens in the text as plain text.
+  explicit AddedTokenFinder(bool parse_special) : parse_special_(parse_special) {}
+
+  /// `needle`: what to look for, the token's content or its normalised form; not empty.
+  void add(const AddedToken& token, std::string_view needle);
+  void split(std::string_view text, AddedTokenSink& sink) const;
+
+ private:
+  struct Node {
+    std::vector<std::pair<unsigned char, uint32_t>> children;
+    int32_t token = -1;  // index in tokens_
+  };
+  struct Hit {
+    size_t begin;
+    size_t end;
+    const AddedToken* token;
+  };
+
+  /// The longest token at `begin`; end is 0 if there is none.
+  Hit longest_at(std::string_view text, size_t begin) const;
+  void fit_to_neighbours(std::string_view text, size_t done, Hit& hit) const;
+  static bool touches_word(std::string_view text, const Hit& hit);
+
+  bool parse_special_;
+  bool finds_any_ = false;  // false: every token here would be left in the text
+  std::vector<AddedToken> tokens_;
+  std::vector<Node> nodes_{1};
+  bool can_begin_[256] = {};
+};
+
+}  // namespace titan::bpe

@@ -1,0 +1,38 @@
+// What cuts or replaces text: a regex, a literal string, or one of the well-known patterns by a
+// hand-written scanner. Used by the tokenizer plugins.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "regex.h"
+
+namespace titan::bpe {
+
+/// Receives matches in order; they do not overlap.
+class MatchSink {
+ public:
+  virtual void match(size_t begin, size_t end) = 0;
+
+ protected:
+  ~MatchSink() = default;
+};
+
+/// Immutable; any thread may search, each with its own scratch.
+class Pattern {
+ public:
+  virtual ~Pattern() = default;
+  /// Tells `sink` every match in `text` (valid UTF-8). An empty match right after a match is left
+  /// out.
+  virtual void find_all(std::string_view text, RegexScratch& scratch, MatchSink& sink) const = 0;
+};
+
+/// A scanner where there is one for exactly this pattern, else a Regex. Throws PatternError.
+std::unique_ptr<Pattern> make_regex_pattern(const std::string& pattern, Dialect dialect);
+/// Always a Regex, for comparing. Throws PatternError.
+std::unique_ptr<Pattern> make_pcre2_pattern(const std::string& pattern, Dialect dialect);
+/// `text` must not be empty.
+std::unique_ptr<Pattern> make_literal_pattern(std::string text);
+
+}  // namespace titan::bpe

@@ -1,0 +1,33 @@
+// The property escapes of tokenizer regexes (\p{L}, \p{Han}, \d, \w) in PCRE2's words, with the
+// characters of Unicode 16 that an older PCRE2 lacks. Used by regex_translate only.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "regex_translate.h"
+
+namespace titan::bpe {
+
+struct Property {
+  bool negated = false;
+  std::string name;      ///< as PCRE2 wants it: "L", "sc:Han", "Alphabetic"
+  std::string category;  ///< "L", "Lu" when it is a general category, else empty
+  size_t length = 0;     ///< bytes of the escape
+
+  std::string item() const { return (negated ? "\\P{" : "\\p{") + name + "}"; }
+  std::string positive_item() const { return "\\p{" + name + "}"; }
+  /// What stands beside positive_item() in a class; empty when nothing has to.
+  std::string added_items() const;
+};
+
+/// Reads `\p{...}`, `\P{...}`, `\p{^...}`, `\d` or `\D` at the begin of `escape`. Throws
+/// PatternError with a position relative to `escape`.
+Property parse_property(std::string_view escape);
+
+/// The inside of a class that equals the dialect's `\w`: letters, marks, decimal digits, letter
+/// numbers, connectors and alphabetic symbols; with Oniguruma the superscripts and fractions of
+/// Latin-1 too, with Rust the joiners.
+std::string word_class_items(Dialect dialect);
+
+}  // namespace titan::bpe

@@ -1,0 +1,43 @@
+// The model BPE of tokenizer.json, and of vocab.json with merges.txt. Used by tokenizer_json and
+// tokenizer_folder.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../bpe/engine.h"
+#include "json_view.h"
+#include "vocabulary.h"
+
+namespace titan::huggingface {
+
+struct BpeOptions {
+  bool is_byte_level = false;  ///< the vocabulary spells bytes in the byte-level alphabet
+  std::optional<std::string> unk_token;
+  std::string continuing_subword_prefix;
+  std::string end_of_word_suffix;
+  bool fuse_unk = false;
+  bool byte_fallback = false;
+  bool ignore_merges = false;
+};
+
+/// Two tokens that merge, in order of rank.
+struct TextMerge {
+  std::string left;
+  std::string right;
+};
+
+/// Reads the options and refuses what is not known or not supported.
+BpeOptions read_bpe_options(const JsonView& model, bool is_byte_level);
+/// Reads "a b" or ["a", "b"]; `places` gets the index in the list of each.
+std::vector<TextMerge> read_merges(const JsonView& merges, std::vector<size_t>& places);
+
+/// Throws a data Error if text would get lost for want of a token. `vocab`: what to name then.
+/// `fail_merge(i, what)` throws an Error that names the place of merge i.
+bpe::Engine make_engine(const BpeOptions& options, const Vocabulary& vocabulary,
+                        const std::vector<TextMerge>& merges, const JsonView& vocab,
+                        const std::function<void(size_t, const std::string&)>& fail_merge);
+
+}  // namespace titan::huggingface

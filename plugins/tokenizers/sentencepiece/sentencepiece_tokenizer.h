@@ -1,0 +1,62 @@
+// The tokenizer plugin `sentencepiece`: model files of SentencePiece (Llama 2, Mistral, Gemma, T5),
+// read without its library.
+//
+// Encoding: normalise -> cut into pieces (byte pairs or unigrams) -> ids. Decoding: texts of the
+// pieces, bytes joined, U+2581 to blanks, the blank in front taken away.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <titan/tokenizer.h>
+
+#include "../bpe/scratch_pool.h"
+#include "bpe_encoder.h"
+#include "model_file.h"
+#include "normalizer.h"
+#include "piece_trie.h"
+#include "unigram_encoder.h"
+
+namespace titan::sentencepiece {
+
+struct SentencepieceOptions {
+  // Name of the model file in the assets folder.
+  std::string file = "tokenizer.model";
+};
+
+/// See titan/tokenizer.h for the contract. Ids and texts are those of the reference library, but
+/// that text which spells a control piece never becomes one.
+class SentencepieceTokenizer final : public Tokenizer {
+ public:
+  /// Reads context.assets_path / options.file, or context.assets_path itself if that is a file.
+  SentencepieceTokenizer(const SentencepieceOptions& options, TokenizerContext context);
+  /// Of a model in memory; `name` stands for the file in messages.
+  SentencepieceTokenizer(std::string_view model, const std::string& name);
+  ~SentencepieceTokenizer() override;
+
+  void encode(std::string_view utf8, std::vector<int32_t>& ids) const override;
+  std::string decode(std::span<const int32_t> ids) const override;
+  int64_t vocab_size() const override { return static_cast<int64_t>(model_.pieces.size()); }
+  SpecialTokens special_tokens() const override;
+
+ private:
+  struct Scratch;  // what one encode() works with
+
+  explicit SentencepieceTokenizer(ModelFile model);
+
+  ModelFile model_;
+  PieceTrie user_defined_;
+  PieceTrie no_pieces_;
+  Normalizer normalizer_;
+  std::optional<Normalizer> denormalizer_;
+  std::variant<std::monostate, BpeEncoder, UnigramEncoder> encoder_;
+  std::vector<int16_t> byte_of_;  // by id: the byte that a piece stands for; -1: none
+  mutable bpe::ScratchPool<Scratch> scratches_;
+};
+
+}  // namespace titan::sentencepiece

@@ -1,0 +1,29 @@
+// Reads a .tiktoken file: on each line a token's bytes in base64, a space, and its rank, which is
+// its id too. Used by the tokenizer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace titan::tiktoken {
+
+/// Ids, those of special tokens too, are below this: tables over all ids stay small.
+inline constexpr int32_t kIdLimit = 1 << 22;
+
+struct RankedToken {
+  std::string bytes;
+  int32_t rank;
+};
+
+/// The tokens in the order of the file: at least all bytes that occur in UTF-8; bytes and ranks all
+/// different.
+struct RankFile {
+  std::vector<RankedToken> tokens;
+};
+
+/// `content`: the whole file. Throws a data Error "<name>:<line>: ..." for anything else.
+RankFile parse_rank_file(std::string_view content, const std::string& name);
+
+}  // namespace titan::tiktoken

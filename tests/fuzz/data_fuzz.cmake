@@ -1,0 +1,41 @@
+# Fuzzing of what tokenizers and data sets read. Included by CMakeLists.txt beside it.
+#
+#   ctest -R '^fuzz\.'                              60 seconds each
+#   data_fuzz tiktoken --seconds 3600 --seed 7      longer, or again
+#   data_fuzz tiktoken FILE...                      inputs that were kept
+#   data_hostile tests/fuzz/hostile                 each file there is refused for the reason that is noted
+
+file(GLOB data_fuzz_sources CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/plugins/tokenizers/bpe/*.cpp ${PROJECT_SOURCE_DIR}/plugins/tokenizers/huggingface/*.cpp
+  ${PROJECT_SOURCE_DIR}/plugins/tokenizers/sentencepiece/*.cpp ${PROJECT_SOURCE_DIR}/plugins/tokenizers/tiktoken/*.cpp)
+list(FILTER data_fuzz_sources EXCLUDE REGEX "/plugin\\.cpp$")
+foreach(source byte_reader gzip_reader input_file json_scanner line_reader text_field utf8 zstd_reader)
+  list(APPEND data_fuzz_sources ${PROJECT_SOURCE_DIR}/plugins/datasets/files/${source}.cpp)
+endforeach()
+list(APPEND data_fuzz_sources ${PROJECT_SOURCE_DIR}/plugins/datasets/megatron/megatron_index.cpp
+  ${PROJECT_SOURCE_DIR}/plugins/datasets/tokens/token_type.cpp)
+foreach(source error key_functions value)
+  list(APPEND data_fuzz_sources ${PROJECT_SOURCE_DIR}/sdk/src/base/${source}.cpp)
+endforeach()
+
+find_package(ZLIB REQUIRED)
+set(sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all)
+add_library(data_fuzz_entries OBJECT data_entries.cpp data_tokenizer_entries.cpp data_dataset_entries.cpp
+  ${data_fuzz_sources})
+target_include_directories(data_fuzz_entries PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/sdk/include)
+target_compile_options(data_fuzz_entries PUBLIC -O1 -g1 -Wall -Wextra -Wno-unused-parameter
+  -Wno-missing-field-initializers -fno-omit-frame-pointer ${sanitizers})
+target_link_options(data_fuzz_entries PUBLIC ${sanitizers})
+target_link_libraries(data_fuzz_entries PUBLIC pcre2-8 utf8proc ZLIB::ZLIB zstd)
+
+add_executable(data_fuzz checkpoint_fuzz.cpp mutation.cpp)
+target_link_libraries(data_fuzz PRIVATE data_fuzz_entries)
+add_executable(data_hostile data_hostile.cpp)
+target_link_libraries(data_hostile PRIVATE data_fuzz_entries)
+
+foreach(entry tokenizer_json tiktoken sentencepiece megatron_index jsonl)
+  add_test(NAME fuzz.${entry} COMMAND data_fuzz ${entry} --seconds 60)
+  set_tests_properties(fuzz.${entry} PROPERTIES LABELS fuzz TIMEOUT 300)
+endforeach()
+add_test(NAME fuzz.hostile_files COMMAND data_hostile ${CMAKE_CURRENT_SOURCE_DIR}/hostile)
+set_tests_properties(fuzz.hostile_files PROPERTIES LABELS fuzz TIMEOUT 300)

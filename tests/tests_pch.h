@@ -1,0 +1,13 @@
+// What nearly every test without torch includes; precompiled.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
