@@ -30,7 +30,7 @@ add_dependencies(dataset_probe plugins)
 titan_add_probe(llama_probe titan_core)
 titan_use_torch(llama_probe)
 
-titan_add_referee(tokenizer_referee --probe $<TARGET_FILE:tokenize_probe> --fuzz 150)
+titan_add_referee(tokenizer_referee --probe $<TARGET_FILE:tokenize_probe> --fuzz 150 --every 3)
 titan_add_referee(tiktoken_referee --probe $<TARGET_FILE:tokenize_probe> --fuzz 100)
 titan_add_referee(sentencepiece_referee --probe $<TARGET_FILE:sentencepiece_probe> --fuzz 150)
 foreach(referee text_files_referee token_files_referee)

@@ -117,7 +117,7 @@ def judge(options):
     corpus = read_corpus(options.assets)
     training = corpus[: len(corpus) // 2] + PHRASES * 50 + made_up_chinese(rng, 40)
     megabytes = corpus + read_code(1.5) + made_up_chinese(rng, 600)
-    megabytes = [text.encode("utf-8") for text in megabytes]
+    megabytes = [text.encode("utf-8") for text in megabytes[::options.every]]
     nasty = [text.encode("utf-8") for text in NASTY + PHRASES] + INVALID
     total = 0
     for family in all_families():
@@ -170,6 +170,7 @@ def main():
     parser.add_argument("--assets", default=str(pathlib.Path(__file__).resolve().parents[1] / "assets"))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--fuzz", type=int, default=3000, help="random strings per family")
+    parser.add_argument("--every", type=int, default=1, help="of the megabytes of text use every Nth text only: quicker")
     parser.add_argument("--only", default="", help="regular expression of the families to judge")
     parser.add_argument("--bench", action="store_true")
     parser.add_argument("--vocab-size", type=int, default=32_000, help="of the tokenizers for --bench")

@@ -23,37 +23,15 @@
 #include <titan/error.h>
 
 #include "plugins/tokenizers/sentencepiece/sentencepiece_tokenizer.h"
+#include "tests/tools/strings_file.h"
 
 namespace {
 
 using titan::sentencepiece::SentencepieceTokenizer;
 
-// Time of this thread alone, so that a busy machine changes little.
-double cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-std::string read_file(const char* path) {
-  std::ifstream in(path, std::ios::binary);
-  TITAN_CHECK(in.is_open(), io, "cannot open ", path);
-  return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-}
-
-std::vector<std::string_view> cut(std::string_view content) {
-  std::vector<std::string_view> strings;
-  while (!content.empty()) {
-    uint64_t length = 0;
-    TITAN_CHECK(content.size() >= sizeof(length), data, "the strings file is cut short");
-    std::memcpy(&length, content.data(), sizeof(length));
-    content.remove_prefix(sizeof(length));
-    TITAN_CHECK(length <= content.size(), data, "the strings file is cut short");
-    strings.push_back(content.substr(0, length));
-    content.remove_prefix(length);
-  }
-  return strings;
-}
+using titan::probe::cpu_seconds;
+using titan::probe::cut;
+using titan::probe::read_file;
 
 void print_info(const SentencepieceTokenizer& tokenizer) {
   const titan::SpecialTokens special = tokenizer.special_tokens();

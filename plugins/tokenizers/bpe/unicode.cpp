@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include <titan/error.h>
+
 #include "unicode_additions.h"
 
 namespace titan::bpe {
@@ -69,6 +71,16 @@ void append_repaired(std::string_view text, std::string& out) {
     out.append("\xEF\xBF\xBD");
     text.remove_prefix(static_cast<size_t>(bad));
   }
+}
+
+std::string_view document_text(std::string_view utf8, std::string& repaired) {
+  constexpr size_t kMaxBytes = size_t{1} << 30;
+  TITAN_CHECK(utf8.size() < kMaxBytes, data, "a document of ", utf8.size(),
+              " bytes is too long to encode at once; the limit is 1 GiB");
+  if (is_valid_utf8(utf8)) return utf8;
+  repaired.clear();
+  append_repaired(utf8, repaired);
+  return repaired;
 }
 
 void append_utf8(char32_t c, std::string& out) {

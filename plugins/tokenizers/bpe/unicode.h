@@ -19,6 +19,9 @@ inline bool is_valid_utf8(std::string_view text) {
 /// Appends `text` to `out` with each maximal invalid part replaced by U+FFFD, as Python's
 /// errors="replace" and Rust's from_utf8_lossy do.
 void append_repaired(std::string_view text, std::string& out);
+/// What a tokenizer encodes of a document: `utf8` itself, or in `repaired` the same with its invalid
+/// parts replaced. Throws a data Error above 1 GiB: offsets have 32 bits.
+std::string_view document_text(std::string_view utf8, std::string& repaired);
 void append_utf8(char32_t code_point, std::string& out);
 
 struct CodePoint {

@@ -92,15 +92,9 @@ HuggingfaceTokenizer::HuggingfaceTokenizer(const HuggingfaceOptions& options, To
 }
 
 void HuggingfaceTokenizer::encode(std::string_view utf8, std::vector<int32_t>& ids) const {
-  TITAN_CHECK(utf8.size() < std::numeric_limits<uint32_t>::max() / 4, data, "a document of ",
-              utf8.size(), " bytes is too long to encode at once; the limit is 1 GiB");
   const auto lease = scratches_.lend();
   Scratch& scratch = *lease;
-  if (!bpe::is_valid_utf8(utf8)) {
-    scratch.repaired.clear();
-    bpe::append_repaired(utf8, scratch.repaired);
-    utf8 = scratch.repaired;
-  }
+  utf8 = bpe::document_text(utf8, scratch.repaired);
   if (const auto* engine = std::get_if<bpe::Engine>(&parts_.model)) {
     bpe::IdWriter writer(*engine, scratch.writer, ids);
     EngineSink<ModelSink> sink(writer);

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <limits>
 #include <memory>
 
 #include <titan/error.h>
@@ -98,15 +97,9 @@ SentencepieceTokenizer::SentencepieceTokenizer(ModelFile model)
 SentencepieceTokenizer::~SentencepieceTokenizer() = default;
 
 void SentencepieceTokenizer::encode(std::string_view utf8, std::vector<int32_t>& ids) const {
-  TITAN_CHECK(utf8.size() < std::numeric_limits<uint32_t>::max() / 4, data, "a document of ",
-              utf8.size(), " bytes is too long to encode at once; the limit is 1 GiB");
   const auto lease = scratches_.lend();
   Scratch& scratch = *lease;
-  if (!bpe::is_valid_utf8(utf8)) {
-    scratch.repaired.clear();
-    bpe::append_repaired(utf8, scratch.repaired);
-    utf8 = scratch.repaired;
-  }
+  utf8 = bpe::document_text(utf8, scratch.repaired);
   normalizer_.apply(utf8, scratch.normalized);
   IdWriter writer(model_, ids);
   if (const auto* byte_pairs = std::get_if<BpeEncoder>(&encoder_)) {

@@ -180,15 +180,9 @@ TiktokenTokenizer::TiktokenTokenizer(const TiktokenOptions& options, RankFile ra
 }
 
 void TiktokenTokenizer::encode(std::string_view utf8, std::vector<int32_t>& ids) const {
-  TITAN_CHECK(utf8.size() < std::numeric_limits<uint32_t>::max() / 4, data, "a document of ",
-              utf8.size(), " bytes is too long to encode at once; the limit is 1 GiB");
   const auto lease = scratches_.lend();
   Scratch& scratch = *lease;
-  if (!bpe::is_valid_utf8(utf8)) {
-    scratch.repaired.clear();
-    bpe::append_repaired(utf8, scratch.repaired);
-    utf8 = scratch.repaired;
-  }
+  utf8 = bpe::document_text(utf8, scratch.repaired);
   bpe::IdWriter writer(engine_, scratch.writer, ids);
   PieceSink pieces(writer);
   TextSink texts(*pattern_, scratch.regex, pieces);

@@ -93,29 +93,23 @@ inline WireText small_byte_model() {
   return model.message(2, trainer(2).varint(35, 1)).message(3, normalizer(true, false));
 }
 
-/// A charsmap of one rule: the ASCII characters `from` become `to`.
+/// A charsmap of one rule: the characters `from` become `to`. Unit 0 is the root, unit i the node
+/// of the i-th byte, the unit behind them the value.
 inline std::string charsmap(std::string_view from, std::string_view to) {
-  // One node per block of 256 units: the node of block k leads to block k + 1, the last to its
-  // value.
-  const size_t num_units = 256 * (from.size() + 2);
-  std::string units(4 * num_units, '\xFF');  // values: never a label
-  const auto put = [&](size_t place, uint32_t unit) {
-    for (size_t i = 0; i < 4; ++i) units[4 * place + i] = static_cast<char>(unit >> 8 * i);
+  std::string units;
+  const auto put = [&](uint32_t unit) {
+    for (int shift = 0; shift < 32; shift += 8) units += static_cast<char>(unit >> shift);
   };
-  // from a place in one block to the same place in another
-  const auto offset = [](size_t block, size_t next) {
-    return static_cast<uint32_t>(block ^ next) << 10 | 1u << 9;
-  };
-  put(0, offset(0, 1));
-  size_t place = 256;
-  for (size_t i = 0; i < from.size(); ++i) {
-    const auto byte = static_cast<uint8_t>(from[i]);
-    const bool is_last = i + 1 == from.size();
-    place ^= byte;
-    put(place, byte | static_cast<uint32_t>(is_last) << 8 | offset(i + 1, i + 2));
-    place ^= 256 * ((i + 1) ^ (i + 2));
+  // a node's offset leads, by exclusive or with its place and the next byte, to the next unit
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(from[i]); };
+  put((1u ^ byte(0)) << 10);
+  for (uint32_t i = 0; i < from.size(); ++i) {
+    const uint32_t place = i + 1;
+    const bool is_last = place == from.size();
+    const uint32_t next = is_last ? 0 : byte(place);
+    put((place ^ (place + 1) ^ next) << 10 | static_cast<uint32_t>(is_last) << 8 | byte(i));
   }
-  put(place, 1u << 31);
+  put(1u << 31);
   std::string map;
   for (size_t i = 0; i < 4; ++i) map += static_cast<char>(units.size() >> 8 * i);
   return map + units + std::string(to) + '\0';
