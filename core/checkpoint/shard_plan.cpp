@@ -54,6 +54,7 @@ std::vector<StateTensor> own_part(const std::vector<StateTensor>& state,
   std::vector<int64_t> load(static_cast<size_t>(num_ranks), 0);
   std::vector<StateTensor> own;
   for (const StateTensor& tensor : state) {
+    if (tensor.is_copy) continue;
     const IsCut cut = cut_axes(tensor);
     int64_t num_parts = 1;
     for (size_t axis = 0; axis < kNumAxes; ++axis)

@@ -33,7 +33,8 @@ std::vector<StateTensor> weights_of(const ModelPart& part) {
   std::vector<StateTensor> state;
   for (const nn::Parameter* parameter : part.parameters())
     state.push_back({parameter->name(), parameter->global_shape(), parameter->slice(),
-                     parameter->shard().detach(), parameter->shardings()});
+                     parameter->shard().detach(), parameter->shardings(), false,
+                     parameter->is_copy()});
   return state;
 }
 
@@ -45,15 +46,21 @@ std::vector<StateTensor> states_of(Optimizer& optimizer) {
     const std::string full_name =
         std::string(kOptimizerPrefix) + std::string(name) + "." + parameter.name();
     if (tensor.numel() == 1 && tensor.dim() == 0) {
-      state.push_back({full_name, {1}, {{0}, {1}}, tensor.view({1}), parameter.shardings(), true});
+      state.push_back({full_name,
+                       {1},
+                       {{0}, {1}},
+                       tensor.view({1}),
+                       parameter.shardings(),
+                       true,
+                       parameter.is_copy()});
       return;
     }
     TITAN_CHECK(tensor.sizes() == at::IntArrayRef(parameter.slice().sizes), plugin,
                 "the optimizer's state '", name, "' of '", parameter.name(), "' has shape ",
                 tensor.sizes(), "; a state has its shard's shape, ",
                 at::IntArrayRef(parameter.slice().sizes), ", or is a single number");
-    state.push_back(
-        {full_name, parameter.global_shape(), parameter.slice(), tensor, parameter.shardings()});
+    state.push_back({full_name, parameter.global_shape(), parameter.slice(), tensor,
+                     parameter.shardings(), false, parameter.is_copy()});
   });
   return state;
 }

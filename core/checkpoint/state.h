@@ -21,6 +21,7 @@ struct StateTensor {
   at::Tensor tensor;           ///< shares memory with the run's own
   std::vector<nn::Sharding> shardings;  ///< of the parameter that it belongs to
   bool is_scalar = false;  ///< the same number on every rank that holds a part of the parameter
+  bool is_copy = false;    ///< another pipeline rank holds it too, and saves it
 };
 
 inline constexpr std::string_view kOptimizerPrefix = "optim.";

@@ -1,31 +1,105 @@
-// titan describe KIND [NAME] [--json]: what a component is and which options it has.
+// titan describe KIND [NAME] [--json]: what a component is and which options it has; of a pipeline
+// schedule also, with --ranks, what it does and costs.
 #include <cstdio>
 
 #include "core/commands/arguments.h"
 #include "core/commands/command.h"
+#include "core/pipeline/description.h"
 #include "core/plugin/description.h"
 
 namespace titan::core {
+namespace {
 
-int run_describe(const std::vector<std::string>& arguments) {
-  namespace po = boost::program_options;
+namespace po = boost::program_options;
+
+constexpr const char* kUsage =
+    "titan describe KIND [NAME] [--json] [--path FOLDER]...\n"
+    "       titan describe pipeline_schedule NAME --ranks N --microbatches N [--stages N]\n"
+    "             [--costs F,I,W] [--option NAME=VALUE]... [--svg FILE] [--csv FILE] [--lowered "
+    "FILE]";
+constexpr const char* kPipelineFlags[] = {"ranks",  "microbatches", "stages", "costs",
+                                          "option", "svg",          "csv",    "lowered"};
+
+po::options_description flags() {
   po::options_description flags;
   flags.add_options()("json", "JSON Schema (draft 2020-12) of the options");
   flags.add_options()("path", po::value<std::vector<std::string>>()->value_name("FOLDER"),
                       "look here too, before TITAN_PLUGIN_PATH; may be repeated");
-  const Arguments parsed = parse_arguments("titan describe KIND [NAME] [--json] [--path FOLDER]...",
-                                           flags, arguments, 1, 2);
+  po::options_description pipeline("of a pipeline schedule");
+  pipeline.add_options()("ranks", po::value<int>()->value_name("N"), "draw it for N ranks");
+  pipeline.add_options()("microbatches", po::value<int>()->value_name("N"), "and N microbatches");
+  pipeline.add_options()("stages", po::value<int>()->value_name("N"),
+                         "over all ranks; unset: what the schedule takes");
+  pipeline.add_options()("costs", po::value<std::string>()->value_name("F,I,W"),
+                         "time of a stage's forward, input gradient and weight gradient; 1,1,1");
+  pipeline.add_options()("option", po::value<std::vector<std::string>>()->value_name("NAME=VALUE"),
+                         "an option of the schedule; may be repeated");
+  pipeline.add_options()("svg", po::value<std::string>()->value_name("FILE"), "write the drawing");
+  pipeline.add_options()("csv", po::value<std::string>()->value_name("FILE"),
+                         "write the table, as the schedule csv reads it");
+  pipeline.add_options()("lowered", po::value<std::string>()->value_name("FILE"),
+                         "write the table with what is sent and received");
+  return flags.add(pipeline);
+}
+
+int at_least_one(const Arguments& parsed, const char* flag) {
+  const int value = parsed.flags[flag].as<int>();
+  TITAN_CHECK(value >= 1, config, "--", flag, " must be >= 1, got ", value);
+  return value;
+}
+
+std::string text_of(const Arguments& parsed, const char* flag) {
+  return parsed.flags.count(flag) ? parsed.flags[flag].as<std::string>() : std::string();
+}
+
+/// Refuses the flags of a pipeline schedule where they mean nothing.
+bool wants_pipeline(const Arguments& parsed) {
+  const char* given = nullptr;
+  for (const char* flag : kPipelineFlags)
+    if (parsed.flags.count(flag)) given = flag;
+  if (!given) return false;
+  const bool names_schedule = parsed.words.size() == 2 && parsed.words[0] == "pipeline_schedule";
+  TITAN_CHECK(names_schedule, config, "--", given, " needs the name of one pipeline_schedule");
+  for (const char* needed : {"ranks", "microbatches"})
+    TITAN_CHECK(parsed.flags.count(needed), config, "--", given, " needs --", needed, " as well");
+  TITAN_CHECK(!parsed.flags.count("json"), config, "--json and --", given,
+              " exclude each other: the one shows options, the other a timeline");
+  return true;
+}
+
+PipelineRequest pipeline_request(const Arguments& parsed, Registry& registry) {
+  PipelineRequest request;
+  request.schedule = parsed.words[1];
+  request.num_ranks = at_least_one(parsed, "ranks");
+  request.num_microbatches = at_least_one(parsed, "microbatches");
+  if (parsed.flags.count("stages")) request.num_stages = at_least_one(parsed, "stages");
+  if (parsed.flags.count("costs")) request.costs = parse_costs(text_of(parsed, "costs"));
+  const Component& schedule = registry.component("pipeline_schedule", request.schedule);
+  for (const std::string& option : repeated(parsed, "option"))
+    add_option(schedule, option, request.options);
+  request.svg_file = text_of(parsed, "svg");
+  request.csv_file = text_of(parsed, "csv");
+  request.lowered_file = text_of(parsed, "lowered");
+  return request;
+}
+
+}  // namespace
+
+int run_describe(const std::vector<std::string>& arguments) {
+  const Arguments parsed = parse_arguments(kUsage, flags(), arguments, 1, 2);
   if (parsed.wants_help) return kExitDone;
 
   const std::string& kind = parsed.words.front();
   require_kind(kind);
   const bool as_json = parsed.flags.count("json") > 0;
   TITAN_CHECK(!as_json || parsed.words.size() == 2, config, "--json needs the name of one ", kind);
+  const bool as_pipeline = wants_pipeline(parsed);
 
   const Catalog catalog(plugin_search_path(repeated(parsed, "path")));
   Registry registry(catalog);
   const std::string text =
       parsed.words.size() == 1 ? describe_kind(catalog, registry, kind)
+      : as_pipeline            ? describe_pipeline(registry, pipeline_request(parsed, registry))
       : as_json ? to_json(component_json(catalog, registry, kind, parsed.words[1]), 2) + "\n"
                 : describe_component(catalog, registry, kind, parsed.words[1]);
   std::fputs(text.c_str(), stdout);

@@ -50,6 +50,7 @@ class Chooser {
     choose_data();
     choose_loggers();
     choose_converters();
+    choose_schedule();
     for (const ParallelismRequest& request : parallelisms)
       add("parallelism", request.name, request.key, {});
     return std::move(chosen_);
@@ -126,6 +127,26 @@ class Chooser {
       const KeyPath section = split_dotted(name);
       add("converter", name, "model.converters", table_.is_section(section) ? section : KeyPath{});
     }
+  }
+
+  /// A schedule that nothing runs is only known by name.
+  void choose_schedule() {
+    const std::string kind = "pipeline_schedule";
+    const std::string csv_key = "parallelism.pipeline_parallel_schedule_csv";
+    const std::string name_key = "parallelism.pipeline_parallel_schedule";
+    const std::string degree_key = "parallelism.pipeline_parallel_degree";
+    if (!given_.is_sound(csv_key) || !given_.is_sound(name_key) || !given_.is_sound(degree_key))
+      return;
+    const bool is_used = value(degree_key).as_integer() > 1;
+    const Value csv = value(csv_key);
+    if (csv.is_string() && !csv.as_string().empty()) {
+      if (is_used) add(kind, "csv", csv_key, {});
+      return;
+    }
+    const std::string name = choose_schedule_name(given_, lookup_);
+    const std::vector<std::string> known = lookup_.names(kind);
+    const bool is_known = std::find(known.begin(), known.end(), name) != known.end();
+    if (is_used || (!is_known && given_.find(name_key))) add(kind, name, name_key, {});
   }
 
   void add(const std::string& kind, const std::string& name, const std::string& key,
@@ -210,6 +231,16 @@ std::string choose_device(const GivenValues& given, ComponentLookup& lookup) {
   return has_gpu ? "cuda" : "cpu";
 }
 
+std::string choose_schedule_name(const GivenValues& given, ComponentLookup& lookup) {
+  const Given* named = given.find("parallelism.pipeline_parallel_schedule");
+  const std::string name = named && named->is_valid
+                               ? named->value.as_string()
+                               : ParallelismSection{}.pipeline_parallel_schedule;
+  for (const std::string& spelled : lookup.names("pipeline_schedule"))
+    if (lower(spelled) == lower(name)) return spelled;
+  return name;
+}
+
 std::string choose_tokenizer(const GivenValues& given) {
   const auto text = [&](const char* key, const std::string& otherwise) {
     const Given* named = given.find(key);
@@ -235,7 +266,8 @@ void check_unchosen_sections(const SettingList& source, ComponentLookup& lookup,
     if (header.path.size() < 2 || table.is_section(header.path) || table.is_unchecked(header.path))
       continue;
     const std::string& kind = header.path[0];
-    if (kind != "dataset" && kind != "logger" && kind != "converter" && kind != "parallelism")
+    if (kind != "dataset" && kind != "logger" && kind != "converter" && kind != "parallelism" &&
+        kind != "pipeline_schedule")
       continue;
     const KeyPath section(header.path.begin(), header.path.begin() + 2);
     if (table.is_section(section)) continue;

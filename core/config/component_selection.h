@@ -39,6 +39,10 @@ std::string choose_device(const GivenValues& given, ComponentLookup& lookup);
 void check_unchosen_sections(const SettingList& source, ComponentLookup& lookup, OptionTable& table,
                              Diagnostics& diagnostics);
 
+/// [parallelism] pipeline_parallel_schedule as its component spells it: names of schedules were
+/// always compared without case.
+std::string choose_schedule_name(const GivenValues& given, ComponentLookup& lookup);
+
 /// [tokenizer] name, or for "auto" the one that reads what the folder of [model] hf_assets_path
 /// holds.
 std::string choose_tokenizer(const GivenValues& given);

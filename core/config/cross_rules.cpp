@@ -165,7 +165,8 @@ void check_paths(const RuleContext& rules) {
     rules.diagnostics.warning(rules.given.place("model.hf_assets_path"),
                               "model.hf_assets_path: there is no folder '" + assets + "'");
   const auto& csv = rules.config.parallelism.pipeline_parallel_schedule_csv;
-  if (csv && !csv->empty() && !std::filesystem::is_regular_file(*csv, ignored))
+  const bool is_read = rules.config.parallelism.pipeline_parallel_degree > 1;  // and then reported
+  if (csv && !csv->empty() && !is_read && !std::filesystem::is_regular_file(*csv, ignored))
     rules.error("parallelism.pipeline_parallel_schedule_csv",
                 "parallelism.pipeline_parallel_schedule_csv: there is no file '" + *csv + "'");
 }
@@ -192,7 +193,6 @@ void check_rules(const RuleContext& context, const Layout& layout) {
   check_recompute(context);
   check_profiling(context);
   check_converters(context, layout);
-  if (layout.pipeline > 1) check_pipeline_rules(context);
   check_paths(context);
   warn_without_effect(context);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -31,7 +32,9 @@ Layout plan_layout(const RuleContext& context);
 /// All other rules. `layout` is plan_layout()'s.
 void check_rules(const RuleContext& context, const Layout& layout);
 
-/// The part of it that concerns stages and microbatches (pipeline_rules.cpp).
-void check_pipeline_rules(const RuleContext& context);
+/// The part of it that concerns stages and microbatches (pipeline_rules.cpp): what every rank of
+/// the pipeline does in a round. Null when it cannot run, which is reported.
+std::shared_ptr<const PipelinePlan> plan_pipeline(const RuleContext& context,
+                                                  const PipelineSchedule& schedule);
 
 }  // namespace titan::core

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <titan/options.h>
+#include <titan/pipeline_schedule.h>
 #include <titan/value.h>
 
 #include "core/config/job_sections.h"
@@ -69,6 +71,7 @@ struct JobConfig {
   DebugSection debug;
 
   Selection model_plugin, optimizer, lr_scheduler, tokenizer, device;
+  Selection pipeline_schedule;                  ///< without a name where there is one pipeline rank
   std::vector<DataSource> sources;              ///< of the training data, at least one
   std::optional<DataSource> validation_source;  ///< when [validation] is enabled
   std::vector<Selection> loggers;     ///< metrics.loggers, and what metrics.enable_tensorboard adds
@@ -76,6 +79,8 @@ struct JobConfig {
                                       ///< the parallelisms that the degrees ask for
 
   Layout layout;
+  /// Who does what when in a step; null where there is one pipeline rank.
+  std::shared_ptr<const PipelinePlan> pipeline_plan;
   int world_size = 1;
 
   /// Everything above as a map of sections, component options included: to_toml(resolved) is an

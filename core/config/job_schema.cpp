@@ -9,9 +9,6 @@ const Schema& job_schema() {
     detail::declare_run_sections(builder);
     detail::declare_training_sections(builder);
     detail::declare_other_sections(builder);
-    // Schedule names were always compared without case.
-    for (Option& option : schema.find("parallelism")->table->options)
-      if (option.name == "pipeline_parallel_schedule") option.ignores_case = true;
     return schema;
   }();
   return kSchema;

@@ -99,9 +99,7 @@ void declare_parallelism(SchemaBuilder& schema) {
               "Layers of one stage; unset: the schedule's usual number of stages")
       .at_least(1)
       .option("pipeline_parallel_schedule", &Section::pipeline_parallel_schedule,
-              "Pipeline schedule")
-      .one_of({"GPipe", "1F1B", "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble",
-               "ZBVZeroBubble", "DualPipeV", "PipelineScheduleSingle", "PipelineScheduleMulti"})
+              "Pipeline schedule, by name; upper and lower case are the same")
       .option("pipeline_parallel_schedule_csv", &Section::pipeline_parallel_schedule_csv,
               "File with a schedule table, used instead of a named schedule")
       .option("pipeline_parallel_microbatch_size", &Section::pipeline_parallel_microbatch_size,
@@ -131,6 +129,8 @@ void declare_parallelism(SchemaBuilder& schema) {
       .option("data_parallel", &Section::data_parallel,
               "Plugin of the data-parallel axes; auto: fsdp, or ddp for replicas alone")
       .option("tensor_parallel", &Section::tensor_parallel, "Plugin of the tensor axis")
+      .option("pipeline_parallel", &Section::pipeline_parallel, "Plugin of the pipeline axis")
+      .option("context_parallel", &Section::context_parallel, "Plugin of the context axis")
       .option("further", &Section::further, "Parallelism plugins applied beside these");
 }
 

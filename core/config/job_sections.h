@@ -157,9 +157,11 @@ struct ParallelismSection {
   int64_t expert_parallel_degree = 1;
   int64_t expert_tensor_parallel_degree = 1;
   ExpertBackend expert_parallel_comm_backend = ExpertBackend::standard;
-  std::string data_parallel = "auto";      ///< (Titan) plugin of the data-parallel axes
-  std::string tensor_parallel = "tensor";  ///< (Titan) plugin of the tensor axis
-  std::vector<std::string> further;        ///< (Titan) further parallelism plugins
+  std::string data_parallel = "auto";          ///< (Titan) plugin of the data-parallel axes
+  std::string tensor_parallel = "tensor";      ///< (Titan) plugin of the tensor axis
+  std::string pipeline_parallel = "pipeline";  ///< (Titan) plugin of the pipeline axis
+  std::string context_parallel = "context";    ///< (Titan) plugin of the context axis
+  std::vector<std::string> further;            ///< (Titan) further parallelism plugins
 };
 
 enum class AsyncMode { disabled, async, async_with_pinned_mem };

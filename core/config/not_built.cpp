@@ -17,12 +17,12 @@ struct Feature {
 
 const Feature kFeatures[] = {
     // More than one rank
-    {"parallelism.pipeline_parallel_degree",
-     [](const JobConfig& c) { return c.parallelism.pipeline_parallel_degree > 1; },
-     "pipeline parallelism is"},
-    {"parallelism.context_parallel_degree",
-     [](const JobConfig& c) { return c.parallelism.context_parallel_degree > 1; },
-     "context parallelism is"},
+    {"parallelism.context_parallel_load_balancer",
+     [](const JobConfig& c) {
+       return c.parallelism.context_parallel_degree > 1 &&
+              c.parallelism.context_parallel_load_balancer == "ptrr";
+     },
+     "balancing by the blocks of a mask is"},
     {"parallelism.expert_parallel_degree",
      [](const JobConfig& c) { return c.parallelism.expert_parallel_degree > 1; },
      "expert parallelism is"},

@@ -41,6 +41,13 @@ std::string data_parallel_plugin(const JobConfig& config, const Layout& layout,
   return layout.replicate > 1 ? "ddp" : "";
 }
 
+Value list_of_lists(const std::vector<std::vector<std::string>>& names) {
+  Value::List lists;
+  for (const std::vector<std::string>& inner : names)
+    lists.push_back(Value::List(inner.begin(), inner.end()));
+  return Value(std::move(lists));
+}
+
 }  // namespace
 
 std::vector<ParallelismRequest> requested_parallelisms(const JobConfig& config,
@@ -48,8 +55,12 @@ std::vector<ParallelismRequest> requested_parallelisms(const JobConfig& config,
                                                        const GivenValues& given) {
   const ParallelismSection& section = config.parallelism;
   std::vector<ParallelismRequest> requests;
+  if (layout.pipeline > 1)
+    requests.push_back({section.pipeline_parallel, "parallelism.pipeline_parallel"});
   if (layout.tensor > 1)
     requests.push_back({section.tensor_parallel, "parallelism.tensor_parallel"});
+  if (layout.context > 1)
+    requests.push_back({section.context_parallel, "parallelism.context_parallel"});
   for (const std::string& name : section.further) requests.push_back({name, "parallelism.further"});
   if (const std::string name = data_parallel_plugin(config, layout, given); !name.empty())
     requests.push_back({section.data_parallel == "auto" ? name : section.data_parallel,
@@ -66,7 +77,7 @@ Value parallelism_options(const JobConfig& config) {
                       config.layout.pipeline > 1);
   const bool always = parallelism.fsdp_reshard_after_forward == ReshardAfterForward::always;
   const bool as_stored = training.dtype == Dtype::float64;
-  return Value::map({
+  Value options = Value::map({
       {"reshard_after_forward", never    ? "never"
                                 : always ? "always"
                                          : "default"},
@@ -75,7 +86,17 @@ Value parallelism_options(const JobConfig& config) {
       {"cpu_offload", training.enable_cpu_offload},
       {"loss_parallel", !parallelism.disable_loss_parallel},
       {"async", parallelism.enable_async_tensor_parallel},
+      {"rotate_method", parallelism.context_parallel_rotate_method == RotateMethod::alltoall
+                            ? "alltoall"
+                            : "allgather"},
+      {"load_balancer", parallelism.context_parallel_load_balancer.value_or("none")},
+      {"microbatch_size", parallelism.pipeline_parallel_microbatch_size},
+      {"first_stage_less_layers", parallelism.pipeline_parallel_first_stage_less_layers},
+      {"last_stage_less_layers", parallelism.pipeline_parallel_last_stage_less_layers},
   });
+  if (parallelism.module_fqns_per_model_part)
+    options["modules_per_stage"] = list_of_lists(*parallelism.module_fqns_per_model_part);
+  return options;
 }
 
 void settle_compute_dtype(JobConfig& config, const GivenValues& given, Diagnostics& diagnostics) {

@@ -81,6 +81,8 @@ class Resolver {
     const RuleContext rules{config_, collected_.given, diagnostics_};
     config_.layout = plan_layout(rules);
     check_rules(rules, config_.layout);
+    if (const auto schedule = make_schedule())
+      config_.pipeline_plan = plan_pipeline(rules, *schedule);
     check_not_built(config_, collected_.given, diagnostics_);
     config_.resolved = resolved_value(config_, table_, preset_);
     return std::move(config_);
@@ -108,6 +110,8 @@ class Resolver {
     config_.tokenizer_section.name = choose_tokenizer(collected_.given);
     if (table_.source_names().empty() && !config_.sources.empty())  // as the component spells it
       config_.training.dataset = config_.sources[0].name;
+    config_.parallelism.pipeline_parallel_schedule =
+        choose_schedule_name(collected_.given, lookup_);
     if (config_.validation_source) config_.validation.dataset = config_.validation_source->name;
     for (std::string& name : config_.model.converters) name = current_converter_name(name);
   }
@@ -125,6 +129,9 @@ class Resolver {
                             ? core_section(chosen.section)
                             : given_map(collected_.given, table_, &component, chosen.section);
     merge(values, given);
+    if (component.kind == "pipeline_schedule" && component.schema.find("file"))
+      if (const auto& csv = config_.parallelism.pipeline_parallel_schedule_csv)
+        values["file"] = *csv;
     Selection selection{component.kind, component.name, Value::map(), chosen.where};
     try {
       const std::shared_ptr<void> options = component.schema.make(values);
@@ -163,13 +170,33 @@ class Resolver {
     } else if (kind == "converter" || kind == "parallelism") {
       config_.transforms.push_back(std::move(selection));
     } else {
-      Selection& slot = kind == "model"          ? config_.model_plugin
-                        : kind == "optimizer"    ? config_.optimizer
-                        : kind == "lr_scheduler" ? config_.lr_scheduler
-                        : kind == "tokenizer"    ? config_.tokenizer
-                                                 : config_.device;
+      Selection& slot = kind == "model"               ? config_.model_plugin
+                        : kind == "optimizer"         ? config_.optimizer
+                        : kind == "lr_scheduler"      ? config_.lr_scheduler
+                        : kind == "tokenizer"         ? config_.tokenizer
+                        : kind == "pipeline_schedule" ? config_.pipeline_schedule
+                                                      : config_.device;
       slot = std::move(selection);
     }
+  }
+
+  /// Null where there is one pipeline rank, and when the schedule cannot be made, which is
+  /// reported.
+  std::unique_ptr<PipelineSchedule> make_schedule() {
+    for (const ChosenComponent& chosen : chosen_) {
+      const Component& component = *chosen.component;
+      if (component.kind != PipelineSchedule::kKind) continue;
+      try {
+        const std::shared_ptr<void> options =
+            component.schema.make(config_.pipeline_schedule.options);
+        const PipelineScheduleContext context;
+        return std::unique_ptr<PipelineSchedule>(
+            static_cast<PipelineSchedule*>(component.make(options.get(), &context)));
+      } catch (const std::exception& e) {
+        diagnostics_.error(chosen.where, describe(component) + ": " + e.what());
+      }
+    }
+    return nullptr;
   }
 
   Value flavor_preset(const Component& model) {

@@ -53,6 +53,7 @@ Batch Loader::make_batch(const Window* windows) const {
   Batch batch{.tokens = make(at::kLong), .labels = make(at::kLong)};
   if (options_.isolates_documents) {
     batch.positions = make(at::kLong);
+    batch.num_positions = seq_len;
     batch.documents = make(at::kInt);
   }
   const Window ended = {.tokens = std::vector<int32_t>(static_cast<size_t>(seq_len + 1), 0),

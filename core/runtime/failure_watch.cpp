@@ -57,8 +57,10 @@ std::string FailureWatch::status() const {
   std::string doing = step_ == 0 ? "starting" : "in step " + std::to_string(step_);
   Value arrived = Value::map();
   if (const dist::Mesh* mesh = mesh_) {
+    if (const std::string activity = mesh->recorder().activity(); !activity.empty())
+      doing += ", in " + activity;
     for (const dist::CommRecord& record : mesh->recorder().records())
-      arrived[record.group] = record.sequence;
+      if (!record.is_message()) arrived[record.group] = record.sequence;
     const std::vector<dist::CommRecord> open = mesh->recorder().under_way();
     doing += open.empty() ? ", in no collective" : ", waits in " + describe(open.front());
   }
@@ -141,6 +143,7 @@ std::vector<std::string> FailureWatch::describe_others(c10d::Store& store) const
     const Value state = parse_json(get(store, status_key(rank)));
     bool is_late = false;
     for (const dist::CommRecord& record : open) {
+      if (record.is_message()) continue;  // what the other end is doing says it
       const std::vector<int> members =
           dist::mesh_ranks(mesh_.load()->shape(), launch.rank, record.group);
       const Value* arrived = state.at("arrived").find(record.group);

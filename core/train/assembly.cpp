@@ -10,6 +10,7 @@
 
 #include "core/runtime/clock.h"
 #include "core/runtime/dtypes.h"
+#include "core/runtime/meta_memory.h"
 #include "core/runtime/process_groups.h"
 #include "core/train/resume.h"
 #include "core/train/run_folder.h"
@@ -52,27 +53,32 @@ uint64_t choose_seed(const DebugSection& debug, const StartPoint& start, Rendezv
 }
 
 void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
-  const TransformContext context{run.mesh, *run.device, parameter_dtype(config)};
+  const TransformContext context{run.mesh, *run.device, parameter_dtype(config),
+                                 config.pipeline_plan.get()};
   for (const Selection& chosen : config.transforms)
     run.transforms.push_back(make<ModelTransform>(registry, chosen, context));
   std::stable_sort(run.transforms.begin(), run.transforms.end(),
                    [](const auto& a, const auto& b) { return a->phase() < b->phase(); });
-  std::vector<const BatchSplitter*> splitters;
+  StepContext step{*run.part, *run.device, {}, {}};
   for (const auto& transform : run.transforms) {
     transform->apply(*run.part, context);
     if (auto* splitter = dynamic_cast<BatchSplitter*>(transform.get()))
-      splitters.push_back(splitter);
-    if (auto* executor = dynamic_cast<StepExecutor*>(transform.get())) run.executor = executor;
+      step.splitters.push_back(splitter);
+    if (auto* executor = dynamic_cast<StepExecutor*>(transform.get())) {
+      TITAN_CHECK(!run.executor, config,
+                  "two of the chosen parallelisms run the microbatches of a step; choose one");
+      run.executor = executor;
+    }
     if (auto* reducer = dynamic_cast<GradientReducer*>(transform.get()))
-      run.gradient_reducers.push_back(reducer);
+      step.reducers.push_back(reducer);
     if (auto* after = dynamic_cast<AfterOptimizerStep*>(transform.get()))
       run.after_optimizer_step.push_back(after);
   }
   if (!run.executor) {
-    run.own_executor = std::make_unique<SequentialExecutor>(
-        *run.part, *run.device, std::move(splitters), run.gradient_reducers);
+    run.own_executor = std::make_unique<SequentialExecutor>();
     run.executor = run.own_executor.get();
   }
+  run.executor->connect(std::move(step));
 }
 
 /// The rows of this rank out of `num_rows` in each step, as [training] and [data] ask for them.
@@ -156,14 +162,8 @@ void make_validator(Run& run, const JobConfig& config, Registry& registry) {
   run.validator->check_data();
 }
 
-/// The rank that logs: the first of the last pipeline stage, which knows the loss.
-bool is_metrics_rank(const dist::Mesh& mesh) {
-  const dist::MeshShape& shape = mesh.shape();
-  return mesh.rank() == shape.world_size() / shape.pp * (shape.pp - 1);
-}
-
 void add_loggers(Run& run, const JobConfig& config, Registry& registry) {
-  if (!is_metrics_rank(run.mesh) && !config.metrics.save_for_all_ranks) return;
+  if (run.mesh.rank() != 0 && !config.metrics.save_for_all_ranks) return;
   const LoggerContext context = {.is_terminal = ::isatty(STDOUT_FILENO) == 1,
                                  .disable_color = config.metrics.disable_color_printing,
                                  .tensorboard_folder = config.metrics.save_tb_folder};
@@ -258,6 +258,7 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
 }
 
 std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry, int rank) {
+  MetaMemory::start_counting();
   auto run = std::make_unique<Run>();
   run->device = make_meta_device();
   run->mesh = fake_mesh(mesh_shape(config.layout), rank);

@@ -40,7 +40,6 @@ struct Run {
       transforms;                              ///< in the order in which they were applied
   std::unique_ptr<StepExecutor> own_executor;  ///< null when a transform executes the steps
   StepExecutor* executor = nullptr;
-  std::vector<GradientReducer*> gradient_reducers;
   std::vector<AfterOptimizerStep*> after_optimizer_step;
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<LrScheduler> lr_scheduler;

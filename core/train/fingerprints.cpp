@@ -1,6 +1,8 @@
 #include "core/train/fingerprints.h"
 
 #include <cstdio>
+#include <map>
+#include <string_view>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
@@ -31,19 +33,25 @@ at::Tensor bits_of(const at::Tensor& tensor) {
   }
 }
 
-/// The whole tensor's bits on every rank: each element is added by the one rank that counts it.
-at::Tensor gather_bits(const nn::Parameter& parameter, const dist::Mesh& mesh, c10::Device device) {
-  const at::Tensor own = bits_of(parameter.shard().detach().contiguous()).to(device);
-  at::Tensor whole = at::zeros(parameter.global_shape(), own.options());
-  if (counts_elements(parameter, mesh)) {
+at::ScalarType type_of_bits(at::ScalarType dtype) {
+  return c10::elementSize(dtype) == 8 ? at::kLong : at::kInt;
+}
+
+/// The bits of the tensor called `parameter`, whole, on every rank: each element is added by the
+/// one rank that counts it. `own`: what this rank holds of it; null when another stage does.
+at::Tensor gather_bits(const ParameterInfo& parameter, const nn::Parameter* own,
+                       at::ScalarType dtype, const dist::Mesh& mesh, c10::Device device) {
+  at::Tensor whole =
+      at::zeros(parameter.shape, at::TensorOptions().dtype(type_of_bits(dtype)).device(device));
+  if (own && counts_elements(*own, mesh)) {
     at::Tensor place = whole;
-    const nn::Slice& slice = parameter.slice();
+    const nn::Slice& slice = own->slice();
     for (size_t dim = 0; dim < slice.sizes.size(); ++dim)
       place = place.narrow(static_cast<int64_t>(dim), slice.offsets[dim], slice.sizes[dim]);
-    place.copy_(own);
+    place.copy_(bits_of(own->shard().detach().contiguous()));
   }
   mesh.group("world").all_reduce(whole, dist::Reduce::sum).wait();
-  if (parameter.shard().element_size() == 2) whole = whole.to(at::kShort);
+  if (c10::elementSize(dtype) == 2) whole = whole.to(at::kShort);
   return whole.cpu();
 }
 
@@ -60,9 +68,14 @@ Fingerprints::Fingerprints(const std::string& folder, bool goes_on, const dist::
 
 void Fingerprints::record_weights(ModelPart& part) {
   at::NoGradGuard no_grad;
-  for (const nn::Parameter* parameter : part.parameters()) {
-    const at::Tensor bits = gather_bits(*parameter, mesh_, device_);
-    write(Value::map({{"parameter", parameter->name()},
+  std::map<std::string_view, const nn::Parameter*> held;
+  for (const nn::Parameter* parameter : part.parameters()) held[parameter->name()] = parameter;
+  const at::ScalarType dtype = part.parameters().front()->shard().scalar_type();
+  for (const ParameterInfo& parameter : part.all_parameters()) {
+    const auto own = held.find(parameter.name);
+    const at::Tensor bits =
+        gather_bits(parameter, own == held.end() ? nullptr : own->second, dtype, mesh_, device_);
+    write(Value::map({{"parameter", parameter.name},
                       {"xxh3", hex(XXH3_64bits(bits.const_data_ptr(), bits.nbytes()))}}));
   }
 }

@@ -42,6 +42,7 @@ bool counts_elements(const nn::Parameter& parameter, const dist::Mesh& mesh) {
     return std::any_of(parameter.shardings().begin(), parameter.shardings().end(),
                        [&](const nn::Sharding& cut) { return dist::spans(cut.group, axis); });
   };
+  if (parameter.is_copy()) return false;
   for (const char* axis : {"dp_replicate", "dp_shard", "cp", "tp"})
     if (!is_cut_over(axis) && mesh.group(axis).rank() != 0) return false;
   return true;

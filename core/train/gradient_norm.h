@@ -13,7 +13,7 @@ struct GradientNorm {
 
 /// Whether this rank is the one that counts the elements of its shard: along every axis that does
 /// not cut the parameter all ranks hold the same, and the first one counts. Pipeline stages hold
-/// different parameters.
+/// different parameters, but for copies.
 bool counts_elements(const nn::Parameter& parameter, const dist::Mesh& mesh);
 
 /// Scales every gradient by min(1, max_norm / (norm + 1e-6)) in place. The sum of squares is taken

@@ -28,8 +28,11 @@ void Metrics::record(int64_t step, int64_t tokens_seen, const StepBatches& batch
   const dist::Group& loss_group = mesh_.group("loss");
   const c10::Device place = device_.device();
   const double average_loss = loss_group.all_reduce(loss.normalized_sum, dist::Reduce::sum, place);
+  // ranks of one row of cp hold parts of the same sequences
+  const double loss_of_rows =
+      mesh_.group("cp").all_reduce(loss.normalized_sum, dist::Reduce::sum, place);
   const double local_loss =
-      loss.normalized_sum * static_cast<double>(batches.num_valid_tokens) /
+      loss_of_rows * static_cast<double>(batches.num_valid_tokens) /
       static_cast<double>(std::max<int64_t>(1, batches.num_local_valid_tokens));
   const double max_loss = loss_group.all_reduce(local_loss, dist::Reduce::max, place);
 

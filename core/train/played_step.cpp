@@ -4,6 +4,7 @@
 
 #include <ATen/ops/empty.h>
 
+#include "core/runtime/meta_memory.h"
 #include "core/train/gradient_norm.h"
 
 namespace titan::core {
@@ -33,20 +34,30 @@ std::string format(const char* format, double a) {
 }  // namespace
 
 PlayedStep play_step(Run& run, const JobConfig& config) {
-  run.executor->forward_backward(make_batches(config, config.layout.accumulation_rounds));
+  const StepBatches batches = make_batches(config, config.layout.accumulation_rounds);
+  run.executor->forward_backward(batches);
   PlayedStep step;
   for (const nn::Parameter* parameter : run.part->parameters()) {
     step.parameter_bytes += static_cast<int64_t>(parameter->shard().nbytes());
     if (parameter->grad().defined())
       step.gradient_bytes += static_cast<int64_t>(parameter->grad().nbytes());
   }
-  clip_gradients(*run.part, run.mesh, c10::kMeta, config.training.max_norm);
-  run.optimizer->step(run.lr_scheduler->factor(1));
+  const auto update = [&] {
+    clip_gradients(*run.part, run.mesh, c10::kMeta, config.training.max_norm);
+    run.optimizer->step(run.lr_scheduler->factor(1));
+    run.part->clear_gradients();
+  };
+  update();
   if (auto* stateful = dynamic_cast<StatefulOptimizer*>(run.optimizer.get()))
     stateful->visit_state([&](Parameter&, std::string_view, at::Tensor& state) {
       step.optimizer_bytes += static_cast<int64_t>(state.nbytes());
     });
   step.traffic = run.mesh.recorder().traffic();
+  // once more, now that the optimizer has its states
+  MetaMemory::reset_peak();
+  run.executor->forward_backward(batches);
+  update();
+  step.peak_bytes = MetaMemory::peak();
   return step;
 }
 
@@ -63,6 +74,7 @@ std::string to_text(const PlayedStep& step) {
   text += line("gradients", step.gradient_bytes);
   text += line("optimizer states", step.optimizer_bytes);
   text += line("together", step.parameter_bytes + step.gradient_bytes + step.optimizer_bytes);
+  text += line("most at once, with activations", step.peak_bytes);
   text += "this rank sends in a step\n";
   for (const auto& [key, traffic] : step.traffic) {
     std::string row = line(key.first + " " + key.second, traffic.bytes);

@@ -16,6 +16,8 @@ struct PlayedStep {
   int64_t parameter_bytes = 0;  ///< of this rank's shards
   int64_t gradient_bytes = 0;
   int64_t optimizer_bytes = 0;
+  int64_t peak_bytes = 0;  ///< of everything at once from the second step on: these, whole
+                           ///< parameters, activations
   std::map<std::pair<std::string, std::string>, dist::Traffic> traffic;  ///< by group and operation
 };
 

@@ -2,7 +2,8 @@
 // pipeline does.
 #pragma once
 
-#include <vector>
+#include <optional>
+#include <utility>
 
 #include <titan/transform.h>
 
@@ -10,21 +11,14 @@ namespace titan::core {
 
 class SequentialExecutor final : public StepExecutor {
  public:
-  /// `splitters` cut each batch before it enters the model; `reducers` bring its gradients
-  /// together. All references outlive the executor.
-  SequentialExecutor(ModelPart& part, Device& device, std::vector<const BatchSplitter*> splitters,
-                     std::vector<GradientReducer*> reducers);
-
+  void connect(StepContext context) override { context_.emplace(std::move(context)); }
   StepLoss forward_backward(const StepBatches& batches) override;
   StepLoss forward(const StepBatches& batches) override;
 
  private:
   at::Tensor loss_of(const Batch& microbatch, int64_t num_valid_tokens);
 
-  ModelPart& part_;
-  Device& device_;
-  std::vector<const BatchSplitter*> splitters_;
-  std::vector<GradientReducer*> reducers_;
+  std::optional<StepContext> context_;
 };
 
 }  // namespace titan::core

@@ -1,7 +1,9 @@
 // A parallelism that makes one rank fail in the middle of a step: for tests of how the others end.
 #include <unistd.h>
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -13,8 +15,27 @@ namespace {
 
 struct FaultOptions {
   int64_t rank = 0;
-  int64_t step = 2;            // counted in calls of the layer
-  std::string kind = "error";  // error, hang, kill
+  int64_t step = 2;              // counted in passes through the layer
+  int64_t layer = 1;             // of those that the rank has; the last when there are less
+  std::string kind = "error";    // error, hang, kill
+  std::string when = "forward";  // forward, backward
+};
+
+/// Strikes in one of its calls.
+class Strike {
+ public:
+  explicit Strike(const FaultOptions& options) : options_(options) {}
+
+  void operator()() {
+    if (++calls_ != options_.step) return;
+    if (options_.kind == "kill") ::kill(::getpid(), SIGKILL);
+    while (options_.kind == "hang") std::this_thread::sleep_for(std::chrono::seconds(1));
+    titan::fail(titan::ErrorKind::data, "a fault was asked for");
+  }
+
+ private:
+  FaultOptions options_;
+  int64_t calls_ = 0;
 };
 
 class Fault final : public titan::Parallelism {
@@ -24,15 +45,18 @@ class Fault final : public titan::Parallelism {
   titan::Phase phase() const override { return titan::Phase::recompute; }
   void apply(titan::ModelPart& part, const titan::TransformContext& context) override {
     if (context.mesh.rank() != options_.rank) return;
-    part.layers()[1].module->wrap(
-        [options = options_, calls = int64_t{0}](const at::Tensor& x, const titan::Batch& batch,
-                                                 const titan::nn::Next& next) mutable {
-          if (++calls == options.step) {
-            if (options.kind == "kill") ::kill(::getpid(), SIGKILL);
-            while (options.kind == "hang") std::this_thread::sleep_for(std::chrono::seconds(1));
-            titan::fail(titan::ErrorKind::data, "a fault was asked for");
-          }
-          return next(x, batch);
+    const auto place = std::min(static_cast<size_t>(options_.layer), part.layers().size() - 1);
+    part.layers()[place].module->wrap(
+        [is_forward = options_.when == "forward", strike = std::make_shared<Strike>(options_)](
+            const at::Tensor& x, const titan::Batch& batch, const titan::nn::Next& next) {
+          if (is_forward) (*strike)();
+          at::Tensor y = next(x, batch);
+          if (!is_forward && y.requires_grad())
+            y.register_hook([strike](const at::Tensor& gradient) {
+              (*strike)();
+              return gradient;
+            });
+          return y;
         });
   }
 
@@ -46,6 +70,10 @@ TITAN_PLUGIN(plugin) {
   plugin.add<Fault>("test/fault", "Makes one rank fail.")
       .option("rank", &FaultOptions::rank, "Which")
       .option("step", &FaultOptions::step, "When")
+      .option("layer", &FaultOptions::layer, "Where")
+      .at_least(0)
       .option("kind", &FaultOptions::kind, "How")
-      .one_of({"error", "hang", "kill"});
+      .one_of({"error", "hang", "kill"})
+      .option("when", &FaultOptions::when, "In which direction")
+      .one_of({"forward", "backward"});
 }

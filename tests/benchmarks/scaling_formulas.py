@@ -12,6 +12,14 @@ STATE = 4                  # bytes of a stored parameter, of its gradient, of ea
 
 
 @dataclasses.dataclass(frozen=True)
+class Part:
+    """What one pipeline stage has of a model."""
+    blocks: int
+    has_embedding: bool
+    has_head: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class Model:
     """A Llama with separate embedding and head."""
     d: int
@@ -34,21 +42,36 @@ class Model:
         """6 per weight that multiplies (all but the embedding), 12 per layer, width and token of full attention."""
         return 6 * (self.parameters - self.vocab * self.d) + 12 * self.layers * self.d * sequence
 
-    def units(self, tensor=1):
+    def units(self, tensor=1, part=None):
         """Per FSDP unit the (rows, columns) that tensor parallelism leaves of each parameter: embedding, blocks, head."""
         assert self.vocab % tensor == self.kv_heads % tensor == self.ffn % tensor == 0, (self, tensor)
+        part = part or self.part(1, 0)
         d, kv = self.d, self.d // self.heads * self.kv_heads
         block = [(d, 1), (d // tensor, d), (kv // tensor, d), (kv // tensor, d), (d, d // tensor),
                  (d, 1), (self.ffn // tensor, d), (d, self.ffn // tensor), (self.ffn // tensor, d)]
-        return [[(self.vocab // tensor, d)], *[block] * self.layers, [(d, 1), (self.vocab // tensor, d)]]
+        return [*[[(self.vocab // tensor, d)]] * part.has_embedding, *[block] * part.blocks,
+                *[[(d, 1), (self.vocab // tensor, d)]] * part.has_head]
+
+    def part(self, stages, stage):
+        """Embedding and head count as one block each; the first stages get what does not divide."""
+        units, rest = divmod(self.layers + 2, stages)
+        is_first, is_last = stage == 0, stage == stages - 1
+        return Part(units + (stage < rest) - is_first - is_last, is_first, is_last)
+
+    def parameters_of(self, part):
+        return part.blocks * self.block + (part.has_embedding + part.has_head) * self.vocab * self.d + part.has_head * self.d
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """`shards` x `replicas` x `tensor` ranks, the tensor ranks side by side; `batch` rows of `sequence` tokens a rank."""
+    """Stages x replicas x shards x context x tensor ranks, the tensor ranks side by side; `batch` rows of `sequence` tokens
+    for the context x tensor ranks that hold one of the data's shards, which a pipeline takes one by one (1F1B)."""
     shards: int
     replicas: int = 1
     tensor: int = 1
+    stages: int = 1
+    context: int = 1
+    is_ring: bool = False      # keys and values from rank to rank; else gathered at once
     is_async: bool = False
     batch: int = 1
     sequence: int = 8192
@@ -56,20 +79,43 @@ class Layout:
 
     @property
     def ranks(self):
-        return self.shards * self.replicas * self.tensor
+        return self.stages * self.replicas * self.shards * self.context * self.tensor
+
+    @property
+    def fsdp(self):
+        """Ranks over which parameters are sharded."""
+        return self.shards * self.context
+
+    def stage(self, rank):
+        return rank * self.stages // self.ranks
+
+    @property
+    def passes(self):
+        """Through a stage and step."""
+        return self.batch if self.stages > 1 else 1
+
+    @property
+    def tokens(self):
+        """Of one pass on a rank; tensor parallelism cuts some activations further."""
+        return self.batch // self.passes * self.sequence // self.context
 
     def __str__(self):
-        words = [(self.replicas, "replicas"), (self.shards, "shards"), (self.tensor, "tensor")]
+        words = [(self.stages, "stages"), (self.replicas, "replicas"), (self.shards, "shards"), (self.context, "context"),
+                 (self.tensor, "tensor")]
         text = " x ".join(f"{size} {word}" for size, word in words if size > 1) or "1 rank"
-        return text + (", async" if self.is_async else "")
+        return text + (", ring" if self.is_ring else "") + (", async" if self.is_async else "")
+
+
+def part_of(model, layout, rank):
+    return model.part(layout.stages, layout.stage(rank))
 
 
 def held(model, layout, rank=0):
     """Bytes of this rank: whole chunks of rows for the first ranks of a shard group, less or none for the last."""
-    shard = rank // layout.tensor % layout.shards
+    shard = rank // layout.tensor % layout.fsdp
     elements = tensors = 0
-    for rows, columns in sum(model.units(layout.tensor), []):
-        chunk = math.ceil(rows / layout.shards)
+    for rows, columns in sum(model.units(layout.tensor, part_of(model, layout, rank)), []):
+        chunk = math.ceil(rows / layout.fsdp)
         elements += columns * min(max(rows - shard * chunk, 0), chunk)
         tensors += 1
     moments = 2 * STATE * elements + 4 * tensors  # and each parameter's count of steps
@@ -77,51 +123,81 @@ def held(model, layout, rank=0):
             "together": 2 * STATE * elements + moments}
 
 
-def sent(model, layout):
+def sent(model, layout, rank=0):
     """(bytes, calls) of a rank and step for each group and operation. Of a buffer that is shared out over W ranks, W - 1 of
     W parts travel; an all-reduce is a reduce-scatter and an all-gather."""
-    traffic = {**_shard_traffic(model, layout), **_tensor_traffic(model, layout)}
+    part = part_of(model, layout, rank)
+    traffic = {**_shard_traffic(model, layout, part), **_tensor_traffic(model, layout, part),
+               **_context_traffic(model, layout, part), **_stage_traffic(model, layout, part)}
     if layout.ranks > 1:  # the gradient norm, one fp64
         traffic["world all_reduce"] = (2 * 8 * (layout.ranks - 1) / layout.ranks, 1)
     return traffic
 
 
-def _shard_traffic(model, layout):
+def _shard_traffic(model, layout, part):
     gather_slots, reduce_slots = [], []  # bytes of one rank's part of each unit; every parameter padded to whole chunks
-    for unit in model.units(layout.tensor):
-        chunks = [math.ceil(rows / layout.shards) * columns for rows, columns in unit]
+    for unit in model.units(layout.tensor, part):
+        chunks = [math.ceil(rows / layout.fsdp) * columns for rows, columns in unit]
         gather_slots.append(sum(math.ceil(chunk * layout.wire / ALIGNMENT) * ALIGNMENT for chunk in chunks))
         reduce_slots.append(sum(chunks) * 4)
-    traffic, others = {}, layout.shards - 1
-    if layout.shards > 1:
-        gathered = 2 * sum(gather_slots) - gather_slots[-1]  # the last unit is kept from forward to backward
-        traffic["fsdp all_gather"] = (others * gathered, 2 * len(gather_slots) - 1)
+    traffic, others = {}, layout.fsdp - 1
+    if layout.fsdp > 1:
+        # the last unit is kept from forward to backward; a pipeline keeps all of them through the step
+        again = [] if layout.stages > 1 else gather_slots[:-1]
+        traffic["fsdp all_gather"] = (others * sum(gather_slots + again), len(gather_slots + again))
         traffic["fsdp reduce_scatter"] = (others * sum(reduce_slots), len(reduce_slots))
     if layout.replicas > 1:
-        part = 2 * (layout.replicas - 1) / layout.replicas
-        traffic["dp_replicate all_reduce"] = (part * sum(reduce_slots), len(reduce_slots))
+        share = 2 * (layout.replicas - 1) / layout.replicas
+        traffic["dp_replicate all_reduce"] = (share * sum(reduce_slots), len(reduce_slots))
     return traffic
 
 
-def _tensor_traffic(model, layout):
-    size, tokens = layout.tensor, layout.batch * layout.sequence
+def _tensor_traffic(model, layout, part):
+    size, tokens = layout.tensor, layout.tokens
     if size == 1:
         return {}
-    others = size - 1
+    others, passes = size - 1, layout.passes
     piece = others * tokens // size * model.d * layout.wire  # sent when a sequence-sharded activation is gathered
     # per block attention and feed-forward, each in and out, forward and backward: half gathers, half scatters
-    in_blocks, at_ends = 4 * model.layers, 2  # the ends: behind the embedding, before the head
-    most = max(128, LOSS_CHUNK // (4 * model.vocab // size))
-    chunk_rows = math.ceil(tokens / math.ceil(tokens / most))
-    chunks = math.ceil(tokens / chunk_rows)
-    statistics = others * 3 * 4 * tokens  # per token the maximum, the sum and the label's logit of a rank's words
-    norms = 2 * model.layers + 1
-    calls = at_ends + (0 if layout.is_async else in_blocks)
+    in_blocks, at_ends = 4 * part.blocks, part.has_embedding + part.has_head  # behind the one, before the other
+    calls = passes * (at_ends + (0 if layout.is_async else in_blocks))
+    norms = passes * (2 * part.blocks + part.has_head)
+    statistics = chunks = 0
+    if part.has_head:
+        most = max(128, LOSS_CHUNK // (4 * model.vocab // size))
+        chunk_rows = math.ceil(tokens / math.ceil(tokens / most))
+        chunks = passes * math.ceil(tokens / chunk_rows)
+        statistics = passes * others * 3 * 4 * tokens  # per token the maximum, the sum and the label's logit of a rank's words
     traffic = {"tp all_gather": (calls * piece + statistics, calls + chunks),
                "tp reduce_scatter": (calls * piece, calls),
                "tp all_reduce": (norms * 2 * model.d * layout.wire * others / size, norms)}
     if layout.is_async:  # the same pieces, sent one by one
-        messages = 2 * in_blocks * others
-        traffic["tp send"] = (2 * in_blocks * piece, messages)
+        messages = passes * 2 * in_blocks * others
+        traffic["tp send"] = (passes * 2 * in_blocks * piece, messages)
         traffic["tp receive"] = (0, messages)
     return traffic
+
+
+def _context_traffic(model, layout, part):
+    """Keys and values of a rank's tokens, in each block forth and, for the backward, once more; then their gradients."""
+    others = layout.context - 1
+    if not others:
+        return {}
+    times = layout.passes * part.blocks
+    elements = 2 * layout.tokens * model.d // model.heads * model.kv_heads // layout.tensor
+    values, gradients = elements * layout.wire, elements * 4
+    if layout.is_ring:  # the gradients go all the way round, back to their rank
+        messages = times * (2 * others + layout.context)
+        return {"cp send": (times * (2 * others * values + layout.context * gradients), messages),
+                "cp receive": (0, messages)}
+    return {"cp all_gather": (times * 2 * others * values, times * 2),
+            "cp reduce_scatter": (times * others * gradients, times)}
+
+
+def _stage_traffic(model, layout, part):
+    """An activation to the next stage and its gradient to the one before, for each pass."""
+    if layout.stages == 1:
+        return {}
+    messages = layout.passes * (2 - part.has_embedding - part.has_head)
+    return {"pp send": (messages * layout.tokens // layout.tensor * model.d * layout.wire, messages),
+            "pp receive": (0, messages)}

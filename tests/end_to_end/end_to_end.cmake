@@ -18,7 +18,7 @@ endfunction()
 
 foreach(name train signal bad_input logger_failure launch failing_rank ranks convert checkpoint
         checkpoint_readers checkpoint_faults checkpoint_damage checkpoint_kills data validation tokenize
-        download download_faults)
+        download download_faults pipeline context layouts_checkpoint)
   titan_add_end_to_end(${name} TIMEOUT 900)
 endforeach()
 
@@ -35,7 +35,7 @@ endif()
 # docs/scaling.md has more of them.
 add_test(NAME parity.ladder COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/parity/ladder.py)
 add_test(NAME scaling.formulas COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/benchmarks/scaling.py --quick)
-# the longest by far: started first, so that nothing waits for it at the end
-set_tests_properties(parity.ladder PROPERTIES COST 10000)
+# the longest by far, and two layouts at a time: started first and alone
+set_tests_properties(parity.ladder PROPERTIES COST 10000 PROCESSORS 2)
 set_tests_properties(parity.ladder scaling.formulas PROPERTIES LABELS "parity;slow" TIMEOUT 3000
   ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;PYTHONDONTWRITEBYTECODE=1")

@@ -20,6 +20,8 @@ SELECTION = {
     "flavor": ["--model.flavor", "acme/quick_one"],
     "device": ["--device.name", "acme/quick_one"],
     "parallelism": ["--parallelism.further", "acme/quick_one"],
+    "pipeline_schedule": ["--parallelism.pipeline_parallel_schedule", "acme/quick_one",
+                          "--parallelism.pipeline_parallel_degree", "2"],
     "converter": None,
 }
 
@@ -75,7 +77,8 @@ class NewPluginTest(Case):
         if kind == "dataset":
             data = self.write("lines.txt", "some words of a plain text file\n" * 200)
         recipe = self.write("train.toml", RECIPE.format(data=data))
-        run = titan_installed("train", "--job.config_file", recipe, "--job.dump_folder", self.out, "--plugins.paths",
+        ranks = ["launch", "--nproc", "2", "--"] if kind == "pipeline_schedule" else []
+        run = titan_installed(*ranks, "train", "--job.config_file", recipe, "--job.dump_folder", self.out, "--plugins.paths",
                               plugins, *SELECTION[kind])
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("training completed after step 3", run.stderr)
@@ -113,9 +116,9 @@ class NewPluginTest(Case):
         self.assert_holds(run.stderr, "'optimiser'", "did you mean 'optimizer'?")
 
     def test_a_kind_without_a_template_lists_those_there_are(self):
-        _, run = self.generate("pipeline_schedule")
+        _, run = self.generate("activation_checkpoint")
         self.assertEqual(run.returncode, 2)
-        self.assert_holds(run.stderr, "no template for kind 'pipeline_schedule'", "optimizer")
+        self.assert_holds(run.stderr, "no template for kind 'activation_checkpoint'", "optimizer")
 
     def test_a_place_that_cannot_be_written_leaves_nothing(self):
         blocker = self.write("file", "in the way")

@@ -32,13 +32,13 @@ void require(bool condition, const char* what) {
 }
 
 std::vector<FileKind> file_kinds() {
-  return {kTokenizerJson, kTiktoken, kSentencepiece, kMegatronIndex, kJsonl};
+  return {kTokenizerJson, kTiktoken, kSentencepiece, kMegatronIndex, kJsonl, kPipelineCsv};
 }
 
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> all = {entry<kTokenizerJson>(), entry<kTiktoken>(),
                                          entry<kSentencepiece>(), entry<kMegatronIndex>(),
-                                         entry<kJsonl>()};
+                                         entry<kJsonl>(),         entry<kPipelineCsv>()};
   return all;
 }
 

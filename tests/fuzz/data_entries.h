@@ -20,7 +20,8 @@ struct FileKind {
   void (*repair)(std::string& input);  ///< see Entry
 };
 
-extern const FileKind kTokenizerJson, kTiktoken, kSentencepiece, kMegatronIndex, kJsonl;
+extern const FileKind kTokenizerJson, kTiktoken, kSentencepiece, kMegatronIndex, kJsonl,
+    kPipelineCsv;
 
 /// All of them.
 std::vector<FileKind> file_kinds();

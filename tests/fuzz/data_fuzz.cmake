@@ -1,4 +1,4 @@
-# Fuzzing of what tokenizers and data sets read. Included by CMakeLists.txt beside it.
+# Fuzzing of what tokenizers, data sets and pipeline schedules read. Included by CMakeLists.txt beside it.
 #
 #   ctest -R '^fuzz\.'                              60 seconds each
 #   data_fuzz tiktoken --seconds 3600 --seed 7      longer, or again
@@ -14,13 +14,18 @@ foreach(source byte_reader gzip_reader input_file json_scanner line_reader text_
 endforeach()
 list(APPEND data_fuzz_sources ${PROJECT_SOURCE_DIR}/plugins/datasets/megatron/megatron_index.cpp
   ${PROJECT_SOURCE_DIR}/plugins/datasets/tokens/token_type.cpp)
-foreach(source error key_functions value)
+list(APPEND data_fuzz_sources ${PROJECT_SOURCE_DIR}/plugins/pipeline_schedules/csv/csv_table.cpp)
+foreach(source lowering plan progress table_csv validation)
+  list(APPEND data_fuzz_sources ${PROJECT_SOURCE_DIR}/core/pipeline/${source}.cpp)
+endforeach()
+foreach(source error key_functions pipeline_action value)
   list(APPEND data_fuzz_sources ${PROJECT_SOURCE_DIR}/sdk/src/base/${source}.cpp)
 endforeach()
 
 find_package(ZLIB REQUIRED)
 set(sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all)
 add_library(data_fuzz_entries OBJECT data_entries.cpp data_tokenizer_entries.cpp data_dataset_entries.cpp
+  pipeline_csv_entry.cpp
   ${data_fuzz_sources})
 target_include_directories(data_fuzz_entries PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/sdk/include)
 target_compile_options(data_fuzz_entries PUBLIC -O1 -g1 -Wall -Wextra -Wno-unused-parameter
@@ -33,7 +38,7 @@ target_link_libraries(data_fuzz PRIVATE data_fuzz_entries)
 add_executable(data_hostile data_hostile.cpp)
 target_link_libraries(data_hostile PRIVATE data_fuzz_entries)
 
-foreach(entry tokenizer_json tiktoken sentencepiece megatron_index jsonl)
+foreach(entry tokenizer_json tiktoken sentencepiece megatron_index jsonl pipeline_csv)
   add_test(NAME fuzz.${entry} COMMAND data_fuzz ${entry} --seconds 60)
   set_tests_properties(fuzz.${entry} PROPERTIES LABELS fuzz TIMEOUT 300)
 endforeach()

@@ -5,14 +5,17 @@ Judged: hashes of all initial weights and of each step's tokens are equal; in fl
 20 steps agree within 1e-9 relative; in float32 those of the first 5 steps within 1e-5 (later ones are shown only:
 rounding grows from step to step).
 
-    python3 tests/parity/ladder.py                        # runs and judges; exit code 1 when a rung fails
-    python3 tests/parity/ladder.py --write docs/parity.md # and writes the table
+    python3 tests/parity/ladder.py                        # each layout once per dtype; exit code 1 when a rung fails
+    python3 tests/parity/ladder.py --full                 # each layout with each model, all steps
+    python3 tests/parity/ladder.py --write docs/parity.md # the same, and writes the table
     python3 tests/parity/ladder.py --only "TP 2"          # rungs whose name contains the text
 
-ctest sets TITAN_SOURCE_DIR, TITAN_PROGRAM and TITAN_WORK.
+Without --full the models take turns, one layout after the other and shifted by one in float32; float64 runs 10 steps
+and float32 the 5 that are judged. ctest sets TITAN_SOURCE_DIR, TITAN_PROGRAM and TITAN_WORK.
 """
 
 import argparse
+import concurrent.futures
 import dataclasses
 import json
 import os
@@ -20,104 +23,30 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import threading
 import time
+
+import layouts
+import report
 
 ROOT = pathlib.Path(os.environ.get("TITAN_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 TITAN = os.environ.get("TITAN_PROGRAM", str(ROOT / "build/release/bin/titan"))
 WORK = pathlib.Path(os.environ.get("TITAN_WORK", ROOT / "build/release/tests/work")) / "parity"
 
-STEPS = 20
-GLOBAL_BATCH = 8
 LOSS, NORM = "loss_metrics/global_avg_loss", "grad_norm"
 LIMITS = {"float64": (20, 1e-9), "float32": (5, 1e-5)}  # dtype: judged steps, largest relative difference
-
+FULL_STEPS = {"float64": 20, "float32": 20}
+SHORT_STEPS = {"float64": 10, "float32": 5}
 BASE = {
     "job.config_file": "train_configs/debug_model.toml",
     "metrics.no_enable_tensorboard": None,
     "metrics.loggers": "jsonl",
     "training.seq_len": 64,
-    "training.steps": STEPS,
-    "training.global_batch_size": GLOBAL_BATCH,
+    "training.global_batch_size": layouts.GLOBAL_BATCH,
     "lr_scheduler.warmup_steps": 2,
     "debug.deterministic": None,
     "debug.fingerprints": None,
 }
-MODELS = {
-    "plain": {"model.dim": 64, "model.n_layers": 2, "model.n_heads": 8, "model.n_kv_heads": 4},
-    # head and embedding share one weight
-    "tied": {"model.dim": 64, "model.n_layers": 2, "model.n_heads": 8, "model.n_kv_heads": 4,
-             "model.enable_weight_tying": None},
-    # neither the vocabulary nor the hidden size of the feed-forward layer nor dim divides by the ranks
-    "uneven": {"model.dim": 70, "model.n_layers": 2, "model.n_heads": 4, "model.n_kv_heads": 4, "model.head_dim": 18,
-               "model.vocab_size": 2051, "model.multiple_of": 1, "model.ffn_dim_multiplier": 1.3},
-}
-
-
-@dataclasses.dataclass
-class Rung:
-    name: str
-    ranks: int = 1
-    replicate: int = 1
-    shard: int = 1
-    tensor: int = 1
-    accumulate: int = 1
-    more: dict = dataclasses.field(default_factory=dict)
-
-    def options(self):
-        data_parallel = self.replicate * self.shard
-        return {
-            "parallelism.data_parallel_replicate_degree": self.replicate,
-            "parallelism.data_parallel_shard_degree": self.shard,
-            "parallelism.tensor_parallel_degree": self.tensor,
-            "training.local_batch_size": GLOBAL_BATCH // data_parallel // self.accumulate,
-            **self.more,
-        }
-
-
-NO_LOSS_PARALLEL = {"parallelism.disable_loss_parallel": None}
-NO_SEQUENCE_PARALLEL = {"parallelism.tensor.no_sequence_parallel": None}
-ASYNC = {"parallelism.enable_async_tensor_parallel": None}
-
-
-def tensor_rungs(ranks):
-    name = f"TP {ranks}"
-    variants = [
-        ("", {}),
-        (", loss parallel off", NO_LOSS_PARALLEL),
-        (", async", ASYNC),
-        (", async, loss parallel off", {**ASYNC, **NO_LOSS_PARALLEL}),
-        (", sequence parallel off", NO_SEQUENCE_PARALLEL),
-        (", sequence and loss parallel off", {**NO_SEQUENCE_PARALLEL, **NO_LOSS_PARALLEL}),
-    ]
-    return [Rung(name + text, ranks, tensor=ranks, more=more) for text, more in variants]
-
-
-def reshard(policy):
-    return {"parallelism.fsdp_reshard_after_forward": policy}
-
-
-RUNGS = [
-    Rung("1 rank, accumulation 4", accumulate=4),
-    Rung("DDP 2", 2, replicate=2),
-    Rung("DDP 4", 4, replicate=4),
-    Rung("DDP 2, accumulation 2", 2, replicate=2, accumulate=2),
-    Rung("FSDP 2", 2, shard=2),
-    Rung("FSDP 4", 4, shard=4),
-    Rung("FSDP 2, reshard never", 2, shard=2, more=reshard("never")),
-    Rung("FSDP 2, reshard always", 2, shard=2, more=reshard("always")),
-    Rung("FSDP 2, accumulation 2", 2, shard=2, accumulate=2),
-    Rung("FSDP 2, accumulation 2, summed each time", 2, shard=2, accumulate=2,
-         more={"parallelism.fsdp.sum_each_microbatch": None}),
-    Rung("FSDP 2, offload", 2, shard=2, more={"training.enable_cpu_offload": None}),
-    Rung("HSDP 2x2", 4, replicate=2, shard=2),
-    Rung("HSDP 2x2, accumulation 2", 4, replicate=2, shard=2, accumulate=2),
-    *tensor_rungs(2),
-    *tensor_rungs(4),
-    Rung("FSDP 2 x TP 2", 4, shard=2, tensor=2),
-    Rung("FSDP 2 x TP 2, accumulation 2", 4, shard=2, tensor=2, accumulate=2),
-    Rung("FSDP 2 x TP 2, async", 4, shard=2, tensor=2, more=ASYNC),
-    Rung("DDP 2 x TP 2", 4, replicate=2, tensor=2),
-]
 
 
 @dataclasses.dataclass
@@ -128,125 +57,151 @@ class Result:
     sent: float  # MiB per step of rank 0
 
 
-def command(rung, model, dtype, folder):
+def command(rung, model, dtype, steps, folder):
     flags = []
-    for key, value in {**BASE, **MODELS[model], **rung.options(), "training.dtype": dtype,
-                       "job.dump_folder": folder}.items():
-        flags += [f"--{key}"] if value is None else [f"--{key}", str(value)]
+    for key, value in {**BASE, **layouts.MODELS[model], **rung.options(WORK), "training.dtype": dtype,
+                       "training.steps": steps, "job.dump_folder": folder}.items():
+        values = [] if value is None else value if isinstance(value, list) else [value]
+        flags += [f"--{key}", *map(str, values)]
     train = ["train", *flags]
     return train if rung.ranks == 1 else ["launch", "--nproc", str(rung.ranks), "--log-dir", f"{folder}/logs", "--",
                                           *train]
 
 
-def run(rung, model, dtype):
-    folder = WORK / f"{rung.name}-{model}-{dtype}".replace(" ", "_").replace(",", "")
+def run(rung, model, dtype, steps):
+    folder = WORK / f"{rung.name}-{rung.layers}-{rung.documents}-{model}-{dtype}".replace(" ", "_").replace(",", "")
     shutil.rmtree(folder, ignore_errors=True)
-    done = subprocess.run([TITAN, *command(rung, model, dtype, str(folder))], cwd=ROOT, stdin=subprocess.DEVNULL,
-                          env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([TITAN, *command(rung, model, dtype, steps, folder)], cwd=ROOT, stdin=subprocess.DEVNULL,
+                          env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=600)
     if done.returncode != 0:
         raise RuntimeError(f"{rung.name}, {model}, {dtype}: exit code {done.returncode}\n{done.stderr[-2000:]}")
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     fingerprints = (folder / "fingerprints.jsonl").read_text().splitlines()
     result = Result([line[LOSS] for line in lines], [line[NORM] for line in lines], fingerprints,
                     lines[-1].get("comm_metrics/sent_per_step(MiB)", 0.0))
-    assert len(result.losses) == STEPS, f"{rung.name}: {len(result.losses)} of {STEPS} steps were logged"
-    assert len(fingerprints) > STEPS, f"{rung.name}: no fingerprints"
+    assert len(result.losses) == steps, f"{rung.name}: {len(result.losses)} of {steps} steps were logged"
+    assert len(fingerprints) > steps, f"{rung.name}: no fingerprints"
     shutil.rmtree(folder, ignore_errors=True)
     return result
 
 
-def difference(values, reference, steps):
-    return max(abs(a - b) / abs(b) for a, b in zip(values[:steps], reference[:steps], strict=True))
+class References:
+    """What one rank gives; each is run once, by whoever asks first."""
+
+    def __init__(self, steps):
+        self.steps = steps
+        self.found = {}
+        self.lock = threading.Lock()
+
+    def get(self, rung, model, dtype):
+        key = rung.layers, rung.documents, model, dtype
+        with self.lock:
+            is_first = key not in self.found
+            future = self.found.setdefault(key, concurrent.futures.Future())
+        if is_first:
+            try:
+                alone = layouts.Rung("1 rank", layers=rung.layers, documents=rung.documents)
+                future.set_result(run(alone, model, dtype, self.steps[dtype]))
+            except Exception as error:
+                future.set_exception(error)
+        return future.result()
 
 
-def judge(rung, model, dtype, result, reference):
-    """One row of the table, and what is wrong with it."""
-    steps, limit = LIMITS[dtype]
-    loss, norm = (difference(getattr(result, name), getattr(reference, name), steps) for name in ("losses", "norms"))
-    last = difference(result.losses, reference.losses, STEPS)
+def difference(values, expected, steps):
+    return max(abs(a - b) / abs(b) for a, b in zip(values[:steps], expected[:steps], strict=True))
+
+
+def judge(rung, model, dtype, references):
+    """Runs the rung: one row of the table, and what is wrong with it."""
+    steps = references.steps[dtype]
+    alone = references.get(rung, model, dtype)
+    result = run(rung, model, dtype, steps)
+    judged, limit = LIMITS[dtype]
+    loss, norm = (difference(getattr(result, name), getattr(alone, name), judged) for name in ("losses", "norms"))
     problems = []
-    if result.fingerprints != reference.fingerprints:
-        differing = [a for a, b in zip(result.fingerprints, reference.fingerprints) if a != b]
+    if result.fingerprints != alone.fingerprints:
+        differing = [a for a, b in zip(result.fingerprints, alone.fingerprints) if a != b]
         problems.append(f"fingerprints differ: {differing[:3]}")
     if not (loss <= limit and norm <= limit):
         problems.append(f"loss differs by {loss:.1e}, norm by {norm:.1e}, limit {limit:.0e}")
-    row = {"rung": rung.name, "ranks": rung.ranks, "model": model, "dtype": dtype, "loss": loss, "norm": norm,
-           "last": last, "sent": result.sent, "equal": result.fingerprints == reference.fingerprints}
+    row = {"rung": rung.name, "ranks": rung.ranks, "layers": rung.layers, "model": model, "dtype": dtype, "loss": loss,
+           "norm": norm, "last": difference(result.losses, alone.losses, steps), "sent": result.sent,
+           "equal": result.fingerprints == alone.fingerprints, "losses": result.losses, "norms": result.norms}
     return row, [f"{rung.name}, {model}, {dtype}: {problem}" for problem in problems]
 
 
-def table(rows):
-    """Markdown: per rung one line, the models side by side."""
-    by_rung = {}
-    for row in rows:
-        by_rung.setdefault((row["rung"], row["ranks"]), {})[row["model"], row["dtype"]] = row
-    models = list(MODELS)
-    lines = ["| layout | ranks | weights and tokens | " + " | ".join(
-        f"{model}: fp64 loss, norm; fp32 loss" for model in models) + " | sent by rank 0, MiB per step |",
-        "|---|---|---|" + "---|" * (len(models) + 1)]
-    for (rung, ranks), cells in by_rung.items():
-        texts = []
-        for model in models:
-            wide, narrow = cells.get((model, "float64")), cells.get((model, "float32"))
-            texts.append("–" if not wide else f"{wide['loss']:.0e}, {wide['norm']:.0e}; " + (
-                f"{narrow['loss']:.0e}" if narrow else "–"))
-        equal = "equal" if all(cell["equal"] for cell in cells.values()) else "DIFFERENT"
-        sent = cells.get(("plain", "float32"), next(iter(cells.values())))["sent"]
-        lines.append(f"| {rung} | {ranks} | {equal} | " + " | ".join(texts) + f" | {sent:.2f} |")
-    return "\n".join(lines)
+def cells(arguments):
+    """[(rung, model, dtype)] to run. Each turn takes every rung once in each dtype, with another model. In full the schedules
+    all run with the first model, to be compared with each other."""
+    chosen = []
+    rungs = [(number, rung) for number, rung in enumerate(layouts.RUNGS)
+             if arguments.only in rung.name and (arguments.full or arguments.only or not rung.is_long)]
+    for turn in range(arguments.turns):
+        for number, rung in rungs:
+            models = [model for model in arguments.models if model in rung.models]
+            if turn < len(models):
+                chosen += [(rung, models[(number + shift + turn) % len(models)], dtype)
+                           for shift, dtype in enumerate(arguments.dtypes)]
+    if arguments.full:
+        names = {rung.name for ranks in (2, 4) for rung in layouts.schedule_rungs(ranks)}
+        compared = [(rung, arguments.models[0], dtype) for _, rung in rungs if rung.name in names
+                    for dtype in arguments.dtypes]
+        chosen += [cell for cell in compared if cell not in chosen]
+    return chosen
 
 
-def document(rows, seconds):
-    worst = {dtype: max(max(row["loss"], row["norm"]) for row in rows if row["dtype"] == dtype) for dtype in LIMITS}
-    later = max(row["last"] for row in rows if row["dtype"] == "float32")
-    return f"""# The parity ladder
+def run_all(chosen, steps, jobs, log):
+    """Rows and problems. Rows that stand in `log`, a file or None, are not measured again; new ones are added to it."""
+    known, references = {}, References(steps)
+    if log and log.exists():
+        for row in map(json.loads, log.read_text().splitlines()):
+            known[row["rung"], row["model"], row["dtype"]] = row
 
-The same job under every layout gives the same training run. Each line is one layout on CPU ranks over gloo, compared
-with one rank; figures are the largest relative differences.
+    def measure(cell):
+        rung, model, dtype = cell
+        try:
+            if row := known.get((rung.name, model, dtype)):
+                return row, []
+            return judge(rung, model, dtype, references)
+        except (RuntimeError, AssertionError, OSError, ValueError, KeyError, subprocess.TimeoutExpired) as error:
+            return None, [f"{rung.name}, {model}, {dtype}: {error}"]
 
-- **weights and tokens**: XXH3 of every whole initial weight, and a hash of every row of every step's batch, equal to
-  one rank's.
-- **fp64**: `training.dtype = "float64"`, {STEPS} steps, loss and gradient norm, limit {LIMITS['float64'][1]:.0e}. This is the
-  proof: what is left is rounding. Largest of all: {worst['float64']:.1e}.
-- **fp32**: the first {LIMITS['float32'][0]} steps, loss (the norm is judged too), limit {LIMITS['float32'][1]:.0e}. Largest of all: {worst['float32']:.1e};
-  over all {STEPS} steps, where rounding grows and nothing is judged: {later:.1e}.
-
-Models of 2 layers, 8 sequences of 64 tokens per step: *plain* (dim 64, 8 heads, 4 key heads), *tied* (head and
-embedding share one weight), *uneven* (dim 70, vocabulary 2,051, hidden size odd: nothing divides by the ranks).
-
-{table(rows)}
-
-Made by `python3 tests/parity/ladder.py --write docs/parity.md` in {seconds:.0f} s; the test `parity.ladder` runs the same
-rungs and fails when one leaves its limits.
-"""
+    rows, problems = [], []
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for (rung, model, dtype), (row, wrong) in zip(chosen, pool.map(measure, chosen)):
+            if row:
+                rows.append(row)
+            if log and row and not wrong and (rung.name, model, dtype) not in known:
+                with log.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
+            problems += wrong
+            figures = f"loss {row['loss']:.1e} norm {row['norm']:.1e}" if row else "failed to run"
+            print(f"{model:7} {dtype} {rung.name:50} {figures} {'; '.join(wrong) or 'ok'}", flush=True)
+    return rows, problems
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", metavar="FILE")
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--turns", type=int, metavar="N", help="models for each layout and dtype; 1, with --full all")
+    parser.add_argument("--write", metavar="FILE", type=pathlib.Path)
+    parser.add_argument("--log", metavar="FILE", type=pathlib.Path,
+                        help="keeps each row of a run in full, so that one that was interrupted goes on")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="layouts at a time")
     parser.add_argument("--only", metavar="TEXT", default="")
-    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
+    parser.add_argument("--models", nargs="+", default=list(layouts.MODELS), choices=list(layouts.MODELS))
     parser.add_argument("--dtypes", nargs="+", default=list(LIMITS), choices=list(LIMITS))
     arguments = parser.parse_args()
+    arguments.full = arguments.full or arguments.write is not None
+    arguments.turns = arguments.turns or (len(arguments.models) if arguments.full else 1)
+    if arguments.log and not arguments.full:
+        parser.error("--log goes with --full")
     start = time.monotonic()
-    rows, problems = [], []
-    for model in arguments.models:
-        for dtype in arguments.dtypes:
-            reference = run(Rung("1 rank"), model, dtype)
-            for rung in RUNGS:
-                if arguments.only not in rung.name:
-                    continue
-                try:
-                    row, wrong = judge(rung, model, dtype, run(rung, model, dtype), reference)
-                    rows.append(row)
-                except (RuntimeError, AssertionError, OSError, subprocess.TimeoutExpired) as error:
-                    wrong = [str(error)]
-                    row = None
-                problems += wrong
-                figures = f"loss {row['loss']:.1e} norm {row['norm']:.1e}" if row else "failed to run"
-                print(f"{model:7} {dtype} {rung.name:42} {figures} {'; '.join(wrong) or 'ok'}", flush=True)
+    WORK.mkdir(parents=True, exist_ok=True)
+    layouts.prepare(WORK, ROOT / "tests/assets/corpus/train.jsonl")
+    rows, problems = run_all(cells(arguments), FULL_STEPS if arguments.full else SHORT_STEPS, arguments.jobs, arguments.log)
     if arguments.write and not problems:
-        pathlib.Path(arguments.write).write_text(document(rows, time.monotonic() - start))
+        arguments.write.write_text(report.document(rows, LIMITS, FULL_STEPS["float64"], arguments.turns))
     print(f"{len(rows)} runs, {len(problems)} problems, {time.monotonic() - start:.0f} s")
     for problem in problems:
         print("FAILED", problem)

@@ -27,6 +27,8 @@ target_sources(lr_schedule_probe PRIVATE ${PROJECT_SOURCE_DIR}/plugins/lr_schedu
 titan_add_probe(safetensors_probe titan_core_config)
 titan_add_probe(dataset_probe titan_core_config)
 add_dependencies(dataset_probe plugins)
+titan_add_probe(pipeline_schedule_probe titan_core_config)
+add_dependencies(pipeline_schedule_probe plugins)
 titan_add_probe(llama_probe titan_core)
 titan_use_torch(llama_probe)
 
@@ -42,6 +44,8 @@ endif()
 titan_add_referee(tensorboard_referee --probe $<TARGET_FILE:tensorboard_probe>)
 titan_add_referee(safetensors_referee --probe $<TARGET_FILE:safetensors_probe>)
 titan_add_referee(lr_schedule_referee --probe $<TARGET_FILE:lr_schedule_probe>)
+titan_add_referee(pipeline_schedule_referee --probe $<TARGET_FILE:pipeline_schedule_probe>
+  --plugins ${TITAN_PLUGIN_DIRECTORY} --titan $<TARGET_FILE:titan>)
 titan_add_referee(llama_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
 titan_add_referee(hf_flavors_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
 titan_add_referee(adamw_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})

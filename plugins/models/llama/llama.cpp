@@ -31,7 +31,7 @@ std::vector<Layer> Llama::build() const {
   auto embedding = std::make_unique<nn::Embedding>(
       o.vocab_size, o.dim, o.enable_weight_tying ? head_init : Init::normal(0, 1));
   const auto tied_weight = o.enable_weight_tying ? embedding->shared_weight() : nullptr;
-  layers.push_back({"tok_embeddings", std::move(embedding), "tok_embeddings"});
+  layers.push_back({"tok_embeddings", std::move(embedding), "tok_embeddings", o.dim});
 
   for (int64_t i = 0; i < o.n_layers; ++i) {
     const Init input_init = Init::truncated_normal(0, 0.02);
@@ -52,7 +52,7 @@ std::vector<Layer> Llama::build() const {
                                                         .output_init = output_init},
                                        .norm_eps = o.norm_eps},
                           rope),
-                      name});
+                      name, o.dim});
   }
 
   layers.push_back(

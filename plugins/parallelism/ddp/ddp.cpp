@@ -87,6 +87,11 @@ class Ddp final : public Parallelism, public GradientReducer {
 
   void apply(ModelPart& part, const TransformContext& context) override {
     const dist::Group& group = context.mesh.group("dp_replicate");
+    TITAN_CHECK(context.mesh.group("fsdp").size() == 1, config,
+                "ddp sums gradients over replicas alone, but there are ",
+                context.mesh.group("fsdp").size(),
+                " ranks of sharding and context parallelism; set parallelism.data_parallel = "
+                "\"fsdp\"");
     if (group.size() == 1) return;
     const auto element_size = static_cast<int64_t>(c10::elementSize(context.parameter_dtype));
     buckets_ = std::make_shared<Buckets>(part.parameters(),

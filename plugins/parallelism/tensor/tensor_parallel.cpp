@@ -47,6 +47,7 @@ void TensorParallel::apply(ModelPart& part, const TransformContext& context) {
   cut_weights(layout, group);
   connect(layout, group);
   sum_gradients(part, layout, group);
+  if (options_.sequence_parallel) part.cut_sequence(group.size());
 }
 
 void TensorParallel::cut_weights(const ModelLayout& layout, const dist::Group& group) const {

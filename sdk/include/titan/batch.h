@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <titan/export.h>
 
 namespace titan {
 
@@ -11,12 +12,21 @@ struct Batch {
   at::Tensor labels;  ///< int64, the next token; -100 = ignored. Undefined: the head returns logits
   at::Tensor positions;  ///< int64 position of each token in its document or row; undefined = 0 ...
                          ///< seq_len - 1
+  int64_t num_positions = 0;  ///< every position is below it; 0: not known, so they have to be
+                              ///< looked at
   at::Tensor documents;  ///< int32 number of the document within the row, ascending, always in host
                          ///< memory: attention then sees no other document. Undefined = it sees
-                         ///< the whole row
+                         ///< the whole row. Where context parallelism has cut the sequence it still
+                         ///< covers whole rows, in the order of that plugin's ranks, whose own
+                         ///< attention kernel reads it
 
   /// Label of tokens that have no target (PyTorch's ignore_index).
   static constexpr int64_t kIgnoredLabel = -100;
+
+  /// Rows [first, first + count) of everything there is; shares its memory.
+  TITAN_API Batch rows(int64_t first, int64_t count) const;
+  /// All but `documents` on `device`; a copy from pinned memory is not waited for.
+  TITAN_API Batch to(c10::Device device) const;
 };
 
 }  // namespace titan

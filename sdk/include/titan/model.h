@@ -22,6 +22,8 @@ struct Layer {
   std::unique_ptr<nn::Module> module;
   std::string
       parameter_prefix;  ///< before its parameters' names; mostly `name`, empty for "norm.weight"
+  int64_t output_width = 0;  ///< features per token of what it hands on (rows, tokens, width); 0: a
+                             ///< pipeline cannot cut after it
 };
 
 /// Floating-point operations of forward + backward per token, recompute not counted, the embedding
@@ -93,7 +95,14 @@ class TITAN_API Model {
   virtual int64_t vocab_size() const = 0;
 };
 
-/// The layers that one rank runs: the whole model, or a pipeline stage. Names are given here, once.
+/// One parameter of the whole model, whether this rank holds it or not.
+struct ParameterInfo {
+  std::string name;
+  std::vector<int64_t> shape;
+};
+
+/// The layers that one rank runs: the whole model, or its stages of a pipeline. Names are given
+/// here, once.
 class TITAN_API ModelPart {
  public:
   /// Throws a plugin Error when two parameters have one name.
@@ -103,19 +112,37 @@ class TITAN_API ModelPart {
   /// Every distinct parameter in order; a tied one once.
   const std::vector<nn::Parameter*>& parameters() const { return parameters_; }
 
+  /// Every parameter of the model that this is a part of, in its order: the same on all ranks.
+  const std::vector<ParameterInfo>& all_parameters() const { return all_parameters_; }
+
+  /// [while on the meta device, before any other transform] Drops all layers but those at `places`,
+  /// ascending. A parameter that stays because a kept layer borrows it keeps its name.
+  void keep(const std::vector<size_t>& places);
+
+  /// Of how many ranks each has a share of every activation's tokens between layers: tensor
+  /// parallelism cuts the sequence there.
+  int64_t num_sequence_cuts() const { return num_sequence_cuts_; }
+  void cut_sequence(int64_t num_ranks) { num_sequence_cuts_ *= num_ranks; }
+
   /// Runs the layers in order. `x`: undefined for a part that starts with the embedding.
   at::Tensor forward(const at::Tensor& x, const Batch& batch);
+  /// Runs layers [first, last).
+  at::Tensor forward(size_t first, size_t last, const at::Tensor& x, const Batch& batch);
   /// Gives every parameter memory, without values: they are read from elsewhere.
   void allocate(c10::Device device, at::ScalarType dtype);
   /// Gives every parameter memory and its initial value.
   void materialize(c10::Device device, at::ScalarType dtype, uint64_t seed);
   void clear_gradients();
-  /// Elements of the global tensors, tied ones once.
+  /// Elements of the whole model's tensors, tied ones once.
   int64_t num_parameters() const;
 
  private:
+  void list_parameters();
+
   std::vector<Layer> layers_;
   std::vector<nn::Parameter*> parameters_;
+  std::vector<ParameterInfo> all_parameters_;
+  int64_t num_sequence_cuts_ = 1;
 };
 
 }  // namespace titan

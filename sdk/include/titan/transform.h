@@ -12,6 +12,7 @@
 #include <titan/dist/mesh.h>
 #include <titan/export.h>
 #include <titan/model.h>
+#include <titan/pipeline_schedule.h>
 
 namespace titan {
 
@@ -30,6 +31,7 @@ struct TransformContext {
   const dist::Mesh& mesh;
   Device& device;
   at::ScalarType parameter_dtype = at::kFloat;  ///< [training] dtype: of shards and their gradients
+  const PipelinePlan* pipeline = nullptr;       ///< null where there is one pipeline rank
 };
 
 /// Rewrites one model part while its parameters are on the meta device.
@@ -72,9 +74,21 @@ struct StepBatches {
 };
 
 /// Loss of one step on this rank: the sum over its tokens divided by the global number of valid
-/// tokens.
+/// tokens; known on every rank of a pipeline.
 struct StepLoss {
   double normalized_sum = 0;
+};
+
+class BatchSplitter;
+class GradientReducer;
+
+/// What runs a step's microbatches, and what is called around each of them. All outlive the
+/// executor's last step.
+struct StepContext {
+  ModelPart& part;
+  Device& device;
+  std::vector<const BatchSplitter*> splitters;  ///< cut each batch before it enters the model
+  std::vector<GradientReducer*> reducers;       ///< bring its gradients together
 };
 
 /// Optional: context parallelism cuts the sequence.
@@ -88,6 +102,8 @@ class TITAN_API BatchSplitter {
 class TITAN_API StepExecutor {
  public:
   virtual ~StepExecutor();
+  /// [once, after all transforms were applied]
+  virtual void connect(StepContext context) = 0;
   /// [trainer thread] Forward and backward of every microbatch; gradients are complete and reduced
   /// on return.
   virtual StepLoss forward_backward(const StepBatches& batches) = 0;

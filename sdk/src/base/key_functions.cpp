@@ -4,6 +4,7 @@
 #include <titan/dataset.h>
 #include <titan/logger.h>
 #include <titan/lr_scheduler.h>
+#include <titan/pipeline_schedule.h>
 #include <titan/tokenizer.h>
 
 namespace titan {
@@ -14,6 +15,7 @@ StreamedDocuments::~StreamedDocuments() = default;
 Dataset::~Dataset() = default;
 Logger::~Logger() = default;
 LrScheduler::~LrScheduler() = default;
+PipelineSchedule::~PipelineSchedule() = default;
 Tokenizer::~Tokenizer() = default;
 
 }  // namespace titan

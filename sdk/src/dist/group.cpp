@@ -100,9 +100,9 @@ Pending Group::record(const char* operation, int64_t bytes, const Start& start, 
     throw;
   } catch (const std::exception& e) {
     const std::string text = e.what();
-    fail(ErrorKind::distributed, operation, " number ", recorder_->find(ticket).sequence,
-         " of group '", name_, "' (", bytes,
-         " bytes) could not start: ", text.substr(0, text.find('\n')));
+    const CommRecord record = recorder_->find(ticket);
+    fail(ErrorKind::distributed, record.operation, " number ", record.sequence, " of group '",
+         name_, "' (", bytes, " bytes) could not start: ", text.substr(0, text.find('\n')));
   }
 }
 

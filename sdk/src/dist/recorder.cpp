@@ -23,11 +23,10 @@ int64_t Recorder::start(const std::string& group, std::string operation, int64_t
   const int64_t ticket = next_ticket_++;
   Entry& entry = ring_[static_cast<size_t>(ticket) % ring_.size()];
   entry.ticket = ticket;
-  entry.record = {.sequence = ++sequences_[group],
-                  .group = group,
-                  .operation = std::move(operation),
-                  .bytes = bytes,
-                  .started = now()};
+  entry.record = {
+      .group = group, .operation = std::move(operation), .bytes = bytes, .started = now()};
+  entry.record.sequence =
+      ++sequences_[entry.record.is_message() ? group + " " + entry.record.operation : group];
   return ticket;
 }
 
@@ -41,6 +40,16 @@ const Recorder::Entry* Recorder::entry_of(int64_t ticket) const {
   if (ticket < 0) return nullptr;
   const Entry& entry = ring_[static_cast<size_t>(ticket) % ring_.size()];
   return entry.ticket == ticket ? &entry : nullptr;
+}
+
+void Recorder::set_activity(std::string activity) {
+  const std::lock_guard lock(mutex_);
+  activity_ = std::move(activity);
+}
+
+std::string Recorder::activity() const {
+  const std::lock_guard lock(mutex_);
+  return activity_;
 }
 
 CommRecord Recorder::find(int64_t ticket) const {

@@ -2,26 +2,46 @@
 
 #include <set>
 
+#include <c10/util/accumulate.h>
+
 #include <titan/error.h>
 
 namespace titan {
 
 ModelPart::ModelPart(std::vector<Layer> layers) : layers_(std::move(layers)) {
-  std::set<nn::Parameter*> seen;
-  std::set<std::string> names;
   for (Layer& layer : layers_) layer.module->set_names(layer.parameter_prefix);
+  list_parameters();
+  std::set<std::string> names;
+  for (const nn::Parameter* parameter : parameters_) {
+    TITAN_CHECK(names.insert(parameter->name()).second, plugin,
+                "the model has two parameters called '", parameter->name(), "'");
+    all_parameters_.push_back({parameter->name(), parameter->global_shape()});
+  }
+}
+
+void ModelPart::list_parameters() {
+  parameters_.clear();
+  std::set<nn::Parameter*> seen;
   for (Layer& layer : layers_)
     layer.module->visit_parameters([&](nn::Parameter& parameter) {
-      if (!seen.insert(&parameter).second) return;
-      TITAN_CHECK(names.insert(parameter.name()).second, plugin,
-                  "the model has two parameters called '", parameter.name(), "'");
-      parameters_.push_back(&parameter);
+      if (seen.insert(&parameter).second) parameters_.push_back(&parameter);
     });
 }
 
+void ModelPart::keep(const std::vector<size_t>& places) {
+  std::vector<Layer> kept;
+  for (const size_t place : places) kept.push_back(std::move(layers_.at(place)));
+  layers_ = std::move(kept);
+  list_parameters();
+}
+
 at::Tensor ModelPart::forward(const at::Tensor& x, const Batch& batch) {
+  return forward(0, layers_.size(), x, batch);
+}
+
+at::Tensor ModelPart::forward(size_t first, size_t last, const at::Tensor& x, const Batch& batch) {
   at::Tensor activation = x;
-  for (Layer& layer : layers_) activation = (*layer.module)(activation, batch);
+  for (size_t i = first; i < last; ++i) activation = (*layers_[i].module)(activation, batch);
   return activation;
 }
 
@@ -39,7 +59,8 @@ void ModelPart::clear_gradients() {
 
 int64_t ModelPart::num_parameters() const {
   int64_t total = 0;
-  for (const nn::Parameter* parameter : parameters_) total += parameter->global_num_elements();
+  for (const ParameterInfo& parameter : all_parameters_)
+    total += c10::multiply_integers(parameter.shape);
   return total;
 }
 

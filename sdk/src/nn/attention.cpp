@@ -58,8 +58,8 @@ at::Tensor Attention::forward(const at::Tensor& x, const Batch& batch) {
   at::Tensor k = heads(wk_(x, batch));
   const at::Tensor v = heads(wv_(x, batch));
 
-  int64_t num_positions = seq_len;
-  if (batch.positions.defined() && !batch.positions.is_meta())
+  int64_t num_positions = std::max(seq_len, batch.num_positions);
+  if (batch.positions.defined() && batch.num_positions == 0 && !batch.positions.is_meta())
     num_positions = std::max(num_positions, at::max(batch.positions).item<int64_t>() + 1);
   const Rope::Tables& tables = rope_->tables(num_positions, x.device());
   const auto wide = [&](const at::Tensor& table) {  // the tables are fp32 for every other type

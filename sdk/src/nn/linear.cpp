@@ -1,15 +1,13 @@
 #include <titan/nn/linear.h>
 
-#include <titan/ops/linear.h>
+#include <titan/nn/weight_gradients.h>
 
 namespace titan::nn {
 namespace {
 
 class PlainKernel final : public LinearKernel {
  public:
-  at::Tensor matmul(const at::Tensor& x, Parameter& weight) override {
-    return ops::linear(x, weight.value());
-  }
+  at::Tensor matmul(const at::Tensor& x, Parameter& weight) override { return linear(x, weight); }
 };
 
 }  // namespace

@@ -76,6 +76,16 @@ void Parameter::clear_gradient() {
   value_.mutable_grad() = at::Tensor();
 }
 
+void Parameter::add_gradient(const at::Tensor& gradient) {
+  at::NoGradGuard no_grad;
+  at::Tensor& total = value_.mutable_grad();
+  if (total.defined())
+    total.add_(gradient);
+  else
+    total = gradient;
+  for (const auto& f : gradient_functions_) f(*this);
+}
+
 void Parameter::separate_value(at::Tensor leaf) {
   TITAN_ASSERT(leaf.is_leaf() && leaf.requires_grad(), "'", name_, "': the value must be a leaf");
   if (!shard_.defined()) shard_ = value_;

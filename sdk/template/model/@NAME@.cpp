@@ -51,10 +51,11 @@ class @CLASS@ final : public titan::Model {
     const @CLASS@Options& o = options_;
     std::vector<titan::Layer> layers;
     layers.push_back({"tok_embeddings",
-                      std::make_unique<titan::nn::Embedding>(o.vocab_size, o.dim, Init::normal(0, 1)), "tok_embeddings"});
+                      std::make_unique<titan::nn::Embedding>(o.vocab_size, o.dim, Init::normal(0, 1)), "tok_embeddings",
+                      o.dim});  // the width of what goes on to the next layer: a pipeline may cut here
     for (int64_t i = 0; i < o.n_layers; ++i) {
       const std::string name = "layers." + std::to_string(i);
-      layers.push_back({name, std::make_unique<Block>(o), name});
+      layers.push_back({name, std::make_unique<Block>(o), name, o.dim});
     }
     layers.push_back({"output",
                       std::make_unique<titan::nn::OutputHead>(titan::nn::OutputHeadOptions{

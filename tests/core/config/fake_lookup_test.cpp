@@ -6,6 +6,12 @@
 
 #include <gtest/gtest.h>
 
+#include "plugins/pipeline_schedules/looped/gpipe.h"
+#include "plugins/pipeline_schedules/looped/interleaved.h"
+#include "plugins/pipeline_schedules/looped/looped_bfs.h"
+#include "plugins/pipeline_schedules/looped/one_forward_one_backward.h"
+#include "plugins/pipeline_schedules/v_shaped/zbv_zero_bubble.h"
+
 namespace titan::core {
 namespace {
 
@@ -52,6 +58,13 @@ struct FsdpOptions {
 struct TensorOptions {
   bool loss_parallel = true, async = false, sequence_parallel = true;
 };
+struct PipelineOptions {
+  int64_t microbatch_size = 1, first_stage_less_layers = 1;
+  std::optional<std::vector<std::vector<std::string>>> modules_per_stage;
+};
+struct ContextOptions {
+  std::string rotate_method = "allgather", load_balancer = "headtail";
+};
 struct LoggerOptions {
   int64_t every = 1;
 };
@@ -90,6 +103,16 @@ Component made(const char* kind, const char* name, Declare&& declare) {
   SchemaBuilder builder(component.schema);
   declare(builder);
   return component;
+}
+
+template <class Schedule>
+void add_schedule(std::deque<Component>& components, const char* name) {
+  Component component = made("pipeline_schedule", name, [](SchemaBuilder&) {});
+  component.make = [](const void*, const void* context) -> void* {
+    PipelineSchedule* made = new Schedule(*static_cast<const PipelineScheduleContext*>(context));
+    return made;
+  };
+  components.push_back(std::move(component));
 }
 
 }  // namespace
@@ -138,6 +161,20 @@ FakeLookup::FakeLookup() {
           .option("async", &TensorOptions::async, "Overlaps")
           .option("sequence_parallel", &TensorOptions::sequence_parallel, "Shards the sequence");
     }));
+  components_.push_back(made("parallelism", "pipeline", [](SchemaBuilder& schema) {
+    schema.option("microbatch_size", &PipelineOptions::microbatch_size, "Sequences")
+        .option("modules_per_stage", &PipelineOptions::modules_per_stage, "Explicit split")
+        .option("first_stage_less_layers", &PipelineOptions::first_stage_less_layers, "Weight");
+  }));
+  components_.push_back(made("parallelism", "context", [](SchemaBuilder& schema) {
+    schema.option("rotate_method", &ContextOptions::rotate_method, "How keys travel")
+        .option("load_balancer", &ContextOptions::load_balancer, "How sequences are dealt");
+  }));
+  add_schedule<pipeline_schedules::GPipe>(components_, "GPipe");
+  add_schedule<pipeline_schedules::OneForwardOneBackward>(components_, "1F1B");
+  add_schedule<pipeline_schedules::Interleaved1F1B>(components_, "Interleaved1F1B");
+  add_schedule<pipeline_schedules::LoopedBfs>(components_, "LoopedBFS");
+  add_schedule<pipeline_schedules::ZbvZeroBubble>(components_, "ZBVZeroBubble");
   for (const char* name : {"jsonl", "acme/web.text"})
     components_.push_back(made("dataset", name, [](SchemaBuilder& schema) {
       schema.option("field", &DatasetOptions::field, "Field of the text")

@@ -39,6 +39,33 @@ TEST(Parallelisms, FollowFromTheDegrees) {
             (Names{"parallelism:tensor", "parallelism:ddp"}));
 }
 
+TEST(Parallelisms, PipelineAndContextComeWithTheirKeys) {
+  const std::string p = "--parallelism.";
+  const std::vector<std::string> staged = {
+      p + "pipeline_parallel_degree=2", p + "pipeline_parallel_microbatch_size=2",
+      p + "pipeline_parallel_first_stage_less_layers=0", "--training.local_batch_size=4"};
+  EXPECT_EQ(parallelisms(staged, 2), Names{"parallelism:pipeline"});
+  const Value pipeline = options(staged, 2, "pipeline");
+  EXPECT_EQ(pipeline.at("microbatch_size"), Value(2));
+  EXPECT_EQ(pipeline.at("first_stage_less_layers"), Value(0));
+  EXPECT_TRUE(pipeline.at("modules_per_stage").is_null());
+
+  const JobConfig config = resolve_arguments(staged, 2).config;
+  ASSERT_TRUE(config.pipeline_plan);
+  EXPECT_EQ(config.pipeline_plan->shape.num_microbatches, 2);
+  EXPECT_EQ(config.pipeline_plan->rank_of_stage, (std::vector<int>{0, 1}));
+  EXPECT_FALSE(resolve_arguments({}, 1).config.pipeline_plan);
+
+  // sequences that are cut are sharded too: their ranks hold different tokens' gradients
+  const std::vector<std::string> cut = {p + "context_parallel_degree=2",
+                                        p + "context_parallel_rotate_method=alltoall",
+                                        p + "context_parallel_load_balancer=None"};
+  EXPECT_EQ(parallelisms(cut, 2), (Names{"parallelism:context", "parallelism:fsdp"}));
+  const Value context = options(cut, 2, "context");
+  EXPECT_EQ(context.at("rotate_method"), Value("alltoall"));
+  EXPECT_EQ(context.at("load_balancer"), Value("none"));
+}
+
 TEST(Parallelisms, OneRankThatCastsOrOffloadsUsesTheShardingPluginToo) {
   EXPECT_EQ(parallelisms({"--training.mixed_precision_param=bfloat16"}, 1),
             Names{"parallelism:fsdp"});

@@ -185,8 +185,7 @@ const Recipe kRecipes[] = {
      .global_batch_size = 32,
      .num_old_keys = 16,
      .warnings = {kNoAssets, "ranks will idle"},
-     .not_built = {kRecompute, kProfiling,
-                   "pipeline_parallel_degree =", "compile.enable =", "model.converters ="}},
+     .not_built = {kRecompute, kProfiling, "compile.enable =", "model.converters ="}},
 };
 
 INSTANTIATE_TEST_SUITE_P(Recipe, TrainConfigs, ::testing::ValuesIn(kRecipes), [](const auto& info) {

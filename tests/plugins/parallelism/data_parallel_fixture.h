@@ -38,10 +38,10 @@ inline constexpr int64_t kVocab = 131;  // divided by no number of ranks
 inline constexpr int64_t kSeqLen = 6;
 inline constexpr int64_t kSeed = 11;
 
-/// Two blocks; the feed-forward has 68 rows.
-inline std::vector<Layer> llama_layers(bool is_tied) {
+/// The feed-forward of each block has 68 rows.
+inline std::vector<Layer> llama_layers(bool is_tied, int64_t num_layers = 2) {
   const Value options = Value::map({{"dim", 24},
-                                    {"n_layers", 2},
+                                    {"n_layers", num_layers},
                                     {"n_heads", 4},
                                     {"n_kv_heads", 2},
                                     {"vocab_size", kVocab},

@@ -5,7 +5,9 @@
 #include <cstdlib>
 #include <exception>
 #include <functional>
+#include <latch>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -37,9 +39,12 @@ inline void run_ranks(const dist::MeshShape& shape,
   const std::unique_ptr<Device> device = make_cpu();  // opens the plugin before the threads start
   std::vector<std::thread> threads;
   std::vector<std::exception_ptr> errors(static_cast<size_t>(shape.world_size()));
+  // nobody is done and gone while another still connects
+  std::latch all_have_tried(shape.world_size());
   for (int rank = 0; rank < shape.world_size(); ++rank) {
     threads.emplace_back([&, rank] {
       at::set_num_threads(1);
+      std::optional<dist::Mesh> mesh;
       try {
         const auto connect = [&](const std::string& name, const std::vector<int>& ranks) {
           std::string key = name;
@@ -52,7 +57,13 @@ inline void run_ranks(const dist::MeshShape& shape,
                                   .timeout = std::chrono::seconds(20),
                                   .is_one_host = true});
         };
-        body(dist::Mesh(shape, rank, connect));
+        mesh.emplace(shape, rank, connect);
+      } catch (...) {
+        errors[static_cast<size_t>(rank)] = std::current_exception();
+      }
+      all_have_tried.arrive_and_wait();
+      try {
+        if (mesh) body(*mesh);
       } catch (...) {
         errors[static_cast<size_t>(rank)] = std::current_exception();
       }

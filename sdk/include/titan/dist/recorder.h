@@ -16,12 +16,18 @@ namespace titan::dist {
 
 /// One collective of this rank.
 struct CommRecord {
-  int64_t sequence = 0;  ///< counted from 1 within its group: equal on all its ranks
+  int64_t sequence = 0;  ///< counted from 1 within its group: equal on all its ranks. Messages
+                         ///< between two ranks are counted by peer: equal on both ends
   std::string group;
   std::string operation;  ///< "all_gather", "send to 3", ...
   int64_t bytes = 0;      ///< that this rank sends, by the operation's formula
   double started = 0;     ///< seconds on a monotonic clock
   double finished = 0;    ///< when it was waited for; 0 = still under way
+
+  /// Between two ranks, so the others of the group do not take part.
+  bool is_message() const {
+    return operation.starts_with("send to ") || operation.starts_with("receive from ");
+  }
 };
 
 /// Calls and bytes of one operation of one group.
@@ -42,6 +48,11 @@ class TITAN_API Recorder {
   /// The record of a ticket; a default one when it has been overwritten.
   CommRecord find(int64_t ticket) const;
 
+  /// What this rank is working on, in words that follow "in step 3, in ": "forward of stage 2,
+  /// microbatch 0". Empty: nothing worth saying. Shown when a run fails.
+  void set_activity(std::string activity);
+  std::string activity() const;
+
   /// Oldest first.
   std::vector<CommRecord> records() const;
   /// The collectives that were started and not waited for, oldest first.
@@ -59,10 +70,11 @@ class TITAN_API Recorder {
   const Entry* entry_of(int64_t ticket) const;
 
   mutable std::mutex mutex_;
+  std::string activity_;
   std::vector<Entry> ring_;
   int64_t next_ticket_ = 0;
   int64_t total_bytes_ = 0;
-  std::map<std::string, int64_t> sequences_;
+  std::map<std::string, int64_t> sequences_;  // by group, of messages by group and operation
   std::map<std::pair<std::string, std::string>, Traffic> traffic_;
 };
 

@@ -40,8 +40,8 @@ struct Sharding {
 /// They are the same tensor until a data-parallel transform separates them.
 ///
 /// Life: constructed on the meta device, named when its model part is assembled, narrowed by
-/// transforms, then given memory once, with initial values (`materialize`) or without (`allocate`). Thread: trainer thread; gradient
-/// hooks run on the thread that runs backward.
+/// transforms, then given memory once, with initial values (`materialize`) or without (`allocate`).
+/// Thread: trainer thread; gradient hooks run on the thread that runs backward.
 class TITAN_API Parameter {
  public:
   Parameter(std::vector<int64_t> shape, const Init& init);
@@ -88,6 +88,13 @@ class TITAN_API Parameter {
   /// The gradient of `shard()`; undefined before the first backward and after `clear_gradient`.
   at::Tensor grad() const { return shard().grad(); }
   void clear_gradient();
+  /// Adds to the gradient of `value()` as a backward would, and runs what on_gradient has taken.
+  void add_gradient(const at::Tensor& gradient);
+
+  /// Another pipeline rank holds this parameter too (tied weights): that one counts its elements
+  /// and saves it.
+  bool is_copy() const { return is_copy_; }
+  void set_copy(bool is_copy) { is_copy_ = is_copy; }
 
   /// From now on forward reads `leaf` (global or partly gathered) while `shard()` keeps the present
   /// tensor. Called by data-parallel transforms, which fill `leaf` around each use and bring its
@@ -109,6 +116,7 @@ class TITAN_API Parameter {
   std::optional<c10::Device> shard_device_;
   std::shared_ptr<GatherTransform> gather_transform_;
   bool materialized_ = false;
+  bool is_copy_ = false;
   at::Tensor value_;
   at::Tensor shard_;  // defined only when it is not value_
   std::vector<std::function<void(Parameter&)>> gradient_functions_;

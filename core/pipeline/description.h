@@ -1,0 +1,38 @@
+// What `titan describe pipeline_schedule NAME --ranks ...` shows. Used by
+// core/commands/describe.cpp.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <titan/value.h>
+
+#include "core/pipeline/analysis.h"
+#include "core/plugin/registry.h"
+
+namespace titan::core {
+
+/// What was asked for; files are written where named.
+struct PipelineRequest {
+  std::string schedule;
+  Value options = Value::map();  ///< of the schedule
+  int num_ranks = 0;
+  int num_microbatches = 0;
+  std::optional<int> num_stages;  ///< unset: the schedule's default
+  ActionCosts costs;
+  std::string svg_file, csv_file, lowered_file;  ///< empty: none
+};
+
+/// "F,I,W": three numbers > 0. Throws a config Error otherwise.
+ActionCosts parse_costs(const std::string& text);
+
+/// "name=value" of an option of `component`, put into `options`. Throws a config Error for an
+/// unknown name or an unfit value.
+void add_option(const Component& component, const std::string& text, Value& options);
+
+/// Shape, timeline, and for each rank its bubble and its activations. Writes the files of the
+/// request: the drawing, the table, and the table with what is sent. Throws as make_plan(), and an
+/// io Error.
+std::string describe_pipeline(Registry& registry, const PipelineRequest& request);
+
+}  // namespace titan::core

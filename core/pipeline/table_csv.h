@@ -1,0 +1,18 @@
+// A pipeline's table as text in PyTorch's CSV format. Used by `titan describe pipeline_schedule`
+// and by error messages of tests; the plugin `csv` reads it.
+#pragma once
+
+#include <string>
+
+#include <titan/pipeline_schedule.h>
+
+namespace titan::core {
+
+/// One row per rank, one cell per action, pairs as (0F3;3B1)OVERLAP_F_B, no pauses. With SEND and
+/// RECV it is the format "compute_comms".
+std::string to_csv(const PipelineTable& table);
+
+/// The table that the schedule gave: the plan's without SEND and RECV.
+PipelineTable compute_table(const PipelinePlan& plan);
+
+}  // namespace titan::core

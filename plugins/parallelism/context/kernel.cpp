@@ -1,0 +1,153 @@
+#include "kernel.h"
+
+#include <utility>
+#include <vector>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <titan/error.h>
+#include <titan/ops/attention.h>
+
+#include "blocks.h"
+#include "running_attention.h"
+
+namespace titan::context_parallel {
+namespace {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// One call of the kernel: who sees what, by source, and the way there. Kept by the graph.
+struct Call : torch::CustomClassHolder {
+  std::vector<std::vector<Block>> blocks;
+  std::shared_ptr<const Exchange> exchange;
+  int64_t rank = 0;
+};
+using CallPtr = c10::intrusive_ptr<Call>;
+
+ops::AttentionResult attend_forward(const Tensor& q, const Tensor& own, const Call& call) {
+  RunningAttention running(q);
+  call.exchange->forward(own, [&](int64_t source, const Tensor& packed) {
+    const Tensor k = keys_of(packed), v = values_of(packed);
+    for (const Block& block : call.blocks[static_cast<size_t>(source)]) {
+      const ops::AttentionResult result = ops::attention_forward(
+          block.queries_of(q), block.keys_of(k), block.keys_of(v), {.causal = block.causal});
+      if (source == call.rank)
+        running.set(block, result);
+      else
+        running.merge(block, result);
+    }
+  });
+  return running.finish();
+}
+
+struct Gradients {
+  Tensor q;    // (B, H, n, hd)
+  Tensor own;  // packed
+};
+
+/// In the type of sums.
+Gradients attend_backward(const Tensor& grad_out, const Tensor& q, const Tensor& own,
+                          const ops::AttentionResult& whole, const Call& call) {
+  const Tensor dq =
+      at::zeros({q.size(0), q.size(2), q.size(1), q.size(3)}, q.options().dtype(sum_type(q)))
+          .transpose(1, 2);
+  Tensor down = call.exchange->backward(own, [&](int64_t source, const Tensor& packed) {
+    const Tensor k = keys_of(packed), v = values_of(packed);
+    const std::vector<Block>& blocks = call.blocks[static_cast<size_t>(source)];
+    std::vector<ops::AttentionGradients> shares;
+    for (const Block& block : blocks) {
+      shares.push_back(ops::attention_backward(
+          block.queries_of(grad_out), block.queries_of(q), block.keys_of(k), block.keys_of(v),
+          {block.queries_of(whole.out), block.queries_of(whole.logsumexp).contiguous()},
+          {.causal = block.causal}));
+      block.queries_of(dq).add_(std::exchange(shares.back().q, Tensor()));
+    }
+    return [&blocks, shares = std::move(shares)](const Tensor& gradients) {
+      for (size_t i = 0; i < blocks.size(); ++i) {
+        blocks[i].keys_of(keys_of(gradients)).add_(shares[i].k);
+        blocks[i].keys_of(values_of(gradients)).add_(shares[i].v);
+      }
+    };
+  });
+  return {dq, std::move(down)};
+}
+
+struct RingAttention : torch::autograd::Function<RingAttention> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& q, const Tensor& k, const Tensor& v,
+                        const CallPtr& call) {
+    const Tensor own = pack(k, v);
+    ops::AttentionResult result = attend_forward(q, own, *call);
+    ctx->save_for_backward({q, own, result.out, result.logsumexp});
+    ctx->saved_data["call"] = c10::IValue::make_capsule(call);
+    return result.out;
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    TITAN_CHECK(!at::GradMode::is_enabled(), config,
+                "context-parallel attention cannot be differentiated twice: call backward without "
+                "create_graph");
+    const variable_list saved = ctx->get_saved_variables();
+    const auto call = ctx->saved_data["call"].toCapsule();
+    const Gradients d = attend_backward(grads[0], saved[0], saved[1], {saved[2], saved[3]},
+                                        static_cast<const Call&>(*call));
+    const at::ScalarType type = saved[0].scalar_type();
+    return {d.q.to(type), keys_of(d.own).to(type), values_of(d.own).to(type), Tensor()};
+  }
+};
+
+class Kernel final : public nn::AttentionKernel {
+ public:
+  Kernel(const SequenceCut& cut, int64_t rank, std::shared_ptr<const Exchange> exchange)
+      : cut_(cut), rank_(rank), exchange_(std::move(exchange)) {}
+
+  Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& batch) override {
+    check(q, k, v, batch.documents);
+    auto call = c10::make_intrusive<Call>();
+    call->rank = rank_;
+    call->exchange = exchange_;
+    for (int64_t source = 0; source < cut_.num_ranks(); ++source)
+      call->blocks.push_back(
+          visible_blocks(cut_, rank_, source, q.size(0), q.size(2), batch.documents));
+    return RingAttention::apply(q, k, v, call);
+  }
+
+ private:
+  /// What no operation below would notice.
+  void check(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& documents) const {
+    TITAN_CHECK(q.dim() == 4 && k.dim() == 4 && k.sizes() == v.sizes() && q.size(2) == k.size(2),
+                config,
+                "context-parallel attention: q must be (B, H, n, hd), k and v (B, KV, n, hd), got ",
+                q.sizes(), ", ", k.sizes(), " and ", v.sizes());
+    TITAN_CHECK(k.scalar_type() == v.scalar_type(), config,
+                "context-parallel attention: k and v must have one dtype, got ", k.scalar_type(),
+                " and ", v.scalar_type());
+    TITAN_CHECK(q.size(2) % cut_.pieces_per_rank() == 0, config,
+                "context-parallel attention: a share of ", q.size(2), " tokens is not ",
+                cut_.pieces_per_rank(), " pieces: the batch was not cut by this plugin");
+    if (!documents.defined()) return;
+    const int64_t seq_len = q.size(2) * cut_.num_ranks();
+    TITAN_CHECK(documents.dim() == 2 && documents.size(0) == q.size(0) &&
+                    documents.size(1) == seq_len && documents.scalar_type() == at::kInt &&
+                    documents.is_cpu(),
+                config, "context-parallel attention: documents must be int32 (", q.size(0), ", ",
+                seq_len, ") in host memory, got ", documents.sizes(), " ", documents.scalar_type(),
+                " on ", documents.device());
+  }
+
+  SequenceCut cut_;
+  int64_t rank_;
+  std::shared_ptr<const Exchange> exchange_;  // shared with the kernels of other layers
+};
+
+}  // namespace
+
+std::unique_ptr<nn::AttentionKernel> make_kernel(const SequenceCut& cut, int64_t rank,
+                                                 std::shared_ptr<const Exchange> exchange) {
+  return std::make_unique<Kernel>(cut, rank, std::move(exchange));
+}
+
+}  // namespace titan::context_parallel

@@ -1,0 +1,21 @@
+// Registers parallelism:context.
+#include <titan/plugin.h>
+
+#include "context_parallel.h"
+
+TITAN_PLUGIN(plugin) {
+  using titan::context_parallel::LoadBalancer;
+  using titan::context_parallel::RotateMethod;
+  using Options = titan::context_parallel::ContextParallelOptions;
+  plugin
+      .add<titan::context_parallel::ContextParallel>(
+          "context", "Cuts each sequence over ranks; keys and values travel between them.")
+      .option("rotate_method", &Options::rotate_method,
+              "How keys and values travel: 'allgather' all at once, 'alltoall' from rank to rank "
+              "in a ring, beside the computation",
+              {{"allgather", RotateMethod::allgather}, {"alltoall", RotateMethod::alltoall}})
+      .option("load_balancer", &Options::load_balancer,
+              "Which tokens a rank gets: 'headtail' one piece from either end, so that all ranks "
+              "compute as much, 'none' one piece in order",
+              {{"headtail", LoadBalancer::headtail}, {"none", LoadBalancer::none}});
+}

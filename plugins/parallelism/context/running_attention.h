@@ -1,0 +1,37 @@
+// Attention put together from blocks of keys. Used by the kernel's forward pass.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <titan/ops/attention.h>
+
+#include "blocks.h"
+
+namespace titan::context_parallel {
+
+/// The type sums are kept in: fp32, double for double.
+at::ScalarType sum_type(const at::Tensor& x);
+
+/// The softmax over all keys that were added so far, in fp32 (double for double).
+///
+/// With o, l of what came before and o', l' of a further block (l = log Σ exp score):
+/// o <- o + sigmoid(l' - l) (o' - o), l <- log(exp l + exp l'). Liu et al., 2023. A side that has
+/// seen no key (l = -inf) has no weight.
+class RunningAttention {
+ public:
+  /// For queries `q` (rows, H, n, hd).
+  explicit RunningAttention(at::Tensor q) : q_(std::move(q)) {}
+
+  /// The first keys of the block's queries: each query is set once, before anything is merged.
+  void set(const Block& block, const ops::AttentionResult& result);
+  /// Further keys of queries that were set.
+  void merge(const Block& block, const ops::AttentionResult& result);
+
+  /// Out in q's type, `transpose(1, 2)` contiguous; logsumexp contiguous.
+  ops::AttentionResult finish() const;
+
+ private:
+  at::Tensor q_;
+  at::Tensor out_, logsumexp_;
+};
+
+}  // namespace titan::context_parallel

@@ -1,0 +1,36 @@
+#include "action_words.h"
+
+namespace titan::pipeline {
+namespace {
+
+const char* words_for(PipelineAction::Kind kind) {
+  using Kind = PipelineAction::Kind;
+  switch (kind) {
+    case Kind::forward:
+      return "forward of stage ";
+    case Kind::backward:
+      return "backward of stage ";
+    case Kind::input_grad:
+      return "input gradient of stage ";
+    case Kind::weight_grad:
+      return "weight gradients of stage ";
+    case Kind::send_output:
+      return "sending the output of stage ";
+    case Kind::receive_input:
+      return "receiving the input of stage ";
+    case Kind::send_grad:
+      return "sending the input gradient of stage ";
+    case Kind::receive_grad:
+      return "receiving the output gradient of stage ";
+  }
+  return "stage ";
+}
+
+}  // namespace
+
+std::string in_words(const PipelineAction& action) {
+  return words_for(action.kind) + std::to_string(action.stage) + ", microbatch " +
+         std::to_string(action.microbatch) + " (" + to_string(action) + ")";
+}
+
+}  // namespace titan::pipeline

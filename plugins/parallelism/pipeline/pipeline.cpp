@@ -1,0 +1,274 @@
+#include "pipeline.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
+
+#include <titan/error.h>
+
+#include "action_words.h"
+
+namespace titan::pipeline {
+namespace {
+
+using Kind = PipelineAction::Kind;
+
+/// Whether this action completes the weights' gradients of its microbatch.
+bool gives_weight_gradients(Kind kind) {
+  return kind == Kind::backward || kind == Kind::weight_grad;
+}
+
+/// The stages that each parameter is used by, ascending.
+Pipeline::Users users_of_parameters(ModelPart& part, const std::vector<LayerRange>& ranges) {
+  Pipeline::Users users;
+  for (size_t stage = 0; stage < ranges.size(); ++stage)
+    for (size_t layer = ranges[stage].first; layer < ranges[stage].last; ++layer)
+      part.layers()[layer].module->visit_parameters([&](nn::Parameter& parameter) {
+        std::vector<int>& stages = users[&parameter];
+        if (stages.empty() || stages.back() != static_cast<int>(stage))
+          stages.push_back(static_cast<int>(stage));
+      });
+  return users;
+}
+
+Holders holders_of_parameters(const Pipeline::Users& users, const PipelinePlan& plan) {
+  Holders holders;
+  for (const auto& [parameter, stages] : users) {
+    std::set<int> ranks;
+    for (const int stage : stages) ranks.insert(plan.rank_of_stage[static_cast<size_t>(stage)]);
+    holders[parameter].assign(ranks.begin(), ranks.end());
+  }
+  return holders;
+}
+
+}  // namespace
+
+void Pipeline::apply(ModelPart& part, const TransformContext& context) {
+  group_ = context.mesh.group("pp");
+  TITAN_CHECK(context.pipeline && context.pipeline->shape.num_ranks == group_.size(), config,
+              "the pipeline has ", group_.size(),
+              " ranks, but no schedule was planned for so many; set "
+              "parallelism.pipeline_parallel_degree rather than naming the plugin alone");
+  plan_ = context.pipeline;
+  recorder_ = &context.mesh.recorder();
+  const std::vector<LayerRange> ranges = split_into_stages(part, plan_->shape.num_stages, options_);
+  const Users users = users_of_parameters(part, ranges);
+  keep_own_stages(part, ranges);
+  tied_.emplace(part, holders_of_parameters(users, *plan_), group_);
+  links_.emplace(*plan_, group_);
+  list_tasks(users);
+}
+
+void Pipeline::keep_own_stages(ModelPart& part, const std::vector<LayerRange>& ranges) {
+  const auto width_after = [&](size_t layer) {
+    const int64_t width = part.layers()[layer].output_width;
+    TITAN_CHECK(width > 0, config, "a pipeline cannot cut after layer '", part.layers()[layer].name,
+                "': its Layer::output_width is not given");
+    return width;
+  };
+  std::vector<size_t> kept;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    if (!is_here(static_cast<int>(i))) continue;
+    const LayerRange& range = ranges[i];
+    const LayerRange here{kept.size(), kept.size() + range.last - range.first};
+    for (size_t layer = range.first; layer < range.last; ++layer) kept.push_back(layer);
+    stages_.emplace_back(part, static_cast<int>(i), here, i == 0 ? 0 : width_after(range.first - 1),
+                         i + 1 == ranges.size() ? 0 : width_after(range.last - 1));
+  }
+  part.keep(kept);
+}
+
+/// The last action that gives gradients of a stage's weights ends them; where stages of this rank
+/// share a weight, the last one of all of them does.
+void Pipeline::list_tasks(const Users& users) {
+  std::map<int, int> first_relative;  // stage -> the first stage here that it shares a weight with
+  for (const Stage& stage : stages_) first_relative[stage.index()] = stage.index();
+  for (const auto& [parameter, stages] : users) {
+    const auto first =
+        std::find_if(stages.begin(), stages.end(), [this](int stage) { return is_here(stage); });
+    for (const int stage : stages)
+      if (is_here(stage)) first_relative[stage] = std::min(first_relative[stage], *first);
+  }
+  std::map<int, size_t> last_of;  // by first relative
+  for (const PipelineAction& action : plan_->actions[static_cast<size_t>(group_.rank())]) {
+    if (gives_weight_gradients(action.kind))
+      last_of[first_relative.at(action.stage)] = tasks_.size();
+    splits_ = splits_ || action.kind == Kind::weight_grad;
+    tasks_.push_back({action});
+  }
+  for (const auto& [stage, place] : last_of) tasks_[place].ends_gradients = true;
+}
+
+bool Pipeline::is_here(int stage) const {
+  return plan_->rank_of_stage[static_cast<size_t>(stage)] == group_.rank();
+}
+
+Stage& Pipeline::stage(int index) {
+  const auto found = std::find_if(stages_.begin(), stages_.end(),
+                                  [&](const Stage& stage) { return stage.index() == index; });
+  TITAN_ASSERT(found != stages_.end(), "stage ", index, " is not on this rank");
+  return *found;
+}
+
+StepLoss Pipeline::forward_backward(const StepBatches& batches) {
+  double loss = 0;
+  for (GradientReducer* reducer : step_->reducers) reducer->start_microbatch(false);
+  for (const Batch& round : batches.microbatches) {
+    const bool is_last_round = &round == &batches.microbatches.back();
+    start_round(round, batches.num_valid_tokens);
+    TITAN_CHECK(static_cast<int>(microbatches_.size()) == plan_->shape.num_microbatches, internal,
+                "a round of ", round.tokens.size(0), " rows for ", plan_->shape.num_microbatches,
+                " microbatches of ", options_.microbatch_size);
+    for (const Task& task : tasks_) {
+      const Kind kind = task.action.kind;
+      if (gives_weight_gradients(kind) || kind == Kind::input_grad)
+        for (GradientReducer* reducer : step_->reducers)
+          reducer->start_microbatch(is_last_round && task.ends_gradients);
+      run(task.action);
+    }
+    loss += end_round();
+  }
+  for (GradientReducer* reducer : step_->reducers) reducer->finish_gradients();
+  tied_->sum(step_->device.device());
+  return {sum_over_stages(loss)};
+}
+
+/// The plan's forwards alone, as often as the microbatches of the round fill it.
+StepLoss Pipeline::forward(const StepBatches& batches) {
+  const at::NoGradGuard no_grad;
+  double loss = 0;
+  for (const Batch& round : batches.microbatches) {
+    const int64_t rows_at_once = plan_->shape.num_microbatches * options_.microbatch_size;
+    for (int64_t first = 0; first < round.tokens.size(0); first += rows_at_once) {
+      start_round(round.rows(first, std::min(rows_at_once, round.tokens.size(0) - first)),
+                  batches.num_valid_tokens);
+      const int num_here = static_cast<int>(microbatches_.size());
+      for (const Task& task : tasks_) {
+        const Kind kind = task.action.kind;
+        if (task.action.microbatch < num_here &&
+            (kind == Kind::forward || kind == Kind::send_output || kind == Kind::receive_input))
+          run(task.action);
+      }
+      loss += end_round();
+    }
+  }
+  return {sum_over_stages(loss)};
+}
+
+void Pipeline::start_round(const Batch& batch, int64_t num_valid_tokens) {
+  const Batch on_device = batch.to(step_->device.device());
+  const int64_t num_rows = batch.tokens.size(0), rows = options_.microbatch_size;
+  microbatches_.clear();
+  for (int64_t first = 0; first < num_rows; first += rows) {
+    Batch microbatch = on_device.rows(first, std::min(rows, num_rows - first));
+    for (const BatchSplitter* splitter : step_->splitters) microbatch = splitter->split(microbatch);
+    microbatches_.push_back(std::move(microbatch));
+  }
+  const int num_microbatches = static_cast<int>(microbatches_.size());
+  for (Stage& stage : stages_) stage.start(num_microbatches);
+  losses_.assign(static_cast<size_t>(num_microbatches), at::Tensor());
+  num_valid_tokens_ = num_valid_tokens;
+  links_->abandon();
+}
+
+void Pipeline::run(const PipelineAction& action) {
+  recorder_->set_activity(in_words(action));
+  try {
+    Stage& stage = this->stage(action.stage);
+    const int microbatch = action.microbatch;
+    switch (action.kind) {
+      case Kind::forward:
+        run_forward(stage, microbatch);
+        break;
+      case Kind::backward:
+      case Kind::input_grad:
+        run_backward(stage, action);
+        break;
+      case Kind::weight_grad:
+        stage.backward_weights(microbatch);
+        break;
+      case Kind::send_output:
+        links_->send(action, stage.output(microbatch).contiguous());
+        if (!at::GradMode::is_enabled()) stage.forget(microbatch);
+        break;
+      case Kind::send_grad:
+        links_->send(action, stage.take_input_grad(microbatch).contiguous());
+        break;
+      case Kind::receive_input:
+        links_->start_receive(action, empty_like_boundary(stage.input_boundary(
+                                          microbatches_[static_cast<size_t>(microbatch)])));
+        break;
+      case Kind::receive_grad:
+        links_->start_receive(action,
+                              empty_like_boundary({stage.output(microbatch).sizes().vec(),
+                                                   stage.output(microbatch).scalar_type()}));
+        break;
+    }
+  } catch (Error& e) {
+    e.with_context("in " + in_words(action));
+    throw;
+  } catch (const c10::Error& e) {  // of LibTorch: its message without the stack of addresses
+    throw Error(ErrorKind::internal, e.what_without_backtrace())
+        .with_context("in " + in_words(action));
+  }
+  recorder_->set_activity("");
+}
+
+at::Tensor Pipeline::empty_like_boundary(const Boundary& boundary) const {
+  return at::empty(boundary.shape,
+                   at::TensorOptions().dtype(boundary.dtype).device(step_->device.device()));
+}
+
+void Pipeline::run_forward(Stage& stage, int microbatch) {
+  at::Tensor input;
+  if (!stage.is_first()) {
+    const int before = stage.index() - 1;
+    input = is_here(before) ? this->stage(before).output(microbatch)
+                            : links_->take(Kind::receive_input, stage.index(), microbatch);
+    if (is_here(before) && !at::GradMode::is_enabled()) this->stage(before).forget(microbatch);
+  }
+  const auto place = static_cast<size_t>(microbatch);
+  stage.forward(microbatch, microbatches_[place], input, splits_);
+  if (!stage.is_last()) return;
+  losses_[place] = stage.output_with_history(microbatch) / static_cast<double>(num_valid_tokens_);
+  if (!at::GradMode::is_enabled()) stage.forget(microbatch);
+}
+
+void Pipeline::run_backward(Stage& stage, const PipelineAction& action) {
+  const int microbatch = action.microbatch;
+  at::Tensor root = stage.output_with_history(microbatch), grad_output;
+  if (stage.is_last()) {
+    at::Tensor& loss = losses_[static_cast<size_t>(microbatch)];
+    root = loss;
+    loss = loss.detach();
+  } else {
+    const int after = stage.index() + 1;
+    grad_output = is_here(after) ? this->stage(after).take_input_grad(microbatch)
+                                 : links_->take(Kind::receive_grad, stage.index(), microbatch);
+  }
+  if (action.kind == Kind::input_grad)
+    stage.backward_input(microbatch, root, grad_output);
+  else
+    stage.backward(microbatch, root, grad_output);
+}
+
+/// The sum of the round's losses on the rank of the last stage, 0 on others; in the order of
+/// microbatches, whatever the schedule.
+double Pipeline::end_round() {
+  links_->finish();
+  double total = 0;
+  for (const at::Tensor& loss : losses_)
+    if (loss.defined() && !loss.is_meta()) total += loss.item<double>();
+  losses_.clear();
+  return total;
+}
+
+double Pipeline::sum_over_stages(double loss) const {
+  return group_.all_reduce(loss, dist::Reduce::sum, step_->device.device());
+}
+
+}  // namespace titan::pipeline

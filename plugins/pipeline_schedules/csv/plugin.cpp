@@ -1,0 +1,14 @@
+// Registers the pipeline schedule `csv`.
+#include <titan/plugin.h>
+
+#include "csv_schedule.h"
+
+using titan::pipeline_schedules::CsvSchedule;
+using titan::pipeline_schedules::CsvScheduleOptions;
+
+TITAN_PLUGIN(plugin) {
+  plugin.add<CsvSchedule>("csv", "A table from a file, in the compute-only format of PyTorch's.")
+      .option("file", &CsvScheduleOptions::file,
+              "One row per rank, cells such as 2F0, 2B0, 2I0, 2W0 or (0F3;3B1)OVERLAP_F_B; it must "
+              "be given");
+}

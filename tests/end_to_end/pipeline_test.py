@@ -1,0 +1,219 @@
+"""Pipelines: their metrics and held-out loss are those of one rank, schedules that add in the same order give the same bits, what
+does not fit is said before anything starts, and a rank that fails in mid-schedule ends the others with words for where they were."""
+
+import re
+import shutil
+import time
+import unittest
+
+from checkpoint_case import SMALL
+from failing_rank_test import FAULTS, REPEATS, TIMEOUT, Ranks, processes_with
+from harness import ROOT, metrics, titan
+from validation_test import VALIDATION, ValidationCase
+
+P = "--parallelism."
+LOSS, NORM = "loss_metrics/global_avg_loss", "grad_norm"
+# One pass of every sum over microbatches, from the first to the last.
+ASCENDING = ("GPipe", "1F1B", "Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV")
+# In words, then as in a table.
+ACTION = (r"(?:forward|backward|input gradient|weight gradients|(?:sending|receiving) the (?:input|output)(?: gradient)?)"
+          r"(?: of stage \d), microbatch \d \(\d(?:F|B|I|W|SEND_F|RECV_F|SEND_B|RECV_B)\d\)")
+
+
+def pipeline(ranks, schedule="1F1B", *more):
+    return [P + "pipeline_parallel_degree", ranks, P + "pipeline_parallel_schedule", schedule, *more]
+
+
+class MetricsTest(ValidationCase):
+    """What a run says of itself."""
+
+    def setUp(self):
+        super().setUp()
+        self.recipe = [*SMALL, "--checkpoint.no_enable", "--training.global_batch_size", "8", "--training.local_batch_size", "8"]
+
+    def run_in(self, name, ranks, *arguments):
+        self.out = self.folder / name.replace(" ", "_")
+        return self.run_ranks(ranks, *arguments)
+
+    def test_rank_0_says_the_loss_once_and_what_is_counted_is_counted_once(self):
+        self.run_in("one", 1, "--training.steps", "3")
+        alone = metrics(self.out)
+        run = self.run_in("four", 4, *pipeline(4), "--training.steps", "3")
+        together = metrics(self.out)
+        self.assertEqual(len(re.findall(r"(?m)^step:", run.stdout)), 3)
+        self.assertEqual(sorted(path.name for path in self.out.glob("metrics*")), ["metrics.jsonl"])
+        for mine, one in zip(together, alone, strict=True):
+            for name in (LOSS, "loss_metrics/global_max_loss", NORM):
+                self.assertAlmostEqual(mine[name] / one[name], 1, delta=1e-5, msg=name)
+            for name in ("step", "n_tokens_seen", "lr"):
+                self.assertEqual(mine[name], one[name], name)
+
+    def test_schedules_that_add_in_one_order_give_the_same_losses_to_the_bit(self):
+        # without clipping the norm, whose parts lie elsewhere, does not come back into the weights
+        flags = ["--training.steps", "6", "--training.max_norm", "1e30", "--debug.deterministic"]
+        found = {}
+        for name in ASCENDING:
+            self.run_in(name, 2, *pipeline(2, name), *flags)
+            found[name] = [line[LOSS] for line in metrics(self.out)]
+        for name, losses in found.items():
+            self.assertEqual(losses, found["GPipe"], name)
+        self.assertEqual(len(set(found["GPipe"])), 6)
+
+    def test_held_out_loss_is_that_of_one_rank(self):
+        """Whether the rows of a validation batch are as many as the microbatches of a step, less or more."""
+        flags = [*VALIDATION, *self.held_out(23), "--training.steps", "4"]
+
+        def found(name, ranks, rows, more):
+            self.run_in(name, ranks, *flags, *more, "--validation.local_batch_size", rows)
+            self.assertEqual(sorted(self.validation()), [1, 2, 4], "after step 1 and every freq steps")
+            return self.validation()
+
+        alone = {rows: found(f"one {rows}", 1, rows, []) for rows in (4, 8, 12)}
+        for name, (ranks, all_rows, rows, more) in {
+                "less": (2, 4, 4, pipeline(2)),
+                "as many": (2, 8, 8, pipeline(2, "Interleaved1F1B")),
+                "more": (2, 12, 12, pipeline(2, "ZBVZeroBubble")),
+                "four ranks": (4, 4, 4, pipeline(4)),
+                "with fsdp 2": (4, 4, 2, [*pipeline(2), "--training.local_batch_size", "4"]),
+                "with tp 2": (4, 4, 4, [*pipeline(2), P + "tensor_parallel_degree", "2"])}.items():
+            for step, values in found(name, ranks, rows, more).items():
+                for figure in ("loss", "bits_per_byte"):
+                    self.assertAlmostEqual(values[figure], alone[all_rows][step][figure], delta=2e-5, msg=f"{name}, step {step}")
+        self.assertLess(alone[4][4]["loss"], alone[4][1]["loss"])
+
+    def test_validation_changes_nothing(self):
+        self.run_in("without", 2, *pipeline(2, "InterleavedZeroBubble"), "--training.steps", "4")
+        without = [line[LOSS] for line in metrics(self.out)]
+        self.run_in("with", 2, *pipeline(2, "InterleavedZeroBubble"), "--training.steps", "4", *VALIDATION, *self.held_out(8),
+                    "--validation.local_batch_size", 4)
+        self.assertEqual([line[LOSS] for line in metrics(self.out) if LOSS in line], without)
+
+
+class RefusedTest(ValidationCase):
+    """Everything wrong is found before anything starts. Played ranks run the same checks."""
+
+    SIZES = ["--model.n_layers", "2", "--training.local_batch_size", "8", "--training.seq_len", "64"]
+
+    def refused(self, ranks, *arguments):
+        run = titan("train", "--job.config_file", ROOT / "train_configs/debug_model.toml", "--comm.mode", "fake_backend",
+                    "--world-size", ranks, "--rank", ranks - 1, *self.SIZES, *map(str, arguments), cwd=self.folder,
+                    timeout=60)
+        self.assertEqual(run.returncode, 2, run.stderr)
+        return run.stderr
+
+    def setUp(self):
+        super().setUp()
+        for name in ("tests", "train_configs"):  # the recipe's paths are relative
+            (self.folder / name).symlink_to(ROOT / name)
+
+    def test_a_schedule_there_is_not(self):
+        self.assert_holds(self.refused(2, *pipeline(2, "ZBVZeroBuble")), "unknown pipeline_schedule 'ZBVZeroBuble'",
+                          "did you mean 'ZBVZeroBubble'?")
+
+    def test_schedules_that_do_not_fit_the_stages(self):
+        one = P + "pipeline_parallel_layers_per_stage"
+        self.assert_holds(self.refused(2, *pipeline(2, "1F1B"), one, 1), "1F1B", "exactly 1 stage per rank, but there are 2")
+        self.assert_holds(self.refused(2, *pipeline(2, "Interleaved1F1B"), one, 2), "Interleaved1F1B",
+                          "at least 2 stages per rank, but there are 1")
+        self.assert_holds(self.refused(2, *pipeline(2, "1F1B"), one, 2, "--model.n_layers", 4),
+                          "3 stages, which is not a multiple of pipeline_parallel_degree = 2")
+
+    def test_too_few_microbatches(self):
+        self.assert_holds(self.refused(4, *pipeline(4), "--training.local_batch_size", 2), "1F1B",
+                          "2 microbatches for 4 stages", "raise training.local_batch_size")
+
+    def test_a_microbatch_that_does_not_divide(self):
+        self.assert_holds(self.refused(2, *pipeline(2), P + "pipeline_parallel_microbatch_size", 3),
+                          "pipeline_parallel_microbatch_size = 3 does not divide training.local_batch_size = 8")
+
+    def test_more_stages_than_layers(self):
+        self.assert_holds(self.refused(4, *pipeline(4, "Interleaved1F1B")), "8 stages", "the model has 2")
+
+    def test_modules_that_are_not_those_of_the_model_are_listed_together(self):
+        text = self.refused(2, *pipeline(2), P + "module_fqns_per_model_part", "tok_embeddings,layers.1,layers.7", "norm,attention")
+        self.assert_holds(text, "stage 0 names 'layers.7', which the model does not have",
+                          "stage 1 names 'attention', which the model does not have", "no stage names layer 'layers.0'")
+        text = self.refused(2, *pipeline(2), P + "module_fqns_per_model_part", "tok_embeddings,layers.1", "layers.0,norm,output")
+        self.assert_holds(text, "layers.1", "layers.0", "before")
+
+    def test_parts_that_do_not_divide_by_the_ranks(self):
+        text = self.refused(2, *pipeline(2), P + "module_fqns_per_model_part", "tok_embeddings", "layers.0,layers.1", "norm,output")
+        self.assert_holds(text, "3 stages, which is not a multiple of pipeline_parallel_degree = 2")
+
+    def csv(self, text, *arguments):
+        return self.refused(2, P + "pipeline_parallel_degree", 2, P + "pipeline_parallel_schedule_csv",
+                            self.write("table.csv", text), *arguments)
+
+    def test_tables(self):
+        two = ["--training.local_batch_size", 2]
+        sound = "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n"
+        self.assert_holds(self.csv(sound), "needs 2 microbatches", "but there are 8")
+        self.assert_holds(self.csv("0F0,0F1,0X0,0B1\n1F0,1B0,1F1,1B1\n", *two), "table.csv:1:3", "0X0")
+        self.assert_holds(self.csv("0F0,0SEND_F0,0B0\n1F0,1B0\n", *two), "table.csv:1:2", "SEND_F")
+        self.assert_holds(self.csv("0F0,0F1,0B0\n1F0,1B0,1F1,1B1\n", *two), "0B1")
+        self.assert_holds(self.csv("0B0,0F0,0F1,0B1\n1F0,1B0,1F1,1B1\n", *two), "0B0")
+        self.assert_holds(self.refused(2, P + "pipeline_parallel_degree", 2, P + "pipeline_parallel_schedule_csv", "nowhere.csv"),
+                          "nowhere.csv")
+
+    def test_real_ranks_refuse_too_and_write_nothing(self):
+        self.recipe = [*SMALL, "--checkpoint.no_enable"]
+        run = self.run_ranks(2, *pipeline(2, "1f1bb"), code=2)
+        self.assert_holds(run.stderr, "error: unknown pipeline_schedule '1f1bb'", "did you mean '1F1B'?")
+        self.assert_nothing_was_written()
+
+
+class FaultTest(Ranks):
+    """Four ranks, each with one stage, started by hand. Ten repeats of each kind: forwards and backwards, every stage."""
+
+    RANKS, MICROBATCHES = 4, 8
+
+    def fail_once(self, kind, faulty, when):
+        shutil.rmtree(self.out, ignore_errors=True)
+        self.start("--training.steps", "1000000", "--plugins.paths", str(FAULTS), "--parallelism.further", "test/fault",
+                   "--model.n_layers", "2", "--model.dim", "64", "--training.local_batch_size", str(self.MICROBATCHES),
+                   "--comm.init_timeout_seconds", "100", *map(str, pipeline(self.RANKS)), ranks=self.RANKS,
+                   per_rank=lambda rank: [
+                       f"--parallelism.test/fault.rank={faulty}", f"--parallelism.test/fault.kind={kind}",
+                       # microbatch 1 of step 2
+                       f"--parallelism.test/fault.step={self.MICROBATCHES + 2}", f"--parallelism.test/fault.when={when}"])
+        self.wait_for_the_first_step()
+        results = self.ends(within=TIMEOUT + 5)
+        with self.subTest(kind=kind, faulty=faulty, when=when):
+            for rank, (code, err) in enumerate(results):
+                self.assertNotEqual(code, 0, err)
+                if rank == faulty and kind == "kill":
+                    continue
+                self.assertIn("error:", err)
+                self.assertRegex(err, ACTION, f"rank {rank}")
+                if rank != faulty:
+                    self.assertRegex(err, rf"rank {faulty}\b")
+            if kind == "error":
+                self.assertIn(f"in {when} of stage {faulty}, microbatch 1 ({faulty}{when[0].upper()}1)", results[faulty][1])
+                self.assertIn("a fault was asked for", results[faulty][1])
+                for rank in set(range(self.RANKS)) - {faulty}:
+                    self.assertIn(f"{when} of stage {faulty}, microbatch 1 ({faulty}{when[0].upper()}1)", results[rank][1])
+        self.assertEqual(processes_with(str(self.out)), [])
+
+    def wait_for_the_first_step(self):
+        """How long a start takes says nothing about how soon a run ends."""
+        log, deadline = self.out / "metrics.jsonl", time.monotonic() + 120
+        while not (log.exists() and log.stat().st_size) and any(run.poll() is None for run in self.runs):
+            self.assertLess(time.monotonic(), deadline, "no step within 120 s")
+            time.sleep(0.05)
+
+    def fail_often(self, kind):
+        for i in range(REPEATS):
+            self.fail_once(kind, i % self.RANKS, ("forward", "backward")[i // self.RANKS % 2])
+
+    def test_a_rank_that_is_killed(self):
+        self.fail_often("kill")
+
+    def test_a_rank_that_raises_an_error(self):
+        self.fail_often("error")
+
+    def test_a_rank_that_hangs(self):
+        self.fail_often("hang")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

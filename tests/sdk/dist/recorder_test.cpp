@@ -1,0 +1,33 @@
+// What the record of a run's communication says of each operation.
+#include <titan/dist/recorder.h>
+
+#include <gtest/gtest.h>
+
+namespace titan::dist {
+namespace {
+
+TEST(Recorder, CountsCollectivesByGroupAndMessagesByPeer) {
+  Recorder recorder;
+  const auto number = [&](const char* group, const char* operation) {
+    return recorder.find(recorder.start(group, operation, 8)).sequence;
+  };
+  EXPECT_EQ(number("pp", "all_reduce"), 1);
+  EXPECT_EQ(number("pp", "send to 1"), 1);
+  EXPECT_EQ(number("pp", "send to 1"), 2);
+  EXPECT_EQ(number("pp", "send to 2"), 1);
+  EXPECT_EQ(number("pp", "receive from 1"), 1);
+  EXPECT_EQ(number("pp", "broadcast from 0"), 2);  // all ranks take part
+  EXPECT_EQ(number("cp", "send to 1"), 1);
+  EXPECT_EQ(recorder.traffic().at({"pp", "send"}).calls, 3);
+  EXPECT_EQ(recorder.total_bytes(), 7 * 8);
+}
+
+TEST(Recorder, SaysWhatARankIsWorkingOn) {
+  Recorder recorder;
+  EXPECT_EQ(recorder.activity(), "");
+  recorder.set_activity("forward of stage 2");
+  EXPECT_EQ(recorder.activity(), "forward of stage 2");
+}
+
+}  // namespace
+}  // namespace titan::dist
