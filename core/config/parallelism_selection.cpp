@@ -99,6 +99,11 @@ Value parallelism_options(const JobConfig& config) {
   return options;
 }
 
+Value pipeline_schedule_options(const JobConfig& config) {
+  const auto& csv = config.parallelism.pipeline_parallel_schedule_csv;
+  return csv && !csv->empty() ? Value::map({{"file", *csv}}) : Value::map();
+}
+
 void settle_compute_dtype(JobConfig& config, const GivenValues& given, Diagnostics& diagnostics) {
   TrainingSection& training = config.training;
   if (given.find(kComputeKey) || training.dtype == Dtype::float64 || !runs_on_processor(config) ||

@@ -120,18 +120,15 @@ class Resolver {
     const Component& component = *chosen.component;
     if (component.kind == "model") preset_ = flavor_preset(component);
     Value values = component.kind == "model" ? preset_ : Value::map();
-    if (component.kind == "parallelism") {
-      const Value fed = parallelism_options(config_);
-      for (const auto& [name, value] : fed.as_map())
-        if (component.schema.find(name)) values[name] = value;
-    }
+    const Value fed = component.kind == "parallelism"         ? parallelism_options(config_)
+                      : component.kind == "pipeline_schedule" ? pipeline_schedule_options(config_)
+                                                              : Value::map();
+    for (const auto& [name, value] : fed.as_map())
+      if (component.schema.find(name)) values[name] = value;
     const Value given = chosen.section.front() == "quantize"
                             ? core_section(chosen.section)
                             : given_map(collected_.given, table_, &component, chosen.section);
     merge(values, given);
-    if (component.kind == "pipeline_schedule" && component.schema.find("file"))
-      if (const auto& csv = config_.parallelism.pipeline_parallel_schedule_csv)
-        values["file"] = *csv;
     Selection selection{component.kind, component.name, Value::map(), chosen.where};
     try {
       const std::shared_ptr<void> options = component.schema.make(values);

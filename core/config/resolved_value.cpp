@@ -37,10 +37,8 @@ Value named_sections(const std::vector<Selection>& selections, std::string_view 
   return sections;
 }
 
-/// [parallelism.<name>], without what follows from the core's own keys.
-void add_parallelisms(Value& section, const JobConfig& config) {
-  const Value from_core = parallelism_options(config);
-  const Value sections = named_sections(config.transforms, "parallelism");
+/// Adds the sections of plugins, without what follows from the core's own keys.
+void add_sections(Value& section, const Value& sections, const Value& from_core) {
   for (const auto& [plugin, options] : sections.as_map()) {
     Value own = Value::map();
     for (const auto& [name, value] : options.as_map()) {
@@ -89,7 +87,8 @@ Value resolved_value(const JobConfig& config, const OptionTable& table, const Va
                                      &config.lr_scheduler, &config.device})
     if (!selection->name.empty()) add_options(core[selection->kind], *selection);
 
-  add_parallelisms(core["parallelism"], config);
+  add_sections(core["parallelism"], named_sections(config.transforms, "parallelism"),
+               parallelism_options(config));
   if (is_blend(table)) add_sources(core, config);
 
   Value resolved = Value::map();
@@ -97,6 +96,10 @@ Value resolved_value(const JobConfig& config, const OptionTable& table, const Va
     resolved[name] = std::move(section);
     if (name == "metrics") resolved["logger"] = named_sections(config.loggers, "logger");
     if (name == "model") resolved["converter"] = named_sections(config.transforms, "converter");
+    if (name == "parallelism" && config.pipeline_plan)
+      add_sections(resolved["pipeline_schedule"] = Value::map(),
+                   named_sections({config.pipeline_schedule}, "pipeline_schedule"),
+                   pipeline_schedule_options(config));
     if (name == "training")
       resolved["dataset"] = named_sections(data_sets(config, table), "dataset");
   }

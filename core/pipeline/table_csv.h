@@ -1,5 +1,5 @@
 // A pipeline's table as text in PyTorch's CSV format. Used by `titan describe pipeline_schedule`
-// and by error messages of tests; the plugin `csv` reads it.
+// and to compare the ranks of a run; the plugin `csv` reads it.
 #pragma once
 
 #include <string>

@@ -1,5 +1,7 @@
 #include "core/runtime/failure_watch.h"
 
+#include <algorithm>
+
 #include <titan/error.h>
 #include <titan/value.h>
 
@@ -62,7 +64,12 @@ std::string FailureWatch::status() const {
     for (const dist::CommRecord& record : mesh->recorder().records())
       if (!record.is_message()) arrived[record.group] = record.sequence;
     const std::vector<dist::CommRecord> open = mesh->recorder().under_way();
-    doing += open.empty() ? ", in no collective" : ", waits in " + describe(open.front());
+    // a message that was sent is under way until it is taken, but seldom waited for
+    const auto waits = std::find_if(open.begin(), open.end(), [](const dist::CommRecord& record) {
+      return !record.operation.starts_with("send to ");
+    });
+    doing += open.empty() ? ", in no collective"
+                          : ", waits in " + describe(waits == open.end() ? open.front() : *waits);
   }
   state["arrived"] = std::move(arrived);
   state["doing"] = doing;

@@ -6,6 +6,7 @@
 
 #include <xxhash.h>
 
+#include "core/pipeline/table_csv.h"
 #include "core/runtime/build_info.h"
 
 namespace titan::core {
@@ -20,15 +21,18 @@ void flatten(const std::string& prefix, const Value& value, Facts& facts) {
     flatten(prefix.empty() ? name : prefix + "." + name, member, facts);
 }
 
-std::string hash_of_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream content;
-  content << in.rdbuf();
-  const std::string bytes = std::move(content).str();
+std::string hash_of(const std::string& bytes) {
   char text[20];
   std::snprintf(text, sizeof text, "%016llx",
                 static_cast<unsigned long long>(XXH3_64bits(bytes.data(), bytes.size())));
   return text;
+}
+
+std::string hash_of_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream content;
+  content << in.rdbuf();
+  return hash_of(std::move(content).str());
 }
 
 }  // namespace
@@ -39,6 +43,11 @@ Facts run_facts(const JobConfig& config, Registry& registry) {
                                        config.tokenizer, config.device};
   for (const DataSource& source : config.sources) selections.push_back(source.dataset);
   if (config.validation_source) selections.push_back(config.validation_source->dataset);
+  if (config.pipeline_plan) {
+    selections.push_back(config.pipeline_schedule);
+    // the table may come from a file that every node has its own copy of
+    facts.emplace_back("pipeline table", hash_of(to_csv(config.pipeline_plan->actions)));
+  }
   selections.insert(selections.end(), config.transforms.begin(), config.transforms.end());
   for (const Selection& selection : selections) {
     const Origin& origin = registry.origin(registry.component(selection.kind, selection.name));

@@ -38,6 +38,11 @@ class SingleRankBackend final : public Backend {
   }
 };
 
+/// " (8 bytes)"; nothing for what this rank only receives or waits in.
+std::string bytes_in_words(const CommRecord& record) {
+  return record.bytes > 0 ? " (" + std::to_string(record.bytes) + " bytes)" : "";
+}
+
 /// What a rank sends of a buffer that is shared out over all: every chunk but its own.
 int64_t all_but_own(int64_t bytes, int size) {
   return bytes * (size - 1) / size;
@@ -71,7 +76,7 @@ void Pending::wait() {
       const CommRecord record = state_->recorder->find(state_->ticket);
       const std::string text = e.what();
       fail(ErrorKind::distributed, record.operation, " number ", record.sequence, " of group '",
-           record.group, "' (", record.bytes, " bytes) failed: ", text.substr(0, text.find('\n')));
+           record.group, "'", bytes_in_words(record), " failed: ", text.substr(0, text.find('\n')));
     }
     state_->work.reset();
   }
@@ -102,7 +107,7 @@ Pending Group::record(const char* operation, int64_t bytes, const Start& start, 
     const std::string text = e.what();
     const CommRecord record = recorder_->find(ticket);
     fail(ErrorKind::distributed, record.operation, " number ", record.sequence, " of group '",
-         name_, "' (", bytes, " bytes) could not start: ", text.substr(0, text.find('\n')));
+         name_, "'", bytes_in_words(record), " could not start: ", text.substr(0, text.find('\n')));
   }
 }
 

@@ -65,6 +65,10 @@ struct PipelineOptions {
 struct ContextOptions {
   std::string rotate_method = "allgather", load_balancer = "headtail";
 };
+struct ScheduleTableOptions {
+  int64_t depth = 1;
+  std::string file;
+};
 struct LoggerOptions {
   int64_t every = 1;
 };
@@ -175,6 +179,10 @@ FakeLookup::FakeLookup() {
   add_schedule<pipeline_schedules::Interleaved1F1B>(components_, "Interleaved1F1B");
   add_schedule<pipeline_schedules::LoopedBfs>(components_, "LoopedBFS");
   add_schedule<pipeline_schedules::ZbvZeroBubble>(components_, "ZBVZeroBubble");
+  add_schedule<pipeline_schedules::GPipe>(components_, "acme/staggered");
+  SchemaBuilder(components_.back().schema)
+      .option("depth", &ScheduleTableOptions::depth, "Of its own")
+      .option("file", &ScheduleTableOptions::file, "A table");
   for (const char* name : {"jsonl", "acme/web.text"})
     components_.push_back(made("dataset", name, [](SchemaBuilder& schema) {
       schema.option("field", &DatasetOptions::field, "Field of the text")

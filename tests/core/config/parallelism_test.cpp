@@ -66,6 +66,21 @@ TEST(Parallelisms, PipelineAndContextComeWithTheirKeys) {
   EXPECT_EQ(context.at("load_balancer"), Value("none"));
 }
 
+TEST(Parallelisms, AScheduleHasASectionOfItsOwn) {
+  const JobConfig config =
+      resolve_arguments({"--parallelism.pipeline_parallel_degree=2",
+                         "--parallelism.pipeline_parallel_schedule=ACME/Staggered",
+                         "--pipeline_schedule.acme/staggered.depth=3"},
+                        2)
+          .config;
+  EXPECT_EQ(config.pipeline_schedule.name, "acme/staggered");
+  EXPECT_EQ(config.pipeline_schedule.options.at("depth"), Value(3));
+  const Value& section = config.resolved.at("pipeline_schedule").at("acme/staggered");
+  EXPECT_EQ(section.at("depth"), Value(3));
+  EXPECT_EQ(config.resolved.at("parallelism").at("pipeline_parallel_schedule"),
+            Value("acme/staggered"));
+}
+
 TEST(Parallelisms, OneRankThatCastsOrOffloadsUsesTheShardingPluginToo) {
   EXPECT_EQ(parallelisms({"--training.mixed_precision_param=bfloat16"}, 1),
             Names{"parallelism:fsdp"});
