@@ -84,6 +84,7 @@ void FailureWatch::run() {
     return changed_.wait_for(lock, time, [this] { return closing_; });
   };
   c10::intrusive_ptr<c10d::Store> store;
+  double patience = std::chrono::duration<double>(kPatience).count();
   std::vector<std::string> others;
   try {
     store = rendezvous_.another_connection();
@@ -91,18 +92,26 @@ void FailureWatch::run() {
       if (close_or_wait(std::chrono::milliseconds(500))) return;
     failure = get(*store, kFailure);
     set(*store, status_key(rendezvous_.launch().rank), status());
+    remember(failure, {});
+    const double begin = monotonic_seconds();
+    while (!have_all_answered(*store) && monotonic_seconds() < begin + 1)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    patience -= monotonic_seconds() - begin;
+    others = describe_others(*store);
+    remember(failure, others);
   } catch (const std::exception&) {
     const LaunchEnv& launch = rendezvous_.launch();
-    failure = "the store at " + launch.master_host + ":" + std::to_string(launch.master_port) +
-              " is gone: " +
-              (launch.agent_hosts_store ? "the launcher's agent" : "rank 0, which hosts it,") +
-              " has ended";
+    if (!failure.empty()) failure += "\n  ";
+    failure += "the store at " + launch.master_host + ":" + std::to_string(launch.master_port) +
+               " is gone: " +
+               (launch.agent_hosts_store ? "the launcher's agent" : "rank 0, which hosts it,") +
+               " has ended";
   }
-  if (close_or_wait(kPatience)) return;
+  if (close_or_wait(std::chrono::milliseconds(static_cast<int64_t>(1000 * patience)))) return;
   failure += "\n  this rank was " + parse_json(status()).at("doing").as_string();
   try {
     if (store) others = describe_others(*store);
-  } catch (const std::exception&) {  // the store is gone by now: what is known has to do
+  } catch (const std::exception&) {  // the store is gone by now: what was known has to do
   }
   for (const std::string& line : others) failure += "\n  " + line;
   end_(failure);
@@ -121,18 +130,35 @@ std::vector<std::string> FailureWatch::report(const std::string& error) {
     set(store, status_key(rank), status());
 
     const double give_up = monotonic_seconds() + std::chrono::duration<double>(kPatience).count();
-    std::vector<std::string> keys;
-    for (int other = 0; other < rendezvous_.launch().world_size; ++other)
-      keys.push_back(status_key(other));
-    while (!store.check(keys) && monotonic_seconds() < give_up)
+    while (!have_all_answered(store) && monotonic_seconds() < give_up)
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
 
     std::vector<std::string> lines = describe_others(store);
     if (failure != own) lines.insert(lines.begin(), "before that, " + failure);
+    // the store goes with its host: the others still read what happened
+    const bool is_host = rank == 0 && !rendezvous_.launch().agent_hosts_store;
+    if (is_host) std::this_thread::sleep_for(kLinger);
     return lines;
   } catch (const std::exception&) {
-    return {"the store is gone: rank 0 or the launcher that hosts it has ended"};
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> lines = known_others_;
+    if (!known_failure_.empty()) lines.insert(lines.begin(), "before that, " + known_failure_);
+    lines.push_back("the store is gone: rank 0 or the launcher that hosts it has ended");
+    return lines;
   }
+}
+
+bool FailureWatch::have_all_answered(c10d::Store& store) const {
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < rendezvous_.launch().world_size; ++rank)
+    keys.push_back(status_key(rank));
+  return store.check(keys);
+}
+
+void FailureWatch::remember(const std::string& failure, const std::vector<std::string>& others) {
+  const std::lock_guard lock(mutex_);
+  known_failure_ = failure;
+  known_others_ = others;
 }
 
 std::vector<std::string> FailureWatch::describe_others(c10d::Store& store) const {

@@ -25,6 +25,8 @@ class FailureWatch {
   using End = std::function<void(const std::string& error)>;
 
   static constexpr std::chrono::seconds kPatience{3};
+  /// For so long the rank that hosts the store stays after all have answered.
+  static constexpr std::chrono::milliseconds kLinger{1200};
 
   FailureWatch(const Rendezvous& rendezvous, End end);
   ~FailureWatch();
@@ -43,6 +45,8 @@ class FailureWatch {
   void stop();
   std::string status() const;
   std::vector<std::string> describe_others(c10d::Store& store) const;
+  bool have_all_answered(c10d::Store& store) const;
+  void remember(const std::string& failure, const std::vector<std::string>& others);
 
   const Rendezvous& rendezvous_;
   End end_;
@@ -51,6 +55,8 @@ class FailureWatch {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool closing_ = false;
+  std::string known_failure_;  // for when the store is gone
+  std::vector<std::string> known_others_;
   std::thread thread_;
 };
 

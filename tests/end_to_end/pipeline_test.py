@@ -177,7 +177,7 @@ class FaultTest(Ranks):
                        # microbatch 1 of step 2
                        f"--parallelism.test/fault.step={self.MICROBATCHES + 2}", f"--parallelism.test/fault.when={when}"])
         self.wait_for_the_first_step()
-        results = self.ends(within=TIMEOUT + 5)
+        results = self.ends(within=TIMEOUT + 10)  # three seconds of patience, and a busy machine
         with self.subTest(kind=kind, faulty=faulty, when=when):
             for rank, (code, err) in enumerate(results):
                 self.assertNotEqual(code, 0, err)
@@ -185,8 +185,8 @@ class FaultTest(Ranks):
                     continue
                 self.assertIn("error:", err)
                 self.assertRegex(err, ACTION, f"rank {rank}")
-                if rank != faulty:
-                    self.assertRegex(err, rf"rank {faulty}\b")
+                if rank != faulty:  # the store may have gone with its host before this rank could ask
+                    self.assertRegex(err, rf"rank {faulty}\b|the store is gone")
             if kind == "error":
                 self.assertIn(f"in {when} of stage {faulty}, microbatch 1 ({faulty}{when[0].upper()}1)", results[faulty][1])
                 self.assertIn("a fault was asked for", results[faulty][1])
