@@ -2,8 +2,7 @@
 #include <memory>
 #include <utility>
 
-#include <c10/core/Allocator.h>
-
+#include "core/runtime/meta_memory.h"
 #include "plugins/parallelism/context/context_parallel.h"
 #include "tests/plugins/parallelism/context_fixture.h"
 #include "tests/plugins/parallelism/tensor_fixture.h"
@@ -11,6 +10,7 @@
 namespace titan::context_test {
 namespace {
 
+using core::MetaMemory;
 using Operations = std::map<std::string, dist::Traffic>;
 
 Operations traffic_of(const dist::Recorder& recorder) {
@@ -105,63 +105,26 @@ TEST(ContextTraffic, TravelsWhileOtherKeysAreUsed) {
     });
 }
 
-/// Counts the bytes that live on the meta device while it lives.
-class MetaMemory final : public c10::Allocator {
- public:
-  MetaMemory() : before_(c10::GetAllocator(c10::kMeta)) {
-    c10::SetAllocator(c10::kMeta, this, kPriority);
-  }
-  ~MetaMemory() override { c10::SetAllocator(c10::kMeta, before_, kPriority); }
-
-  c10::DataPtr allocate(size_t n) override {
-    auto* block = new Block{bytes_, static_cast<int64_t>(n)};
-    bytes_->live += block->size;
-    bytes_->peak = std::max(bytes_->peak, bytes_->live);
-    return {nullptr, block, &release, c10::kMeta};
-  }
-  void copy_data(void*, const void*, size_t) const override {}
-
-  int64_t live() const { return bytes_->live; }
-  int64_t peak() const { return bytes_->peak; }
-  void reset_peak() { bytes_->peak = bytes_->live; }
-
- private:
-  static constexpr uint8_t kPriority = 255;
-  struct Bytes {
-    int64_t live = 0, peak = 0;
-  };
-  struct Block {
-    std::shared_ptr<Bytes> bytes;  // shared: a block may outlive the allocator
-    int64_t size;
-  };
-  static void release(void* context) {
-    const std::unique_ptr<Block> block(static_cast<Block*>(context));
-    block->bytes->live -= block->size;
-  }
-
-  c10::Allocator* before_;
-  std::shared_ptr<Bytes> bytes_ = std::make_shared<Bytes>();
-};
-
 TEST(ContextMemory, TheGraphKeepsQueriesKeysValuesAndTheOutputAlone) {
   for (const ContextCase& c : all_cases({4})) {
     const dist::Group group("cp", dist::make_fake_backend(1, 4));
     const auto kernel =
         context_parallel::make_kernel(c.cut(), 1, context_parallel::make_exchange(c.method, group));
-    MetaMemory memory;
+    MetaMemory::start_counting();
     const int64_t n = 32;
     const auto on_meta = at::TensorOptions().dtype(at::kBFloat16).device(c10::kMeta);
     const auto leaf = [&](int64_t heads) {
       return at::empty({2, n, heads, 8}, on_meta).transpose(1, 2).requires_grad_();
     };
     const Tensor q = leaf(4), k_leaf = leaf(2), v_leaf = leaf(2);
-    const int64_t before = memory.live();
+    const int64_t before = MetaMemory::live();
     Tensor k = k_leaf.neg(), v = v_leaf.neg();  // what nothing but the attention may keep
     const auto key_values = static_cast<int64_t>(k.nbytes() + v.nbytes());
     const Tensor out = kernel->attend(q, k, v, {});
     k = v = Tensor();
     const int64_t logsumexp = 2 * 4 * n * 4;
-    EXPECT_EQ(memory.live() - before, key_values + static_cast<int64_t>(out.nbytes()) + logsumexp)
+    EXPECT_EQ(MetaMemory::live() - before,
+              key_values + static_cast<int64_t>(out.nbytes()) + logsumexp)
         << c.text();
   }
 }
@@ -188,18 +151,18 @@ Activations activations_of(const ContextCase& c, Device& device) {
   const TransformContext context{mesh, device};
   context_parallel::ContextParallel parallel({.rotate_method = c.method}, context);
   parallel.apply(part, context);
-  MetaMemory memory;
+  MetaMemory::start_counting();
   part.materialize(c10::kMeta, at::kFloat, 1);
   const Tensor ids =
       at::zeros({1, kSeqLen}, at::TensorOptions().dtype(at::kLong).device(c10::kMeta));
   const Batch batch = parallel.split({.tokens = ids, .labels = ids});
   part.forward(at::Tensor(), batch).backward();  // tables and gradients are there from now on
-  const int64_t before = memory.live();
-  memory.reset_peak();
+  const int64_t before = MetaMemory::live();
+  MetaMemory::reset_peak();
   const Tensor loss = part.forward(at::Tensor(), batch);
-  Activations result{.kept = memory.live() - before};
+  Activations result{.kept = MetaMemory::live() - before};
   loss.backward();
-  result.peak = memory.peak() - before;
+  result.peak = MetaMemory::peak() - before;
   return result;
 }
 
