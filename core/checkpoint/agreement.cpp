@@ -4,6 +4,7 @@
 #include <thread>
 
 #include <titan/error.h>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "core/runtime/clock.h"
 
@@ -34,6 +35,8 @@ Agreement::Agreement(const Rendezvous& rendezvous)
     : rank_(rendezvous.launch().rank), world_size_(rendezvous.launch().world_size) {
   if (!rendezvous.is_alone()) store_ = rendezvous.another_connection();
 }
+
+Agreement::~Agreement() = default;
 
 void Agreement::wait_for(const std::vector<std::string>& keys, std::chrono::seconds patience) {
   const double give_up = monotonic_seconds() + static_cast<double>(patience.count());

@@ -16,6 +16,7 @@ namespace titan::core {
 class Agreement {
  public:
   explicit Agreement(const Rendezvous& rendezvous);
+  ~Agreement();
 
   /// Waits until every rank has said how its part went: `result`, or `error` when that is not
   /// empty. On rank 0 `conclude` then gets the results in the order of ranks, unless there was an

@@ -48,7 +48,7 @@ Checkpointer::Checkpointer(const JobConfig& config, const Saved& saved,
   if (!section_.enable || section_.load_only) return;
   std::function<void()> warm_up;
   if (is_async_)
-    warm_up = [this, files = make_job({}, {}, Contents::training).files] {
+    warm_up = [this, files = make_job({}, {}, Contents::training, weights_of(saved.part)).files] {
       staging_.warm_up(files);
     };
   saver_ = std::make_unique<Saver>(
@@ -116,7 +116,9 @@ void Checkpointer::save(const TrainState& state, Contents contents, bool waits,
     report(SaveOutcome{.step = state.step, .error = e.what()});
     return;
   }
-  SaveJob job = make_job(part_of_it.empty() ? folder : folder / part_of_it, state, contents);
+  SaveJob job = part_of_it.empty()
+                    ? make_job(folder, state, contents, weights_of(saved_.part))
+                    : make_job(folder / part_of_it, state, contents, weights_for_others());
   if (!waits) {
     saved_.device.synchronize();  // the copy is not to overtake the update of this step
     job.staging = &staging_;
@@ -155,8 +157,24 @@ void Checkpointer::prepare_folder(const std::filesystem::path& folder,
   });
 }
 
+/// Collective where converters change weights for others.
+std::vector<StateTensor> Checkpointer::weights_for_others() const {
+  std::vector<StateTensor> weights = weights_of(saved_.part);  // in the order of the parameters
+  if (saved_.exports.empty()) return weights;
+  TITAN_CHECK(saved_.exports.size() == 1, config, saved_.exports.size(),
+              " converters change what is exported; select one of them in model.converters, or set "
+              "checkpoint.last_save_in_hf = false");
+  ExportTransform& exports = *saved_.exports.front();
+  for (size_t i = 0; i < weights.size(); ++i)
+    weights[i].tensor = exports.exported(*saved_.part.parameters()[i]);
+  std::erase_if(weights,
+                [&](const StateTensor& weight) { return exports.is_absorbed(weight.name); });
+  return weights;
+}
+
 SaveJob Checkpointer::make_job(const std::filesystem::path& folder, const TrainState& state,
-                               Contents contents) const {
+                               Contents contents,
+                               const std::vector<StateTensor>& all_weights) const {
   const dist::MeshShape& shape = saved_.mesh.shape();
   const int rank = saved_.mesh.rank();
   SaveJob job = {.folder = folder};
@@ -164,6 +182,8 @@ SaveJob Checkpointer::make_job(const std::filesystem::path& folder, const TrainS
                   .step = state.step,
                   .tokens_seen = state.tokens_seen,
                   .lr_step = state.lr_step,
+                  .loss_scale = state.loss_scale,
+                  .loss_scale_steps = state.loss_scale_steps,
                   .seed = saved_.seed,
                   .model = config_.model.name,
                   .flavor = config_.model.flavor,
@@ -175,7 +195,7 @@ SaveJob Checkpointer::make_job(const std::filesystem::path& folder, const TrainS
                   .config = config_.resolved,
                   .program = build_summary(),
                   .time = wall_seconds()};
-  std::vector<StateTensor> weights = own_part(weights_of(saved_.part), shape, rank);
+  std::vector<StateTensor> weights = own_part(all_weights, shape, rank);
   if (contents == Contents::weights) {
     const bool converts = state.step > 0;  // a seed checkpoint is exact
     job.files =

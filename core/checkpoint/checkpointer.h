@@ -12,6 +12,7 @@
 #include <titan/model.h>
 #include <titan/optimizer.h>
 #include <titan/tokenizer.h>
+#include <titan/transform.h>
 
 #include "core/checkpoint/saver.h"
 #include "core/config/job_config.h"
@@ -25,6 +26,8 @@ struct TrainState {
   int64_t tokens_seen = 0;
   int64_t lr_step = 0;  ///< steps of the learning rate schedule; `step` unless one was left out at
                         ///< resume
+  double loss_scale = 0;         ///< of float16 gradients; 0: there is none
+  int64_t loss_scale_steps = 0;  ///< since it changed or gradients overflowed
 };
 
 /// What of a run is saved; all outlive the checkpointer.
@@ -37,6 +40,7 @@ struct Saved {
   const dist::Mesh& mesh;
   Device& device;
   uint64_t seed = 0;
+  std::vector<ExportTransform*> exports;  ///< what weights become for others
 };
 
 /// Collective: every rank makes one and calls the same. Does nothing where [checkpoint] enable is
@@ -71,8 +75,9 @@ class Checkpointer {
             const std::string& part_of_it = "");
   void save_last(const TrainState& state);
   void prepare_folder(const std::filesystem::path& folder, const std::string& part_of_it) const;
-  SaveJob make_job(const std::filesystem::path& folder, const TrainState& state,
-                   Contents contents) const;
+  SaveJob make_job(const std::filesystem::path& folder, const TrainState& state, Contents contents,
+                   const std::vector<StateTensor>& weights) const;
+  std::vector<StateTensor> weights_for_others() const;
   void save_in_hf(const TrainState& state);
   void report(const std::optional<SaveOutcome>& outcome);
   void tidy(const SaveOutcome& outcome) const;

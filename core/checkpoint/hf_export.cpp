@@ -18,7 +18,11 @@ std::vector<PlannedTensor> hf_tensors(const Model& model, const std::string& mod
     rules.emplace(rule.ours, rule);
   std::vector<PlannedTensor> tensors;
   for (const FoundWeight& weight : weights) {
-    const HfExchange::NameRule& rule = rules.at(weight.ours);
+    const auto found = rules.find(weight.ours);
+    TITAN_CHECK(found != rules.end(), plugin, "the plugin of model '", model_name,
+                "' gives no Hugging Face name for the parameter ", weight.ours,
+                "; the converter that added it has to absorb it in exports");
+    const HfExchange::NameRule& rule = found->second;
     const std::string& stored = index.tensors.find(weight.theirs)->second.dtype;
     tensors.push_back(
         {.entry = {.name = rule.theirs,

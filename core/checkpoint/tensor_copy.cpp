@@ -6,11 +6,11 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/isfinite.h>
 
 #include <titan/error.h>
 
 #include "core/checkpoint/state.h"
+#include "core/checkpoint/tensor_form.h"
 
 namespace titan::core {
 namespace {
@@ -55,15 +55,7 @@ void reorder(const char* in, int64_t count, int64_t row_bytes, int64_t head_rows
 
 at::Tensor converted(char* data, int64_t bytes, int64_t size, std::string_view name,
                      const std::string& from, const std::string& to) {
-  const at::Tensor stored = at::from_blob(data, {bytes / size}, scalar_type(from));
-  at::Tensor result = stored.to(scalar_type(to));
-  const bool narrows = to == "F16" || to == "BF16" || (to == "F32" && from == "F64");
-  if (!narrows || at::isfinite(result).all().item<bool>()) return result;
-  const at::Tensor lost = at::isfinite(stored).logical_and(at::isfinite(result).logical_not());
-  TITAN_CHECK(!lost.any().item<bool>(), data, "tensor ", name, " holds ",
-              stored.masked_select(lost)[0].item<double>(), ", which ", to,
-              " cannot hold; choose another dtype");
-  return result;
+  return in_dtype(at::from_blob(data, {bytes / size}, scalar_type(from)), to, name);
 }
 
 }  // namespace
@@ -143,13 +135,8 @@ void TensorStream::read(std::string_view name, const TensorForm& form,
 
   const Rows rows = rows_of(tensor.shape, size);
   const bool reorders = form.order != RowOrder::as_stored;
-  int64_t step = 1;  // rows that stay together
-  if (reorders) {
-    TITAN_CHECK(form.num_heads > 0 && rows.count % (2 * form.num_heads) == 0, data, "tensor ", name,
-                " has ", rows.count, " rows, which do not divide into ", form.num_heads,
-                " heads of even size");
-    step = rows.count / form.num_heads;
-  }
+  // rows that stay together
+  const int64_t step = reorders ? rows_of_head(rows.count, form, name) : 1;
   if (rows.bytes == 0 || rows.count == 0) return;
 
   at::NoGradGuard no_grad;

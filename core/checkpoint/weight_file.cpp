@@ -11,6 +11,7 @@
 #include "core/checkpoint/format/checkpoint_folder.h"
 #include "core/checkpoint/format/file.h"
 #include "core/checkpoint/format/hash.h"
+#include "core/checkpoint/tensor_form.h"
 
 namespace titan::core {
 namespace {
@@ -60,6 +61,17 @@ TensorForm form_of(const PlannedTensor& tensor) {
   return {.dtype = tensor.entry.dtype, .order = tensor.order, .num_heads = tensor.num_heads};
 }
 
+/// Gives the bytes of a planned tensor, from the first to the last.
+void read_planned(TensorStream& stream, const PlannedTensor& tensor,
+                  const std::function<void(const char* data, int64_t bytes)>& take) {
+  if (!tensor.compute) return stream.read(tensor.source, form_of(tensor), take);
+  const at::Tensor values = in_form(tensor.compute(), form_of(tensor), tensor.source);
+  TITAN_ASSERT(values.sizes() == at::IntArrayRef(tensor.entry.shape), tensor.entry.name);
+  const auto* data = static_cast<const char*>(values.const_data_ptr());
+  const auto size = static_cast<int64_t>(values.nbytes());
+  for (int64_t at = 0; at < size; at += kChunk) take(data + at, std::min(kChunk, size - at));
+}
+
 /// Removes a file that was not finished.
 class Unfinished {
  public:
@@ -80,7 +92,7 @@ void write_tensors(const TensorIndex& source, const PlannedFile& file, int64_t d
   for (const PlannedTensor& tensor : file.tensors) {
     Hasher hasher;
     int64_t position = data_start + tensor.entry.begin;
-    stream.read(tensor.source, form_of(tensor), [&](const char* data, int64_t bytes) {
+    read_planned(stream, tensor, [&](const char* data, int64_t bytes) {
       hasher.update(data, bytes);
       of_file.update(data, bytes);
       out.write(position, data, bytes);
@@ -218,7 +230,7 @@ void compare_with_source(const TensorIndex& source, const PlannedFile& file,
   std::vector<char> own;
   for (const PlannedTensor& tensor : file.tensors) {
     int64_t position = data_start + tensor.entry.begin;
-    stream.read(tensor.source, form_of(tensor), [&](const char* data, int64_t bytes) {
+    read_planned(stream, tensor, [&](const char* data, int64_t bytes) {
       own.resize(bytes);
       there.read(position, own.data(), bytes);
       TITAN_CHECK(std::memcmp(own.data(), data, bytes) == 0, data, path.string(), ": tensor ",

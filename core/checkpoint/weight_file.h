@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "core/checkpoint/format/manifest.h"
 #include "core/checkpoint/format/safetensors.h"
@@ -20,6 +23,9 @@ struct PlannedTensor {
   std::string source;  ///< the stored tensor that it is made from
   RowOrder order = RowOrder::as_stored;
   int64_t num_heads = 0;
+  /// Gives its values, on the processor, where they are not those of `source`; called each time
+  /// that they are written or compared, and always with the same outcome. Empty: as stored.
+  std::function<at::Tensor()> compute;
 };
 
 enum class FileStyle {
@@ -39,8 +45,9 @@ struct PlannedFile {
 std::vector<PlannedFile> plan_weight_files(std::vector<PlannedTensor> tensors, FileStyle style,
                                            int64_t max_bytes);
 
-/// Writes one file of a plan: temporary name, sync, rename. Memory as TensorStream. Throws what it
-/// throws, and an io Error when the file cannot be written; nothing is left of it then.
+/// Writes one file of a plan: temporary name, sync, rename. Memory as TensorStream, and a computed
+/// tensor as a whole. Throws what the stream and `compute` throw, and an io Error when the file
+/// cannot be written; nothing is left of it then.
 ManifestFile write_weight_file(const TensorIndex& source, const PlannedFile& file,
                                const std::filesystem::path& folder);
 

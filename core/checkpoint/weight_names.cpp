@@ -48,8 +48,7 @@ const HfExchange& exchange_of(const Model& model, const std::string& model_name)
 WeightNames names_of(const Model& model, const std::string& model_name, Naming naming) {
   const HfExchange& exchange = exchange_of(model, model_name);
   WeightNames names{.rules = exchange.name_rules(naming),
-                    .ignored = exchange.ignored_names(naming),
-                    .ignored_prefixes = {}};
+                    .ignored = exchange.ignored_names(naming)};
   const char* whose = naming == Naming::hugging_face ? "Hugging Face"
                       : naming == Naming::meta       ? "Meta"
                                                      : "torchtitan";
@@ -64,8 +63,8 @@ WeightNames names_of(const Model& model, const std::string& model_name, Naming n
 
 WeightNames own_names(const ModelPart& part) {
   WeightNames names;
-  for (const nn::Parameter* parameter : part.parameters())
-    names.rules.push_back({parameter->name(), parameter->name()});
+  for (const ParameterInfo& parameter : part.all_parameters())
+    names.rules.push_back({parameter.name, parameter.name});
   names.ignored_prefixes = {std::string(kOptimizerPrefix)};
   return names;
 }
@@ -79,25 +78,26 @@ std::vector<FoundWeight> find_weights(const ModelPart& part, const WeightNames& 
   std::vector<FoundWeight> found;
   std::set<std::string> used;
   std::vector<std::string> missing, wrong, unexpected;
-  for (const nn::Parameter* parameter : part.parameters()) {
-    const auto& alternatives = rules[parameter->name()];
-    TITAN_CHECK(!alternatives.empty(), plugin, "the plugin of model '", model_name,
-                "' gives no name for its parameter ", parameter->name());
+  for (const ParameterInfo& parameter : part.all_parameters()) {
+    const auto& alternatives = rules[parameter.name];
+    const bool is_optional = names.optional.contains(parameter.name);
+    TITAN_CHECK(!alternatives.empty() || is_optional, plugin, "the plugin of model '", model_name,
+                "' gives no name for its parameter ", parameter.name);
     const auto there =
         std::find_if(alternatives.begin(), alternatives.end(),
                      [&](const auto* rule) { return index.tensors.contains(rule->theirs); });
     if (there == alternatives.end()) {
+      if (is_optional) continue;
       const std::string& theirs = alternatives.front()->theirs;
-      missing.push_back(theirs +
-                        (theirs == parameter->name() ? "" : " (" + parameter->name() + ")"));
+      missing.push_back(theirs + (theirs == parameter.name ? "" : " (" + parameter.name + ")"));
       continue;
     }
     const HfExchange::NameRule& rule = **there;
     used.insert(rule.theirs);
     const std::vector<int64_t>& shape = index.tensors.find(rule.theirs)->second.shape;
-    if (shape != parameter->global_shape())
+    if (shape != parameter.shape)
       wrong.push_back(rule.theirs + " is " + shape_text(shape) + ", the model's is " +
-                      shape_text(parameter->global_shape()));
+                      shape_text(parameter.shape));
     found.push_back({rule.ours, rule.theirs, shape, rule.num_rotary_heads});
   }
   for (const auto& [name, tensor] : index.tensors)

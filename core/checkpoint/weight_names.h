@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct WeightNames {
   std::vector<HfExchange::NameRule> rules;
   std::vector<std::string> ignored;           ///< names, or ends of names after a dot
   std::vector<std::string> ignored_prefixes;  ///< "optim."
+  std::set<std::string> optional;             ///< our names of parameters that may be missing
 };
 
 /// Throws a plugin Error when the model has none.
@@ -34,12 +36,14 @@ const HfExchange& exchange_of(const Model& model, const std::string& model_name)
 /// The names that `naming` gives the weights of `model`. Throws a plugin Error when the model has
 /// no exchange or does not know the naming. `model_name` stands in messages.
 WeightNames names_of(const Model& model, const std::string& model_name, Naming naming);
-/// Titan's own names, as a checkpoint holds them beside the optimizer's states.
+/// Titan's own names of all parameters of the model that `part` belongs to, as a checkpoint holds
+/// them beside the optimizer's states.
 WeightNames own_names(const ModelPart& part);
 
-/// Every parameter of `part` in the model's order. Throws one data Error that lists all that is
-/// wrong: parameters that nothing in `index` holds, tensors of another shape, tensors that belong
-/// to no parameter. `place` names the weights in it, `model_name` the model.
+/// Every parameter of the model that `part` belongs to, in its order, except optional ones that are
+/// not there. Throws one data Error that lists all that is wrong: parameters that nothing in
+/// `index` holds, tensors of another shape, tensors that belong to no parameter. `place` names the
+/// weights in it, `model_name` the model.
 std::vector<FoundWeight> find_weights(const ModelPart& part, const WeightNames& names,
                                       const TensorIndex& index, const std::string& place,
                                       const std::string& model_name);

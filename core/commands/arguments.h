@@ -11,8 +11,8 @@
 #include <boost/program_options.hpp>
 
 #include <titan/error.h>
+#include <titan/suggest.h>
 
-#include "core/config/suggest.h"
 #include "core/plugin/catalog.h"
 
 namespace titan::core {

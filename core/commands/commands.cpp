@@ -7,6 +7,10 @@ const std::vector<Command>& commands() {
       {"train",
        "titan train [--job.config_file FILE] [--dry-run] [--world-size N] [--section.key VALUE]...",
        "train a model", run_train},
+      {"estimate",
+       "titan estimate [--job.config_file FILE] [--ranks N] [--peak-flops X --bandwidth Y] [--json] "
+       "[--section.key VALUE]...",
+       "what a job would take: memory, operations, traffic", run_estimate},
       {"launch",
        "titan launch --nproc N [--nnodes K --node-rank R --master HOST:PORT] [OPTION]... -- train "
        "...",

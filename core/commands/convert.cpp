@@ -1,5 +1,7 @@
-// titan convert: weights of others into a Titan checkpoint, and a checkpoint into a Hugging Face
-// folder.
+// titan convert: its arguments, and the directions that make a Titan checkpoint of the weights of
+// others.
+#include "core/commands/convert.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -15,11 +17,8 @@
 #include "core/checkpoint/conversion.h"
 #include "core/checkpoint/format/checkpoint_folder.h"
 #include "core/checkpoint/format/file.h"
-#include "core/checkpoint/format/hash.h"
 #include "core/checkpoint/format/manifest.h"
-#include "core/checkpoint/format/verify.h"
 #include "core/checkpoint/hf_config.h"
-#include "core/checkpoint/hf_export.h"
 #include "core/checkpoint/hf_folder.h"
 #include "core/checkpoint/meta_shards.h"
 #include "core/checkpoint/weight_names.h"
@@ -42,7 +41,8 @@ constexpr const char* kUsage =
     "  from-meta-names         safetensors with Meta's names, of one or several GPUs -> the same\n"
     "  from-torchtitan-names   safetensors with torchtitan's names, whole or sharded -> the same\n"
     "  to-hf                   a Titan checkpoint, saved under any layout -> a Hugging Face "
-    "folder\n"
+    "folder,\n"
+    "                          adapters merged\n"
     "\n"
     "  --dtype TYPE            float32, bfloat16 or float16; without it as stored\n"
     "  --max-shard-size SIZE   largest file (default 5GB)\n"
@@ -55,15 +55,6 @@ constexpr const char* kUsage =
     "An interrupted conversion goes on when it is started again with the same arguments. The\n"
     "checkpoint can be given to titan train as checkpoint.initial_load_path.\n";
 
-struct Arguments {
-  std::string direction;
-  fs::path in, out;
-  std::string dtype;  // as safetensors names it; empty: as stored
-  int64_t max_file_bytes = 0;
-  bool verify = false;
-  std::vector<std::string> config;
-};
-
 std::string stored_name(const std::string& dtype) {
   static const std::map<std::string, std::string> kNames = {
       {"float32", "F32"}, {"bfloat16", "BF16"}, {"float16", "F16"}};
@@ -73,14 +64,14 @@ std::string stored_name(const std::string& dtype) {
   return found->second;
 }
 
-Arguments parse(const std::vector<std::string>& words) {
+ConvertArguments parse(const std::vector<std::string>& words) {
   static const std::vector<std::string> kDirections = {"from-hf", "to-hf", "from-meta-names",
                                                        "from-torchtitan-names"};
   for (size_t i = 0; i < 3; ++i)
     TITAN_CHECK(i < words.size() && !words[i].starts_with("--"), config,
                 "titan convert needs a direction, IN and OUT before any option; see: titan convert "
                 "--help");
-  Arguments result;
+  ConvertArguments result;
   result.direction = words[0];
   result.in = words[1];
   result.out = words[2];
@@ -117,7 +108,65 @@ std::string decimals(double number) {
   return text;
 }
 
-int run(Conversion& conversion, const Arguments& arguments) {
+std::map<std::string, std::vector<int64_t>> shapes_of(const ModelPart& part,
+                                                      const WeightNames& names) {
+  std::map<std::string, std::vector<int64_t>> ours, theirs;
+  for (const nn::Parameter* parameter : part.parameters())
+    ours[parameter->name()] = parameter->global_shape();
+  for (const HfExchange::NameRule& rule : names.rules) theirs[rule.theirs] = ours.at(rule.ours);
+  return theirs;
+}
+
+int convert_from(const ConvertArguments& arguments, Naming naming) {
+  ChosenModel chosen(arguments.config, std::nullopt, arguments.in, CountedConverters::none);
+  const WeightNames names = names_of(chosen.model(), chosen.config().model_plugin.name, naming);
+  const std::vector<fs::path> files = hf_files(arguments.in);
+  if (naming == Naming::hugging_face &&
+      !check_hf_config(exchange_of(chosen.model(), chosen.name()).hf_config(), arguments.in))
+    log::warn(arguments.in.string() +
+              " has no config.json: rotary positions, epsilon and tying are taken on trust");
+  const TensorIndex index = naming == Naming::meta
+                                ? index_meta_shards(files, shapes_of(chosen.part(), names))
+                                : index_files(files);
+  std::vector<PlannedTensor> tensors;
+  for (const FoundWeight& weight :
+       find_weights(chosen.part(), names, index, arguments.in.string(), chosen.name())) {
+    const std::string& stored = index.tensors.find(weight.theirs)->second.dtype;
+    TensorEntry entry = {.name = weight.ours,
+                         .dtype = arguments.dtype.empty() ? stored : arguments.dtype,
+                         .shape = weight.shape};
+    tensors.push_back(
+        {.entry = std::move(entry),
+         .source = weight.theirs,
+         .order = weight.num_rotary_heads ? RowOrder::pairs_to_halves : RowOrder::as_stored,
+         .num_heads = weight.num_rotary_heads});
+  }
+  const JobConfig& config = chosen.config();
+  Conversion conversion = {
+      .out = arguments.out,
+      .source = &index,
+      .files =
+          plan_weight_files(std::move(tensors), FileStyle::checkpoint, arguments.max_file_bytes),
+      .identity = conversion_identity(arguments, identity_of_files(files), chosen),
+      .other_files = {kManifestName},
+      .finish = {}};
+  conversion.finish = [&](const std::vector<ManifestFile>& written) {
+    const CheckpointManifest manifest = {.contents = Contents::weights,
+                                         .model = config.model_plugin.name,
+                                         .flavor = config.model.flavor,
+                                         .layout = {},
+                                         .files = written,
+                                         .config = config.resolved,
+                                         .program = build_summary(),
+                                         .time = wall_seconds()};
+    write_text_atomically(arguments.out / kManifestName, to_text(manifest));
+  };
+  return run_and_report(conversion, arguments);
+}
+
+}  // namespace
+
+int run_and_report(Conversion& conversion, const ConvertArguments& arguments) {
   const double start = monotonic_seconds();
   conversion.verify = arguments.verify;
   size_t number = 0;
@@ -142,128 +191,19 @@ int run(Conversion& conversion, const Arguments& arguments) {
   return kExitDone;
 }
 
-Value identity_of(const Arguments& arguments, const Value& source, const JobConfig& config) {
-  return Value::map({{"program", build_summary()},
-                     {"direction", arguments.direction},
-                     {"from", fs::weakly_canonical(arguments.in).string()},
-                     {"files", source},
-                     {"dtype", arguments.dtype},
-                     {"max_shard_size", arguments.max_file_bytes},
-                     {"model", config.resolved.at("model")}});
+Value conversion_identity(const ConvertArguments& arguments, const Value& source,
+                          const ChosenModel& chosen) {
+  Value identity = Value::map({{"program", build_summary()},
+                               {"direction", arguments.direction},
+                               {"from", fs::weakly_canonical(arguments.in).string()},
+                               {"files", source},
+                               {"dtype", arguments.dtype},
+                               {"max_shard_size", arguments.max_file_bytes},
+                               {"model", chosen.config().resolved.at("model")}});
+  if (const Selection* converter = chosen.converter())
+    identity["converter"] = Value::map({{converter->name, converter->options}});
+  return identity;
 }
-
-std::map<std::string, std::vector<int64_t>> shapes_of(const ModelPart& part,
-                                                      const WeightNames& names) {
-  std::map<std::string, std::vector<int64_t>> ours, theirs;
-  for (const nn::Parameter* parameter : part.parameters())
-    ours[parameter->name()] = parameter->global_shape();
-  for (const HfExchange::NameRule& rule : names.rules) theirs[rule.theirs] = ours.at(rule.ours);
-  return theirs;
-}
-
-int convert_from(const Arguments& arguments, Naming naming) {
-  ChosenModel chosen(arguments.config, std::nullopt, arguments.in);
-  const WeightNames names = names_of(chosen.model(), chosen.config().model_plugin.name, naming);
-  const std::vector<fs::path> files = hf_files(arguments.in);
-  if (naming == Naming::hugging_face &&
-      !check_hf_config(exchange_of(chosen.model(), chosen.name()).hf_config(), arguments.in))
-    log::warn(arguments.in.string() +
-              " has no config.json: rotary positions, epsilon and tying are taken on trust");
-  const TensorIndex index = naming == Naming::meta
-                                ? index_meta_shards(files, shapes_of(chosen.part(), names))
-                                : index_files(files);
-  std::vector<PlannedTensor> tensors;
-  for (const FoundWeight& weight :
-       find_weights(chosen.part(), names, index, arguments.in.string(), chosen.name())) {
-    const std::string& stored = index.tensors.find(weight.theirs)->second.dtype;
-    tensors.push_back(
-        {.entry = {.name = weight.ours,
-                   .dtype = arguments.dtype.empty() ? stored : arguments.dtype,
-                   .shape = weight.shape},
-         .source = weight.theirs,
-         .order = weight.num_rotary_heads ? RowOrder::pairs_to_halves : RowOrder::as_stored,
-         .num_heads = weight.num_rotary_heads});
-  }
-  const JobConfig& config = chosen.config();
-  Conversion conversion = {.out = arguments.out,
-                           .source = &index,
-                           .files = plan_weight_files(std::move(tensors), FileStyle::checkpoint,
-                                                      arguments.max_file_bytes),
-                           .identity = identity_of(arguments, identity_of_files(files), config),
-                           .other_files = {kManifestName},
-                           .finish = {}};
-  conversion.finish = [&](const std::vector<ManifestFile>& written) {
-    const CheckpointManifest manifest = {.contents = Contents::weights,
-                                         .model = config.model_plugin.name,
-                                         .flavor = config.model.flavor,
-                                         .layout = {},
-                                         .files = written,
-                                         .config = config.resolved,
-                                         .program = build_summary(),
-                                         .time = wall_seconds()};
-    write_text_atomically(arguments.out / kManifestName, to_text(manifest));
-  };
-  return run(conversion, arguments);
-}
-
-/// Errors for what is no checkpoint; the manifest when there is one.
-std::optional<CheckpointManifest> manifest_of(const fs::path& folder) {
-  TITAN_CHECK(fs::is_directory(folder), io, "there is no folder ", folder.string());
-  if (fs::is_regular_file(folder / kManifestName)) return read_checkpoint_manifest(folder);
-  for (const auto& steps = list_steps(folder); const CheckpointStep& step : steps)
-    if (step.marker != Marker::none)
-      fail(ErrorKind::config, folder.string(), " is a folder of checkpoints; name one of them, as ",
-           steps.back().path.string());
-  log::warn(folder.string() + " has no " + kManifestName +
-            ": either another program saved it, or saving it was interrupted");
-  return std::nullopt;
-}
-
-int convert_to_hf(const Arguments& arguments) {
-  const std::optional<CheckpointManifest> manifest = manifest_of(arguments.in);
-  const TensorIndex index =
-      manifest ? open_checkpoint(arguments.in, *manifest) : index_files(hf_files(arguments.in));
-  ChosenModel chosen(arguments.config, manifest, arguments.in);
-  std::vector<PlannedTensor> tensors =
-      hf_tensors(chosen.model(), chosen.config().model_plugin.name,
-                 find_weights(chosen.part(), own_names(chosen.part()), index, arguments.in.string(),
-                              chosen.name()),
-                 index, arguments.dtype);
-  const fs::path assets = chosen.config().model.hf_assets_path;
-  const std::unique_ptr<Tokenizer> tokenizer = chosen.tokenizer();
-  log::info(tokenizer_files(assets).empty()
-                ? "no tokenizer goes along: there is none in model.hf_assets_path = " +
-                      assets.string()
-                : "the tokenizer in " + assets.string() + " goes along");
-  const HfDescription description = {
-      .config = exchange_of(chosen.model(), chosen.name()).hf_config(),
-      .dtype = tensors.front().entry.dtype,
-      .tokens = hf_token_ids(assets, tokenizer ? tokenizer->special_tokens() : SpecialTokens()),
-      .assets = assets};
-  Conversion conversion = {
-      .out = arguments.out,
-      .source = &index,
-      .files =
-          plan_weight_files(std::move(tensors), FileStyle::hugging_face, arguments.max_file_bytes),
-      .identity = identity_of(arguments,
-                              manifest ? Value(hash_hex(read_text(arguments.in / kManifestName)))
-                                       : identity_of_files(index.files),
-                              chosen.config()),
-      .other_files = hf_description_files(description),
-      .finish = {}};
-  const bool has_index = conversion.files.size() > 1;
-  // the file whose presence says that all is there: the index, else config.json
-  std::reverse(conversion.other_files.begin(), conversion.other_files.end());
-  if (has_index) conversion.other_files.emplace_back(kHfIndexName);
-  conversion.finish = [&](const std::vector<ManifestFile>&) {
-    write_hf_description(arguments.out, description);
-    if (has_index)
-      write_text_atomically(arguments.out / kHfIndexName, hf_index_text(conversion.files));
-  };
-  return run(conversion, arguments);
-}
-
-}  // namespace
 
 int run_convert(const std::vector<std::string>& words) {
   if (std::find_if(words.begin(), words.end(), [](const std::string& word) {
@@ -272,7 +212,7 @@ int run_convert(const std::vector<std::string>& words) {
     std::fputs(kUsage, stdout);
     return kExitDone;
   }
-  const Arguments arguments = parse(words);
+  const ConvertArguments arguments = parse(words);
   if (arguments.direction == "to-hf") return convert_to_hf(arguments);
   if (arguments.direction == "from-meta-names") return convert_from(arguments, Naming::meta);
   if (arguments.direction == "from-torchtitan-names")

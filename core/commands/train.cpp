@@ -10,6 +10,7 @@
 #include <titan/log.h>
 
 #include "core/commands/command.h"
+#include "core/commands/estimate.h"
 #include "core/commands/own_flags.h"
 #include "core/config/flag_help.h"
 #include "core/config/registry_lookup.h"
@@ -21,6 +22,7 @@
 #include "core/runtime/flight_recorder.h"
 #include "core/runtime/played_rank.h"
 #include "core/runtime/signals.h"
+#include "core/train/memory_limit.h"
 #include "core/train/played_step.h"
 #include "core/train/run_facts.h"
 #include "core/train/trainer.h"
@@ -118,6 +120,16 @@ int finish(StopReason reason, const Trainer& trainer) {
   }
 }
 
+/// [memory_estimation] enable: the job's own layout, and the end.
+int estimate_memory(const JobConfig& config, Registry& registry) {
+  TITAN_CHECK(
+      !config.memory_estimation.disable_fake_mode, config,
+      "memory_estimation.disable_fake_mode = true is not offered: estimates take no memory; "
+      "train a few steps and read memory/max_active(GiB) to measure");
+  print_estimate(config, registry, EstimateForm::text, std::nullopt);
+  return kExitDone;
+}
+
 /// Which rank this is of how many; a dry run and a played rank ask no launcher.
 LaunchEnv launch_of(const Arguments& arguments, bool is_played) {
   if (is_played) return played_rank(arguments.launch);
@@ -137,8 +149,9 @@ int print_dry_run(const JobConfig& config, Registry& registry) {
   return kExitDone;
 }
 
-int play(const JobConfig& config, Registry& registry, const LaunchEnv& played) {
+int play(JobConfig config, Registry& registry, const LaunchEnv& played) {
   const double start = monotonic_seconds();
+  fit_memory_limit(config, registry, played.rank);
   const std::unique_ptr<Run> run = assemble_played(config, registry, played.rank);
   const PlayedStep step = play_step(*run, config);
   std::printf("%s", to_text(step).c_str());
@@ -176,13 +189,14 @@ void leave_to_the_end_of_the_process(std::unique_ptr<Run>& run, const LaunchEnv&
   if (launch.world_size > 1 || has_stalled) static_cast<void>(run.release());
 }
 
-int train(const JobConfig& config, Registry& registry, const LaunchEnv& launch, double start) {
+int train(JobConfig config, Registry& registry, const LaunchEnv& launch, double start) {
   Rendezvous rendezvous(launch, std::chrono::seconds(config.comm.init_timeout_seconds));
   auto run = std::make_unique<Run>();
   FailureWatch watch(rendezvous, end_hanging_rank);  // looks at the run's mesh: gone before it
   StopSignals signals;
   try {
     rendezvous.agree(rendezvous.is_alone() ? Facts() : run_facts(config, registry));
+    fit_memory_limit(config, registry, launch.rank);
     const StartPoint start_point = find_start(config, rendezvous);
     if (start_point.kind == StartPoint::Kind::done) {
       log::info("nothing is left to do: the weights of the last step are in '" +
@@ -237,13 +251,17 @@ int run_train(const std::vector<std::string>& raw_arguments) {
   }
 
   const bool is_played = plays_ranks(sources);
-  const LaunchEnv launch = launch_of(arguments, is_played);
-  if (launch.world_size > 1 && !is_played && !arguments.dry_run)
+  const bool is_estimated = asks_for_estimate(sources) && !arguments.dry_run;
+  const LaunchEnv launch =
+      is_estimated ? LaunchEnv{.world_size = estimated_ranks(sources, arguments.launch.world_size)}
+                   : launch_of(arguments, is_played);
+  if (launch.world_size > 1 && !is_played && !is_estimated && !arguments.dry_run)
     log::set_prefix("[rank" + std::to_string(launch.rank) + "]");
   const Resolution resolution = resolve(sources, lookup, {.world_size = launch.world_size});
   const JobConfig& config = resolution.config;
   if (launch.rank == 0) print(resolution.messages);
   if (arguments.dry_run) return print_dry_run(config, registry);
+  if (is_estimated) return estimate_memory(config, registry);
   if (is_played) return play(config, registry, launch);
 
   if (launch.rank == 0) {

@@ -25,12 +25,14 @@ Collected collect(const SettingList& file, const std::vector<std::string>& argum
 OptionTable core_table(const SettingList& file) {
   OptionTable table;
   add_old_flags(table);
-  const auto add_source = [&](const KeyPath& path) {
-    if (path.size() >= 3 && path[0] == "data" && path[1] == "sources") table.add_source(path[2]);
+  const auto add_named = [&](const KeyPath& path) {
+    if (path.size() < 3) return;
+    if (path[0] == "data" && path[1] == "sources") table.add_source(path[2]);
+    if (path[0] == "optimizer" && path[1] == "groups") table.add_optimizer_group(path[2]);
   };
-  for (const TableHeader& header : file.tables) add_source(header.path);
+  for (const TableHeader& header : file.tables) add_named(header.path);
   for (const Setting& setting : file.settings)
-    if (setting.path.size() > 3) add_source(setting.path);
+    if (setting.path.size() > 3) add_named(setting.path);
   return table;
 }
 

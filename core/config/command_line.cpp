@@ -5,7 +5,8 @@
 #include <memory>
 #include <string_view>
 
-#include "core/config/suggest.h"
+#include <titan/suggest.h>
+
 #include "core/config/toml_source.h"
 
 namespace titan::core {

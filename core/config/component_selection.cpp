@@ -6,9 +6,10 @@
 #include <fstream>
 #include <set>
 
+#include <titan/suggest.h>
+
 #include "core/config/legacy_names.h"
 #include "core/config/not_built.h"
-#include "core/config/suggest.h"
 
 namespace titan::core {
 namespace {
@@ -43,6 +44,8 @@ class Chooser {
       table_.leave_unchecked({"tokenizer"});
     for (const char* kind : {"optimizer", "lr_scheduler"})
       choose_one(kind, std::string(kind) + ".name", {kind});
+    for (const std::string& group : table_.optimizer_group_names())
+      choose_one("optimizer", "optimizer.name", optimizer_group_section(group));
     if (given_.is_sound("device.name"))
       add("device", choose_device(given_, lookup_), "device.name", {"device"});
     else
@@ -50,6 +53,7 @@ class Chooser {
     choose_data();
     choose_loggers();
     choose_converters();
+    choose_recomputation();
     choose_schedule();
     for (const ParallelismRequest& request : parallelisms)
       add("parallelism", request.name, request.key, {});
@@ -129,6 +133,14 @@ class Chooser {
     }
   }
 
+  /// v0.2.2's keys of [activation_checkpoint] stand there whatever the mode; what else the chosen
+  /// component offers stands beside them.
+  void choose_recomputation() {
+    const std::string key = "activation_checkpoint.mode";
+    if (!given_.is_sound(key) || value(key) == Value("none")) return;
+    add("activation_checkpoint", value(key).as_string(), key, {"activation_checkpoint"});
+  }
+
   /// A schedule that nothing runs is only known by name.
   void choose_schedule() {
     const std::string kind = "pipeline_schedule";
@@ -160,14 +172,16 @@ class Chooser {
     if (!component && why.empty() && kind == "dataset" && name != lower(name))
       component = lookup_.find(kind, lower(name), why);
     if (!component) {
-      if (!is_core_section) table_.leave_unchecked(section);
+      if (!is_core_section && kind != "activation_checkpoint") table_.leave_unchecked(section);
       report_missing(kind, name, key, where, why);
       return;
     }
     if (section.size() == 2 && !is_core_section) section.back() = component->name;
     try {
       // training and validation may read the same kind of data set, with the same options
-      if (!is_core_section && table_.component_of(section) != component)
+      if (kind == "activation_checkpoint")
+        table_.add_beside_core(section, *component);
+      else if (!is_core_section && table_.component_of(section) != component)
         table_.add(section, *component);
     } catch (const Error& e) {
       diagnostics_.add({.message = e.what(), .where = where, .from_plugin = true});
@@ -187,7 +201,6 @@ class Chooser {
     const std::vector<std::string> names = lookup_.names(kind);
     const std::string origin = where ? "" : ", the default of " + key;
     if (is_built_later(kind, kind == "dataset" ? lower(name) : name)) {
-      if (kind == "converter") return;  // the table of not_built.h speaks of all converters at once
       diagnostics_.not_built(
           where, kind + " '" + name + "'" + origin + (where ? "" : ",") + " is not built yet",
           there_are(names));

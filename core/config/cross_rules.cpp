@@ -110,9 +110,25 @@ void check_recompute(const RuleContext& rules) {
         "activation_checkpoint.selective_ac_option must be a number of blocks or 'op', got '" +
             option + "'",
         "default \"2\"");
-  if (a.mode == RecomputeMode::memory_budget && !rules.config.compile.enable)
-    rules.error("activation_checkpoint.mode",
-                "activation_checkpoint.mode = \"memory_budget\" needs compile.enable");
+}
+
+void check_early_step(const RuleContext& rules, const Layout& layout) {
+  const std::string key = "optimizer.early_step_in_backward";
+  if (!rules.config.optimizer_section.early_step_in_backward || !rules.are_sound({key})) return;
+  const auto refuse = [&](const std::string& why, const std::string& hint) {
+    rules.error(key, key + " = true updates each parameter as soon as its gradient is there" + why,
+                hint);
+  };
+  if (layout.pipeline > 1)
+    refuse(", but a pipeline has them at the end of the step", "set pipeline_parallel_degree = 1");
+  if (rules.config.parallelism.expert_parallel_degree > 1)
+    refuse(", which is not made for experts", "set expert_parallel_degree = 1");
+  if (rules.config.training.max_norm > 0 && rules.are_sound({"training.max_norm"}))
+    refuse(", so their norm is never known and cannot be clipped to training.max_norm = " +
+               to_json(Value(rules.config.training.max_norm)),
+           "set training.max_norm = 0");
+  if (rules.config.training.mixed_precision_param == Dtype::float16)
+    refuse(", before an overflow of float16 is known", "compute in bfloat16");
 }
 
 void check_profiling(const RuleContext& rules) {
@@ -191,6 +207,7 @@ void check_rules(const RuleContext& context, const Layout& layout) {
   check_data(context);
   check_checkpoint(context);
   check_recompute(context);
+  check_early_step(context, layout);
   check_profiling(context);
   check_converters(context, layout);
   check_paths(context);

@@ -27,6 +27,13 @@ struct Selection {
   SourceRange where;  ///< the value that chose it; without a source when it is the default
 };
 
+/// Parameters that an optimizer of their own updates: [optimizer.groups.<name>].
+struct OptimizerGroup {
+  std::string name;
+  std::vector<std::string> patterns;  ///< of parameters' names; * stands for any text
+  Selection optimizer;                ///< the run's, with the group's options over its own
+};
+
 /// One data set of a blend; a run without [data.sources] has one.
 struct DataSource {
   std::string name;  ///< of its section, or of the data set
@@ -71,12 +78,14 @@ struct JobConfig {
   DebugSection debug;
 
   Selection model_plugin, optimizer, lr_scheduler, tokenizer, device;
+  std::vector<OptimizerGroup> optimizer_groups;  ///< in the order of the file
   Selection pipeline_schedule;                  ///< without a name where there is one pipeline rank
   std::vector<DataSource> sources;              ///< of the training data, at least one
   std::optional<DataSource> validation_source;  ///< when [validation] is enabled
   std::vector<Selection> loggers;     ///< metrics.loggers, and what metrics.enable_tensorboard adds
-  std::vector<Selection> transforms;  ///< the converters, in the order of model.converters, then
-                                      ///< the parallelisms that the degrees ask for
+  std::vector<Selection> transforms;  ///< the converters, in the order of model.converters,
+                                      ///< activation checkpointing, then the parallelisms that the
+                                      ///< degrees ask for
 
   Layout layout;
   /// Who does what when in a step; null where there is one pipeline rank.
@@ -98,6 +107,11 @@ const Schema& job_schema();
 const Schema& source_schema();
 /// {"data", "sources", name}
 KeyPath source_section(const std::string& name);
+
+/// The core's options of [optimizer.groups.<name>], stored in an OptimizerGroupSection.
+const Schema& optimizer_group_schema();
+/// {"optimizer", "groups", name}
+KeyPath optimizer_group_section(const std::string& name);
 
 namespace detail {
 /// The groups of sections that make up job_schema(), in its order (job_schema_*.cpp).

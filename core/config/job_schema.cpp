@@ -33,4 +33,18 @@ KeyPath source_section(const std::string& name) {
   return {"data", "sources", name};
 }
 
+const Schema& optimizer_group_schema() {
+  static const Schema kSchema = [] {
+    Schema schema;
+    SchemaBuilder(schema).option("patterns", &OptimizerGroupSection::patterns,
+                                 "Names of the group's parameters; * stands for any text");
+    return schema;
+  }();
+  return kSchema;
+}
+
+KeyPath optimizer_group_section(const std::string& name) {
+  return {"optimizer", "groups", name};
+}
+
 }  // namespace titan::core

@@ -38,6 +38,8 @@ void declare_quantize_linear(SchemaBuilder& schema) {
                            "Kernel of the cast along dim 1")
                    .one_of({"triton", "cuda", "torch"})
                    .option("recipe_name", &Section::recipe_name, "MX recipe")
+                   .one_of({"mxfp8_cublas", "mxfp8_cublas_rceil", "mxfp8_emulated",
+                            "mxfp8_emulated_rceil"})
                    .option("filter_fqns", &Section::filter_fqns,
                            "Layers left alone, by a part of their name");
              });

@@ -5,6 +5,22 @@
 namespace titan::core::detail {
 namespace {
 
+void declare_loss_scaling(SchemaBuilder& schema) {
+  using Section = LossScalingSection;
+  schema.option("initial", &Section::initial, "Scale at the first step")
+      .greater_than(0)
+      .option("growth_factor", &Section::growth_factor,
+              "The scale grows by this after growth_interval steps without an overflow")
+      .at_least(1)
+      .option("backoff_factor", &Section::backoff_factor, "It shrinks by this at an overflow")
+      .greater_than(0)
+      .less_than(1)
+      .option("growth_interval", &Section::growth_interval, "Steps")
+      .at_least(1)
+      .option("minimum", &Section::minimum, "An overflow at this scale ends the run")
+      .greater_than(0);
+}
+
 void declare_training(SchemaBuilder& schema) {
   using Section = TrainingSection;
   schema
@@ -18,8 +34,9 @@ void declare_training(SchemaBuilder& schema) {
               "Sequences per step over all ranks; negative: one accumulation round")
       .option("seq_len", &Section::seq_len, "Tokens per sequence")
       .at_least(1)
-      .option("max_norm", &Section::max_norm, "Gradients are clipped to this global norm")
-      .greater_than(0)
+      .option("max_norm", &Section::max_norm,
+              "Gradients are clipped to this global norm; 0: they are not")
+      .at_least(0)
       .option("steps", &Section::steps, "Training steps")
       .at_least(1)
       .option("enable_cpu_offload", &Section::enable_cpu_offload,
@@ -37,6 +54,8 @@ void declare_training(SchemaBuilder& schema) {
       .option("gc_freq", &Section::gc_freq, "No effect: nothing here collects garbage")
       .at_least(1)
       .option("gc_debug", &Section::gc_debug, "No effect: nothing here collects garbage")
+      .table("loss_scaling", &Section::loss_scaling,
+             "Scale of the loss where mixed_precision_param = \"float16\"", declare_loss_scaling)
       .table("dataloader", &Section::dataloader, "Background loading of training data",
              declare_dataloader);
 }
@@ -178,11 +197,8 @@ void declare_checkpoint(SchemaBuilder& schema) {
 void declare_activation_checkpoint(SchemaBuilder& schema) {
   using Section = ActivationCheckpointSection;
   schema
-      .option("mode", &Section::mode, "Which activations are computed again instead of kept",
-              {{"selective", RecomputeMode::selective},
-               {"full", RecomputeMode::full},
-               {"memory_budget", RecomputeMode::memory_budget},
-               {"none", RecomputeMode::none}})
+      .option("mode", &Section::mode,
+              "How activations are computed again instead of kept, by name; none: all are kept")
       .option("selective_ac_option", &Section::selective_ac_option,
               "Every N-th block (0: every block), or \"op\" to choose by operation")
       .option("per_op_sac_force_recompute_mm_shapes_by_fqns",
@@ -190,8 +206,11 @@ void declare_activation_checkpoint(SchemaBuilder& schema) {
               "Linear layers whose GEMM shape is always computed again with \"op\"")
       .option("early_stop", &Section::early_stop,
               "End a recomputation once all that is needed exists")
-      .option("memory_budget", &Section::memory_budget, "0: compute all again, 1: keep all")
+      .option("memory_budget", &Section::memory_budget,
+              "With mode = \"memory_budget\": 0: compute all again, 1: keep all")
       .between(0, 1)
+      .option("memory_limit", &Section::memory_limit,
+              "With mode = \"memory_budget\": most memory of a rank, instead of memory_budget")
       .option("visualize_memory_budget_pareto", &Section::visualize_memory_budget_pareto,
               "Draw memory against recomputation under job.dump_folder")
       .option("preserve_rng_state", &Section::preserve_rng_state,

@@ -71,6 +71,11 @@ struct OptimizerSection {
   bool early_step_in_backward = false;
 };
 
+/// [optimizer.groups.<name>] (Titan), without the optimizer's own options
+struct OptimizerGroupSection {
+  std::vector<std::string> patterns;
+};
+
 /// [lr_scheduler], without the schedule's own options
 struct LrSchedulerSection {
   std::string name = "warmup_stable_decay";
@@ -94,6 +99,15 @@ struct DataloaderSection {
   std::optional<int64_t> prefetch_factor;
 };
 
+/// [training.loss_scaling] (Titan): of a computation in float16
+struct LossScalingSection {
+  double initial = 65536;
+  double growth_factor = 2;
+  double backoff_factor = 0.5;
+  int64_t growth_interval = 2000;  ///< steps
+  double minimum = 1;
+};
+
 /// [training]
 struct TrainingSection {
   std::string dataset = "c4_test";
@@ -109,6 +123,7 @@ struct TrainingSection {
   Dtype mixed_precision_reduce = Dtype::float32;
   int64_t gc_freq = 50;   ///< no effect
   bool gc_debug = false;  ///< no effect
+  LossScalingSection loss_scaling;
   DataloaderSection dataloader;
 };
 
@@ -188,15 +203,14 @@ struct CheckpointSection {
   bool load_only = false;
 };
 
-enum class RecomputeMode { selective, full, memory_budget, none };
-
 /// [activation_checkpoint]
 struct ActivationCheckpointSection {
-  RecomputeMode mode = RecomputeMode::selective;
+  std::string mode = "selective";  ///< a plugin of kind activation_checkpoint, or "none"
   std::string selective_ac_option = "2";
   std::vector<std::string> per_op_sac_force_recompute_mm_shapes_by_fqns = {"moe.router.gate"};
   bool early_stop = false;
   double memory_budget = 0.5;
+  std::optional<Bytes> memory_limit;  ///< (Titan)
   bool visualize_memory_budget_pareto = false;
   bool preserve_rng_state = true;
   std::string determinism_check = "default";

@@ -114,6 +114,9 @@ class Translator {
         put(old, setting, old.new_key,
             value.is_boolean() ? Value(value.as_boolean() ? "fused" : "foreach") : value);
         return;
+      case Translation::mx_recipe:
+        put(old, setting, old.new_key, value == Value("mxfp8") ? Value("mxfp8_cublas") : value);
+        return;
       case Translation::no_effect:
         warn(old, setting, "has no effect");
         return;

@@ -26,6 +26,7 @@ enum class Translation {
   interval_type,       ///< "steps" is ignored, others refused
   data_parallel_type,  ///< "fsdp" is ignored, "ddp" replicates over all ranks
   append_float8,       ///< true or a word: adds a converter
+  mx_recipe,           ///< "mxfp8" has been renamed, others are as they were
   // These need more than the value, and are translated once the model is known:
   flex_attention,
   attention_mask,

@@ -9,10 +9,6 @@ struct Feature {
   const char* key;                     ///< the key that asks for it
   bool (*is_asked)(const JobConfig&);  ///< does its value ask for it?
   const char* what;                    ///< "checkpoints are"
-  /// For a default that asks: what is done instead, and the line that says so. Null: the default
-  /// does not ask.
-  void (*replace)(JobConfig&) = nullptr;
-  const char* note = nullptr;
 };
 
 const Feature kFeatures[] = {
@@ -35,20 +31,10 @@ const Feature kFeatures[] = {
      "fault tolerance is"},
 
     // The step
-    {"training.dtype", [](const JobConfig& c) { return c.training.dtype == Dtype::bfloat16; },
-     "parameters in bfloat16 are"},
-    {"activation_checkpoint.mode",
-     [](const JobConfig& c) { return c.activation_checkpoint.mode != RecomputeMode::none; },
-     "activation checkpointing is",
-     [](JobConfig& c) { c.activation_checkpoint.mode = RecomputeMode::none; },
-     "keeps all activations: activation_checkpoint.mode = \"selective\", the default, is not built "
-     "yet"},
-    {"optimizer.early_step_in_backward",
-     [](const JobConfig& c) { return c.optimizer_section.early_step_in_backward; },
-     "updating inside the backward pass is"},
+    {"activation_checkpoint.visualize_memory_budget_pareto",
+     [](const JobConfig& c) { return c.activation_checkpoint.visualize_memory_budget_pareto; },
+     "drawing memory against recomputation is"},
     {"compile.enable", [](const JobConfig& c) { return c.compile.enable; }, "compilation is"},
-    {"model.converters", [](const JobConfig& c) { return !c.model.converters.empty(); },
-     "converters are"},
     {"debug.moe_force_load_balance",
      [](const JobConfig& c) { return c.debug.moe_force_load_balance; },
      "mixture-of-experts models are"},
@@ -63,8 +49,6 @@ const Feature kFeatures[] = {
      "profiling is"},
     {"profiling.enable_memory_snapshot",
      [](const JobConfig& c) { return c.profiling.enable_memory_snapshot; }, "memory snapshots are"},
-    {"memory_estimation.enable", [](const JobConfig& c) { return c.memory_estimation.enable; },
-     "memory estimation is"},
 };
 
 struct LaterComponent {
@@ -77,26 +61,19 @@ constexpr LaterComponent kLaterComponents[] = {
     {"model", "deepseek_v3"},
     {"model", "gpt_oss"},
     {"model", "flux"},
-    {"converter", "quantize.linear.float8"},
-    {"converter", "quantize.linear.mx"},
     {"converter", "quantize.grouped_mm.float8"},
     {"converter", "quantize.grouped_mm.mx"},
 };
 
 }  // namespace
 
-void check_not_built(JobConfig& config, const GivenValues& given, Diagnostics& diagnostics) {
+void check_not_built(const JobConfig& config, const GivenValues& given, Diagnostics& diagnostics) {
   for (const Feature& feature : kFeatures) {
     if (!given.is_sound(feature.key) || !feature.is_asked(config)) continue;
     const Given* asked = given.find(feature.key);
-    if (!asked && feature.replace) {
-      feature.replace(config);
-      diagnostics.note(feature.note);
-    } else {
-      const std::string value = asked ? " = " + to_json(asked->value) : "";
-      diagnostics.not_built(asked ? asked->where : SourceRange{},
-                            std::string(feature.what) + " not built yet: " + feature.key + value);
-    }
+    const std::string value = asked ? " = " + to_json(asked->value) : "";
+    diagnostics.not_built(asked ? asked->where : SourceRange{},
+                          std::string(feature.what) + " not built yet: " + feature.key + value);
   }
 }
 

@@ -1,6 +1,5 @@
 // What a configuration can ask for that is not built yet, as one table: whoever builds a feature
-// deletes its row. Asking for it is an error that says so; a default that asks for it is replaced
-// by what is done instead, and said in one line.
+// deletes its row. Asking for it is an error that says so.
 #pragma once
 
 #include <string_view>
@@ -11,8 +10,8 @@
 
 namespace titan::core {
 
-/// Applies the table to `config`, whose defaults it may change.
-void check_not_built(JobConfig& config, const GivenValues& given, Diagnostics& diagnostics);
+/// Applies the table to `config`.
+void check_not_built(const JobConfig& config, const GivenValues& given, Diagnostics& diagnostics);
 
 /// Components of torchtitan v0.2.2 that no plugin provides yet.
 bool is_built_later(std::string_view kind, std::string_view name);

@@ -40,6 +40,22 @@ void OptionTable::add_source(const std::string& name) {
   add_schema(source_section(name), source_schema(), nullptr);
 }
 
+void OptionTable::add_optimizer_group(const std::string& name) {
+  std::vector<std::string>& names = optimizer_group_names_;
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
+  names.push_back(name);
+  sections_[{"optimizer", "groups"}] = nullptr;
+  add_schema(optimizer_group_section(name), optimizer_group_schema(), nullptr);
+}
+
+void OptionTable::add_beside_core(const KeyPath& section, const Component& component) {
+  for (const Option& option : component.schema.options) {
+    KeyPath path = section;
+    path.push_back(option.name);
+    if (!find(path)) add_option({std::move(path), &option, &component, false});
+  }
+}
+
 void OptionTable::add_schema(const KeyPath& section, const Schema& schema,
                              const Component* component) {
   if (!section.empty()) {

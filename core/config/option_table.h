@@ -35,10 +35,16 @@ class OptionTable {
   /// Adds the options of a component under its section. Throws a plugin Error when one of them
   /// hides a key of the core.
   void add(const KeyPath& section, const Component& component);
+  /// The same for a component whose section is the core's and holds keys of the core that are its
+  /// options too: these are not added.
+  void add_beside_core(const KeyPath& section, const Component& component);
   /// Adds the core's options of a source of a blend, [data.sources.<name>].
   void add_source(const std::string& name);
   /// Names of these, in order of appearance.
   const std::vector<std::string>& source_names() const { return source_names_; }
+  /// The same for a group of parameters, [optimizer.groups.<name>].
+  void add_optimizer_group(const std::string& name);
+  const std::vector<std::string>& optimizer_group_names() const { return optimizer_group_names_; }
   /// Makes an old name known as a flag. `option` outlives the table.
   void add_old_name(const Option& option);
   /// The component of this section could not be found: what it does not know may be right and is
@@ -71,6 +77,7 @@ class OptionTable {
   std::map<KeyPath, const Component*> sections_;
   std::vector<KeyPath> unchecked_;
   std::vector<std::string> source_names_;
+  std::vector<std::string> optimizer_group_names_;
 };
 
 }  // namespace titan::core

@@ -19,11 +19,6 @@ const char* text_of(Dtype dtype) {
   return "float32";
 }
 
-/// A played rank stands for one of a machine that is not here.
-bool runs_on_processor(const JobConfig& config) {
-  return config.device_section.name == "cpu" && config.comm.mode != CommMode::fake_backend;
-}
-
 /// Whether layers compute in another type than parameters are stored in. A default that nobody
 /// wrote does not ask for it where settle_compute_dtype will not take it.
 bool casts(const JobConfig& config, const GivenValues& given) {
@@ -49,6 +44,10 @@ Value list_of_lists(const std::vector<std::vector<std::string>>& names) {
 }
 
 }  // namespace
+
+bool runs_on_processor(const JobConfig& config) {
+  return config.device_section.name == "cpu" && config.comm.mode != CommMode::fake_backend;
+}
 
 std::vector<ParallelismRequest> requested_parallelisms(const JobConfig& config,
                                                        const Layout& layout,

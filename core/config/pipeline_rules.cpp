@@ -54,7 +54,7 @@ void check_overlap(const RuleContext& rules) {
   const ParallelismSection& p = rules.config.parallelism;
   if (rules.config.pipeline_schedule.name == "DualPipeV" && p.expert_parallel_degree > 1 &&
       p.pipeline_parallel_expert_parallel_overlap &&
-      rules.config.activation_checkpoint.mode != RecomputeMode::none)
+      rules.config.activation_checkpoint.mode != "none")
     rules.error(
         "activation_checkpoint.mode",
         "DualPipeV overlaps expert communication only with activation_checkpoint.mode = \"none\"",

@@ -33,7 +33,8 @@ bool begins_with(const KeyPath& path, const KeyPath& section) {
 }
 
 /// The given values in `section` that are the core's (component == null) or one component's, as
-/// nested maps. Sources of a blend are no members of [data]: each is asked for by its own section.
+/// nested maps. Sources of a blend are no members of [data], groups of parameters none of
+/// [optimizer]: each is asked for by its own section.
 Value given_map(const GivenValues& given, const OptionTable& table, const Component* component,
                 const KeyPath& section) {
   Value root = Value::map();
@@ -42,6 +43,7 @@ Value given_map(const GivenValues& given, const OptionTable& table, const Compon
     if (!known || known->component != component || !value.is_valid) continue;
     if (!begins_with(path, section)) continue;
     if (section.empty() && begins_with(path, {"data", "sources"})) continue;
+    if (section.size() < 2 && begins_with(path, {"optimizer", "groups"})) continue;
     Value* place = &root;
     for (size_t i = section.size(); i < path.size(); ++i) place = &(*place)[path[i]];
     *place = value.value;
@@ -122,9 +124,13 @@ class Resolver {
     Value values = component.kind == "model" ? preset_ : Value::map();
     const Value fed = component.kind == "parallelism"         ? parallelism_options(config_)
                       : component.kind == "pipeline_schedule" ? pipeline_schedule_options(config_)
-                                                              : Value::map();
+                      : component.kind == "activation_checkpoint"
+                          ? core_section({"activation_checkpoint"})
+                          : Value::map();
     for (const auto& [name, value] : fed.as_map())
       if (component.schema.find(name)) values[name] = value;
+    const bool is_group = component.kind == "optimizer" && chosen.section.size() > 1;
+    if (is_group) values = config_.optimizer.options;  // chosen before its groups
     const Value given = chosen.section.front() == "quantize"
                             ? core_section(chosen.section)
                             : given_map(collected_.given, table_, &component, chosen.section);
@@ -141,6 +147,8 @@ class Resolver {
     }
     if (component.kind == "dataset")
       place_data(chosen, std::move(selection));
+    else if (is_group)
+      place_group(chosen, std::move(selection));
     else
       place_of(component.kind, std::move(selection));
   }
@@ -161,10 +169,22 @@ class Resolver {
     }
   }
 
+  void place_group(const ChosenComponent& chosen, Selection selection) {
+    OptimizerGroupSection section;
+    optimizer_group_schema().assign(&section,
+                                    given_map(collected_.given, table_, nullptr, chosen.section));
+    if (section.patterns.empty())
+      diagnostics_.error(collected_.given.place(dotted(chosen.section) + ".patterns"),
+                         "[" + dotted(chosen.section) + "] needs patterns",
+                         "patterns = [\"*norm*\"]: names of the group's parameters");
+    config_.optimizer_groups.push_back(
+        {chosen.section.back(), std::move(section.patterns), std::move(selection)});
+  }
+
   void place_of(const std::string& kind, Selection selection) {
     if (kind == "logger") {
       config_.loggers.push_back(std::move(selection));
-    } else if (kind == "converter" || kind == "parallelism") {
+    } else if (kind == "converter" || kind == "activation_checkpoint" || kind == "parallelism") {
       config_.transforms.push_back(std::move(selection));
     } else {
       Selection& slot = kind == "model"               ? config_.model_plugin
@@ -206,7 +226,8 @@ class Resolver {
     return flavor && flavor->preset.is_map() ? flavor->preset : Value::map();
   }
 
-  /// A quantize converter takes its options from the core's section of that name.
+  /// Quantize converters and activation checkpointing take options from the core's sections of
+  /// their names.
   Value core_section(const KeyPath& section) const {
     Value all = job_schema().read(&config_);
     for (const std::string& part : section) all = Value(all.at(part));

@@ -49,6 +49,19 @@ void add_sections(Value& section, const Value& sections, const Value& from_core)
   }
 }
 
+/// [optimizer.groups.<name>]
+void add_groups(Value& core, const JobConfig& config) {
+  if (config.optimizer_groups.empty()) return;
+  Value groups = Value::map();
+  for (const OptimizerGroup& group : config.optimizer_groups) {
+    Value section =
+        Value::map({{"patterns", Value::List(group.patterns.begin(), group.patterns.end())}});
+    add_options(section, group.optimizer);
+    groups[group.name] = std::move(section);
+  }
+  core["optimizer"]["groups"] = std::move(groups);
+}
+
 bool is_blend(const OptionTable& table) {
   return !table.source_names().empty();
 }
@@ -87,9 +100,12 @@ Value resolved_value(const JobConfig& config, const OptionTable& table, const Va
                                      &config.lr_scheduler, &config.device})
     if (!selection->name.empty()) add_options(core[selection->kind], *selection);
 
+  for (const Selection& selection : config.transforms)
+    if (selection.kind == "activation_checkpoint") add_options(core[selection.kind], selection);
   add_sections(core["parallelism"], named_sections(config.transforms, "parallelism"),
                parallelism_options(config));
   if (is_blend(table)) add_sources(core, config);
+  add_groups(core, config);
 
   Value resolved = Value::map();
   for (auto& [name, section] : core.as_map()) {

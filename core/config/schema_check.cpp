@@ -4,8 +4,9 @@
 #include <cctype>
 #include <set>
 
+#include <titan/suggest.h>
+
 #include "core/config/legacy_names.h"
-#include "core/config/suggest.h"
 
 namespace titan::core {
 namespace {

@@ -8,8 +8,8 @@
 #include <system_error>
 
 #include <titan/error.h>
+#include <titan/suggest.h>
 
-#include "core/config/suggest.h"
 #include "core/pipeline/plan.h"
 #include "core/pipeline/table_csv.h"
 #include "core/pipeline/timeline.h"

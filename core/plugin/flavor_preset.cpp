@@ -1,6 +1,6 @@
 #include "core/plugin/flavor_preset.h"
 
-#include "core/config/suggest.h"
+#include <titan/suggest.h>
 
 namespace titan::core {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <titan/error.h>
+#include <titan/suggest.h>
 
-#include "core/config/suggest.h"
 #include "core/plugin/catalog.h"
 
 namespace titan::core {

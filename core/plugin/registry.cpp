@@ -4,7 +4,8 @@
 #include <map>
 #include <utility>
 
-#include "core/config/suggest.h"
+#include <titan/suggest.h>
+
 #include "core/plugin/built_in.h"
 #include "core/plugin/flavor_preset.h"
 #include "core/plugin/registration.h"

@@ -4,6 +4,7 @@
 
 #include <titan/error.h>
 #include <titan/value.h>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "core/runtime/clock.h"
 #include "core/runtime/signals.h"

@@ -8,9 +8,12 @@
 #include <vector>
 
 #include <c10/util/intrusive_ptr.h>
-#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "core/runtime/launch_env.h"
+
+namespace c10d {
+class Store;
+}
 
 namespace titan::core {
 

@@ -7,24 +7,21 @@
 #include <ATen/Context.h>
 
 #include <titan/log.h>
+#include <titan/memory_use.h>
 
+#include "core/config/parallelism_selection.h"
 #include "core/runtime/clock.h"
 #include "core/runtime/dtypes.h"
 #include "core/runtime/meta_memory.h"
+#include "core/runtime/played_mesh.h"
 #include "core/runtime/process_groups.h"
+#include "core/train/make_selected.h"
 #include "core/train/resume.h"
 #include "core/train/run_folder.h"
 #include "core/train/sequential_executor.h"
 
 namespace titan::core {
 namespace {
-
-template <class Interface>
-std::unique_ptr<Interface> make(Registry& registry, const Selection& chosen,
-                                const typename Interface::Context& context) {
-  return std::unique_ptr<Interface>(
-      static_cast<Interface*>(registry.create(chosen.kind, chosen.name, chosen.options, &context)));
-}
 
 void set_determinism(const DebugSection& debug) {
   if (!debug.deterministic) return;
@@ -54,9 +51,9 @@ uint64_t choose_seed(const DebugSection& debug, const StartPoint& start, Rendezv
 
 void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
   const TransformContext context{run.mesh, *run.device, parameter_dtype(config),
-                                 config.pipeline_plan.get()};
+                                 compute_dtype(config), config.pipeline_plan.get()};
   for (const Selection& chosen : config.transforms)
-    run.transforms.push_back(make<ModelTransform>(registry, chosen, context));
+    run.transforms.push_back(make_selected<ModelTransform>(registry, chosen, context));
   std::stable_sort(run.transforms.begin(), run.transforms.end(),
                    [](const auto& a, const auto& b) { return a->phase() < b->phase(); });
   StepContext step{*run.part, *run.device, {}, {}};
@@ -73,6 +70,13 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
       step.reducers.push_back(reducer);
     if (auto* after = dynamic_cast<AfterOptimizerStep*>(transform.get()))
       run.after_optimizer_step.push_back(after);
+    if (auto* exports = dynamic_cast<ExportTransform*>(transform.get()))
+      run.exports.push_back(exports);
+  }
+  check_groups(config, run.part->all_parameters());
+  if (config.optimizer_section.early_step_in_backward && step.reducers.empty()) {
+    run.local_gradients = std::make_unique<LocalGradients>(run.part->parameters());
+    step.reducers.push_back(run.local_gradients.get());
   }
   if (!run.executor) {
     run.own_executor = std::make_unique<SequentialExecutor>();
@@ -123,7 +127,7 @@ LoaderOptions validation_options(const Run& run, const JobConfig& config) {
 Source open_source(Run& run, const DataSource& chosen, Registry& registry) {
   try {
     run.datasets.push_back(
-        make<Dataset>(registry, chosen.dataset, DatasetContext{chosen.path, run.seed}));
+        make_selected<Dataset>(registry, chosen.dataset, DatasetContext{chosen.path, run.seed}));
   } catch (Error& e) {
     throw e.with_context("while opening data source '" + chosen.name + "'");
   }
@@ -168,7 +172,26 @@ void add_loggers(Run& run, const JobConfig& config, Registry& registry) {
                                  .disable_color = config.metrics.disable_color_printing,
                                  .tensorboard_folder = config.metrics.save_tb_folder};
   for (const Selection& chosen : config.loggers)
-    run.loggers.add(chosen.name, make<Logger>(registry, chosen, context));
+    run.loggers.add(chosen.name, make_selected<Logger>(registry, chosen, context));
+}
+
+/// Frozen parameters are none of its business.
+void add_optimizer(Run& run, const JobConfig& config, Registry& registry) {
+  OptimizerContext context{run.part->parameters(), &run.mesh, run.seed};
+  std::erase_if(context.parameters, [](const Parameter* p) { return p->is_frozen(); });
+  if (config.optimizer_section.early_step_in_backward) {
+    auto early = std::make_unique<EarlyOptimizer>(
+        context.parameters, make_single_optimizers(config, registry, context));
+    run.early_optimizer = early.get();
+    run.optimizer = std::move(early);
+  } else {
+    run.optimizer = make_optimizer(config, registry, context);
+  }
+  run.lr_scheduler = make_selected<LrScheduler>(registry, config.lr_scheduler,
+                                                LrSchedulerContext{config.training.steps});
+  run.loss_scaler =
+      std::make_unique<LossScaler>(config.training.loss_scaling, compute_dtype(config) == at::kHalf,
+                                   run.mesh.rank() == 0, run.state);
 }
 
 void build_model(Run& run, const JobConfig& config, Registry& registry) {
@@ -181,8 +204,8 @@ void build_model(Run& run, const JobConfig& config, Registry& registry) {
 
 MetaModel build_meta_model(const JobConfig& config, Registry& registry) {
   MetaModel meta;
-  meta.model =
-      make<Model>(registry, config.model_plugin, ModelContext{.seq_len = config.training.seq_len});
+  meta.model = make_selected<Model>(registry, config.model_plugin,
+                                    ModelContext{.seq_len = config.training.seq_len});
   meta.part = std::make_unique<ModelPart>(meta.model->build());
   return meta;
 }
@@ -199,20 +222,25 @@ at::ScalarType parameter_dtype(const JobConfig& config) {
   return scalar_type(config.training.dtype);
 }
 
+at::ScalarType compute_dtype(const JobConfig& config) {
+  const bool as_stored = config.training.dtype == Dtype::float64;
+  return as_stored ? at::kDouble : scalar_type(config.training.mixed_precision_param);
+}
+
 void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,
               FailureWatch& watch, const StartPoint& start) {
   const LaunchEnv& launch = rendezvous.launch();
   set_determinism(config.debug);
   run.seed = choose_seed(config.debug, start, rendezvous);
-  run.device = make<Device>(
+  run.device = make_selected<Device>(
       registry, config.device,
       DeviceContext{.local_rank = launch.local_rank, .deterministic = config.debug.deterministic});
   run.mesh = connect_mesh(mesh_shape(config.layout), rendezvous, *run.device,
                           std::make_shared<dist::Recorder>(config.comm.trace_buf_size));
   watch.watch(run.mesh);
 
-  run.tokenizer =
-      make<Tokenizer>(registry, config.tokenizer, TokenizerContext{config.model.hf_assets_path});
+  run.tokenizer = make_selected<Tokenizer>(registry, config.tokenizer,
+                                           TokenizerContext{config.model.hf_assets_path});
   build_model(run, config, registry);
   TITAN_CHECK(run.tokenizer->vocab_size() <= run.model->vocab_size(), config, "the tokenizer in '",
               config.model.hf_assets_path, "' has ", run.tokenizer->vocab_size(),
@@ -237,16 +265,13 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
   if (launch.rank == 0) prepare_run_folder(config);
 
   give_values(run, start, config);
-  run.optimizer =
-      make<Optimizer>(registry, config.optimizer, OptimizerContext{run.part->parameters()});
-  run.lr_scheduler =
-      make<LrScheduler>(registry, config.lr_scheduler, LrSchedulerContext{config.training.steps});
+  add_optimizer(run, config, registry);
   load_state(run, start, rendezvous.launch());
-  run.checkpoints =
-      std::make_unique<Checkpointer>(config,
-                                     Saved{*run.part, *run.optimizer, *run.loader, *run.model,
-                                           *run.tokenizer, run.mesh, *run.device, run.seed},
-                                     rendezvous);
+  run.checkpoints = std::make_unique<Checkpointer>(
+      config,
+      Saved{*run.part, *run.optimizer, *run.loader, *run.model, *run.tokenizer, run.mesh,
+            *run.device, run.seed, run.exports},
+      rendezvous);
   if (config.debug.fingerprints) {
     run.fingerprints = std::make_unique<Fingerprints>(config.job.dump_folder, run.state.step > 0,
                                                       run.mesh, run.device->device());
@@ -261,14 +286,15 @@ std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry
   MetaMemory::start_counting();
   auto run = std::make_unique<Run>();
   run->device = make_meta_device();
-  run->mesh = fake_mesh(mesh_shape(config.layout), rank);
+  run->mesh =
+      played_mesh(mesh_shape(config.layout), rank, {.receives_beside = runs_on_processor(config)});
   build_model(*run, config, registry);
   apply_transforms(*run, config, registry);
-  run->part->materialize(c10::kMeta, parameter_dtype(config), 0);
-  run->optimizer =
-      make<Optimizer>(registry, config.optimizer, OptimizerContext{run->part->parameters()});
-  run->lr_scheduler =
-      make<LrScheduler>(registry, config.lr_scheduler, LrSchedulerContext{config.training.steps});
+  {
+    const MemoryUseScope use(MemoryUse::parameters);
+    run->part->materialize(c10::kMeta, parameter_dtype(config), 0);
+  }
+  add_optimizer(*run, config, registry);
   return run;
 }
 

@@ -8,6 +8,7 @@
 #include <titan/dataset.h>
 #include <titan/device.h>
 #include <titan/dist/mesh.h>
+#include <titan/local_gradients.h>
 #include <titan/lr_scheduler.h>
 #include <titan/model.h>
 #include <titan/optimizer.h>
@@ -21,8 +22,11 @@
 #include "core/plugin/registry.h"
 #include "core/runtime/failure_watch.h"
 #include "core/runtime/rendezvous.h"
+#include "core/train/early_optimizer.h"
 #include "core/train/fingerprints.h"
 #include "core/train/logger_set.h"
+#include "core/train/loss_scaler.h"
+#include "core/train/optimizer_set.h"
 #include "core/train/validator.h"
 
 namespace titan::core {
@@ -41,7 +45,11 @@ struct Run {
   std::unique_ptr<StepExecutor> own_executor;  ///< null when a transform executes the steps
   StepExecutor* executor = nullptr;
   std::vector<AfterOptimizerStep*> after_optimizer_step;
+  std::vector<ExportTransform*> exports;
+  std::unique_ptr<LocalGradients> local_gradients;  ///< null unless early_optimizer needs it
   std::unique_ptr<Optimizer> optimizer;
+  EarlyOptimizer* early_optimizer = nullptr;  ///< `optimizer`, where it works inside backward
+  std::unique_ptr<LossScaler> loss_scaler;
   std::unique_ptr<LrScheduler> lr_scheduler;
   std::unique_ptr<Checkpointer> checkpoints;
   LoggerSet loggers;
@@ -64,6 +72,8 @@ MetaModel build_meta_model(const JobConfig& config, Registry& registry);
 dist::MeshShape mesh_shape(const Layout& layout);
 /// [training] dtype: what parameters, gradients and optimizer states are stored in.
 at::ScalarType parameter_dtype(const JobConfig& config);
+/// What the layers compute in.
+at::ScalarType compute_dtype(const JobConfig& config);
 
 /// Builds the whole run of this rank into `run`, which is empty and outlives `watch`'s last report:
 /// an error can leave it half built. Nothing is written to disk before everything that can be

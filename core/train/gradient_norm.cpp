@@ -49,7 +49,7 @@ bool counts_elements(const nn::Parameter& parameter, const dist::Mesh& mesh) {
 }
 
 GradientNorm clip_gradients(ModelPart& part, const dist::Mesh& mesh, c10::Device device,
-                            double max_norm) {
+                            double max_norm, double gradient_scale) {
   at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients, counted;
   for (const nn::Parameter* parameter : part.parameters()) {
@@ -61,10 +61,11 @@ GradientNorm clip_gradients(ModelPart& part, const dist::Mesh& mesh, c10::Device
 
   const at::Tensor total = sum_of_squares(counted, device);
   mesh.group("world").all_reduce(total, dist::Reduce::sum).wait();
-  const double norm = std::sqrt(read_scalar(total));
-  const double coefficient = max_norm / (norm + 1e-6);
-  if (coefficient < 1) at::_foreach_mul_(gradients, coefficient);
-  return {norm};
+  const double norm = std::sqrt(read_scalar(total)) / gradient_scale;
+  const double clipped = max_norm > 0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1;
+  const double coefficient = clipped / gradient_scale;
+  if (coefficient != 1 && !gradients.empty()) at::_foreach_mul_(gradients, coefficient);
+  return {norm, true};
 }
 
 }  // namespace titan::core

@@ -9,6 +9,7 @@ namespace titan::core {
 /// L2 norm over all parameters' gradients before clipping.
 struct GradientNorm {
   double value = 0;
+  bool is_known = false;  ///< not where each gradient is used as soon as it is complete
 };
 
 /// Whether this rank is the one that counts the elements of its shard: along every axis that does
@@ -16,11 +17,12 @@ struct GradientNorm {
 /// different parameters, but for copies.
 bool counts_elements(const nn::Parameter& parameter, const dist::Mesh& mesh);
 
-/// Scales every gradient by min(1, max_norm / (norm + 1e-6)) in place. The sum of squares is taken
-/// over rows of 1,024 elements in the gradients' type and from there on in double, over each rank's
-/// shards and then over all ranks; an element that several ranks hold is counted by the first of
-/// them. `device`: where the mesh communicates.
+/// Scales every gradient by min(1, max_norm / (norm + 1e-6)) in place; a max_norm of 0 leaves them.
+/// The sum of squares is taken over rows of 1,024 elements in the gradients' type and from there on
+/// in double, over each rank's shards and then over all ranks; an element that several ranks hold
+/// is counted by the first of them. `device`: where the mesh communicates. The gradients are
+/// `gradient_scale` times those of the loss; the norm is of the latter, and that is what is left.
 GradientNorm clip_gradients(ModelPart& part, const dist::Mesh& mesh, c10::Device device,
-                            double max_norm);
+                            double max_norm, double gradient_scale = 1);
 
 }  // namespace titan::core

@@ -18,7 +18,8 @@ Metrics::Metrics(const MetricsOptions& options, const dist::Mesh& mesh, Device& 
 }
 
 void Metrics::record(int64_t step, int64_t tokens_seen, const StepBatches& batches,
-                     const StepLoss& loss, const GradientNorm& norm, double lr) {
+                     const StepLoss& loss, const GradientNorm& norm, double lr,
+                     std::optional<double> loss_scale) {
   for (const Batch& batch : batches.microbatches) interval_tokens_ += batch.tokens.numel();
   ++interval_steps_;
   if (step != 1 && step % options_.log_freq != 0) return;
@@ -44,7 +45,6 @@ void Metrics::record(int64_t step, int64_t tokens_seen, const StepBatches& batch
   std::vector<Scalar> scalars = {
       {"loss_metrics/global_avg_loss", average_loss},
       {"loss_metrics/global_max_loss", max_loss},
-      {"grad_norm", norm.value},
       {"throughput(tps)", tps},
       {"tflops", options_.flops_per_token * tps / 1e12},
       {"time_metrics/end_to_end(s)", elapsed / static_cast<double>(interval_steps_)},
@@ -56,6 +56,8 @@ void Metrics::record(int64_t step, int64_t tokens_seen, const StepBatches& batch
       {"n_tokens_seen", static_cast<double>(tokens_seen)},
       {"lr", lr},
   };
+  if (norm.is_known) scalars.insert(scalars.begin() + 2, {"grad_norm", norm.value});
+  if (loss_scale) scalars.push_back({"loss_scale", *loss_scale});
   if (shape.world_size() > 1) {
     const int64_t sent = mesh_.recorder().total_bytes() - interval_start_bytes_;
     scalars.push_back({"comm_metrics/sent_per_step(MiB)",

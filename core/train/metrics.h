@@ -34,9 +34,10 @@ class Metrics {
   void leave_out(double seconds) { interval_start_ += seconds; }
   /// Counts the step's tokens; at step 1 and every log_freq steps measures, reduces over the ranks
   /// and logs.
-  /// `tokens_seen`: over all ranks since the start of training.
+  /// `tokens_seen`: over all ranks since the start of training. `loss_scale`: of gradients in
+  /// float16, where they have one.
   void record(int64_t step, int64_t tokens_seen, const StepBatches& batches, const StepLoss& loss,
-              const GradientNorm& norm, double lr);
+              const GradientNorm& norm, double lr, std::optional<double> loss_scale);
 
  private:
   void restart_interval();

@@ -1,5 +1,6 @@
 #include "core/train/resume.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -32,6 +33,23 @@ StoredName stored_names(const Run& run, const StartPoint& start) {
   for (const auto& rule : exchange_of(*run.model, "").name_rules(Naming::hugging_face))
     if (start.index.tensors.count(rule.theirs)) theirs.emplace(rule.ours, rule.theirs);
   return [theirs = std::move(theirs)](const std::string& name) { return theirs.at(name); };
+}
+
+/// Parameters that others know nothing of, because an export merges them into the rest: weights
+/// that hold none of them leave them at their initial values.
+std::set<std::string> left_initial(const Run& run, const StartPoint& start) {
+  std::set<std::string> names;
+  if (start.is_own) return names;
+  for (const ParameterInfo& parameter : run.part->all_parameters())
+    if (std::any_of(run.exports.begin(), run.exports.end(), [&](const ExportTransform* exports) {
+          return exports->is_absorbed(parameter.name);
+        }))
+      names.insert(parameter.name);
+  const bool holds_one = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return start.index.tensors.contains(name);
+  });
+  if (holds_one) names.clear();
+  return names;
 }
 
 /// The stored states must be those that this optimizer has.
@@ -68,6 +86,8 @@ TrainState state_at(const StartPoint& start) {
   if (start.loads_train_state) {
     state.step = start.manifest.step;
     state.tokens_seen = start.manifest.tokens_seen;
+    state.loss_scale = start.manifest.loss_scale;
+    state.loss_scale_steps = start.manifest.loss_scale_steps;
   }
   if (start.loads_lr) state.lr_step = start.manifest.lr_step;
   return state;
@@ -78,26 +98,36 @@ void check_weights(const Run& run, const StartPoint& start, const JobConfig& con
     names_of(*run.model, config.model.name,
              Naming::hugging_face);  // or say now that there are none
   if (!start.loads_weights()) return;
-  const ModelPart whole(run.model->build());
   const std::string name = config.model.name + " " + config.model.flavor;
   const bool is_hf = start.kind == Kind::hugging_face;
   if (is_hf) check_hf_config(exchange_of(*run.model, name).hf_config(), start.folder);
-  find_weights(whole, is_hf ? names_of(*run.model, name, Naming::hugging_face) : own_names(whole),
-               start.index, place_of(start), name);
+  WeightNames names =
+      is_hf ? names_of(*run.model, name, Naming::hugging_face) : own_names(*run.part);
+  names.optional = left_initial(run, start);
+  find_weights(*run.part, names, start.index, place_of(start), name);
 }
 
 void give_values(Run& run, const StartPoint& start, const JobConfig& config) {
   const c10::Device device = run.device->device();
-  if (start.loads_weights())
-    run.part->allocate(device, parameter_dtype(config));
-  else
-    run.part->materialize(device, parameter_dtype(config), run.seed);
+  const at::ScalarType dtype = parameter_dtype(config);
+  if (!start.loads_weights()) {
+    run.part->materialize(device, dtype, run.seed);
+    return;
+  }
+  const std::set<std::string> initial = left_initial(run, start);
+  for (nn::Parameter* parameter : run.part->parameters())
+    if (initial.contains(parameter->name()))
+      parameter->materialize(device, dtype, run.seed);
+    else
+      parameter->allocate(device, dtype);
 }
 
 void load_state(Run& run, const StartPoint& start, const LaunchEnv& launch) {
   restore_generators(run, start, launch);
   if (!start.loads_weights()) return;
   std::vector<StateTensor> wanted = weights_of(*run.part);
+  const std::set<std::string> initial = left_initial(run, start);
+  std::erase_if(wanted, [&](const StateTensor& weight) { return initial.contains(weight.name); });
   if (start.loads_optimizer) {
     const std::vector<StateTensor> states = states_of(*run.optimizer);
     check_states(states, run, start);

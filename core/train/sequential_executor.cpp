@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/full_like.h>
 
 #include "core/train/scalars.h"
 
@@ -12,7 +13,8 @@ StepLoss SequentialExecutor::forward_backward(const StepBatches& batches) {
     const bool is_last = &microbatch == &batches.microbatches.back();
     for (GradientReducer* reducer : context_->reducers) reducer->start_microbatch(is_last);
     const at::Tensor loss = loss_of(microbatch, batches.num_valid_tokens);
-    loss.backward();
+    loss.backward(batches.gradient_scale == 1 ? at::Tensor()
+                                              : at::full_like(loss, batches.gradient_scale));
     total.normalized_sum += read_scalar(loss);
   }
   for (GradientReducer* reducer : context_->reducers) reducer->finish_gradients();

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <csignal>
+#include <optional>
 #include <utility>
 
 #include <titan/error.h>
@@ -114,31 +115,50 @@ void Trainer::train_step() {
 
   if (run_.fingerprints) run_.fingerprints->record_tokens(run_.state.step, batches, run_.first_row);
 
-  const StepLoss loss = run_.executor->forward_backward(batches);
-  const GradientNorm norm = clip_gradients(*run_.part, run_.mesh, run_.device->device(), max_norm_);
-  require_finite(loss, norm);
-
-  {
-    ScopedTimer timer(metrics_.checkpoint_seconds());
-    run_.checkpoints->before_update();
-  }
   const double lr_factor = run_.lr_scheduler->factor(++run_.state.lr_step);
-  run_.optimizer->step(lr_factor);
-  for (AfterOptimizerStep* work : run_.after_optimizer_step) work->after_optimizer_step();
+  if (run_.early_optimizer) {
+    wait_for_checkpoint();
+    run_.early_optimizer->start_step(lr_factor);
+  }
+  batches.gradient_scale = run_.loss_scaler->scale();
+  const StepLoss loss = run_.executor->forward_backward(batches);
+  const GradientNorm norm = run_.early_optimizer
+                                ? GradientNorm()
+                                : clip_gradients(*run_.part, run_.mesh, run_.device->device(),
+                                                 max_norm_, batches.gradient_scale);
+  require_finite(loss);
+  if (run_.loss_scaler->takes(norm)) {
+    require_finite(norm, loss);
+    wait_for_checkpoint();
+    run_.optimizer->step(lr_factor);
+    for (AfterOptimizerStep* work : run_.after_optimizer_step) work->after_optimizer_step();
+  }
   run_.part->clear_gradients();
 
   run_.state.tokens_seen += batches.num_valid_tokens;
-  metrics_.record(run_.state.step, run_.state.tokens_seen, batches, loss, norm,
-                  run_.optimizer->lr() * lr_factor);
+  metrics_.record(
+      run_.state.step, run_.state.tokens_seen, batches, loss, norm,
+      run_.optimizer->lr() * lr_factor,
+      run_.loss_scaler->is_active() ? std::optional(batches.gradient_scale) : std::nullopt);
 }
 
-void Trainer::require_finite(const StepLoss& loss, const GradientNorm& norm) const {
-  TITAN_CHECK(std::isfinite(loss.normalized_sum), data, "the loss is ", loss.normalized_sum,
-              "; the weights were not changed by this step. Lower optimizer.lr, lengthen "
-              "lr_scheduler.warmup_steps "
-              "or look at the data of this step");
-  TITAN_CHECK(std::isfinite(norm.value), data, "the gradient norm is ", norm.value, " at loss ",
-              loss.normalized_sum,
+/// Nothing changes what is still being copied.
+void Trainer::wait_for_checkpoint() {
+  ScopedTimer timer(metrics_.checkpoint_seconds());
+  run_.checkpoints->before_update();
+}
+
+void Trainer::require_finite(const StepLoss& loss) const {
+  TITAN_CHECK(
+      std::isfinite(loss.normalized_sum), data, "the loss is ", loss.normalized_sum,
+      run_.early_optimizer ? "" : "; the weights were not changed by this step",
+      ". Lower optimizer.lr, lengthen lr_scheduler.warmup_steps or look at the data of this "
+      "step");
+}
+
+void Trainer::require_finite(const GradientNorm& norm, const StepLoss& loss) const {
+  TITAN_CHECK(!norm.is_known || std::isfinite(norm.value), data, "the gradient norm is ",
+              norm.value, " at loss ", loss.normalized_sum,
               "; the weights were not changed by this step. Lower optimizer.lr or lengthen "
               "lr_scheduler.warmup_steps");
 }

@@ -40,7 +40,9 @@ class Trainer {
   void validate();
   void save();
   void shorten_timeouts();
-  void require_finite(const StepLoss& loss, const GradientNorm& norm) const;
+  void wait_for_checkpoint();
+  void require_finite(const StepLoss& loss) const;
+  void require_finite(const GradientNorm& norm, const StepLoss& loss) const;
 
   Run& run_;
   int64_t steps_;

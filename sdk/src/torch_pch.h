@@ -1,4 +1,5 @@
-// Precompiled for every file of the tree that sees torch: what they all include anyway.
+// Precompiled for every file of the tree that sees torch: what they all include anyway, and no
+// more, for templates that a header here uses are instantiated in each file anew.
 #pragma once
 
 #include <algorithm>
@@ -12,5 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/Context.h>
+#include <ATen/DeviceGuard.h>
+#include <ATen/TensorUtils.h>
 #include <ATen/core/Tensor.h>
-#include <torch/csrc/autograd/custom_function.h>

@@ -10,13 +10,13 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/arange.h>
 #include <ATen/record_function.h>
+#include <titan/error.h>
 #include <titan/model.h>
 #include <titan/transform.h>
 
@@ -61,14 +61,11 @@ void record_products() {
 
 /// One rank's model with its own transform.
 ModelPart make_part(bool async, const dist::Mesh& mesh, Device& device) {
-  static std::mutex mutex;  // the registry serves one thread at a time
-  const std::lock_guard lock(mutex);
-  auto& registry = titan::testing::plugin_registry();
   const Value options = Value::map(
       {{"dim", kDim}, {"n_layers", 2}, {"n_heads", 8}, {"n_kv_heads", 4}, {"vocab_size", kVocab}});
-  ModelPart part(registry.create<Model>("llama3", options, {.seq_len = kSeqLen})->build());
+  ModelPart part(testing::create<Model>("llama3", options, {.seq_len = kSeqLen})->build());
   const TransformContext context{mesh, device};
-  registry.create<Parallelism>("tensor", Value::map({{"async", async}}), context)
+  testing::create<Parallelism>("tensor", Value::map({{"async", async}}), context)
       ->apply(part, context);
   part.materialize(c10::kCPU, at::kFloat, 1);
   return part;
@@ -150,12 +147,11 @@ struct Measured {
 
 Measured measure() {
   Measured measured;
-  const auto device = titan::testing::make_cpu();
+  const auto device = testing::make_cpu();
   Batch batch;
   batch.tokens = at::arange(kSeqLen).mul(37).remainder(kVocab).view({1, kSeqLen});
   batch.labels = at::arange(kSeqLen).mul(53).remainder(kVocab).view({1, kSeqLen});
-  titan::testing::run_ranks({.tp = kRanks}, [&](const dist::Mesh& mesh) {
-    at::set_num_threads(1);
+  testing::run_ranks({.tp = kRanks}, [&](const dist::Mesh& mesh) {
     ModelPart parts[2] = {make_part(false, mesh, *device), make_part(true, mesh, *device)};
     const auto rank = static_cast<size_t>(mesh.rank());
     for (int pair = -kWarmUp; pair < kPairs; ++pair)
@@ -193,7 +189,6 @@ void report(const Measured& measured, const std::string& trace) {
 }  // namespace titan
 
 int main(int argc, char** argv) {
-  ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0);  // not made for ranks that are threads
   titan::record_products();
   titan::report(titan::measure(), argc > 1 ? argv[1] : "async_tensor_parallel.json");
   return 0;

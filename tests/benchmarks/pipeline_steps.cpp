@@ -92,24 +92,16 @@ std::vector<Layer> sleeping_layers() {
   return layers;
 }
 
-template <class Interface>
-std::unique_ptr<Interface> create(const std::string& name, const Value& options,
-                                  const typename Interface::Context& context) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  return testing::plugin_registry().create<Interface>(name, options, context);
-}
-
 /// Seconds of the median step on the slowest rank.
 double measure(const PipelinePlan& plan) {
   std::mutex mutex;
   double slowest = 0;
   testing::run_ranks({.pp = kRanks}, [&](const dist::Mesh& mesh) {
-    const auto device = create<Device>("cpu", Value::map(), {});
+    const auto device = testing::make_cpu();
     ModelPart part(sleeping_layers());
     const TransformContext context{
         .mesh = mesh, .device = *device, .parameter_dtype = at::kFloat, .pipeline = &plan};
-    const auto pipeline = create<Parallelism>("pipeline", Value::map(), context);
+    const auto pipeline = testing::create<Parallelism>("pipeline", Value::map(), context);
     pipeline->apply(part, context);
     auto& executor = dynamic_cast<StepExecutor&>(*pipeline);
     executor.connect({part, *device, {}, {}});
@@ -138,7 +130,7 @@ int run(int argc, char** argv) {
   const double seconds = static_cast<double>(pass.count()) / 1e6;
   for (const char* name : {"GPipe", "1F1B", "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble",
                            "ZBVZeroBubble", "DualPipeV"}) {
-    const auto schedule = create<PipelineSchedule>(name, Value::map(), {});
+    const auto schedule = testing::create<PipelineSchedule>(name, Value::map(), {});
     const PipelinePlan plan = core::make_plan(*schedule, name,
                                               {.num_ranks = kRanks,
                                                .num_stages = schedule->default_num_stages(kRanks),

@@ -126,8 +126,8 @@ class MemoryTest(ValidationCase):
         for method in ("allgather", "alltoall"):
             with self.subTest(method):
                 one, two, four, eight = (
-                    self.peak(ranks, 2 * 65536, P + "context_parallel_rotate_method", method)
-                    - self.peak(ranks, 65536, P + "context_parallel_rotate_method", method) for ranks in (1, 2, 4, 8))
+                    self.peak(ranks, 2 * 524288, P + "context_parallel_rotate_method", method)
+                    - self.peak(ranks, 524288, P + "context_parallel_rotate_method", method) for ranks in (1, 2, 4, 8))
                 self.assertGreater(one, 2**30)
                 for ranks, grown in ((4, four), (8, eight)):
                     self.assertAlmostEqual(grown * ranks / (2 * two), 1, delta=0.02)

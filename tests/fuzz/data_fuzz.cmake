@@ -1,6 +1,6 @@
 # Fuzzing of what tokenizers, data sets and pipeline schedules read. Included by CMakeLists.txt beside it.
 #
-#   ctest -R '^fuzz\.'                              60 seconds each
+#   ctest -R '^fuzz\.'                              30 seconds each
 #   data_fuzz tiktoken --seconds 3600 --seed 7      longer, or again
 #   data_fuzz tiktoken FILE...                      inputs that were kept
 #   data_hostile tests/fuzz/hostile                 each file there is refused for the reason that is noted
@@ -18,28 +18,23 @@ list(APPEND data_fuzz_sources ${PROJECT_SOURCE_DIR}/plugins/pipeline_schedules/c
 foreach(source lowering plan progress table_csv validation)
   list(APPEND data_fuzz_sources ${PROJECT_SOURCE_DIR}/core/pipeline/${source}.cpp)
 endforeach()
-foreach(source error key_functions pipeline_action value)
+foreach(source key_functions pipeline_action)
   list(APPEND data_fuzz_sources ${PROJECT_SOURCE_DIR}/sdk/src/base/${source}.cpp)
 endforeach()
 
 find_package(ZLIB REQUIRED)
-set(sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all)
 add_library(data_fuzz_entries OBJECT data_entries.cpp data_tokenizer_entries.cpp data_dataset_entries.cpp
   pipeline_csv_entry.cpp
   ${data_fuzz_sources})
-target_include_directories(data_fuzz_entries PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/sdk/include)
-target_compile_options(data_fuzz_entries PUBLIC -O1 -g1 -Wall -Wextra -Wno-unused-parameter
-  -Wno-missing-field-initializers -fno-omit-frame-pointer ${sanitizers})
-target_link_options(data_fuzz_entries PUBLIC ${sanitizers})
-target_link_libraries(data_fuzz_entries PUBLIC pcre2-8 utf8proc ZLIB::ZLIB zstd)
+target_link_libraries(data_fuzz_entries PUBLIC fuzzed pcre2-8 utf8proc ZLIB::ZLIB zstd)
 
-add_executable(data_fuzz checkpoint_fuzz.cpp mutation.cpp)
-target_link_libraries(data_fuzz PRIVATE data_fuzz_entries)
+add_executable(data_fuzz)
+target_link_libraries(data_fuzz PRIVATE data_fuzz_entries fuzz_driver fuzz_base)
 add_executable(data_hostile data_hostile.cpp)
-target_link_libraries(data_hostile PRIVATE data_fuzz_entries)
+target_link_libraries(data_hostile PRIVATE data_fuzz_entries fuzz_base)
 
 foreach(entry tokenizer_json tiktoken sentencepiece megatron_index jsonl pipeline_csv)
-  add_test(NAME fuzz.${entry} COMMAND data_fuzz ${entry} --seconds 60)
+  add_test(NAME fuzz.${entry} COMMAND data_fuzz ${entry} --seconds 30)
   set_tests_properties(fuzz.${entry} PROPERTIES LABELS fuzz TIMEOUT 300)
 endforeach()
 add_test(NAME fuzz.hostile_files COMMAND data_hostile ${CMAKE_CURRENT_SOURCE_DIR}/hostile)

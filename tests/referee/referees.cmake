@@ -49,3 +49,11 @@ titan_add_referee(pipeline_schedule_referee --probe $<TARGET_FILE:pipeline_sched
 titan_add_referee(llama_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
 titan_add_referee(hf_flavors_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
 titan_add_referee(adamw_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
+
+titan_add_probe(optimizer_probe titan_core_config titan::sdk)
+titan_use_torch(optimizer_probe)
+add_dependencies(optimizer_probe plugins)
+titan_add_referee(optimizer_referee --probe $<TARGET_FILE:optimizer_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
+titan_add_probe(float8_probe titan_float8 titan_mx)
+titan_use_torch(float8_probe)
+titan_add_referee(float8_referee --probe $<TARGET_FILE:float8_probe>)

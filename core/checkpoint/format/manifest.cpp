@@ -175,22 +175,25 @@ std::string to_text(const CheckpointManifest& manifest) {
   visit_axes(manifest.layout, [&](const char* name, int64_t size) { layout[name] = size; });
   Value::List files;
   for (const ManifestFile& file : manifest.files) files.push_back(to_value(file));
-  return to_json(Value::map({{"format", kFormat},
-                             {"version", kVersion},
-                             {"contents", to_string(manifest.contents)},
-                             {"step", manifest.step},
-                             {"tokens_seen", manifest.tokens_seen},
-                             {"lr_step", manifest.lr_step},
-                             {"seed", seed_value(manifest.seed)},
-                             {"model", manifest.model},
-                             {"flavor", manifest.flavor},
-                             {"layout", std::move(layout)},
-                             {"time", manifest.time},
-                             {"program", manifest.program},
-                             {"files", std::move(files)},
-                             {"config", manifest.config}}),
-                 1) +
-         "\n";
+  Value value = Value::map({{"format", kFormat},
+                            {"version", kVersion},
+                            {"contents", to_string(manifest.contents)},
+                            {"step", manifest.step},
+                            {"tokens_seen", manifest.tokens_seen},
+                            {"lr_step", manifest.lr_step},
+                            {"seed", seed_value(manifest.seed)},
+                            {"model", manifest.model},
+                            {"flavor", manifest.flavor},
+                            {"layout", std::move(layout)},
+                            {"time", manifest.time},
+                            {"program", manifest.program},
+                            {"files", std::move(files)},
+                            {"config", manifest.config}});
+  if (manifest.loss_scale > 0) {
+    value["loss_scale"] = manifest.loss_scale;
+    value["loss_scale_steps"] = manifest.loss_scale_steps;
+  }
+  return to_json(value, 1) + "\n";
 }
 
 CheckpointManifest parse_checkpoint_manifest(std::string_view text, const std::string& place) {
@@ -211,6 +214,10 @@ CheckpointManifest parse_checkpoint_manifest(std::string_view text, const std::s
   manifest.step = members.integer("step", 0);
   manifest.tokens_seen = members.integer("tokens_seen", 0);
   manifest.lr_step = members.integer("lr_step", 0);
+  if (whole.find("loss_scale")) {
+    manifest.loss_scale = members.number("loss_scale");
+    manifest.loss_scale_steps = members.integer("loss_scale_steps", 0);
+  }
   manifest.seed = parse_seed(members);
   manifest.model = members.text("model");
   manifest.flavor = members.text("flavor");

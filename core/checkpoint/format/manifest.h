@@ -40,7 +40,9 @@ struct CheckpointManifest {
   int64_t step = 0;         ///< steps done
   int64_t tokens_seen = 0;  ///< over all ranks
   int64_t lr_step = 0;      ///< steps of the learning rate schedule done
-  uint64_t seed = 0;        ///< of initial weights and of the order of data
+  double loss_scale = 0;    ///< of float16 gradients; 0, and not in the file, where there is none
+  int64_t loss_scale_steps = 0;  ///< since it changed or gradients overflowed
+  uint64_t seed = 0;             ///< of initial weights and of the order of data
   std::string model, flavor;
   SavedLayout layout;
   std::vector<ManifestFile> files;

@@ -1,5 +1,5 @@
 // The processor of this machine as a training device. Memory is what the kernel says of this
-// process.
+// process, or what its tensors take.
 #include <fstream>
 #include <string>
 
@@ -8,12 +8,14 @@
 #include <titan/device.h>
 #include <titan/plugin.h>
 
+#include "counting_allocator.h"
 #include "gloo_backend.h"
 
 namespace {
 
 struct CpuOptions {
-  int64_t num_threads = 0;  // of each operation; 0 = what OMP_NUM_THREADS or the machine says
+  int64_t num_threads = 0;     // of each operation; 0 = what OMP_NUM_THREADS or the machine says
+  bool count_tensors = false;  // report the memory of tensors instead of the process's
 };
 
 /// The number after `key` in a file of "key: 123 kB" lines, in bytes; 0 when it is not there.
@@ -26,7 +28,8 @@ int64_t read_kib(const char* file, const std::string& key) {
 
 class Cpu final : public titan::Device {
  public:
-  Cpu(const CpuOptions& options, titan::DeviceContext) {
+  Cpu(const CpuOptions& options, titan::DeviceContext) : counts_tensors_(options.count_tensors) {
+    if (counts_tensors_) titan::cpu::TensorCount::start();
     if (options.num_threads > 0) at::set_num_threads(static_cast<int>(options.num_threads));
   }
 
@@ -40,10 +43,15 @@ class Cpu final : public titan::Device {
     return "CPU, " + std::to_string(at::get_num_threads()) + " threads";
   }
   titan::MemoryStats memory() const override {
-    return {.peak = read_kib("/proc/self/status", "VmHWM"),
+    return {.peak = counts_tensors_ ? titan::cpu::TensorCount::peak()
+                                    : read_kib("/proc/self/status", "VmHWM"),
             .total = read_kib("/proc/meminfo", "MemTotal")};
   }
   void reset_peak_memory() override {
+    if (counts_tensors_) {
+      titan::cpu::TensorCount::reset_peak();
+      return;
+    }
     std::ofstream("/proc/self/clear_refs")
         << "5";  // where it is not allowed the peak stays that of the process
   }
@@ -52,6 +60,9 @@ class Cpu final : public titan::Device {
   std::shared_ptr<titan::dist::Backend> connect(const titan::dist::Endpoint& endpoint) override {
     return titan::cpu::connect_gloo(endpoint);
   }
+
+ private:
+  bool counts_tensors_;
 };
 
 }  // namespace
@@ -60,5 +71,7 @@ TITAN_PLUGIN(plugin) {
   plugin.add<Cpu>("cpu", "This machine's processor.")
       .option("num_threads", &CpuOptions::num_threads,
               "Threads of each operation; 0 = OMP_NUM_THREADS or all cores")
-      .at_least(0);
+      .at_least(0)
+      .option("count_tensors", &CpuOptions::count_tensors,
+              "Report the memory that tensors take, as GPUs do, instead of the whole process's");
 }

@@ -52,7 +52,7 @@ std::vector<Layer> Llama::build() const {
                                                         .output_init = output_init},
                                        .norm_eps = o.norm_eps},
                           rope),
-                      name, o.dim});
+                      name, o.dim, /*is_block=*/true});
   }
 
   layers.push_back(

@@ -2,8 +2,11 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <titan/memory_use.h>
 #include <titan/optimizer.h>
 #include <titan/plugin.h>
+
+#include "../common/number.h"
 
 namespace {
 
@@ -18,10 +21,8 @@ struct SgdOptions {
 /// d + momentum * b : b).
 class Sgd final : public titan::Optimizer, public titan::StatefulOptimizer {
  public:
-  Sgd(const SgdOptions& options, titan::OptimizerContext context)
-      : options_(options),
-        parameters_(std::move(context.parameters)),
-        buffers_(parameters_.size()) {
+  Sgd(const SgdOptions& options, const titan::OptimizerContext& context)
+      : options_(options), parameters_(context.parameters), buffers_(parameters_.size()) {
     TITAN_CHECK(!options.nesterov || options.momentum > 0, config,
                 "optimizer.nesterov needs optimizer.momentum > 0");
   }
@@ -38,7 +39,7 @@ class Sgd final : public titan::Optimizer, public titan::StatefulOptimizer {
           options_.weight_decay != 0 ? gradient.add(p, options_.weight_decay) : gradient;
       if (options_.momentum != 0) {
         at::Tensor& buffer = ready_buffer(i);
-        buffer.mul_(options_.momentum).add_(direction);
+        buffer.mul_(titan::optimizers::number(options_.momentum)).add_(direction);
         direction = options_.nesterov ? direction.add(buffer, options_.momentum) : buffer;
       }
       p.sub_(direction, options_.lr * lr_factor);
@@ -56,6 +57,7 @@ class Sgd final : public titan::Optimizer, public titan::StatefulOptimizer {
   /// where to put its state.
   at::Tensor& ready_buffer(size_t index) {
     at::Tensor& buffer = buffers_[index];
+    const titan::MemoryUseScope use(titan::MemoryUse::optimizer_states);
     if (!buffer.defined()) buffer = at::zeros_like(parameters_[index]->shard().detach());
     return buffer;
   }

@@ -9,6 +9,7 @@
 
 #include <titan/error.h>
 #include <titan/ops/attention.h>
+#include <titan/recompute.h>
 
 #include "blocks.h"
 #include "running_attention.h"
@@ -25,8 +26,22 @@ struct Call : torch::CustomClassHolder {
   std::vector<std::vector<Block>> blocks;
   std::shared_ptr<const Exchange> exchange;
   int64_t rank = 0;
+
+  /// Of the forward: two products per block, of which a causal mask leaves half.
+  double flops(const Tensor& q) const;
 };
 using CallPtr = c10::intrusive_ptr<Call>;
+
+double Call::flops(const Tensor& q) const {
+  double total = 0;
+  for (const std::vector<Block>& of_source : blocks)
+    for (const Block& block : of_source) {
+      const double pairs = static_cast<double>(block.rows.count * block.queries.count) *
+                           static_cast<double>(block.keys.count * q.size(1) * q.size(3));
+      total += block.causal ? 2 * pairs : 4 * pairs;
+    }
+  return total;
+}
 
 ops::AttentionResult attend_forward(const Tensor& q, const Tensor& own, const Call& call) {
   RunningAttention running(q);
@@ -80,7 +95,9 @@ struct RingAttention : torch::autograd::Function<RingAttention> {
   static Tensor forward(AutogradContext* ctx, const Tensor& q, const Tensor& k, const Tensor& v,
                         const CallPtr& call) {
     const Tensor own = pack(k, v);
-    ops::AttentionResult result = attend_forward(q, own, *call);
+    const ops::AttentionResult result = keepable_pair<ops::AttentionResult>(
+        {.kind = Operation::Kind::attention, .flops = call->flops(q)},
+        [&] { return attend_forward(q, own, *call); });
     ctx->save_for_backward({q, own, result.out, result.logsumexp});
     ctx->saved_data["call"] = c10::IValue::make_capsule(call);
     return result.out;

@@ -51,6 +51,7 @@ void Bucket::finish() {
     value.mutable_grad() = flat_.narrow(0, slot.offset, slot.num_elements).view(value.sizes());
   }
   abandon();
+  for (const Slot& slot : slots_) slot.parameter->complete_gradient();
 }
 
 void Bucket::abandon() {

@@ -22,7 +22,7 @@ class Bucket {
   bool is_started() const { return is_started_; }
   /// Starts the sum; what was not taken yet is taken now, zeros where there is no gradient.
   void start(const dist::Group& group);
-  /// Ends the sum and hands it out.
+  /// Ends the sum and hands it out: the gradients are complete.
   void finish();
   /// Forgets a step that was cut short.
   void abandon();

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include <titan/local_gradients.h>
 #include <titan/plugin.h>
 #include <titan/transform.h>
 
@@ -18,8 +19,9 @@ struct DdpOptions {
 
 /// The buckets of one model part, in the order in which backward is expected to fill them. They
 /// are started in this order, whatever the order in which they are full, so that all ranks agree.
-class Buckets {
+class Buckets final : public GradientReducer {
  public:
+  /// `parameters`: none of them frozen.
   Buckets(const std::vector<nn::Parameter*>& parameters, int64_t max_elements,
           const dist::Group& group)
       : group_(group) {
@@ -44,14 +46,14 @@ class Buckets {
                                      nn::Parameter&) { self->gradient_arrived(place); });
   }
 
-  void start_microbatch(bool is_last) {
+  void start_microbatch(bool is_last) override {
     is_last_microbatch_ = is_last;
     if (std::exchange(is_step_open_, true)) return;
     num_started_ = 0;
     for (Bucket& bucket : buckets_) bucket.abandon();  // what a step that was cut short has left
   }
 
-  void finish_gradients() {
+  void finish_gradients() override {
     for (; num_started_ < buckets_.size(); ++num_started_) buckets_[num_started_].start(group_);
     for (Bucket& bucket : buckets_) bucket.finish();
     num_started_ = 0;
@@ -92,23 +94,26 @@ class Ddp final : public Parallelism, public GradientReducer {
                 context.mesh.group("fsdp").size(),
                 " ranks of sharding and context parallelism; set parallelism.data_parallel = "
                 "\"fsdp\"");
-    if (group.size() == 1) return;
+    std::vector<nn::Parameter*> trainable;
+    for (nn::Parameter* parameter : part.parameters())
+      if (!parameter->is_frozen()) trainable.push_back(parameter);
+    if (group.size() == 1) {
+      reducer_ = std::make_shared<LocalGradients>(trainable);
+      return;
+    }
     const auto element_size = static_cast<int64_t>(c10::elementSize(context.parameter_dtype));
-    buckets_ = std::make_shared<Buckets>(part.parameters(),
-                                         options_.bucket_size.count / element_size, group);
-    Buckets::attach(buckets_, part.parameters());
+    const auto buckets =
+        std::make_shared<Buckets>(trainable, options_.bucket_size.count / element_size, group);
+    Buckets::attach(buckets, trainable);
+    reducer_ = buckets;
   }
 
-  void start_microbatch(bool is_last) override {
-    if (buckets_) buckets_->start_microbatch(is_last);
-  }
-  void finish_gradients() override {
-    if (buckets_) buckets_->finish_gradients();
-  }
+  void start_microbatch(bool is_last) override { reducer_->start_microbatch(is_last); }
+  void finish_gradients() override { reducer_->finish_gradients(); }
 
  private:
   DdpOptions options_;
-  std::shared_ptr<Buckets> buckets_;  // null where there is nothing to do
+  std::shared_ptr<GradientReducer> reducer_;
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "fsdp.h"
 
+#include <titan/local_gradients.h>
+
 #include "sharded_part.h"
 
 namespace titan::fsdp {
@@ -35,15 +37,10 @@ void Fsdp::apply(ModelPart& part, const TransformContext& context) {
                           .runtime = &context.device,
                           .shards = context.mesh.group("fsdp"),
                           .replicas = context.mesh.group("dp_replicate")};
-  if (!settings.change_nothing()) part_ = ShardedPart::make(part, settings);
-}
-
-void Fsdp::start_microbatch(bool is_last) {
-  if (part_) part_->start_microbatch(is_last);
-}
-
-void Fsdp::finish_gradients() {
-  if (part_) part_->finish_gradients();
+  if (settings.change_nothing())
+    reducer_ = std::make_shared<LocalGradients>(part.parameters());
+  else
+    reducer_ = ShardedPart::make(part, settings);
 }
 
 }  // namespace titan::fsdp

@@ -10,8 +10,6 @@
 
 namespace titan::fsdp {
 
-class ShardedPart;
-
 /// Cuts parameters over the mesh's "fsdp" ranks and reduces gradients over these and over
 /// "dp_replicate" (hybrid sharding). Also owns the cast of parameters and inputs to the dtype of
 /// the computation, so it serves one rank too. Method: FSDP2 of PyTorch; Zhao et al., 2023.
@@ -21,12 +19,12 @@ class Fsdp final : public Parallelism, public GradientReducer {
 
   Phase phase() const override { return Phase::data; }
   void apply(ModelPart& part, const TransformContext& context) override;
-  void start_microbatch(bool is_last) override;
-  void finish_gradients() override;
+  void start_microbatch(bool is_last) override { reducer_->start_microbatch(is_last); }
+  void finish_gradients() override { reducer_->finish_gradients(); }
 
  private:
   FsdpOptions options_;
-  std::shared_ptr<ShardedPart> part_;  // null where there is nothing to do
+  std::shared_ptr<GradientReducer> reducer_;  // shared with the layers and their graphs
 };
 
 }  // namespace titan::fsdp

@@ -8,6 +8,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/split_with_sizes_copy.h>
 
+#include <titan/memory_use.h>
+
 #include "leaf_storage.h"
 
 namespace titan::fsdp {
@@ -19,6 +21,7 @@ at::Tensor GatheredUnit::empty_bytes(at::IntArrayRef sizes) const {
 void GatheredUnit::start() {
   if (is_whole_ || buffer_.defined() || settings_.shards.size() == 1 || unit_.slot_bytes == 0)
     return;
+  const MemoryUseScope use(MemoryUse::communication);
   at::NoGradGuard no_grad;
   at::AutoDispatchBelowADInplaceOrView below;
   buffer_ = empty_bytes({settings_.shards.size(), unit_.slot_bytes});
@@ -29,6 +32,7 @@ void GatheredUnit::start() {
 
 void GatheredUnit::finish() {
   if (is_whole_) return;
+  const MemoryUseScope use(MemoryUse::communication);
   at::NoGradGuard no_grad;
   at::AutoDispatchBelowADInplaceOrView below;
   if (settings_.shards.size() == 1) {

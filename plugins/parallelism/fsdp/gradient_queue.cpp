@@ -5,6 +5,8 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
+#include <titan/memory_use.h>
+
 namespace titan::fsdp {
 namespace {
 
@@ -37,16 +39,26 @@ void deal_out(const at::Tensor& gradient, const at::Tensor& slots) {
         .copy_(gradient.reshape({-1}).narrow(0, num_elements - rest, rest));
 }
 
+void complete_gradients(const Unit& unit) {
+  const MemoryUseScope use(MemoryUse::temporary);  // whoever is told may work on them at once
+  for (const Member& member : unit.members)
+    if (!member.is_frozen()) member.parameter->complete_gradient();
+}
+
 }  // namespace
 
 void GradientQueue::add(Unit& unit, bool completes_step) {
   at::NoGradGuard no_grad;
   end_scatter();
+  const MemoryUseScope use(MemoryUse::communication);
   const at::Tensor packed = pack(unit);  // (ranks, slot_elements)
   Flight flight{.unit = &unit, .completes_step = completes_step};
   if (settings_.shards.size() == 1 || unit.slot_elements == 0) {
     flight.sums = packed.view({-1});
   } else {
+    const bool becomes_gradient = settings_.reduce_dtype == settings_.stored_dtype;
+    const MemoryUseScope sums_use(becomes_gradient ? MemoryUse::gradients
+                                                   : MemoryUse::communication);
     flight.sums = at::empty({unit.slot_elements}, packed.options());
     flight.pending =
         settings_.shards.reduce_scatter(flight.sums, packed.view({-1}), dist::Reduce::sum);
@@ -59,7 +71,7 @@ at::Tensor GradientQueue::pack(Unit& unit) const {
       at::empty({settings_.shards.size(), unit.slot_elements},
                 at::TensorOptions().dtype(settings_.reduce_dtype).device(settings_.device));
   for (Member& member : unit.members)
-    if (member.chunk_elements > 0)
+    if (member.chunk_elements > 0 && !member.is_frozen())
       deal_out(take_gradient(member),
                packed.narrow(1, member.gradient_offset, member.chunk_elements));
   return packed;
@@ -72,7 +84,7 @@ void GradientQueue::end_scatter() {
   flight.pending.wait();
   Unit& unit = *flight.unit;
   if (settings_.replicas.size() == 1) {
-    deliver(unit, flight.sums);
+    deliver(flight);
     return;
   }
   if (unit.unreplicated.defined()) flight.sums.add_(std::exchange(unit.unreplicated, at::Tensor()));
@@ -88,11 +100,12 @@ void GradientQueue::end_replication() {
   if (!replicated_) return;
   Flight flight = *std::exchange(replicated_, std::nullopt);
   flight.pending.wait();
-  deliver(*flight.unit, flight.sums);
+  deliver(flight);
 }
 
-void GradientQueue::deliver(Unit& unit, const at::Tensor& sums) const {
-  at::Tensor stored = sums.to(settings_.stored_dtype);
+void GradientQueue::deliver(Flight& flight) {
+  const MemoryUseScope use(MemoryUse::gradients);
+  at::Tensor stored = std::exchange(flight.sums, at::Tensor()).to(settings_.stored_dtype);
   if (settings_.is_offloaded()) {
     const bool is_pinned = !settings_.device.is_cpu();  // else the copy would block this thread
     at::Tensor host =
@@ -101,7 +114,8 @@ void GradientQueue::deliver(Unit& unit, const at::Tensor& sums) const {
     stored = std::move(host);
   }
   bool is_here = !settings_.is_offloaded();
-  for (const Member& member : unit.members) {
+  for (const Member& member : flight.unit->members) {
+    if (member.is_frozen()) continue;
     const at::Tensor shard = member.parameter->shard();
     const at::Tensor gradient =
         stored.narrow(0, member.gradient_offset, member.own_elements).view(shard.sizes());
@@ -113,6 +127,11 @@ void GradientQueue::deliver(Unit& unit, const at::Tensor& sums) const {
     if (!std::exchange(is_here, true)) settings_.runtime->synchronize();
     total.add_(gradient);
   }
+  if (!flight.completes_step) return;
+  if (settings_.is_offloaded())
+    offloaded_.push_back(flight.unit);
+  else
+    complete_gradients(*flight.unit);
 }
 
 void GradientQueue::flush() {
@@ -122,7 +141,9 @@ void GradientQueue::flush() {
 }
 
 void GradientQueue::synchronize() {
-  if (settings_.is_offloaded()) settings_.runtime->synchronize();
+  if (!settings_.is_offloaded()) return;
+  settings_.runtime->synchronize();
+  for (const Unit* unit : std::exchange(offloaded_, {})) complete_gradients(*unit);
 }
 
 }  // namespace titan::fsdp

@@ -23,10 +23,11 @@ class GradientQueue {
   void add(Unit& unit, bool completes_step);
   /// Ends everything that is under way.
   void flush();
-  /// Makes what was flushed visible to the host, where the gradients are offloaded.
+  /// Makes what was flushed visible to the host, where the gradients are offloaded; only now these
+  /// are complete.
   void synchronize();
   /// Forgets everything that is under way, waiting for nothing.
-  void abandon() { scattered_.reset(), replicated_.reset(); }
+  void abandon() { scattered_.reset(), replicated_.reset(), offloaded_.clear(); }
 
  private:
   struct Flight {
@@ -39,10 +40,11 @@ class GradientQueue {
   at::Tensor pack(Unit& unit) const;
   void end_scatter();
   void end_replication();
-  void deliver(Unit& unit, const at::Tensor& sums) const;
+  void deliver(Flight& flight);
 
   const Settings& settings_;
   std::optional<Flight> scattered_, replicated_;
+  std::vector<Unit*> offloaded_;  // whose gradients are complete but on their way to the host
 };
 
 }  // namespace titan::fsdp

@@ -14,10 +14,10 @@ c10::StorageImpl& storage_of(const at::Tensor& tensor) {
 }  // namespace
 
 at::Tensor make_empty_leaf(const std::vector<int64_t>& sizes, at::ScalarType dtype,
-                           c10::Device device) {
+                           c10::Device device, bool requires_grad) {
   at::Tensor leaf = at::empty({0}, at::TensorOptions().dtype(dtype).device(device));
   leaf.unsafeGetTensorImpl()->set_sizes_contiguous(sizes);
-  return leaf.set_requires_grad(true);
+  return leaf.set_requires_grad(requires_grad);
 }
 
 void give_memory(const at::Tensor& leaf, const at::Tensor& memory) {

@@ -8,9 +8,9 @@
 
 namespace titan::fsdp {
 
-/// A leaf of this shape that requires a gradient and has no memory yet.
+/// A leaf of this shape that has no memory yet.
 at::Tensor make_empty_leaf(const std::vector<int64_t>& sizes, at::ScalarType dtype,
-                           c10::Device device);
+                           c10::Device device, bool requires_grad);
 
 /// Moves the memory of `memory` (contiguous, at least as many bytes as `leaf` has, nobody else's)
 /// behind `leaf`. Whatever autograd saved of the leaf sees it; the leaf's version stays, since its

@@ -5,6 +5,8 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/ScalarType.h>
 
+#include <titan/memory_use.h>
+
 namespace titan::fsdp {
 namespace {
 
@@ -21,6 +23,7 @@ bool has_gradients(const Unit& unit) {
 
 /// Adds the leaf's gradient to the member's sum in the wider dtype and frees it.
 void accumulate_in(at::ScalarType dtype, Member& member) {
+  const MemoryUseScope use(MemoryUse::communication);
   at::NoGradGuard no_grad;
   const at::Tensor gradient = std::exchange(member.leaf.mutable_grad(), at::Tensor());
   if (!gradient.defined()) return;
@@ -78,15 +81,27 @@ at::Tensor ShardedPart::run_layer(size_t layer, const at::Tensor& x, const Batch
       x.defined() && x.is_floating_point() && x.scalar_type() != settings_.param_dtype;
   const at::Tensor y = next(is_cast ? x.to(settings_.param_dtype) : x, batch);
   if (!stays_whole_after(layer)) weights_of(layer).release();
-  if (y.requires_grad())
-    y.register_hook(
-        [self = shared_from_this(), layer](const at::Tensor&) { self->before_backward(layer); });
+  if (y.requires_grad()) {
+    const bool has_layer_before = layer > 0 && x.defined() && x.requires_grad();
+    y.register_hook([self = shared_from_this(), layer, has_layer_before](const at::Tensor&) {
+      self->before_backward(layer, has_layer_before);
+    });
+  }
   return y;
 }
 
-void ShardedPart::before_backward(size_t layer) {
+/// The backward of the layer behind is done.
+void ShardedPart::before_backward(size_t layer, bool has_layer_before) {
   weights_of(layer).finish();
-  if (layer > 0) weights_of(layer - 1).start();
+  if (has_layer_before) weights_of(layer - 1).start();
+  if (layer + 1 == unit_of_layer_.size()) return;
+  const size_t behind = unit_of_layer_[layer + 1];
+  if (behind != unit_of_layer_[layer] && units_[behind].has_frozen() && is_freed_in_backward())
+    gathered_[behind].release();
+}
+
+bool ShardedPart::is_freed_in_backward() const {
+  return is_last_microbatch_ || settings_.reshard != Reshard::never;
 }
 
 void ShardedPart::gradient_arrived(size_t unit, Member& member) {
@@ -96,12 +111,12 @@ void ShardedPart::gradient_arrived(size_t unit, Member& member) {
       c10::promoteTypes(settings_.param_dtype, settings_.reduce_dtype) == settings_.reduce_dtype;
   if (is_kept && is_narrow) accumulate_in(settings_.reduce_dtype, member);
   if (!std::exchange(member.has_arrived, true)) ++units_[unit].num_arrived;
-  if (units_[unit].num_arrived == units_[unit].members.size()) all_gradients_arrived(unit);
+  if (units_[unit].num_arrived == units_[unit].num_trainable) all_gradients_arrived(unit);
 }
 
 void ShardedPart::all_gradients_arrived(size_t unit) {
   forget_arrivals(units_[unit]);
-  if (is_last_microbatch_ || settings_.reshard != Reshard::never) gathered_[unit].release();
+  if (!units_[unit].has_frozen() && is_freed_in_backward()) gathered_[unit].release();
   if (is_last_microbatch_ || settings_.sum_each_microbatch)
     queue_.add(units_[unit], is_last_microbatch_);
 }

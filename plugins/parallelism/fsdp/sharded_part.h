@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <titan/model.h>
+#include <titan/transform.h>
 
 #include "gathered_unit.h"
 #include "gradient_queue.h"
@@ -14,31 +15,34 @@ namespace titan::fsdp {
 
 /// Forward: gather -> run -> free, the next layer's unit being gathered while this one runs.
 /// Backward: gather -> run -> free -> reduce, the unit of the layer before being gathered
-/// meanwhile. Between steps no unit is whole.
+/// meanwhile. A unit is free again when its gradients are there or, where it has frozen weights,
+/// when the backward has reached the layer before; that of the first layer that takes part in the
+/// backward, at the end of the step. Between steps no unit is whole.
 ///
 /// Shared by the transform, the layers' wrappers and the graphs that were built through them, so
 /// that it outlives all three. The part outlives every use of it.
-class ShardedPart : public std::enable_shared_from_this<ShardedPart> {
+class ShardedPart final : public GradientReducer, public std::enable_shared_from_this<ShardedPart> {
  public:
   /// Shards the parameters of `part` and wraps its layers.
   static std::shared_ptr<ShardedPart> make(ModelPart& part, const Settings& settings);
 
-  /// As GradientReducer. Right under any order of forwards and backwards; a microbatch that follows
+  /// Right under any order of forwards and backwards; a microbatch that follows
   /// the one called last costs another reduction.
-  void start_microbatch(bool is_last);
-  void finish_gradients();
+  void start_microbatch(bool is_last) override;
+  void finish_gradients() override;
 
  private:
   ShardedPart(ModelPart& part, const Settings& settings);
   void attach(ModelPart& part);
 
   at::Tensor run_layer(size_t layer, const at::Tensor& x, const Batch& batch, const nn::Next& next);
-  void before_backward(size_t layer);
+  void before_backward(size_t layer, bool has_layer_before);
   void gradient_arrived(size_t unit, Member& member);
   void all_gradients_arrived(size_t unit);
 
   GatheredUnit& weights_of(size_t layer) { return gathered_[unit_of_layer_[layer]]; }
   bool stays_whole_after(size_t layer) const;
+  bool is_freed_in_backward() const;
 
   const Settings settings_;
   std::vector<Unit> units_;

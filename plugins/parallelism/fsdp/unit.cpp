@@ -49,7 +49,8 @@ Member make_member(nn::Parameter& parameter, const Settings& settings) {
     member.wire_dtype = parameter.gather_transform()->wire_dtype();
   if (num_ranks > 1) parameter.shard_over(0, settings.shards);
   if (settings.is_offloaded()) parameter.keep_shard_on(c10::kCPU);
-  member.leaf = make_empty_leaf(sizes, settings.param_dtype, settings.device);
+  member.leaf =
+      make_empty_leaf(sizes, settings.param_dtype, settings.device, !parameter.is_frozen());
   parameter.separate_value(member.leaf);
   member.chunk_rows = (sizes[0] + num_ranks - 1) / num_ranks;
   member.chunk_elements = member.chunk_rows * row_elements;
@@ -65,6 +66,8 @@ void lay_out(Unit& unit) {
   for (Member& member : unit.members) {
     member.wire_offset = round_up(unit.slot_bytes, kAlignment);
     unit.slot_bytes = member.wire_offset + member.wire_bytes;
+    if (member.is_frozen()) continue;
+    ++unit.num_trainable;
     member.gradient_offset = unit.slot_elements;
     unit.slot_elements += member.chunk_elements;
   }

@@ -21,10 +21,13 @@ struct Member {
   at::ScalarType wire_dtype = at::kFloat;
   int64_t wire_offset = 0;      ///< bytes, in a rank's slot of the gather's buffer
   int64_t wire_bytes = 0;       ///< of a chunk on the wire
-  int64_t gradient_offset = 0;  ///< elements, in a rank's slot of the reduction's buffer
+  int64_t gradient_offset = 0;  ///< elements, in a rank's slot of the reduction's buffer; a frozen
+                                ///< parameter has no place there
 
   at::Tensor accumulated;    ///< gradient of earlier microbatches, where the leaf's is too narrow
   bool has_arrived = false;  ///< the gradient of this backward is there
+
+  bool is_frozen() const { return parameter->is_frozen(); }
 };
 
 /// The layers whose parameters communicate together. Most units are one layer; layers that share a
@@ -34,8 +37,12 @@ struct Unit {
   std::vector<Member> members;
   int64_t slot_bytes = 0;     ///< of the gather's buffer, per rank; a multiple of 16
   int64_t slot_elements = 0;  ///< of the reduction's buffer, per rank
+  size_t num_trainable = 0;   ///< members that get gradients
   size_t num_arrived = 0;     ///< members whose gradient of this backward is there
   at::Tensor unreplicated;    ///< own rows' gradient so far, not yet summed over the replicas
+
+  /// Then the backward goes on through frozen weights when all gradients are there.
+  bool has_frozen() const { return num_trainable < members.size(); }
 };
 
 /// Groups the part's layers into units, cuts the rows of all parameters over `settings.shards` and

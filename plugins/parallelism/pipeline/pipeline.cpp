@@ -6,6 +6,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full_like.h>
 #include <c10/util/Exception.h>
 
 #include <titan/error.h>
@@ -119,7 +120,7 @@ StepLoss Pipeline::forward_backward(const StepBatches& batches) {
   for (GradientReducer* reducer : step_->reducers) reducer->start_microbatch(false);
   for (const Batch& round : batches.microbatches) {
     const bool is_last_round = &round == &batches.microbatches.back();
-    start_round(round, batches.num_valid_tokens);
+    start_round(round, batches);
     TITAN_CHECK(static_cast<int>(microbatches_.size()) == plan_->shape.num_microbatches, internal,
                 "a round of ", round.tokens.size(0), " rows for ", plan_->shape.num_microbatches,
                 " microbatches of ", options_.microbatch_size);
@@ -144,8 +145,7 @@ StepLoss Pipeline::forward(const StepBatches& batches) {
   for (const Batch& round : batches.microbatches) {
     const int64_t rows_at_once = plan_->shape.num_microbatches * options_.microbatch_size;
     for (int64_t first = 0; first < round.tokens.size(0); first += rows_at_once) {
-      start_round(round.rows(first, std::min(rows_at_once, round.tokens.size(0) - first)),
-                  batches.num_valid_tokens);
+      start_round(round.rows(first, std::min(rows_at_once, round.tokens.size(0) - first)), batches);
       const int num_here = static_cast<int>(microbatches_.size());
       for (const Task& task : tasks_) {
         const Kind kind = task.action.kind;
@@ -159,7 +159,7 @@ StepLoss Pipeline::forward(const StepBatches& batches) {
   return {sum_over_stages(loss)};
 }
 
-void Pipeline::start_round(const Batch& batch, int64_t num_valid_tokens) {
+void Pipeline::start_round(const Batch& batch, const StepBatches& step) {
   const Batch on_device = batch.to(step_->device.device());
   const int64_t num_rows = batch.tokens.size(0), rows = options_.microbatch_size;
   microbatches_.clear();
@@ -171,7 +171,8 @@ void Pipeline::start_round(const Batch& batch, int64_t num_valid_tokens) {
   const int num_microbatches = static_cast<int>(microbatches_.size());
   for (Stage& stage : stages_) stage.start(num_microbatches);
   losses_.assign(static_cast<size_t>(num_microbatches), at::Tensor());
-  num_valid_tokens_ = num_valid_tokens;
+  num_valid_tokens_ = step.num_valid_tokens;
+  gradient_scale_ = step.gradient_scale;
   links_->abandon();
 }
 
@@ -245,6 +246,7 @@ void Pipeline::run_backward(Stage& stage, const PipelineAction& action) {
     at::Tensor& loss = losses_[static_cast<size_t>(microbatch)];
     root = loss;
     loss = loss.detach();
+    if (gradient_scale_ != 1) grad_output = at::full_like(loss, gradient_scale_);
   } else {
     const int after = stage.index() + 1;
     grad_output = is_here(after) ? this->stage(after).take_input_grad(microbatch)

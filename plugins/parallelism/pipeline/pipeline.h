@@ -42,7 +42,7 @@ class Pipeline final : public Parallelism, public StepExecutor {
 
   void keep_own_stages(ModelPart& part, const std::vector<LayerRange>& ranges);
   void list_tasks(const Users& users);
-  void start_round(const Batch& batch, int64_t num_valid_tokens);
+  void start_round(const Batch& batch, const StepBatches& step);
   void run(const PipelineAction& action);
   void run_forward(Stage& stage, int microbatch);
   void run_backward(Stage& stage, const PipelineAction& action);
@@ -68,6 +68,7 @@ class Pipeline final : public Parallelism, public StepExecutor {
   std::vector<Batch> microbatches_;
   std::vector<at::Tensor> losses_;  // by microbatch, on the rank of the last stage
   int64_t num_valid_tokens_ = 1;
+  double gradient_scale_ = 1;
 };
 
 }  // namespace titan::pipeline

@@ -53,7 +53,8 @@ at::Tensor Stage::output(int microbatch) const {
 
 void Stage::backward(int microbatch, const at::Tensor& root, const at::Tensor& grad_output) {
   Kept& kept = at(microbatch);
-  torch::autograd::backward({root}, {grad_output});
+  // a first stage of frozen weights has nothing to go back through
+  if (root.requires_grad()) torch::autograd::backward({root}, {grad_output});
   if (kept.input.defined()) kept.input_grad = kept.input.grad();
   kept.input.reset();
   kept.output.reset();

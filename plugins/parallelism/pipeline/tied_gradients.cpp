@@ -22,6 +22,7 @@ void TiedGradients::sum(c10::Device device) const {
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < tied_.size(); ++i) {
     const Tied& tied = tied_[i];
+    if (tied.parameter->is_frozen()) continue;
     at::Tensor& total = tied.parameter->shard().mutable_grad();
     TITAN_ASSERT(total.defined(), "'", tied.parameter->name(), "' has no gradient on this rank");
     const at::Tensor own = total.to(device).contiguous();

@@ -1,10 +1,13 @@
 #include "async_region.h"
 
+#include <algorithm>
+#include <atomic>
 #include <optional>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <titan/error.h>
+#include <titan/log.h>
 #include <titan/ops/linear.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -168,8 +171,18 @@ class RowKernel final : public nn::LinearKernel {
 }  // namespace
 
 bool can_be_async(const RegionLayout& region) {
-  return !region.has_whole_linears && region.rows.size() == 1 && !region.columns.empty() &&
-         region.columns.size() <= kMostColumns;
+  const auto is_plain = [](nn::Linear* linear) { return linear->has_plain_kernel(); };
+  const bool fits = !region.has_whole_linears && region.rows.size() == 1 &&
+                    !region.columns.empty() && region.columns.size() <= kMostColumns;
+  if (!fits || (std::all_of(region.columns.begin(), region.columns.end(), is_plain) &&
+                is_plain(region.rows.front())))
+    return fits;
+  static std::atomic<bool> was_said = false;
+  if (!was_said.exchange(true))
+    log::warn("a converter multiplies in " + region.path +
+              ", and maybe others: tensor parallelism communicates around it, not within it as "
+              "parallelism.enable_async_tensor_parallel asks for");
+  return false;
 }
 
 void make_async(const RegionLayout& region, const std::shared_ptr<PieceLink>& link) {

@@ -9,9 +9,9 @@
 
 namespace titan::tensor_parallel {
 
-/// Whether every projection below the region is cut, exactly one gives its output, and there are
-/// not more of the others than one operation takes (4). Other regions communicate around
-/// themselves.
+/// Whether every projection below the region is cut, exactly one gives its output, there are not
+/// more of the others than one operation takes (4), and nobody has swapped their kernels, which is
+/// logged. Other regions communicate around themselves.
 bool can_be_async(const RegionLayout& region);
 
 /// Swaps the kernels of the region's projections. The column projections that read the region's

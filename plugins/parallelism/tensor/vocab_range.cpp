@@ -5,6 +5,7 @@
 #include <ATen/TensorOperators.h>
 
 #include <titan/batch.h>
+#include <titan/dist/chunk.h>
 #include <titan/error.h>
 
 namespace titan::tensor_parallel {
@@ -26,11 +27,8 @@ void check_tokens(const at::Tensor& tokens, int64_t full) {
 }  // namespace
 
 VocabRange VocabRange::of(const nn::Parameter& weight, const dist::Group& group) {
-  const int64_t full = weight.global_shape()[0];
-  return {.first = weight.slice().offsets[0],
-          .size = weight.slice().sizes[0],
-          .full = full,
-          .largest = (full + group.size() - 1) / group.size()};
+  const dist::Chunk chunk = dist::chunk_of(weight.global_shape()[0], group);
+  return {.first = chunk.begin, .size = chunk.size, .full = chunk.full, .largest = chunk.largest};
 }
 
 VocabRange::Local VocabRange::local(const at::Tensor& ids) const {

@@ -14,9 +14,14 @@ TITAN_API void info(std::string_view message);
 TITAN_API void warn(std::string_view message);
 TITAN_API void error(std::string_view message);
 
-/// Lines below this level are dropped.
-enum class Level { info, warn, error, off };
-TITAN_API void set_level(Level level);
+/// While one lives, `info` and `warn` are dropped, whichever thread says it: a rehearsal does not
+/// say again what the run says.
+class TITAN_API Quiet {
+ public:
+  Quiet();
+  ~Quiet();
+  Quiet(const Quiet&) = delete;
+};
 
 /// Prefix of every line from now on, for example "[rank3]"; empty = none. Called once by the
 /// launcher's code.

@@ -24,6 +24,7 @@ struct Layer {
       parameter_prefix;  ///< before its parameters' names; mostly `name`, empty for "norm.weight"
   int64_t output_width = 0;  ///< features per token of what it hands on (rows, tokens, width); 0: a
                              ///< pipeline cannot cut after it
+  bool is_block = false;  ///< one of the repeated layers: activation checkpointing works on these
 };
 
 /// Floating-point operations of forward + backward per token, recompute not counted, the embedding
@@ -115,7 +116,9 @@ class TITAN_API ModelPart {
   /// Every parameter of the model that this is a part of, in its order: the same on all ranks.
   const std::vector<ParameterInfo>& all_parameters() const { return all_parameters_; }
 
-  /// [while on the meta device, before any other transform] Drops all layers but those at `places`,
+  /// [converters, after Module::attach] Names the parameters that were added and lists them.
+  void refresh();
+  /// [while on the meta device, in Phase::split] Drops all layers but those at `places`,
   /// ascending. A parameter that stays because a kept layer borrows it keeps its name.
   void keep(const std::vector<size_t>& places);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <titan/dist/mesh.h>
 #include <titan/export.h>
 #include <titan/nn/parameter.h>
 
@@ -14,9 +15,11 @@ namespace titan {
 
 using nn::Parameter;
 
-/// What the run lends to an optimizer; the parameters live as long as it does.
+/// What the run lends to an optimizer; all of it lives as long as the optimizer does.
 struct OptimizerContext {
-  std::vector<Parameter*> parameters;
+  std::vector<Parameter*> parameters;  ///< those that are trained: none of them is frozen
+  const dist::Mesh* mesh = nullptr;    ///< for updates that need whole matrices; null: one rank
+  uint64_t seed = 0;                   ///< of the run, for those who draw random numbers
 };
 
 /// Optional, needed for exact resume.

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -18,8 +19,8 @@ namespace titan {
 
 /// When a transform is applied. Within a phase the order of the configuration holds.
 enum class Phase {
-  split,      ///< keep this rank's layers (pipeline)
-  convert,    ///< swap kernels inside layers (float8, LoRA)
+  convert,    ///< swap kernels inside layers (float8, LoRA); sees the whole model on every rank
+  split,      ///< keep this rank's layers (pipeline); the others are destroyed
   partition,  ///< narrow weights inside layers (tensor parallel)
   sequence,   ///< cut the batch (context parallel)
   recompute,  ///< re-run layers in backward (activation checkpointing)
@@ -31,6 +32,7 @@ struct TransformContext {
   const dist::Mesh& mesh;
   Device& device;
   at::ScalarType parameter_dtype = at::kFloat;  ///< [training] dtype: of shards and their gradients
+  at::ScalarType compute_dtype = at::kFloat;    ///< that layers compute in
   const PipelinePlan* pipeline = nullptr;       ///< null where there is one pipeline rank
 };
 
@@ -71,6 +73,9 @@ struct StepBatches {
   int64_t num_valid_tokens = 0;        ///< of the whole global step
   int64_t num_local_valid_tokens = 0;  ///< of these microbatches
   double num_local_text_bytes = 0;     ///< of the text behind them; 0 when the data are tokens only
+  /// What backward starts from instead of 1, so that gradients in a narrow type do not vanish;
+  /// whoever asks for it divides the gradients again. Losses are reported without it.
+  double gradient_scale = 1;
 };
 
 /// Loss of one step on this rank: the sum over its tokens divided by the global number of valid
@@ -112,8 +117,9 @@ class TITAN_API StepExecutor {
   virtual StepLoss forward(const StepBatches& batches) = 0;
 };
 
-/// Optional: a data-parallel transform that reduces gradients over ranks while backward runs.
-/// Whoever runs the microbatches of a step calls both.
+/// Optional: a data-parallel transform that reduces gradients over ranks while backward runs, and
+/// calls Parameter::complete_gradient for each when it is there. Whoever runs the microbatches of a
+/// step calls both.
 class TITAN_API GradientReducer {
  public:
   virtual ~GradientReducer();
@@ -132,6 +138,20 @@ class TITAN_API AfterOptimizerStep {
   virtual void after_optimizer_step() = 0;
 };
 
+/// Optional: weights leave for others (Hugging Face folders) in another form than they are trained
+/// and stored in: adapters are merged into their base.
+class TITAN_API ExportTransform {
+ public:
+  virtual ~ExportTransform();
+  /// Whether a parameter has no place of its own in an export, because it is part of others.
+  virtual bool is_absorbed(std::string_view parameter) const = 0;
+  /// [every rank, in the order of ModelPart::parameters, which it may call others for] What is
+  /// written for `parameter`: of its shard's shape, in a type no narrower; the shard itself when
+  /// nothing changes. `titan convert` asks on the meta device what changes, and for values when
+  /// nothing but the parameter's own layer has memory, on one rank.
+  virtual at::Tensor exported(nn::Parameter& parameter) = 0;
+};
+
 template <class T>
 std::vector<std::string> ModelTransform::abilities() {
   std::vector<std::string> names;
@@ -139,6 +159,7 @@ std::vector<std::string> ModelTransform::abilities() {
   if (std::is_base_of_v<StepExecutor, T>) names.push_back("StepExecutor");
   if (std::is_base_of_v<GradientReducer, T>) names.push_back("GradientReducer");
   if (std::is_base_of_v<AfterOptimizerStep, T>) names.push_back("AfterOptimizerStep");
+  if (std::is_base_of_v<ExportTransform, T>) names.push_back("ExportTransform");
   return names;
 }
 

@@ -1,5 +1,6 @@
 #include <titan/log.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -8,6 +9,8 @@
 
 namespace titan::log {
 namespace {
+
+std::atomic<int> num_quiet = 0;
 
 spdlog::logger& logger() {
   static const std::shared_ptr<spdlog::logger> instance = [] {
@@ -23,19 +26,21 @@ spdlog::logger& logger() {
 }  // namespace
 
 void info(std::string_view message) {
-  logger().info("{}", message);
+  if (num_quiet == 0) logger().info("{}", message);
 }
 void warn(std::string_view message) {
-  logger().warn("{}", message);
+  if (num_quiet == 0) logger().warn("{}", message);
 }
 void error(std::string_view message) {
   logger().error("{}", message);
 }
 
-void set_level(Level level) {
-  constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::info, spdlog::level::warn,
-                                                   spdlog::level::err, spdlog::level::off};
-  logger().set_level(kLevels[static_cast<int>(level)]);
+Quiet::Quiet() {
+  ++num_quiet;
+}
+
+Quiet::~Quiet() {
+  --num_quiet;
 }
 
 void set_prefix(std::string_view prefix) {

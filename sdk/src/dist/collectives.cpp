@@ -4,7 +4,9 @@
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <titan/dist/chunk.h>
 #include <titan/error.h>
+#include <titan/recompute.h>
 
 namespace titan::dist {
 namespace {
@@ -93,28 +95,27 @@ struct AllGatherReplicated : torch::autograd::Function<AllGatherReplicated> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x, int64_t dim, const Group& group,
                         int64_t full_size) {
     keep(ctx, group, dim);
-    const int64_t chunk = (full_size + group.size() - 1) / group.size();
-    ctx->saved_data["chunk"] = chunk;
+    const Chunk chunk = chunk_of(full_size, group);
+    ctx->saved_data["first"] = chunk.begin;
     ctx->saved_data["size"] = x.size(dim);
-    if (x.size(dim) == chunk) return gather(x, dim, group).narrow(dim, 0, full_size);
+    if (x.size(dim) == chunk.largest) return gather(x, dim, group).narrow(dim, 0, full_size);
     std::vector<int64_t> shape = x.sizes().vec();
-    shape[dim] = chunk;
+    shape[dim] = chunk.largest;
     const Tensor padded = at::zeros(shape, x.options());
     padded.narrow(dim, 0, x.size(dim)).copy_(x);
     return gather(padded, dim, group).narrow(dim, 0, full_size);
   }
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
-    const int64_t dim = kept_dim(ctx), size = ctx->saved_data["size"].toInt();
-    const int64_t first =
-        std::min(grads[0].size(dim), kept_group(ctx).rank() * ctx->saved_data["chunk"].toInt());
-    return {grads[0].narrow(dim, first, size), Tensor(), Tensor(), Tensor()};
+    const int64_t first = ctx->saved_data["first"].toInt(), size = ctx->saved_data["size"].toInt();
+    return {grads[0].narrow(kept_dim(ctx), first, size), Tensor(), Tensor(), Tensor()};
   }
 };
 
 struct ReduceScatter : torch::autograd::Function<ReduceScatter> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x, int64_t dim, const Group& group) {
     keep(ctx, group, dim);
-    return scatter(x, dim, group);
+    return keepable({.kind = Operation::Kind::reduce_scatter},
+                    [&] { return scatter(x, dim, group); });
   }
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     return {gather(grads[0], kept_dim(ctx), kept_group(ctx)), Tensor(), Tensor()};
@@ -153,7 +154,7 @@ struct AllReduce : torch::autograd::Function<AllReduce> {
 struct AllToAll : torch::autograd::Function<AllToAll> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x, const Group& group) {
     keep(ctx, group, 0);
-    return exchange(x, group);
+    return keepable({.kind = Operation::Kind::all_to_all}, [&] { return exchange(x, group); });
   }
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     return {exchange(grads[0], kept_group(ctx)), Tensor()};

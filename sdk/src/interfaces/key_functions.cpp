@@ -17,6 +17,7 @@ BatchSplitter::~BatchSplitter() = default;
 StepExecutor::~StepExecutor() = default;
 GradientReducer::~GradientReducer() = default;
 AfterOptimizerStep::~AfterOptimizerStep() = default;
+ExportTransform::~ExportTransform() = default;
 Optimizer::~Optimizer() = default;
 StatefulOptimizer::~StatefulOptimizer() = default;
 

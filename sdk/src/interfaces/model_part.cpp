@@ -9,8 +9,13 @@
 namespace titan {
 
 ModelPart::ModelPart(std::vector<Layer> layers) : layers_(std::move(layers)) {
+  refresh();
+}
+
+void ModelPart::refresh() {
   for (Layer& layer : layers_) layer.module->set_names(layer.parameter_prefix);
   list_parameters();
+  all_parameters_.clear();
   std::set<std::string> names;
   for (const nn::Parameter* parameter : parameters_) {
     TITAN_CHECK(names.insert(parameter->name()).second, plugin,

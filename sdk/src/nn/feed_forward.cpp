@@ -15,7 +15,8 @@ FeedForward::FeedForward(const FeedForwardOptions& options)
 }
 
 at::Tensor FeedForward::forward(const at::Tensor& x, const Batch& batch) {
-  return w2_(ops::swiglu(w1_(x, batch), w3_(x, batch)), batch);
+  const at::Tensor gate = w1_(x, batch);  // in this order on every compiler
+  return w2_(ops::swiglu(gate, w3_(x, batch)), batch);
 }
 
 }  // namespace titan::nn

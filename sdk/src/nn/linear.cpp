@@ -22,6 +22,7 @@ Linear::~Linear() = default;
 
 void Linear::set_kernel(std::unique_ptr<LinearKernel> kernel) {
   kernel_ = std::move(kernel);
+  has_plain_kernel_ = false;
 }
 
 at::Tensor Linear::forward(const at::Tensor& x, const Batch&) {

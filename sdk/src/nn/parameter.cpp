@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <titan/dist/chunk.h>
 #include <titan/error.h>
 
 namespace titan::nn {
@@ -23,8 +24,10 @@ class GradientHook : public torch::autograd::PostAccumulateGradHook {
   std::function<void()> run_;
 };
 
-at::Tensor make_leaf(const std::vector<int64_t>& sizes, c10::Device device, at::ScalarType dtype) {
-  return at::empty(sizes, at::TensorOptions().device(device).dtype(dtype)).set_requires_grad(true);
+at::Tensor make_leaf(const std::vector<int64_t>& sizes, c10::Device device, at::ScalarType dtype,
+                     bool is_frozen) {
+  return at::empty(sizes, at::TensorOptions().device(device).dtype(dtype))
+      .set_requires_grad(!is_frozen);
 }
 
 }  // namespace
@@ -35,7 +38,7 @@ Parameter::Parameter(std::vector<int64_t> shape, const Init& init)
     : global_shape_(std::move(shape)),
       init_(init),
       slice_{std::vector<int64_t>(global_shape_.size(), 0), global_shape_},
-      value_(make_leaf(global_shape_, c10::kMeta, at::kFloat)) {}
+      value_(make_leaf(global_shape_, c10::kMeta, at::kFloat, false)) {}
 
 int64_t Parameter::global_num_elements() const {
   return std::accumulate(global_shape_.begin(), global_shape_.end(), int64_t{1},
@@ -46,21 +49,25 @@ void Parameter::shard_over(int64_t dim, const dist::Group& group) {
   TITAN_ASSERT(!materialized_, "parameter '", name_, "' is sharded after it got memory");
   TITAN_ASSERT(dim >= 0 && dim < static_cast<int64_t>(slice_.sizes.size()), "dimension ", dim,
                " of '", name_, "'");
-  const int64_t size = slice_.sizes[dim];
-  const int64_t chunk = (size + group.size() - 1) / group.size();
-  const int64_t begin = std::min(size, chunk * group.rank());
-  slice_.offsets[dim] += begin;
-  slice_.sizes[dim] = std::min(size, begin + chunk) - begin;
+  const dist::Chunk chunk = dist::chunk_of(slice_.sizes[dim], group);
+  slice_.offsets[dim] += chunk.begin;
+  slice_.sizes[dim] = chunk.size;
   shardings_.push_back({dim, group.name()});
-  value_ = make_leaf(slice_.sizes, c10::kMeta, at::kFloat);
+  value_ = make_leaf(slice_.sizes, c10::kMeta, at::kFloat, is_frozen_);
+}
+
+void Parameter::freeze() {
+  TITAN_ASSERT(!materialized_ && !shard_.defined(), "parameter '", name_,
+               "' is frozen after it got memory or was separated from its shard");
+  is_frozen_ = true;
+  value_.set_requires_grad(false);
 }
 
 void Parameter::allocate(c10::Device device, at::ScalarType dtype) {
   TITAN_ASSERT(!name_.empty(), "a parameter gets memory before it has a name");
   TITAN_ASSERT(!materialized_, "parameter '", name_, "' gets memory twice");
-  const at::TensorOptions options =
-      at::TensorOptions().device(shard_device_.value_or(device)).dtype(dtype);
-  (shard_.defined() ? shard_ : value_) = at::empty(slice_.sizes, options).set_requires_grad(true);
+  (shard_.defined() ? shard_ : value_) =
+      make_leaf(slice_.sizes, shard_device_.value_or(device), dtype, is_frozen_);
   materialized_ = true;
   attach_gradient_hook();
 }
@@ -87,7 +94,8 @@ void Parameter::add_gradient(const at::Tensor& gradient) {
 }
 
 void Parameter::separate_value(at::Tensor leaf) {
-  TITAN_ASSERT(leaf.is_leaf() && leaf.requires_grad(), "'", name_, "': the value must be a leaf");
+  TITAN_ASSERT(leaf.is_leaf() && leaf.requires_grad() != is_frozen_, "'", name_,
+               "': the value must be a leaf that takes gradients unless the parameter is frozen");
   if (!shard_.defined()) shard_ = value_;
   value_ = std::move(leaf);
   attach_gradient_hook();
@@ -99,7 +107,7 @@ void Parameter::on_gradient(std::function<void(Parameter&)> f) {
 }
 
 void Parameter::attach_gradient_hook() {
-  if (gradient_functions_.empty()) return;
+  if (gradient_functions_.empty() || is_frozen_) return;
   torch::autograd::impl::set_post_acc_grad_hooks(value_, std::make_unique<GradientHook>([this] {
                                                    for (const auto& f : gradient_functions_)
                                                      f(*this);

@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include <titan/recompute.h>
+
 #include "autograd.h"
 #include "signatures.h"
 
@@ -37,6 +39,12 @@ AttentionResult forward_on_device(const Tensor& q, const Tensor& k, const Tensor
   return {out, logsumexp};
 }
 
+/// Two products of (S, hd) and (hd, Skv) per head, of which a causal mask leaves half.
+Operation as_operation(const Tensor& q, const Tensor& k, bool causal) {
+  const double pairs = static_cast<double>(q.numel()) * static_cast<double>(k.size(2));
+  return {.kind = Operation::Kind::attention, .flops = causal ? 2 * pairs : 4 * pairs};
+}
+
 AttentionGradients backward_on_device(const Tensor& dout, const Tensor& q, const Tensor& k,
                                       const Tensor& v, const AttentionResult& result, bool causal,
                                       double scale) {
@@ -49,7 +57,8 @@ AttentionGradients backward_on_device(const Tensor& dout, const Tensor& q, const
 struct Attention : torch::autograd::Function<Attention> {
   static Tensor forward(AutogradContext* ctx, const Tensor& q, const Tensor& k, const Tensor& v,
                         bool causal, double scale) {
-    AttentionResult result = forward_on_device(q, k, v, causal, scale);
+    const AttentionResult result = keepable_pair<AttentionResult>(
+        as_operation(q, k, causal), [&] { return forward_on_device(q, k, v, causal, scale); });
     ctx->save_for_backward({q, k, v, result.out, result.logsumexp});
     ctx->saved_data["causal"] = causal;
     ctx->saved_data["scale"] = scale;

@@ -3,6 +3,7 @@
 #include <titan/ops/linear.h>
 
 #include <ATen/ops/mm.h>
+#include <titan/recompute.h>
 
 #include "autograd.h"
 
@@ -24,11 +25,21 @@ Tensor multiply(const Tensor& x, const Tensor& matrix) {
   return at::mm(as_matrix(x), matrix).view(shape);
 }
 
+/// x (..., in) · weight (out, in)ᵀ, or what a recomputation has kept of it.
+Tensor product(const Tensor& x, const Tensor& weight) {
+  BelowAutograd guard;
+  const Operation operation{
+      .kind = Operation::Kind::matmul,
+      .flops = 2.0 * static_cast<double>(x.numel()) * static_cast<double>(weight.size(0)),
+      .shape = {weight.size(1), weight.size(0)},
+      .num_saved_inputs = 2};
+  return keepable(operation, [&] { return multiply(x, weight.t()); });
+}
+
 struct Linear : torch::autograd::Function<Linear> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& weight) {
     ctx->save_for_backward({x, weight});
-    BelowAutograd guard;
-    return multiply(x, weight.t());
+    return product(x, weight);
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
@@ -51,8 +62,7 @@ Tensor linear(const Tensor& x, const Tensor& weight) {
               "linear: x and weight must have one dtype, got ", x.scalar_type(), " and ",
               weight.scalar_type());
   if (records_graph({&x, &weight})) return Linear::apply(x, weight);
-  BelowAutograd guard;
-  return multiply(x, weight.t());
+  return product(x, weight);
 }
 
 Tensor linear_grad_input(const Tensor& grad_out, const Tensor& weight) {

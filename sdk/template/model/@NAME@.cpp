@@ -55,7 +55,7 @@ class @CLASS@ final : public titan::Model {
                       o.dim});  // the width of what goes on to the next layer: a pipeline may cut here
     for (int64_t i = 0; i < o.n_layers; ++i) {
       const std::string name = "layers." + std::to_string(i);
-      layers.push_back({name, std::make_unique<Block>(o), name, o.dim});
+      layers.push_back({name, std::make_unique<Block>(o), name, o.dim, /*is_block=*/true});
     }
     layers.push_back({"output",
                       std::make_unique<titan::nn::OutputHead>(titan::nn::OutputHeadOptions{

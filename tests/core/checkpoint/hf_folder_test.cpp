@@ -18,9 +18,9 @@
 namespace titan::core {
 namespace {
 
+using testing::create;
 using testing::error_of;
 using testing::holds;
-using testing::plugin_registry;
 using testing::same_bytes;
 using testing::TestFolder;
 using testing::write_stored;
@@ -34,7 +34,7 @@ std::unique_ptr<Model> tiny_model(std::initializer_list<Value::Member> changed =
                               {"vocab_size", 32},
                               {"multiple_of", 8}});
   for (const auto& [name, value] : changed) options[name] = value;
-  return plugin_registry().create<Model>("llama3", options, {.seq_len = 64});
+  return create<Model>("llama3", options, {.seq_len = 64});
 }
 
 Value config_of(const Model& model) {
@@ -120,7 +120,7 @@ TEST(HfFolder, TakesEqualConfigurationsInBothStyles) {
 
 TEST(HfFolder, TakesWhatAnOldConfigurationLeavesOut) {
   const TestFolder folder;
-  const auto model = plugin_registry().create<Model>(
+  const auto model = create<Model>(
       "llama2",
       Value::map(
           {{"dim", 16}, {"n_layers", 1}, {"n_heads", 4}, {"vocab_size", 32}, {"norm_eps", 1e-6}}),

@@ -17,6 +17,7 @@
 #include "core/checkpoint/shard_plan.h"
 #include "core/checkpoint/writer.h"
 #include "tests/sdk/dist/thread_ranks.h"
+#include "tests/sdk/nn/slices.h"
 
 namespace titan::core {
 namespace {
@@ -55,12 +56,6 @@ class CheckpointLayouts : public ::testing::Test {
         .view(cut.shape);
   }
 
-  static at::Tensor slice_of(at::Tensor tensor, const nn::Slice& slice) {
-    for (size_t dim = 0; dim < slice.sizes.size(); ++dim)
-      tensor = tensor.narrow(static_cast<int64_t>(dim), slice.offsets[dim], slice.sizes[dim]);
-    return tensor.contiguous();
-  }
-
   /// This rank's part of the state, with the true values or without, and a scalar each.
   static std::vector<StateTensor> state_of(const Mesh& mesh, bool has_values) {
     std::vector<StateTensor> state;
@@ -68,7 +63,7 @@ class CheckpointLayouts : public ::testing::Test {
       nn::Parameter parameter(cut.shape, nn::Init::constant(0));
       for (const auto& [dim, axis] : cut.dims)
         if (mesh.group(axis).size() > 1) parameter.shard_over(dim, mesh.group(axis));
-      at::Tensor values = slice_of(whole(cut), parameter.slice());
+      at::Tensor values = titan::testing::slice_of(whole(cut), parameter.slice()).contiguous();
       // a rank without elements does not know the right number, and must not be the one that writes
       const bool knows = parameter.slice().num_elements() > 0;
       at::Tensor number = at::full({1}, knows ? 7.0 + static_cast<double>(cut.name.size()) : -1.0);

@@ -2,19 +2,11 @@
 // the tests of what turns stored weights into others.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
-#include <gtest/gtest.h>
 
-#include "core/checkpoint/format/file.h"
-#include "core/checkpoint/format/hash.h"
-#include "core/checkpoint/format/safetensors.h"
-#include "core/checkpoint/format/tensor_index.h"
-#include "core/checkpoint/state.h"
 #include "tests/plugins/test_folder.h"
 
 namespace titan::testing {
@@ -26,52 +18,17 @@ struct Stored {
   std::vector<int64_t> offsets = {};
 };
 
-inline std::string bytes_of(const at::Tensor& tensor) {
-  const at::Tensor row_major = tensor.contiguous();
-  return {static_cast<const char*>(row_major.const_data_ptr()), row_major.nbytes()};
-}
+/// In row-major order.
+std::string bytes_of(const at::Tensor& tensor);
 
-inline bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
-  return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type() && bytes_of(a) == bytes_of(b);
-}
+/// The same shape, type and bytes.
+bool same_bytes(const at::Tensor& a, const at::Tensor& b);
 
 /// One file; with sharding and hashes when a tensor has offsets. Gives its path.
-inline std::string write_stored(const TestFolder& folder, const std::string& name,
-                                const std::vector<Stored>& tensors) {
-  std::vector<core::TensorEntry> entries;
-  std::map<std::string, std::string> bytes, hashes, metadata = {{"format", "pt"}};
-  std::map<std::string, std::vector<int64_t>> offsets;
-  bool is_cut = false;
-  for (const Stored& stored : tensors) {
-    entries.push_back({.name = stored.name,
-                       .dtype = core::stored_dtype(stored.tensor.scalar_type()),
-                       .shape = stored.tensor.sizes().vec()});
-    bytes[stored.name] = bytes_of(stored.tensor);
-    hashes[stored.name] = core::hash_hex(bytes[stored.name]);
-    is_cut = is_cut || !stored.offsets.empty();
-    offsets[stored.name] =
-        stored.offsets.empty() ? std::vector<int64_t>(stored.tensor.dim()) : stored.offsets;
-  }
-  if (is_cut)
-    metadata = {{core::kShardingKey, core::sharding_text(offsets)},
-                {core::kTensorHashesKey, core::tensor_hashes_text(hashes)}};
-  core::lay_out(entries);
-  std::string content = core::header_bytes(entries, metadata);
-  for (const core::TensorEntry& entry : entries) content += bytes[entry.name];
-  return folder.write(name, content);
-}
+std::string write_stored(const TestFolder& folder, const std::string& name,
+                         const std::vector<Stored>& tensors);
 
 /// A whole tensor of a file that holds it in one piece.
-inline at::Tensor read_stored(const std::string& path, const std::string& name) {
-  const core::SafetensorsHeader header = core::read_header(path);
-  const core::TensorEntry* entry = header.find(name);
-  EXPECT_NE(entry, nullptr) << name << " is not in " << path;
-  if (!entry) return {};
-  at::Tensor tensor = at::empty(entry->shape, core::scalar_type(entry->dtype));
-  core::File::open_to_read(path).read(header.data_start + entry->begin,
-                                      static_cast<char*>(tensor.mutable_data_ptr()),
-                                      entry->end - entry->begin);
-  return tensor;
-}
+at::Tensor read_stored(const std::string& path, const std::string& name);
 
 }  // namespace titan::testing

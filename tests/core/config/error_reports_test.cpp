@@ -83,13 +83,13 @@ TEST(ErrorReport, DegreesAndBatches) {
 }
 
 TEST(ErrorReport, FeaturesThatAreNotBuilt) {
-  expect_golden(
-      "config_not_built",
-      report("[training]\ndataset = \"jsonl\"\nmixed_precision_param = "
-             "\"bfloat16\"\n[checkpoint]\nenable = true\n"
-             "[activation_checkpoint]\nmode = \"selective\"\n[model]\nconverters = [\"float8\"]\n"
-             "hf_assets_path = \".\"\n",
-             {"--compile.enable"}, 8));
+  expect_golden("config_not_built",
+                report("[training]\ndataset = \"jsonl\"\nmixed_precision_param = "
+                       "\"bfloat16\"\n[checkpoint]\nenable = true\n"
+                       "[profiling]\nenable_profiling = true\n[model]\nconverters = "
+                       "[\"quantize.grouped_mm.mx\"]\n"
+                       "hf_assets_path = \".\"\n",
+                       {"--compile.enable"}, 8));
 }
 
 TEST(ErrorReport, OldNames) {

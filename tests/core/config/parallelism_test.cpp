@@ -7,16 +7,19 @@
 namespace titan::core {
 namespace {
 
+std::vector<Selection> transforms_of(std::vector<std::string> arguments, int world_size) {
+  arguments.push_back("--activation_checkpoint.mode=none");
+  return resolve_arguments(std::move(arguments), world_size).config.transforms;
+}
+
 std::vector<std::string> parallelisms(std::vector<std::string> arguments, int world_size) {
   std::vector<std::string> names;
-  for (const Selection& chosen :
-       resolve_arguments(std::move(arguments), world_size).config.transforms)
+  for (const Selection& chosen : transforms_of(std::move(arguments), world_size))
     names.push_back(chosen.kind + ":" + chosen.name);
   return names;
 }
 Value options(std::vector<std::string> arguments, int world_size, const std::string& name) {
-  for (const Selection& chosen :
-       resolve_arguments(std::move(arguments), world_size).config.transforms)
+  for (const Selection& chosen : transforms_of(std::move(arguments), world_size))
     if (chosen.name == name) return chosen.options;
   return Value();
 }

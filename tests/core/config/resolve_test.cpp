@@ -124,13 +124,60 @@ TEST(Resolve, LayoutIsWorkedOut) {
 
 TEST(Resolve, DefaultsThatCannotBeHonouredAreReplacedAndSaid) {
   const Resolution resolution = resolve_text(kBase);
-  EXPECT_EQ(resolution.config.activation_checkpoint.mode, RecomputeMode::none);
   EXPECT_EQ(resolution.config.training.mixed_precision_param, Dtype::float32);
-  ASSERT_EQ(resolution.messages.size(), 2u);
-  for (const Diagnostic& message : resolution.messages) EXPECT_EQ(message.severity, Severity::note);
-  EXPECT_TRUE(resolve_arguments(
-                  {"--training.mixed_precision_param=float32", "--activation_checkpoint.mode=none"})
-                  .messages.empty());
+  ASSERT_EQ(resolution.messages.size(), 1u);
+  EXPECT_EQ(resolution.messages[0].severity, Severity::note);
+  EXPECT_TRUE(resolve_arguments({"--training.mixed_precision_param=float32"}).messages.empty());
+}
+
+TEST(Resolve, RecomputationIsChosenByName) {
+  const auto chosen = [](const JobConfig& config) {
+    std::vector<std::string> names;
+    for (const Selection& selection : config.transforms)
+      if (selection.kind == "activation_checkpoint") names.push_back(selection.name);
+    return names;
+  };
+  EXPECT_EQ(chosen(resolve_text(kBase).config), std::vector<std::string>{"selective"});
+  EXPECT_EQ(chosen(resolve_arguments({"--activation_checkpoint.mode=full"}).config),
+            std::vector<std::string>{"full"});
+  EXPECT_TRUE(chosen(resolve_arguments({"--activation_checkpoint.mode=none"}).config).empty());
+  EXPECT_NE(errors_of(kBase + "[activation_checkpoint]\nmode = \"slective\"\n")
+                .find("unknown activation_checkpoint 'slective'"),
+            std::string::npos);
+}
+
+const std::string kGroups =
+    "[optimizer.groups.norms]\npatterns = [\"*norm*\"]\nweight_decay = 0\n"
+    "[optimizer.groups.heads]\npatterns = [\"output.*\"]\nlr = 1e-5\n";
+
+TEST(Resolve, GroupsOfParametersHaveTheOptimizersOptionsButForTheirOwn) {
+  const JobConfig config = resolve_text(kBase + "[optimizer]\nlr = 0.25\n" + kGroups).config;
+  EXPECT_EQ(config.optimizer.options.at("lr"), Value(0.25));
+  ASSERT_EQ(config.optimizer_groups.size(), 2u);
+  const OptimizerGroup &norms = config.optimizer_groups[0], &heads = config.optimizer_groups[1];
+  EXPECT_EQ(norms.name, "norms");
+  EXPECT_EQ(norms.patterns, std::vector<std::string>{"*norm*"});
+  EXPECT_EQ(norms.optimizer.options.at("lr"), Value(0.25));
+  EXPECT_EQ(norms.optimizer.options.at("weight_decay"), Value(0.0));
+  EXPECT_EQ(heads.optimizer.options.at("lr"), Value(1e-5));
+  EXPECT_EQ(heads.optimizer.options.at("weight_decay"),
+            config.optimizer.options.at("weight_decay"));
+}
+
+TEST(Resolve, GroupsOfParametersComeBackFromTheResolvedConfiguration) {
+  const JobConfig config = resolve_text(kBase + kGroups).config;
+  const JobConfig again = resolve_text(to_toml(config.resolved)).config;
+  EXPECT_EQ(to_json(again.resolved), to_json(config.resolved));
+  EXPECT_EQ(again.optimizer_groups.size(), 2u);
+}
+
+TEST(Resolve, GroupsOfParametersNeedPatternsAndKnownOptions) {
+  EXPECT_NE(errors_of(kBase + "[optimizer.groups.norms]\nweight_decay = 0\n")
+                .find("[optimizer.groups.norms] needs patterns"),
+            std::string::npos);
+  EXPECT_NE(errors_of(kBase + "[optimizer.groups.norms]\npatterns = [\"a\"]\nwight_decay = 0\n")
+                .find("wight_decay"),
+            std::string::npos);
 }
 
 class RoundTrip : public ::testing::TestWithParam<std::vector<std::string>> {};

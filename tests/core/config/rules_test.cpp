@@ -108,10 +108,16 @@ const std::vector<Rule> kRules = {
      {"--activation_checkpoint.selective_ac_option=x2"},
      {"--activation_checkpoint.selective_ac_option=0"},
      "a number of blocks or 'op'"},
+    // updates inside backward
     {1,
-     {"--activation_checkpoint.mode=memory_budget"},
-     {"--activation_checkpoint.mode=memory_budget", "--compile.enable"},
-     "needs compile.enable"},
+     {"--optimizer.early_step_in_backward"},
+     {"--optimizer.early_step_in_backward", "--training.max_norm=0"},
+     "their norm is never known"},
+    {1,
+     {"--optimizer.early_step_in_backward", "--training.max_norm=0",
+      "--training.mixed_precision_param=float16"},
+     {"--optimizer.early_step_in_backward", "--training.max_norm=0"},
+     "before an overflow of float16 is known"},
     {1,
      {"--profiling.enable_profiling", "--profiling.profile_freq=3"},
      {"--profiling.enable_profiling", "--profiling.profile_freq=4"},
@@ -251,13 +257,11 @@ TEST_P(NotBuilt, IsAnErrorOfItsOwnKind) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Keys, NotBuilt,
-    ::testing::Values("comm.mode=local_tensor", "fault_tolerance.enable", "training.dtype=bfloat16",
-                      "activation_checkpoint.mode=selective", "activation_checkpoint.mode=full",
-                      "optimizer.early_step_in_backward", "compile.enable",
-                      "model.converters=float8", "model.converters=acme/lora",
-                      "debug.moe_force_load_balance", "checkpoint.initial_load_in_hf_quantized",
-                      "metrics.enable_wandb", "profiling.enable_profiling",
-                      "profiling.enable_memory_snapshot", "memory_estimation.enable",
+    ::testing::Values("comm.mode=local_tensor", "fault_tolerance.enable",
+                      "activation_checkpoint.visualize_memory_budget_pareto", "compile.enable",
+                      "model.converters=quantize.grouped_mm.mx", "debug.moe_force_load_balance",
+                      "checkpoint.initial_load_in_hf_quantized", "metrics.enable_wandb",
+                      "profiling.enable_profiling", "profiling.enable_memory_snapshot",
                       "model.name=llama4"));
 
 TEST(NotBuiltTable, HarmlessKeysOfSwitchedOffFeaturesAreAccepted) {

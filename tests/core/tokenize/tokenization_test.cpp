@@ -235,7 +235,7 @@ TEST_F(TokenizationOutput, IsNotTrustedWhenItIsShorterThanTheJournalSays) {
   run_until(200);
   for (const char* suffix : {".bin.part", ".sizes.part"}) {
     const std::string whole = read_bytes(output(suffix));
-    write_bytes(output(suffix), whole.substr(0, whole.size() / 2));
+    write_bytes(output(suffix), whole.substr(0, 1));  // workers may be far ahead of the journal
     EXPECT_THAT(error_of([&] { run(); }),
                 AllOf(HasSubstr(suffix), HasSubstr("the journal"), HasSubstr("--overwrite")));
     if (suffix == std::string(".bin.part")) write_bytes(output(suffix), whole);

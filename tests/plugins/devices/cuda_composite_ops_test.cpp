@@ -2,6 +2,7 @@
 // CPU kernels (whose attention in double is ATen's).
 #include "plugins/devices/cuda/composite_ops.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros_like.h>
 #include <titan/ops/attention.h>
@@ -10,6 +11,7 @@
 #include <titan/ops/rms_norm.h>
 #include <titan/ops/rope.h>
 #include <titan/ops/swiglu.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include "tests/sdk/ops/ops_testing.h"
 

@@ -19,6 +19,7 @@
 #include <titan/ops/swiglu.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
+#include "core/plugin/registry.h"
 #include "tests/plugins/error_of.h"
 #include "tests/plugins/registry.h"
 #include "tests/sdk/ops/ops_testing.h"
@@ -35,7 +36,7 @@ bool has_driver() {
 
 std::unique_ptr<Device> make_cuda(int local_rank = 0) {
   const DeviceContext context{.local_rank = local_rank};
-  return plugin_registry().create<Device>("cuda", Value::map(), context);
+  return create<Device>("cuda", Value::map(), context);
 }
 
 /// Why the plugin cannot be opened at all; empty when it can.

@@ -10,12 +10,14 @@
 
 #include <titan/model.h>
 
+#include "core/plugin/registry.h"
 #include "tests/plugins/error_of.h"
 #include "tests/plugins/registry.h"
 
 namespace titan {
 namespace {
 
+using titan::testing::create;
 using titan::testing::plugin_registry;
 
 struct Published {
@@ -115,8 +117,8 @@ const Published kPublished[] = {
 };
 
 std::unique_ptr<Model> make(const Published& row) {
-  return plugin_registry().create<Model>(
-      row.model, plugin_registry().flavor(row.model, row.flavor).preset, {.seq_len = 2048});
+  return create<Model>(row.model, plugin_registry().flavor(row.model, row.flavor).preset,
+                       {.seq_len = 2048});
 }
 
 std::string giga(double flops, int decimals) {

@@ -20,17 +20,17 @@
 namespace titan {
 namespace {
 
+using titan::testing::create;
 using titan::testing::error_of;
 using titan::testing::fake_group;
 using titan::testing::holds;
-using titan::testing::plugin_registry;
 using titan::testing::same_bits;
 
 std::unique_ptr<Model> make(std::initializer_list<Value::Member> changed = {}) {
   Value options = Value::map(
       {{"dim", 256}, {"n_layers", 3}, {"n_heads", 8}, {"n_kv_heads", 2}, {"vocab_size", 512}});
   for (const auto& [name, value] : changed) options[name] = value;
-  return plugin_registry().create<Model>("llama3", options, {.seq_len = 128});
+  return create<Model>("llama3", options, {.seq_len = 128});
 }
 
 std::vector<std::string> names_of(ModelPart& part) {

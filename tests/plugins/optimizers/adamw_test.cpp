@@ -4,6 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/sin.h>
+
 #include "tests/plugins/error_of.h"
 #include "tests/plugins/optimizers/optimizer_fixture.h"
 
@@ -111,6 +118,75 @@ TEST(AdamW, ResumesExactlyFromItsState) {
     for (const char* implementation : kImplementations)
       EXPECT_TRUE(resumes_exactly(name, {{"lr", 0.05}, {"implementation", implementation}}))
           << name << " " << implementation;
+}
+
+/// A matrix of 64 values in `dtype`, and made-up gradients for it.
+std::unique_ptr<Parameter> matrix(at::ScalarType dtype) {
+  auto p = std::make_unique<Parameter>(std::vector<int64_t>{8, 8}, nn::Init::normal(0, 1));
+  p->set_name("w");
+  p->materialize(c10::kCPU, dtype, 1);
+  return p;
+}
+at::Tensor made_up_gradient(int step) {
+  return at::sin(at::arange(64).to(at::kFloat) * (1.3 + 0.2 * step)).view({8, 8});
+}
+
+TEST(AdamW, KeepsItsMomentsInTheTypeThatIsAskedFor) {
+  const std::pair<const char*, at::ScalarType> kStateDtypes[] = {
+      {"as_stored", at::kDouble}, {"bfloat16", at::kBFloat16}, {"float32", at::kFloat}};
+  for (const char* implementation : kImplementations)
+    for (const auto& [word, dtype] : kStateDtypes) {
+      const auto p = matrix(at::kDouble);
+      const auto adamw = optimizer(
+          "AdamW", {{"state_dtype", word}, {"implementation", implementation}}, {p.get()});
+      p->shard().mutable_grad() = made_up_gradient(0).to(at::kDouble);
+      adamw->step(1);
+      const auto state = state_of(*adamw);
+      EXPECT_EQ(state.at("w/exp_avg").scalar_type(), dtype) << word;
+      EXPECT_EQ(state.at("w/exp_avg_sq").scalar_type(), dtype) << word;
+      EXPECT_EQ(state.at("w/step").scalar_type(), at::kFloat);
+    }
+}
+
+TEST(AdamW, ComputesInFloat32WhereWeightsAndMomentsDiffer) {
+  for (const char* implementation : kImplementations) {
+    const auto narrow = matrix(at::kBFloat16), wide = matrix(at::kFloat);
+    at::NoGradGuard no_grad;
+    wide->shard().detach().copy_(narrow->shard());
+    const auto mixed = optimizer(
+        "AdamW", {{"lr", 0.01}, {"state_dtype", "float32"}, {"implementation", implementation}},
+        {narrow.get()});
+    const auto plain =
+        optimizer("AdamW", {{"lr", 0.01}, {"implementation", implementation}}, {wide.get()});
+    for (int step = 0; step < 5; ++step) {
+      narrow->shard().mutable_grad() = made_up_gradient(step).to(at::kBFloat16);
+      wide->shard().mutable_grad() = narrow->grad().to(at::kFloat);
+      mixed->step(1);
+      plain->step(1);
+      // the weights are rounded once, and the other goes on from there
+      EXPECT_TRUE(at::equal(narrow->shard(), wide->shard().to(at::kBFloat16))) << implementation;
+      wide->shard().detach().copy_(narrow->shard());
+    }
+    const auto found = state_of(*mixed), expected = state_of(*plain);
+    for (const char* name : {"w/exp_avg", "w/exp_avg_sq"})
+      EXPECT_TRUE(at::equal(found.at(name), expected.at(name))) << implementation << " " << name;
+  }
+}
+
+TEST(AdamW, AllocatesOnTheMetaDeviceWhatItWouldElsewhere) {
+  for (const char* implementation : kImplementations)
+    for (const char* state_dtype : {"as_stored", "bfloat16"}) {
+      Parameter p({4, 3}, nn::Init::constant(0));
+      p.set_name("w");
+      p.materialize(c10::kMeta, at::kFloat, 1);
+      const auto adamw = optimizer(
+          "AdamW", {{"implementation", implementation}, {"state_dtype", state_dtype}}, {&p});
+      p.shard().mutable_grad() = at::empty_like(p.shard().detach());
+      adamw->step(1);
+      const auto state = state_of(*adamw);
+      EXPECT_TRUE(state.at("w/exp_avg").is_meta());
+      EXPECT_EQ(state.at("w/exp_avg").sizes(), p.shard().sizes());
+    }
 }
 
 TEST(AdamW, LeavesTheGradientAsItWas) {

@@ -1,11 +1,16 @@
 // The context plugin's attention against attention of whole sequences on one rank: outputs,
 // gradients, documents, numbers of heads and types.
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/randint.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
 #include <titan/error.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include "plugins/parallelism/context/running_attention.h"
 #include "tests/plugins/parallelism/context_fixture.h"

@@ -2,8 +2,11 @@
 #include <set>
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
 
 #include "plugins/parallelism/context/blocks.h"
 #include "plugins/parallelism/context/context_parallel.h"

@@ -2,23 +2,11 @@
 // several, comparison. Used by the tests of the context plugin.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
+#include <functional>
 #include <string>
 #include <vector>
 
-#include <gtest/gtest.h>
-
-#include <ATen/CPUGeneratorImpl.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/randint.h>
-#include <ATen/ops/randn.h>
-#include <ATen/ops/zeros.h>
-#include <titan/ops/attention.h>
-#include <titan/ops/document_attention.h>
-#include <torch/csrc/autograd/autograd.h>
+#include <ATen/core/Tensor.h>
 
 #include "plugins/parallelism/context/kernel.h"
 #include "tests/sdk/dist/thread_ranks.h"
@@ -37,21 +25,10 @@ struct ContextCase {
   LoadBalancer balancer = LoadBalancer::headtail;
 
   SequenceCut cut() const { return {cp, balancer}; }
-  std::string text() const {
-    return "cp " + std::to_string(cp) +
-           (method == RotateMethod::alltoall ? ", alltoall" : ", allgather") +
-           (balancer == LoadBalancer::headtail ? ", headtail" : ", none");
-  }
+  std::string text() const;
 };
 
-inline std::vector<ContextCase> all_cases(const std::vector<int64_t>& degrees) {
-  std::vector<ContextCase> cases;
-  for (const int64_t cp : degrees)
-    for (const auto method : {RotateMethod::allgather, RotateMethod::alltoall})
-      for (const auto balancer : {LoadBalancer::headtail, LoadBalancer::none})
-        cases.push_back({cp, method, balancer});
-  return cases;
-}
+std::vector<ContextCase> all_cases(const std::vector<int64_t>& degrees);
 
 struct Shape {
   int64_t rows = 2, heads = 4, kv_heads = 2, seq_len = 16, head_dim = 8;
@@ -62,97 +39,35 @@ struct Inputs {
   Tensor q, k, v, direction;
   Tensor documents;  // undefined or int32 (rows, S)
 
-  Inputs as(at::ScalarType type) const {
-    return {q.to(type), k.to(type), v.to(type), direction.to(type), documents};
-  }
+  Inputs as(at::ScalarType type) const;
 };
 
-inline Inputs random_inputs(const Shape& s, int64_t seed, Tensor documents = {}) {
-  at::Generator generator = at::detail::createCPUGenerator(static_cast<uint64_t>(seed));
-  const auto random = [&](int64_t heads) {
-    return at::randn({s.rows, s.seq_len, heads, s.head_dim}, generator,
-                     at::TensorOptions().dtype(at::kDouble))
-        .transpose(1, 2);
-  };
-  const Tensor q = random(s.heads), k = random(s.kv_heads), v = random(s.kv_heads);
-  return {q, k, v, random(s.heads), std::move(documents)};
-}
+Inputs random_inputs(const Shape& s, int64_t seed, Tensor documents = {});
 
 /// Documents that start at these tokens of each row, and at 0.
-inline Tensor documents_from(const std::vector<std::vector<int64_t>>& starts, int64_t seq_len) {
-  Tensor documents = at::zeros({static_cast<int64_t>(starts.size()), seq_len}, at::kInt);
-  for (size_t row = 0; row < starts.size(); ++row)
-    for (const int64_t start : starts[row])
-      documents[static_cast<int64_t>(row)].narrow(0, start, seq_len - start).add_(1);
-  return documents;
-}
+Tensor documents_from(const std::vector<std::vector<int64_t>>& starts, int64_t seq_len);
 
 /// Output and gradients of q, k, v, by tokens: all (rows, heads, tokens, hd).
 using Results = std::vector<Tensor>;
-inline const std::vector<std::string> kResultNames = {"output", "gradient of q", "gradient of k",
-                                                      "gradient of v"};
+extern const std::vector<std::string> kResultNames;
 
-template <class Attend>
-Results outputs_and_gradients(const Inputs& in, const Attend& attend) {
-  const std::vector<Tensor> leaves = {in.q.detach().requires_grad_(),
-                                      in.k.detach().requires_grad_(),
-                                      in.v.detach().requires_grad_()};
-  Results results = {attend(leaves[0], leaves[1], leaves[2])};
-  const auto gradients = torch::autograd::grad({results[0]}, leaves, {in.direction});
-  results.insert(results.end(), gradients.begin(), gradients.end());
-  results[0] = results[0].detach();
-  return results;
-}
+using Attend = std::function<Tensor(const Tensor& q, const Tensor& k, const Tensor& v)>;
+Results outputs_and_gradients(const Inputs& in, const Attend& attend);
 
-inline Results run_alone(const Inputs& in) {
-  return outputs_and_gradients(in, [&](const Tensor& q, const Tensor& k, const Tensor& v) {
-    return in.documents.defined() ? ops::document_attention(q, k, v, in.documents)
-                                  : ops::attention(q, k, v);
-  });
-}
+Results run_alone(const Inputs& in);
 
 /// The share of `rank` of (rows, heads, S, hd).
-inline Tensor share(const ContextCase& c, int64_t rank, const Tensor& x) {
-  const Tensor by_tokens = x.transpose(1, 2);
-  return c.cut().share_of(rank, by_tokens).transpose(1, 2);
-}
+Tensor share(const ContextCase& c, int64_t rank, const Tensor& x);
 
 /// What one rank computes of `in`, of which it sees its own share alone.
-inline Results run_rank(const ContextCase& c, const dist::Group& group, const Inputs& in,
-                        c10::Device device = c10::kCPU) {
-  const auto own = [&](const Tensor& x) { return share(c, group.rank(), x).to(device); };
-  const auto kernel = context_parallel::make_kernel(
-      c.cut(), group.rank(), context_parallel::make_exchange(c.method, group));
-  Batch batch;
-  if (in.documents.defined()) batch.documents = c.cut().in_rank_order(in.documents);
-  return outputs_and_gradients({own(in.q), own(in.k), own(in.v), own(in.direction)},
-                               [&](const Tensor& q, const Tensor& k, const Tensor& v) {
-                                 return kernel->attend(q, k, v, batch);
-                               });
-}
+Results run_rank(const ContextCase& c, const dist::Group& group, const Inputs& in,
+                 c10::Device device = c10::kCPU);
 
 /// By rank.
-inline std::vector<Results> run_cut(const ContextCase& c, const Inputs& in) {
-  std::vector<Results> ranks(static_cast<size_t>(c.cp));
-  testing::run_ranks({.cp = c.cp}, [&](const dist::Mesh& mesh) {
-    ranks[static_cast<size_t>(mesh.rank())] = run_rank(c, mesh.group("cp"), in);
-  });
-  return ranks;
-}
+std::vector<Results> run_cut(const ContextCase& c, const Inputs& in);
 
 /// Largest difference by the largest value of the whole, over ranks.
-inline void expect_equal(const ContextCase& c, const std::vector<Results>& ranks,
-                         const Results& alone, double tolerance) {
-  for (size_t rank = 0; rank < ranks.size(); ++rank)
-    for (size_t i = 0; i < alone.size(); ++i) {
-      const Tensor expected = share(c, static_cast<int64_t>(rank), alone[i]).to(at::kDouble);
-      const Tensor actual = ranks[rank].at(i);
-      ASSERT_EQ(actual.sizes(), expected.sizes()) << kResultNames[i];
-      const double error = (actual.to(at::kDouble) - expected).abs().max().item<double>();
-      const double largest = alone[i].to(at::kDouble).abs().max().item<double>();
-      EXPECT_LE(error, tolerance * std::max(largest, 1.0))
-          << kResultNames[i] << " of rank " << rank;
-    }
-}
+void expect_equal(const ContextCase& c, const std::vector<Results>& ranks, const Results& alone,
+                  double tolerance);
 
 }  // namespace titan::context_test

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/zeros_like.h>
+#include <gtest/gtest.h>
 
 #include "tests/plugins/error_of.h"
 #include "tests/plugins/parallelism/context_fixture.h"
@@ -24,8 +25,7 @@ std::unique_ptr<Parallelism> create_context(const ContextCase& c, const Transfor
   const Value options =
       Value::map({{"rotate_method", c.method == RotateMethod::alltoall ? "alltoall" : "allgather"},
                   {"load_balancer", c.balancer == LoadBalancer::headtail ? "headtail" : "none"}});
-  const std::lock_guard lock(tensor_test::registry_mutex());
-  return testing::plugin_registry().create<Parallelism>("context", options, context);
+  return testing::create<Parallelism>("context", options, context);
 }
 
 /// Before the ranks are threads.
@@ -58,8 +58,8 @@ void expect_equal_steps(const StepResult& rank, const StepResult& alone) {
   ASSERT_EQ(rank.parameters.size(), alone.parameters.size());
   for (const auto& [name, held] : rank.parameters) {
     const tensor_test::Held& whole = alone.parameters.at(name);
-    EXPECT_TRUE(at::equal(held.weight, tensor_test::part_of(whole.weight, held.slice))) << name;
-    EXPECT_LT(relative_error(held.gradient, tensor_test::part_of(whole.gradient, held.slice),
+    EXPECT_TRUE(at::equal(held.weight, testing::slice_of(whole.weight, held.slice))) << name;
+    EXPECT_LT(relative_error(held.gradient, testing::slice_of(whole.gradient, held.slice),
                              whole.gradient),
               tensor_test::kTolerance)
         << name;

@@ -1,6 +1,11 @@
 // What the context plugin's attention sends and keeps, on real groups and on the meta device.
+#include <map>
 #include <memory>
 #include <utility>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
 
 #include "core/runtime/meta_memory.h"
 #include "plugins/parallelism/context/context_parallel.h"
@@ -117,13 +122,13 @@ TEST(ContextMemory, TheGraphKeepsQueriesKeysValuesAndTheOutputAlone) {
       return at::empty({2, n, heads, 8}, on_meta).transpose(1, 2).requires_grad_();
     };
     const Tensor q = leaf(4), k_leaf = leaf(2), v_leaf = leaf(2);
-    const int64_t before = MetaMemory::live();
+    const int64_t before = MetaMemory::live().total();
     Tensor k = k_leaf.neg(), v = v_leaf.neg();  // what nothing but the attention may keep
     const auto key_values = static_cast<int64_t>(k.nbytes() + v.nbytes());
     const Tensor out = kernel->attend(q, k, v, {});
     k = v = Tensor();
     const int64_t logsumexp = 2 * 4 * n * 4;
-    EXPECT_EQ(MetaMemory::live() - before,
+    EXPECT_EQ(MetaMemory::live().total() - before,
               key_values + static_cast<int64_t>(out.nbytes()) + logsumexp)
         << c.text();
   }
@@ -146,8 +151,7 @@ Activations activations_of(const ContextCase& c, Device& device) {
                                     {"n_kv_heads", 2},
                                     {"multiple_of", 64},
                                     {"vocab_size", 256}});
-  ModelPart part(
-      testing::plugin_registry().create<Model>("llama3", options, {.seq_len = kSeqLen})->build());
+  ModelPart part(testing::create<Model>("llama3", options, {.seq_len = kSeqLen})->build());
   const TransformContext context{mesh, device};
   context_parallel::ContextParallel parallel({.rotate_method = c.method}, context);
   parallel.apply(part, context);
@@ -157,12 +161,12 @@ Activations activations_of(const ContextCase& c, Device& device) {
       at::zeros({1, kSeqLen}, at::TensorOptions().dtype(at::kLong).device(c10::kMeta));
   const Batch batch = parallel.split({.tokens = ids, .labels = ids});
   part.forward(at::Tensor(), batch).backward();  // tables and gradients are there from now on
-  const int64_t before = MetaMemory::live();
+  const int64_t before = MetaMemory::live().total();
   MetaMemory::reset_peak();
   const Tensor loss = part.forward(at::Tensor(), batch);
-  Activations result{.kept = MetaMemory::live() - before};
+  Activations result{.kept = MetaMemory::live().total() - before};
   loss.backward();
-  result.peak = MetaMemory::peak() - before;
+  result.peak = MetaMemory::peak().bytes.total() - before;
   return result;
 }
 

@@ -1,64 +1,32 @@
 // Replicas: a small model under a data-parallel transform on each rank, and the same model whole as
-// what they must agree with. Used by the tests of fsdp and ddp.
+// what they must agree with. Used by the tests of fsdp, ddp and of what works beside them.
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include <gtest/gtest.h>
-
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/equal.h>
+#include <ATen/core/Tensor.h>
 #include <titan/optimizer.h>
 #include <titan/transform.h>
 
 #include "tests/plugins/registry.h"
 #include "tests/sdk/dist/thread_ranks.h"
+#include "tests/sdk/nn/slices.h"
 
 namespace titan::testing {
-
-/// Ranks are threads here, and the registry serves one at a time.
-inline std::mutex& registry_mutex() {
-  static std::mutex mutex;
-  return mutex;
-}
-
-template <class Interface>
-std::unique_ptr<Interface> create(std::string_view name, const Value& options,
-                                  const typename Interface::Context& context) {
-  const std::lock_guard lock(registry_mutex());
-  return plugin_registry().create<Interface>(name, options, context);
-}
 
 inline constexpr int64_t kVocab = 131;  // divided by no number of ranks
 inline constexpr int64_t kSeqLen = 6;
 inline constexpr int64_t kSeed = 11;
 
 /// The feed-forward of each block has 68 rows.
-inline std::vector<Layer> llama_layers(bool is_tied, int64_t num_layers = 2) {
-  const Value options = Value::map({{"dim", 24},
-                                    {"n_layers", num_layers},
-                                    {"n_heads", 4},
-                                    {"n_kv_heads", 2},
-                                    {"vocab_size", kVocab},
-                                    {"multiple_of", 1},
-                                    {"ffn_dim_multiplier", 1.07},
-                                    {"enable_weight_tying", is_tied}});
-  return create<Model>("llama3", options, {.seq_len = kSeqLen})->build();
-}
+std::vector<Layer> llama_layers(bool is_tied, int64_t num_layers = 2);
 
 /// Rows [begin, begin + count) of an endless made-up data set; a few labels are ignored.
-inline Batch make_rows(int64_t begin, int64_t count) {
-  const at::Tensor place =
-      at::arange(begin * kSeqLen, (begin + count) * kSeqLen).reshape({count, kSeqLen});
-  const at::Tensor labels = (place * 53 + 29) % kVocab;
-  return {.tokens = (place * 37 + 5) % kVocab,
-          .labels = labels.masked_fill(place % 11 == 3, Batch::kIgnoredLabel)};
-}
+Batch make_rows(int64_t begin, int64_t count);
 
 /// One rank's model. Without a transform it is what the others are compared with.
 class Replica {
@@ -67,39 +35,16 @@ class Replica {
   using Prepare = std::function<void(ModelPart&)>;
   Replica(std::vector<Layer> layers, const dist::Mesh& mesh, std::string_view transform,
           const Value& options, at::ScalarType dtype, const Prepare& prepare = {},
-          Device* device = nullptr)
-      : own_device_(device ? nullptr : create<Device>("cpu", Value::map(), {})),
-        part_(std::move(layers)) {
-    Device& used = device ? *device : *own_device_;
-    if (prepare) prepare(part_);
-    if (!transform.empty()) {
-      const TransformContext context{.mesh = mesh, .device = used, .parameter_dtype = dtype};
-      transform_ = create<Parallelism>(transform, options, context);
-      transform_->apply(part_, context);
-    }
-    part_.materialize(used.device(), dtype, kSeed);
-  }
+          Device* device = nullptr);
 
   ModelPart& part() { return part_; }
   GradientReducer& reducer() { return dynamic_cast<GradientReducer&>(*transform_); }
 
   /// Forward and backward of the microbatches, each the loss sum over a fixed number; returns the
   /// sum over them.
-  double run_step(const std::vector<Batch>& microbatches) {
-    double sum = 0;
-    for (size_t i = 0; i < microbatches.size(); ++i) {
-      if (transform_) reducer().start_microbatch(i + 1 == microbatches.size());
-      const at::Tensor loss = part_.forward(at::Tensor(), microbatches[i]) / 64.0;
-      loss.backward();
-      sum += loss.item<double>();
-    }
-    if (transform_) reducer().finish_gradients();
-    return sum;
-  }
+  double run_step(const std::vector<Batch>& microbatches);
 
-  std::unique_ptr<Optimizer> make_adamw() {
-    return create<Optimizer>("AdamW", Value::map({{"lr", 0.01}}), {part_.parameters()});
-  }
+  std::unique_ptr<Optimizer> make_adamw();
 
  private:
   std::unique_ptr<Device> own_device_;
@@ -107,65 +52,22 @@ class Replica {
   std::unique_ptr<Parallelism> transform_;
 };
 
-inline at::Tensor cut(at::Tensor whole, const nn::Slice& slice) {
-  for (size_t dim = 0; dim < slice.sizes.size(); ++dim)
-    whole = whole.narrow(static_cast<int64_t>(dim), slice.offsets[dim], slice.sizes[dim]);
-  return whole;
-}
-
 /// The largest difference, in units of the largest element of the whole expected tensor.
-inline double relative_error(const at::Tensor& actual, const at::Tensor& expected,
-                             const at::Tensor& whole) {
-  if (expected.numel() == 0) return 0;
-  const double largest = (actual.detach() - expected).abs().max().item<double>();
-  return largest / std::max(whole.abs().max().item<double>(), 1e-300);
-}
+double relative_error(const at::Tensor& actual, const at::Tensor& expected,
+                      const at::Tensor& whole);
 
 /// Each parameter's shard and gradient against the slices of the whole model's.
-inline void expect_equal_slices(Replica& replica, Replica& whole, double tolerance,
-                                const std::string& what) {
-  const auto& actual = replica.part().parameters();
-  const auto& expected = whole.part().parameters();
-  ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i) {
-    const nn::Parameter& p = *actual[i];
-    ASSERT_EQ(p.name(), expected[i]->name());
-    const at::Tensor value = expected[i]->shard().detach();
-    const at::Tensor gradient = expected[i]->grad();
-    ASSERT_EQ(p.shard().sizes(), at::IntArrayRef(p.slice().sizes)) << p.name();
-    EXPECT_LE(relative_error(p.shard(), cut(value, p.slice()), value), tolerance)
-        << what << ": value of " << p.name();
-    ASSERT_TRUE(p.grad().defined()) << what << ": " << p.name();
-    ASSERT_EQ(p.grad().sizes(), p.shard().sizes()) << what << ": " << p.name();
-    ASSERT_EQ(p.grad().scalar_type(), p.shard().scalar_type()) << what << ": " << p.name();
-    ASSERT_EQ(p.grad().device(), p.shard().device()) << what << ": " << p.name();
-    EXPECT_LE(relative_error(p.grad(), cut(gradient, p.slice()), gradient), tolerance)
-        << what << ": gradient of " << p.name();
-  }
-}
+void expect_equal_slices(Replica& replica, Replica& whole, double tolerance,
+                         const std::string& what);
 
 /// This rank's rows of a global batch, in microbatches.
-inline std::vector<Batch> own_microbatches(const dist::Mesh& mesh, int64_t rows_per_microbatch,
-                                           int64_t num_microbatches) {
-  std::vector<Batch> all;
-  const int64_t begin = mesh.batch_rank() * rows_per_microbatch * num_microbatches;
-  for (int64_t i = 0; i < num_microbatches; ++i)
-    all.push_back(make_rows(begin + i * rows_per_microbatch, rows_per_microbatch));
-  return all;
-}
+std::vector<Batch> own_microbatches(const dist::Mesh& mesh, int64_t rows_per_microbatch,
+                                    int64_t num_microbatches);
 
-inline dist::Traffic traffic_of(const dist::Mesh& mesh, const std::string& group,
-                                const std::string& operation) {
-  const auto all = mesh.recorder().traffic();
-  const auto found = all.find({group, operation});
-  return found == all.end() ? dist::Traffic{} : found->second;
-}
+dist::Traffic traffic_of(const dist::Mesh& mesh, const std::string& group,
+                         const std::string& operation);
 
 /// Opens every plugin that the ranks will use, before they are threads.
-inline void open_plugins() {
-  const dist::Mesh mesh;
-  for (const char* transform : {"fsdp", "ddp"})
-    Replica(llama_layers(false), mesh, transform, Value::map(), at::kFloat).make_adamw();
-}
+void open_plugins();
 
 }  // namespace titan::testing

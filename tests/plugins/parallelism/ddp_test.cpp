@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include <gtest/gtest.h>
+
 namespace titan {
 namespace {
 

@@ -2,6 +2,10 @@
 // optimizer step, under every number of ranks and every rule of resharding.
 #include "tests/plugins/parallelism/data_parallel_fixture.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+#include <titan/error.h>
 #include <titan/nn/linear.h>
 
 #include "tests/sdk/nn/fake_group.h"
@@ -45,7 +49,8 @@ TEST_F(FsdpEquality, InitialShardsAreBitwiseSlicesOfTheWhole) {
       Replica whole(llama_layers(false), mesh, "", Value::map(), at::kFloat);
       for (size_t i = 0; i < whole.part().parameters().size(); ++i) {
         const nn::Parameter& p = *sharded.part().parameters()[i];
-        EXPECT_TRUE(at::equal(p.shard(), cut(whole.part().parameters()[i]->value(), p.slice())))
+        EXPECT_TRUE(
+            at::equal(p.shard(), slice_of(whole.part().parameters()[i]->value(), p.slice())))
             << p.name();
         EXPECT_EQ(p.shardings().size(), 1u);
       }
@@ -234,7 +239,7 @@ TEST_F(FsdpEquality, ShardsWhatAnotherTransformHasCut) {
 TEST_F(FsdpEquality, RefusesParametersThatAreTakenAlready) {
   run_ranks({.dp_shard = 2}, [&](const dist::Mesh& mesh) {
     const auto shard_twice = [&](ModelPart& part) {
-      const auto device = create<Device>("cpu", Value::map(), {});
+      const auto device = make_cpu();
       const TransformContext context{.mesh = mesh, .device = *device};
       create<Parallelism>("fsdp", Value::map(), context)->apply(part, context);
     };

@@ -2,7 +2,9 @@
 // with weights cast beforehand, run on each rank's rows, its gradients summed in fp32.
 #include "tests/plugins/parallelism/data_parallel_fixture.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros_like.h>
+#include <gtest/gtest.h>
 #include <titan/nn/linear.h>
 
 namespace titan {
@@ -51,7 +53,8 @@ double largest_error(Replica& sharded, const std::vector<at::Tensor>& expected) 
   for (size_t i = 0; i < expected.size(); ++i) {
     const nn::Parameter& p = *sharded.part().parameters()[i];
     EXPECT_EQ(p.grad().scalar_type(), at::kFloat) << p.name();
-    largest = std::max(largest, relative_error(p.grad(), cut(expected[i], p.slice()), expected[i]));
+    largest =
+        std::max(largest, relative_error(p.grad(), slice_of(expected[i], p.slice()), expected[i]));
   }
   return largest;
 }

@@ -6,6 +6,8 @@
 #include <set>
 #include <stdexcept>
 
+#include <gtest/gtest.h>
+
 namespace titan {
 namespace {
 

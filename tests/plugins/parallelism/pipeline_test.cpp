@@ -3,10 +3,14 @@
 #include "tests/plugins/parallelism/data_parallel_fixture.h"
 
 #include <map>
+#include <mutex>
 #include <numeric>
 #include <set>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+#include <titan/error.h>
 #include <titan/nn/weight_gradients.h>
 #include <titan/pipeline_schedule.h>
 
@@ -33,8 +37,7 @@ class Staged {
  public:
   Staged(std::vector<Layer> layers, const dist::Mesh& mesh, const PipelinePlan& plan,
          const Value& options = Value::map())
-      : device_(mesh.rank() >= 0 ? create<Device>("cpu", Value::map(), {}) : nullptr),
-        part_(std::move(layers)) {
+      : device_(mesh.rank() >= 0 ? make_cpu() : nullptr), part_(std::move(layers)) {
     const TransformContext context{
         .mesh = mesh, .device = *device_, .parameter_dtype = at::kDouble, .pipeline = &plan};
     transform_ = create<Parallelism>("pipeline", options, context);

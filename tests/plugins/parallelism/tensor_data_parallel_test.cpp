@@ -25,11 +25,7 @@ StepResult run_below(const Below& below, const TensorCase& c, const dist::Mesh& 
   ModelPart part(small_llama(true)());
   apply_tensor(part, c, mesh, device);
   const TransformContext context{mesh, device, at::kDouble};
-  std::unique_ptr<Parallelism> data;
-  {
-    const std::lock_guard lock(registry_mutex());
-    data = plugin_registry().create<Parallelism>(below.plugin, below.options, context);
-  }
+  const auto data = create<Parallelism>(below.plugin, below.options, context);
   data->apply(part, context);
   part.materialize(c10::kCPU, at::kDouble, 11);
   auto& reducer = dynamic_cast<GradientReducer&>(*data);
@@ -63,7 +59,7 @@ TEST(TensorDataParallel, GradientsEqualThoseOfOneRank) {
         const StepResult rank = run_below(below, {.tp = 2, .async = async}, mesh, *device);
         for (const nn::Parameter* p : alone.parameters()) {
           const Held& held = rank.parameters.at(p->name());
-          EXPECT_LT(relative_error(held.gradient, part_of(p->grad(), held.slice), p->grad()),
+          EXPECT_LT(relative_error(held.gradient, slice_of(p->grad(), held.slice), p->grad()),
                     kTolerance)
               << p->name();
         }

@@ -1,6 +1,10 @@
 // The tensor plugin against the same model on one rank: weights, losses, gradients, traffic.
+#include <map>
+
 #include <gtest/gtest.h>
 
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/sin.h>
 #include <titan/nn/head.h>
 
@@ -55,7 +59,7 @@ TEST(TensorParallel, StaysCloseInSixteenBits) {
         EXPECT_NEAR(rank.losses[i] / alone.losses[i], 1, 0.01);
       for (const auto& [name, held] : rank.parameters) {
         const at::Tensor& whole = alone.parameters.at(name).gradient;
-        EXPECT_LT(relative_error(held.gradient.to(at::kDouble), part_of(whole, held.slice), whole),
+        EXPECT_LT(relative_error(held.gradient.to(at::kDouble), slice_of(whole, held.slice), whole),
                   0.05)
             << name;
       }
@@ -242,7 +246,7 @@ TEST(TensorParallel, CutsTheLossIntoChunksOfTokens) {
       for (size_t i = 0; i < part.parameters().size(); ++i) {
         const nn::Parameter& p = *part.parameters()[i];
         const at::Tensor gradient = alone.parameters()[i]->grad();
-        EXPECT_LT(relative_error(p.grad(), part_of(gradient, p.slice()), gradient), kTolerance)
+        EXPECT_LT(relative_error(p.grad(), slice_of(gradient, p.slice()), gradient), kTolerance)
             << p.name();
       }
       constexpr int64_t kChunks = 2;  // and one gather in front of the head

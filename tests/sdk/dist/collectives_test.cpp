@@ -10,6 +10,7 @@
 #include <ATen/ops/sin.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
+#include <titan/error.h>
 
 #include "tests/sdk/dist/thread_ranks.h"
 

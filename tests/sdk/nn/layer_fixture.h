@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include <ATen/TensorOperators.h>
 #include <titan/nn/linear.h>
 #include <titan/nn/module.h>
 
@@ -17,32 +16,15 @@ using nn::Module;
 using nn::Parameter;
 using nn::WeightLayout;
 
-inline void materialize(Module& module) {
-  module.set_names("m");
-  module.visit_parameters([](Parameter& p) {
-    if (!p.is_materialized()) p.materialize(c10::kCPU, at::kFloat, 21);
-  });
-}
+/// Names the layer "m" and gives it what it starts with, in fp32.
+void materialize(Module& module);
 
-inline at::Tensor weight_of(Module& module, const std::string& name) {
-  at::Tensor found;
-  module.visit_parameters([&](Parameter& p) {
-    if (p.name() == "m." + name + ".weight") found = p.value().detach();
-  });
-  return found;
-}
+/// Undefined when there is none of this name below "m".
+at::Tensor weight_of(Module& module, const std::string& name);
 
-inline double max_difference(const at::Tensor& a, const at::Tensor& b) {
-  return (a.detach().to(at::kDouble) - b.detach().to(at::kDouble)).abs().max().item<double>();
-}
+double max_difference(const at::Tensor& a, const at::Tensor& b);
 
 /// Cuts every Linear below as tensor parallelism of `size` ranks does, by its layout.
-inline void shard_linears(Module& module, int rank, int size) {
-  module.visit_modules([&](const std::string&, Module& child) {
-    if (auto* linear = dynamic_cast<Linear*>(&child))
-      linear->weight().shard_over(linear->layout() == WeightLayout::row ? 1 : 0,
-                                  fake_group(rank, size));
-  });
-}
+void shard_linears(Module& module, int rank, int size);
 
 }  // namespace titan::testing

@@ -16,6 +16,7 @@
 
 #include "tests/plugins/error_of.h"
 #include "tests/sdk/nn/fake_group.h"
+#include "tests/sdk/nn/slices.h"
 
 namespace titan::nn {
 namespace {
@@ -24,6 +25,7 @@ using titan::testing::error_of;
 using titan::testing::fake_group;
 using titan::testing::holds;
 using titan::testing::same_bits;
+using titan::testing::slice_of;
 
 constexpr uint64_t kSeed = 17;
 
@@ -32,12 +34,6 @@ at::Tensor whole(const std::vector<int64_t>& shape, const Init& init) {
   p.set_name("w");
   p.materialize(c10::kCPU, at::kFloat, kSeed);
   return p.value().detach();
-}
-
-at::Tensor cut(at::Tensor tensor, const Slice& slice) {
-  for (size_t dim = 0; dim < slice.sizes.size(); ++dim)
-    tensor = tensor.narrow(static_cast<int64_t>(dim), slice.offsets[dim], slice.sizes[dim]);
-  return tensor;
 }
 
 TEST(Parameter, ShardsAreBitwiseSlicesOfTheWhole) {
@@ -57,7 +53,7 @@ TEST(Parameter, ShardsAreBitwiseSlicesOfTheWhole) {
             p.materialize(c10::kCPU, at::kFloat, kSeed);
             EXPECT_EQ(p.slice().offsets[dim], covered);
             covered += p.slice().sizes[dim];
-            EXPECT_TRUE(same_bits(p.shard(), cut(unsharded, p.slice())));
+            EXPECT_TRUE(same_bits(p.shard(), slice_of(unsharded, p.slice())));
             EXPECT_EQ(p.global_shape(), shape);
           }
           EXPECT_EQ(covered, shape[dim]);
@@ -77,8 +73,8 @@ TEST(Parameter, ShardsOfShardsAreBitwiseSlicesOfTheWhole) {
         p.shard_over(data_dim, fake_group(data_rank, 3));
         p.set_name("w");
         p.materialize(c10::kCPU, at::kFloat, kSeed);
-        EXPECT_TRUE(same_bits(p.shard(), cut(unsharded, p.slice())));
-        cut(count, p.slice()).add_(1);
+        EXPECT_TRUE(same_bits(p.shard(), slice_of(unsharded, p.slice())));
+        slice_of(count, p.slice()).add_(1);
       }
   EXPECT_TRUE(at::equal(count, at::full(shape, 2.0)));  // each element once per layout
 }

@@ -4,6 +4,9 @@
 #include <ATen/ops/logaddexp.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/softmax.h>
+#include <gtest/gtest.h>
+#include <titan/error.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include "ops_testing.h"
 

@@ -4,6 +4,7 @@
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
 #include <titan/error.h>
 
 #include "ops_testing.h"

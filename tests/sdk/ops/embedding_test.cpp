@@ -2,6 +2,9 @@
 
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+#include <titan/error.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include "ops_testing.h"
 

@@ -1,7 +1,11 @@
 #include <titan/ops/linear_cross_entropy.h>
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+#include <titan/error.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include "ops/chunks.h"
 #include "ops_testing.h"

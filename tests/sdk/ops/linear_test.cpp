@@ -1,6 +1,8 @@
 #include <titan/ops/linear.h>
 
 #include <ATen/ops/ones.h>
+#include <gtest/gtest.h>
+#include <titan/error.h>
 
 #include "ops_testing.h"
 

@@ -1,10 +1,11 @@
 // Peak memory of forward and backward of titan/ops: what the operations promise not to allocate,
 // and that the meta implementations, from which memory is estimated, hold as much as the real ones.
-#include <ATen/ops/full.h>
 #include <cstring>
 
+#include <ATen/ops/full.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
+#include <gtest/gtest.h>
 #include <titan/ops/attention.h>
 #include <titan/ops/embedding.h>
 #include <titan/ops/linear.h>
@@ -12,6 +13,7 @@
 #include <titan/ops/rms_norm.h>
 #include <titan/ops/rope.h>
 #include <titan/ops/swiglu.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include "ops/chunks.h"
 #include "ops_testing.h"

@@ -1,6 +1,8 @@
 #include <titan/ops/rms_norm.h>
 
 #include <ATen/ops/rms_norm.h>
+#include <gtest/gtest.h>
+#include <titan/error.h>
 
 #include "ops_testing.h"
 

@@ -3,6 +3,9 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/ones.h>
+#include <gtest/gtest.h>
+#include <titan/error.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include "ops_testing.h"
 

@@ -3,6 +3,9 @@
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/tensor.h>
+#include <gtest/gtest.h>
+#include <titan/error.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include "ops_testing.h"
 

@@ -32,8 +32,11 @@ class TITAN_API Linear final : public Module {
 
   Parameter& weight() { return weight_; }
   WeightLayout layout() const { return layout_; }
-  LinearKernel& kernel() { return *kernel_; }
   void set_kernel(std::unique_ptr<LinearKernel> kernel);
+  /// For a kernel that goes around another; the layer needs a new one then.
+  std::unique_ptr<LinearKernel> take_kernel() { return std::move(kernel_); }
+  /// Whether nobody has swapped the kernel.
+  bool has_plain_kernel() const { return has_plain_kernel_; }
 
  protected:
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override;
@@ -42,6 +45,7 @@ class TITAN_API Linear final : public Module {
   Parameter& weight_;
   WeightLayout layout_;
   std::unique_ptr<LinearKernel> kernel_;
+  bool has_plain_kernel_ = true;
 };
 
 }  // namespace titan::nn

@@ -46,6 +46,12 @@ class TITAN_API Module {
   at::Tensor operator()(const at::Tensor& x, const Batch& batch);
   void wrap(Wrapper around);
 
+  /// Adds a child that the module's own code does not know: an adapter, which a kernel or a wrapper
+  /// runs. ModelPart::refresh gives its parameters their names.
+  void attach(std::string name, std::unique_ptr<Module> module) {
+    add_module(std::move(name), std::move(module));
+  }
+
   Region region() const { return region_; }
 
   /// Names every parameter below: `prefix` + "." + path. Called when a model part is assembled.

@@ -66,6 +66,10 @@ class TITAN_API Parameter {
   /// that is not here.
   const std::vector<Sharding>& shardings() const { return shardings_; }
 
+  /// [while on the meta device] Neither gets a gradient nor is updated: the base of an adapter.
+  void freeze();
+  bool is_frozen() const { return is_frozen_; }
+
   /// The shard lives on `device` rather than where `materialize` says (CPU offload).
   void keep_shard_on(c10::Device device) { shard_device_ = device; }
 
@@ -96,6 +100,14 @@ class TITAN_API Parameter {
   bool is_copy() const { return is_copy_; }
   void set_copy(bool is_copy) { is_copy_ = is_copy; }
 
+  /// `f` runs when grad() is what the optimizer will see but for clipping: summed over the step's
+  /// microbatches and over all ranks. Whoever brings it there says so (GradientReducer; without one
+  /// it is complete with the last microbatch).
+  void on_complete_gradient(std::function<void(Parameter&)> f) { on_complete_ = std::move(f); }
+  void complete_gradient() {
+    if (on_complete_) on_complete_(*this);
+  }
+
   /// From now on forward reads `leaf` (global or partly gathered) while `shard()` keeps the present
   /// tensor. Called by data-parallel transforms, which fill `leaf` around each use and bring its
   /// gradient to the shard.
@@ -117,9 +129,11 @@ class TITAN_API Parameter {
   std::shared_ptr<GatherTransform> gather_transform_;
   bool materialized_ = false;
   bool is_copy_ = false;
+  bool is_frozen_ = false;
   at::Tensor value_;
   at::Tensor shard_;  // defined only when it is not value_
   std::vector<std::function<void(Parameter&)>> gradient_functions_;
+  std::function<void(Parameter&)> on_complete_;
 };
 
 }  // namespace titan::nn

@@ -1,9 +1,9 @@
-#include "core/config/suggest.h"
+#include <titan/suggest.h>
 
 #include <algorithm>
 #include <cctype>
 
-namespace titan::core {
+namespace titan {
 namespace {
 
 char folded(char c) {
@@ -58,4 +58,4 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   return name ? "did you mean '" + *name + "'?" : "";
 }
 
-}  // namespace titan::core
+}  // namespace titan

@@ -1,4 +1,4 @@
-#include "core/config/suggest.h"
+#include <titan/suggest.h>
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,66 @@
+// What the weights of a checkpoint become for others where a converter changes them on their way
+// out, as adapters are merged into their base: computed from what is stored, one layer at a time.
+// Used by titan convert.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+#include <titan/model.h>
+#include <titan/transform.h>
+
+#include "core/checkpoint/format/tensor_index.h"
+
+namespace titan::core {
+
+/// A model on the meta device and the converter that was applied to it.
+struct ConvertedModel {
+  std::unique_ptr<ModelPart> part;
+  std::unique_ptr<ModelTransform> converter;  ///< an ExportTransform as well
+};
+
+/// Holds the values of one layer at most. Thread: one at a time.
+class MergedWeights {
+ public:
+  /// Makes the whole model; each call makes another.
+  using Build = std::function<ConvertedModel()>;
+
+  /// `converter` stands in messages. `index`, which outlives it, holds each parameter of the model
+  /// under its own name. Reads no values: what the converter changes shows on the meta device.
+  MergedWeights(Build build, std::string converter, const TensorIndex& index);
+
+  /// On the meta device.
+  const ModelPart& part() const { return *model_.part; }
+  /// Whether the parameter has no place of its own among the weights for others.
+  bool is_absorbed(const std::string& name) const;
+  /// Whether others get something else than what is stored.
+  bool is_changed(const std::string& name) const { return changed_.contains(name); }
+  size_t num_changed() const { return changed_.size(); }
+
+  /// What others get for the changed parameter `name`, on the processor, of its whole shape. Loads
+  /// its layer first, in the stored types, unless the last call was for the same layer.
+  ///
+  /// Throws as TensorStream when the layer cannot be read; a plugin Error when the converter needs
+  /// more than that layer or gives no tensor of the parameter's shape.
+  at::Tensor exported(const std::string& name);
+
+ private:
+  void load(size_t layer);
+
+  Build build_;
+  std::string converter_;
+  const TensorIndex& index_;
+  ConvertedModel model_;
+  std::map<std::string, size_t> layers_;  // the place of each parameter's layer
+  std::set<std::string> changed_;
+
+  // a parameter gets memory once, so each layer is loaded in a model of its own
+  ConvertedModel loaded_;
+  size_t loaded_layer_ = 0;
+};
+
+}  // namespace titan::core

@@ -1,0 +1,83 @@
+#include "core/train/optimizer_set.h"
+
+#include <algorithm>
+
+#include <titan/error.h>
+#include <titan/name_pattern.h>
+#include <titan/suggest.h>
+
+#include "core/train/make_selected.h"
+
+namespace titan::core {
+namespace {
+
+const Selection& selection_for(const JobConfig& config, std::string_view parameter) {
+  for (const OptimizerGroup& group : config.optimizer_groups)
+    if (matches_any(parameter, group.patterns)) return group.optimizer;
+  return config.optimizer;
+}
+
+}  // namespace
+
+void OptimizerSet::step(double lr_factor) {
+  for (const auto& member : members_) member->step(lr_factor);
+}
+
+void OptimizerSet::visit_state(const StateVisitor& visit) {
+  for (const auto& member : members_)
+    if (auto* stateful = dynamic_cast<StatefulOptimizer*>(member.get()))
+      stateful->visit_state(visit);
+}
+
+void check_groups(const JobConfig& config, const std::vector<ParameterInfo>& parameters) {
+  std::string unused;
+  std::vector<std::string> names;
+  for (const ParameterInfo& parameter : parameters) names.push_back(parameter.name);
+  for (const OptimizerGroup& group : config.optimizer_groups)
+    for (const std::string& pattern : group.patterns) {
+      const bool is_used = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+        return matches_pattern(name, pattern);
+      });
+      if (is_used) continue;
+      const std::string hint = did_you_mean(pattern, names);
+      unused += "\n  optimizer.groups." + group.name + ".patterns: '" + pattern + "'" +
+                (hint.empty() ? "" : " (" + hint + ")");
+    }
+  TITAN_CHECK(unused.empty(), config,
+              "no parameter of the model has a name like these (* stands for any text):", unused,
+              "\n'titan describe model ", config.model_plugin.name,
+              "' and a checkpoint's index list names");
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const JobConfig& config, Registry& registry,
+                                          const OptimizerContext& context) {
+  if (config.optimizer_groups.empty())
+    return make_selected<Optimizer>(registry, config.optimizer, context);
+  std::vector<const Selection*> selections = {&config.optimizer};
+  for (const OptimizerGroup& group : config.optimizer_groups)
+    selections.push_back(&group.optimizer);
+  std::vector<std::unique_ptr<Optimizer>> members;
+  for (const Selection* selection : selections) {
+    OptimizerContext own = context;
+    std::erase_if(own.parameters, [&](const Parameter* parameter) {
+      return &selection_for(config, parameter->name()) != selection;
+    });
+    members.push_back(make_selected<Optimizer>(registry, *selection, own));
+  }
+  return std::make_unique<OptimizerSet>(std::move(members));
+}
+
+std::vector<std::unique_ptr<Optimizer>> make_single_optimizers(const JobConfig& config,
+                                                               Registry& registry,
+                                                               const OptimizerContext& context) {
+  std::vector<std::unique_ptr<Optimizer>> optimizers;
+  for (Parameter* parameter : context.parameters) {
+    OptimizerContext own = context;
+    own.parameters = {parameter};
+    optimizers.push_back(
+        make_selected<Optimizer>(registry, selection_for(config, parameter->name()), own));
+  }
+  return optimizers;
+}
+
+}  // namespace titan::core

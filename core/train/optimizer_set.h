@@ -1,0 +1,43 @@
+// The optimizers of a run: one, or one per group of parameters ([optimizer.groups.<name>]).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <titan/dist/mesh.h>
+#include <titan/model.h>
+#include <titan/optimizer.h>
+
+#include "core/config/job_config.h"
+#include "core/plugin/registry.h"
+
+namespace titan::core {
+
+/// Several optimizers as one. The first one's learning rate is the run's.
+class OptimizerSet final : public Optimizer, public StatefulOptimizer {
+ public:
+  explicit OptimizerSet(std::vector<std::unique_ptr<Optimizer>> members)
+      : members_(std::move(members)) {}
+
+  void step(double lr_factor) override;
+  double lr() const override { return members_.front()->lr(); }
+  void visit_state(const StateVisitor& visit) override;
+
+ private:
+  std::vector<std::unique_ptr<Optimizer>> members_;
+};
+
+/// Throws a config Error that lists every pattern of a group that no parameter of the model has.
+void check_groups(const JobConfig& config, const std::vector<ParameterInfo>& parameters);
+
+/// The optimizer of each parameter is that of the first group with a pattern for its name, else the
+/// run's own. `context.parameters` are those of this rank.
+std::unique_ptr<Optimizer> make_optimizer(const JobConfig& config, Registry& registry,
+                                          const OptimizerContext& context);
+
+/// One optimizer per parameter, in the order of `context.parameters`: for updates inside backward.
+std::vector<std::unique_ptr<Optimizer>> make_single_optimizers(const JobConfig& config,
+                                                               Registry& registry,
+                                                               const OptimizerContext& context);
+
+}  // namespace titan::core

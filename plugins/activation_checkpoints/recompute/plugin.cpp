@@ -1,0 +1,53 @@
+// Registers activation_checkpoint:full, :selective and :memory_budget.
+#include <titan/plugin.h>
+
+#include "budget.h"
+
+namespace titan::recompute {
+namespace {
+
+template <class Options, class T>
+void declare_common(ComponentBuilder<T>& component) {
+  component
+      .option("early_stop", static_cast<bool Options::*>(&Options::early_stop),
+              "End a recomputation once all that backward needs exists")
+      .option("preserve_rng_state", static_cast<bool Options::*>(&Options::preserve_rng_state),
+              "Draw the same random numbers again")
+      .option("determinism_check", static_cast<std::string Options::*>(&Options::determinism_check),
+              "Compare recomputed tensors by shape and type")
+      .one_of({"default", "none"})
+      .option("debug", static_cast<bool Options::*>(&Options::debug),
+              "Log once what each block keeps and computes again");
+}
+
+}  // namespace
+}  // namespace titan::recompute
+
+TITAN_PLUGIN(plugin) {
+  using namespace titan::recompute;
+  plugin.add<Full>("full", "Blocks keep their input alone and run again in their backward.")
+      .options(declare_common<CommonOptions, Full>);
+  using O = SelectiveOptions;
+  plugin
+      .add<Selective>("selective",
+                      "Every n-th block runs again in its backward, or all but for costly results.")
+      .option("selective_ac_option", &O::selective_ac_option,
+              "Every N-th block (0: every block), or \"op\" to choose by operation")
+      .option("per_op_sac_force_recompute_mm_shapes_by_fqns",
+              &O::per_op_sac_force_recompute_mm_shapes_by_fqns,
+              "Linear layers whose GEMM shape is always computed again with \"op\"")
+      .options(declare_common<O, Selective>);
+  using B = BudgetOptions;
+  plugin
+      .add<MemoryBudget>("memory_budget",
+                         "Blocks keep the results that cost most per byte, up to a budget.")
+      .option("memory_budget", &B::memory_budget,
+              "Share of what could be kept: 0: only inputs of blocks, 1: every costly result")
+      .between(0, 1)
+      .option(
+          "kept_bytes", &B::kept_bytes,
+          "Bytes that the blocks of a rank keep beside their inputs, per microbatch, instead of "
+          "memory_budget; follows from memory_limit where that is set; -1: from memory_budget")
+      .at_least(-1)
+      .options(declare_common<B, MemoryBudget>);
+}

@@ -1,0 +1,77 @@
+#include "converter.h"
+
+#include <algorithm>
+
+#include <titan/error.h>
+#include <titan/log.h>
+
+#include "../common/linear_choice.h"
+#include "hardware.h"
+#include "products.h"
+
+namespace titan::float8 {
+namespace {
+
+constexpr const char* kName = "quantize.linear.float8";
+constexpr const char* kAutoFilter = "auto_filter_small_kn";
+
+quantized::ChoiceRules choice_rules(const Float8Options& options, const Recipe& recipe) {
+  quantized::ChoiceRules rules{.converter = kName,
+                               .recipe = recipe.name + (options.emulate ? ", emulated" : ""),
+                               .filters = options.filter_fqns};
+  if (std::erase(rules.filters, kAutoFilter) > 0)
+    rules.is_too_small = [recipe](int64_t out, int64_t in) {
+      return is_too_small(recipe, out, in);
+    };
+  return rules;
+}
+
+}  // namespace
+
+Float8Converter::Float8Converter(const Float8Options& options, TransformContext)
+    : options_(options), recipe_(find_recipe(options.recipe_name.value_or("tensorwise"))) {
+  TITAN_CHECK(!options_.enable_fsdp_float8_all_gather || recipe_.name == "tensorwise", config,
+              kName,
+              ".enable_fsdp_float8_all_gather works with recipe_name = \"tensorwise\" only, "
+              "got '",
+              recipe_.name, "'");
+}
+
+void Float8Converter::check(const TransformContext& context) const {
+  TITAN_CHECK(options_.emulate || multiplies_float8(context.device.device()), config, kName,
+              ": this device (", context.device.description(),
+              ") does not multiply in float8, which takes a GPU of compute capability 8.9 or more; "
+              "set quantize.linear.float8.emulate = true");
+  const at::ScalarType dtype = context.compute_dtype;
+  TITAN_CHECK(
+      !options_.enable_fsdp_float8_all_gather || dtype == at::kFloat || dtype == at::kBFloat16,
+      config, kName,
+      ".enable_fsdp_float8_all_gather needs "
+      "training.mixed_precision_param = \"bfloat16\" or \"float32\": ",
+      dtype, " does not hold all float8 values of small weights");
+}
+
+void Float8Converter::apply(ModelPart& part, const TransformContext& context) {
+  check(context);
+  const quantized::Choice choice = quantized::choose_linears(part, choice_rules(options_, recipe_));
+  if (context.mesh.rank() == 0) log::info(choice.summary);
+  const Arithmetic arithmetic =
+      options_.emulate ? Arithmetic::by_definition : Arithmetic::by_device;
+  if (recipe_.scales_whole_weight())
+    scales_ = std::make_shared<WeightScales>(context.mesh, context.device.device(),
+                                             context.compute_dtype, recipe_.rounding);
+  for (nn::Linear* linear : choice.linears) {
+    const auto scale = scales_ ? scales_->add(linear->weight()) : nullptr;
+    linear->set_kernel(std::make_unique<quantized::QuantizedKernel>(
+        std::make_shared<Float8Products>(recipe_, scale, arithmetic)));
+    if (options_.enable_fsdp_float8_all_gather)
+      linear->weight().set_gather_transform(
+          std::make_shared<Float8Gather>(scale, context.compute_dtype));
+  }
+}
+
+void Float8Converter::after_optimizer_step() {
+  if (scales_) scales_->update();
+}
+
+}  // namespace titan::float8

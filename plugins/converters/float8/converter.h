@@ -1,0 +1,43 @@
+// Converter quantize.linear.float8: linear layers multiply in float8 while their weights stay as
+// they are.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <titan/transform.h>
+
+#include "recipe.h"
+#include "weight_scales.h"
+
+namespace titan::float8 {
+
+struct Float8Options {
+  bool enable_fsdp_float8_all_gather = false;
+  bool precompute_float8_dynamic_scale_for_fsdp = false;
+  std::optional<std::string> recipe_name;  // unset: tensorwise
+  std::vector<std::string> filter_fqns;
+  bool emulate = false;
+};
+
+/// Method and recipes: torchao's float8 training; formats of Micikevicius et al., 2022.
+class Float8Converter final : public Converter, public AfterOptimizerStep {
+ public:
+  /// Throws a config Error for an unknown recipe, or one that does not go with the all-gather.
+  Float8Converter(const Float8Options& options, TransformContext context);
+
+  Phase phase() const override { return Phase::convert; }
+  void apply(ModelPart& part, const TransformContext& context) override;
+  void after_optimizer_step() override;
+
+ private:
+  void check(const TransformContext& context) const;
+
+  Float8Options options_;
+  Recipe recipe_;
+  std::shared_ptr<WeightScales> scales_;  // null where the recipe scales no whole weight
+};
+
+}  // namespace titan::float8

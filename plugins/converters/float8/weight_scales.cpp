@@ -1,0 +1,69 @@
+#include "weight_scales.h"
+
+#include <algorithm>
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/stack.h>
+#include <titan/error.h>
+
+#include "../common/quantized_linear.h"
+
+namespace titan::float8 {
+namespace {
+
+bool is_cut_over(const nn::Parameter& weight, const std::string& group) {
+  const auto& cuts = weight.shardings();
+  return std::any_of(cuts.begin(), cuts.end(),
+                     [&](const nn::Sharding& cut) { return cut.group == group; });
+}
+
+}  // namespace
+
+const at::Tensor& WeightScale::value() {
+  if (!all_->are_known()) all_->update();
+  return value_;
+}
+
+WeightScales::WeightScales(const dist::Mesh& mesh, c10::Device device, at::ScalarType compute_dtype,
+                           ScaleRounding rounding)
+    : groups_{mesh.group("fsdp"), mesh.group("tp")},
+      device_(device),
+      compute_dtype_(compute_dtype),
+      rounding_(rounding) {}
+
+std::shared_ptr<WeightScale> WeightScales::add(nn::Parameter& weight) {
+  auto scale = std::make_shared<WeightScale>(shared_from_this(), weight);
+  scales_.push_back(scale);
+  return scale;
+}
+
+std::vector<std::shared_ptr<WeightScale>> WeightScales::alive() const {
+  std::vector<std::shared_ptr<WeightScale>> scales;
+  for (const std::weak_ptr<WeightScale>& scale : scales_)
+    if (auto held = scale.lock()) scales.push_back(std::move(held));
+  return scales;
+}
+
+void WeightScales::update() {
+  are_known_ = true;
+  const auto scales = alive();
+  if (scales.empty()) return;
+  const at::NoGradGuard no_grad;
+  const at::AutoDispatchBelowADInplaceOrView below;
+  std::vector<at::Tensor> maxima;
+  for (const auto& scale : scales)
+    maxima.push_back(quantized::largest_magnitude(scale->weight_.shard().detach())
+                         .to(compute_dtype_)
+                         .to(at::TensorOptions().device(device_).dtype(at::kFloat)));
+  const at::Tensor all = at::stack(maxima);
+  for (const dist::Group& group : groups_)
+    if (group.size() > 1 && std::any_of(scales.begin(), scales.end(), [&](const auto& scale) {
+          return is_cut_over(scale->weight_, group.name());
+        }))
+      group.all_reduce(all, dist::Reduce::max).wait();
+  const std::vector<at::Tensor> values = scale_of(all, at::kFloat8_e4m3fn, rounding_).unbind();
+  for (size_t i = 0; i < scales.size(); ++i) scales[i]->value_ = values[i];
+}
+
+}  // namespace titan::float8

@@ -1,0 +1,59 @@
+// Scales of whole weights, the same on all ranks that hold a part of one, under any layout. Used by
+// the products of layers and by the float8 all-gather.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <titan/dist/mesh.h>
+#include <titan/nn/parameter.h>
+
+#include "quantize.h"
+
+namespace titan::float8 {
+
+class WeightScales;
+
+/// The scale of one weight. Owned by what computes with it, which does not outlive the weight.
+class WeightScale {
+ public:
+  WeightScale(std::shared_ptr<WeightScales> all, nn::Parameter& weight)
+      : all_(std::move(all)), weight_(weight) {}
+  /// A scalar, fp32. The first call of a step that finds none computes those of all weights.
+  const at::Tensor& value();
+
+ private:
+  friend class WeightScales;
+  std::shared_ptr<WeightScales> all_;
+  nn::Parameter& weight_;
+  at::Tensor value_;
+};
+
+/// Weights change with the optimizer's step alone, so their scales are computed once a step: the
+/// largest absolute values of all shards, cast to the dtype of the computation, in one all-reduce
+/// over the ranks that cut rows and one over those of tensor parallelism, where there are any.
+///
+/// Thread: trainer thread. All ranks of these groups compute scales at the same place in their
+/// order of collectives: after the optimizer's step, and in the first forward.
+class WeightScales : public std::enable_shared_from_this<WeightScales> {
+ public:
+  WeightScales(const dist::Mesh& mesh, c10::Device device, at::ScalarType compute_dtype,
+               ScaleRounding rounding);
+  std::shared_ptr<WeightScale> add(nn::Parameter& weight);
+  /// Computes all scales from what the weights are now.
+  void update();
+  bool are_known() const { return are_known_; }
+
+ private:
+  /// Those that are still in use: a pipeline drops layers of other ranks.
+  std::vector<std::shared_ptr<WeightScale>> alive() const;
+
+  std::vector<dist::Group> groups_;  // over which weights may be cut
+  c10::Device device_;
+  at::ScalarType compute_dtype_;
+  ScaleRounding rounding_;
+  std::vector<std::weak_ptr<WeightScale>> scales_;
+  bool are_known_ = false;
+};
+
+}  // namespace titan::float8

@@ -1,0 +1,68 @@
+#include "counting_allocator.h"
+
+#include <atomic>
+#include <cstring>
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/alloc_cpu.h>
+
+namespace titan::cpu {
+namespace {
+
+/// Before the memory of each block, so that a block is known by its address alone; as large as what
+/// LibTorch aligns to.
+constexpr size_t kHeaderBytes = 64;
+
+std::atomic<int64_t> live_bytes{0}, peak_bytes{0};
+
+void add(int64_t bytes) {
+  const int64_t now = live_bytes += bytes;
+  int64_t before = peak_bytes;
+  while (now > before && !peak_bytes.compare_exchange_weak(before, now)) {
+  }
+}
+
+void free_block(void* data) {
+  if (!data) return;
+  char* const block = static_cast<char*>(data) - kHeaderBytes;
+  int64_t bytes = 0;
+  std::memcpy(&bytes, block, sizeof bytes);
+  live_bytes -= bytes;
+  c10::free_cpu(block);
+}
+
+class CountingAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t num_bytes) override {
+    if (num_bytes == 0) return {nullptr, nullptr, &free_block, c10::Device(c10::kCPU)};
+    char* const block = static_cast<char*>(c10::alloc_cpu(num_bytes + kHeaderBytes));
+    const auto bytes = static_cast<int64_t>(num_bytes);
+    std::memcpy(block, &bytes, sizeof bytes);
+    add(bytes);
+    void* const data = block + kHeaderBytes;
+    return {data, data, &free_block, c10::Device(c10::kCPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &free_block; }
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+};
+
+}  // namespace
+
+void TensorCount::start() {
+  static auto* const kAllocator = new CountingAllocator;  // outlives every tensor
+  constexpr uint8_t kFirst = 255;                         // before LibTorch's own
+  c10::SetCPUAllocator(kAllocator, kFirst);
+}
+
+int64_t TensorCount::peak() {
+  return peak_bytes;
+}
+
+void TensorCount::reset_peak() {
+  peak_bytes = live_bytes.load();
+}
+
+}  // namespace titan::cpu

@@ -1,0 +1,53 @@
+// Adam on the parameters of a run, with its states. Used by the optimizers Adam and AdamW, and by
+// Muon for the weights that are no hidden matrices.
+#pragma once
+
+#include <vector>
+
+#include <titan/optimizer.h>
+
+#include "adam_kernels.h"
+
+namespace titan::optimizers {
+
+/// Of exp_avg and exp_avg_sq.
+enum class StateDtype { as_stored, bfloat16, float32 };
+
+struct AdamSettings {
+  AdamFactors factors;
+  Decay decay = Decay::decoupled;
+  Implementation implementation = Implementation::fused;
+  StateDtype state_dtype = StateDtype::as_stored;
+  bool stochastic_rounding = false;  // of weights in bfloat16
+};
+
+/// What has states of its own dtype is updated by update_adam as it is. Where the states have
+/// another dtype than the weights, or the weights are rounded stochastically, parameter after
+/// parameter is updated in float32 (float64 for weights in float64): copies are made of what is
+/// narrower, updated and rounded back, to nearest unless asked for otherwise.
+class AdamUpdate {
+ public:
+  AdamUpdate(const AdamSettings& settings, const std::vector<Parameter*>& parameters,
+             uint64_t seed);
+
+  /// As Optimizer::step, with the learning rate itself.
+  void step(double lr);
+  /// "step", "exp_avg" and "exp_avg_sq" of every parameter, whether it had a gradient or not.
+  void visit_state(const StatefulOptimizer::StateVisitor& visit);
+
+ private:
+  struct State {
+    at::Tensor step, exp_avg, exp_avg_sq;
+  };
+
+  State& ready_state(size_t index);
+  bool is_wide(const Parameter& parameter, const State& state) const;
+  void step_wide(const Parameter& parameter, State& state, double lr) const;
+
+  AdamSettings settings_;
+  std::vector<Parameter*> parameters_;
+  uint64_t seed_;
+  std::vector<State> states_;
+};
+
+}  // namespace titan::optimizers

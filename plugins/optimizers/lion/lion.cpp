@@ -1,0 +1,81 @@
+// Lion: moves every weight by the same amount, in the direction of a running gradient's sign.
+// Chen et al., "Symbolic discovery of optimization algorithms", 2023.
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <titan/memory_use.h>
+#include <titan/optimizer.h>
+#include <titan/plugin.h>
+
+#include "../common/number.h"
+
+namespace {
+
+using titan::optimizers::number;
+
+struct LionOptions {
+  double lr = 1e-4;
+  double beta1 = 0.9;
+  double beta2 = 0.99;
+  double weight_decay = 0.1;
+};
+
+/// With g the gradient, m the running one (0 at first): p <- p (1 - lr weight_decay) - lr
+/// sign(beta1 m + (1-beta1) g); m <- beta2 m + (1-beta2) g.
+class Lion final : public titan::Optimizer, public titan::StatefulOptimizer {
+ public:
+  Lion(const LionOptions& options, const titan::OptimizerContext& context)
+      : options_(options), parameters_(context.parameters), averages_(parameters_.size()) {}
+
+  double lr() const override { return options_.lr; }
+
+  void step(double lr_factor) override {
+    at::NoGradGuard no_grad;
+    const double lr = options_.lr * lr_factor;
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      const at::Tensor gradient = parameters_[i]->grad();
+      if (!gradient.defined()) continue;
+      at::Tensor& average = ready_average(i);
+      const at::Tensor direction =
+          average.mul(number(options_.beta1)).add_(gradient, 1 - options_.beta1).sign_();
+      at::Tensor weight = parameters_[i]->shard();
+      weight.mul_(number(1 - lr * options_.weight_decay)).sub_(direction, lr);
+      average.mul_(number(options_.beta2)).add_(gradient, 1 - options_.beta2);
+    }
+  }
+
+  void visit_state(const StateVisitor& visit) override {
+    for (size_t i = 0; i < parameters_.size(); ++i)
+      visit(*parameters_[i], "exp_avg", ready_average(i));
+  }
+
+ private:
+  /// Zeros at the first use, as a resumed run needs them.
+  at::Tensor& ready_average(size_t index) {
+    at::Tensor& average = averages_[index];
+    const titan::MemoryUseScope use(titan::MemoryUse::optimizer_states);
+    if (!average.defined()) average = at::zeros_like(parameters_[index]->shard().detach());
+    return average;
+  }
+
+  LionOptions options_;
+  std::vector<titan::Parameter*> parameters_;
+  std::vector<at::Tensor> averages_;
+};
+
+}  // namespace
+
+TITAN_PLUGIN(plugin) {
+  using O = LionOptions;
+  plugin.add<Lion>("Lion", "The sign of a running gradient; one state per weight.")
+      .option("lr", &O::lr, "Base learning rate; a third to a tenth of AdamW's")
+      .greater_than(0)
+      .option("beta1", &O::beta1, "Share of the running gradient in the direction")
+      .at_least(0)
+      .less_than(1)
+      .option("beta2", &O::beta2, "Decay of the running gradient")
+      .at_least(0)
+      .less_than(1)
+      .option("weight_decay", &O::weight_decay, "Decoupled, times the learning rate")
+      .at_least(0);
+}

@@ -1,0 +1,124 @@
+#include "muon.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <titan/error.h>
+#include <titan/memory_use.h>
+#include <titan/name_pattern.h>
+
+#include "../common/number.h"
+
+namespace titan::muon {
+namespace {
+
+/// What makes matrices travel together.
+using FamilyKey = std::pair<std::vector<int64_t>, std::vector<std::pair<int64_t, std::string>>>;
+
+FamilyKey key_of(const Parameter& matrix) {
+  FamilyKey key{matrix.global_shape(), {}};
+  for (const nn::Sharding& sharding : matrix.shardings())
+    key.second.emplace_back(sharding.dim, sharding.group);
+  return key;
+}
+
+at::ScalarType iteration_dtype(IterationDtype dtype, c10::Device device) {
+  const bool is_wide =
+      dtype == IterationDtype::float32 || (dtype == IterationDtype::automatic && device.is_cpu());
+  return is_wide ? at::kFloat : at::kBFloat16;
+}
+
+}  // namespace
+
+Muon::Muon(const MuonOptions& options, const OptimizerContext& context) : options_(options) {
+  TITAN_CHECK(options.ns_coefficients.size() == 3, config,
+              "optimizer.ns_coefficients are the three of a x + b x^3 + c x^5, got ",
+              options.ns_coefficients.size(), " of them");
+  std::copy(options.ns_coefficients.begin(), options.ns_coefficients.end(),
+            newton_schulz_.coefficients.begin());
+  newton_schulz_.num_steps = options.ns_steps;
+  newton_schulz_.eps = options.eps;
+
+  std::vector<Parameter*> others;
+  std::map<FamilyKey, size_t> known;
+  for (Parameter* parameter : context.parameters) {
+    if (parameter->global_shape().size() != 2 ||
+        matches_any(parameter->name(), options.adamw_patterns)) {
+      others.push_back(parameter);
+      continue;
+    }
+    const auto [family, is_new] = known.emplace(key_of(*parameter), families_.size());
+    if (is_new) families_.push_back({MatrixExchange(*parameter, context.mesh), {}});
+    families_[family->second].members.push_back(matrices_.size());
+    matrices_.push_back(parameter);
+  }
+  buffers_.resize(matrices_.size());
+  adamw_ = std::make_unique<optimizers::AdamUpdate>(
+      optimizers::AdamSettings{.factors = {options.adamw_beta1, options.adamw_beta2,
+                                           options.adamw_eps, options.adamw_weight_decay}},
+      others, context.seed);
+}
+
+void Muon::step(double lr_factor) {
+  at::NoGradGuard no_grad;
+  for (const Family& family : families_) step_family(family, options_.lr * lr_factor);
+  adamw_->step(options_.adamw_lr * lr_factor);
+}
+
+void Muon::step_family(const Family& family, double lr) {
+  std::vector<size_t> members;
+  for (const size_t member : family.members)
+    if (matrices_[member]->grad().defined()) members.push_back(member);
+  const size_t batch_size = family.exchange.batch_size();
+  for (size_t begin = 0; begin < members.size(); begin += batch_size) {
+    const size_t count = std::min(batch_size, members.size() - begin);
+    std::vector<at::Tensor> slices;
+    for (size_t i = 0; i < count; ++i) slices.push_back(update_of(members[begin + i]));
+    slices = family.exchange.transform(std::exchange(slices, {}), [&](const at::Tensor& whole) {
+      return orthogonalize(whole, newton_schulz_);
+    });
+    for (size_t i = 0; i < count; ++i) {
+      const Parameter& matrix = *matrices_[members[begin + i]];
+      at::Tensor weight = matrix.shard();
+      weight.mul_(optimizers::number(1 - lr * options_.weight_decay));
+      weight.add_(slices[i], -adjusted(lr, matrix.global_shape()));
+    }
+  }
+}
+
+/// Of this rank's slice, in the dtype of the iteration.
+at::Tensor Muon::update_of(size_t index) {
+  const at::Tensor gradient = matrices_[index]->grad();
+  at::Tensor& buffer = ready_buffer(index);
+  buffer.lerp_(gradient, 1 - options_.momentum);
+  const at::Tensor update = options_.nesterov ? gradient.lerp(buffer, options_.momentum) : buffer;
+  return update.to(iteration_dtype(options_.ns_dtype, update.device()));
+}
+
+double Muon::adjusted(double lr, const std::vector<int64_t>& shape) const {
+  const auto rows = static_cast<double>(shape[0]), columns = static_cast<double>(shape[1]);
+  if (options_.adjust_lr == AdjustLr::original)
+    return lr * std::sqrt(std::max(1.0, rows / columns));
+  return lr * (0.2 * std::sqrt(std::max(rows, columns)));
+}
+
+/// Zeros at the first use, as a resumed run needs them.
+at::Tensor& Muon::ready_buffer(size_t index) {
+  at::Tensor& buffer = buffers_[index];
+  const MemoryUseScope use(MemoryUse::optimizer_states);
+  if (!buffer.defined()) buffer = at::zeros_like(matrices_[index]->shard().detach());
+  return buffer;
+}
+
+void Muon::visit_state(const StateVisitor& visit) {
+  for (size_t i = 0; i < matrices_.size(); ++i)
+    visit(*matrices_[i], "momentum_buffer", ready_buffer(i));
+  adamw_->visit_state(visit);
+}
+
+}  // namespace titan::muon

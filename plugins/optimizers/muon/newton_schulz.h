@@ -1,0 +1,24 @@
+// The nearest matrix with orthonormal rows or columns, roughly: the heart of Muon.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <ATen/core/Tensor.h>
+
+namespace titan::muon {
+
+struct NewtonSchulz {
+  /// a, b, c: of the quintic polynomial a x + b x³ + c x⁵ that each step applies to the singular
+  /// values; chosen for its slope at zero, it brings them near 1 without converging there.
+  std::array<double, 3> coefficients = {3.4445, -4.7750, 2.0315};
+  int64_t num_steps = 5;
+  double eps = 1e-7;  ///< the least norm that is divided by
+};
+
+/// `matrix` (rows, columns), contiguous, becomes U S' Vᵀ of its singular value decomposition, S'
+/// within about 0.5 ... 1.5; in its own dtype. The operations of torch.optim.Muon in its order.
+/// Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024.
+at::Tensor orthogonalize(const at::Tensor& matrix, const NewtonSchulz& settings);
+
+}  // namespace titan::muon

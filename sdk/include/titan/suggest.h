@@ -1,0 +1,27 @@
+// "did you mean ...?": the known name nearest to what was written. For messages about names that
+// people type.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <titan/export.h>
+
+namespace titan {
+
+/// Number of insertions, deletions, replacements and swaps of neighbours between two words; case
+/// does not count.
+TITAN_API int edit_distance(std::string_view a, std::string_view b);
+
+/// The candidate nearest to `word`, or absent when none is near enough to be meant: a third of the
+/// letters may differ, or `word` is the beginning of the candidate.
+TITAN_API std::optional<std::string> nearest(std::string_view word,
+                                             const std::vector<std::string>& candidates);
+
+/// "did you mean 'steps'?", or empty.
+TITAN_API std::string did_you_mean(std::string_view word,
+                                   const std::vector<std::string>& candidates);
+
+}  // namespace titan

@@ -1,0 +1,65 @@
+#include <titan/nn/saved_tensors.h>
+
+#include <mutex>
+#include <utility>
+
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/saved_variable_hooks.h>
+
+#include <titan/error.h>
+
+namespace titan::nn {
+namespace {
+
+thread_local SavedTensorHooks* current_hooks = nullptr;
+
+/// Autograd's view of one SavedTensor.
+class Hook final : public torch::autograd::SavedVariableHooks {
+ public:
+  explicit Hook(SavedTensorHooks& hooks) : hooks_(hooks) {}
+  void call_pack_hook(const at::Tensor& tensor) override { saved_ = hooks_.pack(tensor); }
+  at::Tensor call_unpack_hook() override { return saved_->unpack(); }
+  std::optional<std::pair<c10::SafePyObject, c10::SafePyObject>> retrieve_unpack_hook_data()
+      const override {
+    return std::nullopt;
+  }
+
+ private:
+  SavedTensorHooks& hooks_;  // used while packing only
+  std::unique_ptr<SavedTensor> saved_;
+};
+
+/// LibTorch asks its engine for default hooks; its own has none.
+class HookedEngine final : public torch::autograd::Engine {
+ public:
+  std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
+    if (!current_hooks) return nullptr;
+    return std::make_unique<Hook>(*current_hooks);
+  }
+};
+
+torch::autograd::Engine& hooked_engine() {
+  static HookedEngine* engine = new HookedEngine;  // never destroyed: its threads may outlive main
+  return *engine;
+}
+
+void install_engine() {
+  static std::once_flag once;
+  std::call_once(once, [] { torch::autograd::set_default_engine_stub(&hooked_engine); });
+}
+
+}  // namespace
+
+SavedTensor::~SavedTensor() = default;
+SavedTensorHooks::~SavedTensorHooks() = default;
+
+SavedTensorScope::SavedTensorScope(SavedTensorHooks* hooks)
+    : before_(std::exchange(current_hooks, hooks)) {
+  install_engine();
+}
+
+SavedTensorScope::~SavedTensorScope() {
+  current_hooks = before_;
+}
+
+}  // namespace titan::nn

@@ -1,0 +1,84 @@
+"""`titan estimate` and [memory_estimation]: errors before anything starts, figures that real runs confirm."""
+
+import json
+import sys
+import unittest
+
+from harness import ROOT, Case, titan
+
+sys.path.insert(0, str(ROOT / "tests/benchmarks"))
+import memory_figures  # noqa: E402
+
+DEBUG = ["--job.config_file", "train_configs/debug_model.toml"]
+
+
+class EstimateTest(Case):
+    def estimate(self, *arguments, code=0, **env):
+        run = titan("estimate", *arguments, **env)
+        self.assertEqual(run.returncode, code, run.stdout + run.stderr)
+        return run
+
+    def test_agrees_with_real_runs(self):
+        """Within 2 %; of pipeline ranks each with its own."""
+        for layout, checkpointing, dtype in memory_figures.QUICK:
+            for i, (predicted, real, _) in enumerate(memory_figures.compare(layout, checkpointing, dtype)):
+                with self.subTest(layout=layout, checkpointing=checkpointing, pipeline_rank=i):
+                    self.assertGreater(predicted, 0.98 * real)
+                    self.assertLess(predicted, 1.02 * real)
+
+    def test_the_world_is_what_the_degrees_make(self):
+        degrees = ["--parallelism.tensor_parallel_degree", 2, "--parallelism.pipeline_parallel_degree", 2]
+        for arguments, env, ranks in [([], {}, 1), (degrees, {}, 4), (degrees, {"NGPU": "8"}, 8),
+                                      ([*degrees, "--parallelism.data_parallel_shard_degree", 4], {"NGPU": "8"}, 16),
+                                      ([*degrees, "--ranks", 32], {"NGPU": "8"}, 32)]:
+            found = json.loads(self.estimate(*DEBUG, "--json", *arguments, **env).stdout)
+            self.assertEqual(found["world_size"], ranks)
+            for rank in found["ranks"]:
+                self.assertEqual(sum(rank["peak_by_use"].values()), rank["peak_bytes"])
+
+    def test_refuses_what_does_not_fit(self):
+        run = self.estimate(*DEBUG, "--ranks", 6, "--parallelism.tensor_parallel_degree", 4, code=2)
+        self.assert_holds(run.stderr, "tensor_parallel_degree", "the world size is 6")
+        run = self.estimate(*DEBUG, "--ranks", 0, code=2)
+        self.assert_holds(run.stderr, "--ranks must be >= 1")
+        run = self.estimate(*DEBUG, "--peak-flops", "1e12", code=2)
+        self.assert_holds(run.stderr, "give --bandwidth as well")
+        run = self.estimate(*DEBUG, "--peak-flops", "-1", "--bandwidth", "1e9", code=2)
+        self.assert_holds(run.stderr, "--peak-flops must be > 0")
+
+    def test_predicts_a_time_and_says_so(self):
+        run = self.estimate(*DEBUG, "--peak-flops", "1e12", "--bandwidth", "1e9")
+        self.assert_holds(run.stdout, "PREDICTED step time, not measured", "PEAK", "causal_half")
+        self.assertNotIn("PREDICTED", self.estimate(*DEBUG).stdout)
+
+    def test_plays_405b_on_512_ranks(self):
+        """Eight pipeline ranks, whose shards make the model together; 64 ranks share each."""
+        found = json.loads(self.estimate(
+            "--model.name", "llama3", "--model.flavor", "405B", "--training.dataset", "synthetic", "--metrics.loggers", "jsonl",
+            "--training.seq_len", 8192, "--training.local_batch_size", 8, "--parallelism.tensor_parallel_degree", 8,
+            "--parallelism.pipeline_parallel_degree", 8, "--activation_checkpoint.mode", "full", "--ranks", 512,
+            "--json").stdout)
+        self.assertEqual(len(found["ranks"]), 8)
+        held = sum(rank["holds"]["parameters"] for rank in found["ranks"])
+        self.assertAlmostEqual(64 * held / 4 / found["num_parameters"], 1, delta=1e-3)  # norms are not cut by tensor ranks
+
+    def test_frozen_matrices_cost_a_third_less(self):
+        lora = ["--model.converters", "lora", "--converter.lora.rank", 8, "--converter.lora.targets", "wq"]
+        without, adapted = (json.loads(self.estimate(*DEBUG, *more, "--json").stdout) for more in ([], lora))
+        blocks, dim, vocab = 6, 256, 2048
+        ffn = 256 * -(-(2 * 4 * dim // 3) // 256)
+        matrices = blocks * (2 * dim * dim + 2 * dim * dim + 3 * dim * ffn) + vocab * dim
+        attached = blocks * 8 * (dim + dim)
+        self.assertAlmostEqual(adapted["ranks"][0]["flops"] - without["ranks"][0]["flops"],
+                               (6 * attached - 2 * matrices) * adapted["tokens_per_step"])
+
+    def test_a_training_job_can_ask_for_it(self):
+        run = self.train("--memory_estimation.enable", "--parallelism.pipeline_parallel_degree", 2)
+        self.assert_holds(run.stdout, "on 2 ranks", "PEAK")
+        self.assert_nothing_was_written()
+        run = self.train("--memory_estimation.enable", "--memory_estimation.disable_fake_mode", code=2)
+        self.assert_holds(run.stderr, "memory_estimation.disable_fake_mode")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,85 @@
+// Activations that wait in host memory: the same gradients, each piece of memory moved once, and on
+// the device nothing left but what may stay.
+#include <gtest/gtest.h>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <titan/error.h>
+
+#include "core/runtime/meta_memory.h"
+#include "tests/plugins/parallelism/data_parallel_fixture.h"
+
+namespace titan::testing {
+namespace {
+
+using core::MetaMemory;
+
+struct Model {
+  Model(const std::string& mode, const Value& options, c10::Device where)
+      : device(make_cpu()), part(llama_layers(false, 3)) {
+    const TransformContext context{.mesh = mesh, .device = *device};
+    if (mode != "none") {
+      transform = create<ActivationCheckpoint>(mode, options, context);
+      transform->apply(part, context);
+    }
+    part.materialize(where, at::kFloat, kSeed);
+  }
+  dist::Mesh mesh;
+  std::unique_ptr<Device> device;
+  ModelPart part;
+  std::unique_ptr<ActivationCheckpoint> transform;
+};
+
+TEST(Offload, LeavesGradientsAsTheyAre) {
+  for (const bool prefetches : {true, false})
+    for (const char* min_bytes : {"1B", "3KiB"}) {
+      const Value options = Value::map({{"min_bytes", min_bytes}, {"prefetch", prefetches}});
+      Model plain("none", Value::map(), at::kCPU), moved("offload", options, at::kCPU);
+      std::vector<at::Tensor> pending;  // two microbatches under way, as in a pipeline
+      for (int round = 0; round < 2; ++round) {
+        plain.part.forward(at::Tensor(), make_rows(3 * round, 3)).backward();
+        pending.push_back(moved.part.forward(at::Tensor(), make_rows(3 * round, 3)));
+      }
+      for (const at::Tensor& loss : pending) loss.backward();
+      for (size_t i = 0; i < plain.part.parameters().size(); ++i)
+        EXPECT_TRUE(
+            at::equal(moved.part.parameters()[i]->grad(), plain.part.parameters()[i]->grad()))
+            << plain.part.parameters()[i]->name();
+    }
+}
+
+int64_t kept_bytes(const std::string& mode, const Value& options) {
+  MetaMemory::start_counting();
+  Model model(mode, options, c10::kMeta);
+  const auto ids = at::TensorOptions().dtype(at::kLong).device(c10::kMeta);
+  const Batch batch{.tokens = at::empty({5, kSeqLen}, ids), .labels = at::empty({5, kSeqLen}, ids)};
+  const int64_t before = MetaMemory::live().total();
+  const at::Tensor loss = model.part.forward(at::Tensor(), batch);
+  return MetaMemory::live().total() - before;
+}
+
+TEST(Offload, KeepsOfItsBlocksNothingOnTheDevice) {
+  const int64_t plain = kept_bytes("none", Value::map());
+  const int64_t all_moved = kept_bytes("offload", Value::map({{"min_bytes", "1B"}}));
+  const int64_t nothing_moved = kept_bytes("offload", Value::map({{"min_bytes", "1GiB"}}));
+  constexpr int64_t kTokens = 5 * kSeqLen, kDim = 24;
+  // per block: x, h and both norms' outputs, q, k, v, attention's output, gate, up, their product;
+  // log-sum-exp and two numbers per token; the first block's input is the embedding's output
+  constexpr int64_t kPerToken = 4 * kDim + 2 * 24 + 2 * 12 + 3 * 68 + 4 + 2;
+  EXPECT_EQ(nothing_moved, plain);
+  EXPECT_EQ(plain - all_moved, 3 * kTokens * kPerToken * 4);
+}
+
+TEST(Offload, NeedsBlocks) {
+  dist::Mesh mesh;
+  const auto device = make_cpu();
+  std::vector<Layer> layers = llama_layers(false);
+  for (Layer& layer : layers) layer.is_block = false;
+  ModelPart part(std::move(layers));
+  const TransformContext context{.mesh = mesh, .device = *device};
+  const auto offload = create<ActivationCheckpoint>("offload", Value::map(), context);
+  EXPECT_THROW(offload->apply(part, context), Error);
+}
+
+}  // namespace
+}  // namespace titan::testing
