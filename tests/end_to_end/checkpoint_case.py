@@ -103,6 +103,14 @@ def complete_steps(folder):
             if (path / "manifest.json").exists()}
 
 
+def status_of(path):
+    """As stat; None where nothing is, or no longer: what a live run writes and removes may go at any moment."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
 class Live:
     """A run that goes on while the test acts; what it says goes to files. Use as a context manager: it never outlives it."""
 

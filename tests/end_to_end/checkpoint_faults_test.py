@@ -163,10 +163,9 @@ class SaveFaultsTest(CheckpointCase):
     def test_the_folder_is_removed_between_two_saves(self):
         for mode in ("disabled", "async"):
             self.out = self.folder / mode
-            with self.subTest(mode), Live(self, self.command(1, *ENDLESS, "--checkpoint.interval", 10, "--checkpoint.async_mode",
+            with self.subTest(mode), Live(self, self.command(1, *ENDLESS, "--checkpoint.interval", 20, "--checkpoint.async_mode",
                                                              mode)) as live:
-                live.wait_for_step(12)
-                self.wait_for_saves(live, 0)
+                self.wait_for_saves(live, 1)
                 shutil.rmtree(self.saved)
                 live.wait_until(lambda: complete_steps(self.saved))
                 self.end_well(live)

@@ -4,6 +4,7 @@ is complete stays whole, and the next start goes on from the newest of it as if 
     checkpoint_kills_test.py --kills 100     # that many instead of a dozen, with what was found
 """
 
+import contextlib
 import os
 import pathlib
 import random
@@ -16,7 +17,7 @@ import unittest
 
 import torch
 
-from checkpoint_case import CheckpointCase, Live, complete_steps, content, whole_state
+from checkpoint_case import CheckpointCase, Live, complete_steps, content, status_of, whole_state
 from failing_rank_test import processes_with
 from harness import TITAN, metrics
 from ranks_test import ENDLESS, TORCHRUN
@@ -28,11 +29,17 @@ FSDP = ["--parallelism.data_parallel_shard_degree", "2"]
 
 
 def children(pid):
-    return [int(child) for task in pathlib.Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+    found = []
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # a thread that ended meanwhile
+            found += map(int, (task / "children").read_text().split())
+    return found
 
 
 def rank_of(pid):
-    variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    variables = []
+    with contextlib.suppress(OSError):
+        variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     return next((int(text[5:]) for text in variables if text.startswith(b"RANK=")), None)
 
 
@@ -48,7 +55,8 @@ class KillTest(CheckpointCase):
 
     def folders(self):
         """What tells a new folder from one that an earlier kill left behind."""
-        return {(path.name, path.stat().st_ctime_ns) for path in self.saved.glob("step-*")}
+        there = ((path.name, status_of(path)) for path in self.saved.glob("step-*"))
+        return {(name, status.st_ctime_ns) for name, status in there if status}
 
     def round(self, ranks, mode):
         before = {step: content(path) for step, path in complete_steps(self.saved).items()}
@@ -118,10 +126,11 @@ class KillTest(CheckpointCase):
             shutil.rmtree(self.saved, ignore_errors=True)
             shutil.copytree(original, self.saved)
             manifest = self.saved / "step-4/manifest.json"
-            there = manifest.stat().st_ino
+            inode = lambda: (status := status_of(manifest)) and status.st_ino
+            there = inode()
             with self.subTest(kill=number), Live(self, self.command(
                     1, *ENDLESS, "--checkpoint.interval", 2, "--checkpoint.load_step", 2)) as live:
-                live.wait_until(lambda: not manifest.exists() or manifest.stat().st_ino != there)
+                live.wait_until(lambda: inode() != there)
                 time.sleep(self.chance.uniform(0, 0.05))
                 live.process.kill()
                 live.finish()
