@@ -10,10 +10,9 @@
 #include <cctype>
 #include <cmath>
 #include <ctime>
+#include <utility>
 
 #include <titan/error.h>
-
-#include "core/launch/descriptor.h"
 
 namespace titan::core {
 namespace {
@@ -218,17 +217,20 @@ std::vector<std::string> rank_environment(const LaunchPlan& plan, const Environm
   return entries;
 }
 
-int find_free_port() {
-  const Descriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+HeldPort hold_free_port() {
+  Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof address;
   auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  TITAN_CHECK(probe.is_open() && ::bind(probe.get(), generic, size) == 0 &&
-                  ::getsockname(probe.get(), generic, &size) == 0,
+  const int yes = 1;
+  TITAN_CHECK(socket.is_open() &&
+                  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+                  ::bind(socket.get(), generic, size) == 0 &&
+                  ::getsockname(socket.get(), generic, &size) == 0,
               io, "cannot find a free port of 127.0.0.1: ", system_message(errno));
-  return ntohs(address.sin_port);
+  return {std::move(socket), ntohs(address.sin_port)};
 }
 
 }  // namespace titan::core

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/launch/descriptor.h"
 #include "core/runtime/environment.h"
 #include "core/runtime/host_list.h"
 
@@ -60,7 +61,15 @@ LaunchPlan make_launch_plan(const LaunchRequest& request, const Environment& env
 std::vector<std::string> rank_environment(const LaunchPlan& plan, const Environment& environment,
                                           int local_rank, const HostPort& master, int attempt);
 
-/// A port of 127.0.0.1 that nobody listens at now.
-int find_free_port();
+/// A port of 127.0.0.1 for ranks that are yet to start. While it is held the system gives it to
+/// nobody who asks for any port. Nobody listens at it, so the store, which asks for it by its
+/// number and with SO_REUSEADDR, gets it.
+struct HeldPort {
+  Descriptor socket;
+  int number = 0;
+};
+
+/// Throws an io Error when there is none.
+HeldPort hold_free_port();
 
 }  // namespace titan::core

@@ -38,8 +38,8 @@ std::string seconds_text(std::chrono::milliseconds time) {
 RankGroup::RankGroup(const LaunchPlan& plan, const Environment& environment, int attempt,
                      Screen& screen, SignalInbox& signals)
     : plan_(plan), screen_(screen), signals_(signals) {
-  const HostPort master = plan.master.value_or(HostPort{"127.0.0.1", 0});
-  const int port = master.port != 0 ? master.port : find_free_port();
+  HostPort master = plan.master.value_or(HostPort{"127.0.0.1", 0});
+  if (master.port == 0) master.port = held_port_.emplace(hold_free_port()).number;
   const bool has_prefix = plan.shown_ranks.size() > 1;
   for (int i = 0; i < plan.ranks_here; ++i) {  // all files before the first process
     const int number = plan.first_rank() + i;
@@ -54,8 +54,7 @@ RankGroup::RankGroup(const LaunchPlan& plan, const Environment& environment, int
   }
   try {
     for (int i = 0; i < plan.ranks_here; ++i)
-      start({plan.program, plan.arguments,
-             rank_environment(plan, environment, i, {master.host, port}, attempt)},
+      start({plan.program, plan.arguments, rank_environment(plan, environment, i, master, attempt)},
             ranks_[i]);
   } catch (...) {
     kill_all();

@@ -67,6 +67,7 @@ class RankGroup {
   const LaunchPlan& plan_;
   Screen& screen_;
   SignalInbox& signals_;
+  std::optional<HeldPort> held_port_;  ///< where the ranks meet, unless the plan names a place
   std::vector<Rank> ranks_;
   GroupEnd end_;
 

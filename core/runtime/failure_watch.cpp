@@ -1,6 +1,8 @@
 #include "core/runtime/failure_watch.h"
 
 #include <algorithm>
+#include <chrono>
+#include <numeric>
 
 #include <titan/error.h>
 #include <titan/value.h>
@@ -23,6 +25,11 @@ void set(c10d::Store& store, const std::string& key, const std::string& text) {
 }
 std::string status_key(int rank) {
   return "status/" + std::to_string(rank);
+}
+
+/// Set by a rank that has read what the others say, and needs the store no more.
+std::string read_key(int rank) {
+  return "read/" + std::to_string(rank);
 }
 
 std::string describe(const dist::CommRecord& record) {
@@ -100,6 +107,7 @@ void FailureWatch::run() {
     patience -= monotonic_seconds() - begin;
     others = describe_others(*store);
     remember(failure, others);
+    set(*store, read_key(rendezvous_.launch().rank), "yes");
   } catch (const std::exception&) {
     const LaunchEnv& launch = rendezvous_.launch();
     if (!failure.empty()) failure += "\n  ";
@@ -136,9 +144,8 @@ std::vector<std::string> FailureWatch::report(const std::string& error) {
 
     std::vector<std::string> lines = describe_others(store);
     if (failure != own) lines.insert(lines.begin(), "before that, " + failure);
-    // the store goes with its host: the others still read what happened
-    const bool is_host = rank == 0 && !rendezvous_.launch().agent_hosts_store;
-    if (is_host) std::this_thread::sleep_for(kLinger);
+    set(store, read_key(rank), "yes");
+    if (rank == 0 && !rendezvous_.launch().agent_hosts_store) wait_for_readers(store);
     return lines;
   } catch (const std::exception&) {
     const std::lock_guard lock(mutex_);
@@ -147,6 +154,21 @@ std::vector<std::string> FailureWatch::report(const std::string& error) {
     lines.push_back("the store is gone: rank 0 or the launcher that hosts it has ended");
     return lines;
   }
+}
+
+/// The store goes with its host, which therefore stays while others still read what happened: who
+/// came late waits for answers as long as this rank did.
+void FailureWatch::wait_for_readers(c10d::Store& store) const {
+  const auto is_reading = [&](int rank) {
+    return store.check({status_key(rank)}) && !store.check({read_key(rank)});
+  };
+  std::vector<int> ranks(static_cast<size_t>(rendezvous_.launch().world_size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  while (Clock::now() < begin + kLinger ||
+         (Clock::now() < begin + kPatience + kLinger && std::ranges::any_of(ranks, is_reading)))
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
 bool FailureWatch::have_all_answered(c10d::Store& store) const {

@@ -25,7 +25,7 @@ class FailureWatch {
   using End = std::function<void(const std::string& error)>;
 
   static constexpr std::chrono::seconds kPatience{3};
-  /// For so long the rank that hosts the store stays after all have answered.
+  /// At least for so long the rank that hosts the store stays after all have answered.
   static constexpr std::chrono::milliseconds kLinger{1200};
 
   FailureWatch(const Rendezvous& rendezvous, End end);
@@ -46,6 +46,7 @@ class FailureWatch {
   std::string status() const;
   std::vector<std::string> describe_others(c10d::Store& store) const;
   bool have_all_answered(c10d::Store& store) const;
+  void wait_for_readers(c10d::Store& store) const;
   void remember(const std::string& failure, const std::vector<std::string>& others);
 
   const Rendezvous& rendezvous_;

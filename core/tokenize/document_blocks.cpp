@@ -50,7 +50,8 @@ bool DocumentBlocks::claim(DocumentBlock& block) {
 
 bool DocumentBlocks::claim_range(DocumentBlock& block) {
   const int64_t left = indexed_->size() - position_.documents;
-  const int64_t documents = documents_read_, bytes = bytes_read_;
+  const int64_t documents = documents_read_;  // before the bytes, which are added first
+  const int64_t bytes = bytes_read_;
   const int64_t wanted =
       documents == 0 ? kFirstDocuments
                      : static_cast<int64_t>(static_cast<double>(block_bytes_) /
@@ -92,8 +93,8 @@ bool DocumentBlocks::read_block(DocumentBlock& block) try {
 const Document& DocumentBlocks::document(const DocumentBlock& block, int64_t i, Document& scratch) {
   if (streamed_) return block.documents[static_cast<size_t>(i)];
   indexed_->read(block.first + i, scratch);
+  bytes_read_ += bytes_of(scratch);  // first: who reads both meanwhile takes documents for longer
   ++documents_read_;
-  bytes_read_ += bytes_of(scratch);
   return scratch;
 }
 

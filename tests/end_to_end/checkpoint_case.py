@@ -2,9 +2,12 @@
 hashes it. Used by
 checkpoint_{readers,faults,damage,kills}_test.py."""
 
+import contextlib
 import json
+import os
 import pathlib
 import re
+import signal
 import subprocess
 import tempfile
 import time
@@ -146,6 +149,16 @@ class Live:
 
     def wait_for_step(self, step):
         self.wait_until(lambda: max(self.steps(), default=0) >= step)
+
+    @contextlib.contextmanager
+    def held(self):
+        """Nothing in the run moves meanwhile: what is done within is one moment for it. For runs of one process."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)  # until its last thread has stopped
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def finish(self, within=120):
         """The exit code."""

@@ -1,8 +1,11 @@
 """What stops a save: full disk, limits, rights, folders that go away. Each is an error that names the file, what is complete stays
 as it is, and the run ends or goes on as checkpoint.async_mode says."""
 
+import contextlib
 import functools
 import os
+import pathlib
+import re
 import resource
 import shlex
 import shutil
@@ -151,30 +154,43 @@ class SaveFaultsTest(CheckpointCase):
         self.saved.unlink()
         with self.subTest("in mid-run, async"), Live(self, self.command(1, *ENDLESS, *EVERY_STEP, *ASYNC)) as live:
             self.wait_for_saves(live, 1)
-            self.saved.rename(self.folder / "moved")
-            self.saved.write_text("mine")
+            with live.held():  # else the run makes the folder anew in between
+                self.saved.rename(self.folder / "moved")
+                self.saved.write_text("mine")
             live.wait_until(lambda: f"cannot make the checkpoint's folder '{self.saved}" in live.errors())
             self.assertEqual(self.saved.read_text(), "mine")
-            self.saved.unlink()
-            (self.folder / "moved").rename(self.saved)
+            with live.held():
+                self.saved.unlink()
+                (self.folder / "moved").rename(self.saved)
             self.wait_for_saves(live, 2)
             self.end_well(live)
+
+    def remove_between_saves(self, live):
+        """Removes all that is saved, unless a save is under way; whether it did."""
+        with live.held():
+            said = set(re.findall(r"saved step (\d+) in", live.errors()))
+            is_between = said == {path.name[5:] for path in self.saved.glob("step-*")}
+            if is_between:
+                shutil.rmtree(self.saved)
+            return is_between
 
     def test_the_folder_is_removed_between_two_saves(self):
         for mode in ("disabled", "async"):
             self.out = self.folder / mode
             with self.subTest(mode), Live(self, self.command(1, *ENDLESS, "--checkpoint.interval", 20, "--checkpoint.async_mode",
-                                                             mode)) as live:
-                self.wait_for_saves(live, 1)
-                shutil.rmtree(self.saved)
+                                                             mode, "--checkpoint.keep_latest_k", 0)) as live:
+                live.wait_until(lambda: "saved step 20 " in live.errors())
+                live.wait_until(lambda: self.remove_between_saves(live))
                 live.wait_until(lambda: complete_steps(self.saved))
                 self.end_well(live)
 
     def test_the_folder_is_removed_during_a_save(self):
         def remove_unfinished():
+            """In one go: what is left of a folder that goes file by file could still be completed."""
             for path in self.saved.glob("step-*"):
                 if not (path / "manifest.json").exists():
-                    shutil.rmtree(path, ignore_errors=True)
+                    with contextlib.suppress(FileNotFoundError):  # the run has removed it itself
+                        path.rename(pathlib.Path(tempfile.mkdtemp(dir=self.folder)) / path.name)
         for mode in ("disabled", "async"):
             self.out = self.folder / mode
             with self.subTest(mode), Live(self, self.command(1, *ENDLESS, *EVERY_STEP, "--checkpoint.async_mode", mode)) as live:

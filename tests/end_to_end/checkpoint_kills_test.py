@@ -65,7 +65,8 @@ class KillTest(CheckpointCase):
                                      "--checkpoint.keep_latest_k", 3, "--checkpoint.async_mode", mode)) as live:
             live.wait_until(lambda: self.folders() - there)
             wanted = newest + self.chance.randrange(4)
-            live.wait_until(lambda: max(complete_steps(self.saved), default=0) >= wanted)
+            live.wait_until(lambda: max(complete_steps(self.saved), default=0) >= wanted and
+                            self.resumed_after(live.errors()) == newest)  # what a launcher has not passed on dies with it
             time.sleep(self.chance.uniform(0, 0.2))
             # the launcher takes its ranks along
             victims = [live.process.pid] if ranks == 1 else self.chance.choice([[live.process.pid], *([pid] for pid in children(
@@ -129,7 +130,7 @@ class KillTest(CheckpointCase):
             inode = lambda: (status := status_of(manifest)) and status.st_ino
             there = inode()
             with self.subTest(kill=number), Live(self, self.command(
-                    1, *ENDLESS, "--checkpoint.interval", 2, "--checkpoint.load_step", 2)) as live:
+                    1, *ENDLESS, "--checkpoint.interval", 2, "--checkpoint.load_step", 2, "--checkpoint.keep_latest_k", 0)) as live:
                 live.wait_until(lambda: inode() != there)
                 time.sleep(self.chance.uniform(0, 0.05))
                 live.process.kill()
@@ -190,7 +191,7 @@ class SignalTest(UndisturbedCase):
 class ElasticTest(UndisturbedCase):
     """A rank of two dies, twice; the launcher starts the group anew each time and it goes on."""
 
-    STEPS, INTERVAL = 60, 7
+    STEPS, INTERVAL = 200, 7
     DEATHS = ((12, 7, 1), (33, 14, 0))  # from which step on, when which checkpoint is complete at least, and which rank
 
     def ranks_below(self, pid):
@@ -205,9 +206,9 @@ class ElasticTest(UndisturbedCase):
         train = self.arguments("--training.steps", self.STEPS, "--checkpoint.interval", self.INTERVAL, *FSDP,
                                "--checkpoint.async_mode", mode)
         with Live(self, [*command, *train], TMPDIR=str(self.folder)) as live:
-            for step, saved, victim in self.DEATHS:
-                live.wait_until(lambda: max(live.steps(), default=0) >= step and
-                                max(complete_steps(self.saved), default=0) >= saved)
+            for deaths, (step, saved, victim) in enumerate(self.DEATHS):
+                live.wait_until(lambda: live.errors().count("resumed after step") == deaths and  # of this start, not the last
+                                max(live.steps(), default=0) >= step and max(complete_steps(self.saved), default=0) >= saved)
                 os.kill(self.ranks_below(live.process.pid)[victim], signal.SIGKILL)
             self.assertEqual(live.finish(), 0, live.errors())
         resumed = [int(step) for step in re.findall(r"resumed after step (\d+) from", live.errors())]

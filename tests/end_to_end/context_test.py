@@ -101,7 +101,7 @@ class FaultTest(Ranks):
                            *map(str, context(2, *RING)), per_rank=lambda rank: [
                                "--parallelism.test/fault.rank=1", f"--parallelism.test/fault.kind={kind}",
                                "--parallelism.test/fault.step=3"])
-                (code, err), (other, _) = self.ends(within=20 + TIMEOUT + 5)
+                (code, err), (other, _) = self.ends(within=60 + TIMEOUT)
                 self.assertNotEqual(code, 0, err)
                 self.assertNotEqual(other, 0)
                 self.assertIn("error:", err)

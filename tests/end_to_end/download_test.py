@@ -151,7 +151,7 @@ class Screen(DownloadCase):
             except OSError:
                 break
             text += more
-            if len(re.findall(rb"\r\[", text)) >= 3:
+            if re.search(rb"\r\[[^\r]* 30\.0 %[^\r]*ETA \d", text):
                 self.hub.released.set()
         os.close(ours)
         self.assertEqual(run.wait(timeout=60), 0, text)

@@ -20,7 +20,7 @@ foreach(name train signal bad_input logger_failure launch failing_rank ranks con
         checkpoint_readers checkpoint_faults checkpoint_damage checkpoint_kills data validation tokenize
         download download_faults pipeline context layouts_checkpoint recompute precision lora
         float8 estimate)
-  titan_add_end_to_end(${name} TIMEOUT 900)
+  titan_add_end_to_end(${name} TIMEOUT 1800)
 endforeach()
 set_property(TEST end_to_end.float8 APPEND PROPERTY LABELS slow)  # three times 200 steps
 
@@ -39,6 +39,6 @@ add_test(NAME parity.ladder COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_
 add_test(NAME parity.recompute COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/parity/recompute.py)
 add_test(NAME scaling.formulas COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/benchmarks/scaling.py --quick)
 # the longest by far, and two layouts at a time: started first and alone
-set_tests_properties(parity.ladder parity.recompute PROPERTIES COST 10000 PROCESSORS 2)
+set_tests_properties(parity.ladder parity.recompute PROPERTIES COST 10000 PROCESSORS 2 RESOURCE_LOCK parity_folder)
 set_tests_properties(parity.ladder parity.recompute scaling.formulas PROPERTIES LABELS "parity;slow" TIMEOUT 3000
   ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;PYTHONDONTWRITEBYTECODE=1")

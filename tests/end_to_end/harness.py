@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import unittest
@@ -49,6 +50,15 @@ class Case(unittest.TestCase):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="titan_"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.out = self.folder / "out"
+
+    def free_port(self):
+        """A port for ranks to meet at. Until the test ends the system gives it to nobody who asks for any port; nobody listens
+        at it, so the store, which asks for it by number and with SO_REUSEADDR, gets it."""
+        held = socket.socket()
+        self.addCleanup(held.close)
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        return held.getsockname()[1]
 
     def write(self, name, text):
         path = self.folder / name

@@ -5,7 +5,6 @@ import os
 import pathlib
 import re
 import signal
-import socket
 import subprocess
 import time
 import unittest
@@ -160,9 +159,7 @@ class EnvironmentTest(LaunchCase):
         self.assertEqual(self.launch(4, "meet").stdout.splitlines()[-1], "met 1 2 3")
 
     def test_nodes_meet_at_the_master(self):
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
-        flags = ["--nnodes", "2", "--master", f"127.0.0.1:{port}", "--node-rank"]
+        flags = ["--nnodes", "2", "--master", f"127.0.0.1:{self.free_port()}", "--node-rank"]
         first = self.start(2, "meet", flags=[*flags, "0"])
         second = self.start(2, "meet", flags=[*flags, "1"])
         self.assertEqual(first.communicate(timeout=60)[0].splitlines()[-1], "met 1 2 3")

@@ -15,7 +15,7 @@ import tempfile
 import time
 import unittest
 
-from failing_rank_test import FAULTS, free_port, processes_with
+from failing_rank_test import FAULTS, processes_with
 from harness import DEBUG_CONFIG, ROOT, TINY, TITAN, Case, environment, metrics, titan
 
 LOSS, NORM = "loss_metrics/global_avg_loss", "grad_norm"
@@ -148,7 +148,7 @@ class LaunchTest(RanksCase):
         self.assertNotRegex(self.log(1), r"(?m)^step:|\[rank0\]")
 
     def test_two_launchers_as_on_two_nodes(self):
-        master = f"127.0.0.1:{free_port()}"
+        master = f"127.0.0.1:{self.free_port()}"
         nodes = [self.start([TITAN, "launch", "--nproc", "1", "--nnodes", "2", "--node-rank", node, "--master", master,
                              "--log-dir", self.folder / f"node{node}", "--", *self.arguments()]) for node in range(2)]
         (_, err), _ = self.finish(nodes)
@@ -244,7 +244,7 @@ class EnvironmentTest(RanksCase):
     def slurm_job():
         """A job number whose port is free, and the port: 20000 + number % 20000."""
         while True:
-            port = random.randrange(20000, 40000)
+            port = random.randrange(20000, 32768)  # below those that are given out
             with socket.socket() as probe, contextlib.suppress(OSError):
                 probe.bind(("", port))
                 return 20000 * 613 + port - 20000, port
@@ -269,7 +269,7 @@ class EnvironmentTest(RanksCase):
         self.assert_holds(err, f"by Slurm (SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID); store at 127.0.0.1:{port} ")
 
     def test_open_mpi(self):
-        port = free_port()
+        port = self.free_port()
         processes = self.start_ranks(variables=lambda rank: {
             "OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_RANK": str(rank),
             "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
@@ -277,9 +277,8 @@ class EnvironmentTest(RanksCase):
         self.assert_trained_like_one_rank(err)
         self.assert_holds(err, "by Open MPI (OMPI_COMM_WORLD_RANK, ", f"store at 127.0.0.1:{port} hosted by rank 0")
 
-    @staticmethod
-    def flags():
-        master = f"127.0.0.1:{free_port()}"
+    def flags(self):
+        master = f"127.0.0.1:{self.free_port()}"
         return lambda rank: ["--rank", rank, "--world-size", 2, "--master", master]
 
     def test_flags(self):
@@ -313,7 +312,7 @@ class PlayedRankTest(Case):
         run = titan("train", "--job.config_file", ROOT / "train_configs" / "llama3_8b.toml", "--comm.mode", "fake_backend",
                     "--training.dataset", "jsonl", "--training.dataset_path", ROOT / "tests/assets/corpus/train.jsonl",
                     "--activation_checkpoint.mode", "none", "--checkpoint.no_enable", "--profiling.no_enable_profiling",
-                    *arguments, cwd=self.folder, timeout=20, **env)
+                    *arguments, cwd=self.folder, timeout=120, **env)
         self.assertEqual(run.returncode, code, run.stderr)
         self.assertEqual(list(self.folder.iterdir()), [])
         return run

@@ -1,7 +1,7 @@
 # Fuzzing of what tokenizers, data sets and pipeline schedules read. Included by CMakeLists.txt beside it.
 #
-#   ctest -R '^fuzz\.'                              30 seconds each
-#   data_fuzz tiktoken --seconds 3600 --seed 7      longer, or again
+#   ctest -R '^fuzz\.'                              30 seconds each, the same inputs at each run
+#   data_fuzz tiktoken --seconds 3600 --seed 7      longer, and other inputs
 #   data_fuzz tiktoken FILE...                      inputs that were kept
 #   data_hostile tests/fuzz/hostile                 each file there is refused for the reason that is noted
 
@@ -34,7 +34,7 @@ add_executable(data_hostile data_hostile.cpp)
 target_link_libraries(data_hostile PRIVATE data_fuzz_entries fuzz_base)
 
 foreach(entry tokenizer_json tiktoken sentencepiece megatron_index jsonl pipeline_csv)
-  add_test(NAME fuzz.${entry} COMMAND data_fuzz ${entry} --seconds 30)
+  add_test(NAME fuzz.${entry} COMMAND data_fuzz ${entry} --seconds 30 --seed 1)
   set_tests_properties(fuzz.${entry} PROPERTIES LABELS fuzz TIMEOUT 300)
 endforeach()
 add_test(NAME fuzz.hostile_files COMMAND data_hostile ${CMAKE_CURRENT_SOURCE_DIR}/hostile)

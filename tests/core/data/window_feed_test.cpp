@@ -263,7 +263,7 @@ TEST(WindowFeed, ASourceThatHangsIsAnErrorWithItsPlace) {
   drawn.options = {.num_rows = 1,
                    .num_own_rows = 1,
                    .vocab_size = 1 << 20,
-                   .timeout_seconds = 0.5,
+                   .timeout_seconds = 2,
                    .packing = {.window = 20}};
   auto feed = make_feed(drawn, 0, 1, 1, 1);
   for (int i = 0; i < 5; ++i) EXPECT_NO_THROW(feed->next_step()) << i;
@@ -274,7 +274,7 @@ TEST(WindowFeed, ASourceThatHangsIsAnErrorWithItsPlace) {
   } catch (const Error& e) {
     EXPECT_THAT(e.what(), HasSubstr("numbered:5 of source 'web'"));
   }
-  EXPECT_LT(monotonic_seconds() - begin, 5);
+  EXPECT_LT(monotonic_seconds() - begin, 30);
   EXPECT_TRUE(feed->has_stalled());
   feed.reset();  // does not wait for it
   dataset.hangs_at = -1;

@@ -185,15 +185,22 @@ TEST(LaunchPlan, LeavesTheNumberOfThreadsToTheUser) {
   EXPECT_EQ(environment_of(plan_of(asked), 0).get("OMP_NUM_THREADS"), "1") << "never none";
 }
 
-TEST(LaunchPlan, FindsAPortThatCanBeUsed) {
-  const int port = find_free_port();
-  const int server = ::socket(AF_INET, SOCK_STREAM, 0);
+bool can_listen_at(int port, bool reuses) {
+  const Descriptor server(::socket(AF_INET, SOCK_STREAM, 0));
+  const int reuse = reuses;
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.sin_port = htons(static_cast<uint16_t>(port));
-  EXPECT_EQ(::bind(server, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  ::close(server);
+  return ::setsockopt(server.get(), SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse) == 0 &&
+         ::bind(server.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+         ::listen(server.get(), 1) == 0;
+}
+
+TEST(LaunchPlan, HoldsAPortThatOnlyTheStoreGets) {
+  const HeldPort port = hold_free_port();
+  EXPECT_FALSE(can_listen_at(port.number, false));
+  EXPECT_TRUE(can_listen_at(port.number, true));
 }
 
 }  // namespace

@@ -212,13 +212,12 @@ TEST(Group, NamesTheCollectiveThatTimedOut) {
     group.barrier();
     group.set_timeout(std::chrono::milliseconds(300));
     if (group.rank() == 1) {
-      std::this_thread::sleep_for(std::chrono::seconds(1));
+      std::this_thread::sleep_for(std::chrono::seconds(2));
       return;
     }
     Tensor whole = at::zeros({8}, at::kFloat);
-    Pending pending = group.all_gather(whole, whole.narrow(0, 0, 4));
     try {
-      pending.wait();
+      group.all_gather(whole, whole.narrow(0, 0, 4)).wait();
       ADD_FAILURE();
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::distributed);
