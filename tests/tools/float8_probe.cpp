@@ -10,20 +10,18 @@
 //   floor, rceil                                      x (rows, in) -> scales, values, wide, tiles
 //   tensorwise, rowwise, rowwise_with_gw_hp, mxfp8_emulated, mxfp8_emulated_rceil
 //                                                     x, weight, grad -> y, grad_x, grad_weight
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <sstream>
 #include <string>
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 #include <titan/error.h>
 
 #include "plugins/converters/float8/products.h"
 #include "plugins/converters/mx/converter.h"
+#include "tests/tools/probe_files.h"
 
 namespace {
 
@@ -38,21 +36,12 @@ struct Case {
 
   at::ScalarType wide() const { return dtype == "bfloat16" ? at::kBFloat16 : at::kFloat; }
 
+  fs::path path(const std::string& what) const { return folder / (name + "." + what); }
   Tensor read(const std::string& what, at::IntArrayRef shape) const {
-    std::ifstream file(folder / (name + "." + what), std::ios::binary);
-    const std::string bytes(std::istreambuf_iterator<char>(file), {});
-    Tensor tensor = at::empty(shape, at::TensorOptions().dtype(wide()));
-    TITAN_CHECK(file && bytes.size() == tensor.nbytes(), io, "cannot read ", what, " of ", name);
-    std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
-    return tensor;
+    return probe::read_tensor(path(what), shape, wide());
   }
-
   void write(const std::string& what, const Tensor& tensor) const {
-    const Tensor whole = tensor.detach().contiguous();
-    std::ofstream file(folder / (name + "." + what), std::ios::binary);
-    file.write(static_cast<const char*>(whole.const_data_ptr()),
-               static_cast<std::streamsize>(whole.nbytes()));
-    TITAN_CHECK(file, io, "cannot write ", what, " of ", name);
+    probe::write_tensor(path(what), tensor);
   }
 };
 

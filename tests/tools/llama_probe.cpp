@@ -17,9 +17,6 @@
 // Writes result.json, logits.bin and gradients/<fqn>.bin of batch 0, parameters/<fqn>.bin before
 // and final/<fqn>.bin after the steps. Files are raw little-endian fp32 or int64.
 #include <filesystem>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 #include <map>
 #include <string>
 
@@ -35,6 +32,7 @@
 #include "core/plugin/catalog.h"
 #include "core/plugin/registry.h"
 #include "core/train/gradient_norm.h"
+#include "tests/tools/probe_files.h"
 
 namespace {
 
@@ -42,34 +40,9 @@ namespace fs = std::filesystem;
 using titan::Batch;
 using titan::Value;
 using titan::nn::Parameter;
-
-std::string read_text(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  TITAN_CHECK(file, io, "cannot read '", path.string(), "'");
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
-at::Tensor read_tensor(const fs::path& path, at::IntArrayRef shape, at::ScalarType dtype) {
-  const std::string bytes = read_text(path);
-  at::Tensor tensor = at::empty(shape, at::TensorOptions().dtype(dtype));
-  TITAN_CHECK(bytes.size() == tensor.nbytes(), data, "'", path.string(), "' has ", bytes.size(),
-              " bytes instead of ", tensor.nbytes());
-  std::copy(bytes.begin(), bytes.end(), static_cast<char*>(tensor.mutable_data_ptr()));
-  return tensor;
-}
-
-void write_bytes(const fs::path& path, const char* data, size_t size) {
-  fs::create_directories(path.parent_path());
-  std::ofstream file(path, std::ios::binary);
-  file.write(data, static_cast<std::streamsize>(size));
-  file.close();
-  TITAN_CHECK(file, io, "cannot write '", path.string(), "'");
-}
-
-void write_tensor(const fs::path& path, const at::Tensor& tensor) {
-  const at::Tensor values = tensor.detach().to(at::kFloat).contiguous();
-  write_bytes(path, static_cast<const char*>(values.const_data_ptr()), values.nbytes());
-}
+using titan::probe::read_tensor;
+using titan::probe::write_bytes;
+using titan::probe::write_tensor;
 
 std::string file_name(const Parameter& parameter) {
   return parameter.name() + ".bin";
@@ -141,7 +114,7 @@ class Probe {
 
   void write_all(const std::string& folder) {
     for (const Parameter* p : part_->parameters())
-      write_tensor(out_ / folder / file_name(*p), p->shard());
+      write_tensor(out_ / folder / file_name(*p), p->shard().to(at::kFloat));
   }
 
   Batch batch(int64_t index) {
@@ -163,11 +136,12 @@ class Probe {
     loss.backward();
     result_["loss_sum"] = loss.item<double>();
     for (const Parameter* p : part_->parameters())
-      if (p->grad().defined()) write_tensor(out_ / "gradients" / file_name(*p), p->grad());
+      if (p->grad().defined())
+        write_tensor(out_ / "gradients" / file_name(*p), p->grad().to(at::kFloat));
     part_->clear_gradients();
     at::NoGradGuard no_grad;
     first.labels = at::Tensor();
-    write_tensor(out_ / "logits.bin", part_->forward(at::Tensor(), first));
+    write_tensor(out_ / "logits.bin", part_->forward(at::Tensor(), first).to(at::kFloat));
   }
 
   void optimize(const Value& settings) {
@@ -225,17 +199,8 @@ class Probe {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::map<std::string, std::string> flags;
-  for (int i = 1; i + 1 < argc; i += 2) flags[argv[i]] = argv[i + 1];
-  if (argc != 7 || flags.count("--plugins") + flags.count("--job") + flags.count("--out") != 3) {
-    std::cerr << "usage: llama_probe --plugins <folder> --job <job.json> --out <folder>\n";
-    return 2;
-  }
-  try {
-    const Value job = titan::parse_json(read_text(flags["--job"]));
-    Probe(flags["--plugins"], job, flags["--out"]).run();
-  } catch (const std::exception& error) {
-    std::cerr << error.what() << "\n";
-    return 1;
-  }
+  return titan::probe::run_job(
+      argc, argv, [](const std::string& plugins, const Value& job, const std::string& out) {
+        Probe(plugins, job, out).run();
+      });
 }

@@ -6,54 +6,25 @@
 // and gradients: folders of <name>.bin, fp32, the gradients of all steps one after the other; runs
 // [{name, optimizer, options}]. Every run starts from the weights and writes its final ones to
 // <out>/<name>/<parameter>.bin, fp32.
-#include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
-#include <iterator>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
-#include <titan/error.h>
 #include <titan/optimizer.h>
 
 #include "core/plugin/catalog.h"
 #include "core/plugin/registry.h"
+#include "tests/tools/probe_files.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using titan::Value;
 using titan::nn::Parameter;
-
-std::string read_text(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  TITAN_CHECK(file, io, "cannot read '", path.string(), "'");
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
-at::Tensor read_tensor(const fs::path& path, at::IntArrayRef shape) {
-  const std::string bytes = read_text(path);
-  at::Tensor tensor = at::empty(shape, at::TensorOptions().dtype(at::kFloat));
-  TITAN_CHECK(bytes.size() == tensor.nbytes(), data, "'", path.string(), "' has ", bytes.size(),
-              " bytes instead of ", tensor.nbytes());
-  std::copy(bytes.begin(), bytes.end(), static_cast<char*>(tensor.mutable_data_ptr()));
-  return tensor;
-}
-
-void write_tensor(const fs::path& path, const at::Tensor& tensor) {
-  const at::Tensor values = tensor.detach().to(at::kFloat).contiguous();
-  fs::create_directories(path.parent_path());
-  std::ofstream file(path, std::ios::binary);
-  file.write(static_cast<const char*>(values.const_data_ptr()),
-             static_cast<std::streamsize>(values.nbytes()));
-  file.close();
-  TITAN_CHECK(file, io, "cannot write '", path.string(), "'");
-}
+using titan::probe::read_tensor;
+using titan::probe::write_tensor;
 
 struct Given {
   std::string name;
@@ -70,8 +41,10 @@ std::vector<Given> read_parameters(const Value& job, at::ScalarType dtype) {
     std::vector<int64_t> of_steps = given.shape;
     of_steps.insert(of_steps.begin(), job.at("steps").as_integer());
     const std::string file = given.name + ".bin";
-    given.weight = read_tensor(fs::path(job.at("weights").as_string()) / file, given.shape);
-    given.gradients = read_tensor(fs::path(job.at("gradients").as_string()) / file, of_steps);
+    given.weight =
+        read_tensor(fs::path(job.at("weights").as_string()) / file, given.shape, at::kFloat);
+    given.gradients =
+        read_tensor(fs::path(job.at("gradients").as_string()) / file, of_steps, at::kFloat);
     given.weight = given.weight.to(dtype);
     given.gradients = given.gradients.to(dtype);
     all.push_back(std::move(given));
@@ -101,28 +74,19 @@ void run(titan::core::Registry& registry, const Value& job, const Value& wanted,
     optimizer->step(lr_factors.at(static_cast<size_t>(step)).as_number());
   }
   for (const auto& parameter : parameters)
-    write_tensor(out / (parameter->name() + ".bin"), parameter->shard());
+    write_tensor(out / (parameter->name() + ".bin"), parameter->shard().to(at::kFloat));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::map<std::string, std::string> flags;
-  for (int i = 1; i + 1 < argc; i += 2) flags[argv[i]] = argv[i + 1];
-  if (argc != 7 || flags.count("--plugins") + flags.count("--job") + flags.count("--out") != 3) {
-    std::cerr << "usage: optimizer_probe --plugins <folder> --job <job.json> --out <folder>\n";
-    return 2;
-  }
-  try {
-    const Value job = titan::parse_json(read_text(flags["--job"]));
-    const bool is_narrow = job.at("dtype").as_string() == "bfloat16";
-    const std::vector<Given> all = read_parameters(job, is_narrow ? at::kBFloat16 : at::kFloat);
-    const titan::core::Catalog catalog({flags["--plugins"]});
-    titan::core::Registry registry(catalog);
-    for (const Value& wanted : job.at("runs").as_list())
-      run(registry, job, wanted, all, fs::path(flags["--out"]) / wanted.at("name").as_string());
-  } catch (const std::exception& error) {
-    std::cerr << error.what() << "\n";
-    return 1;
-  }
+  return titan::probe::run_job(
+      argc, argv, [](const std::string& plugins, const Value& job, const fs::path& out) {
+        const bool is_narrow = job.at("dtype").as_string() == "bfloat16";
+        const std::vector<Given> all = read_parameters(job, is_narrow ? at::kBFloat16 : at::kFloat);
+        const titan::core::Catalog catalog({plugins});
+        titan::core::Registry registry(catalog);
+        for (const Value& wanted : job.at("runs").as_list())
+          run(registry, job, wanted, all, out / wanted.at("name").as_string());
+      });
 }
