@@ -27,6 +27,7 @@ add_library(data_fuzz_entries OBJECT data_entries.cpp data_tokenizer_entries.cpp
   pipeline_csv_entry.cpp
   ${data_fuzz_sources})
 target_link_libraries(data_fuzz_entries PUBLIC fuzzed pcre2-8 utf8proc ZLIB::ZLIB zstd)
+target_precompile_headers(data_fuzz_entries PRIVATE ${PROJECT_SOURCE_DIR}/sdk/src/base_pch.h)
 
 add_executable(data_fuzz)
 target_link_libraries(data_fuzz PRIVATE data_fuzz_entries fuzz_driver fuzz_base)
