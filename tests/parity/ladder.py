@@ -68,14 +68,24 @@ def command(rung, model, dtype, steps, folder):
                                           *train]
 
 
-def run(rung, model, dtype, steps):
-    folder = WORK / f"{rung.name}-{rung.layers}-{rung.documents}-{model}-{dtype}".replace(" ", "_").replace(",", "")
-    shutil.rmtree(folder, ignore_errors=True)
+class Refused(RuntimeError):
+    """By the configuration, before anything started."""
+
+
+def run_in(folder, rung, model, dtype, steps):
+    """The lines of metrics.jsonl."""
     done = subprocess.run([TITAN, *command(rung, model, dtype, steps, folder)], cwd=ROOT, stdin=subprocess.DEVNULL,
                           env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=600)
     if done.returncode != 0:
-        raise RuntimeError(f"{rung.name}, {model}, {dtype}: exit code {done.returncode}\n{done.stderr[-2000:]}")
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        raise (Refused if done.returncode == 2 else RuntimeError)(
+            f"{rung.name}, {model}, {dtype}: exit code {done.returncode}\n{done.stderr[-2000:]}")
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def run(rung, model, dtype, steps):
+    folder = WORK / f"{rung.name}-{rung.layers}-{rung.documents}-{model}-{dtype}".replace(" ", "_").replace(",", "")
+    shutil.rmtree(folder, ignore_errors=True)
+    lines = run_in(folder, rung, model, dtype, steps)
     fingerprints = (folder / "fingerprints.jsonl").read_text().splitlines()
     result = Result([line[LOSS] for line in lines], [line[NORM] for line in lines], fingerprints,
                     lines[-1].get("comm_metrics/sent_per_step(MiB)", 0.0))
