@@ -26,6 +26,8 @@ SMALL_MODEL = ["--model.dim", 64, "--model.n_layers", 2, "--model.n_heads", 4, "
 SIZES = ["--model.multiple_of", 64, "--model.rope_scaling.scaling_factor", 1]
 FSDP_TP = (4, ["--parallelism.data_parallel_shard_degree", 2, "--parallelism.tensor_parallel_degree", 2])
 TP = ["--parallelism.tensor_parallel_degree", 2]
+SPLIT_BACKWARD = (4, [*TP, "--parallelism.pipeline_parallel_degree", 2, "--parallelism.pipeline_parallel_schedule",
+                      "InterleavedZeroBubble", "--training.local_batch_size", 4])
 FLOAT8 = ["--model.converters", "quantize.linear.float8,lora", "--quantize.linear.float8.emulate"]
 EXPORT = ["--checkpoint.last_save_model_only", "--checkpoint.last_save_in_hf"]
 
@@ -92,7 +94,7 @@ class LoraTest(LoraCase):
         trained = losses(self.out)
 
         expected = logits(self.merged(weights))
-        for name, (ranks, layout) in {"one": (1, []), "fsdp_tp": FSDP_TP}.items():
+        for name, (ranks, layout) in {"one": (1, []), "fsdp_tp": FSDP_TP, "split_backward": SPLIT_BACKWARD}.items():
             with self.subTest(name):
                 self.out = self.folder / name
                 self.adapt(*layout, *EXPORT, ranks=ranks)

@@ -23,6 +23,7 @@ class PartialGradients {
       const at::Tensor& value = parameters_[i]->value();
       if (hooked_[i].is_same(value) || !value.requires_grad()) continue;
       value.register_hook([group = group_](const at::Tensor& gradient) {
+        if (!gradient.defined()) return gradient;  // deferred: Parameter::add_gradient comes here
         const at::Tensor total = gradient.clone(at::MemoryFormat::Contiguous);
         group.all_reduce(total, dist::Reduce::sum).wait();
         return total;

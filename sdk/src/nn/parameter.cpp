@@ -85,11 +85,13 @@ void Parameter::clear_gradient() {
 
 void Parameter::add_gradient(const at::Tensor& gradient) {
   at::NoGradGuard no_grad;
+  torch::autograd::variable_list hooked = {gradient};
+  for (const auto& hook : torch::autograd::impl::hooks(value_)) hooked = (*hook)(hooked);
   at::Tensor& total = value_.mutable_grad();
   if (total.defined())
-    total.add_(gradient);
+    total.add_(hooked[0]);
   else
-    total = gradient;
+    total = hooked[0];
   for (const auto& f : gradient_functions_) f(*this);
 }
 

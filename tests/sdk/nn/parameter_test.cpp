@@ -130,6 +130,22 @@ TEST(Parameter, RunsGradientFunctionsInOrderOnceTheGradientIsComplete) {
   EXPECT_FALSE(p.grad().defined());
 }
 
+/// As a backward would: hooks of the value first, then the sum, then the gradient functions.
+TEST(Parameter, AddsAGradientThroughTheHooksOfItsValue) {
+  Parameter p({2}, Init::constant(1));
+  p.set_name("w");
+  p.materialize(c10::kCPU, at::kFloat, kSeed);
+  p.value().register_hook([](const at::Tensor& gradient) { return gradient * 3; });
+  std::vector<at::Tensor> seen;
+  p.on_gradient([&](Parameter& parameter) { seen.push_back(parameter.grad().clone()); });
+  const at::Tensor once = at::full({2}, 3), twice = at::full({2}, 6);
+  p.value().sum().backward();
+  p.add_gradient(at::ones({2}));
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_TRUE(at::equal(seen[0], once));
+  EXPECT_TRUE(at::equal(seen[1], twice));
+}
+
 TEST(Parameter, KeepsItsShardWhenTheValueIsSeparated) {
   Parameter p({6}, Init::normal(0, 1));
   p.set_name("w");
