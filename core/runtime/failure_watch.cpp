@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 
 #include <titan/error.h>
 #include <titan/value.h>
@@ -30,6 +29,14 @@ std::string status_key(int rank) {
 /// Set by a rank that has read what the others say, and needs the store no more.
 std::string read_key(int rank) {
   return "read/" + std::to_string(rank);
+}
+
+/// Looks until it is so, at most so long.
+template <class Condition>
+void wait_until(const Condition& is_so, std::chrono::duration<double> time) {
+  const double give_up = monotonic_seconds() + time.count();
+  while (!is_so() && monotonic_seconds() < give_up)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
 std::string describe(const dist::CommRecord& record) {
@@ -102,8 +109,7 @@ void FailureWatch::run() {
     set(*store, status_key(rendezvous_.launch().rank), status());
     remember(failure, {});
     const double begin = monotonic_seconds();
-    while (!have_all_answered(*store) && monotonic_seconds() < begin + 1)
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    wait_until([&] { return have_all_answered(*store); }, std::chrono::seconds(1));
     patience -= monotonic_seconds() - begin;
     others = describe_others(*store);
     remember(failure, others);
@@ -138,9 +144,7 @@ std::vector<std::string> FailureWatch::report(const std::string& error) {
     const std::string failure(first.begin(), first.end());
     set(store, status_key(rank), status());
 
-    const double give_up = monotonic_seconds() + std::chrono::duration<double>(kPatience).count();
-    while (!have_all_answered(store) && monotonic_seconds() < give_up)
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    wait_until([&] { return have_all_answered(store); }, kPatience);
 
     std::vector<std::string> lines = describe_others(store);
     if (failure != own) lines.insert(lines.begin(), "before that, " + failure);
@@ -159,16 +163,13 @@ std::vector<std::string> FailureWatch::report(const std::string& error) {
 /// The store goes with its host, which therefore stays while others still read what happened: who
 /// came late waits for answers as long as this rank did.
 void FailureWatch::wait_for_readers(c10d::Store& store) const {
-  const auto is_reading = [&](int rank) {
-    return store.check({status_key(rank)}) && !store.check({read_key(rank)});
+  const auto nobody_reads = [&] {
+    for (int rank = 0; rank < rendezvous_.launch().world_size; ++rank)
+      if (store.check({status_key(rank)}) && !store.check({read_key(rank)})) return false;
+    return true;
   };
-  std::vector<int> ranks(static_cast<size_t>(rendezvous_.launch().world_size));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
-  while (Clock::now() < begin + kLinger ||
-         (Clock::now() < begin + kPatience + kLinger && std::ranges::any_of(ranks, is_reading)))
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::this_thread::sleep_for(kLinger);
+  wait_until(nobody_reads, kPatience);
 }
 
 bool FailureWatch::have_all_answered(c10d::Store& store) const {
