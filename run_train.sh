@@ -20,7 +20,7 @@ if [[ $caller != "$root" && $CONFIG_FILE != /* && -e $caller/$CONFIG_FILE ]]; th
   CONFIG_FILE=$caller/$CONFIG_FILE
 fi
 
-"$root/tools/setup.sh" --quiet
+"$root/tools/setup.sh" --quiet --ranks "$NGPU" --for-job --job.config_file "$CONFIG_FILE" "$@"
 cd "$root"
 titan=build/release/bin/titan
 if [[ -n ${COMM_MODE:-} ]]; then  # one process plays a rank of NGPU

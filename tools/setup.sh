@@ -2,9 +2,12 @@
 # Makes this clone ready: Debian packages, .venv with the pinned wheels, CMake configure and build.
 # Used by run_train.sh and run_tests.sh. Does only what is missing, so it may be called at any time, from anywhere.
 #
-#   tools/setup.sh           what running needs
-#   tools/setup.sh --test    also what the tests need: their wheels and every build target
-#   --quiet                  says nothing when nothing is to be done
+#   tools/setup.sh                    the program and every plugin
+#   tools/setup.sh --for-job ARG...   the program and the plugins of one job; ARG... as for `titan train`
+#   tools/setup.sh --plugins NAME...  the program and these plugins (`titan list` names them)
+#   tools/setup.sh --test             everything, also what the tests need: their wheels and every build target
+#   --quiet                           says nothing when nothing is to be done
+#   --ranks N                         before --for-job: of how many ranks
 #
 # TITAN_TORCH_ROOT  a LibTorch that is already there (the folder with lib/ and include/): running then needs no wheel
 # TITAN_PYTHON      the Python that makes .venv; by default the first fit one of `python3` and /usr/bin/python3
@@ -13,11 +16,11 @@ set -euo pipefail
 readonly logs=build/logs preset=release packages_file=tools/debian-packages.txt
 readonly run_wheels=requirements.txt test_wheels=requirements-test.txt
 readonly min_python_minor=10 max_python_minor=14   # 3.10 to 3.14: what the pinned torch wheel exists for
-with_test=false quiet=false
-missing=() as_root=() pip_flags=()
+with_test=false quiet=false scope=all ranks=1
+missing=() as_root=() pip_flags=() job=() plugins=()
 python='' torch_root='' apt_pid='' test_pip_pid=''
 
-usage() { sed -n '2,10s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '2,14s/^# \{0,1\}//p' "$0"; }
 
 # One line of progress: step, seconds since the start, what is being done.
 say() { printf '[%s/4 %4ds] %s\n' "$1" "$SECONDS" "$2"; }
@@ -121,13 +124,48 @@ needs_configure() {
     ! is_stamped "build/$preset/.titan-configured" "$(configure_key)"
 }
 
-targets() { if "$with_test"; then printf 'all\n'; else printf 'titan\nplugins\n'; fi; }
+# The plugins of the job that can be built here, as the program tells once it is built. What is wrong with the job it will
+# say itself when it is started.
+job_plugins() {
+  "build/$preset/bin/titan" list --ranks "$ranks" --for-job "${job[@]}" 2>/dev/null | awk 'NR > 1 { print $3 }' | sort -u |
+    while read -r name; do
+      grep -q "^$name " "build/$preset/lib/titan/plugins/plugins.txt" && printf '%s\n' "$name"
+    done || true
+}
 
-needs_build() {
+# Arrow is a wheel of its own: the plugin that reads Parquet can be built as soon as it is there.
+wants_arrow() {
+  [[ -z $(arrow_folder) ]] || return 1
+  "$with_test" || [[ " ${plugins[*]} " == *' parquet_dataset '* ]]
+}
+
+# Targets that ninja can build now. Those of a job need the program first.
+targets() {
+  case $scope in
+    test) printf 'all\n' ;;
+    all) printf 'titan\nplugins\n' ;;
+    *)
+      printf 'titan\n'
+      local name
+      for name in "${plugins[@]}"; do printf '%s.plugin\n' "$name"; done
+      ;;
+  esac
+}
+
+has_work() {
   local plan
   # shellcheck disable=SC2046  # target names are single words
   plan=$(ninja -C "build/$preset" -n $(targets) 2>/dev/null) || return 0
   [[ $plan != *'no work to do'* ]]
+}
+
+needs_build() {
+  if [[ $scope == job ]]; then
+    plugins=()
+    ! has_work || return 0
+    mapfile -t plugins < <(job_plugins)
+  fi
+  has_work
 }
 
 # ---- step 1: Debian packages -----------------------------------------------------------------------------------------
@@ -235,7 +273,7 @@ install_run_wheels() {
 
 # The build looks for this one of the tests' wheels, so it comes first.
 install_arrow() {
-  "$with_test" && [[ -z $(arrow_folder) ]] || return 0
+  wants_arrow || return 0
   say 2 "wheels: Arrow into .venv"
   make_venv
   pip_install "${pip_flags[@]}" --no-deps "$(grep -m1 '^pyarrow==' "$test_wheels")" ||
@@ -276,19 +314,66 @@ configure() {
   configure_key >"build/$preset/.titan-configured"
 }
 
-build() {
+# Ninja's lines become one line of progress, on a terminal always the same one; all else is passed on.
+show_progress() {
+  local line finished total elapsed last=0
+  while IFS= read -r line; do
+    if [[ $line != @* ]]; then
+      [[ $line == 'ninja: '* ]] || printf '%s\n' "$line"
+      continue
+    fi
+    IFS=' ' read -r finished total elapsed _ <<<"${line#@}"
+    elapsed=${elapsed%.*}
+    ((finished > 0 && total > 1)) || continue
+    local text="[4/4 ${SECONDS}s] build: $finished of $total steps"
+    ((elapsed < 5)) || text+=", about $(((total - finished) * elapsed / finished + 1)) s left"
+    if [[ -t 1 ]]; then
+      printf '\r\033[K%s' "$text"
+      ((finished < total)) || printf '\n'
+    elif ((SECONDS >= last + 15 || finished == total)); then
+      printf '%s\n' "$text"
+      last=$SECONDS
+    fi
+  done
+}
+
+run_ninja() {
   local target_list
   mapfile -t target_list < <(targets)
-  say 4 "build: ${target_list[*]}"
-  cmake --build --preset "$preset" --target "${target_list[@]}" </dev/null ||
+  NINJA_STATUS='@%f %t %e ' ninja -C "build/$preset" "${target_list[@]}" </dev/null 2>&1 | show_progress ||
     fail "the build failed; the compiler's first message above says where" \
       "mend it and start again; if the compiler was killed, memory ran out: set CMAKE_BUILD_PARALLEL_LEVEL=1"
+}
+
+build() {
+  local what='the program'
+  [[ $scope != all ]] || what+=' and all plugins'
+  [[ $scope != test ]] || what='everything'
+  say 4 "build: $what"
+  run_ninja
+  [[ $scope == job ]] || return 0
+  # A flavor is known when its model can be asked: once more after the first plugins.
+  local before=none
+  while
+    mapfile -t plugins < <(job_plugins)
+    [[ $before != "${plugins[*]}" ]]
+  do
+    before=${plugins[*]}
+    if wants_arrow; then
+      install_arrow
+      configure
+    fi
+    ! has_work || { say 4 "build: the plugins of the job: ${plugins[*]}"; run_ninja; }
+  done
 }
 
 main() {
   while (($#)); do
     case $1 in
-      --test) with_test=true ;;
+      --test) with_test=true scope=test ;;
+      --ranks) ranks=${2:?--ranks needs a number}; shift ;;
+      --for-job) scope=job; shift; job=("$@"); break ;;
+      --plugins) scope=some; shift; plugins=("$@"); break ;;
       --quiet) quiet=true ;;
       -h | --help) usage; exit 0 ;;
       *) printf "setup: error: unknown argument '%s'\n" "$1" >&2; usage >&2; exit 2 ;;
@@ -309,7 +394,7 @@ main() {
       "it must name the folder that holds lib/libtorch_cpu.so and include/ATen; or unset it to use the wheel"
   find_missing_packages
   if ((${#missing[@]} == 0)) && ! needs_run_wheels && ! needs_test_wheels && find_torch &&
-    ! needs_configure && ! needs_build; then
+    ! wants_arrow && ! needs_configure && ! needs_build; then
     "$quiet" || printf 'setup: everything is up to date\n'
     return
   fi

@@ -13,7 +13,7 @@
 namespace titan::core {
 namespace {
 
-constexpr int64_t kChunk = int64_t{8} << 20;
+constexpr int64_t kPieceChunk = int64_t{8} << 20;
 constexpr int64_t kAhead = int64_t{32} << 20;  // what the disk is asked for beforehand
 
 void read_and_check(const Piece& piece, const TensorIndex& index, char* out) {
@@ -23,9 +23,9 @@ void read_and_check(const Piece& piece, const TensorIndex& index, char* out) {
     const File file = File::open_to_read(path);
     const int64_t position = piece.stored->position;
     file.expect_read(position, std::min(kAhead, piece.stored->bytes));
-    for (int64_t done = 0; done < piece.stored->bytes; done += kChunk) {
-      const int64_t now = std::min(kChunk, piece.stored->bytes - done);
-      if (done + kAhead < piece.stored->bytes) file.expect_read(position + done + kAhead, kChunk);
+    for (int64_t done = 0; done < piece.stored->bytes; done += kPieceChunk) {
+      const int64_t now = std::min(kPieceChunk, piece.stored->bytes - done);
+      if (done + kAhead < piece.stored->bytes) file.expect_read(position + done + kAhead, kPieceChunk);
       file.read(position + done, out + done, now);
       if (!piece.stored->hash.empty()) hasher.update(out + done, now);
     }

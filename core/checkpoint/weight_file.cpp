@@ -16,7 +16,7 @@
 namespace titan::core {
 namespace {
 
-constexpr int64_t kChunk = int64_t{4} << 20;
+constexpr int64_t kWeightChunk = int64_t{4} << 20;
 using Hashes = std::map<std::string, std::string>;
 
 std::vector<TensorEntry> entries_of(const PlannedFile& file) {
@@ -69,7 +69,7 @@ void read_planned(TensorStream& stream, const PlannedTensor& tensor,
   TITAN_ASSERT(values.sizes() == at::IntArrayRef(tensor.entry.shape), tensor.entry.name);
   const auto* data = static_cast<const char*>(values.const_data_ptr());
   const auto size = static_cast<int64_t>(values.nbytes());
-  for (int64_t at = 0; at < size; at += kChunk) take(data + at, std::min(kChunk, size - at));
+  for (int64_t at = 0; at < size; at += kWeightChunk) take(data + at, std::min(kWeightChunk, size - at));
 }
 
 /// Removes a file that was not finished.
@@ -194,7 +194,7 @@ ManifestFile read_back(const PlannedFile& file, const std::filesystem::path& fol
               " does not have the header that was written");
   const TensorIndex index = index_files({path});
   const File in = File::open_to_read(path);
-  std::vector<char> chunk(kChunk);
+  std::vector<char> chunk(kWeightChunk);
   Hasher of_file;
   const int64_t data_start = file.bytes - file.tensors.back().entry.end;
   std::string header(data_start, '\0');
@@ -202,8 +202,8 @@ ManifestFile read_back(const PlannedFile& file, const std::filesystem::path& fol
   of_file.update(header.data(), data_start);
   for (const PlannedTensor& tensor : file.tensors) {
     Hasher of_tensor;
-    for (int64_t at = tensor.entry.begin; at < tensor.entry.end; at += kChunk) {
-      const int64_t bytes = std::min(kChunk, tensor.entry.end - at);
+    for (int64_t at = tensor.entry.begin; at < tensor.entry.end; at += kWeightChunk) {
+      const int64_t bytes = std::min(kWeightChunk, tensor.entry.end - at);
       in.read(data_start + at, chunk.data(), bytes);
       of_file.update(chunk.data(), bytes);
       of_tensor.update(chunk.data(), bytes);

@@ -21,7 +21,7 @@
 namespace titan::core {
 namespace {
 
-constexpr int64_t kChunk = int64_t{8} << 20;
+constexpr int64_t kWriteChunk = int64_t{8} << 20;
 
 std::string numbered(const std::string& stem, int rank, size_t file, size_t num_files) {
   char text[32];
@@ -138,8 +138,8 @@ ManifestFile write_shard(const std::filesystem::path& folder, const ShardFile& f
   int64_t position = 0;
   const File out = File::create(temporary);
   const auto append = [&](const char* data, int64_t bytes) {
-    for (int64_t done = 0; done < bytes; done += kChunk) {
-      const int64_t now = std::min(kChunk, bytes - done);
+    for (int64_t done = 0; done < bytes; done += kWriteChunk) {
+      const int64_t now = std::min(kWriteChunk, bytes - done);
       hasher.update(data + done, now);
       out.write(position, data + done, now);
       position += now;

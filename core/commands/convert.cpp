@@ -34,7 +34,7 @@ namespace {
 namespace fs = std::filesystem;
 namespace po = boost::program_options;
 
-constexpr const char* kUsage =
+constexpr const char* kConvertUsage =
     "usage: titan convert from-hf|to-hf|from-meta-names|from-torchtitan-names IN OUT [OPTION]...\n"
     "\n"
     "  from-hf                 a Hugging Face folder -> a Titan checkpoint of weights\n"
@@ -64,7 +64,7 @@ std::string stored_name(const std::string& dtype) {
   return found->second;
 }
 
-ConvertArguments parse(const std::vector<std::string>& words) {
+ConvertArguments parse_convert(const std::vector<std::string>& words) {
   static const std::vector<std::string> kDirections = {"from-hf", "to-hf", "from-meta-names",
                                                        "from-torchtitan-names"};
   for (size_t i = 0; i < 3; ++i)
@@ -209,10 +209,10 @@ int run_convert(const std::vector<std::string>& words) {
   if (std::find_if(words.begin(), words.end(), [](const std::string& word) {
         return word == "--help" || word == "-h";
       }) != words.end()) {
-    std::fputs(kUsage, stdout);
+    std::fputs(kConvertUsage, stdout);
     return kExitDone;
   }
-  const ConvertArguments arguments = parse(words);
+  const ConvertArguments arguments = parse_convert(words);
   if (arguments.direction == "to-hf") return convert_to_hf(arguments);
   if (arguments.direction == "from-meta-names") return convert_from(arguments, Naming::meta);
   if (arguments.direction == "from-torchtitan-names")

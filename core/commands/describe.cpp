@@ -12,7 +12,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr const char* kUsage =
+constexpr const char* kDescribeUsage =
     "titan describe KIND [NAME] [--json] [--path FOLDER]...\n"
     "       titan describe pipeline_schedule NAME --ranks N --microbatches N [--stages N]\n"
     "             [--costs F,I,W] [--option NAME=VALUE]... [--svg FILE] [--csv FILE] [--lowered "
@@ -86,7 +86,7 @@ PipelineRequest pipeline_request(const Arguments& parsed, Registry& registry) {
 }  // namespace
 
 int run_describe(const std::vector<std::string>& arguments) {
-  const Arguments parsed = parse_arguments(kUsage, flags(), arguments, 1, 2);
+  const Arguments parsed = parse_arguments(kDescribeUsage, flags(), arguments, 1, 2);
   if (parsed.wants_help) return kExitDone;
 
   const std::string& kind = parsed.words.front();

@@ -21,7 +21,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr const char* kUsage =
+constexpr const char* kEstimateUsage =
     "usage: titan estimate [--job.config_file FILE] [--ranks N] [--json]\n"
     "                      [--peak-flops X --bandwidth Y] [--section.key VALUE]...\n\n"
     "  --ranks N        of the run; default: the product of the degrees, or NGPU where\n"
@@ -33,7 +33,7 @@ constexpr const char* kUsage =
     "configuration is written for; device.name = \"cpu\" estimates a run on processors.\n"
     "The configuration's flags are those of titan train.\n";
 
-struct Arguments {
+struct EstimateArguments {
   bool help = false;
   std::optional<int> ranks;
   EstimateForm form = EstimateForm::text;
@@ -47,14 +47,14 @@ double positive(const po::variables_map& values, const char* flag) {
   return value;
 }
 
-Arguments parse(const std::vector<std::string>& arguments) {
+EstimateArguments parse_estimate(const std::vector<std::string>& arguments) {
   po::options_description own("titan estimate");
   own.add_options()("help", "this text")("ranks", po::value<int>(), "of the run")(
       "json", "for machines")("peak-flops", po::value<double>(), "FLOP/s of one rank")(
       "bandwidth", po::value<double>(), "bytes/s of one rank");
   const OwnFlags flags = take_own_flags(arguments, own, "titan estimate");
   const po::variables_map& values = flags.values;
-  Arguments result;
+  EstimateArguments result;
   result.help = values.count("help") > 0;
   if (values.count("json")) result.form = EstimateForm::json;
   if (values.count("ranks")) result.ranks = values["ranks"].as<int>();
@@ -125,9 +125,9 @@ void print_estimate(const JobConfig& config, Registry& registry, EstimateForm fo
 }
 
 int run_estimate(const std::vector<std::string>& raw_arguments) {
-  const Arguments arguments = parse(raw_arguments);
+  const EstimateArguments arguments = parse_estimate(raw_arguments);
   if (arguments.help) {
-    std::fputs(kUsage, stdout);
+    std::fputs(kEstimateUsage, stdout);
     return kExitDone;
   }
   JobSources sources = read_sources(arguments.config);

@@ -16,7 +16,7 @@
 namespace titan::core {
 namespace {
 
-constexpr char kUsage[] =
+constexpr char kLaunchUsage[] =
     "titan launch --nproc N [--nnodes K --node-rank R --master HOST:PORT] [OPTION]... -- train ...";
 
 boost::program_options::options_description launch_flags() {
@@ -51,7 +51,7 @@ LaunchRequest request_of(const Arguments& parsed, std::vector<std::string> comma
   };
   const auto program = get("program");
   TITAN_CHECK(program || !command.empty(), config,
-              "there is nothing to start: put a command of titan behind '--'; usage: ", kUsage);
+              "there is nothing to start: put a command of titan behind '--'; usage: ", kLaunchUsage);
   TITAN_CHECK(program || command.front() != "launch", config,
               "titan launch cannot start titan launch; put 'train' behind '--'");
   return {.nproc = get("nproc"),
@@ -84,11 +84,11 @@ bool is_worth_a_restart(const GroupEnd& end) {
 int run_launch(const std::vector<std::string>& arguments) {
   const auto divider = std::find(arguments.begin(), arguments.end(), "--");
   const std::vector<std::string> own(arguments.begin(), divider);
-  const Arguments parsed = parse_arguments(kUsage, launch_flags(), own, 0, SIZE_MAX);
+  const Arguments parsed = parse_arguments(kLaunchUsage, launch_flags(), own, 0, SIZE_MAX);
   if (parsed.wants_help) return kExitDone;
   TITAN_CHECK(
       parsed.words.empty(), config, "'", parsed.words.front(),
-      "' is no flag of titan launch; what is to be started stands behind '--'; usage: ", kUsage);
+      "' is no flag of titan launch; what is to be started stands behind '--'; usage: ", kLaunchUsage);
   std::vector<std::string> command(divider == arguments.end() ? divider : divider + 1,
                                    arguments.end());
   const Environment environment = Environment::of_process();

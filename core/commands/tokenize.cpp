@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 namespace po = boost::program_options;
 
-constexpr const char* kUsage =
+constexpr const char* kTokenizeUsage =
     "usage: titan tokenize --output PREFIX [OPTION]... [--section.key VALUE]...\n"
     "\n"
     "  --output PREFIX         makes PREFIX.bin (the tokens) and PREFIX.idx (where each document\n"
@@ -46,14 +46,14 @@ constexpr const char* kUsage =
     "Interrupted at any point, it goes on when it is started again with the same arguments; the\n"
     "number of workers may differ. The same bytes come out in any case.\n";
 
-struct Arguments {
+struct TokenizeArguments {
   fs::path prefix;
   int num_workers = 1;
   bool with_bos = true, with_eos = true, overwrite = false;
   std::vector<std::string> config;
 };
 
-Arguments parse(const std::vector<std::string>& words) {
+TokenizeArguments parse_tokenize(const std::vector<std::string>& words) {
   constexpr int kMostWorkers = 1024;
   const auto cores = static_cast<int>(std::thread::hardware_concurrency());
   po::options_description own("titan tokenize");
@@ -64,7 +64,7 @@ Arguments parse(const std::vector<std::string>& words) {
   const po::variables_map& values = flags.values;
   TITAN_CHECK(values.count("output"), config,
               "titan tokenize needs --output PREFIX; see: titan tokenize --help");
-  Arguments result = {.prefix = values["output"].as<std::string>(),
+  TokenizeArguments result = {.prefix = values["output"].as<std::string>(),
                       .num_workers = values["workers"].as<int>(),
                       .with_bos = !values.count("no-bos"),
                       .with_eos = !values.count("no-eos"),
@@ -124,7 +124,7 @@ SourceSize size_of(const Dataset& dataset) {
   return {.documents = {}, .shards = dataset.streamed()->num_shards()};
 }
 
-Tokenization request_of(const Arguments& arguments, const ChosenSource& source) {
+Tokenization request_of(const TokenizeArguments& arguments, const ChosenSource& source) {
   const SpecialTokens special = source.tokenizer().special_tokens();
   Tokenization request = {.prefix = arguments.prefix,
                           .dataset = &source.dataset(),
@@ -146,10 +146,10 @@ int run_tokenize(const std::vector<std::string>& words) {
   if (std::find_if(words.begin(), words.end(), [](const std::string& word) {
         return word == "--help" || word == "-h";
       }) != words.end()) {
-    std::fputs(kUsage, stdout);
+    std::fputs(kTokenizeUsage, stdout);
     return kExitDone;
   }
-  const Arguments arguments = parse(words);
+  const TokenizeArguments arguments = parse_tokenize(words);
   const ChosenSource source(arguments.config);
   const Tokenization request = request_of(arguments, source);
   log::info(source.description() + ", " + std::to_string(arguments.num_workers) +

@@ -32,7 +32,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-struct Arguments {
+struct TrainArguments {
   bool help = false;
   bool dry_run = false;
   LaunchFlags launch;
@@ -40,7 +40,7 @@ struct Arguments {
 };
 
 /// Takes the command's own flags out; everything else belongs to the configuration.
-Arguments parse(const std::vector<std::string>& arguments) {
+TrainArguments parse_train(const std::vector<std::string>& arguments) {
   po::options_description own("titan train");
   own.add_options()("help", "this text")(
       "dry-run", "check everything, print the resolved configuration, start nothing")(
@@ -49,7 +49,7 @@ Arguments parse(const std::vector<std::string>& arguments) {
                                                       "where the ranks meet");
   const OwnFlags flags = take_own_flags(arguments, own, "titan train");
   const po::variables_map& values = flags.values;
-  Arguments result;
+  TrainArguments result;
   result.help = values.count("help") > 0;
   result.dry_run = values.count("dry-run") > 0;
   if (values.count("rank")) result.launch.rank = values["rank"].as<int>();
@@ -131,7 +131,7 @@ int estimate_memory(const JobConfig& config, Registry& registry) {
 }
 
 /// Which rank this is of how many; a dry run and a played rank ask no launcher.
-LaunchEnv launch_of(const Arguments& arguments, bool is_played) {
+LaunchEnv launch_of(const TrainArguments& arguments, bool is_played) {
   if (is_played) return played_rank(arguments.launch);
   if (!arguments.dry_run) return detect_launch(arguments.launch);
   LaunchEnv checked = arguments.launch.world_size ? LaunchEnv{} : detect_launch();
@@ -239,7 +239,7 @@ int train(JobConfig config, Registry& registry, const LaunchEnv& launch, double 
 }  // namespace
 
 int run_train(const std::vector<std::string>& raw_arguments) {
-  const Arguments arguments = parse(raw_arguments);
+  const TrainArguments arguments = parse_train(raw_arguments);
   const double start = monotonic_seconds();
   const JobSources sources = read_sources(arguments.config);
   const Catalog catalog(plugin_search_path(sources.plugin_paths));

@@ -22,7 +22,7 @@ bool is_old_section(const KeyPath& path) {
                      [&](const OldName& name) { return name.old_key.starts_with(prefix); });
 }
 
-std::string lower(std::string_view text) {
+std::string lower_case(std::string_view text) {
   std::string folded(text);
   for (char& c : folded) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return folded;
@@ -31,7 +31,7 @@ std::string lower(std::string_view text) {
 /// Schedules were written with underscores; upper and lower case never mattered.
 Value current_schedule(const Value& value) {
   if (!value.is_string()) return value;
-  const std::string word = lower(value.as_string());
+  const std::string word = lower_case(value.as_string());
   if (word == "interleaved_1f1b" || word == "flexible_interleaved_1f1b") return "Interleaved1F1B";
   return value;
 }

@@ -9,7 +9,7 @@
 namespace titan::core {
 
 /// Opens the plugins of the names it is asked for, no others. Both arguments outlive the lookup.
-class RegistryLookup final : public ComponentLookup {
+class RegistryLookup : public ComponentLookup {
  public:
   RegistryLookup(const Catalog& catalog, Registry& registry)
       : catalog_(catalog), registry_(registry) {}

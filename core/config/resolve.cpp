@@ -28,7 +28,7 @@ void merge(Value& lower, const Value& upper) {
   }
 }
 
-bool begins_with(const KeyPath& path, const KeyPath& section) {
+bool lies_within(const KeyPath& path, const KeyPath& section) {
   return path.size() > section.size() && std::equal(section.begin(), section.end(), path.begin());
 }
 
@@ -41,9 +41,9 @@ Value given_map(const GivenValues& given, const OptionTable& table, const Compon
   for (const auto& [path, value] : given.all()) {
     const KnownOption* known = table.find(path);
     if (!known || known->component != component || !value.is_valid) continue;
-    if (!begins_with(path, section)) continue;
-    if (section.empty() && begins_with(path, {"data", "sources"})) continue;
-    if (section.size() < 2 && begins_with(path, {"optimizer", "groups"})) continue;
+    if (!lies_within(path, section)) continue;
+    if (section.empty() && lies_within(path, {"data", "sources"})) continue;
+    if (section.size() < 2 && lies_within(path, {"optimizer", "groups"})) continue;
     Value* place = &root;
     for (size_t i = section.size(); i < path.size(); ++i) place = &(*place)[path[i]];
     *place = value.value;

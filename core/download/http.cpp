@@ -24,7 +24,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-std::string_view trimmed(std::string_view text) {
+std::string_view trimmed_header(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == text.npos) return {};
   return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
@@ -104,7 +104,7 @@ struct HttpClient::Transfer {
     }
     const size_t colon = line.find(':');
     if (colon != line.npos)
-      answer.headers[lower(trimmed(line.substr(0, colon)))] = trimmed(line.substr(colon + 1));
+      answer.headers[lower(trimmed_header(line.substr(0, colon)))] = trimmed_header(line.substr(colon + 1));
   }
 
   static size_t on_header(char* data, size_t size, size_t count, void* self) {

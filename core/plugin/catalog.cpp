@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <set>
+#include <sstream>
 #include <system_error>
 
 #include <titan/error.h>
@@ -44,6 +46,30 @@ CatalogEntry read_entry(const fs::path& file) {
   return entry;
 }
 
+/// The plugins of a build tree that have no file yet.
+std::vector<CatalogEntry> unbuilt_plugins(const fs::path& folder) {
+  constexpr std::string_view kCommand = "# build: ";
+  std::vector<CatalogEntry> entries;
+  std::ifstream list(folder / "plugins.txt");
+  std::string command;
+  for (std::string line; std::getline(list, line);) {
+    if (line.starts_with(kCommand)) command = line.substr(kCommand.size());
+    if (line.starts_with("#")) continue;
+    std::istringstream words(line);
+    CatalogEntry entry;
+    std::error_code error;
+    if (!(words >> entry.manifest.plugin) ||
+        fs::exists(folder / (entry.manifest.plugin + std::string(kSuffix)), error))
+      continue;
+    for (std::string word; words >> word;)
+      if (const size_t colon = word.find(':'); colon != word.npos)
+        entry.manifest.provides.push_back({word.substr(0, colon), word.substr(colon + 1)});
+    entry.build_command = command + " " + entry.manifest.plugin;
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
 std::string counted(size_t count, const char* one, const char* many) {
   return std::to_string(count) + " " + (count == 1 ? one : many);
 }
@@ -73,9 +99,10 @@ Catalog::Catalog(std::vector<fs::path> folders) {
           file.is_symlink() ? real_path(file.path()) : real_folder / file.path().filename();
       if (seen.insert(real).second) entries_.push_back(read_entry(file.path()));
     }
+    for (CatalogEntry& entry : unbuilt_plugins(folder)) entries_.push_back(std::move(entry));
   }
   for (const BuiltInPlugin& plugin : built_in_plugins())
-    entries_.push_back({{}, parse_manifest(plugin.manifest, "a built-in plugin"), ""});
+    entries_.push_back({{}, parse_manifest(plugin.manifest, "a built-in plugin"), "", ""});
 }
 
 std::vector<const CatalogEntry*> Catalog::providers(std::string_view kind,
@@ -102,7 +129,7 @@ std::string Catalog::search_trail() const {
     trail += "\n    " + folder.string() + ": " + state_of(folder);
   std::string unreadable;
   for (const CatalogEntry& entry : entries_) {
-    built_in += entry.file.empty();
+    built_in += entry.file.empty() && entry.build_command.empty();
     if (!entry.problem.empty()) unreadable += "\n    " + entry.problem;
   }
   if (built_in > 0)

@@ -9,8 +9,13 @@
 namespace titan::core {
 namespace {
 
-std::string place_of(const CatalogEntry& entry) {
+std::string shown_file(const CatalogEntry& entry) {
+  if (!entry.build_command.empty()) return "not built: " + entry.build_command;
   return entry.file.empty() ? "built in" : entry.file.string();
+}
+
+std::string version_of(const CatalogEntry& entry) {
+  return entry.build_command.empty() ? entry.manifest.version : "-";
 }
 
 bool provides_kind(const CatalogEntry& entry, std::string_view kind) {
@@ -22,9 +27,10 @@ bool provides_kind(const CatalogEntry& entry, std::string_view kind) {
 /// Why an entry cannot be used; empty when it can, as far as its manifest tells.
 std::string obstacle(const CatalogEntry& entry) {
   if (!entry.problem.empty()) return entry.problem;
+  if (!entry.build_command.empty()) return "";
   const auto found = differences(entry.manifest, host_manifest());
   if (is_compatible(found)) return "";
-  return "cannot use plugin '" + entry.manifest.plugin + "' from " + place_of(entry) +
+  return "cannot use plugin '" + entry.manifest.plugin + "' from " + shown_file(entry) +
          ": built with " + summary(found);
 }
 
@@ -41,6 +47,14 @@ std::vector<std::string> kinds_to_show(const Catalog& catalog, std::string_view 
 
 }  // namespace
 
+std::string listing(const std::vector<UsedComponent>& used) {
+  std::vector<TextRow> rows{{"kind", "name", "plugin", "version", "file"}};
+  for (const UsedComponent& one : used)
+    rows.push_back({one.kind, one.name, one.entry->manifest.plugin, version_of(*one.entry),
+                    shown_file(*one.entry)});
+  return text_table(rows);
+}
+
 std::string listing(const Catalog& catalog, std::string_view kind) {
   std::vector<TextRow> rows{{"kind", "name", "plugin", "version", "file"}};
   std::string repeated;
@@ -50,10 +64,10 @@ std::string listing(const Catalog& catalog, std::string_view kind) {
       for (const CatalogEntry* entry : providers)
         if (obstacle(*entry).empty())
           rows.push_back(
-              {shown, name, entry->manifest.plugin, entry->manifest.version, place_of(*entry)});
+              {shown, name, entry->manifest.plugin, version_of(*entry), shown_file(*entry)});
       if (providers.size() < 2) continue;
       repeated += "  " + shown + " '" + name + "'\n";
-      for (const CatalogEntry* entry : providers) repeated += "    " + place_of(*entry) + "\n";
+      for (const CatalogEntry* entry : providers) repeated += "    " + shown_file(*entry) + "\n";
     }
 
   std::string unusable;

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/plugin/catalog.h"
 
@@ -12,5 +13,14 @@ namespace titan::core {
 /// cannot be used here, each with the reason, and the names that several files provide. `kind`
 /// empty: all. Opens nothing.
 std::string listing(const Catalog& catalog, std::string_view kind);
+
+/// A component that a job uses and the plugin that provides it.
+struct UsedComponent {
+  std::string kind, name;
+  const CatalogEntry* entry = nullptr;  ///< never null
+};
+
+/// The same table of these alone.
+std::string listing(const std::vector<UsedComponent>& used);
 
 }  // namespace titan::core

@@ -89,6 +89,8 @@ const LoadedPlugin& Registry::Impl::provider(std::string_view kind, std::string_
 const LoadedPlugin& Registry::Impl::load(const CatalogEntry& entry) {
   if (const auto found = loaded.find(&entry); found != loaded.end()) return *found->second;
   std::unique_ptr<LoadedPlugin> plugin;
+  TITAN_CHECK(entry.build_command.empty(), plugin, "plugin '", entry.manifest.plugin,
+              "' is not built yet\n  build it: ", entry.build_command);
   if (!entry.file.empty()) {
     plugin = load_plugin(entry.file, entry.manifest);
   } else {

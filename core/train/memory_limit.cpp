@@ -12,13 +12,13 @@
 namespace titan::core {
 namespace {
 
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+constexpr double kLimitGiB = 1024.0 * 1024.0 * 1024.0;
 constexpr const char* kOption = "kept_bytes";
 constexpr int kMostTries = 8;
 
-std::string gib(int64_t bytes) {
+std::string in_gib(int64_t bytes) {
   char text[64];
-  std::snprintf(text, sizeof text, "%.3f GiB", static_cast<double>(bytes) / kGiB);
+  std::snprintf(text, sizeof text, "%.3f GiB", static_cast<double>(bytes) / kLimitGiB);
   return text;
 }
 
@@ -58,13 +58,13 @@ void fit_memory_limit(JobConfig& config, Registry& registry, int rank) {
   if (most <= limit) {
     config.transforms.erase(chosen);
     log::info("activation_checkpoint.memory_limit: everything fits without recomputation, " +
-              gib(most) + " of " + gib(limit));
+              in_gib(most) + " of " + in_gib(limit));
     return;
   }
   const int64_t least = peak_keeping(0);
-  TITAN_CHECK(least <= limit, config, "activation_checkpoint.memory_limit = ", gib(limit),
-              " is not enough: with every block computed again this rank still needs ", gib(least),
-              "; without recomputation ", gib(most),
+  TITAN_CHECK(least <= limit, config, "activation_checkpoint.memory_limit = ", in_gib(limit),
+              " is not enough: with every block computed again this rank still needs ", in_gib(least),
+              "; without recomputation ", in_gib(most),
               ". Lower training.local_batch_size or training.seq_len, or use more ranks "
               "('titan estimate' shows what takes the memory)");
 
@@ -85,8 +85,8 @@ void fit_memory_limit(JobConfig& config, Registry& registry, int rank) {
     }
   }
   chosen->options[kOption] = fits;
-  log::info("activation_checkpoint.memory_limit: this rank needs " + gib(peak) + " of " +
-            gib(limit) + "; " + gib(least) + " if every block is computed again, " + gib(most) +
+  log::info("activation_checkpoint.memory_limit: this rank needs " + in_gib(peak) + " of " +
+            in_gib(limit) + "; " + in_gib(least) + " if every block is computed again, " + in_gib(most) +
             " if none is");
 }
 

@@ -9,7 +9,7 @@
 
 namespace titan::core {
 namespace {
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+constexpr double kValidatorGiB = 1024.0 * 1024.0 * 1024.0;
 }  // namespace
 
 /// Over all ranks but for `local_loss`.
@@ -78,7 +78,7 @@ void Validator::run(int64_t step) {
       {"validation_metrics/throughput(tps)",
        static_cast<double>(sums.num_local_tokens) /
            (elapsed * static_cast<double>(shape.cp * shape.tp * shape.pp))},
-      {"validation_metrics/memory/max_active(GiB)", static_cast<double>(memory.peak) / kGiB},
+      {"validation_metrics/memory/max_active(GiB)", static_cast<double>(memory.peak) / kValidatorGiB},
       {"validation_metrics/memory/max_active(%)",
        100.0 * static_cast<double>(memory.peak) / static_cast<double>(memory.total)}};
   if (sums.text_bytes > 0)  // data that come as tokens have no bytes

@@ -47,6 +47,14 @@ function(titan_manifest_text variable plugin version provides torch)
   set(${variable} "${text}" PARENT_SCOPE)
 endfunction()
 
+# titan_plugin_row(<folder> <name> <provides>): what can be built into Titan's own folder, for plugins.txt there.
+function(titan_plugin_row folder name provides)
+  if(folder STREQUAL "${TITAN_PLUGIN_DIRECTORY_OF_TREE}")
+    list(JOIN provides " " provided)
+    set_property(GLOBAL APPEND PROPERTY TITAN_PLUGIN_ROWS "${name} ${provided}")
+  endif()
+endfunction()
+
 function(titan_add_plugin name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH_FREE" "VERSION" "PROVIDES;SOURCES;LIBRARIES")
   foreach(required VERSION PROVIDES SOURCES)
@@ -91,6 +99,7 @@ function(titan_add_plugin name)
     # everything a plugin needs beside the sdk must be named: a missing symbol is found when linking, not when training
     target_link_options(${target} PRIVATE -Wl,-z,defs)
     set_property(GLOBAL APPEND PROPERTY TITAN_PLUGIN_TARGETS ${target})
+    titan_plugin_row("${directory}" ${name} "${arg_PROVIDES}")
   endif()
 
   target_compile_features(${target} PRIVATE cxx_std_20)
@@ -102,5 +111,13 @@ function(titan_add_plugin name)
   else()
     target_link_libraries(${target} PRIVATE titan::sdk ${arg_LIBRARIES})
     titan_use_torch(${target})
+  endif()
+  if(COMMAND titan_unity)  # Titan's own tree
+    titan_unity(${target})
+    if(arg_TORCH_FREE AND TITAN_PLUGIN_DIRECTORY STREQUAL "${TITAN_PLUGIN_DIRECTORY_OF_TREE}")
+      set_property(GLOBAL APPEND PROPERTY TITAN_TORCH_FREE_PLUGINS ${target})
+      # the tests take the other objects, and the door is alone in its own
+      set_source_files_properties(plugin.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
   endif()
 endfunction()

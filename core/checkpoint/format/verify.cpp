@@ -16,7 +16,7 @@ namespace titan::core {
 namespace {
 
 constexpr int64_t kBufferBytes = int64_t{4} << 20;
-constexpr int64_t kLengthBytes = 8;
+constexpr int64_t kHeaderLengthBytes = 8;
 constexpr const char* kChangedHeader =
     "its header, which says where its tensors are, was changed: none of them can be trusted";
 
@@ -28,11 +28,11 @@ std::string bytes_of(int64_t have, int64_t wanted) {
 /// not one. `start`: at least 8 bytes.
 std::optional<int64_t> header_end(std::string_view start, int64_t file_bytes) {
   uint64_t length = 0;
-  for (int i = kLengthBytes - 1; i >= 0; --i)
+  for (int i = kHeaderLengthBytes - 1; i >= 0; --i)
     length = length << 8 | static_cast<unsigned char>(start[i]);
-  if (length > kMaxHeaderBytes || static_cast<int64_t>(length) > file_bytes - kLengthBytes)
+  if (length > kMaxHeaderBytes || static_cast<int64_t>(length) > file_bytes - kHeaderLengthBytes)
     return std::nullopt;
-  return kLengthBytes + static_cast<int64_t>(length);
+  return kHeaderLengthBytes + static_cast<int64_t>(length);
 }
 
 /// What a file ought to hold, and what is wrong with it so far.
@@ -91,8 +91,8 @@ std::string check_start(const File& file, int64_t bytes, const ManifestFile& exp
     start.resize(end);
     file.read(position, start.data() + position, end - position);
   };
-  read_up_to(std::min(bytes, kLengthBytes));
-  const auto end = bytes >= kLengthBytes ? header_end(start, expected.bytes) : std::nullopt;
+  read_up_to(std::min(bytes, kHeaderLengthBytes));
+  const auto end = bytes >= kHeaderLengthBytes ? header_end(start, expected.bytes) : std::nullopt;
   if (end && *end <= bytes) {
     read_up_to(*end);
     check.check_header(start);

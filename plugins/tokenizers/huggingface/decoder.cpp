@@ -10,7 +10,7 @@
 namespace titan::huggingface {
 namespace {
 
-constexpr const char* kSupported =
+constexpr const char* kSupportedDecoders =
     "null, ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace, BPEDecoder, Sequence";
 
 // The component itself, out of Sequences of one.
@@ -79,7 +79,7 @@ void Decoder::read_step(const JsonView& view) {
     if (suffix.text().empty()) suffix.fail("the suffix is empty");
     steps_.push_back(make_suffix_decoder(suffix.text()));
   } else {
-    view.fail_unsupported_type(kSupported);
+    view.fail_unsupported_type(kSupportedDecoders);
   }
 }
 

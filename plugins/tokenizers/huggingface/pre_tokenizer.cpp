@@ -11,7 +11,7 @@
 namespace titan::huggingface {
 namespace {
 
-constexpr const char* kSupported =
+constexpr const char* kSupportedPreTokenizers =
     "null, Sequence, Split, Digits, ByteLevel, Metaspace, Whitespace, WhitespaceSplit, Punctuation";
 
 SplitBehavior read_behavior(const JsonView& view) {
@@ -117,7 +117,7 @@ void PreTokenizer::read_component(const JsonView& view) {
   } else if (type == "Punctuation") {
     steps_.push_back(read_punctuation(view));
   } else {
-    view.fail_unsupported_type(kSupported);
+    view.fail_unsupported_type(kSupportedPreTokenizers);
   }
 }
 

@@ -6,7 +6,7 @@
 namespace titan::nn {
 namespace {
 
-class PlainKernel final : public HeadKernel {
+class PlainHeadKernel final : public HeadKernel {
  public:
   at::Tensor logits(const at::Tensor& x, Parameter& weight) override {
     return ops::linear(x, weight.value());
@@ -22,7 +22,7 @@ HeadKernel::~HeadKernel() = default;
 
 OutputHead::OutputHead(const OutputHeadOptions& options)
     : norm_(add_module("norm", std::make_unique<RmsNorm>(options.dim, options.norm_eps))),
-      kernel_(std::make_unique<PlainKernel>()) {
+      kernel_(std::make_unique<PlainHeadKernel>()) {
   if (options.tied_weight) {
     weight_ = options.tied_weight;
     borrow_parameter(weight_);

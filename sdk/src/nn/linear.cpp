@@ -5,7 +5,7 @@
 namespace titan::nn {
 namespace {
 
-class PlainKernel final : public LinearKernel {
+class PlainLinearKernel final : public LinearKernel {
  public:
   at::Tensor matmul(const at::Tensor& x, Parameter& weight) override { return linear(x, weight); }
 };
@@ -17,7 +17,7 @@ LinearKernel::~LinearKernel() = default;
 Linear::Linear(int64_t in_features, int64_t out_features, WeightLayout layout, const Init& init)
     : weight_(add_parameter("weight", {out_features, in_features}, init)),
       layout_(layout),
-      kernel_(std::make_unique<PlainKernel>()) {}
+      kernel_(std::make_unique<PlainLinearKernel>()) {}
 Linear::~Linear() = default;
 
 void Linear::set_kernel(std::unique_ptr<LinearKernel> kernel) {

@@ -31,7 +31,7 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOpt
               q.size(2), " queries needs as many keys, got ", k.size(2));
 }
 
-AttentionResult forward_on_device(const Tensor& q, const Tensor& k, const Tensor& v, bool causal,
+AttentionResult attention_on_device(const Tensor& q, const Tensor& k, const Tensor& v, bool causal,
                                   double scale) {
   static const auto operation = find_operation<AttentionForward>("titan::attention_forward");
   BelowAutograd guard;
@@ -45,7 +45,7 @@ Operation as_operation(const Tensor& q, const Tensor& k, bool causal) {
   return {.kind = Operation::Kind::attention, .flops = causal ? 2 * pairs : 4 * pairs};
 }
 
-AttentionGradients backward_on_device(const Tensor& dout, const Tensor& q, const Tensor& k,
+AttentionGradients attention_backward_on_device(const Tensor& dout, const Tensor& q, const Tensor& k,
                                       const Tensor& v, const AttentionResult& result, bool causal,
                                       double scale) {
   static const auto operation = find_operation<AttentionBackward>("titan::attention_backward");
@@ -58,7 +58,7 @@ struct Attention : torch::autograd::Function<Attention> {
   static Tensor forward(AutogradContext* ctx, const Tensor& q, const Tensor& k, const Tensor& v,
                         bool causal, double scale) {
     const AttentionResult result = keepable_pair<AttentionResult>(
-        as_operation(q, k, causal), [&] { return forward_on_device(q, k, v, causal, scale); });
+        as_operation(q, k, causal), [&] { return attention_on_device(q, k, v, causal, scale); });
     ctx->save_for_backward({q, k, v, result.out, result.logsumexp});
     ctx->saved_data["causal"] = causal;
     ctx->saved_data["scale"] = scale;
@@ -69,7 +69,7 @@ struct Attention : torch::autograd::Function<Attention> {
     check_differentiated_once("attention");
     const variable_list saved = ctx->get_saved_variables();
     AttentionGradients d =
-        backward_on_device(grads[0], saved[0], saved[1], saved[2], {saved[3], saved[4]},
+        attention_backward_on_device(grads[0], saved[0], saved[1], saved[2], {saved[3], saved[4]},
                            ctx->saved_data["causal"].toBool(), ctx->saved_data["scale"].toDouble());
     return {d.q, d.k, d.v, Tensor(), Tensor()};
   }
@@ -82,13 +82,13 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   check(q, k, v, options);
   const double scale = scale_of(q, options);
   if (records_graph({&q, &k, &v})) return Attention::apply(q, k, v, options.causal, scale);
-  return forward_on_device(q, k, v, options.causal, scale).out;
+  return attention_on_device(q, k, v, options.causal, scale).out;
 }
 
 AttentionResult attention_forward(const Tensor& q, const Tensor& k, const Tensor& v,
                                   const AttentionOptions& options) {
   check(q, k, v, options);
-  return forward_on_device(q, k, v, options.causal, scale_of(q, options));
+  return attention_on_device(q, k, v, options.causal, scale_of(q, options));
 }
 
 AttentionGradients attention_backward(const Tensor& grad_out, const Tensor& q, const Tensor& k,
@@ -100,7 +100,7 @@ AttentionGradients attention_backward(const Tensor& grad_out, const Tensor& q, c
               config, "attention_backward: gradient, output and logsumexp must fit q ", q.sizes(),
               ", got ", grad_out.sizes(), ", ", result.out.sizes(), " and ",
               result.logsumexp.sizes());
-  return backward_on_device(grad_out, q, k, v, result, options.causal, scale_of(q, options));
+  return attention_backward_on_device(grad_out, q, k, v, result, options.causal, scale_of(q, options));
 }
 
 }  // namespace titan::ops

@@ -7,7 +7,7 @@
 namespace titan::ops {
 namespace {
 
-Tensor forward_on_device(const Tensor& weight, const Tensor& tokens) {
+Tensor embedding_on_device(const Tensor& weight, const Tensor& tokens) {
   static const auto operation = find_operation<EmbeddingForward>("titan::embedding_forward");
   BelowAutograd guard;
   return operation.call(weight, tokens);
@@ -17,7 +17,7 @@ struct Embedding : torch::autograd::Function<Embedding> {
   static Tensor forward(AutogradContext* ctx, const Tensor& weight, const Tensor& tokens) {
     ctx->save_for_backward({tokens});
     ctx->saved_data["rows"] = weight.size(0);
-    return forward_on_device(weight, tokens);
+    return embedding_on_device(weight, tokens);
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
@@ -36,7 +36,7 @@ Tensor embedding(const Tensor& weight, const Tensor& tokens) {
               "embedding: weight must be (V, dim) and tokens int64, got ", weight.sizes(), " and ",
               tokens.scalar_type());
   if (records_graph({&weight})) return Embedding::apply(weight, tokens);
-  return forward_on_device(weight, tokens);
+  return embedding_on_device(weight, tokens);
 }
 
 }  // namespace titan::ops

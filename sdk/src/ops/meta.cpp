@@ -22,46 +22,46 @@ Tensor heads_like(const Tensor& x) {
   return at::empty({x.size(0), x.size(2), x.size(1), x.size(3)}, x.options()).transpose(1, 2);
 }
 
-std::tuple<Tensor, Tensor> rms_norm_forward(const Tensor& x, const Tensor& weight, double eps) {
+std::tuple<Tensor, Tensor> rms_norm_forward_on_meta(const Tensor& x, const Tensor& weight, double eps) {
   const int64_t rows = c10::multiply_integers(x.sizes().slice(0, x.dim() - 1));
   return {contiguous_like(x), at::empty({rows}, x.options().dtype(computed_in(x)))};
 }
 
-std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& dy, const Tensor& x,
+std::tuple<Tensor, Tensor> rms_norm_backward_on_meta(const Tensor& dy, const Tensor& x,
                                              const Tensor& weight, const Tensor& rstd) {
   return {contiguous_like(x), contiguous_like(weight)};
 }
 
-Tensor swiglu_forward(const Tensor& gate, const Tensor& up) {
+Tensor swiglu_forward_on_meta(const Tensor& gate, const Tensor& up) {
   return contiguous_like(gate);
 }
 
-std::tuple<Tensor, Tensor> swiglu_backward(const Tensor& dout, const Tensor& gate,
+std::tuple<Tensor, Tensor> swiglu_backward_on_meta(const Tensor& dout, const Tensor& gate,
                                            const Tensor& up) {
   return {contiguous_like(gate), contiguous_like(up)};
 }
 
-std::tuple<Tensor, Tensor> rope_rotate(const Tensor& q, const Tensor& k, const Tensor& cos,
+std::tuple<Tensor, Tensor> rope_rotate_on_meta(const Tensor& q, const Tensor& k, const Tensor& cos,
                                        const Tensor& sin, const std::optional<Tensor>& positions,
                                        bool inverse) {
   return {contiguous_like(q), contiguous_like(k)};
 }
 
-std::tuple<Tensor, Tensor> attention_forward(const Tensor& q, const Tensor& k, const Tensor& v,
+std::tuple<Tensor, Tensor> attention_forward_on_meta(const Tensor& q, const Tensor& k, const Tensor& v,
                                              bool causal, double scale) {
   const Tensor logsumexp =
       at::empty({q.size(0), q.size(2), q.size(1)}, q.options().dtype(computed_in(q)));
   return {heads_like(q), logsumexp.transpose(1, 2)};
 }
 
-std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& dout, const Tensor& q,
+std::tuple<Tensor, Tensor, Tensor> attention_backward_on_meta(const Tensor& dout, const Tensor& q,
                                                       const Tensor& k, const Tensor& v,
                                                       const Tensor& out, const Tensor& logsumexp,
                                                       bool causal, double scale) {
   return {heads_like(q), heads_like(k), heads_like(v)};
 }
 
-std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy(const Tensor& x, const Tensor& weight,
+std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy_on_meta(const Tensor& x, const Tensor& weight,
                                                         const Tensor& labels, bool needs_dx,
                                                         bool needs_dweight) {
   const at::TensorOptions wide = x.options().dtype(computed_in(x));
@@ -79,29 +79,29 @@ std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy(const Tensor& x, const T
   return {at::empty({}, wide), dx, dweight};
 }
 
-Tensor embedding_forward(const Tensor& weight, const Tensor& tokens) {
+Tensor embedding_forward_on_meta(const Tensor& weight, const Tensor& tokens) {
   std::vector<int64_t> shape = tokens.sizes().vec();
   shape.push_back(weight.size(1));
   return at::empty(shape, weight.options());
 }
 
-Tensor embedding_backward(const Tensor& dout, const Tensor& tokens, int64_t num_rows) {
+Tensor embedding_backward_on_meta(const Tensor& dout, const Tensor& tokens, int64_t num_rows) {
   return at::empty({num_rows, dout.size(-1)}, dout.options());
 }
 
 }  // namespace
 
 TORCH_LIBRARY_IMPL(titan, Meta, m) {
-  m.impl("rms_norm_forward", TORCH_FN(rms_norm_forward));
-  m.impl("rms_norm_backward", TORCH_FN(rms_norm_backward));
-  m.impl("swiglu_forward", TORCH_FN(swiglu_forward));
-  m.impl("swiglu_backward", TORCH_FN(swiglu_backward));
-  m.impl("rope_rotate", TORCH_FN(rope_rotate));
-  m.impl("attention_forward", TORCH_FN(attention_forward));
-  m.impl("attention_backward", TORCH_FN(attention_backward));
-  m.impl("linear_cross_entropy", TORCH_FN(linear_cross_entropy));
-  m.impl("embedding_forward", TORCH_FN(embedding_forward));
-  m.impl("embedding_backward", TORCH_FN(embedding_backward));
+  m.impl("rms_norm_forward", TORCH_FN(rms_norm_forward_on_meta));
+  m.impl("rms_norm_backward", TORCH_FN(rms_norm_backward_on_meta));
+  m.impl("swiglu_forward", TORCH_FN(swiglu_forward_on_meta));
+  m.impl("swiglu_backward", TORCH_FN(swiglu_backward_on_meta));
+  m.impl("rope_rotate", TORCH_FN(rope_rotate_on_meta));
+  m.impl("attention_forward", TORCH_FN(attention_forward_on_meta));
+  m.impl("attention_backward", TORCH_FN(attention_backward_on_meta));
+  m.impl("linear_cross_entropy", TORCH_FN(linear_cross_entropy_on_meta));
+  m.impl("embedding_forward", TORCH_FN(embedding_forward_on_meta));
+  m.impl("embedding_backward", TORCH_FN(embedding_backward_on_meta));
 }
 
 }  // namespace titan::ops

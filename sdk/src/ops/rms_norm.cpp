@@ -7,7 +7,7 @@
 namespace titan::ops {
 namespace {
 
-std::tuple<Tensor, Tensor> forward_on_device(const Tensor& x, const Tensor& weight, double eps) {
+std::tuple<Tensor, Tensor> rms_norm_on_device(const Tensor& x, const Tensor& weight, double eps) {
   static const auto operation = find_operation<RmsNormForward>("titan::rms_norm_forward");
   BelowAutograd guard;
   return operation.call(x, weight, eps);
@@ -15,7 +15,7 @@ std::tuple<Tensor, Tensor> forward_on_device(const Tensor& x, const Tensor& weig
 
 struct RmsNorm : torch::autograd::Function<RmsNorm> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& weight, double eps) {
-    auto [y, rstd] = forward_on_device(x, weight, eps);
+    auto [y, rstd] = rms_norm_on_device(x, weight, eps);
     ctx->save_for_backward({x, weight, rstd});
     return y;
   }
@@ -37,7 +37,7 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
               "rms_norm: the weight must have the size of the last dimension, got x ", x.sizes(),
               " and weight ", weight.sizes());
   if (records_graph({&x, &weight})) return RmsNorm::apply(x, weight, eps);
-  return std::get<0>(forward_on_device(x, weight, eps));
+  return std::get<0>(rms_norm_on_device(x, weight, eps));
 }
 
 }  // namespace titan::ops

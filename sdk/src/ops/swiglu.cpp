@@ -7,7 +7,7 @@
 namespace titan::ops {
 namespace {
 
-Tensor forward_on_device(const Tensor& gate, const Tensor& up) {
+Tensor swiglu_on_device(const Tensor& gate, const Tensor& up) {
   static const auto operation = find_operation<SwigluForward>("titan::swiglu_forward");
   BelowAutograd guard;
   return operation.call(gate, up);
@@ -16,7 +16,7 @@ Tensor forward_on_device(const Tensor& gate, const Tensor& up) {
 struct Swiglu : torch::autograd::Function<Swiglu> {
   static Tensor forward(AutogradContext* ctx, const Tensor& gate, const Tensor& up) {
     ctx->save_for_backward({gate, up});
-    return forward_on_device(gate, up);
+    return swiglu_on_device(gate, up);
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
@@ -36,7 +36,7 @@ Tensor swiglu(const Tensor& gate, const Tensor& up) {
               "swiglu: gate and up must have the same shape and dtype, got ", gate.sizes(), " ",
               gate.scalar_type(), " and ", up.sizes(), " ", up.scalar_type());
   if (records_graph({&gate, &up})) return Swiglu::apply(gate, up);
-  return forward_on_device(gate, up);
+  return swiglu_on_device(gate, up);
 }
 
 }  // namespace titan::ops
