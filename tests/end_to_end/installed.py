@@ -29,7 +29,7 @@ def build_project(source, build):
     """Configures and builds the project in `source` as its author would; gives the build folder."""
     shutil.rmtree(build, ignore_errors=True)
     run_checked(CMAKE, "-S", source, "-B", build, "-G", "Ninja", f"-DTitan_ROOT={PREFIX}", *launcher())
-    run_checked(CMAKE, "--build", build, "-j", "1")
+    run_checked(CMAKE, "--build", build, "-j", "2")
     return build
 
 

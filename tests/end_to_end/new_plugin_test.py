@@ -9,22 +9,28 @@ from harness import Case
 from installed import PREFIX, build_project, titan_installed
 
 
-# What selects the generated plugin, on top of the tiny debug recipe.
+# The generated plugins are named after their kind. What selects them, on top of the tiny debug recipe:
 SELECTION = {
-    "optimizer": ["--optimizer.name", "acme/quick_one"],
-    "lr_scheduler": ["--lr_scheduler.name", "acme/quick_one"],
-    "dataset": ["--training.dataset", "acme/quick_one"],
-    "tokenizer": ["--tokenizer.name", "acme/quick_one"],
-    "logger": ["--metrics.loggers", "console,jsonl,acme/quick_one"],
-    "model": ["--model.name", "acme/quick_one", "--model.flavor", "small"],
-    "flavor": ["--model.flavor", "acme/quick_one"],
-    "device": ["--device.name", "acme/quick_one"],
-    "parallelism": ["--parallelism.further", "acme/quick_one"],
-    "pipeline_schedule": ["--parallelism.pipeline_parallel_schedule", "acme/quick_one",
+    "optimizer": ["--optimizer.name", "acme/new_optimizer"],
+    "lr_scheduler": ["--lr_scheduler.name", "acme/new_lr_scheduler"],
+    "dataset": ["--training.dataset", "acme/new_dataset"],
+    "tokenizer": ["--tokenizer.name", "acme/new_tokenizer"],
+    "logger": ["--metrics.loggers", "console,jsonl,acme/new_logger"],
+    "model": ["--model.name", "acme/new_model", "--model.flavor", "small"],
+    "flavor": ["--model.flavor", "acme/new_flavor"],
+    "device": ["--device.name", "acme/new_device"],
+    "parallelism": ["--parallelism.further", "acme/new_parallelism"],
+    "pipeline_schedule": ["--parallelism.pipeline_parallel_schedule", "acme/new_pipeline_schedule",
                           "--parallelism.pipeline_parallel_degree", "2"],
-    "activation_checkpoint": ["--activation_checkpoint.mode", "acme/quick_one"],
-    "converter": ["--model.converters", "acme/quick_one"],
+    "activation_checkpoint": ["--activation_checkpoint.mode", "acme/new_activation_checkpoint"],
+    "converter": ["--model.converters", "acme/new_converter"],
 }
+
+# One project of them all: one configuration of CMake and one build instead of a dozen.
+TOGETHER = """cmake_minimum_required(VERSION 3.25)
+project(templates LANGUAGES CXX)
+find_package(Titan REQUIRED)
+"""
 
 # The tiny recipe without the options of AdamW and of its schedule, which another plugin need not have.
 RECIPE = """[model]
@@ -43,34 +49,53 @@ seed = 1
 
 
 class NewPluginTest(Case):
+    # the same place at each test run, so that a compiler cache knows the sources again
+    root = pathlib.Path(os.environ["TITAN_WORK"]) / "new_plugin"
+    plugins = None  # where the built templates lie
+
+    @classmethod
+    def build_templates(cls):
+        """Generates every template and builds them, once for all tests."""
+        if cls.plugins:
+            return
+        shutil.rmtree(cls.root, ignore_errors=True)
+        for kind in SELECTION:
+            run = titan_installed("new-plugin", kind, f"acme/new_{kind}", "--directory", cls.root / kind)
+            if run.returncode != 0:
+                raise AssertionError(f"new-plugin {kind}: {run.stderr}")
+        (cls.root / "CMakeLists.txt").write_text(
+            TOGETHER + "".join(f"add_subdirectory({kind})\n" for kind in SELECTION))
+        build_project(cls.root, cls.root / "build")
+        cls.plugins = cls.root / "build/lib/titan/plugins"
+
     def generate(self, kind, name="acme/quick_one", directory=None):
         directory = directory or self.folder / "plugin"
         return directory, titan_installed("new-plugin", kind, name, "--directory", directory)
 
     def check_template(self, kind):
-        # the same place at each test run, so that a compiler cache knows the sources again
-        source = pathlib.Path(os.environ["TITAN_WORK"]) / "new_plugin" / kind
-        shutil.rmtree(source, ignore_errors=True)
-        _, run = self.generate(kind, directory=source)
-        self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertEqual(sorted(path.name for path in source.iterdir()), ["CMakeLists.txt", "quick_one.cpp"])
+        self.build_templates()
+        source, plugins, name = self.root / kind, self.plugins, f"new_{kind}"
+        self.assertEqual(sorted(path.name for path in source.iterdir()), ["CMakeLists.txt", f"{name}.cpp"])
         for path in source.iterdir():
             self.assertNotRegex(path.read_text(), r"@[A-Z_]+@", path.name)
+        provided = f"llama3/acme/{name}" if kind == "flavor" else f"acme/{name}"
+        listed = titan_installed("list", kind, "--path", plugins)
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        self.assertRegex(listed.stdout, rf"(?m)^{kind} +{provided} +acme_{name} +0\.1\.0 ")
+        checked = titan_installed("check", plugins / f"acme_{name}.plugin.so")
+        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+        self.train_with(kind, plugins)
 
-        # the printed commands are the ones that work
+    def test_the_printed_commands_are_the_ones_that_work(self):
+        source, run = self.generate("lr_scheduler")
+        self.assertEqual(run.returncode, 0, run.stderr)
         plugins = source / "build/lib/titan/plugins"
         self.assert_holds(run.stdout, f"wrote {source}/CMakeLists.txt", f"wrote {source}/quick_one.cpp",
                           f"cmake -S {source} -B {source}/build -DTitan_ROOT={PREFIX}",
                           f"titan check {plugins}/acme_quick_one.plugin.so", f'paths = ["{plugins}"]')
         build_project(source, source / "build")
-
-        name = {"flavor": "llama3/acme/quick_one"}.get(kind, "acme/quick_one")
-        listed = titan_installed("list", kind, "--path", plugins)
-        self.assertEqual(listed.returncode, 0, listed.stderr)
-        self.assertRegex(listed.stdout, rf"(?m)^{kind} +{name} +acme_quick_one +0\.1\.0 ")
         checked = titan_installed("check", plugins / "acme_quick_one.plugin.so")
         self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
-        self.train_with(kind, plugins)
 
     def train_with(self, kind, plugins):
         data = "./tests/assets/corpus/train.jsonl"
@@ -83,7 +108,7 @@ class NewPluginTest(Case):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("training completed after step 3", run.stderr)
         if kind == "logger":
-            rows = [line.split(",") for line in (self.out / "quick_one.csv").read_text().splitlines()]
+            rows = [line.split(",") for line in (self.out / "new_logger.csv").read_text().splitlines()]
             self.assertEqual({row[0] for row in rows}, {"1", "2", "3"})
             self.assertIn("grad_norm", {row[1] for row in rows})
 

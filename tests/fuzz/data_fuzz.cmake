@@ -1,6 +1,6 @@
 # Fuzzing of what tokenizers, data sets and pipeline schedules read. Included by CMakeLists.txt beside it.
 #
-#   ctest -R '^fuzz\.'                              30 seconds each, the same inputs at each run
+#   ctest -R '^fuzz\.'                              5 seconds each, the same inputs at each run
 #   data_fuzz tiktoken --seconds 3600 --seed 7      longer, and other inputs
 #   data_fuzz tiktoken FILE...                      inputs that were kept
 #   data_hostile tests/fuzz/hostile                 each file there is refused for the reason that is noted
@@ -28,6 +28,7 @@ add_library(data_fuzz_entries OBJECT data_entries.cpp data_tokenizer_entries.cpp
   ${data_fuzz_sources})
 target_link_libraries(data_fuzz_entries PUBLIC fuzzed pcre2-8 utf8proc ZLIB::ZLIB zstd)
 target_precompile_headers(data_fuzz_entries PRIVATE ${PROJECT_SOURCE_DIR}/sdk/src/base_pch.h)
+titan_unity(data_fuzz_entries)
 
 add_executable(data_fuzz)
 target_link_libraries(data_fuzz PRIVATE data_fuzz_entries fuzz_driver fuzz_base)
@@ -35,7 +36,7 @@ add_executable(data_hostile data_hostile.cpp)
 target_link_libraries(data_hostile PRIVATE data_fuzz_entries fuzz_base)
 
 foreach(entry tokenizer_json tiktoken sentencepiece megatron_index jsonl pipeline_csv)
-  add_test(NAME fuzz.${entry} COMMAND data_fuzz ${entry} --seconds 30 --seed 1)
+  add_test(NAME fuzz.${entry} COMMAND data_fuzz ${entry} --seconds 5 --seed 1)
   set_tests_properties(fuzz.${entry} PROPERTIES LABELS fuzz TIMEOUT 300)
 endforeach()
 add_test(NAME fuzz.hostile_files COMMAND data_hostile ${CMAKE_CURRENT_SOURCE_DIR}/hostile)

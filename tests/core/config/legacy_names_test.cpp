@@ -14,16 +14,16 @@ namespace {
 
 /// An old assignment, and what stands in the resolved configuration for it ("" = nothing: no
 /// effect).
-struct Row {
+struct OldRow {
   const char* old_key;
   const char* toml;
   const char* new_key;
   const char* resolved_json;
 };
-void PrintTo(const Row& row, std::ostream* out) {
+void PrintTo(const OldRow& row, std::ostream* out) {
   *out << row.old_key << " = " << row.toml;
 }
-const Row kRows[] = {
+const OldRow kRows[] = {
     {"job.use_for_integration_test", "true", "", ""},
     {"metrics.rank_0_only", "false", "metrics.save_for_all_ranks", "true"},
     {"metrics.enable_color_printing", "true", "metrics.disable_color_printing", "false"},
@@ -123,7 +123,7 @@ const Row kRows[] = {
     {"memory_estimation.enabled", "true", "memory_estimation.enable", "true"},
 };
 /// Old names that are errors.
-const Row kRefused[] = {
+const OldRow kRefused[] = {
     {"training.warmup_pct", "0.1", "lr_scheduler", ""},
     {"training.decay_steps", "5", "lr_scheduler", ""},
     {"training.decay_ratio", "0.1", "lr_scheduler", ""},
@@ -142,7 +142,7 @@ const Row kRefused[] = {
 };
 
 /// A job with one more assignment, as `section.key = value` at the top.
-std::string with(const Row& row) {
+std::string with(const OldRow& row) {
   return std::string(row.old_key) + " = " + row.toml + "\n" +
          "training.dataset = \"jsonl\"\ntraining.seq_len = 64\n" +
          (std::string_view(row.old_key) == "model.tokenizer_path"
@@ -156,10 +156,10 @@ Value at(const Value& resolved, const std::string& key) {
   return place;
 }
 
-class OldName : public ::testing::TestWithParam<Row> {};
+class OldName : public ::testing::TestWithParam<OldRow> {};
 
 TEST_P(OldName, IsAcceptedAndTranslatedWithOneWarning) {
-  const Row& row = GetParam();
+  const OldRow& row = GetParam();
   FakeLookup lookup;
   Diagnostics diagnostics;
   const auto config =
@@ -185,10 +185,10 @@ TEST_P(OldName, IsAcceptedAndTranslatedWithOneWarning) {
 }
 INSTANTIATE_TEST_SUITE_P(Rows, OldName, ::testing::ValuesIn(kRows));
 
-class RefusedOldName : public ::testing::TestWithParam<Row> {};
+class RefusedOldName : public ::testing::TestWithParam<OldRow> {};
 
 TEST_P(RefusedOldName, IsAnErrorThatSaysWhatToDo) {
-  const Row& row = GetParam();
+  const OldRow& row = GetParam();
   const std::string report = errors_of(with(row));
   EXPECT_NE(report.find("train.toml:1:"), std::string::npos) << report;
   EXPECT_NE(report.find(row.new_key), std::string::npos) << report;
@@ -197,8 +197,8 @@ INSTANTIATE_TEST_SUITE_P(Rows, RefusedOldName, ::testing::ValuesIn(kRefused));
 
 TEST(OldNames, EveryRowOfTheTableIsTested) {
   std::set<std::string> tested;
-  for (const Row& row : kRows) tested.insert(row.old_key);
-  for (const Row& row : kRefused) tested.insert(row.old_key);
+  for (const OldRow& row : kRows) tested.insert(row.old_key);
+  for (const OldRow& row : kRefused) tested.insert(row.old_key);
   for (const titan::core::OldName& name : old_names())
     EXPECT_TRUE(tested.contains(std::string(name.old_key))) << name.old_key;
 }

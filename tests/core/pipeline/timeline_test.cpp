@@ -15,22 +15,22 @@ namespace {
 
 using titan::testing::holds;
 
-PipelineAnalysis analysis_of(const char* name, PipelineShape shape, ActionCosts costs = {}) {
+PipelineAnalysis timed_analysis_of(const char* name, PipelineShape shape, ActionCosts costs = {}) {
   return analyze(make_plan(*schedule_named(name), name, shape), costs);
 }
 
 TEST(PipelineTimeline, HasARowPerRankAndAColumnPerUnit) {
-  EXPECT_EQ(timeline_text(analysis_of("1F1B", {2, 2, 2}), 120),
+  EXPECT_EQ(timeline_text(timed_analysis_of("1F1B", {2, 2, 2}), 120),
             "rank 0  0F0 0F1 .   .   0B0---- .   0B1----\n"
             "rank 1  .   1F0 1B0---- 1F1 1B1---- .   .\n");
 }
 
 TEST(PipelineTimeline, JoinsPairsThatOverlap) {
-  EXPECT_TRUE(holds(timeline_text(analysis_of("DualPipeV", {2, 4, 4}), 200), "0F3+3B1----"));
+  EXPECT_TRUE(holds(timeline_text(timed_analysis_of("DualPipeV", {2, 4, 4}), 200), "0F3+3B1----"));
 }
 
 TEST(PipelineTimeline, WrapsBetweenColumns) {
-  const std::string text = timeline_text(analysis_of("ZBVZeroBubble", {4, 8, 16}), 80);
+  const std::string text = timeline_text(timed_analysis_of("ZBVZeroBubble", {4, 8, 16}), 80);
   std::istringstream lines(text);
   int num_rows = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -43,7 +43,7 @@ TEST(PipelineTimeline, WrapsBetweenColumns) {
 }
 
 TEST(PipelineTimeline, SvgHasABoxWithATitleForEachAction) {
-  const std::string svg = timeline_svg(analysis_of("1F1B", {2, 2, 3}), "a < b & c");
+  const std::string svg = timeline_svg(timed_analysis_of("1F1B", {2, 2, 3}), "a < b & c");
   EXPECT_TRUE(svg.starts_with("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg "));
   EXPECT_TRUE(svg.ends_with("</svg>\n"));
   EXPECT_TRUE(holds(svg, "a &lt; b &amp; c"));

@@ -23,7 +23,7 @@ using titan::testing::texts_of;
 using titan::testing::zstd_frame;
 using namespace std::string_literals;
 
-JsonlDataset open(const std::string& path, const JsonLinesOptions& options = {}) {
+JsonlDataset open_lines(const std::string& path, const JsonLinesOptions& options = {}) {
   return JsonlDataset(options, {.path = path});
 }
 
@@ -31,7 +31,7 @@ JsonlDataset open(const std::string& path, const JsonLinesOptions& options = {})
 Error error_in(const std::string& content, const JsonLinesOptions& options = {}) {
   TestFolder folder;
   const std::string path = folder.write("bad.jsonl", content);
-  return error_of([&] { texts_of(open(path, options)); });
+  return error_of([&] { texts_of(open_lines(path, options)); });
 }
 
 TEST(JsonlDatasetBadInput, NamesFileAndLineOfEveryBadLine) {
@@ -89,7 +89,7 @@ TEST(JsonlDatasetBadInput, SaysAWrongFieldBeforeAnythingIsRead) {
   TestFolder folder;
   folder.write("a/1.jsonl", R"({"body":"b","text":"a"})");
   folder.write("a/2.jsonl", R"({"text":"a"})");
-  const Error error = error_of([&] { open(folder.at("a"), {.field = "body"}); });
+  const Error error = error_of([&] { open_lines(folder.at("a"), {.field = "body"}); });
   EXPECT_TRUE(holds(error.what(), "2.jsonl:1: field 'body' is missing; the object has 'text'"));
 }
 
@@ -118,11 +118,11 @@ TEST(JsonlDatasetBadInput, SaysWhatIsWrongWithItsPath) {
       {"/dev/null", ErrorKind::io, "not a regular file"},
   };
   for (const Case& c : kCases) {
-    const Error error = error_of([&] { open(c.path); });
+    const Error error = error_of([&] { open_lines(c.path); });
     EXPECT_EQ(error.kind(), c.kind) << c.path;
     EXPECT_TRUE(holds(error.what(), c.wanted));
   }
-  EXPECT_EQ(error_of([&] { open(folder.at("blank.jsonl"), {.field = ""}); }).kind(),
+  EXPECT_EQ(error_of([&] { open_lines(folder.at("blank.jsonl"), {.field = ""}); }).kind(),
             ErrorKind::config);
 }
 
@@ -133,7 +133,7 @@ TEST(JsonlDatasetBadInput, MayBeMuchBetweenTwoDocuments) {
   content += json_lines({std::string(3000000, 'b')});
   const std::string path = folder.write("a.jsonl", content);
   ::testing::internal::CaptureStderr();
-  const JsonlDataset dataset = open(path, {.skip_bad_lines = true});
+  const JsonlDataset dataset = open_lines(path, {.skip_bad_lines = true});
   EXPECT_TRUE(holds(::testing::internal::GetCapturedStderr(), "passed over 15000 lines"));
   EXPECT_EQ(texts_of(dataset), (Texts{"a", std::string(3000000, 'b')}));
   EXPECT_EQ(dataset.indexed()->place(1), "a.jsonl:15002");
@@ -148,7 +148,7 @@ TEST(JsonlDatasetBadInput, ACompressedFileThatEndsEarlyIsAnErrorAndNoEnd) {
                                      std::pair{"a.jsonl.zst", zstd_frame(content)}}) {
     for (size_t size = 0; size < packed.size(); ++size) {
       const std::string path = folder.write(name, packed.substr(0, size));
-      const Error error = error_of([&] { texts_of(open(path)); });
+      const Error error = error_of([&] { texts_of(open_lines(path)); });
       EXPECT_TRUE(holds(error.what(), "'" + path + "' is ")) << size;
       EXPECT_TRUE(holds(error.what(), "at byte " + std::to_string(size) + " of the file")) << size;
     }
@@ -164,7 +164,7 @@ TEST(JsonlDatasetBadInput, PassesOverBadLinesWhenAskedAndTellsOnce) {
          {folder.write("a.jsonl", content), folder.write("a.jsonl.gz", gzip_member(content))}) {
       ::testing::internal::CaptureStderr();
       {
-        const JsonlDataset dataset = open(path, {.index = index, .skip_bad_lines = true});
+        const JsonlDataset dataset = open_lines(path, {.index = index, .skip_bad_lines = true});
         EXPECT_EQ(texts_of(dataset), (Texts{"a", "b", "c"}));
         EXPECT_EQ(texts_of(dataset), (Texts{"a", "b", "c"}));
         if (dataset.streamed()) {  // who skips passes over the same lines
@@ -194,7 +194,7 @@ TEST(JsonlDatasetBadInput, RefusesAPositionThatIsNoneOfTheShard) {
   const std::string content = json_lines({"a", "b", "c"});
   for (const std::string& path :
        {folder.write("a.jsonl", content), folder.write("a.jsonl.gz", gzip_member(content))}) {
-    const JsonlDataset dataset = open(path, {.index = false});
+    const JsonlDataset dataset = open_lines(path, {.index = false});
     const auto stream = dataset.streamed()->open(0);
     const std::string end = std::to_string(content.size() + 1);
     for (const std::string& position :

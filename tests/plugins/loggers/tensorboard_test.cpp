@@ -129,7 +129,7 @@ TEST(EventFile, TellsAFolderThatCannotBe) {
   EXPECT_TRUE(holds(error.what(), folder.at("file/tb") + "': Not a directory (errno 20)"));
 }
 
-RunInfo run_in(const TestFolder& folder) {
+RunInfo tensorboard_run_in(const TestFolder& folder) {
   RunInfo run;
   run.dump_folder = folder.path();
   run.start_time = 1767225600;
@@ -149,7 +149,7 @@ void log_one(const RunInfo& run, int64_t step) {
 
 TEST(TensorboardLogger, NamesFolderAndFileAsTorchtitanDoes) {
   TestFolder folder;
-  log_one(run_in(folder), 1);
+  log_one(tensorboard_run_in(folder), 1);
   const std::time_t start = 1767225600;
   std::string minute(32, '\0');
   minute.resize(std::strftime(minute.data(), minute.size(), "%Y%m%d-%H%M", std::localtime(&start)));
@@ -163,7 +163,7 @@ TEST(TensorboardLogger, NamesFolderAndFileAsTorchtitanDoes) {
 
 TEST(TensorboardLogger, WritesVersionConfigAndScalars) {
   TestFolder folder;
-  log_one(run_in(folder), 1);
+  log_one(tensorboard_run_in(folder), 1);
   const auto records = records_of(folder.read(files_below(folder.path()).at(0)));
   ASSERT_EQ(records.size(), 3U);
   EXPECT_TRUE(holds(records[0], "brain.Event:2"));
@@ -176,7 +176,7 @@ TEST(TensorboardLogger, AResumedRunContinuesInTheLatestFolder) {
   for (const char* name : {"19990101-0000", "20990101-0000", "notes", "99990101_0000"})
     fs::create_directories(folder.path() / "events/tb" / name);
   folder.write("events/tb/99990101-0000", "a file is no run");
-  RunInfo run = run_in(folder);
+  RunInfo run = tensorboard_run_in(folder);
   run.resumed_step = 7;
   log_one(run, 8);
   const auto files = files_below(folder.path() / "events/tb/20990101-0000");
@@ -188,7 +188,7 @@ TEST(TensorboardLogger, AResumedRunContinuesInTheLatestFolder) {
 
 TEST(TensorboardLogger, EachRankHasAFolderWhenAllWrite) {
   TestFolder folder;
-  RunInfo run = run_in(folder);
+  RunInfo run = tensorboard_run_in(folder);
   run.rank = 3;
   run.config = Value::map({{"metrics", Value::map({{"save_for_all_ranks", true}})}});
   log_one(run, 1);
@@ -202,8 +202,8 @@ TEST(TensorboardLogger, EachRankHasAFolderWhenAllWrite) {
 
 TEST(TensorboardLogger, ASecondStartInTheSameMinuteAddsAFile) {
   TestFolder folder;
-  log_one(run_in(folder), 1);
-  log_one(run_in(folder), 1);
+  log_one(tensorboard_run_in(folder), 1);
+  log_one(tensorboard_run_in(folder), 1);
   EXPECT_EQ(files_below(folder.path()).size(), 2U);
 }
 
