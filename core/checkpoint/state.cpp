@@ -42,7 +42,7 @@ std::vector<StateTensor> states_of(Optimizer& optimizer) {
   auto* stateful = dynamic_cast<StatefulOptimizer*>(&optimizer);
   std::vector<StateTensor> state;
   if (!stateful) return state;
-  stateful->visit_state([&](Parameter& parameter, std::string_view name, at::Tensor& tensor) {
+  stateful->visit_state([&](Parameter& parameter, std::string_view name, const at::Tensor& tensor) {
     const std::string full_name =
         std::string(kOptimizerPrefix) + std::string(name) + "." + parameter.name();
     if (tensor.numel() == 1 && tensor.dim() == 0) {
@@ -55,14 +55,20 @@ std::vector<StateTensor> states_of(Optimizer& optimizer) {
                        parameter.is_copy()});
       return;
     }
-    TITAN_CHECK(tensor.sizes() == at::IntArrayRef(parameter.slice().sizes), plugin,
-                "the optimizer's state '", name, "' of '", parameter.name(), "' has shape ",
-                tensor.sizes(), "; a state has its shard's shape, ",
-                at::IntArrayRef(parameter.slice().sizes), ", or is a single number");
     state.push_back({full_name, parameter.global_shape(), parameter.slice(), tensor,
                      parameter.shardings(), false, parameter.is_copy()});
   });
   return state;
+}
+
+void follow_stored_numbers(std::vector<StateTensor>& states, const TensorIndex& index) {
+  for (StateTensor& state : states) {
+    const auto found = index.tensors.find(state.name);
+    if (!state.is_scalar || found == index.tensors.end() || !found->second.shape.empty()) continue;
+    state.shape.clear();
+    state.slice = {};
+    state.tensor = state.tensor.view(at::IntArrayRef());
+  }
 }
 
 const char* stored_dtype(at::ScalarType dtype) {

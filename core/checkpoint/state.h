@@ -11,6 +11,8 @@
 #include <titan/nn/parameter.h>
 #include <titan/optimizer.h>
 
+#include "core/checkpoint/format/tensor_index.h"
+
 namespace titan::core {
 
 /// One tensor as this rank holds it: a rectangle of a tensor that has a name.
@@ -27,9 +29,12 @@ struct StateTensor {
 inline constexpr std::string_view kOptimizerPrefix = "optim.";
 
 std::vector<StateTensor> weights_of(const ModelPart& part);
-/// Empty for an optimizer without state. Throws a plugin Error when a state is neither of its
-/// shard's shape nor a single number.
+/// All that it has declared, made where it was not used yet; empty for an optimizer without state.
+/// Throws as StatefulOptimizer::visit_state.
 std::vector<StateTensor> states_of(Optimizer& optimizer);
+/// Single numbers are saved with shape [1]; other programs that rewrite a checkpoint may give them
+/// shape []. Those that `index` holds so are to be read so.
+void follow_stored_numbers(std::vector<StateTensor>& states, const TensorIndex& index);
 
 /// "F32" for at::kFloat. Throws an internal Error for a type that safetensors does not know.
 const char* stored_dtype(at::ScalarType dtype);

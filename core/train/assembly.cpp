@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include <ATen/Context.h>
 
@@ -16,6 +17,7 @@
 #include "core/runtime/played_mesh.h"
 #include "core/runtime/process_groups.h"
 #include "core/train/make_selected.h"
+#include "core/train/model_text.h"
 #include "core/train/resume.h"
 #include "core/train/run_folder.h"
 #include "core/train/sequential_executor.h"
@@ -57,7 +59,13 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
   std::stable_sort(run.transforms.begin(), run.transforms.end(),
                    [](const auto& a, const auto& b) { return a->phase() < b->phase(); });
   StepContext step{*run.part, *run.device, {}, {}};
+  bool prints = config.model.print_after_conversion && run.mesh.rank() == 0;
+  const auto print_once = [&] {
+    if (std::exchange(prints, false))
+      log::info("the model after conversion:\n" + model_text(*run.part));
+  };
   for (const auto& transform : run.transforms) {
+    if (transform->phase() != Phase::convert) print_once();
     transform->apply(*run.part, context);
     if (auto* splitter = dynamic_cast<BatchSplitter*>(transform.get()))
       step.splitters.push_back(splitter);
@@ -73,6 +81,7 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
     if (auto* exports = dynamic_cast<ExportTransform*>(transform.get()))
       run.exports.push_back(exports);
   }
+  print_once();
   check_groups(config, run.part->all_parameters());
   if (config.optimizer_section.early_step_in_backward && step.reducers.empty()) {
     run.local_gradients = std::make_unique<LocalGradients>(run.part->parameters());

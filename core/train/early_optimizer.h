@@ -23,7 +23,6 @@ class EarlyOptimizer final : public Optimizer, public StatefulOptimizer {
   /// [after the backward] Nothing is left to do.
   void step(double) override {}
   double lr() const override { return optimizers_.front()->lr(); }
-  void visit_state(const StateVisitor& visit) override;
 
  private:
   std::vector<std::unique_ptr<Optimizer>> optimizers_;

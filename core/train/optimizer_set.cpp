@@ -17,16 +17,30 @@ const Selection& selection_for(const JobConfig& config, std::string_view paramet
   return config.optimizer;
 }
 
+/// All of its states are declared by now.
+std::unique_ptr<Optimizer> make_complete(Registry& registry, const Selection& selection,
+                                         const OptimizerContext& context) {
+  auto optimizer = make_selected<Optimizer>(registry, selection, context);
+  if (auto* stateful = dynamic_cast<StatefulOptimizer*>(optimizer.get())) stateful->seal_states();
+  return optimizer;
+}
+
 }  // namespace
+
+OptimizerSet::OptimizerSet(std::vector<std::unique_ptr<Optimizer>> members)
+    : members_(std::move(members)) {
+  adopt_states(*this, members_);
+}
 
 void OptimizerSet::step(double lr_factor) {
   for (const auto& member : members_) member->step(lr_factor);
 }
 
-void OptimizerSet::visit_state(const StateVisitor& visit) {
-  for (const auto& member : members_)
+void adopt_states(StatefulOptimizer& whole,
+                  const std::vector<std::unique_ptr<Optimizer>>& members) {
+  for (const auto& member : members)
     if (auto* stateful = dynamic_cast<StatefulOptimizer*>(member.get()))
-      stateful->visit_state(visit);
+      whole.add_states_of(*stateful);
 }
 
 void check_groups(const JobConfig& config, const std::vector<ParameterInfo>& parameters) {
@@ -51,8 +65,7 @@ void check_groups(const JobConfig& config, const std::vector<ParameterInfo>& par
 
 std::unique_ptr<Optimizer> make_optimizer(const JobConfig& config, Registry& registry,
                                           const OptimizerContext& context) {
-  if (config.optimizer_groups.empty())
-    return make_selected<Optimizer>(registry, config.optimizer, context);
+  if (config.optimizer_groups.empty()) return make_complete(registry, config.optimizer, context);
   std::vector<const Selection*> selections = {&config.optimizer};
   for (const OptimizerGroup& group : config.optimizer_groups)
     selections.push_back(&group.optimizer);
@@ -62,7 +75,7 @@ std::unique_ptr<Optimizer> make_optimizer(const JobConfig& config, Registry& reg
     std::erase_if(own.parameters, [&](const Parameter* parameter) {
       return &selection_for(config, parameter->name()) != selection;
     });
-    members.push_back(make_selected<Optimizer>(registry, *selection, own));
+    members.push_back(make_complete(registry, *selection, own));
   }
   return std::make_unique<OptimizerSet>(std::move(members));
 }
@@ -74,8 +87,7 @@ std::vector<std::unique_ptr<Optimizer>> make_single_optimizers(const JobConfig& 
   for (Parameter* parameter : context.parameters) {
     OptimizerContext own = context;
     own.parameters = {parameter};
-    optimizers.push_back(
-        make_selected<Optimizer>(registry, selection_for(config, parameter->name()), own));
+    optimizers.push_back(make_complete(registry, selection_for(config, parameter->name()), own));
   }
   return optimizers;
 }

@@ -16,12 +16,10 @@ namespace titan::core {
 /// Several optimizers as one. The first one's learning rate is the run's.
 class OptimizerSet final : public Optimizer, public StatefulOptimizer {
  public:
-  explicit OptimizerSet(std::vector<std::unique_ptr<Optimizer>> members)
-      : members_(std::move(members)) {}
+  explicit OptimizerSet(std::vector<std::unique_ptr<Optimizer>> members);
 
   void step(double lr_factor) override;
   double lr() const override { return members_.front()->lr(); }
-  void visit_state(const StateVisitor& visit) override;
 
  private:
   std::vector<std::unique_ptr<Optimizer>> members_;
@@ -29,6 +27,9 @@ class OptimizerSet final : public Optimizer, public StatefulOptimizer {
 
 /// Throws a config Error that lists every pattern of a group that no parameter of the model has.
 void check_groups(const JobConfig& config, const std::vector<ParameterInfo>& parameters);
+
+/// The states of several optimizers become those of one that is made of them.
+void adopt_states(StatefulOptimizer& whole, const std::vector<std::unique_ptr<Optimizer>>& members);
 
 /// The optimizer of each parameter is that of the first group with a pattern for its name, else the
 /// run's own. `context.parameters` are those of this rank.

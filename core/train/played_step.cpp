@@ -78,7 +78,7 @@ PlayedStep play_step(Run& run, const JobConfig& config) {
   }
   update(run, config);
   if (auto* stateful = dynamic_cast<StatefulOptimizer*>(run.optimizer.get()))
-    stateful->visit_state([&](Parameter&, std::string_view, at::Tensor& state) {
+    stateful->visit_state([&](Parameter&, std::string_view, const at::Tensor& state) {
       step.optimizer_bytes += static_cast<int64_t>(state.nbytes());
       MetaMemory::relabel(state, MemoryUse::optimizer_states);
     });

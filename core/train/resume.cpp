@@ -52,18 +52,30 @@ std::set<std::string> left_initial(const Run& run, const StartPoint& start) {
   return names;
 }
 
-/// The stored states must be those that this optimizer has.
+/// The parameter in "optim.exp_avg.layers.0.attention.wq.weight".
+std::string_view parameter_of(std::string_view state) {
+  state.remove_prefix(kOptimizerPrefix.size());
+  return state.substr(std::min(state.find('.'), state.size() - 1) + 1);
+}
+
+/// The stored states must be those that this optimizer has. Each rank of a pipeline looks after the
+/// parameters of its own layers; those that no layer has are an error everywhere.
 void check_states(const std::vector<StateTensor>& states, const Run& run, const StartPoint& start) {
   const std::string hint =
       "; to start with a fresh optimizer set checkpoint.exclude_from_loading = [\"optimizer\"]";
   try {
     check_fits(start.index, states, place_of(start));
-    if (run.mesh.shape().pp > 1) return;  // a stage knows a part of the names only
-    std::set<std::string_view> known;
+    std::set<std::string_view> known, elsewhere;
     for (const StateTensor& state : states) known.insert(state.name);
+    for (const ParameterInfo& parameter : run.part->all_parameters())
+      elsewhere.insert(parameter.name);
+    for (const nn::Parameter* parameter : run.part->parameters())
+      elsewhere.erase(parameter->name());
     for (const auto& [name, tensor] : start.index.tensors)
-      TITAN_CHECK(!name.starts_with(kOptimizerPrefix) || known.contains(name), data,
-                  place_of(start), " holds '", name, "', which this run's optimizer does not have");
+      TITAN_CHECK(!name.starts_with(kOptimizerPrefix) || known.contains(name) ||
+                      elsewhere.contains(parameter_of(name)),
+                  data, place_of(start), " holds '", name,
+                  "', which this run's optimizer does not have");
   } catch (const Error& e) {
     throw Error(e.kind(), e.message() + hint);
   }
@@ -129,7 +141,8 @@ void load_state(Run& run, const StartPoint& start, const LaunchEnv& launch) {
   const std::set<std::string> initial = left_initial(run, start);
   std::erase_if(wanted, [&](const StateTensor& weight) { return initial.contains(weight.name); });
   if (start.loads_optimizer) {
-    const std::vector<StateTensor> states = states_of(*run.optimizer);
+    std::vector<StateTensor> states = states_of(*run.optimizer);
+    follow_stored_numbers(states, start.index);
     check_states(states, run, start);
     wanted.insert(wanted.end(), states.begin(), states.end());
   }

@@ -24,13 +24,11 @@ class Lion final : public titan::Optimizer, public titan::StatefulOptimizer {
 
   void step(double lr_factor) override;
   double lr() const override { return options_.lr; }
-  /// "exp_avg" of every parameter that has had a gradient.
-  void visit_state(const StateVisitor& visit) override;
 
  private:
   LionOptions options_;
   std::vector<titan::Parameter*> parameters_;
-  std::vector<at::Tensor> momentum_;  // as parameters_; undefined before the first gradient
+  titan::OptimizerState& momentum_;  // of parameters_; "exp_avg" in checkpoints
 };
 
 }  // namespace lion

@@ -294,6 +294,11 @@ class KeysTest(CheckpointCase):
         sgd = self.write("sgd.toml", re.sub(r"(?m)^(eps|lr) = .*\n", "", (ROOT / DEBUG_CONFIG).read_text()))
         run = self.run_ranks(1, *steps(4), "--optimizer.name", "SGD", "--optimizer.momentum", "0.9", code=1, config=sgd)
         self.assert_holds(run.stderr, "optim.momentum_buffer.", "is missing", 'exclude_from_loading = ["optimizer"]')
+        # what is stored and belongs to nobody is not left behind in silence, by no rank of a pipeline either
+        for ranks in (1, 2):
+            pipeline = ["--parallelism.pipeline_parallel_degree", ranks, "--training.local_batch_size", "4"]
+            run = self.run_ranks(ranks, *steps(4), *pipeline, "--optimizer.name", "Lion", code=1, config=sgd)
+            self.assert_holds(run.stderr, "optim.exp_avg_sq.", "which this run's optimizer does not have")
         run = self.run_ranks(1, *steps(4), "--checkpoint.initial_load_path", self.folder / "nowhere", out=self.folder / "new", code=2)
         self.assert_holds(run.stderr, "checkpoint.initial_load_path", "is not a folder")
 

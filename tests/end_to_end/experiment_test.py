@@ -5,7 +5,7 @@ import pathlib
 import unittest
 
 from harness import ROOT, Case, losses, metrics
-from installed import PREFIX, build_project, run_checked, titan_installed
+from installed import PREFIX, assert_resumes_exactly, build_project, run_checked, titan_installed
 
 PLUGINS = None
 
@@ -38,6 +38,9 @@ class LionTest(Case):
         without = self.train_lion(*steps, "--optimizer.beta1", "0", out=self.folder / "without")
         self.assertEqual(with_momentum[:2], without[:2])
         self.assertNotEqual(with_momentum[2:], without[2:])
+
+    def test_a_run_in_two_parts_equals_one_in_one_piece(self):
+        assert_resumes_exactly(self, self.folder, "--job.config_file", "experiments/lion/train.toml", "--plugins.paths", PLUGINS)
 
     def test_its_options_are_checked_like_any_other(self):
         run = titan_installed("train", "--job.config_file", "experiments/lion/train.toml", "--plugins.paths", PLUGINS,

@@ -5,7 +5,7 @@ import pathlib
 import shutil
 import subprocess
 
-from harness import ROOT, environment
+from harness import ROOT, environment, losses
 
 PREFIX = pathlib.Path(os.environ["TITAN_PREFIX"])
 CMAKE = os.environ.get("TITAN_CMAKE", "cmake")
@@ -36,3 +36,28 @@ def build_project(source, build):
 def titan_installed(*arguments, cwd=ROOT, **env):
     return subprocess.run([PREFIX / "bin/titan", *map(str, arguments)], cwd=cwd, env=environment(**env), timeout=600,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+
+
+def assert_resumes_exactly(case, folder, *arguments):
+    """Six steps in one run and in two, on one rank and over a pipeline: the same losses, weights and states to the bit.
+    `arguments`: of `titan train`; a step has two sequences on a rank or more, and the learning rate follows from the step alone."""
+    for ranks in (1, 2):
+        launch = ["launch", "--nproc", ranks, "--"] if ranks > 1 else []
+        flags = ["train", *arguments, "--parallelism.pipeline_parallel_degree", ranks, "--lr_scheduler.warmup_steps", "0",
+                 "--lr_scheduler.decay_ratio", "0", "--checkpoint.enable", "--checkpoint.interval", "3",
+                 "--checkpoint.no_last_save_model_only", "--debug.deterministic"]
+
+        def run(out, steps):
+            done = titan_installed(*launch, *flags, "--job.dump_folder", out, "--training.steps", steps)
+            case.assertEqual(done.returncode, 0, done.stderr)
+            return done
+
+        straight, parts = folder / f"straight_{ranks}", folder / f"parts_{ranks}"
+        run(straight, 6)
+        run(parts, 3)
+        case.assertIn("resumed after step 3", run(parts, 6).stderr)
+        case.assertEqual(losses(parts), losses(straight), f"{ranks} ranks")
+        saved = sorted((straight / "checkpoint/step-6").glob("*.safetensors"))
+        case.assertTrue([path for path in saved if path.name.startswith("optimizer")], "no states were saved")
+        for path in saved:
+            case.assertEqual(path.read_bytes(), (parts / "checkpoint/step-6" / path.name).read_bytes(), path)

@@ -6,7 +6,7 @@ import shutil
 import unittest
 
 from harness import Case
-from installed import PREFIX, build_project, titan_installed
+from installed import PREFIX, assert_resumes_exactly, build_project, titan_installed
 
 
 # The generated plugins are named after their kind. What selects them, on top of the tiny debug recipe:
@@ -107,6 +107,8 @@ class NewPluginTest(Case):
                               plugins, *SELECTION[kind])
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("training completed after step 3", run.stderr)
+        if kind == "optimizer":
+            assert_resumes_exactly(self, self.folder, "--job.config_file", recipe, "--plugins.paths", plugins, *SELECTION[kind])
         if kind == "logger":
             rows = [line.split(",") for line in (self.out / "new_logger.csv").read_text().splitlines()]
             self.assertEqual({row[0] for row in rows}, {"1", "2", "3"})

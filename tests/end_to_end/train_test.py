@@ -59,6 +59,14 @@ class TrainTest(Case):
         self.assertIn("6,163,712 parameters", run.stderr)
         self.assert_nothing_was_written()
 
+    def test_the_layers_are_printed_after_conversion_when_asked_for(self):
+        self.assertNotIn("the model after conversion", self.train("--dry-run").stderr)
+        run = self.train("--dry-run", "--model.print_after_conversion", "--model.converters", "lora")
+        self.assertEqual(run.stderr.count("the model after conversion"), 1)
+        self.assert_holds(run.stderr, "layers.0 to layers.5, 6 layers that are alike: TransformerBlock",
+                          "  attention.wq: Linear, weight [256, 256] frozen, computed by lora around it",
+                          "  attention.wq.lora_a: Linear, weight [8, 256]")
+
     def test_one_member_of_a_flavors_table_leaves_the_others_alone(self):
         run = self.train("--dry-run", "--model.rope_scaling.low_freq_factor", "2")
         scaling = run.stdout.split("[model.rope_scaling]")[1].split("\n\n")[0]

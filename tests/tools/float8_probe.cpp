@@ -88,7 +88,7 @@ void run_layer(const Case& c) {
     products = std::make_shared<float8::Float8Products>(recipe, scales->add(linear.weight()),
                                                         float8::Arithmetic::by_definition);
   }
-  linear.set_kernel(std::make_unique<quantized::QuantizedKernel>(products));
+  linear.set_kernel("probe", std::make_unique<quantized::QuantizedKernel>(products));
   const Tensor x = c.read("x", {1, c.rows, c.in}).requires_grad_(true);
   const Tensor y = linear(x, Batch{});
   y.backward(c.read("grad", {1, c.rows, c.out}));

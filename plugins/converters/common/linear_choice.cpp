@@ -61,6 +61,17 @@ void check_filters(const std::vector<Found>& found, const ChoiceRules& rules) {
   }
 }
 
+/// A kernel that others go around can still be swapped if it is done before they come.
+void check_takers(const nn::Linear& linear, const std::string& path, const ChoiceRules& rules) {
+  const nn::KernelTakers& takers = linear.kernel_takers();
+  TITAN_CHECK(takers.replaced_by.empty(), config, rules.converter, ": '", path, "' is computed by ",
+              takers.replaced_by, " already; name the layer in ", rules.converter,
+              ".filter_fqns, or take one of the two out of model.converters");
+  TITAN_CHECK(takers.wrapped_by.empty(), config, rules.converter, ": '", path, "' has ",
+              takers.wrapped_by.front(), " around it already; put ", rules.converter, " before ",
+              takers.wrapped_by.front(), " in model.converters");
+}
+
 std::string count(size_t number, const std::string& why) {
   return number == 0 ? "" : ", " + std::to_string(number) + " " + why;
 }
@@ -85,9 +96,7 @@ Choice choose_linears(ModelPart& part, const ChoiceRules& rules) {
     } else if (rules.is_too_small && rules.is_too_small(out, in)) {
       ++num_small;
     } else {
-      TITAN_CHECK(linear->has_plain_kernel(), config, rules.converter, ": '", path,
-                  "' is computed by another converter already; put ", rules.converter,
-                  " before it in model.converters");
+      check_takers(*linear, path, rules);
       chosen.linears.push_back(linear);
     }
   }

@@ -54,7 +54,6 @@ void Float8Converter::check(const TransformContext& context) const {
 void Float8Converter::apply(ModelPart& part, const TransformContext& context) {
   check(context);
   const quantized::Choice choice = quantized::choose_linears(part, choice_rules(options_, recipe_));
-  if (context.mesh.rank() == 0) log::info(choice.summary);
   const Arithmetic arithmetic =
       options_.emulate ? Arithmetic::by_definition : Arithmetic::by_device;
   if (recipe_.scales_whole_weight())
@@ -62,12 +61,13 @@ void Float8Converter::apply(ModelPart& part, const TransformContext& context) {
                                              context.compute_dtype, recipe_.rounding);
   for (nn::Linear* linear : choice.linears) {
     const auto scale = scales_ ? scales_->add(linear->weight()) : nullptr;
-    linear->set_kernel(std::make_unique<quantized::QuantizedKernel>(
-        std::make_shared<Float8Products>(recipe_, scale, arithmetic)));
+    linear->set_kernel(kName, std::make_unique<quantized::QuantizedKernel>(
+                                  std::make_shared<Float8Products>(recipe_, scale, arithmetic)));
     if (options_.enable_fsdp_float8_all_gather)
       linear->weight().set_gather_transform(
-          std::make_shared<Float8Gather>(scale, context.compute_dtype));
+          kName, std::make_shared<Float8Gather>(scale, context.compute_dtype));
   }
+  if (context.mesh.rank() == 0) log::info(choice.summary);
 }
 
 void Float8Converter::after_optimizer_step() {

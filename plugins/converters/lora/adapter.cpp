@@ -68,7 +68,9 @@ std::shared_ptr<const Adapter> attach_adapter(nn::Linear& layer, int64_t rank, d
   const auto adapter = std::make_shared<const Adapter>(Adapter{*a, *b, scale});
   layer.attach("lora_a", std::move(a));
   layer.attach("lora_b", std::move(b));
-  layer.set_kernel(std::make_unique<AdaptedKernel>(layer.take_kernel(), adapter));
+  layer.wrap_kernel("lora", [&](std::unique_ptr<nn::LinearKernel> base) {
+    return std::make_unique<AdaptedKernel>(std::move(base), adapter);
+  });
   return adapter;
 }
 

@@ -57,10 +57,10 @@ void MxConverter::apply(ModelPart& part, const TransformContext& context) {
                                                                     .recipe = options_.recipe_name,
                                                                     .filters = options_.filter_fqns,
                                                                     .multiple = kBlock});
-  if (context.mesh.rank() == 0) log::info(choice.summary);
   const auto products = std::make_shared<const MxProducts>(recipe_);
   for (nn::Linear* linear : choice.linears)
-    linear->set_kernel(std::make_unique<quantized::QuantizedKernel>(products));
+    linear->set_kernel(kName, std::make_unique<quantized::QuantizedKernel>(products));
+  if (context.mesh.rank() == 0) log::info(choice.summary);
 }
 
 }  // namespace titan::mx

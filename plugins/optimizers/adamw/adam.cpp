@@ -30,11 +30,10 @@ class Adam final : public titan::Optimizer, public titan::StatefulOptimizer {
                  .implementation = options.implementation,
                  .state_dtype = options.state_dtype,
                  .stochastic_rounding = options.stochastic_rounding},
-                context.parameters, context.seed) {}
+                context.parameters, context.seed, *this) {}
 
   double lr() const override { return lr_; }
   void step(double lr_factor) override { update_.step(lr_ * lr_factor); }
-  void visit_state(const StateVisitor& visit) override { update_.visit_state(visit); }
 
  private:
   double lr_;

@@ -27,27 +27,23 @@ struct AdamSettings {
 /// narrower, updated and rounded back, to nearest unless asked for otherwise.
 class AdamUpdate {
  public:
-  AdamUpdate(const AdamSettings& settings, const std::vector<Parameter*>& parameters,
-             uint64_t seed);
+  /// Declares "step", "exp_avg" and "exp_avg_sq" of the parameters as states of `owner`.
+  AdamUpdate(const AdamSettings& settings, const std::vector<Parameter*>& parameters, uint64_t seed,
+             StatefulOptimizer& owner);
 
   /// As Optimizer::step, with the learning rate itself.
   void step(double lr);
-  /// "step", "exp_avg" and "exp_avg_sq" of every parameter, whether it had a gradient or not.
-  void visit_state(const StatefulOptimizer::StateVisitor& visit);
 
  private:
-  struct State {
-    at::Tensor step, exp_avg, exp_avg_sq;
-  };
-
-  State& ready_state(size_t index);
-  bool is_wide(const Parameter& parameter, const State& state) const;
-  void step_wide(const Parameter& parameter, State& state, double lr) const;
+  bool is_wide(size_t index);
+  void step_wide(size_t index, double lr);
 
   AdamSettings settings_;
   std::vector<Parameter*> parameters_;
   uint64_t seed_;
-  std::vector<State> states_;
+  OptimizerState& step_;
+  OptimizerState& exp_avg_;
+  OptimizerState& exp_avg_sq_;
 };
 
 }  // namespace titan::optimizers

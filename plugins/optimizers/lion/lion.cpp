@@ -1,9 +1,7 @@
 // Lion: moves every weight by the same amount, in the direction of a running gradient's sign.
 // Chen et al., "Symbolic discovery of optimization algorithms", 2023.
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/zeros_like.h>
 
-#include <titan/memory_use.h>
 #include <titan/optimizer.h>
 #include <titan/plugin.h>
 
@@ -25,7 +23,9 @@ struct LionOptions {
 class Lion final : public titan::Optimizer, public titan::StatefulOptimizer {
  public:
   Lion(const LionOptions& options, const titan::OptimizerContext& context)
-      : options_(options), parameters_(context.parameters), averages_(parameters_.size()) {}
+      : options_(options),
+        parameters_(context.parameters),
+        averages_(add_state("exp_avg", parameters_)) {}
 
   double lr() const override { return options_.lr; }
 
@@ -35,7 +35,7 @@ class Lion final : public titan::Optimizer, public titan::StatefulOptimizer {
     for (size_t i = 0; i < parameters_.size(); ++i) {
       const at::Tensor gradient = parameters_[i]->grad();
       if (!gradient.defined()) continue;
-      at::Tensor& average = ready_average(i);
+      const at::Tensor& average = averages_[i];
       const at::Tensor direction =
           average.mul(number(options_.beta1)).add_(gradient, 1 - options_.beta1).sign_();
       at::Tensor weight = parameters_[i]->shard();
@@ -44,23 +44,10 @@ class Lion final : public titan::Optimizer, public titan::StatefulOptimizer {
     }
   }
 
-  void visit_state(const StateVisitor& visit) override {
-    for (size_t i = 0; i < parameters_.size(); ++i)
-      visit(*parameters_[i], "exp_avg", ready_average(i));
-  }
-
  private:
-  /// Zeros at the first use, as a resumed run needs them.
-  at::Tensor& ready_average(size_t index) {
-    at::Tensor& average = averages_[index];
-    const titan::MemoryUseScope use(titan::MemoryUse::optimizer_states);
-    if (!average.defined()) average = at::zeros_like(parameters_[index]->shard().detach());
-    return average;
-  }
-
   LionOptions options_;
   std::vector<titan::Parameter*> parameters_;
-  std::vector<at::Tensor> averages_;
+  titan::OptimizerState& averages_;
 };
 
 }  // namespace

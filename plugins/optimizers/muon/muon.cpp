@@ -6,10 +6,8 @@
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/zeros_like.h>
 
 #include <titan/error.h>
-#include <titan/memory_use.h>
 #include <titan/name_pattern.h>
 
 #include "../common/number.h"
@@ -57,11 +55,11 @@ Muon::Muon(const MuonOptions& options, const OptimizerContext& context) : option
     families_[family->second].members.push_back(matrices_.size());
     matrices_.push_back(parameter);
   }
-  buffers_.resize(matrices_.size());
+  buffers_ = &add_state("momentum_buffer", matrices_);
   adamw_ = std::make_unique<optimizers::AdamUpdate>(
       optimizers::AdamSettings{.factors = {options.adamw_beta1, options.adamw_beta2,
                                            options.adamw_eps, options.adamw_weight_decay}},
-      others, context.seed);
+      others, context.seed, *this);
 }
 
 void Muon::step(double lr_factor) {
@@ -94,7 +92,7 @@ void Muon::step_family(const Family& family, double lr) {
 /// Of this rank's slice, in the dtype of the iteration.
 at::Tensor Muon::update_of(size_t index) {
   const at::Tensor gradient = matrices_[index]->grad();
-  at::Tensor& buffer = ready_buffer(index);
+  const at::Tensor& buffer = (*buffers_)[index];
   buffer.lerp_(gradient, 1 - options_.momentum);
   const at::Tensor update = options_.nesterov ? gradient.lerp(buffer, options_.momentum) : buffer;
   return update.to(iteration_dtype(options_.ns_dtype, update.device()));
@@ -105,20 +103,6 @@ double Muon::adjusted(double lr, const std::vector<int64_t>& shape) const {
   if (options_.adjust_lr == AdjustLr::original)
     return lr * std::sqrt(std::max(1.0, rows / columns));
   return lr * (0.2 * std::sqrt(std::max(rows, columns)));
-}
-
-/// Zeros at the first use, as a resumed run needs them.
-at::Tensor& Muon::ready_buffer(size_t index) {
-  at::Tensor& buffer = buffers_[index];
-  const MemoryUseScope use(MemoryUse::optimizer_states);
-  if (!buffer.defined()) buffer = at::zeros_like(matrices_[index]->shard().detach());
-  return buffer;
-}
-
-void Muon::visit_state(const StateVisitor& visit) {
-  for (size_t i = 0; i < matrices_.size(); ++i)
-    visit(*matrices_[i], "momentum_buffer", ready_buffer(i));
-  adamw_->visit_state(visit);
 }
 
 }  // namespace titan::muon

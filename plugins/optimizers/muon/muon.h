@@ -56,7 +56,6 @@ class Muon final : public Optimizer, public StatefulOptimizer {
 
   double lr() const override { return options_.lr; }
   void step(double lr_factor) override;
-  void visit_state(const StateVisitor& visit) override;
 
  private:
   /// Matrices of one shape that are cut alike, in the order of the model.
@@ -65,7 +64,6 @@ class Muon final : public Optimizer, public StatefulOptimizer {
     std::vector<size_t> members;
   };
 
-  at::Tensor& ready_buffer(size_t index);
   at::Tensor update_of(size_t index);
   void step_family(const Family& family, double lr);
   double adjusted(double lr, const std::vector<int64_t>& shape) const;
@@ -73,7 +71,7 @@ class Muon final : public Optimizer, public StatefulOptimizer {
   MuonOptions options_;
   NewtonSchulz newton_schulz_;
   std::vector<Parameter*> matrices_;
-  std::vector<at::Tensor> buffers_;
+  OptimizerState* buffers_ = nullptr;  // of matrices_
   std::vector<Family> families_;
   std::unique_ptr<optimizers::AdamUpdate> adamw_;
 };

@@ -1,8 +1,6 @@
 // Stochastic gradient descent with momentum, as torch.optim.SGD. Sutskever et al., 2013.
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/zeros_like.h>
 
-#include <titan/memory_use.h>
 #include <titan/optimizer.h>
 #include <titan/plugin.h>
 
@@ -22,9 +20,10 @@ struct SgdOptions {
 class Sgd final : public titan::Optimizer, public titan::StatefulOptimizer {
  public:
   Sgd(const SgdOptions& options, const titan::OptimizerContext& context)
-      : options_(options), parameters_(context.parameters), buffers_(parameters_.size()) {
+      : options_(options), parameters_(context.parameters) {
     TITAN_CHECK(!options.nesterov || options.momentum > 0, config,
                 "optimizer.nesterov needs optimizer.momentum > 0");
+    if (options.momentum != 0) buffers_ = &add_state("momentum_buffer", parameters_);
   }
 
   double lr() const override { return options_.lr; }
@@ -37,8 +36,8 @@ class Sgd final : public titan::Optimizer, public titan::StatefulOptimizer {
       at::Tensor p = parameters_[i]->shard();
       at::Tensor direction =
           options_.weight_decay != 0 ? gradient.add(p, options_.weight_decay) : gradient;
-      if (options_.momentum != 0) {
-        at::Tensor& buffer = ready_buffer(i);
+      if (buffers_) {
+        const at::Tensor& buffer = (*buffers_)[i];
         buffer.mul_(titan::optimizers::number(options_.momentum)).add_(direction);
         direction = options_.nesterov ? direction.add(buffer, options_.momentum) : buffer;
       }
@@ -46,25 +45,10 @@ class Sgd final : public titan::Optimizer, public titan::StatefulOptimizer {
     }
   }
 
-  void visit_state(const StateVisitor& visit) override {
-    if (options_.momentum == 0) return;
-    for (size_t i = 0; i < parameters_.size(); ++i)
-      visit(*parameters_[i], "momentum_buffer", ready_buffer(i));
-  }
-
  private:
-  /// Zeros at the first use: the first direction is then the gradient itself, and a resumed run has
-  /// where to put its state.
-  at::Tensor& ready_buffer(size_t index) {
-    at::Tensor& buffer = buffers_[index];
-    const titan::MemoryUseScope use(titan::MemoryUse::optimizer_states);
-    if (!buffer.defined()) buffer = at::zeros_like(parameters_[index]->shard().detach());
-    return buffer;
-  }
-
   SgdOptions options_;
   std::vector<titan::Parameter*> parameters_;
-  std::vector<at::Tensor> buffers_;
+  titan::OptimizerState* buffers_ = nullptr;  // null without momentum
 };
 
 }  // namespace

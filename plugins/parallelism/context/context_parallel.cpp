@@ -38,7 +38,7 @@ void ContextParallel::apply(ModelPart& part, const TransformContext& context) {
     layer.module->visit_modules([&](const std::string&, nn::Module& module) {
       auto* attention = dynamic_cast<nn::Attention*>(&module);
       if (!attention) return;
-      attention->set_kernel(make_kernel(cut_, rank_, exchange));
+      attention->set_kernel("context parallelism", make_kernel(cut_, rank_, exchange));
       has_attention = true;
     });
   TITAN_CHECK(has_attention || context.pipeline, config, "context parallelism over ", group.size(),

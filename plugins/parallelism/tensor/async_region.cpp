@@ -190,8 +190,9 @@ void make_async(const RegionLayout& region, const std::shared_ptr<PieceLink>& li
   for (nn::Linear* linear : region.columns) weights.push_back(&linear->weight());
   const auto pass = std::make_shared<RegionPass>(std::move(weights), link);
   for (size_t i = 0; i < region.columns.size(); ++i)
-    region.columns[i]->set_kernel(std::make_unique<ColumnKernel>(pass, i));
-  region.rows.front()->set_kernel(std::make_unique<RowKernel>(link));
+    region.columns[i]->set_kernel("async tensor parallelism",
+                                  std::make_unique<ColumnKernel>(pass, i));
+  region.rows.front()->set_kernel("async tensor parallelism", std::make_unique<RowKernel>(link));
   region.module->wrap([pass, path = region.path](const Tensor& x, const Batch& batch,
                                                  const nn::Next& next) {
     struct End {

@@ -69,8 +69,9 @@ void TensorParallel::connect(const ModelLayout& layout, const dist::Group& group
   for (const RegionLayout& region : layout.regions) wrap_region(region, group);
   for (const auto& head : layout.heads) {
     const VocabRange range = VocabRange::of(head.module->weight(), group);
-    head.module->set_kernel(options_.loss_parallel ? make_loss_parallel_kernel(range, group)
-                                                   : make_gathered_kernel(range, group));
+    head.module->set_kernel("tensor parallelism", options_.loss_parallel
+                                                      ? make_loss_parallel_kernel(range, group)
+                                                      : make_gathered_kernel(range, group));
     head.module->norm().wrap([group, gathers = options_.sequence_parallel](
                                  const at::Tensor& x, const Batch& batch, const nn::Next& next) {
       const at::Tensor y = next(x, batch);

@@ -1,19 +1,16 @@
 // Plugin kind `optimizer`: updates parameters from their gradients.
 #pragma once
 
-#include <functional>
-#include <string_view>
+#include <string>
 #include <type_traits>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
 #include <titan/dist/mesh.h>
 #include <titan/export.h>
 #include <titan/nn/parameter.h>
+#include <titan/optimizer_state.h>
 
 namespace titan {
-
-using nn::Parameter;
 
 /// What the run lends to an optimizer; all of it lives as long as the optimizer does.
 struct OptimizerContext {
@@ -22,16 +19,7 @@ struct OptimizerContext {
   uint64_t seed = 0;                   ///< of the run, for those who draw random numbers
 };
 
-/// Optional, needed for exact resume.
-class TITAN_API StatefulOptimizer {
- public:
-  virtual ~StatefulOptimizer();
-  using StateVisitor =
-      std::function<void(Parameter& parameter, std::string_view name, at::Tensor& state)>;
-  /// Each state tensor by parameter and name ("exp_avg"); of the shard's shape, or a scalar.
-  virtual void visit_state(const StateVisitor& visit) = 0;
-};
-
+/// What keeps nothing between steps derives from this alone; what does, from StatefulOptimizer too.
 class TITAN_API Optimizer {
  public:
   static constexpr const char* kKind = "optimizer";

@@ -19,6 +19,5 @@ GradientReducer::~GradientReducer() = default;
 AfterOptimizerStep::~AfterOptimizerStep() = default;
 ExportTransform::~ExportTransform() = default;
 Optimizer::~Optimizer() = default;
-StatefulOptimizer::~StatefulOptimizer() = default;
 
 }  // namespace titan

@@ -44,8 +44,16 @@ Attention::Attention(const AttentionOptions& options, std::shared_ptr<Rope> rope
 }
 Attention::~Attention() = default;
 
-void Attention::set_kernel(std::unique_ptr<AttentionKernel> kernel) {
-  kernel_ = std::move(kernel);
+void Attention::set_kernel(std::string taker, std::unique_ptr<AttentionKernel> kernel) {
+  const std::string& name = wq_.weight().name();  // "layers.0.attention.wq.weight"
+  const size_t end = name.rfind(".wq.weight");
+  const std::string place =
+      end == std::string::npos ? "an attention layer" : "'" + name.substr(0, end) + "'";
+  kernel_.replace(std::move(taker), std::move(kernel), place);
+}
+
+void Attention::wrap_kernel(std::string taker, const KernelAround<AttentionKernel>& around) {
+  kernel_.wrap(std::move(taker), around);
 }
 
 at::Tensor Attention::forward(const at::Tensor& x, const Batch& batch) {

@@ -34,8 +34,12 @@ OutputHead::OutputHead(const OutputHeadOptions& options)
 
 OutputHead::~OutputHead() = default;
 
-void OutputHead::set_kernel(std::unique_ptr<HeadKernel> kernel) {
-  kernel_ = std::move(kernel);
+void OutputHead::set_kernel(std::string taker, std::unique_ptr<HeadKernel> kernel) {
+  kernel_.replace(std::move(taker), std::move(kernel), "the output head");
+}
+
+void OutputHead::wrap_kernel(std::string taker, const KernelAround<HeadKernel>& around) {
+  kernel_.wrap(std::move(taker), around);
 }
 
 at::Tensor OutputHead::forward(const at::Tensor& x, const Batch& batch) {

@@ -20,9 +20,15 @@ Linear::Linear(int64_t in_features, int64_t out_features, WeightLayout layout, c
       kernel_(std::make_unique<PlainLinearKernel>()) {}
 Linear::~Linear() = default;
 
-void Linear::set_kernel(std::unique_ptr<LinearKernel> kernel) {
-  kernel_ = std::move(kernel);
-  has_plain_kernel_ = false;
+void Linear::set_kernel(std::string taker, std::unique_ptr<LinearKernel> kernel) {
+  const std::string& name = weight_.name();
+  const std::string place =
+      name.empty() ? "a linear layer" : "'" + name.substr(0, name.rfind('.')) + "'";
+  kernel_.replace(std::move(taker), std::move(kernel), place);
+}
+
+void Linear::wrap_kernel(std::string taker, const KernelAround<LinearKernel>& around) {
+  kernel_.wrap(std::move(taker), around);
 }
 
 at::Tensor Linear::forward(const at::Tensor& x, const Batch&) {

@@ -56,6 +56,20 @@ void Parameter::shard_over(int64_t dim, const dist::Group& group) {
   value_ = make_leaf(slice_.sizes, c10::kMeta, at::kFloat, is_frozen_);
 }
 
+void Parameter::set_gather_transform(std::string taker,
+                                     std::shared_ptr<GatherTransform> transform) {
+  TITAN_CHECK(!gather_transform_, config, "how '", name_, "' is gathered is up to ", gather_taker_,
+              " already, and ", taker,
+              " would replace that: let one of the two leave this layer alone, or choose one");
+  gather_transform_ = std::move(transform);
+  gather_taker_ = std::move(taker);
+}
+
+void Parameter::on_complete_gradient(std::function<void(Parameter&)> f) {
+  TITAN_ASSERT(!on_complete_, "two want to know when the gradient of '", name_, "' is complete");
+  on_complete_ = std::move(f);
+}
+
 void Parameter::freeze() {
   TITAN_ASSERT(!materialized_ && !shard_.defined(), "parameter '", name_,
                "' is frozen after it got memory or was separated from its shard");

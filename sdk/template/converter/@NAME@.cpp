@@ -36,7 +36,7 @@ class @CLASS@ final : public titan::Converter {
       layer.module->visit_modules(
           [this](const std::string& path, titan::nn::Module& module) {
             auto* linear = dynamic_cast<titan::nn::Linear*>(&module);
-            if (linear && !is_skipped(path)) linear->set_kernel(std::make_unique<Kernel>());
+            if (linear && !is_skipped(path)) linear->set_kernel("@FULL_NAME@", std::make_unique<Kernel>());
           },
           layer.name);
   }

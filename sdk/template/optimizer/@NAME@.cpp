@@ -2,7 +2,6 @@
 #include <vector>
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/zeros_like.h>
 
 #include <titan/optimizer.h>
 #include <titan/plugin.h>
@@ -18,7 +17,7 @@ struct @CLASS@Options {
 class @CLASS@ final : public titan::Optimizer, public titan::StatefulOptimizer {
  public:
   @CLASS@(const @CLASS@Options& options, titan::OptimizerContext context)
-      : options_(options), parameters_(std::move(context.parameters)), momentum_(parameters_.size()) {}
+      : options_(options), parameters_(std::move(context.parameters)), momentum_(add_state("momentum", parameters_)) {}
 
   double lr() const override { return options_.lr; }
 
@@ -28,24 +27,17 @@ class @CLASS@ final : public titan::Optimizer, public titan::StatefulOptimizer {
     for (size_t i = 0; i < parameters_.size(); ++i) {
       const at::Tensor gradient = parameters_[i]->grad();
       if (!gradient.defined()) continue;
-      at::Tensor weight = parameters_[i]->shard();
-      at::Tensor& momentum = momentum_[i];
-      if (!momentum.defined()) momentum = at::zeros_like(gradient);
+      const at::Tensor& weight = parameters_[i]->shard();
+      const at::Tensor& momentum = momentum_[i];
       momentum.mul_(options_.momentum).add_(gradient);
       weight.mul_(1 - lr * options_.weight_decay).sub_(momentum, lr);
     }
   }
 
-  // what a checkpoint must hold for a resumed run to continue exactly
-  void visit_state(const StateVisitor& visit) override {
-    for (size_t i = 0; i < parameters_.size(); ++i)
-      if (momentum_[i].defined()) visit(*parameters_[i], "momentum", momentum_[i]);
-  }
-
  private:
   @CLASS@Options options_;
   std::vector<titan::Parameter*> parameters_;
-  std::vector<at::Tensor> momentum_;  // as parameters_; undefined until the first gradient
+  titan::OptimizerState& momentum_;  // of parameters_, zeros at first; declared, so checkpoints hold it
 };
 
 }  // namespace

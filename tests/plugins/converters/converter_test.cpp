@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <ATen/ops/linear.h>
 #include <ATen/ops/ones.h>
 #include <titan/nn/linear.h>
 
@@ -137,24 +136,46 @@ TEST(QuantizeConverters, RefuseRecipesThatDoNotFit) {
   EXPECT_TRUE(holds(rule.what(), "has no rule for recipe 'rowwise_with_gw_hp'"));
 }
 
-class OtherKernel final : public nn::LinearKernel {
- public:
-  at::Tensor matmul(const at::Tensor& x, nn::Parameter& weight) override {
-    return at::linear(x, weight.value());
-  }
-};
+const Value kEmulatedFloat8 = Value::map({{"emulate", true}});
+const Value kEmulatedMx = Value::map({{"recipe_name", "mxfp8_emulated"}});
 
 TEST(QuantizeConverters, RefuseALayerThatAnotherConverterHas) {
-  const Error error = error_of([] {
-    ModelPart part = small_part();
-    part.layers()[1].module->visit_modules([](const std::string&, nn::Module& module) {
-      if (auto* linear = dynamic_cast<nn::Linear*>(&module))
-        linear->set_kernel(std::make_unique<OtherKernel>());
-    });
-    convert(part, kFloat8, Value::map({{"emulate", true}}));
-  });
+  ModelPart part = small_part();
+  convert(part, kFloat8, kEmulatedFloat8);
+  const Error error = error_of([&] { convert(part, kMx, kEmulatedMx); });
   EXPECT_EQ(error.kind(), ErrorKind::config);
-  EXPECT_TRUE(holds(error.what(), "put quantize.linear.float8 before it in model.converters"));
+  EXPECT_TRUE(holds(error.what(),
+                    "quantize.linear.mx: 'layers.0.attention.wq' is computed by "
+                    "quantize.linear.float8 already; name the layer in "
+                    "quantize.linear.mx.filter_fqns"));
+}
+
+TEST(QuantizeConverters, ComeBeforeAdapters) {
+  const Value targets = Value::map({{"targets", Value::list({"wq"})}});
+  ModelPart adapted = small_part();
+  convert(adapted, "lora", targets);
+  const Error error = error_of([&] { convert(adapted, kFloat8, kEmulatedFloat8); });
+  EXPECT_TRUE(holds(error.what(),
+                    "'layers.0.attention.wq' has lora around it already; put "
+                    "quantize.linear.float8 before lora in model.converters"));
+  ModelPart both = small_part();
+  convert(both, kFloat8, kEmulatedFloat8);
+  convert(both, "lora", targets);
+  std::string takers;
+  both.layers()[1].module->visit_modules([&](const std::string& path, nn::Module& module) {
+    if (path == "attention.wq") takers = dynamic_cast<nn::Linear&>(module).kernel_takers().text();
+  });
+  EXPECT_EQ(takers, "quantize.linear.float8, lora around it");
+}
+
+TEST(QuantizeConverters, ShareAModelByTheirFilters) {
+  ModelPart part = small_part();
+  convert(part, kFloat8,
+          Value::map({{"emulate", true}, {"filter_fqns", Value::list({"feed_forward"})}}));
+  convert(
+      part, kMx,
+      Value::map({{"recipe_name", "mxfp8_emulated"}, {"filter_fqns", Value::list({"attention"})}}));
+  EXPECT_EQ(converted(part).size(), 14u);
 }
 
 TEST(QuantizeConverters, ForgetLayersThatAPipelineDrops) {

@@ -173,8 +173,9 @@ TEST(Float8Products, RunOnMeta) {
       const float8::Recipe recipe = float8::find_recipe(name);
       const auto scales = std::make_shared<float8::WeightScales>(dist::Mesh(), c10::kMeta,
                                                                  at::kBFloat16, recipe.rounding);
-      linear.set_kernel(std::make_unique<quantized::QuantizedKernel>(
-          std::make_shared<Float8Products>(recipe, scales->add(linear.weight()), arithmetic)));
+      linear.set_kernel(
+          "test", std::make_unique<quantized::QuantizedKernel>(std::make_shared<Float8Products>(
+                      recipe, scales->add(linear.weight()), arithmetic)));
       const Tensor x = at::zeros({2, 5, 64}, meta).set_requires_grad(true);
       const Tensor y = linear(x, Batch{});
       EXPECT_EQ(y.sizes(), at::IntArrayRef({2, 5, 48}));

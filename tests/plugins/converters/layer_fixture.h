@@ -55,7 +55,7 @@ struct Layer {
   }
 
   void use(std::shared_ptr<const quantized::Products> products) {
-    linear.set_kernel(std::make_unique<quantized::QuantizedKernel>(std::move(products)));
+    linear.set_kernel("test", std::make_unique<quantized::QuantizedKernel>(std::move(products)));
   }
   /// Forward and backward; gradients of earlier runs are dropped.
   at::Tensor run() {

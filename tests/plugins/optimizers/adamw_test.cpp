@@ -98,7 +98,7 @@ TEST(AdamW, VisitsItsStateInOrderWithTheShapesOfTheShards) {
   adamw->step(1);
   std::vector<std::string> names;
   dynamic_cast<StatefulOptimizer&>(*adamw).visit_state(
-      [&](Parameter& parameter, std::string_view name, at::Tensor& state) {
+      [&](Parameter& parameter, std::string_view name, const at::Tensor& state) {
         names.push_back(parameter.name() + "/" + std::string(name));
         if (name == "step")
           EXPECT_EQ(state.dim(), 0);

@@ -4,6 +4,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
+#include <titan/nn/attention.h>
 
 #include "tests/plugins/error_of.h"
 #include "tests/plugins/parallelism/context_fixture.h"
@@ -27,6 +28,11 @@ std::unique_ptr<Parallelism> create_context(const ContextCase& c, const Transfor
                   {"load_balancer", c.balancer == LoadBalancer::headtail ? "headtail" : "none"}});
   return testing::create<Parallelism>("context", options, context);
 }
+
+class OtherAttention final : public nn::AttentionKernel {
+ public:
+  Tensor attend(const Tensor& q, const Tensor&, const Tensor&, const Batch&) override { return q; }
+};
 
 /// Before the ranks are threads.
 std::unique_ptr<Device> open_plugins() {
@@ -174,6 +180,24 @@ TEST(ContextParallel, RefusesAModelWithoutAttentionButNotAStageOfAPipeline) {
   const PipelinePlan plan{};
   context.pipeline = &plan;
   plugin->apply(part, context);
+}
+
+TEST(ContextParallel, RefusesAttentionThatAnotherPluginComputes) {
+  const auto device = open_plugins();
+  const dist::Mesh mesh({.cp = 2}, 0, [&](const std::string&, const auto& ranks) {
+    return dist::make_fake_backend(0, static_cast<int>(ranks.size()));
+  });
+  ModelPart part(small_llama(false)());
+  part.layers()[1].module->visit_modules([](const std::string&, nn::Module& module) {
+    if (auto* attention = dynamic_cast<nn::Attention*>(&module))
+      attention->set_kernel("acme/sparse", std::make_unique<OtherAttention>());
+  });
+  const TransformContext context{mesh, *device, at::kDouble};
+  const Error error = error_of([&] { create_context({}, context)->apply(part, context); });
+  EXPECT_EQ(error.kind(), ErrorKind::config);
+  EXPECT_TRUE(holds(error.what(),
+                    "'layers.0.attention' is computed by acme/sparse already, and context "
+                    "parallelism would replace that"));
 }
 
 }  // namespace

@@ -141,7 +141,8 @@ TEST_F(FsdpPrecision, GathersThroughAParametersOwnFormat) {
       Replica sharded(llama_layers(true), mesh, "fsdp", Value::map(), at::kFloat,
                       [&](ModelPart& part) {
                         for (nn::Parameter* p : part.parameters())
-                          if (is_narrow(*p)) p->set_gather_transform(std::make_shared<HalfWire>());
+                          if (is_narrow(*p))
+                            p->set_gather_transform("half", std::make_shared<HalfWire>());
                       });
       Replica whole(llama_layers(true), mesh, "", Value::map(), at::kFloat);
       {

@@ -160,7 +160,9 @@ TEST_F(FsdpSchedule, HoldsItsShareOfMemory) {
         }
       }
       dynamic_cast<StatefulOptimizer&>(*adamw).visit_state(
-          [&](nn::Parameter&, std::string_view, at::Tensor& state) { total += state.nbytes(); });
+          [&](nn::Parameter&, std::string_view, const at::Tensor& state) {
+            total += state.nbytes();
+          });
     });
     return *std::max_element(bytes.begin(), bytes.end());
   };

@@ -130,7 +130,7 @@ TEST(Attention, ComputesThroughTheKernelItWasGiven) {
   };
   Attention attention(attention_options(2), make_rope());
   materialize(attention);
-  attention.set_kernel(std::make_unique<ZeroKernel>());
+  attention.set_kernel("test", std::make_unique<ZeroKernel>());
   EXPECT_EQ(attention(at::ones({2, 5, 32}), Batch()).abs().max().item<float>(), 0);
 }
 

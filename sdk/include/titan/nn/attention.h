@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include <titan/nn/kernel_seam.h>
 #include <titan/nn/linear.h>
 #include <titan/nn/module.h>
 #include <titan/nn/rope.h>
@@ -41,7 +42,10 @@ class TITAN_API Attention final : public Module {
   /// Of the whole layer, whatever part of it this rank computes.
   int64_t num_heads() const { return wq_.weight().global_shape()[0] / head_dim_; }
   int64_t num_kv_heads() const { return wk_.weight().global_shape()[0] / head_dim_; }
-  void set_kernel(std::unique_ptr<AttentionKernel> kernel);
+  /// As those of Linear.
+  void set_kernel(std::string taker, std::unique_ptr<AttentionKernel> kernel);
+  void wrap_kernel(std::string taker, const KernelAround<AttentionKernel>& around);
+  const KernelTakers& kernel_takers() const { return kernel_.takers(); }
 
  protected:
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override;
@@ -53,7 +57,7 @@ class TITAN_API Attention final : public Module {
   Linear& wv_;
   Linear& wo_;
   std::shared_ptr<Rope> rope_;
-  std::unique_ptr<AttentionKernel> kernel_;
+  KernelSeam<AttentionKernel> kernel_;
 };
 
 }  // namespace titan::nn

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include <titan/nn/kernel_seam.h>
 #include <titan/nn/linear.h>
 #include <titan/nn/module.h>
 #include <titan/nn/rms_norm.h>
@@ -41,7 +42,10 @@ class TITAN_API OutputHead final : public Module {
 
   RmsNorm& norm() { return norm_; }
   Parameter& weight() { return *weight_; }
-  void set_kernel(std::unique_ptr<HeadKernel> kernel);
+  /// As those of Linear.
+  void set_kernel(std::string taker, std::unique_ptr<HeadKernel> kernel);
+  void wrap_kernel(std::string taker, const KernelAround<HeadKernel>& around);
+  const KernelTakers& kernel_takers() const { return kernel_.takers(); }
   WeightLayout layout() const { return WeightLayout::vocab; }
 
  protected:
@@ -50,7 +54,7 @@ class TITAN_API OutputHead final : public Module {
  private:
   RmsNorm& norm_;
   std::shared_ptr<Parameter> weight_;
-  std::unique_ptr<HeadKernel> kernel_;
+  KernelSeam<HeadKernel> kernel_;
 };
 
 }  // namespace titan::nn

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include <titan/nn/kernel_seam.h>
 #include <titan/nn/module.h>
 
 namespace titan::nn {
@@ -16,7 +17,7 @@ enum class WeightLayout {
   vocab,   ///< rows are words of the vocabulary
 };
 
-/// Computes what Linear does; converters swap it.
+/// Computes what Linear does; converters swap it or go around it.
 class TITAN_API LinearKernel {
  public:
   virtual ~LinearKernel();
@@ -32,11 +33,14 @@ class TITAN_API Linear final : public Module {
 
   Parameter& weight() { return weight_; }
   WeightLayout layout() const { return layout_; }
-  void set_kernel(std::unique_ptr<LinearKernel> kernel);
-  /// For a kernel that goes around another; the layer needs a new one then.
-  std::unique_ptr<LinearKernel> take_kernel() { return std::move(kernel_); }
-  /// Whether nobody has swapped the kernel.
-  bool has_plain_kernel() const { return has_plain_kernel_; }
+  /// From now on `taker`, a name for messages, computes instead of the layer. Throws a config Error
+  /// that names both when another one does already.
+  void set_kernel(std::string taker, std::unique_ptr<LinearKernel> kernel);
+  /// `taker` goes around the present kernel, whosever it is.
+  void wrap_kernel(std::string taker, const KernelAround<LinearKernel>& around);
+  const KernelTakers& kernel_takers() const { return kernel_.takers(); }
+  /// Whether the layer computes itself.
+  bool has_plain_kernel() const { return kernel_.takers().empty(); }
 
  protected:
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override;
@@ -44,8 +48,7 @@ class TITAN_API Linear final : public Module {
  private:
   Parameter& weight_;
   WeightLayout layout_;
-  std::unique_ptr<LinearKernel> kernel_;
-  bool has_plain_kernel_ = true;
+  KernelSeam<LinearKernel> kernel_;
 };
 
 }  // namespace titan::nn

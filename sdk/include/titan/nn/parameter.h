@@ -73,9 +73,9 @@ class TITAN_API Parameter {
   /// The shard lives on `device` rather than where `materialize` says (CPU offload).
   void keep_shard_on(c10::Device device) { shard_device_ = device; }
 
-  void set_gather_transform(std::shared_ptr<GatherTransform> transform) {
-    gather_transform_ = std::move(transform);
-  }
+  /// `taker`, a name for messages, decides how the shard travels. Throws a config Error that names
+  /// both when another one does already.
+  void set_gather_transform(std::string taker, std::shared_ptr<GatherTransform> transform);
   GatherTransform* gather_transform() const { return gather_transform_.get(); }
 
   /// Gives the slice memory on `device`, without values: they are read from elsewhere. Requires a
@@ -103,7 +103,8 @@ class TITAN_API Parameter {
   /// `f` runs when grad() is what the optimizer will see but for clipping: summed over the step's
   /// microbatches and over all ranks. Whoever brings it there says so (GradientReducer; without one
   /// it is complete with the last microbatch).
-  void on_complete_gradient(std::function<void(Parameter&)> f) { on_complete_ = std::move(f); }
+  /// One `f` only: an internal Error when there is one already.
+  void on_complete_gradient(std::function<void(Parameter&)> f);
   void complete_gradient() {
     if (on_complete_) on_complete_(*this);
   }
@@ -127,6 +128,7 @@ class TITAN_API Parameter {
   std::vector<Sharding> shardings_;
   std::optional<c10::Device> shard_device_;
   std::shared_ptr<GatherTransform> gather_transform_;
+  std::string gather_taker_;  // who gave it
   bool materialized_ = false;
   bool is_copy_ = false;
   bool is_frozen_ = false;

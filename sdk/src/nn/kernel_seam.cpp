@@ -1,0 +1,23 @@
+#include <titan/nn/kernel_seam.h>
+
+#include <titan/error.h>
+
+namespace titan::nn {
+
+std::string KernelTakers::text() const {
+  std::string text = replaced_by;
+  for (const std::string& taker : wrapped_by)
+    text += (text.empty() ? "" : ", ") + taker + " around it";
+  return text;
+}
+
+void KernelTakers::check_replaceable(std::string_view taker, std::string_view place) const {
+  TITAN_CHECK(replaced_by.empty(), config, place, " is computed by ", replaced_by, " already, and ",
+              taker,
+              " would replace that: let one of the two leave this layer alone, or choose one");
+  TITAN_CHECK(wrapped_by.empty(), config, taker, " would replace what ", wrapped_by.front(),
+              " goes around in ", place, ": ", taker, " has to come before ", wrapped_by.front(),
+              ", or one of the two to leave this layer alone");
+}
+
+}  // namespace titan::nn
