@@ -4,6 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include <titan/error.h>
+
 #include "core/checkpoint/format/hash.h"
 
 namespace titan::core {
@@ -48,6 +50,10 @@ class Behaviour {
     tokenizer_.encode(text, ids_);
     hasher_.update(ids_.data(), static_cast<int64_t>(ids_.size() * sizeof(int32_t)));
   }
+  void add_unused_id() {
+    constexpr int64_t kNoText = -1;  // the size of no text
+    hasher_.update(&kNoText, sizeof kNoText);
+  }
   std::string hex() const { return hasher_.hex(); }
 
  private:
@@ -55,6 +61,16 @@ class Behaviour {
   Hasher hasher_;
   std::vector<int32_t> ids_;
 };
+
+/// The text of `id`; nothing when no token has it: vocabularies may have holes.
+std::optional<std::string> text_of(const Tokenizer& tokenizer, int32_t id) {
+  try {
+    return tokenizer.decode({&id, 1});
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::data) throw;
+    return std::nullopt;
+  }
+}
 
 }  // namespace
 
@@ -66,12 +82,15 @@ std::string behaviour_hash(const Tokenizer& tokenizer) {
   Behaviour behaviour(tokenizer);
   const int64_t vocab_size = tokenizer.vocab_size();
   for (int64_t id = 0; id < vocab_size; ++id) {
-    const auto one = static_cast<int32_t>(id);
-    const std::string text = tokenizer.decode({&one, 1});
-    behaviour.add(text);
-    behaviour.add_ids_of(text);
+    const std::optional<std::string> text = text_of(tokenizer, static_cast<int32_t>(id));
+    if (!text) {
+      behaviour.add_unused_id();
+      continue;
+    }
+    behaviour.add(*text);
+    behaviour.add_ids_of(*text);
     // some tokenizers take a word that has an id without merging; longer words they do merge
-    behaviour.add_ids_of(text + "\u00e5");
+    behaviour.add_ids_of(*text + "\u00e5");
   }
   return behaviour.hex();
 }

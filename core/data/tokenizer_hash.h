@@ -11,8 +11,8 @@ namespace titan::core {
 /// and signs of many kinds: microseconds.
 std::string probe_hash(const Tokenizer& tokenizer);
 
-/// The same and, for each id, its text and what that is encoded to: no two vocabularies are taken
-/// for one.
+/// The same and, for each id, its text and what that is encoded to, or that no token has it: no two
+/// vocabularies are taken for one.
 std::string behaviour_hash(const Tokenizer& tokenizer);
 
 }  // namespace titan::core

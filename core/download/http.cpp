@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 #include <titan/error.h>
 
@@ -145,6 +146,16 @@ HttpClient::~HttpClient() {
   curl_easy_cleanup(handle_);
 }
 
+/// A request that ends early, as by a failed name lookup, can leave its buffer in the handle, which
+/// then refuses to be given the size of a buffer.
+void HttpClient::renew_after_failure() {
+  if (!std::exchange(has_failed_, false)) return;
+  void* fresh = curl_easy_init();
+  TITAN_CHECK(fresh, io, "cannot start libcurl");
+  curl_easy_cleanup(handle_);
+  handle_ = fresh;
+}
+
 HttpAnswer HttpClient::get(const HttpRequest& request, BodySink& sink) {
   if (stop_.is_asked()) throw Stopped();
   Transfer transfer = {.sink = sink, .stop = stop_};
@@ -158,6 +169,7 @@ HttpAnswer HttpClient::get(const HttpRequest& request, BodySink& sink) {
   if (transfer.answer.token_was_sent) headers.add("Authorization: Bearer " + settings_.token);
 
   char text[CURL_ERROR_SIZE] = "";
+  renew_after_failure();
   curl_easy_reset(handle_);
   const auto set = [&](CURLoption option, auto value) {
     const CURLcode code = curl_easy_setopt(handle_, option, value);
@@ -193,6 +205,7 @@ HttpAnswer HttpClient::get(const HttpRequest& request, BodySink& sink) {
   set(CURLOPT_XFERINFODATA, &transfer);
 
   const CURLcode code = curl_easy_perform(handle_);
+  has_failed_ = code != CURLE_OK;
   HttpAnswer& answer = transfer.answer;
   if (code == CURLE_OK && answer.has_body() && !transfer.has_begun)
     transfer.guarded([&] { return transfer.begin(); });

@@ -50,7 +50,7 @@ class BodySink {
   virtual void write(std::string_view bytes) = 0;
 };
 
-/// Keeps its connection between requests. Not for several threads at once.
+/// Keeps its connection between requests that succeed. Not for several threads at once.
 class HttpClient {
  public:
   HttpClient(const HttpSettings& settings, const StopRequest& stop);
@@ -63,9 +63,12 @@ class HttpClient {
  private:
   struct Transfer;
 
+  void renew_after_failure();
+
   const HttpSettings& settings_;
   const StopRequest& stop_;
   void* handle_;
+  bool has_failed_ = false;  // the last request
 };
 
 }  // namespace titan::core::download

@@ -43,6 +43,15 @@ class Trouble(DownloadCase):
         self.start_hub()
         self.assert_holds(self.download("--retries", "1", base="http://127.0.0.1:1", code=1).stderr, "after 2 tries")
 
+    def test_a_name_that_is_not_found_is_looked_up_again(self):
+        self.start_hub()
+        # a label of 64 letters is no name to any resolver, which says so without asking a server
+        unknown = f"{'x' * 64}.test"
+        for base, env in ((f"http://{unknown}", {}), ("http://hub.test", {"http_proxy": f"http://{unknown}"})):
+            run = self.download("--retries", "2", base=base, env=env, code=1)
+            self.assert_holds(run.stderr, "resolve", "after 3 tries")
+            self.assertNotIn("libcurl", run.stderr)
+
     def test_a_cut_connection_goes_on_where_it_was(self):
         self.start_hub()
         self.hub.faults[WEIGHTS] = [Fault(cut=1_000_000), Fault(cut=1), Fault(cut=777_777)]

@@ -1,6 +1,7 @@
 """`titan tokenize`: text into .bin and .idx. Read by NumPy with nothing of Titan's in between, the ids judged by Hugging Face's
 tokenizers; killed, stopped, out of room and given bad data, it goes on to the same bytes."""
 
+import base64
 import gzip
 import json
 import os
@@ -13,6 +14,7 @@ import time
 import unittest
 
 import numpy
+import tiktoken
 from tokenizers import Tokenizer
 
 from harness import ROOT, TITAN, Case, environment, titan
@@ -167,6 +169,29 @@ class TokenizeTest(Case):
                     "--model.hf_assets_path", ASSETS)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(pair(again), pair(self.prefix))
+
+    def test_ids_that_belong_to_no_token_are_no_hindrance(self):
+        """tiktoken's encodings have such holes between ranks and special tokens, and a folder's vocab may have them too."""
+        ranks = {bytes([byte]): 2 * byte for byte in range(256)} | {b" t": 900, b"he": 901, b" the": 1000}
+        self.write("assets/tokenizer.model", "".join(
+            f"{base64.b64encode(token).decode()} {rank}\n" for token, rank in ranks.items()))
+        reference = tiktoken.Encoding("holes", pat_str=r"\S+|\s+(?=\S)|\s+", mergeable_ranks=ranks, special_tokens={"<|end|>": 1200})
+        run = titan(*self.arguments("--tokenizer.name", "tiktoken", "--tokenizer.pattern", reference._pat_str,
+                                    "--tokenizer.special_tokens", "<|end|>=1200", "--tokenizer.bos", "", "--tokenizer.eos", "<|end|>",
+                                    "--model.hf_assets_path", self.folder / "assets"))
+        self.assertEqual(run.returncode, 0, run.stderr)
+        documents, _ = read_pair(self.prefix)
+        self.assertEqual([document.tolist() for document in documents],
+                         [ids + [1200] for ids in reference.encode_ordinary_batch(texts_of(CORPUS), num_threads=1)])
+        tokenizer = json.loads((ASSETS / "tokenizer.json").read_text())
+        vocab = tokenizer["model"]["vocab"]
+        vocab[max(vocab, key=vocab.get)] += 700
+        self.write("json/tokenizer.json", json.dumps(tokenizer | {"added_tokens": [], "post_processor": None}))
+        reference = Tokenizer.from_file(str(self.folder / "json/tokenizer.json"))
+        run = titan(*self.arguments("--model.hf_assets_path", self.folder / "json", prefix=self.folder / "json/corpus"))
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual([document.tolist() for document in read_pair(self.folder / "json/corpus")[0]],
+                         [encoding.ids for encoding in reference.encode_batch(texts_of(CORPUS), add_special_tokens=False)])
 
     def test_the_field_and_the_rest_can_come_from_a_file(self):
         data = self.write("other.jsonl", "".join(json.dumps({"content": text}) + "\n" for text in ("one", "two two", "")))

@@ -84,6 +84,9 @@ def encodings(rng, training, vocab_size):
     some = ["--special", f"<|endoftext|>={n + 5}", "--special", "<|fim_prefix|>", "--special", "<|fim_middle|>", "--special",
             f"<|endofprompt|>={n + 20}", "--bos", "", "--eos", "<|endoftext|>"]
     yield "cl100k", CL100K, llama3, specials, some
+    spread = {token: rank + rank // 6 for token, rank in llama3.items()}  # behind every sixth id one stands for nothing
+    n = max(spread.values()) + 1
+    yield "unused ids", LLAMA3, spread, {"<|x|>": n, "<|y|>": n + 9}, ["--special", "<|x|>", "--special", f"<|y|>={n + 9}", "--bos", "<|x|>", "--eos", "<|y|>"]
     n = len(o200k)
     yield "o200k", O200K, o200k, {"<|end=|>": n, "<|a_8|>": n + 1, "<|a_9|>": n + 2, "<|a_10|>": n + 3}, [
         "--special", "<|end=|>", "--special", "<|a_{8..10}|>", "--bos", "<|end=|>", "--eos", ""]

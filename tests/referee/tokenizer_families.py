@@ -87,6 +87,11 @@ def byte_level_shapes():
     yield "punctuation", split_then_bytes(pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("merged_with_previous")), None, False, []
     yield "digits", split_then_bytes(pre_tokenizers.Digits(individual_digits=True), use_regex=True), None, False, added_tokens()
     yield "digit runs", split_then_bytes(pre_tokenizers.Digits(individual_digits=False), use_regex=True), normalizers.NFKC(), False, []
+    yield "falcon", pre_tokenizers.Sequence([pre_tokenizers.Punctuation("contiguous"), byte_level(use_regex=True), pre_tokenizers.Digits(False),
+                                             split(Regex("[0-9][0-9][0-9]"))]), None, False, []
+    yield "cut or removed behind bytes", pre_tokenizers.Sequence([
+        byte_level(use_regex=True), pre_tokenizers.Digits(True), pre_tokenizers.Punctuation("merged_with_next"), split(Regex("[aÃ³]")),
+        split("Ġ", "removed"), pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Whitespace()]), None, False, added_tokens()
     yield "oniguruma", split_then_bytes(split(Regex(r"^\w{2,4}+|\b\h+$|[\w&&[a-z]]x".replace("&&[a-z]", "")), "isolated"),
                                         split(Regex(r"\W{2}?|[^\S\v]{,3}-|[a-c[x-z_]-]+|\d++\D|\p{Han}|\p{^L}\P{Letter}")), use_regex=True), None, False, []
     for behavior in ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"):
@@ -110,6 +115,20 @@ def train_byte_level(pre_tokenizer, normalizer, ignore_merges, added, texts, voc
     tokenizer.add_tokens(added)
     bos = SPECIALS[0]
     tokenizer.post_processor = processors.TemplateProcessing(single=f"{bos} $A", special_tokens=[(bos, tokenizer.token_to_id(bos))])
+    return tokenizer
+
+
+def train_with_unused_ids(texts, vocab_size):
+    """GPT-2's shape; behind every sixth id one stands for nothing. Added tokens keep theirs only inside of the model's vocab."""
+    tokenizer = train_byte_level(byte_level(use_regex=True), None, False, [], texts, vocab_size)
+    file = json.loads(tokenizer.to_str())
+    spread = {token: id + id // 6 for token, id in file["model"]["vocab"].items()}
+    file["model"]["vocab"] = spread
+    for token in file["added_tokens"]:
+        token["id"] = spread[token["content"]]
+    file["post_processor"] = None
+    tokenizer = Tokenizer.from_str(json.dumps(file))
+    assert tokenizer.token_to_id(SPECIALS[-1]) == spread[SPECIALS[-1]]
     return tokenizer
 
 
@@ -188,7 +207,7 @@ NAMED = ("gpt2", "llama2", "llama3", "mistral", "tekken", "qwen", "deepseek", "d
 
 
 def alike_of(name, normalizer):
-    if name in ("punctuation", "prefix"):
+    if name in ("punctuation", "prefix", "falcon"):
         return is_punctuation_alike
     return normalises_alike if normalizer is not None else None
 
@@ -200,4 +219,5 @@ def all_families():
                      lossless, alike_of(name, normalizer), name in NAMED)
     for name, arguments, lossless in character_shapes():
         yield Family(name, lambda texts, size, a=arguments: train_characters(texts, size, **a), lossless, alike_of(name, None), name in NAMED)
+    yield Family("unused ids", train_with_unused_ids, True)
     yield Family("words", train_words)

@@ -30,18 +30,17 @@ Decoder::Decoder(const std::optional<JsonView>& view, const Vocabulary& vocabula
   if (view) read_step(*view);
   joins_with_spaces_ = !view;
   is_byte_level_ = view && unwrapped(*view).at("type").text() == "ByteLevel";
-  texts_.reserve(vocabulary.size());
-  for (std::string_view token : vocabulary.tokens_by_id()) {
+  for (const std::string* token : vocabulary.tokens_by_id()) {
     std::optional<std::string> bytes;
-    if (is_byte_level_) bytes = bytes_of_token(token);
-    texts_.push_back(bytes ? *std::move(bytes) : std::string(token));
+    if (is_byte_level_ && token) bytes = bytes_of_token(*token);
+    texts_.push_back(bytes ? *std::move(bytes) : token ? *token : std::string());
+    is_left_out_.push_back(!token);
   }
-  is_special_.resize(texts_.size());
   for (const AddedToken& token : added_tokens) {
     // An added token spells itself, not bytes in the byte-level alphabet.
     const auto id = static_cast<size_t>(token.id);
     texts_[id] = token.content;
-    is_special_[id] = token.special;
+    is_left_out_[id] = token.special;
   }
 }
 
@@ -95,7 +94,7 @@ std::string Decoder::decode(std::span<const int32_t> ids) const {
   if (is_byte_level_) {
     for (size_t i = 0; i < ids.size(); ++i) {
       const std::string& bytes = text_of(ids, i);
-      if (!is_special_[static_cast<size_t>(ids[i])]) result += bytes;
+      if (!is_left_out_[static_cast<size_t>(ids[i])]) result += bytes;
     }
     if (bpe::is_valid_utf8(result)) return result;
     std::string repaired;
@@ -106,7 +105,7 @@ std::string Decoder::decode(std::span<const int32_t> ids) const {
   texts.reserve(ids.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     const std::string& text = text_of(ids, i);
-    if (!is_special_[static_cast<size_t>(ids[i])]) texts.push_back(text);
+    if (!is_left_out_[static_cast<size_t>(ids[i])]) texts.push_back(text);
   }
   for (const std::unique_ptr<DecoderStep>& step : steps_) step->apply(texts);
   for (size_t i = 0; i < texts.size(); ++i) {

@@ -30,8 +30,9 @@ class Decoder {
   Decoder(const std::optional<JsonView>& view, const Vocabulary& vocabulary,
           const std::vector<AddedToken>& added_tokens);
 
-  /// The text of `ids` without special tokens; bytes that form no character become U+FFFD. Throws a
-  /// data Error for an id that is not of this vocabulary.
+  /// The text of `ids` without special tokens; bytes that form no character become U+FFFD. An id
+  /// below the largest that belongs to no token stands for nothing, as in the reference. Throws a
+  /// data Error for an id out of range.
   std::string decode(std::span<const int32_t> ids) const;
   int64_t num_ids() const { return static_cast<int64_t>(texts_.size()); }
 
@@ -43,7 +44,7 @@ class Decoder {
   bool is_byte_level_ = false;
   bool joins_with_spaces_ = false;
   std::vector<std::string> texts_;  // by id; bytes when ByteLevel is alone
-  std::vector<bool> is_special_;
+  std::vector<bool> is_left_out_;   // special tokens, and ids that belong to no token
   std::vector<std::unique_ptr<DecoderStep>> steps_;
 };
 

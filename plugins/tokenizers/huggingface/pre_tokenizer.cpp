@@ -89,18 +89,22 @@ void PreTokenizer::read_byte_level(const JsonView& view) {
   is_byte_level_ = true;
 }
 
+void PreTokenizer::add_cuts(std::unique_ptr<PreTokenizerStep> step) {
+  steps_.push_back(is_byte_level_ ? make_alphabet_step(std::move(step)) : std::move(step));
+}
+
 void PreTokenizer::read_component(const JsonView& view) {
   const std::string type = view.at("type").text();
-  if (is_byte_level_) {
-    view.fail("'" + type + "' after ByteLevel is not supported; ByteLevel must be the last");
+  if (is_byte_level_ && (type == "ByteLevel" || type == "Metaspace")) {
+    view.fail("'" + type + "' after ByteLevel is not supported: it would change the bytes");
   }
   if (type == "Sequence") {
     view.allow_only({"type", "pretokenizers"});
     for (const JsonView& item : view.at("pretokenizers").items()) read_component(item);
   } else if (type == "Split") {
-    steps_.push_back(read_split(view));
+    add_cuts(read_split(view));
   } else if (type == "Digits") {
-    steps_.push_back(read_digits(view));
+    add_cuts(read_digits(view));
   } else if (type == "ByteLevel") {
     read_byte_level(view);
   } else if (type == "Metaspace") {
@@ -110,12 +114,12 @@ void PreTokenizer::read_component(const JsonView& view) {
                                          read_prepend_scheme(view), view.flag_or("split", true)));
   } else if (type == "Whitespace") {
     view.allow_only({"type"});
-    steps_.push_back(make_split_step(make_word_or_sign_pattern(), SplitBehavior::removed, true));
+    add_cuts(make_split_step(make_word_or_sign_pattern(), SplitBehavior::removed, true));
   } else if (type == "WhitespaceSplit") {
     view.allow_only({"type"});
-    steps_.push_back(make_split_step(make_white_space_pattern(), SplitBehavior::removed, false));
+    add_cuts(make_split_step(make_white_space_pattern(), SplitBehavior::removed, false));
   } else if (type == "Punctuation") {
-    steps_.push_back(read_punctuation(view));
+    add_cuts(read_punctuation(view));
   } else {
     view.fail_unsupported_type(kSupportedPreTokenizers);
   }

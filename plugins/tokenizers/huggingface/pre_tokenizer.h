@@ -48,8 +48,8 @@ struct PreTokenizerScratch {
   std::vector<std::string> texts;  // one per step
 };
 
-/// A chain of steps. One that ends in ByteLevel gives pieces of raw bytes, which the vocabulary
-/// spells in the byte-level alphabet (see byte_level.h).
+/// A chain of steps. One with ByteLevel gives pieces of raw bytes, which the vocabulary spells in
+/// the byte-level alphabet (see byte_level.h); steps behind it read that spelling.
 class PreTokenizer {
  public:
   /// `view`: the component, or nothing when it is null. Throws a data Error.
@@ -62,6 +62,8 @@ class PreTokenizer {
  private:
   void read_component(const JsonView& view);
   void read_byte_level(const JsonView& view);
+  /// A step that changes no text.
+  void add_cuts(std::unique_ptr<PreTokenizerStep> step);
   void run(size_t step, const Piece& piece, PreTokenizerScratch& scratch, PieceSink& sink) const;
 
   std::vector<std::unique_ptr<PreTokenizerStep>> steps_;

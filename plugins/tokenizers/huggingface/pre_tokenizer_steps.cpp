@@ -1,9 +1,11 @@
 #include "pre_tokenizer_steps.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "../bpe/scan_steps.h"
 #include "../bpe/unicode.h"
+#include "byte_level.h"
 
 namespace titan::huggingface {
 namespace {
@@ -136,6 +138,50 @@ class MetaspaceStep final : public PreTokenizerStep {
   bool split_;
 };
 
+// Finds the bytes of parts of their spelling, which come in order.
+class SpelledSink final : public PieceSink {
+ public:
+  SpelledSink(std::string_view bytes, std::string_view spelled, PieceSink& sink)
+      : bytes_(bytes), spelled_(spelled), sink_(sink) {}
+
+  void piece(const Piece& part) override {
+    const auto begin = static_cast<size_t>(part.text.data() - spelled_.data());
+    const size_t first = byte_ + num_characters(spelled_.substr(at_, begin - at_));
+    const size_t count = num_characters(part.text);
+    at_ = begin + part.text.size();
+    byte_ = first + count;
+    sink_.piece({bytes_.substr(first, count), part.starts_input});
+  }
+
+ private:
+  static size_t num_characters(std::string_view text) {
+    return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+      return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+    }));
+  }
+
+  std::string_view bytes_, spelled_;
+  PieceSink& sink_;
+  size_t at_ = 0;    // in spelled_, and
+  size_t byte_ = 0;  // in bytes_: what lies behind
+};
+
+class AlphabetStep final : public PreTokenizerStep {
+ public:
+  explicit AlphabetStep(std::unique_ptr<PreTokenizerStep> step) : step_(std::move(step)) {}
+
+  void split(const Piece& piece, StepScratch scratch, PieceSink& sink) const override {
+    std::string& spelled = scratch.text;
+    spelled.clear();
+    for (char byte : piece.text) spelled += token_of_byte(static_cast<uint8_t>(byte));
+    SpelledSink parts(piece.text, spelled, sink);
+    step_->split({spelled, piece.starts_input}, scratch, parts);
+  }
+
+ private:
+  std::unique_ptr<PreTokenizerStep> step_;
+};
+
 // A rule gives the end of the match that begins at p, or null when none does.
 template <class Rule>
 class CharacterPattern final : public bpe::Pattern {
@@ -197,6 +243,10 @@ std::unique_ptr<PreTokenizerStep> make_prefix_space_step() {
 std::unique_ptr<PreTokenizerStep> make_metaspace_step(std::string replacement, PrependScheme scheme,
                                                       bool split) {
   return std::make_unique<MetaspaceStep>(std::move(replacement), scheme, split);
+}
+
+std::unique_ptr<PreTokenizerStep> make_alphabet_step(std::unique_ptr<PreTokenizerStep> step) {
+  return std::make_unique<AlphabetStep>(std::move(step));
 }
 
 std::unique_ptr<bpe::Pattern> make_word_or_sign_pattern() {

@@ -26,6 +26,9 @@ std::unique_ptr<PreTokenizerStep> make_prefix_space_step();
 /// Writes `replacement` for each space and, by the scheme, in front; `split` cuts before each.
 std::unique_ptr<PreTokenizerStep> make_metaspace_step(std::string replacement, PrependScheme scheme,
                                                       bool split);
+/// `step`, which only cuts text and leaves parts out, behind ByteLevel: bytes are cut where it cuts
+/// the characters of the byte-level alphabet that spell them, inside characters of the text too.
+std::unique_ptr<PreTokenizerStep> make_alphabet_step(std::unique_ptr<PreTokenizerStep> step);
 
 /// `\w+|[^\w\s]+` as Rust's regex crate has it.
 std::unique_ptr<bpe::Pattern> make_word_or_sign_pattern();

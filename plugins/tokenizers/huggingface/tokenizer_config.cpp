@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <unordered_set>
 
 #include <nlohmann/json.hpp>
@@ -54,6 +55,7 @@ void TokenizerConfig::add_listed_tokens(Vocabulary& vocabulary,
   list->require_object();
   std::unordered_set<std::string> known;
   for (const AddedToken& token : added_tokens) known.insert(token.content);
+  std::map<int32_t, JsonView> by_id;  // the order in which the reference adds them
   for (const auto& [key, value] : list->json().items()) {
     const JsonView place(value, file_, list->path() + "[\"" + key + "\"]");
     int32_t id = 0;
@@ -61,6 +63,9 @@ void TokenizerConfig::add_listed_tokens(Vocabulary& vocabulary,
     if (error != std::errc() || end != key.data() + key.size() || id < 0) {
       place.fail("the key must be an id");
     }
+    by_id.emplace(id, place);
+  }
+  for (const auto& [id, place] : by_id) {
     AddedToken token = read_added_token(place, id);
     token.special = true;
     vocabulary.add(token.content, id, place);
@@ -73,7 +78,7 @@ SpecialTokens TokenizerConfig::add_named_tokens(Vocabulary& vocabulary,
   const auto add = [&](std::string_view field) -> std::optional<int32_t> {
     std::optional<AddedToken> token = named_token(view(), field);
     if (!token) return std::nullopt;
-    token->id = vocabulary.find(token->content).value_or(static_cast<int32_t>(vocabulary.size()));
+    token->id = vocabulary.find(token->content).value_or(vocabulary.next_id());
     vocabulary.add(token->content, token->id, view());
     const int32_t id = token->id;
     if (!holds(added_tokens, token->content)) added_tokens.push_back(*std::move(token));

@@ -148,7 +148,7 @@ TokenizerParts read_vocab_folder(const fs::path& folder, const TokenizerConfig& 
   // before the added tokens, which the model does not know
   Model model = make_model();
   std::vector<AddedToken> added_tokens;
-  const SpecialTokens special = complete_tokens(config, vocab, vocabulary, added_tokens);
+  const SpecialTokens special = complete_tokens(config, vocabulary, added_tokens);
   std::optional<JsonView> component;
   if (is_bpe) component.emplace(byte_level, merges_file, "");
   return {folder.string(),

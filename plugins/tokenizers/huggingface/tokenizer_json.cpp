@@ -91,10 +91,11 @@ Model read_word_level(const JsonView& model, bool is_byte_level, const Vocabular
 
 }  // namespace
 
-SpecialTokens complete_tokens(const TokenizerConfig& config, const JsonView& vocab,
-                              Vocabulary& vocabulary, std::vector<AddedToken>& added_tokens) {
+SpecialTokens complete_tokens(const TokenizerConfig& config, Vocabulary& vocabulary,
+                              std::vector<AddedToken>& added_tokens) {
+  vocabulary.end_list();
   config.add_listed_tokens(vocabulary, added_tokens);
-  vocabulary.require_no_gaps(vocab);
+  vocabulary.end_list();
   return config.add_named_tokens(vocabulary, added_tokens);
 }
 
@@ -124,7 +125,7 @@ TokenizerParts parse_tokenizer_json(std::string_view json, std::string_view conf
     }
   }
   const TokenizerConfig config(config_json, name + "/" + kConfigFile);
-  SpecialTokens special = complete_tokens(config, model.at("vocab"), vocabulary, added_tokens);
+  SpecialTokens special = complete_tokens(config, vocabulary, added_tokens);
   if (type == "BPE" && is_byte_level) require_merges(model, vocabulary, added_tokens);
 
   const FrameTokens frame = read_post_processor(document.find("post_processor"), vocabulary);

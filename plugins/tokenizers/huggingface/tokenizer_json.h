@@ -43,8 +43,8 @@ TokenizerParts parse_tokenizer_json(std::string_view json, std::string_view conf
                                     const std::string& name);
 
 /// Puts the configuration's tokens into the vocabulary, where they have no id yet behind the last,
-/// and into `added_tokens`; gives their ids. `vocab`: what to name when ids have gaps.
-SpecialTokens complete_tokens(const TokenizerConfig& config, const JsonView& vocab,
-                              Vocabulary& vocabulary, std::vector<AddedToken>& added_tokens);
+/// and into `added_tokens`; gives their ids.
+SpecialTokens complete_tokens(const TokenizerConfig& config, Vocabulary& vocabulary,
+                              std::vector<AddedToken>& added_tokens);
 
 }  // namespace titan::huggingface

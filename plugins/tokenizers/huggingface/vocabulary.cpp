@@ -1,10 +1,20 @@
 #include "vocabulary.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include <titan/error.h>
 
 namespace titan::huggingface {
+namespace {
+
+std::string above_limit(int32_t id) {
+  return detail::concat("the id is ", id, ", the limit is ", kIdLimit - 1,
+                        ": tables over all ids are kept in memory");
+}
+
+}  // namespace
 
 Vocabulary::Vocabulary(const JsonView& vocab) {
   vocab.require_object();
@@ -13,8 +23,9 @@ Vocabulary::Vocabulary(const JsonView& vocab) {
   for (const auto& [token, id] : vocab.json().items()) {
     const auto path = [&] { return vocab.path() + "[\"" + token + "\"]"; };
     // Only a wrong id pays for the place's text.
-    const bool plain = id.is_number_unsigned() && id.get<uint64_t>() < (uint64_t{1} << 31) - 1;
+    const bool plain = id.is_number_unsigned() && id.get<uint64_t>() < uint64_t{kIdLimit};
     const int32_t value = plain ? id.get<int32_t>() : JsonView(id, vocab.file(), path()).id();
+    if (value >= kIdLimit) JsonView(id, vocab.file(), path()).fail(above_limit(value));
     const auto inserted = ids_.emplace(token, value).first;
     const auto [other, is_new] = tokens_.emplace(value, &inserted->first);
     if (!is_new) {
@@ -22,10 +33,12 @@ Vocabulary::Vocabulary(const JsonView& vocab) {
                                 shortened(token), "\" have the same id ", value));
     }
   }
+  next_id_ = static_cast<int32_t>(ids_.size());
 }
 
 void Vocabulary::add(const std::string& token, int32_t id, const JsonView& place) {
   if (const std::optional<int32_t> known = find(token)) {
+    largest_added_ = std::max(largest_added_, *known);
     if (*known == id) return;
     place.fail(detail::concat("token \"", shortened(token), "\" has id ", id, " here, but id ",
                               *known, " elsewhere in the file"));
@@ -35,18 +48,21 @@ void Vocabulary::add(const std::string& token, int32_t id, const JsonView& place
     place.fail(detail::concat("token \"", shortened(token), "\" has id ", id,
                               ", which belongs to \"", shortened(*taken->second), "\""));
   }
+  if (id != next_id_) {
+    place.fail(detail::concat(
+        "token \"", shortened(token), "\" has id ", id, " here, but is not in the model's vocab, so "
+        "that the tokenizers library counts on and takes it for ", next_id_,
+        "; put it into the vocab with its id"));
+  }
+  if (id >= kIdLimit) place.fail(above_limit(id));
   const auto inserted = ids_.emplace(token, id).first;
   tokens_.emplace(id, &inserted->first);
+  largest_added_ = std::max(largest_added_, id);
+  ++next_id_;
 }
 
-void Vocabulary::require_no_gaps(const JsonView& place) const {
-  // n distinct ids without gaps are 0 .. n - 1: the first missing one is below n.
-  for (size_t id = 0; id < tokens_.size(); ++id) {
-    if (tokens_.contains(static_cast<int32_t>(id))) continue;
-    place.fail(detail::concat("no token has id ", id, ", though there are ", tokens_.size(),
-                              " tokens in vocab and added_tokens: ids must go from 0 to ",
-                              tokens_.size() - 1, " without gaps"));
-  }
+void Vocabulary::end_list() {
+  next_id_ = std::max(next_id_, largest_added_ + 1);
 }
 
 std::optional<int32_t> Vocabulary::find(std::string_view token) const {
@@ -55,9 +71,11 @@ std::optional<int32_t> Vocabulary::find(std::string_view token) const {
   return found->second;
 }
 
-std::vector<std::string_view> Vocabulary::tokens_by_id() const {
-  std::vector<std::string_view> tokens(ids_.size());
-  for (const auto& [token, id] : ids_) tokens[static_cast<size_t>(id)] = token;
+std::vector<const std::string*> Vocabulary::tokens_by_id() const {
+  int32_t largest = -1;
+  for (const auto& [id, token] : tokens_) largest = std::max(largest, id);
+  std::vector<const std::string*> tokens(static_cast<size_t>(largest + 1));
+  for (const auto& [id, token] : tokens_) tokens[static_cast<size_t>(id)] = token;
   return tokens;
 }
 

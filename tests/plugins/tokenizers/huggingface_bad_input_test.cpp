@@ -102,18 +102,34 @@ TEST(BadTokenizer, NamesComponentsThatAreNotSupported) {
                     {"type", "Metaspace"}, {"replacement", "_"}, {"add_prefix_space", false}};
               }),
               HasSubstr("pre_tokenizer.add_prefix_space: false contradicts"));
+  for (const char* type : {"ByteLevel", "Metaspace"}) {
+    EXPECT_THAT(error_after([&](Json& j) {
+                  const Json list = Json::array({{{"type", "ByteLevel"}}, {{"type", type}}});
+                  j["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", list}};
+                }),
+                HasSubstr(std::string("'") + type + "' after ByteLevel is not supported"));
+  }
   EXPECT_THAT(error_after([](Json& j) { j["model"]["speed"] = 1; }),
               HasSubstr("field 'speed' is not known"));
   EXPECT_THAT(error_after([](Json& j) { j["version"] = "2.0"; }), HasSubstr("version '2.0'"));
 }
 
-TEST(BadTokenizer, NamesIdsWithGapsAndDuplicates) {
+TEST(BadTokenizer, NamesDuplicateIdsAndThoseThatTheReferenceWouldNotGive) {
   EXPECT_THAT(error_after([](Json& j) { j["model"]["vocab"]["zz"] = 256; }),
               AllOf(HasSubstr("model.vocab"), HasSubstr("same id 256")));
   EXPECT_THAT(error_after([](Json& j) { j["added_tokens"][1]["id"] = 400; }),
-              HasSubstr("no token has id 261"));
-  EXPECT_THAT(error_after([](Json& j) { j["model"]["vocab"]["zz"] = 2147483646; }),
-              HasSubstr("no token has id 262"));
+              AllOf(HasSubstr("added_tokens[1]: token \"</s>\" has id 400 here"),
+                    HasSubstr("takes it for 261")));
+  EXPECT_THAT(error_after([](Json& j) { j["model"]["vocab"]["zz"] = 262; }),
+              AllOf(HasSubstr("added_tokens[0]"), HasSubstr("takes it for 261")));
+  EXPECT_THAT(error_after([](Json& j) { j["model"]["vocab"]["zz"] = 4194304; }),
+              AllOf(HasSubstr("model.vocab[\"zz\"]"), HasSubstr("the limit is 4194303")));
+  EXPECT_THAT(error_after([](Json& j) {
+                j["model"]["vocab"]["zz"] = 261;  // where the next new token belongs
+                j["added_tokens"].erase(1);
+                j["added_tokens"][0]["id"] = 261;
+              }),
+              AllOf(HasSubstr("added_tokens[0]"), HasSubstr("belongs to \"zz\"")));
   EXPECT_THAT(error_after([](Json& j) { j["model"]["vocab"]["zz"] = -1; }),
               HasSubstr("model.vocab[\"zz\"]: id must be in"));
   EXPECT_THAT(error_after([](Json& j) { j["model"]["vocab"]["zz"] = 1.5; }),
@@ -206,7 +222,7 @@ TEST(BadTokenizer, NamesTheLineOfAVocabFile) {
   EXPECT_THAT(error(bytes, "h e\n"), HasSubstr("merges.txt:1: merge \"h\" + \"e\" needs"));
   EXPECT_THAT(error(bytes, "#\n\nh e l\n"), HasSubstr("merges.txt:3: a merge has two tokens"));
   EXPECT_THAT(error(bytes + "a\n", ""), HasSubstr("vocab.txt:257: token \"a\" stands already"));
-  EXPECT_THAT(error(bytes + "\nhe\n", "h e\n"), HasSubstr("no token has id 256"));
+  EXPECT_EQ(error(bytes + "\nhe\n", "h e\n"), "");  // an empty line counts, and is no token
   EXPECT_THAT(error(bytes, ""), HasSubstr("holds no token \"[UNK]\""));
   EXPECT_THAT(error("a\n\xFF\n", ""), HasSubstr("byte 2 is not valid UTF-8"));
 }

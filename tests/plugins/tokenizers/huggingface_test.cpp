@@ -162,6 +162,58 @@ TEST(HuggingfaceTokenizer, SplitsByEveryBehavior) {
   EXPECT_EQ(LoadedTokenizer(with_step(split_step(h, "MergedWithNext"))).encode("he"), Ids{256});
 }
 
+// Expected pieces: tokenizers 0.23, as for Falcon's Punctuation, ByteLevel, Digits, Split.
+TEST(HuggingfaceTokenizer, CutsBytesBehindByteLevelByTheirSpelling) {
+  Json json = small_tokenizer();
+  json["model"]["vocab"]["12"] = 260;
+  json["model"]["vocab"][token_of_byte(0xC2) + token_of_byte(0xB2)] = 261;  // superscript two
+  json["model"]["vocab"][token_of_byte(0xC3) + token_of_byte(0xA9)] = 262;  // e with acute
+  json["model"]["merges"].push_back("1 2");
+  json["model"]["merges"].push_back(token_of_byte(0xC2) + " " + token_of_byte(0xB2));
+  json["model"]["merges"].push_back(token_of_byte(0xC3) + " " + token_of_byte(0xA9));
+  json["added_tokens"] = Json::array();
+  const auto encode = [&](const Json& step, const char* text) {
+    Json list = Json::array(
+        {{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}, step});
+    json["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", list}};
+    return LoadedTokenizer(json).encode(text);
+  };
+  const Json digit = {{"type", "Digits"}, {"individual_digits", true}};
+  const Json run = {{"type", "Digits"}, {"individual_digits", false}};
+  EXPECT_EQ(encode(digit, "he12 12"), (Ids{256, '1', '2', ' ', '1', '2'}));
+  EXPECT_EQ(encode(run, "he12 12"), (Ids{256, 260, ' ', 260}));
+  // the byte B2 is spelled by a character that is a number, A9 by one that is none
+  EXPECT_EQ(encode(run, "\u00b2\u00e9"), (Ids{0xC2, 0xB2, 262}));
+  EXPECT_EQ(encode(split_step({{"Regex", "[0-9]"}}, "Isolated"), "12\u00b2"),
+            (Ids{'1', '2', 261}));
+  EXPECT_EQ(encode(split_step({{"String", token_of_byte(' ')}}, "Removed"), " the he"),
+            (Ids{'t', 256, 256}));
+}
+
+TEST(HuggingfaceTokenizer, TakesAVocabularyWithUnusedIds) {
+  Json json = small_tokenizer();
+  json["model"]["vocab"]["ll"] = 300;
+  json["model"]["vocab"]["<s>"] = 280;
+  json["model"]["vocab"]["</s>"] = 281;
+  json["added_tokens"][0]["id"] = 280;
+  json["added_tokens"][1]["id"] = 281;
+  const LoadedTokenizer t(json, {}, {{"bos_token", "<s>"}, {"pad_token", "<pad>"}});
+  EXPECT_EQ(t.encode("he tell"), (Ids{256, 257, 'e', 300}));
+  EXPECT_EQ(t.tokenizer.special_tokens().bos, 280);
+  EXPECT_EQ(t.tokenizer.special_tokens().pad, 282);  // behind the last added token
+  EXPECT_EQ(t.tokenizer.vocab_size(), 301);
+  EXPECT_EQ(t.decode({256, 299, 300, 280, 282}), "hell");
+  EXPECT_THROW(t.decode({301}), Error);
+}
+
+TEST(HuggingfaceTokenizer, TakesDropoutOfNothingAsNone) {
+  for (const Json& none : {Json(0), Json(0.0), Json(nullptr)}) {
+    Json json = small_tokenizer();
+    json["model"]["dropout"] = none;
+    EXPECT_EQ(LoadedTokenizer(json).encode("he the tell"), (Ids{256, 258, 257, 'e', 259}));
+  }
+}
+
 TEST(HuggingfaceTokenizer, AddsAPrefixSpace) {
   Json json = small_tokenizer();
   json["pre_tokenizer"]["add_prefix_space"] = true;
