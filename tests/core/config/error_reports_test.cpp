@@ -1,26 +1,14 @@
-// The texts that users see, against golden files. TITAN_UPDATE_GOLDEN=1 writes them anew; the tests
-// then fail, so that nobody takes an update for a pass.
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-
+// The texts that users see, against golden files.
 #include <gtest/gtest.h>
 
 #include "core/config/fake_lookup.h"
+#include "tests/golden.h"
 
 namespace titan::core {
 namespace {
 
 void expect_golden(const std::string& name, const std::string& text) {
-  const std::string file = std::string(TITAN_TEST_SOURCE_DIR) + "/golden/errors/" + name + ".txt";
-  if (std::getenv("TITAN_UPDATE_GOLDEN")) {
-    std::ofstream(file) << text << "\n";
-    FAIL() << "wrote " << file << ": look it through, then run again without TITAN_UPDATE_GOLDEN";
-  }
-  std::ifstream stream(file);
-  std::stringstream golden;
-  golden << stream.rdbuf();
-  EXPECT_EQ(text + "\n", golden.str()) << file;
+  testing::expect_golden_text("errors/" + name + ".txt", text + "\n");
 }
 
 /// The report of what stops the job.

@@ -18,14 +18,14 @@ struct Outcome {
 /// What a command gives when the fixture's sound plugins are searched first.
 Outcome run(int (*command)(const std::vector<std::string>&), std::vector<std::string> arguments) {
   Outcome outcome;
-  testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStdout();
   try {
     outcome.code = command(arguments);
   } catch (const Error& e) {
     outcome.code = e.kind() == ErrorKind::config ? kExitConfigError : kExitPluginError;
     outcome.error = e.what();
   }
-  outcome.printed = testing::internal::GetCapturedStdout();
+  outcome.printed = ::testing::internal::GetCapturedStdout();
   return outcome;
 }
 
@@ -34,10 +34,8 @@ const std::string kSound = plugin_folder("sound").string();
 TEST(Describe, ShowsEveryOptionWithDefaultAndLimits) {
   const Outcome outcome = run(run_describe, {"lr_scheduler", "Ramp", "--path", kSound});
   EXPECT_EQ(outcome.code, kExitDone);
-  const auto file = std::filesystem::path(TITAN_TEST_SOURCE_DIR) / "golden/describe_ramp.txt";
-  const std::string shown = replaced(outcome.printed, kSound, "<folder>");
-  if (std::getenv("TITAN_UPDATE_GOLDEN")) write(file, shown);
-  EXPECT_EQ(shown, contents(file));
+  titan::testing::expect_golden_text("describe_ramp.txt",
+                                     replaced(outcome.printed, kSound, "<folder>"));
 }
 
 TEST(Describe, ShowsTheFlavorsOfAModelAndWhichAreUnusable) {

@@ -16,6 +16,7 @@
 
 #include "core/plugin/manifest.h"
 #include "core/plugin/registration.h"
+#include "tests/golden.h"
 
 namespace titan::core {
 
@@ -64,7 +65,7 @@ inline std::string replaced(std::string text, const std::string& from, const std
 }
 
 /// Compares what a user would see with tests/golden/errors/<name>.txt. Folders and the hash of the
-/// sdk's headers are replaced by placeholders. TITAN_UPDATE_GOLDEN=1 writes the file anew instead.
+/// sdk's headers are replaced by placeholders.
 inline void expect_golden(const std::string& name, const std::string& message,
                           const std::filesystem::path& folder = {}) {
   std::string text = "error: " + message + "\n";
@@ -72,10 +73,7 @@ inline void expect_golden(const std::string& name, const std::string& message,
   text = replaced(text, (std::filesystem::path(TITAN_TEST_BUILD_DIR) / "bad_plugins").string(),
                   "<plugins>");
   text = replaced(text, std::string(host_manifest().field("sdk_abi")), "<sdk_abi>");
-  const auto file =
-      std::filesystem::path(TITAN_TEST_SOURCE_DIR) / "golden/errors" / (name + ".txt");
-  if (std::getenv("TITAN_UPDATE_GOLDEN")) write(file, text);
-  EXPECT_EQ(text, contents(file)) << "golden file " << file;
+  testing::expect_golden_text("errors/" + name + ".txt", text);
 }
 
 /// The text of the plugin Error that `action` throws; a test failure when it throws none or another

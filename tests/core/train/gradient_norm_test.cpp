@@ -80,6 +80,20 @@ TEST(GradientNorm, CountsEveryElementOnceWhateverTheLayout) {
   }
 }
 
+// Clipping to a norm, and optimizers that divide by the gradients' size, hide a scale that is left.
+TEST(GradientNorm, TakesTheScaleOfTheLossOutOfGradientsAndNorm) {
+  constexpr double kScale = 65536, kTrue = 0.1;  // far too large for clipping, and not at all
+  for (const double max_norm : {0.0, 1.0, 0.01}) {
+    ModelPart part = make_part();
+    set_gradients(part, kTrue * kScale);
+    const GradientNorm norm = clip_gradients(part, dist::Mesh(), c10::kCPU, max_norm, kScale);
+    EXPECT_NEAR(norm.value, std::sqrt(7) * kTrue, 1e-6) << max_norm;
+    const double clipped = max_norm == 0.01 ? 0.01 / (norm.value + 1e-6) : 1;
+    for (const nn::Parameter* parameter : part.parameters())
+      EXPECT_NEAR(parameter->grad().max().item().toDouble(), kTrue * clipped, 1e-7) << max_norm;
+  }
+}
+
 TEST(GradientNorm, KeepsNonFiniteValuesVisible) {
   ModelPart part = make_part();
   set_gradients(part, std::nan(""));

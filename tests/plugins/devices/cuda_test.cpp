@@ -1,5 +1,6 @@
 // The cuda device: what it says where there is no GPU, and, where there is one, memory, operations
-// and NCCL. Tests that cannot run are skipped with the reason.
+// and NCCL. A suite holds what needs the same: on a machine without it the whole suite is skipped,
+// with the reason, and nothing else ever is.
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
@@ -39,10 +40,13 @@ std::unique_ptr<Device> make_cuda(int local_rank = 0) {
   return create<Device>("cuda", Value::map(), context);
 }
 
+bool is_built() {
+  return std::filesystem::exists(std::filesystem::path(TITAN_PLUGIN_DIR) / "cuda.plugin.so");
+}
+
 /// Why the plugin cannot be opened at all; empty when it can.
 std::string why_closed() {
-  if (!std::filesystem::exists(std::filesystem::path(TITAN_PLUGIN_DIR) / "cuda.plugin.so"))
-    return "this build has no cuda plugin (see TITAN_CUDA)";
+  if (!is_built()) return "this build has no cuda plugin (see TITAN_CUDA)";
   try {
     plugin_registry().component("device", "cuda");
   } catch (const Error& error) {
@@ -55,18 +59,24 @@ std::string why_closed() {
 
 #define SKIP_UNLESS_OPEN() \
   if (const std::string why = why_closed(); !why.empty()) GTEST_SKIP() << why
-#define SKIP_WITHOUT_GPU() \
-  SKIP_UNLESS_OPEN();      \
-  if (!has_driver()) GTEST_SKIP() << "this machine has no NVIDIA driver (/dev/nvidiactl)"
+// With a GPU everything has to work: a plugin that does not open there is a failure.
+#define SKIP_WITHOUT_GPU()                                                                  \
+  if (!is_built()) GTEST_SKIP() << why_closed();                                            \
+  if (!has_driver()) GTEST_SKIP() << "this machine has no NVIDIA driver (/dev/nvidiactl)"; \
+  ASSERT_EQ(why_closed(), "")
+#define SKIP_WITHOUT_TWO_GPUS()                         \
+  SKIP_WITHOUT_GPU();                                   \
+  if (make_cuda(0)->device() == make_cuda(1)->device()) \
+  GTEST_SKIP() << "two GPUs are needed, one is visible"
 
-TEST(CudaDevice, IsDescribedWithoutADriver) {
+TEST(CudaPlugin, IsDescribedWithoutADriver) {
   SKIP_UNLESS_OPEN();
   const Component& component = plugin_registry().component("device", "cuda");
   EXPECT_EQ(component.name, "cuda");
   EXPECT_FALSE(component.help.empty());
 }
 
-TEST(CudaDevice, BringsOperationsAndStreams) {
+TEST(CudaPlugin, BringsOperationsAndStreams) {
   SKIP_UNLESS_OPEN();
   for (const char* name :
        {"rms_norm_forward", "rms_norm_backward", "swiglu_forward", "swiglu_backward", "rope_rotate",
@@ -81,7 +91,7 @@ TEST(CudaDevice, BringsOperationsAndStreams) {
 
 // LibTorch asks once per process whether it has CUDA, at the first backward at the latest. In a run
 // the device is made before; here in a process of its own.
-TEST(CudaDevice, IsKnownToLibTorchWhenItIsOpenedFirst) {
+TEST(CudaPlugin, IsKnownToLibTorchWhenItIsOpenedFirst) {
   SKIP_UNLESS_OPEN();
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // starts this program anew
   EXPECT_EXIT(
@@ -92,7 +102,7 @@ TEST(CudaDevice, IsKnownToLibTorchWhenItIsOpenedFirst) {
       ::testing::ExitedWithCode(0), "");
 }
 
-TEST(CudaDevice, SaysThatThereIsNone) {
+TEST(CudaAbsent, SaysThatThereIsNoGpu) {
   SKIP_UNLESS_OPEN();
   if (has_driver()) GTEST_SKIP() << "this machine has a GPU";
   const Error error = error_of([] { make_cuda(); });
@@ -102,10 +112,9 @@ TEST(CudaDevice, SaysThatThereIsNone) {
   EXPECT_TRUE(holds(error.message(), "set device.name = \"cpu\""));
 }
 
-TEST(CudaDevice, RefusesALocalRankWithoutAGpuOfItsOwn) {
-  SKIP_WITHOUT_GPU();
-  if (make_cuda()->device() == make_cuda(1)->device())
-    GTEST_SKIP() << "one GPU is visible: every local rank takes it";
+// Where one GPU is visible every local rank takes it.
+TEST(CudaDevices, RefuseALocalRankWithoutAGpuOfItsOwn) {
+  SKIP_WITHOUT_TWO_GPUS();
   const Error error = error_of([] { make_cuda(1000); });
   EXPECT_EQ(error.kind(), ErrorKind::config);
   EXPECT_TRUE(holds(error.message(), "local rank 1000"));
@@ -266,10 +275,8 @@ TEST(CudaGroup, OfOneRankCommunicatesOverNccl) {
   check_collectives(group, device->device());
 }
 
-TEST(CudaGroup, OfTwoRanksCommunicatesOverNccl) {
-  SKIP_WITHOUT_GPU();
-  if (make_cuda(0)->device() == make_cuda(1)->device())
-    GTEST_SKIP() << "two GPUs are needed, one is visible";
+TEST(CudaPair, OfRanksCommunicatesOverNccl) {
+  SKIP_WITHOUT_TWO_GPUS();
   const auto store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 2; ++rank) {

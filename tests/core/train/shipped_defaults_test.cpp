@@ -1,0 +1,83 @@
+// What the shipped plugins declare, through the plugins themselves: tests of the configuration use
+// schemas of their own. Every default against a golden file, those that torchtitan v0.2.2 documents
+// against its reference.
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <titan/value.h>
+
+#include "core/config/registry_lookup.h"
+#include "core/config/resolve.h"
+#include "tests/core/config/reference_defaults.h"
+#include "tests/golden.h"
+
+namespace titan::core {
+namespace {
+
+class ShippedDefaults : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    previous_ = std::filesystem::current_path();
+    std::filesystem::current_path(TITAN_SOURCE_DIR);  // where the default paths lead from
+  }
+  void TearDown() override { std::filesystem::current_path(previous_); }
+
+  /// A line for each option of the component.
+  std::string defaults_of(const std::string& kind, const std::string& name) {
+    std::string lines;
+    for (const Option& option : registry_.component(kind, name).schema.options)
+      lines += kind + " " + name + ": " + option.name + " = " + to_json(option.default_value) + "\n";
+    return lines;
+  }
+
+  Catalog catalog_{std::vector<std::filesystem::path>{TITAN_PLUGIN_DIR}};
+  Registry registry_{catalog_};
+  RegistryLookup lookup_{catalog_, registry_};
+
+ private:
+  std::filesystem::path previous_;
+};
+
+/// The value at a dotted key of nested maps; null where there is none.
+Value value_at(const Value& sections, const std::string& key) {
+  const Value* at = &sections;
+  for (const std::string& part : split_dotted(key)) {
+    at = at->find(part);
+    if (!at) return {};
+  }
+  return *at;
+}
+
+TEST_F(ShippedDefaults, OfEveryComponentAreTheWrittenOnes) {
+  std::string found;
+  for (const std::string& kind : plugin_kinds()) {
+    if (kind == "flavor") continue;  // their values have tests of their own
+    for (const std::string& name : catalog_.names(kind)) {
+      // may be absent, or lack libraries that it needs
+      if (name == "parquet" || name == "cuda") continue;
+      found += defaults_of(kind, name);
+    }
+  }
+  testing::expect_golden_text("component_defaults.txt", found);
+  if (!catalog_.providers("dataset", "parquet").empty())
+    testing::expect_golden_text("component_defaults_parquet.txt",
+                                defaults_of("dataset", "parquet"));
+}
+
+TEST_F(ShippedDefaults, MakeAJobThatSaysNothingTheReferences) {
+  const JobConfig config = resolve(read_sources("empty.toml", "", {}), lookup_).config;
+  const auto expect_equal = [&](const ReferenceDefault& row) {
+    // on a CPU the default of bfloat16 is taken only where it is written
+    const bool is_replaced = std::string_view(row.key) == "training.mixed_precision_param";
+    EXPECT_EQ(value_at(config.resolved, row.key),
+              is_replaced ? Value("float32") : parse_json(row.default_json))
+        << row.key;
+  };
+  for (const ReferenceDefault& row : kReferenceDefaults) expect_equal(row);
+  for (const ReferenceDefault& row : kReferencePluginDefaults) expect_equal(row);
+}
+
+}  // namespace
+}  // namespace titan::core
