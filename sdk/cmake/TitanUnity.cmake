@@ -17,7 +17,7 @@ function(titan_unity target)
   get_target_property(sources ${target} SOURCES)
   get_target_property(base ${target} SOURCE_DIR)
   list(FILTER sources INCLUDE REGEX "\\.cpp$")
-  list(FILTER sources EXCLUDE REGEX "\\$<")
+  list(FILTER sources EXCLUDE REGEX "\\$<|^${PROJECT_BINARY_DIR}/")  # generated: manifests, which take no precompiled header
   set(folders "")
   foreach(source ${sources})
     get_filename_component(path ${source} ABSOLUTE BASE_DIR ${base})

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "core/plugin/listing.h"
+#include "core/plugin/registry.h"
 #include "tests/core/plugin/plugin_fixture.h"
 
 namespace titan::core {
@@ -41,6 +42,34 @@ TEST(Catalog, LooksAtPluginFilesOnlyAndNotIntoFolders) {
   fs::create_directory(folder.path() / "inner");
   fs::copy_file(plugin_file("sound"), folder.path() / "inner/sound.plugin.so");
   EXPECT_TRUE(Catalog({folder.path()}).entries().empty());
+}
+
+TEST(Catalog, KnowsWhatABuildTreeCanBuild) {
+  TemporaryFolder folder;
+  fs::copy_file(plugin_file("sound"), folder.path() / "sound.plugin.so");
+  write(folder.path() / "plugins.txt",
+        "# build: make\n"
+        "sound lr_scheduler:Ramp model:toy\n"
+        "momentum optimizer:acme/momentum optimizer:acme/nesterov\n");
+  const Catalog catalog({folder.path()});
+  EXPECT_EQ(catalog.providers("model", "toy").size(), 1u);  // the file is there: its row is nothing
+  EXPECT_EQ(catalog.names("optimizer"),
+            (std::vector<std::string>{"acme/momentum", "acme/nesterov"}));
+  ASSERT_EQ(catalog.providers("optimizer", "acme/nesterov").size(), 1u);
+  EXPECT_EQ(catalog.providers("optimizer", "acme/nesterov").front()->build_command,
+            "make momentum");
+  EXPECT_THAT(listing(catalog, "optimizer"), ::testing::HasSubstr("not built: make momentum"));
+  EXPECT_THAT(catalog.search_trail(), ::testing::HasSubstr(": 1 plugin file"));
+
+  Registry registry(catalog);
+  try {
+    registry.component("optimizer", "acme/momentum");
+    FAIL() << "a plugin without a file was opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::plugin);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("plugin 'momentum' is not built yet"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("build it: make momentum"));
+  }
 }
 
 TEST(Catalog, TellsWhereItLookedAndWhatItPassedOver) {

@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# The checks that are too long for ./run_tests.sh, behind one door. Each is run once for a commit: called again, it goes on
+# with what is left. What each found last stands in docs/long_checks.md, which this script writes.
+#
+#   tools/long_checks.sh             all that this commit has not seen yet
+#   tools/long_checks.sh NAME...     these
+#   tools/long_checks.sh --list      what there is, and when it last ran
+#   tools/long_checks.sh --again ... even if this commit has seen them
+#
+# A check that keeps a log of its own (the ladder, the mutations) goes on from there when it is interrupted.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly state=build/long_checks page=docs/long_checks.md python=.venv/bin/python
+readonly titan_env=(env "TITAN_SOURCE_DIR=$PWD" "TITAN_PROGRAM=$PWD/build/release/bin/titan" "TITAN_PREFIX=$PWD/build/release/tests/prefix"
+  "TITAN_WORK=$PWD/build/release/tests/work" TITAN_CMAKE=cmake OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1)
+
+# name | about how long on two cores | what it is
+readonly checks='combinations|30 min|200 drawn combinations of layouts and all that changes a step
+ladder|60 min|every layout with every model, 20 steps in float64 and float32
+recompute|20 min|every activation checkpoint mode under every layout
+float8_curve|5 min|200 steps of float8 and MXFP8 beside float32
+checkpoint_kills|30 min|100 runs killed at random moments, all resumed
+drawn_mistakes|5 min|400 wrong configurations: every mistake with its line
+fuzz|60 min|every fuzz target for five minutes with a new seed
+mutations|90 min|small changes of meaning, each of which a test must notice
+asan|60 min|unit tests with AddressSanitizer and UndefinedBehaviorSanitizer
+tsan|40 min|unit tests without torch under ThreadSanitizer
+benchmarks|15 min|start-up, step, loader and operations
+first_loss|20 min|three clones, timed to the first loss'
+
+run_check() {
+  local target
+  case $1 in
+    combinations) "${titan_env[@]}" "$python" tests/parity/combinations.py --draws 200 --seed "$RANDOM" ;;
+    ladder) "${titan_env[@]}" "$python" tests/parity/ladder.py --full --log "$PWD/$state/ladder-$commit.jsonl" ;;
+    recompute) "${titan_env[@]}" "$python" tests/parity/recompute.py --full ;;
+    float8_curve) "${titan_env[@]}" TITAN_FLOAT8_STEPS=200 "$python" tests/end_to_end/float8_test.py ;;
+    checkpoint_kills) "${titan_env[@]}" "$python" tests/end_to_end/checkpoint_kills_test.py --kills 100 ;;
+    drawn_mistakes) "${titan_env[@]}" "$python" tests/end_to_end/drawn_mistakes.py --draws 400 --strict-time ;;
+    fuzz)
+      for target in safetensors manifest; do
+        build/release/bin/checkpoint_fuzz "$target" --seconds 300 --seed "$RANDOM" || return
+      done
+      for target in tokenizer_json tiktoken sentencepiece megatron_index jsonl pipeline_csv; do
+        build/release/bin/data_fuzz "$target" --seconds 300 --seed "$RANDOM" || return
+      done
+      ;;
+    mutations) "$python" tests/mutations/run.py --copy "$PWD/$state/mutated" --resume "$PWD/$state/mutations-$commit.jsonl" --write docs/mutations.md ;;
+    asan | tsan) cmake --preset "$1" && cmake --build --preset "$1" && ctest --preset "$1" -j2 -LE 'end_to_end|slow|parity|gpu' ;;
+    benchmarks)
+      ninja -C build/release benchmarks && build/release/bin/ops_benchmark && build/release/bin/loader_benchmark &&
+        "${titan_env[@]}" "$python" tests/benchmarks/train_benchmark.py
+      ;;
+    first_loss) tools/time_first_loss.sh --write ;;
+  esac
+}
+
+names() { cut -d '|' -f 1 <<<"$checks"; }
+
+# field NAME K: of the last run; 1 commit, 2 date, 3 passed or FAILED, 4 seconds, 5 last line of output
+field() { [[ ! -f $state/$1.row ]] || cut -f "$2" "$state/$1.row"; }
+
+write_page() {
+  {
+    # shellcheck disable=SC2016  # these are Markdown's
+    printf '# Long checks\n\nWhat `tools/long_checks.sh` runs by hand beside `./run_tests.sh`; written by it.\n\n'
+    printf '| check | what | about | last run | commit | took | result |\n| --- | --- | --- | --- | --- | --- | --- |\n'
+    local name about what row
+    while IFS='|' read -r name about what; do
+      # a row of a machine that did not run this check is kept as the page has it
+      if [[ -f $state/$name.row ]]; then
+        printf '| %s | %s | %s | %s | %s | %s s | %s: %s |\n' "$name" "$what" "$about" "$(field "$name" 2)" "$(field "$name" 1)" \
+          "$(field "$name" 4)" "$(field "$name" 3)" "$(field "$name" 5)"
+      elif row=$(grep -m1 "^| $name |" "$page" 2>/dev/null); then
+        printf '%s\n' "$row"
+      else
+        printf '| %s | %s | %s | never | | | |\n' "$name" "$what" "$about"
+      fi
+    done <<<"$checks"
+  } >"$state/page"
+  mv "$state/page" "$page"
+}
+
+list() {
+  local name about what
+  while IFS='|' read -r name about what; do
+    printf '%-17s %-7s %-75s %s %s %s\n' "$name" "$about" "$what" "$(field "$name" 2)" "$(field "$name" 1)" "$(field "$name" 3)"
+  done <<<"$checks"
+}
+
+mkdir -p "$state"
+again=false wanted=()
+while (($#)); do
+  case $1 in
+    --list) list; exit 0 ;;
+    --again) again=true ;;
+    -*) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *)
+      names | grep -qx -e "$1" || { printf "long_checks: error: unknown check '%s'; there are: %s\n" "$1" "$(names | xargs)" >&2; exit 2; }
+      wanted+=("$1")
+      ;;
+  esac
+  shift
+done
+((${#wanted[@]})) || mapfile -t wanted < <(names)
+
+tools/setup.sh --test --quiet
+commit=$(git rev-parse --short=12 HEAD)
+[[ -z $(git status --porcelain --untracked-files=no -- . ":!$page" ':!docs/mutations.md' ':!README.md') ]] || commit+=+
+failed=0
+for name in "${wanted[@]}"; do
+  if ! "$again" && [[ $(field "$name" 1) == "$commit" && $(field "$name" 3) == passed ]]; then
+    printf '%s: this commit has passed it\n' "$name"
+    continue
+  fi
+  printf '\n=== %s\n' "$name"
+  start=$SECONDS result=passed
+  # not under `if`, where the shell would go on after a failed line
+  set +e
+  (set -e; run_check "$name") 2>&1 | tee "$state/$name.log"
+  ((PIPESTATUS[0] == 0)) || { result=FAILED; failed=$((failed + 1)); }
+  set -e
+  last=$(grep -v '^[[:space:]]*$' "$state/$name.log" | tail -n 1 | tr '|\t' '/ ' | cut -c 1-140)
+  printf '%s\t%s\t%s\t%d\t%s\n' "$commit" "$(date +%F)" "$result" $((SECONDS - start)) "$last" >"$state/$name.row"
+  write_page
+done
+printf '\n%d checks, %d failed; %s has the table\n' "${#wanted[@]}" "$failed" "$page"
+((failed == 0))
