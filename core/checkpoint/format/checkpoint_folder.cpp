@@ -84,4 +84,12 @@ void put_back_asides(const std::filesystem::path& folder) {
   }
 }
 
+void remove_export_folders(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  for (const CheckpointStep& step : list_steps(folder))
+    if (step.marker == Marker::hf_index &&
+        std::filesystem::is_directory(step.path / kExportFolderName, ignored))
+      remove_checkpoint(step.path / kExportFolderName);
+}
+
 }  // namespace titan::core
