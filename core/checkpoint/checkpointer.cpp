@@ -20,8 +20,6 @@
 namespace titan::core {
 namespace {
 
-constexpr const char* kShardsFolder = "sharded";
-
 std::string formatted(const char* format, double value) {
   char text[64];
   std::snprintf(text, sizeof text, format, value);
@@ -143,6 +141,7 @@ void Checkpointer::prepare_folder(const std::filesystem::path& folder,
                                   const std::string& part_of_it) const {
   together(saved_.mesh.group("world"), saved_.device.device(), [&] {
     if (saved_.mesh.rank() != 0) return;
+    remove_export_folders(folder_);  // here no export is under way
     std::error_code error;
     if (marker_of(folder) != Marker::none) {
       const std::filesystem::path aside = aside_path(folder);
@@ -268,11 +267,11 @@ void Checkpointer::purge(int64_t newest) const {
 
 /// Shards first, then the ranks put them together; the shards go once the folder is complete.
 void Checkpointer::save_in_hf(const TrainState& state) {
-  save(state, Contents::weights, true, kShardsFolder);
+  save(state, Contents::weights, true, kExportFolderName);
   const std::filesystem::path folder = step_path(folder_, state.step);
   const dist::Group& world = saved_.mesh.group("world");
   const c10::Device device = saved_.device.device();
-  export_to_hf(folder / kShardsFolder, folder,
+  export_to_hf(folder / kExportFolderName, folder,
                {.model = saved_.model,
                 .model_name = config_.model.name,
                 .tokenizer = saved_.tokenizer,
@@ -280,7 +279,7 @@ void Checkpointer::save_in_hf(const TrainState& state) {
                world, device);
   together(world, device, [&] {
     if (world.rank() != 0) return;
-    remove_checkpoint(folder / kShardsFolder);
+    remove_checkpoint(folder / kExportFolderName);
     purge(state.step);
     log::info("exported step " + std::to_string(state.step) + " to the Hugging Face folder '" +
               folder.string() + "'");

@@ -125,7 +125,10 @@ Finding find(const JobConfig& config) {
   const CheckpointSection& section = config.checkpoint;
   if (!section.enable) return {};
   const std::filesystem::path own = checkpoint_folder(config);
-  if (!section.load_only) put_back_asides(own);
+  if (!section.load_only) {
+    put_back_asides(own);
+    remove_export_folders(own);
+  }
   const std::vector<CheckpointStep> steps = list_steps(own);
   const bool has_initial = section.initial_load_path || section.initial_load_in_hf;
   Finding found;

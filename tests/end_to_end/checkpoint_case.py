@@ -64,11 +64,27 @@ def whole_state(folder):
     return state
 
 
+def with_own_hash(text):
+    """The text of a manifest, whose last member is its own hash, with the right one: that of the text with zeros for its digits."""
+    place = text.rindex('"') - 32
+    zeroed = text[:place] + 32 * "0" + text[place + 32:]
+    return text[:place] + xxhash.xxh3_128_hexdigest(zeroed.encode()) + text[place + 32:]
+
+
+def write_manifest(folder, manifest):
+    """With the hash that belongs to it."""
+    text = json.dumps({name: value for name, value in manifest.items() if name != "xxh3_128"} | {"xxh3_128": 32 * "0"}, indent=1)
+    (folder / "manifest.json").write_text(with_own_hash(text))
+
+
 def damage(folder):
     """What is wrong with the files of a complete checkpoint, by its manifest, xxhash and safetensors; empty: nothing."""
     folder = pathlib.Path(folder)
-    manifest = json.loads((folder / "manifest.json").read_text())
+    text = (folder / "manifest.json").read_text()
+    manifest = json.loads(text)
     wrong = []
+    if with_own_hash(text) != text:
+        wrong.append(f"{folder}: its manifest is not what its hash says")
     if folder.name != f"step-{manifest['step']}":
         wrong.append(f"{folder}: its manifest is of step {manifest['step']}")
     listed = {file["name"]: file for file in manifest["files"]}

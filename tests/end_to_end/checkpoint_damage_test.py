@@ -14,7 +14,7 @@ import unittest
 
 import xxhash
 
-from checkpoint_case import SMALL, CheckpointCase, complete_steps, content, damage, header
+from checkpoint_case import SMALL, CheckpointCase, complete_steps, content, damage, header, write_manifest
 from harness import ROOT, TITAN, titan
 from ranks_test import bare_environment
 
@@ -36,8 +36,7 @@ def saved_by_two():
 
 def sign(folder):
     """Makes the manifest fit the files, as one would who means to deceive."""
-    path = folder / "manifest.json"
-    manifest = json.loads(path.read_text())
+    manifest = json.loads((folder / "manifest.json").read_text())
     for file in manifest["files"]:
         with contextlib.suppress(FileNotFoundError):
             bytes_there = (folder / file["name"]).read_bytes()
@@ -45,7 +44,7 @@ def sign(folder):
             if "header_xxh3_128" in file:
                 start = 8 + int.from_bytes(bytes_there[:8], "little")
                 file["header_xxh3_128"] = xxhash.xxh3_128_hexdigest(bytes_there[:start])
-    path.write_text(json.dumps(manifest))
+    write_manifest(folder, manifest)
 
 
 def write_header(path, text):
@@ -87,12 +86,12 @@ class DamageTest(CheckpointCase):
         entries.pop("__metadata__")
         return max(entries, key=lambda name: entries[name]["data_offsets"])
 
-    def flip(self, path, position):
+    def flip(self, path, position, bit=0):
         with open(path, "r+b") as file:
             file.seek(position)
             byte = file.read(1)[0]
             file.seek(position)
-            file.write(bytes([byte ^ 1]))
+            file.write(bytes([byte ^ 1 << bit]))
 
     def flip_in(self, path, tensor):
         entries, start = header(path)
@@ -148,6 +147,64 @@ class DamageTest(CheckpointCase):
                 (self.newest / name).unlink()
                 self.assert_refused(self.newest / name, "No such file or directory")
 
+    def test_every_flipped_bit_is_found(self):
+        """Of a small real checkpoint: in each file at places spread over it, in each member of a header and in each tensor."""
+        places = {path: self.places_in(path) for path in sorted(self.newest.iterdir())}
+        self.assertEqual(len(places), 7)  # per rank weights, optimizer and state, and the manifest
+        for path, positions in places.items():
+            for count, position in enumerate(positions):
+                with self.subTest(path.name, position=position):
+                    self.flip(path, position, count % 8)
+                    seen = titan("inspect", "--verify", self.newest)
+                    self.flip(path, position, count % 8)
+                    self.assertEqual(seen.returncode, 1, seen.stdout)
+                    self.assertIn(str(path), seen.stdout)
+        self.assertEqual(titan("inspect", "--verify", self.newest).returncode, 0)
+
+    @staticmethod
+    def places_in(path):
+        """Some twelve positions: of each kind of member in a header and of the first and last byte of the first tensors."""
+        size = path.stat().st_size
+        spread = [0, size // 3, 2 * size // 3, size - 1]
+        text = path.read_bytes()
+        if path.suffix == ".json":
+            names = ("step", "tokens_seen", "lr_step", "seed", "xxh3_128", "version", "layout", "random", "loader")
+            return sorted({*spread, *(text.index(b'"' + name.encode() + b'"') + len(name) + 4 for name in names
+                                      if b'"' + name.encode() + b'"' in text)})
+        entries, start = header(path)
+        tensors = [entry["data_offsets"] for name, entry in entries.items() if name != "__metadata__"][:2]
+        members = (b"TITAN_XXH3_128", b"DCP_SHARDING_INFO", b"saved_offsets", b"dtype", b"shape", b"data_offsets")
+        return sorted({*spread, start - 1, *(text.index(member) + len(member) + 6 for member in members),
+                       *(start + place for begin, end in tensors for place in (begin, end - 1))})
+
+    def test_a_manifest_that_was_changed(self):
+        """What no other file tells: a run would go on elsewhere."""
+        path = self.newest / "manifest.json"
+        sound = json.loads(path.read_text())
+        for name in ("step", "tokens_seen", "lr_step", "seed"):
+            with self.subTest(name):
+                path.write_text(path.read_text().replace(f'"{name}": {sound[name]},', f'"{name}": {sound[name] + 1},', 1))
+                self.assertEqual(json.loads(path.read_text())[name], sound[name] + 1)
+                self.assert_refused(path, "it was changed after it was written")
+                self.renew()
+
+    def test_a_step_in_the_folder_of_another(self):
+        self.newest.rename(self.saved / "step-5")
+        self.newest = self.saved / "step-5"
+        self.assert_refused(self.newest / "manifest.json", "is of step 4, but its folder is named for step 5")
+        self.assert_refused("is of step 4", arguments=["--checkpoint.load_step", 5])
+
+    def test_manifests_without_a_hash_of_their_own_are_read(self):
+        manifest = json.loads((self.newest / "manifest.json").read_text())
+        manifest.pop("xxh3_128")
+        (self.newest / "manifest.json").write_text(json.dumps(manifest | {"version": 1}))
+        seen = titan("inspect", "--verify", self.newest)
+        self.assertEqual(seen.returncode, 0, seen.stdout)
+        self.assert_holds(seen.stdout, "its manifest carries no hash of its own", "every hash agrees")
+        run = self.run_ranks(1, "--training.steps", 6)
+        self.assertEqual(self.resumed_after(run.stderr), 4)
+        self.assertEqual(damage(self.saved / "step-6"), [])
+
     def test_manifest_that_is_none(self):
         for text, part in (("", "cannot read"), ("{}", "format"), ('{"format": "titan checkpoint"}', "version is missing"),
                            ("[" * 100000, "cannot read")):
@@ -187,13 +244,13 @@ class DamageTest(CheckpointCase):
             shutil.copy(path, self.newest / "weights-rank-00009.safetensors")
             entry = next(file for file in manifest["files"] if file["name"] == self.WEIGHTS)
             manifest["files"].append(entry | {"name": "weights-rank-00009.safetensors"})
-            (self.newest / "manifest.json").write_text(json.dumps(manifest))
+            write_manifest(self.newest, manifest)
             self.assert_refused(path, "is stored twice in part", self.newest / "weights-rank-00009.safetensors")
         with self.subTest("gap"):
             self.renew()
             manifest = json.loads((self.newest / "manifest.json").read_text())
             manifest["files"] = [file for file in manifest["files"] if file["name"] != "weights-rank-00000.safetensors"]
-            (self.newest / "manifest.json").write_text(json.dumps(manifest))
+            write_manifest(self.newest, manifest)
             self.assert_refused(path, "has gaps")
 
     def lies(self):

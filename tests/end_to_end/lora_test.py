@@ -12,7 +12,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
-from checkpoint_case import CheckpointCase, content, header, whole_state
+from checkpoint_case import CheckpointCase, content, header, whole_state, write_manifest
 from harness import losses, titan
 
 transformers.utils.logging.disable_progress_bar()
@@ -215,7 +215,7 @@ class LoraConversionTest(LoraCase):
         self.assert_holds(said, "layers.0.attention.wv.lora_a.weight", "a model without converters", "--model.converters names")
         manifest = json.loads((source / "manifest.json").read_text())
         manifest["config"]["model"]["converters"].append("acme/rank_one")
-        (source / "manifest.json").write_text(json.dumps(manifest))
+        write_manifest(source, manifest)
         said = self.convert(source, "none", code=2)
         self.assert_holds(said, "converter 'acme/rank_one' of model.converters is not installed", "manifest.json",
                           "--plugins.paths", '--model.converters "lora" converts without it', "looked in", "titan list converter")

@@ -1,7 +1,6 @@
 #include "core/checkpoint/format/checkpoint_folder.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -17,18 +16,6 @@ namespace {
 
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kAsidePrefix = "replaced-";
-
-/// The number of "step-<number>"; absent for every other name.
-std::optional<int64_t> step_of(std::string_view name) {
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  name.remove_prefix(kPrefix.size());
-  if (name.empty() || name.find_first_not_of("0123456789") != std::string_view::npos)
-    return std::nullopt;
-  int64_t step = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
-  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  return step;
-}
 
 }  // namespace
 
@@ -49,7 +36,7 @@ std::vector<CheckpointStep> list_steps(const std::filesystem::path& folder) {
   if (error == std::errc::no_such_file_or_directory) return steps;
   for (const std::filesystem::directory_iterator end; !error && entry != end;
        entry.increment(error)) {
-    const auto step = step_of(entry->path().filename().string());
+    const auto step = step_of_name(entry->path().filename().string());
     std::error_code ignored;  // removed just now, by the purge of another program
     if (step && entry->is_directory(ignored))
       steps.push_back({*step, entry->path(), marker_of(entry->path())});
@@ -85,7 +72,7 @@ void put_back_asides(const std::filesystem::path& folder) {
     name.remove_prefix(name.rfind('/') + 1);
     if (!name.starts_with(kAsidePrefix)) continue;
     name.remove_prefix(kAsidePrefix.size());
-    if (step_of(name)) asides.push_back(folder / name);
+    if (step_of_name(name)) asides.push_back(folder / name);
   }
   for (const std::filesystem::path& step : asides) {
     if (marker_of(step) != Marker::none) {
@@ -95,6 +82,14 @@ void put_back_asides(const std::filesystem::path& folder) {
     if (std::filesystem::exists(step, ignored)) remove_checkpoint(step);
     rename_file(aside_path(step), step);
   }
+}
+
+void remove_export_folders(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  for (const CheckpointStep& step : list_steps(folder))
+    if (step.marker == Marker::hf_index &&
+        std::filesystem::is_directory(step.path / kExportFolderName, ignored))
+      remove_checkpoint(step.path / kExportFolderName);
 }
 
 }  // namespace titan::core

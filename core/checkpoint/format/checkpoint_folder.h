@@ -13,6 +13,9 @@ namespace titan::core {
 inline constexpr const char* kHfIndexName = "model.safetensors.index.json";
 inline constexpr const char* kHfSingleName = "model.safetensors";
 
+/// Within a step while it is exported: the shards that the export is made of.
+inline constexpr const char* kExportFolderName = "sharded";
+
 /// What says that a step is complete.
 enum class Marker {
   none,      ///< not complete: being written, or its writer was ended
@@ -42,5 +45,7 @@ std::filesystem::path aside_path(const std::filesystem::path& step_folder);
 void remove_checkpoint(const std::filesystem::path& step_folder);
 /// Checkpoints that wait aside for a save that never became complete get their place back.
 void put_back_asides(const std::filesystem::path& folder);
+/// The working folders of exports that were ended after they had become complete go.
+void remove_export_folders(const std::filesystem::path& folder);
 
 }  // namespace titan::core

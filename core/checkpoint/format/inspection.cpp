@@ -11,6 +11,7 @@
 #include "core/checkpoint/format/file.h"
 #include "core/checkpoint/format/hash.h"
 #include "core/checkpoint/format/shown_text.h"
+#include "core/checkpoint/format/strays.h"
 #include "core/checkpoint/format/verify.h"
 
 namespace titan::core {
@@ -54,7 +55,6 @@ class Stopwatch {
 
 void inspect_checkpoint(Inspection& inspection, Thoroughness thoroughness,
                         const Progress& progress) {
-  inspection.manifest = read_checkpoint_manifest(inspection.path);
   const CheckpointManifest& manifest = *inspection.manifest;
   if (thoroughness == Thoroughness::bytes) {
     int64_t all = 0;
@@ -80,9 +80,11 @@ void inspect_checkpoint(Inspection& inspection, Thoroughness thoroughness,
     InspectedFile& shown = inspection.files.emplace_back();
     shown.name = file.name;
     shown.bytes = size_of(inspection.path / file.name);
+    shown.is_missing = !is_file(inspection.path / file.name);
     if (const auto found = num_tensors.find(file.name); found != num_tensors.end())
       shown.num_tensors = found->second;
   }
+  inspection.strays = strays_of_checkpoint(inspection.path, manifest);
 }
 
 /// What the index of a Hugging Face folder names, beside what its files hold.
@@ -117,9 +119,11 @@ void compare_with_index(Inspection& inspection) {
     }
   for (const auto& [name, tensors] : wanted) {
     const fs::path file = inspection.path / name;
-    if (!is_file(file))
+    if (!is_file(file)) {
+      inspection.files.push_back({.name = name, .num_tensors = {}, .is_missing = true});
       inspection.damage.push_back(file.string() + ": it is missing, with " +
                                   std::to_string(tensors.size()) + " tensors of " + kHfIndexName);
+    }
     for (const auto& [tensor, is_found] : tensors)
       if (!is_found)
         inspection.damage.push_back(file.string() + ": tensor " + in_quotes(tensor) +
@@ -183,19 +187,42 @@ void inspect_safetensors(Inspection& inspection, const std::vector<fs::path>& fi
   if (thoroughness == Thoroughness::bytes) verify_tensors(inspection, progress);
 }
 
+/// A manifest that cannot be read is damage.
+std::optional<CheckpointManifest> readable_manifest(const fs::path& folder,
+                                                    Inspection& inspection) {
+  try {
+    return read_checkpoint_manifest(folder);
+  } catch (const Error& e) {
+    inspection.damage.push_back(e.message());
+    return std::nullopt;
+  }
+}
+
 void inspect_steps(Inspection& inspection, const std::vector<CheckpointStep>& steps) {
   for (const CheckpointStep& step : steps) {
     InspectedStep& shown = inspection.steps.emplace_back();
     shown.step = step;
     shown.bytes = bytes_within(step.path);
-    if (step.marker != Marker::manifest) continue;
-    try {
-      const CheckpointManifest manifest = read_checkpoint_manifest(step.path);
-      shown.contents = manifest.contents == Contents::training ? "training" : "weights";
-    } catch (const Error& e) {
-      inspection.damage.push_back(e.message());
-    }
+    if (step.marker == Marker::hf_index) shown.strays = strays_of_hf_folder(step.path);
+    if (step.marker == Marker::manifest)
+      if (const auto manifest = readable_manifest(step.path, inspection)) {
+        shown.contents = manifest->contents == Contents::training ? "training" : "weights";
+        shown.strays = strays_of_checkpoint(step.path, *manifest);
+      }
+    for (const std::string& name : shown.strays) shown.bytes -= bytes_of_stray(step.path, name);
   }
+}
+
+/// Those of a folder that has no manifest, or none that can be read.
+void inspect_weights(Inspection& inspection, std::vector<fs::path> files,
+                     Thoroughness thoroughness, const Progress& progress) {
+  inspection.strays = strays_of_hf_folder(inspection.path);
+  const auto is_stray = [&](const fs::path& file) {
+    const auto& strays = inspection.strays;
+    return std::find(strays.begin(), strays.end(), file.filename().string()) != strays.end();
+  };
+  std::erase_if(files, is_stray);
+  inspect_safetensors(inspection, files, thoroughness, progress);
 }
 
 [[noreturn]] void refuse(const fs::path& path) {
@@ -230,9 +257,13 @@ Inspection inspect(const fs::path& path, Thoroughness thoroughness, const Progre
   } else if (!fs::is_directory(path, ignored)) {
     refuse(path);
   } else if (is_file(path / kManifestName)) {
-    inspect_checkpoint(inspection, thoroughness, progress);
+    inspection.manifest = readable_manifest(path, inspection);
+    if (inspection.manifest)
+      inspect_checkpoint(inspection, thoroughness, progress);
+    else
+      inspect_safetensors(inspection, safetensors_files(path), thoroughness, progress);
   } else if (const auto files = safetensors_files(path); !files.empty()) {
-    inspect_safetensors(inspection, files, thoroughness, progress);
+    inspect_weights(inspection, files, thoroughness, progress);
   } else if (const auto steps = list_steps(path); !steps.empty()) {
     inspect_steps(inspection, steps);
   } else {

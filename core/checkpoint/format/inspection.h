@@ -23,13 +23,15 @@ struct InspectedFile {
   std::string name;
   int64_t bytes = 0;
   std::optional<int64_t> num_tensors;
+  bool is_missing = false;  ///< it is named, but not there
 };
 
 /// One step of a folder of checkpoints.
 struct InspectedStep {
   CheckpointStep step;
-  int64_t bytes = 0;     ///< of all files in its folder
+  int64_t bytes = 0;     ///< of all files in its folder, strays excepted
   std::string contents;  ///< of its manifest: "training", "weights"; else empty
+  std::vector<std::string> strays;  ///< see Inspection
 };
 
 /// What reading every byte took.
@@ -55,6 +57,7 @@ struct Inspection {
   std::vector<InspectedStep> steps;  ///< of a folder of checkpoints: all else is empty
   std::vector<InspectedFile> files;
   TensorIndex tensors;  ///< empty when damage prevents it
+  std::vector<std::string> strays;  ///< what lies there and is no part of it
   std::vector<std::string> damage;
   std::optional<Verification> verification;
 };
@@ -68,10 +71,14 @@ enum class Thoroughness {
 /// Looks at a checkpoint (a folder with manifest.json), at safetensors (a file, or a folder with
 /// some), or at a folder of step-<N> folders. What is found damaged stands in the result.
 ///
-/// Throws an io Error when there is nothing of the kind, and a data Error for a manifest that
-/// cannot be read. `progress`: the bytes since its last call and all that will be read.
+/// Throws an io Error when there is nothing of the kind. A manifest that cannot be read is damage;
+/// what is shown then is what the headers tell. `progress`: the bytes since its last call and all
+/// that will be read.
 Inspection inspect(const std::filesystem::path& path, Thoroughness thoroughness,
                    const std::function<void(int64_t bytes, int64_t all)>& progress = {});
+
+/// What a reader ought to know beside the damage: what is taken on trust, what is not counted.
+std::vector<std::string> notes_of(const Inspection& inspection);
 
 /// By weights and optimizer, then by type in the order of names.
 std::vector<TensorTotal> totals_of(const TensorIndex& index);

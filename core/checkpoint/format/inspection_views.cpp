@@ -9,6 +9,7 @@
 
 #include "core/checkpoint/format/inspection.h"
 #include "core/checkpoint/format/shown_text.h"
+#include "core/checkpoint/format/strays.h"
 #include "core/plugin/text_table.h"
 
 namespace titan::core {
@@ -130,7 +131,8 @@ std::string files_text(const Inspection& inspection) {
   std::vector<TextRow> rows{{"file", "bytes", "size", "tensors"}};
   int64_t bytes = 0;
   for (const InspectedFile& file : inspection.files) {
-    rows.push_back({file.name, with_commas(file.bytes), size_text(file.bytes),
+    rows.push_back({file.name, with_commas(file.bytes),
+                    file.is_missing ? "missing" : size_text(file.bytes),
                     file.num_tensors ? with_commas(*file.num_tensors) : "-"});
     bytes += file.bytes;
   }
@@ -189,6 +191,10 @@ Value list_of(const std::vector<int64_t>& numbers) {
   return Value::List(numbers.begin(), numbers.end());
 }
 
+Value texts_value(const std::vector<std::string>& texts) {
+  return Value::List(texts.begin(), texts.end());
+}
+
 Value manifest_value(const CheckpointManifest& manifest) {
   const SavedLayout& layout = manifest.layout;
   return Value::map({{"step", manifest.step},
@@ -233,11 +239,31 @@ Value steps_value(const Inspection& inspection) {
                                 {"format", name_of(step.step.marker)},
                                 {"contents", step.contents.empty() ? Value() : step.contents},
                                 {"bytes", step.bytes},
+                                {"strays", texts_value(step.strays)},
                                 {"is_newest", &step == newest(inspection)}}));
   return steps;
 }
 
 }  // namespace
+
+std::vector<std::string> notes_of(const Inspection& inspection) {
+  std::vector<std::string> notes;
+  if (inspection.steps.empty() && inspection.marker == Marker::none)
+    notes.push_back("neither manifest.json nor an index: nothing tells whether all files are there");
+  if (inspection.manifest && !inspection.manifest->carries_hash)
+    notes.push_back(
+        "its manifest carries no hash of its own: an older program wrote it, and that its step, "
+        "seed and counts were not changed is taken on trust");
+  const char* namer = inspection.marker == Marker::manifest ? "its manifest" : "its index";
+  if (!inspection.strays.empty()) notes.push_back(strays_text(inspection.strays, namer));
+  for (const InspectedStep& step : inspection.steps)
+    if (!step.strays.empty())
+      notes.push_back(
+          step.step.path.filename().string() + ": " +
+          strays_text(step.strays,
+                      step.step.marker == Marker::manifest ? "its manifest" : "its index"));
+  return notes;
+}
 
 Value to_value(const Inspection& inspection, TensorList tensors) {
   Value value = Value::map({{"path", inspection.path.string()}});
@@ -249,8 +275,11 @@ Value to_value(const Inspection& inspection, TensorList tensors) {
     for (const InspectedFile& file : inspection.files)
       files.push_back(Value::map({{"name", file.name},
                                   {"bytes", file.bytes},
+                                  {"is_missing", file.is_missing},
                                   {"tensors", file.num_tensors ? *file.num_tensors : Value()}}));
     value["files"] = std::move(files);
+    value["lists_its_files"] = inspection.marker != Marker::none;
+    value["strays"] = texts_value(inspection.strays);
     for (const TensorTotal& total : totals_of(inspection.tensors))
       totals.push_back(Value::map({{"of", total.is_optimizer ? "optimizer" : "weights"},
                                    {"dtype", total.dtype},
@@ -264,18 +293,18 @@ Value to_value(const Inspection& inspection, TensorList tensors) {
     value["verification"] = Value::map({{"bytes", inspection.verification->bytes},
                                         {"seconds", inspection.verification->seconds},
                                         {"unhashed", inspection.verification->num_unhashed}});
-  value["damage"] = Value::List(inspection.damage.begin(), inspection.damage.end());
+  value["notes"] = texts_value(notes_of(inspection));
+  value["damage"] = texts_value(inspection.damage);
   return value;
 }
 
 std::string to_text(const Inspection& inspection, TensorList tensors) {
   std::string text = inspection.path.string() + "\n";
-  if (!inspection.steps.empty()) return text + steps_text(inspection);
-  if (inspection.manifest)
-    text += manifest_text(*inspection.manifest);
-  else if (inspection.marker == Marker::none)
-    text += "  neither manifest.json nor an index: nothing tells whether all files are there\n";
-  text += "\n" + files_text(inspection);
+  std::string notes;
+  for (const std::string& note : notes_of(inspection)) notes += "  " + note + "\n";
+  if (!inspection.steps.empty()) return text + steps_text(inspection) + notes;
+  if (inspection.manifest) text += manifest_text(*inspection.manifest);
+  text += notes + "\n" + files_text(inspection);
   if (!inspection.tensors.tensors.empty()) {
     text += "\n" + totals_text(totals_of(inspection.tensors));
     if (tensors == TensorList::included) text += "\n" + tensors_text(inspection.tensors);

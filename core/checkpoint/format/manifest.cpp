@@ -9,6 +9,7 @@
 #include <titan/error.h>
 
 #include "core/checkpoint/format/file.h"
+#include "core/checkpoint/format/hash.h"
 #include "core/checkpoint/format/metadata_texts.h"
 #include "core/checkpoint/format/shown_text.h"
 
@@ -16,7 +17,9 @@ namespace titan::core {
 namespace {
 
 constexpr const char* kFormat = "titan checkpoint";
-constexpr int64_t kVersion = 1;
+constexpr int64_t kVersion = 2;
+constexpr const char* kOwnHash = "xxh3_128";
+constexpr size_t kHashDigits = 32;
 
 const char* to_string(Contents contents) {
   return contents == Contents::training ? "training" : "weights";
@@ -131,7 +134,33 @@ Contents parse_contents(const Members& members) {
   members.refuse("contents", "is " + in_quotes(text) + ", but must be 'training' or 'weights'");
 }
 
-void check_format(const Members& members) {
+/// Where the digits of the manifest's own hash stand: they end before the last quotation mark.
+std::optional<size_t> own_hash_place(std::string_view text) {
+  const size_t end = text.rfind('"');
+  if (end == std::string_view::npos || end < kHashDigits) return std::nullopt;
+  return end - kHashDigits;
+}
+
+/// Over all of it, with zeros for the digits at `place`.
+std::string own_hash(std::string text, size_t place) {
+  text.replace(place, kHashDigits, kHashDigits, '0');
+  return hash_hex(text);
+}
+
+/// Whether there is one, and it is right.
+bool check_own_hash(const Members& members, std::string_view text, bool is_optional) {
+  if (is_optional && !members.find(kOwnHash)) return false;
+  const std::string& written = parse_hash(members, kOwnHash);
+  const std::optional<size_t> place = own_hash_place(text);
+  const std::string found = place ? own_hash(std::string(text), *place) : "none";
+  if (found != written)
+    members.refuse(kOwnHash, "is " + written + ", but that of the text is " + found +
+                                 ": it was changed after it was written");
+  return true;
+}
+
+/// Whether it carries its own hash.
+bool check_format(const Members& members, std::string_view text) {
   const std::string& format = members.text("format");
   if (format != kFormat)
     members.refuse("format", "is " + in_quotes(format) + ", but must be '" + kFormat + "'");
@@ -139,6 +168,7 @@ void check_format(const Members& members) {
   if (version > kVersion)
     members.refuse("version", "is " + std::to_string(version) + ", but this program reads up to " +
                                   std::to_string(kVersion) + ": it was written by a newer one");
+  return check_own_hash(members, text, version == 1);
 }
 
 }  // namespace
@@ -193,7 +223,14 @@ std::string to_text(const CheckpointManifest& manifest) {
     value["loss_scale"] = manifest.loss_scale;
     value["loss_scale_steps"] = manifest.loss_scale_steps;
   }
-  return to_json(value, 1) + "\n";
+  value[kOwnHash] = std::string(kHashDigits, '0');
+  return with_own_hash(to_json(value, 1) + "\n");
+}
+
+std::string with_own_hash(std::string text) {
+  const std::optional<size_t> place = own_hash_place(text);
+  TITAN_ASSERT(place, "a manifest without a place for its hash");
+  return text.replace(*place, kHashDigits, own_hash(text, *place));
 }
 
 CheckpointManifest parse_checkpoint_manifest(std::string_view text, const std::string& place) {
@@ -208,8 +245,8 @@ CheckpointManifest parse_checkpoint_manifest(std::string_view text, const std::s
     }
   }();
   const Members members(whole, place, "");
-  check_format(members);
   CheckpointManifest manifest;
+  manifest.carries_hash = check_format(members, text);
   manifest.contents = parse_contents(members);
   manifest.step = members.integer("step", 0);
   manifest.tokens_seen = members.integer("tokens_seen", 0);
@@ -241,7 +278,27 @@ CheckpointManifest parse_checkpoint_manifest(std::string_view text, const std::s
 
 CheckpointManifest read_checkpoint_manifest(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kManifestName;
-  return parse_checkpoint_manifest(read_text(path), path.string());
+  CheckpointManifest manifest = parse_checkpoint_manifest(read_text(path), path.string());
+  const std::filesystem::path place = std::filesystem::absolute(path).lexically_normal();
+  const std::optional<int64_t> told = step_of_name(place.parent_path().filename().string());
+  const bool is_converted = manifest.contents == Contents::weights && manifest.step == 0;
+  TITAN_CHECK(!told || *told == manifest.step || is_converted, data, path.string(), " is of step ",
+              manifest.step, ", but its folder is named for step ", *told,
+              ": one of the two was changed; use another checkpoint, or give the folder its own name "
+              "back");
+  return manifest;
+}
+
+std::optional<int64_t> step_of_name(std::string_view name) {
+  constexpr std::string_view kPrefix = "step-";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  if (name.empty() || name.find_first_not_of("0123456789") != std::string_view::npos)
+    return std::nullopt;
+  int64_t step = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return step;
 }
 
 }  // namespace titan::core

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +50,7 @@ struct CheckpointManifest {
   Value config;         ///< the resolved configuration
   std::string program;  ///< version and build of what wrote it
   double time = 0;      ///< seconds since 1970
+  bool carries_hash = true;  ///< false: of version 1, whose own changes nobody finds
 };
 
 /// An entry of "files".
@@ -56,13 +58,21 @@ Value to_value(const ManifestFile& file);
 /// Throws a data Error as parse_checkpoint_manifest does; `path` names the entry: "files[3].".
 ManifestFile parse_manifest_file(const Value& value, const std::string& place, std::string path);
 
-/// JSON with an indentation of 1. "format": "titan checkpoint", "version": 1 stand first.
+/// JSON with an indentation of 1. "format": "titan checkpoint", "version": 2 stand first, the hash
+/// of the text itself last.
 std::string to_text(const CheckpointManifest& manifest);
+/// `text`, whose last member is "xxh3_128" with 32 digits, with the right ones: the XXH3-128 of the
+/// text with zeros in their place.
+std::string with_own_hash(std::string text);
 /// Throws a data Error that names `place` and the member: malformed, missing, of a wrong type, a
-/// newer version, a negative number, a file name with a separator or listed twice, a hash that is
-/// none.
+/// newer version, a text that is not what its own hash says, a negative number, a file name with a
+/// separator or listed twice, a hash that is none. Version 1 carries no hash of its own.
 CheckpointManifest parse_checkpoint_manifest(std::string_view text, const std::string& place);
-/// From `folder`/manifest.json. io Error when there is none.
+/// From `folder`/manifest.json. io Error when there is none; data Error also when the folder is
+/// step-<N> and the manifest of another step. Converted weights, of step 0, may lie in any folder.
 CheckpointManifest read_checkpoint_manifest(const std::filesystem::path& folder);
+
+/// The number of "step-<number>"; absent for every other name.
+std::optional<int64_t> step_of_name(std::string_view name);
 
 }  // namespace titan::core

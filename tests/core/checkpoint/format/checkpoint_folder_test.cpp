@@ -74,5 +74,21 @@ TEST(CheckpointFolder, PutsBackWhatWaitsAsideForASaveThatNeverEnded) {
   put_back_asides(folder.path() / "none");
 }
 
+TEST(CheckpointFolder, ClearsUpAfterExportsThatWereEndedWhenTheyWereComplete) {
+  const TestFolder folder;
+  folder.write("step-1/model.safetensors", "complete");
+  folder.write("step-1/sharded/manifest.json", "{}");
+  folder.write("step-2/model.safetensors.index.json", "complete");
+  folder.write("step-2/sharded/weights-rank-00001.safetensors", "removed in part");
+  folder.write("step-3/sharded/manifest.json", "not exported yet");
+  folder.write("step-4/manifest.json", "{}");
+  folder.write("step-4/sharded/notes", "somebody's");
+  remove_export_folders(folder.path());
+  for (int step = 1; step <= 4; ++step)
+    EXPECT_EQ(std::filesystem::exists(step_path(folder.path(), step) / "sharded"), step > 2);
+  EXPECT_EQ(read_text(folder.path() / "step-1/model.safetensors"), "complete");
+  remove_export_folders(folder.path() / "none");
+}
+
 }  // namespace
 }  // namespace titan::core

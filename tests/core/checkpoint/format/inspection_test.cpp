@@ -105,6 +105,104 @@ TEST(Inspection, NamesDamage) {
   EXPECT_TRUE(holds(text_of(quickly(checkpoint.path)), name));
 }
 
+TEST(Inspection, FindsEveryFlippedBitOfEveryFile) {
+  const TestCheckpoint checkpoint;
+  ASSERT_TRUE(thoroughly(checkpoint.path).damage.empty());
+  for (const char* name :
+       {"manifest.json", "shard-00001.safetensors", "shard-00002.safetensors", "data-00001.json"}) {
+    const std::string sound = checkpoint.read(name);
+    for (size_t i = 0; i < sound.size(); ++i) {
+      std::string changed = sound;
+      changed[i] = static_cast<char>(changed[i] ^ 1 << i % 8);
+      checkpoint.write(name, changed);
+      ASSERT_FALSE(thoroughly(checkpoint.path).damage.empty()) << name << ", byte " << i;
+    }
+    checkpoint.write(name, sound);
+  }
+}
+
+TEST(Inspection, FindsAStepInTheFolderOfAnother) {
+  const TestCheckpoint checkpoint;
+  std::filesystem::rename(checkpoint.path, checkpoint.folder.path() / "step-11");
+  const Inspection inspection = quickly(checkpoint.folder.path() / "step-11");
+  ASSERT_EQ(inspection.damage.size(), 1u);
+  EXPECT_TRUE(holds(inspection.damage[0], "is of step 10, but its folder is named for step 11"));
+  EXPECT_EQ(inspection.files.size(), 2u) << "what the headers tell is shown";
+  EXPECT_EQ(quickly(checkpoint.folder.path()).damage, inspection.damage);
+}
+
+TEST(Inspection, SaysThatAnOlderManifestCarriesNoHash) {
+  const TestCheckpoint checkpoint;
+  EXPECT_TRUE(notes_of(thoroughly(checkpoint.path)).empty());
+  Value value = parse_json(checkpoint.read("manifest.json"));
+  value["version"] = 1;
+  std::erase_if(value.as_map(), [](const auto& member) { return member.first == "xxh3_128"; });
+  checkpoint.write("manifest.json", to_json(value));
+  const Inspection inspection = thoroughly(checkpoint.path);
+  EXPECT_TRUE(inspection.damage.empty());
+  EXPECT_TRUE(holds(text_of(inspection), "its manifest carries no hash of its own"));
+  EXPECT_TRUE(holds(to_json(to_value(inspection, TensorList::left_out).at("notes")),
+                    "its manifest carries no hash of its own"));
+}
+
+TEST(Inspection, NamesStraysAndDoesNotCountThem) {
+  const TestCheckpoint checkpoint;
+  const int64_t bytes = quickly(checkpoint.folder.path()).steps.at(0).bytes;
+  const std::string files = text_of(quickly(checkpoint.path));
+  checkpoint.write("notes.txt", "not of this checkpoint");
+  checkpoint.write("more.safetensors", checkpoint.read("shard-00001.safetensors"));
+  checkpoint.folder.write("step-10/old/manifest.json", "{}");
+  const std::string note =
+      "3 strays, which its manifest does not name, are not counted: more.safetensors, notes.txt, "
+      "old/";
+  Inspection inspection = quickly(checkpoint.path);
+  EXPECT_TRUE(inspection.damage.empty());
+  EXPECT_EQ(notes_of(inspection), std::vector<std::string>{note});
+  std::string text = text_of(inspection);
+  text.erase(text.find("  " + note + "\n"), note.size() + 3);
+  EXPECT_EQ(text, files);
+  EXPECT_EQ(to_json(to_value(inspection, TensorList::left_out).at("strays")),
+            R"(["more.safetensors","notes.txt","old/"])");
+  inspection = quickly(checkpoint.folder.path());
+  EXPECT_EQ(inspection.steps.at(0).bytes, bytes);
+  EXPECT_TRUE(holds(text_of(inspection), "  step-10: " + note + "\n"));
+  EXPECT_EQ(
+      to_value(inspection, TensorList::left_out).at("steps").as_list()[0].at("strays").as_list(),
+      (Value::List{"more.safetensors", "notes.txt", "old/"}));
+}
+
+TEST(Inspection, CountsInAHuggingFaceFolderWhatIsLoaded) {
+  const TestFolder folder;
+  folder.write("step-3/config.json", "{}");
+  folder.write("step-3/model.safetensors", shard_file({{"a", "F32", {4}}}, false));
+  const Inspection alone = quickly(folder.path() / "step-3");
+  const int64_t bytes = quickly(folder.path()).steps.at(0).bytes;
+  folder.write("step-3/consolidated.safetensors", shard_file({{"a", "F32", {4}}}, false));
+  folder.write("step-3/sharded/weights-rank-00000.safetensors", "half of it");
+  const Inspection inspection = quickly(folder.path() / "step-3");
+  EXPECT_TRUE(inspection.damage.empty());
+  EXPECT_EQ(inspection.files.size(), alone.files.size());
+  EXPECT_EQ(inspection.strays, (std::vector<std::string>{"consolidated.safetensors", "sharded/"}));
+  EXPECT_EQ(quickly(folder.path()).steps.at(0).bytes, bytes);
+}
+
+TEST(Inspection, TellsProgramsWhatIsMissing) {
+  const TestCheckpoint checkpoint;
+  std::filesystem::remove(checkpoint.path / "data-00001.json");
+  const Inspection inspection = quickly(checkpoint.path);
+  EXPECT_TRUE(holds(text_of(inspection), "0  missing"));
+  const Value value = to_value(inspection, TensorList::left_out);
+  EXPECT_TRUE(value.at("lists_its_files").as_boolean());
+  EXPECT_EQ(value.at("files").as_list().at(2).at("is_missing"), Value(true));
+  EXPECT_EQ(value.at("files").as_list().at(0).at("is_missing"), Value(false));
+
+  const TestFolder folder;
+  folder.write("a.safetensors", shard_file({{"a", "F32", {4}}}, false));
+  const Value bare = to_value(quickly(folder.path()), TensorList::left_out);
+  EXPECT_FALSE(bare.at("lists_its_files").as_boolean());
+  EXPECT_TRUE(holds(to_json(bare.at("notes")), "nothing tells whether all files are there"));
+}
+
 TEST(Inspection, IsWhatTheCommandExitsWith) {
   const TestCheckpoint checkpoint;
   const std::string path = checkpoint.path.string();

@@ -94,15 +94,79 @@ TEST(CheckpointManifest, IsReadFromItsFolder) {
 
 TEST(CheckpointManifest, StartsWithItsFormatAndVersion) {
   EXPECT_TRUE(to_text(example()).starts_with(
-      "{\n \"format\": \"titan checkpoint\",\n \"version\": 1,\n \"contents\": \"weights\",\n"));
+      "{\n \"format\": \"titan checkpoint\",\n \"version\": 2,\n \"contents\": \"weights\",\n"));
+}
+
+TEST(CheckpointManifest, IsRefusedAfterAnyFlippedBit) {
+  const std::string sound = to_text(example());
+  for (size_t i = 0; i < sound.size(); ++i)
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string changed = sound;
+      changed[i] = static_cast<char>(changed[i] ^ 1 << bit);
+      const Error error = error_of([&] { parse_checkpoint_manifest(changed, "here"); });
+      ASSERT_EQ(error.kind(), ErrorKind::data) << "bit " << bit << " of byte " << i;
+      ASSERT_TRUE(error.message().starts_with("cannot read here: "));
+    }
+}
+
+TEST(CheckpointManifest, SaysThatItWasChanged) {
+  std::string text = to_text(example());
+  const std::string hash = parse_json(text).at("xxh3_128").as_string();
+  std::string zeroed = text;
+  zeroed.replace(text.rfind(hash), 32, 32, '0');
+  EXPECT_EQ(hash, hash_hex(zeroed));
+  text.replace(text.find("1200"), 4, "1201");
+  zeroed.replace(zeroed.find("1200"), 4, "1201");
+  EXPECT_EQ(error_of([&] { parse_checkpoint_manifest(text, "here"); }).message(),
+            "cannot read here: xxh3_128 is " + hash + ", but that of the text is " +
+                hash_hex(zeroed) + ": it was changed after it was written");
+}
+
+/// As it was written before manifests carried their own hash.
+std::string first_version() {
+  Value value = parse_json(to_text(example()));
+  value["version"] = 1;
+  std::erase_if(value.as_map(), [](const auto& member) { return member.first == "xxh3_128"; });
+  return to_json(value, 1) + "\n";
+}
+
+TEST(CheckpointManifest, ReadsTheVersionWithoutAHash) {
+  const CheckpointManifest manifest = parse_checkpoint_manifest(first_version(), "here");
+  EXPECT_FALSE(manifest.carries_hash);
+  expect_equal(manifest, example());
+  EXPECT_TRUE(parse_checkpoint_manifest(to_text(manifest), "here").carries_hash);
+}
+
+TEST(CheckpointManifest, IsOfTheStepThatItsFolderIsNamedFor) {
+  const TestFolder folder;
+  CheckpointManifest manifest = example();
+  const auto read_in = [&](const std::string& name) {
+    folder.write(name + "/manifest.json", to_text(manifest));
+    return read_checkpoint_manifest(folder.path() / name).step;
+  };
+  for (const Contents contents : {Contents::training, Contents::weights}) {
+    manifest.contents = contents;
+    EXPECT_EQ(read_in("step-1200"), 1200);
+    EXPECT_EQ(read_in("kept"), 1200);
+    EXPECT_EQ(error_of([&] { read_in("step-1201"); }).message(),
+              folder.at("step-1201/manifest.json") +
+                  " is of step 1200, but its folder is named for step 1201: one of the two was "
+                  "changed; use another checkpoint, or give the folder its own name back");
+    EXPECT_EQ(error_of([&] { read_checkpoint_manifest(folder.at("step-1201/")); }).kind(),
+              ErrorKind::data);
+  }
+  manifest.step = 0;
+  EXPECT_EQ(read_in("step-1201"), 0) << "converted weights lie where they are asked for";
+  manifest.contents = Contents::training;
+  EXPECT_EQ(error_of([&] { read_in("step-1201"); }).kind(), ErrorKind::data);
 }
 
 /// The manifest's JSON after a change, and the message with which it is refused.
 void expect_refused(const std::function<void(Value&)>& change, const std::string& part) {
   Value value = parse_json(to_text(example()));
   change(value);
-  const Error error =
-      error_of([&] { parse_checkpoint_manifest(to_json(value), "step-3/manifest.json"); });
+  const Error error = error_of(
+      [&] { parse_checkpoint_manifest(with_own_hash(to_json(value)), "step-3/manifest.json"); });
   EXPECT_EQ(error.kind(), ErrorKind::data) << part;
   EXPECT_EQ(error.message(), "cannot read step-3/manifest.json: " + part);
 }
@@ -110,7 +174,7 @@ void expect_refused(const std::function<void(Value&)>& change, const std::string
 TEST(CheckpointManifest, RefusesWhatIsMissing) {
   for (const char* name :
        {"format", "version", "contents", "step", "tokens_seen", "lr_step", "seed", "model",
-        "flavor", "layout", "time", "program", "files", "config"})
+        "flavor", "layout", "time", "program", "files", "config"})  // the hash is always made anew
     expect_refused(
         [&](Value& value) {
           std::erase_if(value.as_map(), [&](const auto& member) { return member.first == name; });
@@ -156,8 +220,8 @@ TEST(CheckpointManifest, RefusesValuesThatCannotBe) {
     return [=](Value& value) { value["files"].as_list()[1][name] = to; };
   };
   expect_refused(set("format", "zip"), "format is 'zip', but must be 'titan checkpoint'");
-  expect_refused(set("version", 2),
-                 "version is 2, but this program reads up to 1: it was written by a newer one");
+  expect_refused(set("version", 3),
+                 "version is 3, but this program reads up to 2: it was written by a newer one");
   expect_refused(set("version", 0), "version is 0, but must be at least 1");
   expect_refused(set("contents", "all"), "contents is 'all', but must be 'training' or 'weights'");
   for (const char* name : {"step", "tokens_seen", "lr_step", "seed"})
