@@ -21,6 +21,7 @@
 #include "core/runtime/signals.h"
 #include "core/tokenize/chosen_source.h"
 #include "core/tokenize/progress_line.h"
+#include "core/tokenize/token_files.h"
 #include "core/tokenize/tokenization.h"
 
 namespace titan::core {
@@ -150,6 +151,7 @@ int run_tokenize(const std::vector<std::string>& words) {
     return kExitDone;
   }
   const TokenizeArguments arguments = parse_tokenize(words);
+  require_usable(token_file_paths(arguments.prefix));
   const ChosenSource source(arguments.config);
   const Tokenization request = request_of(arguments, source);
   log::info(source.description() + ", " + std::to_string(arguments.num_workers) +

@@ -190,10 +190,10 @@ void leave_to_the_end_of_the_process(std::unique_ptr<Run>& run, const LaunchEnv&
 }
 
 int train(JobConfig config, Registry& registry, const LaunchEnv& launch, double start) {
+  StopSignals signals(StopSignals::First::ends);
   Rendezvous rendezvous(launch, std::chrono::seconds(config.comm.init_timeout_seconds));
   auto run = std::make_unique<Run>();
   FailureWatch watch(rendezvous, end_hanging_rank);  // looks at the run's mesh: gone before it
-  StopSignals signals;
   try {
     rendezvous.agree(rendezvous.is_alone() ? Facts() : run_facts(config, registry));
     fit_memory_limit(config, registry, launch.rank);
@@ -206,6 +206,7 @@ int train(JobConfig config, Registry& registry, const LaunchEnv& launch, double 
       return kExitDone;
     }
     assemble(*run, config, registry, rendezvous, watch, start_point);
+    signals.begin_to_ask();
     if (config.checkpoint.create_seed_checkpoint) {
       run->checkpoints->save_seed();
       return kExitDone;

@@ -264,7 +264,7 @@ std::string choose_tokenizer(const GivenValues& given) {
   const std::filesystem::path folder = text("model.hf_assets_path", ModelSection{}.hf_assets_path);
   std::error_code ignored;
   const auto holds = [&](const char* file) {
-    return std::filesystem::exists(folder / file, ignored);
+    return std::filesystem::is_regular_file(folder / file, ignored);
   };
   if (!holds("tokenizer.model") || holds("tokenizer.json") || holds("merges.txt"))
     return "huggingface";

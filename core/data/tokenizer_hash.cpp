@@ -7,6 +7,7 @@
 #include <titan/error.h>
 
 #include "core/checkpoint/format/hash.h"
+#include "core/data/no_tokenizer.h"
 
 namespace titan::core {
 namespace {
@@ -29,6 +30,8 @@ constexpr const char* kProbe =
     "\u0e14\u0e35\n"
     "\U0001f600 \U0001f468\u200d\U0001f469\u200d\U0001f467 \U0001f44d\U0001f3fd \u2192 \u20ac "
     "\u2014 \u201cquoted\u201d \u2026 \u00a0nbsp\u3000ideographic\u200bzero \u0085";
+
+constexpr const char* kNone = "none";
 
 /// A hash over texts and ids.
 class Behaviour {
@@ -75,10 +78,12 @@ std::optional<std::string> text_of(const Tokenizer& tokenizer, int32_t id) {
 }  // namespace
 
 std::string probe_hash(const Tokenizer& tokenizer) {
+  if (as_none(tokenizer)) return kNone;
   return Behaviour(tokenizer).hex();
 }
 
 std::string behaviour_hash(const Tokenizer& tokenizer) {
+  if (as_none(tokenizer)) return kNone;
   Behaviour behaviour(tokenizer);
   const int64_t vocab_size = tokenizer.vocab_size();
   for (int64_t id = 0; id < vocab_size; ++id) {

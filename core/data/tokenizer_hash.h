@@ -12,7 +12,7 @@ namespace titan::core {
 std::string probe_hash(const Tokenizer& tokenizer);
 
 /// The same and, for each id, its text and what that is encoded to, or that no token has it: no two
-/// vocabularies are taken for one.
+/// vocabularies are taken for one. Both are "none" where there is no tokenizer.
 std::string behaviour_hash(const Tokenizer& tokenizer);
 
 }  // namespace titan::core

@@ -13,6 +13,7 @@
 #include <titan/error.h>
 
 #include "core/download/file_transfer.h"
+#include "core/download/part_file.h"
 #include "core/runtime/clock.h"
 
 namespace titan::core::download {
@@ -31,6 +32,26 @@ void require_room(const DownloadPlan& plan) {
               bytes_text(static_cast<double>(missing)), " in ", plan.output.string(), ", only for ",
               bytes_text(static_cast<double>(space.available)),
               "; choose another --output, or fewer files by --include and --exclude");
+}
+
+/// Finds what cannot get its name before hours are spent on loading it.
+void require_free_names(const DownloadPlan& plan) {
+  std::error_code ignored;
+  for (const RemoteFile& file : plan.files) {
+    const std::string place = (plan.output / fs::path(file.path)).string();
+    for (const std::string& path : {place, part_name(place), note_name(place)})
+      TITAN_CHECK(!fs::exists(path, ignored) || fs::is_regular_file(path, ignored), io,
+                  "cannot write ", path, ": ",
+                  fs::is_directory(path, ignored) ? "it is a folder" : "it is not a regular file",
+                  "; move it away or choose another --output");
+    for (fs::path folder = fs::path(file.path).parent_path(); folder.has_relative_path();
+         folder = folder.parent_path()) {
+      const fs::path at = plan.output / folder;
+      TITAN_CHECK(!fs::exists(at, ignored) || fs::is_directory(at, ignored), io, "cannot write ",
+                  place, ": ", at.string(),
+                  " is not a folder; move it away or choose another --output");
+    }
+  }
 }
 
 /// The queue of files and what became of them. Each worker runs work(); the main thread watches.
@@ -124,6 +145,7 @@ DownloadResult run_download(const DownloadPlan& plan, StopRequest& stop) {
   fs::create_directories(plan.output, error);
   TITAN_CHECK(!error, io, "cannot make the output folder ", plan.output.string(), ": ",
               error.message(), "; choose another --output");
+  require_free_names(plan);
   require_room(plan);
   int64_t total = 0;
   for (const RemoteFile& file : plan.files) total += file.size;

@@ -8,13 +8,19 @@ namespace titan::core {
 namespace {
 
 std::atomic<int> asked_by{0};
-static_assert(std::atomic<int>::is_always_lock_free);
+std::atomic<bool> first_ends{false};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 /// SIGUSR1 is a notice ahead of the end: what follows it is the first request to stop.
 extern "C" void handle_stop(int signal) {
   const int before = asked_by.load();
   if (signal == SIGUSR1 && before != 0) return;
   if (before == SIGINT || before == SIGTERM) ::_exit(128 + signal);
+  if (first_ends && signal != SIGUSR1) {
+    constexpr char kStopped[] = "\nstopped before the first step\n";
+    [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, kStopped, sizeof kStopped - 1);
+    ::_exit(128 + signal);
+  }
   asked_by = signal;
   constexpr char kText[] = "\nstopping after this step; once more stops at once\n";
   [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, kText, sizeof kText - 1);
@@ -30,8 +36,9 @@ void install(int signal, void (*handler)(int)) {
 
 }  // namespace
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(First first) {
   asked_by = 0;
+  first_ends = first == First::ends;
   install(SIGINT, handle_stop);
   install(SIGTERM, handle_stop);
   install(SIGUSR1, handle_stop);
@@ -41,6 +48,10 @@ StopSignals::~StopSignals() {
   install(SIGINT, SIG_DFL);
   install(SIGTERM, SIG_DFL);
   install(SIGUSR1, SIG_DFL);
+}
+
+void StopSignals::begin_to_ask() {
+  first_ends = false;
 }
 
 int StopSignals::received() {

@@ -10,6 +10,7 @@
 #include <titan/log.h>
 
 #include "core/config/registry_lookup.h"
+#include "core/data/no_tokenizer.h"
 #include "core/data/tokenizer_hash.h"
 
 namespace titan::core {
@@ -90,17 +91,23 @@ ChosenSource::ChosenSource(const JobSources& sources)
     : catalog_(plugin_search_path(sources.plugin_paths)),
       registry_(catalog_),
       config_(config_of(sources, catalog_, registry_)),
-      tokenizer_(registry_.create<Tokenizer>(config_.tokenizer.name, config_.tokenizer.options,
-                                             {.assets_path = config_.model.hf_assets_path})),
+      tokenizer_(tokenizer_or_none([this] {
+        return registry_.create<Tokenizer>(config_.tokenizer.name, config_.tokenizer.options,
+                                           {.assets_path = config_.model.hf_assets_path});
+      })),
       dataset_(registry_.create<Dataset>(
           config_.sources[0].dataset.name, config_.sources[0].dataset.options,
-          {.path = config_.training.dataset_path.value_or(""), .seed = seed_of(config_)})) {}
+          {.path = config_.training.dataset_path.value_or(""), .seed = seed_of(config_)})) {
+  require_tokenizer_for(*dataset_, *tokenizer_, config_.sources[0].dataset.name);
+}
 
 std::string ChosenSource::description() const {
   const std::string path = config_.training.dataset_path.value_or("");
   return "data set '" + config_.sources[0].dataset.name + "'" +
-         (path.empty() ? "" : " (" + path + ")") + ", tokenizer '" + config_.tokenizer.name +
-         "' (" + config_.model.hf_assets_path + ")";
+         (path.empty() ? "" : " (" + path + ")") +
+         (as_none(*tokenizer_) ? ", which needs no tokenizer"
+                               : ", tokenizer '" + config_.tokenizer.name + "' (" +
+                                     config_.model.hf_assets_path + ")");
 }
 
 Value ChosenSource::identity() const {

@@ -1,7 +1,10 @@
 #include "core/tokenize/token_files.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstring>
 #include <string_view>
 #include <system_error>
@@ -122,6 +125,25 @@ TokenFilePaths token_file_paths(const fs::path& prefix) {
           .sizes_part = with_suffix(prefix, ".sizes.part"),
           .idx_part = with_suffix(prefix, ".idx.part"),
           .journal = with_suffix(prefix, ".journal")};
+}
+
+void require_usable(const TokenFilePaths& paths) {
+  std::error_code ignored;
+  for (const fs::path* path : {&paths.bin, &paths.idx, &paths.bin_part, &paths.sizes_part,
+                               &paths.idx_part, &paths.journal}) {
+    TITAN_CHECK(!fs::exists(*path, ignored) || fs::is_regular_file(*path, ignored), config,
+                "cannot write ", path->string(), ": ",
+                fs::is_directory(*path, ignored) ? "it is a folder" : "it is not a regular file",
+                "; choose another --output, or move it away");
+  }
+  // the nearest folder that is there already
+  fs::path folder = fs::absolute(paths.bin).parent_path();
+  while (!fs::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
+  TITAN_CHECK(fs::is_directory(folder, ignored), config, "cannot write ", paths.bin.string(), ": ",
+              folder.string(), " is not a folder; choose another --output");
+  TITAN_CHECK(::access(folder.c_str(), W_OK | X_OK) == 0, config, "cannot write ",
+              paths.bin.string(), ": folder ", folder.string(), ": ",
+              std::generic_category().message(errno), "; choose another --output");
 }
 
 bool token_files_hold(const TokenFilePaths& paths, TokenWidth width, int64_t documents,

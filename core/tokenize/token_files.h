@@ -23,6 +23,11 @@ struct TokenFilePaths {
 /// `prefix` with each suffix.
 TokenFilePaths token_file_paths(const std::filesystem::path& prefix);
 
+/// Throws a config Error where one of the files could not be made, or given its name in the end:
+/// something that is no file stands there, or its folder cannot be made or written to. Makes
+/// nothing.
+void require_usable(const TokenFilePaths& paths);
+
 /// Whether the files have at least this many documents and tokens; of a complete output that the
 /// .bin, under either name, has just these.
 bool token_files_hold(const TokenFilePaths& paths, TokenWidth width, int64_t documents,

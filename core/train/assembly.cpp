@@ -11,6 +11,7 @@
 #include <titan/memory_use.h>
 
 #include "core/config/parallelism_selection.h"
+#include "core/data/no_tokenizer.h"
 #include "core/runtime/clock.h"
 #include "core/runtime/dtypes.h"
 #include "core/runtime/meta_memory.h"
@@ -140,6 +141,7 @@ Source open_source(Run& run, const DataSource& chosen, Registry& registry) {
   } catch (Error& e) {
     throw e.with_context("while opening data source '" + chosen.name + "'");
   }
+  require_tokenizer_for(*run.datasets.back(), *run.tokenizer, chosen.name);
   return {chosen.name, chosen.weight, run.datasets.back().get()};
 }
 
@@ -248,13 +250,15 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
                           std::make_shared<dist::Recorder>(config.comm.trace_buf_size));
   watch.watch(run.mesh);
 
-  run.tokenizer = make_selected<Tokenizer>(registry, config.tokenizer,
-                                           TokenizerContext{config.model.hf_assets_path});
+  run.tokenizer = tokenizer_or_none([&] {
+    return make_selected<Tokenizer>(registry, config.tokenizer,
+                                    TokenizerContext{config.model.hf_assets_path});
+  });
   build_model(run, config, registry);
-  TITAN_CHECK(run.tokenizer->vocab_size() <= run.model->vocab_size(), config, "the tokenizer in '",
-              config.model.hf_assets_path, "' has ", run.tokenizer->vocab_size(),
-              " ids, but model '", config.model_plugin.name, "' has room for ",
-              run.model->vocab_size(),
+  TITAN_CHECK(as_none(*run.tokenizer) || run.tokenizer->vocab_size() <= run.model->vocab_size(),
+              config, "the tokenizer in '", config.model.hf_assets_path, "' has ",
+              run.tokenizer->vocab_size(), " ids, but model '", config.model_plugin.name,
+              "' has room for ", run.model->vocab_size(),
               "; set model.vocab_size or choose another model.hf_assets_path");
   open_data(run, config, registry, start);
   apply_transforms(run, config, registry);

@@ -21,7 +21,10 @@ void write_file(const std::filesystem::path& path, const std::string& text) {
   out.close();
   TITAN_CHECK(out, io, "cannot write '", temporary.string(), "': ", std::strerror(errno),
               "; choose another job.dump_folder or make room");
-  std::filesystem::rename(temporary, path);
+  std::error_code error;
+  std::filesystem::rename(temporary, path, error);
+  TITAN_CHECK(!error, io, "cannot write '", path.string(), "': ", error.message(),
+              "; choose another name or move away what is there");
 }
 
 }  // namespace
@@ -33,6 +36,11 @@ void prepare_run_folder(const JobConfig& config) {
   TITAN_CHECK(!error && std::filesystem::is_directory(folder), io, "cannot make the folder '",
               folder.string(),
               "' (job.dump_folder): ", error ? error.message() : "it exists and is not a folder");
+  const std::filesystem::path checkpoints = folder / config.checkpoint.folder;
+  TITAN_CHECK(!config.checkpoint.enable || !std::filesystem::exists(checkpoints, error) ||
+                  std::filesystem::is_directory(checkpoints, error),
+              io, "cannot write checkpoints to '", checkpoints.string(),
+              "' (checkpoint.folder): it is not a folder");
   write_file(folder / "config.toml", to_toml(config.resolved));
   if (config.job.save_config_file)
     write_file(folder / *config.job.save_config_file, to_json(config.resolved, 2) + "\n");

@@ -68,7 +68,7 @@ def write_sources(folder, copies):
     return {
         "synthetic, uniform (the ceiling)": ["--training.dataset", "synthetic", "--dataset.synthetic.task", "uniform"],
         "megatron .bin/.idx": ["--training.dataset", "megatron", "--training.dataset_path", folder / "tokens"],
-        "tokens, nanoGPT .bin": ["--training.dataset", "tokens", "--training.dataset_path", folder / "train.bin"],
+        "tokens, nanoGPT .bin": ["--training.dataset", "tokens", "--training.dataset_path", folder / "train.bin", "--dataset.tokens.format", "raw"],
         "jsonl, indexed": [*jsonl, folder / "plain"],
         "jsonl, streamed": [*jsonl, folder / "plain", "--dataset.jsonl.no_index"],
         f"c4, {SHARDS} .json.gz": ["--training.dataset", "c4", "--training.dataset_path", folder / "gz"],

@@ -75,7 +75,9 @@ class SourcesTest(DataCase):
         made = titan("tokenize", "--output", self.folder / "tokens/data", "--training.dataset", "jsonl",
                      "--training.dataset_path", plain, "--model.hf_assets_path", ROOT / "tests/assets/tokenizer")
         self.assertEqual(made.returncode, 0, made.stderr)
-        yield "megatron", ["--training.dataset", "megatron", "--training.dataset_path", self.folder / "tokens/data"]
+        tokens = ["--training.dataset", "megatron", "--training.dataset_path", self.folder / "tokens/data"]
+        yield "megatron", tokens
+        yield "megatron without a tokenizer", [*tokens, "--model.hf_assets_path", self.folder / "none"]
 
     def test_the_same_documents_give_the_same_run_to_the_bit(self):
         (self.folder / "tokens").mkdir()
@@ -203,8 +205,21 @@ class FailureTest(DataCase):
 
     def test_an_id_beyond_the_model_is_refused_with_its_place(self):
         numpy.full(100000, 60000, "<u2").tofile(self.folder / "train.bin")
-        run = self.run_ranks(1, "--training.dataset", "tokens", "--training.dataset_path", self.folder / "train.bin", code=1)
+        run = self.run_ranks(1, "--training.dataset", "tokens", "--training.dataset_path", self.folder / "train.bin",
+                             "--dataset.tokens.format", "raw", code=1)
         self.assert_holds(run.stderr, "train.bin", "token 60000", "which has 2048")
+        self.assert_nothing_was_written()
+
+    def test_text_without_a_tokenizer_says_what_it_lacks(self):
+        run = self.run_ranks(1, "--training.dataset_path", self.jsonl(texts()), "--model.hf_assets_path", self.folder / "none", code=1)
+        self.assert_holds(run.stderr, f"no tokenizer in '{self.folder}/none'", "is text and needs it", "hf_assets_path")
+        self.assert_nothing_was_written()
+
+    def test_a_pipe_among_the_data_is_refused(self):
+        self.jsonl(texts(), "data/a.jsonl")
+        os.mkfifo(self.folder / "data/b.jsonl")
+        run = self.run_ranks(1, "--training.dataset_path", self.folder / "data", code=1)
+        self.assert_holds(run.stderr, "b.jsonl': it is not a regular file", "source 'jsonl'")
         self.assert_nothing_was_written()
 
     def test_a_source_that_hangs_is_an_error_with_its_place(self):

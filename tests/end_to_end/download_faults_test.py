@@ -1,5 +1,6 @@
 """What titan download leaves on the disk when servers, networks, contents, disks and people get in its way."""
 
+import os
 import random
 import resource
 import signal
@@ -264,6 +265,21 @@ class Disk(DownloadCase):
         self.out.write_text("file")
         self.assert_holds(self.only_weights(code=1).stderr, "cannot make the output folder")
         self.assertEqual(self.out.read_text(), "file")
+
+    def test_a_name_that_something_else_has_is_found_before_anything_is_loaded(self):
+        self.start_hub()
+        for name, said in ((WEIGHTS, f"{WEIGHTS}: it is a folder"), (WEIGHTS + ".part", f"{WEIGHTS}.part: it is a folder")):
+            (self.out / name).mkdir(parents=True)
+            self.assert_holds(self.download(code=1).stderr, said, "move it away")
+            self.assertEqual([answer for answer in self.hub.of(WEIGHTS)], [])
+            self.assertEqual([path.name for path in self.out.iterdir()], [name])
+            (self.out / name).rmdir()
+        (self.out / "original").write_text("file")
+        self.assert_holds(self.download(code=1).stderr, "original is not a folder")
+        self.assertEqual(self.files(), {"original": b"file"})
+        os.mkfifo(self.out / "config.json")
+        (self.out / "original").unlink()
+        self.assert_holds(self.download(code=1).stderr, "config.json: it is not a regular file")
 
 
 class Interruption(DownloadCase):

@@ -2,6 +2,8 @@
 
 import re
 import signal
+import socket
+import time
 import unittest
 
 from harness import TINY, Background, Case, metrics
@@ -29,6 +31,29 @@ class SignalTest(Case):
 
     def test_sigterm_ends_the_run_with_143(self):
         self.assertEqual(self.stop(signal.SIGTERM), 143)
+
+    def test_a_run_that_is_being_set_up_ends_at_once(self):
+        """Rank 0 of two waits for a rank that never comes: there is no step to finish."""
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+            port = self.free_port()
+            with Background("train", *TINY, "--job.dump_folder", self.out, "--rank", 0, "--world-size", 2,
+                            "--master", f"127.0.0.1:{port}") as run:
+                self.wait_for_the_store(port, run)
+                run.process.send_signal(signal.SIGUSR1)  # a notice ahead of the end
+                run.process.send_signal(number)
+                _, err, ended = run.finish()
+            self.assertEqual(ended, code, err)
+            self.assert_holds(err, "stopped before the first step")
+            self.assert_nothing_was_written()
+
+    def wait_for_the_store(self, port, run):
+        while run.process.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=60).close()
+                return
+            except ConnectionRefusedError:
+                time.sleep(0.05)
+        self.fail(run.finish()[1])
 
     def test_the_event_file_is_closed_with_every_logged_step(self):
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

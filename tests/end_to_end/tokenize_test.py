@@ -170,6 +170,21 @@ class TokenizeTest(Case):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(pair(again), pair(self.prefix))
 
+    def test_tokens_are_copied_without_a_tokenizer(self):
+        self.tokenize()
+        again = self.folder / "again"
+        run = titan("tokenize", "--output", again, "--training.dataset", "megatron", "--training.dataset_path", self.prefix,
+                    "--model.hf_assets_path", self.folder / "none")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assert_holds(run.stderr, "needs no tokenizer")
+        documents, dtype = read_pair(again)
+        self.assertEqual(dtype, numpy.int32)  # nobody says how large the ids of such data can be
+        for ours, theirs in zip(documents, read_pair(self.prefix)[0], strict=True):
+            self.assertEqual(ours.tolist(), theirs.tolist())
+        run = titan(*self.arguments("--model.hf_assets_path", self.folder / "none", prefix=self.folder / "text"))
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assert_holds(run.stderr, "no tokenizer in", "the data set 'jsonl' is text and needs it")
+
     def test_ids_that_belong_to_no_token_are_no_hindrance(self):
         """tiktoken's encodings have such holes between ranks and special tokens, and a folder's vocab may have them too."""
         ranks = {bytes([byte]): 2 * byte for byte in range(256)} | {b" t": 900, b"he": 901, b" the": 1000}
@@ -300,6 +315,20 @@ class TokenizeTest(Case):
         self.assertEqual(self.files(), ["corpus.bin"])
         self.tokenize("--overwrite")
         self.assertEqual(len(read_pair(self.prefix)[0]), 2737)
+
+    def test_an_output_that_cannot_be_written_is_found_at_the_start(self):
+        self.write("file", "x")
+        self.write("tokenizer.json", "not read yet")
+        for suffix in ("bin", "idx", "bin.part", "sizes.part", "idx.part", "journal"):
+            prefix = self.folder / f"to_{suffix}" / "corpus"
+            pathlib.Path(f"{prefix}.{suffix}").mkdir(parents=True)
+            message = self.tokenize("--overwrite", "--model.hf_assets_path", self.folder, prefix=prefix, code=2)
+            self.assert_holds(message, f"corpus.{suffix}: it is a folder", "another --output")
+            self.assertEqual([path.name for path in prefix.parent.iterdir()], [f"corpus.{suffix}"])
+        pipe = self.folder / "pipe.bin.part"
+        os.mkfifo(pipe)
+        self.assert_holds(self.tokenize(prefix=self.folder / "pipe", code=2), "pipe.bin.part: it is not a regular file")
+        self.assert_holds(self.tokenize(prefix=self.folder / "file" / "deep" / "corpus", code=2), "file is not a folder")
 
     def test_two_at_once_do_not_share_an_output(self):
         path = self.large()

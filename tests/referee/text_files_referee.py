@@ -5,7 +5,6 @@ import argparse
 import gzip
 import io
 import json
-import math
 import pathlib
 import random
 import subprocess
@@ -45,7 +44,7 @@ def random_lines(rng, texts):
     ends = rng.choice([["\n"], ["\r\n"], LINE_ENDS])
     content = "\ufeff" if rng.random() < 0.3 else ""
     for text in texts:
-        document = {"id": rng.randrange(10**12), "meta": {"text": "not this", "x": [1.5e-3, None, True]}, "text": text, "z": "é"}
+        document = {"id": rng.choice([rng.randrange(10**12), 10**400]), "meta": {"text": "not this", "x": [1.5e-3, None, True]}, "text": text, "z": "é"}
         names = list(document)
         rng.shuffle(names)
         content += json.dumps({name: document[name] for name in names}, ensure_ascii=rng.random() < 0.5) + rng.choice(ends)
@@ -60,6 +59,9 @@ def cuts(rng, content, count):
 def gzip_files(rng, content):
     yield "one_member", gzip.compress(content, 9, mtime=0)
     yield "members", b"".join(gzip.compress(piece, rng.randrange(10)) for piece in cuts(rng, content, 5))
+    padded = b"".join(gzip.compress(piece) + bytes(rng.choice([0, 1, 512, 70000])) for piece in cuts(rng, content, 3)) + bytes(3)
+    assert gzip.decompress(padded) == content
+    yield "padded", padded
     named = io.BytesIO()
     with gzip.GzipFile("a name in the header", "wb", fileobj=named) as file:
         for piece in cuts(rng, content, 3):
@@ -143,8 +145,6 @@ def accepted_text(line):
             for item in [name, value] if not isinstance(value, list) else [name, *flat(value)]:
                 if isinstance(item, str):
                     item.encode("utf-8")  # refuses lone surrogates
-                if isinstance(item, float) and not math.isfinite(item):
-                    raise ValueError("overflow")
         return dict(pairs)
 
     def flat(items):

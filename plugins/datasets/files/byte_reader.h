@@ -30,12 +30,13 @@ std::unique_ptr<ByteReader> read_file(const std::filesystem::path& path, uint64_
 /// `bytes` belong to the caller and outlive the reader.
 std::unique_ptr<ByteReader> read_memory(std::string_view bytes, std::string name);
 
-/// Unpacks gzip, all members one after the other. What is damaged, cut off inside a member or
-/// followed by other bytes throws a data Error with the offset in the packed and in the unpacked
-/// bytes.
+/// Unpacks gzip, all members one after the other; zeros behind a member are passed over, as gzip
+/// and Python do. What is damaged, cut off inside a member or followed by other bytes throws a data
+/// Error with the offset in the packed and in the unpacked bytes.
 std::unique_ptr<ByteReader> gunzip(std::unique_ptr<ByteReader> packed);
 
-/// The same for Zstandard: all frames, with windows up to 2 GiB (`zstd --long=31`).
+/// The same for Zstandard, whose tools take no zeros: all frames, with windows up to 2 GiB
+/// (`zstd --long=31`).
 std::unique_ptr<ByteReader> unzstd(std::unique_ptr<ByteReader> packed);
 
 /// Whether the name says so: .gz, .zst

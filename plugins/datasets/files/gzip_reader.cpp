@@ -31,6 +31,8 @@ class GzipReader final : public ByteReader {
     size_t done = 0;
     while (done < count) {
       if (stream_.avail_in == 0 && !refill()) break;
+      if (!in_member_ && num_members_ > 0) skip_padding();
+      if (stream_.avail_in == 0) continue;
       if (!in_member_) start_member();
       done += inflate_some(buffer + done, count - done);
     }
@@ -47,6 +49,10 @@ class GzipReader final : public ByteReader {
     if (got == 0 && in_member_) fail_at("is cut off inside a gzip member");
     if (got == 0 && num_members_ == 0) fail_at("is empty: not one gzip member");
     return got > 0;
+  }
+  /// Zeros behind a member, up to whole blocks of a tape or a disk, are nothing.
+  void skip_padding() {
+    for (; stream_.avail_in > 0 && *stream_.next_in == 0; ++stream_.next_in) --stream_.avail_in;
   }
   void start_member() {
     ::inflateReset(&stream_);

@@ -20,7 +20,8 @@ std::string reason(int error) {
 }  // namespace
 
 InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
-  const int descriptor = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: a pipe is refused instead of waited for
+  const int descriptor = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   TITAN_CHECK(descriptor >= 0, io, "cannot open '", path_.string(), "': ", reason(errno));
   struct stat status {};
   if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {

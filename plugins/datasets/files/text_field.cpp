@@ -46,6 +46,50 @@ std::string reason(std::string_view message) {
   return text;
 }
 
+/// How long the JSON number is that `text` begins with; 0: none.
+size_t number_length(std::string_view text) {
+  size_t at = 0;
+  const auto take = [&](std::string_view any) {
+    const bool is_there = at < text.size() && any.find(text[at]) != any.npos;
+    at += is_there ? 1 : 0;
+    return is_there;
+  };
+  const auto digits = [&] {
+    const size_t begin = at;
+    while (take("0123456789")) {
+    }
+    return at > begin;
+  };
+  take("-");
+  if (!take("0") && !digits()) return 0;
+  if (take(".") && !digits()) return 0;
+  if (take("eE")) {
+    take("+-");
+    if (!digits()) return 0;
+  }
+  return at;
+}
+
+/// The line with 0 and spaces for every long number and every one with an exponent: the parser
+/// refuses what no double holds, even in fields that nobody reads.
+std::string with_plain_numbers(std::string_view line) {
+  constexpr size_t kPlain = 100;  // digits without an exponent that a double holds
+  std::string plain(line);
+  for (size_t at = 0; at < plain.size(); ++at) {
+    if (plain[at] == '"') {
+      for (++at; at < plain.size() && plain[at] != '"'; ++at)
+        if (plain[at] == '\\') ++at;
+    } else if (const size_t length = number_length(std::string_view(plain).substr(at))) {
+      const std::string_view number = std::string_view(plain).substr(at, length);
+      const size_t sign = number.starts_with('-') ? 1 : 0;
+      if (length > kPlain || number.find_first_of("eE") != number.npos)
+        plain.replace(at + sign, length - sign, "0" + std::string(length - sign - 1, ' '));
+      at += length - 1;
+    }
+  }
+  return plain;
+}
+
 /// Takes one member out of the events of the parser, so that nothing else of the line is stored.
 class MemberFinder {
  public:
@@ -136,7 +180,8 @@ void read_text_field_slowly(std::string_view line, const std::string& field, std
     fail(ErrorKind::data, "a NUL byte at column ", nul + 1, "; near: ", excerpt(line, nul));
   line = line.substr(0, line.find_last_not_of(" \t\r\n") + 1);
   MemberFinder finder(line, field);
-  nlohmann::json::sax_parse(line.begin(), line.end(), &finder);
+  const std::string plain = with_plain_numbers(line);
+  nlohmann::json::sax_parse(plain.begin(), plain.end(), &finder);
   text = finder.take();
 }
 

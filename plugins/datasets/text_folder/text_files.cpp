@@ -34,6 +34,8 @@ class TreeWalk {
       } else if (has_suffix(name, suffixes_)) {
         TITAN_CHECK(fs::exists(path, reason), io, "cannot read '", path.string(),
                     "': ", reason ? reason.message() : "it links to a file that does not exist");
+        TITAN_CHECK(fs::is_regular_file(path, reason), io, "cannot read '", path.string(),
+                    "': ", reason ? reason.message() : "it is not a regular file");
         found_.push_back({path, prefix + name});
       }
     }

@@ -12,12 +12,13 @@ TITAN_PLUGIN(plugin) {
       .add<TokensDataset>("tokens",
                           "Files of token ids: llm.c, nanoGPT, OLMo, datatrove, bare integers.")
       .option("format", &TokensOptions::format,
-              "What the files are; auto = by magic number and suffix",
+              "What the files are; auto = by magic number and suffix, raw only with a dtype",
               {{"auto", TokenFormat::automatic},
                {"llmc", TokenFormat::llmc},
                {"raw", TokenFormat::raw},
                {"datatrove", TokenFormat::datatrove}})
-      .option("dtype", &TokensOptions::dtype, "Type of the ids of a raw file; unset = uint16")
+      .option("dtype", &TokensOptions::dtype,
+              "Type of the ids of a raw file; unset = uint16 where the format is raw")
       .one_of({"uint8", "uint16", "int32", "uint32", "int64"})
       .option("document_start", &TokensOptions::document_start,
               "Id that each document starts with (llm.c: 50256 of GPT-2, 128000 of Llama 3)")

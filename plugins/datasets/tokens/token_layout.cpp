@@ -79,6 +79,10 @@ TokenLayout parse_token_layout(std::string_view head, uint64_t file_size, TokenF
   head = head.substr(0, kTokenHeadBytes);
   if (format == TokenFormat::automatic) {
     const bool is_llmc = head.size() >= 4 && is_llmc_magic(header_int(head, 0));
+    TITAN_CHECK(is_llmc || type || looks_like_uint32(head), config, "'", name,
+                "' does not say what it holds: any file could be read as ids; if it holds nothing "
+                "but ids, set format = \"raw\" in [dataset.tokens], and dtype unless they are "
+                "uint16");
     format = is_llmc ? TokenFormat::llmc : TokenFormat::raw;
   }
   const TokenLayout layout = format == TokenFormat::llmc ? llmc_layout(head, file_size, type, name)

@@ -33,8 +33,11 @@ class OutputFile {
     // O_APPEND in every mode: behind a cut after a failed write, the next one goes to the new end
     constexpr int kCommon = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
     constexpr int kOfMode[] = {O_TRUNC, 0, O_EXCL};
-    descriptor_ = ::open(path.c_str(), kCommon | kOfMode[static_cast<int>(mode)], 0666);
+    // a pipe that nobody reads is refused instead of waited for
+    descriptor_ =
+        ::open(path.c_str(), kCommon | O_NONBLOCK | kOfMode[static_cast<int>(mode)], 0666);
     if (descriptor_ < 0) fail_with("cannot open ", errno);
+    ::fcntl(descriptor_, F_SETFL, ::fcntl(descriptor_, F_GETFL) & ~O_NONBLOCK);
     owned_ = true;
     struct stat status {};
     if (::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode)) size_ = status.st_size;

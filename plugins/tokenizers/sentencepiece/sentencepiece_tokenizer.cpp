@@ -26,6 +26,9 @@ std::filesystem::path model_path(const SentencepieceOptions& options,
 }
 
 ModelFile read_model(const std::filesystem::path& path) {
+  std::error_code ignored;
+  TITAN_CHECK(!std::filesystem::is_fifo(path, ignored), io, "cannot open the model ", path.string(),
+              ": it is not a regular file");
   std::ifstream in(path, std::ios::binary);
   TITAN_CHECK(in.is_open() && !std::filesystem::is_directory(path), io, "cannot open the model ",
               path.string(), ": ", std::strerror(in.is_open() ? EISDIR : errno),

@@ -103,7 +103,8 @@ TEST(CompressedFiles, GiveAllThatLiesBeforeTheCut) {
 TEST(CompressedFiles, RefuseBytesBehindTheLastMember) {
   for (const Format& format : kFormats) {
     const std::string packed = format.pack("content");
-    for (const std::string& garbage : {std::string(16, '\0'), std::string("garbage, garbage"),
+    for (const std::string& garbage : {std::string(16, '\0') + "garbage, garbage",
+                                       std::string("garbage, garbage"),
                                        std::string("\x1f\x8c............", 14)}) {
       const Error error = error_of([&] { unpacked(format.unpack, packed + garbage); });
       EXPECT_EQ(error.kind(), ErrorKind::data);
@@ -111,6 +112,23 @@ TEST(CompressedFiles, RefuseBytesBehindTheLastMember) {
       EXPECT_TRUE(holds(error.what(), "byte 7 unpacked; get the file again"));
     }
   }
+}
+
+TEST(CompressedFiles, MayEndInZerosWhereTheirToolsLetThem) {
+  const std::string member = gzip_member("content");
+  for (const size_t count : {1, 16, 511, 300000}) {
+    const std::string zeros(count, '\0');
+    for (const size_t step : {1, 4096}) {
+      EXPECT_EQ(unpacked(gunzip, member + zeros, step), "content");
+      EXPECT_EQ(unpacked(gunzip, member + zeros + member + zeros, step), "contentcontent");
+    }
+    EXPECT_TRUE(holds(error_of([&] { unpacked(gunzip, zeros + member); }).what(), "is not a gzip"));
+    EXPECT_EQ(error_of([&] { unpacked(gunzip, zeros); }).kind(), ErrorKind::data);
+    const std::string cut = member + zeros + member.substr(0, 9);
+    EXPECT_TRUE(holds(error_of([&] { unpacked(gunzip, cut); }).what(), "is cut off inside a gzip"));
+  }
+  const std::string frame = zstd_frame("content") + std::string(16, '\0');
+  EXPECT_TRUE(holds(error_of([&] { unpacked(unzstd, frame); }).what(), "goes on after its last"));
 }
 
 TEST(CompressedFiles, DamageIsNeverTakenForContent) {

@@ -148,14 +148,39 @@ TEST(TextField, TheScannerIsCertainOnlyOfWhatTheOtherParserReadsAlike) {
 }
 
 TEST(TextField, UnusualLinesAreReadByTheOtherParser) {
-  std::string deep(1000, '['), text;
-  deep += std::string(1000, ']');
-  for (const std::string& line :
-       {"{\"x\":" + deep + ",\"text\":\"a\"}", std::string("{\"x\":1e-400,\"text\":\"a\"}"),
-        "{\"x\":0." + std::string(500, '1') + ",\"text\":\"a\"}"}) {
-    EXPECT_FALSE(scan_text_field(line, "text", text));
-    read_text_field(line, "text", text);
-    EXPECT_EQ(text, "a");
+  const std::string deep = std::string(1000, '[') + "1e999" + std::string(1000, ']');
+  const std::string line = "{\"x\":" + deep + ",\"text\":\"a\"}";
+  std::string text;
+  EXPECT_FALSE(scan_text_field(line, "text", text));
+  read_text_field(line, "text", text);
+  EXPECT_EQ(text, "a");
+}
+
+TEST(TextField, NumbersThatNobodyReadsMayBeOfAnySize) {
+  const std::string long_number(500, '7');
+  for (const std::string& number :
+       {std::string("1e400"), std::string("-1E+999999999999999999999"), std::string("1e-400"),
+        long_number, "-" + long_number + "." + long_number + "e" + long_number}) {
+    for (const std::string& value : {number, "[" + number + ",{\"y\":" + number + "}]"}) {
+      const std::string line = "{\"x\":" + value + ",\"text\":\"\\\"1e400\",\"z\":" + value + "}";
+      std::string quick, slow;
+      EXPECT_TRUE(scan_text_field(line, "text", quick)) << line;
+      read_text_field_slowly(line, "text", slow);
+      EXPECT_EQ(quick, "\"1e400");
+      EXPECT_EQ(slow, quick);
+    }
+    std::string text;
+    try {
+      read_text_field("{\"text\":" + number + "}", "text", text);
+      ADD_FAILURE() << number;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("field 'text' is a number"), std::string::npos);
+    }
+  }
+  for (const char* bad : {"1e", "1e+", ".5e400", "01e400", "1e400e400", "1.e400", "--1e400"}) {
+    const std::string line = std::string("{\"x\":") + bad + ",\"text\":\"a\"}";
+    std::string text;
+    EXPECT_THROW(read_text_field(line, "text", text), Error) << line;
   }
 }
 

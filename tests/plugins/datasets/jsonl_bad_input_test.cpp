@@ -2,6 +2,8 @@
 // positions that are wrong.
 #include <filesystem>
 
+#include <sys/stat.h>
+
 #include <gtest/gtest.h>
 
 #include "plugins/datasets/jsonl/jsonl_dataset.h"
@@ -46,7 +48,7 @@ TEST(JsonlDatasetBadInput, NamesFileAndLineOfEveryBadLine) {
       {R"({"text":"a)"s + "\x01" + R"("})", "near: {\"text\":\"a\\x01\"}"},
       {R"({"text":"\ud800"})", "malformed JSON at column 16"},
       {R"({"text":"\q"})", "malformed JSON at column 11"},
-      {R"({"x":1e999,"text":"a"})", "number overflow"},
+      {R"({"text":1e999})", "field 'text' is a number, not a string"},
       {"{\"text\":\"\xC3(\"}", "ill-formed UTF-8 byte; near: {\"text\":\"\\xc3(\"}"},
       {"\xFF\xFE{", "malformed JSON at column 1"},
       {R"(["text"])", "the line is a list, not an object"},
@@ -124,6 +126,22 @@ TEST(JsonlDatasetBadInput, SaysWhatIsWrongWithItsPath) {
   }
   EXPECT_EQ(error_of([&] { open_lines(folder.at("blank.jsonl"), {.field = ""}); }).kind(),
             ErrorKind::config);
+}
+
+TEST(JsonlDatasetBadInput, RefusesPipesAndDevicesInsteadOfWaitingForThem) {
+  for (const char* name : {"pipe.jsonl", "pipe.jsonl.gz"}) {
+    TestFolder folder;
+    folder.write("x/a.jsonl", json_lines({"one"}));
+    const std::string pipe = folder.at(std::string("x/") + name);
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    for (const std::string& path : {folder.at("x"), pipe, folder.at("x/*.jsonl*")}) {
+      const Error error = error_of([&] { open(path); });
+      EXPECT_EQ(error.kind(), ErrorKind::io);
+      EXPECT_TRUE(holds(error.what(), "cannot read '" + pipe + "': it is not a regular file"));
+    }
+  }
+  EXPECT_TRUE(holds(error_of([] { open("/dev/zero"); }).what(),
+                    "cannot read '/dev/zero': it is not a regular file"));
 }
 
 TEST(JsonlDatasetBadInput, MayBeMuchBetweenTwoDocuments) {

@@ -5,6 +5,8 @@
 #include <thread>
 #include <vector>
 
+#include <sys/stat.h>
+
 #include <gtest/gtest.h>
 
 #include "tests/plugins/datasets/files_fixture.h"
@@ -71,6 +73,15 @@ TEST(TextFolder, FollowsLinksButNoLoop) {
   const Error error = error_of([&] { open(folder.at("x")); });
   EXPECT_EQ(error.kind(), ErrorKind::io);
   EXPECT_TRUE(holds(error.what(), "dangling.txt': it links to a file that does not exist"));
+}
+
+TEST(TextFolder, RefusesAPipeInsteadOfWaitingForIt) {
+  TestFolder folder;
+  folder.write("x/a.txt", "one");
+  ASSERT_EQ(::mkfifo(folder.at("x/b.txt").c_str(), 0600), 0);
+  const Error error = error_of([&] { open(folder.at("x")); });
+  EXPECT_EQ(error.kind(), ErrorKind::io);
+  EXPECT_TRUE(holds(error.what(), "b.txt': it is not a regular file"));
 }
 
 TEST(TextFolder, RefusesWhatIsNoUtf8OrReplacesItWhenAsked) {

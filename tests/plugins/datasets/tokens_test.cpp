@@ -77,8 +77,9 @@ TEST(TokensDataset, FindsMarksOnBothSidesOfABlock) {
       if (at < length) ids[at] = kMark;
     TestFolder folder;
     const std::string path = folder.write("a.bin", as_uint16(ids));
-    const TokensDataset by_end({.document_end = kMark}, {.path = path});
-    const TokensDataset by_start({.document_start = kMark}, {.path = path});
+    constexpr TokenFormat kRaw = TokenFormat::raw;
+    const TokensDataset by_end({.format = kRaw, .document_end = kMark}, {.path = path});
+    const TokensDataset by_start({.format = kRaw, .document_start = kMark}, {.path = path});
     Ids all;
     for (const Ids& document : documents_of(by_end)) {
       ASSERT_FALSE(document.empty());
@@ -103,12 +104,34 @@ TEST(TokensDataset, KeepsTheTokensThatNoMarkFrames) {
   folder.write("a.bin", as_uint16({1, 2, 9, 3, 9, 4}));
   folder.write("b.bin", as_uint16({5}));
   const std::string path = folder.path().string();
-  EXPECT_EQ(documents_of(TokensDataset({.document_end = 9}, {.path = path})),
-            (std::vector<Ids>{{1, 2, 9}, {3, 9}, {4}, {5}}));
-  EXPECT_EQ(documents_of(TokensDataset({.document_start = 9}, {.path = path})),
-            (std::vector<Ids>{{1, 2}, {9, 3}, {9, 4}, {5}}));
-  EXPECT_EQ(documents_of(TokensDataset({.document_end = 5}, {.path = path})),
-            (std::vector<Ids>{{1, 2, 9, 3, 9, 4}, {5}}));
+  const auto documents = [&](TokensOptions options) {
+    options.format = TokenFormat::raw;
+    return documents_of(TokensDataset(options, {.path = path}));
+  };
+  EXPECT_EQ(documents({.document_end = 9}), (std::vector<Ids>{{1, 2, 9}, {3, 9}, {4}, {5}}));
+  EXPECT_EQ(documents({.document_start = 9}), (std::vector<Ids>{{1, 2}, {9, 3}, {9, 4}, {5}}));
+  EXPECT_EQ(documents({.document_end = 5}), (std::vector<Ids>{{1, 2, 9, 3, 9, 4}, {5}}));
+}
+
+// Half of a float is an id to whoever does not ask: a file says what it is, or the user does.
+TEST(TokensDataset, TakesNoFileForBareIdsUnlessItIsSaid) {
+  TestFolder folder;
+  std::string weights;
+  for (int i = 0; i < 5000; ++i) {
+    const float value = 0.02f * static_cast<float>(i % 71 - 35);
+    weights.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  const std::string path = folder.write("pytorch_model.bin", "PK\x03\x04" + weights);
+  for (const TokensOptions& options :
+       {TokensOptions{}, TokensOptions{.document_end = 7}, TokensOptions{.chunk_tokens = 3}}) {
+    const Error error = error_of([&] { TokensDataset(options, {.path = path}); });
+    EXPECT_EQ(error.kind(), ErrorKind::config);
+    EXPECT_TRUE(holds(error.what(), path + "' does not say what it holds"));
+    EXPECT_TRUE(holds(error.what(), "set format = \"raw\" in [dataset.tokens]"));
+  }
+  const std::string tokens = folder.write("train.bin", as_uint16({1, 2, 9, 3}));
+  EXPECT_EQ(TokensDataset({.dtype = "uint16", .chunk_tokens = 3}, {.path = tokens}).size(), 2);
+  EXPECT_EQ(TokensDataset({.format = TokenFormat::raw}, {.path = tokens}).size(), 1);
 }
 
 TEST(TokensDataset, CutsAllTokensIntoChunks) {
@@ -117,21 +140,22 @@ TEST(TokensDataset, CutsAllTokensIntoChunks) {
   std::iota(ids.begin(), ids.end(), 100);
   const std::string path = folder.write("a.bin", as_uint16(ids));
   for (int64_t chunk : {1, 7, 999, 1000, 1001, 8192}) {
-    const TokensDataset dataset({.chunk_tokens = chunk}, {.path = path});
+    const TokensDataset dataset({.format = TokenFormat::raw, .chunk_tokens = chunk},
+                                {.path = path});
     ASSERT_EQ(dataset.size(), (1000 + chunk - 1) / chunk);
     Ids all;
     for (const Ids& document : documents_of(dataset))
       all.insert(all.end(), document.begin(), document.end());
     EXPECT_EQ(all, ids);
   }
-  const TokensDataset dataset({.chunk_tokens = 7}, {.path = path});
+  const TokensDataset dataset({.format = TokenFormat::raw, .chunk_tokens = 7}, {.path = path});
   EXPECT_EQ(dataset.place(142), "a.bin: document 142 (token 994)");
 }
 
 TEST(TokensDataset, RefusesFilesThatChangeAfterwards) {
   TestFolder folder;
   const std::string path = folder.write("a.bin", as_uint16(Ids(100, 5)));
-  const TokensDataset dataset({.chunk_tokens = 10}, {.path = path});
+  const TokensDataset dataset({.format = TokenFormat::raw, .chunk_tokens = 10}, {.path = path});
   std::filesystem::resize_file(path, 150);
   Document document;
   const Error error = error_of([&] { dataset.read(9, document); });
@@ -145,6 +169,7 @@ TEST(TokensDataset, FingerprintTellsHowDocumentsArePartedButNotWhere) {
   const std::string content = as_uint16({1, 2, 9, 3, 9, 4});
   const std::string path = folder.write("a.bin", content);
   const auto fingerprint = [](const std::string& where, TokensOptions options) {
+    options.format = TokenFormat::raw;
     return TokensDataset(options, {.path = where}).fingerprint();
   };
   const std::string chunks = fingerprint(path, {});

@@ -2,6 +2,7 @@
 #include "plugins/datasets/parquet/arrow/parquet_file.h"
 
 #include <exception>
+#include <system_error>
 #include <utility>
 
 #include <arrow/io/file.h>
@@ -45,6 +46,11 @@ T value_of(arrow::Result<T> result, const std::filesystem::path& path) {
 }
 
 std::shared_ptr<arrow::io::ReadableFile> open_input(const std::filesystem::path& path) {
+  // a pipe would be waited for
+  std::error_code ignored;
+  TITAN_CHECK(!std::filesystem::exists(path, ignored) ||
+                  std::filesystem::is_regular_file(path, ignored),
+              io, "cannot read '", path.string(), "': it is not a regular file");
   auto opened = arrow::io::ReadableFile::Open(path.string());
   TITAN_CHECK(opened.ok(), io, "cannot open '", path.string(), "': ", opened.status().message());
   return std::move(opened).ValueUnsafe();

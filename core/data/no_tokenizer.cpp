@@ -1,0 +1,58 @@
+#include "core/data/no_tokenizer.h"
+
+#include <limits>
+
+namespace titan::core {
+namespace {
+
+/// False when there is no document.
+bool read_first(const Dataset& dataset, Document& document) {
+  if (const IndexedDocuments* documents = dataset.indexed()) {
+    if (documents->size() == 0) return false;
+    documents->read(0, document);
+    return true;
+  }
+  const StreamedDocuments& documents = *dataset.streamed();
+  for (int64_t shard = 0; shard < documents.num_shards(); ++shard)
+    if (documents.open(shard)->next(document)) return true;
+  return false;
+}
+
+}  // namespace
+
+void NoTokenizer::encode(std::string_view, std::vector<int32_t>&) const {
+  throw Error(reason_);
+}
+
+std::string NoTokenizer::decode(std::span<const int32_t>) const {
+  throw Error(reason_);
+}
+
+int64_t NoTokenizer::vocab_size() const {
+  return int64_t{std::numeric_limits<int32_t>::max()} + 1;
+}
+
+std::unique_ptr<Tokenizer> tokenizer_or_none(
+    const std::function<std::unique_ptr<Tokenizer>()>& make) {
+  try {
+    return make();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::io) throw;
+    return std::make_unique<NoTokenizer>(error);
+  }
+}
+
+const NoTokenizer* as_none(const Tokenizer& tokenizer) {
+  return dynamic_cast<const NoTokenizer*>(&tokenizer);
+}
+
+void require_tokenizer_for(const Dataset& dataset, const Tokenizer& tokenizer,
+                           const std::string& name) {
+  const NoTokenizer* none = as_none(tokenizer);
+  if (!none) return;
+  Document first;
+  if (!read_first(dataset, first) || first.is_tokenised) return;
+  throw Error(none->reason()).with_context("the data set '" + name + "' is text and needs it");
+}
+
+}  // namespace titan::core
