@@ -1,9 +1,8 @@
 // titan list [KIND]: which plugins there are, read from the files without opening any.
-#include <cstdio>
-
 #include "core/commands/arguments.h"
 #include "core/commands/command.h"
 #include "core/plugin/listing.h"
+#include "core/runtime/terminal.h"
 
 namespace titan::core {
 
@@ -19,7 +18,7 @@ int run_list(const std::vector<std::string>& arguments) {
   const std::string kind = parsed.words.empty() ? "" : parsed.words.front();
   if (!kind.empty()) require_kind(kind);
   const Catalog catalog(plugin_search_path(repeated(parsed, "path")));
-  std::fputs(listing(catalog, kind).c_str(), stdout);
+  print(listing(catalog, kind));
   return kExitDone;
 }
 
