@@ -5,6 +5,7 @@
 #include <titan/error.h>
 
 namespace titan::core {
+
 void append_json_string(std::string& out, const std::string& text, Escapes escapes) {
   try {
     out += nlohmann::json(text).dump(-1, ' ', escapes == Escapes::ascii);
