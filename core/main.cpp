@@ -1,26 +1,32 @@
 // argv -> command. The only place that turns errors into exit codes.
+#include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <string>
 #include <vector>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 #include "core/commands/command.h"
 #include "core/config/diagnostics.h"
 #include "core/runtime/build_info.h"
 #include "core/runtime/error_file.h"
+#include "core/runtime/terminal.h"
 
 namespace {
 
 using titan::core::Command;
 
-void print_usage(std::FILE* out) {
-  std::fprintf(out, "usage: titan COMMAND [ARGUMENT]...\n\n");
-  for (const Command& command : titan::core::commands())
-    std::fprintf(out, "  %-11s %s\n", command.name, command.summary);
-  std::fprintf(out, "\ntitan COMMAND --help tells more; titan --version names the build\n");
+std::string usage() {
+  std::string text = "usage: titan COMMAND [ARGUMENT]...\n\n";
+  for (const Command& command : titan::core::commands()) {
+    constexpr size_t kWidth = 11;
+    std::string name = command.name;
+    name.resize(std::max(name.size(), kWidth), ' ');
+    text += "  " + name + " " + command.summary + "\n";
+  }
+  return text + "\ntitan COMMAND --help tells more; titan --version names the build\n";
 }
 
 int exit_code(const titan::Error& error) {
@@ -36,23 +42,23 @@ int exit_code(const titan::Error& error) {
 
 int dispatch(const std::vector<std::string>& arguments) {
   if (arguments.empty()) {
-    print_usage(stderr);
+    titan::core::print_to_errors(usage());
     return titan::core::kExitConfigError;
   }
   const std::string& name = arguments.front();
   if (name == "--help" || name == "-h" || name == "help") {
-    print_usage(stdout);
+    titan::core::print(usage());
     return titan::core::kExitDone;
   }
   if (name == "--version") {
-    std::printf("%s\n", titan::core::build_summary().c_str());
+    titan::core::print(titan::core::build_summary() + "\n");
     return titan::core::kExitDone;
   }
   for (const Command& command : titan::core::commands())
     if (name == command.name)
       return command.run(std::vector<std::string>(arguments.begin() + 1, arguments.end()));
-  std::fprintf(stderr, "error: unknown command '%s'\n\n", name.c_str());
-  print_usage(stderr);
+  titan::core::print_error("unknown command " + titan::in_quotes(name));
+  titan::core::print_to_errors("\n" + usage());
   return titan::core::kExitConfigError;
 }
 
@@ -68,11 +74,14 @@ int main(int argc, char** argv) {
   } catch (const titan::Error& e) {
     // a report says "error:" on each of its diagnostics
     const bool is_report = dynamic_cast<const titan::core::ConfigError*>(&e) != nullptr;
-    std::fprintf(stderr, "%s%s\n", is_report ? "" : "error: ", e.what());
+    if (is_report)
+      titan::core::print_to_errors(std::string(e.what()) + "\n");
+    else
+      titan::core::print_error(e.what());
     titan::core::write_error_file(e.what(), "");
     return exit_code(e);
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "error: %s\n", e.what());
+    titan::core::print_error(e.what());
     titan::core::write_error_file(e.what(), "");
     return titan::core::kExitRuntimeError;
   }

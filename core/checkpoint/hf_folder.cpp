@@ -5,6 +5,7 @@
 #include <set>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 #include "core/checkpoint/format/file.h"
 
@@ -61,7 +62,7 @@ std::vector<fs::path> files_of_index(const fs::path& folder) {
   for (const auto& [tensor, file] : map->as_map()) {
     TITAN_CHECK(file.is_string() && !file.as_string().empty() &&
                     file.as_string().find('/') == std::string::npos,
-                data, place, ": tensor ", tensor, " is in ", to_json(file),
+                data, place, ": tensor ", in_quotes(tensor), " is in ", to_json(file),
                 ", which is no file name");
     tensors[file.as_string()].push_back(tensor);
   }
@@ -70,14 +71,16 @@ std::vector<fs::path> files_of_index(const fs::path& folder) {
   for (const auto& [name, names] : tensors) {
     files.push_back(folder / name);
     if (!is_file(files.back())) {
-      problems += "\n  " + name + " is missing, with " + std::to_string(names.size()) + " tensors";
+      problems += "\n  " + printable(name) + " is missing, with " + std::to_string(names.size()) +
+                  " tensors";
       continue;
     }
     const SafetensorsHeader header = read_header(files.back());
     std::set<std::string_view> there;
     for (const TensorEntry& entry : header.tensors) there.insert(entry.name);
     for (const std::string& tensor : names)
-      if (!there.contains(tensor)) problems += "\n  " + name + " does not hold " + tensor;
+      if (!there.contains(tensor))
+        problems += "\n  " + printable(name) + " does not hold " + printable(tensor);
   }
   TITAN_CHECK(problems.empty(), data, "the folder ", folder.string(), " is not complete by its ",
               kHfIndexName, ":", problems, "\n  fetch the missing files again");

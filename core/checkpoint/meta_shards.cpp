@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 #include "core/checkpoint/format/file.h"
 #include "core/checkpoint/weight_names.h"
@@ -70,16 +71,17 @@ TensorIndex index_meta_shards(const std::vector<std::filesystem::path>& files,
     if (pieces.size() == 1) {  // its shape is judged with all others
       offsets[first_file][name] = Shape(first->shape.size());
     } else if (!dim) {
-      problems +=
-          "\n  " + name + ": " + shapes_text(pieces) + " make no " + shape_text(whole->second);
+      problems += "\n  " + printable(name) + ": " + shapes_text(pieces) + " make no " +
+                  shape_text(whole->second);
     } else if (*dim < 0) {
       offsets[first_file][name] = Shape(first->shape.size());
       if (whole == shapes.end()) continue;
       const std::string copy = bytes_of(files[first_file], headers[first_file].data_start, *first);
       for (const auto& [file, part] : pieces)
         if (bytes_of(files[file], headers[file].data_start, *part) != copy)
-          problems += "\n  " + name + ": the copy in " + files[file].filename().string() +
-                      " differs from that in " + files[first_file].filename().string();
+          problems += "\n  " + printable(name) + ": the copy in " +
+                      files[file].filename().string() + " differs from that in " +
+                      files[first_file].filename().string();
     } else {
       int64_t begin = 0;
       for (const auto& [file, part] : pieces) {

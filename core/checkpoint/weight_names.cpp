@@ -4,6 +4,7 @@
 #include <set>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 #include "core/checkpoint/state.h"
 
@@ -25,7 +26,8 @@ bool is_ignored(const WeightNames& names, const std::string& name) {
 void list(const std::string& title, const std::vector<std::string>& lines, std::string& text) {
   if (lines.empty()) return;
   text += "\n  " + title + ":";
-  for (size_t i = 0; i < std::min(lines.size(), kMaxListed); ++i) text += "\n    " + lines[i];
+  for (size_t i = 0; i < std::min(lines.size(), kMaxListed); ++i)
+    text += "\n    " + printable(lines[i]);
   if (lines.size() > kMaxListed)
     text += "\n    and " + std::to_string(lines.size() - kMaxListed) + " more";
 }

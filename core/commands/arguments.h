@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdio>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include <titan/suggest.h>
 
 #include "core/plugin/catalog.h"
+#include "core/runtime/terminal.h"
 
 namespace titan::core {
 
@@ -53,7 +53,7 @@ inline Arguments parse_arguments(const std::string& usage,
   if (parsed.flags.count("help")) {
     std::ostringstream text;
     text << "usage: " << usage << "\n" << flags;
-    std::fputs(text.str().c_str(), stdout);
+    print(text.str());
     parsed.wants_help = true;
     return parsed;
   }

@@ -8,6 +8,7 @@
 #include "core/commands/command.h"
 #include "core/plugin/catalog.h"
 #include "core/plugin/trial.h"
+#include "core/runtime/terminal.h"
 
 namespace titan::core {
 
@@ -26,11 +27,11 @@ int run_check(const std::vector<std::string>& arguments) {
   const TrialReport report =
       try_plugin(parsed.words.front(), plugin_search_path({}),
                  std::chrono::milliseconds(static_cast<int64_t>(std::ceil(seconds * 1000))));
-  for (const std::string& step : report.passed) std::printf("ok    %s\n", step.c_str());
-  for (const std::string& note : report.notes) std::printf("note  %s\n", note.c_str());
+  for (const std::string& step : report.passed) print("ok    " + step + "\n");
+  for (const std::string& note : report.notes) print("note  " + note + "\n");
   std::fflush(stdout);
   if (!report.problem.empty()) throw Error(ErrorKind::plugin, report.problem);
-  std::printf("the plugin can be used\n");
+  print("the plugin can be used\n");
   return kExitDone;
 }
 

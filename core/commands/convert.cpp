@@ -27,6 +27,7 @@
 #include "core/commands/own_flags.h"
 #include "core/runtime/build_info.h"
 #include "core/runtime/clock.h"
+#include "core/runtime/terminal.h"
 
 namespace titan::core {
 namespace {
@@ -209,7 +210,7 @@ int run_convert(const std::vector<std::string>& words) {
   if (std::find_if(words.begin(), words.end(), [](const std::string& word) {
         return word == "--help" || word == "-h";
       }) != words.end()) {
-    std::fputs(kConvertUsage, stdout);
+    print(kConvertUsage);
     return kExitDone;
   }
   const ConvertArguments arguments = parse_convert(words);

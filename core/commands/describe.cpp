@@ -1,11 +1,10 @@
 // titan describe KIND [NAME] [--json]: what a component is and which options it has; of a pipeline
 // schedule also, with --ranks, what it does and costs.
-#include <cstdio>
-
 #include "core/commands/arguments.h"
 #include "core/commands/command.h"
 #include "core/pipeline/description.h"
 #include "core/plugin/description.h"
+#include "core/runtime/terminal.h"
 
 namespace titan::core {
 namespace {
@@ -97,12 +96,13 @@ int run_describe(const std::vector<std::string>& arguments) {
 
   const Catalog catalog(plugin_search_path(repeated(parsed, "path")));
   Registry registry(catalog);
-  const std::string text =
-      parsed.words.size() == 1 ? describe_kind(catalog, registry, kind)
-      : as_pipeline            ? describe_pipeline(registry, pipeline_request(parsed, registry))
-      : as_json ? to_json(component_json(catalog, registry, kind, parsed.words[1]), 2) + "\n"
-                : describe_component(catalog, registry, kind, parsed.words[1]);
-  std::fputs(text.c_str(), stdout);
+  if (as_json) {
+    print_json(to_json(component_json(catalog, registry, kind, parsed.words[1]), 2) + "\n");
+    return kExitDone;
+  }
+  print(parsed.words.size() == 1 ? describe_kind(catalog, registry, kind)
+        : as_pipeline            ? describe_pipeline(registry, pipeline_request(parsed, registry))
+                                 : describe_component(catalog, registry, kind, parsed.words[1]));
   return kExitDone;
 }
 

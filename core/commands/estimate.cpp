@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 
 #include <titan/error.h>
@@ -15,6 +14,7 @@
 #include "core/config/registry_lookup.h"
 #include "core/runtime/clock.h"
 #include "core/runtime/played_rank.h"
+#include "core/runtime/terminal.h"
 
 namespace titan::core {
 namespace {
@@ -115,9 +115,10 @@ void print_estimate(const JobConfig& config, Registry& registry, EstimateForm fo
                     const std::optional<MachineSpeed>& speed) {
   const double start = monotonic_seconds();
   const Estimate result = estimate(config, registry, speed);
-  const std::string text =
-      form == EstimateForm::json ? to_json(to_value(result), 2) + "\n" : to_text(result);
-  std::fputs(text.c_str(), stdout);
+  if (form == EstimateForm::json)
+    print_json(to_json(to_value(result), 2) + "\n");
+  else
+    print(to_text(result));
   if (form == EstimateForm::text)
     log::info("estimated in " +
               std::to_string(static_cast<int64_t>(1000 * (monotonic_seconds() - start))) +
@@ -127,7 +128,7 @@ void print_estimate(const JobConfig& config, Registry& registry, EstimateForm fo
 int run_estimate(const std::vector<std::string>& raw_arguments) {
   const EstimateArguments arguments = parse_estimate(raw_arguments);
   if (arguments.help) {
-    std::fputs(kEstimateUsage, stdout);
+    print(kEstimateUsage);
     return kExitDone;
   }
   JobSources sources = read_sources(arguments.config);

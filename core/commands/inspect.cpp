@@ -1,11 +1,12 @@
 // titan inspect CHECKPOINT: what it holds, and what is damaged. Exit code 1 when anything is.
 #include <unistd.h>
 
-#include <cstdio>
+#include <titan/shown_text.h>
 
 #include "core/checkpoint/format/inspection.h"
 #include "core/commands/arguments.h"
 #include "core/commands/command.h"
+#include "core/runtime/terminal.h"
 
 namespace titan::core {
 namespace {
@@ -21,10 +22,10 @@ class ProgressLine {
                 : 100;
     if (percent == shown_) return;
     shown_ = percent;
-    std::fprintf(stderr, "\rreading: %d %%", percent);
+    redraw_line("reading: " + std::to_string(percent) + " %");
   }
   void clear() const {
-    if (shown_ >= 0) std::fputs("\r\x1b[K", stderr);
+    if (shown_ >= 0) redraw_line("");
   }
 
  private:
@@ -54,11 +55,12 @@ int run_inspect(const std::vector<std::string>& arguments) {
   const TensorList tensors =
       parsed.flags.count("tensors") ? TensorList::included : TensorList::left_out;
   if (parsed.flags.count("json")) {
-    std::puts(to_json(to_value(inspection, tensors), 2).c_str());
+    print_json(to_json(to_value(inspection, tensors), 2) + "\n");
   } else {
-    std::fputs(to_text(inspection, tensors).c_str(), stdout);
-    if (!inspection.damage.empty()) std::puts("");
-    for (const std::string& line : inspection.damage) std::printf("damaged: %s\n", line.c_str());
+    print(to_text(inspection, tensors));
+    if (!inspection.damage.empty()) print("\n");
+    for (const std::string& line : inspection.damage)
+      print(printable_message("damaged: " + line) + "\n");
   }
   return inspection.damage.empty() ? kExitDone : kExitRuntimeError;
 }

@@ -1,12 +1,12 @@
 // titan list [KIND]: which plugins there are, read from the files without opening any.
 // titan list --for-job ...: those that a job uses.
 #include <algorithm>
-#include <cstdio>
 
 #include "core/commands/arguments.h"
 #include "core/commands/command.h"
 #include "core/config/job_components.h"
 #include "core/plugin/listing.h"
+#include "core/runtime/terminal.h"
 
 namespace titan::core {
 namespace {
@@ -19,7 +19,7 @@ int list_for_job(const std::vector<std::string>& arguments, int world_size,
   folders.insert(folders.end(), sources.plugin_paths.begin(), sources.plugin_paths.end());
   const Catalog catalog(plugin_search_path(folders));
   Registry registry(catalog);
-  std::fputs(listing(components_of_job(sources, catalog, registry, world_size)).c_str(), stdout);
+  print(listing(components_of_job(sources, catalog, registry, world_size)));
   return kExitDone;
 }
 
@@ -47,7 +47,7 @@ int run_list(const std::vector<std::string>& arguments) {
   }
   if (!kind.empty()) require_kind(kind);
   const Catalog catalog(plugin_search_path(repeated(parsed, "path")));
-  std::fputs(listing(catalog, kind).c_str(), stdout);
+  print(listing(catalog, kind));
   return kExitDone;
 }
 

@@ -2,7 +2,6 @@
 // with names filled in.
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,6 +10,7 @@
 
 #include "core/commands/arguments.h"
 #include "core/commands/command.h"
+#include "core/runtime/terminal.h"
 
 namespace titan::core {
 namespace {
@@ -157,22 +157,21 @@ std::string selection(const std::string& kind, const std::string& name) {
 void print_next_steps(const std::string& kind, const Names& names, const fs::path& folder) {
   const fs::path prefix = prefix_of_program();
   std::error_code error;
-  std::printf("\nbuild it:\n");
+  print("\nbuild it:\n");
   std::string root = prefix.string();
   if (!fs::exists(prefix / "lib/cmake/Titan/TitanConfig.cmake",
                   error)) {  // a build tree: install it first
     root = "<prefix>";
-    std::printf("  cmake --install %s --prefix <prefix>\n", prefix.c_str());
+    print("  cmake --install " + prefix.string() + " --prefix <prefix>\n");
   }
   const std::string directory = folder.string();
   const std::string plugins =
       (fs::absolute(folder) / "build/lib/titan/plugins").lexically_normal().string();
-  std::printf("  cmake -S %s -B %s/build -DTitan_ROOT=%s && cmake --build %s/build\n",
-              directory.c_str(), directory.c_str(), root.c_str(), directory.c_str());
-  std::printf("look at it:\n  titan check %s/%s.plugin.so\n", plugins.c_str(),
-              names.library.c_str());
-  std::printf("train with it:\n  [plugins]\n  paths = [\"%s\"]\n  %s\n", plugins.c_str(),
-              selection(kind, names.full_name).c_str());
+  print("  cmake -S " + directory + " -B " + directory + "/build -DTitan_ROOT=" + root +
+        " && cmake --build " + directory + "/build\n");
+  print("look at it:\n  titan check " + plugins + "/" + names.library + ".plugin.so\n");
+  print("train with it:\n  [plugins]\n  paths = [\"" + plugins + "\"]\n  " +
+        selection(kind, names.full_name) + "\n");
 }
 
 }  // namespace
@@ -193,7 +192,7 @@ int run_new_plugin(const std::vector<std::string>& arguments) {
                               ? fs::path(parsed.flags["directory"].as<std::string>())
                               : fs::path(names.name);
   for (const fs::path& path : write_project(template_of(kind), folder, names))
-    std::printf("wrote %s\n", path.c_str());
+    print("wrote " + path.string() + "\n");
   print_next_steps(kind, names, folder);
   return kExitDone;
 }

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -19,6 +18,7 @@
 #include "core/commands/own_flags.h"
 #include "core/runtime/clock.h"
 #include "core/runtime/signals.h"
+#include "core/runtime/terminal.h"
 #include "core/tokenize/chosen_source.h"
 #include "core/tokenize/progress_line.h"
 #include "core/tokenize/token_files.h"
@@ -103,11 +103,11 @@ class ProgressDisplay {
     winsize window = {};
     const bool has_width = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1;
     const size_t width = has_width ? window.ws_col - 1u : 79u;
-    std::fprintf(stderr, "\r%s\033[K", line.substr(0, width).c_str());
+    redraw_line(line.substr(0, width));
     is_drawn_ = true;
   }
   void clear() {
-    if (is_drawn_) std::fputs("\r\033[K", stderr);
+    if (is_drawn_) redraw_line("");
     is_drawn_ = false;
   }
   double seconds() const { return monotonic_seconds() - start_; }
@@ -147,7 +147,7 @@ int run_tokenize(const std::vector<std::string>& words) {
   if (std::find_if(words.begin(), words.end(), [](const std::string& word) {
         return word == "--help" || word == "-h";
       }) != words.end()) {
-    std::fputs(kTokenizeUsage, stdout);
+    print(kTokenizeUsage);
     return kExitDone;
   }
   const TokenizeArguments arguments = parse_tokenize(words);

@@ -8,6 +8,7 @@
 
 #include <titan/error.h>
 #include <titan/log.h>
+#include <titan/shown_text.h>
 
 #include "core/commands/command.h"
 #include "core/commands/estimate.h"
@@ -22,6 +23,7 @@
 #include "core/runtime/flight_recorder.h"
 #include "core/runtime/played_rank.h"
 #include "core/runtime/signals.h"
+#include "core/runtime/terminal.h"
 #include "core/train/memory_limit.h"
 #include "core/train/played_step.h"
 #include "core/train/run_facts.h"
@@ -63,7 +65,7 @@ TrainArguments parse_train(const std::vector<std::string>& arguments) {
 }
 
 void print_help(const JobSources& sources, ComponentLookup& lookup) {
-  std::printf(
+  print(
       "usage: titan train [--job.config_file FILE] [--dry-run] [--section.key VALUE]...\n"
       "                   [--rank R --world-size N [--local-rank L] --master HOST:PORT]\n\n"
       "  --dry-run         check everything, print the resolved configuration, start nothing\n"
@@ -74,15 +76,14 @@ void print_help(const JobSources& sources, ComponentLookup& lookup) {
       "  --master H:P      where the ranks meet: a host and a free port of rank 0\n");
   std::string section;
   for (const FlagHelp& flag : list_flags(sources, lookup)) {
-    if (flag.section != section) std::printf("\n[%s]\n", flag.section.c_str());
+    if (flag.section != section) print("\n[" + flag.section + "]\n");
     section = flag.section;
-    std::printf("  %s%s%s\n      %s (%s; default %s)\n", flag.flag.c_str(),
-                flag.negative_flag.empty() ? "" : ", ", flag.negative_flag.c_str(),
-                flag.help.c_str(), flag.allowed.c_str(), flag.default_value.c_str());
+    print("  " + flag.flag + (flag.negative_flag.empty() ? "" : ", ") + flag.negative_flag +
+          "\n      " + flag.help + " (" + flag.allowed + "; default " + flag.default_value + ")\n");
   }
 }
 
-void print(const std::vector<Diagnostic>& messages) {
+void tell(const std::vector<Diagnostic>& messages) {
   for (const Diagnostic& message : messages)
     message.severity == Severity::note ? log::info(message.message) : log::warn(render(message));
 }
@@ -141,7 +142,7 @@ LaunchEnv launch_of(const TrainArguments& arguments, bool is_played) {
 
 int print_dry_run(const JobConfig& config, Registry& registry) {
   const std::unique_ptr<Run> run = assemble_played(config, registry, 0);
-  std::printf("%s", to_toml(config.resolved).c_str());
+  print(to_toml(config.resolved));
   if (!std::filesystem::is_directory(config.model.hf_assets_path))
     log::warn("model.hf_assets_path '" + config.model.hf_assets_path + "' is not a folder here");
   log::info("everything fits; model " + config.model.name + " " + config.model.flavor + " has " +
@@ -154,7 +155,7 @@ int play(JobConfig config, Registry& registry, const LaunchEnv& played) {
   fit_memory_limit(config, registry, played.rank);
   const std::unique_ptr<Run> run = assemble_played(config, registry, played.rank);
   const PlayedStep step = play_step(*run, config);
-  std::printf("%s", to_text(step).c_str());
+  print(to_text(step));
   log::info("played one step of rank " + std::to_string(played.rank) + " of " +
             std::to_string(played.world_size) + " in " +
             std::to_string(static_cast<int64_t>(1000 * (monotonic_seconds() - start))) +
@@ -164,7 +165,7 @@ int play(JobConfig config, Registry& registry, const LaunchEnv& played) {
 
 /// Ends a rank that hangs while the run has failed elsewhere.
 void end_hanging_rank(const std::string& error) {
-  std::fprintf(stderr, "error: %s\n", error.c_str());
+  print_error(error);
   write_error_file(error, "");
   std::fflush(nullptr);
   ::_exit(kExitRuntimeError);
@@ -260,7 +261,7 @@ int run_train(const std::vector<std::string>& raw_arguments) {
     log::set_prefix("[rank" + std::to_string(launch.rank) + "]");
   const Resolution resolution = resolve(sources, lookup, {.world_size = launch.world_size});
   const JobConfig& config = resolution.config;
-  if (launch.rank == 0) print(resolution.messages);
+  if (launch.rank == 0) tell(resolution.messages);
   if (arguments.dry_run) return print_dry_run(config, registry);
   if (is_estimated) return estimate_memory(config, registry);
   if (is_played) return play(config, registry, launch);
@@ -269,7 +270,8 @@ int run_train(const std::vector<std::string>& raw_arguments) {
     log::info(build_summary());
     log::info("starting job: " + config.job.description);
     if (launch.world_size > 1) log::info(describe(launch));
-    if (config.job.print_config) log::info("configuration:\n" + to_json(config.resolved, 2));
+    if (config.job.print_config)
+      log::info("configuration:\n" + printable_json(to_json(config.resolved, 2)));
   }
   return train(config, registry, launch, start);
 }

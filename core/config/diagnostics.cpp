@@ -1,8 +1,9 @@
 #include "core/config/diagnostics.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <tuple>
+
+#include <titan/shown_text.h>
 
 namespace titan::core {
 namespace {
@@ -12,33 +13,6 @@ constexpr size_t kLongestMessage =
 constexpr size_t kWidestLine = 96;
 constexpr int kMostShown = 200;
 
-/// The text as code points that a terminal can show one after the other; what is not text becomes
-/// '?'.
-std::vector<std::string> printable(std::string_view text) {
-  std::vector<std::string> points;
-  for (size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<uint8_t>(text[i]);
-    size_t length = lead < 0x80                   ? 1
-                    : lead >= 0xF0 && lead < 0xF8 ? 4
-                    : lead >= 0xE0                ? 3
-                    : lead >= 0xC2                ? 2
-                                                  : 0;
-    if (lead >= 0xF8) length = 0;
-    bool whole = length > 0 && i + length <= text.size();
-    for (size_t k = 1; whole && k < length; ++k)
-      whole = (static_cast<uint8_t>(text[i + k]) & 0xC0) == 0x80;
-    const bool control = lead < 0x20 || lead == 0x7F;
-    if (!whole || control) {
-      points.emplace_back(lead == '\t' ? "\t" : "?");
-      ++i;
-    } else {
-      points.emplace_back(text.substr(i, length));
-      i += length;
-    }
-  }
-  return points;
-}
-
 std::string joined(const std::vector<std::string>& points, size_t begin, size_t end) {
   std::string text;
   for (size_t i = begin; i < end; ++i) text += points[i];
@@ -46,11 +20,11 @@ std::string joined(const std::vector<std::string>& points, size_t begin, size_t 
 }
 
 std::string clipped(std::string_view message) {
-  const auto points = printable(message.substr(0, 8 * kLongestMessage));
+  const auto points = printable_characters(message.substr(0, 8 * kLongestMessage));
   if (points.size() <= kLongestMessage) return joined(points, 0, points.size());
   // The end of a message is as telling as its start, but the middle of a huge value is not.
   const auto tail =
-      printable(message.substr(message.size() - std::min<size_t>(message.size(), 80)));
+      printable_characters(message.substr(message.size() - std::min<size_t>(message.size(), 80)));
   return joined(points, 0, kLongestMessage - 80) + "..." + joined(tail, 0, tail.size());
 }
 
@@ -73,7 +47,7 @@ std::string excerpt(const Diagnostic& diagnostic) {
   const SourceRange& where = diagnostic.where;
   const auto& lines = where.source->lines;
   if (where.line < 1 || where.line > static_cast<int>(lines.size())) return "";
-  const auto points = printable(lines[where.line - 1]);
+  const auto points = printable_characters(lines[where.line - 1]);
   const size_t start = std::min<size_t>(std::max(where.column, 1) - 1, points.size());
   const size_t first = points.size() > kWidestLine && start > 40 ? start - 40 : 0;
   const size_t last = std::min(points.size(), first + kWidestLine);
@@ -82,9 +56,12 @@ std::string excerpt(const Diagnostic& diagnostic) {
   std::string number = where.source->is_file ? std::to_string(where.line) : "";
   number.insert(0, 5 - std::min<size_t>(5, number.size()), ' ');
   std::string under;
-  for (size_t i = first; i < start; ++i) under += points[i] == "\t" ? '\t' : ' ';
+  for (size_t i = first; i < start; ++i)
+    under += points[i] == "\t" ? "\t" : std::string(columns_of(points[i]), ' ');
   if (first > 0) under.insert(0, 3, ' ');
-  under += '^' + std::string(end - start - 1, '~');
+  size_t width = 0;
+  for (size_t i = start; i < end; ++i) width += i < points.size() ? columns_of(points[i]) : 1;
+  under += '^' + std::string(std::max<size_t>(width, 1) - 1, '~');
   if (!diagnostic.hint.empty()) under += ' ' + clipped(diagnostic.hint);
   return "\n" + number + " | " + (first > 0 ? "..." : "") + joined(points, first, last) +
          (last < points.size() ? "..." : "") + "\n" + std::string(number.size(), ' ') + " | " +
@@ -105,13 +82,14 @@ std::string counted(int count, const char* one, const char* several) {
 }  // namespace
 
 std::string render(const Diagnostic& diagnostic) {
-  std::string text = diagnostic.where ? diagnostic.where.to_string() + ": " : "";
+  std::string text =
+      diagnostic.where ? clipped(diagnostic.where.to_string()) + ": " : std::string();
   text += std::string(word(diagnostic.severity)) + ": " + clipped(diagnostic.message);
   if (diagnostic.where)
     text += excerpt(diagnostic);
   else if (!diagnostic.hint.empty())
     text += "\n      | " + clipped(diagnostic.hint);
-  if (!diagnostic.details.empty()) text += "\n" + diagnostic.details;
+  if (!diagnostic.details.empty()) text += printable_message("\n" + diagnostic.details);
   return text;
 }
 
@@ -179,7 +157,7 @@ std::string Diagnostics::report() const {
     text += (errors > 0 ? ", " : "") + counted(not_built, "feature", "features") + " not built yet";
   text += "; nothing was started. See: ";
   if (see.empty()) see.push_back("titan train --help");
-  for (size_t i = 0; i < see.size(); ++i) text += (i > 0 ? ", " : "") + see[i];
+  for (size_t i = 0; i < see.size(); ++i) text += (i > 0 ? ", " : "") + clipped(see[i]);
   return text;
 }
 

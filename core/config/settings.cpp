@@ -1,12 +1,11 @@
 #include "core/config/settings.h"
 
-#include <algorithm>
+#include <titan/shown_text.h>
 
 namespace titan::core {
 
 int num_code_points(std::string_view text) {
-  return static_cast<int>(
-      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }));
+  return static_cast<int>(printable_characters(text).size());
 }
 
 std::string SourceRange::to_string() const {

@@ -29,7 +29,7 @@ struct SourceRange {
   std::string to_string() const;
 };
 
-/// Columns and lengths count these: the bytes of UTF-8 that begin a character.
+/// Columns and lengths count these: characters of UTF-8, and bytes that are none.
 int num_code_points(std::string_view text);
 
 }  // namespace titan::core

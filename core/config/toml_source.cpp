@@ -9,6 +9,8 @@
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
 
+#include <titan/shown_text.h>
+
 namespace titan::core {
 namespace {
 
@@ -169,7 +171,9 @@ SettingList parse_toml(const std::string& name, std::string_view text, Diagnosti
     const toml::table root = toml::parse(text, std::string_view(name));
     return reader.read(root);
   } catch (const toml::parse_error& e) {
-    diagnostics.error(reader.range(e.source()), syntax_message(e.description()));
+    std::string hint = utf16_hint(text);
+    if (!hint.empty()) hint.erase(0, 2);  // it stands on its own here
+    diagnostics.error(reader.range(e.source()), syntax_message(e.description()), std::move(hint));
     return {};
   }
 }

@@ -1,42 +1,41 @@
 #include "core/config/toml_writer.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <cstdio>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 namespace titan::core {
 namespace {
 
+/// A character as it is, or in TOML's own escapes: what people cannot see is not written raw.
+std::string escape_or_text(const std::string& character) {
+  if (!character.starts_with("\\x")) return character;  // \u and \U mean the same in TOML
+  if (character == "\\x0a") return "\\n";
+  if (character == "\\x0d") return "\\r";
+  const bool is_ascii = character[2] < '8';
+  return is_ascii ? "\\u00" + character.substr(2) : "\\uFFFD";  // a byte that is not UTF-8
+}
+
 std::string quoted(const std::string& text) {
   std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<uint8_t>(c);
-    switch (c) {
+  for (const std::string& character : printable_characters(text)) {
+    if (character.size() > 1) {
+      out += escape_or_text(character);
+      continue;
+    }
+    switch (character[0]) {
       case '"':
         out += "\\\"";
         break;
       case '\\':
         out += "\\\\";
         break;
-      case '\n':
-        out += "\\n";
-        break;
       case '\t':
         out += "\\t";
         break;
-      case '\r':
-        out += "\\r";
-        break;
       default:
-        if (byte < 0x20 || byte == 0x7F) {
-          char escaped[8];
-          std::snprintf(escaped, sizeof escaped, "\\u%04X", byte);
-          out += escaped;
-        } else {
-          out += c;
-        }
+        out += character;
     }
   }
   return out + '"';

@@ -4,6 +4,7 @@
 #include <set>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 #include <titan/value.h>
 
 #include "core/download/paths.h"
@@ -68,24 +69,27 @@ Value parse_answer(std::string_view json, const std::string& url) {
 RemoteFile file_of(const Value& entry) {
   const auto text = [](const Value& map, const char* name) {
     const Value& value = map.at(name);
-    TITAN_CHECK(value.is_string(), data, "'", name, "' is not a string");
+    TITAN_CHECK(value.is_string(), data, "'", name, "' is ", printable(to_json(value)),
+                ", not a string");
     return value.as_string();
-  };
-  const auto size = [](const Value& map) {
-    const Value& value = map.at("size");
-    TITAN_CHECK(value.is_integer() && value.as_integer() >= 0, data, "'size' is not a size");
-    return value.as_integer();
   };
   RemoteFile file;
   file.path = text(entry, "path");
+  const auto size = [&](const Value& map) {
+    const Value& value = map.at("size");
+    TITAN_CHECK(value.is_integer() && value.as_integer() >= 0, data, "the size of ",
+                in_quotes(file.path), " must be an integer of at least 0, got ",
+                printable(to_json(value)));
+    return value.as_integer();
+  };
   const Value* lfs = entry.find("lfs");
   const bool is_large = lfs && !lfs->is_null();
   const Value& source = is_large ? *lfs : entry;
   file.size = size(source);
   file.checksum = is_large ? Checksum::sha256 : Checksum::git_blob;
   file.expected = text(source, "oid");
-  TITAN_CHECK(is_hex(file.expected, is_large ? 64 : 40), data, "the checksum '",
-              printable(file.expected), "' of '", printable(file.path), "' is not ",
+  TITAN_CHECK(is_hex(file.expected, is_large ? 64 : 40), data, "the checksum ",
+              in_quotes(file.expected), " of ", in_quotes(file.path), " is not ",
               is_large ? "64" : "40", " hexadecimal digits");
   return file;
 }

@@ -3,19 +3,21 @@
 #include <curl/curl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <string>
 #include <vector>
 
 #include <titan/error.h>
 #include <titan/log.h>
+#include <titan/shown_text.h>
 
 #include "core/commands/command.h"
 #include "core/download/download_run.h"
 #include "core/download/listing.h"
 #include "core/download/settings.h"
+#include "core/runtime/terminal.h"
 
 namespace {
 
@@ -33,10 +35,15 @@ int64_t total_of(const std::vector<download::RemoteFile>& files) {
 }
 
 void print_files(const std::vector<download::RemoteFile>& files) {
+  const auto line = [](int64_t size, const std::string& text) {
+    constexpr size_t kWidth = 15;
+    const std::string number = std::to_string(size);
+    const std::string blanks(kWidth - std::min(number.size(), kWidth), ' ');
+    titan::core::print(blanks + number + "  " + text + "\n");
+  };
   for (const download::RemoteFile& file : files)
-    std::printf("%15lld  %s\n", static_cast<long long>(file.size), file.path.c_str());
-  std::printf("%15lld  in %s\n", static_cast<long long>(total_of(files)),
-              count_text(files.size(), "file").c_str());
+    line(file.size, titan::printable(file.path, file.path.size()));
+  line(total_of(files), "in " + count_text(files.size(), "file"));
 }
 
 int stopped(int signal, const std::string& output) {
@@ -124,11 +131,11 @@ int main(int argc, char** argv) {
     TITAN_CHECK(curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK, io, "cannot start libcurl");
     return run(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const titan::Error& e) {
-    std::fprintf(stderr, "error: %s\n", e.what());
+    titan::core::print_error(e.what());
     return e.kind() == titan::ErrorKind::config ? titan::core::kExitConfigError
                                                 : titan::core::kExitRuntimeError;
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "error: %s\n", e.what());
+    titan::core::print_error(e.what());
     return titan::core::kExitRuntimeError;
   }
 }

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 namespace titan::core::download {
 namespace {
@@ -45,13 +46,6 @@ void require_harmless(std::string_view path) {
     if (const char* fault = fault_of(path.substr(start, end - start))) refuse(fault);
     start = end + 1;
   }
-}
-
-std::string printable(std::string_view text) {
-  std::string result(text.substr(0, 200));
-  std::replace_if(result.begin(), result.end(), is_control, '?');
-  if (text.size() > result.size()) result += "...";
-  return result;
 }
 
 fs::path place_below(const fs::path& root, std::string_view path) {

@@ -12,9 +12,6 @@ namespace titan::core::download {
 /// backslashes and of control characters.
 void require_harmless(std::string_view path);
 
-/// `text` of a server as it may stand in a message: control characters as '?', cut at 200 bytes.
-std::string printable(std::string_view text);
-
 /// Where `path` (harmless) lies below the existing folder `root`; makes the folders between.
 /// Throws a data Error when a symbolic link among them leads out of `root`.
 std::filesystem::path place_below(const std::filesystem::path& root, std::string_view path);

@@ -10,6 +10,7 @@
 #include <titan/log.h>
 
 #include "core/runtime/clock.h"
+#include "core/runtime/terminal.h"
 
 namespace titan::core::download {
 namespace {
@@ -59,8 +60,7 @@ Progress::~Progress() {
 
 void Progress::clear_bar() {
   if (!std::exchange(has_bar_, false)) return;
-  std::fputs("\r\033[K", stderr);
-  std::fflush(stderr);
+  redraw_line("");
 }
 
 void Progress::say(const std::string& line) {
@@ -121,8 +121,7 @@ void Progress::show() {
     line = "[" + std::string(filled, '#') + std::string(room - filled, ' ') + "] " + line;
   }
   line.resize(std::min(line.size(), static_cast<size_t>(width - 1)));
-  std::fputs(("\r" + line + "\033[K").c_str(), stderr);
-  std::fflush(stderr);
+  redraw_line(line);
   has_bar_ = true;
 }
 

@@ -1,6 +1,7 @@
 #include "core/download/refusal.h"
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 #include "core/download/paths.h"
 #include "core/download/retries.h"

@@ -6,6 +6,7 @@
 #include <set>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 #include "core/download/part_file.h"
 #include "core/download/paths.h"

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <titan/shown_text.h>
+
 #include "core/launch/child.h"
 #include "core/runtime/error_file.h"
 
@@ -246,9 +248,9 @@ void RankGroup::report_first_failure() {
     text += "; what it said is above and in " + rank.output->log().string() + "\n";
   } else {
     text += "; its last lines (" + rank.output->log().string() + "):\n";
-    for (const std::string& line : lines) text += "    " + line + "\n";
+    for (const std::string& line : lines) text += "    " + printable(line, line.size()) + "\n";
   }
-  screen_.errors.add(text);
+  screen_.errors.add(printable_lines(text));
   const auto others =
       std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.is_running; });
   if (others > 0)

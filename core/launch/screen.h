@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include <titan/shown_text.h>
+
 namespace titan::core {
 
 /// One stream. Text waits here until the descriptor takes it; when nobody can read it any more it
@@ -39,10 +41,10 @@ struct Screen {
   Screen(int output_descriptor, int error_descriptor)
       : output(output_descriptor), errors(error_descriptor) {}
 
-  /// A line of the launcher's own: "titan launch: ...".
+  /// What the launcher says itself: "titan launch: ...".
   void say(std::string_view line) {
     errors.add("titan launch: ");
-    errors.add(line);
+    errors.add(printable_message(line));
     errors.add("\n");
   }
   /// Waits until everything is written, or until `interrupt` can be read.

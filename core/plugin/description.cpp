@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 #include "core/plugin/schema_json.h"
 #include "core/plugin/text_table.h"
@@ -14,6 +15,7 @@ namespace {
 
 /// A report of several lines below the name that it is about.
 std::string indented(std::string text, const std::string& indent) {
+  text = printable_message(text);
   for (size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1))
     text.insert(at + 1, indent);
   return indent + text;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include <titan/shown_text.h>
+
 #include "core/plugin/compatibility.h"
 #include "core/plugin/text_table.h"
 
@@ -66,15 +68,16 @@ std::string listing(const Catalog& catalog, std::string_view kind) {
           rows.push_back(
               {shown, name, entry->manifest.plugin, version_of(*entry), shown_file(*entry)});
       if (providers.size() < 2) continue;
-      repeated += "  " + shown + " '" + name + "'\n";
-      for (const CatalogEntry* entry : providers) repeated += "    " + shown_file(*entry) + "\n";
+      repeated += "  " + printable(shown) + " " + in_quotes(name) + "\n";
+      for (const CatalogEntry* entry : providers)
+        repeated += "    " + printable(shown_file(*entry), std::string::npos) + "\n";
     }
 
   std::string unusable;
   for (const CatalogEntry& entry : catalog.entries())
     if (const std::string why = obstacle(entry);
         !why.empty() && (!entry.problem.empty() || provides_kind(entry, kind)))
-      unusable += "  " + why + "\n";
+      unusable += "  " + printable_message(why) + "\n";
 
   std::string text;
   if (rows.size() > 1)

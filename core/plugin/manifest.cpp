@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 #include "core/plugin/built_in.h"
 #include "core/plugin/elf_file.h"
@@ -39,16 +40,16 @@ std::vector<Provided> parse_provides(std::string_view text, const std::string& o
     if (word.empty()) continue;
     const size_t colon = word.find(':');
     TITAN_CHECK(colon != std::string_view::npos && colon > 0 && colon + 1 < word.size(), plugin,
-                "the manifest of ", origin, " provides '", word,
-                "', which is not of the form <kind>:<name>");
+                "the manifest of ", origin, " provides ", in_quotes(word),
+                ", which is not of the form <kind>:<name>");
     Provided provided{std::string(word.substr(0, colon)), std::string(word.substr(colon + 1))};
     const size_t slash = provided.name.rfind('/');
     TITAN_CHECK(provided.kind != "flavor" ||
                     (slash != std::string::npos && slash > 0 && slash + 1 < provided.name.size()),
-                plugin, "the manifest of ", origin, " provides '", word,
-                "', which is not of the form flavor:<model>/<flavor>");
+                plugin, "the manifest of ", origin, " provides ", in_quotes(word),
+                ", which is not of the form flavor:<model>/<flavor>");
     TITAN_CHECK(std::find(provides.begin(), provides.end(), provided) == provides.end(), plugin,
-                "the manifest of ", origin, " provides '", word, "' twice");
+                "the manifest of ", origin, " provides ", in_quotes(word), " twice");
     provides.push_back(std::move(provided));
   }
   return provides;
@@ -77,11 +78,11 @@ Manifest parse_manifest(std::string_view bytes, const std::string& origin) {
     if (line.empty()) continue;
     const size_t equals = line.find('=');
     TITAN_CHECK(equals != std::string_view::npos && equals > 0, plugin, "the manifest of ", origin,
-                " holds '", line, "', which is not of the form key=value");
+                " holds ", in_quotes(line), ", which is not of the form key=value");
     const std::string_view key = line.substr(0, equals);
     for (const auto& [name, text] : manifest.fields)
-      TITAN_CHECK(name != key, plugin, "the manifest of ", origin, " has the key '", key,
-                  "' twice");
+      TITAN_CHECK(name != key, plugin, "the manifest of ", origin, " has the key ", in_quotes(key),
+                  " twice");
     manifest.fields.emplace_back(key, line.substr(equals + 1));
   }
 
@@ -90,7 +91,7 @@ Manifest parse_manifest(std::string_view bytes, const std::string& origin) {
                        [&](const auto& field) { return field.first == key; });
   };
   TITAN_CHECK(!has("manifest") || manifest.field("manifest") == kKnownVersion, plugin,
-              "the manifest of ", origin, " has version ", manifest.field("manifest"),
+              "the manifest of ", origin, " has version ", printable(manifest.field("manifest")),
               ", this program reads version ", kKnownVersion,
               "; rebuild the plugin against this installation");
   std::string missing;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 #include "core/plugin/catalog.h"
 #include "core/plugin/child_process.h"
@@ -33,10 +34,8 @@ std::string last_output(const std::string& output) {
   std::vector<std::string> lines;
   for (size_t begin = 0; begin < output.size();) {
     const size_t end = std::min(output.find('\n', begin), output.size());
-    std::string line = output.substr(begin, std::min(end - begin, kLineShown));
-    for (char& c : line)
-      if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-    if (line.find_first_not_of(' ') != std::string::npos) lines.push_back(std::move(line));
+    const std::string_view line = std::string_view(output).substr(begin, end - begin);
+    if (line.find_first_not_of(" \t\r") != line.npos) lines.push_back(printable(line, kLineShown));
     begin = end + 1;
   }
   if (lines.empty()) return "";

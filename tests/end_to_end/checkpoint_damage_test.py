@@ -266,7 +266,7 @@ class DamageTest(CheckpointCase):
         return {
             "shape product": (changed(shape=[3, 5]), "does not fit its type and shape"),
             "shape overflow": (changed(shape=[2**40, 2**40]), "beyond 64 bits"),
-            "negative size": (changed(shape=[-64, -192]), "a negative number"),
+            "negative size": (changed(shape=[-64, -192]), "shape[0]: the negative number -64"),
             "offsets beyond the data": (changed(data_offsets=[begin, end + 2**40]), "at bytes"),
             "overlapping bytes": (changed(data_offsets=[begin - 8, end - 8]), "overlaps"),
             "bytes of nobody": (changed(data_offsets=[begin + 8, end]), "belong to no tensor"),

@@ -16,7 +16,7 @@ function(titan_add_end_to_end name)
     ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_PREFIX=${titan_prefix};TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;TITAN_CMAKE=${CMAKE_COMMAND};PYTHONDONTWRITEBYTECODE=1")
 endfunction()
 
-foreach(name train signal bad_input logger_failure launch failing_rank ranks convert checkpoint
+foreach(name train signal bad_input hostile_text logger_failure launch failing_rank ranks convert checkpoint
         checkpoint_readers checkpoint_faults checkpoint_damage checkpoint_kills data validation tokenize
         download download_faults pipeline context layouts_checkpoint recompute precision lora
         float8 estimate)

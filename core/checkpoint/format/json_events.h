@@ -24,11 +24,11 @@ class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
 
   bool null() override { unexpected("null"); }
   bool boolean(bool) override { unexpected("a boolean"); }
-  bool number_integer(number_integer_t) final { unexpected("a negative number"); }
-  bool number_unsigned(number_unsigned_t) override { unexpected("a number"); }
-  bool number_float(number_float_t, const string_t&) override {
-    unexpected("a number that is not a 64-bit integer");
+  bool number_integer(number_integer_t number) final;
+  bool number_unsigned(number_unsigned_t number) override {
+    unexpected("the number " + std::to_string(number));
   }
+  bool number_float(number_float_t, const string_t& text) override;
   bool string(string_t&) override { unexpected("a string"); }
   bool binary(binary_t&) final { unexpected("binary data"); }
   bool start_object(std::size_t) override { unexpected("an object"); }
@@ -41,9 +41,13 @@ class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
  protected:
   /// What is being read, for errors: "tensor 'wq'". Empty: the whole.
   virtual std::string subject() const { return {}; }
+  /// What of it comes next: "shape[1]". Empty: nothing certain.
+  virtual std::string field() const { return {}; }
   /// Throws the data Error "cannot read <place>: <subject>: <what>".
   [[noreturn]] void refuse(const std::string& what) const;
   [[noreturn]] void unexpected(const std::string& found) const;
+  /// Refuses a number that 64 bits with sign do not hold.
+  [[noreturn]] void refuse_large(number_unsigned_t number) const;
 
   const std::string& place() const { return place_; }
 

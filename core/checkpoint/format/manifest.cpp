@@ -35,6 +35,17 @@ void visit_axes(Layout& layout, const Visit& visit) {
   visit("tp", layout.tp);
 }
 
+std::string with_article(Value::Type type) {
+  return std::string(type == Value::Type::integer ? "an " : "a ") + titan::to_string(type);
+}
+
+/// What was found in place of another type: "the string 'x'", "a list".
+std::string described(const Value& value) {
+  if (value.is_null() || value.is_list() || value.is_map()) return with_article(value.type());
+  return std::string("the ") + titan::to_string(value.type()) + " " +
+         (value.is_string() ? in_quotes(value.as_string()) : to_json(value));
+}
+
 /// A JSON object, read member by member; errors name the place and the member.
 class Members {
  public:
@@ -43,8 +54,8 @@ class Members {
       : value_(value), place_(place), path_(std::move(path)) {
     if (!value.is_map())
       fail(ErrorKind::data, "cannot read ", place, ": ",
-           path_.empty() ? "it" : path_.substr(0, path_.size() - 1), " is a ",
-           titan::to_string(value.type()), ", but must be a map");
+           path_.empty() ? "it" : path_.substr(0, path_.size() - 1), " is ", described(value),
+           ", but must be a map");
   }
 
   [[noreturn]] void refuse(const char* name, const std::string& what) const {
@@ -55,8 +66,7 @@ class Members {
     const Value* found = value_.find(name);
     if (!found) refuse(name, "is missing");
     if (found->type() != type)
-      refuse(name, std::string("is a ") + titan::to_string(found->type()) + ", but must be a " +
-                       titan::to_string(type));
+      refuse(name, "is " + described(*found) + ", but must be " + with_article(type));
     return *found;
   }
   const std::string& text(const char* name) const {
@@ -235,9 +245,6 @@ std::string with_own_hash(std::string text) {
 
 CheckpointManifest parse_checkpoint_manifest(std::string_view text, const std::string& place) {
   const Value whole = [&] {
-    // the JSON parser would take it for the end
-    if (text.find('\0') != std::string_view::npos)
-      fail(ErrorKind::data, "cannot read ", place, ": it holds a zero byte");
     try {
       return parse_json(text);
     } catch (const Error& e) {

@@ -49,9 +49,8 @@ class ShardingEvents final : public JsonEvents {
   }
   bool number_unsigned(number_unsigned_t number) override {
     if (skips()) return true;
-    if (!is_list_) unexpected("a number");
-    if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
-      refuse("the offset " + std::to_string(number) + " is beyond 64 bits with sign");
+    if (!is_list_) JsonEvents::number_unsigned(number);
+    if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) refuse_large(number);
     tensor_->second.push_back(static_cast<int64_t>(number));
     return true;
   }
@@ -62,6 +61,10 @@ class ShardingEvents final : public JsonEvents {
  protected:
   std::string subject() const override {
     return std::string(kShardingKey) + (tensor_ ? ": tensor " + in_quotes(tensor_->first) : "");
+  }
+  std::string field() const override {
+    if (!tensor_ || !is_offsets_) return "";
+    return "saved_offsets" + (is_list_ ? "[" + std::to_string(tensor_->second.size()) + "]" : "");
   }
 
  private:

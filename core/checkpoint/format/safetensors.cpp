@@ -58,9 +58,10 @@ int64_t num_bytes(std::string_view dtype, const std::vector<int64_t>& shape,
   TITAN_CHECK(bits > 0, data, "unknown type ", in_quotes(dtype), " in ", place);
   int64_t product = 1;
   bool overflows = false;
-  for (const int64_t size : shape) {
-    TITAN_CHECK(size >= 0, data, "negative size ", size, " in ", place);
-    overflows |= __builtin_mul_overflow(product, size, &product);
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    TITAN_CHECK(shape[dim] >= 0, data, "negative size ", shape[dim], " of dimension ", dim, " in ",
+                place);
+    overflows |= __builtin_mul_overflow(product, shape[dim], &product);
   }
   overflows |= __builtin_mul_overflow(product, bits, &product);
   TITAN_CHECK(!overflows, data, "the shape's product is beyond 64 bits in ", place);

@@ -81,8 +81,7 @@ class HeaderEvents final : public JsonEvents {
   }
 
   bool number_unsigned(number_unsigned_t number) override {
-    if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
-      refuse("the number " + std::to_string(number) + " is beyond 64 bits with sign");
+    if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) refuse_large(number);
     TensorEntry& entry = tensors.empty() ? none_ : tensors.back();
     if (awaits_ == Awaits::size) {
       if (entry.shape.size() == kMaxDims)
@@ -92,7 +91,7 @@ class HeaderEvents final : public JsonEvents {
       if (num_offsets_ == 2) refuse("data_offsets has more than 2 numbers");
       (num_offsets_++ == 0 ? entry.begin : entry.end) = static_cast<int64_t>(number);
     } else {
-      unexpected("a number");
+      JsonEvents::number_unsigned(number);
     }
     return true;
   }
@@ -118,6 +117,24 @@ class HeaderEvents final : public JsonEvents {
         awaits_ == Awaits::metadata_text)
       return "__metadata__";
     return awaits_ <= Awaits::name ? "" : "tensor " + in_quotes(tensors.back().name);
+  }
+  std::string field() const override {
+    switch (awaits_) {
+      case Awaits::dtype:
+        return "dtype";
+      case Awaits::shape:
+        return "shape";
+      case Awaits::size:
+        return "shape[" + std::to_string(tensors.back().shape.size()) + "]";
+      case Awaits::offsets:
+        return "data_offsets";
+      case Awaits::offset:
+        return "data_offsets[" + std::to_string(num_offsets_) + "]";
+      case Awaits::metadata_text:
+        return in_quotes(metadata_key_);
+      default:
+        return "";
+    }
   }
 
  private:
@@ -242,7 +259,7 @@ SafetensorsHeader parse_header(std::string_view bytes, int64_t file_bytes,
               " bytes");
   const std::string_view text = bytes.substr(kLengthBytes, length);
   TITAN_CHECK(text.starts_with('{'), data, "cannot read ", place,
-              ": its header does not start with '{': it is no safetensors file");
+              ": its header does not start with '{': it is no safetensors file", utf16_hint(text));
 
   HeaderEvents events(place);
   events.read(text);

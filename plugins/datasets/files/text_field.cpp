@@ -2,34 +2,28 @@
 #include "plugins/datasets/files/text_field.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 
 #include <nlohmann/json.hpp>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 #include "plugins/datasets/files/json_scanner.h"
 
 namespace titan::datasets {
 namespace {
 
-/// A few bytes of `line` around `column` (from 1), with everything but plain ASCII written as \xNN.
+/// A few bytes of `line` around `column` (from 1), without parts of characters at the ends.
 std::string excerpt(std::string_view line, size_t column) {
   constexpr size_t kBefore = 24, kLength = 48;
   const size_t at = std::min(column, line.size());
-  const size_t begin = at > kBefore ? at - kBefore : 0;
-  std::string shown = begin > 0 ? "..." : "";
-  for (const char c : line.substr(begin, kLength)) {
-    if (c >= 0x20 && c < 0x7f) {
-      shown += c;
-    } else {
-      constexpr std::string_view kHex = "0123456789abcdef";
-      const auto byte = static_cast<unsigned char>(c);
-      (shown += "\\x") += {kHex[byte >> 4], kHex[byte & 15]};
-    }
-  }
-  return begin + kLength < line.size() ? shown + "..." : shown;
+  size_t begin = at > kBefore ? at - kBefore : 0;
+  const auto is_tail = [&](size_t i) {
+    return (static_cast<unsigned char>(line[i]) & 0xC0) == 0x80;
+  };
+  for (int i = 0; i < 3 && begin > 0 && is_tail(begin); ++i) --begin;
+  return (begin > 0 ? "..." : "") + printable(line.substr(begin), kLength);
 }
 
 /// What the parser has to say, without its name, its position and the token, which may be megabytes
@@ -98,7 +92,7 @@ class MemberFinder {
   std::string take() {
     if (!root_type_.empty()) fail(ErrorKind::data, "the line is ", root_type_, ", not an object");
     if (!wrong_type_.empty())
-      fail(ErrorKind::data, "field '", field_, "' is ", wrong_type_, ", not a string");
+      fail(ErrorKind::data, "field ", in_quotes(field_), " is ", wrong_type_, ", not a string");
     if (!is_found_) fail_missing();
     return std::move(text_);
   }
@@ -155,8 +149,8 @@ class MemberFinder {
   [[noreturn]] void fail_missing() const {
     std::string names;
     for (const std::string& name : names_)
-      names += (names.empty() ? "'" : ", '") + excerpt(name, 0) + "'";
-    fail(ErrorKind::data, "field '", field_, "' is missing; the object has ",
+      names += (names.empty() ? "" : ", ") + in_quotes(name, 48);
+    fail(ErrorKind::data, "field ", in_quotes(field_), " is missing; the object has ",
          names.empty() ? "no fields" : names,
          "; option 'field' of dataset 'jsonl' names the one to read");
   }
@@ -175,6 +169,8 @@ class MemberFinder {
 }  // namespace
 
 void read_text_field_slowly(std::string_view line, const std::string& field, std::string& text) {
+  if (const std::string encoding = utf16_hint(line); !encoding.empty())
+    fail(ErrorKind::data, "the line is not UTF-8", encoding);
   // the parser would take a NUL for the end of the line
   if (const size_t nul = line.find('\0'); nul != line.npos)
     fail(ErrorKind::data, "a NUL byte at column ", nul + 1, "; near: ", excerpt(line, nul));

@@ -23,6 +23,11 @@ T load(const char* bytes) {
   return value;
 }
 
+/// A count or place of a broken file as people read it: -1, not 18446744073709551615.
+int64_t as_signed(uint64_t number) {
+  return static_cast<int64_t>(number);
+}
+
 TokenType type_of(uint8_t code, const std::string& name) {
   switch (code) {
     case 1:
@@ -77,7 +82,7 @@ void MegatronIndex::read_header(uint64_t num_bytes) {
   TITAN_CHECK(std::string_view(header, kMagic.size()) == kMagic, data, "'", name_,
               "' does not start with MMIDIDX: it is no index of a Megatron data set");
   const auto version = load<uint64_t>(header + 9);
-  TITAN_CHECK(version == 1, data, "'", name_, "' has version ", version,
+  TITAN_CHECK(version == 1, data, "'", name_, "' has version ", as_signed(version),
               " at byte 9; only version 1 is known");
   type_ = type_of(static_cast<uint8_t>(header[17]), name_);
   num_sequences_ = load<uint64_t>(header + 18);
@@ -87,8 +92,8 @@ void MegatronIndex::read_header(uint64_t num_bytes) {
   const bool may_fit = num_sequences_ <= content / 12 && num_entries <= content / 8;
   const uint64_t expected = may_fit ? 12 * num_sequences_ + 8 * num_entries : 0;
   TITAN_CHECK(may_fit && (content == expected || content == expected + num_sequences_), data, "'",
-              name_, "' has ", num_bytes, " bytes, but its header counts ", num_sequences_,
-              " sequences (byte 18) and ", num_entries,
+              name_, "' has ", num_bytes, " bytes, but its header counts ",
+              as_signed(num_sequences_), " sequences (byte 18) and ", as_signed(num_entries),
               " document entries (byte 26); was it copied to its end?");
   TITAN_CHECK(num_entries >= 2 && num_sequences_ >= 1, data, "'", name_, "' holds ", num_sequences_,
               " sequences (byte 18) and ", num_entries, " document entries (byte 26): no document");
@@ -110,7 +115,7 @@ void MegatronIndex::check_sequences() const {
                       " the length ", lengths[i], " at byte ", lengths_at() + 4 * sequence);
           const auto start = load<uint64_t>(buffer.data() + i * sizeof(int64_t));
           TITAN_CHECK(start == expected, data, "'", name_, "' lets sequence ", sequence,
-                      " start at byte ", static_cast<int64_t>(start),
+                      " start at byte ", as_signed(start),
                       " of the .bin file, but the one before it ends at byte ", expected, " (byte ",
                       starts_at() + 8 * sequence, ")");
           expected += static_cast<uint64_t>(lengths[i]) * width;

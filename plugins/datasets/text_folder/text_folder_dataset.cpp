@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 #include "plugins/datasets/files/fingerprint.h"
 #include "plugins/datasets/files/input_file.h"
@@ -60,6 +61,9 @@ void TextFolderDataset::read(int64_t index, Document& document) const {
   document.set_text({});
   std::string& text = document.text;
   file.read(0, file.size(), text);
+  const std::string encoding = utf16_hint(text);
+  TITAN_CHECK(encoding.empty() || invalid_utf8_ == InvalidUtf8::replace, data, "'",
+              file.path().string(), "' is not UTF-8", encoding);
   if (const size_t good = valid_utf8_prefix(text); good != text.size()) {
     TITAN_CHECK(invalid_utf8_ == InvalidUtf8::replace, data, "'", file.path().string(),
                 "' is not UTF-8 at byte ", good,

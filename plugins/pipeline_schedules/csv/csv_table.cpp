@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 namespace titan::pipeline_schedules {
 namespace {
@@ -24,13 +25,8 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
 }
 
-/// For a message: cut where it is long, and without what a terminal would act on.
-std::string shown(std::string_view text) {
-  constexpr size_t kLongest = 40;
-  std::string result(text.substr(0, kLongest));
-  for (char& c : result)
-    if (static_cast<unsigned char>(c) < ' ' || static_cast<unsigned char>(c) > '~') c = '?';
-  return "'" + result + (text.size() > kLongest ? "...'" : "'");
+std::string shown(std::string_view cell) {
+  return in_quotes(cell, 40);
 }
 
 /// Cuts off and gives what stands before the next `separator`; all when there is none.
@@ -134,6 +130,9 @@ std::vector<PipelineAction> parse_row(std::string_view line, const std::string& 
 }  // namespace
 
 PipelineTable parse_csv_table(std::string_view text, const std::string& name) {
+  const std::string encoding = utf16_hint(text);
+  TITAN_CHECK(encoding.empty(), data, name, ":1:1: this is no table of cells such as 2F0",
+              encoding);
   const size_t end = text.find_last_not_of(" \t\r\n");
   text = end == std::string_view::npos ? std::string_view() : text.substr(0, end + 1);
   TITAN_CHECK(!text.empty(), data, name,

@@ -4,6 +4,7 @@
 #include <pcre2.h>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 namespace titan::bpe {
 namespace {
@@ -86,8 +87,8 @@ std::optional<Match> Regex::search(std::string_view text, size_t from,
     result = match();
   }
   if (result == PCRE2_ERROR_NOMATCH) return std::nullopt;
-  TITAN_CHECK(result >= 0, data, "the pattern '", impl_->pattern, "' failed at byte ", from,
-              " of a text of ", text.size(), " bytes: ", pcre2_message(result),
+  TITAN_CHECK(result >= 0, data, "the pattern ", in_quotes(impl_->pattern), " failed at byte ",
+              from, " of a text of ", text.size(), " bytes: ", pcre2_message(result),
               "; split the text into shorter documents");
   const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(s.data.get());
   return Match{ends[0], ends[1]};

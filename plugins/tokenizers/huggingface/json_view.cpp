@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 namespace titan::huggingface {
 namespace {
@@ -135,15 +136,17 @@ void JsonView::allow_only(std::initializer_list<std::string_view> keys) const {
 }
 
 std::string shortened(std::string_view text, size_t limit) {
-  if (text.size() <= limit) return std::string(text);
-  size_t end = limit;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return std::string(text.substr(0, end)) + "...";
+  return printable(text, limit);
 }
 
 std::unique_ptr<nlohmann::json, void (*)(nlohmann::json*)> parse_json(std::string_view content,
                                                                       const std::string& file) {
   TITAN_CHECK(!content.empty(), data, file, ": is empty; expected a JSON document");
+  const std::string encoding = utf16_hint(content);
+  TITAN_CHECK(encoding.empty(), data, file, ": is not valid JSON", encoding);
+  // the parser would take it for the end
+  const size_t zero = content.find('\0');
+  TITAN_CHECK(zero == content.npos, data, file, ": is not valid JSON: a zero byte at byte ", zero);
   require_shallow(content, file);
   try {
     return {new nlohmann::json(nlohmann::json::parse(content)),

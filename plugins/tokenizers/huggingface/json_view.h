@@ -60,7 +60,7 @@ class JsonView {
 std::unique_ptr<nlohmann::json, void (*)(nlohmann::json*)> parse_json(std::string_view content,
                                                                       const std::string& file);
 
-/// The begin of a text that may be long, for messages.
+/// The begin of a text that may be long, as messages show it.
 std::string shortened(std::string_view text, size_t limit = 200);
 
 }  // namespace titan::huggingface

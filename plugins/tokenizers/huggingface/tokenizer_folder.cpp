@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 #include "../bpe/unicode.h"
 #include "bpe_model.h"
@@ -73,6 +74,8 @@ std::string_view stripped(std::string_view line) {
 template <class Use>
 void for_each_line(std::string_view content, const std::string& file, const Use& use) {
   const size_t valid = bpe::valid_utf8_prefix(content);
+  const std::string encoding = utf16_hint(content);
+  TITAN_CHECK(encoding.empty(), data, file, ": is not UTF-8", encoding);
   TITAN_CHECK(valid == content.size(), data, file, ": byte ", valid, " is not valid UTF-8");
   for (size_t index = 0; !content.empty(); ++index) {
     const size_t end = std::min(content.find('\n'), content.size());

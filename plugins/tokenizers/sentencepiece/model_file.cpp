@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 #include "../bpe/unicode.h"
 #include "wire_message.h"
@@ -183,8 +184,8 @@ class PieceCheck {
     if (piece.text.empty()) fail(id, "piece ", id, " is empty");
     const auto [place, is_new] = ids_.emplace(piece.text, id);
     if (!is_new)
-      fail(id, "piece ", id, " is \"", piece.text, "\", as piece ", place->second, " at byte ",
-           offsets_[static_cast<size_t>(place->second)], " is already");
+      fail(id, "piece ", id, " is \"", printable(piece.text), "\", as piece ", place->second,
+           " at byte ", offsets_[static_cast<size_t>(place->second)], " is already");
     if (piece.type == PieceType::unknown) {
       if (model_.unknown_id >= 0)
         fail(id, "piece ", id, " has type 2 (unknown), as piece ", model_.unknown_id,
@@ -196,7 +197,7 @@ class PieceCheck {
       fail(id, "piece ", id, " has type 6 (byte), but byte_fallback is not set");
     const int byte = byte_of(piece.text);
     if (byte < 0)
-      fail(id, "piece ", id, " has type 6 (byte), but \"", piece.text,
+      fail(id, "piece ", id, " has type 6 (byte), but \"", printable(piece.text),
            "\" is not of the form <0x0A>");
     model_.byte_ids[static_cast<size_t>(byte)] = id;
   }

@@ -118,9 +118,10 @@ std::string SentencepieceTokenizer::decode(std::span<const int32_t> ids) const {
   const bool drops_first = spec.add_dummy_prefix || spec.remove_extra_whitespaces;
   bool at_start = true;  // a blank in front of the next piece is not the text's own
   std::string text, bytes;
-  for (const int32_t id : ids) {
-    TITAN_CHECK(id >= 0 && id < vocab_size(), data, "id ", id, " is not of the tokenizer ",
-                model_.name, "; its ids are 0 to ", vocab_size() - 1);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const int32_t id = ids[i];
+    TITAN_CHECK(id >= 0 && id < vocab_size(), data, "cannot decode id ", id, " at position ", i,
+                ": the ids of ", model_.name, " are 0 to ", vocab_size() - 1);
     const auto index = static_cast<size_t>(id);
     if (byte_of_[index] >= 0) {
       bytes += static_cast<char>(byte_of_[index]);

@@ -88,7 +88,7 @@ int32_t WireMessage::integer(const char* what) const {
 
 bool WireMessage::flag(const char* what) const {
   require(kVarint, what);
-  if (varint_ > 1) fail(what, " must be 0 or 1, got ", varint_);
+  if (varint_ > 1) fail(what, " must be 0 or 1, got ", static_cast<int64_t>(varint_));
   return varint_ == 1;
 }
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 namespace titan::tiktoken {
 namespace {
@@ -64,7 +65,7 @@ class LineReader {
     }
     if (error != std::errc() || rank < 0 || rank >= kIdLimit) {
       fail(detail::concat("the rank must be in [0, ", kIdLimit - 1, "], got ",
-                          digits.substr(0, 40)));
+                          printable(digits, 40)));
     }
     return {*bytes, rank};
   }
@@ -105,6 +106,8 @@ RankFile parse_rank_file(std::string_view content, const std::string& name) {
   RankFile file;
   std::unordered_map<std::string, size_t> line_of_token;
   std::unordered_map<int32_t, size_t> line_of_rank;
+  const std::string encoding = utf16_hint(content);
+  TITAN_CHECK(encoding.empty(), data, name, ":1: this is no file of tokens in base64", encoding);
   for (size_t line = 1; !content.empty(); ++line) {
     const size_t end = std::min(content.find('\n'), content.size());
     std::string_view text = content.substr(0, end);

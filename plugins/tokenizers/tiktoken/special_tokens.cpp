@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 #include "rank_file.h"
 
@@ -53,7 +54,8 @@ class Expansion {
     const std::optional<Range> range = parse_range(item);
     if (!range) return add(std::string(item));
     TITAN_CHECK(range->first <= range->last && range->last - range->first < kIdLimit, config,
-                "special_tokens: '", item, "' holds a range that goes down or is too long");
+                "special_tokens: ", in_quotes(item),
+                " holds a range that goes down or is too long");
     for (int32_t i = range->first; i <= range->last; ++i) {
       add(range->before + std::to_string(i) + range->after);
     }
@@ -63,12 +65,12 @@ class Expansion {
  private:
   void add(std::string content) {
     TITAN_CHECK(!content.empty(), config, "special_tokens: a token is empty");
-    TITAN_CHECK(next_ < kIdLimit, config, "special_tokens: token '", content, "' has id ", next_,
-                "; the limit is ", kIdLimit - 1);
-    TITAN_CHECK(contents_.insert(content).second, config, "special_tokens: token '", content,
-                "' stands there twice");
-    TITAN_CHECK(ids_.insert(next_).second, config, "special_tokens: token '", content, "' has id ",
-                next_, ", which another special token has");
+    TITAN_CHECK(next_ < kIdLimit, config, "special_tokens: token ", in_quotes(content), " has id ",
+                next_, "; the limit is ", kIdLimit - 1);
+    TITAN_CHECK(contents_.insert(content).second, config, "special_tokens: token ",
+                in_quotes(content), " stands there twice");
+    TITAN_CHECK(ids_.insert(next_).second, config, "special_tokens: token ", in_quotes(content),
+                " has id ", next_, ", which another special token has");
     tokens_.push_back({std::move(content), next_++});
   }
 

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 #include "../bpe/unicode.h"
 
@@ -66,7 +67,7 @@ std::unique_ptr<bpe::Pattern> make_pattern(const std::string& pattern) {
   } catch (const bpe::PatternError& error) {
     fail(ErrorKind::config,
          "option 'pattern' of tokenizer 'tiktoken' does not compile: ", error.what(), " at byte ",
-         error.position, " of '", pattern.substr(0, 1000), "'");
+         error.position, " of ", in_quotes(pattern, 1000));
   }
 }
 
@@ -112,8 +113,8 @@ std::optional<int32_t> id_of(const char* option, const std::string& content,
   for (const SpecialToken& token : tokens) {
     if (token.content == content) return token.id;
   }
-  fail(ErrorKind::config, "option '", option, "' of tokenizer 'tiktoken' names '", content,
-       "', which is not among special_tokens; set it to \"\" for none");
+  fail(ErrorKind::config, "option '", option, "' of tokenizer 'tiktoken' names ",
+       in_quotes(content), ", which is not among special_tokens; set it to \"\" for none");
 }
 
 }  // namespace
@@ -169,8 +170,8 @@ TiktokenTokenizer::TiktokenTokenizer(const TiktokenOptions& options, RankFile ra
       bytes_.resize(id + 1);
       is_special_.resize(id + 1);
     }
-    TITAN_CHECK(bytes_[id].empty(), config, "special token '", token.content, "' has id ", id,
-                ", which is the rank of a token in ", name);
+    TITAN_CHECK(bytes_[id].empty(), config, "special token ", in_quotes(token.content), " has id ",
+                id, ", which is the rank of a token in ", name);
     is_special_[id] = true;
     finder_.add({.content = token.content, .id = token.id, .special = true}, token.content);
   }

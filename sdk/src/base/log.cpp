@@ -7,6 +7,8 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <titan/shown_text.h>
+
 namespace titan::log {
 namespace {
 
@@ -26,13 +28,13 @@ spdlog::logger& logger() {
 }  // namespace
 
 void info(std::string_view message) {
-  if (num_quiet == 0) logger().info("{}", message);
+  if (num_quiet == 0) logger().info("{}", printable_message(message));
 }
 void warn(std::string_view message) {
-  if (num_quiet == 0) logger().warn("{}", message);
+  if (num_quiet == 0) logger().warn("{}", printable_message(message));
 }
 void error(std::string_view message) {
-  logger().error("{}", message);
+  logger().error("{}", printable_message(message));
 }
 
 Quiet::Quiet() {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 namespace titan {
 namespace {
@@ -202,6 +203,11 @@ std::string to_json(const Value& value, int indent) {
 }
 
 Value parse_json(std::string_view text) {
+  const std::string encoding = utf16_hint(text);
+  TITAN_CHECK(encoding.empty(), data, "malformed JSON", encoding);
+  // the parser would take it for the end
+  const size_t zero = text.find('\0');
+  TITAN_CHECK(zero == text.npos, data, "malformed JSON: there is a zero byte at byte ", zero);
   try {
     return convert(nlohmann::ordered_json::parse(text));
   } catch (const nlohmann::json::exception& e) {

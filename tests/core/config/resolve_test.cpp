@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <titan/shown_text.h>
+
 #include "core/config/fake_lookup.h"
 #include "core/config/flag_help.h"
+#include "core/config/toml_source.h"
 #include "core/config/toml_writer.h"
 
 namespace titan::core {
@@ -224,8 +227,21 @@ TEST(TomlWriter, QuotesWhatNeedsIt) {
                   {"s", Value::map({{"list", Value::list({1, 2.0, true, Value::list({"a"})})},
                                     {"none", Value()}})}});
   EXPECT_EQ(to_toml(value),
-            "[\"a b\"]\nk = \"x\\\"\\\\\\n\\t\\u007F\"\n\n[s]\nlist = [1, 2.0, true, "
+            "[\"a b\"]\nk = \"x\\\"\\\\\\n\\t\\u007f\"\n\n[s]\nlist = [1, 2.0, true, "
             "[\"a\"]]\nnone = \"None\"\n");
+}
+
+TEST(TomlWriter, WritesWhatIsNotSeenAsEscapesThatMeanTheSame) {
+  const std::string hostile = "a\x1b\r\u009b\u202e\u200b\ufeff\U000e0041ü你👩‍🚀\\x41";
+  const std::string toml = to_toml(Value::map({{"s", Value::map({{hostile, hostile}})}}));
+  EXPECT_EQ(toml, printable_lines(toml)) << "nothing is left to escape";
+  EXPECT_NE(toml.find("ü你👩‍🚀"), std::string::npos) << "what can be seen stays";
+  Diagnostics diagnostics;
+  const SettingList list = parse_toml("again.toml", toml, diagnostics);
+  ASSERT_TRUE(diagnostics.can_start()) << diagnostics.report();
+  EXPECT_EQ(list.settings.at(0).path, (KeyPath{"s", hostile}));
+  EXPECT_EQ(list.settings.at(0).value, Value(hostile));
+  EXPECT_EQ(to_toml(Value::map({{"k", "\xff"}})), "k = \"\\uFFFD\"\n");
 }
 
 TEST(FlagHelp, ListsTheFlagsOfTheChosenComponents) {

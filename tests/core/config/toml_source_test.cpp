@@ -106,6 +106,26 @@ TEST(TomlSource, SyntaxErrorsHaveTheirPlaceAndEndTheReading) {
   }
 }
 
+TEST(TomlSource, Utf16IsCalledSo) {
+  for (const std::string& text :
+       {std::string("\xff\xfe[\0a\0]\0", 8), std::string("\0[\0a\0]", 6)}) {
+    const Reading reading(text);
+    EXPECT_NE(reading.report().find("~ it looks like UTF-16: save it as UTF-8"), std::string::npos)
+        << reading.report();
+  }
+}
+
+TEST(TomlSource, WhatIsNotSeenIsEscapedAndTheCaretStandsBelowIt) {
+  Reading reading("[a]\n\"x\u202e你\" = \"\u009b\"\t# \u200b\n");
+  const Setting& setting = reading.list.settings.at(0);
+  reading.diagnostics.error(setting.where, "must not be '" + setting.value.as_string() + "\n'",
+                            "a\u2028b");
+  EXPECT_EQ(reading.report(),
+            "train.toml:2:9: error: must not be '\\u009b\\x0a'\n"
+            "    2 | \"x\\u202e你\" = \"\\u009b\"\t# \\u200b\n"
+            "      |               ^~~~~~~~ a\\u2028b");
+}
+
 TEST(TomlSource, KeysWithoutEndAreRefusedBeforeTheyUseUpTheStack) {
   std::string key = "a";
   for (int i = 0; i < 500000; ++i) key += ".a";

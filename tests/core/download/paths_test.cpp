@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 
 namespace titan::core::download {
 namespace {
@@ -62,11 +63,6 @@ TEST_F(RemotePaths, MayFollowALinkInside) {
   EXPECT_EQ(place_below(root_, "here/x"), root_ / "here/x");
   fs::create_symlink(root_, folder_ / "entry");  // the folder that the user names may be a link
   EXPECT_NO_THROW(place_below(folder_ / "entry", "new/x"));
-}
-
-TEST(Printable, HidesControlCharactersAndIsShort) {
-  EXPECT_EQ(printable("a\x1b[2J\nb"), "a?[2J?b");
-  EXPECT_EQ(printable(std::string(300, 'x')), std::string(200, 'x') + "...");
 }
 
 }  // namespace

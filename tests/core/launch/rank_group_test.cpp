@@ -132,6 +132,18 @@ TEST_F(RankGroupTest, PrefersTheErrorFileToTheLog) {
   EXPECT_THAT(contents("err"), Not(HasSubstr("told to end")));
 }
 
+TEST_F(RankGroupTest, ShowsNothingThatATerminalActsOn) {
+  const GroupEnd end = run(R"(
+      [ $RANK = 0 ] && exit 0
+      printf '{"message": "in \\u009b\\u202ethe file"}' > $TORCHELASTIC_ERROR_FILE
+      printf 'error: \033[2J\342\200\256\377\n'; exit 1)");
+  EXPECT_TRUE(end.has_failed);
+  EXPECT_THAT(
+      contents("err"),
+      AllOf(HasSubstr(R"(    error: \x1b[2J\u202e\xff)"), HasSubstr(R"(in \u009b\u202ethe file)"),
+            Not(HasSubstr("\033")), Not(HasSubstr("\u202e")), Not(HasSubstr("\u009b"))));
+}
+
 TEST_F(RankGroupTest, TakesAStopForRequeueForNoFailure) {
   const GroupEnd end = run("exit 75");
   EXPECT_EQ(end.exit_code, 75);

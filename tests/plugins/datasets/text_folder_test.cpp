@@ -97,6 +97,20 @@ TEST(TextFolder, RefusesWhatIsNoUtf8OrReplacesItWhenAsked) {
   EXPECT_NE(strict.fingerprint(), lenient.fingerprint());
 }
 
+TEST(TextFolder, CallsUtf16ByItsName) {
+  TestFolder folder;
+  folder.write("x/mark.txt", std::string("\xff\xfe"
+                                         "a\0b\0",
+                                         6));
+  folder.write("x/none.txt", std::string("\0a\0b\0c", 6));  // well-formed UTF-8 with zero bytes
+  const TextFolderDataset dataset = open(folder.at("x"));
+  for (const int64_t index : {0, 1}) {
+    Document document;
+    const Error error = error_of([&] { dataset.read(index, document); });
+    EXPECT_TRUE(holds(error.what(), "is not UTF-8; it looks like UTF-16: save it as UTF-8"));
+  }
+}
+
 TEST(TextFolder, FingerprintTellsContentsApartButNotPlaces) {
   TestFolder folder;
   folder.write("a/1.txt", "one");

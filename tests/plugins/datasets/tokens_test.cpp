@@ -152,6 +152,14 @@ TEST(TokensDataset, CutsAllTokensIntoChunks) {
   EXPECT_EQ(dataset.place(142), "a.bin: document 142 (token 994)");
 }
 
+TEST(TokensDataset, SaysNumbersOfABrokenIndexAsTheyAre) {
+  const TestFolder folder;
+  const std::string path = folder.write("a.ds", as_uint16({1, 2}));
+  folder.write("a.ds.index", std::string("\2\0\0\0\0\0\0\0", 8) + std::string(8, '\xff'));
+  const Error error = error_of([&] { TokensDataset({}, {.path = path}); });
+  EXPECT_TRUE(holds(error.what(), "a.ds.index' says at byte 8 that a document ends at token -1"));
+}
+
 TEST(TokensDataset, RefusesFilesThatChangeAfterwards) {
   TestFolder folder;
   const std::string path = folder.write("a.bin", as_uint16(Ids(100, 5)));

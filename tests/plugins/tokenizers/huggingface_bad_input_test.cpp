@@ -56,6 +56,8 @@ TEST(BadTokenizer, NamesThePlaceOfASyntaxError) {
   EXPECT_THAT(error_of("{\"version\": \"\\uZZZZ\"}"), HasSubstr("line 1"));
   EXPECT_THAT(error_of("{\"version\": \"\xFF\"}"), HasSubstr("is not valid JSON"));
   EXPECT_THAT(error_of(""), HasSubstr("is empty"));
+  EXPECT_THAT(error_of(std::string("{}\0{", 4)), HasSubstr("a zero byte at byte 2"));
+  EXPECT_THAT(error_of("\xFF\xFE{"), HasSubstr("is not valid JSON; it looks like UTF-16"));
   EXPECT_THAT(error_of("[]"), HasSubstr("must be an object"));
   EXPECT_THAT(error_of(small_tokenizer().dump(), "{"), HasSubstr("tokenizer_config.json"));
 }
@@ -225,6 +227,9 @@ TEST(BadTokenizer, NamesTheLineOfAVocabFile) {
   EXPECT_EQ(error(bytes + "\nhe\n", "h e\n"), "");  // an empty line counts, and is no token
   EXPECT_THAT(error(bytes, ""), HasSubstr("holds no token \"[UNK]\""));
   EXPECT_THAT(error("a\n\xFF\n", ""), HasSubstr("byte 2 is not valid UTF-8"));
+  EXPECT_THAT(error(std::string("a\0\n\0b\0", 6), ""),
+              HasSubstr("vocab.txt: is not UTF-8; it looks like UTF-16: save it as UTF-8"));
+  EXPECT_THAT(error("a\u202e\na\u202e\n", ""), HasSubstr("token \"a\\u202e\" stands already"));
 }
 
 // Whatever a broken file holds, loading ends in a tokenizer or an Error.

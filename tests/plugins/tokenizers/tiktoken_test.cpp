@@ -131,6 +131,8 @@ TEST(BadTiktoken, NamesTheLine) {
   EXPECT_THAT(error_of(good + "YWJj 99999999999999999999"), HasSubstr("the rank must be in"));
   EXPECT_THAT(error_of(good + line(std::string(2000, 'a'), 500)), HasSubstr("the limit is 1024"));
   EXPECT_THAT(error_of(""), HasSubstr("ranks: byte 0 has no rank"));
+  EXPECT_THAT(error_of(std::string("Y\0W\0I\0=\0", 8)),
+              HasSubstr("ranks:1: this is no file of tokens in base64; it looks like UTF-16"));
 }
 
 TEST(BadTiktoken, NamesTheOption) {

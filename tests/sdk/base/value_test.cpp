@@ -118,6 +118,10 @@ TEST(Value, PlacesTheFirstMistakeOfMalformedJson) {
                                         ::testing::HasSubstr("line 3")));
   for (const char* text : {"", "{", "[1,]", "nul", "{\"a\":1} x", "'a'", "\"a", "01", "\"\xff\""})
     EXPECT_EQ(kind_of([&] { parse_json(text); }), ErrorKind::data) << text;
+  EXPECT_EQ(kind_of([] { parse_json({"{}\0{}", 5}); }, &message), ErrorKind::data);
+  EXPECT_EQ(message, "malformed JSON: there is a zero byte at byte 2");
+  EXPECT_EQ(kind_of([] { parse_json({"{\0}\0", 4}); }, &message), ErrorKind::data);
+  EXPECT_EQ(message, "malformed JSON; it looks like UTF-16: save it as UTF-8");
 }
 
 TEST(Value, RefusesJsonThatIsNestedTooDeeply) {

@@ -200,16 +200,16 @@ TEST(CheckpointManifest, RefusesWrongTypes) {
   const auto set = [](const char* name, Value to) {
     return [=](Value& value) { value[name] = to; };
   };
-  expect_refused(set("format", 1), "format is a integer, but must be a string");
-  expect_refused(set("version", "1"), "version is a string, but must be a integer");
-  expect_refused(set("step", 3.0), "step is a number, but must be a integer");
-  expect_refused(set("step", Value()), "step is a null, but must be a integer");
-  expect_refused(set("time", "now"), "time is a string, but must be a number");
+  expect_refused(set("format", 1), "format is the integer 1, but must be a string");
+  expect_refused(set("version", "1"), "version is the string '1', but must be an integer");
+  expect_refused(set("step", 3.0), "step is the number 3.0, but must be an integer");
+  expect_refused(set("step", Value()), "step is a null, but must be an integer");
+  expect_refused(set("time", "now"), "time is the string 'now', but must be a number");
   expect_refused(set("files", Value::map()), "files is a map, but must be a list");
-  expect_refused(set("files", Value::list({1})), "files[0] is a integer, but must be a map");
+  expect_refused(set("files", Value::list({1})), "files[0] is the integer 1, but must be a map");
   expect_refused(set("layout", Value::list()), "layout is a list, but must be a map");
-  expect_refused(set("config", "x"), "config is a string, but must be a map");
-  expect_refused(set("seed", true), "seed is a boolean, but must be a integer");
+  expect_refused(set("config", "x"), "config is the string 'x', but must be a map");
+  expect_refused(set("seed", true), "seed is the boolean true, but must be an integer");
 }
 
 TEST(CheckpointManifest, RefusesValuesThatCannotBe) {

@@ -91,7 +91,8 @@ TEST(Safetensors, RefusesTextThatIsNoJsonOfTheForm) {
       {"\xEF\xBB\xBF{}", "", "its header does not start with '{'"},
       {"{", "", "malformed JSON"},
       {"{}x", "", "malformed JSON"},
-      {std::string("{}\0x", 4), "", "it holds a zero byte"},
+      {std::string("{}\0x", 4), "", "there is a zero byte at byte 2 of the JSON"},
+      {std::string("{\0\"\0a\0\"\0", 8), "", "of the JSON; it looks like UTF-16: save it as UTF-8"},
       {"{\"a\xFF\":" + t + "}", "1234", "malformed JSON"},
       {"{\"a\xC0\x80\":" + t + "}", "1234", "malformed JSON"},
       {"{\"\\ud800\":" + t + "}", "1234", "malformed JSON"},
@@ -99,7 +100,7 @@ TEST(Safetensors, RefusesTextThatIsNoJsonOfTheForm) {
       {"{'a':1}", "", "malformed JSON"},
       {"{\"a\":NaN}", "", "malformed JSON"},
       {"{/**/}", "", "malformed JSON"},
-      {"{\"a\":1}", "", "tensor 'a': a number stands where the format allows none"},
+      {"{\"a\":1}", "", "tensor 'a': the number 1 stands where the format allows none"},
       {"{\"a\":null}", "", "tensor 'a': null"},
       {"{\"a\":[]}", "", "tensor 'a': a list"},
       {"{\"a\":\"x\"}", "", "tensor 'a': a string"},
@@ -108,26 +109,30 @@ TEST(Safetensors, RefusesTextThatIsNoJsonOfTheForm) {
       {R"({"a":{"dtype":"F32","data_offsets":[0,4]}})", "1234", "tensor 'a': it has no shape"},
       {R"({"a":{"dtype":"F32","dtype":"F32"}})", "", "tensor 'a': it has dtype twice"},
       {R"({"a":{"strides":[1]}})", "", "tensor 'a': it has an unknown member 'strides'"},
-      {R"({"a":{"dtype":32}})", "", "tensor 'a': a number"},
-      {R"({"a":{"dtype":{}}})", "", "tensor 'a': an object"},
-      {R"({"a":{"shape":4}})", "", "tensor 'a': a number"},
-      {R"({"a":{"shape":"4"}})", "", "tensor 'a': a string"},
-      {R"({"a":{"shape":[[4]]}})", "", "tensor 'a': a list"},
-      {R"({"a":{"shape":[true]}})", "", "tensor 'a': a boolean"},
-      {R"({"a":{"shape":[-1]}})", "", "tensor 'a': a negative number"},
-      {R"({"a":{"shape":[-0]}})", "", "tensor 'a': a negative number"},
-      {R"({"a":{"shape":[1.0]}})", "", "tensor 'a': a number that is not a 64-bit integer"},
-      {R"({"a":{"shape":[1e0]}})", "", "tensor 'a': a number that is not a 64-bit integer"},
-      {R"({"a":{"shape":[18446744073709551616]}})", "", "a number that is not a 64-bit integer"},
-      {R"({"a":{"shape":[9223372036854775808]}})", "", "9223372036854775808 is beyond 64 bits"},
+      {R"({"a":{"dtype":32}})", "", "tensor 'a': dtype: the number 32"},
+      {R"({"a":{"dtype":{}}})", "", "tensor 'a': dtype: an object"},
+      {R"({"a":{"shape":4}})", "", "tensor 'a': shape: the number 4"},
+      {R"({"a":{"shape":"4"}})", "", "tensor 'a': shape: a string"},
+      {R"({"a":{"shape":[[4]]}})", "", "tensor 'a': shape[0]: a list"},
+      {R"({"a":{"shape":[true]}})", "", "tensor 'a': shape[0]: a boolean"},
+      {R"({"a":{"shape":[-1]}})", "", "tensor 'a': shape[0]: the negative number -1 stands"},
+      {R"({"a":{"shape":[2,-0]}})", "", "tensor 'a': shape[1]: the negative number -0 stands"},
+      {R"({"a":{"shape":[1.0]}})", "", "shape[0]: the number 1.0, which is not an integer of 64"},
+      {R"({"a":{"shape":[1e0]}})", "", "shape[0]: the number 1e0, which is not an integer of 64"},
+      {R"({"a":{"shape":[18446744073709551616]}})", "", "the number 18446744073709551616, which"},
+      {R"({"a":{"shape":[9223372036854775808]}})", "",
+       "shape[0]: the number 9223372036854775808 is beyond 64"},
+      {R"({"a":{"data_offsets":[-8,0]}})", "", "data_offsets[0]: the negative number -8 stands"},
+      {R"({"a":{"data_offsets":[0,-4]}})", "", "data_offsets[1]: the negative number -4 stands"},
+      {R"({"a":{"data_offsets":-4}})", "", "data_offsets: the negative number -4 stands"},
       {R"({"a":{"data_offsets":[0]}})", "", "tensor 'a': data_offsets has not 2 numbers"},
       {R"({"a":{"data_offsets":[]}})", "", "tensor 'a': data_offsets has not 2 numbers"},
       {R"({"a":{"data_offsets":[0,4,8]}})", "", "data_offsets has more than 2 numbers"},
       {R"({"__metadata__":[]})", "", "__metadata__: a list"},
       {R"({"__metadata__":"x"})", "", "__metadata__: a string"},
-      {R"({"__metadata__":{"a":1}})", "", "__metadata__: a number"},
-      {R"({"__metadata__":{"a":null}})", "", "__metadata__: null"},
-      {R"({"__metadata__":{"a":{}}})", "", "__metadata__: an object"},
+      {R"({"__metadata__":{"a":1}})", "", "__metadata__: 'a': the number 1"},
+      {R"({"__metadata__":{"a":null}})", "", "__metadata__: 'a': null"},
+      {R"({"__metadata__":{"a":{}}})", "", "__metadata__: 'a': an object"},
       {R"({"__metadata__":{"a":"1","a":"2"}})", "",
        "__metadata__: the name 'a' stands there twice"},
       {R"({"__metadata__":{},"__metadata__":{}})", "", "__metadata__ stands there twice"},
@@ -191,7 +196,7 @@ TEST(Safetensors, RefusesMoreDimensionsThanAnyTensorHas) {
 }
 
 TEST(Safetensors, ShowsStrangeNamesWithoutTheirControlCharacters) {
-  expect_refused(raw_file(R"({"\u001b[2J\n":1})"), "tensor '\\x1b[2J\\x0a': a number");
+  expect_refused(raw_file(R"({"\u001b[2J\n":1})"), "tensor '\\x1b[2J\\x0a': the number 1");
   expect_refused(raw_file("{\"" + std::string(100'000, 'n') + "\":1}"),
                  "'" + std::string(200, 'n') + "...'");
 }
@@ -216,7 +221,7 @@ TEST(Safetensors, KnowsTheSizesOfAllTypes) {
   EXPECT_EQ(error_of([] {
               num_bytes("F32", {2, -1}, "here");
             }).message(),
-            "negative size -1 in here");
+            "negative size -1 of dimension 1 in here");
   // also where a later 0 hides it: no reader takes such a shape
   EXPECT_TRUE(holds(error_of([] {
                       const int64_t most = std::numeric_limits<int64_t>::max();

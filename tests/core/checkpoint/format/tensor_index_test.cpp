@@ -172,26 +172,28 @@ TEST(TensorIndex, RefusesShardingInfoThatIsMalformed) {
   refused("", "malformed JSON");
   refused("[]", "a list");
   refused("null", "null");
-  refused("5", "a number");
+  refused("5", "the number 5");
   refused(R"({"w": [0, 0]})", "tensor 'w': a list");
-  refused(R"({"w": 0})", "tensor 'w': a number");
+  refused(R"({"w": 0})", "tensor 'w': the number 0");
   refused(R"({"w": {}})", "tensor 'w': it has no saved_offsets");
   refused(R"({"w": {"offsets": [0, 0]}})", "tensor 'w': it has no saved_offsets");
-  refused(R"({"w": {"saved_offsets": 0}})", "tensor 'w': a number");
-  refused(R"({"w": {"saved_offsets": {}}})", "tensor 'w': an object");
-  refused(R"({"w": {"saved_offsets": [[0, 0]]}})", "tensor 'w': a list");
-  refused(R"({"w": {"saved_offsets": [0, "0"]}})", "tensor 'w': a string");
-  refused(R"({"w": {"saved_offsets": [0, null]}})", "tensor 'w': null");
-  refused(R"({"w": {"saved_offsets": [0, true]}})", "tensor 'w': a boolean");
-  refused(R"({"w": {"saved_offsets": [0, -1]}})", "tensor 'w': a negative number");
-  refused(R"({"w": {"saved_offsets": [0, 0.5]}})", "tensor 'w': a number that is not");
+  refused(R"({"w": {"saved_offsets": 0}})", "tensor 'w': saved_offsets: the number 0");
+  refused(R"({"w": {"saved_offsets": {}}})", "tensor 'w': saved_offsets: an object");
+  refused(R"({"w": {"saved_offsets": [[0, 0]]}})", "tensor 'w': saved_offsets[0]: a list");
+  refused(R"({"w": {"saved_offsets": [0, "0"]}})", "tensor 'w': saved_offsets[1]: a string");
+  refused(R"({"w": {"saved_offsets": [0, null]}})", "tensor 'w': saved_offsets[1]: null");
+  refused(R"({"w": {"saved_offsets": [0, true]}})", "tensor 'w': saved_offsets[1]: a boolean");
+  refused(R"({"w": {"saved_offsets": [0, -1]}})",
+          "tensor 'w': saved_offsets[1]: the negative number -1");
+  refused(R"({"w": {"saved_offsets": [0, 0.5]}})",
+          "tensor 'w': saved_offsets[1]: the number 0.5, which");
   refused(R"({"w": {"saved_offsets": [0, 9223372036854775808]}})", "beyond 64 bits");
   refused(R"({"w": {"saved_offsets": [0, 0], "saved_offsets": [0, 0]}})", "saved_offsets twice");
   refused(R"({"w": {"saved_offsets": [0, 0]}, "w": {"saved_offsets": [0, 0]}})", "twice");
   refused(R"({"w": {"x": )" + std::string(500, '[') + std::string(500, ']') + "}}",
           "nested too deeply");
   refused(R"({"w": {"saved_offsets": [0, 0]}} x)", "malformed JSON");
-  refused(std::string("{}\0", 3), "zero byte");
+  refused(std::string("{}\0", 3), "DCP_SHARDING_INFO: there is a zero byte at byte 2 of the JSON");
 }
 
 TEST(TensorIndex, RefusesHashesThatAreNone) {
@@ -210,7 +212,7 @@ TEST(TensorIndex, RefusesHashesThatAreNone) {
   refused("", "malformed JSON");
   refused("\"x\"", "TITAN_XXH3_128: a string");
   refused("[]", "TITAN_XXH3_128: a list");
-  refused(R"({"w": 1})", "tensor 'w': a number");
+  refused(R"({"w": 1})", "tensor 'w': the number 1");
   refused(R"({"w": {}})", "tensor 'w': an object");
   refused(R"({"w": "abc"})", "tensor 'w': 'abc' is no hash of 32 hexadecimal digits");
   refused("{\"w\": \"" + hash + "\", \"w\": \"" + hash + "\"}", "twice");
