@@ -17,13 +17,19 @@ function(titan_add_end_to_end name)
 endfunction()
 
 foreach(name harness train signal bad_input logger_failure launch failing_rank ranks convert checkpoint
-        checkpoint_readers checkpoint_faults checkpoint_mounts checkpoint_damage checkpoint_kills data
+        checkpoint_readers checkpoint_faults checkpoint_mounts checkpoint_damage checkpoint_kills durability data
         validation tokenize
         download download_faults pipeline context layouts_checkpoint recompute precision lora
         float8 estimate)
   titan_add_end_to_end(${name} TIMEOUT 5400)
 endforeach()
 set_property(TEST end_to_end.float8 APPEND PROPERTY LABELS slow)  # three times 200 steps
+
+# Loaded before the program by durability_test.py; without sanitizers, whatever the program is built with.
+add_library(titan_file_watch MODULE tools/file_watch.cpp)
+set_target_properties(titan_file_watch PROPERTIES
+  CXX_VISIBILITY_PRESET default LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/file_watch)
+target_link_libraries(titan_file_watch PRIVATE ${CMAKE_DL_LIBS})
 
 # An installation of this build, and what strangers build against it. With a sanitizer the projects would need it too.
 if(NOT TITAN_SANITIZER)
