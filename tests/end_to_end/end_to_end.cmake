@@ -13,7 +13,7 @@ function(titan_add_end_to_end name)
   endif()
   set_tests_properties(end_to_end.${name} PROPERTIES
     LABELS "${labels}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
-    ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_PREFIX=${titan_prefix};TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;TITAN_CMAKE=${CMAKE_COMMAND};PYTHONDONTWRITEBYTECODE=1")
+    ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_PREFIX=${titan_prefix};TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;TITAN_CMAKE=${CMAKE_COMMAND};PYTHONDONTWRITEBYTECODE=1;PYTHONOPTIMIZE=")
 endfunction()
 
 foreach(name harness train signal bad_input logger_failure launch failing_rank ranks convert checkpoint
@@ -48,4 +48,4 @@ add_test(NAME scaling.formulas COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOUR
 # the longest by far, and two layouts at a time: started first and alone
 set_tests_properties(parity.ladder parity.recompute PROPERTIES COST 10000 PROCESSORS 2 RESOURCE_LOCK parity_folder)
 set_tests_properties(parity.ladder parity.recompute scaling.formulas PROPERTIES LABELS "parity;slow" TIMEOUT 10800
-  ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;PYTHONDONTWRITEBYTECODE=1")
+  ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;PYTHONDONTWRITEBYTECODE=1;PYTHONOPTIMIZE=")
