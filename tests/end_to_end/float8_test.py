@@ -1,7 +1,6 @@
 """Training in emulated float8 and MXFP8 goes the way of training in fp32; what cannot be is refused."""
 
 import os
-import unittest
 
 import harness
 
@@ -47,4 +46,4 @@ class Float8(harness.Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    harness.main()

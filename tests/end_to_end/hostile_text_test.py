@@ -12,13 +12,12 @@ import struct
 import subprocess
 import tomllib
 import unicodedata
-import unittest
 
 import numpy
 import safetensors.numpy
 
 from download_case import NAME, DownloadCase, model
-from harness import DEBUG_CONFIG, ROOT, TINY, TITAN, Case, environment
+from harness import DEBUG_CONFIG, ROOT, TINY, TITAN, Case, environment, main
 
 # colours, the other direction, nothing to see, C1, tags, a line separator, a line that looks like Titan's own
 HOSTILE = "a\x1b[31m\u202eb\u200bc\u009b2Jd\U000e0041\ufeff\u2028e\nerror: forged"
@@ -182,4 +181,4 @@ class HubTest(DownloadCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

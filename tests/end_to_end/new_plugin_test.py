@@ -3,9 +3,8 @@
 import os
 import pathlib
 import shutil
-import unittest
 
-from harness import Case
+from harness import Case, main
 from installed import PREFIX, assert_resumes_exactly, build_project, titan_installed
 
 
@@ -158,4 +157,4 @@ def _add_template_tests():
 _add_template_tests()
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -4,9 +4,8 @@ import re
 import signal
 import socket
 import time
-import unittest
 
-from harness import TINY, Background, Case, metrics
+from harness import TINY, Background, Case, main, metrics
 
 ENDLESS = ["train", *TINY, "--training.steps", "1000000"]
 
@@ -67,4 +66,4 @@ class SignalTest(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()
