@@ -9,6 +9,7 @@
 
 #include "core/checkpoint/hf_folder.h"
 #include "core/config/collect.h"
+#include "core/config/component_error.h"
 #include "core/config/legacy_names.h"
 #include "core/config/registry_lookup.h"
 #include "core/config/toml_writer.h"
@@ -127,14 +128,15 @@ ChosenModel::ChosenModel(const std::vector<std::string>& arguments,
   RegistryLookup lookup(catalog_, registry_);
   choose_converters(sources_, converters, lookup);
   Diagnostics all, wrong;
-  std::optional<JobConfig> config = try_resolve(sources_, lookup, {.world_size = 1}, all);
+  std::optional<JobConfig> config = try_resolve(
+      sources_, lookup, {.world_size = 1, .looks_for_files = false}, all);
   for (const Diagnostic& message : all.sorted()) {
     if (message.severity == Severity::error) wrong.add(message);
-    if (message.severity == Severity::warning && config) log::warn(render(message));
+    if (message.severity == Severity::warning && config) log::warn(render_for_log(message));
   }
   if (!config) throw ConfigError(wrong);  // what is not built yet is not needed here
   config_ = std::move(*config);
-  model_ = build_meta_model(config_, registry_);
+  model_ = with_places(config_, [&] { return build_meta_model(config_, registry_); });
   if (converters == CountedConverters::none) return;
   for (const Selection& chosen : config_.transforms) {
     if (chosen.kind != "converter" || !can_export(registry_.component(chosen.kind, chosen.name)))
@@ -163,7 +165,11 @@ ConvertedModel ChosenModel::converted() {
 
 std::unique_ptr<Tokenizer> ChosenModel::tokenizer() {
   const std::string& assets = config_.model.hf_assets_path;
-  if (tokenizer_files(assets).empty()) return nullptr;
+  if (tokenizer_files(assets).empty()) {
+    if (!std::filesystem::is_directory(assets))
+      log::warn("model.hf_assets_path: there is no folder '" + assets + "'");
+    return nullptr;
+  }
   std::unique_ptr<Tokenizer> tokenizer;
   try {
     tokenizer = registry_.create<Tokenizer>(config_.tokenizer.name, config_.tokenizer.options,

@@ -11,6 +11,7 @@
 #include "core/commands/command.h"
 #include "core/commands/own_flags.h"
 #include "core/config/collect.h"
+#include "core/config/component_error.h"
 #include "core/config/registry_lookup.h"
 #include "core/runtime/clock.h"
 #include "core/runtime/played_rank.h"
@@ -137,10 +138,12 @@ int run_estimate(const std::vector<std::string>& raw_arguments) {
   Registry registry(catalog);
   RegistryLookup lookup(catalog, registry);
   const int world_size = estimated_ranks(sources, arguments.ranks);
-  const Resolution resolution = resolve(sources, lookup, {.world_size = world_size});
+  const Resolution resolution = resolve(
+      sources, lookup, {.world_size = world_size, .looks_for_files = false});
   for (const Diagnostic& message : resolution.messages)
-    if (message.severity == Severity::warning) log::warn(render(message));
-  print_estimate(resolution.config, registry, arguments.form, arguments.speed);
+    if (message.severity == Severity::warning) log::warn(render_for_log(message));
+  const JobConfig& config = resolution.config;
+  with_places(config, [&] { print_estimate(config, registry, arguments.form, arguments.speed); });
   return kExitDone;
 }
 

@@ -2,7 +2,7 @@
 #include <unistd.h>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
+#include <utility>
 
 #include <boost/program_options.hpp>
 
@@ -13,6 +13,7 @@
 #include "core/commands/command.h"
 #include "core/commands/estimate.h"
 #include "core/commands/own_flags.h"
+#include "core/config/component_error.h"
 #include "core/config/flag_help.h"
 #include "core/config/registry_lookup.h"
 #include "core/config/resolve.h"
@@ -26,6 +27,7 @@
 #include "core/runtime/terminal.h"
 #include "core/train/memory_limit.h"
 #include "core/train/played_step.h"
+#include "core/train/rehearsal.h"
 #include "core/train/run_facts.h"
 #include "core/train/trainer.h"
 
@@ -37,6 +39,7 @@ namespace po = boost::program_options;
 struct TrainArguments {
   bool help = false;
   bool dry_run = false;
+  bool elsewhere = false;
   LaunchFlags launch;
   std::vector<std::string> config;  // --section.key value ...
 };
@@ -46,6 +49,7 @@ TrainArguments parse_train(const std::vector<std::string>& arguments) {
   po::options_description own("titan train");
   own.add_options()("help", "this text")(
       "dry-run", "check everything, print the resolved configuration, start nothing")(
+      "elsewhere", "with --dry-run: the job runs on another machine, do not look for files")(
       "rank", po::value<int>(), "of this process")("world-size", po::value<int>(), "all ranks")(
       "local-rank", po::value<int>(), "on this node")("master", po::value<std::string>(),
                                                       "where the ranks meet");
@@ -54,6 +58,9 @@ TrainArguments parse_train(const std::vector<std::string>& arguments) {
   TrainArguments result;
   result.help = values.count("help") > 0;
   result.dry_run = values.count("dry-run") > 0;
+  result.elsewhere = values.count("elsewhere") > 0;
+  TITAN_CHECK(result.dry_run || !result.elsewhere, config,
+              "--elsewhere needs --dry-run: a job that starts here reads its files here");
   if (values.count("rank")) result.launch.rank = values["rank"].as<int>();
   if (values.count("world-size")) result.launch.world_size = values["world-size"].as<int>();
   if (values.count("local-rank")) result.launch.local_rank = values["local-rank"].as<int>();
@@ -66,9 +73,12 @@ TrainArguments parse_train(const std::vector<std::string>& arguments) {
 
 void print_help(const JobSources& sources, ComponentLookup& lookup) {
   print(
-      "usage: titan train [--job.config_file FILE] [--dry-run] [--section.key VALUE]...\n"
+      "usage: titan train [--job.config_file FILE] [--dry-run [--elsewhere]]\n"
+      "                   [--section.key VALUE]...\n"
       "                   [--rank R --world-size N [--local-rank L] --master HOST:PORT]\n\n"
       "  --dry-run         check everything, print the resolved configuration, start nothing\n"
+      "  --elsewhere       with --dry-run: the job will run on another machine; files that it reads\n"
+      "                    are not looked for here\n"
       "  --world-size N    ranks of the run; with --dry-run: check for this many\n"
       "  --rank R          this process, when no launcher says it (titan launch, torchrun, srun,\n"
       "                    mpirun do); with comm.mode fake_backend: the rank that is played\n"
@@ -85,7 +95,7 @@ void print_help(const JobSources& sources, ComponentLookup& lookup) {
 
 void tell(const std::vector<Diagnostic>& messages) {
   for (const Diagnostic& message : messages)
-    message.severity == Severity::note ? log::info(message.message) : log::warn(render(message));
+    message.severity == Severity::note ? log::info(message.message) : log::warn(render_for_log(message));
 }
 
 std::string with_commas(int64_t number) {
@@ -140,20 +150,30 @@ LaunchEnv launch_of(const TrainArguments& arguments, bool is_played) {
   return checked;
 }
 
-int print_dry_run(const JobConfig& config, Registry& registry) {
-  const std::unique_ptr<Run> run = assemble_played(config, registry, 0);
+int print_dry_run(const JobConfig& config, Registry& registry, bool elsewhere) {
+  Diagnostics wrong;
+  const std::unique_ptr<Run> run = rehearse(config, registry, {.reads_files = !elsewhere}, wrong);
+  if (!wrong.can_start()) throw ConfigError(wrong);
   print(to_toml(config.resolved));
-  if (!std::filesystem::is_directory(config.model.hf_assets_path))
-    log::warn("model.hf_assets_path '" + config.model.hf_assets_path + "' is not a folder here");
-  log::info("everything fits; model " + config.model.name + " " + config.model.flavor + " has " +
+  log::info(std::string(elsewhere ? "everything fits but for files, which were not looked for"
+                                  : "everything fits") +
+            "; model " + config.model.name + " " + config.model.flavor + " has " +
             with_commas(run->part->num_parameters()) + " parameters; nothing was started");
   return kExitDone;
 }
 
+/// Throws the report of `found`, completed by what its components find wrong with the job.
+[[noreturn]] void refuse(const JobConfig& config, Registry& registry,
+                         const RehearsalOptions& options, Diagnostics found) {
+  rehearse(config, registry, options, found);
+  throw ConfigError(found);
+}
+
 int play(JobConfig config, Registry& registry, const LaunchEnv& played) {
   const double start = monotonic_seconds();
-  fit_memory_limit(config, registry, played.rank);
-  const std::unique_ptr<Run> run = assemble_played(config, registry, played.rank);
+  with_places(config, [&] { fit_memory_limit(config, registry, played.rank); });
+  const std::unique_ptr<Run> run =
+      with_places(config, [&] { return assemble_played(config, registry, played.rank); });
   const PlayedStep step = play_step(*run, config);
   print(to_text(step));
   log::info("played one step of rank " + std::to_string(played.rank) + " of " +
@@ -190,23 +210,37 @@ void leave_to_the_end_of_the_process(std::unique_ptr<Run>& run, const LaunchEnv&
   if (launch.world_size > 1 || has_stalled) static_cast<void>(run.release());
 }
 
+/// Builds the run. False when nothing is left to train, which is said.
+bool build(Run& run, JobConfig& config, Registry& registry, Rendezvous& rendezvous,
+           FailureWatch& watch) {
+  const int rank = rendezvous.launch().rank;
+  rendezvous.agree(rendezvous.is_alone() ? Facts() : run_facts(config, registry));
+  fit_memory_limit(config, registry, rank);
+  const StartPoint start_point = find_start(config, rendezvous);
+  if (start_point.kind == StartPoint::Kind::done) {
+    log::info("nothing is left to do: the weights of the last step are in '" +
+              start_point.folder.string() +
+              "'; raise training.steps or choose another "
+              "job.dump_folder to train more");
+    return false;
+  }
+  assemble(run, config, registry, rendezvous, watch, start_point);
+  return true;
+}
+
 int train(JobConfig config, Registry& registry, const LaunchEnv& launch, double start) {
   StopSignals signals(StopSignals::First::ends);
   Rendezvous rendezvous(launch, std::chrono::seconds(config.comm.init_timeout_seconds));
   auto run = std::make_unique<Run>();
   FailureWatch watch(rendezvous, end_hanging_rank);  // looks at the run's mesh: gone before it
   try {
-    rendezvous.agree(rendezvous.is_alone() ? Facts() : run_facts(config, registry));
-    fit_memory_limit(config, registry, launch.rank);
-    const StartPoint start_point = find_start(config, rendezvous);
-    if (start_point.kind == StartPoint::Kind::done) {
-      log::info("nothing is left to do: the weights of the last step are in '" +
-                start_point.folder.string() +
-                "'; raise training.steps or choose another "
-                "job.dump_folder to train more");
-      return kExitDone;
+    bool is_built = false;
+    try {
+      is_built = with_places(config, [&] { return build(*run, config, registry, rendezvous, watch); });
+    } catch (const ConfigError& e) {
+      refuse(config, registry, {.rank = launch.rank}, e.diagnostics());
     }
-    assemble(*run, config, registry, rendezvous, watch, start_point);
+    if (!is_built) return kExitDone;
     signals.begin_to_ask();
     if (config.checkpoint.create_seed_checkpoint) {
       run->checkpoints->save_seed();
@@ -259,11 +293,17 @@ int run_train(const std::vector<std::string>& raw_arguments) {
                    : launch_of(arguments, is_played);
   if (launch.world_size > 1 && !is_played && !is_estimated && !arguments.dry_run)
     log::set_prefix("[rank" + std::to_string(launch.rank) + "]");
-  const Resolution resolution = resolve(sources, lookup, {.world_size = launch.world_size});
-  const JobConfig& config = resolution.config;
-  if (launch.rank == 0) tell(resolution.messages);
-  if (arguments.dry_run) return print_dry_run(config, registry);
-  if (is_estimated) return estimate_memory(config, registry);
+  const bool reads_files = !is_played && !is_estimated && !arguments.elsewhere;
+  Diagnostics found;
+  const JobConfig config =
+      resolve_partly(sources, lookup,
+                     {.world_size = launch.world_size, .looks_for_files = reads_files}, found);
+  if (!found.can_start())
+    refuse(config, registry, {.rank = launch.rank, .reads_files = reads_files}, std::move(found));
+  if (launch.rank == 0) tell(found.sorted());
+  if (arguments.dry_run) return print_dry_run(config, registry, !reads_files);
+  if (is_estimated)
+    return with_places(config, [&] { return estimate_memory(config, registry); });
   if (is_played) return play(config, registry, launch);
 
   if (launch.rank == 0) {

@@ -121,7 +121,11 @@ class Parser {
     std::optional<std::string> attached;
     if (equals != std::string::npos) attached = argument.substr(equals + 1);
 
-    if (const KnownOption* known = table_.find_flag(std::string_view(flag).substr(2))) {
+    const std::string name = flag.substr(2);
+    KnownOption likely;
+    const KnownOption* known = table_.find_flag(name);
+    if (!known) known = find_likely(name, likely);
+    if (known) {
       if (known->option->type == OptionType::boolean)
         boolean(*known, argument, flag, attached);
       else
@@ -134,6 +138,17 @@ class Parser {
     } else {
       unknown(argument, flag);
     }
+  }
+
+  /// An option of the components that may have been meant where nobody provides the one that is
+  /// named. What it was given is held against all of them later.
+  const KnownOption* find_likely(std::string name, KnownOption& likely) const {
+    std::replace(name.begin(), name.end(), '-', '_');
+    likely.path = split_dotted(name);
+    const std::vector<const Option*> options = table_.candidate_options(likely.path);
+    if (options.empty()) return nullptr;
+    likely.option = options.front();
+    return &likely;
   }
 
   /// `--checkpoint.no_enable` is the boolean checkpoint.enable.
@@ -194,7 +209,8 @@ class Parser {
 
   void unknown(const std::string& argument, const std::string& flag) {
     while (next_ < arguments_.size() && !is_flag(arguments_[next_])) ++next_;  // its values
-    if (table_.is_unchecked(split_dotted(std::string_view(flag).substr(2)))) return;
+    const UnknownComponent* unknown = table_.unknown_at(split_dotted(flag.substr(2)));
+    if (unknown && unknown->candidates.empty()) return;
     std::vector<std::string> candidates;
     for (const KnownOption& known : table_.options()) {
       if (known.is_old_name) continue;

@@ -41,7 +41,7 @@ class Chooser {
     if (given_.is_sound("tokenizer.name"))
       add("tokenizer", choose_tokenizer(given_), "tokenizer.name", {"tokenizer"});
     else
-      table_.leave_unchecked({"tokenizer"});
+      table_.leave_unchecked({"tokenizer"}, all_of("tokenizer"));
     for (const char* kind : {"optimizer", "lr_scheduler"})
       choose_one(kind, std::string(kind) + ".name", {kind});
     for (const std::string& group : table_.optimizer_group_names())
@@ -49,14 +49,14 @@ class Chooser {
     if (given_.is_sound("device.name"))
       add("device", choose_device(given_, lookup_), "device.name", {"device"});
     else
-      table_.leave_unchecked({"device"});
+      table_.leave_unchecked({"device"}, all_of("device"));
     choose_data();
     choose_loggers();
     choose_converters();
     choose_recomputation();
     choose_schedule();
     for (const ParallelismRequest& request : parallelisms)
-      add("parallelism", request.name, request.key, {});
+      add("parallelism", request.name, request.key, {}, Use::only_one, request.where);
     return std::move(chosen_);
   }
 
@@ -70,10 +70,45 @@ class Chooser {
 
   using Use = ChosenComponent::Use;
 
+  struct Item {
+    std::string name;
+    SourceRange where;
+  };
+
+  /// The names in a list, each with its place. Of a list with wrong items, which are reported
+  /// already, the others.
+  std::vector<Item> items(const std::string& key) const {
+    const Given* given = given_.find(key);
+    const Value all = given && given->value.is_list() ? given->value : value(key);
+    std::vector<Item> found;
+    for (size_t i = 0; i < all.as_list().size(); ++i)
+      if (const Value& item = all.as_list()[i]; item.is_string())
+        found.push_back({item.as_string(), given_.item_place(key, i)});
+    return found;
+  }
+
+  /// Every component of a kind that can be used: what a name that nobody provides may stand for.
+  std::vector<const Component*> all_of(const std::string& kind) const {
+    std::vector<const Component*> found;
+    std::string ignored;
+    for (const std::string& name : lookup_.names(kind))
+      if (const Component* component = lookup_.find(kind, name, ignored)) found.push_back(component);
+    return found;
+  }
+
+  /// The same for `name`, of which only a part may be wrong: what somebody else's plugin is called,
+  /// or one of ours that is still to come, stands for no other.
+  std::vector<const Component*> meant_by(const std::string& kind, const std::string& name) const {
+    const bool is_strange = name.find('/') != std::string::npos || is_built_later(kind, name);
+    return is_strange && did_you_mean(name, lookup_.names(kind)).empty()
+               ? std::vector<const Component*>{}
+               : all_of(kind);
+  }
+
   void choose_one(const std::string& kind, const std::string& key, KeyPath section,
                   Use use = Use::only_one) {
     if (!given_.is_sound(key)) {  // reported; its options cannot be checked
-      table_.leave_unchecked(section.empty() ? KeyPath{kind} : section);
+      table_.leave_unchecked(section.empty() ? KeyPath{kind} : section, all_of(kind));
       return;
     }
     add(kind, value(key).as_string(), key, std::move(section), use);
@@ -93,7 +128,7 @@ class Chooser {
     if (given_.is_sound(key) && value(key).as_string().empty()) {
       diagnostics_.error(given_.place(key), "[" + dotted(section) + "] needs a dataset",
                          there_are(lookup_.names("dataset")));
-      table_.leave_unchecked(section);
+      table_.leave_unchecked(section, all_of("dataset"));
       return;
     }
     choose_one("dataset", key, section, Use::training_data);
@@ -101,27 +136,24 @@ class Chooser {
 
   void choose_loggers() {
     std::set<std::string> names;
-    const Value loggers = value("metrics.loggers");
-    for (const Value& name : loggers.as_list()) {
-      if (names.insert(name.as_string()).second)
-        add("logger", name.as_string(), "metrics.loggers", {});
+    const std::vector<Item> loggers = items("metrics.loggers");
+    for (const auto& [name, where] : loggers) {
+      if (names.insert(name).second)
+        add("logger", name, "metrics.loggers", {}, Use::only_one, where);
       else
-        diagnostics_.error(given_.place("metrics.loggers"),
-                           "logger '" + name.as_string() + "' is named twice");
+        diagnostics_.error(where, "logger '" + name + "' is named twice");
     }
     if (value("metrics.enable_tensorboard").as_boolean() && !names.contains("tensorboard"))
       add("logger", "tensorboard", "metrics.enable_tensorboard", {});
   }
 
   void choose_converters() {
-    const SourceRange where = given_.place("model.converters");
     std::set<std::string> names;
-    const Value converters = value("model.converters");
-    for (const Value& item : converters.as_list()) {
-      const std::string name(current_converter_name(item.as_string()));
-      if (name != item.as_string())
-        diagnostics_.warning(
-            where, "converter '" + item.as_string() + "' is an old name; use '" + name + "'");
+    for (const auto& [item, where] : items("model.converters")) {
+      const std::string name(current_converter_name(item));
+      if (name != item)
+        diagnostics_.warning(where,
+                             "converter '" + item + "' is an old name; use '" + name + "'");
       if (!names.insert(name).second) {
         diagnostics_.error(where, "converter '" + name + "' is named twice");
         continue;
@@ -129,7 +161,8 @@ class Chooser {
       // v0.2.2's own sections, [quantize...], are the core's: they are checked whether the
       // converter is there or not.
       const KeyPath section = split_dotted(name);
-      add("converter", name, "model.converters", table_.is_section(section) ? section : KeyPath{});
+      add("converter", name, "model.converters", table_.is_section(section) ? section : KeyPath{},
+          Use::only_one, where);
     }
   }
 
@@ -162,17 +195,19 @@ class Chooser {
   }
 
   void add(const std::string& kind, const std::string& name, const std::string& key,
-           KeyPath section, Use use = Use::only_one) {
+           KeyPath section, Use use = Use::only_one, SourceRange where = {}) {
     const bool is_core_section =
         !section.empty() && table_.is_section(section) && section.front() == "quantize";
     if (section.empty()) section = {kind, name};
-    const SourceRange where = given_.place(key);
+    if (!where) where = given_.place(key);
     std::string why;
     const Component* component = lookup_.find(kind, name, why);
     if (!component && why.empty() && kind == "dataset" && name != lower(name))
       component = lookup_.find(kind, lower(name), why);
     if (!component) {
-      if (!is_core_section && kind != "activation_checkpoint") table_.leave_unchecked(section);
+      if (!is_core_section)
+        table_.leave_unchecked(section, why.empty() ? meant_by(kind, name)
+                                                    : std::vector<const Component*>{});
       report_missing(kind, name, key, where, why);
       return;
     }
@@ -199,17 +234,18 @@ class Chooser {
       return;
     }
     const std::vector<std::string> names = lookup_.names(kind);
-    const std::string origin = where ? "" : ", the default of " + key;
+    const bool is_named = given_.find(key) != nullptr;
+    const std::string origin = is_named ? "" : ", the default of " + key;
     if (is_built_later(kind, kind == "dataset" ? lower(name) : name)) {
       diagnostics_.not_built(
-          where, kind + " '" + name + "'" + origin + (where ? "" : ",") + " is not built yet",
+          where, kind + " '" + name + "'" + origin + (is_named ? "" : ",") + " is not built yet",
           there_are(names));
       return;
     }
     std::string hint = did_you_mean(name, names);
     if (hint.empty()) hint = there_are(names);
     diagnostics_.add(
-        {.message = (where ? "unknown " : "cannot find ") + kind + " '" + name + "'" + origin,
+        {.message = (is_named ? "unknown " : "cannot find ") + kind + " '" + name + "'" + origin,
          .where = where,
          .hint = hint,
          .details = std::exchange(trail_shown_, true) ? "" : lookup_.search_trail(),
@@ -293,7 +329,10 @@ void check_unchosen_sections(const SettingList& source, ComponentLookup& lookup,
     else
       diagnostics.error(header.where, "unknown " + kind + " '" + name + "'",
                         did_you_mean(name, names));
-    table.leave_unchecked(section);
+    std::string ignored;
+    const Component* component = lookup.find(kind, name, ignored);
+    table.leave_unchecked(section, component ? std::vector{component}
+                                             : std::vector<const Component*>{});
   }
 }
 

@@ -176,10 +176,15 @@ void check_converters(const RuleContext& rules, const Layout& layout) {
 
 void check_paths(const RuleContext& rules) {
   std::error_code ignored;
-  const std::string& assets = rules.config.model.hf_assets_path;
-  if (rules.are_sound({"model.hf_assets_path"}) && !std::filesystem::exists(assets, ignored))
-    rules.diagnostics.warning(rules.given.place("model.hf_assets_path"),
-                              "model.hf_assets_path: there is no folder '" + assets + "'");
+  const CheckpointSection& checkpoint = rules.config.checkpoint;
+  const char* const start_key = "checkpoint.initial_load_path";
+  const bool may_resume = std::filesystem::exists(  // which needs no other start
+      std::filesystem::path(rules.config.job.dump_folder) / checkpoint.folder, ignored);
+  if (rules.looks_for_files && checkpoint.enable && checkpoint.initial_load_path && !may_resume &&
+      rules.are_sound({start_key, "checkpoint.enable"}) &&
+      !std::filesystem::is_directory(*checkpoint.initial_load_path, ignored))
+    rules.error(start_key, std::string(start_key) + ": there is no folder '" +
+                               *checkpoint.initial_load_path + "'");
   const auto& csv = rules.config.parallelism.pipeline_parallel_schedule_csv;
   const bool is_read = rules.config.parallelism.pipeline_parallel_degree > 1;  // and then reported
   if (csv && !csv->empty() && !is_read && !std::filesystem::is_regular_file(*csv, ignored))

@@ -18,6 +18,7 @@ struct RuleContext {
   const JobConfig& config;
   const GivenValues& given;
   Diagnostics& diagnostics;
+  bool looks_for_files = true;  ///< those that the job reads must be here
 
   bool are_sound(std::initializer_list<std::string_view> keys) const;
   /// At the key's value, or without a place when it is a default.

@@ -79,18 +79,29 @@ std::string counted(int count, const char* one, const char* several) {
   return std::to_string(count) + " " + (count == 1 ? one : several);
 }
 
-}  // namespace
-
-std::string render(const Diagnostic& diagnostic) {
-  std::string text =
-      diagnostic.where ? clipped(diagnostic.where.to_string()) + ": " : std::string();
-  text += std::string(word(diagnostic.severity)) + ": " + clipped(diagnostic.message);
+std::string rendered(const Diagnostic& diagnostic, const std::string& severity) {
+  std::string text = diagnostic.where ? clipped(diagnostic.where.to_string()) + ": " : "";
+  text += severity + clipped(diagnostic.message);
   if (diagnostic.where)
     text += excerpt(diagnostic);
   else if (!diagnostic.hint.empty())
     text += "\n      | " + clipped(diagnostic.hint);
   if (!diagnostic.details.empty()) text += printable_message("\n" + diagnostic.details);
   return text;
+}
+
+}  // namespace
+
+std::string render(const Diagnostic& diagnostic) {
+  return rendered(diagnostic, std::string(word(diagnostic.severity)) + ": ");
+}
+
+std::string render_for_log(const Diagnostic& diagnostic) {
+  return rendered(diagnostic, "");
+}
+
+void Diagnostics::add(const Diagnostics& other) {
+  for (const Diagnostic& diagnostic : other.all_) add(diagnostic);
 }
 
 void Diagnostics::add(Diagnostic diagnostic) {

@@ -36,6 +36,8 @@ struct Diagnostic {
 ///      22 | lr = -0.1
 ///         |      ^~~~ default 0.01
 std::string render(const Diagnostic& diagnostic);
+/// The same for a log, which says by itself that the line is a warning.
+std::string render_for_log(const Diagnostic& diagnostic);
 
 class Diagnostics {
  public:
@@ -48,6 +50,8 @@ class Diagnostics {
   /// In the order of the sources: files first, then the command line, then what has no place.
   std::vector<Diagnostic> sorted() const;
   int count(Severity severity) const;
+  /// Adds all that `other` holds.
+  void add(const Diagnostics& other);
   /// Nothing that keeps the job from starting.
   bool can_start() const;
   /// All but the notes, and the line "2 errors; nothing was started. See: titan describe optimizer

@@ -25,6 +25,7 @@ struct Selection {
   std::string name;   ///< "AdamW", as the component spells it
   Value options;      ///< every option of its schema, in canonical form; a map
   SourceRange where;  ///< the value that chose it; without a source when it is the default
+  std::string section = {};  ///< where its options stand: "optimizer", "dataset.jsonl"
 };
 
 /// Parameters that an optimizer of their own updates: [optimizer.groups.<name>].
@@ -40,6 +41,7 @@ struct DataSource {
   std::string path;  ///< empty: the data set's own default
   double weight = 1;
   Selection dataset;
+  std::string path_key = {};  ///< "training.dataset_path"
 };
 
 /// The degrees with -1 worked out for the world size, and the batch that follows from them.
@@ -49,6 +51,8 @@ struct Layout {
   int64_t global_batch_size = 0;    ///< sequences per step over all ranks
   int64_t accumulation_rounds = 1;  ///< global_batch_size / (local_batch_size x data_parallel)
 };
+
+class KeyPlaces;
 
 /// A whole job. Sections hold the values as configured (command line > file > flavor preset >
 /// default), except that a default which cannot be honoured yet holds what will be done instead
@@ -91,6 +95,9 @@ struct JobConfig {
   /// Who does what when in a step; null where there is one pipeline rank.
   std::shared_ptr<const PipelinePlan> pipeline_plan;
   int world_size = 1;
+
+  /// Shared by the copies of a job. Null in one that was not made by resolve().
+  std::shared_ptr<const KeyPlaces> places;
 
   /// Everything above as a map of sections, component options included: to_toml(resolved) is an
   /// input that resolves to itself, to_json(resolved, 2) is what job.print_config logs. Unset

@@ -9,6 +9,7 @@ struct Feature {
   const char* key;                     ///< the key that asks for it
   bool (*is_asked)(const JobConfig&);  ///< does its value ask for it?
   const char* what;                    ///< "checkpoints are"
+  bool is_skipped = false;             ///< the job means the same without it
 };
 
 const Feature kFeatures[] = {
@@ -34,7 +35,7 @@ const Feature kFeatures[] = {
     {"activation_checkpoint.visualize_memory_budget_pareto",
      [](const JobConfig& c) { return c.activation_checkpoint.visualize_memory_budget_pareto; },
      "drawing memory against recomputation is"},
-    {"compile.enable", [](const JobConfig& c) { return c.compile.enable; }, "compilation is"},
+    {"compile.enable", [](const JobConfig& c) { return c.compile.enable; }, "compilation is", true},
     {"debug.moe_force_load_balance",
      [](const JobConfig& c) { return c.debug.moe_force_load_balance; },
      "mixture-of-experts models are"},
@@ -46,9 +47,10 @@ const Feature kFeatures[] = {
     {"metrics.enable_wandb", [](const JobConfig& c) { return c.metrics.enable_wandb; },
      "logging to Weights & Biases is"},
     {"profiling.enable_profiling", [](const JobConfig& c) { return c.profiling.enable_profiling; },
-     "profiling is"},
+     "profiling is", true},
     {"profiling.enable_memory_snapshot",
-     [](const JobConfig& c) { return c.profiling.enable_memory_snapshot; }, "memory snapshots are"},
+     [](const JobConfig& c) { return c.profiling.enable_memory_snapshot; }, "memory snapshots are",
+     true},
 };
 
 struct LaterComponent {
@@ -68,13 +70,22 @@ constexpr LaterComponent kLaterComponents[] = {
 }  // namespace
 
 void check_not_built(const JobConfig& config, const GivenValues& given, Diagnostics& diagnostics) {
+  std::string skipped;
+  SourceRange first_skipped;
   for (const Feature& feature : kFeatures) {
     if (!given.is_sound(feature.key) || !feature.is_asked(config)) continue;
     const Given* asked = given.find(feature.key);
+    if (feature.is_skipped) {
+      if (skipped.empty() && asked) first_skipped = asked->where;
+      skipped += (skipped.empty() ? "" : ", ") + std::string(feature.key);
+      continue;
+    }
     const std::string value = asked ? " = " + to_json(asked->value) : "";
     diagnostics.not_built(asked ? asked->where : SourceRange{},
                           std::string(feature.what) + " not built yet: " + feature.key + value);
   }
+  if (!skipped.empty())
+    diagnostics.warning(first_skipped, "not built yet, the job goes on without: " + skipped);
 }
 
 bool is_built_later(std::string_view kind, std::string_view name) {

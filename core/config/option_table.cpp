@@ -1,6 +1,7 @@
 #include "core/config/option_table.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <titan/error.h>
 
@@ -87,9 +88,10 @@ void OptionTable::add_option(KnownOption known) {
   options_.push_back(std::move(known));
 }
 
-void OptionTable::leave_unchecked(const KeyPath& section) {
+void OptionTable::leave_unchecked(const KeyPath& section,
+                                  std::vector<const Component*> candidates) {
   sections_.emplace(section, nullptr);
-  unchecked_.push_back(section);
+  unchecked_.push_back({section, std::move(candidates)});
 }
 
 const KnownOption* OptionTable::find(const KeyPath& path) const {
@@ -103,11 +105,29 @@ const KnownOption* OptionTable::find_flag(std::string_view name) const {
   return found == by_flag_.end() ? nullptr : &options_[found->second];
 }
 
-bool OptionTable::is_unchecked(const KeyPath& path) const {
-  return std::any_of(unchecked_.begin(), unchecked_.end(), [&](const KeyPath& section) {
-    return path.size() >= section.size() &&
-           std::equal(section.begin(), section.end(), path.begin());
-  });
+const UnknownComponent* OptionTable::unknown_at(const KeyPath& path) const {
+  const auto found =
+      std::find_if(unchecked_.begin(), unchecked_.end(), [&](const UnknownComponent& unknown) {
+        return path.size() >= unknown.section.size() &&
+               std::equal(unknown.section.begin(), unknown.section.end(), path.begin());
+      });
+  return found == unchecked_.end() ? nullptr : &*found;
+}
+
+std::vector<const Option*> OptionTable::candidate_options(const KeyPath& path) const {
+  std::vector<const Option*> found;
+  const UnknownComponent* unknown = unknown_at(path);
+  if (!unknown) return found;
+  for (const Component* component : unknown->candidates) {
+    const Schema* schema = &component->schema;
+    for (size_t i = unknown->section.size(); i < path.size() && schema; ++i) {
+      const Option* option = schema->find(path[i]);
+      const bool is_table = option && option->type == OptionType::table;
+      if (option && !is_table && i + 1 == path.size()) found.push_back(option);
+      schema = is_table ? option->table.get() : nullptr;
+    }
+  }
+  return found;
 }
 
 const Component* OptionTable::component_of(const KeyPath& section) const {

@@ -27,6 +27,12 @@ std::string describe(const Component& component);
 /// "titan describe optimizer SGD"
 std::string describe_command(const Component& component);
 
+/// A section whose component nobody provides, and the components that may have been meant.
+struct UnknownComponent {
+  KeyPath section;
+  std::vector<const Component*> candidates;  ///< of one kind; they outlive the table
+};
+
 class OptionTable {
  public:
   /// The core's sections.
@@ -49,14 +55,20 @@ class OptionTable {
   void add_old_name(const Option& option);
   /// The component of this section could not be found: what it does not know may be right and is
   /// not reported.
-  void leave_unchecked(const KeyPath& section);
+  void leave_unchecked(const KeyPath& section) { leave_unchecked(section, {}); }
+  /// The same where the name was probably meant for one of `candidates`.
+  void leave_unchecked(const KeyPath& section, std::vector<const Component*> candidates);
 
   const KnownOption* find(const KeyPath& path) const;
   /// The option of a flag's name without its dashes; `_` and `-` are the same. Null when there is
   /// none.
   const KnownOption* find_flag(std::string_view name) const;
   bool is_section(const KeyPath& path) const { return sections_.contains(path); }
-  bool is_unchecked(const KeyPath& path) const;
+  bool is_unchecked(const KeyPath& path) const { return unknown_at(path) != nullptr; }
+  /// The unchecked section that the path is in; null when it is in none.
+  const UnknownComponent* unknown_at(const KeyPath& path) const;
+  /// The options that its candidates have at this path.
+  std::vector<const Option*> candidate_options(const KeyPath& path) const;
   /// The component whose options stand in this section beside the core's; null when none.
   const Component* component_of(const KeyPath& section) const;
 
@@ -75,7 +87,7 @@ class OptionTable {
   std::map<KeyPath, size_t> by_path_;
   std::map<std::string, size_t, std::less<>> by_flag_;
   std::map<KeyPath, const Component*> sections_;
-  std::vector<KeyPath> unchecked_;
+  std::vector<UnknownComponent> unchecked_;
   std::vector<std::string> source_names_;
   std::vector<std::string> optimizer_group_names_;
 };

@@ -54,16 +54,28 @@ std::vector<ParallelismRequest> requested_parallelisms(const JobConfig& config,
                                                        const GivenValues& given) {
   const ParallelismSection& section = config.parallelism;
   std::vector<ParallelismRequest> requests;
+  const auto request = [&](const std::string& name, const std::string& axis,
+                           std::initializer_list<const char*> causes) {
+    const std::string key = "parallelism." + axis;
+    SourceRange where = given.place(key);
+    for (const char* cause : causes)
+      if (!where) where = given.place(cause);
+    requests.push_back({name, key, std::move(where)});
+  };
   if (layout.pipeline > 1)
-    requests.push_back({section.pipeline_parallel, "parallelism.pipeline_parallel"});
+    request(section.pipeline_parallel, "pipeline_parallel",
+            {"parallelism.pipeline_parallel_degree"});
   if (layout.tensor > 1)
-    requests.push_back({section.tensor_parallel, "parallelism.tensor_parallel"});
+    request(section.tensor_parallel, "tensor_parallel", {"parallelism.tensor_parallel_degree"});
   if (layout.context > 1)
-    requests.push_back({section.context_parallel, "parallelism.context_parallel"});
-  for (const std::string& name : section.further) requests.push_back({name, "parallelism.further"});
+    request(section.context_parallel, "context_parallel", {"parallelism.context_parallel_degree"});
+  for (size_t i = 0; i < section.further.size(); ++i)
+    requests.push_back({section.further[i], "parallelism.further",
+                        given.item_place("parallelism.further", i)});
   if (const std::string name = data_parallel_plugin(config, layout, given); !name.empty())
-    requests.push_back({section.data_parallel == "auto" ? name : section.data_parallel,
-                        "parallelism.data_parallel"});
+    request(section.data_parallel == "auto" ? name : section.data_parallel, "data_parallel",
+            {"parallelism.data_parallel_shard_degree", "parallelism.data_parallel_replicate_degree",
+             "training.mixed_precision_param", "training.enable_cpu_offload"});
   return requests;
 }
 

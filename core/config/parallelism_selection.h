@@ -13,7 +13,8 @@ namespace titan::core {
 /// One plugin of kind "parallelism" that this job needs.
 struct ParallelismRequest {
   std::string name;
-  std::string key;  ///< of the configuration, that asks for it
+  std::string key;    ///< of the configuration, that names it
+  SourceRange where;  ///< its value, or where it is left at its default, the degree that asks for it
 };
 
 /// In the order in which they are applied within a phase. `config` needs its sections only.

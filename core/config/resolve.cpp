@@ -4,10 +4,13 @@
 #include <memory>
 #include <utility>
 
+#include <titan/suggest.h>
+
 #include "core/config/collect.h"
 #include "core/config/command_line.h"
 #include "core/config/component_selection.h"
 #include "core/config/cross_rules.h"
+#include "core/config/key_places.h"
 #include "core/config/legacy_requests.h"
 #include "core/config/not_built.h"
 #include "core/config/resolved_value.h"
@@ -80,13 +83,17 @@ class Resolver {
     Diagnostics noted;
     settle_compute_dtype(config_, collected_.given, noted);
 
-    const RuleContext rules{config_, collected_.given, diagnostics_};
+    const RuleContext rules{config_, collected_.given, diagnostics_, options_.looks_for_files};
     config_.layout = plan_layout(rules);
     check_rules(rules, config_.layout);
     if (const auto schedule = make_schedule())
       config_.pipeline_plan = plan_pipeline(rules, *schedule);
     check_not_built(config_, collected_.given, diagnostics_);
+    if (config_.model_plugin.name.empty()) check_flavor_of_any_model();
     config_.resolved = resolved_value(config_, table_, preset_);
+    if (!has_flavor_) config_.model_plugin.name.clear();  // its options are not known
+    config_.places =
+        std::make_shared<const KeyPlaces>(table_, collected_.given, sources_.file);
     return std::move(config_);
   }
 
@@ -135,7 +142,8 @@ class Resolver {
                             ? core_section(chosen.section)
                             : given_map(collected_.given, table_, &component, chosen.section);
     merge(values, given);
-    Selection selection{component.kind, component.name, Value::map(), chosen.where};
+    Selection selection{component.kind, component.name, Value::map(), chosen.where,
+                        dotted(chosen.section)};
     try {
       const std::shared_ptr<void> options = component.schema.make(values);
       if (options) selection.options = component.schema.read(options.get());
@@ -157,15 +165,17 @@ class Resolver {
     const std::string name = selection.name;
     if (chosen.use == ChosenComponent::Use::validation_data) {
       config_.validation_source = {name, config_.validation.dataset_path.value_or(""), 1,
-                                   std::move(selection)};
+                                   std::move(selection), "validation.dataset_path"};
     } else if (chosen.section.front() == "data") {
       SourceSection source;
       source_schema().assign(&source, given_map(collected_.given, table_, nullptr, chosen.section));
       config_.sources.push_back({chosen.section.back(), source.dataset_path.value_or(""),
-                                 source.weight, std::move(selection)});
+                                 source.weight, std::move(selection),
+                                 dotted(chosen.section) + ".dataset_path"});
     } else {
       config_.sources.push_back(
-          {name, config_.training.dataset_path.value_or(""), 1, std::move(selection)});
+          {name, config_.training.dataset_path.value_or(""), 1, std::move(selection),
+           "training.dataset_path"});
     }
   }
 
@@ -217,13 +227,32 @@ class Resolver {
   }
 
   Value flavor_preset(const Component& model) {
-    if (!collected_.given.is_sound("model.flavor")) return Value::map();
+    has_flavor_ = collected_.given.is_sound("model.flavor");
+    if (!has_flavor_) return Value::map();
     const std::string name = flavor_for_old_attention(collected_.later, model.name,
                                                       config_.model.flavor, lookup_, diagnostics_);
     flavor_ = name;
     const Flavor* flavor =
         choose_flavor(model, name, collected_.given.place("model.flavor"), lookup_, diagnostics_);
+    has_flavor_ = flavor != nullptr;
     return flavor && flavor->preset.is_map() ? flavor->preset : Value::map();
+  }
+
+  /// Of a model that nobody provides no flavor can be right that no model has.
+  void check_flavor_of_any_model() {
+    const Given* flavor = collected_.given.find("model.flavor");
+    const Given* model = collected_.given.find("model.name");
+    const bool is_strange = model && model->is_valid &&
+                            (model->value.as_string().find('/') != std::string::npos ||
+                             is_built_later("model", model->value.as_string()));
+    if (!flavor || !flavor->is_valid || is_strange) return;
+    const std::string& name = flavor->value.as_string();
+    std::vector<std::string> names;
+    for (const std::string& full : lookup_.names("flavor"))
+      names.push_back(full.substr(full.rfind('/') + 1));
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      diagnostics_.error(flavor->where, "unknown flavor '" + name + "': no model has it",
+                         did_you_mean(name, names), "titan list flavor");
   }
 
   /// Quantize converters and activation checkpointing take options from the core's sections of
@@ -242,6 +271,7 @@ class Resolver {
   std::vector<ChosenComponent> chosen_;
   Collected collected_;
   std::string flavor_;
+  bool has_flavor_ = true;
   Value preset_ = Value::map();
   JobConfig config_;
 };
@@ -263,7 +293,14 @@ JobSources read_sources(std::vector<std::string> arguments) {
   Diagnostics diagnostics;
   sources.config_file = find_config_file(arguments);
   sources.arguments = std::move(arguments);
-  if (sources.config_file) sources.file = read_toml(*sources.config_file, diagnostics);
+  if (sources.config_file && sources.config_file->empty()) {
+    const auto shown = std::make_shared<const SourceText>(
+        SourceText{"command line", {"--job.config_file \"\""}, false});
+    diagnostics.error({shown, 1, 19, 2}, "--job.config_file needs the name of a file, got ''",
+                      "leave it out to train by defaults and flags alone");
+  } else if (sources.config_file) {
+    sources.file = read_toml(*sources.config_file, diagnostics);
+  }
   return complete(std::move(sources), diagnostics);
 }
 
@@ -283,9 +320,14 @@ bool plays_ranks(const JobSources& sources) {
   return mode && mode->is_valid && mode->value == Value("fake_backend");
 }
 
+JobConfig resolve_partly(const JobSources& sources, ComponentLookup& lookup,
+                         const ResolveOptions& options, Diagnostics& diagnostics) {
+  return Resolver(sources, lookup, options, diagnostics).resolve();
+}
+
 std::optional<JobConfig> try_resolve(const JobSources& sources, ComponentLookup& lookup,
                                      const ResolveOptions& options, Diagnostics& diagnostics) {
-  JobConfig config = Resolver(sources, lookup, options, diagnostics).resolve();
+  JobConfig config = resolve_partly(sources, lookup, options, diagnostics);
   if (diagnostics.count(Severity::error) > 0) return std::nullopt;
   return config;
 }

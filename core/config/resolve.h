@@ -5,7 +5,7 @@
 //   errors stop here const Catalog catalog(plugin_search_path(sources.plugin_paths)); Registry
 //   registry(catalog); RegistryLookup lookup(catalog, registry); // registry_lookup.h const
 //   Resolution resolution = resolve(sources, lookup, {.world_size = 1}); for (const Diagnostic& d :
-//   resolution.messages) log::warn(render(d)); const JobConfig& config = resolution.config;
+//   resolution.messages) log::warn(render_for_log(d)); const JobConfig& config = resolution.config;
 #pragma once
 
 #include <optional>
@@ -41,7 +41,8 @@ JobSources read_sources(const std::string& name, const std::string& toml,
 bool plays_ranks(const JobSources& sources);
 
 struct ResolveOptions {
-  int world_size = 1;  ///< ranks that will run; with --dry-run any number
+  int world_size = 1;           ///< ranks that will run; with --dry-run any number
+  bool looks_for_files = true;  ///< the job runs here: files that it reads must be here
 };
 
 struct Resolution {
@@ -54,7 +55,12 @@ struct Resolution {
 Resolution resolve(const JobSources& sources, ComponentLookup& lookup,
                    const ResolveOptions& options = {});
 
-/// The same without throwing: every diagnostic goes to `diagnostics`. The job is absent when there
+/// For callers that look further: the job as far as it could be worked out, whatever was found to be
+/// wrong. What is unsound or was not found is left at its default or out; `places` knows it.
+JobConfig resolve_partly(const JobSources& sources, ComponentLookup& lookup,
+                         const ResolveOptions& options, Diagnostics& diagnostics);
+
+/// resolve() without throwing: every diagnostic goes to `diagnostics`. The job is absent when there
 /// is an error; what is merely not built yet leaves it in place, so that a configuration for a
 /// later Titan can still be examined.
 std::optional<JobConfig> try_resolve(const JobSources& sources, ComponentLookup& lookup,

@@ -94,21 +94,85 @@ class Checker {
       diagnostics_.error(setting.key, "[" + dotted(setting.path) + "] is a section, not a key");
     } else if (!table_.is_unchecked(setting.path)) {
       report_unknown(setting);
+    } else {
+      check_against_all(setting);
     }
   }
 
   void check_value(const KnownOption& known, const Setting& setting) {
     const Option& option = *known.option;
-    Given given{canonical(option, setting.value), setting.key, setting.where, true};
+    Given given{canonical(option, setting.value), setting.key, setting.where, true, setting.items};
+    const std::string see = known.component ? describe_command(*known.component) : "";
     if (const auto wrong = option.problem(given.value)) {
       given.is_valid = false;
-      std::string hint =
-          setting.value.is_string() ? did_you_mean(setting.value.as_string(), option.choices) : "";
-      if (hint.empty()) hint = default_hint(option);
-      diagnostics_.error(setting.where, option_name(known) + " " + *wrong, hint,
-                         known.component ? describe_command(*known.component) : "");
+      if (!report_items(known, setting, see))
+        diagnostics_.error(setting.where, option_name(known) + " " + *wrong,
+                           value_hint(option, setting.value), see);
     }
     given_.put(setting.path, std::move(given));
+  }
+
+  static std::string value_hint(const Option& option, const Value& value) {
+    const std::string near =
+        value.is_string() ? did_you_mean(value.as_string(), option.choices) : "";
+    return near.empty() ? default_hint(option) : near;
+  }
+
+  /// Every wrong item of a list, each at its place.
+  bool report_items(const KnownOption& known, const Setting& setting, const std::string& see) {
+    const Option* element = known.option->element.get();
+    if (!element || !setting.value.is_list()) return false;
+    const Value::List& items = setting.value.as_list();
+    for (size_t i = 0; i < items.size(); ++i) {
+      const auto wrong = element->problem(items[i]);
+      if (!wrong) continue;
+      const auto place =
+          std::find_if(setting.items.begin(), setting.items.end(),
+                       [&](const ItemPlace& item) { return item.index == i; });
+      diagnostics_.error(place == setting.items.end() ? setting.where : place->where,
+                         option_name(known) + " has an item that " + *wrong,
+                         items[i].is_string() ? did_you_mean(items[i].as_string(), element->choices)
+                                              : default_hint(*known.option),
+                         see);
+    }
+    return true;
+  }
+
+  /// Nobody provides the component that is named, so it is probably another one of its kind: what
+  /// none of them takes is wrong whichever is meant. The component of a section that is not used
+  /// is the only candidate.
+  void check_against_all(const Setting& setting) {
+    const UnknownComponent* unknown = table_.unknown_at(setting.path);
+    if (!unknown || unknown->candidates.empty()) return;
+    const Component& first = *unknown->candidates.front();
+    const bool is_one = unknown->candidates.size() == 1;
+    const std::string see = is_one ? describe_command(first) : "titan describe " + first.kind;
+    const std::string name =
+        dotted(KeyPath(setting.path.begin() + static_cast<std::ptrdiff_t>(unknown->section.size()),
+                       setting.path.end()));
+    const std::vector<const Option*> options = table_.candidate_options(setting.path);
+    if (options.empty()) {
+      std::vector<std::string> names = table_.keys_in(unknown->section);
+      for (const Component* component : unknown->candidates)
+        for (const Option& option : component->schema.options) names.push_back(option.name);
+      std::string hint = did_you_mean(name, names);
+      if (hint.empty()) hint = key_elsewhere(setting.path.back());
+      diagnostics_.error(setting.key,
+                         "unknown option '" + name + "'" +
+                             (is_one ? " for " + describe(first)
+                                     : ": no " + first.kind + " has it"),
+                         hint, see);
+      return;
+    }
+    const bool fits_one = std::any_of(options.begin(), options.end(), [&](const Option* option) {
+      return !option->problem(canonical(*option, setting.value));
+    });
+    if (!fits_one)
+      diagnostics_.error(setting.where,
+                         "option '" + name + "' of " +
+                             (is_one ? describe(first) : "every " + first.kind) + " " +
+                             *options.front()->problem(canonical(*options.front(), setting.value)),
+                         default_hint(*options.front()), see);
   }
 
   void report_unknown(const Setting& setting) {
@@ -159,6 +223,14 @@ const Given* GivenValues::find(const KeyPath& path) const {
 SourceRange GivenValues::place(std::string_view dotted_path) const {
   const Given* given = find(dotted_path);
   return given ? given->where : SourceRange{};
+}
+
+SourceRange GivenValues::item_place(std::string_view dotted_path, size_t index) const {
+  const Given* given = find(dotted_path);
+  if (given)
+    for (const ItemPlace& item : given->items)
+      if (item.index == index) return item.where;
+  return place(dotted_path);
 }
 
 bool GivenValues::is_sound(std::string_view dotted_path) const {

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/config/diagnostics.h"
 #include "core/config/option_table.h"
@@ -17,6 +18,7 @@ struct Given {
   Value value;
   SourceRange key, where;
   bool is_valid = true;  ///< false: reported already; `value` is not to be used
+  std::vector<ItemPlace> items = {};  ///< of a list in a file
 };
 
 /// What was given, key by key; a later source replaces an earlier one.
@@ -28,6 +30,8 @@ class GivenValues {
   const Given* find(std::string_view dotted_path) const { return find(split_dotted(dotted_path)); }
   /// Where the key's value was written; without a source for a default.
   SourceRange place(std::string_view dotted_path) const;
+  /// Where item `index` of the key's list was written; as above when only the whole list is known.
+  SourceRange item_place(std::string_view dotted_path, size_t index) const;
   bool is_sound(std::string_view dotted_path) const;
   const std::map<KeyPath, Given>& all() const { return values_; }
 

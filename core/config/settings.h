@@ -21,12 +21,20 @@ std::string dotted(const KeyPath& path);
 /// The parts between the dots; at least one.
 KeyPath split_dotted(std::string_view path);
 
+/// An item of a list and where it stands. Items of inner lists follow one another.
+struct ItemPlace {
+  Value value;        ///< no list
+  SourceRange where;
+  size_t index = 0;   ///< of the outer list's item that it is, or is in
+};
+
 struct Setting {
   KeyPath path;
   Value value;          ///< never a map: tables are flattened
   SourceRange key;      ///< the last part of the key
   SourceRange where;    ///< the value
   std::string spelled;  ///< the name as the user wrote it, when that is an old name; else empty
+  std::vector<ItemPlace> items = {};  ///< of a list in a file
 };
 
 /// A table header, kept so that an empty or unknown section can be reported where it stands.

@@ -70,8 +70,19 @@ class Reader {
       } else {
         list_.settings.push_back(
             {inner, value(node), range(key.source()), range(node.source()), ""});
+        if (const toml::array* list = node.as_array()) {
+          std::vector<ItemPlace>& items = list_.settings.back().items;
+          for (size_t i = 0; i < list->size(); ++i) add_items((*list)[i], i, items);
+        }
       }
     }
+  }
+
+  void add_items(const toml::node& node, size_t index, std::vector<ItemPlace>& items) {
+    if (const toml::array* inner = node.as_array())
+      for (const toml::node& item : *inner) add_items(item, index, items);
+    else
+      items.push_back({value(node), range(node.source()), index});
   }
 
   Value value(const toml::node& node) {
@@ -218,6 +229,7 @@ SettingList parse_assignment(std::string_view assignment, const std::string& sho
     for (Setting& setting : list.settings) {
       setting.key = moved(setting.key);
       setting.where = moved(setting.where);
+      for (ItemPlace& item : setting.items) item.where = moved(item.where);
     }
     for (TableHeader& table : list.tables) table.where = moved(table.where);
     return list;

@@ -9,6 +9,7 @@
 #include <titan/error.h>
 #include <titan/log.h>
 
+#include "core/config/component_error.h"
 #include "core/config/registry_lookup.h"
 #include "core/data/no_tokenizer.h"
 #include "core/data/tokenizer_hash.h"
@@ -69,10 +70,11 @@ JobSources sources_of(const std::vector<std::string>& arguments) {
 JobConfig config_of(const JobSources& sources, const Catalog& catalog, Registry& registry) {
   TextLookup lookup(catalog, registry);
   Diagnostics all, wrong;
-  std::optional<JobConfig> config = try_resolve(sources, lookup, {.world_size = 1}, all);
+  std::optional<JobConfig> config = try_resolve(
+      sources, lookup, {.world_size = 1, .looks_for_files = false}, all);
   for (const Diagnostic& message : all.sorted()) {
     if (message.severity == Severity::error) wrong.add(message);
-    if (message.severity == Severity::warning && config) log::warn(render(message));
+    if (message.severity == Severity::warning && config) log::warn(render_for_log(message));
   }
   if (!config) throw ConfigError(wrong);  // what is not built yet is not needed here
   return std::move(*config);
@@ -91,14 +93,35 @@ ChosenSource::ChosenSource(const JobSources& sources)
     : catalog_(plugin_search_path(sources.plugin_paths)),
       registry_(catalog_),
       config_(config_of(sources, catalog_, registry_)),
-      tokenizer_(tokenizer_or_none([this] {
-        return registry_.create<Tokenizer>(config_.tokenizer.name, config_.tokenizer.options,
-                                           {.assets_path = config_.model.hf_assets_path});
-      })),
-      dataset_(registry_.create<Dataset>(
-          config_.sources[0].dataset.name, config_.sources[0].dataset.options,
-          {.path = config_.training.dataset_path.value_or(""), .seed = seed_of(config_)})) {
-  require_tokenizer_for(*dataset_, *tokenizer_, config_.sources[0].dataset.name);
+      tokenizer_(with_places(config_, [this] { return open_tokenizer(); })),
+      dataset_(with_places(config_, [this] { return open_dataset(); })) {
+  with_places(config_, [this] {
+    try {
+      require_tokenizer_for(*dataset_, *tokenizer_, config_.sources[0].dataset.name);
+    } catch (const Error& error) {
+      refuse_path(error, "model.hf_assets_path", config_.model.hf_assets_path, config_);
+      throw;
+    }
+  });
+}
+
+std::unique_ptr<Tokenizer> ChosenSource::open_tokenizer() {
+  const Selection& chosen = config_.tokenizer;
+  const std::string& folder = config_.model.hf_assets_path;
+  return opening(chosen, "model.hf_assets_path", folder, config_, [&] {
+    return tokenizer_or_none([&] {
+      return registry_.create<Tokenizer>(chosen.name, chosen.options, {.assets_path = folder});
+    });
+  });
+}
+
+std::unique_ptr<Dataset> ChosenSource::open_dataset() {
+  const DataSource& source = config_.sources[0];
+  const Selection& chosen = source.dataset;
+  return opening(chosen, source.path_key, source.path, config_, [&] {
+    return registry_.create<Dataset>(chosen.name, chosen.options,
+                                     {.path = source.path, .seed = seed_of(config_)});
+  });
 }
 
 std::string ChosenSource::description() const {

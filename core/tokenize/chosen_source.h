@@ -34,6 +34,8 @@ class ChosenSource {
 
  private:
   explicit ChosenSource(const JobSources& sources);
+  std::unique_ptr<Tokenizer> open_tokenizer();
+  std::unique_ptr<Dataset> open_dataset();
 
   Catalog catalog_;
   Registry registry_;

@@ -10,6 +10,7 @@
 #include <titan/log.h>
 #include <titan/memory_use.h>
 
+#include "core/config/component_error.h"
 #include "core/config/parallelism_selection.h"
 #include "core/data/no_tokenizer.h"
 #include "core/runtime/clock.h"
@@ -55,31 +56,41 @@ uint64_t choose_seed(const DebugSection& debug, const StartPoint& start, Rendezv
 void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
   const TransformContext context{run.mesh, *run.device, parameter_dtype(config),
                                  compute_dtype(config), config.pipeline_plan.get()};
+  struct Chosen {
+    const Selection* selection;
+    std::unique_ptr<ModelTransform> transform;
+  };
+  std::vector<Chosen> all;
   for (const Selection& chosen : config.transforms)
-    run.transforms.push_back(make_selected<ModelTransform>(registry, chosen, context));
-  std::stable_sort(run.transforms.begin(), run.transforms.end(),
-                   [](const auto& a, const auto& b) { return a->phase() < b->phase(); });
+    all.push_back({&chosen, make_selected<ModelTransform>(registry, chosen, context)});
+  std::stable_sort(all.begin(), all.end(), [](const Chosen& a, const Chosen& b) {
+    return a.transform->phase() < b.transform->phase();
+  });
   StepContext step{*run.part, *run.device, {}, {}};
   bool prints = config.model.print_after_conversion && run.mesh.rank() == 0;
   const auto print_once = [&] {
     if (std::exchange(prints, false))
       log::info("the model after conversion:\n" + model_text(*run.part));
   };
-  for (const auto& transform : run.transforms) {
+  const Selection* executes = nullptr;
+  for (Chosen& chosen : all) {
+    ModelTransform* const transform = chosen.transform.get();
+    run.transforms.push_back(std::move(chosen.transform));
     if (transform->phase() != Phase::convert) print_once();
-    transform->apply(*run.part, context);
-    if (auto* splitter = dynamic_cast<BatchSplitter*>(transform.get()))
+    on_behalf_of(*chosen.selection, [&] { transform->apply(*run.part, context); });
+    if (auto* splitter = dynamic_cast<BatchSplitter*>(transform))
       step.splitters.push_back(splitter);
-    if (auto* executor = dynamic_cast<StepExecutor*>(transform.get())) {
+    if (auto* executor = dynamic_cast<StepExecutor*>(transform)) {
       TITAN_CHECK(!run.executor, config,
                   "two of the chosen parallelisms run the microbatches of a step; choose one");
       run.executor = executor;
+      executes = chosen.selection;
     }
-    if (auto* reducer = dynamic_cast<GradientReducer*>(transform.get()))
+    if (auto* reducer = dynamic_cast<GradientReducer*>(transform))
       step.reducers.push_back(reducer);
-    if (auto* after = dynamic_cast<AfterOptimizerStep*>(transform.get()))
+    if (auto* after = dynamic_cast<AfterOptimizerStep*>(transform))
       run.after_optimizer_step.push_back(after);
-    if (auto* exports = dynamic_cast<ExportTransform*>(transform.get()))
+    if (auto* exports = dynamic_cast<ExportTransform*>(transform))
       run.exports.push_back(exports);
   }
   print_once();
@@ -92,7 +103,7 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
     run.own_executor = std::make_unique<SequentialExecutor>();
     run.executor = run.own_executor.get();
   }
-  run.executor->connect(std::move(step));
+  on_behalf_of(executes ? *executes : Selection{}, [&] { run.executor->connect(std::move(step)); });
 }
 
 /// The rows of this rank out of `num_rows` in each step, as [training] and [data] ask for them.
@@ -134,14 +145,10 @@ LoaderOptions validation_options(const Run& run, const JobConfig& config) {
   return options;
 }
 
-Source open_source(Run& run, const DataSource& chosen, Registry& registry) {
-  try {
-    run.datasets.push_back(
-        make_selected<Dataset>(registry, chosen.dataset, DatasetContext{chosen.path, run.seed}));
-  } catch (Error& e) {
-    throw e.with_context("while opening data source '" + chosen.name + "'");
-  }
-  require_tokenizer_for(*run.datasets.back(), *run.tokenizer, chosen.name);
+Source open_source(Run& run, const DataSource& chosen, const JobConfig& config,
+                   Registry& registry) {
+  run.datasets.push_back(open_dataset(chosen, config, run.seed, registry));
+  require_tokenizer(*run.datasets.back(), *run.tokenizer, chosen.name, config);
   return {chosen.name, chosen.weight, run.datasets.back().get()};
 }
 
@@ -156,7 +163,7 @@ void warn_of_repetition(const Source& source, int64_t num_rows) {
 void open_data(Run& run, const JobConfig& config, Registry& registry, const StartPoint& start) {
   std::vector<Source> sources;
   for (const DataSource& chosen : config.sources)
-    sources.push_back(open_source(run, chosen, registry));
+    sources.push_back(open_source(run, chosen, config, registry));
   const LoaderOptions options = loader_options(run, config, config.layout.global_batch_size);
   const FeedOptions& rows = options.feed;
   if (run.mesh.rank() == 0)
@@ -171,7 +178,7 @@ void open_data(Run& run, const JobConfig& config, Registry& registry, const Star
 void make_validator(Run& run, const JobConfig& config, Registry& registry) {
   if (!config.validation_source) return;
   run.validator = std::make_unique<Validator>(
-      std::vector{open_source(run, *config.validation_source, registry)}, *run.tokenizer,
+      std::vector{open_source(run, *config.validation_source, config, registry)}, *run.tokenizer,
       validation_options(run, config), config.validation, *run.executor, run.mesh, *run.device,
       run.loggers);
   run.validator->check_data();
@@ -186,8 +193,12 @@ void add_loggers(Run& run, const JobConfig& config, Registry& registry) {
     run.loggers.add(chosen.name, make_selected<Logger>(registry, chosen, context));
 }
 
-/// Frozen parameters are none of its business.
+/// Frozen parameters are none of its business. In a rehearsal either component may be unknown.
 void add_optimizer(Run& run, const JobConfig& config, Registry& registry) {
+  if (!config.lr_scheduler.name.empty())
+    run.lr_scheduler = make_selected<LrScheduler>(registry, config.lr_scheduler,
+                                                  LrSchedulerContext{config.training.steps});
+  if (config.optimizer.name.empty()) return;
   OptimizerContext context{run.part->parameters(), &run.mesh, run.seed};
   std::erase_if(context.parameters, [](const Parameter* p) { return p->is_frozen(); });
   if (config.optimizer_section.early_step_in_backward) {
@@ -198,8 +209,6 @@ void add_optimizer(Run& run, const JobConfig& config, Registry& registry) {
   } else {
     run.optimizer = make_optimizer(config, registry, context);
   }
-  run.lr_scheduler = make_selected<LrScheduler>(registry, config.lr_scheduler,
-                                                LrSchedulerContext{config.training.steps});
   run.loss_scaler =
       std::make_unique<LossScaler>(config.training.loss_scaling, compute_dtype(config) == at::kHalf,
                                    run.mesh.rank() == 0, run.state);
@@ -212,6 +221,46 @@ void build_model(Run& run, const JobConfig& config, Registry& registry) {
 }
 
 }  // namespace
+
+std::unique_ptr<Tokenizer> open_tokenizer(const JobConfig& config, Registry& registry) {
+  const std::string& folder = config.model.hf_assets_path;
+  return opening(config.tokenizer, "model.hf_assets_path", folder, config, [&] {
+    return tokenizer_or_none([&] {
+      return make_selected<Tokenizer>(registry, config.tokenizer, TokenizerContext{folder});
+    });
+  });
+}
+
+std::unique_ptr<Dataset> open_dataset(const DataSource& source, const JobConfig& config,
+                                      uint64_t seed, Registry& registry) {
+  try {
+    return opening(source.dataset, source.path_key, source.path, config, [&] {
+      return make_selected<Dataset>(registry, source.dataset, DatasetContext{source.path, seed});
+    });
+  } catch (const ConfigError&) {
+    throw;
+  } catch (Error& e) {
+    e.with_context("while opening data source '" + source.name + "'");
+    throw;
+  }
+}
+
+void require_tokenizer(const Dataset& dataset, const Tokenizer& tokenizer, const std::string& name,
+                       const JobConfig& config) {
+  try {
+    require_tokenizer_for(dataset, tokenizer, name);
+  } catch (const Error& error) {
+    refuse_path(error, "model.hf_assets_path", config.model.hf_assets_path, config);
+    throw;
+  }
+}
+
+void check_vocabulary(const Tokenizer& tokenizer, const Model& model, const JobConfig& config) {
+  TITAN_CHECK(as_none(tokenizer) || tokenizer.vocab_size() <= model.vocab_size(), config, "the tokenizer in '",
+              config.model.hf_assets_path, "' has ", tokenizer.vocab_size(), " ids, but model '",
+              config.model_plugin.name, "' has room for ", model.vocab_size(),
+              "; set model.vocab_size or choose another model.hf_assets_path");
+}
 
 MetaModel build_meta_model(const JobConfig& config, Registry& registry) {
   MetaModel meta;
@@ -250,16 +299,9 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
                           std::make_shared<dist::Recorder>(config.comm.trace_buf_size));
   watch.watch(run.mesh);
 
-  run.tokenizer = tokenizer_or_none([&] {
-    return make_selected<Tokenizer>(registry, config.tokenizer,
-                                    TokenizerContext{config.model.hf_assets_path});
-  });
+  run.tokenizer = open_tokenizer(config, registry);
   build_model(run, config, registry);
-  TITAN_CHECK(as_none(*run.tokenizer) || run.tokenizer->vocab_size() <= run.model->vocab_size(),
-              config, "the tokenizer in '", config.model.hf_assets_path, "' has ",
-              run.tokenizer->vocab_size(), " ids, but model '", config.model_plugin.name,
-              "' has room for ", run.model->vocab_size(),
-              "; set model.vocab_size or choose another model.hf_assets_path");
+  check_vocabulary(*run.tokenizer, *run.model, config);
   open_data(run, config, registry, start);
   apply_transforms(run, config, registry);
   make_validator(run, config, registry);
@@ -274,11 +316,13 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
                   .rank = launch.rank,
                   .world_size = launch.world_size,
                   .start_time = std::stod(time)};
+  add_loggers(run, config, registry);
+  if (launch.rank == 0) check_run_folder(config);
   run.loader->start();
-  if (launch.rank == 0) prepare_run_folder(config);
 
   give_values(run, start, config);
   add_optimizer(run, config, registry);
+  if (launch.rank == 0) prepare_run_folder(config);
   load_state(run, start, rendezvous.launch());
   run.checkpoints = std::make_unique<Checkpointer>(
       config,
@@ -291,7 +335,6 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
     run.fingerprints->record_weights(*run.part);
   }
   run.mesh.group("world").barrier();  // every rank has come this far, and the run folder is there
-  add_loggers(run, config, registry);
   run.loggers.start(info);
 }
 

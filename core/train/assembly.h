@@ -68,6 +68,18 @@ struct MetaModel {
 };
 MetaModel build_meta_model(const JobConfig& config, Registry& registry);
 
+/// [model] hf_assets_path and a source of data, opened by the components that read them. What is
+/// not there is a ConfigError at the key that names it.
+std::unique_ptr<Tokenizer> open_tokenizer(const JobConfig& config, Registry& registry);
+std::unique_ptr<Dataset> open_dataset(const DataSource& source, const JobConfig& config,
+                                      uint64_t seed, Registry& registry);
+/// Throws what is the matter with the tokenizer when there is none and `dataset` holds text: a
+/// ConfigError where the folder is not there.
+void require_tokenizer(const Dataset& dataset, const Tokenizer& tokenizer, const std::string& name,
+                       const JobConfig& config);
+/// Throws a config Error when the tokenizer has more ids than the model has rows for.
+void check_vocabulary(const Tokenizer& tokenizer, const Model& model, const JobConfig& config);
+
 /// The sizes of the mesh's axes.
 dist::MeshShape mesh_shape(const Layout& layout);
 /// [training] dtype: what parameters, gradients and optimizer states are stored in.
@@ -78,14 +90,14 @@ at::ScalarType compute_dtype(const JobConfig& config);
 /// Builds the whole run of this rank into `run`, which is empty and outlives `watch`'s last report:
 /// an error can leave it half built. Nothing is written to disk before everything that can be
 /// checked was: tokenizer and data are opened, the model is built on meta and compared with the
-/// checkpoint it starts from first; then rank 0 makes the run folder, then weights get memory and
-/// values, initial or stored ones.
+/// checkpoint it starts from first; then weights get memory and values, initial or stored ones, and
+/// rank 0 makes the run folder.
 void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,
               FailureWatch& watch, const StartPoint& start);
 
 /// `rank` of a run whose other ranks do not exist, on the meta device: model, transforms and
 /// optimizer, no data, loggers or files. Finds what assemble would find wrong with the model's
-/// layout.
+/// layout. An optimizer or schedule without a name is left out.
 std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry, int rank);
 
 }  // namespace titan::core

@@ -6,6 +6,7 @@
 #include <titan/name_pattern.h>
 #include <titan/suggest.h>
 
+#include "core/config/key_places.h"
 #include "core/train/make_selected.h"
 
 namespace titan::core {
@@ -44,23 +45,24 @@ void adopt_states(StatefulOptimizer& whole,
 }
 
 void check_groups(const JobConfig& config, const std::vector<ParameterInfo>& parameters) {
-  std::string unused;
+  Diagnostics unused;
   std::vector<std::string> names;
   for (const ParameterInfo& parameter : parameters) names.push_back(parameter.name);
   for (const OptimizerGroup& group : config.optimizer_groups)
-    for (const std::string& pattern : group.patterns) {
+    for (size_t i = 0; i < group.patterns.size(); ++i) {
+      const std::string& pattern = group.patterns[i];
       const bool is_used = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
         return matches_pattern(name, pattern);
       });
       if (is_used) continue;
       const std::string hint = did_you_mean(pattern, names);
-      unused += "\n  optimizer.groups." + group.name + ".patterns: '" + pattern + "'" +
-                (hint.empty() ? "" : " (" + hint + ")");
+      const std::string key = "optimizer.groups." + group.name + ".patterns";
+      unused.error(config.places ? config.places->item_place(key, i) : SourceRange{},
+                   key + ": no parameter of the model has a name like '" + pattern +
+                       "' (* stands for any text)",
+                   hint, "titan describe model " + config.model_plugin.name);
     }
-  TITAN_CHECK(unused.empty(), config,
-              "no parameter of the model has a name like these (* stands for any text):", unused,
-              "\n'titan describe model ", config.model_plugin.name,
-              "' and a checkpoint's index list names");
+  if (!unused.can_start()) throw ConfigError(unused);
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const JobConfig& config, Registry& registry,

@@ -1,5 +1,7 @@
 #include "core/train/run_folder.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -28,6 +30,18 @@ void write_file(const std::filesystem::path& path, const std::string& text) {
 }
 
 }  // namespace
+
+void check_run_folder(const JobConfig& config) {
+  const std::filesystem::path folder = std::filesystem::absolute(config.job.dump_folder);
+  std::filesystem::path there = folder;
+  std::error_code ignored;
+  while (!std::filesystem::exists(there, ignored) && there.has_relative_path())
+    there = there.parent_path();
+  const bool is_folder = std::filesystem::is_directory(there, ignored);
+  TITAN_CHECK(is_folder && ::access(there.c_str(), W_OK | X_OK) == 0, io,
+              "cannot make the folder '", config.job.dump_folder, "' (job.dump_folder): '",
+              there.string(), is_folder ? "' may not be written" : "' is not a folder");
+}
 
 void prepare_run_folder(const JobConfig& config) {
   const std::filesystem::path folder = config.job.dump_folder;

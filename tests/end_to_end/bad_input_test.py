@@ -69,9 +69,61 @@ class ConfigurationTest(Case):
         said = self.refused((ROOT / DEBUG_CONFIG).read_text().replace("[optimizer]", "n_heads = 7\n\n[optimizer]", 1),
                             "model.dim = 256", "model.n_heads = 7")
         self.assertNotIn("internal error", said)
+        self.assertIn("n_heads = 7\n", said)
+
+    RECIPE = (ROOT / DEBUG_CONFIG).read_text().replace('"./', f'"{ROOT}/')
+
+    def line_of(self, text, part):
+        """The place of the line that holds `part`."""
+        return f"train.toml:{text[:text.index(part)].count(chr(10)) + 1}:"
+
+    def test_what_plugins_find_is_placed_and_reported_at_once(self):
+        text = (self.RECIPE.replace('name = "AdamW"', 'name = "SGD"\nnesterov = true')
+                .replace("tests/assets/tokenizer", "nowhere/tokenizer").replace("train.jsonl", "nowhere.jsonl")
+                + '[optimizer.groups.a]\npatterns = [\n  "*norm*",\n  "*nrm*",\n]\n')
+        parts = ["nesterov = true", "nowhere/tokenizer", "nowhere.jsonl", '"*nrm*"']
+        for arguments in (), ("--dry-run",):
+            said = self.refused(text, *(self.line_of(text, part) for part in parts), "4 errors", arguments=arguments)
+            self.assert_holds(said, "optimizer.nesterov needs optimizer.momentum > 0", "training.dataset_path: there is nothing",
+                              "model.hf_assets_path: there is nothing", "has a name like '*nrm*'")
+
+    def test_layouts_that_do_not_fit_are_placed(self):
+        for section, ranks, wrong, said in (
+                ("tensor_parallel_degree = 3", 3, "tensor_parallel_degree = 3", "tensor parallelism over 3 ranks does not fit"),
+                ("pipeline_parallel_degree = 2\nmodule_fqns_per_model_part = [\n [\"tok_embeddings\"],\n [\"layers.99\"]]", 2,
+                 "layers.99", "module_fqns_per_model_part does not fit the model"),
+                ("pipeline_parallel_degree = 2\npipeline_parallel_first_stage_less_layers = 9", 2,
+                 "first_stage_less_layers = 9", "exceeds the")):
+            text = self.RECIPE.replace("seq_len = 2048", "seq_len = 96") + f"[parallelism]\n{section}\n"
+            run = titan("train", "--job.config_file", self.write("train.toml", text), "--dry-run", "--world-size", ranks)
+            self.assertEqual(run.returncode, 2, run.stderr)
+            self.assert_holds(run.stderr, self.line_of(text, wrong), said, "1 error; nothing was started")
+
+    def test_a_dry_run_for_another_machine_does_not_look_for_files(self):
+        arguments = ["--model.hf_assets_path", "/nowhere", "--training.dataset_path", "/nowhere", "--dry-run"]
+        run = self.train(*arguments, code=2)
+        self.assert_holds(run.stderr, "command line: error: model.hf_assets_path: there is nothing at '/nowhere'",
+                          "command line: error: training.dataset_path: there is nothing at '/nowhere'")
+        self.assertNotIn("everything fits", run.stderr)
+        run = self.train(*arguments, "--elsewhere")
+        self.assert_holds(run.stderr, "everything fits but for files, which were not looked for")
+        run = self.train("--elsewhere", code=2)
+        self.assert_holds(run.stderr, "--elsewhere needs --dry-run")
+
+    def test_a_file_of_no_name_is_said_with_its_flag(self):
+        run = self.train(config=["--job.config_file", ""], code=2)
+        self.assert_holds(run.stderr, "--job.config_file needs the name of a file, got ''")
 
     def test_what_is_not_built_yet_is_said(self):
-        self.refused("[compile]\nenable = true\n", "train.toml:2:10: ", "not built yet", "compile.enable")
+        self.refused("[metrics]\nenable_wandb = true\n", "train.toml:2:16: ", "not built yet", "metrics.enable_wandb")
+
+    def test_what_the_job_can_do_without_is_skipped_with_one_warning(self):
+        run = self.train("--compile.enable", "--profiling.enable_profiling", "--profiling.enable_memory_snapshot",
+                         "--training.steps", "1")
+        self.assertEqual(run.stderr.count("not built yet"), 1, run.stderr)
+        self.assert_holds(run.stderr, "warning command line: not built yet, the job goes on without: compile.enable, "
+                                      "profiling.enable_profiling, profiling.enable_memory_snapshot")
+        self.assertNotIn("warning: ", run.stderr)
 
     def test_everything_wrong_is_reported_at_once(self):
         said = self.refused('[training]\nsteps = 0\nseq_len = "x"\n[optimizer]\nname = "AdamX"\n[modle]\nname = "a"\n',
@@ -116,7 +168,7 @@ class DataTest(Case):
             self.assert_nothing_was_written()
 
     def test_a_missing_data_set_is_named(self):
-        self.stopped(self.folder / "no.jsonl", str(self.folder / "no.jsonl"))
+        self.stopped(self.folder / "no.jsonl", "training.dataset_path", str(self.folder / "no.jsonl"), code=2)
 
     def test_an_empty_data_set_is_refused(self):
         self.stopped(self.write("empty.jsonl", ""), "empty.jsonl", "holds no document")
@@ -146,7 +198,7 @@ class DataTest(Case):
         self.assertEqual(len(metrics(self.out)), 3)
 
     def test_a_missing_tokenizer_is_named(self):
-        run = self.train("--model.hf_assets_path", self.folder / "none", code=1)
+        run = self.train("--model.hf_assets_path", self.folder / "none", code=2)
         self.assert_holds(run.stderr, str(self.folder / "none"))
         self.assert_nothing_was_written()
 

@@ -1,0 +1,84 @@
+// What a chosen component finds wrong with the configuration, brought to the place of the key that
+// it is about. Used where components are made and applied, and by the commands.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include <titan/error.h>
+
+#include "core/config/diagnostics.h"
+#include "core/config/job_config.h"
+
+namespace titan::core {
+
+/// A config Error of a component, and which one it is.
+class ComponentError : public Error {
+ public:
+  ComponentError(const Error& error, const Selection& component)
+      : Error(error), component_(component) {}
+  const Selection& component() const { return component_; }
+
+ private:
+  Selection component_;
+};
+
+/// Runs `work`, in which `component` is made or acts: its config Errors become ComponentErrors.
+template <class Work>
+decltype(auto) on_behalf_of(const Selection& component, Work&& work) {
+  try {
+    return std::forward<Work>(work)();
+  } catch (const ComponentError&) {
+    throw;
+  } catch (const ConfigError&) {
+    throw;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::config) throw;
+    throw ComponentError(error, component);
+  }
+}
+
+/// `error` as a diagnostic at the key that its message names; else where its component was chosen,
+/// or the component's section begins.
+Diagnostic mistake_of(const Error& error, const JobConfig& config);
+
+/// Adds `error`, of kind config, to `diagnostics`: what it holds when it is a report already; else
+/// as one mistake, unless it follows from a key that is wrong by itself.
+void add_mistakes(const Error& error, const JobConfig& config, Diagnostics& diagnostics);
+
+/// Whether nothing is at the path, whatever it means to who reads it: a file or folder, a pattern,
+/// the start of file names.
+bool is_absent(const std::string& path);
+
+/// Throws `error` as a mistake in the configuration when nothing is at `path`, the value of
+/// `path_key`, or when the component speaks of that path.
+void refuse_path(const Error& error, const std::string& path_key, const std::string& path,
+                 const JobConfig& config);
+
+/// Runs `open`, in which `component` opens `path`, the value of `path_key`.
+template <class Open>
+decltype(auto) opening(const Selection& component, const std::string& path_key,
+                       const std::string& path, const JobConfig& config, Open&& open) {
+  try {
+    return on_behalf_of(component, std::forward<Open>(open));
+  } catch (const Error& error) {
+    refuse_path(error, path_key, path, config);
+    throw;
+  }
+}
+
+/// Runs `work`; a config Error that it throws becomes a report with places.
+template <class Work>
+decltype(auto) with_places(const JobConfig& config, Work&& work) {
+  try {
+    return std::forward<Work>(work)();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::config) throw;
+    Diagnostics diagnostics;
+    add_mistakes(error, config, diagnostics);
+    if (diagnostics.can_start()) throw;
+    throw ConfigError(diagnostics);
+  }
+}
+
+}  // namespace titan::core
