@@ -9,6 +9,7 @@
 #include <titan/log.h>
 
 #include "core/checkpoint/hf_config.h"
+#include "core/checkpoint/model_options.h"
 #include "core/checkpoint/rank_state.h"
 #include "core/checkpoint/reader.h"
 #include "core/checkpoint/weight_names.h"
@@ -93,7 +94,8 @@ TrainState state_at(const StartPoint& start) {
   return state;
 }
 
-void check_weights(const Run& run, const StartPoint& start, const JobConfig& config) {
+void check_weights(const Run& run, const StartPoint& start, const JobConfig& config,
+                   Registry& registry) {
   if (config.checkpoint.enable && config.checkpoint.last_save_in_hf)
     names_of(*run.model, config.model.name,
              Naming::hugging_face);  // or say now that there are none
@@ -104,7 +106,12 @@ void check_weights(const Run& run, const StartPoint& start, const JobConfig& con
   WeightNames names =
       is_hf ? names_of(*run.model, name, Naming::hugging_face) : own_names(*run.part);
   names.optional = left_initial(run, start);
-  find_weights(*run.part, names, start.index, place_of(start), name);
+  const std::string place = place_of(start);
+  find_weights(*run.part, names, start.index, place, name);
+  if (start.kind != Kind::checkpoint) return;
+  const std::string differs =
+      check_model_options(start.manifest.config, config, *run.model, registry, place);
+  if (!differs.empty() && run.mesh.rank() == 0) log::warn(differs);
 }
 
 void give_values(Run& run, const StartPoint& start, const JobConfig& config) {
