@@ -22,6 +22,7 @@
 #include "core/checkpoint/convention.h"
 #include "core/checkpoint/hf_folder.h"
 #include "core/checkpoint/meta_shards.h"
+#include "core/checkpoint/weight_copies.h"
 #include "core/checkpoint/weight_names.h"
 #include "core/commands/chosen_model.h"
 #include "core/commands/command.h"
@@ -132,6 +133,7 @@ int convert_from(const ConvertArguments& arguments, Naming naming) {
   refuse_own_convention(index, arguments.in.string(), arguments.direction);
   const std::vector<FoundWeight> weights =
       find_weights(chosen.part(), names, index, arguments.in.string(), chosen.name());
+  check_copies(weights, index, arguments.in.string(), chosen.name());
   std::vector<PlannedTensor> tensors;
   for (const FoundWeight& weight : weights) {
     const std::string& stored = index.tensors.find(weight.theirs)->second.dtype;

@@ -12,6 +12,8 @@
 #include "core/checkpoint/model_options.h"
 #include "core/checkpoint/rank_state.h"
 #include "core/checkpoint/reader.h"
+#include "core/checkpoint/together.h"
+#include "core/checkpoint/weight_copies.h"
 #include "core/checkpoint/weight_names.h"
 #include "core/runtime/clock.h"
 
@@ -107,11 +109,17 @@ void check_weights(const Run& run, const StartPoint& start, const JobConfig& con
       is_hf ? names_of(*run.model, name, Naming::hugging_face) : own_names(*run.part);
   names.optional = left_initial(run, start);
   const std::string place = place_of(start);
-  find_weights(*run.part, names, start.index, place, name);
+  const std::vector<FoundWeight> found =
+      find_weights(*run.part, names, start.index, place, name);
+  const dist::Group& world = run.mesh.group("world");
+  if (has_copies(found))
+    together(world, run.device->device(), [&] {
+      if (world.rank() == 0) check_copies(found, start.index, place, name);
+    });
   if (start.kind != Kind::checkpoint) return;
   const std::string differs =
       check_model_options(start.manifest.config, config, *run.model, registry, place);
-  if (!differs.empty() && run.mesh.rank() == 0) log::warn(differs);
+  if (!differs.empty() && world.rank() == 0) log::warn(differs);
 }
 
 void give_values(Run& run, const StartPoint& start, const JobConfig& config) {

@@ -262,6 +262,19 @@ class OtherNamesTest(ConvertCase):
         save_file(weights, self.folder / "meta" / "consolidated.00.safetensors")
         self.judge(model, "from-meta-names", self.folder / "meta", *TIED)
 
+    def test_a_tied_model_refuses_another_head(self):
+        model = make_model(tied=True)
+        source = self.saved(model)
+        weights = load_file(source / "model.safetensors")
+        self.assertNotIn("lm_head.weight", weights)
+        for change, code in ((0, 0), (1, 1)):
+            head = weights["model.embed_tokens.weight"].clone()
+            head[-1, -1] += change
+            save_file(weights | {"lm_head.weight": head}, source / "model.safetensors", metadata={"format": "pt"})
+            said = self.convert("from-hf", source, self.folder / f"ours_{change}", *TIED, code=code)
+        self.assert_holds(said, "holds lm_head.weight with other values than model.embed_tokens.weight")
+        self.assertFalse((self.folder / "ours_1").exists())
+
     def test_titans_own_rows_are_not_put_into_another_order(self):
         self.convert("from-hf", self.saved(make_model()), self.folder / "ours")
         for has_manifest in (True, False):

@@ -1,13 +1,17 @@
-// core/checkpoint/convention.h: whose weights files hold.
+// core/checkpoint/convention.h and weight_copies.h: whose weights files hold, and weights that stand
+// there under two names.
 #include "core/checkpoint/convention.h"
 
 #include <gtest/gtest.h>
 
 #include <ATen/ops/randn.h>
+#include <titan/model.h>
 
+#include "core/checkpoint/weight_copies.h"
 #include "core/checkpoint/weight_file.h"
 #include "tests/core/checkpoint/stored_files.h"
 #include "tests/plugins/error_of.h"
+#include "tests/plugins/registry.h"
 
 namespace titan::core {
 namespace {
@@ -67,6 +71,78 @@ TEST(Convention, OfFilesFromBeforeTheKeyIsKnownByTheirHashes) {
   const TensorIndex index =
       index_files({write_stored(folder, "a.safetensors", {{"w", at::randn({4}), {0}}})});
   EXPECT_EQ(index.says_own, std::vector<bool>{true});
+}
+
+std::unique_ptr<Model> tied_model(bool is_tied = true) {
+  return testing::create<Model>("llama3",
+                                Value::map({{"dim", 16},
+                                            {"n_layers", 1},
+                                            {"n_heads", 4},
+                                            {"vocab_size", 32},
+                                            {"multiple_of", 8},
+                                            {"enable_weight_tying", is_tied}}),
+                                {.seq_len = 64});
+}
+
+/// Every weight under its preferred name.
+std::vector<testing::Stored> named_weights(const Model& model, Naming naming) {
+  const ModelPart part(model.build());
+  std::map<std::string, std::string> theirs;
+  for (const auto& rule : dynamic_cast<const HfExchange&>(model).name_rules(naming))
+    theirs.emplace(rule.ours, rule.theirs);
+  std::vector<testing::Stored> weights;
+  for (const ParameterInfo& parameter : part.all_parameters())
+    weights.push_back({theirs.at(parameter.name), at::randn(parameter.shape)});
+  return weights;
+}
+
+/// What taking such weights throws; empty: nothing.
+std::string refusal(const Model& model, Naming naming, const std::vector<testing::Stored>& weights) {
+  const TestFolder folder;
+  const TensorIndex index = index_files({write_stored(folder, "a.safetensors", weights)});
+  try {
+    const ModelPart part(model.build());
+    const auto found = find_weights(part, names_of(model, "llama3", naming), index, "FOLDER", "llama3");
+    EXPECT_EQ(found.size(), part.all_parameters().size());
+    check_copies(found, index, "FOLDER", "llama3");
+    return "";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::data);
+    return e.message();
+  }
+}
+
+TEST(TiedWeights, MayBeWrittenOutWhereTheyAreEqual) {
+  const auto model = tied_model();
+  for (const auto& [naming, head] : {std::pair{Naming::hugging_face, "lm_head.weight"},
+                                     {Naming::meta, "output.weight"},
+                                     {Naming::torchtitan, "output.weight"},
+                                     {Naming::torchtitan, "lm_head.weight"}}) {
+    auto weights = named_weights(*model, naming);
+    EXPECT_EQ(refusal(*model, naming, weights), "") << "the head need not be there";
+    const std::string embedding = weights.front().name;
+    weights.push_back({head, weights.front().tensor.clone()});
+    EXPECT_EQ(refusal(*model, naming, weights), "") << head;
+    weights.back().tensor = weights.front().tensor.to(at::kDouble);
+    EXPECT_EQ(refusal(*model, naming, weights), "") << "the same values in another type";
+    weights.back().tensor[31][15] += 1;
+    EXPECT_EQ(refusal(*model, naming, weights),
+              "FOLDER holds " + std::string(head) + " with other values than " + embedding +
+                  ", but in llama3 the two are one weight (tok_embeddings.weight): one of them "
+                  "would be lost; choose a model that has both, or remove the one that is not "
+                  "meant");
+    weights.back().tensor = at::randn({32, 8});
+    EXPECT_TRUE(holds(refusal(*model, naming, weights),
+                      std::string(head) + " is (32, 8), the model's is (32, 16)"));
+    weights.back().tensor = weights.front().tensor;
+    weights.erase(weights.begin());
+    EXPECT_EQ(refusal(*model, naming, weights), "") << "either of the two names is enough";
+  }
+}
+
+TEST(TiedWeights, OfAModelThatDoesNotTieAreTwo) {
+  const auto model = tied_model(false);
+  EXPECT_EQ(refusal(*model, Naming::hugging_face, named_weights(*model, Naming::hugging_face)), "");
 }
 
 }  // namespace
