@@ -86,19 +86,23 @@ std::string shown(const Value& value) {
 
 }  // namespace
 
+std::vector<std::string> hf_config_differences(const Value& ours, const Value& theirs) {
+  auto own = effective(ours), other = effective(theirs);
+  std::vector<std::string> differences;
+  for (const Member& member : members())
+    if (!is_equal(own[member.key], other[member.key]))
+      differences.push_back(std::string(member.key) + " is " + shown(other[member.key]) +
+                            " there and " + shown(own[member.key]) + " here");
+  return differences;
+}
+
 bool check_hf_config(const Value& ours, const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "config.json";
   if (!std::filesystem::is_regular_file(path)) return false;
   const Value config = read_json(path);
   TITAN_CHECK(config.is_map(), data, path.string(), " is not a map");
-  auto own = effective(ours), theirs = effective(config);
   std::string differences;
-  for (const Member& member : members()) {
-    const Value &mine = own[member.key], &other = theirs[member.key];
-    if (is_equal(mine, other)) continue;
-    differences += std::string("\n  ") + member.key + " is " + shown(other) + " there and " +
-                   shown(mine) + " here";
-  }
+  for (const std::string& line : hf_config_differences(ours, config)) differences += "\n  " + line;
   TITAN_CHECK(differences.empty(), config, path.string(),
               " describes another model than [model]:", differences,
               "\n  choose the model.flavor of these weights, or set the model's options: titan "

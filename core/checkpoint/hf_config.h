@@ -2,10 +2,15 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include <titan/value.h>
 
 namespace titan::core {
+
+/// The members that would change results, as "rope_theta is 10000.0 there and 500000.0 here".
+std::vector<std::string> hf_config_differences(const Value& ours, const Value& theirs);
 
 /// `ours`: HfExchange::hf_config(). False when the folder has no config.json, so that only the
 /// shapes of tensors can be compared.

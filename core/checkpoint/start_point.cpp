@@ -6,6 +6,7 @@
 #include <titan/error.h>
 #include <titan/log.h>
 
+#include "core/checkpoint/convention.h"
 #include "core/checkpoint/format/checkpoint_folder.h"
 #include "core/checkpoint/format/file.h"
 #include "core/checkpoint/format/hash.h"
@@ -210,6 +211,7 @@ StartPoint find_start(const JobConfig& config, Rendezvous& rendezvous) {
       break;
     case Kind::shards:
       start.index = index_files(safetensors_files(start.folder));
+      require_own_convention(start.index, "'" + start.folder.string() + "'", config.checkpoint);
       break;
     case Kind::hugging_face:
       start.index = index_files(hf_files(start.folder));

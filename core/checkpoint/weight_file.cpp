@@ -181,6 +181,8 @@ bool has_planned_header(const PlannedFile& file, const std::filesystem::path& fo
   if (found.data_start != static_cast<int64_t>(planned_bytes.size())) return false;
   SafetensorsHeader planned = parse_header(planned_bytes, file.bytes, file.name);
   planned.metadata.erase(kTensorHashesKey);
+  if (!found.metadata.contains(kConventionKey))  // of a program that did not write it yet
+    planned.metadata.erase(kConventionKey);
   const bool has_hashes = found.metadata.erase(kTensorHashesKey) > 0;
   return has_hashes == (file.style == FileStyle::checkpoint) &&
          found.metadata == planned.metadata &&

@@ -95,12 +95,16 @@ std::vector<FoundWeight> find_weights(const ModelPart& part, const WeightNames& 
       continue;
     }
     const HfExchange::NameRule& rule = **there;
-    used.insert(rule.theirs);
-    const std::vector<int64_t>& shape = index.tensors.find(rule.theirs)->second.shape;
-    if (shape != parameter.shape)
-      wrong.push_back(rule.theirs + " is " + shape_text(shape) + ", the model's is " +
-                      shape_text(parameter.shape));
-    found.push_back({rule.ours, rule.theirs, shape, rule.num_rotary_heads});
+    found.push_back({rule.ours, rule.theirs, parameter.shape, rule.num_rotary_heads});
+    for (auto other = there; other != alternatives.end(); ++other) {
+      const std::string& name = (*other)->theirs;
+      const auto stored = index.tensors.find(name);
+      if (stored == index.tensors.end()) continue;
+      if (stored->second.shape != parameter.shape)
+        wrong.push_back(name + " is " + shape_text(stored->second.shape) + ", the model's is " +
+                        shape_text(parameter.shape));
+      if (used.insert(name).second && other != there) found.back().copies.push_back(name);
+    }
   }
   for (const auto& [name, tensor] : index.tensors)
     if (!used.contains(name) && !is_ignored(names, name)) unexpected.push_back(name);

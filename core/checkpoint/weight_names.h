@@ -20,6 +20,8 @@ struct FoundWeight {
   std::string theirs;
   std::vector<int64_t> shape;
   int64_t num_rotary_heads = 0;  ///< see HfExchange::NameRule
+  /// Stored tensors under its other names, where there are any: check_copies compares them.
+  std::vector<std::string> copies = {};
 };
 
 /// Whose weights they are.

@@ -41,6 +41,7 @@ class ChosenModel {
               const std::filesystem::path& folder, CountedConverters converters);
 
   const JobConfig& config() const { return config_; }
+  Registry& registry() { return registry_; }
   const Model& model() const { return *model_.model; }
   /// Without converters.
   const ModelPart& part() const { return *model_.part; }

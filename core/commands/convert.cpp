@@ -19,8 +19,10 @@
 #include "core/checkpoint/format/file.h"
 #include "core/checkpoint/format/manifest.h"
 #include "core/checkpoint/hf_config.h"
+#include "core/checkpoint/convention.h"
 #include "core/checkpoint/hf_folder.h"
 #include "core/checkpoint/meta_shards.h"
+#include "core/checkpoint/weight_copies.h"
 #include "core/checkpoint/weight_names.h"
 #include "core/commands/chosen_model.h"
 #include "core/commands/command.h"
@@ -129,9 +131,12 @@ int convert_from(const ConvertArguments& arguments, Naming naming) {
   const TensorIndex index = naming == Naming::meta
                                 ? index_meta_shards(files, shapes_of(chosen.part(), names))
                                 : index_files(files);
+  refuse_own_convention(index, arguments.in.string(), arguments.direction);
+  const std::vector<FoundWeight> weights =
+      find_weights(chosen.part(), names, index, arguments.in.string(), chosen.name());
+  check_copies(weights, index, arguments.in.string(), chosen.name());
   std::vector<PlannedTensor> tensors;
-  for (const FoundWeight& weight :
-       find_weights(chosen.part(), names, index, arguments.in.string(), chosen.name())) {
+  for (const FoundWeight& weight : weights) {
     const std::string& stored = index.tensors.find(weight.theirs)->second.dtype;
     TensorEntry entry = {.name = weight.ours,
                          .dtype = arguments.dtype.empty() ? stored : arguments.dtype,

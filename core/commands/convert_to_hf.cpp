@@ -6,6 +6,7 @@
 #include <titan/log.h>
 
 #include "core/checkpoint/conversion.h"
+#include "core/checkpoint/convention.h"
 #include "core/checkpoint/format/checkpoint_folder.h"
 #include "core/checkpoint/format/file.h"
 #include "core/checkpoint/format/hash.h"
@@ -14,6 +15,7 @@
 #include "core/checkpoint/hf_export.h"
 #include "core/checkpoint/hf_folder.h"
 #include "core/checkpoint/merged_weights.h"
+#include "core/checkpoint/model_options.h"
 #include "core/checkpoint/weight_names.h"
 #include "core/commands/chosen_model.h"
 #include "core/commands/convert.h"
@@ -83,6 +85,13 @@ int convert_to_hf(const ConvertArguments& arguments) {
     merged.emplace([&] { return chosen.converted(); }, converter->name, index);
   std::vector<PlannedTensor> tensors =
       planned_tensors(chosen, index, arguments, merged ? &*merged : nullptr);
+  if (!manifest)
+    require_own_convention(index, arguments.in.string(), chosen.config().checkpoint);
+  else if (const std::string differs =
+               check_model_options(manifest->config, chosen.config(), chosen.model(),
+                                   chosen.registry(), arguments.in.string());
+           !differs.empty())
+    log::warn(differs);
   const fs::path assets = chosen.config().model.hf_assets_path;
   const std::unique_ptr<Tokenizer> tokenizer = chosen.tokenizer();
   log::info(tokenizer_files(assets).empty()

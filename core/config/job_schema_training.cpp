@@ -187,6 +187,10 @@ void declare_checkpoint(SchemaBuilder& schema) {
       .at_least(-1)
       .option("exclude_from_loading", &Section::exclude_from_loading, "Parts that are not loaded")
       .one_of({"optimizer", "lr_scheduler", "dataloader", "train_state"})
+      .option("take_on_trust", &Section::take_on_trust,
+              "What stored weights need not agree with or say: the model's options, whose order "
+              "of rows they have")
+      .one_of({"model_options", "row_order"})
       .option("enable_first_step_checkpoint", &Section::enable_first_step_checkpoint,
               "Save after step 1 too")
       .option("create_seed_checkpoint", &Section::create_seed_checkpoint,

@@ -198,6 +198,7 @@ struct CheckpointSection {
   int64_t keep_latest_k = 10;
   int64_t load_step = -1;
   std::vector<std::string> exclude_from_loading;
+  std::vector<std::string> take_on_trust;  ///< (Titan)
   bool enable_first_step_checkpoint = false;
   bool create_seed_checkpoint = false;
   bool load_only = false;

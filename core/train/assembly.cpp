@@ -306,7 +306,7 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
   apply_transforms(run, config, registry);
   make_validator(run, config, registry);
 
-  check_weights(run, start, config);
+  check_weights(run, start, config, registry);
   run.state = state_at(start);
   const std::string time = rendezvous.from_rank_zero("start", std::to_string(wall_seconds()));
   RunInfo info = {.dump_folder = config.job.dump_folder,

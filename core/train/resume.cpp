@@ -9,8 +9,11 @@
 #include <titan/log.h>
 
 #include "core/checkpoint/hf_config.h"
+#include "core/checkpoint/model_options.h"
 #include "core/checkpoint/rank_state.h"
 #include "core/checkpoint/reader.h"
+#include "core/checkpoint/together.h"
+#include "core/checkpoint/weight_copies.h"
 #include "core/checkpoint/weight_names.h"
 #include "core/runtime/clock.h"
 
@@ -105,7 +108,8 @@ TrainState state_at(const StartPoint& start) {
   return state;
 }
 
-void check_weights(const Run& run, const StartPoint& start, const JobConfig& config) {
+void check_weights(const Run& run, const StartPoint& start, const JobConfig& config,
+                   Registry& registry) {
   if (config.checkpoint.enable && config.checkpoint.last_save_in_hf)
     names_of(*run.model, config.model.name,
              Naming::hugging_face);  // or say now that there are none
@@ -116,7 +120,18 @@ void check_weights(const Run& run, const StartPoint& start, const JobConfig& con
   WeightNames names =
       is_hf ? names_of(*run.model, name, Naming::hugging_face) : own_names(*run.part);
   names.optional = left_initial(run, start);
-  find_weights(*run.part, names, start.index, place_of(start), name);
+  const std::string place = place_of(start);
+  const std::vector<FoundWeight> found =
+      find_weights(*run.part, names, start.index, place, name);
+  const dist::Group& world = run.mesh.group("world");
+  if (has_copies(found))
+    together(world, run.device->device(), [&] {
+      if (world.rank() == 0) check_copies(found, start.index, place, name);
+    });
+  if (start.kind != Kind::checkpoint) return;
+  const std::string differs =
+      check_model_options(start.manifest.config, config, *run.model, registry, place);
+  if (!differs.empty() && world.rank() == 0) log::warn(differs);
 }
 
 void give_values(Run& run, const StartPoint& start, const JobConfig& config) {

@@ -9,10 +9,12 @@ namespace titan::core {
 /// What the run has reached when it starts.
 TrainState state_at(const StartPoint& start);
 
-/// Compares the stored weights with the model, before anything has memory. `run.model` is there.
-/// data Error listing all that is missing, of another shape or too many; config Error for a
-/// config.json of another model; plugin Error when the model cannot be saved as it is asked for.
-void check_weights(const Run& run, const StartPoint& start, const JobConfig& config);
+/// Collective. Compares the stored weights with the model, before anything has memory. `run.model`
+/// is there. data Error listing all that is missing, of another shape or too many, or a weight that
+/// is stored twice with other values; config Error for a config.json or a manifest of another
+/// model; plugin Error when the model cannot be saved as it is asked for.
+void check_weights(const Run& run, const StartPoint& start, const JobConfig& config,
+                   Registry& registry);
 
 /// Collective. Memory for the weights; initial values where nothing is stored.
 void give_values(Run& run, const StartPoint& start, const JobConfig& config);

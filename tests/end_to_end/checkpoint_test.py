@@ -5,15 +5,16 @@ import functools
 import json
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
 
 import numpy
 import xxhash
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
-from harness import DEBUG_CONFIG, HANG, ROOT, TINY, TITAN, Background, main, metrics
+from harness import DEBUG_CONFIG, HANG, ROOT, TINY, TITAN, Background, main, metrics, titan
 from ranks_test import RanksCase, bare_environment, fingerprints
 
 RECIPE = [*TINY, "--training.global_batch_size", "4", "--training.local_batch_size", "1", "--debug.fingerprints", "--debug.seed", "7",
@@ -300,6 +301,56 @@ class KeysTest(CheckpointCase):
             self.assert_holds(run.stderr, "optim.exp_avg_sq.", "which this run's optimizer does not have")
         run = self.run_ranks(1, *steps(4), "--checkpoint.initial_load_path", self.folder / "nowhere", out=self.folder / "new", code=2)
         self.assert_holds(run.stderr, "checkpoint.initial_load_path", "is not a folder")
+
+    def test_model_options_that_shapes_do_not_tell(self):
+        self.run_ranks(1, *steps(2), "--checkpoint.interval", "2")
+        trust = ["--checkpoint.take_on_trust", "model_options"]
+        starts = {"resumed": [], "started": ["--checkpoint.initial_load_path", self.out / "checkpoint/step-2"]}
+        changed = {"--model.n_heads": ("8", "model.n_heads is 16 there and 8 here"),
+                   "--model.rope_theta": ("10000", "model.rope_theta is 5e+05 there and 10000.0 here"),
+                   "--model.norm_eps": ("1e-6", "model.norm_eps is 1e-05 there and 1e-06 here")}
+        for kind, start in starts.items():
+            for flag, (value, text) in changed.items():
+                with self.subTest(kind, flag=flag):
+                    out = self.out if kind == "resumed" else self.folder / "other"
+                    run = self.run_ranks(1, *steps(3), *start, flag, value, out=out, code=2)
+                    self.assert_holds(run.stderr, "step-2'", text, 'checkpoint.take_on_trust = ["model_options"]')
+                    self.assertEqual(run.stdout, "")
+        run = self.run_ranks(1, *steps(3), "--checkpoint.initial_load_path", self.out / "checkpoint/step-2", *trust,
+                             "--model.norm_eps", "1e-6", out=self.folder / "trusting")
+        self.assert_holds(run.stderr, "model.norm_eps is 1e-05 there and 1e-06 here", "taken on trust", "started with the weights of")
+        exported = titan("convert", "to-hf", self.out / "checkpoint/step-2", self.folder / "hf", "--model.norm_eps", "1e-6")
+        self.assertEqual(exported.returncode, 2, exported.stderr)
+        self.assert_holds(exported.stderr, "model.norm_eps is 1e-05 there and 1e-06 here")
+        self.assertFalse((self.folder / "hf").exists())
+
+    def test_weights_without_a_manifest_say_whose_they_are(self):
+        self.run_ranks(1, *steps(2), "--checkpoint.interval", "2")
+        own, silent = self.folder / "own", self.folder / "silent"
+        for folder in (own, silent):
+            folder.mkdir()
+        path = next((self.out / "checkpoint/step-2").glob("weights-*"))
+        shutil.copy(path, own)
+        run = self.run_ranks(1, *steps(1), "--checkpoint.initial_load_path", own, out=self.folder / "a")
+        self.assertIn("started with the weights of", run.stderr)
+        save_file(load_file(path), silent / "weights.safetensors", metadata={"format": "pt"})  # as torchtitan's would look
+        run = self.run_ranks(1, *steps(1), "--checkpoint.initial_load_path", silent, out=self.folder / "b", code=2)
+        self.assert_holds(run.stderr, "does not say whose weights it holds", "weights.safetensors", "titan convert from-torchtitan-names")
+        run = self.run_ranks(1, *steps(1), "--checkpoint.initial_load_path", silent, "--checkpoint.take_on_trust", "row_order",
+                             out=self.folder / "b")
+        self.assertIn("started with the weights of", run.stderr)
+
+    def test_what_a_killed_export_leaves_goes_at_the_next_start(self):
+        export = ["--checkpoint.last_save_model_only", "--checkpoint.last_save_in_hf"]
+        self.run_ranks(1, *steps(1), *export)
+        folder = self.out / "checkpoint/step-1"
+        files = sorted(path.name for path in folder.iterdir())
+        self.assertNotIn("sharded", files)
+        (folder / "sharded").mkdir()
+        (folder / "sharded/weights-rank-00000.safetensors").write_bytes(b"half of it is gone")
+        run = self.run_ranks(1, *steps(1), *export)
+        self.assertIn("nothing is left to do", run.stderr)
+        self.assertEqual(sorted(path.name for path in folder.iterdir()), files)
 
     def test_both_requests_to_stop_save_this_step_and_exit_with_75(self):
         for number in (signal.SIGTERM, signal.SIGUSR1):

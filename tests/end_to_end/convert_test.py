@@ -212,8 +212,10 @@ class HuggingFaceTest(ConvertCase):
             (self.folder / "shards").mkdir(exist_ok=True)
             save_file({name: half[i].contiguous() for name, half in halves.items()}, self.folder / "shards" / f"{i}.safetensors",
                       metadata={"DCP_SHARDING_INFO": json.dumps(info), "format": "pt"})
-        said = self.convert("to-hf", self.folder / "shards", self.folder / "back", *SIZES)
-        self.assert_holds(said, "has no manifest.json")
+        said = self.convert("to-hf", self.folder / "shards", self.folder / "back", *SIZES, code=2)
+        self.assert_holds(said, "has no manifest.json", "does not say whose weights it holds", "take_on_trust")
+        self.assertFalse((self.folder / "back").exists())
+        self.convert("to-hf", self.folder / "shards", self.folder / "back", *SIZES, "--checkpoint.take_on_trust", "row_order")
         self.assert_same_tensors(tensors(self.folder / "back"), dict(model.state_dict()))
 
 
@@ -258,6 +260,28 @@ class OtherNamesTest(ConvertCase):
         weights["output.weight"] = weights["tok_embeddings.weight"].clone()
         save_file(weights, self.folder / "meta" / "consolidated.00.safetensors")
         self.judge(model, "from-meta-names", self.folder / "meta", *TIED)
+
+    def test_a_tied_model_refuses_another_head(self):
+        model = make_model(tied=True)
+        source = self.saved(model)
+        weights = load_file(source / "model.safetensors")
+        self.assertNotIn("lm_head.weight", weights)
+        for change, code in ((0, 0), (1, 1)):
+            head = weights["model.embed_tokens.weight"].clone()
+            head[-1, -1] += change
+            save_file(weights | {"lm_head.weight": head}, source / "model.safetensors", metadata={"format": "pt"})
+            said = self.convert("from-hf", source, self.folder / f"ours_{change}", *TIED, code=code)
+        self.assert_holds(said, "holds lm_head.weight with other values than model.embed_tokens.weight")
+        self.assertFalse((self.folder / "ours_1").exists())
+
+    def test_titans_own_rows_are_not_put_into_another_order(self):
+        self.convert("from-hf", self.saved(make_model()), self.folder / "ours")
+        for has_manifest in (True, False):
+            for direction in ("from-torchtitan-names", "from-meta-names", "from-hf"):
+                said = self.convert(direction, self.folder / "ours", self.folder / "again", code=2)
+                self.assert_holds(said, "holds Titan's own weights", "weights-rank-00000.safetensors", "titan convert to-hf")
+                self.assertFalse((self.folder / "again").exists())
+            (self.folder / "ours" / "manifest.json").unlink(missing_ok=True)
 
     def test_torchtitans_names_old_and_new(self):
         model = make_model()

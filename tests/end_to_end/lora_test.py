@@ -110,6 +110,8 @@ class LoraTest(LoraCase):
         straight = losses(self.out)
         self.out = self.folder / "stopped"
         self.adapt("--checkpoint.interval", STEPS)
+        run = self.adapt("--training.steps", 2 * STEPS, "--converter.lora.alpha", 2 * ALPHA, code=2)
+        self.assert_holds(run.stderr, f"converter.lora.alpha is {ALPHA}.0 there and {2 * ALPHA}.0 here")
         run = self.adapt("--checkpoint.interval", STEPS, "--training.steps", 2 * STEPS)
         self.assertEqual(self.resumed_after(run.stdout + run.stderr), STEPS)
         self.assertEqual(losses(self.out), straight)
@@ -223,7 +225,8 @@ class LoraConversionTest(LoraCase):
         bare = self.folder / "bare"  # weights alone, of a run that is told by flags
         bare.mkdir()
         save_file({name: tensor for name, tensor in stored.items() if not name.startswith("optim.")}, bare / "model.safetensors")
-        self.convert(bare, "told", *SIZES, *SMALL_MODEL, *LORA[:-2], "--model.hf_assets_path", self.folder / "kept")
+        self.convert(bare, "told", *SIZES, *SMALL_MODEL, *LORA[:-2], "--model.hf_assets_path", self.folder / "kept",
+                     "--checkpoint.take_on_trust", "row_order")
         self.assert_same("told", tensors(self.folder / "whole"))
 
     def test_equals_the_export_of_the_run_on_two_ranks_beside_float8(self):

@@ -39,7 +39,8 @@ class Run:
         self.folder = pathlib.Path(folder)
         self.result = json.loads((folder / "result.json").read_text())
         self.shapes = {p["name"]: p["shape"] for p in self.result["parameters"]}
-        self.their_name = {rule["ours"]: rule["theirs"] for rule in self.result["name_rules"]}
+        # several rules of one parameter are alternatives, the preferred name first
+        self.their_name = {rule["ours"]: rule["theirs"] for rule in reversed(self.result["name_rules"])}
 
     def tensors(self, kind):
         """Tensors by name of one folder: "parameters", "gradients" or "final"."""

@@ -171,6 +171,7 @@ std::map<std::string, std::string> shard_metadata(
   return {{kShardingKey, sharding_text(saved_offsets)},
           {"DCP_VERSION", "1.0"},
           {"format", "pt"},
+          {kConventionKey, kOwnConvention},
           {kTensorHashesKey, tensor_hashes_text(hashes)}};
 }
 

@@ -133,6 +133,10 @@ void add_file(TensorIndex& index, int file, const SafetensorsHeader& header) {
   const auto sharding = is_sharded ? parse_sharding(sharding_text->second, place)
                                    : std::map<std::string, std::vector<int64_t>>();
   const auto hashes_text = header.metadata.find(kTensorHashesKey);
+  const auto convention = header.metadata.find(kConventionKey);
+  index.says_own.push_back(convention != header.metadata.end()
+                               ? convention->second == kOwnConvention
+                               : hashes_text != header.metadata.end());
   const auto hashes = hashes_text != header.metadata.end()
                           ? parse_tensor_hashes(hashes_text->second, place)
                           : std::map<std::string, std::string>();

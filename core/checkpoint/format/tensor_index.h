@@ -18,6 +18,10 @@ namespace titan::core {
 inline constexpr const char* kShardingKey = "DCP_SHARDING_INFO";
 /// Titan's: {"<tensor>": "<XXH3-128 of its bytes, 32 hexadecimal digits>", ...}.
 inline constexpr const char* kTensorHashesKey = "TITAN_XXH3_128";
+/// Titan's: whose names and orders of rows the file's tensors have. Files that Titan wrote before
+/// there was this key are known by the hashes.
+inline constexpr const char* kConventionKey = "TITAN_CONVENTION";
+inline constexpr const char* kOwnConvention = "titan";
 
 /// A rectangle of a tensor and where its bytes lie.
 struct StoredPiece {
@@ -36,6 +40,7 @@ struct StoredTensor {
 
 struct TensorIndex {
   std::vector<std::filesystem::path> files;
+  std::vector<bool> says_own;  ///< by file: that its names and orders of rows are Titan's
   std::map<std::string, StoredTensor, std::less<>> tensors;
 };
 

@@ -31,6 +31,8 @@ constexpr BlockWeight kBlockWeights[] = {
 /// Transformers rotates halves of a head, as Titan does: a rename.
 std::vector<NameRule> hugging_face_rules(const LlamaOptions& options) {
   std::vector<NameRule> rules = {{"tok_embeddings.weight", "model.embed_tokens.weight"}};
+  // a tied head that is written out is the embedding under another name
+  if (options.enable_weight_tying) rules.push_back({"tok_embeddings.weight", "lm_head.weight"});
   for (int64_t i = 0; i < options.n_layers; ++i) {
     const std::string layer = "layers." + std::to_string(i) + ".";
     for (const BlockWeight& weight : kBlockWeights)
@@ -45,6 +47,7 @@ std::vector<NameRule> hugging_face_rules(const LlamaOptions& options) {
 /// Meta's code, and torchtitan's after it, rotates neighbours: the rows of wq and wk are pairs.
 std::vector<NameRule> meta_rules(const LlamaOptions& options, int64_t num_kv_heads,
                                  bool with_torchtitan) {
+  const char* head_of = options.enable_weight_tying ? "tok_embeddings.weight" : "output.weight";
   std::vector<NameRule> rules = {{"tok_embeddings.weight", "tok_embeddings.weight"}};
   for (int64_t i = 0; i < options.n_layers; ++i) {
     const std::string layer = "layers." + std::to_string(i) + ".";
@@ -57,10 +60,8 @@ std::vector<NameRule> meta_rules(const LlamaOptions& options, int64_t num_kv_hea
     }
   }
   rules.push_back({"norm.weight", "norm.weight"});
-  if (!options.enable_weight_tying) {
-    rules.push_back({"output.weight", "output.weight"});
-    if (with_torchtitan) rules.push_back({"output.weight", "lm_head.weight"});
-  }
+  rules.push_back({head_of, "output.weight"});
+  if (with_torchtitan) rules.push_back({head_of, "lm_head.weight"});
   return rules;
 }
 
@@ -79,16 +80,9 @@ std::vector<NameRule> Llama::name_rules(Naming naming) const {
 }
 
 std::vector<std::string> Llama::ignored_names(Naming naming) const {
-  std::vector<std::string> names;  // tables of rotary positions, and a tied head written out
-  if (naming == Naming::hugging_face)
-    names = {"rotary_emb.inv_freq"};
-  else
-    names = {"rope.freqs", "freqs_cis"};
-  if (options_.enable_weight_tying) {
-    if (naming != Naming::meta) names.push_back("lm_head.weight");
-    if (naming != Naming::hugging_face) names.push_back("output.weight");
-  }
-  return names;
+  // tables of rotary positions
+  if (naming == Naming::hugging_face) return {"rotary_emb.inv_freq"};
+  return {"rope.freqs", "freqs_cis"};
 }
 
 Value Llama::hf_config() const {
