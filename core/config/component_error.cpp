@@ -42,7 +42,8 @@ Diagnostic mistake_of(const Error& error, const JobConfig& config) {
   Diagnostic mistake;
   mistake.message = all.substr(0, line_end);
   if (line_end != std::string::npos) mistake.details = all.substr(line_end + 1);
-  mistake.where = named_key(error, config).where;
+  const NamedKey named = named_key(error, config);
+  mistake.where = named.items.empty() ? named.where : named.items.front();
   if (const auto* of_component = dynamic_cast<const ComponentError*>(&error)) {
     const Selection& component = of_component->component();
     if (!mistake.where) mistake.where = component.where;
@@ -72,10 +73,19 @@ void refuse_path(const Error& error, const std::string& path_key, const std::str
 }
 
 void add_mistakes(const Error& error, const JobConfig& config, Diagnostics& diagnostics) {
-  if (const auto* report = dynamic_cast<const ConfigError*>(&error))
+  if (const auto* report = dynamic_cast<const ConfigError*>(&error)) {
     diagnostics.add(report->diagnostics());
-  else if (named_key(error, config).is_sound)
-    diagnostics.add(mistake_of(error, config));
+    return;
+  }
+  const NamedKey named = named_key(error, config);
+  if (!named.is_sound) return;
+  Diagnostic mistake = mistake_of(error, config);
+  diagnostics.add(mistake);
+  mistake.details.clear();
+  for (const SourceRange& item : named.items) {  // the first one is there
+    mistake.where = item;
+    diagnostics.add(mistake);
+  }
 }
 
 }  // namespace titan::core

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <optional>
 
 namespace titan::core {
 namespace {
@@ -39,13 +38,16 @@ std::vector<Word> words_of(std::string_view message) {
   return words;
 }
 
-/// The item of a list that the message quotes.
-std::optional<SourceRange> quoted_item(std::string_view message, const Given& given) {
+/// The items of a list that the message quotes. What follows a semicolon is advice and may quote
+/// right ones.
+std::vector<SourceRange> quoted_items(std::string_view message, const Given& given) {
+  message = message.substr(0, message.find(';'));
+  std::vector<SourceRange> found;
   for (const ItemPlace& item : given.items)
     if (item.value.is_string() && !item.value.as_string().empty() &&
         message.find("'" + item.value.as_string() + "'") != std::string_view::npos)
-      return item.where;
-  return std::nullopt;
+      found.push_back(item.where);
+  return found;
 }
 
 }  // namespace
@@ -72,7 +74,8 @@ NamedKey KeyPlaces::named_in(std::string_view message, const std::string& sectio
     if (!written->second.is_valid) found.is_sound = false;
     if (!found.key.empty()) continue;
     found.key = key;
-    found.where = quoted_item(message, written->second).value_or(written->second.where);
+    found.where = written->second.where;
+    found.items = quoted_items(message, written->second);
   }
   return found;
 }

@@ -18,7 +18,8 @@ namespace titan::core {
 /// The key that an error is about.
 struct NamedKey {
   std::string key;      ///< "model.n_heads"; empty when the error names none that was written
-  SourceRange where;    ///< its value, or the item of its list that the error quotes
+  SourceRange where;    ///< its value
+  std::vector<SourceRange> items = {};  ///< of its list, those that the error quotes
   bool is_sound = true; ///< false: a key that it names was reported already
 };
 

@@ -62,7 +62,9 @@ class Resolver {
         lookup_(lookup),
         options_(options),
         diagnostics_(diagnostics),
-        table_(core_table(sources.file)) {}
+        table_(core_table(sources.file)) {
+    diagnostics_.add(sources.found);
+  }
 
   JobConfig resolve() {
     const GivenValues first =
@@ -276,8 +278,12 @@ class Resolver {
   JobConfig config_;
 };
 
-JobSources complete(JobSources sources, const Diagnostics& diagnostics) {
-  if (!diagnostics.can_start()) throw ConfigError(diagnostics);
+/// `file` is absent when it could not be read.
+JobSources complete(JobSources sources, std::optional<SettingList> file,
+                    const Diagnostics& diagnostics) {
+  if (!file) throw ConfigError(diagnostics);
+  sources.file = *std::move(file);
+  sources.found = diagnostics;
   const Collected collected = first_sight(sources.file, sources.arguments, 1);
   const Given* paths = collected.given.find("plugins.paths");
   if (paths && paths->is_valid)
@@ -293,15 +299,17 @@ JobSources read_sources(std::vector<std::string> arguments) {
   Diagnostics diagnostics;
   sources.config_file = find_config_file(arguments);
   sources.arguments = std::move(arguments);
+  std::optional<SettingList> file = SettingList();
   if (sources.config_file && sources.config_file->empty()) {
     const auto shown = std::make_shared<const SourceText>(
         SourceText{"command line", {"--job.config_file \"\""}, false});
     diagnostics.error({shown, 1, 19, 2}, "--job.config_file needs the name of a file, got ''",
                       "leave it out to train by defaults and flags alone");
+    file.reset();
   } else if (sources.config_file) {
-    sources.file = read_toml(*sources.config_file, diagnostics);
+    file = read_toml(*sources.config_file, diagnostics);
   }
-  return complete(std::move(sources), diagnostics);
+  return complete(std::move(sources), std::move(file), diagnostics);
 }
 
 JobSources read_sources(const std::string& name, const std::string& toml,
@@ -310,8 +318,7 @@ JobSources read_sources(const std::string& name, const std::string& toml,
   Diagnostics diagnostics;
   sources.config_file = name;
   sources.arguments = std::move(arguments);
-  sources.file = parse_toml(name, toml, diagnostics);
-  return complete(std::move(sources), diagnostics);
+  return complete(std::move(sources), parse_toml(name, toml, diagnostics), diagnostics);
 }
 
 bool plays_ranks(const JobSources& sources) {

@@ -27,6 +27,7 @@ struct JobSources {
   SettingList file;
   std::vector<std::string> arguments;
   std::vector<std::string> plugin_paths;  ///< [plugins] paths, for the plugin search
+  Diagnostics found;                      ///< values that no option takes; resolve() reports them
 };
 
 /// Reads the file that `--job.config_file` names among `arguments` (argv after the program, the

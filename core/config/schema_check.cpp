@@ -103,7 +103,9 @@ class Checker {
     const Option& option = *known.option;
     Given given{canonical(option, setting.value), setting.key, setting.where, true, setting.items};
     const std::string see = known.component ? describe_command(*known.component) : "";
-    if (const auto wrong = option.problem(given.value)) {
+    if (setting.is_reported) {
+      given.is_valid = false;
+    } else if (const auto wrong = option.problem(given.value)) {
       given.is_valid = false;
       if (!report_items(known, setting, see))
         diagnostics_.error(setting.where, option_name(known) + " " + *wrong,

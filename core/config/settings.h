@@ -35,6 +35,7 @@ struct Setting {
   SourceRange where;    ///< the value
   std::string spelled;  ///< the name as the user wrote it, when that is an old name; else empty
   std::vector<ItemPlace> items = {};  ///< of a list in a file
+  bool is_reported = false;           ///< no option can have this value, which was said
 };
 
 /// A table header, kept so that an empty or unknown section can be reported where it stands.

@@ -68,8 +68,10 @@ class Reader {
         list_.tables.push_back({inner, range(key.source())});
         add_table(inner, *child);
       } else {
+        const int before = diagnostics_.count(Severity::error);
         list_.settings.push_back(
             {inner, value(node), range(key.source()), range(node.source()), ""});
+        list_.settings.back().is_reported = diagnostics_.count(Severity::error) > before;
         if (const toml::array* list = node.as_array()) {
           std::vector<ItemPlace>& items = list_.settings.back().items;
           for (size_t i = 0; i < list->size(); ++i) add_items((*list)[i], i, items);
@@ -169,14 +171,14 @@ std::string syntax_message(std::string_view message) {
 
 }  // namespace
 
-SettingList parse_toml(const std::string& name, std::string_view text, Diagnostics& diagnostics) {
+std::optional<SettingList> parse_toml(const std::string& name, std::string_view text, Diagnostics& diagnostics) {
   const auto source = std::make_shared<const SourceText>(SourceText{name, split_lines(text), true});
   Reader reader(source, diagnostics);
   if (const size_t dot = find_endless_key(text); dot != std::string_view::npos) {
     const int line = 1 + static_cast<int>(std::count(text.begin(), text.begin() + dot, '\n'));
     diagnostics.error({source, line, 1, 1}, "malformed TOML: a key has more than " +
                                                 std::to_string(kMostKeyParts) + " parts");
-    return {};
+    return std::nullopt;
   }
   try {
     const toml::table root = toml::parse(text, std::string_view(name));
@@ -185,15 +187,15 @@ SettingList parse_toml(const std::string& name, std::string_view text, Diagnosti
     std::string hint = utf16_hint(text);
     if (!hint.empty()) hint.erase(0, 2);  // it stands on its own here
     diagnostics.error(reader.range(e.source()), syntax_message(e.description()), std::move(hint));
-    return {};
+    return std::nullopt;
   }
 }
 
-SettingList read_toml(const std::filesystem::path& file, Diagnostics& diagnostics) {
+std::optional<SettingList> read_toml(const std::filesystem::path& file, Diagnostics& diagnostics) {
   std::error_code ignored;
-  const auto refuse = [&](const std::string& what) {
+  const auto refuse = [&](const std::string& what) -> std::optional<SettingList> {
     diagnostics.error({}, "cannot read the configuration " + file.string() + ": " + what);
-    return SettingList{};
+    return std::nullopt;
   };
   if (!std::filesystem::exists(file, ignored)) return refuse("no such file");
   if (std::filesystem::is_directory(file, ignored))

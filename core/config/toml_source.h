@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "core/config/diagnostics.h"
@@ -11,12 +12,12 @@
 namespace titan::core {
 
 /// The settings of `text` in the order of writing; inline tables are flattened like any other. A
-/// syntax error ends the reading: it is reported with its place and nothing is returned. `name`
-/// stands in messages.
-SettingList parse_toml(const std::string& name, std::string_view text, Diagnostics& diagnostics);
+/// syntax error ends the reading: it is reported with its place and nothing is returned; a value
+/// that no option takes (a date) does not. `name` stands in messages.
+std::optional<SettingList> parse_toml(const std::string& name, std::string_view text, Diagnostics& diagnostics);
 
 /// The whole file. A missing file, a folder and an unreadable file are reported.
-SettingList read_toml(const std::filesystem::path& file, Diagnostics& diagnostics);
+std::optional<SettingList> read_toml(const std::filesystem::path& file, Diagnostics& diagnostics);
 
 /// One assignment from the command line, `section.key=VALUE`, VALUE in TOML. `shown` is what places
 /// refer to; the assignment begins there at code point `column` (from 1).

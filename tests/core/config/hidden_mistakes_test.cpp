@@ -148,6 +148,24 @@ TEST(ComponentMistakes, StandAtTheItemThatTheyQuote) {
             "10:3 optimizer.groups.a.patterns: 'nrm' or '*nrm*' fits nothing");
 }
 
+TEST(ComponentMistakes, StandAtEveryItemThatTheyQuoteButInAdvice) {
+  const JobConfig config =
+      resolve_text(kBase + "[optimizer.groups.a]\npatterns = [\"x\", \"y\",\n \"z\"]\n").config;
+  Diagnostics found;
+  add_mistakes(Error(ErrorKind::config,
+                     "optimizer.groups.a.patterns: nothing is named 'x', 'z'; there is 'y'"),
+               config, found);
+  EXPECT_THAT(placed(found), ElementsAre(HasSubstr("8:13 "), HasSubstr("9:2 ")));
+}
+
+TEST(HiddenMistakes, AreFoundBesideADate) {
+  EXPECT_THAT(placed("[training.dataloader]\nnum_workers = 1979-05-27\n[job]\ndescription = "
+                     "1979-05-27\n[debug]\nseed = -1\n"),
+              ElementsAre("8:15 no option takes a date or a time",
+                          "10:15 no option takes a date or a time",
+                          "12:8 debug.seed must be >= 0, got -1"));
+}
+
 TEST(ComponentMistakes, ThatFollowFromAnUnsoundKeyAreNotReported) {
   FakeLookup lookup;
   Diagnostics diagnostics;

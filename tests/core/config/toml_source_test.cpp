@@ -14,7 +14,9 @@ struct Reading {
   SettingList list;
   Diagnostics diagnostics;
 
-  explicit Reading(const std::string& text) { list = parse_toml("train.toml", text, diagnostics); }
+  explicit Reading(const std::string& text) {
+    list = parse_toml("train.toml", text, diagnostics).value_or(SettingList());
+  }
   const Setting& at(const std::string& key) const {
     for (const Setting& setting : list.settings)
       if (dotted(setting.path) == key) return setting;
@@ -164,7 +166,7 @@ TEST(TomlSource, ReadsAFile) {
       std::filesystem::temp_directory_path() / ("titan_toml_" + std::to_string(getpid()) + ".toml");
   std::ofstream(file) << "[a]\nb = 1\n";
   Diagnostics diagnostics;
-  const SettingList list = read_toml(file, diagnostics);
+  const SettingList list = read_toml(file, diagnostics).value();
   std::filesystem::remove(file);
   ASSERT_EQ(list.settings.size(), 1u);
   EXPECT_EQ(list.settings[0].where.to_string(), file.string() + ":2:5");
