@@ -50,11 +50,6 @@ void prepare_run_folder(const JobConfig& config) {
   TITAN_CHECK(!error && std::filesystem::is_directory(folder), io, "cannot make the folder '",
               folder.string(),
               "' (job.dump_folder): ", error ? error.message() : "it exists and is not a folder");
-  const std::filesystem::path checkpoints = folder / config.checkpoint.folder;
-  TITAN_CHECK(!config.checkpoint.enable || !std::filesystem::exists(checkpoints, error) ||
-                  std::filesystem::is_directory(checkpoints, error),
-              io, "cannot write checkpoints to '", checkpoints.string(),
-              "' (checkpoint.folder): it is not a folder");
   write_file(folder / "config.toml", to_toml(config.resolved));
   if (config.job.save_config_file)
     write_file(folder / *config.job.save_config_file, to_json(config.resolved, 2) + "\n");

@@ -146,6 +146,16 @@ class ConfigurationTest(Case):
         self.assert_holds(run.stderr, "--training.steps")
         self.assert_nothing_was_written()
 
+    def test_outputs_where_something_else_stands_are_found_before_the_first_step(self):
+        self.write("out/checkpoint", "a file")
+        self.assert_holds(self.train("--checkpoint.enable", code=1).stderr, "out/checkpoint: Not a directory")
+        self.assertEqual([path.name for path in self.out.iterdir()], ["checkpoint"])
+        settings = self.folder / "other" / "settings.json"
+        settings.mkdir(parents=True)
+        run = self.train("--job.save_config_file", "settings.json", out=settings.parent, code=1)
+        self.assert_holds(run.stderr, f"cannot write '{settings}'", "move away what is there")
+        self.assertEqual(run.stdout.count("loss"), 0)
+
     def test_a_world_of_no_rank_is_refused(self):
         run = titan("train", *TINY, "--dry-run", "--world-size", "0")
         self.assertEqual(run.returncode, 2)

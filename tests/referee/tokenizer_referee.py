@@ -43,7 +43,8 @@ def compare_folder(binary, name, folder, tokenizer, strings, texts, flags, lossl
         num_ids += len(ours)
         if ours != theirs.ids:
             show_difference(f"{name} {' '.join(flags)}", text, ours, theirs.ids, tokenizer.id_to_token)
-        if lossless and bytes.fromhex(our_text).decode("utf-8") != text:
+        is_kept = lossless and not (name.startswith("llama2") and "▁" in text)  # there the sign spells a space
+        if is_kept and bytes.fromhex(our_text).decode("utf-8") != text:
             sys.exit(f"{name}: decode(encode(text)) is {bytes.fromhex(our_text)[:200]!r} for {text[:200]!r}")
         if not own_spelling.intersection(ours):
             their_text = tokenizer.decode(ours, skip_special_tokens=True)

@@ -1,4 +1,5 @@
 // [data.sources.<name>], the data set of validation and the tokenizer that a folder asks for.
+#include <sys/stat.h>
 #include <unistd.h>
 #include <filesystem>
 #include <fstream>
@@ -119,6 +120,10 @@ class TokenizerChoice : public ::testing::Test {
 
 TEST_F(TokenizerChoice, FollowsWhatTheFolderHolds) {
   EXPECT_EQ(chosen(), "huggingface") << "whose error says what is missing";
+  const std::filesystem::path pipe = folder_ / "tokenizer.model";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(chosen(), "huggingface") << "a pipe is not waited for";
+  std::filesystem::remove(pipe);
   write("tokenizer.model", "IQ== 0\nIg== 1\n");
   EXPECT_EQ(chosen(), "tiktoken");
   write("tokenizer.model", std::string("\x0a\x0e\x0a\x05<unk>\x15\0\0\0\0\x18\x02", 14));

@@ -6,6 +6,8 @@
 #include <limits>
 #include <vector>
 
+#include <sys/stat.h>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -48,6 +50,14 @@ std::vector<int64_t> steps_of(const std::string& text) {
   std::vector<int64_t> steps;
   for (const auto& line : lines_of(text)) steps.push_back(line.at("step"));
   return steps;
+}
+
+TEST(JsonlLogger, RefusesAPipeThatNobodyReads) {
+  TestFolder folder;
+  ASSERT_EQ(::mkfifo(folder.at("metrics.jsonl").c_str(), 0600), 0);
+  const Error error = error_of([&] { log_steps(run_in(folder), 1, 1); });
+  EXPECT_EQ(error.kind(), ErrorKind::io);
+  EXPECT_TRUE(holds(error.what(), "metrics.jsonl"));
 }
 
 TEST(JsonlLogger, KeepsFullPrecision) {

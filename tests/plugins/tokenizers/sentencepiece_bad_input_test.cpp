@@ -1,9 +1,12 @@
 // Every mistake in a SentencePiece model is a data Error that names the file and the byte.
+#include <sys/stat.h>
+
 #include <gtest/gtest.h>
 
 #include "plugins/tokenizers/sentencepiece/sentencepiece_tokenizer.h"
 #include "sentencepiece_model.h"
 #include "tests/plugins/error_of.h"
+#include "tests/plugins/test_folder.h"
 
 namespace titan::sentencepiece {
 namespace {
@@ -46,6 +49,15 @@ TEST(BadSentencepiece, GoodModelsAreRead) {
   EXPECT_EQ(error_of(small_model(1).text()), "");
   EXPECT_EQ(error_of(small_model(2).text()), "");
   EXPECT_EQ(error_of(small_byte_model().text()), "");
+}
+
+TEST(BadSentencepiece, RefusesAPipeInsteadOfWaitingForIt) {
+  const testing::TestFolder folder;
+  ASSERT_EQ(::mkfifo(folder.at("tokenizer.model").c_str(), 0600), 0);
+  const Error error = testing::error_of(
+      [&] { SentencepieceTokenizer(SentencepieceOptions{}, {.assets_path = folder.at("")}); });
+  EXPECT_EQ(error.kind(), ErrorKind::io);
+  EXPECT_TRUE(holds(error.what(), "tokenizer.model: it is not a regular file"));
 }
 
 TEST(BadSentencepiece, RefusesEveryTruncation) {
