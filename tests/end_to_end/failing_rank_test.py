@@ -70,7 +70,16 @@ class Ranks(Case):
 
 
 class FaultTest(Ranks):
-    """Ten repeats each: the faulty rank is now rank 0, which hosts the store, now another."""
+    """Repeated, with another rank each time: the faulty rank is now rank 0, which hosts the store, now another."""
+
+    def setUp(self):
+        super().setUp()
+        self.num_late = 0
+
+    def fail_often(self, kind, repeats=REPEATS):
+        for i in range(repeats):
+            self.fail_once(kind, i % 3)
+        self.assertLessEqual(self.num_late, repeats // 2, "hardly any rank learns who failed")
 
     def fail_once(self, kind, faulty):
         shutil.rmtree(self.out, ignore_errors=True)
@@ -87,21 +96,21 @@ class FaultTest(Ranks):
                     continue
                 self.assertIn("error:", err)
                 if rank != faulty:
-                    self.assertRegex(err, rf"rank {faulty}\b", err)
+                    # on a busy machine rank 0, which names it, may be gone with the store before this one could ask
+                    is_late = 0 not in (rank, faulty) and "the store is gone: rank 0" in err
+                    self.num_late += is_late
+                    self.assertRegex(err, "the store is gone" if is_late else rf"rank {faulty}\b", err)
                     self.assertRegex(err, r"(all_gather|all_reduce|reduce_scatter|barrier) number \d+ of group '\w+'", err)
         self.assertEqual(processes_with(str(self.out)), [])
 
     def test_a_rank_that_is_killed(self):
-        for i in range(REPEATS):
-            self.fail_once("kill", i % 3)
+        self.fail_often("kill")
 
     def test_a_rank_that_raises_an_error(self):
-        for i in range(REPEATS):
-            self.fail_once("error", i % 3)
+        self.fail_often("error")
 
     def test_a_rank_that_hangs(self):
-        for i in range(REPEATS // 2):
-            self.fail_once("hang", i % 3)
+        self.fail_often("hang", REPEATS // 2)
 
 
 class StartTest(Ranks):
