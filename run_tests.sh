@@ -11,7 +11,7 @@ results=$root/build/release/test_results.xml
 rm -f "$results"
 status=0
 ctest --test-dir build/release --output-on-failure --no-tests=error --output-junit "$results" \
-  -j2 "$@" || status=$?
+  -j3 "$@" || status=$?
 [[ -f $results ]] || exit "$status"   # nothing was run: ctest only listed, or refused its arguments
 
 count() { grep -m1 -oE "\\b$1=\"[0-9]+\"" "$results" | grep -oE '[0-9]+'; }
