@@ -136,12 +136,12 @@ TEST(JsonlDatasetBadInput, RefusesPipesAndDevicesInsteadOfWaitingForThem) {
     const std::string pipe = folder.at(std::string("x/") + name);
     ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
     for (const std::string& path : {folder.at("x"), pipe, folder.at("x/*.jsonl*")}) {
-      const Error error = error_of([&] { open(path); });
+      const Error error = error_of([&] { open_lines(path); });
       EXPECT_EQ(error.kind(), ErrorKind::io);
       EXPECT_TRUE(holds(error.what(), "cannot read '" + pipe + "': it is not a regular file"));
     }
   }
-  EXPECT_TRUE(holds(error_of([] { open("/dev/zero"); }).what(),
+  EXPECT_TRUE(holds(error_of([] { open_lines("/dev/zero"); }).what(),
                     "cannot read '/dev/zero': it is not a regular file"));
 }
 
