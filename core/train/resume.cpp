@@ -116,7 +116,14 @@ void check_weights(const Run& run, const StartPoint& start, const JobConfig& con
   if (!start.loads_weights()) return;
   const std::string name = config.model.name + " " + config.model.flavor;
   const bool is_hf = start.kind == Kind::hugging_face;
-  if (is_hf) check_hf_config(exchange_of(*run.model, name).hf_config(), start.folder);
+  const bool is_compared =
+      start.kind == Kind::checkpoint ||
+      (is_hf && check_hf_config(exchange_of(*run.model, name).hf_config(), start.folder));
+  if (!is_compared && run.mesh.rank() == 0)
+    log::warn("'" + start.folder.string() + "' has no " +
+              (is_hf ? "config.json" : "manifest.json") +
+              ": what shapes do not tell of the model, such as rotary positions and epsilon, is "
+              "taken on trust");
   WeightNames names =
       is_hf ? names_of(*run.model, name, Naming::hugging_face) : own_names(*run.part);
   names.optional = left_initial(run, start);
