@@ -15,11 +15,15 @@
 namespace titan::core {
 namespace {
 
+struct ScalingOptions {
+  double factor = 1, low_freq_factor = 1;
+};
 struct ModelOptions {
   int64_t dim = 4096;
   int64_t n_layers = 32;
   std::optional<int64_t> n_kv_heads;
   double rope_theta = 500000;
+  ScalingOptions rope_scaling;
 };
 struct TokenizerOptions {
   std::string file = "tokenizer.json";
@@ -81,7 +85,14 @@ void declare_model(SchemaBuilder& schema) {
       .option("n_kv_heads", &ModelOptions::n_kv_heads, "Key and value heads")
       .at_least(1)
       .option("rope_theta", &ModelOptions::rope_theta, "Base of the rotary frequencies")
-      .greater_than(0);
+      .greater_than(0)
+      .table("rope_scaling", &ModelOptions::rope_scaling, "Of long wavelengths",
+             [](SchemaBuilder& table) {
+               table.option("factor", &ScalingOptions::factor, "Factor")
+                   .at_least(1)
+                   .option("low_freq_factor", &ScalingOptions::low_freq_factor, "Lower bound")
+                   .greater_than(0);
+             });
 }
 
 void declare_adamw(SchemaBuilder& schema) {
@@ -207,6 +218,8 @@ FakeLookup::FakeLookup() {
   flavors_ = {{"llama3", "debugmodel", "Small", Value::map({{"dim", 256}, {"n_layers", 6}})},
               {"llama3", "8B", "8 billion", Value::map({{"n_kv_heads", 8}})},
               {"llama3", "8B_flex", "8 billion, masks", Value::map({{"n_kv_heads", 8}})},
+              {"llama3", "long", "Scaled",
+               Value::map({{"rope_scaling", Value::map({{"factor", 8}, {"low_freq_factor", 4}})}})},
               {"llama3", "misfit", "Does not fit", Value::map({{"dim", 0}})},
               {"llama2", "7B", "7 billion", Value::map({{"rope_theta", 10000}})}};
 }

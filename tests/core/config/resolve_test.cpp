@@ -27,6 +27,18 @@ TEST(Resolve, CommandLineOverFileOverFlavorOverDefault) {
             Value(6));
 }
 
+TEST(Resolve, OneMemberOfATableLeavesTheOthersOfTheFlavorAlone) {
+  const std::string flavor = "flavor = \"long\"\n";
+  const Value file = model_options(flavor + "rope_scaling.factor = 2\n").at("rope_scaling");
+  EXPECT_EQ(file.at("factor"), Value(2.0));
+  EXPECT_EQ(file.at("low_freq_factor"), Value(4.0)) << "the flavor's";
+  const Value both = model_options(flavor + "rope_scaling.factor = 2\n",
+                                   {"--model.rope_scaling.low_freq_factor", "3"})
+                         .at("rope_scaling");
+  EXPECT_EQ(both.at("factor"), Value(2.0)) << "the file's";
+  EXPECT_EQ(both.at("low_freq_factor"), Value(3.0));
+}
+
 TEST(Resolve, ComponentsAreChosenFromFileAndCommandLine) {
   const JobConfig config = resolve_text(kBase + "[optimizer]\nname = \"SGD\"\nmomentum = 0.5\n",
                                         {"--model.name=llama2", "--model.flavor=7B"})

@@ -123,6 +123,13 @@ TEST(RowReader, AnIdTheModelHasNoRoomForNamesDocumentAndPlace) {
                                HasSubstr("which has 20"), HasSubstr("while reading source 'a'")));
 }
 
+TEST(RowReader, TheFirstIdBehindTheVocabularyIsOneTooMany) {
+  const NumberedDataset dataset({1, 1, 1});  // ids 0, 10 and 20
+  Blend with_room({{&dataset, 1}}, {}, 21), without({{&dataset, 1}}, {}, 20);
+  EXPECT_EQ(error_of(*with_room.reader, 3), "no error");
+  EXPECT_THAT(error_of(*without.reader, 3), HasSubstr("token 20 at position 0"));
+}
+
 TEST(RowReader, ASourceWithoutAnyTokenIsAnErrorNotAnEndlessSearch) {
   const NumberedDataset empty_documents({0, 0, 0});
   Blend blend({{&empty_documents, 1}});

@@ -230,6 +230,9 @@ TEST(WindowFeed, RefusesToGoOnWithOtherData) {
   other.sources[0].name = "c";
   EXPECT_THAT(error_with(other), HasSubstr("has name \"c\""));
   other = drawn;
+  other.sources[0].weight = 2;
+  EXPECT_THAT(error_with(other), HasSubstr("has weight 2.0, in the checkpoint it had 1.0"));
+  other = drawn;
   other.sources.push_back({"more", 1, &b});
   EXPECT_THAT(error_with(other), HasSubstr("from 1 sources, this run's from 2"));
   other = drawn;

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 
@@ -34,6 +35,8 @@ TEST(Catalog, KeepsTheOrderOfTheSearchPathAndSearchesEachFolderOnce) {
   std::vector<std::string> plugins;
   for (const CatalogEntry& entry : catalog.entries()) plugins.push_back(entry.manifest.plugin);
   EXPECT_EQ(plugins, (std::vector<std::string>{"twin_a", "twin_b", "more_flavors", "sound"}));
+  const std::string trail = catalog.search_trail();
+  EXPECT_EQ(std::count(trail.begin(), trail.end(), '\n'), 2) << trail;
 }
 
 TEST(Catalog, LooksAtPluginFilesOnlyAndNotIntoFolders) {

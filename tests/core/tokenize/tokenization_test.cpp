@@ -188,6 +188,19 @@ TEST_F(TokenizationOutput, IsFinishedAfterAKillAnywhereBetweenTheRenames) {
   }
 }
 
+TEST_F(TokenizationOutput, NeverLeavesAnOlderIndexBesideNewIds) {
+  const FakeIndexed older(tokenize_test::mixed_texts(10));
+  request_.dataset = &older;
+  run();
+  request_.dataset = &indexed_;
+  request_.overwrite = true;
+  // the new ids cannot get their name: what is there then is what a kill at this moment leaves
+  fs::remove(output(".bin"));
+  fs::create_directories(output(".bin") / "full");
+  EXPECT_THROW(run(), Error);
+  EXPECT_FALSE(fs::exists(output(".idx")));
+}
+
 TEST_F(TokenizationOutput, RefusesToReplaceAResultUnlessAskedTo) {
   run();
   const std::string bin = read_bytes(output(".bin"));

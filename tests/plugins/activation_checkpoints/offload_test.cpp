@@ -2,6 +2,9 @@
 // the device nothing left but what may stay.
 #include <gtest/gtest.h>
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <titan/error.h>
@@ -15,8 +18,9 @@ namespace {
 using core::MetaMemory;
 
 struct Model {
-  Model(const std::string& mode, const Value& options, c10::Device where)
-      : device(make_cpu()), part(llama_layers(false, 3)) {
+  Model(const std::string& mode, const Value& options, c10::Device where,
+        std::vector<Layer> layers = llama_layers(false, 3))
+      : device(make_cpu()), part(std::move(layers)) {
     const TransformContext context{.mesh = mesh, .device = *device};
     if (mode != "none") {
       transform = create<ActivationCheckpoint>(mode, options, context);
@@ -46,6 +50,33 @@ TEST(Offload, LeavesGradientsAsTheyAre) {
             at::equal(moved.part.parameters()[i]->grad(), plain.part.parameters()[i]->grad()))
             << plain.part.parameters()[i]->name();
     }
+}
+
+/// Saves two views of one piece of memory: only one begins where that does.
+class TwoHalves final : public nn::Module {
+ public:
+  TwoHalves() : weight_(add_parameter("weight", {8}, nn::Init::normal(0, 1))) {}
+
+ protected:
+  at::Tensor forward(const at::Tensor& x, const Batch&) override {
+    const at::Tensor both = at::cat({x * weight_.value(), x + weight_.value()}, 0);
+    return both.narrow(0, 0, 8) * both.narrow(0, 8, 8);
+  }
+
+ private:
+  nn::Parameter& weight_;
+};
+
+TEST(Offload, ViewsBeginWhereTheyBegan) {
+  const auto gradient = [](const std::string& mode, const Value& options) {
+    std::vector<Layer> layers;
+    layers.push_back({"block", std::make_unique<TwoHalves>(), "block", 8, /*is_block=*/true});
+    Model model(mode, options, at::kCPU, std::move(layers));
+    model.part.forward(at::arange(8).to(at::kFloat), {}).sum().backward();
+    return model.part.parameters()[0]->grad();
+  };
+  EXPECT_TRUE(at::equal(gradient("offload", Value::map({{"min_bytes", "1B"}})),
+                        gradient("none", Value::map())));
 }
 
 int64_t kept_bytes(const std::string& mode, const Value& options) {

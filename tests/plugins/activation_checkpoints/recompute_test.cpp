@@ -178,8 +178,8 @@ TEST(Recomputation, KeepsTheBytesOfItsFormula) {
             kept_of_op_block() - kFloatBytes * kTokens * kDim);
 }
 
-double repeated_flops(const std::string& mode, const Value& options) {
-  Checkpointed model(llama_layers(false), mode, options, at::kCPU);
+double repeated_flops(const std::string& mode, const Value& options, int64_t num_layers = 2) {
+  Checkpointed model(llama_layers(false, num_layers), mode, options, at::kCPU);
   const at::Tensor loss = model.loss(make_rows(0, kRows));
   const double before = RecomputeScope::recomputed_flops();
   loss.backward();
@@ -202,6 +202,7 @@ TEST(Recomputation, CountsTheWorkThatItRepeats) {
   EXPECT_EQ(repeated_flops("full", Value::map()), 2 * block);
   EXPECT_EQ(repeated_flops("full", early), 2 * (block - w2));  // nobody needs its result
   EXPECT_EQ(repeated_flops("selective", Value::map()), block);
+  EXPECT_EQ(repeated_flops("selective", Value::map(), 3), block) << "the second of three";
   EXPECT_EQ(repeated_flops("selective", op), 2 * (wk + wo + w3));
 }
 

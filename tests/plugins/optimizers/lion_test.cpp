@@ -32,6 +32,20 @@ TEST(Lion, FollowsTheRunningGradientAndDecaysByItself) {
   EXPECT_NEAR(values_of(state_of(*lion).at("w/exp_avg"))[0], 0.05, 1e-6);
 }
 
+TEST(Lion, ForgetsByBeta2AndTurnsByBeta1) {
+  const auto p = parameter("w", {2});
+  const auto lion = optimizer(
+      "Lion", {{"lr", 0.1}, {"beta1", 0.9}, {"beta2", 0.5}, {"weight_decay", 0.0}}, {p.get()});
+  set_gradient(*p, {1});
+  lion->step(1);
+  EXPECT_NEAR(values_of(state_of(*lion).at("w/exp_avg"))[0], 0.5, 1e-6);
+  // 0.9 * 0.5 - 0.1 * 4 is above zero, 0.5 * 0.5 - 0.5 * 4 below
+  set_gradient(*p, {-4});
+  lion->step(1);
+  EXPECT_NEAR(values_of(*p)[0], 2 - 0.1 - 0.1, 1e-6);
+  EXPECT_NEAR(values_of(state_of(*lion).at("w/exp_avg"))[0], -1.75, 1e-6);
+}
+
 TEST(Lion, SkipsWhatHasNoGradient) {
   const auto p = parameter("p", {1}), q = parameter("q", {3});
   const auto lion = optimizer("Lion", {}, {p.get(), q.get()});

@@ -70,6 +70,26 @@ TEST(Muon, MovesAMatrixByANearlyOrthogonalOne) {
     }
 }
 
+TEST(Muon, MovesTallMatricesFurtherByTheRuleOfItsOption) {
+  const auto moved = [](const Shape& shape, const char* adjust_lr) {
+    const auto p = made("w", shape);
+    p->materialize(c10::kCPU, at::kFloat, 5);
+    const at::Tensor before = p->shard().detach().clone();
+    const auto muon = optimizer(
+        "Muon", {{"lr", 1.0}, {"weight_decay", 0.0}, {"adjust_lr", adjust_lr}}, {p.get()});
+    const at::Tensor gradient = at::sin(at::arange(64).to(at::kFloat)).view({16, 4});
+    p->shard().mutable_grad() = (shape[0] == 16 ? gradient : gradient.t()).contiguous();
+    muon->step(1);
+    const at::Tensor difference = p->shard().detach() - before;
+    return shape[0] == 16 ? difference : difference.t();
+  };
+  const at::Tensor tall = moved({16, 4}, "original"), wide = moved({4, 16}, "original");
+  EXPECT_TRUE(at::allclose(tall, 2 * wide, 1e-4, 1e-5)) << "sqrt(16 / 4) and 1";
+  for (const Shape& shape : {Shape{16, 4}, Shape{4, 16}})
+    EXPECT_TRUE(at::allclose(moved(shape, "match_rms_adamw"), 0.8 * wide, 1e-4, 1e-5))
+        << "0.2 sqrt(16) " << at::IntArrayRef(shape);
+}
+
 TEST(Muon, LeavesEmbeddingHeadNormsAndAllThatIsNoMatrixToAdamW) {
   std::vector<std::unique_ptr<Parameter>> parameters;
   for (const auto& [name, shape] :

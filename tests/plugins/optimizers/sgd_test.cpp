@@ -28,6 +28,10 @@ TEST(Sgd, FollowsItsFormulas) {
   EXPECT_NEAR(after_two({{"lr", 0.5}, {"momentum", 0.5}, {"nesterov", true}}), 2 - 0.15 - 0.175,
               1e-6);
   EXPECT_NEAR(after_two({{"lr", 0.5}, {"weight_decay", 0.1}}), 1.88 - 0.1 * (1 + 0.188), 1e-6);
+  // directions 1.2 and 1.182, running ones 1.2 and 1.782
+  EXPECT_NEAR(
+      after_two({{"lr", 0.5}, {"momentum", 0.5}, {"nesterov", true}, {"weight_decay", 0.1}}),
+      2 - 0.1 * (1.2 + 0.6) - 0.1 * (1.182 + 0.891), 1e-6);
 }
 
 TEST(Sgd, SkipsParametersWithoutGradient) {

@@ -36,13 +36,13 @@ PipelinePlan plan_of(const std::string& schedule, int num_ranks, int num_microba
 class Staged {
  public:
   Staged(std::vector<Layer> layers, const dist::Mesh& mesh, const PipelinePlan& plan,
-         const Value& options = Value::map())
+         const Value& options = Value::map(), std::vector<GradientReducer*> reducers = {})
       : device_(mesh.rank() >= 0 ? make_cpu() : nullptr), part_(std::move(layers)) {
     const TransformContext context{
         .mesh = mesh, .device = *device_, .parameter_dtype = at::kDouble, .pipeline = &plan};
     transform_ = create<Parallelism>("pipeline", options, context);
     transform_->apply(part_, context);
-    executor().connect({part_, *device_, {}, {}});
+    executor().connect({part_, *device_, {}, std::move(reducers)});
   }
   void materialize() { part_.materialize(c10::kCPU, at::kDouble, kSeed); }
 
@@ -195,6 +195,25 @@ TEST_F(PipelineParallel, GivesTheGradientsOfOneRank) {
           EXPECT_FALSE(parameter->grad().defined());
       });
     }
+}
+
+/// Writes down what it is told before each backward.
+class WritingReducer final : public GradientReducer {
+ public:
+  void start_microbatch(bool is_last) override { told += is_last ? 'L' : '-'; }
+  void finish_gradients() override { told += '.'; }
+  std::string told;
+};
+
+TEST_F(PipelineParallel, SaysBeforeTheLastBackwardOfTheStepThatItEndsTheGradients) {
+  const PipelinePlan plan = plan_of("1F1B", 2, 4);
+  run_ranks({.pp = 2}, [&](const dist::Mesh& mesh) {
+    WritingReducer reducer;
+    Staged staged(llama_layers(false), mesh, plan, Value::map(), {&reducer});
+    staged.materialize();
+    staged.executor().forward_backward(batches_of(/*num_rounds=*/2, /*rows=*/4));
+    EXPECT_EQ(reducer.told, "--------L.") << "the step begins, two rounds, its end";
+  });
 }
 
 TEST_F(PipelineParallel, HoldsATiedWeightOnBothEndsAndCountsItOnce) {

@@ -53,6 +53,21 @@ TEST(SentencepieceBpe, TakesAMegabyteOfOneLetter) {
   EXPECT_EQ(encode(model, std::string(1 << 20, 'a')).size(), (1 << 18) + 1);
 }
 
+TEST(SentencepieceBpe, MergesLongWordsFromTheLeftToo) {
+  WireText model = small_model();
+  model.message(1, piece("bb", -1));
+  Ids expected = {3};
+  expected.insert(expected.end(), 30, 11);
+  expected.push_back(5);  // the odd one is the last
+  EXPECT_EQ(encode(model, std::string(61, 'b')), expected);
+}
+
+TEST(SentencepieceUnigram, TakesTheLongerLastPieceOfEqualSums) {
+  WireText model = small_model(1);  // of the reference: "▁", "b", "cc" rather than "▁", "bc", "c"
+  model.message(1, piece("cc", -1));
+  EXPECT_EQ(encode(model, "bcc"), (Ids{3, 5, 11}));
+}
+
 TEST(SentencepieceUnigram, TakesThePiecesOfTheHighestSum) {
   EXPECT_EQ(encode(small_model(1), "abc"), (Ids{9, 8}));  // -3; "▁" + "abc" would be -13
   EXPECT_EQ(encode(small_model(1), "babc"), (Ids{3, 5, 10}));

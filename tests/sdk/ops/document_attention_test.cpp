@@ -63,6 +63,22 @@ TEST(DocumentAttention, EachDocumentIsWhatItIsAlone) {
   EXPECT_TRUE(piece(whole).equal(alone));
 }
 
+TEST(DocumentAttention, CutsEachRowAtItsOwnDocumentsWhateverTheOthersHold) {
+  const Tensors in = inputs(3, 4, 2, 40, 16);
+  const Tensor documents = some_documents();
+  for (const std::vector<int64_t>& order : {std::vector<int64_t>{0, 1, 2}, {1, 2, 0}}) {
+    const Tensor place = at::tensor(order, at::kLong);
+    const Tensors sorted = {in[0].index_select(0, place), in[1].index_select(0, place),
+                            in[2].index_select(0, place)};
+    const Tensor all = fused(documents.index_select(0, place))(sorted)[0];
+    for (int64_t row = 0; row < 3; ++row) {
+      const auto alone = [&](const Tensor& x) { return x.narrow(0, order[row], 1); };
+      const Tensor expected = fused(alone(documents))({alone(in[0]), alone(in[1]), alone(in[2])})[0];
+      EXPECT_TRUE(all.narrow(0, row, 1).equal(expected)) << "row " << order[row];
+    }
+  }
+}
+
 TEST(DocumentAttention, RowsOfOneDocumentEachAreTheCausalAttentionBitForBit) {
   const Tensors in = inputs(3, 4, 2, 40, 16);
   EXPECT_TRUE(fused(at::zeros({3, 40}, at::kInt))(in)[0].equal(attention(in[0], in[1], in[2])));

@@ -111,6 +111,23 @@ TEST(File, IsNotInheritedByChildren) {
   EXPECT_EQ(num_found, 1);
 }
 
+TEST(File, LeavesNoDescriptorBehind) {
+  const TestFolder folder;
+  const std::string path = folder.write("a", "first");
+  const auto num_open = [] {
+    const std::filesystem::directory_iterator open("/proc/self/fd");
+    return std::distance(begin(open), end(open));
+  };
+  const auto before = num_open();
+  {
+    File file = File::open_to_read(path);
+    const File moved = std::move(file);
+    const File created = File::create(folder.at("b"));
+    EXPECT_EQ(num_open(), before + 2);
+  }
+  EXPECT_EQ(num_open(), before);
+}
+
 TEST(File, MovesAndClosesOnce) {
   const TestFolder folder;
   File file = File::open_to_read(folder.write("a", "first"));

@@ -23,6 +23,8 @@ CheckpointManifest example() {
   manifest.step = 1200;
   manifest.tokens_seen = 9'830'400;
   manifest.lr_step = 1199;
+  manifest.loss_scale = 32768;
+  manifest.loss_scale_steps = 77;
   manifest.seed = 7;
   manifest.model = "llama3";
   manifest.flavor = "8B";
@@ -40,6 +42,8 @@ void expect_equal(const CheckpointManifest& a, const CheckpointManifest& b) {
   EXPECT_EQ(a.step, b.step);
   EXPECT_EQ(a.tokens_seen, b.tokens_seen);
   EXPECT_EQ(a.lr_step, b.lr_step);
+  EXPECT_EQ(a.loss_scale, b.loss_scale);
+  EXPECT_EQ(a.loss_scale_steps, b.loss_scale_steps);
   EXPECT_EQ(a.seed, b.seed);
   EXPECT_EQ(a.model, b.model);
   EXPECT_EQ(a.flavor, b.flavor);

@@ -1,0 +1,87 @@
+#include "core/train/sequential_executor.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/tensor.h>
+#include <gtest/gtest.h>
+
+#include "tests/sdk/dist/thread_ranks.h"
+
+namespace titan::core {
+namespace {
+
+/// The loss sum of a batch is its one weight times the sum of the tokens.
+class TimesTokens final : public nn::Module {
+ public:
+  TimesTokens() : weight_(add_parameter("weight", {1}, nn::Init::constant(3))) {}
+
+ protected:
+  at::Tensor forward(const at::Tensor&, const Batch& batch) override {
+    return (weight_.value() * batch.tokens.to(at::kFloat)).sum();
+  }
+
+ private:
+  nn::Parameter& weight_;
+};
+
+/// Writes down what it is told.
+class WritingReducer final : public GradientReducer {
+ public:
+  void start_microbatch(bool is_last) override { told += is_last ? "last " : "further "; }
+  void finish_gradients() override { told += "finish "; }
+  std::string told;
+};
+
+class SequentialExecutorTest : public ::testing::Test {
+ protected:
+  SequentialExecutorTest() : part_(layers()) {
+    part_.materialize(c10::kCPU, at::kFloat, 1);
+    executor_.connect({part_, *device_, {}, {&reducer_}});
+  }
+  static std::vector<Layer> layers() {
+    std::vector<Layer> layers;
+    layers.push_back({"layer", std::make_unique<TimesTokens>(), "layer"});
+    return layers;
+  }
+  static Batch batch_of(const std::vector<int64_t>& tokens) {
+    return {.tokens = at::tensor(tokens, at::kLong).unsqueeze(0)};
+  }
+  /// 6 of this rank's tokens' sum, 4 of them; 8 tokens of all ranks.
+  static StepBatches two_microbatches() {
+    return {.microbatches = {batch_of({1, 2}), batch_of({3, 0})},
+            .num_valid_tokens = 8,
+            .num_local_valid_tokens = 4};
+  }
+  float gradient() const { return part_.parameters()[0]->grad().item<float>(); }
+
+  const std::unique_ptr<Device> device_ = titan::testing::make_cpu();
+  ModelPart part_;
+  WritingReducer reducer_;
+  SequentialExecutor executor_;
+};
+
+TEST_F(SequentialExecutorTest, DividesByTheTokensOfAllRanks) {
+  EXPECT_DOUBLE_EQ(executor_.forward_backward(two_microbatches()).normalized_sum, 3 * 6.0 / 8);
+  EXPECT_FLOAT_EQ(gradient(), 6.0f / 8);
+  EXPECT_DOUBLE_EQ(executor_.forward(two_microbatches()).normalized_sum, 3 * 6.0 / 8);
+}
+
+TEST_F(SequentialExecutorTest, SaysWhichMicrobatchIsTheLast) {
+  executor_.forward_backward(two_microbatches());
+  EXPECT_EQ(reducer_.told, "further last finish ");
+}
+
+TEST_F(SequentialExecutorTest, ScalesGradientsButNotTheLoss) {
+  StepBatches batches = two_microbatches();
+  batches.gradient_scale = 16;
+  EXPECT_DOUBLE_EQ(executor_.forward_backward(batches).normalized_sum, 3 * 6.0 / 8);
+  EXPECT_FLOAT_EQ(gradient(), 16 * 6.0f / 8);
+}
+
+TEST_F(SequentialExecutorTest, LeavesNoGradientsBehindAForward) {
+  executor_.forward(two_microbatches());
+  EXPECT_FALSE(part_.parameters()[0]->grad().defined());
+  EXPECT_EQ(reducer_.told, "");
+}
+
+}  // namespace
+}  // namespace titan::core

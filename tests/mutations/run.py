@@ -1,0 +1,316 @@
+#!/usr/bin/env python3
+"""Changes Titan in small wrong ways, one at a time, and tells which of the changes no test notices.
+
+The changes stand in mutations.toml. Each is applied to a copy of the tree (--copy), what it needs is built, the nearest
+tests run, and the file is put back. A change is killed when a test fails, crashes or passes its time limit. The log has
+one JSON line for each result: --resume goes on behind what it holds for the commit of the copy.
+
+    tests/mutations/run.py --copy ../titan-mutations                  makes the copy (a git worktree) where there is none
+    tests/mutations/run.py --copy ../titan-mutations --only 'data.*'  some of them
+    tests/mutations/run.py --list                                     what there is, without running anything
+
+Ends with 0 when at least the share --least was killed and every change still applies, else with 1.
+"""
+import argparse
+import fnmatch
+import hashlib
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import time
+import tomllib
+
+HERE = pathlib.Path(__file__).resolve().parent
+SOURCE = HERE.parents[1]
+KILLED, SURVIVED, BROKEN = "killed", "survived", "does not apply"
+# Titan's libraries are found when a program starts: without this each change to one would link every plugin again
+CONFIGURE = ["--preset", "release", "-DCMAKE_LINK_DEPENDS_NO_SHARED=ON"]
+
+
+def read_mutations(path):
+    mutations = tomllib.loads(path.read_text())["mutation"]
+    names = [mutation["name"] for mutation in mutations]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        sys.exit(f"error: {path} names twice: {', '.join(twice)}")
+    for mutation in mutations:
+        has_filter = "program" in mutation and "filter" in mutation
+        if has_filter == ("ctest" in mutation):
+            sys.exit(f"error: {mutation['name']} needs program and filter, or ctest")
+        if mutation["find"] == mutation["replace"]:
+            sys.exit(f"error: {mutation['name']} changes nothing")
+    return mutations
+
+
+def digest(mutation):
+    text = json.dumps([mutation.get(key) for key in ("file", "find", "replace", "program", "filter", "ctest")])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Outcome:
+    """Of a command: its exit code (None: it passed the limit) and what it wrote."""
+
+    def __init__(self, command, folder, limit):
+        self.begin = time.monotonic()
+        try:
+            done = subprocess.run(command, cwd=folder, timeout=limit, stdin=subprocess.DEVNULL, text=True,
+                                  errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.code, self.text = done.returncode, done.stdout
+        except subprocess.TimeoutExpired as expired:  # subprocess.run has ended the program
+            written = expired.stdout or b""
+            self.code, self.text = None, written if isinstance(written, str) else written.decode(errors="replace")
+        self.seconds = time.monotonic() - self.begin
+
+
+class Copy:
+    """The tree that is changed, and its build folder."""
+
+    def __init__(self, folder, jobs, test_limit):
+        self.folder, self.jobs, self.test_limit = folder, jobs, test_limit
+        self.build_folder = folder / "build/release"
+        self.note = self.build_folder / "mutation.json"  # what a killed run has left changed
+        self.stale = set()  # targets that were built with a change that is no longer there
+
+    def prepare(self):
+        if not self.folder.exists():
+            run = ["git", "worktree", "add", "--detach", str(self.folder), "HEAD"]
+            subprocess.run(run, cwd=SOURCE, check=True)
+        if not (self.build_folder / "build.ninja").exists():
+            venv = SOURCE / ".venv"
+            if venv.exists() and not (self.folder / ".venv").exists():
+                (self.folder / ".venv").symlink_to(venv)
+            subprocess.run(["cmake", *CONFIGURE], cwd=self.folder, check=True)
+        if self.note.exists():
+            left = json.loads(self.note.read_text())
+            self.restore(self.folder / left["file"], left["text"])
+            self.stale.update(left["targets"])
+
+    def commit(self):
+        ask = ["git", "rev-parse", "HEAD"]
+        return subprocess.run(ask, cwd=self.folder, check=True, text=True, capture_output=True).stdout.strip()
+
+    def build(self, targets):
+        wanted = sorted(self.stale | set(targets))
+        outcome = Outcome(["ninja", "-C", str(self.build_folder), f"-j{self.jobs}", *wanted], self.folder, None)
+        if outcome.code == 0:
+            self.stale.clear()
+        return outcome
+
+    def test(self, mutation, limit=None):
+        if "ctest" in mutation:
+            command = ["ctest", "--test-dir", str(self.build_folder), "-R", mutation["ctest"],
+                       "--no-tests=error", "--output-on-failure"]
+        else:
+            command = [str(self.build_folder / "bin" / mutation["program"]), "--gtest_brief=0",
+                       "--gtest_filter=" + mutation["filter"]]
+        return Outcome(command, self.folder, limit or self.test_limit)
+
+    def restore(self, path, text):
+        path.write_text(text)
+        self.note.unlink(missing_ok=True)
+
+
+def targets_of(mutation):
+    return mutation.get("targets", [mutation.get("program", "titan")])
+
+
+def tests_named(text, word):
+    """Names behind gtest's '[  FAILED  ]' or '[ RUN      ]', or ctest's failed tests."""
+    names = re.findall(r"^\[ *" + word + r" *\] ([\w/]+\.[\w/]+)", text, re.MULTILINE)
+    return list(dict.fromkeys(names)) or re.findall(r"^\s*\d+ - (\S+) \((?:Failed|Timeout)", text, re.MULTILINE)
+
+
+def judge(outcome):
+    """(result, by what) of the tests' outcome."""
+    if outcome.code == 0:
+        is_empty = re.search(r"^\[==========\] 0 tests? ran", outcome.text, re.MULTILINE) or \
+            "Running 0 tests" in outcome.text
+        return (SURVIVED, "there is no such test") if is_empty else (SURVIVED, "")
+    running = tests_named(outcome.text, "RUN")
+    if outcome.code is None:
+        return KILLED, "time limit in " + (running[-1] if running else "the tests")
+    failed = tests_named(outcome.text, "FAILED")
+    if failed:
+        return KILLED, failed[0] + (f" and {len(failed) - 1} more" if len(failed) > 1 else "")
+    return KILLED, "crash in " + (running[-1] if running else "the tests")
+
+
+def apply(copy, mutation):
+    """Builds and tests one change. Returns (result, by what)."""
+    path = copy.folder / mutation["file"]
+    original = path.read_text() if path.exists() else ""
+    count = original.count(mutation["find"])
+    if count != 1:
+        return BROKEN, f"the text to replace stands {count} times in {mutation['file']}"
+    targets = targets_of(mutation)
+    copy.note.write_text(json.dumps({"file": mutation["file"], "text": original, "targets": targets}))
+    try:
+        path.write_text(original.replace(mutation["find"], mutation["replace"]))
+        built = copy.build(targets)
+        if built.code != 0:
+            errors = re.findall(r"error: .*", built.text)
+            return BROKEN, "it does not compile: " + (errors[0] if errors else built.text[-300:])
+        return judge(copy.test(mutation))
+    finally:
+        copy.restore(path, original)
+        copy.stale.update(targets)
+
+
+def check_unchanged(copy, mutations):
+    """The nearest tests pass on the copy as it is: else a failure would say nothing."""
+    print(f"building what {len(mutations)} changes need ...", flush=True)
+    built = copy.build({target for mutation in mutations for target in targets_of(mutation)} |
+                       {mutation["program"] for mutation in mutations if "program" in mutation})
+    if built.code != 0:
+        sys.exit("error: the copy does not build:\n" + built.text[-3000:])
+    filters = {}
+    for mutation in mutations:
+        key = "ctest" if "ctest" in mutation else mutation["program"]
+        filters.setdefault(key, []).append(mutation.get("ctest") or mutation["filter"])
+    for program, parts in filters.items():
+        test = {"ctest": "|".join(dict.fromkeys(parts))} if program == "ctest" else \
+            {"program": program, "filter": ":".join(dict.fromkeys(parts))}
+        outcome = copy.test(test, limit=3600)
+        if outcome.code != 0:
+            sys.exit(f"error: {program} does not pass without any change:\n" + outcome.text[-3000:])
+        print(f"{program} passes without a change in {outcome.seconds:.0f} s", flush=True)
+
+
+def is_reusable(entry, mutation, commit, copy, accepts_older):
+    if entry["digest"] != digest(mutation) or entry["result"] == BROKEN:
+        return False
+    if entry["commit"] == commit:
+        return True
+    same = ["git", "diff", "--quiet", entry["commit"], "--", mutation["file"]]
+    return accepts_older and entry["result"] == KILLED and subprocess.run(same, cwd=copy.folder).returncode == 0
+
+
+def read_log(path):
+    if not path or not path.exists():
+        return {}
+    entries = (json.loads(line) for line in path.read_text().splitlines())
+    return {entry["name"]: entry for entry in entries}  # the last one of a name holds
+
+
+def escaped(text):
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def table(mutations, results):
+    """Markdown: one row for each change, and the share."""
+    done = [results[m["name"]] for m in mutations if m["name"] in results]
+    killed = sum(entry["result"] == KILLED for entry in done)
+    lines = ["| room | change | what would go wrong | result |", "|---|---|---|---|"]
+    for mutation in mutations:
+        entry = results.get(mutation["name"])
+        if not entry:
+            result = "not run"
+        elif entry["result"] == KILLED:
+            result = "killed by " + entry["by"]
+        else:
+            result = f"**{entry['result'].upper()}**" + (f": {entry['by']}" if entry["by"] else "")
+        cells = [mutation["room"], f"`{mutation['name']}`", mutation["why"], result]
+        lines.append("| " + " | ".join(map(escaped, cells)) + " |")
+    share = killed / len(done) if done else 0
+    lines += ["", f"{killed} of {len(done)} changes were killed: {100 * share:.1f} %."]
+    return "\n".join(lines) + "\n", share
+
+
+def write_document(path, text, commit):
+    """Puts the table between the two marks of the document."""
+    begin, end = "<!-- begin of what tests/mutations/run.py writes -->", "<!-- end -->"
+    document = path.read_text()
+    if begin not in document or end not in document:
+        sys.exit(f"error: {path} lacks the marks '{begin}' and '{end}' between which the table goes")
+    head, rest = document.split(begin, 1)
+    tail = rest.split(end, 1)[1]
+    path.write_text(f"{head}{begin}\n\nMeasured at {commit[:12]}.\n\n{text}\n{end}{tail}")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--copy", type=pathlib.Path, help="folder of the copy that is changed; made where there is none")
+    parser.add_argument("--in-place", action="store_true", help="the copy may be the tree that this script stands in")
+    parser.add_argument("--only", default="*", help="names that match this pattern (* stands for any text; commas part)")
+    parser.add_argument("--list", action="store_true", help="show the changes and whether they apply to this tree")
+    parser.add_argument("--log", type=pathlib.Path, default=pathlib.Path("mutations.jsonl"), help="where results go")
+    parser.add_argument("--resume", type=pathlib.Path, metavar="LOG", help="go on with this log")
+    parser.add_argument("--accept-older", action="store_true",
+                        help="with --resume: also what was killed at another commit while its file was the same")
+    parser.add_argument("--least", type=float, default=0.95, help="share that has to be killed")
+    parser.add_argument("--limit", type=float, default=120, help="seconds for the tests of one change")
+    parser.add_argument("--jobs", type=int, default=2, help="of the build")
+    parser.add_argument("--skip-check", action="store_true", help="do not run the tests without a change first")
+    parser.add_argument("--write", type=pathlib.Path, metavar="FILE", help="put the table into this document")
+    return parser.parse_args()
+
+
+def show(mutations):
+    broken = 0
+    for mutation in mutations:
+        path = SOURCE / mutation["file"]
+        count = path.read_text().count(mutation["find"]) if path.exists() else 0
+        broken += count != 1
+        print(f"{mutation['name']:<55} {mutation['file']}" + ("" if count == 1 else f"  ({count} times)"))
+    print(f"{len(mutations)} changes" + (f", {broken} do not apply" if broken else ""))
+    return 1 if broken else 0
+
+
+def not_known(copy, mutations, results, commit, accepts_older):
+    """The changes that the log says nothing of; drops from `results` what does not hold any more."""
+    left = []
+    for mutation in mutations:
+        entry = results.get(mutation["name"])
+        if not entry or not is_reusable(entry, mutation, commit, copy, accepts_older):
+            results.pop(mutation["name"], None)
+            left.append(mutation)
+    print(f"{len(mutations) - len(left)} of {len(mutations)} are known from the log", flush=True)
+    return left
+
+
+def main():
+    arguments = parse_arguments()
+    patterns = arguments.only.split(",")
+    mutations = [mutation for mutation in read_mutations(HERE / "mutations.toml")
+                 if any(fnmatch.fnmatch(mutation["name"], pattern) for pattern in patterns)]
+    if not mutations:
+        sys.exit(f"error: no change has a name like '{arguments.only}'; see --list")
+    if arguments.list:
+        return show(mutations)
+    if not arguments.copy:
+        sys.exit("error: --copy is missing: the folder whose files are changed; never the tree you work in")
+    folder = arguments.copy.resolve()
+    if folder == SOURCE and not arguments.in_place:
+        sys.exit(f"error: {folder} is the tree this script stands in; name another folder, or say --in-place")
+    copy = Copy(folder, arguments.jobs, arguments.limit)
+    copy.prepare()
+    log = arguments.resume or arguments.log
+    results = read_log(arguments.resume)
+    commit = copy.commit()
+    left = not_known(copy, mutations, results, commit, arguments.accept_older)
+    if left and not arguments.skip_check:
+        check_unchanged(copy, left)
+    for number, mutation in enumerate(left, 1):
+        begin = time.monotonic()
+        result, by = apply(copy, mutation)
+        seconds = round(time.monotonic() - begin, 1)
+        entry = {"name": mutation["name"], "commit": commit, "digest": digest(mutation), "result": result, "by": by,
+                 "seconds": seconds}
+        results[mutation["name"]] = entry
+        with log.open("a") as out:
+            out.write(json.dumps(entry) + "\n")
+        print(f"[{number}/{len(left)}] {result:<9} {mutation['name']} ({seconds} s) {by}", flush=True)
+    if copy.stale:
+        copy.build(set())
+    text, share = table(mutations, results)
+    print("\n" + text)
+    if arguments.write:
+        write_document(arguments.write, text, commit)
+    is_broken = any(entry["result"] == BROKEN for entry in results.values())
+    return 0 if share >= arguments.least and not is_broken else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+// Which of several added tokens is found in a text.
+#include "plugins/tokenizers/bpe/added_tokens.h"
+
+#include <gtest/gtest.h>
+
+namespace titan::bpe {
+namespace {
+
+/// Writes a text's parts down: "a|<7>|b".
+class WrittenParts final : public AddedTokenSink {
+ public:
+  void token(int32_t id) override { add("<" + std::to_string(id) + ">"); }
+  void text(std::string_view part) override { add(std::string(part)); }
+  std::string written;
+
+ private:
+  void add(const std::string& part) { written += (written.empty() ? "" : "|") + part; }
+};
+
+TEST(AddedTokenFinder, TakesTheLongestOfThoseThatBeginAtAPlace) {
+  for (const bool shorter_first : {true, false}) {
+    AddedTokenFinder finder(true);
+    const AddedToken shorter{.content = "<ab", .id = 1}, longer{.content = "<ab>", .id = 2};
+    for (const AddedToken& token : {shorter_first ? shorter : longer,
+                                    shorter_first ? longer : shorter})
+      finder.add(token, token.content);
+    WrittenParts parts;
+    finder.split("x<ab>y<abz<a", parts);
+    EXPECT_EQ(parts.written, "x|<2>|y|<1>|z<a");
+  }
+}
+
+}  // namespace
+}  // namespace titan::bpe
