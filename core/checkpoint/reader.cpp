@@ -247,7 +247,7 @@ void check_fits(const TensorIndex& index, const std::vector<StateTensor>& wanted
     if (found == index.tensors.end())
       problems.push_back("'" + item.name + "' is missing");
     else if (found->second.shape != item.shape)
-      problems.push_back(detail::concat("'", item.name, "' has shape ",
+      problems.push_back(titan::detail::concat("'", item.name, "' has shape ",
                                         at::IntArrayRef(found->second.shape), ", this run's is ",
                                         at::IntArrayRef(item.shape)));
   }

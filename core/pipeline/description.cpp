@@ -44,7 +44,7 @@ void write_file(const std::string& file, const std::string& text) {
 std::string headline(const std::string& name, const PipelineAnalysis& analysis) {
   const PipelineShape& shape = analysis.shape;
   const ActionCosts& costs = analysis.costs;
-  return detail::concat(name, ": ", shape.num_ranks, " ranks, ", shape.num_stages, " stages, ",
+  return titan::detail::concat(name, ": ", shape.num_ranks, " ranks, ", shape.num_stages, " stages, ",
                         shape.num_microbatches, " microbatches; costs F ", shown(costs.forward),
                         ", I ", shown(costs.input_grad), ", W ", shown(costs.weight_grad));
 }

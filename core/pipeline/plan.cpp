@@ -10,7 +10,7 @@ namespace titan::core {
 namespace {
 
 std::string described(const PipelineShape& shape) {
-  return detail::concat(shape.num_stages, " stages on ", shape.num_ranks, " ranks with ",
+  return titan::detail::concat(shape.num_stages, " stages on ", shape.num_ranks, " ranks with ",
                         shape.num_microbatches, " microbatches");
 }
 

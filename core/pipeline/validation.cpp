@@ -14,7 +14,7 @@ namespace titan::core {
 namespace {
 
 using Kind = PipelineAction::Kind;
-using detail::concat;
+using titan::detail::concat;
 
 /// Collects the first few.
 class Problems {

@@ -47,11 +47,11 @@ std::string last_output(const std::string& output) {
 
 std::string end_of(const ChildEnd& end, std::chrono::milliseconds limit) {
   if (end.was_killed_for_time)
-    return detail::concat("it did not come to an end within ", limit.count() / 1000.0, " s");
+    return titan::detail::concat("it did not come to an end within ", limit.count() / 1000.0, " s");
   if (WIFSIGNALED(end.status))
-    return detail::concat("it ended with signal ", WTERMSIG(end.status), " (",
+    return titan::detail::concat("it ended with signal ", WTERMSIG(end.status), " (",
                           ::strsignal(WTERMSIG(end.status)), ")");
-  return detail::concat("it ended the process with exit code ", WEXITSTATUS(end.status));
+  return titan::detail::concat("it ended the process with exit code ", WEXITSTATUS(end.status));
 }
 
 std::vector<std::string> check_flavors(const LoadedPlugin& plugin,
