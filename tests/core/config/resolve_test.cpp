@@ -249,7 +249,7 @@ TEST(TomlWriter, WritesWhatIsNotSeenAsEscapesThatMeanTheSame) {
   EXPECT_EQ(toml, printable_lines(toml)) << "nothing is left to escape";
   EXPECT_NE(toml.find("ü你👩‍🚀"), std::string::npos) << "what can be seen stays";
   Diagnostics diagnostics;
-  const SettingList list = parse_toml("again.toml", toml, diagnostics);
+  const SettingList list = parse_toml("again.toml", toml, diagnostics).value();
   ASSERT_TRUE(diagnostics.can_start()) << diagnostics.report();
   EXPECT_EQ(list.settings.at(0).path, (KeyPath{"s", hostile}));
   EXPECT_EQ(list.settings.at(0).value, Value(hostile));
