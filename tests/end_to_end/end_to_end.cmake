@@ -24,6 +24,11 @@ foreach(name train signal bad_input logger_failure launch failing_rank ranks con
 endforeach()
 set_property(TEST end_to_end.float8 APPEND PROPERTY LABELS slow)  # three times 200 steps
 
+add_test(NAME end_to_end.drawn_mistakes
+  COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/end_to_end/drawn_mistakes.py --draws 60)
+set_tests_properties(end_to_end.drawn_mistakes PROPERTIES LABELS end_to_end TIMEOUT 1800
+  ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;PYTHONDONTWRITEBYTECODE=1")
+
 # An installation of this build, and what strangers build against it. With a sanitizer the projects would need it too.
 if(NOT TITAN_SANITIZER)
   add_test(NAME end_to_end.install COMMAND ${CMAKE_COMMAND} --install ${CMAKE_BINARY_DIR} --prefix ${titan_prefix})
