@@ -67,7 +67,7 @@ void Checkpointer::before_update() {
 
 void Checkpointer::after_step(const TrainState& state) {
   if (!saver_) return;
-  report(saver_->poll());
+  report(saver_->poll(), "; the next save tries again");
   if (state.step >= config_.training.steps) {
     save_last(state);
   } else if (is_due(state.step)) {
@@ -219,13 +219,14 @@ SaveJob Checkpointer::make_job(const std::filesystem::path& folder, const TrainS
   return job;
 }
 
-void Checkpointer::report(const std::optional<SaveOutcome>& outcome) {
+void Checkpointer::report(const std::optional<SaveOutcome>& outcome,
+                          const std::string& prospect) {
   if (!outcome) return;
   last_error_ = outcome->error;
   if (saved_.mesh.rank() != 0) return;
   if (!outcome->error.empty()) {
     log::warn("the checkpoint of step " + std::to_string(outcome->step) +
-              " could not be written; the next interval tries again, older ones are untouched: " +
+              " could not be written" + prospect + "; older ones are untouched: " +
               outcome->error);
     return;
   }

@@ -50,7 +50,7 @@ struct Saved {
 /// host memory while the next step runs forward and backward, which only read it, and written from
 /// there: the training thread is held where the copy is not there before the optimizer changes what
 /// is copied, and where an earlier save is still being written. A failure is reported at the next
-/// step, the next interval tries again, and `finish` throws when the last one failed.
+/// step, the next save tries again, and `finish` throws when the last one failed.
 class Checkpointer {
  public:
   Checkpointer(const JobConfig& config, const Saved& saved, const Rendezvous& rendezvous);
@@ -79,7 +79,8 @@ class Checkpointer {
                    const std::vector<StateTensor>& weights) const;
   std::vector<StateTensor> weights_for_others() const;
   void save_in_hf(const TrainState& state);
-  void report(const std::optional<SaveOutcome>& outcome);
+  /// `prospect` of a save that failed: what will be done about it.
+  void report(const std::optional<SaveOutcome>& outcome, const std::string& prospect = "");
   void tidy(const SaveOutcome& outcome) const;
   void purge(int64_t newest) const;
 

@@ -60,7 +60,7 @@ Finding newest_own(const std::vector<CheckpointStep>& steps, const JobConfig& co
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     if (step->marker == Marker::none) {
       log::warn("the checkpoint in '" + step->path.string() +
-                "' is incomplete: it has no manifest.json; an older one is used");
+                "' is incomplete: it has no manifest.json; it is passed over");
       continue;
     }
     refuse_foreign(*step);

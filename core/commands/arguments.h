@@ -71,12 +71,20 @@ inline std::vector<std::string> repeated(const Arguments& parsed, const char* fl
                                   : std::vector<std::string>();
 }
 
+/// "activation_checkpoint, converter, ..."
+inline std::string listed_kinds() {
+  std::string text;
+  for (const std::string& kind : plugin_kinds()) text += (text.empty() ? "" : ", ") + kind;
+  return text;
+}
+
 /// Throws a config Error when there is no such kind of plugin.
 inline void require_kind(const std::string& kind) {
   const auto& kinds = plugin_kinds();
   if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) return;
   const std::string hint = did_you_mean(kind, kinds);
-  fail(ErrorKind::config, "there is no plugin kind '", kind, "'", hint.empty() ? "" : "; ", hint);
+  fail(ErrorKind::config, "there is no plugin kind '", kind, "'", hint.empty() ? "" : "; ", hint,
+       "\n  kinds: ", listed_kinds());
 }
 
 }  // namespace titan::core

@@ -181,8 +181,10 @@ int run_new_plugin(const std::vector<std::string>& arguments) {
   po::options_description flags;
   flags.add_options()("directory", po::value<std::string>()->value_name("FOLDER"),
                       "where to write it; default: ./NAME");
-  const Arguments parsed = parse_arguments("titan new-plugin KIND OWNER/NAME [--directory FOLDER]",
-                                           flags, arguments, 2, 2);
+  const Arguments parsed =
+      parse_arguments("titan new-plugin KIND OWNER/NAME [--directory FOLDER]\n  KIND is one of " +
+                          listed_kinds(),
+                      flags, arguments, 2, 2);
   if (parsed.wants_help) return kExitDone;
 
   const std::string& kind = parsed.words[0];

@@ -183,8 +183,8 @@ void check_paths(const RuleContext& rules) {
   if (rules.looks_for_files && checkpoint.enable && checkpoint.initial_load_path && !may_resume &&
       rules.are_sound({start_key, "checkpoint.enable"}) &&
       !std::filesystem::is_directory(*checkpoint.initial_load_path, ignored))
-    rules.error(start_key, std::string(start_key) + ": there is no folder '" +
-                               *checkpoint.initial_load_path + "'");
+    rules.error(start_key, titan::detail::concat(start_key, ": there is no folder '",
+                                          *checkpoint.initial_load_path, "'"));
   const auto& csv = rules.config.parallelism.pipeline_parallel_schedule_csv;
   const bool is_read = rules.config.parallelism.pipeline_parallel_degree > 1;  // and then reported
   if (csv && !csv->empty() && !is_read && !std::filesystem::is_regular_file(*csv, ignored))

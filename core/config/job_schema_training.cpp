@@ -162,7 +162,8 @@ void declare_checkpoint(SchemaBuilder& schema) {
       .option("interval", &Section::interval, "Save every so many steps, and at the last")
       .at_least(1)
       .option("initial_load_path", &Section::initial_load_path,
-              "Weights to start from; ignored once the checkpoint folder exists")
+              "Folder to start from: a checkpoint, a folder of checkpoints or safetensors; a run that has "
+              "a complete checkpoint of its own goes on from that")
       .option("initial_load_model_only", &Section::initial_load_model_only,
               "Take only the weights from initial_load_path")
       .option("initial_load_in_hf", &Section::initial_load_in_hf,

@@ -106,12 +106,13 @@ const KnownOption* OptionTable::find_flag(std::string_view name) const {
 }
 
 const UnknownComponent* OptionTable::unknown_at(const KeyPath& path) const {
-  const auto found =
-      std::find_if(unchecked_.begin(), unchecked_.end(), [&](const UnknownComponent& unknown) {
-        return path.size() >= unknown.section.size() &&
-               std::equal(unknown.section.begin(), unknown.section.end(), path.begin());
-      });
-  return found == unchecked_.end() ? nullptr : &*found;
+  const UnknownComponent* innermost = nullptr;  // [optimizer.groups.a] rather than [optimizer]
+  for (const UnknownComponent& unknown : unchecked_)
+    if (path.size() >= unknown.section.size() &&
+        std::equal(unknown.section.begin(), unknown.section.end(), path.begin()) &&
+        (!innermost || unknown.section.size() > innermost->section.size()))
+      innermost = &unknown;
+  return innermost;
 }
 
 std::vector<const Option*> OptionTable::candidate_options(const KeyPath& path) const {

@@ -155,7 +155,8 @@ class Rehearsal {
     });
     if (is_unsound("training.seq_len") || is_unsound("training.dtype") ||
         is_unsound("training.mixed_precision_param"))
-      left.transforms.clear();
+      std::erase_if(left.transforms,
+                    [](const Selection& chosen) { return chosen.kind != "converter"; });
     if (!can_make(left.optimizer)) left.optimizer.name.clear();
     if (!can_make(left.lr_scheduler) || is_unsound("training.steps"))
       left.lr_scheduler.name.clear();

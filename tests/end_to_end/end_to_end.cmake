@@ -36,6 +36,11 @@ set_target_properties(titan_file_watch PROPERTIES
   CXX_VISIBILITY_PRESET default LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/file_watch)
 target_link_libraries(titan_file_watch PRIVATE ${CMAKE_DL_LIBS})
 
+add_test(NAME end_to_end.drawn_mistakes
+  COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/end_to_end/drawn_mistakes.py --draws 60)
+set_tests_properties(end_to_end.drawn_mistakes PROPERTIES LABELS end_to_end TIMEOUT 1800
+  ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;PYTHONDONTWRITEBYTECODE=1")
+
 # An installation of this build, and what strangers build against it. With a sanitizer the projects would need it too.
 if(NOT TITAN_SANITIZER)
   add_test(NAME end_to_end.install COMMAND ${CMAKE_COMMAND} --install ${CMAKE_BINARY_DIR} --prefix ${titan_prefix})

@@ -148,7 +148,7 @@ class GroupsTest(CheckpointCase):
     def test_a_pattern_that_fits_nothing_is_an_error_before_anything_starts(self):
         config = self.config("[optimizer.groups.heads]", 'patterns = ["output.wight", "*norm*"]', "lr = 1e-4")
         run = self.train(config=config, code=2)
-        self.assert_holds(run.stderr, "optimizer.groups.heads.patterns: 'output.wight'", "output.weight")
+        self.assert_holds(run.stderr, "optimizer.groups.heads.patterns: ", "a name like 'output.wight'", "output.weight")
         self.assertNotIn("*norm*'", run.stderr)
         self.assert_nothing_was_written()
 

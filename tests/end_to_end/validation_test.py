@@ -124,7 +124,7 @@ class LossTest(ValidationCase):
         self.assertEqual({round(value["loss"], 7) for value in values.values()}, {round(values[1]["loss"], 7)})
 
     def test_data_that_cannot_be_read_is_found_before_anything_is_written(self):
-        run = self.run_ranks(1, *VALIDATION, "--validation.dataset_path", self.folder / "nowhere.jsonl", code=1)
+        run = self.run_ranks(1, *VALIDATION, "--validation.dataset_path", self.folder / "nowhere.jsonl", code=2)
         self.assert_holds(run.stderr, "nowhere.jsonl", "does not exist")
         self.assert_nothing_was_written()
 

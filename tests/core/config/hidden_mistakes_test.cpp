@@ -40,6 +40,12 @@ TEST(HiddenMistakes, AreFoundBesideANameThatNobodyProvides) {
         << name;
 }
 
+TEST(HiddenMistakes, OfAGroupAreNotThoseOfItsOptimizersSection) {
+  EXPECT_THAT(placed("[optimizer]\nname = \"\"\n[optimizer.groups.a]\npatterns = [\"x\"]\n"
+                     "weight_decay = 0\nlr = -1\n"),
+              ElementsAre("8:8 unknown optimizer ''", HasSubstr("12:6 option 'lr' of every optimizer")));
+}
+
 TEST(HiddenMistakes, AreFoundInFlagsBesideANameThatNobodyProvides) {
   EXPECT_THAT(placed("[optimizer]\nname = \"AdamX\"\n",
                      {"--optimizer.lr", "-1", "--optimizer.nesterov", "--optimizer.beta3=1"}),
