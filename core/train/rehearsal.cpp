@@ -52,8 +52,12 @@ class Rehearsal {
     if (options.reads_files) {
       if (can_make(config_.tokenizer) && !is_unsound("model.hf_assets_path"))
         attempt([&] { tokenizer = open_tokenizer(config_, registry_); });
-      for (const DataSource& source : config_.sources) open(source, tokenizer.get());
-      if (config_.validation_source) open(*config_.validation_source, tokenizer.get());
+      bool all_opened = true;
+      for (const DataSource& source : config_.sources)
+        all_opened = open(source, tokenizer.get()) && all_opened;
+      if (config_.validation_source)
+        all_opened = open(*config_.validation_source, tokenizer.get()) && all_opened;
+      if (!all_opened && tokenizer) refuse_absent(*tokenizer);
     }
     std::unique_ptr<Run> played = play(options.rank);
     if (played && tokenizer)
@@ -92,11 +96,21 @@ class Rehearsal {
     return false;
   }
 
-  void open(const DataSource& source, const Tokenizer* tokenizer) {
-    if (!can_make(source.dataset) || is_unsound(source.path_key)) return;
+  /// Data that cannot be opened may be text: a folder that was asked for and is not there is then
+  /// reported too.
+  void refuse_absent(const Tokenizer& tokenizer) {
+    const NoTokenizer* none = as_none(tokenizer);
+    const char* key = "model.hf_assets_path";
+    if (!none || !config_.places || !config_.places->place(key)) return;
+    attempt([&] { refuse_path(none->reason(), key, config_.model.hf_assets_path, config_); });
+  }
+
+  /// Whether the data can be read, or are so many that they are not tried.
+  bool open(const DataSource& source, const Tokenizer* tokenizer) {
+    if (!can_make(source.dataset) || is_unsound(source.path_key)) return false;
     const bool needs_a_look = tokenizer && as_none(*tokenizer);
-    if (!needs_a_look && !is_absent(source.path) && is_large(source.path)) return;
-    attempt([&] {
+    if (!needs_a_look && !is_absent(source.path) && is_large(source.path)) return true;
+    return attempt([&] {
       const auto seed = static_cast<uint64_t>(config_.debug.seed.value_or(0));
       const std::unique_ptr<Dataset> dataset = open_dataset(source, config_, seed, registry_);
       if (tokenizer) require_tokenizer(*dataset, *tokenizer, source.name, config_);

@@ -93,7 +93,7 @@ class FileTest(HostileCase):
         said = self.refused("--training.dataset_path", str(folder / "data.jsonl"), code=1)
         self.assertIn(r"\x1b[31m\u202eb\u200bc\u009b2Jd\U000e0041\ufeff\u2028e", said)
         broken = os.fsencode(self.folder) + b"/\xff\xc3(.jsonl"
-        said = self.refused(b"--training.dataset_path", broken, code=1)
+        said = self.refused(b"--training.dataset_path", broken, code=2)
         self.assertIn(r"/\xff\xc3(.jsonl' does not exist", said)
 
     def test_records_of_a_data_set_are_escaped(self):
