@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
 
+#include <ATen/TensorOperators.h>
 #include <titan/error.h>
 #include <titan/plugin.h>
 #include <titan/transform.h>
@@ -17,7 +19,7 @@ struct FaultOptions {
   int64_t rank = 0;
   int64_t step = 2;              // counted in passes through the layer
   int64_t layer = 1;             // of those that the rank has; the last when there are less
-  std::string kind = "error";    // error, hang, kill
+  std::string kind = "error";    // error, hang, kill, nan, infinity
   std::string when = "forward";  // forward, backward
 };
 
@@ -26,8 +28,12 @@ class Strike {
  public:
   explicit Strike(const FaultOptions& options) : options_(options) {}
 
-  void operator()() {
-    if (++calls_ != options_.step) return;
+  /// What the numbers that pass through are multiplied by. Of the other kinds the call that strikes
+  /// does not come back.
+  double operator()() {
+    if (++calls_ != options_.step) return 1;
+    if (options_.kind == "nan") return std::numeric_limits<double>::quiet_NaN();
+    if (options_.kind == "infinity") return std::numeric_limits<double>::infinity();
     if (options_.kind == "kill") ::kill(::getpid(), SIGKILL);
     while (options_.kind == "hang") std::this_thread::sleep_for(std::chrono::seconds(1));
     titan::fail(titan::ErrorKind::data, "a fault was asked for");
@@ -49,14 +55,11 @@ class Fault final : public titan::Parallelism {
     part.layers()[place].module->wrap(
         [is_forward = options_.when == "forward", strike = std::make_shared<Strike>(options_)](
             const at::Tensor& x, const titan::Batch& batch, const titan::nn::Next& next) {
-          if (is_forward) (*strike)();
+          const double factor = is_forward ? (*strike)() : 1;
           at::Tensor y = next(x, batch);
           if (!is_forward && y.requires_grad())
-            y.register_hook([strike](const at::Tensor& gradient) {
-              (*strike)();
-              return gradient;
-            });
-          return y;
+            y.register_hook([strike](const at::Tensor& gradient) { return gradient * (*strike)(); });
+          return factor == 1 ? y : y * factor;
         });
   }
 
@@ -73,7 +76,7 @@ TITAN_PLUGIN(plugin) {
       .option("layer", &FaultOptions::layer, "Where")
       .at_least(0)
       .option("kind", &FaultOptions::kind, "How")
-      .one_of({"error", "hang", "kill"})
+      .one_of({"error", "hang", "kill", "nan", "infinity"})
       .option("when", &FaultOptions::when, "In which direction")
       .one_of({"forward", "backward"});
 }

@@ -5,9 +5,8 @@ Exit codes: 1 data or files, 2 the configuration or the command line, 3 plugins.
 
 import json
 import shutil
-import unittest
 
-from harness import DEBUG_CONFIG, ROOT, TINY, Case, metrics, titan
+from harness import DEBUG_CONFIG, ROOT, TINY, Case, main, metrics, titan
 
 
 def documents(*texts):
@@ -208,4 +207,4 @@ class FolderTest(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -4,9 +4,8 @@ import os
 import pathlib
 import subprocess
 import sys
-import unittest
 
-from harness import ROOT, Case, losses
+from harness import ROOT, Case, losses, main
 from installed import build_project, run_checked, titan_installed
 
 PLUGINS = None
@@ -51,4 +50,4 @@ class ChatTest(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

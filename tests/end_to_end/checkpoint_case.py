@@ -17,7 +17,7 @@ import xxhash
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from harness import ROOT, TINY, TITAN
+from harness import HANG, ROOT, TINY, TITAN
 from ranks_test import RanksCase, bare_environment
 
 # Some 5 MB of state; no warning about a schedule that is cut.
@@ -137,7 +137,7 @@ class Live:
     def steps(self):
         return [int(step) for step in re.findall(r"step: +(\d+) ", (self.folder / "out").read_text())]
 
-    def wait_until(self, is_so, within=120):
+    def wait_until(self, is_so, within=HANG):
         """Looks every other millisecond; fails when the run ends before."""
         deadline = time.monotonic() + within
         while not is_so():
@@ -160,7 +160,7 @@ class Live:
         finally:
             self.process.send_signal(signal.SIGCONT)
 
-    def finish(self, within=120):
+    def finish(self, within=HANG):
         """The exit code."""
         return self.process.wait(timeout=within)
 
@@ -180,7 +180,7 @@ class CheckpointCase(RanksCase):
         launch = ["launch", "--nproc", ranks, "--log-dir", self.logs, "--"] if ranks > 1 else []
         return [TITAN, *launch, *self.arguments(*arguments)]
 
-    def run_ranks(self, ranks, *arguments, code=0, prefix=(), within=180, **options):
+    def run_ranks(self, ranks, *arguments, code=0, prefix=(), within=HANG, **options):
         """`prefix`: a program that starts the command; `options`: of subprocess.run."""
         run = subprocess.run(list(map(str, [*prefix, *self.command(ranks, *arguments)])), cwd=ROOT, env=bare_environment(),
                              stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=within, **options)

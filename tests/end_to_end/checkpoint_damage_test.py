@@ -10,19 +10,18 @@ import shutil
 import struct
 import subprocess
 import tempfile
-import unittest
 
 import xxhash
 
 from checkpoint_case import SMALL, CheckpointCase, complete_steps, content, damage, header
-from harness import ROOT, TITAN, titan
+from harness import HANG, ROOT, TITAN, main, titan
 from ranks_test import bare_environment
 
 
 def train_small(command, folder, *changes):
     """Complete checkpoints of steps 2 and 4 below `folder`."""
     subprocess.run([*command, *SMALL, "--training.steps", "4", "--checkpoint.interval", "2", "--job.dump_folder", folder, *changes],
-                   cwd=ROOT, env=bare_environment(), stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=120)
+                   cwd=ROOT, env=bare_environment(), stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=HANG)
 
 
 @functools.cache
@@ -73,7 +72,7 @@ class DamageTest(CheckpointCase):
     def assert_refused(self, *parts, arguments=(), ranks=1, inspects=True, code=1):
         """The message holds `parts`, nothing changes on disk; titan inspect --verify sees it too."""
         before = content(self.saved)
-        run = self.run_ranks(ranks, "--training.steps", 6, *arguments, code=code, within=60)
+        run = self.run_ranks(ranks, "--training.steps", 6, *arguments, code=code, within=HANG)
         self.assert_holds(run.stderr, *map(str, parts))
         self.assertEqual(content(self.saved), before)
         self.assertNotIn("step:", run.stdout)
@@ -240,7 +239,7 @@ class DamageTest(CheckpointCase):
 
     def refuse_start_from(self, folder, *parts):
         self.out, own = self.folder / "fresh", self.out
-        run = self.run_ranks(1, "--checkpoint.initial_load_path", folder, code=1, within=60)
+        run = self.run_ranks(1, "--checkpoint.initial_load_path", folder, code=1, within=HANG)
         self.assert_holds(run.stderr, *map(str, parts))
         self.assertEqual(complete_steps(self.saved), {})
         self.out = own
@@ -262,4 +261,4 @@ class DamageTest(CheckpointCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -2,24 +2,24 @@
 is complete stays whole, and the next start goes on from the newest of it as if nothing had happened.
 
     checkpoint_kills_test.py --kills 100     # that many instead of a dozen, with what was found
+
+The moments are drawn by TITAN_TEST_SEED, which is printed.
 """
 
 import contextlib
 import os
 import pathlib
-import random
 import re
 import shutil
 import signal
 import sys
 import time
-import unittest
 
 import torch
 
 from checkpoint_case import CheckpointCase, Live, complete_steps, content, status_of, whole_state
 from failing_rank_test import processes_with
-from harness import TITAN, metrics
+from harness import HANG, TITAN, main, metrics
 from ranks_test import ENDLESS, TORCHRUN
 
 KILLS = 12
@@ -47,10 +47,9 @@ class KillTest(CheckpointCase):
     """Each round starts the run anew, checks that it goes on from the newest complete checkpoint, and kills it at a random
     moment from its first save on."""
 
-    chance = random.Random()
-
     def setUp(self):
         super().setUp()
+        self.draw = self.chance()
         self.caught, self.gone_on = 0, 0
 
     def folders(self):
@@ -64,12 +63,12 @@ class KillTest(CheckpointCase):
         with Live(self, self.command(ranks, *ENDLESS, *(FSDP if ranks > 1 else []), "--checkpoint.interval", 1,
                                      "--checkpoint.keep_latest_k", 3, "--checkpoint.async_mode", mode)) as live:
             live.wait_until(lambda: self.folders() - there)
-            wanted = newest + self.chance.randrange(4)
+            wanted = newest + self.draw.randrange(4)
             live.wait_until(lambda: max(complete_steps(self.saved), default=0) >= wanted and
                             self.resumed_after(live.errors()) == newest)  # what a launcher has not passed on dies with it
-            time.sleep(self.chance.uniform(0, 0.2))
+            time.sleep(self.draw.uniform(0, 0.2))
             # the launcher takes its ranks along
-            victims = [live.process.pid] if ranks == 1 else self.chance.choice([[live.process.pid], *([pid] for pid in children(
+            victims = [live.process.pid] if ranks == 1 else self.draw.choice([[live.process.pid], *([pid] for pid in children(
                 live.process.pid))])
             os.kill(victims[0], signal.SIGKILL)
             live.finish()
@@ -83,7 +82,7 @@ class KillTest(CheckpointCase):
         self.gone_on += max(found, default=0) - newest
 
     def wait_until_all_are_gone(self):
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + HANG
         while processes_with(str(self.folder)) and time.monotonic() < deadline:
             time.sleep(0.01)
         self.assert_all_are_gone()
@@ -132,7 +131,7 @@ class KillTest(CheckpointCase):
             with self.subTest(kill=number), Live(self, self.command(
                     1, *ENDLESS, "--checkpoint.interval", 2, "--checkpoint.load_step", 2, "--checkpoint.keep_latest_k", 0)) as live:
                 live.wait_until(lambda: inode() != there)
-                time.sleep(self.chance.uniform(0, 0.05))
+                time.sleep(self.draw.uniform(0, 0.05))
                 live.process.kill()
                 live.finish()
                 self.assert_sound()
@@ -220,7 +219,6 @@ class ElasticTest(UndisturbedCase):
         self.assert_all_are_gone()
         self.assert_as_undisturbed(2, self.STEPS, *FSDP)
 
-    @unittest.skipUnless(TORCHRUN.exists(), f"there is no {TORCHRUN.name} beside {sys.executable}")
     def test_torchrun(self):
         for mode in ("disabled", "async"):
             with self.subTest(mode):
@@ -237,4 +235,4 @@ if __name__ == "__main__":
         at = sys.argv.index("--kills")
         KILLS = int(sys.argv[at + 1])
         del sys.argv[at:at + 2]
-    unittest.main(verbosity=2)
+    main()

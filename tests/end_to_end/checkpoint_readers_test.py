@@ -8,7 +8,6 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
-import unittest
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 
@@ -25,7 +24,7 @@ from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from checkpoint_case import SMALL, CheckpointCase, damage, pieces, whole_state
-from harness import ROOT, TITAN, losses, metrics, titan
+from harness import HANG, ROOT, TITAN, losses, main, metrics, titan
 from ranks_test import bare_environment, fingerprints
 
 transformers.utils.logging.disable_progress_bar()
@@ -50,7 +49,7 @@ def checkpoints():
         launch = ["launch", "--nproc", str(ranks), "--log-dir", str(out / "logs"), "--"] if ranks > 1 else []
         run = subprocess.run([TITAN, *launch, "train", *SMALL, *STILL, *layout, "--checkpoint.interval", str(STEPS),
                               "--job.dump_folder", str(out)], cwd=ROOT, env=bare_environment(), stdin=subprocess.DEVNULL,
-                             capture_output=True, text=True, timeout=180)
+                             capture_output=True, text=True, timeout=HANG)
         assert run.returncode == 0, run.stderr
         folders[name] = out / "checkpoint" / f"step-{STEPS}"
     return folders
@@ -215,7 +214,7 @@ class ExportTest(ReadersCase):
         job["weights"] = str(self.folder / "weights")
         plugins = pathlib.Path(TITAN).parents[1] / "lib/titan/plugins"
         run = subprocess.run([probe, "--plugins", plugins, "--job", self.write("job.json", json.dumps(job)), "--out",
-                              self.folder], capture_output=True, text=True, timeout=60)
+                              self.folder], capture_output=True, text=True, timeout=HANG)
         self.assertEqual(run.returncode, 0, run.stderr)
         ours = torch.from_numpy(numpy.fromfile(self.folder / "logits.bin", "<f4")).view(ROWS, SEQ_LEN, -1)
         with torch.no_grad():
@@ -326,4 +325,4 @@ class ImportTest(ReadersCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

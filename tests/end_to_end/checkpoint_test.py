@@ -8,13 +8,12 @@ import re
 import signal
 import subprocess
 import tempfile
-import unittest
 
 import numpy
 import xxhash
 from safetensors.numpy import load_file
 
-from harness import DEBUG_CONFIG, ROOT, TINY, TITAN, Background, metrics
+from harness import DEBUG_CONFIG, HANG, ROOT, TINY, TITAN, Background, main, metrics
 from ranks_test import RanksCase, bare_environment, fingerprints
 
 RECIPE = [*TINY, "--training.global_batch_size", "4", "--training.local_batch_size", "1", "--debug.fingerprints", "--debug.seed", "7",
@@ -66,7 +65,7 @@ def straight():
     keeper = tempfile.TemporaryDirectory(prefix="titan_")
     folder = pathlib.Path(keeper.name)
     run = subprocess.run([TITAN, "train", *RECIPE, *steps(20), "--checkpoint.interval", "10", "--job.dump_folder", folder], cwd=ROOT,
-                         env=bare_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+                         env=bare_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG)
     assert run.returncode == 0, run.stderr
     return keeper, folder
 
@@ -81,7 +80,7 @@ class CheckpointCase(RanksCase):
         out = out or self.out
         run = subprocess.run([TITAN, *map(str, launch), "train", *with_config(config), "--job.dump_folder", str(out),
                               *map(str, arguments)], cwd=ROOT,
-                             env=bare_environment(**env), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180)
+                             env=bare_environment(**env), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG)
         self.assertEqual(run.returncode, code, f"\n--- stdout\n{run.stdout}\n--- stderr\n{run.stderr}")
         return run
 
@@ -315,4 +314,4 @@ class KeysTest(CheckpointCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

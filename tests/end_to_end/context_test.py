@@ -3,11 +3,10 @@ said before anything starts; a rank that fails ends the others; and the memory o
 
 import json
 import re
-import unittest
 
 from checkpoint_case import SMALL
-from failing_rank_test import FAULTS, TIMEOUT, Ranks, processes_with
-from harness import ROOT, losses, metrics, titan
+from failing_rank_test import FAULTS, NEVER, TIMEOUT, Ranks, processes_with
+from harness import HANG, ROOT, losses, main, metrics, titan
 from validation_test import CORPUS, NEAR, VALIDATION, ValidationCase, texts_of
 
 P = "--parallelism."
@@ -100,8 +99,9 @@ class FaultTest(Ranks):
                 self.start("--training.steps", "1000000", "--plugins.paths", str(FAULTS), "--parallelism.further", "test/fault",
                            *map(str, context(2, *RING)), per_rank=lambda rank: [
                                "--parallelism.test/fault.rank=1", f"--parallelism.test/fault.kind={kind}",
-                               "--parallelism.test/fault.step=3"])
-                (code, err), (other, _) = self.ends(within=60 + TIMEOUT)
+                               "--parallelism.test/fault.step=3"],
+                           timeout=TIMEOUT if kind == "hang" else NEVER)
+                (code, err), (other, _) = self.ends(within=HANG)
                 self.assertNotEqual(code, 0, err)
                 self.assertNotEqual(other, 0)
                 self.assertIn("error:", err)
@@ -137,4 +137,4 @@ class MemoryTest(ValidationCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

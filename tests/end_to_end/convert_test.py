@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import time
-import unittest
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -20,7 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-from harness import ROOT, TITAN, Case, environment, titan
+from harness import HANG, ROOT, TITAN, Case, environment, main, titan
 
 transformers.utils.logging.disable_progress_bar()
 
@@ -438,7 +437,7 @@ class MemoryTest(ConvertCase):
 
     def peak_mib(self, *arguments):
         run = subprocess.run([sys.executable, "-IS", "-c", self.PARENT, TITAN, "convert", *map(str, arguments)], cwd=ROOT,
-                             env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
+                             env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG)
         self.assertEqual(run.returncode, 0, run.stderr)
         return int(run.stdout) / 1024, run.stderr.splitlines()[-1]
 
@@ -464,4 +463,4 @@ class MemoryTest(ConvertCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

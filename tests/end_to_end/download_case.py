@@ -4,7 +4,7 @@ import os
 import random
 import subprocess
 
-from harness import TITAN, Case, environment
+from harness import HANG, TITAN, Case, environment
 from hub_server import Hub, Repo
 
 TOKEN = "hf_" + "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz", k=30))
@@ -60,7 +60,7 @@ class DownloadCase(Case):
 
     def download(self, *words, code=0, kind="model", name=NAME, output=None, base=None, env=None, **popen):
         words = [*words, "--output", output or self.out, *([] if "--retry-wait" in words else QUICK)]
-        run = subprocess.run(self.command(*words, kind=kind, name=name, base=base), env=env_of(**(env or {})), timeout=120,
+        run = subprocess.run(self.command(*words, kind=kind, name=name, base=base), env=env_of(**(env or {})), timeout=HANG,
                              stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=self.folder, **popen)
         self.hub.settle()
         self.assertEqual(run.returncode, code, f"\n--- stdout\n{run.stdout}\n--- stderr\n{run.stderr}")

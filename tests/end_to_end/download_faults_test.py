@@ -5,9 +5,9 @@ import resource
 import signal
 import subprocess
 import time
-import unittest
 
 from download_case import MODEL_FILES, NAME, QUICK, WEIGHTS, DownloadCase, env_of, model_files, noise
+from harness import HANG, main
 from hub_server import Fault, Repo
 
 
@@ -268,15 +268,15 @@ class Interruption(DownloadCase):
             self.hub.stalled.clear()
             self.hub.faults[WEIGHTS] = [Fault(stall=400_000)]
             with self.start("--include", "*.safetensors") as run:
-                self.assertTrue(self.hub.stalled.wait(60))
+                self.assertTrue(self.hub.stalled.wait(HANG))
                 # what the server has sent, the program has yet to read
                 part = self.out / (WEIGHTS + ".part")
-                deadline = time.monotonic() + 60
+                deadline = time.monotonic() + HANG
                 already = 400_000 * (1 + (number == signal.SIGTERM))
                 while not (part.exists() and part.stat().st_size >= already) and time.monotonic() < deadline:
                     time.sleep(0.01)
                 run.send_signal(number)
-                _, err = run.communicate(timeout=20)
+                _, err = run.communicate(timeout=HANG)
             self.assertEqual(run.returncode, code, err)
             self.assert_holds(err, "stopped", ".part", "run the same command again")
             self.assertEqual(part.stat().st_size, already)
@@ -308,13 +308,13 @@ class Interruption(DownloadCase):
         self.start_hub()
         self.hub.faults[WEIGHTS] = [Fault(stall=400_000)]
         with self.start("--include", WEIGHTS) as run:
-            self.assertTrue(self.hub.stalled.wait(60))
+            self.assertTrue(self.hub.stalled.wait(HANG))
             self.assert_holds(self.only_weights(code=1).stderr, "is being written by another titan download")
             run.send_signal(signal.SIGINT)
-            run.communicate(timeout=20)
+            run.communicate(timeout=HANG)
         self.only_weights()
         self.assert_files([WEIGHTS])
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -8,10 +8,9 @@ import pty
 import re
 import subprocess
 import sys
-import unittest
 
 from download_case import MODEL_FILES, NAME, TOKEN, TOKENIZER_FILES, WEIGHTS, DownloadCase, env_of, model, model_files, noise
-from harness import TITAN
+from harness import HANG, TITAN, main
 from hub_server import Fault, Repo
 
 
@@ -45,7 +44,7 @@ class Choice(DownloadCase):
     def test_the_default_place_is_what_hf_assets_path_names(self):
         self.start_hub()
         run = subprocess.run(self.command(kind="tokenizer"), env=env_of(), cwd=self.folder, capture_output=True,
-                             stdin=subprocess.DEVNULL, text=True, timeout=60)
+                             stdin=subprocess.DEVNULL, text=True, timeout=HANG)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assert_files(TOKENIZER_FILES, self.folder / "assets/hf/tiny-llama")
 
@@ -86,7 +85,7 @@ class Choice(DownloadCase):
         for base in ["ftp://127.0.0.1", "huggingface", "http://user:secret@127.0.0.1/", "http://127.0.0.1/?x=1"]:
             self.assertNotIn("secret", self.download(base=base, code=2).stderr)
         self.assertEqual(self.hub.seen, [])
-        help_text = subprocess.run([TITAN, "download", "--help"], capture_output=True, text=True, timeout=60)
+        help_text = subprocess.run([TITAN, "download", "--help"], capture_output=True, text=True, timeout=HANG)
         self.assertEqual(help_text.returncode, 0)
         self.assert_holds(help_text.stdout, "--revision", "--exclude", "--stall-timeout")
 
@@ -154,7 +153,7 @@ class Screen(DownloadCase):
             if re.search(rb"\r\[[^\r]* 30\.0 %[^\r]*ETA \d", text):
                 self.hub.released.set()
         os.close(ours)
-        self.assertEqual(run.wait(timeout=60), 0, text)
+        self.assertEqual(run.wait(timeout=HANG), 0, text)
         return text.decode()
 
     def test_a_bar_on_a_terminal(self):
@@ -216,7 +215,7 @@ snapshot_download(name, repo_type=kind, allow_patterns=patterns, local_dir=folde
         env = env_of(HF_ENDPOINT=self.hub.url, HF_HUB_DISABLE_XET="1", HF_HUB_DISABLE_TELEMETRY="1",
                      HF_HOME=str(self.folder / "hf"), HF_TOKEN=token)
         run = subprocess.run([sys.executable, "-c", self.SCRIPT, json.dumps([kind, NAME, patterns, str(folder)])],
-                             env=env, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+                             env=env, capture_output=True, text=True, timeout=HANG, stdin=subprocess.DEVNULL)
         self.assertEqual(run.returncode, 0, run.stderr)
         return {name: data for name, data in self.files(folder).items() if not name.startswith(".cache/")}
 
@@ -238,4 +237,4 @@ snapshot_download(name, repo_type=kind, allow_patterns=patterns, local_dir=folde
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

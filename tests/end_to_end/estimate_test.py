@@ -2,9 +2,8 @@
 
 import json
 import sys
-import unittest
 
-from harness import ROOT, Case, titan
+from harness import ROOT, Case, main, titan
 
 sys.path.insert(0, str(ROOT / "tests/benchmarks"))
 import memory_figures  # noqa: E402
@@ -81,4 +80,4 @@ class EstimateTest(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -2,9 +2,8 @@
 
 import os
 import pathlib
-import unittest
 
-from harness import ROOT, Case, losses, metrics
+from harness import ROOT, Case, losses, main, metrics
 from installed import PREFIX, build_project, run_checked, titan_installed
 
 PLUGINS = None
@@ -63,4 +62,4 @@ class LionTest(Case):
 
 if __name__ == "__main__":
     assert PREFIX.is_dir(), f"nothing is installed in {PREFIX}"
-    unittest.main(verbosity=2)
+    main()

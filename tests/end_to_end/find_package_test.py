@@ -2,9 +2,8 @@
 
 import pathlib
 import subprocess
-import unittest
 
-from harness import Case, environment
+from harness import HANG, Case, environment, main
 from installed import CMAKE, PREFIX
 
 PROJECT = """cmake_minimum_required(VERSION 3.25)
@@ -18,7 +17,7 @@ class FindPackageTest(Case):
     def configure(self, *definitions, prefix=PREFIX, text=PROJECT):
         source = self.write("project/CMakeLists.txt", text).parent
         run = subprocess.run([CMAKE, "-S", source, "-B", self.folder / "build", f"-DTitan_ROOT={prefix}", *definitions],
-                             env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+                             env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG)
         # CMake wraps what it prints
         return run.returncode, " ".join(run.stdout.split()), " ".join(run.stderr.split())
 
@@ -64,4 +63,4 @@ class FindPackageTest(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -1,7 +1,5 @@
 """Training in emulated float8 and MXFP8 goes the way of training in fp32; what cannot be is refused."""
 
-import unittest
-
 import harness
 
 FLOAT8 = ["--model.converters", "quantize.linear.float8", "--quantize.linear.float8.emulate"]
@@ -45,4 +43,4 @@ class Float8(harness.Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    harness.main()

@@ -1,18 +1,28 @@
 """Runs the real program as a user would. Every test of this folder uses it; ctest sets the three variables."""
 
+import ctypes
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import unittest
 
 ROOT = pathlib.Path(os.environ["TITAN_SOURCE_DIR"])
 TITAN = os.environ["TITAN_PROGRAM"]
 DEBUG_CONFIG = "train_configs/debug_model.toml"
+
+# Seconds after which what should have come to an end hangs. A machine that is many times slower, and busy, needs far less;
+# whether something is quick is judged by what it does instead, not by a clock.
+HANG = 600
+SKIPPED = 77  # SKIP_RETURN_CODE of every test
+# What tests draw by chance; TITAN_TEST_SEED makes the draws of an earlier run again.
+SEED = int(os.environ.get("TITAN_TEST_SEED") or random.SystemRandom().randrange(10**6))
 
 # The debug recipe, small enough that a step takes some hundredths of a second.
 TINY = ["--job.config_file", DEBUG_CONFIG, "--training.seq_len", "64", "--training.steps", "3"]
@@ -24,10 +34,36 @@ def environment(**changes):
     return env
 
 
-def titan(*arguments, cwd=ROOT, timeout=300, **env):
+def titan(*arguments, cwd=ROOT, timeout=HANG, **env):
     """Runs `titan ARGUMENT...` to its end; stdout and stderr as text, returncode."""
     return subprocess.run([TITAN, *map(str, arguments)], cwd=cwd, env=environment(**env), timeout=timeout,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+
+
+def without_privileges():
+    """Options of subprocess for a child that the rights of files bind even where root runs the tests: it gives up the
+    capabilities that pass over them, and owns what its parent owns."""
+    if os.geteuid() != 0:
+        return {}
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def drop():
+        for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+            if libc.prctl(24, capability, 0, 0, 0) != 0:  # PR_CAPBSET_DROP: at the next exec
+                raise OSError(ctypes.get_errno(), "cannot give up a capability")
+    return {"preexec_fn": drop}
+
+
+def main():
+    """Runs the tests of the file that was started. unittest counts what is skipped as passed; here the exit code is SKIPPED when
+    all was, and 1 when some was beside tests that ran: what cannot run everywhere has a file of its own."""
+    program = unittest.main(verbosity=2, exit=False)
+    skipped, there = len(program.result.skipped), program.test.countTestCases()
+    if not program.result.wasSuccessful() or not there:
+        sys.exit(1)
+    if 0 < skipped < there:
+        sys.exit("tests were skipped beside others that passed, which would look like a pass")
+    sys.exit(SKIPPED if skipped else 0)
 
 
 def metrics(folder):
@@ -56,9 +92,14 @@ class Case(unittest.TestCase):
         at it, so the store, which asks for it by number and with SO_REUSEADDR, gets it."""
         held = socket.socket()
         self.addCleanup(held.close)
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind(("127.0.0.1", 0))
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         return held.getsockname()[1]
+
+    def chance(self):
+        """What this test draws from: by SEED, so that it can be drawn again, whatever other tests have drawn."""
+        print(f"TITAN_TEST_SEED={SEED} draws the same again in {self.id()}", flush=True)
+        return random.Random(f"{SEED} {self.id()}")
 
     def write(self, name, text):
         path = self.folder / name
@@ -111,6 +152,6 @@ class Background:
                 return line
         raise AssertionError(f"the run ended before it printed {text!r}: {self.process.stderr.read()}")
 
-    def finish(self, timeout=120):
+    def finish(self, timeout=HANG):
         out, err = self.process.communicate(timeout=timeout)
         return out, err, self.process.returncode

@@ -14,6 +14,8 @@ import sys
 import threading
 import urllib.parse
 
+from harness import HANG
+
 Seen = collections.namedtuple("Seen", "host method path headers status body_bytes")
 
 
@@ -102,7 +104,7 @@ class Hub:
     def settle(self):
         """Waits until all that was asked stands in `seen`, but for what stalls."""
         with self.lock:
-            done = self.lock.wait_for(lambda: self.busy == (0 if self.released.is_set() else self.stalling), timeout=60)
+            done = self.lock.wait_for(lambda: self.busy == (0 if self.released.is_set() else self.stalling), timeout=HANG)
         assert done, "an answer does not end"
 
     def stall(self):
@@ -110,7 +112,7 @@ class Hub:
             self.stalling += 1
             self.lock.notify_all()
         self.stalled.set()
-        self.released.wait(60)
+        self.released.wait(HANG)
         with self.lock:
             self.stalling -= 1
 

@@ -5,13 +5,13 @@ import pathlib
 import shutil
 import subprocess
 
-from harness import ROOT, environment
+from harness import HANG, ROOT, environment
 
 PREFIX = pathlib.Path(os.environ["TITAN_PREFIX"])
 CMAKE = os.environ.get("TITAN_CMAKE", "cmake")
 
 
-def run_checked(*command, timeout=900, **env):
+def run_checked(*command, timeout=HANG, **env):
     run = subprocess.run([str(part) for part in command], env=environment(**env), timeout=timeout,
                          stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     if run.returncode != 0:
@@ -34,5 +34,5 @@ def build_project(source, build):
 
 
 def titan_installed(*arguments, cwd=ROOT, **env):
-    return subprocess.run([PREFIX / "bin/titan", *map(str, arguments)], cwd=cwd, env=environment(**env), timeout=600,
+    return subprocess.run([PREFIX / "bin/titan", *map(str, arguments)], cwd=cwd, env=environment(**env), timeout=HANG,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from harness import TITAN, Case, environment
+from harness import HANG, TITAN, Case, environment
 
 # Says who it is, then does what its first argument asks of the rank in its second ("all" for every rank); the other ranks wait
 # for a signal.
@@ -81,7 +81,7 @@ class LaunchCase(Case):
     def launch(self, nproc, asked, whom="none", *more, flags=(), **env):
         """Runs ranks to their end."""
         return subprocess.run(self.command(nproc, asked, whom, *more, flags=flags), cwd=self.folder, env={**environment(), **env},
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG)
 
     def start(self, nproc, asked, whom="none", *more, flags=(), **options):
         process = subprocess.Popen(self.command(nproc, asked, whom, *more, flags=flags), cwd=self.folder, env=environment(),
@@ -106,7 +106,7 @@ class LaunchCase(Case):
         return [int(self.wait_for(rf"rank {rank} pid (\d+) ", rank).group(1)) for rank in range(nproc)]
 
     def wait_for(self, pattern, rank):
-        limit = time.monotonic() + 60
+        limit = time.monotonic() + HANG
         while time.monotonic() < limit:
             if found := re.search(pattern, self.log(rank)):
                 return found

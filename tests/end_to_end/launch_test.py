@@ -7,9 +7,8 @@ import re
 import signal
 import subprocess
 import time
-import unittest
 
-from harness import TITAN, environment, titan
+from harness import HANG, TITAN, environment, main, titan
 from launch_case import LaunchCase
 
 
@@ -101,7 +100,7 @@ class OutputTest(LaunchCase):
         process = self.start(2, "count")
         process.stdout.readline()
         process.stdout.close()
-        self.assertEqual(process.wait(60), 0)
+        self.assertEqual(process.wait(HANG), 0)
         self.assertEqual(self.log(0).splitlines()[-1], "line 19999")
 
     def test_signals_are_served_while_nobody_reads(self):
@@ -109,11 +108,11 @@ class OutputTest(LaunchCase):
         pids = self.pids(2)
         self.wait_for("x{1000}\n(?s:.{200000})", 0)  # more than a pipe holds
         process.send_signal(signal.SIGTERM)
-        limit = time.monotonic() + 60
+        limit = time.monotonic() + HANG
         while any(pathlib.Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < limit:
             time.sleep(0.005)
         self.assert_gone(pids)
-        process.communicate(timeout=60)
+        process.communicate(timeout=HANG)
         self.assertEqual(process.returncode, 143)
 
     def test_ranks_have_nothing_to_read(self):
@@ -145,7 +144,7 @@ class EnvironmentTest(LaunchCase):
         run = subprocess.run([TITAN, "launch", "--program", str(self.program), "--", "environment", "none"], cwd=self.folder,
                              env=environment(PET_NPROC_PER_NODE="2", PET_NNODES="3", PET_NODE_RANK="2", PET_MASTER_ADDR="job-0",
                                              PET_MASTER_PORT="4000", PET_LOG_DIR=str(self.logs), LOG_RANK="5"),
-                             capture_output=True, text=True, timeout=60)
+                             capture_output=True, text=True, timeout=HANG)
         self.assertEqual(run.returncode, 0, run.stderr)
         variables = json.loads(run.stdout.splitlines()[-1])
         for name, value in {"RANK": "5", "WORLD_SIZE": "6", "LOCAL_RANK": "1", "GROUP_RANK": "2", "MASTER_ADDR": "job-0",
@@ -162,8 +161,8 @@ class EnvironmentTest(LaunchCase):
         flags = ["--nnodes", "2", "--master", f"127.0.0.1:{self.free_port()}", "--node-rank"]
         first = self.start(2, "meet", flags=[*flags, "0"])
         second = self.start(2, "meet", flags=[*flags, "1"])
-        self.assertEqual(first.communicate(timeout=60)[0].splitlines()[-1], "met 1 2 3")
-        second.communicate(timeout=60)
+        self.assertEqual(first.communicate(timeout=HANG)[0].splitlines()[-1], "met 1 2 3")
+        second.communicate(timeout=HANG)
         self.assertEqual((first.returncode, second.returncode), (0, 0))
         self.assertEqual(sorted(path.name for path in self.logs.iterdir()), [f"rank{rank}.log" for rank in range(4)])
 
@@ -204,7 +203,7 @@ class FailureTest(LaunchCase):
         for process, pids in groups:
             os.kill(pids[victim], number)
         for process, pids in groups:
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=HANG)
             self.assert_gone(pids)
             self.assert_holds(err, f"error: rank {victim} (pid {pids[victim]}) was ended by signal {number:d} ({number.name})")
             self.assertEqual(process.returncode, 128 + number)
@@ -220,7 +219,7 @@ class FailureTest(LaunchCase):
         pids = self.pids(3)
         process.kill()
         process.wait()
-        limit = time.monotonic() + 60  # whoever inherits them has to reap them
+        limit = time.monotonic() + HANG  # whoever inherits them has to reap them
         while time.monotonic() < limit and any(self.runs(pid) for pid in pids):
             time.sleep(0.005)
         self.assertEqual([pid for pid in pids if self.runs(pid)], [])
@@ -239,7 +238,7 @@ class FailureTest(LaunchCase):
             time.sleep(0.005)
         self.assertTrue(self.runs(pids[1]))
         os.kill(pids[1], signal.SIGSEGV)
-        self.assertEqual(process.wait(60), 139)
+        self.assertEqual(process.wait(HANG), 139)
 
 
 class RestartTest(LaunchCase):
@@ -263,7 +262,7 @@ class RestartTest(LaunchCase):
         process = self.start(2, "wait", flags=["--max-restarts", "3"])
         self.pids(2)
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=HANG)
         self.assertEqual(process.returncode, 143)
         self.assertNotIn("restart", err)
 
@@ -278,7 +277,7 @@ class SignalTest(LaunchCase):
                 self.wait_for(f"took {number.name}", rank)
         process.send_signal(signal.SIGUSR1)  # no second time
         process.send_signal(signal.SIGTERM)  # after SIGHUP this is the second that asks for the end
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=HANG)
         self.assertEqual(process.returncode, 143)
         self.assertEqual(self.log(1).count("took SIGUSR1"), 1)
         self.assert_holds(err, "SIGUSR1 passed on", "SIGHUP passed on to the ranks; once more kills", "SIGTERM once more: killing")
@@ -290,7 +289,7 @@ class SignalTest(LaunchCase):
             process = self.start(2, "wait")
             pids = self.pids(2)
             process.send_signal(number)
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=HANG)
             self.assertEqual(process.returncode, code, err)
             self.assertNotIn("error:", err.replace("KeyboardInterrupt", ""))
             self.assert_gone(pids)
@@ -302,7 +301,7 @@ class SignalTest(LaunchCase):
         while "passed on" not in process.stderr.readline():
             pass
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=HANG)
         self.assertEqual(process.returncode, 130)
         self.assert_holds(err, "SIGINT once more: killing every rank")
         self.assert_gone(pids)
@@ -312,7 +311,7 @@ class SignalTest(LaunchCase):
         self.pids(2)
         process.send_signal(signal.SIGHUP)
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=HANG)
         self.assertEqual(process.returncode, 143)
         self.assertNotIn("SIGHUP", err)
 
@@ -321,8 +320,8 @@ class SignalTest(LaunchCase):
         for rank, pid in enumerate(self.pids(2)):
             self.assert_holds(self.log(rank), f"rank {rank} pid {pid} group {pid}\n")
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=HANG)
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

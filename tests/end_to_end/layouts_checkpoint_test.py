@@ -4,7 +4,6 @@ curve of one rank; what a layout has written has the names and bytes of one rank
 import json
 import os
 import shutil
-import unittest
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 
@@ -14,7 +13,7 @@ import xxhash
 
 from checkpoint_case import SMALL, CheckpointCase, whole_state
 from convert_test import OUR_NAMES, tensors
-from harness import losses, metrics, titan
+from harness import losses, main, metrics, titan
 from ranks_test import fingerprints
 
 transformers.utils.logging.disable_progress_bar()
@@ -184,4 +183,4 @@ class ExchangeTest(LayoutsCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -1,9 +1,8 @@
 """A logger that fails warns once and is off; training and the other loggers go on."""
 
 import subprocess
-import unittest
 
-from harness import ROOT, TINY, TITAN, Case, environment, losses
+from harness import HANG, ROOT, TINY, TITAN, Case, environment, losses, main
 
 
 class LoggerFailureTest(Case):
@@ -31,11 +30,11 @@ class LoggerFailureTest(Case):
     def test_standard_output_that_is_full_stops_only_the_console(self):
         with open("/dev/full", "w") as full:
             run = subprocess.run([TITAN, "train", *TINY, "--job.dump_folder", str(self.out)], cwd=ROOT,
-                                 env=environment(), stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
+                                 env=environment(), stdout=full, stderr=subprocess.PIPE, text=True, timeout=HANG)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assert_holds(run.stderr, "logger 'console' failed", "training completed after step 3")
         self.assertEqual(len(losses(self.out)), 3)
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -3,7 +3,6 @@ the export has them merged. Judged by transformers; the product of the two matri
 
 import json
 import os
-import unittest
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 
@@ -13,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from checkpoint_case import CheckpointCase, content, header, whole_state
-from harness import losses, titan
+from harness import losses, main, titan
 
 transformers.utils.logging.disable_progress_bar()
 transformers.utils.logging.set_verbosity_error()
@@ -235,4 +234,4 @@ class LoraConversionTest(LoraCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

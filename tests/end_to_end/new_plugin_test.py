@@ -3,9 +3,8 @@
 import os
 import pathlib
 import shutil
-import unittest
 
-from harness import Case
+from harness import Case, main
 from installed import PREFIX, build_project, titan_installed
 
 
@@ -131,4 +130,4 @@ def _add_template_tests():
 _add_template_tests()
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -1,9 +1,8 @@
 """Narrow types: float16 with a scaled loss, parameters in bfloat16; and updates inside backward, groups of parameters."""
 
-import unittest
 
 from checkpoint_case import SMALL, CheckpointCase, complete_steps, whole_state
-from harness import DEBUG_CONFIG, ROOT, losses, metrics, titan
+from harness import DEBUG_CONFIG, ROOT, losses, main, metrics, titan
 
 HALF = ["--training.mixed_precision_param", "float16"]
 STEPS = 6
@@ -21,6 +20,24 @@ class Float16Test(CheckpointCase):
         for half, wide in zip(losses(self.out), losses(self.folder / "wide"), strict=True):
             self.assertAlmostEqual(half, wide, delta=2e-3 * wide)
         self.assertEqual(scales(self.out), [65536] * STEPS)
+
+    def test_gradients_are_used_without_their_scale(self):
+        """By SGD and without clipping: AdamW and a clipped norm take any factor out again."""
+        sgd = [*PLAIN, "--optimizer.name", "SGD", "--optimizer.lr", "4", "--training.max_norm", "0",
+               "--training.local_batch_size", "4"]
+        for name, ranks, layout in (("one", 1, []), ("pipeline", 2, ["--parallelism.pipeline_parallel_degree", "2"]),
+                                    ("shards", 2, ["--training.local_batch_size", "2"])):
+            with self.subTest(name):
+                found = {}
+                for precision, flags in (("wide", []), ("half", HALF)):
+                    self.out = self.folder / f"{name} {precision}"
+                    self.run_ranks(ranks, *sgd, *layout, *flags)
+                    found[precision] = metrics(self.out)
+                for half, wide in zip(found["half"], found["wide"], strict=True):
+                    for key, share in (("loss_metrics/global_avg_loss", 2e-3), ("grad_norm", 2e-2)):
+                        self.assertAlmostEqual(float(half[key]) / wide[key], 1, delta=share, msg=key)
+                moved = [line["loss_metrics/global_avg_loss"] for line in found["wide"]]
+                self.assertGreater(moved[0] - moved[-1], 0.05, "the steps do move the weights")
 
     def test_an_overflow_leaves_the_step_out_and_halves_the_scale(self):
         run = self.train(*PLAIN, *HALF, "--training.loss_scaling.initial", "1e9", config=SMALL)
@@ -137,4 +154,4 @@ class GroupsTest(CheckpointCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

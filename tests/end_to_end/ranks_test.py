@@ -5,7 +5,6 @@ import contextlib
 import functools
 import os
 import pathlib
-import random
 import re
 import signal
 import socket
@@ -13,10 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
-import unittest
 
 from failing_rank_test import FAULTS, processes_with
-from harness import DEBUG_CONFIG, ROOT, TINY, TITAN, Case, environment, metrics, titan
+from harness import DEBUG_CONFIG, HANG, ROOT, TINY, TITAN, Case, environment, main, metrics, titan
 
 LOSS, NORM = "loss_metrics/global_avg_loss", "grad_norm"
 RECIPE = [*TINY, "--training.global_batch_size", "4", "--debug.fingerprints"]
@@ -41,7 +39,7 @@ def one_rank():
     """Metrics and fingerprints of the recipe on one rank."""
     with tempfile.TemporaryDirectory(prefix="titan_") as folder:
         subprocess.run([TITAN, "train", *RECIPE, "--job.dump_folder", folder], cwd=ROOT, env=bare_environment(), check=True,
-                       stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+                       stdin=subprocess.DEVNULL, capture_output=True, timeout=HANG)
         return metrics(folder), fingerprints(pathlib.Path(folder))
 
 
@@ -79,7 +77,7 @@ class RanksCase(Case):
         """Two ranks that no launcher looks after."""
         return [self.start([TITAN, *self.arguments(*more, *flags(rank))], **variables(rank)) for rank in range(2)]
 
-    def finish(self, processes, code=0, within=120):
+    def finish(self, processes, code=0, within=HANG):
         """Standard output and error of each; fails unless all exit with `code` in time and leave no process."""
         deadline = time.monotonic() + within
         results = [process.communicate(timeout=max(0.1, deadline - time.monotonic())) for process in processes]
@@ -194,7 +192,6 @@ class LaunchTest(RanksCase):
         self.assertTrue(all(0 < line[LOSS] < 20 for line in drawn[0]), drawn[0])
 
 
-@unittest.skipUnless(TORCHRUN.exists(), f"there is no {TORCHRUN.name} beside {sys.executable}")
 class TorchrunTest(RanksCase):
     def start_by_torchrun(self, *more):
         # temporary files of torchrun: below the folder that goes away
@@ -231,7 +228,7 @@ class TorchrunTest(RanksCase):
         process = self.start_by_torchrun(*ENDLESS)
         self.wait_for_a_step(process)
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=HANG)
         self.assertNotEqual(process.returncode, 0)
         self.assert_all_are_gone()
         self.assert_stopped_together("".join(line for line in err.splitlines(True) if "[titan]" in line))
@@ -240,13 +237,17 @@ class TorchrunTest(RanksCase):
 class EnvironmentTest(RanksCase):
     """What other launchers set, and flags where there is no launcher."""
 
-    @staticmethod
-    def slurm_job():
-        """A job number whose port is free, and the port: 20000 + number % 20000."""
+    def slurm_job(self):
+        """A job number whose port is held for it until the test ends, as free_port() holds one, and the port:
+        20000 + number % 20000."""
+        draw = self.chance()
         while True:
-            port = random.randrange(20000, 32768)  # below those that are given out
-            with socket.socket() as probe, contextlib.suppress(OSError):
-                probe.bind(("", port))
+            port = draw.randrange(20000, 32768)  # below those that are given out
+            held = socket.socket()
+            self.addCleanup(held.close)
+            with contextlib.suppress(OSError):
+                held.bind(("", port))  # without SO_REUSEADDR: nobody else may hold it
+                held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # but the store gets it
                 return 20000 * 613 + port - 20000, port
 
     def test_a_step_of_slurm(self):
@@ -312,7 +313,7 @@ class PlayedRankTest(Case):
         run = titan("train", "--job.config_file", ROOT / "train_configs" / "llama3_8b.toml", "--comm.mode", "fake_backend",
                     "--training.dataset", "jsonl", "--training.dataset_path", ROOT / "tests/assets/corpus/train.jsonl",
                     "--activation_checkpoint.mode", "none", "--checkpoint.no_enable", "--profiling.no_enable_profiling",
-                    *arguments, cwd=self.folder, timeout=120, **env)
+                    *arguments, cwd=self.folder, timeout=HANG, **env)
         self.assertEqual(run.returncode, code, run.stderr)
         self.assertEqual(list(self.folder.iterdir()), [])
         return run
@@ -347,4 +348,4 @@ class PlayedRankTest(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

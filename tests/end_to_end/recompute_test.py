@@ -1,9 +1,8 @@
 """[activation_checkpoint] as a user meets it: every mode trains alike, a memory limit is kept, mistakes are said at once."""
 
 import re
-import unittest
 
-from harness import DEBUG_CONFIG, Case, losses, metrics
+from harness import DEBUG_CONFIG, Case, losses, main, metrics
 
 # Large enough that activations are most of the memory.
 RECIPE = ["--job.config_file", DEBUG_CONFIG, "--training.seq_len", "256", "--training.local_batch_size", "8",
@@ -64,4 +63,4 @@ class RecomputeTest(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -2,9 +2,8 @@
 
 import re
 import signal
-import unittest
 
-from harness import TINY, Background, Case, metrics
+from harness import TINY, Background, Case, main, metrics
 
 ENDLESS = ["train", *TINY, "--training.steps", "1000000"]
 
@@ -42,4 +41,4 @@ class SignalTest(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -10,12 +10,11 @@ import resource
 import signal
 import subprocess
 import time
-import unittest
 
 import numpy
 from tokenizers import Tokenizer
 
-from harness import ROOT, TITAN, Case, environment, titan
+from harness import HANG, ROOT, TITAN, Case, environment, main, titan
 
 CORPUS = ROOT / "tests/assets/corpus/train.jsonl"
 ASSETS = ROOT / "tests/assets/tokenizer"
@@ -102,7 +101,7 @@ class TokenizeTest(Case):
             while run.poll() is None and self.journaled() == before:
                 time.sleep(0.01)
             run.send_signal(number)
-            message = run.communicate(timeout=60)[1]
+            message = run.communicate(timeout=HANG)[1]
             if run.returncode != 0:
                 return run.returncode, message
             self.remove_files()  # it was done before: once more from the start
@@ -227,7 +226,7 @@ class TokenizeTest(Case):
         self.tokenize(prefix=self.folder / "whole")
         limit = pathlib.Path(f"{self.folder}/whole.bin").stat().st_size // 2
         run = subprocess.run([TITAN, *map(str, self.arguments())], cwd=ROOT, env=environment(), capture_output=True, text=True,
-                             stdin=subprocess.DEVNULL, timeout=300,
+                             stdin=subprocess.DEVNULL, timeout=HANG,
                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
         self.assertEqual(run.returncode, 1, run.stderr)
         self.assert_holds(run.stderr, f"cannot write {self.prefix}.bin.part: File too large", "the same command goes on")
@@ -319,4 +318,4 @@ class TokenizeTest(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -1,10 +1,11 @@
 """What a run leaves behind, and that it can be repeated."""
 
 import glob
+import os
+import pathlib
 import json
-import unittest
 
-from harness import DEBUG_CONFIG, ROOT, TINY, Case, losses, metrics, titan
+from harness import DEBUG_CONFIG, ROOT, TINY, Case, losses, main, metrics, titan
 
 
 class TrainTest(Case):
@@ -75,6 +76,54 @@ class TrainTest(Case):
         values = losses(self.out)
         self.assertLess(sum(values[-5:]) / 5, values[0] - 1)
 
+    def test_rates_are_those_of_the_operations_and_the_time(self):
+        """Operations per token by torchtitan's formula; what is printed together has to agree."""
+        tokens, peak = 2 * 64, 3e12
+        parameters, embedding = 6_163_712, 2048 * 256
+        operations = 6 * (parameters - embedding) + 12 * 6 * 256 * 64  # blocks, width, tokens
+        self.train("--metrics.peak_flops", peak)
+        lines = metrics(self.out)
+        for line in lines:
+            rate = line["throughput(tps)"]
+            self.assertAlmostEqual(rate * line["time_metrics/end_to_end(s)"] / tokens, 1, places=6)
+            self.assertAlmostEqual(line["tflops"] * 1e12 / (rate * operations), 1, places=6)
+            self.assertAlmostEqual(line["mfu(%)"] / 100 * peak / (rate * operations), 1, places=6)
+        # the clock on the wall has run at least as long between the lines
+        for before, line in zip(lines, lines[1:]):
+            self.assertLessEqual(line["time_metrics/end_to_end(s)"], line["wall_time"] - before["wall_time"] + 0.01)
+
+
+class NonFiniteTest(Case):
+    """A number that is none ends the run before it reaches the weights: in the loss, and in gradients of a loss that is fine."""
+
+    FAULTS = pathlib.Path(os.environ["TITAN_WORK"]).parent / "bad_plugins" / "fault"
+
+    def spoil(self, kind, when, *arguments):
+        """Spoils what passes through the output layer in step 3."""
+        self.out = self.folder / "_".join([kind, when, *arguments])
+        run = self.train("--training.steps", "6", "--plugins.paths", self.FAULTS, "--parallelism.further", "test/fault",
+                         f"--parallelism.test/fault.kind={kind}", f"--parallelism.test/fault.when={when}",
+                         "--parallelism.test/fault.step=3", "--parallelism.test/fault.layer=1000", "--checkpoint.enable",
+                         "--checkpoint.interval", "1", "--checkpoint.no_last_save_model_only", *arguments, code=1)
+        self.assertIn("in training step 3", run.stderr)
+        self.assertEqual([line["step"] for line in metrics(self.out)], [1, 2])
+        self.assertEqual(sorted(path.name for path in (self.out / "checkpoint").iterdir()), ["step-1", "step-2"])
+        return run.stderr
+
+    def test_in_the_loss(self):
+        self.assertRegex(self.spoil("nan", "forward"), "the loss is -?nan; the weights were not changed by this step")
+        self.assertRegex(self.spoil("infinity", "forward"), "the loss is inf; the weights were not changed by this step")
+
+    def test_in_the_gradients(self):
+        for kind in ("nan", "infinity"):
+            self.assertRegex(self.spoil(kind, "backward"),
+                             r"the gradient norm is (-?nan|inf) at loss \d+\.\d+; the weights were not changed by this step")
+
+    def test_in_the_loss_where_gradients_are_used_at_once(self):
+        said = self.spoil("nan", "forward", "--optimizer.early_step_in_backward", "--training.max_norm=0")
+        self.assertRegex(said, r"the loss is -?nan\.")
+        self.assertNotIn("were not changed", said)
+
 
 class RepeatTest(Case):
     def test_the_same_seed_gives_bitwise_equal_losses(self):
@@ -112,4 +161,4 @@ class RepeatTest(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

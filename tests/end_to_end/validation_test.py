@@ -5,7 +5,6 @@ import functools
 import json
 import math
 import os
-import unittest
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 
@@ -14,7 +13,7 @@ import torch
 import transformers
 
 from checkpoint_case import SMALL, CheckpointCase
-from harness import ROOT, losses, metrics
+from harness import ROOT, losses, main, metrics
 
 transformers.utils.logging.disable_progress_bar()
 transformers.utils.logging.set_verbosity_error()
@@ -174,4 +173,4 @@ class DocumentsTest(ValidationCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -75,7 +75,7 @@ class Refused(RuntimeError):
 def run_in(folder, rung, model, dtype, steps):
     """The lines of metrics.jsonl."""
     done = subprocess.run([TITAN, *command(rung, model, dtype, steps, folder)], cwd=ROOT, stdin=subprocess.DEVNULL,
-                          env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=600)
+                          env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=1800)
     if done.returncode != 0:
         raise (Refused if done.returncode == 2 else RuntimeError)(
             f"{rung.name}, {model}, {dtype}: exit code {done.returncode}\n{done.stderr[-2000:]}")

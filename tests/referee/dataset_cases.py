@@ -23,7 +23,7 @@ class Referee:
     def probe(self, dataset, path, *options):
         """The lines that the probe prints, and its exit status."""
         run = subprocess.run([self.arguments.probe, self.arguments.plugins, dataset, str(path), *map(str, options)],
-                             capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
+                             capture_output=True, text=True, timeout=1800, stdin=subprocess.DEVNULL)
         if run.returncode not in (0, 1):
             raise RuntimeError(f"dataset_probe {dataset} {path} ended with {run.returncode}: {run.stderr}")
         return [json.loads(line) for line in run.stdout.split("\n")[:-1]], run.returncode

@@ -146,7 +146,7 @@ class Referee:
 
     def ask(self, cases):
         done = subprocess.run([self.arguments.probe, self.arguments.plugins], input=json.dumps(cases), capture_output=True,
-                              text=True, check=True, timeout=600)
+                              text=True, check=True, timeout=1800)
         return json.loads(done.stdout)
 
     def compare(self, what, case, got, wanted):
@@ -236,7 +236,7 @@ class Referee:
                      "--ranks", str(case["ranks"]), "--microbatches", str(case["microbatches"]), "--csv", str(file), "--svg", str(drawing)]
             if "stages" in case:
                 words += ["--stages", str(case["stages"])]
-            subprocess.run(words, check=True, capture_output=True, timeout=120)
+            subprocess.run(words, check=True, capture_output=True, timeout=1800)
             self.compare("titan describe --csv", case, file.read_text(), text_of(table))
             titles = [title.text.split(",")[0] for title in ElementTree.parse(drawing).iter("{http://www.w3.org/2000/svg}title")]
             self.compare("titan describe --svg", case, titles, re.findall(r"\d+[FBIW]\d+", text_of(table)))

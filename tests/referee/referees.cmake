@@ -15,8 +15,8 @@ endfunction()
 function(titan_add_referee script)
   add_test(NAME referee.${script}
            COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/referee/${script}.py ${ARGN})
-  set_tests_properties(referee.${script} PROPERTIES LABELS referee TIMEOUT 900
-    ENVIRONMENT "OMP_NUM_THREADS=1;HF_HUB_OFFLINE=1;TOKENIZERS_PARALLELISM=false")
+  set_tests_properties(referee.${script} PROPERTIES LABELS referee TIMEOUT 3600
+    ENVIRONMENT "PYTHONOPTIMIZE=;OMP_NUM_THREADS=1;HF_HUB_OFFLINE=1;TOKENIZERS_PARALLELISM=false")
 endfunction()
 
 foreach(probe tokenize_probe sentencepiece_probe tensorboard_probe lr_schedule_probe)

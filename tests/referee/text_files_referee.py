@@ -26,7 +26,7 @@ class Probe:
     def run(self, dataset, path, *options):
         """The documents' texts, or the error as a string."""
         self.num_runs += 1
-        done = subprocess.run([*self.command, dataset, str(path), *map(str, options)], capture_output=True, timeout=600)
+        done = subprocess.run([*self.command, dataset, str(path), *map(str, options)], capture_output=True, timeout=1800)
         lines = [json.loads(line) for line in done.stdout.decode().split("\n")[:-1]]
         if done.returncode == 1:
             return lines[-1]["error"]

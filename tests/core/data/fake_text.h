@@ -24,7 +24,8 @@ inline Document numbered_document(int64_t d, int64_t length, int64_t base = 0) {
   return document;
 }
 
-/// Reads in any order. `fails_at`: that document throws; `hangs_at`: that one takes very long.
+/// Reads in any order, and counts. `fails_at`: that document throws; `hangs_at`: that one takes very
+/// long.
 class NumberedDataset final : public IndexedDataset {
  public:
   explicit NumberedDataset(std::vector<int64_t> lengths, int64_t fails_at = -1, int64_t base = 0)
@@ -35,11 +36,13 @@ class NumberedDataset final : public IndexedDataset {
     TITAN_CHECK(index != fails_at_, data, "document ", index, " is broken");
     while (index == hangs_at) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     document = numbered_document(index, lengths_[static_cast<size_t>(index)], base_);
+    ++reads;
   }
   std::string place(int64_t index) const override { return "numbered:" + std::to_string(index); }
   std::string fingerprint() const override { return "numbered " + std::to_string(size()); }
 
   std::atomic<int64_t> hangs_at{-1};
+  mutable std::atomic<int64_t> reads{0};
 
  private:
   std::vector<int64_t> lengths_;

@@ -76,7 +76,7 @@ std::string report_beside_own_torch(const std::string& name) {
                load_plugin(plugin_file(name), read_manifest(plugin_file(name)));
                return std::vector<std::string>();
              },
-             minutes(1))
+             minutes(10))
       .problem;
 }
 

@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 
-TrialReport tried(const std::string& name, milliseconds limit = minutes(1)) {
+TrialReport tried(const std::string& name, milliseconds limit = minutes(10)) {
   return try_plugin(plugin_file(name), {}, limit);
 }
 
@@ -62,13 +62,13 @@ TEST(Trial, GivesTheSameTextsAsLoadingHere) {
 
 TEST(Trial, ChecksFlavorsWhenTheirModelIsThere) {
   const auto file = plugin_folder("sound") / "more_flavors.plugin.so";
-  const TrialReport alone = try_plugin(file, {}, minutes(1));
+  const TrialReport alone = try_plugin(file, {}, minutes(10));
   EXPECT_EQ(alone.problem, "");
   ASSERT_EQ(alone.notes.size(), 2u);
   EXPECT_EQ(
       alone.notes[0],
       "flavor 'large' of model 'toy' was not checked: no plugin on the search path has the model");
-  expect_golden("plugin_presets", try_plugin(file, {plugin_folder("sound")}, minutes(1)).problem);
+  expect_golden("plugin_presets", try_plugin(file, {plugin_folder("sound")}, minutes(10)).problem);
 }
 
 TEST(RunInChild, ShowsTheLastLinesOfAChildThatDies) {
@@ -82,7 +82,7 @@ TEST(RunInChild, ShowsTheLastLinesOfAChildThatDies) {
         std::raise(SIGKILL);
         return std::vector<std::string>();
       },
-      minutes(1));
+      minutes(10));
   EXPECT_EQ(report.passed, std::vector<std::string>{"first"});
   EXPECT_EQ(report.problem,
             "it failed\n  it ended with signal 9 (Killed) while second\n  last output:\n    line "
@@ -103,11 +103,11 @@ TEST(RunInChild, StopsAChildThatPrintsWithoutEnd) {
 
 TEST(RunInChild, BringsNotesAndExceptionsHome) {
   const auto notes = [](const LoadProgress&) { return std::vector<std::string>{"one", "two"}; };
-  EXPECT_EQ(run_in_child("", notes, minutes(1)).notes, (std::vector<std::string>{"one", "two"}));
+  EXPECT_EQ(run_in_child("", notes, minutes(10)).notes, (std::vector<std::string>{"one", "two"}));
   const auto throws = [](const LoadProgress&) -> std::vector<std::string> {
     throw std::out_of_range("index 7");
   };
-  EXPECT_EQ(run_in_child("", throws, minutes(1)).problem, "std::out_of_range: index 7");
+  EXPECT_EQ(run_in_child("", throws, minutes(10)).problem, "std::out_of_range: index 7");
 }
 
 }  // namespace

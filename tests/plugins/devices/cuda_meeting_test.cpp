@@ -15,7 +15,7 @@ namespace {
 class CudaMeeting : public ::testing::Test {
  protected:
   void come(int rank, int size, const std::string& gpu,
-            std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
+            std::chrono::milliseconds timeout = std::chrono::minutes(10)) {
     cuda::meet(*store_,
                {.store = *store_, .name = "fsdp", .rank = rank, .size = size, .timeout = timeout},
                gpu);

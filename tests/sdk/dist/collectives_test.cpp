@@ -2,6 +2,8 @@
 // ranks.
 #include <titan/dist/collectives.h>
 
+#include <latch>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
@@ -207,12 +209,13 @@ TEST(Group, CountsWhatARankSends) {
 }
 
 TEST(Group, NamesTheCollectiveThatTimedOut) {
-  testing::run_ranks({.tp = 2}, [](const Mesh& mesh) {
+  std::latch has_timed_out(1);
+  testing::run_ranks({.tp = 2}, [&](const Mesh& mesh) {
     const Group& group = mesh.group("tp");
     group.barrier();
     group.set_timeout(std::chrono::milliseconds(300));
     if (group.rank() == 1) {
-      std::this_thread::sleep_for(std::chrono::seconds(2));
+      has_timed_out.wait();  // there, but it does not take part
       return;
     }
     Tensor whole = at::zeros({8}, at::kFloat);
@@ -226,6 +229,7 @@ TEST(Group, NamesTheCollectiveThatTimedOut) {
           0u)
           << e.what();
     }
+    has_timed_out.count_down();
   });
 }
 

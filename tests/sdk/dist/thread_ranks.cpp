@@ -28,7 +28,7 @@ dist::Mesh::Connect joins(int rank, Device& device, c10d::Store& store) {
                            .name = key,
                            .rank = static_cast<int>(place),
                            .size = static_cast<int>(ranks.size()),
-                           .timeout = std::chrono::seconds(20),
+                           .timeout = std::chrono::minutes(10),
                            .is_one_host = true});
   };
 }
