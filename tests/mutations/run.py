@@ -15,6 +15,7 @@ import argparse
 import fnmatch
 import hashlib
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -25,6 +26,7 @@ import tomllib
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
 KILLED, SURVIVED, BROKEN = "killed", "survived", "does not apply"
+SKIPPED = 77  # what a Python test exits with that could not run
 # Titan's libraries are found when a program starts: without this each change to one would link every plugin again
 CONFIGURE = ["--preset", "release", "-DCMAKE_LINK_DEPENDS_NO_SHARED=ON"]
 
@@ -45,23 +47,25 @@ def read_mutations(path):
 
 
 def digest(mutation):
-    text = json.dumps([mutation.get(key) for key in ("file", "find", "replace", "program", "filter", "ctest")])
+    keys = ["file", "find", "replace", "program", "filter", "ctest"] + (["arguments"] if "arguments" in mutation else [])
+    text = json.dumps([mutation.get(key) for key in keys])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class Outcome:
     """Of a command: its exit code (None: it passed the limit) and what it wrote."""
 
-    def __init__(self, command, folder, limit):
-        self.begin = time.monotonic()
+    def __init__(self, command, folder, limit, variables=None):
+        begin = time.monotonic()
         try:
-            done = subprocess.run(command, cwd=folder, timeout=limit, stdin=subprocess.DEVNULL, text=True,
+            done = subprocess.run(command, cwd=folder, timeout=limit, env=os.environ | (variables or {}),
+                                  stdin=subprocess.DEVNULL, text=True,
                                   errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             self.code, self.text = done.returncode, done.stdout
         except subprocess.TimeoutExpired as expired:  # subprocess.run has ended the program
             written = expired.stdout or b""
             self.code, self.text = None, written if isinstance(written, str) else written.decode(errors="replace")
-        self.seconds = time.monotonic() - self.begin
+        self.seconds = time.monotonic() - begin
 
 
 class Copy:
@@ -98,7 +102,19 @@ class Copy:
             self.stale.clear()
         return outcome
 
+    def command_of(self, name):
+        """Of one of ctest's tests: its command and environment."""
+        ask = ["ctest", "--test-dir", str(self.build_folder), "-R", name, "--show-only=json-v1"]
+        tests = json.loads(subprocess.run(ask, check=True, text=True, capture_output=True).stdout)["tests"]
+        if len(tests) != 1:
+            sys.exit(f"error: ctest knows {len(tests)} tests of the name {name}, one is wanted")
+        variables = [item["value"] for item in tests[0]["properties"] if item["name"] == "ENVIRONMENT"]
+        return tests[0]["command"], dict(line.split("=", 1) for line in sum(variables, []))
+
     def test(self, mutation, limit=None):
+        if "arguments" in mutation:
+            command, variables = self.command_of(mutation["ctest"])
+            return Outcome([*command, *mutation["arguments"]], self.folder, limit or self.test_limit, variables)
         if "ctest" in mutation:
             command = ["ctest", "--test-dir", str(self.build_folder), "-R", mutation["ctest"],
                        "--no-tests=error", "--output-on-failure"]
@@ -117,23 +133,30 @@ def targets_of(mutation):
 
 
 def tests_named(text, word):
-    """Names behind gtest's '[  FAILED  ]' or '[ RUN      ]', or ctest's failed tests."""
-    names = re.findall(r"^\[ *" + word + r" *\] ([\w/]+\.[\w/]+)", text, re.MULTILINE)
-    return list(dict.fromkeys(names)) or re.findall(r"^\s*\d+ - (\S+) \((?:Failed|Timeout)", text, re.MULTILINE)
+    """Names behind gtest's '[  FAILED  ]' or '[ RUN      ]', or failed tests of ctest or unittest."""
+    patterns = [r"^\[ *" + word + r" *\] ([\w/]+\.[\w/]+)"]
+    if word == "FAILED":
+        patterns += [r"^\s*\d+ - (\S+) \((?:Failed|Timeout)", r"^(?:FAIL|ERROR): \S+ \(__main__\.([\w.]+)\)"]
+    for pattern in patterns:
+        if names := re.findall(pattern, text, re.MULTILINE):
+            return list(dict.fromkeys(names))
+    return []
 
 
 def judge(outcome):
     """(result, by what) of the tests' outcome."""
     if outcome.code == 0:
         is_empty = re.search(r"^\[==========\] 0 tests? ran", outcome.text, re.MULTILINE) or \
-            "Running 0 tests" in outcome.text
+            re.search(r"^Ran 0 tests", outcome.text, re.MULTILINE)
         return (SURVIVED, "there is no such test") if is_empty else (SURVIVED, "")
-    running = tests_named(outcome.text, "RUN")
-    if outcome.code is None:
-        return KILLED, "time limit in " + (running[-1] if running else "the tests")
+    if outcome.code == SKIPPED:
+        return SURVIVED, "its test was skipped"
     failed = tests_named(outcome.text, "FAILED")
     if failed:
         return KILLED, failed[0] + (f" and {len(failed) - 1} more" if len(failed) > 1 else "")
+    running = tests_named(outcome.text, "RUN")
+    if outcome.code is None:
+        return KILLED, "time limit in " + (running[-1] if running else "the tests")
     return KILLED, "crash in " + (running[-1] if running else "the tests")
 
 
@@ -166,7 +189,14 @@ def check_unchanged(copy, mutations):
     if built.code != 0:
         sys.exit("error: the copy does not build:\n" + built.text[-3000:])
     filters = {}
+    alone = {(m["ctest"], *m["arguments"]): m for m in mutations if "arguments" in m}
+    for (name, *arguments), mutation in alone.items():
+        outcome = copy.test(mutation, limit=3600)
+        if outcome.code != 0:
+            sys.exit(f"error: {name} {' '.join(arguments)} does not pass without any change:\n{outcome.text[-3000:]}")
     for mutation in mutations:
+        if "arguments" in mutation:
+            continue
         key = "ctest" if "ctest" in mutation else mutation["program"]
         filters.setdefault(key, []).append(mutation.get("ctest") or mutation["filter"])
     for program, parts in filters.items():
