@@ -41,7 +41,7 @@ class MergedWeights {
   bool is_changed(const std::string& name) const { return changed_.contains(name); }
   size_t num_changed() const { return changed_.size(); }
 
-  /// What others get for the changed parameter `name`, on the processor, of its whole shape. Loads
+  /// What others get for the changed parameter `name`, on the CPU, of its whole shape. Loads
   /// its layer first, in the stored types, unless the last call was for the same layer.
   ///
   /// Throws as TensorStream when the layer cannot be read; a plugin Error when the converter needs

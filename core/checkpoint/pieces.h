@@ -49,7 +49,7 @@ void read_into(const Need& need, const Piece& piece, const TensorIndex& index);
 void fill(const Need& need, const at::Tensor& values);
 
 /// So many pieces are read at once: a disk, and above all one that is far away, gives its full
-/// speed only to several requests, and hashing takes a processor meanwhile.
+/// speed only to several requests, and hashing takes a CPU meanwhile.
 constexpr size_t kReadsAtOnce = 4;
 
 /// Reads pieces in the given order, ahead of what `next` has given out. `index` outlives it.

@@ -23,7 +23,7 @@ struct PlannedTensor {
   std::string source;  ///< the stored tensor that it is made from
   RowOrder order = RowOrder::as_stored;
   int64_t num_heads = 0;
-  /// Gives its values, on the processor, where they are not those of `source`; called each time
+  /// Gives its values, on the CPU, where they are not those of `source`; called each time
   /// that they are written or compared, and always with the same outcome. Empty: as stored.
   std::function<at::Tensor()> compute;
 };

@@ -50,7 +50,7 @@ class ChosenModel {
   /// The converter that counts; null when there is none.
   const Selection* converter() const { return converter_; }
   /// The model anew with that converter applied on a single rank, whose values will be on the
-  /// processor. Must not outlive this object.
+  /// CPU. Must not outlive this object.
   ConvertedModel converted();
   /// The one in model.hf_assets_path; null when there is none, or none that [tokenizer] name can
   /// read, which is logged. Throws a config Error when it has more ids than the model.

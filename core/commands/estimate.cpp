@@ -31,7 +31,7 @@ constexpr const char* kEstimateUsage =
     "  --bandwidth Y    bytes/s that it sends: predict the time of a step\n"
     "  --json           for machines\n\n"
     "One rank of each pipeline rank is played without data or memory, for the machine that the\n"
-    "configuration is written for; device.name = \"cpu\" estimates a run on processors.\n"
+    "configuration is written for; device.name = \"cpu\" estimates a run on CPUs.\n"
     "The configuration's flags are those of titan train.\n";
 
 struct EstimateArguments {
@@ -75,8 +75,8 @@ const Value* given(const GivenValues& values, const char* key) {
   return found && found->is_valid ? &found->value : nullptr;
 }
 
-/// Unless the job is for processors, it is for a machine that need not be this one.
-void play_unless_on_processors(JobSources& sources) {
+/// Unless the job is for CPUs, it is for a machine that need not be this one.
+void play_unless_on_cpus(JobSources& sources) {
   const Collected first = first_sight(sources.file, sources.arguments, 1);
   const Value* device = given(first.given, "device.name");
   if (device && *device == Value("cpu")) return;
@@ -133,7 +133,7 @@ int run_estimate(const std::vector<std::string>& raw_arguments) {
     return kExitDone;
   }
   JobSources sources = read_sources(arguments.config);
-  play_unless_on_processors(sources);
+  play_unless_on_cpus(sources);
   const Catalog catalog(plugin_search_path(sources.plugin_paths));
   Registry registry(catalog);
   RegistryLookup lookup(catalog, registry);

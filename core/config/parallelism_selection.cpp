@@ -25,7 +25,7 @@ bool casts(const JobConfig& config, const GivenValues& given) {
   const TrainingSection& training = config.training;
   if (training.dtype == Dtype::float64 || training.mixed_precision_param == training.dtype)
     return false;
-  return given.find(kComputeKey) || !runs_on_processor(config);
+  return given.find(kComputeKey) || !runs_on_cpu(config);
 }
 
 /// Sharding and casting are the work of one plugin; replicas alone that of another.
@@ -45,7 +45,7 @@ Value list_of_lists(const std::vector<std::vector<std::string>>& names) {
 
 }  // namespace
 
-bool runs_on_processor(const JobConfig& config) {
+bool runs_on_cpu(const JobConfig& config) {
   return config.device_section.name == "cpu" && config.comm.mode != CommMode::fake_backend;
 }
 
@@ -117,12 +117,12 @@ Value pipeline_schedule_options(const JobConfig& config) {
 
 void settle_compute_dtype(JobConfig& config, const GivenValues& given, Diagnostics& diagnostics) {
   TrainingSection& training = config.training;
-  if (given.find(kComputeKey) || training.dtype == Dtype::float64 || !runs_on_processor(config) ||
+  if (given.find(kComputeKey) || training.dtype == Dtype::float64 || !runs_on_cpu(config) ||
       training.mixed_precision_param == training.dtype)
     return;
   training.mixed_precision_param = training.dtype;
   diagnostics.note(
-      "computes in float32, the type of the parameters: on a processor training."
+      "computes in float32, the type of the parameters: on a CPU training."
       "mixed_precision_param = \"bfloat16\", the default, is taken only where it is written");
 }
 

@@ -29,11 +29,11 @@ Value parallelism_options(const JobConfig& config);
 /// The same for the pipeline's schedule and [pipeline_schedule.<name>].
 Value pipeline_schedule_options(const JobConfig& config);
 
-/// Whether the job trains on processors. A played rank stands for one of a machine that is not
+/// Whether the job trains on CPUs. A played rank stands for one of a machine that is not
 /// here.
-bool runs_on_processor(const JobConfig& config);
+bool runs_on_cpu(const JobConfig& config);
 
-/// The type that layers compute in, "float32" for what was left at its default on a processor.
+/// The type that layers compute in, "float32" for what was left at its default on a CPU.
 /// Changes the section and notes it when the default is not taken.
 void settle_compute_dtype(JobConfig& config, const GivenValues& given, Diagnostics& diagnostics);
 

@@ -343,7 +343,7 @@ std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry
   auto run = std::make_unique<Run>();
   run->device = make_meta_device();
   run->mesh =
-      played_mesh(mesh_shape(config.layout), rank, {.receives_beside = runs_on_processor(config)});
+      played_mesh(mesh_shape(config.layout), rank, {.receives_beside = runs_on_cpu(config)});
   build_model(*run, config, registry);
   apply_transforms(*run, config, registry);
   {

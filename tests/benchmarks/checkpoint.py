@@ -33,7 +33,7 @@ SAVE_TARGET, LOAD_TARGET, STALL_TARGET = 0.8, 0.8, 0.1
 RANKS = 4
 HEADING = """# Figures of checkpoints
 
-`python3 tests/benchmarks/checkpoint.py --write {file}`: {size} of state, {processors} processors. Titan and dd take turns on the
+`python3 tests/benchmarks/checkpoint.py --write {file}`: {size} of state, {cpus} CPUs. Titan and dd take turns on the
 same disk; dd writes with conv=fsync and reads with the page cache dropped, as Titan does.
 
 """
@@ -273,7 +273,7 @@ def main():
     print(text + "".join(f"MISSED {line}\n" for line in missed), end="")
     if arguments.write:
         size = f"{saves[0][0] / 1e9:.2f} GB"
-        heading = HEADING.format(size=size, processors=os.cpu_count(), file=arguments.write)
+        heading = HEADING.format(size=size, cpus=os.cpu_count(), file=arguments.write)
         arguments.write.write_text(heading + text)
     return 1 if missed else 0
 

@@ -28,7 +28,7 @@ TOKENIZER = ROOT / "tests/assets/tokenizer"
 ROWS, SEQ_LEN, SHARDS = 8, 2048, 8
 HEADING = """# Figures of the data path
 
-`python3 tests/benchmarks/data.py --write {file}`: {size:.0f} MB of English text, {processors} processors, {rows} rows of {seq_len}
+`python3 tests/benchmarks/data.py --write {file}`: {size:.0f} MB of English text, {cpus} CPUs, {rows} rows of {seq_len}
 tokens; medians of {rounds} rounds of {seconds} s. Opening is the time until the first step is there.
 
 | source | opening (s) | 1 thread: MB/s | tokens/s | 2 threads: MB/s | tokens/s | 2 threads / 1 |
@@ -110,7 +110,7 @@ def main():
             text = median(name, workers, "text_mb_per_s")
             cells += [f"{text:.1f}" if text else "", f"{median(name, workers, 'tokens_per_s') / 1e6:.2f} M"]
         rows += "| " + " | ".join([*cells, f"{ratio:.2f}"]) + " |\n"
-    text = HEADING.format(file=arguments.write or "FILE", size=size / 1e6, processors=os.cpu_count(), rows=ROWS, seq_len=SEQ_LEN,
+    text = HEADING.format(file=arguments.write or "FILE", size=size / 1e6, cpus=os.cpu_count(), rows=ROWS, seq_len=SEQ_LEN,
                           rounds=arguments.rounds, seconds=arguments.seconds) + rows
     print(text)
     if arguments.write:

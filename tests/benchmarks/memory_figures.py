@@ -3,7 +3,7 @@
 
 Reality: CPU ranks whose tensors are counted to the byte ([device] count_tensors), the highest moment of the second step of
 each rank, for one rank, FSDP, tensor parallelism and a pipeline, with and without activation checkpointing. Judged: every
-prediction in fp32 within 2 % of its measurement. Computation in bf16 is shown, not judged: the processor's norms, gates and
+prediction in fp32 within 2 % of its measurement. Computation in bf16 is shown, not judged: the CPU's norms, gates and
 rotations first make fp32 copies of 16-bit operands, which GPU kernels do not and estimates leave out. Published: what
 torchtitan's report of December 2024 gives for H100 GPUs, beside our estimate and the whole logits; shown, not judged.
 

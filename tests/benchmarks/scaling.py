@@ -3,7 +3,7 @@
 
 Ranks of the large layouts are played (`comm.mode = "fake_backend"`): weights without memory, collectives without peers.
 Judged: every printed figure equals scaling_formulas.py in all its digits and no other traffic is printed; no rank takes a
-minute of a processor; on real CPU ranks the bytes sent agree within 0.1 % and the memory of the blocks within 10 %. The most
+minute of a CPU; on real CPU ranks the bytes sent agree within 0.1 % and the memory of the blocks within 10 %. The most
 that is held at once, with activations, has no formula: it is shown, and has to fall as context ranks are added.
 
     python3 tests/benchmarks/scaling.py                          # runs and judges; exit code 1 when a figure differs
@@ -29,7 +29,7 @@ from scaling_formulas import Layout, Model, held, sent
 ROOT = pathlib.Path(os.environ.get("TITAN_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 TITAN = os.environ.get("TITAN_PROGRAM", str(ROOT / "build/release/bin/titan"))
 GIB = 2**30
-PLAY_LIMIT = 60  # processor seconds; a played rank needs about one
+PLAY_LIMIT = 60  # CPU seconds; a played rank needs about one
 HANG = 1800
 PEAK = "most at once, with activations"
 
@@ -82,7 +82,7 @@ def layout_flags(layout):
 
 
 def play(flags, layout, rank):
-    """{figure: (bytes, calls or None)} of one played rank, and the processor seconds it took."""
+    """{figure: (bytes, calls or None)} of one played rank, and the CPU seconds it took."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     text = titan("train", *flags, *layout_flags(layout), "--comm.mode", "fake_backend", "--rank", rank, "--world-size",
                  layout.ranks, timeout=HANG)
@@ -92,7 +92,7 @@ def play(flags, layout, rank):
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     if took > PLAY_LIMIT:
-        raise RuntimeError(f"a played rank took {took:.0f} processor seconds")
+        raise RuntimeError(f"a played rank took {took:.0f} CPU seconds")
     return {name: (int(size), int(calls) if calls else None) for name, size, calls in rows}, took
 
 

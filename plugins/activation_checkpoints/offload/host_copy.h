@@ -11,7 +11,7 @@
 
 namespace titan::offload {
 
-/// Brings memory to the host and back. On a processor both are plain copies; on the meta device
+/// Brings memory to the host and back. On a CPU both are plain copies; on the meta device
 /// nothing is copied and nothing counted.
 class HostCopy {
  public:

@@ -67,7 +67,7 @@ void BlockMemory::start_return() {
 void Offload::apply(ModelPart& part, const TransformContext& context) {
   if (context.device.device().is_cpu())
     log::warn(
-        "activation_checkpoint.mode = \"offload\" on a processor: the activations are copied from "
+        "activation_checkpoint.mode = \"offload\" on a CPU: the activations are copied from "
         "host memory to host memory, which saves nothing");
   const auto last = std::make_shared<Chain>();
   size_t place = 0;

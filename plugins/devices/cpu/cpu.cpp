@@ -1,4 +1,4 @@
-// The processor of this machine as a training device. Memory is what the kernel says of this
+// The CPU of this machine as a training device. Memory is what the kernel says of this
 // process, or what its tensors take.
 #include <fstream>
 #include <string>
@@ -68,7 +68,7 @@ class Cpu final : public titan::Device {
 }  // namespace
 
 TITAN_PLUGIN(plugin) {
-  plugin.add<Cpu>("cpu", "This machine's processor.")
+  plugin.add<Cpu>("cpu", "This machine's CPU.")
       .option("num_threads", &CpuOptions::num_threads,
               "Threads of each operation; 0 = OMP_NUM_THREADS or all cores")
       .at_least(0)

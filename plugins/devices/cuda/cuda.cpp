@@ -37,7 +37,7 @@ int count_devices() {
     why = why.substr(0, why.find('\n'));
   }
   TITAN_CHECK(count > 0, config, "no CUDA device: ", why.substr(0, why.find(". Please")), " (",
-              visible_devices(), "); to train on the processor set device.name = \"cpu\"");
+              visible_devices(), "); to train on the CPU set device.name = \"cpu\"");
   return count;
 }
 

@@ -14,7 +14,7 @@ namespace titan::bpe {
 
 /// One document's writer, of one thread.
 ///
-/// The cache of words is larger than the processor's nearer caches, and most of a look-up is
+/// The cache of words is larger than the CPU's nearer caches, and most of a look-up is
 /// waiting for memory. So a short piece is looked up only when some more have come: by then its
 /// place is there.
 class IdWriter {

@@ -1,4 +1,4 @@
-// Device @FULL_NAME@. As generated it is the processor, with a peak that you state. Select it with [device] name =
+// Device @FULL_NAME@. As generated it is the CPU, with a peak that you state. Select it with [device] name =
 // "@FULL_NAME@".
 #include <memory>
 #include <optional>
@@ -33,7 +33,7 @@ class @CLASS@ final : public titan::Device {
   std::optional<double> peak_flops(c10::ScalarType dtype) const override {
     return dtype == c10::ScalarType::Float ? options_.peak_flops : std::nullopt;
   }
-  void synchronize() override {}  // the processor has finished when a call returns
+  void synchronize() override {}  // the CPU has finished when a call returns
   /// Called once per group when a run has several ranks: give a Backend over your transport (titan/dist/group.h).
   std::shared_ptr<titan::dist::Backend> connect(const titan::dist::Endpoint& endpoint) override {
     titan::fail(titan::ErrorKind::config, "device @FULL_NAME@ has no transport for the ", endpoint.size,
@@ -47,6 +47,6 @@ class @CLASS@ final : public titan::Device {
 }  // namespace
 
 TITAN_PLUGIN(plugin) {
-  plugin.add<@CLASS@>("@FULL_NAME@", "The processor, with a stated peak.")
+  plugin.add<@CLASS@>("@FULL_NAME@", "The CPU, with a stated peak.")
       .option("peak_flops", &@CLASS@Options::peak_flops, "Peak FLOP/s in float32").greater_than(0);
 }

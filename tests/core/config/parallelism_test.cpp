@@ -144,7 +144,7 @@ TEST(Parallelisms, TheResolvedJobResolvesToItself) {
   EXPECT_EQ(again.config.resolved, once);
 }
 
-TEST(Parallelisms, TheDefaultTypeOfAProcessorIsThatOfTheParametersAndIsNoted) {
+TEST(Parallelisms, TheDefaultTypeOfACpuIsThatOfTheParametersAndIsNoted) {
   const Resolution untouched = resolve_arguments({}, 2);
   EXPECT_EQ(untouched.config.training.mixed_precision_param, Dtype::float32);
   bool is_noted = false;

@@ -16,7 +16,7 @@
 
 namespace titan::testing {
 
-/// One dimension, on the processor, in fp32.
+/// One dimension, on the CPU, in fp32.
 std::unique_ptr<Parameter> parameter(std::string name, const std::vector<float>& values);
 
 void set_gradient(Parameter& p, const std::vector<float>& values);

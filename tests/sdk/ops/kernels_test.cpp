@@ -57,7 +57,7 @@ void expect_near(const Guarded& a, const Guarded& b, const char* what) {
   }
 }
 
-TEST(Kernels, TheAvx2BuildExistsWhereTheProcessorHasIt) {
+TEST(Kernels, TheAvx2BuildExistsWhereTheCpuHasIt) {
 #if defined(__x86_64__)
   const bool supported = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   EXPECT_EQ(avx2_kernels() != nullptr, supported);

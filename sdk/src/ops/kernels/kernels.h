@@ -72,15 +72,15 @@ struct Kernels {
                              float* dv, int64_t dkv_stride, float* delta, float* scratch);
 };
 
-/// The build for the processor that runs this, chosen at the first call. Exported for the tests.
+/// The build for the CPU that runs this, chosen at the first call. Exported for the tests.
 TITAN_API const Kernels& kernels();
 
-/// For any processor of the architecture.
+/// For any CPU of the architecture.
 TITAN_API const Kernels& baseline_kernels();
-/// For x86 with AVX2 and FMA; null when this binary has no such build or the processor lacks them.
+/// For x86 with AVX2 and FMA; null when this binary has no such build or the CPU lacks them.
 TITAN_API const Kernels* avx2_kernels();
 
-/// The same without asking the processor.
+/// The same without asking the CPU.
 const Kernels* avx2_build();
 
 }  // namespace titan::ops
