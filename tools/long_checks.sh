@@ -20,6 +20,7 @@ readonly checks='combinations|30 min|200 drawn combinations of layouts and all t
 ladder|60 min|every layout with every model, 20 steps in float64 and float32
 recompute|20 min|every activation checkpoint mode under every layout
 float8_curve|5 min|200 steps of float8 and MXFP8 beside float32
+drills|15 min|ranks that fail, die or hang, 30 of each kind
 checkpoint_kills|30 min|100 runs killed at random moments, all resumed
 drawn_mistakes|5 min|400 wrong configurations: every mistake with its line
 fuzz|60 min|every fuzz target for five minutes with a new seed
@@ -36,6 +37,10 @@ run_check() {
     ladder) "${titan_env[@]}" "$python" tests/parity/ladder.py --full --log "$PWD/$state/ladder-$commit.jsonl" ;;
     recompute) "${titan_env[@]}" "$python" tests/parity/recompute.py --full ;;
     float8_curve) "${titan_env[@]}" TITAN_FLOAT8_STEPS=200 "$python" tests/end_to_end/float8_test.py ;;
+    drills)
+      "${titan_env[@]}" TITAN_DRILLS=30 "$python" tests/end_to_end/failing_rank_test.py &&
+        "${titan_env[@]}" TITAN_DRILLS=30 "$python" tests/end_to_end/pipeline_test.py
+      ;;
     checkpoint_kills) "${titan_env[@]}" "$python" tests/end_to_end/checkpoint_kills_test.py --kills 100 ;;
     drawn_mistakes) "${titan_env[@]}" "$python" tests/end_to_end/drawn_mistakes.py --draws 400 --strict-time ;;
     fuzz)
