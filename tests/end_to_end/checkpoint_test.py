@@ -300,7 +300,7 @@ class KeysTest(CheckpointCase):
             run = self.run_ranks(ranks, *steps(4), *pipeline, "--optimizer.name", "Lion", code=1, config=sgd)
             self.assert_holds(run.stderr, "optim.exp_avg_sq.", "which this run's optimizer does not have")
         run = self.run_ranks(1, *steps(4), "--checkpoint.initial_load_path", self.folder / "nowhere", out=self.folder / "new", code=2)
-        self.assert_holds(run.stderr, "checkpoint.initial_load_path", "is not a folder")
+        self.assert_holds(run.stderr, "checkpoint.initial_load_path", "there is no folder")
 
     def test_model_options_that_shapes_do_not_tell(self):
         self.run_ranks(1, *steps(2), "--checkpoint.interval", "2")
