@@ -64,7 +64,7 @@ class SaveFaultsTest(ReadOnlyCase):
             self.assertEqual(list(self.saved.iterdir()), [])
         with self.subTest("async, and the limit is lifted"):
             with Live(self, self.command(1, *ENDLESS, "--checkpoint.interval", 1, *ASYNC), {"preexec_fn": limit}) as live:
-                live.wait_until(lambda: live.errors().count("the next interval tries again") > 1)
+                live.wait_until(lambda: live.errors().count("the next save tries again") > 1)
                 self.assertEqual(complete_steps(self.saved), {})
                 self.assertIn("File too large", live.errors())
                 resource.prlimit(live.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
