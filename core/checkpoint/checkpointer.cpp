@@ -20,6 +20,8 @@
 namespace titan::core {
 namespace {
 
+constexpr const char* kTriesAgain = "; the next save tries again";
+
 std::string formatted(const char* format, double value) {
   char text[64];
   std::snprintf(text, sizeof text, format, value);
@@ -67,7 +69,7 @@ void Checkpointer::before_update() {
 
 void Checkpointer::after_step(const TrainState& state) {
   if (!saver_) return;
-  report(saver_->poll(), "; the next save tries again");
+  report(saver_->poll(), kTriesAgain);
   if (state.step >= config_.training.steps) {
     save_last(state);
   } else if (is_due(state.step)) {
@@ -104,14 +106,15 @@ void Checkpointer::save(const TrainState& state, Contents contents, bool waits,
   if (saver_->is_busy())
     log::info("the checkpoint of step " + std::to_string(last_saved_step_) +
               " is still being written; training waits for it");
-  report(saver_->wait());
+  report(saver_->wait(), kTriesAgain);
   last_saved_step_ = state.step;
   const std::filesystem::path folder = step_path(folder_, state.step);
   try {
     prepare_folder(folder, part_of_it);
   } catch (const Error& e) {
     if (waits) throw;
-    report(SaveOutcome{.step = state.step, .error = e.what()});
+    const bool is_last = state.step >= config_.training.steps;
+    report(SaveOutcome{.step = state.step, .error = e.what()}, is_last ? "" : kTriesAgain);
     return;
   }
   SaveJob job = part_of_it.empty()

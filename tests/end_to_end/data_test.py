@@ -209,7 +209,7 @@ class FailureTest(DataCase):
         self.assert_nothing_was_written()
 
     def test_text_without_a_tokenizer_says_what_it_lacks(self):
-        run = self.run_ranks(1, "--training.dataset_path", self.jsonl(texts()), "--model.hf_assets_path", self.folder / "none", code=1)
+        run = self.run_ranks(1, "--training.dataset_path", self.jsonl(texts()), "--model.hf_assets_path", self.folder / "none", code=2)
         self.assert_holds(run.stderr, f"no tokenizer in '{self.folder}/none'", "is text and needs it", "hf_assets_path")
         self.assert_nothing_was_written()
 

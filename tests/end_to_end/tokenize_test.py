@@ -181,7 +181,7 @@ class TokenizeTest(Case):
         for ours, theirs in zip(documents, read_pair(self.prefix)[0], strict=True):
             self.assertEqual(ours.tolist(), theirs.tolist())
         run = titan(*self.arguments("--model.hf_assets_path", self.folder / "none", prefix=self.folder / "text"))
-        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertEqual(run.returncode, 2, run.stderr)
         self.assert_holds(run.stderr, "no tokenizer in", "the data set 'jsonl' is text and needs it")
 
     def test_ids_that_belong_to_no_token_are_no_hindrance(self):
