@@ -144,8 +144,9 @@ void Checkpointer::prepare_folder(const std::filesystem::path& folder,
                                   const std::string& part_of_it) const {
   together(saved_.mesh.group("world"), saved_.device.device(), [&] {
     if (saved_.mesh.rank() != 0) return;
-    remove_export_folders(folder_);  // here no export is under way
     std::error_code error;
+    if (std::filesystem::is_directory(folder_, error))
+      remove_export_folders(folder_);  // here no export is under way
     if (marker_of(folder) != Marker::none) {
       const std::filesystem::path aside = aside_path(folder);
       if (std::filesystem::exists(aside, error)) remove_checkpoint(aside);
