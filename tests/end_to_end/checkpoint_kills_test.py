@@ -1,7 +1,7 @@
 """Runs that end before their time: kill -9 while they save, one rank of an elastic group, signals that ask for a checkpoint. What
 is complete stays whole, and the next start goes on from the newest of it as if nothing had happened.
 
-    checkpoint_kills_test.py --kills 100     # that many instead of a dozen, with what was found
+    checkpoint_kills_test.py --kills 100     # that many instead of half a dozen, with what was found
 
 The moments are drawn by TITAN_TEST_SEED, which is printed.
 """
@@ -22,7 +22,7 @@ from failing_rank_test import processes_with
 from harness import HANG, TITAN, main, metrics
 from ranks_test import ENDLESS, TORCHRUN
 
-KILLS = 12
+KILLS = 6
 SAVED_EXIT_CODE = 75
 COMPARED = ("loss_metrics/global_avg_loss", "grad_norm", "lr", "n_tokens_seen")
 FSDP = ["--parallelism.data_parallel_shard_degree", "2"]
