@@ -13,7 +13,7 @@
 #include "core/config/legacy_names.h"
 #include "core/config/registry_lookup.h"
 #include "core/config/toml_writer.h"
-#include "core/train/make_selected.h"
+#include "core/config/make_selected.h"
 
 namespace titan::core {
 namespace {

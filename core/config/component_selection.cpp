@@ -1,13 +1,13 @@
 #include "core/config/component_selection.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
 #include <titan/suggest.h>
 
+#include "core/base/text.h"
 #include "core/config/legacy_names.h"
 #include "core/config/not_built.h"
 
@@ -23,11 +23,6 @@ std::string listed(const std::vector<std::string>& names) {
 
 std::string there_are(const std::vector<std::string>& names) {
   return names.empty() ? "there is none" : "there are: " + listed(names);
-}
-
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
 }
 
 class Chooser {
@@ -202,8 +197,8 @@ class Chooser {
     if (!where) where = given_.place(key);
     std::string why;
     const Component* component = lookup_.find(kind, name, why);
-    if (!component && why.empty() && kind == "dataset" && name != lower(name))
-      component = lookup_.find(kind, lower(name), why);
+    if (!component && why.empty() && kind == "dataset" && name != lower_case(name))
+      component = lookup_.find(kind, lower_case(name), why);
     if (!component) {
       if (!is_core_section)
         table_.leave_unchecked(section, why.empty() ? meant_by(kind, name)
@@ -236,7 +231,7 @@ class Chooser {
     const std::vector<std::string> names = lookup_.names(kind);
     const bool is_named = given_.find(key) != nullptr;
     const std::string origin = is_named ? "" : ", the default of " + key;
-    if (is_built_later(kind, kind == "dataset" ? lower(name) : name)) {
+    if (is_built_later(kind, kind == "dataset" ? lower_case(name) : name)) {
       diagnostics_.not_built(
           where, kind + " '" + name + "'" + origin + (is_named ? "" : ",") + " is not built yet",
           there_are(names));
@@ -286,7 +281,7 @@ std::string choose_schedule_name(const GivenValues& given, ComponentLookup& look
                                ? named->value.as_string()
                                : ParallelismSection{}.pipeline_parallel_schedule;
   for (const std::string& spelled : lookup.names("pipeline_schedule"))
-    if (lower(spelled) == lower(name)) return spelled;
+    if (equal_ignoring_case(spelled, name)) return spelled;
   return name;
 }
 

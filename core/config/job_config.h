@@ -120,12 +120,12 @@ const Schema& optimizer_group_schema();
 /// {"optimizer", "groups", name}
 KeyPath optimizer_group_section(const std::string& name);
 
-namespace detail {
+namespace job_schema_parts {
 /// The groups of sections that make up job_schema(), in its order (job_schema_*.cpp).
 void declare_run_sections(SchemaBuilder& schema);       ///< [plugins] to [lr_scheduler]
 void declare_training_sections(SchemaBuilder& schema);  ///< [training] to [activation_checkpoint]
 void declare_other_sections(SchemaBuilder& schema);     ///< [compile] to [debug]
 void declare_dataloader(SchemaBuilder& schema);         ///< of training and of validation
-}  // namespace detail
+}  // namespace job_schema_parts
 
 }  // namespace titan::core

@@ -6,9 +6,9 @@ const Schema& job_schema() {
   static const Schema kSchema = [] {
     Schema schema;
     SchemaBuilder builder(schema);
-    detail::declare_run_sections(builder);
-    detail::declare_training_sections(builder);
-    detail::declare_other_sections(builder);
+    job_schema_parts::declare_run_sections(builder);
+    job_schema_parts::declare_training_sections(builder);
+    job_schema_parts::declare_other_sections(builder);
     return schema;
   }();
   return kSchema;

@@ -1,7 +1,7 @@
 // [compile] to [debug].
 #include "core/config/job_config.h"
 
-namespace titan::core::detail {
+namespace titan::core::job_schema_parts {
 namespace {
 
 void declare_compile(SchemaBuilder& schema) {
@@ -163,4 +163,4 @@ void declare_other_sections(SchemaBuilder& schema) {
       .table("debug", &JobConfig::debug, "Seeds and determinism", declare_debug);
 }
 
-}  // namespace titan::core::detail
+}  // namespace titan::core::job_schema_parts

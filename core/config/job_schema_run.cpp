@@ -1,7 +1,7 @@
 // [plugins] to [device]: what a run is, which components it uses and where its output goes.
 #include "core/config/job_config.h"
 
-namespace titan::core::detail {
+namespace titan::core::job_schema_parts {
 namespace {
 
 void declare_job(SchemaBuilder& schema) {
@@ -98,4 +98,4 @@ void declare_run_sections(SchemaBuilder& schema) {
              });
 }
 
-}  // namespace titan::core::detail
+}  // namespace titan::core::job_schema_parts

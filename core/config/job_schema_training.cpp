@@ -2,7 +2,7 @@
 // kept of it.
 #include "core/config/job_config.h"
 
-namespace titan::core::detail {
+namespace titan::core::job_schema_parts {
 namespace {
 
 void declare_loss_scaling(SchemaBuilder& schema) {
@@ -251,4 +251,4 @@ void declare_training_sections(SchemaBuilder& schema) {
              "Recomputation of activations", declare_activation_checkpoint);
 }
 
-}  // namespace titan::core::detail
+}  // namespace titan::core::job_schema_parts

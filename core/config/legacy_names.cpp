@@ -1,9 +1,10 @@
 #include "core/config/legacy_names.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 #include <string>
+
+#include "core/base/text.h"
 
 namespace titan::core {
 namespace {
@@ -22,12 +23,6 @@ bool is_old_section(const KeyPath& path) {
                      [&](const OldName& name) { return name.old_key.starts_with(prefix); });
 }
 
-std::string lower_case(std::string_view text) {
-  std::string folded(text);
-  for (char& c : folded) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return folded;
-}
-
 /// Schedules were written with underscores; upper and lower case never mattered.
 Value current_schedule(const Value& value) {
   if (!value.is_string()) return value;
@@ -41,9 +36,7 @@ Value words_of(const std::string& text) {
   Value::List items;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t comma = std::min(text.find(',', begin), text.size());
-    std::string item = text.substr(begin, comma - begin);
-    item.erase(0, item.find_first_not_of(' '));
-    item.erase(item.find_last_not_of(' ') + 1);
+    std::string item(trimmed(std::string_view(text).substr(begin, comma - begin)));
     if (!item.empty()) items.emplace_back(std::move(item));
     begin = comma + 1;
   }

@@ -31,10 +31,6 @@ void merge(Value& lower, const Value& upper) {
   }
 }
 
-bool lies_within(const KeyPath& path, const KeyPath& section) {
-  return path.size() > section.size() && std::equal(section.begin(), section.end(), path.begin());
-}
-
 /// The given values in `section` that are the core's (component == null) or one component's, as
 /// nested maps. Sources of a blend are no members of [data], groups of parameters none of
 /// [optimizer]: each is asked for by its own section.
@@ -44,9 +40,9 @@ Value given_map(const GivenValues& given, const OptionTable& table, const Compon
   for (const auto& [path, value] : given.all()) {
     const KnownOption* known = table.find(path);
     if (!known || known->component != component || !value.is_valid) continue;
-    if (!lies_within(path, section)) continue;
-    if (section.empty() && lies_within(path, {"data", "sources"})) continue;
-    if (section.size() < 2 && lies_within(path, {"optimizer", "groups"})) continue;
+    if (!begins_with(path, section) || path.size() == section.size()) continue;
+    if (section.empty() && begins_with(path, {"data", "sources"})) continue;
+    if (section.size() < 2 && begins_with(path, {"optimizer", "groups"})) continue;
     Value* place = &root;
     for (size_t i = section.size(); i < path.size(); ++i) place = &(*place)[path[i]];
     *place = value.value;
@@ -78,6 +74,7 @@ class Resolver {
     assign_core();
     settle_compute_dtype(config_, collected_.given, diagnostics_);
     for (const ChosenComponent& chosen : chosen_) select(chosen);
+    place_groups_of_none();
     translate_old_pipeline(collected_.later, config_.model_plugin.options,
                            config_.training.local_batch_size, collected_.given, diagnostics_);
     translate_old_mask(collected_.later, collected_.given, diagnostics_);
@@ -158,7 +155,7 @@ class Resolver {
     if (component.kind == "dataset")
       place_data(chosen, std::move(selection));
     else if (is_group)
-      place_group(chosen, std::move(selection));
+      place_group(chosen.section, std::move(selection));
     else
       place_of(component.kind, std::move(selection));
   }
@@ -181,16 +178,22 @@ class Resolver {
     }
   }
 
-  void place_group(const ChosenComponent& chosen, Selection selection) {
+  void place_group(const KeyPath& path, Selection selection) {
     OptimizerGroupSection section;
-    optimizer_group_schema().assign(&section,
-                                    given_map(collected_.given, table_, nullptr, chosen.section));
+    optimizer_group_schema().assign(&section, given_map(collected_.given, table_, nullptr, path));
     if (section.patterns.empty())
-      diagnostics_.error(collected_.given.place(dotted(chosen.section) + ".patterns"),
-                         "[" + dotted(chosen.section) + "] needs patterns",
+      diagnostics_.error(collected_.given.place(dotted(path) + ".patterns"),
+                         "[" + dotted(path) + "] needs patterns",
                          "patterns = [\"*norm*\"]: names of the group's parameters");
     config_.optimizer_groups.push_back(
-        {chosen.section.back(), std::move(section.patterns), std::move(selection)});
+        {path.back(), std::move(section.patterns), std::move(selection)});
+  }
+
+  /// Where nobody provides the optimizer its groups' patterns can still be judged.
+  void place_groups_of_none() {
+    if (!config_.optimizer.name.empty()) return;
+    for (const std::string& name : table_.optimizer_group_names())
+      place_group(optimizer_group_section(name), {.kind = "optimizer"});
   }
 
   void place_of(const std::string& kind, Selection selection) {

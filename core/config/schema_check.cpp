@@ -1,25 +1,15 @@
 #include "core/config/schema_check.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 
 #include <titan/suggest.h>
 
+#include "core/base/text.h"
 #include "core/config/legacy_names.h"
 
 namespace titan::core {
 namespace {
-
-bool begins_with(const KeyPath& path, const KeyPath& section) {
-  return path.size() >= section.size() && std::equal(section.begin(), section.end(), path.begin());
-}
-
-bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  });
-}
 
 /// The words of a choice as the schema spells them, and "None" as unset.
 Value canonical(const Option& option, const Value& value) {

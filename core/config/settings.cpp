@@ -1,5 +1,7 @@
 #include "core/config/settings.h"
 
+#include <algorithm>
+
 #include <titan/shown_text.h>
 
 namespace titan::core {
@@ -12,6 +14,10 @@ std::string SourceRange::to_string() const {
   if (!source) return "default";
   if (!source->is_file) return source->name;
   return source->name + ":" + std::to_string(line) + ":" + std::to_string(column);
+}
+
+bool begins_with(const KeyPath& path, const KeyPath& section) {
+  return path.size() >= section.size() && std::equal(section.begin(), section.end(), path.begin());
 }
 
 std::string dotted(const KeyPath& path) {

@@ -20,6 +20,8 @@ using KeyPath = std::vector<std::string>;
 std::string dotted(const KeyPath& path);
 /// The parts between the dots; at least one.
 KeyPath split_dotted(std::string_view path);
+/// Whether `path` is `section` or lies in it.
+bool begins_with(const KeyPath& path, const KeyPath& section);
 
 /// An item of a list and where it stands. Items of inner lists follow one another.
 struct ItemPlace {

@@ -8,6 +8,7 @@
 
 #include <titan/error.h>
 
+#include "core/base/text.h"
 #include "core/download/urls.h"
 
 namespace titan::core::download {
@@ -17,19 +18,6 @@ constexpr long kMaxRedirects = 10;
 constexpr long kConnectTimeoutSeconds = 20;
 constexpr long kStalledBelowBytesPerSecond = 256;
 constexpr long kBufferBytes = 512 << 10;
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return result;
-}
-
-std::string_view trimmed_header(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
 
 bool may_pass(CURLcode code) {
   switch (code) {
@@ -105,7 +93,7 @@ struct HttpClient::Transfer {
     }
     const size_t colon = line.find(':');
     if (colon != line.npos)
-      answer.headers[lower(trimmed_header(line.substr(0, colon)))] = trimmed_header(line.substr(colon + 1));
+      answer.headers[lower_case(trimmed(line.substr(0, colon)))] = trimmed(line.substr(colon + 1));
   }
 
   static size_t on_header(char* data, size_t size, size_t count, void* self) {

@@ -5,6 +5,7 @@
 
 #include <titan/error.h>
 
+#include "core/base/text.h"
 #include "core/checkpoint/format/file.h"
 #include "core/commands/arguments.h"
 
@@ -58,12 +59,6 @@ Wanted wanted_of(const std::string& word) {
   return Wanted::dataset;
 }
 
-std::string trimmed_token(const std::string& text) {
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
-
 /// Where the hub's own programs keep it.
 std::string stored_token(const Environment& environment) {
   fs::path path;
@@ -80,11 +75,11 @@ std::string stored_token(const Environment& environment) {
 }
 
 std::string token_of(const Arguments& parsed, const Environment& environment) {
-  std::string token =
-      trimmed_token(parsed.flags.count("token") ? parsed.flags["token"].as<std::string>()
-                                          : environment.get("HF_TOKEN").value_or(""));
+  std::string token(
+      trimmed(parsed.flags.count("token") ? parsed.flags["token"].as<std::string>()
+                                    : environment.get("HF_TOKEN").value_or("")));
   TITAN_CHECK(!token.empty() || !parsed.flags.count("token"), config, "--token is empty");
-  if (token.empty()) token = trimmed_token(stored_token(environment));
+  if (token.empty()) token = trimmed(stored_token(environment));
   // the value itself is not shown
   TITAN_CHECK(std::all_of(token.begin(), token.end(), [](char c) { return c > 0x20 && c < 0x7f; }),
               config,

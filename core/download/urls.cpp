@@ -7,6 +7,8 @@
 
 #include <titan/error.h>
 
+#include "core/base/text.h"
+
 namespace titan::core::download {
 namespace {
 
@@ -72,16 +74,10 @@ std::string checked_name(std::string_view name) {
   return std::string(name);
 }
 
-std::string_view trimmed_entry(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t");
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 bool says_next(std::string_view parameters) {
   while (!parameters.empty()) {
     const size_t end = std::min(parameters.find(';'), parameters.size());
-    const std::string_view one = trimmed_entry(parameters.substr(0, end));
+    const std::string_view one = trimmed(parameters.substr(0, end));
     if (one == "rel=\"next\"" || one == "rel=next") return true;
     parameters.remove_prefix(std::min(end + 1, parameters.size()));
   }

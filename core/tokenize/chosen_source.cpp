@@ -12,6 +12,7 @@
 #include "core/config/component_error.h"
 #include "core/config/registry_lookup.h"
 #include "core/data/no_tokenizer.h"
+#include "core/data/open_sources.h"
 #include "core/data/tokenizer_hash.h"
 
 namespace titan::core {
@@ -93,34 +94,12 @@ ChosenSource::ChosenSource(const JobSources& sources)
     : catalog_(plugin_search_path(sources.plugin_paths)),
       registry_(catalog_),
       config_(config_of(sources, catalog_, registry_)),
-      tokenizer_(with_places(config_, [this] { return open_tokenizer(); })),
-      dataset_(with_places(config_, [this] { return open_dataset(); })) {
+      tokenizer_(with_places(config_, [this] { return open_tokenizer(config_, registry_); })),
+      dataset_(with_places(config_, [this] {
+        return open_dataset(config_.sources[0], config_, seed_of(config_), registry_);
+      })) {
   with_places(config_, [this] {
-    try {
-      require_tokenizer_for(*dataset_, *tokenizer_, config_.sources[0].dataset.name);
-    } catch (const Error& error) {
-      refuse_path(error, "model.hf_assets_path", config_.model.hf_assets_path, config_);
-      throw;
-    }
-  });
-}
-
-std::unique_ptr<Tokenizer> ChosenSource::open_tokenizer() {
-  const Selection& chosen = config_.tokenizer;
-  const std::string& folder = config_.model.hf_assets_path;
-  return opening(chosen, "model.hf_assets_path", folder, config_, [&] {
-    return tokenizer_or_none([&] {
-      return registry_.create<Tokenizer>(chosen.name, chosen.options, {.assets_path = folder});
-    });
-  });
-}
-
-std::unique_ptr<Dataset> ChosenSource::open_dataset() {
-  const DataSource& source = config_.sources[0];
-  const Selection& chosen = source.dataset;
-  return opening(chosen, source.path_key, source.path, config_, [&] {
-    return registry_.create<Dataset>(chosen.name, chosen.options,
-                                     {.path = source.path, .seed = seed_of(config_)});
+    require_tokenizer(*dataset_, *tokenizer_, config_.sources[0].dataset.name, config_);
   });
 }
 

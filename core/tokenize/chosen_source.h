@@ -34,8 +34,6 @@ class ChosenSource {
 
  private:
   explicit ChosenSource(const JobSources& sources);
-  std::unique_ptr<Tokenizer> open_tokenizer();
-  std::unique_ptr<Dataset> open_dataset();
 
   Catalog catalog_;
   Registry registry_;

@@ -13,12 +13,13 @@
 #include "core/config/component_error.h"
 #include "core/config/parallelism_selection.h"
 #include "core/data/no_tokenizer.h"
+#include "core/data/open_sources.h"
 #include "core/runtime/clock.h"
 #include "core/runtime/dtypes.h"
 #include "core/runtime/meta_memory.h"
 #include "core/runtime/played_mesh.h"
 #include "core/runtime/process_groups.h"
-#include "core/train/make_selected.h"
+#include "core/config/make_selected.h"
 #include "core/train/model_text.h"
 #include "core/train/resume.h"
 #include "core/train/run_folder.h"
@@ -198,17 +199,18 @@ void add_optimizer(Run& run, const JobConfig& config, Registry& registry) {
   if (!config.lr_scheduler.name.empty())
     run.lr_scheduler = make_selected<LrScheduler>(registry, config.lr_scheduler,
                                                   LrSchedulerContext{config.training.steps});
-  if (config.optimizer.name.empty()) return;
   OptimizerContext context{run.part->parameters(), &run.mesh, run.seed};
   std::erase_if(context.parameters, [](const Parameter* p) { return p->is_frozen(); });
   if (config.optimizer_section.early_step_in_backward) {
-    auto early = std::make_unique<EarlyOptimizer>(
-        context.parameters, make_single_optimizers(config, registry, context));
+    auto optimizers = make_single_optimizers(config, registry, context);
+    if (optimizers.size() < context.parameters.size()) return;
+    auto early = std::make_unique<EarlyOptimizer>(context.parameters, std::move(optimizers));
     run.early_optimizer = early.get();
     run.optimizer = std::move(early);
   } else {
     run.optimizer = make_optimizer(config, registry, context);
   }
+  if (!run.optimizer) return;
   run.loss_scaler =
       std::make_unique<LossScaler>(config.training.loss_scaling, compute_dtype(config) == at::kHalf,
                                    run.mesh.rank() == 0, run.state);
@@ -221,39 +223,6 @@ void build_model(Run& run, const JobConfig& config, Registry& registry) {
 }
 
 }  // namespace
-
-std::unique_ptr<Tokenizer> open_tokenizer(const JobConfig& config, Registry& registry) {
-  const std::string& folder = config.model.hf_assets_path;
-  return opening(config.tokenizer, "model.hf_assets_path", folder, config, [&] {
-    return tokenizer_or_none([&] {
-      return make_selected<Tokenizer>(registry, config.tokenizer, TokenizerContext{folder});
-    });
-  });
-}
-
-std::unique_ptr<Dataset> open_dataset(const DataSource& source, const JobConfig& config,
-                                      uint64_t seed, Registry& registry) {
-  try {
-    return opening(source.dataset, source.path_key, source.path, config, [&] {
-      return make_selected<Dataset>(registry, source.dataset, DatasetContext{source.path, seed});
-    });
-  } catch (const ConfigError&) {
-    throw;
-  } catch (Error& e) {
-    e.with_context("while opening data source '" + source.name + "'");
-    throw;
-  }
-}
-
-void require_tokenizer(const Dataset& dataset, const Tokenizer& tokenizer, const std::string& name,
-                       const JobConfig& config) {
-  try {
-    require_tokenizer_for(dataset, tokenizer, name);
-  } catch (const Error& error) {
-    refuse_path(error, "model.hf_assets_path", config.model.hf_assets_path, config);
-    throw;
-  }
-}
 
 void check_vocabulary(const Tokenizer& tokenizer, const Model& model, const JobConfig& config) {
   TITAN_CHECK(as_none(tokenizer) || tokenizer.vocab_size() <= model.vocab_size(), config, "the tokenizer in '",

@@ -68,15 +68,6 @@ struct MetaModel {
 };
 MetaModel build_meta_model(const JobConfig& config, Registry& registry);
 
-/// [model] hf_assets_path and a source of data, opened by the components that read them. What is
-/// not there is a ConfigError at the key that names it.
-std::unique_ptr<Tokenizer> open_tokenizer(const JobConfig& config, Registry& registry);
-std::unique_ptr<Dataset> open_dataset(const DataSource& source, const JobConfig& config,
-                                      uint64_t seed, Registry& registry);
-/// Throws what is the matter with the tokenizer when there is none and `dataset` holds text: a
-/// ConfigError where the folder is not there.
-void require_tokenizer(const Dataset& dataset, const Tokenizer& tokenizer, const std::string& name,
-                       const JobConfig& config);
 /// Throws a config Error when the tokenizer has more ids than the model has rows for.
 void check_vocabulary(const Tokenizer& tokenizer, const Model& model, const JobConfig& config);
 
@@ -97,7 +88,7 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
 
 /// `rank` of a run whose other ranks do not exist, on the meta device: model, transforms and
 /// optimizer, no data, loggers or files. Finds what assemble would find wrong with the model's
-/// layout. An optimizer or schedule without a name is left out.
+/// layout. Optimizers and a schedule without a name are left out.
 std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry, int rank);
 
 }  // namespace titan::core

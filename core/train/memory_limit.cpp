@@ -7,18 +7,18 @@
 #include <titan/error.h>
 #include <titan/log.h>
 
+#include "core/base/units.h"
 #include "core/train/played_step.h"
 
 namespace titan::core {
 namespace {
 
-constexpr double kLimitGiB = 1024.0 * 1024.0 * 1024.0;
 constexpr const char* kOption = "kept_bytes";
 constexpr int kMostTries = 8;
 
 std::string in_gib(int64_t bytes) {
   char text[64];
-  std::snprintf(text, sizeof text, "%.3f GiB", static_cast<double>(bytes) / kLimitGiB);
+  std::snprintf(text, sizeof text, "%.3f GiB", static_cast<double>(bytes) / kGiB);
   return text;
 }
 

@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/base/units.h"
 #include "core/runtime/clock.h"
 
 namespace titan::core {
-namespace {
-constexpr double kMiB = 1024.0 * 1024.0;
-constexpr double kGiB = 1024.0 * kMiB;
-}  // namespace
-
 Metrics::Metrics(const MetricsOptions& options, const dist::Mesh& mesh, Device& device,
                  LoggerSet& loggers)
     : options_(options), mesh_(mesh), device_(device), loggers_(loggers) {

@@ -7,7 +7,7 @@
 #include <titan/suggest.h>
 
 #include "core/config/key_places.h"
-#include "core/train/make_selected.h"
+#include "core/config/make_selected.h"
 
 namespace titan::core {
 namespace {
@@ -18,9 +18,10 @@ const Selection& selection_for(const JobConfig& config, std::string_view paramet
   return config.optimizer;
 }
 
-/// All of its states are declared by now.
+/// All of its states are declared by now. Null when nothing is chosen.
 std::unique_ptr<Optimizer> make_complete(Registry& registry, const Selection& selection,
                                          const OptimizerContext& context) {
+  if (selection.name.empty()) return nullptr;
   auto optimizer = make_selected<Optimizer>(registry, selection, context);
   if (auto* stateful = dynamic_cast<StatefulOptimizer*>(optimizer.get())) stateful->seal_states();
   return optimizer;
@@ -77,8 +78,9 @@ std::unique_ptr<Optimizer> make_optimizer(const JobConfig& config, Registry& reg
     std::erase_if(own.parameters, [&](const Parameter* parameter) {
       return &selection_for(config, parameter->name()) != selection;
     });
-    members.push_back(make_complete(registry, *selection, own));
+    if (auto member = make_complete(registry, *selection, own)) members.push_back(std::move(member));
   }
+  if (members.empty()) return nullptr;
   return std::make_unique<OptimizerSet>(std::move(members));
 }
 
@@ -89,7 +91,8 @@ std::vector<std::unique_ptr<Optimizer>> make_single_optimizers(const JobConfig& 
   for (Parameter* parameter : context.parameters) {
     OptimizerContext own = context;
     own.parameters = {parameter};
-    optimizers.push_back(make_complete(registry, selection_for(config, parameter->name()), own));
+    if (auto one = make_complete(registry, selection_for(config, parameter->name()), own))
+      optimizers.push_back(std::move(one));
   }
   return optimizers;
 }

@@ -32,7 +32,8 @@ void check_groups(const JobConfig& config, const std::vector<ParameterInfo>& par
 void adopt_states(StatefulOptimizer& whole, const std::vector<std::unique_ptr<Optimizer>>& members);
 
 /// The optimizer of each parameter is that of the first group with a pattern for its name, else the
-/// run's own. `context.parameters` are those of this rank.
+/// run's own. `context.parameters` are those of this rank. Selections without a name are left out;
+/// null when all are.
 std::unique_ptr<Optimizer> make_optimizer(const JobConfig& config, Registry& registry,
                                           const OptimizerContext& context);
 

@@ -6,6 +6,7 @@
 
 #include <titan/recompute.h>
 
+#include "core/base/units.h"
 #include "core/train/gradient_norm.h"
 
 namespace titan::core {
@@ -58,7 +59,6 @@ const std::vector<PipelineAction>* own_actions(const Run& run, const JobConfig& 
 }
 
 std::string line(const std::string& name, int64_t bytes) {
-  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
   char text[160];
   std::snprintf(text, sizeof text, "  %-34s %12.4f GiB %18lld bytes", name.c_str(),
                 static_cast<double>(bytes) / kGiB, static_cast<long long>(bytes));

@@ -11,7 +11,8 @@
 #include "core/config/component_error.h"
 #include "core/config/key_places.h"
 #include "core/data/no_tokenizer.h"
-#include "core/train/make_selected.h"
+#include "core/data/open_sources.h"
+#include "core/config/make_selected.h"
 #include "core/train/memory_limit.h"
 
 namespace titan::core {
@@ -174,11 +175,17 @@ class Rehearsal {
     if (!can_make(left.optimizer)) left.optimizer.name.clear();
     if (!can_make(left.lr_scheduler) || is_unsound("training.steps"))
       left.lr_scheduler.name.clear();
-    std::erase_if(left.optimizer_groups,
-                  [&](const OptimizerGroup& group) { return !can_make(group.optimizer); });
+    for (OptimizerGroup& group : left.optimizer_groups)  // whose patterns are judged all the same
+      if (!can_make(group.optimizer)) group.optimizer.name.clear();
     const Layout& layout = config_.layout;
     if (rank >= layout.data_parallel * layout.context * layout.tensor * layout.pipeline) rank = 0;
     return left;
+  }
+
+  static bool leave_out(Selection& chosen, const Selection& failed) {
+    if (chosen.name.empty() || chosen.section != failed.section) return false;
+    chosen.name.clear();
+    return true;
   }
 
   bool leave_out_failed(const Error& error, JobConfig& left) {
@@ -191,9 +198,10 @@ class Rehearsal {
     const Selection& component = failed->component();
     if (component.kind == "model") return stand_in(left);
     if (component.kind == "optimizer") {
-      left.optimizer.name.clear();
-      left.optimizer_groups.clear();
-      return true;
+      bool has_left_out = leave_out(left.optimizer, component);
+      for (OptimizerGroup& group : left.optimizer_groups)
+        has_left_out = leave_out(group.optimizer, component) || has_left_out;
+      return has_left_out;
     }
     if (component.kind == "lr_scheduler") {
       left.lr_scheduler.name.clear();

@@ -5,13 +5,10 @@
 
 #include <titan/error.h>
 
+#include "core/base/units.h"
 #include "core/runtime/clock.h"
 
 namespace titan::core {
-namespace {
-constexpr double kValidatorGiB = 1024.0 * 1024.0 * 1024.0;
-}  // namespace
-
 /// Over all ranks but for `local_loss`.
 struct Validator::Sums {
   double local_loss = 0;         // nats, of this rank's tokens
@@ -78,7 +75,7 @@ void Validator::run(int64_t step) {
       {"validation_metrics/throughput(tps)",
        static_cast<double>(sums.num_local_tokens) /
            (elapsed * static_cast<double>(shape.cp * shape.tp * shape.pp))},
-      {"validation_metrics/memory/max_active(GiB)", static_cast<double>(memory.peak) / kValidatorGiB},
+      {"validation_metrics/memory/max_active(GiB)", static_cast<double>(memory.peak) / kGiB},
       {"validation_metrics/memory/max_active(%)",
        100.0 * static_cast<double>(memory.peak) / static_cast<double>(memory.total)}};
   if (sums.text_bytes > 0)  // data that come as tokens have no bytes

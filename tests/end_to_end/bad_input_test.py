@@ -87,6 +87,12 @@ class ConfigurationTest(Case):
             self.assert_holds(said, "optimizer.nesterov needs optimizer.momentum > 0", "training.dataset_path: there is nothing",
                               "model.hf_assets_path: there is nothing", "has a name like '*nrm*'")
 
+    def test_patterns_are_judged_beside_an_optimizer_that_is_not_there(self):
+        for name in ("", "AdamX"):
+            text = (self.RECIPE.replace('name = "AdamW"', f'name = "{name}"')
+                    + '[optimizer.groups.a]\npatterns = [\n  "*norm*",\n  "*nrm*",\n]\n')
+            self.refused(text, self.line_of(text, f'name = "{name}"'), self.line_of(text, '"*nrm*"'), "2 errors")
+
     def test_layouts_that_do_not_fit_are_placed(self):
         for section, ranks, wrong, said in (
                 ("tensor_parallel_degree = 3", 3, "tensor_parallel_degree = 3", "tensor parallelism over 3 ranks does not fit"),

@@ -44,6 +44,7 @@ class Recipe:
         self.arguments = []
         self.flags = []      # words of the command line that must be shown
         self.taken = set()   # keys and sections that a mistake has changed
+        self.unjudged = set()  # sections of a plugin that is not there: nobody knows its options
         self.world = 1
 
     def set(self, section, line, wrong=False):
@@ -55,7 +56,7 @@ class Recipe:
 
     def claim(self, *keys):
         """False when another mistake has changed one of these."""
-        if self.taken & set(keys):
+        if self.taken & set(keys) or any(key.split(".")[0] in self.unjudged for key in keys):
             return False
         self.taken |= set(keys)
         return True
@@ -144,7 +145,12 @@ def unknown_component(recipe, drawn):
         ("parallelism", "pipeline_parallel_schedule", "Interleaved1F1B"), ("model", "flavor", "debugmodel")])
     if not recipe.claim(f"{section}.{key}"):
         return False
-    recipe.set(section, f'{key} = "{drawn.choice([misspelt(drawn, name), "", "none at all", "acme/" + name])}"', wrong=True)
+    name = drawn.choice([misspelt(drawn, name), "", "none at all", "acme/" + name])
+    if name.startswith("acme/") and key == "name":
+        if any(taken.startswith(f"{section}.") and taken != f"{section}.{key}" for taken in recipe.taken):
+            return False
+        recipe.unjudged.add(section)
+    recipe.set(section, f'{key} = "{name}"', wrong=True)
     return True
 
 

@@ -71,7 +71,7 @@ class TITAN_API StatefulOptimizer {
                             StateForm form = {});
   /// [constructor] The states of `member`, which this optimizer owns, are its own as well.
   void add_states_of(StatefulOptimizer& member);
-  /// [the host, after the constructor] A state that were declared later would be saved, and missed
+  /// [the host, after the constructor] A state that is declared later would be saved, and missed
   /// by whoever resumes.
   void seal_states() { is_sealed_ = true; }
 

@@ -46,6 +46,11 @@ TEST(HiddenMistakes, OfAGroupAreNotThoseOfItsOptimizersSection) {
               ElementsAre("8:8 unknown optimizer ''", HasSubstr("12:6 option 'lr' of every optimizer")));
 }
 
+TEST(HiddenMistakes, OfAGroupAreFoundBesideAnOptimizerThatIsNotThere) {
+  EXPECT_THAT(placed("[optimizer]\nname = \"\"\n[optimizer.groups.a]\npatterns = []\n"),
+              ElementsAre("8:8 unknown optimizer ''", "10:12 [optimizer.groups.a] needs patterns"));
+}
+
 TEST(HiddenMistakes, AreFoundInFlagsBesideANameThatNobodyProvides) {
   EXPECT_THAT(placed("[optimizer]\nname = \"AdamX\"\n",
                      {"--optimizer.lr", "-1", "--optimizer.nesterov", "--optimizer.beta3=1"}),
