@@ -193,7 +193,7 @@ class Resolver {
   void place_groups_of_none() {
     if (!config_.optimizer.name.empty()) return;
     for (const std::string& name : table_.optimizer_group_names())
-      place_group(optimizer_group_section(name), {.kind = "optimizer"});
+      place_group(optimizer_group_section(name), {"optimizer", "", Value::map(), {}});
   }
 
   void place_of(const std::string& kind, Selection selection) {
