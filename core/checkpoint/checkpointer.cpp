@@ -30,8 +30,7 @@ std::string formatted(const char* format, double value) {
 
 /// The ranks that own one set of rows say so once.
 bool writes_data_position(const dist::Mesh& mesh) {
-  return mesh.group("pp").rank() == 0 && mesh.group("cp").rank() == 0 &&
-         mesh.group("tp").rank() == 0;
+  return mesh.is_first_outside_of({"dp"});
 }
 
 }  // namespace
@@ -178,7 +177,7 @@ std::vector<StateTensor> Checkpointer::weights_for_others() const {
 SaveJob Checkpointer::make_job(const std::filesystem::path& folder, const TrainState& state,
                                Contents contents,
                                const std::vector<StateTensor>& all_weights) const {
-  const dist::MeshShape& shape = saved_.mesh.shape();
+  const dist::Grid& grid = saved_.mesh.grid();
   const int rank = saved_.mesh.rank();
   SaveJob job = {.folder = folder};
   job.manifest = {.contents = contents,
@@ -190,15 +189,11 @@ SaveJob Checkpointer::make_job(const std::filesystem::path& folder, const TrainS
                   .seed = saved_.seed,
                   .model = config_.model.name,
                   .flavor = config_.model.flavor,
-                  .layout = {.pp = shape.pp,
-                             .dp_replicate = shape.dp_replicate,
-                             .dp_shard = shape.dp_shard,
-                             .cp = shape.cp,
-                             .tp = shape.tp},
+                  .layout = {grid.axes()},
                   .config = config_.resolved,
                   .program = build_summary(),
                   .time = wall_seconds()};
-  std::vector<StateTensor> weights = own_part(all_weights, shape, rank);
+  std::vector<StateTensor> weights = own_part(all_weights, grid, rank);
   if (contents == Contents::weights) {
     const bool converts = state.step > 0;  // a seed checkpoint is exact
     job.files =
@@ -208,7 +203,7 @@ SaveJob Checkpointer::make_job(const std::filesystem::path& folder, const TrainS
   }
   job.files = plan_files(weights, "weights", rank);
   for (ShardFile& file :
-       plan_files(own_part(states_of(saved_.optimizer), shape, rank), "optimizer", rank))
+       plan_files(own_part(states_of(saved_.optimizer), grid, rank), "optimizer", rank))
     job.files.push_back(std::move(file));
 
   Value rank_state = Value::map({{kRandomMember, random_state(saved_.device.device())}});

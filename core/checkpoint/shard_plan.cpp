@@ -1,70 +1,80 @@
 #include "core/checkpoint/shard_plan.h"
 
 #include <algorithm>
-#include <array>
+#include <functional>
+#include <map>
 #include <numeric>
 
 namespace titan::core {
 namespace {
 
-constexpr size_t kNumAxes = 4;
-constexpr std::array<const char*, kNumAxes> kAxes = {"dp_replicate", "dp_shard", "cp", "tp"};
-using Coordinates = std::array<int64_t, kNumAxes>;
-
-/// Of the ranks of one pipeline stage.
-struct Grid {
-  Coordinates sizes;
-
-  int64_t num_ranks() const {
-    return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+/// Which parts of a tensor the ranks of one pipeline stage hold, for each way to cut one.
+class Parts {
+ public:
+  /// Stages are the outermost axis: all are numbered alike.
+  explicit Parts(const dist::Grid& grid) : grid_(grid) {
+    const std::vector<bool> is_stage = grid.varies("pp");
+    for (size_t i = 0; i < is_stage.size(); ++i)
+      if (!is_stage[i]) cells_.push_back(i);
+    num_ranks_ = grid.world_size() / grid.size("pp");
+    for (int64_t rank = 0; rank < num_ranks_; ++rank) places_.push_back(grid.coordinates(rank));
   }
-  Coordinates coordinates(int64_t rank) const {
-    Coordinates place{};
-    for (size_t axis = kNumAxes; axis-- > 0; rank /= sizes[axis]) place[axis] = rank % sizes[axis];
-    return place;
+
+  int64_t num_ranks() const { return num_ranks_; }
+
+  struct Division {
+    int64_t num_parts = 1;
+    std::vector<int64_t> part_of_rank;  ///< ranks with one number hold the same elements
+  };
+  const Division& of(const StateTensor& tensor) {
+    std::vector<bool> is_cut(grid_.cells().size(), false);
+    for (const nn::Sharding& cut : tensor.shardings) {
+      const std::vector<bool> varies = grid_.varies(cut.group);
+      for (const size_t cell : cells_) is_cut[cell] = is_cut[cell] || varies[cell];
+    }
+    const auto [known, is_new] = divisions_.try_emplace(is_cut);
+    if (is_new) number_parts(is_cut, known->second);
+    return known->second;
   }
+
+ private:
+  void number_parts(const std::vector<bool>& is_cut, Division& division) const {
+    for (const size_t cell : cells_)
+      if (is_cut[cell]) division.num_parts *= grid_.cells()[cell].size;
+    for (const std::vector<int64_t>& place : places_) {
+      int64_t number = 0;
+      for (const size_t cell : cells_)
+        if (is_cut[cell]) number = number * grid_.cells()[cell].size + place[cell];
+      division.part_of_rank.push_back(number);
+    }
+  }
+
+  const dist::Grid& grid_;
+  std::vector<size_t> cells_;  // of a stage
+  int64_t num_ranks_ = 1;
+  std::vector<std::vector<int64_t>> places_;  // of the stage's ranks
+  std::map<std::vector<bool>, Division> divisions_;
 };
-
-using IsCut = std::array<bool, kNumAxes>;
-
-IsCut cut_axes(const StateTensor& tensor) {
-  IsCut cut{};
-  for (size_t axis = 0; axis < kNumAxes; ++axis)
-    for (const nn::Sharding& sharding : tensor.shardings)
-      cut[axis] = cut[axis] || dist::spans(sharding.group, kAxes[axis]);
-  return cut;
-}
-
-/// Numbers the part that a rank holds: ranks with one number hold the same elements.
-int64_t part_number(const Grid& grid, const IsCut& cut, const Coordinates& place) {
-  int64_t number = 0;
-  for (size_t axis = 0; axis < kNumAxes; ++axis)
-    if (cut[axis]) number = number * grid.sizes[axis] + place[axis];
-  return number;
-}
 
 }  // namespace
 
 std::vector<StateTensor> own_part(const std::vector<StateTensor>& state,
-                                  const dist::MeshShape& shape, int rank) {
-  const Grid grid{{shape.dp_replicate, shape.dp_shard, shape.cp, shape.tp}};
-  const int64_t num_ranks = grid.num_ranks();
-  const int64_t own_rank = rank % num_ranks;  // stages are the outermost axis
+                                  const dist::Grid& grid, int rank) {
+  Parts parts(grid);
+  const int64_t num_ranks = parts.num_ranks();
+  const int64_t own_rank = rank % num_ranks;
 
   std::vector<int64_t> load(static_cast<size_t>(num_ranks), 0);
   std::vector<StateTensor> own;
   for (const StateTensor& tensor : state) {
     if (tensor.is_copy) continue;
-    const IsCut cut = cut_axes(tensor);
-    int64_t num_parts = 1;
-    for (size_t axis = 0; axis < kNumAxes; ++axis)
-      if (cut[axis]) num_parts *= grid.sizes[axis];
+    const Parts::Division& division = parts.of(tensor);
     // a single number is known to all, but sure to be right only where the parameter has elements:
     // the first part is never empty
-    const int64_t num_written = tensor.is_scalar ? 1 : num_parts;
+    const int64_t num_written = tensor.is_scalar ? 1 : division.num_parts;
     std::vector<int64_t> writers(static_cast<size_t>(num_written), -1);
     for (int64_t other = 0; other < num_ranks; ++other) {
-      const int64_t part = part_number(grid, cut, grid.coordinates(other));
+      const int64_t part = division.part_of_rank[static_cast<size_t>(other)];
       if (part >= num_written) continue;
       int64_t& writer = writers[static_cast<size_t>(part)];
       if (writer < 0 || load[static_cast<size_t>(other)] < load[static_cast<size_t>(writer)])
@@ -77,7 +87,7 @@ std::vector<StateTensor> own_part(const std::vector<StateTensor>& state,
     for (const int64_t writer : writers)
       load[static_cast<size_t>(writer)] += std::max<int64_t>(bytes, 1);
 
-    const int64_t part = part_number(grid, cut, grid.coordinates(own_rank));
+    const int64_t part = division.part_of_rank[static_cast<size_t>(own_rank)];
     if (part < num_written && writers[static_cast<size_t>(part)] == own_rank &&
         tensor.slice.num_elements() > 0)
       own.push_back(tensor);

@@ -15,6 +15,6 @@ namespace titan::core {
 /// stage comes to the same division without a word between them: they see the same tensors in the
 /// same order. Copies are written by the stage that holds the original.
 std::vector<StateTensor> own_part(const std::vector<StateTensor>& state,
-                                  const dist::MeshShape& shape, int rank);
+                                  const dist::Grid& grid, int rank);
 
 }  // namespace titan::core

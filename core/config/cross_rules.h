@@ -30,6 +30,10 @@ struct RuleContext {
 /// holds what could be worked out.
 Layout plan_layout(const RuleContext& context);
 
+/// Sets layout.grid: the degrees as axes, and what config.axis_requests add, borrow and derive.
+/// Reports what they get wrong at the option of the plugin. `config.places` is set.
+void make_grid(JobConfig& config, Diagnostics& diagnostics);
+
 /// All other rules. `layout` is plan_layout()'s.
 void check_rules(const RuleContext& context, const Layout& layout);
 

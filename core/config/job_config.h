@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <titan/axes.h>
 #include <titan/options.h>
 #include <titan/pipeline_schedule.h>
 #include <titan/value.h>
@@ -44,12 +45,20 @@ struct DataSource {
   std::string path_key = {};  ///< "training.dataset_path"
 };
 
+/// The axes and groups of ranks that a chosen parallelism declares.
+struct AxisRequest {
+  Selection by;
+  AxisPlan plan;
+};
+
 /// The degrees with -1 worked out for the world size, and the batch that follows from them.
 struct Layout {
   int64_t replicate = 1, shard = 1, context = 1, tensor = 1, pipeline = 1;
   int64_t data_parallel = 1;        ///< replicate x shard
   int64_t global_batch_size = 0;    ///< sequences per step over all ranks
   int64_t accumulation_rounds = 1;  ///< global_batch_size / (local_batch_size x data_parallel)
+  int64_t added = 1;                ///< ranks that the axes of plugins multiply the others by
+  dist::Grid grid;                  ///< with the axes of plugins; of one rank where degrees are wrong
 };
 
 class KeyPlaces;
@@ -91,6 +100,7 @@ struct JobConfig {
                                       ///< activation checkpointing, then the parallelisms that the
                                       ///< degrees ask for
 
+  std::vector<AxisRequest> axis_requests;
   Layout layout;
   /// Who does what when in a step; null where there is one pipeline rank.
   std::shared_ptr<const PipelinePlan> pipeline_plan;

@@ -1,7 +1,8 @@
 // The degrees against the world size, and the batch against the degrees.
 #include <algorithm>
-#include <array>
+#include <vector>
 
+#include "core/config/component_error.h"
 #include "core/config/cross_rules.h"
 
 namespace titan::core {
@@ -22,7 +23,7 @@ int64_t product(std::initializer_list<int64_t> factors) {
   return result;
 }
 
-std::string text_of(const std::array<Degree, 5>& degrees) {
+std::string text_of(const std::vector<Degree>& degrees) {
   std::string text;
   for (const Degree& degree : degrees)
     text += (text.empty() ? "" : " x ") + std::string(degree.name) + " " +
@@ -32,7 +33,7 @@ std::string text_of(const std::array<Degree, 5>& degrees) {
 
 /// Sharding takes up what is left, so it is the first to change; then whichever degree can be set
 /// right alone.
-void report_product(const RuleContext& rules, std::array<Degree, 5> degrees, int64_t whole) {
+void report_product(const RuleContext& rules, const std::vector<Degree>& degrees, int64_t whole) {
   const int64_t world = rules.config.world_size;
   const Degree* blamed = nullptr;
   std::string hint;
@@ -57,15 +58,18 @@ void report_product(const RuleContext& rules, std::array<Degree, 5> degrees, int
 void plan_degrees(const RuleContext& rules, Layout& layout) {
   const ParallelismSection& p = rules.config.parallelism;
   const int64_t world = rules.config.world_size;
-  std::array<Degree, 5> degrees = {{
+  std::vector<Degree> degrees = {
       {"parallelism.data_parallel_shard_degree", "shard", p.data_parallel_shard_degree},
       {"parallelism.data_parallel_replicate_degree", "replicate", p.data_parallel_replicate_degree},
       {"parallelism.tensor_parallel_degree", "tensor", p.tensor_parallel_degree},
       {"parallelism.context_parallel_degree", "context", p.context_parallel_degree},
       {"parallelism.pipeline_parallel_degree", "pipeline", p.pipeline_parallel_degree},
-  }};
+  };
   for (const Degree& degree : degrees)
     if (!rules.given.is_sound(degree.key)) return;
+  for (const AxisRequest& request : rules.config.axis_requests)
+    layout.added *= request.plan.num_added_ranks();
+  if (layout.added > 1) degrees.push_back({"parallelism.further", "axes of plugins", layout.added});
   layout.replicate = p.data_parallel_replicate_degree;
   layout.context = p.context_parallel_degree;
   layout.tensor = p.tensor_parallel_degree;
@@ -74,7 +78,7 @@ void plan_degrees(const RuleContext& rules, Layout& layout) {
   layout.data_parallel = product({layout.replicate, layout.shard});
 
   const int64_t others =
-      product({layout.replicate, layout.context, layout.tensor, layout.pipeline});
+      product({layout.replicate, layout.context, layout.tensor, layout.pipeline, layout.added});
   if (p.data_parallel_shard_degree == 0) {
     rules.error(degrees[0].key,
                 "parallelism.data_parallel_shard_degree must be -1 or at least 1, got 0",
@@ -121,6 +125,22 @@ bool RuleContext::are_sound(std::initializer_list<std::string_view> keys) const 
 
 void RuleContext::error(std::string_view key, std::string message, std::string hint) const {
   diagnostics.error(given.place(key), std::move(message), std::move(hint));
+}
+
+void make_grid(JobConfig& config, Diagnostics& diagnostics) {
+  Layout& layout = config.layout;
+  const dist::MeshShape core = {.pp = layout.pipeline,
+                                .dp_replicate = layout.replicate,
+                                .dp_shard = layout.shard,
+                                .cp = layout.context,
+                                .tp = layout.tensor};
+  if (product({core.world_size(), layout.added}) != config.world_size) return;  // reported
+  layout.grid = dist::Grid(core);
+  for (const AxisRequest& request : config.axis_requests) try {
+      on_behalf_of(request.by, [&] { request.plan.apply(layout.grid); });
+    } catch (const Error& error) {
+      add_mistakes(error, config, diagnostics);
+    }
 }
 
 Layout plan_layout(const RuleContext& context) {

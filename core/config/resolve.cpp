@@ -93,6 +93,7 @@ class Resolver {
     if (!has_flavor_) config_.model_plugin.name.clear();  // its options are not known
     config_.places =
         std::make_shared<const KeyPlaces>(table_, collected_.given, sources_.file);
+    make_grid(config_, diagnostics_);
     return std::move(config_);
   }
 
@@ -146,6 +147,11 @@ class Resolver {
     try {
       const std::shared_ptr<void> options = component.schema.make(values);
       if (options) selection.options = component.schema.read(options.get());
+      if (component.axes) {
+        AxisRequest request{.by = selection};
+        component.axes(options.get(), request.plan);
+        config_.axis_requests.push_back(std::move(request));
+      }
     } catch (const Error& e) {
       diagnostics_.add(
           {.message = "the options of " + describe(component) + " cannot be set: " + e.what(),

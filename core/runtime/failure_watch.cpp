@@ -202,7 +202,7 @@ std::vector<std::string> FailureWatch::describe_others(c10d::Store& store) const
     for (const dist::CommRecord& record : open) {
       if (record.is_message()) continue;  // what the other end is doing says it
       const std::vector<int> members =
-          dist::mesh_ranks(mesh_.load()->shape(), launch.rank, record.group);
+          mesh_.load()->grid().ranks(launch.rank, record.group);
       const Value* arrived = state.at("arrived").find(record.group);
       is_late = is_late || (std::find(members.begin(), members.end(), rank) != members.end() &&
                             (arrived ? arrived->as_integer() : 0) < record.sequence);

@@ -62,13 +62,13 @@ class PlayedBackend final : public dist::Backend {
 
 }  // namespace
 
-dist::Mesh played_mesh(const dist::MeshShape& shape, int rank, const PlayedTransport& transport) {
+dist::Mesh played_mesh(const dist::Grid& grid, int rank, const PlayedTransport& transport) {
   const auto connect = [&](const std::string&, const std::vector<int>& ranks) {
     const auto place = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
     return std::make_shared<PlayedBackend>(static_cast<int>(place), static_cast<int>(ranks.size()),
                                            transport);
   };
-  return dist::Mesh(shape, rank, connect);
+  return dist::Mesh(grid, rank, connect);
 }
 
 }  // namespace titan::core

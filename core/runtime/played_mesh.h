@@ -14,6 +14,6 @@ struct PlayedTransport {
 };
 
 /// As fake_mesh; nothing is communicated, and what a collective works on stays until its end.
-dist::Mesh played_mesh(const dist::MeshShape& shape, int rank, const PlayedTransport& transport);
+dist::Mesh played_mesh(const dist::Grid& grid, int rank, const PlayedTransport& transport);
 
 }  // namespace titan::core

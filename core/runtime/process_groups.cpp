@@ -26,7 +26,7 @@ class MetaDevice final : public Device {
 
 }  // namespace
 
-dist::Mesh connect_mesh(const dist::MeshShape& shape, const Rendezvous& rendezvous, Device& device,
+dist::Mesh connect_mesh(const dist::Grid& grid, const Rendezvous& rendezvous, Device& device,
                         std::shared_ptr<dist::Recorder> recorder) {
   const int rank = rendezvous.launch().rank;
   const auto connect = [&](const std::string& name, const std::vector<int>& ranks) {
@@ -38,15 +38,15 @@ dist::Mesh connect_mesh(const dist::MeshShape& shape, const Rendezvous& rendezvo
                            .timeout = rendezvous.timeout(),
                            .is_one_host = rendezvous.is_one_host()});
   };
-  return dist::Mesh(shape, rank, connect, std::move(recorder));
+  return dist::Mesh(grid, rank, connect, std::move(recorder));
 }
 
-dist::Mesh fake_mesh(const dist::MeshShape& shape, int rank,
+dist::Mesh fake_mesh(const dist::Grid& grid, int rank,
                      std::shared_ptr<dist::Recorder> recorder) {
   const auto connect = [&](const std::string&, const std::vector<int>& ranks) {
     return dist::make_fake_backend(place_in(ranks, rank), static_cast<int>(ranks.size()));
   };
-  return dist::Mesh(shape, rank, connect, std::move(recorder));
+  return dist::Mesh(grid, rank, connect, std::move(recorder));
 }
 
 std::unique_ptr<Device> make_meta_device() {

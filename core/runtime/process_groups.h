@@ -12,11 +12,11 @@
 namespace titan::core {
 
 /// Connects all groups of this rank. Throws a distributed Error when that fails.
-dist::Mesh connect_mesh(const dist::MeshShape& shape, const Rendezvous& rendezvous, Device& device,
+dist::Mesh connect_mesh(const dist::Grid& grid, const Rendezvous& rendezvous, Device& device,
                         std::shared_ptr<dist::Recorder> recorder);
 
 /// The mesh of `rank` in a run where nobody else exists: collectives are counted and do nothing.
-dist::Mesh fake_mesh(const dist::MeshShape& shape, int rank,
+dist::Mesh fake_mesh(const dist::Grid& grid, int rank,
                      std::shared_ptr<dist::Recorder> recorder = nullptr);
 
 /// The meta device: shapes without memory. What a played rank runs on.

@@ -111,7 +111,7 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
 LoaderOptions loader_options(const Run& run, const JobConfig& config, int64_t num_rows) {
   const DataSection& data = config.data;
   const DataloaderSection& threads = config.training.dataloader;
-  const int64_t num_own_rows = num_rows / run.mesh.shape().batch();
+  const int64_t num_own_rows = num_rows / run.mesh.grid().batch();
   const int64_t num_workers = std::max<int64_t>(1, threads.num_workers);
   const int64_t ahead = threads.num_workers > 0 ? threads.prefetch_factor.value_or(2) : 2;
   return {.feed = {.num_rows = num_rows,
@@ -141,7 +141,7 @@ LoaderOptions validation_options(const Run& run, const JobConfig& config) {
   as_training.training.local_batch_size = section.local_batch_size;
   as_training.data.shuffle = false;
   LoaderOptions options =
-      loader_options(run, as_training, section.local_batch_size * run.mesh.shape().batch());
+      loader_options(run, as_training, section.local_batch_size * run.mesh.grid().batch());
   options.feed.order.once = options.feed.packing.once = section.steps == -1;
   return options;
 }
@@ -239,14 +239,6 @@ MetaModel build_meta_model(const JobConfig& config, Registry& registry) {
   return meta;
 }
 
-dist::MeshShape mesh_shape(const Layout& layout) {
-  return {.pp = layout.pipeline,
-          .dp_replicate = layout.replicate,
-          .dp_shard = layout.shard,
-          .cp = layout.context,
-          .tp = layout.tensor};
-}
-
 at::ScalarType parameter_dtype(const JobConfig& config) {
   return scalar_type(config.training.dtype);
 }
@@ -264,7 +256,7 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
   run.device = make_selected<Device>(
       registry, config.device,
       DeviceContext{.local_rank = launch.local_rank, .deterministic = config.debug.deterministic});
-  run.mesh = connect_mesh(mesh_shape(config.layout), rendezvous, *run.device,
+  run.mesh = connect_mesh(config.layout.grid, rendezvous, *run.device,
                           std::make_shared<dist::Recorder>(config.comm.trace_buf_size));
   watch.watch(run.mesh);
 
@@ -312,7 +304,7 @@ std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry
   auto run = std::make_unique<Run>();
   run->device = make_meta_device();
   run->mesh =
-      played_mesh(mesh_shape(config.layout), rank, {.receives_beside = runs_on_cpu(config)});
+      played_mesh(config.layout.grid, rank, {.receives_beside = runs_on_cpu(config)});
   build_model(*run, config, registry);
   apply_transforms(*run, config, registry);
   {

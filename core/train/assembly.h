@@ -71,8 +71,6 @@ MetaModel build_meta_model(const JobConfig& config, Registry& registry);
 /// Throws a config Error when the tokenizer has more ids than the model has rows for.
 void check_vocabulary(const Tokenizer& tokenizer, const Model& model, const JobConfig& config);
 
-/// The sizes of the mesh's axes.
-dist::MeshShape mesh_shape(const Layout& layout);
 /// [training] dtype: what parameters, gradients and optimizer states are stored in.
 at::ScalarType parameter_dtype(const JobConfig& config);
 /// What the layers compute in.

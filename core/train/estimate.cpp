@@ -74,10 +74,6 @@ double converted_flops(ModelPart& part, const std::set<std::string>& known) {
   return flops;
 }
 
-int rank_at(const dist::MeshShape& shape, int pipeline_rank) {
-  return dist::mesh_ranks(shape, 0, "pp")[static_cast<size_t>(pipeline_rank)];
-}
-
 std::vector<StageEstimate> stages_of(const std::vector<WatchedLayer>& layers) {
   std::vector<StageEstimate> stages;
   for (const WatchedLayer& layer : layers) {
@@ -125,7 +121,8 @@ Estimate estimate(const JobConfig& config, Registry& registry,
                   const std::optional<MachineSpeed>& speed) {
   Estimate result;
   result.config = config;
-  const dist::MeshShape shape = mesh_shape(config.layout);
+  const dist::Grid& grid = config.layout.grid;
+  const std::vector<int> stages = grid.ranks(0, "pp");
   const int64_t seq_len = config.training.seq_len;
   result.tokens_per_step = config.layout.global_batch_size * seq_len;
 
@@ -135,10 +132,11 @@ Estimate estimate(const JobConfig& config, Registry& registry,
   const LayerFlops flops(*whole.model, *whole.part, seq_len);
   const std::set<std::string> known = parameter_names(*whole.part);
   const double own_tokens = static_cast<double>(result.tokens_per_step) /
-                            static_cast<double>(shape.batch() * shape.cp * shape.tp);
+                            static_cast<double>(grid.world_size() / grid.size("pp"));
 
-  for (int pipeline_rank = 0; pipeline_rank < shape.pp; ++pipeline_rank) {
-    RankEstimate rank{.rank = rank_at(shape, pipeline_rank), .pipeline_rank = pipeline_rank};
+  for (int pipeline_rank = 0; pipeline_rank < static_cast<int>(stages.size()); ++pipeline_rank) {
+    RankEstimate rank{.rank = stages[static_cast<size_t>(pipeline_rank)],
+                      .pipeline_rank = pipeline_rank};
     JobConfig own = config;
     fit_memory_limit(own, registry, rank.rank);
     std::optional<log::Quiet> quiet;  // the first rank has said it

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_mul.h>
@@ -38,14 +40,10 @@ at::Tensor sum_of_squares(const std::vector<at::Tensor>& gradients, c10::Device 
 }  // namespace
 
 bool counts_elements(const nn::Parameter& parameter, const dist::Mesh& mesh) {
-  const auto is_cut_over = [&](std::string_view axis) {
-    return std::any_of(parameter.shardings().begin(), parameter.shardings().end(),
-                       [&](const nn::Sharding& cut) { return dist::spans(cut.group, axis); });
-  };
   if (parameter.is_copy()) return false;
-  for (const char* axis : {"dp_replicate", "dp_shard", "cp", "tp"})
-    if (!is_cut_over(axis) && mesh.group(axis).rank() != 0) return false;
-  return true;
+  std::vector<std::string> differing = {"pp"};
+  for (const nn::Sharding& cut : parameter.shardings()) differing.push_back(cut.group);
+  return mesh.is_first_outside_of(differing);
 }
 
 GradientNorm clip_gradients(ModelPart& part, const dist::Mesh& mesh, c10::Device device,

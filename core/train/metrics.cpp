@@ -33,9 +33,9 @@ void Metrics::record(int64_t step, int64_t tokens_seen, const StepBatches& batch
       static_cast<double>(std::max<int64_t>(1, batches.num_local_valid_tokens));
   const double max_loss = loss_group.all_reduce(local_loss, dist::Reduce::max, place);
 
-  const dist::MeshShape& shape = mesh_.shape();
+  const dist::Grid& grid = mesh_.grid();
   const double tps = static_cast<double>(interval_tokens_) /
-                     (elapsed * static_cast<double>(shape.cp * shape.tp * shape.pp));
+                     (elapsed * static_cast<double>(grid.world_size() / grid.batch()));
   const MemoryStats memory = device_.memory();
 
   std::vector<Scalar> scalars = {
@@ -54,7 +54,7 @@ void Metrics::record(int64_t step, int64_t tokens_seen, const StepBatches& batch
   };
   if (norm.is_known) scalars.insert(scalars.begin() + 2, {"grad_norm", norm.value});
   if (loss_scale) scalars.push_back({"loss_scale", *loss_scale});
-  if (shape.world_size() > 1) {
+  if (grid.world_size() > 1) {
     const int64_t sent = mesh_.recorder().total_bytes() - interval_start_bytes_;
     scalars.push_back({"comm_metrics/sent_per_step(MiB)",
                        static_cast<double>(sent) / kMiB / static_cast<double>(interval_steps_)});

@@ -177,8 +177,7 @@ class Rehearsal {
       left.lr_scheduler.name.clear();
     for (OptimizerGroup& group : left.optimizer_groups)  // whose patterns are judged all the same
       if (!can_make(group.optimizer)) group.optimizer.name.clear();
-    const Layout& layout = config_.layout;
-    if (rank >= layout.data_parallel * layout.context * layout.tensor * layout.pipeline) rank = 0;
+    if (rank >= config_.layout.grid.world_size()) rank = 0;
     return left;
   }
 

@@ -67,14 +67,14 @@ void Validator::run(int64_t step) {
       mesh_.group("loss").all_reduce(sums.local_loss, dist::Reduce::sum, device_.device());
   const double loss = total / static_cast<double>(sums.num_targets);
 
-  const dist::MeshShape& shape = mesh_.shape();
+  const dist::Grid& grid = mesh_.grid();
   const MemoryStats memory = device_.memory();
   std::vector<Scalar> scalars = {
       {"validation_metrics/loss", loss},
       {"validation_metrics/perplexity", std::exp(loss)},
       {"validation_metrics/throughput(tps)",
        static_cast<double>(sums.num_local_tokens) /
-           (elapsed * static_cast<double>(shape.cp * shape.tp * shape.pp))},
+           (elapsed * static_cast<double>(grid.world_size() / grid.batch()))},
       {"validation_metrics/memory/max_active(GiB)", static_cast<double>(memory.peak) / kGiB},
       {"validation_metrics/memory/max_active(%)",
        100.0 * static_cast<double>(memory.peak) / static_cast<double>(memory.total)}};

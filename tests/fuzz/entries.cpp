@@ -233,7 +233,7 @@ std::vector<std::string> manifest_corpus() {
   full.seed = ~uint64_t{0};
   full.model = "llama3";
   full.flavor = "8B";
-  full.layout = {2, 1, 4, 1, 2};
+  full.layout = {dist::Grid(dist::MeshShape{.pp = 2, .dp_shard = 4, .tp = 2}).axes()};
   for (int rank = 0; rank < 4; ++rank) {
     const std::string number = std::to_string(rank);
     full.files.push_back(

@@ -89,15 +89,10 @@ void align_right(std::vector<TextRow>& rows, std::initializer_list<size_t> colum
 std::string layout_text(const SavedLayout& layout) {
   std::string text =
       std::to_string(layout.world_size()) + (layout.world_size() == 1 ? " rank" : " ranks");
-  const std::pair<const char*, int64_t> axes[] = {{"pp", layout.pp},
-                                                  {"dp_replicate", layout.dp_replicate},
-                                                  {"dp_shard", layout.dp_shard},
-                                                  {"cp", layout.cp},
-                                                  {"tp", layout.tp}};
   const char* separator = ": ";
-  for (const auto& [name, size] : axes) {
-    if (size == 1) continue;
-    text += separator + std::string(name) + " " + std::to_string(size);
+  for (const dist::Grid::Axis& axis : layout.axes) {
+    if (axis.size == 1) continue;
+    text += separator + axis.name + " " + std::to_string(axis.size);
     separator = ", ";
   }
   return text;
@@ -196,16 +191,11 @@ Value texts_value(const std::vector<std::string>& texts) {
 }
 
 Value manifest_value(const CheckpointManifest& manifest) {
-  const SavedLayout& layout = manifest.layout;
   return Value::map({{"step", manifest.step},
                      {"contents", contents_text(manifest.contents)},
                      {"model", manifest.model},
                      {"flavor", manifest.flavor},
-                     {"layout", Value::map({{"pp", layout.pp},
-                                            {"dp_replicate", layout.dp_replicate},
-                                            {"dp_shard", layout.dp_shard},
-                                            {"cp", layout.cp},
-                                            {"tp", layout.tp}})},
+                     {"layout", to_value(manifest.layout)},
                      {"tokens_seen", manifest.tokens_seen},
                      {"seed", std::to_string(manifest.seed)},
                      {"time", manifest.time},

@@ -1,5 +1,6 @@
 #include "core/checkpoint/format/manifest.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <set>
@@ -25,15 +26,7 @@ const char* to_string(Contents contents) {
   return contents == Contents::training ? "training" : "weights";
 }
 
-/// The axes of a layout, in the order in which they are written.
-template <class Layout, class Visit>
-void visit_axes(Layout& layout, const Visit& visit) {
-  visit("pp", layout.pp);
-  visit("dp_replicate", layout.dp_replicate);
-  visit("dp_shard", layout.dp_shard);
-  visit("cp", layout.cp);
-  visit("tp", layout.tp);
-}
+constexpr const char* kBorrowed = "borrowed";  // axes whose ranks other axes count
 
 std::string with_article(Value::Type type) {
   return std::string(type == Value::Type::integer ? "an " : "a ") + titan::to_string(type);
@@ -62,6 +55,7 @@ class Members {
     fail(ErrorKind::data, "cannot read ", place_, ": ", path_, name, " ", what);
   }
   const Value* find(const char* name) const { return value_.find(name); }
+  const Value::Map& all() const { return value_.as_map(); }
   const Value& at(const char* name, Value::Type type) const {
     const Value* found = value_.find(name);
     if (!found) refuse(name, "is missing");
@@ -126,14 +120,25 @@ const std::string& parse_hash(const Members& members, const char* name) {
   return text;
 }
 
+bool is_axis(const SavedLayout& layout, const std::string& name) {
+  return std::any_of(layout.axes.begin(), layout.axes.end(),
+                     [&](const dist::Grid::Axis& axis) { return axis.name == name; });
+}
+
 SavedLayout parse_layout(const Members& members) {
   SavedLayout layout;
+  for (const auto& [name, size] : members.all())
+    if (name != kBorrowed && !is_axis(layout, name)) layout.axes.push_back({name});
   int64_t product = 1;
-  visit_axes(layout, [&](const char* name, int64_t& size) {
-    size = members.integer(name, 1);
-    if (__builtin_mul_overflow(product, size, &product))
-      members.refuse(name, "makes the number of ranks larger than 64 bits with sign");
-  });
+  for (dist::Grid::Axis& axis : layout.axes) {
+    axis.size = members.integer(axis.name.c_str(), 1);
+    if (__builtin_mul_overflow(product, axis.size, &product))
+      members.refuse(axis.name.c_str(), "makes the number of ranks larger than 64 bits with sign");
+  }
+  if (!members.find(kBorrowed)) return layout;
+  const Members borrowed = members.map(kBorrowed);
+  for (const auto& [name, size] : borrowed.all())
+    layout.axes.push_back({name, borrowed.integer(name.c_str(), 1), true});
   return layout;
 }
 
@@ -210,9 +215,22 @@ ManifestFile parse_manifest_file(const Value& value, const std::string& place, s
   return file;
 }
 
+int64_t SavedLayout::world_size() const {
+  int64_t ranks = 1;
+  for (const dist::Grid::Axis& axis : axes)
+    if (!axis.is_borrowed) ranks *= axis.size;
+  return ranks;
+}
+
+Value to_value(const SavedLayout& layout) {
+  Value value = Value::map(), borrowed = Value::map();
+  for (const dist::Grid::Axis& axis : layout.axes)
+    (axis.is_borrowed ? borrowed : value)[axis.name] = axis.size;
+  if (!borrowed.as_map().empty()) value[kBorrowed] = std::move(borrowed);
+  return value;
+}
+
 std::string to_text(const CheckpointManifest& manifest) {
-  Value layout = Value::map();
-  visit_axes(manifest.layout, [&](const char* name, int64_t size) { layout[name] = size; });
   Value::List files;
   for (const ManifestFile& file : manifest.files) files.push_back(to_value(file));
   Value value = Value::map({{"format", kFormat},
@@ -224,7 +242,7 @@ std::string to_text(const CheckpointManifest& manifest) {
                             {"seed", seed_value(manifest.seed)},
                             {"model", manifest.model},
                             {"flavor", manifest.flavor},
-                            {"layout", std::move(layout)},
+                            {"layout", to_value(manifest.layout)},
                             {"time", manifest.time},
                             {"program", manifest.program},
                             {"files", std::move(files)},

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <titan/dist/grid.h>
 #include <titan/value.h>
 
 namespace titan::core {
@@ -30,10 +31,11 @@ struct ManifestFile {
   int64_t first_row = 0, num_rows = 0;
 };
 
-/// Sizes of the mesh's axes when it was saved.
+/// The axes of the ranks when it was saved: those of the core, then what parallelisms have added or
+/// borrowed.
 struct SavedLayout {
-  int64_t pp = 1, dp_replicate = 1, dp_shard = 1, cp = 1, tp = 1;
-  int64_t world_size() const { return pp * dp_replicate * dp_shard * cp * tp; }
+  std::vector<dist::Grid::Axis> axes = dist::Grid().axes();
+  int64_t world_size() const;
 };
 
 struct CheckpointManifest {
@@ -53,6 +55,9 @@ struct CheckpointManifest {
   bool carries_hash = true;  ///< false: of version 1, whose own changes nobody finds
 };
 
+/// {"pp": 1, ..., "tp": 2}: the sizes of the axes; those of borrowed ones in a map "borrowed", which
+/// is left out where there are none.
+Value to_value(const SavedLayout& layout);
 /// An entry of "files".
 Value to_value(const ManifestFile& file);
 /// Throws a data Error as parse_checkpoint_manifest does; `path` names the entry: "files[3].".

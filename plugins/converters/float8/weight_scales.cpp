@@ -1,6 +1,7 @@
 #include "weight_scales.h"
 
-#include <algorithm>
+#include <set>
+#include <string>
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
@@ -12,10 +13,12 @@
 namespace titan::float8 {
 namespace {
 
-bool is_cut_over(const nn::Parameter& weight, const std::string& group) {
-  const auto& cuts = weight.shardings();
-  return std::any_of(cuts.begin(), cuts.end(),
-                     [&](const nn::Sharding& cut) { return cut.group == group; });
+/// The groups over which some of them are cut, in an order that all ranks share.
+std::set<std::string> groups_of(const std::vector<std::shared_ptr<WeightScale>>& scales) {
+  std::set<std::string> names;
+  for (const auto& scale : scales)
+    for (const nn::Sharding& cut : scale->weight().shardings()) names.insert(cut.group);
+  return names;
 }
 
 }  // namespace
@@ -27,7 +30,7 @@ const at::Tensor& WeightScale::value() {
 
 WeightScales::WeightScales(const dist::Mesh& mesh, c10::Device device, at::ScalarType compute_dtype,
                            ScaleRounding rounding)
-    : groups_{mesh.group("fsdp"), mesh.group("tp")},
+    : mesh_(mesh),
       device_(device),
       compute_dtype_(compute_dtype),
       rounding_(rounding) {}
@@ -57,10 +60,8 @@ void WeightScales::update() {
                          .to(compute_dtype_)
                          .to(at::TensorOptions().device(device_).dtype(at::kFloat)));
   const at::Tensor all = at::stack(maxima);
-  for (const dist::Group& group : groups_)
-    if (group.size() > 1 && std::any_of(scales.begin(), scales.end(), [&](const auto& scale) {
-          return is_cut_over(scale->weight_, group.name());
-        }))
+  for (const std::string& name : groups_of(scales))
+    if (const dist::Group& group = mesh_.group(name); group.size() > 1)
       group.all_reduce(all, dist::Reduce::max).wait();
   const std::vector<at::Tensor> values = scale_of(all, at::kFloat8_e4m3fn, rounding_).unbind();
   for (size_t i = 0; i < scales.size(); ++i) scales[i]->value_ = values[i];

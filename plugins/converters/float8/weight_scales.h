@@ -21,6 +21,7 @@ class WeightScale {
       : all_(std::move(all)), weight_(weight) {}
   /// A scalar, fp32. The first call of a step that finds none computes those of all weights.
   const at::Tensor& value();
+  const nn::Parameter& weight() const { return weight_; }
 
  private:
   friend class WeightScales;
@@ -31,7 +32,7 @@ class WeightScale {
 
 /// Weights change with the optimizer's step alone, so their scales are computed once a step: the
 /// largest absolute values of all shards, cast to the dtype of the computation, in one all-reduce
-/// over the ranks that cut rows and one over those of tensor parallelism, where there are any.
+/// for each group over which some weight is cut.
 ///
 /// Thread: trainer thread. All ranks of these groups compute scales at the same place in their
 /// order of collectives: after the optimizer's step, and in the first forward.
@@ -48,7 +49,7 @@ class WeightScales : public std::enable_shared_from_this<WeightScales> {
   /// Those that are still in use: a pipeline drops layers of other ranks.
   std::vector<std::shared_ptr<WeightScale>> alive() const;
 
-  std::vector<dist::Group> groups_;  // over which weights may be cut
+  dist::Mesh mesh_;
   c10::Device device_;
   at::ScalarType compute_dtype_;
   ScaleRounding rounding_;

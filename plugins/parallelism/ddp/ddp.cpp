@@ -1,6 +1,8 @@
 // Data parallelism with whole parameters on every rank: gradients are summed in buckets by
 // all-reduces that overlap with the rest of backward. Li et al., 2020.
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,8 +19,9 @@ struct DdpOptions {
   Bytes bucket_size{100 * 1024 * 1024};  // of gradients that are summed by one all-reduce
 };
 
-/// The buckets of one model part, in the order in which backward is expected to fill them. They
-/// are started in this order, whatever the order in which they are full, so that all ranks agree.
+/// The buckets of parameters that are summed over one group, in the order in which backward is
+/// expected to fill them. They are started in this order, whatever the order in which they are full,
+/// so that all ranks agree.
 class Buckets final : public GradientReducer {
  public:
   /// `parameters`: none of them frozen.
@@ -81,6 +84,13 @@ class Buckets final : public GradientReducer {
   bool is_step_open_ = false;
 };
 
+/// The replicas that hold the same of it: not those along which somebody else has cut it.
+const dist::Group& replicas_of(const nn::Parameter& parameter, const dist::Mesh& mesh) {
+  std::vector<std::string> cuts;
+  for (const nn::Sharding& cut : parameter.shardings()) cuts.push_back(cut.group);
+  return mesh.rest_of("dp_replicate", cuts);
+}
+
 class Ddp final : public Parallelism, public GradientReducer {
  public:
   Ddp(const DdpOptions& options, TransformContext) : options_(options) {}
@@ -88,32 +98,39 @@ class Ddp final : public Parallelism, public GradientReducer {
   Phase phase() const override { return Phase::data; }
 
   void apply(ModelPart& part, const TransformContext& context) override {
-    const dist::Group& group = context.mesh.group("dp_replicate");
     TITAN_CHECK(context.mesh.group("fsdp").size() == 1, config,
                 "ddp sums gradients over replicas alone, but there are ",
                 context.mesh.group("fsdp").size(),
                 " ranks of sharding and context parallelism; set parallelism.data_parallel = "
                 "\"fsdp\"");
-    std::vector<nn::Parameter*> trainable;
+    std::map<std::string, std::vector<nn::Parameter*>> by_group;
     for (nn::Parameter* parameter : part.parameters())
-      if (!parameter->is_frozen()) trainable.push_back(parameter);
-    if (group.size() == 1) {
-      reducer_ = std::make_shared<LocalGradients>(trainable);
-      return;
-    }
+      if (!parameter->is_frozen() && parameter->owner().empty())
+        by_group[replicas_of(*parameter, context.mesh).name()].push_back(parameter);
     const auto element_size = static_cast<int64_t>(c10::elementSize(context.parameter_dtype));
-    const auto buckets =
-        std::make_shared<Buckets>(trainable, options_.bucket_size.count / element_size, group);
-    Buckets::attach(buckets, trainable);
-    reducer_ = buckets;
+    for (const auto& [name, parameters] : by_group) {
+      const dist::Group& group = context.mesh.group(name);
+      if (group.size() == 1) {
+        reducers_.push_back(std::make_shared<LocalGradients>(parameters));
+        continue;
+      }
+      const auto buckets =
+          std::make_shared<Buckets>(parameters, options_.bucket_size.count / element_size, group);
+      Buckets::attach(buckets, parameters);
+      reducers_.push_back(buckets);
+    }
   }
 
-  void start_microbatch(bool is_last) override { reducer_->start_microbatch(is_last); }
-  void finish_gradients() override { reducer_->finish_gradients(); }
+  void start_microbatch(bool is_last) override {
+    for (const auto& reducer : reducers_) reducer->start_microbatch(is_last);
+  }
+  void finish_gradients() override {
+    for (const auto& reducer : reducers_) reducer->finish_gradients();
+  }
 
  private:
   DdpOptions options_;
-  std::shared_ptr<GradientReducer> reducer_;
+  std::vector<std::shared_ptr<GradientReducer>> reducers_;  // one for each group
 };
 
 }  // namespace

@@ -35,8 +35,7 @@ void Fsdp::apply(ModelPart& part, const TransformContext& context) {
                           .reduce_dtype = resolve(options_.reduce_dtype, stored),
                           .device = context.device.device(),
                           .runtime = &context.device,
-                          .shards = context.mesh.group("fsdp"),
-                          .replicas = context.mesh.group("dp_replicate")};
+                          .mesh = context.mesh};
   if (settings.change_nothing())
     reducer_ = std::make_shared<LocalGradients>(part.parameters());
   else

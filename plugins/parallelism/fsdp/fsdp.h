@@ -11,7 +11,8 @@
 namespace titan::fsdp {
 
 /// Cuts parameters over the mesh's "fsdp" ranks and reduces gradients over these and over
-/// "dp_replicate" (hybrid sharding). Also owns the cast of parameters and inputs to the dtype of
+/// "dp_replicate" (hybrid sharding); a parameter that is cut over some of these ranks already, over
+/// the rest of them. One that is left to its owner stays as it is. Also owns the cast of parameters and inputs to the dtype of
 /// the computation, so it serves one rank too. Method: FSDP2 of PyTorch; Zhao et al., 2023.
 class Fsdp final : public Parallelism, public GradientReducer {
  public:

@@ -19,15 +19,15 @@ at::Tensor GatheredUnit::empty_bytes(at::IntArrayRef sizes) const {
 }
 
 void GatheredUnit::start() {
-  if (is_whole_ || buffer_.defined() || settings_.shards.size() == 1 || unit_.slot_bytes == 0)
+  if (is_whole_ || buffer_.defined() || unit_.shards.size() == 1 || unit_.slot_bytes == 0)
     return;
   const MemoryUseScope use(MemoryUse::communication);
   at::NoGradGuard no_grad;
   at::AutoDispatchBelowADInplaceOrView below;
-  buffer_ = empty_bytes({settings_.shards.size(), unit_.slot_bytes});
-  const at::Tensor slot = buffer_.select(0, settings_.shards.rank());
+  buffer_ = empty_bytes({unit_.shards.size(), unit_.slot_bytes});
+  const at::Tensor slot = buffer_.select(0, unit_.shards.rank());
   copy_in(slot);
-  pending_ = settings_.shards.all_gather(buffer_.view({-1}), slot);
+  pending_ = unit_.shards.all_gather(buffer_.view({-1}), slot);
 }
 
 void GatheredUnit::finish() {
@@ -35,7 +35,7 @@ void GatheredUnit::finish() {
   const MemoryUseScope use(MemoryUse::communication);
   at::NoGradGuard no_grad;
   at::AutoDispatchBelowADInplaceOrView below;
-  if (settings_.shards.size() == 1) {
+  if (unit_.shards.size() == 1) {
     cast_alone();
   } else if (unit_.slot_bytes > 0) {
     start();
@@ -75,7 +75,7 @@ void GatheredUnit::copy_in(const at::Tensor& slot) const {
 }
 
 void GatheredUnit::copy_out() const {
-  const int64_t num_ranks = settings_.shards.size();
+  const int64_t num_ranks = unit_.shards.size();
   std::vector<at::Tensor> wires;   // one per member, (ranks, wire_bytes)
   std::vector<at::Tensor> pieces;  // the wires and, where chunks leave gaps, room for the gaps
   std::vector<int64_t> sizes;

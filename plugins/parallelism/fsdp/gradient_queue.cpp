@@ -53,7 +53,7 @@ void GradientQueue::add(Unit& unit, bool completes_step) {
   const MemoryUseScope use(MemoryUse::communication);
   const at::Tensor packed = pack(unit);  // (ranks, slot_elements)
   Flight flight{.unit = &unit, .completes_step = completes_step};
-  if (settings_.shards.size() == 1 || unit.slot_elements == 0) {
+  if (unit.shards.size() == 1 || unit.slot_elements == 0) {
     flight.sums = packed.view({-1});
   } else {
     const bool becomes_gradient = settings_.reduce_dtype == settings_.stored_dtype;
@@ -61,14 +61,14 @@ void GradientQueue::add(Unit& unit, bool completes_step) {
                                                    : MemoryUse::communication);
     flight.sums = at::empty({unit.slot_elements}, packed.options());
     flight.pending =
-        settings_.shards.reduce_scatter(flight.sums, packed.view({-1}), dist::Reduce::sum);
+        unit.shards.reduce_scatter(flight.sums, packed.view({-1}), dist::Reduce::sum);
   }
   scattered_ = std::move(flight);
 }
 
 at::Tensor GradientQueue::pack(Unit& unit) const {
   const at::Tensor packed =
-      at::empty({settings_.shards.size(), unit.slot_elements},
+      at::empty({unit.shards.size(), unit.slot_elements},
                 at::TensorOptions().dtype(settings_.reduce_dtype).device(settings_.device));
   for (Member& member : unit.members)
     if (member.chunk_elements > 0 && !member.is_frozen())
@@ -83,7 +83,7 @@ void GradientQueue::end_scatter() {
   Flight flight = *std::exchange(scattered_, std::nullopt);
   flight.pending.wait();
   Unit& unit = *flight.unit;
-  if (settings_.replicas.size() == 1) {
+  if (unit.replicas.size() == 1) {
     deliver(flight);
     return;
   }
@@ -92,7 +92,7 @@ void GradientQueue::end_scatter() {
     unit.unreplicated = flight.sums;
     return;
   }
-  flight.pending = settings_.replicas.all_reduce(flight.sums, dist::Reduce::sum);
+  flight.pending = unit.replicas.all_reduce(flight.sums, dist::Reduce::sum);
   replicated_ = std::move(flight);
 }
 

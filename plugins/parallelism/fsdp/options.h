@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <titan/device.h>
-#include <titan/dist/group.h>
+#include <titan/dist/mesh.h>
 
 namespace titan::fsdp {
 
@@ -34,15 +34,14 @@ struct Settings {
   at::ScalarType reduce_dtype = at::kFloat;
   c10::Device device = c10::kCPU;  ///< where the model computes
   Device* runtime = nullptr;       ///< of `device`
-  dist::Group shards;              ///< over which rows are cut
-  dist::Group replicas;            ///< whose ranks hold equal shards
+  dist::Mesh mesh;
 
   /// Whether shards and their gradients are in host memory. A dry run keeps them on meta.
   bool is_offloaded() const { return cpu_offload && !device.is_meta(); }
   /// Without reduction over ranks, cast or offload there is nothing to do.
   bool change_nothing() const {
-    return shards.size() == 1 && replicas.size() == 1 && param_dtype == stored_dtype &&
-           !is_offloaded();
+    return mesh.group("fsdp").size() == 1 && mesh.group("dp_replicate").size() == 1 &&
+           param_dtype == stored_dtype && !is_offloaded();
   }
 };
 

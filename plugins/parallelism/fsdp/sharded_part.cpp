@@ -1,5 +1,6 @@
 #include "sharded_part.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -44,11 +45,11 @@ std::shared_ptr<ShardedPart> ShardedPart::make(ModelPart& part, const Settings& 
 ShardedPart::ShardedPart(ModelPart& part, const Settings& settings)
     : settings_(settings),
       units_(make_units(part, settings_)),
-      unit_of_layer_(part.layers().size()),
+      units_of_layer_(part.layers().size()),
       queue_(settings_) {
   for (size_t i = 0; i < units_.size(); ++i) {
     gathered_.emplace_back(units_[i], settings_);
-    for (const size_t layer : units_[i].layers) unit_of_layer_[layer] = i;
+    for (const size_t layer : units_[i].layers) units_of_layer_[layer].push_back(i);
   }
 }
 
@@ -65,9 +66,22 @@ void ShardedPart::attach(ModelPart& part) {
         });
 }
 
-bool ShardedPart::stays_whole_after(size_t layer) const {
-  const bool is_last = layer + 1 == unit_of_layer_.size();
-  if (!is_last && unit_of_layer_[layer + 1] == unit_of_layer_[layer]) return true;
+void ShardedPart::start_gathers(size_t layer) {
+  for (const size_t unit : units_of_layer_[layer]) gathered_[unit].start();
+}
+
+void ShardedPart::finish_gathers(size_t layer) {
+  for (const size_t unit : units_of_layer_[layer]) gathered_[unit].finish();
+}
+
+bool ShardedPart::is_of(size_t unit, size_t layer) const {
+  const std::vector<size_t>& units = units_of_layer_[layer];
+  return std::find(units.begin(), units.end(), unit) != units.end();
+}
+
+bool ShardedPart::stays_whole_after(size_t unit, size_t layer) const {
+  const bool is_last = layer + 1 == units_of_layer_.size();
+  if (!is_last && is_of(unit, layer + 1)) return true;
   if (!at::GradMode::is_enabled()) return false;  // no backward will come to free it
   return settings_.reshard == Reshard::never ||
          (settings_.reshard == Reshard::all_but_last && is_last);
@@ -75,12 +89,13 @@ bool ShardedPart::stays_whole_after(size_t layer) const {
 
 at::Tensor ShardedPart::run_layer(size_t layer, const at::Tensor& x, const Batch& batch,
                                   const nn::Next& next) {
-  weights_of(layer).finish();
-  if (layer + 1 < unit_of_layer_.size()) weights_of(layer + 1).start();
+  finish_gathers(layer);
+  if (layer + 1 < units_of_layer_.size()) start_gathers(layer + 1);
   const bool is_cast =
       x.defined() && x.is_floating_point() && x.scalar_type() != settings_.param_dtype;
   const at::Tensor y = next(is_cast ? x.to(settings_.param_dtype) : x, batch);
-  if (!stays_whole_after(layer)) weights_of(layer).release();
+  for (const size_t unit : units_of_layer_[layer])
+    if (!stays_whole_after(unit, layer)) gathered_[unit].release();
   if (y.requires_grad()) {
     const bool has_layer_before = layer > 0 && x.defined() && x.requires_grad();
     y.register_hook([self = shared_from_this(), layer, has_layer_before](const at::Tensor&) {
@@ -92,12 +107,11 @@ at::Tensor ShardedPart::run_layer(size_t layer, const at::Tensor& x, const Batch
 
 /// The backward of the layer behind is done.
 void ShardedPart::before_backward(size_t layer, bool has_layer_before) {
-  weights_of(layer).finish();
-  if (has_layer_before) weights_of(layer - 1).start();
-  if (layer + 1 == unit_of_layer_.size()) return;
-  const size_t behind = unit_of_layer_[layer + 1];
-  if (behind != unit_of_layer_[layer] && units_[behind].has_frozen() && is_freed_in_backward())
-    gathered_[behind].release();
+  finish_gathers(layer);
+  if (has_layer_before) start_gathers(layer - 1);
+  if (layer + 1 == units_of_layer_.size() || !is_freed_in_backward()) return;
+  for (const size_t behind : units_of_layer_[layer + 1])
+    if (!is_of(behind, layer) && units_[behind].has_frozen()) gathered_[behind].release();
 }
 
 bool ShardedPart::is_freed_in_backward() const {

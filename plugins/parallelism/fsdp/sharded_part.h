@@ -40,14 +40,16 @@ class ShardedPart final : public GradientReducer, public std::enable_shared_from
   void gradient_arrived(size_t unit, Member& member);
   void all_gradients_arrived(size_t unit);
 
-  GatheredUnit& weights_of(size_t layer) { return gathered_[unit_of_layer_[layer]]; }
-  bool stays_whole_after(size_t layer) const;
+  void start_gathers(size_t layer);
+  void finish_gathers(size_t layer);
+  bool is_of(size_t unit, size_t layer) const;
+  bool stays_whole_after(size_t unit, size_t layer) const;
   bool is_freed_in_backward() const;
 
   const Settings settings_;
   std::vector<Unit> units_;
   std::deque<GatheredUnit> gathered_;  // one per unit
-  std::vector<size_t> unit_of_layer_;
+  std::vector<std::vector<size_t>> units_of_layer_;
   GradientQueue queue_;
   bool is_last_microbatch_ = true;
   bool is_step_open_ = false;

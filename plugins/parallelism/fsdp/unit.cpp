@@ -2,6 +2,9 @@
 
 #include <map>
 #include <numeric>
+#include <string>
+#include <tuple>
+#include <utility>
 
 #include <titan/error.h>
 
@@ -34,20 +37,35 @@ std::vector<size_t> first_relatives(ModelPart& part) {
   return first;
 }
 
-Member make_member(nn::Parameter& parameter, const Settings& settings) {
-  TITAN_CHECK(!parameter.global_shape().empty(), config, "fsdp cannot shard parameter '",
-              parameter.name(), "': it is a scalar and has no rows");
+/// The ranks over which the parameter is still the same: those along which others cut it hold other
+/// parts, with gradients of their own.
+struct Ranks {
+  std::string shards, replicas;
+  friend bool operator<(const Ranks& a, const Ranks& b) {
+    return std::tie(a.shards, a.replicas) < std::tie(b.shards, b.replicas);
+  }
+};
+
+Ranks ranks_for(const nn::Parameter& parameter, const dist::Grid& grid) {
   TITAN_CHECK(parameter.shard().is_same(parameter.value()), config, "fsdp cannot shard parameter '",
               parameter.name(), "': another data-parallel transform has taken it; select one");
+  std::vector<std::string> cuts;
+  for (const nn::Sharding& cut : parameter.shardings()) cuts.push_back(cut.group);
+  return {grid.rest_of("fsdp", cuts), grid.rest_of("dp_replicate", cuts)};
+}
+
+Member make_member(nn::Parameter& parameter, const dist::Group& shards, const Settings& settings) {
+  TITAN_CHECK(!parameter.global_shape().empty(), config, "fsdp cannot shard parameter '",
+              parameter.name(), "': it is a scalar and has no rows");
   const std::vector<int64_t> sizes = parameter.slice().sizes;
   const int64_t row_elements =
       std::accumulate(sizes.begin() + 1, sizes.end(), int64_t{1}, std::multiplies<>());
-  const int64_t num_ranks = settings.shards.size();
+  const int64_t num_ranks = shards.size();
 
   Member member{.parameter = &parameter, .wire_dtype = settings.param_dtype};
   if (parameter.gather_transform() && num_ranks > 1)
     member.wire_dtype = parameter.gather_transform()->wire_dtype();
-  if (num_ranks > 1) parameter.shard_over(0, settings.shards);
+  if (num_ranks > 1) parameter.shard_over(0, shards);
   if (settings.is_offloaded()) parameter.keep_shard_on(c10::kCPU);
   member.leaf =
       make_empty_leaf(sizes, settings.param_dtype, settings.device, !parameter.is_frozen());
@@ -78,18 +96,25 @@ void lay_out(Unit& unit) {
 
 std::vector<Unit> make_units(ModelPart& part, const Settings& settings) {
   const std::vector<size_t> relatives = first_relatives(part);
-  std::map<size_t, Unit> by_first_layer;
+  std::map<std::pair<size_t, Ranks>, Unit> by_first_layer;
   std::map<nn::Parameter*, bool> is_taken;
+  const auto unit_of = [&](size_t layer, const Ranks& ranks) -> Unit& {
+    Unit& unit = by_first_layer[{relatives[layer], ranks}];
+    unit.shards = settings.mesh.group(ranks.shards);
+    unit.replicas = settings.mesh.group(ranks.replicas);
+    if (unit.layers.empty() || unit.layers.back() != layer) unit.layers.push_back(layer);
+    return unit;
+  };
   for (size_t layer = 0; layer < relatives.size(); ++layer) {
-    Unit& unit = by_first_layer[relatives[layer]];
-    unit.layers.push_back(layer);
+    unit_of(layer, {"fsdp", "dp_replicate"});
     part.layers()[layer].module->visit_parameters([&](nn::Parameter& parameter) {
-      if (!std::exchange(is_taken[&parameter], true))
-        unit.members.push_back(make_member(parameter, settings));
+      if (!parameter.owner().empty() || std::exchange(is_taken[&parameter], true)) return;
+      Unit& unit = unit_of(layer, ranks_for(parameter, settings.mesh.grid()));
+      unit.members.push_back(make_member(parameter, unit.shards, settings));
     });
   }
   std::vector<Unit> units;
-  for (auto& [first, unit] : by_first_layer) {
+  for (auto& [place, unit] : by_first_layer) {
     lay_out(unit);
     units.push_back(std::move(unit));
   }

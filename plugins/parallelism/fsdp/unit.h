@@ -30,9 +30,11 @@ struct Member {
   bool is_frozen() const { return parameter->is_frozen(); }
 };
 
-/// The layers whose parameters communicate together. Most units are one layer; layers that share a
-/// parameter are in one.
+/// Parameters that communicate together: of one layer, or of layers that share a parameter; those of
+/// them that are cut over data-parallel ranks by somebody else are units of their own.
 struct Unit {
+  dist::Group shards;          ///< over which rows are cut
+  dist::Group replicas;        ///< whose ranks hold equal shards
   std::vector<size_t> layers;  ///< their places in the model part, ascending
   std::vector<Member> members;
   int64_t slot_bytes = 0;     ///< of the gather's buffer, per rank; a multiple of 16
@@ -45,7 +47,7 @@ struct Unit {
   bool has_frozen() const { return num_trainable < members.size(); }
 };
 
-/// Groups the part's layers into units, cuts the rows of all parameters over `settings.shards` and
+/// Groups the part's layers into units, cuts the rows of all parameters over the unit's ranks and
 /// separates their values. Throws a config Error when a parameter has no rows or was separated by
 /// another transform.
 std::vector<Unit> make_units(ModelPart& part, const Settings& settings);

@@ -12,7 +12,7 @@ namespace titan {
 /// The gradient of a parameter is complete when the last microbatch of the step has added to it.
 class TITAN_API LocalGradients final : public GradientReducer {
  public:
-  /// Frozen parameters among them are left alone. Parameters keep what they need of this: it may
+  /// Those that are frozen or left to an owner are left alone. Parameters keep what they need of this: it may
   /// end before them.
   explicit LocalGradients(const std::vector<nn::Parameter*>& parameters);
   ~LocalGradients() override;

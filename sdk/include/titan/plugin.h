@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include <titan/axes.h>
 #include <titan/error.h>
 #include <titan/export.h>
 #include <titan/options.h>
@@ -37,6 +38,9 @@ struct TITAN_API Component {
   /// new object as a pointer to the kind's Interface. Use the registry's typed create<Interface>()
   /// instead.
   std::function<void*(const void* options, const void* context)> make;
+
+  /// Of a parallelism: what it wants of the grid of ranks under `options`. Empty: nothing.
+  std::function<void(const void* options, AxisPlan& plan)> axes;
 };
 
 /// A named preset of a model's options. Any plugin may add flavors to a model that it does not own.
@@ -67,7 +71,7 @@ template <class T>
 class ComponentBuilder : public SchemaDsl<ComponentBuilder<T>> {
  public:
   explicit ComponentBuilder(Component& component)
-      : SchemaDsl<ComponentBuilder<T>>(component.schema) {}
+      : SchemaDsl<ComponentBuilder<T>>(component.schema), component_(component) {}
 
   /// Replaces the defaults of the options struct; call it before the first option.
   template <class Options>
@@ -86,12 +90,25 @@ class ComponentBuilder : public SchemaDsl<ComponentBuilder<T>> {
     return *this;
   }
 
+  /// `declare(const Options&, AxisPlan&)` adds the axes and groups of ranks that it needs
+  /// (titan/axes.h); it throws nothing but config Errors.
+  template <class Declare>
+  ComponentBuilder& axes(Declare declare) {
+    component_.axes = [declare = std::move(declare)](const void* options, AxisPlan& plan) {
+      declare(detail::AnyOptions{options}, plan);
+    };
+    return *this;
+  }
+
   template <class Owner>
   static constexpr void check_owner() {
     static_assert(std::is_constructible_v<T, const Owner&, typename T::Context>,
                   "the component needs a constructor (const Options&, Context) for the struct its "
                   "options point at");
   }
+
+ private:
+  Component& component_;
 };
 
 /// What a plugin fills while it registers.

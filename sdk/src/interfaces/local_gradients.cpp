@@ -4,7 +4,7 @@ namespace titan {
 
 LocalGradients::LocalGradients(const std::vector<nn::Parameter*>& parameters) {
   for (nn::Parameter* parameter : parameters)
-    if (!parameter->is_frozen())
+    if (!parameter->is_frozen() && parameter->owner().empty())
       parameter->on_gradient([is_last = is_last_](nn::Parameter& complete) {
         if (*is_last) complete.complete_gradient();
       });

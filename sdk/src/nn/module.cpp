@@ -31,6 +31,10 @@ void Module::set_names(const std::string& prefix) {
   for (auto& [name, child] : children_) child->set_names(join(name));
 }
 
+void Module::leave_to(const std::string& owner) {
+  visit_parameters([&](Parameter& parameter) { parameter.leave_to(owner); });
+}
+
 void Module::visit_parameters(const ParameterVisitor& visit) {
   for (Entry& entry : parameters_) visit(*entry.parameter);
   for (auto& [name, child] : children_) child->visit_parameters(visit);

@@ -56,6 +56,14 @@ void Parameter::shard_over(int64_t dim, const dist::Group& group) {
   value_ = make_leaf(slice_.sizes, c10::kMeta, at::kFloat, is_frozen_);
 }
 
+void Parameter::leave_to(const std::string& owner) {
+  TITAN_CHECK(owner_.empty() || owner_ == owner, config, "parameter '", name_, "' is left to ",
+              owner_, " already, and ", owner, " wants it too; choose one of the two");
+  TITAN_ASSERT(!shard_.defined(), "parameter '", name_,
+               "' is claimed after data parallelism has taken it");
+  owner_ = owner;
+}
+
 void Parameter::set_gather_transform(std::string taker,
                                      std::shared_ptr<GatherTransform> transform) {
   TITAN_CHECK(!gather_transform_, config, "how '", name_, "' is gathered is up to ", gather_taker_,

@@ -81,7 +81,7 @@ class CheckpointLayouts : public ::testing::Test {
 
   void save(const MeshShape& shape) {
     titan::testing::run_ranks(shape, [&](const Mesh& mesh) {
-      const auto files = plan_files(own_part(state_of(mesh, true), mesh.shape(), mesh.rank()),
+      const auto files = plan_files(own_part(state_of(mesh, true), mesh.grid(), mesh.rank()),
                                     "weights", mesh.rank(), {}, /*max_bytes=*/300);
       write_shards(folder_, files, 2);
     });

@@ -121,7 +121,7 @@ Weights after_six_steps(const MeshShape& shape, const MakeOptimizer& make, bool 
       stage.train(*optimizer, 1, saves ? 3 : 6);
       if (saves)
         write_shards(folder.path(),
-                     plan_files(own_part(stage.tensors(*optimizer), mesh.shape(), mesh.rank()),
+                     plan_files(own_part(stage.tensors(*optimizer), mesh.grid(), mesh.rank()),
                                 "weights", mesh.rank()),
                      1);
       mesh.group("world").barrier();

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 TEST(Terminal, IsWrittenToInOnePlace) {
   const std::regex writes(
       R"(\b(f?printf|vf?printf|dprintf|f?puts|puts|putchar|fputc|putc|fwrite|perror)\s*\()"
-      R"(|std::(cout|cerr|clog)\b|\bSTD(OUT|ERR)_FILENO\b|\bborrow\()");
+      R"(|std::(cout|cerr|clog)\b|\bSTD(OUT|ERR)_FILENO\b|\bOutputFile::borrow\()");
   const std::regex asks(R"((isatty|ioctl|dup2)\(([a-z_.]+, )?STD(OUT|ERR)_FILENO)");
   // a handler of signals may call nothing else; the launcher's Screen takes two descriptors; the
   // logger `console` writes numbers and colours

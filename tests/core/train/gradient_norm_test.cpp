@@ -59,7 +59,9 @@ TEST(GradientNorm, IsZeroWithoutGradients) {
 }
 
 TEST(GradientNorm, CountsEveryElementOnceWhateverTheLayout) {
-  const dist::MeshShape shape = {.dp_replicate = 2, .dp_shard = 3, .cp = 2, .tp = 2};
+  dist::Grid grid(dist::MeshShape{.dp_replicate = 2, .dp_shard = 6, .cp = 2, .tp = 2});
+  grid.borrow("experts", 6, {"cp", "dp_shard"});  // of dp_shard 3
+  grid.add("depth", 2);
   using Cut = std::pair<int64_t, const char*>;
   const std::vector<std::vector<Cut>> layouts = {{},
                                                  {{0, "tp"}},
@@ -67,11 +69,14 @@ TEST(GradientNorm, CountsEveryElementOnceWhateverTheLayout) {
                                                  {{0, "fsdp"}},
                                                  {{0, "tp"}, {0, "fsdp"}},
                                                  {{1, "tp"}, {0, "fsdp"}},
-                                                 {{0, "dp_shard"}}};
+                                                 {{0, "dp_shard"}},
+                                                 {{0, "experts"}},
+                                                 {{0, "experts"}, {1, "fsdp-experts"}},
+                                                 {{0, "depth"}, {0, "tp"}}};
   for (const std::vector<Cut>& cuts : layouts) {
     int64_t counted = 0;
-    for (int rank = 0; rank < shape.world_size(); ++rank) {
-      const dist::Mesh mesh = fake_mesh(shape, rank);
+    for (int rank = 0; rank < grid.world_size(); ++rank) {
+      const dist::Mesh mesh = fake_mesh(grid, rank);
       nn::Parameter parameter({7, 5}, nn::Init::constant(0));  // nothing divides
       for (const auto& [dim, group] : cuts) parameter.shard_over(dim, mesh.group(group));
       if (counts_elements(parameter, mesh)) counted += parameter.slice().num_elements();

@@ -113,7 +113,7 @@ TEST(Metrics, TimeSpentBesideTrainingIsLeftOut) {
 }
 
 TEST(Metrics, RanksOfOneRowOfTokensShareItsThroughput) {
-  const dist::Mesh mesh = fake_mesh({.pp = 2, .dp_replicate = 2, .dp_shard = 3, .cp = 2, .tp = 4}, 5);
+  const dist::Mesh mesh = fake_mesh(dist::MeshShape{.pp = 2, .dp_replicate = 2, .dp_shard = 3, .cp = 2, .tp = 4}, 5);
   Measured run({.log_freq = 1, .flops_per_token = 3e6}, mesh);
   spend(0.01);
   run.record(1, two_microbatches(), 2);

@@ -53,7 +53,7 @@ class Float8Run {
                                       {"enable_fsdp_float8_all_gather", choice.gathers_float8}}),
                           context);
     converter_->apply(part_, context);
-    if (mesh.shape().tp > 1) {
+    if (mesh.grid().size("tp") > 1) {
       tensor_ = create<Parallelism>("tensor", Value::map({{"async", choice.is_async}}), context);
       tensor_->apply(part_, context);
     }
@@ -201,8 +201,8 @@ TEST_F(Float8Parallel, ComputesTheSameWhenActivationsAreRecomputed) {
 std::vector<float> scales_under(const dist::Mesh& mesh, at::ScalarType compute_dtype) {
   nn::Linear linear(96, 33, nn::WeightLayout::column, nn::Init::normal(0, 1));
   linear.set_names("layer");
-  if (mesh.shape().tp > 1) linear.weight().shard_over(1, mesh.group("tp"));
-  if (mesh.shape().dp_shard > 1) linear.weight().shard_over(0, mesh.group("fsdp"));
+  if (mesh.grid().size("tp") > 1) linear.weight().shard_over(1, mesh.group("tp"));
+  if (mesh.grid().size("dp_shard") > 1) linear.weight().shard_over(0, mesh.group("fsdp"));
   linear.weight().materialize(c10::kCPU, at::kFloat, kSeed);
   const auto all = std::make_shared<float8::WeightScales>(mesh, c10::kCPU, compute_dtype,
                                                           float8::ScaleRounding::none);

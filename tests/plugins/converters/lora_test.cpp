@@ -191,10 +191,10 @@ TEST(Lora, TrainsAsOneRankUnderEveryLayout) {
     for (const Layout& layout : layouts()) {
       if (layout.is_tied != is_tied) continue;
       run_ranks(layout.shape, [&](const dist::Mesh& mesh) {
-        const int64_t num_ranks = mesh.shape().batch();
+        const int64_t num_ranks = mesh.grid().batch();
         const std::string what = layout.parallelisms.back().first + " over " +
                                  std::to_string(num_ranks) + ", tp " +
-                                 std::to_string(mesh.shape().tp);
+                                 std::to_string(mesh.grid().size("tp"));
         Adapted rank(llama_layers(is_tied), mesh, kAllTargets, layout.parallelisms);
         const auto adamw = rank.make_adamw();
         double loss = 0;

@@ -136,7 +136,7 @@ TEST(SequenceCut, HeadAndTailGiveAllRanksTheSameWork) {
 
 /// The plugin's object as rank `rank` of `c` has it; no messages are sent.
 ContextParallel make_splitter(const ContextCase& c, int rank, Device& device) {
-  const dist::Mesh mesh({.cp = c.cp}, rank, [&](const std::string&, const auto& ranks) {
+  const dist::Mesh mesh(dist::MeshShape{.cp = c.cp}, rank, [&](const std::string&, const auto& ranks) {
     return dist::make_fake_backend(rank, static_cast<int>(ranks.size()));
   });
   return {{.rotate_method = c.method, .load_balancer = c.balancer}, {mesh, device}};

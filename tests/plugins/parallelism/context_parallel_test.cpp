@@ -76,10 +76,10 @@ void expect_equal_steps(const StepResult& rank, const StepResult& alone) {
 std::vector<Batch> some_batches() {
   const Batch plain = small_batch(0);
   Batch packed = small_batch(1);
-  packed.documents = documents_from({{3, 4, 9}, {}, {8}}, tensor_test::kSeqLen);
+  packed.documents = documents_from({{3, 4, 9}, {}, {8}}, tensor_test::kRowLength);
   packed.positions = at::zeros_like(packed.tokens);
   for (int64_t row = 0; row < tensor_test::kRows; ++row)
-    for (int64_t token = 1; token < tensor_test::kSeqLen; ++token)
+    for (int64_t token = 1; token < tensor_test::kRowLength; ++token)
       if (packed.documents[row][token].equal(packed.documents[row][token - 1]))
         packed.positions[row][token] = packed.positions[row][token - 1] + 1;
   return {plain, packed};
@@ -167,7 +167,7 @@ TEST(ContextParallel, OneRankIsLeftAsItIs) {
 
 TEST(ContextParallel, RefusesAModelWithoutAttentionButNotAStageOfAPipeline) {
   const auto device = open_plugins();
-  const dist::Mesh mesh({.cp = 2}, 0, [&](const std::string&, const auto& ranks) {
+  const dist::Mesh mesh(dist::MeshShape{.cp = 2}, 0, [&](const std::string&, const auto& ranks) {
     return dist::make_fake_backend(0, static_cast<int>(ranks.size()));
   });
   ModelPart part(small_llama(false)());
@@ -184,7 +184,7 @@ TEST(ContextParallel, RefusesAModelWithoutAttentionButNotAStageOfAPipeline) {
 
 TEST(ContextParallel, RefusesAttentionThatAnotherPluginComputes) {
   const auto device = open_plugins();
-  const dist::Mesh mesh({.cp = 2}, 0, [&](const std::string&, const auto& ranks) {
+  const dist::Mesh mesh(dist::MeshShape{.cp = 2}, 0, [&](const std::string&, const auto& ranks) {
     return dist::make_fake_backend(0, static_cast<int>(ranks.size()));
   });
   ModelPart part(small_llama(false)());

@@ -142,7 +142,7 @@ struct Activations {
 /// Of a deep and narrow stack over a long sequence: its weights are too small to count.
 Activations activations_of(const ContextCase& c, Device& device) {
   constexpr int64_t kSeqLen = 8192;
-  const dist::Mesh mesh({.cp = c.cp}, 0, [&](const std::string&, const auto& ranks) {
+  const dist::Mesh mesh(dist::MeshShape{.cp = c.cp}, 0, [&](const std::string&, const auto& ranks) {
     return dist::make_fake_backend(0, static_cast<int>(ranks.size()));
   });
   const Value options = Value::map({{"dim", 64},

@@ -59,13 +59,6 @@ std::unique_ptr<Optimizer> Replica::make_adamw() {
   return create<Optimizer>("AdamW", Value::map({{"lr", 0.01}}), {part_.parameters()});
 }
 
-double relative_error(const at::Tensor& actual, const at::Tensor& expected,
-                      const at::Tensor& whole) {
-  if (expected.numel() == 0) return 0;
-  const double largest = (actual.detach() - expected).abs().max().item<double>();
-  return largest / std::max(whole.abs().max().item<double>(), 1e-300);
-}
-
 void expect_equal_slices(Replica& replica, Replica& whole, double tolerance,
                          const std::string& what) {
   const auto& actual = replica.part().parameters();

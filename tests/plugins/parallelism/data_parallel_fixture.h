@@ -52,10 +52,6 @@ class Replica {
   std::unique_ptr<Parallelism> transform_;
 };
 
-/// The largest difference, in units of the largest element of the whole expected tensor.
-double relative_error(const at::Tensor& actual, const at::Tensor& expected,
-                      const at::Tensor& whole);
-
 /// Each parameter's shard and gradient against the slices of the whole model's.
 void expect_equal_slices(Replica& replica, Replica& whole, double tolerance,
                          const std::string& what);

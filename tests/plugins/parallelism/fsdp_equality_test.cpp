@@ -84,7 +84,7 @@ TEST_F(FsdpEquality, HybridTrainsAsOneRank) {
       Replica sharded(llama_layers(false), mesh, "fsdp", Value::map(), at::kDouble);
       Replica whole(llama_layers(false), mesh, "", Value::map(), at::kDouble);
       expect_equal_training(sharded, whole, own_microbatches(mesh, 2, 1),
-                            {make_rows(0, 2 * mesh.shape().batch())}, "hybrid");
+                            {make_rows(0, 2 * mesh.grid().batch())}, "hybrid");
       EXPECT_EQ(traffic_of(mesh, "dp_replicate", "all_reduce").calls, 2 * 4);
     });
 }
@@ -101,7 +101,7 @@ TEST_F(FsdpEquality, AccumulatesOverMicrobatches) {
               at::kDouble);
           Replica whole(llama_layers(true), mesh, "", Value::map(), at::kDouble);
           expect_equal_training(sharded, whole, own_microbatches(mesh, 1, 3),
-                                {make_rows(0, 3 * mesh.shape().batch())},
+                                {make_rows(0, 3 * mesh.grid().batch())},
                                 std::string(reshard) + (each ? ", each microbatch" : ""));
         }
     });
@@ -225,7 +225,7 @@ TEST_F(FsdpEquality, ShardsWhatAnotherTransformHasCut) {
   };
   run_ranks({.dp_shard = 3}, [&](const dist::Mesh& mesh) {
     Replica sharded(layers(), mesh, "fsdp", Value::map(), at::kDouble, [](ModelPart& part) {
-      part.parameters()[0]->shard_over(0, fake_group(1, 2));  // rows 6 to 10
+      part.parameters()[0]->shard_over(0, fake_group(1, 2, "tp"));  // rows 6 to 10
     });
     Replica whole(layers(), mesh, "", Value::map(), at::kDouble);
     const nn::Slice& slice = sharded.part().parameters()[0]->slice();

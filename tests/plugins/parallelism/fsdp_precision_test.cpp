@@ -22,7 +22,7 @@ class FsdpPrecision : public ::testing::Test {
 std::vector<at::Tensor> expected_gradients(Replica& whole, const dist::Mesh& mesh,
                                            int64_t num_microbatches) {
   std::vector<at::Tensor> sums;
-  for (int64_t rank = 0; rank < mesh.shape().batch(); ++rank) {
+  for (int64_t rank = 0; rank < mesh.grid().batch(); ++rank) {
     std::vector<at::Tensor> of_rank;
     for (int64_t i = 0; i < num_microbatches; ++i) {
       whole.run_step({make_rows(rank * num_microbatches + i, 1)});

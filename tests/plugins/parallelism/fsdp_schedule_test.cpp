@@ -194,7 +194,7 @@ TEST_F(FsdpSchedule, RunsOneRankOfManyWithoutMemory) {
     return dist::make_fake_backend(rank, static_cast<int>(ranks.size()));
   };
   const auto recorder = std::make_shared<dist::Recorder>();
-  const dist::Mesh mesh({.dp_replicate = kReplicas, .dp_shard = kShards}, kShards + 3, connect,
+  const dist::Mesh mesh(dist::MeshShape{.dp_replicate = kReplicas, .dp_shard = kShards}, kShards + 3, connect,
                         recorder);
   MetaDevice device;
   Replica replica(llama_layers(false), mesh, "fsdp",

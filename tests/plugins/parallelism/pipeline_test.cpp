@@ -74,7 +74,7 @@ std::vector<size_t> blocks_per_rank(int64_t num_layers, int num_ranks,
   std::vector<size_t> counts;
   const PipelinePlan plan = plan_of("GPipe", num_ranks, num_ranks);
   for (int rank = 0; rank < num_ranks; ++rank) {
-    const dist::Mesh mesh = core::fake_mesh({.pp = num_ranks}, rank);
+    const dist::Mesh mesh = core::fake_mesh(dist::MeshShape{.pp = num_ranks}, rank);
     Staged staged(llama_layers(false, num_layers), mesh, plan, options);
     size_t count = 0;
     for (const std::string& name : layer_names(staged.part())) count += name.starts_with("layers.");
@@ -88,7 +88,7 @@ class PipelineParallel : public ::testing::Test {
   static void SetUpTestSuite() {
     open_plugins();
     for (const char* schedule : {"GPipe", "ZBVZeroBubble"}) plan_of(schedule, 2, 4);
-    const dist::Mesh mesh = core::fake_mesh({.pp = 2}, 0);
+    const dist::Mesh mesh = core::fake_mesh(dist::MeshShape{.pp = 2}, 0);
     Staged staged(llama_layers(false, 2), mesh, plan_of("GPipe", 2, 4));
   }
 };
@@ -291,7 +291,7 @@ TEST_F(PipelineParallel, PutsTheGradientsOfWeightsOff) {
 
 TEST_F(PipelineParallel, NamesTheActionThatFails) {
   const PipelinePlan plan = plan_of("1F1B", 2, 4);
-  const dist::Mesh mesh = core::fake_mesh({.pp = 2}, 0);
+  const dist::Mesh mesh = core::fake_mesh(dist::MeshShape{.pp = 2}, 0);
   std::vector<Layer> layers = llama_layers(false, 2);
   layers[1].module->wrap(
       [calls = 0](const at::Tensor& x, const Batch& batch, const nn::Next& next) mutable {

@@ -46,7 +46,7 @@ void apply_tensor(ModelPart& part, const TensorCase& c, const dist::Mesh& mesh, 
 
 Batch small_batch(int64_t number, int64_t vocab_size) {
   Batch batch;
-  const at::Tensor place = at::arange(kRows * kSeqLen).view({kRows, kSeqLen});
+  const at::Tensor place = at::arange(kRows * kRowLength).view({kRows, kRowLength});
   batch.tokens = (place * 37 + number * 11).remainder(vocab_size);
   batch.labels = (place * 53 + number * 29 + 7).remainder(vocab_size);
   batch.labels = batch.labels.masked_fill(place.remainder(5).eq(number), Batch::kIgnoredLabel);
@@ -85,11 +85,6 @@ std::vector<StepResult> run_cut(const MakeLayers& layers, const TensorCase& c,
     results[static_cast<size_t>(mesh.rank())] = run_step(part, dtype);
   });
   return results;
-}
-
-double relative_error(const at::Tensor& actual, const at::Tensor& expected,
-                      const at::Tensor& whole) {
-  return ((actual - expected).abs().max() / whole.abs().max()).item<double>();
 }
 
 void expect_equal_steps(const std::vector<StepResult>& ranks, const StepResult& alone) {

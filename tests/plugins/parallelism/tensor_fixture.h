@@ -19,6 +19,7 @@ namespace titan::tensor_test {
 
 using testing::create;
 using testing::make_cpu;
+using testing::relative_error;
 using testing::run_ranks;
 using testing::slice_of;
 
@@ -40,7 +41,7 @@ MakeLayers small_llama(bool is_tied, int64_t num_kv_heads = 4, int64_t vocab_siz
 
 void apply_tensor(ModelPart& part, const TensorCase& c, const dist::Mesh& mesh, Device& device);
 
-inline constexpr int64_t kRows = 3, kSeqLen = 16;
+inline constexpr int64_t kRows = 3, kRowLength = 16;
 
 /// Tokens of microbatch `number`; every fifth label is ignored.
 Batch small_batch(int64_t number, int64_t vocab_size = 131);
@@ -64,10 +65,6 @@ StepResult run_alone(const MakeLayers& layers);
 /// By rank.
 std::vector<StepResult> run_cut(const MakeLayers& layers, const TensorCase& c,
                                 at::ScalarType dtype = at::kDouble);
-
-/// Largest difference by the largest value of the whole, which is not zero.
-double relative_error(const at::Tensor& actual, const at::Tensor& expected,
-                      const at::Tensor& whole);
 
 inline constexpr double kTolerance = 1e-12;
 

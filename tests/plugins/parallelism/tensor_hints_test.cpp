@@ -96,7 +96,7 @@ std::vector<Layer> around(std::unique_ptr<nn::Module> module) {
 
 Error refusal(std::vector<Layer> layers, int64_t tp) {
   const auto device = make_cpu();
-  const dist::Mesh mesh({.tp = tp}, 0, [](const std::string&, const auto& ranks) {
+  const dist::Mesh mesh(dist::MeshShape{.tp = tp}, 0, [](const std::string&, const auto& ranks) {
     return dist::make_fake_backend(0, static_cast<int>(ranks.size()));
   });
   ModelPart part(std::move(layers));

@@ -98,7 +98,7 @@ std::map<std::string, dist::Traffic> traffic_of(const dist::Recorder& recorder) 
 
 /// What algorithms say: for L layers 2L + 1 gathers and as many scatters each way.
 std::map<std::string, dist::Traffic> expected_traffic(const TensorCase& c) {
-  constexpr int64_t kLayers = 2, kDim = 64, kTokens = kRows * kSeqLen, kReal = 8;
+  constexpr int64_t kLayers = 2, kDim = 64, kTokens = kRows * kRowLength, kReal = 8;
   const int64_t others = c.tp - 1;
   const int64_t activation = kTokens * kDim * kReal / c.tp * others;  // that a rank sends of one
   const int64_t ends =
@@ -154,7 +154,7 @@ TEST(TensorParallel, RunsOnMetaWithARankThatTalksToNobody) {
   for (const TensorCase& c : all_tensor_cases()) {
     SCOPED_TRACE(c.text());
     for (int rank = 0; rank < c.tp; ++rank) {
-      const dist::Mesh mesh({.tp = c.tp}, rank, [&](const std::string&, const auto& ranks) {
+      const dist::Mesh mesh(dist::MeshShape{.tp = c.tp}, rank, [&](const std::string&, const auto& ranks) {
         return dist::make_fake_backend(rank, static_cast<int>(ranks.size()));
       });
       ModelPart part(small_llama(true)());

@@ -12,15 +12,15 @@ const MeshShape kShape = {.pp = 2, .dp_replicate = 2, .dp_shard = 3, .cp = 2, .t
 
 TEST(Mesh, LaysRanksOutRowMajorWithTheTensorAxisFastest) {
   // rank 29 of 48: pp 1, replicate 0, shard 1, cp 0, tp 1
-  EXPECT_EQ(mesh_ranks(kShape, 29, "tp"), (Ranks{28, 29}));
-  EXPECT_EQ(mesh_ranks(kShape, 29, "cp"), (Ranks{29, 31}));
-  EXPECT_EQ(mesh_ranks(kShape, 29, "dp_shard"), (Ranks{25, 29, 33}));
-  EXPECT_EQ(mesh_ranks(kShape, 29, "dp_replicate"), (Ranks{29, 41}));
-  EXPECT_EQ(mesh_ranks(kShape, 29, "pp"), (Ranks{5, 29}));
-  EXPECT_EQ(mesh_ranks(kShape, 29, "fsdp"), (Ranks{25, 27, 29, 31, 33, 35}));
-  EXPECT_EQ(mesh_ranks(kShape, 29, "dp"), (Ranks{25, 29, 33, 37, 41, 45}));
-  EXPECT_EQ(mesh_ranks(kShape, 29, "loss").size(), 12u);
-  EXPECT_EQ(mesh_ranks(kShape, 29, "world").size(), 48u);
+  EXPECT_EQ(Grid(kShape).ranks(29, "tp"), (Ranks{28, 29}));
+  EXPECT_EQ(Grid(kShape).ranks(29, "cp"), (Ranks{29, 31}));
+  EXPECT_EQ(Grid(kShape).ranks(29, "dp_shard"), (Ranks{25, 29, 33}));
+  EXPECT_EQ(Grid(kShape).ranks(29, "dp_replicate"), (Ranks{29, 41}));
+  EXPECT_EQ(Grid(kShape).ranks(29, "pp"), (Ranks{5, 29}));
+  EXPECT_EQ(Grid(kShape).ranks(29, "fsdp"), (Ranks{25, 27, 29, 31, 33, 35}));
+  EXPECT_EQ(Grid(kShape).ranks(29, "dp"), (Ranks{25, 29, 33, 37, 41, 45}));
+  EXPECT_EQ(Grid(kShape).ranks(29, "loss").size(), 12u);
+  EXPECT_EQ(Grid(kShape).ranks(29, "world").size(), 48u);
 }
 
 TEST(Mesh, GroupsOfEachNamePartitionTheWorld) {
@@ -28,7 +28,7 @@ TEST(Mesh, GroupsOfEachNamePartitionTheWorld) {
        {"world", "pp", "dp_replicate", "dp_shard", "cp", "tp", "dp", "fsdp", "loss"}) {
     std::set<Ranks> groups;
     for (int rank = 0; rank < kShape.world_size(); ++rank) {
-      const Ranks group = mesh_ranks(kShape, rank, name);
+      const Ranks group = Grid(kShape).ranks(rank, name);
       EXPECT_NE(std::find(group.begin(), group.end(), rank), group.end());
       groups.insert(group);
     }
@@ -44,7 +44,7 @@ TEST(Mesh, ConnectsEachSetOfRanksOnce) {
     connected.push_back(ranks);
     return make_fake_backend(0, static_cast<int>(ranks.size()));
   };
-  const Mesh mesh({.dp_shard = 4}, 0, connect);
+  const Mesh mesh(MeshShape{.dp_shard = 4}, 0, connect);
   EXPECT_EQ(connected, (std::vector<Ranks>{{0, 1, 2, 3}}));  // world = dp_shard = dp = fsdp = loss
   EXPECT_EQ(mesh.group("fsdp").size(), 4);
   EXPECT_EQ(mesh.group("tp").size(), 1);

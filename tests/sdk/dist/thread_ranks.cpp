@@ -39,21 +39,21 @@ std::unique_ptr<Device> make_cpu() {
   return create<Device>("cpu", Value::map(), {});
 }
 
-void run_ranks(const dist::MeshShape& shape, const std::function<void(const dist::Mesh&)>& body) {
+void run_ranks(const dist::Grid& grid, const std::function<void(const dist::Mesh&)>& body) {
   // c10d's own recorder is one for the process and not made for several ranks in it
   ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/1);
   const auto store = c10::make_intrusive<c10d::HashStore>();
   const std::unique_ptr<Device> device = make_cpu();  // opens the plugin before the threads start
   std::vector<std::thread> threads;
-  std::vector<std::exception_ptr> errors(static_cast<size_t>(shape.world_size()));
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(grid.world_size()));
   // nobody is done and gone while another still connects
-  std::latch all_have_tried(shape.world_size());
-  for (int rank = 0; rank < shape.world_size(); ++rank) {
+  std::latch all_have_tried(grid.world_size());
+  for (int rank = 0; rank < grid.world_size(); ++rank) {
     threads.emplace_back([&, rank] {
       at::set_num_threads(1);
       std::optional<dist::Mesh> mesh;
       try {
-        mesh.emplace(shape, rank, joins(rank, *device, *store));
+        mesh.emplace(grid, rank, joins(rank, *device, *store));
       } catch (...) {
         errors[static_cast<size_t>(rank)] = std::current_exception();
       }

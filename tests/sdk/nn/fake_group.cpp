@@ -4,8 +4,8 @@
 
 namespace titan::testing {
 
-dist::Group fake_group(int rank, int size) {
-  return dist::Group("fake", dist::make_fake_backend(rank, size));
+dist::Group fake_group(int rank, int size, const std::string& name) {
+  return dist::Group(name, dist::make_fake_backend(rank, size));
 }
 
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {

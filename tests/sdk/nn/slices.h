@@ -9,4 +9,8 @@ namespace titan::testing {
 /// A view of `whole`.
 at::Tensor slice_of(at::Tensor whole, const nn::Slice& slice);
 
+/// The largest difference, in units of the largest element of the whole expected tensor.
+double relative_error(const at::Tensor& actual, const at::Tensor& expected,
+                      const at::Tensor& whole);
+
 }  // namespace titan::testing

@@ -57,6 +57,9 @@ class TITAN_API Module {
   /// Names every parameter below: `prefix` + "." + path. Called when a model part is assembled.
   void set_names(const std::string& prefix);
 
+  /// [before Phase::data] Parameter::leave_to for every parameter below.
+  void leave_to(const std::string& owner);
+
   using ParameterVisitor = std::function<void(Parameter&)>;
   using ModuleVisitor = std::function<void(const std::string& path, Module&)>;
   /// Every parameter below, in order; one that is shared (tied) is met at its owner and at its

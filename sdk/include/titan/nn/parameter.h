@@ -63,8 +63,17 @@ class TITAN_API Parameter {
   /// last ones shorter or empty. Throws an internal Error when memory exists already.
   void shard_over(int64_t dim, const dist::Group& group);
   /// In the order in which they were made. The parameter is the same on the ranks of every group
-  /// that is not here.
+  /// that is not here: over these its gradient is summed, among data-parallel ranks by the transforms
+  /// for that, which leave out those along which it is cut (Grid::rest_of). Whoever cuts over such
+  /// ranks brings the gradients of all of their tokens to the part that he has kept.
   const std::vector<Sharding>& shardings() const { return shardings_; }
+
+  /// [before Phase::data] Data-parallel transforms neither cut, cast nor gather it, nor sum its
+  /// gradient: `owner`, a name for messages, does that and calls complete_gradient(). Throws a config
+  /// Error that names both when another one owns it.
+  void leave_to(const std::string& owner);
+  /// Empty where nobody has claimed it.
+  const std::string& owner() const { return owner_; }
 
   /// [while on the meta device] Neither gets a gradient nor is updated: the base of an adapter.
   void freeze();
@@ -122,6 +131,7 @@ class TITAN_API Parameter {
   void attach_gradient_hook();
 
   std::string name_;
+  std::string owner_;
   std::vector<int64_t> global_shape_;
   Init init_;
   Slice slice_;

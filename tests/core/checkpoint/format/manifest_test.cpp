@@ -28,7 +28,10 @@ CheckpointManifest example() {
   manifest.seed = 7;
   manifest.model = "llama3";
   manifest.flavor = "8B";
-  manifest.layout = {2, 1, 4, 1, 2};
+  dist::Grid grid(dist::MeshShape{.pp = 2, .dp_shard = 4, .tp = 2});
+  grid.add("depth", 3);
+  grid.borrow("experts", 4, {"tp", "dp_shard"});
+  manifest.layout = {grid.axes()};
   manifest.files = {{"shard-00001.safetensors", 4096, hash_hex("a"), hash_hex("b")},
                     {"data-00001.json", 17, hash_hex("c"), "", 8, 4}};
   manifest.config = Value::map({{"job", Value::map({{"description", "Gr\u00f6\u00dfe"}})}});
@@ -47,11 +50,8 @@ void expect_equal(const CheckpointManifest& a, const CheckpointManifest& b) {
   EXPECT_EQ(a.seed, b.seed);
   EXPECT_EQ(a.model, b.model);
   EXPECT_EQ(a.flavor, b.flavor);
-  EXPECT_EQ(a.layout.pp, b.layout.pp);
-  EXPECT_EQ(a.layout.dp_replicate, b.layout.dp_replicate);
-  EXPECT_EQ(a.layout.dp_shard, b.layout.dp_shard);
-  EXPECT_EQ(a.layout.cp, b.layout.cp);
-  EXPECT_EQ(a.layout.tp, b.layout.tp);
+  EXPECT_EQ(to_value(a.layout), to_value(b.layout));
+  EXPECT_EQ(a.layout.world_size(), b.layout.world_size());
   EXPECT_EQ(a.config, b.config);
   EXPECT_EQ(a.program, b.program);
   EXPECT_EQ(a.time, b.time);

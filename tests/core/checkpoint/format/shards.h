@@ -94,7 +94,7 @@ class TestCheckpoint {
     manifest.seed = 42;
     manifest.model = "llama3";
     manifest.flavor = "debugmodel";
-    manifest.layout.dp_shard = 2;
+    manifest.layout = {dist::Grid(dist::MeshShape{.dp_shard = 2}).axes()};
     manifest.config = Value::map({{"job", Value::map({{"description", "a test"}})}});
     manifest.program = "titan 0.1.0";
     manifest.time = 1700000000.5;
