@@ -8,11 +8,11 @@
 #include <titan/error.h>
 #include <titan/shown_text.h>
 
+#include "core/base/terminal.h"
 #include "core/commands/command.h"
 #include "core/config/diagnostics.h"
 #include "core/runtime/build_info.h"
 #include "core/runtime/error_file.h"
-#include "core/runtime/terminal.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <titan/error.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "core/runtime/clock.h"
+#include "core/base/clock.h"
 
 namespace titan::core {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/runtime/rendezvous.h"
+#include "core/runtime/groups/rendezvous.h"
 
 namespace titan::core {
 

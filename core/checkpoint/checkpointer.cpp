@@ -6,16 +6,16 @@
 #include <titan/error.h>
 #include <titan/log.h>
 
+#include "core/base/clock.h"
+#include "core/base/file.h"
 #include "core/checkpoint/format/checkpoint_folder.h"
-#include "core/checkpoint/format/file.h"
-#include "core/checkpoint/hf_export.h"
 #include "core/checkpoint/rank_state.h"
 #include "core/checkpoint/shard_plan.h"
 #include "core/checkpoint/start_point.h"
-#include "core/checkpoint/together.h"
+#include "core/exchange/hf_export.h"
 #include "core/runtime/build_info.h"
-#include "core/runtime/clock.h"
-#include "core/runtime/dtypes.h"
+#include "core/runtime/groups/together.h"
+#include "core/runtime/tensors/dtypes.h"
 
 namespace titan::core {
 namespace {

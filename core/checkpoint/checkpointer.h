@@ -15,20 +15,11 @@
 #include <titan/transform.h>
 
 #include "core/checkpoint/saver.h"
+#include "core/checkpoint/train_state.h"
 #include "core/config/job_config.h"
-#include "core/data/loader.h"
+#include "core/data/batches/loader.h"
 
 namespace titan::core {
-
-/// What a run has reached.
-struct TrainState {
-  int64_t step = 0;
-  int64_t tokens_seen = 0;
-  int64_t lr_step = 0;  ///< steps of the learning rate schedule; `step` unless one was left out at
-                        ///< resume
-  double loss_scale = 0;         ///< of float16 gradients; 0: there is none
-  int64_t loss_scale_steps = 0;  ///< since it changed or gradients overflowed
-};
 
 /// What of a run is saved; all outlive the checkpointer.
 struct Saved {

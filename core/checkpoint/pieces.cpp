@@ -6,9 +6,10 @@
 
 #include <titan/error.h>
 
-#include "core/checkpoint/format/file.h"
-#include "core/checkpoint/format/hash.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
 #include "core/runtime/signals.h"
+#include "core/runtime/tensors/dtypes.h"
 
 namespace titan::core {
 namespace {

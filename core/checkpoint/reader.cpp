@@ -17,6 +17,7 @@
 
 #include "core/checkpoint/pieces.h"
 #include "core/runtime/signals.h"
+#include "core/runtime/tensors/dtypes.h"
 
 namespace titan::core {
 namespace {

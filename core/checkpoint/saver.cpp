@@ -3,8 +3,8 @@
 #include <titan/error.h>
 #include <titan/log.h>
 
-#include "core/checkpoint/format/file.h"
-#include "core/runtime/clock.h"
+#include "core/base/clock.h"
+#include "core/base/file.h"
 #include "core/runtime/signals.h"
 
 namespace titan::core {

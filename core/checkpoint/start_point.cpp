@@ -6,13 +6,13 @@
 #include <titan/error.h>
 #include <titan/log.h>
 
-#include "core/checkpoint/convention.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
 #include "core/checkpoint/format/checkpoint_folder.h"
-#include "core/checkpoint/format/file.h"
-#include "core/checkpoint/format/hash.h"
 #include "core/checkpoint/format/verify.h"
-#include "core/checkpoint/hf_folder.h"
 #include "core/checkpoint/rank_state.h"
+#include "core/exchange/convention.h"
+#include "core/exchange/hf_folder.h"
 
 namespace titan::core {
 namespace {

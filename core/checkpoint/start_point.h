@@ -11,7 +11,7 @@
 #include "core/checkpoint/format/tensor_index.h"
 #include "core/config/job_config.h"
 #include "core/data/window_feed.h"
-#include "core/runtime/rendezvous.h"
+#include "core/runtime/groups/rendezvous.h"
 
 namespace titan::core {
 

@@ -26,8 +26,6 @@ struct StateTensor {
   bool is_copy = false;    ///< another pipeline rank holds it too, and saves it
 };
 
-inline constexpr std::string_view kOptimizerPrefix = "optim.";
-
 std::vector<StateTensor> weights_of(const ModelPart& part);
 /// All that it has declared, made where it was not used yet; empty for an optimizer without state.
 /// Throws as StatefulOptimizer::visit_state.
@@ -35,10 +33,5 @@ std::vector<StateTensor> states_of(Optimizer& optimizer);
 /// Single numbers are saved with shape [1]; other programs that rewrite a checkpoint may give them
 /// shape []. Those that `index` holds so are to be read so.
 void follow_stored_numbers(std::vector<StateTensor>& states, const TensorIndex& index);
-
-/// "F32" for at::kFloat. Throws an internal Error for a type that safetensors does not know.
-const char* stored_dtype(at::ScalarType dtype);
-/// at::kFloat for "F32". Throws a data Error for a type that tensors here cannot have.
-at::ScalarType scalar_type(std::string_view stored_dtype);
 
 }  // namespace titan::core

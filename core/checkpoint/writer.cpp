@@ -13,10 +13,12 @@
 
 #include <titan/error.h>
 
-#include "core/checkpoint/format/file.h"
-#include "core/checkpoint/format/hash.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
+#include "core/checkpoint/format/metadata_texts.h"
 #include "core/checkpoint/format/tensor_index.h"
 #include "core/runtime/signals.h"
+#include "core/runtime/tensors/dtypes.h"
 
 namespace titan::core {
 namespace {

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/commands/arguments.h"
+#include "core/base/arguments.h"
+#include "core/base/terminal.h"
 #include "core/commands/command.h"
 #include "core/plugin/catalog.h"
 #include "core/plugin/trial.h"
-#include "core/runtime/terminal.h"
 
 namespace titan::core {
 

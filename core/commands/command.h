@@ -5,18 +5,9 @@
 #include <string>
 #include <vector>
 
-namespace titan::core {
+#include "core/base/exit_codes.h"
 
-/// Exit codes of the program (docs/architecture.md lists them too).
-enum ExitCode : int {
-  kExitDone = 0,
-  kExitRuntimeError = 1,
-  kExitConfigError = 2,  ///< usage, configuration
-  kExitPluginError = 3,
-  kExitRequeue = 75,      ///< SIGTERM or SIGUSR1: a checkpoint is complete, please start again
-  kExitTerminated = 143,  ///< SIGTERM or SIGUSR1 without checkpoints: the current step was finished
-                          ///< and everything closed
-};
+namespace titan::core {
 
 struct Command {
   const char* name;

@@ -1,10 +1,11 @@
 // titan describe KIND [NAME] [--json]: what a component is and which options it has; of a pipeline
 // schedule also, with --ranks, what it does and costs.
-#include "core/commands/arguments.h"
+#include "core/base/arguments.h"
+#include "core/base/terminal.h"
 #include "core/commands/command.h"
+#include "core/commands/kind_argument.h"
 #include "core/pipeline/description.h"
 #include "core/plugin/description.h"
-#include "core/runtime/terminal.h"
 
 namespace titan::core {
 namespace {

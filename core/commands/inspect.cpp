@@ -3,10 +3,10 @@
 
 #include <titan/shown_text.h>
 
+#include "core/base/arguments.h"
+#include "core/base/terminal.h"
 #include "core/checkpoint/format/inspection.h"
-#include "core/commands/arguments.h"
 #include "core/commands/command.h"
-#include "core/runtime/terminal.h"
 
 namespace titan::core {
 namespace {

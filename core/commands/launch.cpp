@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/commands/arguments.h"
+#include "core/base/arguments.h"
 #include "core/commands/command.h"
 #include "core/launch/launch_plan.h"
 #include "core/launch/rank_group.h"

@@ -2,11 +2,12 @@
 // titan list --for-job ...: those that a job uses.
 #include <algorithm>
 
-#include "core/commands/arguments.h"
+#include "core/base/arguments.h"
+#include "core/base/terminal.h"
 #include "core/commands/command.h"
+#include "core/commands/kind_argument.h"
 #include "core/config/job_components.h"
 #include "core/plugin/listing.h"
-#include "core/runtime/terminal.h"
 
 namespace titan::core {
 namespace {

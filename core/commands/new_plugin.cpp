@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "core/commands/arguments.h"
+#include "core/base/arguments.h"
+#include "core/base/terminal.h"
 #include "core/commands/command.h"
-#include "core/runtime/terminal.h"
+#include "core/commands/kind_argument.h"
 
 namespace titan::core {
 namespace {

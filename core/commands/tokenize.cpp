@@ -14,11 +14,12 @@
 #include <titan/error.h>
 #include <titan/log.h>
 
+#include "core/base/clock.h"
+#include "core/base/quantity_text.h"
+#include "core/base/terminal.h"
 #include "core/commands/command.h"
 #include "core/commands/own_flags.h"
-#include "core/runtime/clock.h"
 #include "core/runtime/signals.h"
-#include "core/runtime/terminal.h"
 #include "core/tokenize/chosen_source.h"
 #include "core/tokenize/progress_line.h"
 #include "core/tokenize/token_files.h"

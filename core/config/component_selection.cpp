@@ -8,8 +8,10 @@
 #include <titan/suggest.h>
 
 #include "core/base/text.h"
+#include "core/config/default_plugins.h"
 #include "core/config/legacy_names.h"
 #include "core/config/not_built.h"
+#include "core/plugin/kinds.h"
 
 namespace titan::core {
 namespace {
@@ -138,8 +140,9 @@ class Chooser {
       else
         diagnostics_.error(where, "logger '" + name + "' is named twice");
     }
-    if (value("metrics.enable_tensorboard").as_boolean() && !names.contains("tensorboard"))
-      add("logger", "tensorboard", "metrics.enable_tensorboard", {});
+    if (value("metrics.enable_tensorboard").as_boolean() &&
+        !names.contains(default_plugins::kTensorBoard))
+      add("logger", default_plugins::kTensorBoard, "metrics.enable_tensorboard", {});
   }
 
   void choose_converters() {
@@ -180,7 +183,7 @@ class Chooser {
     const bool is_used = value(degree_key).as_integer() > 1;
     const Value csv = value(csv_key);
     if (csv.is_string() && !csv.as_string().empty()) {
-      if (is_used) add(kind, "csv", csv_key, {});
+      if (is_used) add(kind, default_plugins::kScheduleFile, csv_key, {});
       return;
     }
     const std::string name = choose_schedule_name(given_, lookup_);
@@ -270,9 +273,10 @@ std::string choose_device(const GivenValues& given, ComponentLookup& lookup) {
   if (name != "auto") return name;
   std::error_code ignored;
   const std::vector<std::string> known = lookup.names("device");
-  const bool has_gpu = std::find(known.begin(), known.end(), "cuda") != known.end() &&
-                       std::filesystem::exists("/dev/nvidiactl", ignored);
-  return has_gpu ? "cuda" : "cpu";
+  const bool has_gpu =
+      std::find(known.begin(), known.end(), default_plugins::kGpu) != known.end() &&
+      std::filesystem::exists("/dev/nvidiactl", ignored);
+  return has_gpu ? default_plugins::kGpu : default_plugins::kHost;
 }
 
 std::string choose_schedule_name(const GivenValues& given, ComponentLookup& lookup) {
@@ -298,10 +302,10 @@ std::string choose_tokenizer(const GivenValues& given) {
     return std::filesystem::is_regular_file(folder / file, ignored);
   };
   if (!holds("tokenizer.model") || holds("tokenizer.json") || holds("merges.txt"))
-    return "huggingface";
+    return default_plugins::kJsonTokenizer;
   // one name for two formats: lines of base64 and a rank, or a protobuf, whose first byte is a tag
   std::ifstream in(folder / "tokenizer.model", std::ios::binary);
-  return in.peek() > ' ' ? "tiktoken" : "sentencepiece";
+  return in.peek() > ' ' ? default_plugins::kRankedTokenizer : default_plugins::kPieceTokenizer;
 }
 
 void check_unchosen_sections(const SettingList& source, ComponentLookup& lookup, OptionTable& table,
@@ -310,9 +314,7 @@ void check_unchosen_sections(const SettingList& source, ComponentLookup& lookup,
     if (header.path.size() < 2 || table.is_section(header.path) || table.is_unchecked(header.path))
       continue;
     const std::string& kind = header.path[0];
-    if (kind != "dataset" && kind != "logger" && kind != "converter" && kind != "parallelism" &&
-        kind != "pipeline_schedule")
-      continue;
+    if (!has_named_sections(kind)) continue;
     const KeyPath section(header.path.begin(), header.path.begin() + 2);
     if (table.is_section(section)) continue;
     const std::string& name = section.back();

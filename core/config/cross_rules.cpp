@@ -144,7 +144,6 @@ void check_profiling(const RuleContext& rules) {
 
 void check_converters(const RuleContext& rules, const Layout& layout) {
   const std::vector<std::string>& converters = rules.config.model.converters;
-  const Float8LinearSection& float8 = rules.config.quantize.linear.float8;
   std::string format;
   for (const std::string& name : converters) {
     if (!name.starts_with("quantize.")) continue;
@@ -159,19 +158,6 @@ void check_converters(const RuleContext& rules, const Layout& layout) {
       (layout.pipeline > 1 || layout.context > 1))
     rules.error("model.converters",
                 "quantize.grouped_mm.float8 does not combine with pipeline or context parallelism");
-  if (!contains(converters, "quantize.linear.float8")) return;
-  const std::string section = "quantize.linear.float8.";
-  if (float8.precompute_float8_dynamic_scale_for_fsdp && !float8.enable_fsdp_float8_all_gather)
-    rules.error(section + "precompute_float8_dynamic_scale_for_fsdp",
-                "precompute_float8_dynamic_scale_for_fsdp needs enable_fsdp_float8_all_gather");
-  if (float8.enable_fsdp_float8_all_gather && layout.shard == 1)
-    rules.error(section + "enable_fsdp_float8_all_gather",
-                "enable_fsdp_float8_all_gather needs parallelism.data_parallel_shard_degree > 1");
-  if (float8.enable_fsdp_float8_all_gather && float8.recipe_name &&
-      *float8.recipe_name != "tensorwise")
-    rules.error(section + "recipe_name",
-                "enable_fsdp_float8_all_gather works with tensorwise scaling only, got '" +
-                    *float8.recipe_name + "'");
 }
 
 void check_paths(const RuleContext& rules) {

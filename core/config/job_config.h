@@ -58,6 +58,12 @@ struct Layout {
   int64_t global_batch_size = 0;    ///< sequences per step over all ranks
   int64_t accumulation_rounds = 1;  ///< global_batch_size / (local_batch_size x data_parallel)
   int64_t added = 1;                ///< ranks that the axes of plugins multiply the others by
+
+  /// The degrees of the core's own axes.
+  dist::MeshShape core_axes() const {
+    return {.pp = pipeline, .dp_replicate = replicate, .dp_shard = shard, .cp = context,
+            .tp = tensor};
+  }
   dist::Grid grid;                  ///< with the axes of plugins; of one rank where degrees are wrong
 };
 

@@ -11,11 +11,10 @@
 
 #include <titan/options.h>
 
-#include "core/data/packing.h"
+#include "core/base/dtype.h"
+#include "core/config/packing.h"
 
 namespace titan::core {
-
-enum class Dtype { float16, bfloat16, float32, float64 };
 
 /// [plugins] (Titan)
 struct PluginsSection {

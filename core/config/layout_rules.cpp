@@ -129,11 +129,7 @@ void RuleContext::error(std::string_view key, std::string message, std::string h
 
 void make_grid(JobConfig& config, Diagnostics& diagnostics) {
   Layout& layout = config.layout;
-  const dist::MeshShape core = {.pp = layout.pipeline,
-                                .dp_replicate = layout.replicate,
-                                .dp_shard = layout.shard,
-                                .cp = layout.context,
-                                .tp = layout.tensor};
+  const dist::MeshShape core = layout.core_axes();
   if (product({core.world_size(), layout.added}) != config.world_size) return;  // reported
   layout.grid = dist::Grid(core);
   for (const AxisRequest& request : config.axis_requests) try {

@@ -69,11 +69,13 @@ constexpr LaterComponent kLaterComponents[] = {
 
 }  // namespace
 
-void check_not_built(const JobConfig& config, const GivenValues& given, Diagnostics& diagnostics) {
+void check_not_built(const JobConfig& config, const GivenValues& given,
+                     const std::set<std::string>& taken, Diagnostics& diagnostics) {
   std::string skipped;
   SourceRange first_skipped;
   for (const Feature& feature : kFeatures) {
     if (!given.is_sound(feature.key) || !feature.is_asked(config)) continue;
+    if (taken.contains(feature.key)) continue;
     const Given* asked = given.find(feature.key);
     if (feature.is_skipped) {
       if (skipped.empty() && asked) first_skipped = asked->where;

@@ -3,6 +3,8 @@
 // one warning that names all that is skipped.
 #pragma once
 
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "core/config/diagnostics.h"
@@ -11,8 +13,9 @@
 
 namespace titan::core {
 
-/// Applies the table to `config`.
-void check_not_built(const JobConfig& config, const GivenValues& given, Diagnostics& diagnostics);
+/// Applies the table to `config`. `taken`: keys that a chosen plugin acts on, so that they are built.
+void check_not_built(const JobConfig& config, const GivenValues& given,
+                     const std::set<std::string>& taken, Diagnostics& diagnostics);
 
 /// Components of torchtitan v0.2.2 that no plugin provides yet.
 bool is_built_later(std::string_view kind, std::string_view name);

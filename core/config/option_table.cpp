@@ -6,6 +6,7 @@
 #include <titan/error.h>
 
 #include "core/config/job_config.h"
+#include "core/plugin/kinds.h"
 
 namespace titan::core {
 namespace {
@@ -27,7 +28,8 @@ std::string describe_command(const Component& component) {
 
 OptionTable::OptionTable() {
   add_schema({}, job_schema(), nullptr);
-  for (const char* kind : {"logger", "dataset", "converter"}) sections_[{kind}] = nullptr;
+  for (const PluginKind& kind : kind_table())
+    if (kind.section == PluginKind::Section::name) sections_[{std::string(kind.name)}] = nullptr;
 }
 
 void OptionTable::add(const KeyPath& section, const Component& component) {

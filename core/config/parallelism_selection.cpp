@@ -1,23 +1,11 @@
 #include "core/config/parallelism_selection.h"
 
+#include "core/config/default_plugins.h"
+
 namespace titan::core {
 namespace {
 
 constexpr const char* kComputeKey = "training.mixed_precision_param";
-
-const char* text_of(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::float16:
-      return "float16";
-    case Dtype::bfloat16:
-      return "bfloat16";
-    case Dtype::float32:
-      return "float32";
-    case Dtype::float64:
-      return "float64";
-  }
-  return "float32";
-}
 
 /// Whether layers compute in another type than parameters are stored in. A default that nobody
 /// wrote does not ask for it where settle_compute_dtype will not take it.
@@ -32,21 +20,15 @@ bool casts(const JobConfig& config, const GivenValues& given) {
 std::string data_parallel_plugin(const JobConfig& config, const Layout& layout,
                                  const GivenValues& given) {
   const bool shards = layout.shard * layout.context > 1;
-  if (shards || casts(config, given) || config.training.enable_cpu_offload) return "fsdp";
-  return layout.replicate > 1 ? "ddp" : "";
-}
-
-Value list_of_lists(const std::vector<std::vector<std::string>>& names) {
-  Value::List lists;
-  for (const std::vector<std::string>& inner : names)
-    lists.push_back(Value::List(inner.begin(), inner.end()));
-  return Value(std::move(lists));
+  if (shards || casts(config, given) || config.training.enable_cpu_offload)
+    return default_plugins::kSharding;
+  return layout.replicate > 1 ? default_plugins::kReplicas : "";
 }
 
 }  // namespace
 
 bool runs_on_cpu(const JobConfig& config) {
-  return config.device_section.name == "cpu" && config.comm.mode != CommMode::fake_backend;
+  return config.device_section.name == default_plugins::kHost && config.comm.mode != CommMode::fake_backend;
 }
 
 std::vector<ParallelismRequest> requested_parallelisms(const JobConfig& config,
@@ -77,42 +59,6 @@ std::vector<ParallelismRequest> requested_parallelisms(const JobConfig& config,
             {"parallelism.data_parallel_shard_degree", "parallelism.data_parallel_replicate_degree",
              "training.mixed_precision_param", "training.enable_cpu_offload"});
   return requests;
-}
-
-Value parallelism_options(const JobConfig& config) {
-  const TrainingSection& training = config.training;
-  const ParallelismSection& parallelism = config.parallelism;
-  // A pipeline comes back to each layer soon: it keeps what was gathered.
-  const bool never = parallelism.fsdp_reshard_after_forward == ReshardAfterForward::never ||
-                     (parallelism.fsdp_reshard_after_forward == ReshardAfterForward::standard &&
-                      config.layout.pipeline > 1);
-  const bool always = parallelism.fsdp_reshard_after_forward == ReshardAfterForward::always;
-  const bool as_stored = training.dtype == Dtype::float64;
-  Value options = Value::map({
-      {"reshard_after_forward", never    ? "never"
-                                : always ? "always"
-                                         : "default"},
-      {"param_dtype", as_stored ? "as_stored" : text_of(training.mixed_precision_param)},
-      {"reduce_dtype", as_stored ? "as_stored" : text_of(training.mixed_precision_reduce)},
-      {"cpu_offload", training.enable_cpu_offload},
-      {"loss_parallel", !parallelism.disable_loss_parallel},
-      {"async", parallelism.enable_async_tensor_parallel},
-      {"rotate_method", parallelism.context_parallel_rotate_method == RotateMethod::alltoall
-                            ? "alltoall"
-                            : "allgather"},
-      {"load_balancer", parallelism.context_parallel_load_balancer.value_or("none")},
-      {"microbatch_size", parallelism.pipeline_parallel_microbatch_size},
-      {"first_stage_less_layers", parallelism.pipeline_parallel_first_stage_less_layers},
-      {"last_stage_less_layers", parallelism.pipeline_parallel_last_stage_less_layers},
-  });
-  if (parallelism.module_fqns_per_model_part)
-    options["modules_per_stage"] = list_of_lists(*parallelism.module_fqns_per_model_part);
-  return options;
-}
-
-Value pipeline_schedule_options(const JobConfig& config) {
-  const auto& csv = config.parallelism.pipeline_parallel_schedule_csv;
-  return csv && !csv->empty() ? Value::map({{"file", *csv}}) : Value::map();
 }
 
 void settle_compute_dtype(JobConfig& config, const GivenValues& given, Diagnostics& diagnostics) {

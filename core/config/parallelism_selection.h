@@ -1,5 +1,5 @@
-// Which parallelism plugins the degrees ask for, and what the core's own keys (those of torchtitan
-// v0.2.2) set of their options. The table of names: axis tensor -> `tensor`, and so on.
+// Which parallelism plugins the degrees ask for. The table of names: axis tensor -> `tensor`, and so
+// on. What the core's keys set of their options, their own declarations say (feeds.h).
 #pragma once
 
 #include <string>
@@ -21,13 +21,6 @@ struct ParallelismRequest {
 std::vector<ParallelismRequest> requested_parallelisms(const JobConfig& config,
                                                        const Layout& layout,
                                                        const GivenValues& given);
-
-/// What the core's keys say of the options that parallelisms are known by; a plugin takes those
-/// that its schema has. [parallelism.<name>] wins over them.
-Value parallelism_options(const JobConfig& config);
-
-/// The same for the pipeline's schedule and [pipeline_schedule.<name>].
-Value pipeline_schedule_options(const JobConfig& config);
 
 /// Whether the job trains on CPUs. A played rank stands for one of a machine that is not
 /// here.

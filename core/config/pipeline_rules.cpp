@@ -6,6 +6,7 @@
 #include <titan/error.h>
 
 #include "core/config/cross_rules.h"
+#include "core/config/default_plugins.h"
 #include "core/pipeline/plan.h"
 
 namespace titan::core {
@@ -50,23 +51,11 @@ std::optional<int64_t> count_microbatches(const RuleContext& rules, int64_t batc
   return std::nullopt;
 }
 
-void check_overlap(const RuleContext& rules) {
-  const ParallelismSection& p = rules.config.parallelism;
-  if (rules.config.pipeline_schedule.name == "DualPipeV" && p.expert_parallel_degree > 1 &&
-      p.pipeline_parallel_expert_parallel_overlap &&
-      rules.config.activation_checkpoint.mode != "none")
-    rules.error(
-        "activation_checkpoint.mode",
-        "DualPipeV overlaps expert communication only with activation_checkpoint.mode = \"none\"",
-        "or set pipeline_parallel_expert_parallel_overlap = false");
-}
-
 }  // namespace
 
 std::shared_ptr<const PipelinePlan> plan_pipeline(const RuleContext& rules,
                                                   const PipelineSchedule& schedule) {
   const JobConfig& config = rules.config;
-  check_overlap(rules);
   if (!rules.are_sound({kScheduleKey, kCsvKey, kSizeKey, "training.local_batch_size"}))
     return nullptr;
   const auto microbatches =
@@ -82,7 +71,7 @@ std::shared_ptr<const PipelinePlan> plan_pipeline(const RuleContext& rules,
       .num_stages = static_cast<int>(*stages),
       .num_microbatches = static_cast<int>(*microbatches)};
   const bool is_scarce = shape.num_microbatches < shape.num_stages;
-  const char* const key = config.pipeline_schedule.name == "csv" ? kCsvKey : kScheduleKey;
+  const char* const key = config.pipeline_schedule.name == default_plugins::kScheduleFile ? kCsvKey : kScheduleKey;
   try {
     auto plan = std::make_shared<const PipelinePlan>(
         make_plan(schedule, config.pipeline_schedule.name, shape));

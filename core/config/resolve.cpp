@@ -1,15 +1,19 @@
 #include "core/config/resolve.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
+#include <set>
 #include <utility>
 
+#include <titan/error.h>
 #include <titan/suggest.h>
 
 #include "core/config/collect.h"
 #include "core/config/command_line.h"
 #include "core/config/component_selection.h"
 #include "core/config/cross_rules.h"
+#include "core/config/feeds.h"
 #include "core/config/key_places.h"
 #include "core/config/legacy_requests.h"
 #include "core/config/not_built.h"
@@ -50,6 +54,33 @@ Value given_map(const GivenValues& given, const OptionTable& table, const Compon
   return root;
 }
 
+/// Where a job keeps what it chose of a kind, but for data sets, which have several uses.
+struct Place {
+  std::string_view kind;
+  Selection JobConfig::*one = nullptr;
+  std::vector<Selection> JobConfig::*many = nullptr;
+};
+constexpr Place kPlaces[] = {
+    {.kind = "model", .one = &JobConfig::model_plugin},
+    {.kind = "converter", .many = &JobConfig::transforms},
+    {.kind = "parallelism", .many = &JobConfig::transforms},
+    {.kind = "pipeline_schedule", .one = &JobConfig::pipeline_schedule},
+    {.kind = "activation_checkpoint", .many = &JobConfig::transforms},
+    {.kind = "optimizer", .one = &JobConfig::optimizer},
+    {.kind = "lr_scheduler", .one = &JobConfig::lr_scheduler},
+    {.kind = "tokenizer", .one = &JobConfig::tokenizer},
+    {.kind = "logger", .many = &JobConfig::loggers},
+    {.kind = "device", .one = &JobConfig::device},
+};
+
+/// Options of a chosen component, each sound by itself.
+struct MadeOptions {
+  const Component* component = nullptr;
+  std::shared_ptr<void> options;
+  std::string section;
+  SourceRange chosen;
+};
+
 class Resolver {
  public:
   Resolver(const JobSources& sources, ComponentLookup& lookup, const ResolveOptions& options,
@@ -85,9 +116,11 @@ class Resolver {
     const RuleContext rules{config_, collected_.given, diagnostics_, options_.looks_for_files};
     config_.layout = plan_layout(rules);
     check_rules(rules, config_.layout);
+    for (const MadeOptions& made : made_)
+      check_component(*made.component, made.options.get(), made.section, made.chosen, rules);
     if (const auto schedule = make_schedule())
       config_.pipeline_plan = plan_pipeline(rules, *schedule);
-    check_not_built(config_, collected_.given, diagnostics_);
+    check_not_built(config_, collected_.given, keys_of_plugins(), diagnostics_);
     if (config_.model_plugin.name.empty()) check_flavor_of_any_model();
     config_.resolved = resolved_value(config_, table_, preset_);
     if (!has_flavor_) config_.model_plugin.name.clear();  // its options are not known
@@ -98,6 +131,15 @@ class Resolver {
   }
 
  private:
+  /// Keys of the core that a chosen plugin acts on.
+  std::set<std::string> keys_of_plugins() const {
+    std::set<std::string> keys;
+    for (const ChosenComponent& chosen : chosen_)
+      for (const Option& option : chosen.component->schema.options)
+        if (!option.fed_by.empty()) keys.insert(option.fed_by);
+    return keys;
+  }
+
   /// The degrees and what else decides about parallelism plugins, before their options are known.
   std::vector<ParallelismRequest> parallelisms_at_first_sight(const GivenValues& first) {
     JobConfig sketch;
@@ -129,24 +171,22 @@ class Resolver {
     const Component& component = *chosen.component;
     if (component.kind == "model") preset_ = flavor_preset(component);
     Value values = component.kind == "model" ? preset_ : Value::map();
-    const Value fed = component.kind == "parallelism"         ? parallelism_options(config_)
-                      : component.kind == "pipeline_schedule" ? pipeline_schedule_options(config_)
-                      : component.kind == "activation_checkpoint"
-                          ? core_section({"activation_checkpoint"})
-                          : Value::map();
-    for (const auto& [name, value] : fed.as_map())
-      if (component.schema.find(name)) values[name] = value;
+    if (component.kind == "activation_checkpoint")  // whose section is the core's as well
+      for (const auto& [name, value] : core_section({component.kind}).as_map())
+        if (component.schema.find(name)) values[name] = value;
     const bool is_group = component.kind == "optimizer" && chosen.section.size() > 1;
     if (is_group) values = config_.optimizer.options;  // chosen before its groups
     const Value given = chosen.section.front() == "quantize"
                             ? core_section(chosen.section)
                             : given_map(collected_.given, table_, &component, chosen.section);
-    merge(values, given);
     Selection selection{component.kind, component.name, Value::map(), chosen.where,
                         dotted(chosen.section)};
     try {
+      merge(values, fed_options(component.schema, config_));
+      merge(values, given);
       const std::shared_ptr<void> options = component.schema.make(values);
       if (options) selection.options = component.schema.read(options.get());
+      made_.push_back({&component, options, selection.section, chosen.where});
       if (component.axes) {
         AxisRequest request{.by = selection};
         component.axes(options.get(), request.plan);
@@ -203,19 +243,13 @@ class Resolver {
   }
 
   void place_of(const std::string& kind, Selection selection) {
-    if (kind == "logger") {
-      config_.loggers.push_back(std::move(selection));
-    } else if (kind == "converter" || kind == "activation_checkpoint" || kind == "parallelism") {
-      config_.transforms.push_back(std::move(selection));
-    } else {
-      Selection& slot = kind == "model"               ? config_.model_plugin
-                        : kind == "optimizer"         ? config_.optimizer
-                        : kind == "lr_scheduler"      ? config_.lr_scheduler
-                        : kind == "tokenizer"         ? config_.tokenizer
-                        : kind == "pipeline_schedule" ? config_.pipeline_schedule
-                                                      : config_.device;
-      slot = std::move(selection);
-    }
+    const auto* const place = std::find_if(std::begin(kPlaces), std::end(kPlaces),
+                                           [&](const Place& p) { return p.kind == kind; });
+    TITAN_ASSERT(place != std::end(kPlaces), "a job has no place for a ", kind);
+    if (place->one)
+      config_.*place->one = std::move(selection);
+    else
+      (config_.*place->many).push_back(std::move(selection));
   }
 
   /// Null where there is one pipeline rank, and when the schedule cannot be made, which is
@@ -280,6 +314,7 @@ class Resolver {
   Diagnostics& diagnostics_;
   OptionTable table_;
   std::vector<ChosenComponent> chosen_;
+  std::vector<MadeOptions> made_;
   Collected collected_;
   std::string flavor_;
   bool has_flavor_ = true;

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/config/parallelism_selection.h"
+#include "core/config/feeds.h"
 
 namespace titan::core {
 namespace {
@@ -37,12 +37,15 @@ Value named_sections(const std::vector<Selection>& selections, std::string_view 
   return sections;
 }
 
-/// Adds the sections of plugins, without what follows from the core's own keys.
-void add_sections(Value& section, const Value& sections, const Value& from_core) {
-  for (const auto& [plugin, options] : sections.as_map()) {
+/// Adds the sections of plugins of a kind, without what follows from the core's own keys.
+void add_sections(Value& section, const std::vector<Selection>& selections, const std::string& kind,
+                  const JobConfig& config, const OptionTable& table) {
+  for (const auto& [plugin, options] : named_sections(selections, kind).as_map()) {
+    const Component* component = table.component_of({kind, plugin});
+    const Value fed = component ? fed_options(component->schema, config) : Value::map();
     Value own = Value::map();
     for (const auto& [name, value] : options.as_map()) {
-      const Value* core = from_core.find(name);
+      const Value* core = fed.find(name);
       if (!core || !(*core == value)) own[name] = value;
     }
     if (!own.as_map().empty()) section[plugin] = own;
@@ -102,8 +105,7 @@ Value resolved_value(const JobConfig& config, const OptionTable& table, const Va
 
   for (const Selection& selection : config.transforms)
     if (selection.kind == "activation_checkpoint") add_options(core[selection.kind], selection);
-  add_sections(core["parallelism"], named_sections(config.transforms, "parallelism"),
-               parallelism_options(config));
+  add_sections(core["parallelism"], config.transforms, "parallelism", config, table);
   if (is_blend(table)) add_sources(core, config);
   add_groups(core, config);
 
@@ -113,9 +115,8 @@ Value resolved_value(const JobConfig& config, const OptionTable& table, const Va
     if (name == "metrics") resolved["logger"] = named_sections(config.loggers, "logger");
     if (name == "model") resolved["converter"] = named_sections(config.transforms, "converter");
     if (name == "parallelism" && config.pipeline_plan)
-      add_sections(resolved["pipeline_schedule"] = Value::map(),
-                   named_sections({config.pipeline_schedule}, "pipeline_schedule"),
-                   pipeline_schedule_options(config));
+      add_sections(resolved["pipeline_schedule"] = Value::map(), {config.pipeline_schedule},
+                   "pipeline_schedule", config, table);
     if (name == "training")
       resolved["dataset"] = named_sections(data_sets(config, table), "dataset");
   }

@@ -7,6 +7,7 @@
 
 #include "core/base/text.h"
 #include "core/config/legacy_names.h"
+#include "core/plugin/kinds.h"
 
 namespace titan::core {
 namespace {
@@ -25,9 +26,9 @@ Value canonical(const Option& option, const Value& value) {
 std::string option_name(const KnownOption& known) {
   if (!known.component) return dotted(known.path);
   const std::string& first = known.path.front();
-  const size_t section = first == "data"                                                   ? 3
-                         : first == "dataset" || first == "logger" || first == "converter" ? 2
-                                                                                           : 1;
+  const PluginKind* kind = find_kind(first);
+  const bool is_named = kind && kind->section == PluginKind::Section::name;
+  const size_t section = first == "data" ? 3 : is_named ? 2 : 1;
   return "option '" + dotted(KeyPath(known.path.begin() + section, known.path.end())) + "' of " +
          describe(*known.component);
 }

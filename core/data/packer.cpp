@@ -1,8 +1,5 @@
 #include "core/data/packer.h"
 
-#include "core/data/best_fit_packer.h"
-#include "core/data/concatenating_packer.h"
-
 namespace titan::core {
 
 Packer::~Packer() = default;
@@ -24,13 +21,6 @@ void pad(Window& window, const PackingOptions& options) {
   if (window.num_tokens == options.window) return;
   window.starts.push_back(window.num_tokens);
   window.tokens.resize(static_cast<size_t>(options.window), 0);
-}
-
-std::unique_ptr<Packer> make_packer(std::unique_ptr<RowReader> reader,
-                                    const PackingOptions& options) {
-  if (options.packing == Packing::best_fit)
-    return std::make_unique<BestFitPacker>(std::move(reader), options);
-  return std::make_unique<ConcatenatingPacker>(std::move(reader), options);
 }
 
 }  // namespace titan::core

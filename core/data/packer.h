@@ -9,7 +9,7 @@
 
 #include <titan/value.h>
 
-#include "core/data/packing.h"
+#include "core/config/packing.h"
 #include "core/data/row_reader.h"
 
 namespace titan::core {
@@ -56,8 +56,5 @@ class Packer {
   /// [any thread]
   virtual std::string place() const = 0;
 };
-
-std::unique_ptr<Packer> make_packer(std::unique_ptr<RowReader> reader,
-                                    const PackingOptions& options);
 
 }  // namespace titan::core

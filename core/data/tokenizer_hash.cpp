@@ -6,7 +6,7 @@
 
 #include <titan/error.h>
 
-#include "core/checkpoint/format/hash.h"
+#include "core/base/hash.h"
 #include "core/data/no_tokenizer.h"
 
 namespace titan::core {

@@ -11,8 +11,9 @@
 #include <titan/error.h>
 #include <titan/log.h>
 
+#include "core/base/clock.h"
+#include "core/data/make_packer.h"
 #include "core/data/tokenizer_hash.h"
-#include "core/runtime/clock.h"
 #include "core/runtime/signals.h"
 
 namespace titan::core {

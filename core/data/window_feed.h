@@ -21,7 +21,7 @@
 
 #include "core/data/feed_state.h"
 #include "core/data/packer.h"
-#include "core/data/source_reader.h"
+#include "core/data/source_access.h"
 
 namespace titan::core {
 

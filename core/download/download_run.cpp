@@ -12,9 +12,10 @@
 
 #include <titan/error.h>
 
+#include "core/base/clock.h"
+#include "core/base/quantity_text.h"
 #include "core/download/file_transfer.h"
 #include "core/download/part_file.h"
-#include "core/runtime/clock.h"
 
 namespace titan::core::download {
 namespace {

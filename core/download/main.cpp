@@ -13,11 +13,12 @@
 #include <titan/log.h>
 #include <titan/shown_text.h>
 
-#include "core/commands/command.h"
+#include "core/base/exit_codes.h"
+#include "core/base/quantity_text.h"
+#include "core/base/terminal.h"
 #include "core/download/download_run.h"
 #include "core/download/listing.h"
 #include "core/download/settings.h"
-#include "core/runtime/terminal.h"
 
 namespace {
 
@@ -67,9 +68,9 @@ int report(const download::DownloadResult& result, const std::string& output,
       count_text(there, "file") + " of commit " + commit.substr(0, 12) + " in " + output;
   if (result.kept) text += ", " + std::to_string(result.kept) + " of them were there";
   if (result.bytes_received > 0)
-    text += "; loaded " + download::bytes_text(static_cast<double>(result.bytes_received)) +
-            " in " + download::duration_text(result.seconds) + " (" +
-            download::bytes_text(static_cast<double>(result.bytes_received) / result.seconds) +
+    text += "; loaded " + titan::core::bytes_text(static_cast<double>(result.bytes_received)) +
+            " in " + titan::core::duration_text(result.seconds) + " (" +
+            titan::core::bytes_text(static_cast<double>(result.bytes_received) / result.seconds) +
             "/s)";
   log::info(text);
   return titan::core::kExitDone;
@@ -104,7 +105,8 @@ int run(const std::vector<std::string>& arguments) {
     if (show != Show::nothing)
       log::info(urls.page() + " at " + commit.substr(0, 12) + ": " +
                 count_text(files.size(), "file") + ", " +
-                bytes_text(static_cast<double>(total_of(files))) + ", to " + output.string());
+                titan::core::bytes_text(static_cast<double>(total_of(files))) + ", to " +
+                output.string());
     const DownloadPlan plan = {.urls = urls,
                                .commit = commit,
                                .files = std::move(files),

@@ -1,31 +1,25 @@
 #include "core/download/part_file.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <system_error>
 
 #include <titan/error.h>
 #include <titan/value.h>
 
-#include "core/checkpoint/format/file.h"
+#include "core/base/file.h"
 
 namespace titan::core::download {
 namespace {
 
-[[noreturn]] void fail_with(const char* what, const std::filesystem::path& path, int error_number) {
-  fail(ErrorKind::io, "cannot ", what, " ", path.string(), ": ",
-       std::generic_category().message(error_number));
-}
-
-bool is_the_same_file(int descriptor, const std::filesystem::path& path) {
-  struct stat held {
-  }, named{};
-  return ::fstat(descriptor, &held) == 0 && ::lstat(path.c_str(), &named) == 0 &&
-         held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+/// `path`, held by this process alone.
+GrowingFile open_alone(const std::filesystem::path& path) {
+  while (true) {
+    GrowingFile part(path, GrowingFile::Links::refuse);
+    TITAN_CHECK(part.lock(), io, path.string(),
+                " is being written by another titan download; wait for its end");
+    // whoever held it before may have given it its name meanwhile
+    if (part.is_linked()) return part;
+  }
 }
 
 }  // namespace
@@ -39,52 +33,21 @@ std::string note_name(const std::string& name) {
 
 PartFile::PartFile(const std::filesystem::path& place, const RemoteFile& file)
     : place_(place),
-      path_(part_name(place.string())),
       note_(note_name(place.string())),
-      file_(file) {
-  open();
-  try {
-    take_note();
-  } catch (...) {
-    ::close(descriptor_);
-    throw;
-  }
+      file_(file),
+      part_(open_alone(part_name(place.string()))) {
+  take_note();
 }
 
 PartFile::~PartFile() {
-  if (size_ == 0 && !is_over_) discard();
-  ::close(descriptor_);
-}
-
-void PartFile::open() {
-  while (true) {
-    // never through a link, never waiting at a pipe
-    descriptor_ =
-        ::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) fail_with("open", path_, errno);
-    struct stat status {};
-    const bool is_regular = ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
-    const bool is_ours = is_regular && ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
-    // whoever held it before may have given it its name meanwhile
-    if (is_ours && is_the_same_file(descriptor_, path_)) {
-      size_ = status.st_size;
-      return;
-    }
-    ::close(descriptor_);
-    TITAN_CHECK(is_regular, io, "cannot write ", path_.string(), ": it is not a regular file");
-    TITAN_CHECK(is_ours, io, path_.string(),
-                " is being written by another titan download; wait for its end");
-  }
+  if (size() == 0 && !is_over_) discard();
 }
 
 void PartFile::take_note() {
-  struct stat status {};
-  if (::fstat(descriptor_, &status) != 0) fail_with("ask for the size of", path_, errno);
-  size_ = status.st_size;
   try {
     const Value note = read_json(note_);
     if (note.at("checksum") == Value(file_.expected) && note.at("etag").is_string() &&
-        size_ <= file_.size) {
+        size() <= file_.size) {
       etag_ = note.at("etag").as_string();
       return;
     }
@@ -95,35 +58,23 @@ void PartFile::take_note() {
 }
 
 void PartFile::append(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t done = ::pwrite(descriptor_, bytes.data(), bytes.size(), size_);
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0)
-      fail(ErrorKind::io, "cannot write ", path_.string(), ": ",
-           std::generic_category().message(done < 0 ? errno : EIO), "; ", size_, " of ", file_.size,
-           " bytes are there and stay; make room for ", file_.size - size_,
-           " more and run the same command again");
-    size_ += done;
-    bytes.remove_prefix(static_cast<size_t>(done));
+  try {
+    part_.write(bytes);
+  } catch (const Error& error) {
+    fail(ErrorKind::io, error.message(), "; ", size(), " of ", file_.size,
+         " bytes are there and stay; make room for ", file_.size - size(),
+         " more and run the same command again");
   }
 }
 
 void PartFile::restart(const std::string& etag) {
-  if (::ftruncate(descriptor_, 0) != 0) fail_with("empty", path_, errno);
-  size_ = 0;
+  part_.truncate(0);
   etag_ = etag;
   write_note();
 }
 
 void PartFile::read(int64_t offset, char* out, size_t bytes) const {
-  while (bytes > 0) {
-    const ssize_t done = ::pread(descriptor_, out, bytes, offset);
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) fail_with("read", path_, done < 0 ? errno : EIO);
-    offset += done;
-    out += done;
-    bytes -= static_cast<size_t>(done);
-  }
+  part_.read(offset, out, bytes);
 }
 
 void PartFile::write_note() const {
@@ -136,9 +87,8 @@ void PartFile::write_note() const {
 }
 
 void PartFile::publish() {
-  while (::fsync(descriptor_) != 0)
-    if (errno != EINTR) fail_with("sync", path_, errno);
-  rename_file(path_, place_);
+  part_.sync();
+  rename_file(path(), place_);
   is_over_ = true;
   ::unlink(note_.c_str());
   sync_folder(place_.parent_path());
@@ -147,7 +97,7 @@ void PartFile::publish() {
 void PartFile::discard() {
   is_over_ = true;
   ::unlink(note_.c_str());
-  ::unlink(path_.c_str());
+  ::unlink(path().c_str());
 }
 
 void remove_stray_note(const std::filesystem::path& place) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/growing_file.h"
 #include "core/download/remote_file.h"
 
 namespace titan::core::download {
@@ -25,8 +26,8 @@ class PartFile {
   ~PartFile();
   PartFile(const PartFile&) = delete;
 
-  const std::filesystem::path& path() const { return path_; }
-  int64_t size() const { return size_; }
+  const std::filesystem::path& path() const { return part_.path(); }
+  int64_t size() const { return part_.size(); }
   /// Strong ETag of the server that gave what is there; empty when it gave none.
   const std::string& etag() const { return etag_; }
 
@@ -42,14 +43,12 @@ class PartFile {
   void discard();
 
  private:
-  void open();
   void take_note();
   void write_note() const;
 
-  std::filesystem::path place_, path_, note_;
+  std::filesystem::path place_, note_;
   RemoteFile file_;
-  int descriptor_ = -1;
-  int64_t size_ = 0;
+  GrowingFile part_;
   std::string etag_;
   bool is_over_ = false;  ///< published or discarded
 };

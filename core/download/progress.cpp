@@ -9,8 +9,9 @@
 
 #include <titan/log.h>
 
-#include "core/runtime/clock.h"
-#include "core/runtime/terminal.h"
+#include "core/base/clock.h"
+#include "core/base/quantity_text.h"
+#include "core/base/terminal.h"
 
 namespace titan::core::download {
 namespace {
@@ -25,29 +26,6 @@ int terminal_width() {
 }
 
 }  // namespace
-
-std::string bytes_text(double bytes) {
-  static constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB"};
-  size_t unit = 0;
-  while (bytes >= 999.5 && unit + 1 < std::size(kUnits)) bytes /= 1000, ++unit;
-  char text[32];
-  const int decimals = unit == 0 || bytes >= 99.95 ? 0 : bytes >= 9.995 ? 1 : 2;
-  std::snprintf(text, sizeof text, "%.*f %s", decimals, bytes, kUnits[unit]);
-  return text;
-}
-
-std::string duration_text(double seconds) {
-  const auto whole = static_cast<long long>(std::llround(std::clamp(seconds, 0.0, 3.6e9)));
-  char text[48];
-  if (whole < 60)
-    std::snprintf(text, sizeof text, "%lld s", whole);
-  else if (whole < 3600)
-    std::snprintf(text, sizeof text, "%lld:%02lld", whole / 60, whole % 60);
-  else
-    std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60,
-                  whole % 60);
-  return text;
-}
 
 Progress::Progress(Show how, size_t num_files, int64_t total_bytes)
     : how_(how), num_files_(num_files), total_(total_bytes) {

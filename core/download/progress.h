@@ -60,9 +60,4 @@ class Progress {
   std::deque<std::pair<double, int64_t>> samples_;  ///< time, bytes received
 };
 
-/// "1.23 GB", in powers of 1000.
-std::string bytes_text(double bytes);
-/// "12 s", "3:07", "2:03:07".
-std::string duration_text(double seconds);
-
 }  // namespace titan::core::download

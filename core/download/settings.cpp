@@ -5,9 +5,9 @@
 
 #include <titan/error.h>
 
+#include "core/base/arguments.h"
+#include "core/base/file.h"
 #include "core/base/text.h"
-#include "core/checkpoint/format/file.h"
-#include "core/commands/arguments.h"
 
 namespace titan::core::download {
 namespace {

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "core/base/environment.h"
 #include "core/download/http.h"
 #include "core/download/retries.h"
 #include "core/download/selection.h"
 #include "core/download/urls.h"
-#include "core/runtime/environment.h"
 
 namespace titan::core::download {
 

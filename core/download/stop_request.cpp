@@ -10,7 +10,7 @@
 
 #include <titan/error.h>
 
-#include "core/runtime/clock.h"
+#include "core/base/clock.h"
 
 namespace titan::core::download {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/environment.h"
 #include "core/launch/descriptor.h"
-#include "core/runtime/environment.h"
 #include "core/runtime/host_list.h"
 
 namespace titan::core {

@@ -10,10 +10,10 @@
 #include <titan/error.h>
 #include <titan/suggest.h>
 
+#include "core/base/text_table.h"
 #include "core/pipeline/plan.h"
 #include "core/pipeline/table_csv.h"
 #include "core/pipeline/timeline.h"
-#include "core/plugin/text_table.h"
 
 namespace titan::core {
 namespace {

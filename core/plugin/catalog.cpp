@@ -1,7 +1,6 @@
 #include "core/plugin/catalog.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -9,7 +8,9 @@
 
 #include <titan/error.h>
 
+#include "core/base/environment.h"
 #include "core/plugin/built_in.h"
+#include "core/plugin/kinds.h"
 
 namespace titan::core {
 namespace {
@@ -142,8 +143,8 @@ std::string Catalog::search_trail() const {
 
 std::vector<fs::path> plugin_search_path(const std::vector<std::string>& configured) {
   std::vector<fs::path> folders(configured.begin(), configured.end());
-  if (const char* listed = std::getenv("TITAN_PLUGIN_PATH")) {
-    std::string_view rest = listed;
+  if (const auto listed = Environment::of_process().get("TITAN_PLUGIN_PATH")) {
+    std::string_view rest = *listed;
     while (!rest.empty()) {
       const size_t end = std::min(rest.find(':'), rest.size());
       if (end > 0) folders.emplace_back(rest.substr(0, end));
@@ -157,18 +158,11 @@ std::vector<fs::path> plugin_search_path(const std::vector<std::string>& configu
 }
 
 const std::vector<std::string>& plugin_kinds() {
-  static const std::vector<std::string> kKinds = {"model",
-                                                  "flavor",
-                                                  "converter",
-                                                  "parallelism",
-                                                  "pipeline_schedule",
-                                                  "activation_checkpoint",
-                                                  "optimizer",
-                                                  "lr_scheduler",
-                                                  "dataset",
-                                                  "tokenizer",
-                                                  "logger",
-                                                  "device"};
+  static const std::vector<std::string> kKinds = [] {
+    std::vector<std::string> names;
+    for (const PluginKind& kind : kind_table()) names.emplace_back(kind.name);
+    return names;
+  }();
   return kKinds;
 }
 

@@ -94,7 +94,9 @@ std::string table(const std::vector<Difference>& differences) {
 std::vector<Difference> differences(const Manifest& plugin, const Manifest& host) {
   std::vector<Difference> found;
   for (const auto& [field, rule] : kRules) {
-    const std::string_view theirs = plugin.field(field), ours = host.field(field);
+    const std::string_view theirs = plugin.field(field);
+    const bool is_torch_free_abi = field == "sdk_abi" && plugin.field("torch") == "none";
+    const std::string_view ours = host.field(is_torch_free_abi ? "sdk_abi_torch_free" : field);
     const bool fits_any = theirs == "none" && (field == "torch" || field == "cuda");
     if (theirs == ours || fits_any) continue;
     const bool prevents_use = significant(rule, theirs) != significant(rule, ours);

@@ -7,8 +7,8 @@
 #include <titan/error.h>
 #include <titan/shown_text.h>
 
+#include "core/base/text_table.h"
 #include "core/plugin/schema_json.h"
-#include "core/plugin/text_table.h"
 
 namespace titan::core {
 namespace {
@@ -67,7 +67,8 @@ void add_options(const Schema& schema, const std::string& path, std::vector<Text
       add_options(*option.table, path + option.name + ".", rows);
     } else {
       rows.push_back({path + option.name, shown(option.default_value),
-                      option.allowed() + (option.may_be_unset ? ", or unset" : ""), option.help});
+                      option.allowed() + (option.may_be_unset ? ", or unset" : ""),
+                      option.help + (option.fed_by.empty() ? "" : "; follows " + option.fed_by)});
     }
   }
 }

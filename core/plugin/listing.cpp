@@ -5,8 +5,8 @@
 
 #include <titan/shown_text.h>
 
+#include "core/base/text_table.h"
 #include "core/plugin/compatibility.h"
-#include "core/plugin/text_table.h"
 
 namespace titan::core {
 namespace {

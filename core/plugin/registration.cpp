@@ -11,7 +11,7 @@
 #include <titan/error.h>
 #include <titan/suggest.h>
 
-#include "core/plugin/catalog.h"
+#include "core/plugin/kinds.h"
 
 namespace titan::core {
 namespace {
@@ -47,8 +47,7 @@ void compare_with_manifest(const Manifest& manifest, const titan::Plugin& plugin
       problems.push_back("it registers " + name + " twice");
     else if (!contains(manifest.provides, made))
       problems.push_back("it registers " + name + ", but does not provide it");
-    const auto& kinds = plugin_kinds();
-    if (std::find(kinds.begin(), kinds.end(), made.kind) == kinds.end())
+    if (!find_kind(made.kind))
       problems.push_back("it registers " + name + ", but there is no kind '" + made.kind + "'");
   }
 }

@@ -92,6 +92,7 @@ Value json_schema(const Schema& schema) {
     Value json = constraints(option);
     json["description"] = option.help;
     json["default"] = option.default_value;
+    if (!option.fed_by.empty()) json["x-titan-follows"] = option.fed_by;
     properties[option.name] = std::move(json);
   }
   return Value::map(

@@ -5,7 +5,7 @@
 
 #include <titan/error.h>
 
-#include "core/runtime/environment.h"
+#include "core/base/environment.h"
 
 namespace titan::core {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "core/runtime/environment.h"
+#include "core/base/environment.h"
 
 namespace titan::core {
 

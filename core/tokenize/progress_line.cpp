@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/base/quantity_text.h"
+
 namespace titan::core {
 namespace {
 
@@ -28,35 +30,6 @@ std::optional<double> seconds_left(const TokenizationState& state, const SourceS
 }
 
 }  // namespace
-
-std::string with_commas(int64_t count) {
-  const std::string digits = std::to_string(count);
-  std::string text;
-  for (size_t i = 0; i < digits.size(); ++i) {
-    const bool is_inside = i > 0 && digits[i - 1] != '-';
-    if (is_inside && (digits.size() - i) % 3 == 0) text += ',';
-    text += digits[i];
-  }
-  return text;
-}
-
-std::string short_count(int64_t count) {
-  constexpr const char* kUnits[] = {"", " k", " M", " G", " T"};
-  auto number = static_cast<double>(count);
-  size_t unit = 0;
-  for (; number >= 999.5 && unit < 4; ++unit) number /= 1000;
-  if (unit == 0) return std::to_string(count);
-  return format(number < 9.995 ? "%.2f" : number < 99.95 ? "%.1f" : "%.0f", number) + kUnits[unit];
-}
-
-std::string duration_text(double seconds) {
-  const int64_t all = std::llround(seconds);
-  const int64_t days = all / 86400, hours = all / 3600 % 24, minutes = all / 60 % 60;
-  const std::string end = format("%02d", static_cast<int>(all % 60));
-  if (days == 0 && hours == 0) return std::to_string(minutes) + ":" + end;
-  return (days ? std::to_string(days) + " d " : "") + std::to_string(hours) + ":" +
-         format("%02d", static_cast<int>(minutes)) + ":" + end;
-}
 
 std::string progress_line(const TokenizationState& state, const SourceSize& size, double seconds) {
   std::string line = with_commas(state.documents);

@@ -21,11 +21,4 @@ struct SourceSize {
 /// a guess: of shards three must have been done by this run.
 std::string progress_line(const TokenizationState& state, const SourceSize& size, double seconds);
 
-/// Counts as people read them: "1,234,567".
-std::string with_commas(int64_t count);
-/// "41.2 M" of 41,234,567; three digits that count.
-std::string short_count(int64_t count);
-/// "1:05", "2:01:05", "3 d 2:01:05"
-std::string duration_text(double seconds);
-
 }  // namespace titan::core

@@ -12,7 +12,7 @@
 
 #include <titan/error.h>
 
-#include "core/checkpoint/format/file.h"
+#include "core/base/file.h"
 
 namespace titan::core {
 namespace {
@@ -37,7 +37,7 @@ std::string_view as_bytes(const std::vector<Number>& numbers) {
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(Number)};
 }
 
-void append_number(PartFile& file, const auto& number) {
+void append_number(GrowingFile& file, const auto& number) {
   char bytes[sizeof number];
   std::memcpy(bytes, &number, sizeof number);
   file.append({bytes, sizeof number});
@@ -70,7 +70,7 @@ class SizesReader {
 
 bool write_index(const TokenFilePaths& paths, TokenWidth width, int64_t documents, int64_t tokens,
                  const std::function<bool()>& is_wanted) {
-  PartFile idx(paths.idx_part);
+  GrowingFile idx(paths.idx_part);
   idx.truncate(0);
   idx.append(kMagic);
   append_number(idx, kVersion);
@@ -162,7 +162,7 @@ bool token_files_hold(const TokenFilePaths& paths, TokenWidth width, int64_t doc
 TokenFiles::TokenFiles(const TokenFilePaths& paths, TokenWidth width, int64_t documents,
                        int64_t tokens)
     : width_(width), bin_(paths.bin_part), sizes_(paths.sizes_part) {
-  const auto cut_back = [](PartFile& file, int64_t size) {
+  const auto cut_back = [](GrowingFile& file, int64_t size) {
     TITAN_CHECK(file.size() >= size, data, "cannot go on with ", file.path().string(), ": it has ",
                 file.size(), " bytes, the journal beside it says ", size,
                 "; begin anew with --overwrite");

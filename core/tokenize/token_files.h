@@ -7,8 +7,8 @@
 #include <functional>
 #include <string>
 
+#include "core/base/growing_file.h"
 #include "core/tokenize/ordered_pieces.h"
-#include "core/tokenize/part_file.h"
 #include "core/tokenize/token_pipeline.h"
 
 namespace titan::core {
@@ -47,7 +47,7 @@ class TokenFiles {
 
  private:
   const TokenWidth width_;
-  PartFile bin_, sizes_;
+  GrowingFile bin_, sizes_;
 };
 
 /// Makes the .idx from the sizes and gives both files their names: .bin first, .idx last, so that

@@ -7,7 +7,7 @@
 
 #include <titan/error.h>
 
-#include "core/runtime/clock.h"
+#include "core/base/clock.h"
 #include "core/tokenize/token_files.h"
 #include "core/tokenize/tokenize_journal.h"
 

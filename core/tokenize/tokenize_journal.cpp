@@ -4,7 +4,7 @@
 
 #include <titan/error.h>
 
-#include "core/checkpoint/format/file.h"
+#include "core/base/file.h"
 
 namespace titan::core {
 namespace {

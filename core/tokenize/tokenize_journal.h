@@ -11,8 +11,8 @@
 
 #include <titan/value.h>
 
+#include "core/base/growing_file.h"
 #include "core/tokenize/document_blocks.h"
-#include "core/tokenize/part_file.h"
 
 namespace titan::core {
 
@@ -49,7 +49,7 @@ class TokenizeJournal {
  private:
   void append_line(const Value& line);
 
-  PartFile file_;
+  GrowingFile file_;
   std::optional<Value> identity_;
   JournalEntry last_;
   int64_t sure_bytes_ = 0;  // whole lines

@@ -10,20 +10,20 @@
 #include <titan/log.h>
 #include <titan/memory_use.h>
 
+#include "core/base/clock.h"
 #include "core/config/component_error.h"
+#include "core/config/make_selected.h"
 #include "core/config/parallelism_selection.h"
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"
-#include "core/runtime/clock.h"
-#include "core/runtime/dtypes.h"
-#include "core/runtime/meta_memory.h"
-#include "core/runtime/played_mesh.h"
-#include "core/runtime/process_groups.h"
-#include "core/config/make_selected.h"
+#include "core/runtime/groups/played_mesh.h"
+#include "core/runtime/groups/process_groups.h"
+#include "core/runtime/tensors/meta_memory.h"
 #include "core/train/model_text.h"
 #include "core/train/resume.h"
+#include "core/train/run_dtypes.h"
 #include "core/train/run_folder.h"
-#include "core/train/sequential_executor.h"
+#include "core/train/step_parts.h"
 
 namespace titan::core {
 namespace {
@@ -67,44 +67,28 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
   std::stable_sort(all.begin(), all.end(), [](const Chosen& a, const Chosen& b) {
     return a.transform->phase() < b.transform->phase();
   });
-  StepContext step{*run.part, *run.device, {}, {}};
-  bool prints = config.model.print_after_conversion && run.mesh.rank() == 0;
+  StepParts parts(config);
+  const bool prints_any = config.model.print_after_conversion && run.mesh.rank() == 0;
+  bool prints = prints_any;
   const auto print_once = [&] {
     if (std::exchange(prints, false))
       log::info("the model after conversion:\n" + model_text(*run.part));
   };
-  const Selection* executes = nullptr;
   for (Chosen& chosen : all) {
     ModelTransform* const transform = chosen.transform.get();
     run.transforms.push_back(std::move(chosen.transform));
     if (transform->phase() != Phase::convert) print_once();
     on_behalf_of(*chosen.selection, [&] { transform->apply(*run.part, context); });
-    if (auto* splitter = dynamic_cast<BatchSplitter*>(transform))
-      step.splitters.push_back(splitter);
-    if (auto* executor = dynamic_cast<StepExecutor*>(transform)) {
-      TITAN_CHECK(!run.executor, config,
-                  "two of the chosen parallelisms run the microbatches of a step; choose one");
-      run.executor = executor;
-      executes = chosen.selection;
-    }
-    if (auto* reducer = dynamic_cast<GradientReducer*>(transform))
-      step.reducers.push_back(reducer);
-    if (auto* after = dynamic_cast<AfterOptimizerStep*>(transform))
-      run.after_optimizer_step.push_back(after);
-    if (auto* exports = dynamic_cast<ExportTransform*>(transform))
-      run.exports.push_back(exports);
+    parts.add(*transform, *chosen.selection);
   }
   print_once();
+  if (prints_any && !run.transforms.empty() && run.transforms.back()->phase() == Phase::compile)
+    log::info("the model as this rank runs it:\n" + model_text(*run.part));
   check_groups(config, run.part->all_parameters());
-  if (config.optimizer_section.early_step_in_backward && step.reducers.empty()) {
-    run.local_gradients = std::make_unique<LocalGradients>(run.part->parameters());
-    step.reducers.push_back(run.local_gradients.get());
-  }
-  if (!run.executor) {
-    run.own_executor = std::make_unique<SequentialExecutor>();
-    run.executor = run.own_executor.get();
-  }
-  on_behalf_of(executes ? *executes : Selection{}, [&] { run.executor->connect(std::move(step)); });
+  run.executor = &parts.connect(*run.part, *run.device, run.own_executor, run.local_gradients);
+  run.members = parts.members();
+  run.after_optimizer_step = parts.after_optimizer_step();
+  run.exports = parts.exports();
 }
 
 /// The rows of this rank out of `num_rows` in each step, as [training] and [data] ask for them.
@@ -211,6 +195,9 @@ void add_optimizer(Run& run, const JobConfig& config, Registry& registry) {
     run.optimizer = make_optimizer(config, registry, context);
   }
   if (!run.optimizer) return;
+  StepParts parts(config);
+  parts.add(*run.optimizer, config.optimizer);
+  run.members.insert(run.members.end(), parts.members().begin(), parts.members().end());
   run.loss_scaler =
       std::make_unique<LossScaler>(config.training.loss_scaling, compute_dtype(config) == at::kHalf,
                                    run.mesh.rank() == 0, run.state);
@@ -237,15 +224,6 @@ MetaModel build_meta_model(const JobConfig& config, Registry& registry) {
                                     ModelContext{.seq_len = config.training.seq_len});
   meta.part = std::make_unique<ModelPart>(meta.model->build());
   return meta;
-}
-
-at::ScalarType parameter_dtype(const JobConfig& config) {
-  return scalar_type(config.training.dtype);
-}
-
-at::ScalarType compute_dtype(const JobConfig& config) {
-  const bool as_stored = config.training.dtype == Dtype::float64;
-  return as_stored ? at::kDouble : scalar_type(config.training.mixed_precision_param);
 }
 
 void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,

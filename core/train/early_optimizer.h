@@ -3,16 +3,21 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <titan/model.h>
 #include <titan/optimizer.h>
+#include <titan/step.h>
+
+#include "core/train/optimizer_set.h"
+#include "core/train/optimizer_step.h"
 
 namespace titan::core {
 
 /// One optimizer per parameter. Gradients never exist all at once, so there is no norm of them and
 /// no clipping.
-class EarlyOptimizer final : public Optimizer, public StatefulOptimizer {
+class EarlyOptimizer final : public JoinedOptimizers {
  public:
   /// `optimizers`: of `parameters`, in their order; at least one. Parameters outlive this.
   EarlyOptimizer(const std::vector<Parameter*>& parameters,
@@ -22,11 +27,25 @@ class EarlyOptimizer final : public Optimizer, public StatefulOptimizer {
   void start_step(double lr_factor) { lr_factor_ = lr_factor; }
   /// [after the backward] Nothing is left to do.
   void step(double) override {}
-  double lr() const override { return optimizers_.front()->lr(); }
 
  private:
-  std::vector<std::unique_ptr<Optimizer>> optimizers_;
   double lr_factor_ = 1;
+};
+
+/// Its part of a step: weights change from `begin` on, so such a step cannot be undone. References
+/// outlive this.
+class EarlyStep final : public StepMember {
+ public:
+  EarlyStep(EarlyOptimizer& optimizer, BeforeUpdate before)
+      : optimizer_(optimizer), before_(std::move(before)) {}
+  void begin(Step& step) override {
+    before_();
+    optimizer_.start_step(step.lr_factor);
+  }
+
+ private:
+  EarlyOptimizer& optimizer_;
+  BeforeUpdate before_;
 };
 
 }  // namespace titan::core

@@ -1,6 +1,5 @@
 #include "core/train/fingerprints.h"
 
-#include <cstdio>
 #include <map>
 #include <string_view>
 
@@ -10,16 +9,11 @@
 
 #include <titan/error.h>
 
+#include "core/base/hash.h"
 #include "core/train/gradient_norm.h"
 
 namespace titan::core {
 namespace {
-
-std::string hex(uint64_t hash) {
-  char text[20];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
-  return text;
-}
 
 /// The bits of a tensor as integers that every transport can add: 16-bit types widened.
 at::Tensor bits_of(const at::Tensor& tensor) {
@@ -76,7 +70,7 @@ void Fingerprints::record_weights(ModelPart& part) {
     const at::Tensor bits =
         gather_bits(parameter, own == held.end() ? nullptr : own->second, dtype, mesh_, device_);
     write(Value::map({{"parameter", parameter.name},
-                      {"xxh3", hex(XXH3_64bits(bits.const_data_ptr(), bits.nbytes()))}}));
+                      {"xxh3", hex_text(XXH3_64bits(bits.const_data_ptr(), bits.nbytes()))}}));
   }
 }
 
@@ -89,7 +83,7 @@ void Fingerprints::record_tokens(int64_t step, const StepBatches& batches, int64
         sum += XXH3_64bits_withSeed(tensor.const_data_ptr(), tensor.nbytes(), row);
   const int64_t total =
       mesh_.group("dp").all_reduce(static_cast<int64_t>(sum), dist::Reduce::sum, device_);
-  write(Value::map({{"step", step}, {"tokens", hex(static_cast<uint64_t>(total))}}));
+  write(Value::map({{"step", step}, {"tokens", hex_text(static_cast<uint64_t>(total))}}));
 }
 
 void Fingerprints::write(const Value& line) {

@@ -8,7 +8,7 @@
 
 #include <titan/dist/mesh.h>
 #include <titan/model.h>
-#include <titan/transform.h>
+#include <titan/step.h>
 #include <titan/value.h>
 
 namespace titan::core {
@@ -34,6 +34,21 @@ class Fingerprints {
   const dist::Mesh& mesh_;
   c10::Device device_;
   std::ofstream out_;  // of rank 0
+};
+
+/// Records the tokens of every step, once however often it is run. A member of a step.
+class TokenFingerprints final : public StepMember {
+ public:
+  /// `fingerprints` outlives this. `first_row`: of this rank's rows in the global batch.
+  TokenFingerprints(Fingerprints& fingerprints, int64_t first_row)
+      : fingerprints_(fingerprints), first_row_(first_row) {}
+  void begin(Step& step) override {
+    if (step.attempt == 1) fingerprints_.record_tokens(step.number, step.batches, first_row_);
+  }
+
+ private:
+  Fingerprints& fingerprints_;
+  int64_t first_row_;
 };
 
 }  // namespace titan::core

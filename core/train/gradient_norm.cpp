@@ -63,7 +63,7 @@ GradientNorm clip_gradients(ModelPart& part, const dist::Mesh& mesh, c10::Device
   const double clipped = max_norm > 0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1;
   const double coefficient = clipped / gradient_scale;
   if (coefficient != 1 && !gradients.empty()) at::_foreach_mul_(gradients, coefficient);
-  return {norm, true};
+  return {norm};
 }
 
 }  // namespace titan::core

@@ -9,7 +9,6 @@ namespace titan::core {
 /// L2 norm over all parameters' gradients before clipping.
 struct GradientNorm {
   double value = 0;
-  bool is_known = false;  ///< not where each gradient is used as soon as it is complete
 };
 
 /// Whether this rank is the one that counts the elements of its shard: along every axis that does

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/base/units.h"
-#include "core/runtime/clock.h"
 
 namespace titan::core {
 Metrics::Metrics(const MetricsOptions& options, const dist::Mesh& mesh, Device& device,
@@ -13,21 +13,21 @@ Metrics::Metrics(const MetricsOptions& options, const dist::Mesh& mesh, Device& 
   restart_interval();
 }
 
-void Metrics::record(int64_t step, int64_t tokens_seen, const StepBatches& batches,
-                     const StepLoss& loss, const GradientNorm& norm, double lr,
-                     std::optional<double> loss_scale) {
+void Metrics::record(const Step& step, int64_t tokens_seen, double lr) {
+  const StepBatches& batches = step.batches;
   for (const Batch& batch : batches.microbatches) interval_tokens_ += batch.tokens.numel();
   ++interval_steps_;
-  if (step != 1 && step % options_.log_freq != 0) return;
+  if (step.number != 1 && step.number % options_.log_freq != 0) return;
 
   device_.synchronize();
   const double elapsed = monotonic_seconds() - interval_start_;
   const dist::Group& loss_group = mesh_.group("loss");
   const c10::Device place = device_.device();
-  const double average_loss = loss_group.all_reduce(loss.normalized_sum, dist::Reduce::sum, place);
+  const double average_loss =
+      loss_group.all_reduce(step.loss.normalized_sum, dist::Reduce::sum, place);
   // ranks of one row of cp hold parts of the same sequences
   const double loss_of_rows =
-      mesh_.group("cp").all_reduce(loss.normalized_sum, dist::Reduce::sum, place);
+      mesh_.group("cp").all_reduce(step.loss.normalized_sum, dist::Reduce::sum, place);
   const double local_loss =
       loss_of_rows * static_cast<double>(batches.num_valid_tokens) /
       static_cast<double>(std::max<int64_t>(1, batches.num_local_valid_tokens));
@@ -52,8 +52,8 @@ void Metrics::record(int64_t step, int64_t tokens_seen, const StepBatches& batch
       {"n_tokens_seen", static_cast<double>(tokens_seen)},
       {"lr", lr},
   };
-  if (norm.is_known) scalars.insert(scalars.begin() + 2, {"grad_norm", norm.value});
-  if (loss_scale) scalars.push_back({"loss_scale", *loss_scale});
+  if (step.norm) scalars.insert(scalars.begin() + 2, {"grad_norm", *step.norm});
+  scalars.insert(scalars.end(), step.scalars.begin(), step.scalars.end());
   if (grid.world_size() > 1) {
     const int64_t sent = mesh_.recorder().total_bytes() - interval_start_bytes_;
     scalars.push_back({"comm_metrics/sent_per_step(MiB)",
@@ -64,7 +64,7 @@ void Metrics::record(int64_t step, int64_t tokens_seen, const StepBatches& batch
         {"time_metrics/checkpoint(s)", checkpoint_seconds_ / static_cast<double>(interval_steps_)});
   if (options_.peak_flops)
     scalars.push_back({"mfu(%)", 100 * options_.flops_per_token * tps / *options_.peak_flops});
-  loggers_.log(step, scalars);
+  loggers_.log(step.number, scalars);
   restart_interval();
 }
 

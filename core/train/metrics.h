@@ -6,9 +6,8 @@
 
 #include <titan/device.h>
 #include <titan/dist/mesh.h>
-#include <titan/transform.h>
+#include <titan/step.h>
 
-#include "core/train/gradient_norm.h"
 #include "core/train/logger_set.h"
 
 namespace titan::core {
@@ -34,10 +33,8 @@ class Metrics {
   void leave_out(double seconds) { interval_start_ += seconds; }
   /// Counts the step's tokens; at step 1 and every log_freq steps measures, reduces over the ranks
   /// and logs.
-  /// `tokens_seen`: over all ranks since the start of training. `loss_scale`: of gradients in
-  /// float16, where they have one.
-  void record(int64_t step, int64_t tokens_seen, const StepBatches& batches, const StepLoss& loss,
-              const GradientNorm& norm, double lr, std::optional<double> loss_scale);
+  /// `tokens_seen`: over all ranks since the start of training. `lr`: the step's.
+  void record(const Step& step, int64_t tokens_seen, double lr);
 
  private:
   void restart_interval();

@@ -9,9 +9,6 @@
 #include <vector>
 
 #include <titan/error.h>
-#include <titan/nn/attention.h>
-#include <titan/nn/head.h>
-#include <titan/nn/linear.h>
 
 namespace titan::core {
 namespace {
@@ -25,16 +22,6 @@ std::string class_of(const nn::Module& module) {
   const size_t end = std::min(name.find('<'), name.size());
   const size_t colons = name.rfind("::", end);
   return colons == std::string::npos ? name : name.substr(colons + 2);
-}
-
-std::string takers_of(nn::Module& module) {
-  if (const auto* linear = dynamic_cast<nn::Linear*>(&module))
-    return linear->kernel_takers().text();
-  if (const auto* attention = dynamic_cast<nn::Attention*>(&module))
-    return attention->kernel_takers().text();
-  if (const auto* head = dynamic_cast<nn::OutputHead*>(&module))
-    return head->kernel_takers().text();
-  return "";
 }
 
 /// One module; `name` is relative to its layer.
@@ -82,8 +69,8 @@ std::vector<Line> lines_of(Layer& layer) {
       if (owners.at(&p) == found.module)
         text += parameter_text(p, joined_name(layer.parameter_prefix, found.path));
     });
-    const std::string takers = takers_of(*found.module);
-    if (!takers.empty()) text += ", computed by " + takers;
+    const std::string taker = found.module->computed_by();
+    if (!taker.empty()) text += ", computed by " + taker;
     lines.push_back({found.path, text});
   }
   return lines;

@@ -29,20 +29,14 @@ std::unique_ptr<Optimizer> make_complete(Registry& registry, const Selection& se
 
 }  // namespace
 
-OptimizerSet::OptimizerSet(std::vector<std::unique_ptr<Optimizer>> members)
+JoinedOptimizers::JoinedOptimizers(std::vector<std::unique_ptr<Optimizer>> members)
     : members_(std::move(members)) {
-  adopt_states(*this, members_);
+  for (const auto& member : members_)
+    if (auto* stateful = dynamic_cast<StatefulOptimizer*>(member.get())) add_states_of(*stateful);
 }
 
 void OptimizerSet::step(double lr_factor) {
-  for (const auto& member : members_) member->step(lr_factor);
-}
-
-void adopt_states(StatefulOptimizer& whole,
-                  const std::vector<std::unique_ptr<Optimizer>>& members) {
-  for (const auto& member : members)
-    if (auto* stateful = dynamic_cast<StatefulOptimizer*>(member.get()))
-      whole.add_states_of(*stateful);
+  for (const auto& member : members()) member->step(lr_factor);
 }
 
 void check_groups(const JobConfig& config, const std::vector<ParameterInfo>& parameters) {

@@ -13,23 +13,29 @@
 
 namespace titan::core {
 
-/// Several optimizers as one. The first one's learning rate is the run's.
-class OptimizerSet final : public Optimizer, public StatefulOptimizer {
+/// Several optimizers as one: their states are its own, and the first one's learning rate is the
+/// run's.
+class JoinedOptimizers : public Optimizer, public StatefulOptimizer {
  public:
-  explicit OptimizerSet(std::vector<std::unique_ptr<Optimizer>> members);
+  /// At least one.
+  explicit JoinedOptimizers(std::vector<std::unique_ptr<Optimizer>> members);
 
-  void step(double lr_factor) override;
   double lr() const override { return members_.front()->lr(); }
+  const std::vector<std::unique_ptr<Optimizer>>& members() const { return members_; }
 
  private:
   std::vector<std::unique_ptr<Optimizer>> members_;
 };
 
+/// All step together.
+class OptimizerSet final : public JoinedOptimizers {
+ public:
+  using JoinedOptimizers::JoinedOptimizers;
+  void step(double lr_factor) override;
+};
+
 /// Throws a config Error that lists every pattern of a group that no parameter of the model has.
 void check_groups(const JobConfig& config, const std::vector<ParameterInfo>& parameters);
-
-/// The states of several optimizers become those of one that is made of them.
-void adopt_states(StatefulOptimizer& whole, const std::vector<std::unique_ptr<Optimizer>>& members);
 
 /// The optimizer of each parameter is that of the first group with a pattern for its name, else the
 /// run's own. `context.parameters` are those of this rank. Selections without a name are left out;

@@ -8,14 +8,15 @@
 #include <titan/error.h>
 #include <titan/log.h>
 
-#include "core/checkpoint/hf_config.h"
-#include "core/checkpoint/model_options.h"
+#include "core/base/clock.h"
 #include "core/checkpoint/rank_state.h"
 #include "core/checkpoint/reader.h"
-#include "core/checkpoint/together.h"
-#include "core/checkpoint/weight_copies.h"
-#include "core/checkpoint/weight_names.h"
-#include "core/runtime/clock.h"
+#include "core/exchange/hf_config.h"
+#include "core/exchange/model_options.h"
+#include "core/exchange/weight_copies.h"
+#include "core/exchange/weight_names.h"
+#include "core/train/run_dtypes.h"
+#include "core/runtime/groups/together.h"
 
 namespace titan::core {
 namespace {

@@ -2,7 +2,11 @@
 // optimizer, data position and generators. Used by the assembly.
 #pragma once
 
-#include "core/train/assembly.h"
+#include "core/checkpoint/start_point.h"
+#include "core/config/job_config.h"
+#include "core/plugin/registry.h"
+#include "core/runtime/launch_env.h"
+#include "core/train/run.h"
 
 namespace titan::core {
 

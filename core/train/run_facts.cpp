@@ -1,11 +1,9 @@
 #include "core/train/run_facts.h"
 
-#include <cstdio>
 #include <fstream>
 #include <sstream>
 
-#include <xxhash.h>
-
+#include "core/base/hash.h"
 #include "core/pipeline/table_csv.h"
 #include "core/runtime/build_info.h"
 
@@ -21,18 +19,11 @@ void flatten(const std::string& prefix, const Value& value, Facts& facts) {
     flatten(prefix.empty() ? name : prefix + "." + name, member, facts);
 }
 
-std::string hash_of(const std::string& bytes) {
-  char text[20];
-  std::snprintf(text, sizeof text, "%016llx",
-                static_cast<unsigned long long>(XXH3_64bits(bytes.data(), bytes.size())));
-  return text;
-}
-
 std::string hash_of_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream content;
   content << in.rdbuf();
-  return hash_of(std::move(content).str());
+  return hash64_hex(std::move(content).str());
 }
 
 }  // namespace
@@ -46,7 +37,7 @@ Facts run_facts(const JobConfig& config, Registry& registry) {
   if (config.pipeline_plan) {
     selections.push_back(config.pipeline_schedule);
     // the table may come from a file that every node has its own copy of
-    facts.emplace_back("pipeline table", hash_of(to_csv(config.pipeline_plan->actions)));
+    facts.emplace_back("pipeline table", hash64_hex(to_csv(config.pipeline_plan->actions)));
   }
   selections.insert(selections.end(), config.transforms.begin(), config.transforms.end());
   for (const Selection& selection : selections) {

@@ -3,7 +3,7 @@
 
 #include "core/config/job_config.h"
 #include "core/plugin/registry.h"
-#include "core/runtime/rendezvous.h"
+#include "core/runtime/groups/rendezvous.h"
 
 namespace titan::core {
 

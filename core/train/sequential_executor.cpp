@@ -9,6 +9,7 @@
 namespace titan::core {
 StepLoss SequentialExecutor::forward_backward(const StepBatches& batches) {
   StepLoss total;
+  for (GradientReducer* reducer : context_->reducers) reducer->begin_step();
   for (const Batch& microbatch : batches.microbatches) {
     const bool is_last = &microbatch == &batches.microbatches.back();
     for (GradientReducer* reducer : context_->reducers) reducer->start_microbatch(is_last);

@@ -1,13 +1,11 @@
 #include "core/train/trainer.h"
 
-#include <cmath>
 #include <csignal>
-#include <optional>
 #include <utility>
 
 #include <titan/error.h>
 
-#include "core/runtime/clock.h"
+#include "core/base/clock.h"
 #include "core/runtime/signals.h"
 
 namespace titan::core {
@@ -39,16 +37,20 @@ class LoggerCloser {
 Trainer::Trainer(Run& run, const JobConfig& config, FailureWatch& watch)
     : run_(run),
       steps_(config.training.steps),
-      max_norm_(config.training.max_norm),
       train_timeout_(config.comm.train_timeout_seconds),
       watch_(watch),
-      metrics_(metrics_options(run, config), run.mesh, *run.device, run.loggers) {}
+      step_(run.state.step),
+      metrics_(metrics_options(run, config), run.mesh, *run.device, run.loggers),
+      members_(run, config.training.max_norm, [this] { wait_for_checkpoint(); }),
+      runner_(*run.part, *run.executor, members_.order(), run.mesh.group("world"),
+              run.device->device()) {}
 
 StopReason Trainer::run() {
   LoggerCloser closer(run_.loggers);
   try {
     while (run_.state.step < steps_ && !should_stop()) {
-      watch_.set_step(++run_.state.step);
+      step_ = run_.state.step + 1;
+      watch_.set_step(step_);
       train_step();
       if (!std::exchange(is_warm_, true)) shorten_timeouts();
       validate();
@@ -59,11 +61,11 @@ StopReason Trainer::run() {
         reason == StopReason::all_steps_done ? RunOutcome::finished : RunOutcome::stopped;
     return reason;
   } catch (Error& e) {
-    e.with_context("in training step " + std::to_string(run_.state.step));
+    e.with_context("in training step " + std::to_string(step_));
     throw;
   } catch (const c10::Error& e) {  // of LibTorch: its message without the stack of addresses
     throw Error(ErrorKind::internal, e.what_without_backtrace())
-        .with_context("in training step " + std::to_string(run_.state.step));
+        .with_context("in training step " + std::to_string(step_));
   }
 }
 
@@ -105,62 +107,26 @@ void Trainer::shorten_timeouts() {
 }
 
 void Trainer::train_step() {
-  StepBatches batches;
+  Step step = next_step();
+  runner_.run(step);
+  metrics_.record(step, run_.state.tokens_seen, run_.optimizer->lr() * step.lr_factor);
+}
+
+Step Trainer::next_step() {
+  Step step{.number = step_};
   {
     ScopedTimer timer(metrics_.data_loading_seconds());
-    batches = run_.loader->next_step();
+    step.batches = run_.loader->next_step();
   }
-  batches.num_valid_tokens = run_.mesh.group("dp").all_reduce(
-      batches.num_local_valid_tokens, dist::Reduce::sum, run_.device->device());
-
-  if (run_.fingerprints) run_.fingerprints->record_tokens(run_.state.step, batches, run_.first_row);
-
-  const double lr_factor = run_.lr_scheduler->factor(++run_.state.lr_step);
-  if (run_.early_optimizer) {
-    wait_for_checkpoint();
-    run_.early_optimizer->start_step(lr_factor);
-  }
-  batches.gradient_scale = run_.loss_scaler->scale();
-  const StepLoss loss = run_.executor->forward_backward(batches);
-  const GradientNorm norm = run_.early_optimizer
-                                ? GradientNorm()
-                                : clip_gradients(*run_.part, run_.mesh, run_.device->device(),
-                                                 max_norm_, batches.gradient_scale);
-  require_finite(loss);
-  if (run_.loss_scaler->takes(norm)) {
-    require_finite(norm, loss);
-    wait_for_checkpoint();
-    run_.optimizer->step(lr_factor);
-    for (AfterOptimizerStep* work : run_.after_optimizer_step) work->after_optimizer_step();
-  }
-  run_.part->clear_gradients();
-
-  run_.state.tokens_seen += batches.num_valid_tokens;
-  metrics_.record(
-      run_.state.step, run_.state.tokens_seen, batches, loss, norm,
-      run_.optimizer->lr() * lr_factor,
-      run_.loss_scaler->is_active() ? std::optional(batches.gradient_scale) : std::nullopt);
+  step.batches.num_valid_tokens = run_.mesh.group("dp").all_reduce(
+      step.batches.num_local_valid_tokens, dist::Reduce::sum, run_.device->device());
+  return step;
 }
 
 /// Nothing changes what is still being copied.
 void Trainer::wait_for_checkpoint() {
   ScopedTimer timer(metrics_.checkpoint_seconds());
   run_.checkpoints->before_update();
-}
-
-void Trainer::require_finite(const StepLoss& loss) const {
-  TITAN_CHECK(
-      std::isfinite(loss.normalized_sum), data, "the loss is ", loss.normalized_sum,
-      run_.early_optimizer ? "" : "; the weights were not changed by this step",
-      ". Lower optimizer.lr, lengthen lr_scheduler.warmup_steps or look at the data of this "
-      "step");
-}
-
-void Trainer::require_finite(const GradientNorm& norm, const StepLoss& loss) const {
-  TITAN_CHECK(!norm.is_known || std::isfinite(norm.value), data, "the gradient norm is ",
-              norm.value, " at loss ", loss.normalized_sum,
-              "; the weights were not changed by this step. Lower optimizer.lr or lengthen "
-              "lr_scheduler.warmup_steps");
 }
 
 }  // namespace titan::core

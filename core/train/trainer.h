@@ -7,8 +7,10 @@
 
 #include <titan/value.h>
 
-#include "core/train/assembly.h"
+#include "core/runtime/groups/failure_watch.h"
+#include "core/train/run.h"
 #include "core/train/metrics.h"
+#include "core/train/step_members.h"
 
 namespace titan::core {
 
@@ -37,21 +39,22 @@ class Trainer {
   bool should_stop();
   StopReason stop();
   void train_step();
+  Step next_step();
   void validate();
   void save();
   void shorten_timeouts();
   void wait_for_checkpoint();
-  void require_finite(const StepLoss& loss) const;
-  void require_finite(const GradientNorm& norm, const StepLoss& loss) const;
 
   Run& run_;
   int64_t steps_;
-  double max_norm_;
   std::chrono::seconds train_timeout_;
   FailureWatch& watch_;
+  int64_t step_;          ///< the last one that was begun
   int stop_signal_ = 0;   ///< that some rank has got
   bool is_warm_ = false;  ///< a step was done
   Metrics metrics_;
+  StepMembers members_;
+  StepRunner runner_;
 };
 
 }  // namespace titan::core

@@ -5,8 +5,8 @@
 
 #include <titan/error.h>
 
+#include "core/base/clock.h"
 #include "core/base/units.h"
-#include "core/runtime/clock.h"
 
 namespace titan::core {
 /// Over all ranks but for `local_loss`.

@@ -11,7 +11,7 @@
 #include <titan/transform.h>
 
 #include "core/config/job_sections.h"
-#include "core/data/loader.h"
+#include "core/data/batches/loader.h"
 #include "core/train/logger_set.h"
 
 namespace titan::core {

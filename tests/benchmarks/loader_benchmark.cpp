@@ -9,8 +9,8 @@
 
 #include <titan/error.h>
 
+#include "core/base/clock.h"
 #include "core/data/window_feed.h"
-#include "core/runtime/clock.h"
 #include "core/tokenize/chosen_source.h"
 
 namespace {

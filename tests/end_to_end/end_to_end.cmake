@@ -45,7 +45,7 @@ set_tests_properties(end_to_end.drawn_mistakes PROPERTIES LABELS end_to_end TIME
 if(NOT TITAN_SANITIZER)
   add_test(NAME end_to_end.install COMMAND ${CMAKE_COMMAND} --install ${CMAKE_BINARY_DIR} --prefix ${titan_prefix})
   set_tests_properties(end_to_end.install PROPERTIES FIXTURES_SETUP titan_installation LABELS "end_to_end;slow" TIMEOUT 1800)
-  foreach(name find_package experiment chat sharded_embedding new_plugin)
+  foreach(name find_package experiment chat sharded_embedding step_guard layers_of_ones_own new_plugin)
     titan_add_end_to_end(${name} INSTALLED TIMEOUT 5400)
   endforeach()
   set_tests_properties(end_to_end.new_plugin end_to_end.experiment PROPERTIES COST 800)

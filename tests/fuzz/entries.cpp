@@ -7,8 +7,9 @@
 
 #include <titan/error.h>
 
-#include "core/checkpoint/format/hash.h"
+#include "core/base/hash.h"
 #include "core/checkpoint/format/manifest.h"
+#include "core/checkpoint/format/metadata_texts.h"
 #include "core/checkpoint/format/safetensors.h"
 #include "core/checkpoint/format/tensor_index.h"
 

@@ -16,8 +16,9 @@
 #include <titan/error.h>
 #include <titan/value.h>
 
-#include "core/checkpoint/format/file.h"
-#include "core/checkpoint/format/hash.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
+#include "core/checkpoint/format/metadata_texts.h"
 #include "core/checkpoint/format/safetensors.h"
 #include "core/checkpoint/format/tensor_index.h"
 

@@ -8,7 +8,7 @@
 
 #include <titan/error.h>
 
-#include "core/checkpoint/format/file.h"
+#include "core/base/file.h"
 #include "core/checkpoint/format/manifest.h"
 
 namespace titan::core {

@@ -8,9 +8,9 @@
 
 #include <titan/error.h>
 
-#include "core/checkpoint/format/file.h"
-#include "core/checkpoint/format/hash.h"
-#include "core/checkpoint/format/shown_text.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
+#include "core/base/json_string.h"
 #include "core/checkpoint/format/strays.h"
 #include "core/checkpoint/format/verify.h"
 

@@ -7,21 +7,14 @@
 #include <set>
 #include <utility>
 
+#include "core/base/json_string.h"
+#include "core/base/quantity_text.h"
+#include "core/base/text_table.h"
 #include "core/checkpoint/format/inspection.h"
-#include "core/checkpoint/format/shown_text.h"
 #include "core/checkpoint/format/strays.h"
-#include "core/plugin/text_table.h"
 
 namespace titan::core {
 namespace {
-
-/// 1234567 -> "1,234,567"; not for negative numbers
-std::string with_commas(int64_t number) {
-  std::string text = std::to_string(number);
-  for (size_t digits = 3; digits < text.size(); digits += 4)
-    text.insert(text.size() - digits, 1, ',');
-  return text;
-}
 
 std::string size_text(int64_t bytes) {
   constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};

@@ -4,9 +4,9 @@
 #include <limits>
 #include <utility>
 
-#include "core/checkpoint/format/json_events.h"
-#include "core/checkpoint/format/shown_text.h"
-#include "core/checkpoint/format/tensor_index.h"
+#include "core/base/hash.h"
+#include "core/base/json_events.h"
+#include "core/base/json_string.h"
 
 namespace titan::core {
 namespace {
@@ -129,12 +129,6 @@ std::map<std::string, std::string> parse_tensor_hashes(std::string_view text,
   HashEvents events(place);
   events.read(text);
   return std::move(events.hashes);
-}
-
-bool is_hash(std::string_view text) {
-  return text.size() == 32 && std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
 }
 
 // Separators and escapes are those of Python's json module, so that the text equals PyTorch's.

@@ -1,5 +1,5 @@
 // The JSON texts inside a safetensors file's __metadata__ that say which part of a tensor the file
-// holds and what its bytes hash to. Used by tensor_index and by verify.
+// holds and what its bytes hash to. Used by whoever writes and reads distributed shards.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,15 @@
 
 namespace titan::core {
 
+/// Keys of __metadata__. The first is PyTorch's: {"<tensor>": {"saved_offsets": [o0, ...]}, ...}.
+inline constexpr const char* kShardingKey = "DCP_SHARDING_INFO";
+/// Titan's: {"<tensor>": "<XXH3-128 of its bytes, 32 hexadecimal digits>", ...}.
+inline constexpr const char* kTensorHashesKey = "TITAN_XXH3_128";
+/// Titan's: whose names and orders of rows the file's tensors have. Files that Titan wrote before
+/// there was this key are known by the hashes.
+inline constexpr const char* kConventionKey = "TITAN_CONVENTION";
+inline constexpr const char* kOwnConvention = "titan";
+
 /// {"<tensor>": {"saved_offsets": [o0, ...]}, ...}. Members beside saved_offsets are skipped, as
 /// PyTorch's reader does. Throws a data Error naming `place` and the tensor.
 std::map<std::string, std::vector<int64_t>> parse_sharding(std::string_view text,
@@ -18,7 +27,13 @@ std::map<std::string, std::vector<int64_t>> parse_sharding(std::string_view text
 std::map<std::string, std::string> parse_tensor_hashes(std::string_view text,
                                                        const std::string& place);
 
-/// 32 hexadecimal digits in lower case, as Hasher prints them.
-bool is_hash(std::string_view text);
+/// The texts for __metadata__ of a distributed shard.
+std::string sharding_text(const std::map<std::string, std::vector<int64_t>>& saved_offsets);
+std::string tensor_hashes_text(const std::map<std::string, std::string>& hashes);
+
+/// The whole __metadata__ of a distributed shard.
+std::map<std::string, std::string> shard_metadata(
+    const std::map<std::string, std::vector<int64_t>>& saved_offsets,
+    const std::map<std::string, std::string>& hashes);
 
 }  // namespace titan::core

@@ -5,7 +5,7 @@
 
 #include <titan/error.h>
 
-#include "core/checkpoint/format/shown_text.h"
+#include "core/base/json_string.h"
 
 namespace titan::core {
 namespace {

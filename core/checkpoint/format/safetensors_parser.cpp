@@ -7,10 +7,10 @@
 
 #include <titan/error.h>
 
-#include "core/checkpoint/format/file.h"
-#include "core/checkpoint/format/json_events.h"
+#include "core/base/file.h"
+#include "core/base/json_events.h"
+#include "core/base/json_string.h"
 #include "core/checkpoint/format/safetensors.h"
-#include "core/checkpoint/format/shown_text.h"
 
 namespace titan::core {
 namespace {

@@ -7,9 +7,9 @@
 
 #include <titan/error.h>
 
+#include "core/base/file.h"
+#include "core/base/json_string.h"
 #include "core/checkpoint/format/checkpoint_folder.h"
-#include "core/checkpoint/format/file.h"
-#include "core/checkpoint/format/shown_text.h"
 
 namespace titan::core {
 namespace {

@@ -8,8 +8,8 @@
 
 #include <titan/error.h>
 
+#include "core/base/json_string.h"
 #include "core/checkpoint/format/metadata_texts.h"
-#include "core/checkpoint/format/shown_text.h"
 
 namespace titan::core {
 namespace {

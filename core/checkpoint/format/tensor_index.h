@@ -14,14 +14,8 @@
 
 namespace titan::core {
 
-/// Keys of __metadata__. The first is PyTorch's: {"<tensor>": {"saved_offsets": [o0, ...]}, ...}.
-inline constexpr const char* kShardingKey = "DCP_SHARDING_INFO";
-/// Titan's: {"<tensor>": "<XXH3-128 of its bytes, 32 hexadecimal digits>", ...}.
-inline constexpr const char* kTensorHashesKey = "TITAN_XXH3_128";
-/// Titan's: whose names and orders of rows the file's tensors have. Files that Titan wrote before
-/// there was this key are known by the hashes.
-inline constexpr const char* kConventionKey = "TITAN_CONVENTION";
-inline constexpr const char* kOwnConvention = "titan";
+/// What the names of an optimizer's states begin with.
+inline constexpr std::string_view kOptimizerPrefix = "optim.";
 
 /// A rectangle of a tensor and where its bytes lie.
 struct StoredPiece {
@@ -56,14 +50,5 @@ TensorIndex index_headers(std::vector<std::filesystem::path> files,
 
 /// The *.safetensors directly in `folder`, by name.
 std::vector<std::filesystem::path> safetensors_files(const std::filesystem::path& folder);
-
-/// The texts for __metadata__ of a distributed shard.
-std::string sharding_text(const std::map<std::string, std::vector<int64_t>>& saved_offsets);
-std::string tensor_hashes_text(const std::map<std::string, std::string>& hashes);
-
-/// The whole __metadata__ of a distributed shard.
-std::map<std::string, std::string> shard_metadata(
-    const std::map<std::string, std::vector<int64_t>>& saved_offsets,
-    const std::map<std::string, std::string>& hashes);
 
 }  // namespace titan::core

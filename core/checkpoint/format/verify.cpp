@@ -7,10 +7,10 @@
 
 #include <titan/error.h>
 
-#include "core/checkpoint/format/file.h"
-#include "core/checkpoint/format/hash.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
+#include "core/base/json_string.h"
 #include "core/checkpoint/format/metadata_texts.h"
-#include "core/checkpoint/format/shown_text.h"
 
 namespace titan::core {
 namespace {

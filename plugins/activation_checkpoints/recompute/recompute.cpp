@@ -15,18 +15,15 @@ namespace {
 /// `names`.
 std::set<std::array<int64_t, 2>> shapes_of(ModelPart& part, const std::vector<std::string>& names) {
   std::set<std::array<int64_t, 2>> shapes;
-  for (Layer& layer : part.layers())
-    layer.module->visit_modules(
-        [&](const std::string& path, nn::Module& module) {
-          auto* linear = dynamic_cast<nn::Linear*>(&module);
-          const auto is_named = [&](const std::string& name) {
-            return path.find(name) != std::string::npos;
-          };
-          if (!linear || std::none_of(names.begin(), names.end(), is_named)) return;
-          const auto sizes = linear->weight().value().sizes();
-          shapes.insert({sizes[1], sizes[0]});
-        },
-        layer.name);
+  part.visit_modules([&](const std::string& path, nn::Module& module) {
+    auto* linear = dynamic_cast<nn::Linear*>(&module);
+    const auto is_named = [&](const std::string& name) {
+      return path.find(name) != std::string::npos;
+    };
+    if (!linear || std::none_of(names.begin(), names.end(), is_named)) return;
+    const auto sizes = linear->weight().value().sizes();
+    shapes.insert({sizes[1], sizes[0]});
+  });
   return shapes;
 }
 

@@ -17,13 +17,10 @@ struct Found {
 
 std::vector<Found> find_products(ModelPart& part) {
   std::vector<Found> found;
-  for (Layer& layer : part.layers())
-    layer.module->visit_modules(
-        [&](const std::string& path, nn::Module& module) {
-          auto* linear = dynamic_cast<nn::Linear*>(&module);
-          if (linear || dynamic_cast<nn::OutputHead*>(&module)) found.push_back({path, linear});
-        },
-        layer.name);
+  part.visit_modules([&](const std::string& path, nn::Module& module) {
+    auto* linear = dynamic_cast<nn::Linear*>(&module);
+    if (linear || dynamic_cast<nn::OutputHead*>(&module)) found.push_back({path, linear});
+  });
   return found;
 }
 

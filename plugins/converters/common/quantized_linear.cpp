@@ -80,16 +80,10 @@ struct QuantizedLinear : torch::autograd::Function<QuantizedLinear> {
     if (ctx->needs_input_grad(0))
       out[0] = with_rows_of(grad, layer.products->grad_input(as_matrix(grad), saved[1]));
     if (!ctx->needs_input_grad(1)) return out;
-    const auto grad_weight = [products = layer.products, grad, x] {
-      return products->grad_weight(as_matrix(grad), as_matrix(x));
-    };
-    if (layer.queue && layer.queue->is_deferring())
-      layer.queue->add([grad_weight, &weight = layer.weight] {
-        const at::NoGradGuard no_grad;
-        weight.add_gradient(grad_weight());
-      });
-    else
-      out[1] = grad_weight();
+    out[1] = nn::WeightGradientQueue::give_or_defer(
+        layer.queue, layer.weight, [products = layer.products, grad, x] {
+          return products->grad_weight(as_matrix(grad), as_matrix(x));
+        });
     return out;
   }
 };

@@ -3,6 +3,26 @@
 
 #include "converter.h"
 
+namespace titan::float8 {
+namespace {
+
+void check(const Float8Options& options, const JobView& job, RuleReport& report) {
+  if (options.precompute_float8_dynamic_scale_for_fsdp && !options.enable_fsdp_float8_all_gather)
+    report.error("precompute_float8_dynamic_scale_for_fsdp",
+                 "precompute_float8_dynamic_scale_for_fsdp needs enable_fsdp_float8_all_gather");
+  if (options.enable_fsdp_float8_all_gather && job.ranks("dp_shard") == 1)
+    report.error("enable_fsdp_float8_all_gather",
+                 "enable_fsdp_float8_all_gather needs parallelism.data_parallel_shard_degree > 1");
+  if (options.enable_fsdp_float8_all_gather && options.recipe_name &&
+      *options.recipe_name != "tensorwise")
+    report.error("recipe_name",
+                 "enable_fsdp_float8_all_gather works with tensorwise scaling only, got '" +
+                     *options.recipe_name + "'");
+}
+
+}  // namespace
+}  // namespace titan::float8
+
 TITAN_PLUGIN(plugin) {
   using Options = titan::float8::Float8Options;
   plugin
@@ -17,5 +37,6 @@ TITAN_PLUGIN(plugin) {
       .one_of({"tensorwise", "rowwise", "rowwise_with_gw_hp"})
       .option("filter_fqns", &Options::filter_fqns,
               "Layers left alone, by a part of their path; \"auto_filter_small_kn\": small ones")
-      .option("emulate", &Options::emulate, "Compute float8 in software, on any device");
+      .option("emulate", &Options::emulate, "Compute float8 in software, on any device")
+      .check(titan::float8::check);
 }

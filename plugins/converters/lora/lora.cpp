@@ -17,12 +17,9 @@ struct FoundLinear {
 
 std::vector<FoundLinear> linears_of(ModelPart& part) {
   std::vector<FoundLinear> found;
-  for (Layer& layer : part.layers())
-    layer.module->visit_modules(
-        [&](const std::string& path, nn::Module& module) {
-          if (auto* linear = dynamic_cast<nn::Linear*>(&module)) found.push_back({path, linear});
-        },
-        layer.name);
+  part.visit_modules([&](const std::string& path, nn::Module& module) {
+    if (auto* linear = dynamic_cast<nn::Linear*>(&module)) found.push_back({path, linear});
+  });
   return found;
 }
 

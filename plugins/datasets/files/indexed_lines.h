@@ -8,8 +8,9 @@
 #include <titan/dataset.h>
 
 #include "plugins/datasets/files/fingerprint.h"
-#include "plugins/datasets/files/json_lines.h"
+#include "plugins/datasets/files/json_lines_options.h"
 #include "plugins/datasets/files/open_files.h"
+#include "plugins/datasets/files/source_files.h"
 
 namespace titan::datasets {
 

@@ -7,18 +7,13 @@
 
 #include <titan/dataset.h>
 
+#include "plugins/datasets/files/json_lines_options.h"
 #include "plugins/datasets/files/source_files.h"
 
 namespace titan::datasets {
 
 class IndexedLines;
 class StreamedLines;
-
-struct JsonLinesOptions {
-  std::string field = "text";   ///< the member that holds the text
-  bool index = true;            ///< index the lines of plain files at the start
-  bool skip_bad_lines = false;  ///< pass over what is no document, instead of failing
-};
 
 /// .jsonl and .json, plain and with .gz and .zst
 const std::vector<std::string>& json_lines_suffixes();

@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <optional>
 
-#include <titan/plugin.h>
-
 namespace titan::llama {
 
 /// Scaling of long RoPE wavelengths (Llama 3.1). A factor of 1 means none.
@@ -45,8 +43,5 @@ struct Dimensions {
   int64_t head_dim;
   int64_t ffn_dim;
 };
-
-/// Declares the options on a component.
-void declare_options(ComponentBuilder<class Llama>& builder);
 
 }  // namespace titan::llama

@@ -3,6 +3,7 @@
 #include <titan/plugin.h>
 
 #include "llama.h"
+#include "option_schema.h"
 
 TITAN_PLUGIN(plugin) {
   using titan::Value;

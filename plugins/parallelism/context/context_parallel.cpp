@@ -4,7 +4,7 @@
 #include <ATen/ops/arange.h>
 
 #include <titan/error.h>
-#include <titan/nn/attention.h>
+#include <titan/nn/attention_layer.h>
 
 #include "kernel.h"
 
@@ -34,16 +34,17 @@ void ContextParallel::apply(ModelPart& part, const TransformContext& context) {
   if (group.size() == 1) return;
   const std::shared_ptr<const Exchange> exchange = make_exchange(options_.rotate_method, group);
   bool has_attention = false;
-  for (Layer& layer : part.layers())
-    layer.module->visit_modules([&](const std::string&, nn::Module& module) {
-      auto* attention = dynamic_cast<nn::Attention*>(&module);
-      if (!attention) return;
-      attention->set_kernel("context parallelism", make_kernel(cut_, rank_, exchange));
-      has_attention = true;
-    });
+  part.visit_modules([&](const std::string& path, nn::Module& module) {
+    auto* attention = dynamic_cast<nn::AttentionLayer*>(&module);
+    if (!attention) return;
+    attention->core().set_kernel("context parallelism",
+                                 make_kernel(cut_, rank_, exchange, attention->core().rule()),
+                                 "'" + path + "'");
+    has_attention = true;
+  });
   TITAN_CHECK(has_attention || context.pipeline, config, "context parallelism over ", group.size(),
-              " ranks found no attention to work for: the model has no nn::Attention, whose keys "
-              "would travel; set parallelism.context_parallel_degree = 1");
+              " ranks found no attention to work for: the model has no nn::AttentionLayer, whose "
+              "keys would travel; set parallelism.context_parallel_degree = 1");
 }
 
 Batch ContextParallel::split(const Batch& batch) const {

@@ -14,16 +14,16 @@ struct ContextParallelOptions {
   LoadBalancer load_balancer = LoadBalancer::headtail;   // which tokens a rank gets
 };
 
-/// Cuts the tokens of each batch and swaps the kernel of every nn::Attention. All other layers work
-/// token by token and stay as they are; gradients of weights are sums over the ranks, which data
+/// Cuts the tokens of each batch and swaps the kernel of every nn::AttentionLayer, whose rule the
+/// new one follows. All other layers work token by token and stay as they are; gradients of weights are sums over the ranks, which data
 /// parallelism adds up (its axis "fsdp" spans "cp").
 class ContextParallel final : public Parallelism, public BatchSplitter {
  public:
   ContextParallel(const ContextParallelOptions& options, TransformContext context);
 
   Phase phase() const override { return Phase::sequence; }
-  /// Throws a config Error when the whole model has no nn::Attention: nothing would see across
-  /// ranks. A stage of a pipeline may have none.
+  /// Throws a config Error when the whole model has no nn::AttentionLayer: nothing would see
+  /// across ranks. A stage of a pipeline may have none.
   void apply(ModelPart& part, const TransformContext& context) override;
 
   /// tokens, labels and positions (rows, S) -> (rows, S/C), this rank's; positions that were not

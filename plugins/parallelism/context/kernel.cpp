@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -25,8 +26,12 @@ using torch::autograd::variable_list;
 struct Call : torch::CustomClassHolder {
   std::vector<std::vector<Block>> blocks;
   std::shared_ptr<const Exchange> exchange;
+  std::shared_ptr<const nn::AttentionRule> rule;
+  std::vector<Tensor> places;  // by source: where its tokens stand; empty unless the rule asks
   int64_t rank = 0;
 
+  /// `block` of the queries here and the keys of `source`, as the rule sees it.
+  nn::AttentionBlock seen(const Block& block, int64_t source) const;
   /// Of the forward: two products per block, of which a causal mask leaves half.
   double flops(const Tensor& q) const;
 };
@@ -43,13 +48,25 @@ double Call::flops(const Tensor& q) const {
   return total;
 }
 
+nn::AttentionBlock Call::seen(const Block& block, int64_t source) const {
+  nn::AttentionBlock seen{.causal = block.causal};
+  if (places.empty()) return seen;
+  const auto of = [&](int64_t holder, const Range& range) {
+    return places[static_cast<size_t>(holder)].narrow(0, range.first, range.count);
+  };
+  seen.query_places = of(rank, block.queries);
+  seen.key_places = of(source, block.keys);
+  return seen;
+}
+
 ops::AttentionResult attend_forward(const Tensor& q, const Tensor& own, const Call& call) {
   RunningAttention running(q);
   call.exchange->forward(own, [&](int64_t source, const Tensor& packed) {
     const Tensor k = keys_of(packed), v = values_of(packed);
     for (const Block& block : call.blocks[static_cast<size_t>(source)]) {
-      const ops::AttentionResult result = ops::attention_forward(
-          block.queries_of(q), block.keys_of(k), block.keys_of(v), {.causal = block.causal});
+      const ops::AttentionResult result =
+          call.rule->forward(block.queries_of(q), block.keys_of(k), block.keys_of(v),
+                             call.seen(block, source));
       if (source == call.rank)
         running.set(block, result);
       else
@@ -75,10 +92,10 @@ Gradients attend_backward(const Tensor& grad_out, const Tensor& q, const Tensor&
     const std::vector<Block>& blocks = call.blocks[static_cast<size_t>(source)];
     std::vector<ops::AttentionGradients> shares;
     for (const Block& block : blocks) {
-      shares.push_back(ops::attention_backward(
+      shares.push_back(call.rule->backward(
           block.queries_of(grad_out), block.queries_of(q), block.keys_of(k), block.keys_of(v),
           {block.queries_of(whole.out), block.queries_of(whole.logsumexp).contiguous()},
-          {.causal = block.causal}));
+          call.seen(block, source)));
       block.queries_of(dq).add_(std::exchange(shares.back().q, Tensor()));
     }
     return [&blocks, shares = std::move(shares)](const Tensor& gradients) {
@@ -118,14 +135,22 @@ struct RingAttention : torch::autograd::Function<RingAttention> {
 
 class Kernel final : public nn::AttentionKernel {
  public:
-  Kernel(const SequenceCut& cut, int64_t rank, std::shared_ptr<const Exchange> exchange)
-      : cut_(cut), rank_(rank), exchange_(std::move(exchange)) {}
+  Kernel(const SequenceCut& cut, int64_t rank, std::shared_ptr<const Exchange> exchange,
+         std::shared_ptr<const nn::AttentionRule> rule)
+      : cut_(cut), rank_(rank), exchange_(std::move(exchange)), rule_(std::move(rule)) {}
 
   Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Batch& batch) override {
     check(q, k, v, batch.documents);
     auto call = c10::make_intrusive<Call>();
     call->rank = rank_;
     call->exchange = exchange_;
+    call->rule = rule_;
+    if (rule_->needs_places()) {
+      const Tensor row = at::arange(q.size(2) * cut_.num_ranks(),
+                                    at::TensorOptions().dtype(at::kLong).device(q.device()));
+      for (int64_t source = 0; source < cut_.num_ranks(); ++source)
+        call->places.push_back(cut_.share_of(source, row.unsqueeze(0)).squeeze(0));
+    }
     for (int64_t source = 0; source < cut_.num_ranks(); ++source)
       call->blocks.push_back(
           visible_blocks(cut_, rank_, source, q.size(0), q.size(2), batch.documents));
@@ -158,13 +183,15 @@ class Kernel final : public nn::AttentionKernel {
   SequenceCut cut_;
   int64_t rank_;
   std::shared_ptr<const Exchange> exchange_;  // shared with the kernels of other layers
+  std::shared_ptr<const nn::AttentionRule> rule_;
 };
 
 }  // namespace
 
 std::unique_ptr<nn::AttentionKernel> make_kernel(const SequenceCut& cut, int64_t rank,
-                                                 std::shared_ptr<const Exchange> exchange) {
-  return std::make_unique<Kernel>(cut, rank, std::move(exchange));
+                                                 std::shared_ptr<const Exchange> exchange,
+                                                 std::shared_ptr<const nn::AttentionRule> rule) {
+  return std::make_unique<Kernel>(cut, rank, std::move(exchange), std::move(rule));
 }
 
 }  // namespace titan::context_parallel

@@ -1,9 +1,10 @@
-// The attention that sees keys of all ranks. Put into every nn::Attention by the plugin.
+// The attention that sees keys of all ranks. Put into every layer that attends by the
+// plugin.
 #pragma once
 
 #include <memory>
 
-#include <titan/nn/attention.h>
+#include <titan/nn/attention_layer.h>
 
 #include "exchange.h"
 #include "sequence_cut.h"
@@ -14,11 +15,12 @@ namespace titan::context_parallel {
 /// share of `cut`, (B, H, n, hd) and (B, KV, n, hd), and so is the result; heads come from the
 /// shapes. `Batch::documents` covers whole rows, in rank order.
 ///
-/// Each block of keys is attended to by ops::attention_forward, in fp32 merged with the others
+/// Each block of keys is attended to by `rule`, in fp32 merged with the others
 /// (double for double) and rounded once; the backward computes each block again from the final
 /// output and logsumexp. Only q, k, v, the output and one number per query are kept. What no query
 /// of this rank sees costs no computation. Differentiable once.
-std::unique_ptr<nn::AttentionKernel> make_kernel(const SequenceCut& cut, int64_t rank,
-                                                 std::shared_ptr<const Exchange> exchange);
+std::unique_ptr<nn::AttentionKernel> make_kernel(
+    const SequenceCut& cut, int64_t rank, std::shared_ptr<const Exchange> exchange,
+    std::shared_ptr<const nn::AttentionRule> rule = nn::plain_attention());
 
 }  // namespace titan::context_parallel

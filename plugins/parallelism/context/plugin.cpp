@@ -14,8 +14,13 @@ TITAN_PLUGIN(plugin) {
               "How keys and values travel: 'allgather' all at once, 'alltoall' from rank to rank "
               "in a ring, beside the computation",
               {{"allgather", RotateMethod::allgather}, {"alltoall", RotateMethod::alltoall}})
+      .fed_by("parallelism.context_parallel_rotate_method")
       .option("load_balancer", &Options::load_balancer,
               "Which tokens a rank gets: 'headtail' one piece from either end, so that all ranks "
               "compute as much, 'none' one piece in order",
-              {{"headtail", LoadBalancer::headtail}, {"none", LoadBalancer::none}});
+              {{"headtail", LoadBalancer::headtail}, {"none", LoadBalancer::none}})
+      .fed_by("parallelism.context_parallel_load_balancer",
+              [](const titan::Value& core, const titan::JobView&) {
+                return core.is_null() ? titan::Value("none") : core;
+              });
 }

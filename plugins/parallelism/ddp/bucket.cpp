@@ -55,6 +55,7 @@ void Bucket::finish() {
 }
 
 void Bucket::abandon() {
+  pending_.wait();
   pending_ = {};
   flat_.reset();
   is_started_ = false;

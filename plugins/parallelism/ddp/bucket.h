@@ -24,7 +24,7 @@ class Bucket {
   void start(const dist::Group& group);
   /// Ends the sum and hands it out: the gradients are complete.
   void finish();
-  /// Forgets a step that was cut short.
+  /// Forgets what a step that was cut short has left; a sum that is under way ends first.
   void abandon();
 
  private:

@@ -49,18 +49,17 @@ class Buckets final : public GradientReducer {
                                      nn::Parameter&) { self->gradient_arrived(place); });
   }
 
-  void start_microbatch(bool is_last) override {
-    is_last_microbatch_ = is_last;
-    if (std::exchange(is_step_open_, true)) return;
+  void begin_step() override {
     num_started_ = 0;
-    for (Bucket& bucket : buckets_) bucket.abandon();  // what a step that was cut short has left
+    for (Bucket& bucket : buckets_) bucket.abandon();
   }
+
+  void start_microbatch(bool is_last) override { is_last_microbatch_ = is_last; }
 
   void finish_gradients() override {
     for (; num_started_ < buckets_.size(); ++num_started_) buckets_[num_started_].start(group_);
     for (Bucket& bucket : buckets_) bucket.finish();
     num_started_ = 0;
-    is_step_open_ = false;
   }
 
  private:
@@ -81,7 +80,6 @@ class Buckets final : public GradientReducer {
   std::vector<Place> places_;  // of the parameters in reverse order
   size_t num_started_ = 0;
   bool is_last_microbatch_ = true;
-  bool is_step_open_ = false;
 };
 
 /// The replicas that hold the same of it: not those along which somebody else has cut it.
@@ -121,6 +119,9 @@ class Ddp final : public Parallelism, public GradientReducer {
     }
   }
 
+  void begin_step() override {
+    for (const auto& reducer : reducers_) reducer->begin_step();
+  }
   void start_microbatch(bool is_last) override {
     for (const auto& reducer : reducers_) reducer->start_microbatch(is_last);
   }

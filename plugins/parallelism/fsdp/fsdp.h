@@ -20,6 +20,7 @@ class Fsdp final : public Parallelism, public GradientReducer {
 
   Phase phase() const override { return Phase::data; }
   void apply(ModelPart& part, const TransformContext& context) override;
+  void begin_step() override { reducer_->begin_step(); }
   void start_microbatch(bool is_last) override { reducer_->start_microbatch(is_last); }
   void finish_gradients() override { reducer_->finish_gradients(); }
 

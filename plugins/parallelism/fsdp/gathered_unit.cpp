@@ -48,10 +48,6 @@ void GatheredUnit::finish() {
 
 void GatheredUnit::release() {
   pending_.wait();
-  abandon();
-}
-
-void GatheredUnit::abandon() {
   pending_ = {};
   buffer_.reset();
   for (const Member& member : unit_.members) drop_memory(member.leaf);

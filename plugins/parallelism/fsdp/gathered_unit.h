@@ -22,8 +22,6 @@ class GatheredUnit {
   void finish();
   /// Frees the leaves' memory and forgets a gather that was started, after its end.
   void release();
-  /// As `release` where the run has been cut short: waits for nothing.
-  void abandon();
 
   bool is_whole() const { return is_whole_; }
 

@@ -134,6 +134,12 @@ void GradientQueue::deliver(Flight& flight) {
     complete_gradients(*flight.unit);
 }
 
+void GradientQueue::abandon() {
+  for (std::optional<Flight>* flight : {&scattered_, &replicated_})
+    if (*flight) (*flight)->pending.wait();
+  scattered_.reset(), replicated_.reset(), offloaded_.clear();
+}
+
 void GradientQueue::flush() {
   at::NoGradGuard no_grad;
   end_scatter();

@@ -26,8 +26,8 @@ class GradientQueue {
   /// Makes what was flushed visible to the host, where the gradients are offloaded; only now these
   /// are complete.
   void synchronize();
-  /// Forgets everything that is under way, waiting for nothing.
-  void abandon() { scattered_.reset(), replicated_.reset(), offloaded_.clear(); }
+  /// Forgets what a step that was cut short has left; what is under way ends first.
+  void abandon();
 
  private:
   struct Flight {

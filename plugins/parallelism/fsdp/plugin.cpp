@@ -6,6 +6,11 @@
 namespace titan::fsdp {
 namespace {
 
+/// float64 is for proofs: everything is computed in it.
+Value unless_stored_in_double(const Value& core, const JobView& job) {
+  return job.core("training.dtype") == Value("float64") ? Value("as_stored") : core;
+}
+
 void declare_options(ComponentBuilder<Fsdp>& fsdp) {
   using O = FsdpOptions;
   const EnumNames<Dtype> dtypes = {{"as_stored", Dtype::as_stored},
@@ -19,12 +24,19 @@ void declare_options(ComponentBuilder<Fsdp>& fsdp) {
               {{"default", Reshard::all_but_last},
                {"always", Reshard::always},
                {"never", Reshard::never}})
+      .fed_by("parallelism.fsdp_reshard_after_forward",
+              [](const Value& core, const JobView& job) {  // a pipeline comes back to a layer soon
+                return core == Value("default") && job.ranks("pp") > 1 ? Value("never") : core;
+              })
       .option("param_dtype", &O::param_dtype,
               "Of gathered parameters and of the computation; 'as_stored' = training.dtype", dtypes)
+      .fed_by("training.mixed_precision_param", unless_stored_in_double)
       .option("reduce_dtype", &O::reduce_dtype,
               "In which gradients are summed over ranks; 'as_stored' = training.dtype", dtypes)
+      .fed_by("training.mixed_precision_reduce", unless_stored_in_double)
       .option("cpu_offload", &O::cpu_offload,
               "Keep shards, reduced gradients and so the optimizer in host memory")
+      .fed_by("training.enable_cpu_offload")
       .option("sum_each_microbatch", &O::sum_each_microbatch,
               "Reduce gradients after every microbatch: less memory, more traffic; else whole "
               "gradients are kept until the last one");

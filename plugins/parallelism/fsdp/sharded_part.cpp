@@ -16,6 +16,12 @@ void forget_arrivals(Unit& unit) {
   for (Member& member : unit.members) member.has_arrived = false;
 }
 
+/// Of microbatches that are never completed.
+void forget_sums(Unit& unit) {
+  unit.unreplicated.reset();
+  for (Member& member : unit.members) member.accumulated.reset();
+}
+
 bool has_gradients(const Unit& unit) {
   for (const Member& member : unit.members)
     if (member.leaf.grad().defined() || member.accumulated.defined()) return true;
@@ -135,17 +141,18 @@ void ShardedPart::all_gradients_arrived(size_t unit) {
     queue_.add(units_[unit], is_last_microbatch_);
 }
 
+void ShardedPart::begin_step() {
+  queue_.abandon();
+  for (GatheredUnit& weights : gathered_) weights.release();
+  for (Unit& unit : units_) forget_sums(unit);
+}
+
 void ShardedPart::start_microbatch(bool is_last) {
   is_last_microbatch_ = is_last;
   for (Unit& unit : units_) forget_arrivals(unit);
-  if (std::exchange(is_step_open_, true)) return;
-  // what a step that was cut short, or an evaluation, has left
-  queue_.abandon();
-  for (GatheredUnit& weights : gathered_) weights.abandon();
 }
 
 void ShardedPart::finish_gradients() {
-  is_step_open_ = false;
   queue_.flush();  // now what a unit still has is what never became complete
   for (size_t i = units_.size(); i-- > 0;) {
     gathered_[i].release();

@@ -26,6 +26,7 @@ class ShardedPart final : public GradientReducer, public std::enable_shared_from
   /// Shards the parameters of `part` and wraps its layers.
   static std::shared_ptr<ShardedPart> make(ModelPart& part, const Settings& settings);
 
+  void begin_step() override;
   /// Right under any order of forwards and backwards; a microbatch that follows
   /// the one called last costs another reduction.
   void start_microbatch(bool is_last) override;
@@ -52,7 +53,6 @@ class ShardedPart final : public GradientReducer, public std::enable_shared_from
   std::vector<std::vector<size_t>> units_of_layer_;
   GradientQueue queue_;
   bool is_last_microbatch_ = true;
-  bool is_step_open_ = false;
 };
 
 }  // namespace titan::fsdp

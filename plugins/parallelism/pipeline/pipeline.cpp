@@ -117,7 +117,7 @@ Stage& Pipeline::stage(int index) {
 
 StepLoss Pipeline::forward_backward(const StepBatches& batches) {
   double loss = 0;
-  for (GradientReducer* reducer : step_->reducers) reducer->start_microbatch(false);
+  for (GradientReducer* reducer : step_->reducers) reducer->begin_step();
   for (const Batch& round : batches.microbatches) {
     const bool is_last_round = &round == &batches.microbatches.back();
     start_round(round, batches);

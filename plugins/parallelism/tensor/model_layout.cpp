@@ -15,6 +15,11 @@ class Reader {
   void visit(const std::string& path, nn::Module& module) {
     const bool is_in_region =
         !layout_.regions.empty() && is_below(path, layout_.regions.back().path);
+    if (auto* attention = dynamic_cast<nn::AttentionLayer*>(&module)) {
+      const bool is_region = module.region() == nn::Region::gathered_to_partial;
+      (is_region || is_in_region ? layout_.attentions : layout_.cut_attentions)
+          .push_back({path, attention});
+    }
     if (auto* linear = dynamic_cast<nn::Linear*>(&module))
       add_linear(path, *linear, is_in_region);
     else if (auto* embedding = dynamic_cast<nn::Embedding*>(&module))
@@ -40,8 +45,6 @@ class Reader {
       return;
     }
     layout_.regions.push_back({.path = path, .module = &module});
-    if (auto* attention = dynamic_cast<nn::Attention*>(&module))
-      layout_.attentions.push_back({path, attention});
   }
 
   void add_linear(const std::string& path, nn::Linear& linear, bool is_in_region) {
@@ -64,10 +67,8 @@ class Reader {
 ModelLayout read_layout(ModelPart& part) {
   ModelLayout layout;
   Reader reader(layout);
-  for (Layer& layer : part.layers())
-    layer.module->visit_modules(
-        [&](const std::string& path, nn::Module& module) { reader.visit(path, module); },
-        layer.name);
+  part.visit_modules(
+      [&](const std::string& path, nn::Module& module) { reader.visit(path, module); });
   return layout;
 }
 

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include <titan/model.h>
-#include <titan/nn/attention.h>
+#include <titan/nn/attention_layer.h>
 #include <titan/nn/embedding.h>
 #include <titan/nn/head.h>
+#include <titan/nn/linear.h>
 
 namespace titan::tensor_parallel {
 
@@ -32,7 +33,8 @@ struct RegionLayout {
 struct ModelLayout {
   std::vector<Found<nn::Embedding>> embeddings;
   std::vector<Found<nn::OutputHead>> heads;
-  std::vector<Found<nn::Attention>> attentions;  ///< each is a region as well
+  std::vector<Found<nn::AttentionLayer>> attentions;  ///< regions, or within one
+  std::vector<Found<nn::AttentionLayer>> cut_attentions;  ///< where the sequence may be cut
   std::vector<RegionLayout> regions;
   std::vector<Found<nn::Linear>> stray;      ///< hints where nothing communicates for them
   std::vector<Found<nn::Module>> misplaced;  ///< regions, embeddings and heads within a region

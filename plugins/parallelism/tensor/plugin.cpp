@@ -13,6 +13,11 @@ TITAN_PLUGIN(plugin) {
               "all of it")
       .option("loss_parallel", &Options::loss_parallel,
               "Compute the loss from logits that stay cut over the vocabulary; else gather them")
+      .fed_by("parallelism.disable_loss_parallel",
+              [](const titan::Value& core, const titan::JobView&) {
+                return titan::Value(!core.as_boolean());
+              })
       .option("async", &Options::async,
-              "Cut gathers and scatters into pieces that travel while others are multiplied");
+              "Cut gathers and scatters into pieces that travel while others are multiplied")
+      .fed_by("parallelism.enable_async_tensor_parallel");
 }

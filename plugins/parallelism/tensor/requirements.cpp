@@ -56,7 +56,7 @@ class Fit {
  public:
   Fit(int64_t degree, Problems& problems) : degree_(degree), problems_(problems) {}
 
-  void attention(const Found<nn::Attention>& found) {
+  void attention(const Found<nn::AttentionLayer>& found) {
     const int64_t heads = found.module->num_heads(), kv_heads = found.module->num_kv_heads();
     common_heads_ = std::gcd(common_heads_, std::gcd(heads, kv_heads));
     if (heads % degree_ == 0 && kv_heads % degree_ == 0) return;
@@ -110,6 +110,10 @@ void check_fits(const ModelLayout& layout, int64_t degree) {
   Fit fit(degree, problems);
   for (const auto& found : layout.embeddings) fit.vocabulary(found.path, found.module->weight());
   for (const auto& found : layout.attentions) fit.attention(found);
+  for (const auto& found : layout.cut_attentions)
+    problems.add(found.path,
+                 "it attends outside of every region whose input is gathered "
+                 "(Region::gathered_to_partial): it would see a part of the sequence alone");
   for (const auto& found : layout.heads) fit.vocabulary(found.path, found.module->weight());
   for (const RegionLayout& region : layout.regions)
     if (region.rows.empty())

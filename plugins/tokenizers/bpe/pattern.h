@@ -1,9 +1,8 @@
 // What cuts or replaces text: a regex, a literal string, or one of the well-known patterns by a
-// hand-written scanner. Used by the tokenizer plugins.
+// hand-written scanner; make_pattern.h makes them. Used by the tokenizer plugins.
 #pragma once
 
-#include <memory>
-#include <string>
+#include <cstddef>
 #include <string_view>
 
 #include "regex.h"
@@ -27,12 +26,5 @@ class Pattern {
   /// out.
   virtual void find_all(std::string_view text, RegexScratch& scratch, MatchSink& sink) const = 0;
 };
-
-/// A scanner where there is one for exactly this pattern, else a Regex. Throws PatternError.
-std::unique_ptr<Pattern> make_regex_pattern(const std::string& pattern, Dialect dialect);
-/// Always a Regex, for comparing. Throws PatternError.
-std::unique_ptr<Pattern> make_pcre2_pattern(const std::string& pattern, Dialect dialect);
-/// `text` must not be empty.
-std::unique_ptr<Pattern> make_literal_pattern(std::string text);
 
 }  // namespace titan::bpe

@@ -4,7 +4,7 @@
 
 #include <titan/error.h>
 
-#include "regex_translate.h"
+#include "regex_dialect.h"
 
 namespace titan::bpe {
 namespace {

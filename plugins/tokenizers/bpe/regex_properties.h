@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "regex_translate.h"
+#include "regex_dialect.h"
 
 namespace titan::bpe {
 

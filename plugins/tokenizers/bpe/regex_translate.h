@@ -4,22 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "regex_dialect.h"
+
 namespace titan::bpe {
-
-/// A regex that is wrong or not supported; `position` counts bytes from the pattern's begin.
-struct PatternError : std::runtime_error {
-  PatternError(size_t where, const std::string& reason)
-      : std::runtime_error(reason), position(where) {}
-  size_t position;
-};
-
-/// Whom a pattern was written for.
-enum class Dialect { oniguruma, rust };
 
 struct TranslatedPattern {
   std::string text;              ///< for PCRE2 with UTF, UCP and newline = LF

@@ -9,18 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "decoder_step.h"
 #include "json_parts.h"
 #include "json_view.h"
 #include "vocabulary.h"
 
 namespace titan::huggingface {
-
-/// One step: changes the list of texts that the ids stand for. Immutable after construction.
-class DecoderStep {
- public:
-  virtual ~DecoderStep() = default;
-  virtual void apply(std::vector<std::string>& texts) const = 0;
-};
 
 /// Immutable after construction.
 class Decoder {

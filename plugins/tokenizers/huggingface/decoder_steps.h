@@ -4,7 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "decoder.h"
+#include "../bpe/pattern.h"
+#include "decoder_step.h"
 
 namespace titan::huggingface {
 

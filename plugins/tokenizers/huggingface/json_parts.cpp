@@ -5,6 +5,7 @@
 
 #include <titan/error.h>
 
+#include "../bpe/make_pattern.h"
 #include "../bpe/unicode.h"
 
 namespace titan::huggingface {

@@ -4,6 +4,7 @@
 
 #include <titan/error.h>
 
+#include "../bpe/make_pattern.h"
 #include "../bpe/scanner.h"
 #include "json_parts.h"
 #include "pre_tokenizer_steps.h"

@@ -7,41 +7,13 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "../bpe/regex.h"
 #include "json_view.h"
+#include "pre_tokenizer_step.h"
 
 namespace titan::huggingface {
-
-/// A part of a text. It is valid only during the call that it is handed to.
-struct Piece {
-  std::string_view text;  ///< not empty
-  bool starts_input;      ///< nothing of the document stands before it
-};
-
-/// Receives pieces in order.
-class PieceSink {
- public:
-  virtual void piece(const Piece& piece) = 0;
-
- protected:
-  ~PieceSink() = default;
-};
-
-/// What one step works with; reused from call to call.
-struct StepScratch {
-  bpe::RegexScratch& regex;
-  std::string& text;
-};
-
-/// One step. Immutable after construction.
-class PreTokenizerStep {
- public:
-  virtual ~PreTokenizerStep() = default;
-  virtual void split(const Piece& piece, StepScratch scratch, PieceSink& sink) const = 0;
-};
 
 struct PreTokenizerScratch {
   bpe::RegexScratch regex;

@@ -6,7 +6,8 @@
 #include <string>
 
 #include "../bpe/pattern.h"
-#include "pre_tokenizer.h"
+#include "json_view.h"
+#include "pre_tokenizer_step.h"
 
 namespace titan::huggingface {
 

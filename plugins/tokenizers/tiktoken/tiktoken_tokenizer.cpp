@@ -12,6 +12,7 @@
 #include <titan/error.h>
 #include <titan/shown_text.h>
 
+#include "../bpe/make_pattern.h"
 #include "../bpe/unicode.h"
 
 namespace titan::tiktoken {

@@ -16,6 +16,7 @@ class TITAN_API LocalGradients final : public GradientReducer {
   /// end before them.
   explicit LocalGradients(const std::vector<nn::Parameter*>& parameters);
   ~LocalGradients() override;
+  void begin_step() override {}
   void start_microbatch(bool is_last) override { *is_last_ = is_last; }
   void finish_gradients() override {}
 

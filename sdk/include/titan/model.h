@@ -122,6 +122,13 @@ class TITAN_API ModelPart {
   /// ascending. A parameter that stays because a kept layer borrows it keeps its name.
   void keep(const std::vector<size_t>& places);
 
+  /// Every module of every layer with its path, "layers.0.attention.wq": what holds others before
+  /// them, in the model's order. `visit` may replace the module that it was given.
+  void visit_modules(const nn::Module::ModuleVisitor& visit);
+  /// [any phase] `module` takes the place of the one at `path`, which begins with its layer's name,
+  /// or of a whole layer; as nn::Module::replace_child.
+  void replace(const std::string& path, std::unique_ptr<nn::Module> module);
+
   /// Of how many ranks each has a share of every activation's tokens between layers: tensor
   /// parallelism cuts the sequence there.
   int64_t num_sequence_cuts() const { return num_sequence_cuts_; }

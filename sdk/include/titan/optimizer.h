@@ -9,6 +9,7 @@
 #include <titan/export.h>
 #include <titan/nn/parameter.h>
 #include <titan/optimizer_state.h>
+#include <titan/step.h>
 
 namespace titan {
 
@@ -27,10 +28,10 @@ class TITAN_API Optimizer {
   using Context = OptimizerContext;
   template <class T>
   static std::vector<std::string> abilities() {
-    if constexpr (std::is_base_of_v<StatefulOptimizer, T>)
-      return {"StatefulOptimizer"};
-    else
-      return {};
+    std::vector<std::string> names;
+    if (std::is_base_of_v<StatefulOptimizer, T>) names.push_back("StatefulOptimizer");
+    if (std::is_base_of_v<StepMember, T>) names.push_back("StepMember");
+    return names;
   }
 
   virtual ~Optimizer();

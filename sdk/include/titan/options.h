@@ -49,6 +49,7 @@ enum class OptionType {
 TITAN_API const char* to_string(OptionType type);
 
 struct Schema;
+class JobView;
 
 /// One declared option.
 struct TITAN_API Option {
@@ -68,6 +69,8 @@ struct TITAN_API Option {
       upper;  ///< numbers, bytes (in bytes), durations (in seconds); on a list: of each item
   std::shared_ptr<Option> element;  ///< of a list: what each item is
   std::shared_ptr<Schema> table;    ///< of a table: its options
+  std::string fed_by;               ///< the core's key that it follows from; empty: none
+  std::function<Value(const Value& core, const JobView& job)> feed;  ///< empty: as it is there
 
   /// Sets the member of `options` from a value that `problem` finds nothing wrong with.
   std::function<void(void* options, const Value& value)> assign;
@@ -238,6 +241,17 @@ class SchemaDsl {
       return detail::to_value(static_cast<const Owner*>(options)->*member);
     };
     return finish(option);
+  }
+
+  /// Where the option is not set itself, it follows from a key of the core, "training.dtype": it is
+  /// the value there, or what `feed` makes of it (null: the option's own default). Options follow
+  /// from no key by having its name.
+  Self& fed_by(std::string core_key,
+               std::function<Value(const Value& core, const JobView& job)> feed = {}) {
+    Option& last = schema_->options.back();
+    last.fed_by = std::move(core_key);
+    last.feed = std::move(feed);
+    return self();
   }
 
   /// An enumeration: `names` gives each word and what it stands for.

@@ -21,6 +21,7 @@
 #include <titan/axes.h>
 #include <titan/error.h>
 #include <titan/export.h>
+#include <titan/job_view.h>
 #include <titan/options.h>
 #include <titan/value.h>
 
@@ -41,6 +42,8 @@ struct TITAN_API Component {
 
   /// Of a parallelism: what it wants of the grid of ranks under `options`. Empty: nothing.
   std::function<void(const void* options, AxisPlan& plan)> axes;
+  /// What is wrong with `options`, which are sound one by one, beside each other and in this job.
+  std::function<void(const void* options, const JobView& job, RuleReport& report)> check;
 };
 
 /// A named preset of a model's options. Any plugin may add flavors to a model that it does not own.
@@ -96,6 +99,18 @@ class ComponentBuilder : public SchemaDsl<ComponentBuilder<T>> {
   ComponentBuilder& axes(Declare declare) {
     component_.axes = [declare = std::move(declare)](const void* options, AxisPlan& plan) {
       declare(detail::AnyOptions{options}, plan);
+    };
+    return *this;
+  }
+
+  /// `rules(const Options&, const JobView&, RuleReport&)` compares options with each other, with keys
+  /// of the core and with the layout. All that rules find is reported at once, with what the core
+  /// finds.
+  template <class Rules>
+  ComponentBuilder& check(Rules rules) {
+    component_.check = [rules = std::move(rules)](const void* options, const JobView& job,
+                                                  RuleReport& report) {
+      rules(detail::AnyOptions{options}, job, report);
     };
     return *this;
   }

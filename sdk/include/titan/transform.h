@@ -14,6 +14,7 @@
 #include <titan/export.h>
 #include <titan/model.h>
 #include <titan/pipeline_schedule.h>
+#include <titan/step.h>
 
 namespace titan {
 
@@ -25,6 +26,8 @@ enum class Phase {
   sequence,   ///< cut the batch (context parallel)
   recompute,  ///< re-run layers in backward (activation checkpointing)
   data,       ///< shard or replicate parameters (FSDP, DDP)
+  compile,    ///< swap kernels and replace modules in what will run (fused passes): inside of layers
+              ///< all weights are whole where they are used; around a layer they may not be yet
 };
 
 /// What a transform may know about the run; references live as long as the transform.
@@ -67,23 +70,6 @@ class TITAN_API ActivationCheckpoint : public ModelTransform {
   static constexpr const char* kKind = "activation_checkpoint";
 };
 
-/// The microbatches of one step on this rank, and what their losses are divided by.
-struct StepBatches {
-  std::vector<Batch> microbatches;
-  int64_t num_valid_tokens = 0;        ///< of the whole global step
-  int64_t num_local_valid_tokens = 0;  ///< of these microbatches
-  double num_local_text_bytes = 0;     ///< of the text behind them; 0 when the data are tokens only
-  /// What backward starts from instead of 1, so that gradients in a narrow type do not vanish;
-  /// whoever asks for it divides the gradients again. Losses are reported without it.
-  double gradient_scale = 1;
-};
-
-/// Loss of one step on this rank: the sum over its tokens divided by the global number of valid
-/// tokens; known on every rank of a pipeline.
-struct StepLoss {
-  double normalized_sum = 0;
-};
-
 class BatchSplitter;
 class GradientReducer;
 
@@ -103,7 +89,8 @@ class TITAN_API BatchSplitter {
   virtual Batch split(const Batch& batch) const = 0;
 };
 
-/// Optional: a pipeline runs the microbatches. Without one the part runs them one after the other.
+/// Optional: a pipeline runs the microbatches. Without one the part runs them one after the other;
+/// a second one is refused by name.
 class TITAN_API StepExecutor {
  public:
   virtual ~StepExecutor();
@@ -117,12 +104,38 @@ class TITAN_API StepExecutor {
   virtual StepLoss forward(const StepBatches& batches) = 0;
 };
 
+/// Optional: goes around whatever runs the microbatches of a step, one after the other or in a
+/// pipeline: a guard, a timer, a capture. Several nest: the one that was applied last is outermost.
+class TITAN_API ExecutorWrapper : public StepExecutor {
+ public:
+  ~ExecutorWrapper() override;
+  /// [once, before connect] `inner` outlives the last step.
+  void wrap(StepExecutor& inner) { inner_ = &inner; }
+  /// [once] Whether it may run `inner` more than once in a step. Refused beside an optimizer that
+  /// works inside the backward.
+  virtual bool undoes_steps() const { return true; }
+  void connect(StepContext) override {}
+  /// Calls inner().forward_backward. Before it calls it again it clears the gradients
+  /// (ModelPart::clear_gradients); every rank calls it equally often.
+  StepLoss forward_backward(const StepBatches& batches) override = 0;
+  StepLoss forward(const StepBatches& batches) override { return inner().forward(batches); }
+
+ protected:
+  StepExecutor& inner() const { return *inner_; }
+
+ private:
+  StepExecutor* inner_ = nullptr;
+};
+
 /// Optional: a data-parallel transform that reduces gradients over ranks while backward runs, and
 /// calls Parameter::complete_gradient for each when it is there. Whoever runs the microbatches of a
-/// step calls both.
+/// step calls all of it.
 class TITAN_API GradientReducer {
  public:
   virtual ~GradientReducer();
+  /// [trainer thread, before the first forward of a step, each time that the step is run] Forgets
+  /// what a run that was cut short or thrown away has left. No parameter has a gradient.
+  virtual void begin_step() = 0;
   /// [trainer thread, before the forward of each microbatch; in a pipeline right before its
   /// backward] `is_last`: the gradients of this backward complete those of the step.
   virtual void start_microbatch(bool is_last) = 0;
@@ -131,7 +144,7 @@ class TITAN_API GradientReducer {
   virtual void finish_gradients() = 0;
 };
 
-/// Optional: work after each optimizer step (float8 scales).
+/// Optional: work after each optimizer step (float8 scales); a step that is skipped has none.
 class TITAN_API AfterOptimizerStep {
  public:
   virtual ~AfterOptimizerStep();
@@ -157,6 +170,8 @@ std::vector<std::string> ModelTransform::abilities() {
   std::vector<std::string> names;
   if (std::is_base_of_v<BatchSplitter, T>) names.push_back("BatchSplitter");
   if (std::is_base_of_v<StepExecutor, T>) names.push_back("StepExecutor");
+  if (std::is_base_of_v<ExecutorWrapper, T>) names.push_back("ExecutorWrapper");
+  if (std::is_base_of_v<StepMember, T>) names.push_back("StepMember");
   if (std::is_base_of_v<GradientReducer, T>) names.push_back("GradientReducer");
   if (std::is_base_of_v<AfterOptimizerStep, T>) names.push_back("AfterOptimizerStep");
   if (std::is_base_of_v<ExportTransform, T>) names.push_back("ExportTransform");

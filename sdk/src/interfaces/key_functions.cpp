@@ -2,6 +2,7 @@
 #include <titan/device.h>
 #include <titan/model.h>
 #include <titan/optimizer.h>
+#include <titan/step.h>
 #include <titan/transform.h>
 
 namespace titan {
@@ -14,7 +15,9 @@ std::vector<std::string> HfExchange::ignored_names(Naming) const {
 Model::~Model() = default;
 ModelTransform::~ModelTransform() = default;
 BatchSplitter::~BatchSplitter() = default;
+StepMember::~StepMember() = default;
 StepExecutor::~StepExecutor() = default;
+ExecutorWrapper::~ExecutorWrapper() = default;
 GradientReducer::~GradientReducer() = default;
 AfterOptimizerStep::~AfterOptimizerStep() = default;
 ExportTransform::~ExportTransform() = default;

@@ -40,6 +40,23 @@ void ModelPart::keep(const std::vector<size_t>& places) {
   list_parameters();
 }
 
+void ModelPart::visit_modules(const nn::Module::ModuleVisitor& visit) {
+  for (Layer& layer : layers_) layer.module->visit_modules(visit, layer.name);
+}
+
+void ModelPart::replace(const std::string& path, std::unique_ptr<nn::Module> module) {
+  for (Layer& layer : layers_) {
+    nn::Module* found = path == layer.name ? layer.module.get() : nullptr;
+    if (path.starts_with(layer.name + "."))
+      found = layer.module->module_at(path.substr(layer.name.size() + 1)).get();
+    if (!found) continue;
+    found->step_aside_for(std::move(module), path);
+    list_parameters();
+    return;
+  }
+  fail(ErrorKind::plugin, "there is no module '", path, "' to replace");
+}
+
 at::Tensor ModelPart::forward(const at::Tensor& x, const Batch& batch) {
   return forward(0, layers_.size(), x, batch);
 }

@@ -1,28 +1,8 @@
 #include <titan/nn/attention.h>
 
-#include <ATen/ops/max.h>
-
-#include <titan/error.h>
-#include <titan/ops/attention.h>
-#include <titan/ops/document_attention.h>
-#include <titan/ops/rope.h>
+#include <tuple>
 
 namespace titan::nn {
-namespace {
-
-class FlashKernel final : public AttentionKernel {
- public:
-  at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                    const Batch& batch) override {
-    if (batch.documents.defined())
-      return ops::document_attention(q, k, v, batch.documents, {.causal = true});
-    return ops::attention(q, k, v, {.causal = true});
-  }
-};
-
-}  // namespace
-
-AttentionKernel::~AttentionKernel() = default;
 
 Attention::Attention(const AttentionOptions& options, std::shared_ptr<Rope> rope)
     : head_dim_(options.head_dim),
@@ -38,22 +18,25 @@ Attention::Attention(const AttentionOptions& options, std::shared_ptr<Rope> rope
       wo_(add_module("wo",
                      std::make_unique<Linear>(options.num_heads * options.head_dim, options.dim,
                                               WeightLayout::row, options.output_init))),
-      rope_(std::move(rope)),
-      kernel_(std::make_unique<FlashKernel>()) {
+      rope_(std::move(rope)) {
   set_region(Region::gathered_to_partial);
 }
 Attention::~Attention() = default;
 
-void Attention::set_kernel(std::string taker, std::unique_ptr<AttentionKernel> kernel) {
+std::string Attention::place() const {
   const std::string& name = wq_.weight().name();  // "layers.0.attention.wq.weight"
   const size_t end = name.rfind(".wq.weight");
-  const std::string place =
-      end == std::string::npos ? "an attention layer" : "'" + name.substr(0, end) + "'";
-  kernel_.replace(std::move(taker), std::move(kernel), place);
+  return end == std::string::npos ? "an attention layer" : "'" + name.substr(0, end) + "'";
+}
+
+void Attention::set_kernel(std::string taker, std::unique_ptr<AttentionKernel> kernel) {
+  check_runs(taker, place());
+  core_.set_kernel(std::move(taker), std::move(kernel), place());
 }
 
 void Attention::wrap_kernel(std::string taker, const KernelAround<AttentionKernel>& around) {
-  kernel_.wrap(std::move(taker), around);
+  check_runs(taker, place());
+  core_.wrap_kernel(std::move(taker), around, place());
 }
 
 at::Tensor Attention::forward(const at::Tensor& x, const Batch& batch) {
@@ -65,18 +48,9 @@ at::Tensor Attention::forward(const at::Tensor& x, const Batch& batch) {
   const int64_t rows = q.size(0), seq_len = q.size(1);
   at::Tensor k = heads(wk_(x, batch));
   const at::Tensor v = heads(wv_(x, batch));
-
-  int64_t num_positions = std::max(seq_len, batch.num_positions);
-  if (batch.positions.defined() && batch.num_positions == 0 && !batch.positions.is_meta())
-    num_positions = std::max(num_positions, at::max(batch.positions).item<int64_t>() + 1);
-  const Rope::Tables& tables = rope_->tables(num_positions, x.device());
-  const auto wide = [&](const at::Tensor& table) {  // the tables are fp32 for every other type
-    return q.scalar_type() == at::kDouble ? table.to(at::kDouble) : table;
-  };
-  std::tie(q, k) = ops::rope(q, k, wide(tables.cos), wide(tables.sin), batch.positions);
-
+  std::tie(q, k) = rope_->rotate(q, k, batch);
   const at::Tensor out =  // (B, H, S, hd)
-      kernel_->attend(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), batch);
+      core_.attend(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), batch);
   return wo_(out.transpose(1, 2).reshape({rows, seq_len, -1}), batch);
 }
 

@@ -35,11 +35,13 @@ OutputHead::OutputHead(const OutputHeadOptions& options)
 OutputHead::~OutputHead() = default;
 
 void OutputHead::set_kernel(std::string taker, std::unique_ptr<HeadKernel> kernel) {
+  check_runs(taker, "the output head");
   kernel_.replace(std::move(taker), std::move(kernel), "the output head");
 }
 
 void OutputHead::wrap_kernel(std::string taker, const KernelAround<HeadKernel>& around) {
-  kernel_.wrap(std::move(taker), around);
+  check_runs(taker, "the output head");
+  kernel_.wrap(std::move(taker), around, "the output head");
 }
 
 at::Tensor OutputHead::forward(const at::Tensor& x, const Batch& batch) {

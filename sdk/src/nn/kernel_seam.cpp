@@ -20,4 +20,11 @@ void KernelTakers::check_replaceable(std::string_view taker, std::string_view pl
               ", or one of the two to leave this layer alone");
 }
 
+void KernelTakers::check_wrappable(std::string_view taker, std::string_view place) const {
+  TITAN_CHECK(!is_skipped, config, taker, " would go around ", place, ", which does not run: ",
+              replaced_by,
+              " computes it together with the layer that holds it; let one of the two leave this "
+              "layer alone, or choose one");
+}
+
 }  // namespace titan::nn

@@ -20,15 +20,24 @@ Linear::Linear(int64_t in_features, int64_t out_features, WeightLayout layout, c
       kernel_(std::make_unique<PlainLinearKernel>()) {}
 Linear::~Linear() = default;
 
-void Linear::set_kernel(std::string taker, std::unique_ptr<LinearKernel> kernel) {
+std::string Linear::place() const {
   const std::string& name = weight_.name();
-  const std::string place =
-      name.empty() ? "a linear layer" : "'" + name.substr(0, name.rfind('.')) + "'";
-  kernel_.replace(std::move(taker), std::move(kernel), place);
+  return name.empty() ? "a linear layer" : "'" + name.substr(0, name.rfind('.')) + "'";
+}
+
+void Linear::set_kernel(std::string taker, std::unique_ptr<LinearKernel> kernel) {
+  check_runs(taker, place());
+  kernel_.replace(std::move(taker), std::move(kernel), place());
 }
 
 void Linear::wrap_kernel(std::string taker, const KernelAround<LinearKernel>& around) {
-  kernel_.wrap(std::move(taker), around);
+  check_runs(taker, place());
+  kernel_.wrap(std::move(taker), around, place());
+}
+
+void Linear::skip_kernel(std::string taker) {
+  check_runs(taker, place());
+  kernel_.skip(std::move(taker), place());
 }
 
 at::Tensor Linear::forward(const at::Tensor& x, const Batch&) {

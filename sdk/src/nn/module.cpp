@@ -7,6 +7,7 @@ namespace titan::nn {
 Module::~Module() = default;
 
 at::Tensor Module::operator()(const at::Tensor& x, const Batch& batch) {
+  if (replacement_) return (*replacement_)(x, batch);
   return run(wrappers_.size(), x, batch);
 }
 
@@ -19,10 +20,17 @@ at::Tensor Module::run(size_t num_wrappers, const at::Tensor& x, const Batch& ba
 }
 
 void Module::wrap(Wrapper around) {
+  if (replacement_) return replacement_->wrap(std::move(around));
   wrappers_.push_back(std::move(around));
 }
 
+void Module::attach(std::string name, std::unique_ptr<Module> module) {
+  if (replacement_) return replacement_->attach(std::move(name), std::move(module));
+  add_module(std::move(name), std::move(module));
+}
+
 void Module::set_names(const std::string& prefix) {
+  if (replacement_) return replacement_->set_names(prefix);
   const auto join = [&](const std::string& name) {
     return prefix.empty() ? name : prefix + "." + name;
   };
@@ -36,12 +44,15 @@ void Module::leave_to(const std::string& owner) {
 }
 
 void Module::visit_parameters(const ParameterVisitor& visit) {
+  if (replacement_) return replacement_->visit_parameters(visit);
   for (Entry& entry : parameters_) visit(*entry.parameter);
   for (auto& [name, child] : children_) child->visit_parameters(visit);
 }
 
 void Module::visit_modules(const ModuleVisitor& visit, const std::string& prefix) {
+  if (replacement_) return replacement_->visit_modules(visit, prefix);
   visit(prefix, *this);
+  if (replacement_) return;  // since just now: what it was has no part in the model any more
   for (auto& [name, child] : children_)
     child->visit_modules(visit, prefix.empty() ? name : prefix + "." + name);
 }
@@ -55,10 +66,18 @@ void Module::borrow_parameter(std::shared_ptr<Parameter> parameter) {
   parameters_.push_back({"", std::move(parameter)});
 }
 
-std::shared_ptr<Parameter> Module::shared_parameter(const std::string& name) const {
+Parameter& Module::adopt_parameter(std::string name, std::shared_ptr<Parameter> parameter) {
+  parameters_.push_back({std::move(name), std::move(parameter)});
+  return *parameters_.back().parameter;
+}
+
+std::shared_ptr<Parameter> Module::shared_parameter(const std::string& path) const {
+  if (replacement_) return replacement_->shared_parameter(path);
   for (const Entry& entry : parameters_)
-    if (entry.name == name) return entry.parameter;
-  TITAN_ASSERT(false, "no parameter '", name, "' in this module");
+    if (entry.name == path) return entry.parameter;
+  for (const auto& [name, child] : children_)
+    if (path.starts_with(name + ".")) return child->shared_parameter(path.substr(name.size() + 1));
+  TITAN_ASSERT(false, "no parameter '", path, "' in this module");
   return nullptr;
 }
 

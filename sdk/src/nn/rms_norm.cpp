@@ -3,12 +3,42 @@
 #include <titan/ops/rms_norm.h>
 
 namespace titan::nn {
+namespace {
+
+class PlainRmsNormKernel final : public RmsNormKernel {
+ public:
+  at::Tensor normalize(const at::Tensor& x, Parameter& weight, double eps) override {
+    return ops::rms_norm(x, weight.value(), eps);
+  }
+};
+
+}  // namespace
+
+RmsNormKernel::~RmsNormKernel() = default;
 
 RmsNorm::RmsNorm(int64_t dim, double eps)
-    : weight_(add_parameter("weight", {dim}, Init::constant(1))), eps_(eps) {}
+    : weight_(add_parameter("weight", {dim}, Init::constant(1))),
+      eps_(eps),
+      kernel_(std::make_unique<PlainRmsNormKernel>()) {}
+RmsNorm::~RmsNorm() = default;
+
+std::string RmsNorm::place() const {
+  const std::string& name = weight_.name();
+  return name.empty() ? "a normalisation" : "'" + name.substr(0, name.rfind('.')) + "'";
+}
+
+void RmsNorm::set_kernel(std::string taker, std::unique_ptr<RmsNormKernel> kernel) {
+  check_runs(taker, place());
+  kernel_.replace(std::move(taker), std::move(kernel), place());
+}
+
+void RmsNorm::wrap_kernel(std::string taker, const KernelAround<RmsNormKernel>& around) {
+  check_runs(taker, place());
+  kernel_.wrap(std::move(taker), around, place());
+}
 
 at::Tensor RmsNorm::forward(const at::Tensor& x, const Batch&) {
-  return ops::rms_norm(x, weight_.value(), eps_);
+  return kernel_->normalize(x, weight_, eps_);
 }
 
 }  // namespace titan::nn

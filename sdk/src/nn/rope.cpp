@@ -1,17 +1,34 @@
 #include <titan/nn/rope.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cos.h>
+#include <ATen/ops/max.h>
 #include <ATen/ops/outer.h>
 #include <ATen/ops/sin.h>
 #include <ATen/ops/tensor.h>
 
 #include <titan/error.h>
+#include <titan/ops/rope.h>
 
 namespace titan::nn {
+namespace {
+
+class PlainRopeKernel final : public RopeKernel {
+ public:
+  std::pair<at::Tensor, at::Tensor> rotate(const at::Tensor& q, const at::Tensor& k,
+                                           const RopeTables& tables,
+                                           const at::Tensor& positions) override {
+    return ops::rope(q, k, tables.cos, tables.sin, positions);
+  }
+};
+
+}  // namespace
+
+RopeKernel::~RopeKernel() = default;
 
 std::vector<float> rope_frequencies(int64_t head_dim, const RopeOptions& options) {
   TITAN_CHECK(head_dim % 2 == 0, config, "rotary positions need an even head_dim, got ", head_dim);
@@ -38,7 +55,8 @@ std::vector<float> rope_frequencies(int64_t head_dim, const RopeOptions& options
   return frequencies;
 }
 
-Rope::Rope(int64_t head_dim, const RopeOptions& options) : head_dim_(head_dim), options_(options) {
+Rope::Rope(int64_t head_dim, const RopeOptions& options)
+    : head_dim_(head_dim), options_(options), kernel_(std::make_unique<PlainRopeKernel>()) {
   rope_frequencies(head_dim,
                    options);  // reports a head_dim that cannot be rotated when the model is built
 }
@@ -53,6 +71,26 @@ const Rope::Tables& Rope::tables(int64_t num_positions, c10::Device device) {
     tables_ = {at::cos(angles), at::sin(angles)};
   }
   return tables_;
+}
+
+void Rope::set_kernel(std::string taker, std::unique_ptr<RopeKernel> kernel) {
+  kernel_.replace(std::move(taker), std::move(kernel), "the rotation of positions");
+}
+
+void Rope::wrap_kernel(std::string taker, const KernelAround<RopeKernel>& around) {
+  kernel_.wrap(std::move(taker), around, "the rotation of positions");
+}
+
+std::pair<at::Tensor, at::Tensor> Rope::rotate(const at::Tensor& q, const at::Tensor& k,
+                                               const Batch& batch) {
+  int64_t num_positions = std::max(q.size(1), batch.num_positions);
+  if (batch.positions.defined() && batch.num_positions == 0 && !batch.positions.is_meta())
+    num_positions = std::max(num_positions, at::max(batch.positions).item<int64_t>() + 1);
+  const Tables& narrow = tables(num_positions, q.device());
+  if (q.scalar_type() != at::kDouble) return kernel_->rotate(q, k, narrow, batch.positions);
+  // the tables are fp32 for every other type
+  return kernel_->rotate(q, k, {narrow.cos.to(at::kDouble), narrow.sin.to(at::kDouble)},
+                         batch.positions);
 }
 
 }  // namespace titan::nn

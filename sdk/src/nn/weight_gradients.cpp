@@ -40,12 +40,9 @@ struct SplitLinear : torch::autograd::Function<SplitLinear> {
     torch::autograd::variable_list out(3);
     if (ctx->needs_input_grad(0)) out[0] = ops::linear_grad_input(grad_out, saved[1]);
     if (!ctx->needs_input_grad(1)) return out;
-    if (deferral.queue->is_deferring())
-      deferral.queue->add([grad_out, x, &weight = deferral.weight] {
-        weight.add_gradient(ops::linear_grad_weight(grad_out, x));
-      });
-    else
-      out[1] = ops::linear_grad_weight(grad_out, x);
+    out[1] = WeightGradientQueue::give_or_defer(
+        deferral.queue, deferral.weight,
+        [grad_out, x] { return ops::linear_grad_weight(grad_out, x); });
     return out;
   }
 };
@@ -61,6 +58,17 @@ WeightGradientQueue::Scope::~Scope() {
 
 const std::shared_ptr<WeightGradientQueue>& WeightGradientQueue::current() {
   return current_queue;
+}
+
+at::Tensor WeightGradientQueue::give_or_defer(const std::shared_ptr<WeightGradientQueue>& queue,
+                                              Parameter& weight,
+                                              std::function<at::Tensor()> gradient) {
+  if (!queue || !queue->is_deferring()) return gradient();
+  queue->add([&weight, gradient = std::move(gradient)] {
+    const at::NoGradGuard no_grad;
+    weight.add_gradient(gradient());
+  });
+  return at::Tensor();
 }
 
 void WeightGradientQueue::run() {

@@ -32,13 +32,10 @@ class @CLASS@ final : public titan::Converter {
   titan::Phase phase() const override { return titan::Phase::convert; }
 
   void apply(titan::ModelPart& part, const titan::TransformContext&) override {
-    for (titan::Layer& layer : part.layers())
-      layer.module->visit_modules(
-          [this](const std::string& path, titan::nn::Module& module) {
-            auto* linear = dynamic_cast<titan::nn::Linear*>(&module);
-            if (linear && !is_skipped(path)) linear->set_kernel("@FULL_NAME@", std::make_unique<Kernel>());
-          },
-          layer.name);
+    part.visit_modules([this](const std::string& path, titan::nn::Module& module) {
+      auto* linear = dynamic_cast<titan::nn::Linear*>(&module);
+      if (linear && !is_skipped(path)) linear->set_kernel("@FULL_NAME@", std::make_unique<Kernel>());
+    });
   }
 
  private:

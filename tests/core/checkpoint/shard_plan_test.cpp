@@ -6,7 +6,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include "core/runtime/process_groups.h"
+#include "core/runtime/groups/process_groups.h"
 
 namespace titan::core {
 namespace {

@@ -6,11 +6,13 @@
 
 #include <ATen/ops/empty.h>
 
-#include "core/checkpoint/format/file.h"
-#include "core/checkpoint/format/hash.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
+#include "core/checkpoint/format/metadata_texts.h"
 #include "core/checkpoint/format/safetensors.h"
 #include "core/checkpoint/format/tensor_index.h"
 #include "core/checkpoint/state.h"
+#include "core/runtime/tensors/dtypes.h"
 
 namespace titan::testing {
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <gtest/gtest.h>
+#include <titan/job_view.h>
 
 #include "plugins/pipeline_schedules/looped/gpipe.h"
 #include "plugins/pipeline_schedules/looped/interleaved.h"
@@ -130,6 +131,14 @@ void add_schedule(std::deque<Component>& components, const char* name) {
   components.push_back(std::move(component));
 }
 
+struct ExpertOptions {
+  int64_t degree = 1;
+};
+
+Value unless_stored_in_double(const Value& core, const JobView& job) {
+  return job.core("training.dtype") == Value("float64") ? Value("as_stored") : core;
+}
+
 }  // namespace
 
 FakeLookup::FakeLookup() {
@@ -165,25 +174,50 @@ FakeLookup::FakeLookup() {
   }));
   components_.push_back(made("parallelism", "fsdp", [](SchemaBuilder& schema) {
     schema.option("reshard_after_forward", &FsdpOptions::reshard_after_forward, "Free early")
+        .fed_by("parallelism.fsdp_reshard_after_forward",
+                [](const Value& core, const JobView& job) {
+                  return core == Value("default") && job.ranks("pp") > 1 ? Value("never") : core;
+                })
         .option("param_dtype", &FsdpOptions::param_dtype, "Computes in")
+        .fed_by("training.mixed_precision_param", unless_stored_in_double)
         .option("reduce_dtype", &FsdpOptions::reduce_dtype, "Reduces in")
+        .fed_by("training.mixed_precision_reduce", unless_stored_in_double)
         .option("cpu_offload", &FsdpOptions::cpu_offload, "Keeps shards on the host")
+        .fed_by("training.enable_cpu_offload")
         .option("own", &FsdpOptions::own, "Of its own");
   }));
   for (const char* name : {"tensor", "acme/tensor"})
     components_.push_back(made("parallelism", name, [](SchemaBuilder& schema) {
       schema.option("loss_parallel", &TensorOptions::loss_parallel, "Shards the vocabulary")
+          .fed_by("parallelism.disable_loss_parallel",
+                  [](const Value& core, const JobView&) { return Value(!core.as_boolean()); })
           .option("async", &TensorOptions::async, "Overlaps")
+          .fed_by("parallelism.enable_async_tensor_parallel")
           .option("sequence_parallel", &TensorOptions::sequence_parallel, "Shards the sequence");
     }));
+  components_.push_back(made("parallelism", "acme/experts", [](SchemaBuilder& schema) {
+    schema.option("degree", &ExpertOptions::degree, "Ranks that share the experts")
+        .fed_by("parallelism.expert_parallel_degree");
+  }));
+  components_.back().axes = [](const void* options, AxisPlan& plan) {
+    plan.borrow("ep", static_cast<const ExpertOptions*>(options)->degree, {"dp_shard"});
+  };
   components_.push_back(made("parallelism", "pipeline", [](SchemaBuilder& schema) {
     schema.option("microbatch_size", &PipelineOptions::microbatch_size, "Sequences")
+        .fed_by("parallelism.pipeline_parallel_microbatch_size")
         .option("modules_per_stage", &PipelineOptions::modules_per_stage, "Explicit split")
-        .option("first_stage_less_layers", &PipelineOptions::first_stage_less_layers, "Weight");
+        .fed_by("parallelism.module_fqns_per_model_part")
+        .option("first_stage_less_layers", &PipelineOptions::first_stage_less_layers, "Weight")
+        .fed_by("parallelism.pipeline_parallel_first_stage_less_layers");
   }));
   components_.push_back(made("parallelism", "context", [](SchemaBuilder& schema) {
     schema.option("rotate_method", &ContextOptions::rotate_method, "How keys travel")
-        .option("load_balancer", &ContextOptions::load_balancer, "How sequences are dealt");
+        .fed_by("parallelism.context_parallel_rotate_method")
+        .option("load_balancer", &ContextOptions::load_balancer, "How sequences are dealt")
+        .fed_by("parallelism.context_parallel_load_balancer",
+                [](const Value& core, const JobView&) {
+                  return core.is_null() ? Value("none") : core;
+                });
   }));
   add_schedule<pipeline_schedules::GPipe>(components_, "GPipe");
   add_schedule<pipeline_schedules::OneForwardOneBackward>(components_, "1F1B");
@@ -193,7 +227,8 @@ FakeLookup::FakeLookup() {
   add_schedule<pipeline_schedules::GPipe>(components_, "acme/staggered");
   SchemaBuilder(components_.back().schema)
       .option("depth", &ScheduleTableOptions::depth, "Of its own")
-      .option("file", &ScheduleTableOptions::file, "A table");
+      .option("file", &ScheduleTableOptions::file, "A table")
+      .fed_by("parallelism.pipeline_parallel_schedule_csv");
   for (const char* name : {"jsonl", "acme/web.text"})
     components_.push_back(made("dataset", name, [](SchemaBuilder& schema) {
       schema.option("field", &DatasetOptions::field, "Field of the text")

@@ -131,6 +131,21 @@ TEST(Parallelisms, AnotherPluginCanServeAnAxis) {
             std::string::npos);
 }
 
+TEST(Parallelisms, OfStrangersBringAxesAndTakeKeysThatWeHaveNotBuilt) {
+  const std::vector<std::string> asked = {"--parallelism.expert_parallel_degree=2"};
+  EXPECT_NE(errors_of(kBase, asked, 4).find("expert parallelism is not built yet"),
+            std::string::npos);
+  std::vector<std::string> provided = asked;
+  provided.push_back("--parallelism.further=acme/experts");
+  EXPECT_TRUE(messages(diagnostics_of(kBase, provided, 4), Severity::not_built).empty());
+  const dist::Grid grid = resolve_arguments(provided, 4).config.layout.grid;
+  EXPECT_EQ(grid.ranks(2, "ep"), (std::vector<int>{2, 3}));
+  EXPECT_EQ(grid.size("fsdp-ep"), 2);
+  EXPECT_NE(errors_of(kBase, {"--parallelism.further=acme/experts", "--parallelism.acme/experts.degree=3"}, 4)
+                .find("option 'degree': axis 'ep' cannot have 3 of the 4 ranks"),
+            std::string::npos);
+}
+
 TEST(Parallelisms, TheResolvedJobResolvesToItself) {
   const Value once =
       resolve_arguments({"--parallelism.tensor_parallel_degree=2",

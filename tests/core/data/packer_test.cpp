@@ -1,4 +1,4 @@
-#include "core/data/packer.h"
+#include "core/data/make_packer.h"
 
 #include <map>
 #include <numeric>
@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "core/data/fake_text.h"
+#include "core/data/source_access.h"
 
 namespace titan::core {
 namespace {

@@ -8,9 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/clock.h"
 #include "core/data/dealt_documents.h"
 #include "core/data/fake_text.h"
-#include "core/runtime/clock.h"
 
 namespace titan::core {
 namespace {
@@ -151,7 +151,7 @@ TEST(WindowFeed, AnotherGlobalBatchSizeReadsOnWithoutLossOrRepetition) {
   }
 }
 
-/// What the comments of source_reader.h and packer.h say, in the plainest way: document g of the
+/// What the comments of source_access.h and packer.h say, in the plainest way: document g of the
 /// endless epochs goes to stream g mod rows; each stream is cut into windows.
 std::vector<Tokens> plain_order(const std::vector<int64_t>& lengths, int64_t rows, int64_t window,
                                 int64_t count) {

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "core/download/progress.h"
-
 namespace titan::core::download {
 namespace {
 
@@ -22,18 +20,6 @@ TEST(Digest, EqualsGitAndSha256sum) {
   EXPECT_EQ(digest_of(Checksum::git_blob, "hello\n"), "ce013625030ba8dba906f756967f9e9ca394464a");
   EXPECT_EQ(digest_of(Checksum::sha256, "hello\n"),
             "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03");
-}
-
-TEST(ProgressText, IsShortAndReadable) {
-  EXPECT_EQ(bytes_text(0), "0 B");
-  EXPECT_EQ(bytes_text(999), "999 B");
-  EXPECT_EQ(bytes_text(1000), "1.00 kB");
-  EXPECT_EQ(bytes_text(999'999), "1.00 MB");
-  EXPECT_EQ(bytes_text(15.96e9), "16.0 GB");
-  EXPECT_EQ(bytes_text(405e9), "405 GB");
-  EXPECT_EQ(duration_text(0.2), "0 s");
-  EXPECT_EQ(duration_text(187), "3:07");
-  EXPECT_EQ(duration_text(7387), "2:03:07");
 }
 
 }  // namespace

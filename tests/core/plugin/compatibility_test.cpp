@@ -12,6 +12,7 @@ Manifest manifest(std::map<std::string, std::string> changed = {}) {
   Manifest made;
   made.plugin = "acme_muon";
   made.fields = {{"sdk", "0.1.0"},         {"sdk_abi", "5d41402abc4b2a76"},
+                 {"sdk_abi_torch_free", "0123456789abcdef"},
                  {"torch", "2.11.0"},      {"cxx11_abi", "1"},
                  {"compiler", "gcc 12"},   {"std", "20"},
                  {"arch", "x86_64"},       {"cuda", "13.0"},
@@ -35,7 +36,9 @@ TEST(Compatibility, JudgesEachFieldByItsRule) {
   EXPECT_FALSE(fits({{"torch", "2.11.1"}}));
   EXPECT_FALSE(fits({{"torch", "2.10.0"}}));
   EXPECT_TRUE(fits({{"torch", "2.11.0+cpu"}}));
-  EXPECT_TRUE(fits({{"torch", "none"}}));
+  EXPECT_TRUE(fits({{"torch", "none"}, {"sdk_abi", "0123456789abcdef"}}));
+  EXPECT_FALSE(fits({{"torch", "none"}})) << "the hash of what sees torch";
+  EXPECT_FALSE(fits({{"sdk_abi", "0123456789abcdef"}})) << "the hash of what sees none";
   EXPECT_FALSE(fits({{"sdk_abi", "5d41402abc4b2a77"}}));
   EXPECT_TRUE(fits({{"sdk", "0.2.0"}}));
   EXPECT_FALSE(fits({{"cuda", "12.8"}}));

@@ -55,7 +55,7 @@ TEST(Manifest, ReadsWhatTitanAddPluginEmbeds) {
   EXPECT_EQ(manifest.plugin, "sound");
   EXPECT_EQ(manifest.version, "1.0.0");
   EXPECT_EQ(manifest.field("torch"), "none");
-  EXPECT_EQ(manifest.field("sdk_abi"), host_manifest().field("sdk_abi"));
+  EXPECT_EQ(manifest.field("sdk_abi"), host_manifest().field("sdk_abi_torch_free"));
   EXPECT_EQ(manifest.provides, (std::vector<Provided>{{"lr_scheduler", "Ramp"},
                                                       {"lr_scheduler", "acme/fragile"},
                                                       {"model", "toy"},

@@ -72,7 +72,8 @@ inline void expect_golden(const std::string& name, const std::string& message,
   text = replaced(text, folder.string(), "<folder>");
   text = replaced(text, (std::filesystem::path(TITAN_TEST_BUILD_DIR) / "bad_plugins").string(),
                   "<plugins>");
-  text = replaced(text, std::string(host_manifest().field("sdk_abi")), "<sdk_abi>");
+  for (const char* abi : {"sdk_abi", "sdk_abi_torch_free"})
+    text = replaced(text, std::string(host_manifest().field(abi)), "<sdk_abi>");
   testing::expect_golden_text("errors/" + name + ".txt", text);
 }
 

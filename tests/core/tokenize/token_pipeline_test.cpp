@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "core/runtime/clock.h"
+#include "core/base/clock.h"
 #include "tests/core/tokenize/fake_source.h"
 
 namespace titan::core {

@@ -5,7 +5,7 @@
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
-#include "core/runtime/process_groups.h"
+#include "core/runtime/groups/process_groups.h"
 
 namespace titan::core {
 namespace {

@@ -9,8 +9,8 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include "core/runtime/clock.h"
-#include "core/runtime/process_groups.h"
+#include "core/base/clock.h"
+#include "core/runtime/groups/process_groups.h"
 #include "tests/sdk/dist/thread_ranks.h"
 
 namespace titan::core {
@@ -56,7 +56,7 @@ struct Measured {
     loggers.add("kept", std::make_unique<KeepingLogger>(logged));
   }
   void record(int64_t step, const StepBatches& batches, double loss) {
-    metrics.record(step, 0, batches, {loss}, {1.5, true}, 1e-3, std::nullopt);
+    metrics.record({.number = step, .batches = batches, .loss = {loss}, .norm = 1.5}, 0, 1e-3);
   }
 
   LoggedSteps logged;

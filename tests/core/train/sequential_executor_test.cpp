@@ -26,6 +26,7 @@ class TimesTokens final : public nn::Module {
 /// Writes down what it is told.
 class WritingReducer final : public GradientReducer {
  public:
+  void begin_step() override { told += "begin "; }
   void start_microbatch(bool is_last) override { told += is_last ? "last " : "further "; }
   void finish_gradients() override { told += "finish "; }
   std::string told;
@@ -67,7 +68,7 @@ TEST_F(SequentialExecutorTest, DividesByTheTokensOfAllRanks) {
 
 TEST_F(SequentialExecutorTest, SaysWhichMicrobatchIsTheLast) {
   executor_.forward_backward(two_microbatches());
-  EXPECT_EQ(reducer_.told, "further last finish ");
+  EXPECT_EQ(reducer_.told, "begin further last finish ");
 }
 
 TEST_F(SequentialExecutorTest, ScalesGradientsButNotTheLoss) {

@@ -12,8 +12,8 @@
 
 #include "core/config/registry_lookup.h"
 #include "core/config/resolve.h"
+#include "core/estimate/rehearsal.h"
 #include "core/train/assembly.h"
-#include "core/train/rehearsal.h"
 
 namespace titan::core {
 namespace {

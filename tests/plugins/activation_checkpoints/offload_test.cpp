@@ -9,7 +9,7 @@
 #include <ATen/ops/equal.h>
 #include <titan/error.h>
 
-#include "core/runtime/meta_memory.h"
+#include "core/runtime/tensors/meta_memory.h"
 #include "tests/plugins/parallelism/data_parallel_fixture.h"
 
 namespace titan::testing {

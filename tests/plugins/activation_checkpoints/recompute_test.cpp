@@ -14,7 +14,7 @@
 #include <titan/ops/attention.h>
 #include <titan/recompute.h>
 
-#include "core/runtime/meta_memory.h"
+#include "core/runtime/tensors/meta_memory.h"
 #include "tests/plugins/parallelism/data_parallel_fixture.h"
 
 namespace titan::testing {

@@ -111,6 +111,94 @@ TEST(ContextAttention, EqualsTorchsAttentionWithAMask) {
   }
 }
 
+/// A query sees the last keys only, up to its own; scores are doubled. By whole matrices.
+class WindowRule final : public nn::AttentionRule {
+ public:
+  static constexpr int64_t kWindow = 7;
+  static constexpr double kScale = 0.6;
+
+  bool needs_places() const override { return true; }
+  ops::AttentionResult forward(const Tensor& q, const Tensor& k, const Tensor& v,
+                               const nn::AttentionBlock& block) const override {
+    const Tensor scores = scores_of(q, k, block);
+    const Tensor logsumexp = scores.logsumexp(-1);
+    const Tensor weights = (scores - logsumexp.clamp_min(-1e30).unsqueeze(-1)).exp();
+    return {weights.matmul(repeated(v, q)), logsumexp};
+  }
+  ops::AttentionGradients backward(const Tensor& grad_out, const Tensor& q, const Tensor& k,
+                                   const Tensor& v, const ops::AttentionResult& whole,
+                                   const nn::AttentionBlock& block) const override {
+    const Tensor weights = (scores_of(q, k, block) - whole.logsumexp.unsqueeze(-1)).exp();
+    const Tensor dv = weights.transpose(2, 3).matmul(grad_out);
+    const Tensor dweights = grad_out.matmul(repeated(v, q).transpose(2, 3));
+    const Tensor dscores = kScale * weights * (dweights - (grad_out * whole.out).sum(-1, true));
+    const Tensor dk = dscores.transpose(2, 3).matmul(q);
+    return {dscores.matmul(repeated(k, q)), summed(dk, k), summed(dv, v)};
+  }
+
+ private:
+  static Tensor repeated(const Tensor& x, const Tensor& q) {
+    return x.repeat_interleave(q.size(1) / x.size(1), 1);
+  }
+  static Tensor summed(const Tensor& x, const Tensor& like) {
+    return x.reshape({x.size(0), like.size(1), -1, x.size(2), x.size(3)}).sum(2);
+  }
+  static Tensor scores_of(const Tensor& q, const Tensor& k, const nn::AttentionBlock& block) {
+    const Tensor ahead = block.query_places.unsqueeze(1) - block.key_places.unsqueeze(0);
+    EXPECT_EQ(ahead.sizes(), (std::vector<int64_t>{q.size(2), k.size(2)}));
+    const Tensor scores = kScale * q.matmul(repeated(k, q).transpose(2, 3));
+    return scores.masked_fill(ahead.lt(0).logical_or(ahead.ge(kWindow)), -INFINITY);
+  }
+};
+
+TEST(ContextAttention, FollowsTheRuleOfTheLayer) {
+  const auto rule = std::make_shared<const WindowRule>();
+  const Shape shape{.heads = 6, .kv_heads = 2, .seq_len = 48, .head_dim = 12};
+  for (const Tensor& documents : {Tensor(), documents_from({{7, 8, 30}, {13}}, 48)}) {
+    const Inputs in = random_inputs(shape, 12, documents);
+    Tensor sees = at::ones({2, 1, 48, 48}, at::kBool).tril().triu(1 - WindowRule::kWindow);
+    if (documents.defined())
+      sees = sees.logical_and(documents.unsqueeze(2).eq(documents.unsqueeze(1)).unsqueeze(1));
+    const Results expected =
+        outputs_and_gradients(in, [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+          return at::scaled_dot_product_attention(q, k, v, sees, 0.0, false, WindowRule::kScale,
+                                                  /*enable_gqa=*/true);
+        });
+    const Results alone =
+        outputs_and_gradients(in, [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+          return nn::attend(q, k, v, documents, rule);
+        });
+    for (size_t i = 0; i < alone.size(); ++i)
+      EXPECT_TRUE(alone[i].allclose(expected[i], 1e-11, 1e-12)) << kResultNames[i];
+    for (const ContextCase& c : all_cases({2, 3, 4})) {
+      SCOPED_TRACE(c.text());
+      expect_equal(c, run_cut(c, in, rule), expected, 1e-12);
+    }
+  }
+}
+
+TEST(ContextAttention, TakesTheScaleOfAPlainRule) {
+  const Shape shape{.seq_len = 24};
+  const auto rule = nn::plain_attention(0.9);
+  for (const Tensor& documents : {Tensor(), documents_from({{5}, {}}, 24)}) {
+    const Inputs in = random_inputs(shape, 13, documents);
+    nn::AttentionCore core(0.9);
+    const Results alone =
+        outputs_and_gradients(in, [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+          return core.attend(q, k, v, Batch{.documents = documents});
+        });
+    const Results by_rule =
+        outputs_and_gradients(in, [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+          return nn::attend(q, k, v, documents, rule);
+        });
+    for (size_t i = 0; i < alone.size(); ++i)
+      EXPECT_TRUE(at::equal(by_rule[i], alone[i])) << kResultNames[i];
+    EXPECT_FALSE(alone[0].allclose(run_alone(in)[0]));
+    for (const ContextCase& c : all_cases({2}))
+      expect_equal(c, run_cut(c, in, core.rule()), alone, 1e-12);
+  }
+}
+
 TEST(ContextAttention, OneDocumentIsNoDocumentBitForBit) {
   const Shape shape{.seq_len = 24};
   const Inputs plain = random_inputs(shape, 7).as(at::kFloat);

@@ -80,10 +80,10 @@ Tensor share(const ContextCase& c, int64_t rank, const Tensor& x) {
 }
 
 Results run_rank(const ContextCase& c, const dist::Group& group, const Inputs& in,
-                 c10::Device device) {
+                 c10::Device device, const RulePtr& rule) {
   const auto own = [&](const Tensor& x) { return share(c, group.rank(), x).to(device); };
   const auto kernel = context_parallel::make_kernel(
-      c.cut(), group.rank(), context_parallel::make_exchange(c.method, group));
+      c.cut(), group.rank(), context_parallel::make_exchange(c.method, group), rule);
   Batch batch;
   if (in.documents.defined()) batch.documents = c.cut().in_rank_order(in.documents);
   return outputs_and_gradients({own(in.q), own(in.k), own(in.v), own(in.direction)},
@@ -92,10 +92,10 @@ Results run_rank(const ContextCase& c, const dist::Group& group, const Inputs& i
                                });
 }
 
-std::vector<Results> run_cut(const ContextCase& c, const Inputs& in) {
+std::vector<Results> run_cut(const ContextCase& c, const Inputs& in, const RulePtr& rule) {
   std::vector<Results> ranks(static_cast<size_t>(c.cp));
   testing::run_ranks({.cp = c.cp}, [&](const dist::Mesh& mesh) {
-    ranks[static_cast<size_t>(mesh.rank())] = run_rank(c, mesh.group("cp"), in);
+    ranks[static_cast<size_t>(mesh.rank())] = run_rank(c, mesh.group("cp"), in, c10::kCPU, rule);
   });
   return ranks;
 }

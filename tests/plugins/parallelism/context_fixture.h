@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -60,11 +61,13 @@ Results run_alone(const Inputs& in);
 Tensor share(const ContextCase& c, int64_t rank, const Tensor& x);
 
 /// What one rank computes of `in`, of which it sees its own share alone.
+using RulePtr = std::shared_ptr<const nn::AttentionRule>;
 Results run_rank(const ContextCase& c, const dist::Group& group, const Inputs& in,
-                 c10::Device device = c10::kCPU);
+                 c10::Device device = c10::kCPU, const RulePtr& rule = nn::plain_attention());
 
 /// By rank.
-std::vector<Results> run_cut(const ContextCase& c, const Inputs& in);
+std::vector<Results> run_cut(const ContextCase& c, const Inputs& in,
+                             const RulePtr& rule = nn::plain_attention());
 
 /// Largest difference by the largest value of the whole, over ranks.
 void expect_equal(const ContextCase& c, const std::vector<Results>& ranks, const Results& alone,

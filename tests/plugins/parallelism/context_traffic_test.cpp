@@ -7,7 +7,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include "core/runtime/meta_memory.h"
+#include "core/runtime/tensors/meta_memory.h"
 #include "plugins/parallelism/context/context_parallel.h"
 #include "tests/plugins/parallelism/context_fixture.h"
 #include "tests/plugins/parallelism/tensor_fixture.h"

@@ -31,7 +31,8 @@ Batch make_rows(int64_t begin, int64_t count) {
 }
 
 Replica::Replica(std::vector<Layer> layers, const dist::Mesh& mesh, std::string_view transform,
-                 const Value& options, at::ScalarType dtype, const Prepare& prepare, Device* device)
+                 const Value& options, at::ScalarType dtype, const Prepare& prepare, Device* device,
+                 const Prepare& finish)
     : own_device_(device ? nullptr : make_cpu()), part_(std::move(layers)) {
   Device& used = device ? *device : *own_device_;
   if (prepare) prepare(part_);
@@ -40,11 +41,13 @@ Replica::Replica(std::vector<Layer> layers, const dist::Mesh& mesh, std::string_
     transform_ = create<Parallelism>(transform, options, context);
     transform_->apply(part_, context);
   }
+  if (finish) finish(part_);
   part_.materialize(used.device(), dtype, kSeed);
 }
 
 double Replica::run_step(const std::vector<Batch>& microbatches) {
   double sum = 0;
+  if (transform_) reducer().begin_step();
   for (size_t i = 0; i < microbatches.size(); ++i) {
     if (transform_) reducer().start_microbatch(i + 1 == microbatches.size());
     const at::Tensor loss = part_.forward(at::Tensor(), microbatches[i]) / 64.0;

@@ -31,11 +31,11 @@ Batch make_rows(int64_t begin, int64_t count);
 /// One rank's model. Without a transform it is what the others are compared with.
 class Replica {
  public:
-  /// `transform`: "" = none. `prepare` sees the part before the transform does.
+  /// `transform`: "" = none. `prepare` sees the part before the transform does, `finish` after it.
   using Prepare = std::function<void(ModelPart&)>;
   Replica(std::vector<Layer> layers, const dist::Mesh& mesh, std::string_view transform,
           const Value& options, at::ScalarType dtype, const Prepare& prepare = {},
-          Device* device = nullptr);
+          Device* device = nullptr, const Prepare& finish = {});
 
   ModelPart& part() { return part_; }
   GradientReducer& reducer() { return dynamic_cast<GradientReducer&>(*transform_); }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -121,6 +122,28 @@ TEST_F(Ddp, SurvivesAnErrorInTheMiddleOfBackward) {
                           [](nn::Parameter&) { throw std::runtime_error("the test's own"); });
                     });
     EXPECT_THROW(replica.run_step(own_microbatches(mesh, 1, 1)), std::runtime_error);
+    mesh.group("world").barrier();
+  });
+}
+
+TEST_F(Ddp, StartsCleanAfterAStepThatWasCutShortOrThrownAway) {
+  run_ranks({.dp_replicate = 2}, [&](const dist::Mesh& mesh) {
+    bool fails = true;
+    const Value options = Value::map({{"bucket_size", "20KiB"}});
+    Replica replica(llama_layers(false), mesh, "ddp", options, at::kFloat, [&](ModelPart& part) {
+      part.parameters().front()->on_gradient([&](nn::Parameter&) {
+        if (fails) throw std::runtime_error("the test's own");
+      });
+    });
+    Replica straight(llama_layers(false), mesh, "ddp", options, at::kFloat);
+    EXPECT_THROW(replica.run_step(own_microbatches(mesh, 1, 1)), std::runtime_error);
+    fails = false;
+    straight.run_step(own_microbatches(mesh, 1, 2));
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      replica.part().clear_gradients();
+      replica.run_step(own_microbatches(mesh, 1, 2));
+      expect_equal_slices(replica, straight, 0, "after attempt " + std::to_string(attempt));
+    }
     mesh.group("world").barrier();
   });
 }

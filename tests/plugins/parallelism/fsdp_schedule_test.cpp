@@ -6,6 +6,7 @@
 #include <set>
 #include <stdexcept>
 
+#include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
 namespace titan {
@@ -234,6 +235,37 @@ TEST_F(FsdpSchedule, SurvivesAnErrorInTheMiddleOfBackward) {
       EXPECT_THROW(sharded.run_step(own_microbatches(mesh, 1, 1)), std::runtime_error);
       mesh.group("world").barrier();  // nobody leaves while others still talk to it
     });
+}
+
+/// Sums of earlier microbatches wait in fp32, or reduced but not yet over the replicas.
+TEST_F(FsdpSchedule, StartsCleanAfterAStepThatWasCutShortOrThrownAway) {
+  for (const bool sum_each : {false, true})
+    for (const int64_t failing : {1, 2})
+      run_ranks({.dp_replicate = 2, .dp_shard = 2}, [&](const dist::Mesh& mesh) {
+        const Value options = Value::map({{"param_dtype", "bfloat16"},
+                                          {"reduce_dtype", "float32"},
+                                          {"sum_each_microbatch", sum_each}});
+        int64_t num_backwards = 0;
+        Replica sharded(llama_layers(false), mesh, "fsdp", options, at::kFloat,
+                        [&](ModelPart& part) {
+                          part.parameters()[2]->on_gradient([&](nn::Parameter&) {
+                            if (++num_backwards == failing)
+                              throw std::runtime_error("the test's own");
+                          });
+                        });
+        Replica straight(llama_layers(false), mesh, "fsdp", options, at::kFloat);
+        EXPECT_THROW(sharded.run_step(own_microbatches(mesh, 1, 3)), std::runtime_error);
+        straight.run_step(own_microbatches(mesh, 1, 3));
+        for (int attempt = 0; attempt < 2; ++attempt) {
+          sharded.part().clear_gradients();
+          sharded.run_step(own_microbatches(mesh, 1, 3));
+          for (size_t i = 0; i < straight.part().parameters().size(); ++i)
+            EXPECT_TRUE(at::equal(sharded.part().parameters()[i]->grad(),
+                                  straight.part().parameters()[i]->grad()))
+                << "after attempt " << attempt << ": " << straight.part().parameters()[i]->name();
+        }
+        mesh.group("world").barrier();
+      });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
@@ -15,7 +16,7 @@
 #include <titan/pipeline_schedule.h>
 
 #include "core/pipeline/plan.h"
-#include "core/runtime/process_groups.h"
+#include "core/runtime/groups/process_groups.h"
 
 namespace titan {
 namespace {
@@ -200,6 +201,7 @@ TEST_F(PipelineParallel, GivesTheGradientsOfOneRank) {
 /// Writes down what it is told before each backward.
 class WritingReducer final : public GradientReducer {
  public:
+  void begin_step() override { told += '('; }
   void start_microbatch(bool is_last) override { told += is_last ? 'L' : '-'; }
   void finish_gradients() override { told += '.'; }
   std::string told;
@@ -212,8 +214,31 @@ TEST_F(PipelineParallel, SaysBeforeTheLastBackwardOfTheStepThatItEndsTheGradient
     Staged staged(llama_layers(false), mesh, plan, Value::map(), {&reducer});
     staged.materialize();
     staged.executor().forward_backward(batches_of(/*num_rounds=*/2, /*rows=*/4));
-    EXPECT_EQ(reducer.told, "--------L.") << "the step begins, two rounds, its end";
+    EXPECT_EQ(reducer.told, "(-------L.") << "the step begins, two rounds, its end";
   });
+}
+
+TEST_F(PipelineParallel, GivesTheSameGradientsWhenAStepIsRunAgain) {
+  for (const char* schedule : {"1F1B", "ZBVZeroBubble"}) {
+    const PipelinePlan plan = plan_of(schedule, 2, 4);
+    run_ranks({.pp = 2}, [&](const dist::Mesh& mesh) {
+      Staged staged(llama_layers(/*is_tied=*/true, 2), mesh, plan);
+      staged.materialize();
+      const auto run = [&] {
+        const double loss = staged.executor().forward_backward(batches_of(2, 4)).normalized_sum;
+        std::vector<at::Tensor> gradients;
+        for (const nn::Parameter* parameter : staged.part().parameters())
+          gradients.push_back(parameter->grad());
+        staged.part().clear_gradients();
+        return std::pair(loss, gradients);
+      };
+      const auto [loss, gradients] = run();
+      const auto [again, gradients_again] = run();
+      EXPECT_EQ(loss, again);
+      for (size_t i = 0; i < gradients.size(); ++i)
+        EXPECT_TRUE(at::equal(gradients[i], gradients_again[i])) << schedule << " " << i;
+    });
+  }
 }
 
 TEST_F(PipelineParallel, HoldsATiedWeightOnBothEndsAndCountsItOnce) {

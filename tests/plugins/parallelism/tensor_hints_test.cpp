@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <ATen/TensorOperators.h>
+#include <titan/nn/attention_layer.h>
 #include <titan/nn/embedding.h>
 #include <titan/nn/head.h>
 
@@ -65,6 +66,20 @@ class Residual : public nn::Module {
 
  private:
   nn::Module& inner_;
+};
+
+/// Says that it attends, and nothing of regions.
+class PlacelessAttention : public nn::Module, public nn::AttentionLayer {
+ public:
+  nn::AttentionCore& core() override { return core_; }
+  int64_t num_heads() const override { return 4; }
+  int64_t num_kv_heads() const override { return 4; }
+
+ protected:
+  at::Tensor forward(const at::Tensor& x, const Batch&) override { return x; }
+
+ private:
+  nn::AttentionCore core_;
 };
 
 /// A region around another module.
@@ -155,6 +170,10 @@ TEST(TensorHints, RefuseWhatTheyCannotFollow) {
   const Error stray = refusal(around(column()), 2);
   EXPECT_EQ(stray.kind(), ErrorKind::config);
   EXPECT_TRUE(holds(stray.what(), "middle.inner: its weight may be cut, but it is outside"));
+
+  const Error cut = refusal(around(std::make_unique<PlacelessAttention>()), 2);
+  EXPECT_EQ(cut.kind(), ErrorKind::config);
+  EXPECT_TRUE(holds(cut.what(), "middle.inner: it attends outside of every region"));
 
   const Error nested =
       refusal(around(std::make_unique<Around>(std::make_unique<NormedHeads>())), 2);

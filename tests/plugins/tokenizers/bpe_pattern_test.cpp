@@ -4,7 +4,7 @@
 #include <random>
 
 #include "plugins/tokenizers/bpe/char_classes.h"
-#include "plugins/tokenizers/bpe/pattern.h"
+#include "plugins/tokenizers/bpe/make_pattern.h"
 #include "plugins/tokenizers/bpe/regex_translate.h"
 #include "plugins/tokenizers/bpe/scanner.h"
 #include "plugins/tokenizers/bpe/unicode.h"

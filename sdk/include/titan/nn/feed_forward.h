@@ -1,6 +1,9 @@
 // Gated feed-forward layer: w2(silu(w1 x) ⊙ w3 x). Shazeer, 2020.
 #pragma once
 
+#include <memory>
+
+#include <titan/nn/kernel_seam.h>
 #include <titan/nn/linear.h>
 #include <titan/nn/module.h>
 
@@ -13,18 +16,62 @@ struct FeedForwardOptions {
   Init output_init;  ///< of w2 and w3 (torchtitan draws both by the depth rule)
 };
 
+/// Computes the gate between the projections: silu(gate) ⊙ up.
+class TITAN_API SwigluKernel {
+ public:
+  virtual ~SwigluKernel();
+  /// gate and up (..., hidden_dim), of one dtype -> the same. Differentiable in both.
+  virtual at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up) = 0;
+};
+
+/// What this rank holds of the projections, as their layers read it: (hidden, dim), (dim, hidden)
+/// and (hidden, dim).
+struct FeedForwardWeights {
+  Parameter& w1;
+  Parameter& w2;
+  Parameter& w3;
+};
+
+/// Computes the whole layer in one.
+class TITAN_API FeedForwardKernel {
+ public:
+  virtual ~FeedForwardKernel();
+  /// x (..., dim) -> w2(silu(w1 x) ⊙ w3 x) (..., dim). Differentiable in x and the weights.
+  virtual at::Tensor feed_forward(const at::Tensor& x, const FeedForwardWeights& weights,
+                                  const Batch& batch) = 0;
+};
+
 /// x (..., dim) -> (..., dim). Children w1 and w3 (column), w2 (row).
 class TITAN_API FeedForward final : public Module {
  public:
   explicit FeedForward(const FeedForwardOptions& options);
+  ~FeedForward() override;
+
+  FeedForwardWeights weights() { return {w1_.weight(), w2_.weight(), w3_.weight()}; }
+  /// Of the whole layer, as those of Linear. A kernel that replaces it leaves nothing to run to the
+  /// projections and the gate: it is refused where somebody computes in one of them, and who would
+  /// later is.
+  void set_kernel(std::string taker, std::unique_ptr<FeedForwardKernel> kernel);
+  void wrap_kernel(std::string taker, const KernelAround<FeedForwardKernel>& around);
+  const KernelTakers& kernel_takers() const { return kernel_.takers(); }
+  /// Of the gate alone.
+  void set_swiglu_kernel(std::string taker, std::unique_ptr<SwigluKernel> kernel);
+  void wrap_swiglu_kernel(std::string taker, const KernelAround<SwigluKernel>& around);
+  const KernelTakers& swiglu_kernel_takers() const { return swiglu_.takers(); }
+  std::string computed_by() const override;
 
  protected:
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override;
 
  private:
+  class Composed;
+  std::string place() const;
+
   Linear& w1_;
   Linear& w2_;
   Linear& w3_;
+  KernelSeam<SwigluKernel> swiglu_;
+  KernelSeam<FeedForwardKernel> kernel_;
 };
 
 }  // namespace titan::nn

@@ -46,6 +46,7 @@ class TITAN_API OutputHead final : public Module {
   void set_kernel(std::string taker, std::unique_ptr<HeadKernel> kernel);
   void wrap_kernel(std::string taker, const KernelAround<HeadKernel>& around);
   const KernelTakers& kernel_takers() const { return kernel_.takers(); }
+  std::string computed_by() const override { return kernel_.takers().text(); }
   WeightLayout layout() const { return WeightLayout::vocab; }
 
  protected:

@@ -17,6 +17,7 @@ namespace titan::nn {
 struct TITAN_API KernelTakers {
   std::string replaced_by;              ///< empty: the layer computes itself
   std::vector<std::string> wrapped_by;  ///< who goes around that, the innermost first
+  bool is_skipped = false;  ///< `replaced_by` computes all of what holds the layer
 
   bool empty() const { return replaced_by.empty() && wrapped_by.empty(); }
   /// "quantize.linear.float8, lora around it"; empty when there are none.
@@ -24,6 +25,8 @@ struct TITAN_API KernelTakers {
   /// Throws a config Error that names both when `taker` would replace what another one computes or
   /// goes around. `place`: the layer, in the message.
   void check_replaceable(std::string_view taker, std::string_view place) const;
+  /// Throws a config Error that names both when what `taker` would go around is skipped.
+  void check_wrappable(std::string_view taker, std::string_view place) const;
 };
 
 /// `Around` of a kernel: gets the one that computes at present and gives one that runs it.
@@ -42,9 +45,18 @@ class KernelSeam {
     takers_.replaced_by = std::move(taker);
     kernel_ = std::move(kernel);
   }
-  void wrap(std::string taker, const KernelAround<Kernel>& around) {
+  /// Throws as KernelTakers::check_wrappable.
+  void wrap(std::string taker, const KernelAround<Kernel>& around, std::string_view place) {
+    takers_.check_wrappable(taker, place);
     takers_.wrapped_by.push_back(std::move(taker));
     kernel_ = around(std::move(kernel_));
+  }
+
+  /// `taker` computes all of what holds the layer. Throws as KernelTakers::check_replaceable.
+  void skip(std::string taker, std::string_view place) {
+    takers_.check_replaceable(taker, place);
+    takers_.replaced_by = std::move(taker);
+    takers_.is_skipped = true;
   }
 
   const KernelTakers& takers() const { return takers_; }

@@ -38,14 +38,20 @@ class TITAN_API Linear final : public Module {
   void set_kernel(std::string taker, std::unique_ptr<LinearKernel> kernel);
   /// `taker` goes around the present kernel, whosever it is.
   void wrap_kernel(std::string taker, const KernelAround<LinearKernel>& around);
+  /// From now on `taker` computes all of what holds this layer, which runs no more. Throws a config
+  /// Error when somebody computes here or goes around it; both are refused from now on.
+  void skip_kernel(std::string taker);
   const KernelTakers& kernel_takers() const { return kernel_.takers(); }
   /// Whether the layer computes itself.
   bool has_plain_kernel() const { return kernel_.takers().empty(); }
+  std::string computed_by() const override { return kernel_.takers().text(); }
 
  protected:
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override;
 
  private:
+  std::string place() const;
+
   Parameter& weight_;
   WeightLayout layout_;
   KernelSeam<LinearKernel> kernel_;

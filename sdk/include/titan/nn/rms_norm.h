@@ -1,24 +1,45 @@
 // Root mean square normalisation. Zhang and Sennrich, 2019.
 #pragma once
 
+#include <memory>
+
+#include <titan/nn/kernel_seam.h>
 #include <titan/nn/module.h>
 
 namespace titan::nn {
+
+/// Computes what RmsNorm does; a fused one takes its place.
+class TITAN_API RmsNormKernel {
+ public:
+  virtual ~RmsNormKernel();
+  /// x (..., dim), weight (dim) -> (..., dim) in x's dtype. Differentiable in both.
+  virtual at::Tensor normalize(const at::Tensor& x, Parameter& weight, double eps) = 0;
+};
 
 /// y = x / sqrt(mean(x²) + eps) · w over the last dimension, in fp32, returned in x's dtype.
 /// Parameter "weight" (dim), 1.
 class TITAN_API RmsNorm final : public Module {
  public:
   RmsNorm(int64_t dim, double eps);
+  ~RmsNorm() override;
 
   Parameter& weight() { return weight_; }
+  double eps() const { return eps_; }
+  /// As those of Linear.
+  void set_kernel(std::string taker, std::unique_ptr<RmsNormKernel> kernel);
+  void wrap_kernel(std::string taker, const KernelAround<RmsNormKernel>& around);
+  const KernelTakers& kernel_takers() const { return kernel_.takers(); }
+  std::string computed_by() const override { return kernel_.takers().text(); }
 
  protected:
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override;
 
  private:
+  std::string place() const;
+
   Parameter& weight_;
   double eps_;
+  KernelSeam<RmsNormKernel> kernel_;
 };
 
 }  // namespace titan::nn

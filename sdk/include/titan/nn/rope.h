@@ -3,10 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <titan/batch.h>
 #include <titan/export.h>
+#include <titan/nn/kernel_seam.h>
 
 namespace titan::nn {
 
@@ -22,22 +27,45 @@ struct RopeOptions {
 /// Inverse frequencies (head_dim / 2), fp32: theta^(-2j / head_dim), long wavelengths scaled.
 TITAN_API std::vector<float> rope_frequencies(int64_t head_dim, const RopeOptions& options);
 
-/// Tables of cos and sin for positions 0 ... n-1, shape (n, head_dim / 2), fp32. Grow on demand,
-/// live on the device of the activations. One per model: attention layers share it.
+/// cos and sin for positions 0 ... n-1, shape (n, head_dim / 2).
+struct RopeTables {
+  at::Tensor cos, sin;
+};
+
+/// Rotates queries and keys by the angles of their positions.
+class TITAN_API RopeKernel {
+ public:
+  virtual ~RopeKernel();
+  /// q (B, S, H, hd), k (B, S, KV, hd), `tables` in fp32 (double for a double q), positions int64,
+  /// (B or 1, S), or undefined for 0 ... S-1 -> both rotated. Differentiable in q and k.
+  virtual std::pair<at::Tensor, at::Tensor> rotate(const at::Tensor& q, const at::Tensor& k,
+                                                   const RopeTables& tables,
+                                                   const at::Tensor& positions) = 0;
+};
+
+/// Tables in fp32 that grow on demand and live on the device of the activations, and the rotation
+/// by them. One per model: attention layers share it.
 class TITAN_API Rope {
  public:
   Rope(int64_t head_dim, const RopeOptions& options);
 
-  struct Tables {
-    at::Tensor cos, sin;
-  };
+  using Tables = RopeTables;
+  /// q (B, S, H, hd) and k (B, S, KV, hd), rotated by the positions of `batch`.
+  std::pair<at::Tensor, at::Tensor> rotate(const at::Tensor& q, const at::Tensor& k,
+                                           const Batch& batch);
   /// Tables of at least `num_positions` rows on `device`.
   const Tables& tables(int64_t num_positions, c10::Device device);
+
+  /// As those of Linear, for all layers that share it.
+  void set_kernel(std::string taker, std::unique_ptr<RopeKernel> kernel);
+  void wrap_kernel(std::string taker, const KernelAround<RopeKernel>& around);
+  const KernelTakers& kernel_takers() const { return kernel_.takers(); }
 
  private:
   int64_t head_dim_;
   RopeOptions options_;
   Tables tables_;
+  KernelSeam<RopeKernel> kernel_;
 };
 
 }  // namespace titan::nn

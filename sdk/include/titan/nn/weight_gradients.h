@@ -35,6 +35,10 @@ class TITAN_API WeightGradientQueue {
   bool is_deferring() const { return is_deferring_; }
   /// [the thread that runs backward]
   void add(std::function<void()> work) { work_.push_back(std::move(work)); }
+  /// [the thread that runs backward] The gradient of `weight`, for the backward of a layer to
+  /// return; undefined where `queue`, which may be null, defers it. `gradient` records no graph.
+  static at::Tensor give_or_defer(const std::shared_ptr<WeightGradientQueue>& queue,
+                                  Parameter& weight, std::function<at::Tensor()> gradient);
   /// [trainer thread] Does what was added, in its order, and frees what it needed.
   void run();
 

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/checkpoint/format/file.h"
+#include "core/base/file.h"
 #include "tests/plugins/error_of.h"
 #include "tests/plugins/test_folder.h"
 

@@ -8,8 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/checkpoint/format/hash.h"
+#include "core/base/hash.h"
 #include "core/checkpoint/format/manifest.h"
+#include "core/checkpoint/format/metadata_texts.h"
 #include "core/checkpoint/format/safetensors.h"
 #include "core/checkpoint/format/tensor_index.h"
 #include "tests/plugins/test_folder.h"

@@ -1,0 +1,18 @@
+// Counts, bytes and times as people read them. Used by whatever says how far it is and what it did.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace titan::core {
+
+/// "1,234,567"
+std::string with_commas(int64_t count);
+/// "41.2 M" of 41,234,567; three digits that count.
+std::string short_count(int64_t count);
+/// "1.23 GB", in powers of 1000; three digits that count.
+std::string bytes_text(double bytes);
+/// "12 s", "3:07", "2:03:07", "3 d 2:01:05"
+std::string duration_text(double seconds);
+
+}  // namespace titan::core

@@ -1,0 +1,129 @@
+// titan convert to-hf: a checkpoint, saved under any layout, into a Hugging Face folder.
+#include <algorithm>
+#include <optional>
+
+#include <titan/error.h>
+#include <titan/log.h>
+
+#include "core/base/file.h"
+#include "core/base/hash.h"
+#include "core/checkpoint/format/checkpoint_folder.h"
+#include "core/checkpoint/format/manifest.h"
+#include "core/checkpoint/format/verify.h"
+#include "core/commands/models/chosen_model.h"
+#include "core/commands/models/convert.h"
+#include "core/exchange/convention.h"
+#include "core/exchange/conversion.h"
+#include "core/exchange/hf_export.h"
+#include "core/exchange/hf_folder.h"
+#include "core/exchange/merged_weights.h"
+#include "core/exchange/model_options.h"
+#include "core/exchange/weight_names.h"
+
+namespace titan::core {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Errors for what is no checkpoint; the manifest when there is one.
+std::optional<CheckpointManifest> manifest_of(const fs::path& folder) {
+  TITAN_CHECK(fs::is_directory(folder), io, "there is no folder ", folder.string());
+  if (fs::is_regular_file(folder / kManifestName)) return read_checkpoint_manifest(folder);
+  for (const auto& steps = list_steps(folder); const CheckpointStep& step : steps)
+    if (step.marker != Marker::none)
+      fail(ErrorKind::config, folder.string(), " is a folder of checkpoints; name one of them, as ",
+           steps.back().path.string());
+  log::warn(folder.string() + " has no " + kManifestName +
+            ": either another program saved it, or saving it was interrupted");
+  return std::nullopt;
+}
+
+/// The weights there, by Titan's own names.
+std::vector<FoundWeight> own_weights(const ModelPart& part, const TensorIndex& index,
+                                     const ConvertArguments& arguments, const ChosenModel& chosen) {
+  try {
+    return find_weights(part, own_names(part), index, arguments.in.string(), chosen.name());
+  } catch (Error& e) {
+    if (!chosen.converter())
+      e.with_context(
+          "while looking for the weights of a model without converters; --model.converters names "
+          "those that added some, such as adapters");
+    throw;
+  }
+}
+
+/// Where a converter changes what weights are for others, they are computed when they are written.
+std::vector<PlannedTensor> planned_tensors(const ChosenModel& chosen, const TensorIndex& index,
+                                           const ConvertArguments& arguments,
+                                           MergedWeights* merged) {
+  std::vector<FoundWeight> weights =
+      own_weights(merged ? merged->part() : chosen.part(), index, arguments, chosen);
+  if (merged)
+    std::erase_if(weights,
+                  [&](const FoundWeight& weight) { return merged->is_absorbed(weight.ours); });
+  std::vector<PlannedTensor> tensors = hf_tensors(chosen.model(), chosen.config().model_plugin.name,
+                                                  weights, index, arguments.dtype);
+  if (!merged) return tensors;
+  for (PlannedTensor& tensor : tensors)
+    if (merged->is_changed(tensor.source))
+      tensor.compute = [merged, name = tensor.source] { return merged->exported(name); };
+  log::info("converter '" + chosen.converter()->name + "' gives " +
+            std::to_string(merged->num_changed()) + " of " + std::to_string(tensors.size()) +
+            " weights other values than those stored");
+  return tensors;
+}
+
+}  // namespace
+
+int convert_to_hf(const ConvertArguments& arguments) {
+  const std::optional<CheckpointManifest> manifest = manifest_of(arguments.in);
+  const TensorIndex index =
+      manifest ? open_checkpoint(arguments.in, *manifest) : index_files(hf_files(arguments.in));
+  ChosenModel chosen(arguments.config, manifest, arguments.in, CountedConverters::exporting);
+  std::optional<MergedWeights> merged;
+  if (const Selection* converter = chosen.converter())
+    merged.emplace([&] { return chosen.converted(); }, converter->name, index);
+  std::vector<PlannedTensor> tensors =
+      planned_tensors(chosen, index, arguments, merged ? &*merged : nullptr);
+  if (!manifest)
+    require_own_convention(index, arguments.in.string(), chosen.config().checkpoint);
+  else if (const std::string differs =
+               check_model_options(manifest->config, chosen.config(), chosen.model(),
+                                   chosen.registry(), arguments.in.string());
+           !differs.empty())
+    log::warn(differs);
+  const fs::path assets = chosen.config().model.hf_assets_path;
+  const std::unique_ptr<Tokenizer> tokenizer = chosen.tokenizer();
+  log::info(tokenizer_files(assets).empty()
+                ? "no tokenizer goes along: there is none in model.hf_assets_path = " +
+                      assets.string()
+                : "the tokenizer in " + assets.string() + " goes along");
+  const HfDescription description = {
+      .config = exchange_of(chosen.model(), chosen.name()).hf_config(),
+      .dtype = tensors.front().entry.dtype,
+      .tokens = hf_token_ids(assets, tokenizer ? tokenizer->special_tokens() : SpecialTokens()),
+      .assets = assets};
+  Conversion conversion = {.out = arguments.out,
+                           .source = &index,
+                           .files = plan_weight_files(std::move(tensors), FileStyle::hugging_face,
+                                                      arguments.max_file_bytes),
+                           .identity = conversion_identity(
+                               arguments,
+                               manifest ? Value(hash_hex(read_text(arguments.in / kManifestName)))
+                                        : identity_of_files(index.files),
+                               chosen),
+                           .other_files = hf_description_files(description),
+                           .finish = {}};
+  const bool has_index = conversion.files.size() > 1;
+  // the file whose presence says that all is there: the index, else config.json
+  std::reverse(conversion.other_files.begin(), conversion.other_files.end());
+  if (has_index) conversion.other_files.emplace_back(kHfIndexName);
+  conversion.finish = [&](const std::vector<ManifestFile>&) {
+    write_hf_description(arguments.out, description);
+    if (has_index)
+      write_text_atomically(arguments.out / kHfIndexName, hf_index_text(conversion.files));
+  };
+  return run_and_report(conversion, arguments);
+}
+
+}  // namespace titan::core

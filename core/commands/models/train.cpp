@@ -1,0 +1,313 @@
+// `titan train`: checks the whole job, then runs it; with --dry-run only the first.
+#include <unistd.h>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include <boost/program_options.hpp>
+
+#include <titan/error.h>
+#include <titan/log.h>
+#include <titan/shown_text.h>
+
+#include "core/base/clock.h"
+#include "core/base/quantity_text.h"
+#include "core/base/terminal.h"
+#include "core/commands/command.h"
+#include "core/commands/models/estimate.h"
+#include "core/commands/own_flags.h"
+#include "core/config/component_error.h"
+#include "core/config/flag_help.h"
+#include "core/config/registry_lookup.h"
+#include "core/config/resolve.h"
+#include "core/config/toml_writer.h"
+#include "core/estimate/memory_limit.h"
+#include "core/estimate/played_rank.h"
+#include "core/estimate/played_step.h"
+#include "core/estimate/rehearsal.h"
+#include "core/runtime/build_info.h"
+#include "core/runtime/error_file.h"
+#include "core/runtime/groups/flight_recorder.h"
+#include "core/runtime/signals.h"
+#include "core/train/run_facts.h"
+#include "core/train/trainer.h"
+
+namespace titan::core {
+namespace {
+
+namespace po = boost::program_options;
+
+struct TrainArguments {
+  bool help = false;
+  bool dry_run = false;
+  bool elsewhere = false;
+  LaunchFlags launch;
+  std::vector<std::string> config;  // --section.key value ...
+};
+
+/// Takes the command's own flags out; everything else belongs to the configuration.
+TrainArguments parse_train(const std::vector<std::string>& arguments) {
+  po::options_description own("titan train");
+  own.add_options()("help", "this text")(
+      "dry-run", "check everything, print the resolved configuration, start nothing")(
+      "elsewhere", "with --dry-run: the job runs on another machine, do not look for files")(
+      "rank", po::value<int>(), "of this process")("world-size", po::value<int>(), "all ranks")(
+      "local-rank", po::value<int>(), "on this node")("master", po::value<std::string>(),
+                                                      "where the ranks meet");
+  const OwnFlags flags = take_own_flags(arguments, own, "titan train");
+  const po::variables_map& values = flags.values;
+  TrainArguments result;
+  result.help = values.count("help") > 0;
+  result.dry_run = values.count("dry-run") > 0;
+  result.elsewhere = values.count("elsewhere") > 0;
+  TITAN_CHECK(result.dry_run || !result.elsewhere, config,
+              "--elsewhere needs --dry-run: a job that starts here reads its files here");
+  if (values.count("rank")) result.launch.rank = values["rank"].as<int>();
+  if (values.count("world-size")) result.launch.world_size = values["world-size"].as<int>();
+  if (values.count("local-rank")) result.launch.local_rank = values["local-rank"].as<int>();
+  if (values.count("master")) result.launch.master = values["master"].as<std::string>();
+  result.config = flags.rest;
+  TITAN_CHECK(!result.launch.world_size || *result.launch.world_size >= 1, config,
+              "--world-size must be >= 1, got ", *result.launch.world_size);
+  return result;
+}
+
+void print_help(const JobSources& sources, ComponentLookup& lookup) {
+  print(
+      "usage: titan train [--job.config_file FILE] [--dry-run [--elsewhere]]\n"
+      "                   [--section.key VALUE]...\n"
+      "                   [--rank R --world-size N [--local-rank L] --master HOST:PORT]\n\n"
+      "  --dry-run         check everything, print the resolved configuration, start nothing\n"
+      "  --elsewhere       with --dry-run: the job will run on another machine; files that it reads\n"
+      "                    are not looked for here\n"
+      "  --world-size N    ranks of the run; with --dry-run: check for this many\n"
+      "  --rank R          this process, when no launcher says it (titan launch, torchrun, srun,\n"
+      "                    mpirun do); with comm.mode fake_backend: the rank that is played\n"
+      "  --local-rank L    its number on this node (default 0)\n"
+      "  --master H:P      where the ranks meet: a host and a free port of rank 0\n");
+  std::string section;
+  for (const FlagHelp& flag : list_flags(sources, lookup)) {
+    if (flag.section != section) print("\n[" + flag.section + "]\n");
+    section = flag.section;
+    print("  " + flag.flag + (flag.negative_flag.empty() ? "" : ", ") + flag.negative_flag +
+          "\n      " + flag.help + " (" + flag.allowed + "; default " + flag.default_value + ")\n");
+  }
+}
+
+void tell(const std::vector<Diagnostic>& messages) {
+  for (const Diagnostic& message : messages)
+    message.severity == Severity::note ? log::info(message.message) : log::warn(render_for_log(message));
+}
+
+std::string signal_name(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return name ? std::string("SIG") + name : "signal " + std::to_string(signal);
+}
+
+int finish(StopReason reason, const Trainer& trainer) {
+  const std::string step = std::to_string(trainer.state().step);
+  if (reason == StopReason::all_steps_done) {
+    log::info("training completed after step " + step);
+    return kExitDone;
+  }
+  const std::string stopped =
+      "stopped by " + signal_name(trainer.stop_signal()) + " after step " + step;
+  log::info(stopped + (reason == StopReason::saved
+                           ? ", which is saved: the same command goes on from there"
+                           : ""));
+  switch (reason) {
+    case StopReason::saved:
+      return kExitRequeue;
+    case StopReason::terminated:
+      return kExitTerminated;
+    default:
+      return kExitDone;
+  }
+}
+
+/// [memory_estimation] enable: the job's own layout, and the end.
+int estimate_memory(const JobConfig& config, Registry& registry) {
+  TITAN_CHECK(
+      !config.memory_estimation.disable_fake_mode, config,
+      "memory_estimation.disable_fake_mode = true is not offered: estimates take no memory; "
+      "train a few steps and read memory/max_active(GiB) to measure");
+  print_estimate(config, registry, EstimateForm::text, std::nullopt);
+  return kExitDone;
+}
+
+/// Which rank this is of how many; a dry run and a played rank ask no launcher.
+LaunchEnv launch_of(const TrainArguments& arguments, bool is_played) {
+  if (is_played) return played_rank(arguments.launch);
+  if (!arguments.dry_run) return detect_launch(arguments.launch);
+  LaunchEnv checked = arguments.launch.world_size ? LaunchEnv{} : detect_launch();
+  checked.world_size = arguments.launch.world_size.value_or(checked.world_size);
+  return checked;
+}
+
+int print_dry_run(const JobConfig& config, Registry& registry, bool elsewhere) {
+  Diagnostics wrong;
+  const std::unique_ptr<Run> run = rehearse(config, registry, {.reads_files = !elsewhere}, wrong);
+  if (!wrong.can_start()) throw ConfigError(wrong);
+  print(to_toml(config.resolved));
+  log::info(std::string(elsewhere ? "everything fits but for files, which were not looked for"
+                                  : "everything fits") +
+            "; model " + config.model.name + " " + config.model.flavor + " has " +
+            with_commas(run->part->num_parameters()) + " parameters; nothing was started");
+  return kExitDone;
+}
+
+/// Throws the report of `found`, completed by what its components find wrong with the job.
+[[noreturn]] void refuse(const JobConfig& config, Registry& registry,
+                         const RehearsalOptions& options, Diagnostics found) {
+  rehearse(config, registry, options, found);
+  throw ConfigError(found);
+}
+
+int play(JobConfig config, Registry& registry, const LaunchEnv& played) {
+  const double start = monotonic_seconds();
+  with_places(config, [&] { fit_memory_limit(config, registry, played.rank); });
+  const std::unique_ptr<Run> run =
+      with_places(config, [&] { return assemble_played(config, registry, played.rank); });
+  const PlayedStep step = play_step(*run, config);
+  print(to_text(step));
+  log::info("played one step of rank " + std::to_string(played.rank) + " of " +
+            std::to_string(played.world_size) + " in " +
+            std::to_string(static_cast<int64_t>(1000 * (monotonic_seconds() - start))) +
+            " ms; nothing was trained or written");
+  return kExitDone;
+}
+
+/// Ends a rank that hangs while the run has failed elsewhere.
+void end_hanging_rank(const std::string& error) {
+  print_error(error);
+  write_error_file(error, "");
+  std::fflush(nullptr);
+  ::_exit(kExitRuntimeError);
+}
+
+/// Adds to an error what the other ranks were doing, and where this rank's last collectives stand.
+void explain(Error& error, const JobConfig& config, const Run& run, Rendezvous& rendezvous,
+             FailureWatch& watch) {
+  rendezvous.abandon();
+  for (const std::string& line : watch.report(error.what())) error.with_context(line);
+  if (error.kind() != ErrorKind::distributed || run.mesh.recorder().records().empty()) return;
+  const std::string path = write_flight_record(
+      run.mesh.recorder(), config.job.dump_folder + "/" + config.comm.save_traces_folder,
+      config.comm.save_traces_file_prefix, rendezvous.launch().rank);
+  if (!path.empty()) error.with_context("the last collectives of this rank are in " + path);
+}
+
+/// Groups whose other ranks are gone can wait for them forever when they are closed, and a thread
+/// that hangs in a data set uses it: of a run that failed so nothing is destroyed.
+void leave_to_the_end_of_the_process(std::unique_ptr<Run>& run, const LaunchEnv& launch) {
+  const bool has_stalled = run->loader && run->loader->has_stalled();
+  if (launch.world_size > 1 || has_stalled) static_cast<void>(run.release());
+}
+
+/// Builds the run. False when nothing is left to train, which is said.
+bool build(Run& run, JobConfig& config, Registry& registry, Rendezvous& rendezvous,
+           FailureWatch& watch) {
+  const int rank = rendezvous.launch().rank;
+  rendezvous.agree(rendezvous.is_alone() ? Facts() : run_facts(config, registry));
+  fit_memory_limit(config, registry, rank);
+  const StartPoint start_point = find_start(config, rendezvous);
+  if (start_point.kind == StartPoint::Kind::done) {
+    log::info("nothing is left to do: the weights of the last step are in '" +
+              start_point.folder.string() +
+              "'; raise training.steps or choose another "
+              "job.dump_folder to train more");
+    return false;
+  }
+  assemble(run, config, registry, rendezvous, watch, start_point);
+  return true;
+}
+
+int train(JobConfig config, Registry& registry, const LaunchEnv& launch, double start) {
+  StopSignals signals(StopSignals::First::ends);
+  Rendezvous rendezvous(launch, std::chrono::seconds(config.comm.init_timeout_seconds));
+  auto run = std::make_unique<Run>();
+  FailureWatch watch(rendezvous, end_hanging_rank);  // looks at the run's mesh: gone before it
+  try {
+    bool is_built = false;
+    try {
+      is_built = with_places(config, [&] { return build(*run, config, registry, rendezvous, watch); });
+    } catch (const ConfigError& e) {
+      refuse(config, registry, {.rank = launch.rank}, e.diagnostics());
+    }
+    if (!is_built) return kExitDone;
+    signals.begin_to_ask();
+    if (config.checkpoint.create_seed_checkpoint) {
+      run->checkpoints->save_seed();
+      return kExitDone;
+    }
+    if (launch.rank == 0) {
+      log::info("model " + config.model.name + " " + config.model.flavor + ": " +
+                with_commas(run->part->num_parameters()) + " parameters, " +
+                run->device->description());
+      log::info("training " + std::to_string(config.training.steps) + " steps of " +
+                std::to_string(config.layout.global_batch_size) + " x " +
+                std::to_string(config.training.seq_len) + " tokens; output in " +
+                config.job.dump_folder + "; ready after " +
+                std::to_string(static_cast<int64_t>(1000 * (monotonic_seconds() - start))) + " ms");
+    }
+    Trainer trainer(*run, config, watch);
+    const StopReason reason = trainer.run();
+    run->mesh.group("world").barrier();  // nobody closes a connection that another still uses
+    return finish(reason, trainer);
+  } catch (Error& e) {
+    explain(e, config, *run, rendezvous, watch);
+    leave_to_the_end_of_the_process(run, launch);
+    throw;
+  } catch (const std::exception& e) {
+    Error error(ErrorKind::internal, e.what());
+    explain(error, config, *run, rendezvous, watch);
+    leave_to_the_end_of_the_process(run, launch);
+    throw error;
+  }
+}
+
+}  // namespace
+
+int run_train(const std::vector<std::string>& raw_arguments) {
+  const TrainArguments arguments = parse_train(raw_arguments);
+  const double start = monotonic_seconds();
+  const JobSources sources = read_sources(arguments.config);
+  const Catalog catalog(plugin_search_path(sources.plugin_paths));
+  Registry registry(catalog);
+  RegistryLookup lookup(catalog, registry);
+  if (arguments.help) {
+    print_help(sources, lookup);
+    return kExitDone;
+  }
+
+  const bool is_played = plays_ranks(sources);
+  const bool is_estimated = asks_for_estimate(sources) && !arguments.dry_run;
+  const LaunchEnv launch =
+      is_estimated ? LaunchEnv{.world_size = estimated_ranks(sources, arguments.launch.world_size)}
+                   : launch_of(arguments, is_played);
+  if (launch.world_size > 1 && !is_played && !is_estimated && !arguments.dry_run)
+    log::set_prefix("[rank" + std::to_string(launch.rank) + "]");
+  const bool reads_files = !is_played && !is_estimated && !arguments.elsewhere;
+  Diagnostics found;
+  const JobConfig config =
+      resolve_partly(sources, lookup,
+                     {.world_size = launch.world_size, .looks_for_files = reads_files}, found);
+  if (!found.can_start())
+    refuse(config, registry, {.rank = launch.rank, .reads_files = reads_files}, std::move(found));
+  if (launch.rank == 0) tell(found.sorted());
+  if (arguments.dry_run) return print_dry_run(config, registry, !reads_files);
+  if (is_estimated)
+    return with_places(config, [&] { return estimate_memory(config, registry); });
+  if (is_played) return play(config, registry, launch);
+
+  if (launch.rank == 0) {
+    log::info(build_summary());
+    log::info("starting job: " + config.job.description);
+    if (launch.world_size > 1) log::info(describe(launch));
+    if (config.job.print_config)
+      log::info("configuration:\n" + printable_json(to_json(config.resolved, 2)));
+  }
+  return train(config, registry, launch, start);
+}
+
+}  // namespace titan::core

@@ -1,0 +1,23 @@
+// Plugins that the core chooses without being told their names: data, the only place for them beside
+// the defaults of sections and the table of legacy names (tests/tools/plugin_names_test.py holds it).
+#pragma once
+
+namespace titan::core::default_plugins {
+
+// [parallelism] data_parallel = "auto"
+inline constexpr const char* kSharding = "fsdp";  ///< shards, casts, offloads
+inline constexpr const char* kReplicas = "ddp";   ///< replicas alone
+
+// [device] name = "auto", and what commands compute on that need no other
+inline constexpr const char* kHost = "cpu";
+inline constexpr const char* kGpu = "cuda";
+
+// [tokenizer] name = "auto", by what the folder of assets holds
+inline constexpr const char* kJsonTokenizer = "huggingface";      ///< tokenizer.json and its kin
+inline constexpr const char* kRankedTokenizer = "tiktoken";       ///< lines of base64 and a rank
+inline constexpr const char* kPieceTokenizer = "sentencepiece";   ///< a protobuf
+
+inline constexpr const char* kTensorBoard = "tensorboard";  ///< metrics.enable_tensorboard
+inline constexpr const char* kScheduleFile = "csv";  ///< parallelism.pipeline_parallel_schedule_csv
+
+}  // namespace titan::core::default_plugins

@@ -1,0 +1,96 @@
+#include "core/config/feeds.h"
+
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <titan/dist/grid.h>
+#include <titan/error.h>
+#include <titan/job_view.h>
+
+#include "core/config/settings.h"
+
+namespace titan::core {
+namespace {
+
+class ResolvedJob final : public JobView {
+ public:
+  explicit ResolvedJob(const JobConfig& config)
+      : sections_(job_schema().read(&config)), grid_(config.layout.core_axes()) {}
+
+  Value core(std::string_view key) const override {
+    const Value* value = &sections_;
+    for (const std::string& part : split_dotted(key)) {
+      value = value->is_map() ? value->find(part) : nullptr;
+      TITAN_CHECK(value, plugin, "the core has no key '", key, "' that options could follow from");
+    }
+    return *value;
+  }
+  int64_t ranks(std::string_view axis) const override { return grid_.size(axis); }
+
+ private:
+  Value sections_;
+  dist::Grid grid_;
+};
+
+class PlacedReport final : public RuleReport {
+ public:
+  PlacedReport(const Component& component, const std::string& section, const SourceRange& chosen,
+               const RuleContext& context)
+      : component_(component), section_(section), chosen_(chosen), context_(context) {}
+
+  void error(std::string_view where, std::string message, std::string hint) override {
+    SourceRange place;
+    for (const std::string& key : keys_of(std::string(where))) {
+      if (!context_.given.is_sound(key)) return;  // reported already
+      if (!place) place = context_.given.place(key);
+    }
+    context_.diagnostics.error(place ? place : chosen_, std::move(message), std::move(hint));
+  }
+
+ private:
+  std::vector<std::string> keys_of(const std::string& where) const {
+    const Option* option = component_.schema.find(where);
+    if (!option) return {where};
+    std::vector<std::string> keys = {section_ + "." + where};
+    if (!option->fed_by.empty()) keys.push_back(option->fed_by);
+    return keys;
+  }
+
+  const Component& component_;
+  const std::string& section_;
+  const SourceRange& chosen_;
+  const RuleContext& context_;
+};
+
+}  // namespace
+
+void check_component(const Component& component, const void* options, const std::string& section,
+                     const SourceRange& chosen, const RuleContext& context) {
+  if (!component.check) return;
+  PlacedReport report(component, section, chosen, context);
+  try {
+    component.check(options, ResolvedJob(context.config), report);
+  } catch (const std::exception& e) {
+    context.diagnostics.add({.message = "the rules of " + component.kind + " '" + component.name +
+                                        "' cannot be checked: " + e.what(),
+                             .where = chosen,
+                             .from_plugin = true});
+  }
+}
+
+Value fed_options(const Schema& schema, const JobConfig& config) {
+  Value fed = Value::map();
+  std::optional<ResolvedJob> job;
+  for (const Option& option : schema.options) {
+    if (option.fed_by.empty()) continue;
+    if (!job) job.emplace(config);
+    Value value = job->core(option.fed_by);
+    if (option.feed) value = option.feed(value, *job);
+    if (!value.is_null()) fed[option.name] = std::move(value);
+  }
+  return fed;
+}
+
+}  // namespace titan::core

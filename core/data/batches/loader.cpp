@@ -1,0 +1,88 @@
+#include "core/data/batches/loader.h"
+
+#include <algorithm>
+
+#include <ATen/ops/empty.h>
+
+#include <titan/error.h>
+
+namespace titan::core {
+namespace {
+
+/// Of one row; `tokens` has seq_len + 1 elements.
+void fill_row(const Window& window, int64_t seq_len, const PackingOptions& packing, int64_t* tokens,
+              int64_t* labels) {
+  std::copy(window.tokens.begin(), window.tokens.end() - 1, tokens);
+  std::copy(window.tokens.begin() + 1, window.tokens.end(), labels);
+  std::fill(labels + std::max<int64_t>(0, window.num_tokens - 1), labels + seq_len,
+            Batch::kIgnoredLabel);
+  for (const int32_t start : window.starts)
+    if (start > 0 && !begins_with_target(packing, static_cast<size_t>(start)))
+      labels[start - 1] = Batch::kIgnoredLabel;
+}
+
+void fill_documents(const Window& window, int64_t seq_len, int64_t* positions, int32_t* documents) {
+  int32_t document = -1;
+  int64_t position = 0;
+  size_t next = 0;
+  for (int64_t t = 0; t < seq_len; ++t, ++position) {
+    if (next < window.starts.size() && t == window.starts[next]) {
+      ++next, ++document;
+      position = 0;
+    }
+    positions[t] = position;
+    documents[t] = document;
+  }
+}
+
+}  // namespace
+
+Loader::Loader(std::vector<Source> sources, const Tokenizer& tokenizer,
+               const LoaderOptions& options)
+    : options_(options), feed_(std::move(sources), tokenizer, options.feed) {
+  TITAN_ASSERT(options.feed.num_own_rows % options.rows_per_microbatch == 0,
+               options.feed.num_own_rows);
+}
+
+Batch Loader::make_batch(const Window* windows) const {
+  const int64_t rows = options_.rows_per_microbatch, seq_len = options_.feed.packing.window - 1;
+  const auto make = [&](at::ScalarType type) {
+    return at::empty({rows, seq_len},
+                     at::TensorOptions().dtype(type).pinned_memory(options_.pins_memory));
+  };
+  Batch batch{.tokens = make(at::kLong), .labels = make(at::kLong)};
+  if (options_.isolates_documents) {
+    batch.positions = make(at::kLong);
+    batch.num_positions = seq_len;
+    batch.documents = make(at::kInt);
+  }
+  const Window ended = {.tokens = std::vector<int32_t>(static_cast<size_t>(seq_len + 1), 0),
+                        .starts = {0}};
+  for (int64_t row = 0; row < rows; ++row) {
+    const Window& window = windows[row].tokens.empty() ? ended : windows[row];
+    const int64_t place = row * seq_len;
+    fill_row(window, seq_len, options_.feed.packing,
+             batch.tokens.mutable_data_ptr<int64_t>() + place,
+             batch.labels.mutable_data_ptr<int64_t>() + place);
+    if (options_.isolates_documents)
+      fill_documents(window, seq_len, batch.positions.mutable_data_ptr<int64_t>() + place,
+                     batch.documents.mutable_data_ptr<int32_t>() + place);
+  }
+  return batch;
+}
+
+StepBatches Loader::next_step() {
+  const std::vector<Window> windows = feed_.next_step();
+  StepBatches step;
+  for (size_t first = 0; first < windows.size();
+       first += static_cast<size_t>(options_.rows_per_microbatch))
+    step.microbatches.push_back(make_batch(&windows[first]));
+  for (const Window& window : windows) {
+    step.num_local_valid_tokens += window.num_targets;
+    step.num_local_text_bytes += window.num_bytes;
+  }
+  step.num_valid_tokens = step.num_local_valid_tokens;
+  return step;
+}
+
+}  // namespace titan::core

@@ -1,0 +1,39 @@
+// Opens what the rows of the global batch read of one source. Which document comes when is a
+// function of (seed, row, number of rows) alone, so it does not depend on how many ranks there are.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <titan/dataset.h>
+
+#include "core/data/source_reader.h"
+
+namespace titan::core {
+
+/// How documents are ordered.
+struct OrderOptions {
+  bool shuffle = false;
+  int64_t shuffle_buffer = 1000;  ///< documents of one row that are mixed, for streamed sources
+  uint64_t seed = 0;
+  bool once = false;  ///< ends after the first epoch
+};
+
+/// Opens the readers of one source in this process. Rows of a streamed source that has fewer shards
+/// than there are rows share one pass over the data.
+class SourceAccess {
+ public:
+  virtual ~SourceAccess();
+  /// `row` in [0, num_rows). All readers are opened before the first one reads.
+  virtual std::unique_ptr<SourceReader> open(int64_t row) = 0;
+};
+
+/// Indexed: document g of the endless sequence of (shuffled) epochs goes to row g mod num_rows.
+/// Streamed with at least as many shards as rows: the same of whole shards. Streamed with fewer:
+/// the same of its documents. Shuffled streams have their shards permuted and each row's documents
+/// mixed in blocks of `shuffle_buffer`. `dataset` outlives the access, the access its readers.
+std::unique_ptr<SourceAccess> access_source(const std::string& name, const Dataset& dataset,
+                                            int64_t num_rows, const OrderOptions& options);
+
+}  // namespace titan::core

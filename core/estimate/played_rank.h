@@ -1,0 +1,17 @@
+// Which rank of which world comm.mode = "fake_backend" plays.
+#pragma once
+
+#include <optional>
+
+#include "core/runtime/launch_env.h"
+
+namespace titan::core {
+
+/// NGPU, as torchtitan v0.2.2 has it. Throws a config Error for anything but a number of ranks.
+std::optional<int> ranks_of_environment();
+
+/// Flags --rank and --world-size; without them rank 0 of NGPU ranks, or of one. Throws a config
+/// Error for a rank that does not exist.
+LaunchEnv played_rank(const LaunchFlags& flags);
+
+}  // namespace titan::core

@@ -1,0 +1,114 @@
+#include "core/estimate/played_step.h"
+
+#include <cstdio>
+
+#include <ATen/ops/empty.h>
+
+#include <titan/recompute.h>
+
+#include "core/base/units.h"
+#include "core/train/step_members.h"
+
+namespace titan::core {
+namespace {
+
+StepBatches make_batches(const JobConfig& config, int64_t num_rounds) {
+  const auto ids = at::TensorOptions().dtype(at::kLong).device(c10::kMeta);
+  const int64_t rows = config.training.local_batch_size, seq_len = config.training.seq_len;
+  StepBatches batches;
+  for (int64_t i = 0; i < num_rounds; ++i) {
+    Batch batch;
+    batch.tokens = at::empty({rows, seq_len}, ids);
+    batch.labels = at::empty({rows, seq_len}, ids);
+    batches.microbatches.push_back(std::move(batch));
+  }
+  batches.num_local_valid_tokens = num_rounds * rows * seq_len;
+  batches.num_valid_tokens = config.layout.global_batch_size * seq_len;
+  return batches;
+}
+
+/// Says where in the step memory is taken, and sees the gradients when all are there.
+class PlaceTeller final : public StepMember {
+ public:
+  PlaceTeller(const ModelPart& part, PlayedStep& played) : part_(part), played_(played) {}
+
+  void reduced(Step& step) override {
+    step.batches.microbatches.clear();  // real ones are in host memory
+    played_.parameter_bytes = played_.gradient_bytes = 0;
+    for (const nn::Parameter* parameter : part_.parameters()) {
+      MetaMemory::relabel(parameter->grad(), MemoryUse::gradients);
+      played_.parameter_bytes += static_cast<int64_t>(parameter->shard().nbytes());
+      if (parameter->grad().defined())
+        played_.gradient_bytes += static_cast<int64_t>(parameter->grad().nbytes());
+    }
+    MetaMemory::set_place("clipping of gradients");
+  }
+  void commit(const Step&) override { MetaMemory::set_place("optimizer"); }
+
+ private:
+  const ModelPart& part_;
+  PlayedStep& played_;
+};
+
+const std::vector<PipelineAction>* own_actions(const Run& run, const JobConfig& config) {
+  if (!config.pipeline_plan) return nullptr;
+  return &config.pipeline_plan->actions[static_cast<size_t>(run.mesh.group("pp").rank())];
+}
+
+std::string line(const std::string& name, int64_t bytes) {
+  char text[160];
+  std::snprintf(text, sizeof text, "  %-34s %12.4f GiB %18lld bytes", name.c_str(),
+                static_cast<double>(bytes) / kGiB, static_cast<long long>(bytes));
+  return text;
+}
+
+}  // namespace
+
+PlayedStep play_step(Run& run, const JobConfig& config) {
+  LayerWatch watch(*run.part, run.mesh.recorder(), own_actions(run, config));
+  PlayedStep played;
+  PlaceTeller places(*run.part, played);
+  const StepMembers members(run, config.training.max_norm, [] {});
+  StepOrder order = members.order();
+  order.first.insert(order.first.begin(), &places);
+  StepRunner runner(*run.part, *run.executor, order, run.mesh.group("world"), c10::kMeta);
+  const auto run_step = [&](int64_t number) {
+    Step step{.number = number, .batches = make_batches(config, config.layout.accumulation_rounds)};
+    runner.run(step);
+  };
+
+  run_step(1);
+  if (auto* stateful = dynamic_cast<StatefulOptimizer*>(run.optimizer.get()))
+    stateful->visit_state([&](Parameter&, std::string_view, const at::Tensor& state) {
+      played.optimizer_bytes += static_cast<int64_t>(state.nbytes());
+      MetaMemory::relabel(state, MemoryUse::optimizer_states);
+    });
+  played.traffic = run.mesh.recorder().traffic();
+
+  MetaMemory::reset_peak();
+  const double recomputed_before = RecomputeScope::recomputed_flops();
+  watch.start_step();
+  run_step(2);
+  played.recomputed_flops = RecomputeScope::recomputed_flops() - recomputed_before;
+  played.peak = MetaMemory::peak();
+  played.layers = watch.layers();
+  MetaMemory::set_place("");
+  return played;
+}
+
+std::string to_text(const PlayedStep& step) {
+  std::string text = "this rank holds\n";
+  text += line("parameters", step.parameter_bytes) + "\n";
+  text += line("gradients", step.gradient_bytes) + "\n";
+  text += line("optimizer states", step.optimizer_bytes) + "\n";
+  text +=
+      line("together", step.parameter_bytes + step.gradient_bytes + step.optimizer_bytes) + "\n";
+  text += line("most at once, with activations", step.peak.bytes.total()) + "\n";
+  text += "this rank sends in a step\n";
+  for (const auto& [key, traffic] : step.traffic)
+    text += line(key.first + " " + key.second, traffic.bytes) + "  in " +
+            std::to_string(traffic.calls) + " calls\n";
+  return text;
+}
+
+}  // namespace titan::core

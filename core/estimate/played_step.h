@@ -1,0 +1,36 @@
+// One step of one rank of a layout whose other ranks do not exist (comm.mode = "fake_backend",
+// `titan estimate`): shapes, schedules, traffic and what the rank must hold, without data or
+// memory.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/estimate/layer_watch.h"
+#include "core/runtime/tensors/meta_memory.h"
+#include "core/train/assembly.h"
+
+namespace titan::core {
+
+/// What one step has shown.
+struct PlayedStep {
+  int64_t parameter_bytes = 0;  ///< of this rank's shards
+  int64_t gradient_bytes = 0;   ///< before the update; 0 where each is used as it is completed
+  int64_t optimizer_bytes = 0;
+  MemoryPeak peak;  ///< of everything at once from the second step on
+  std::vector<WatchedLayer> layers;
+  double recomputed_flops = 0;  ///< that activation checkpointing costs in a step
+  std::map<std::pair<std::string, std::string>, dist::Traffic> traffic;  ///< by group and operation
+};
+
+/// Runs forward, backward, clipping and the optimizer twice on the meta device, the second time
+/// with the optimizer's states. `run`: of assemble_played, which serves once.
+PlayedStep play_step(Run& run, const JobConfig& config);
+
+/// As a table for the terminal.
+std::string to_text(const PlayedStep& step);
+
+}  // namespace titan::core

@@ -1,0 +1,40 @@
+#include "core/exchange/convention.h"
+
+#include <algorithm>
+
+#include <titan/error.h>
+
+#include "core/checkpoint/format/metadata_texts.h"
+
+namespace titan::core {
+
+void require_own_convention(const TensorIndex& index, const std::string& place,
+                            const CheckpointSection& section) {
+  const auto& trusted = section.take_on_trust;
+  if (std::find(trusted.begin(), trusted.end(), "row_order") != trusted.end()) return;
+  const auto silent = std::find(index.says_own.begin(), index.says_own.end(), false);
+  if (silent == index.says_own.end()) return;
+  const std::filesystem::path& file =
+      index.files[static_cast<size_t>(silent - index.says_own.begin())];
+  fail(ErrorKind::config, place, " does not say whose weights it holds: ",
+       file.filename().string(), " has no ", kConventionKey, " = \"", kOwnConvention,
+       "\" in its header, and there is no manifest.json",
+       "\n  torchtitan's and Meta's weights have the same names and rotary rows in another order: "
+       "titan convert from-torchtitan-names or from-meta-names takes them",
+       "\n  if they are in Titan's order, say so: checkpoint.take_on_trust = [\"row_order\"]");
+}
+
+void refuse_own_convention(const TensorIndex& index, const std::string& place,
+                           const std::string& direction) {
+  const auto own = std::find(index.says_own.begin(), index.says_own.end(), true);
+  if (own == index.says_own.end()) return;
+  const std::filesystem::path& file =
+      index.files[static_cast<size_t>(own - index.says_own.begin())];
+  fail(ErrorKind::config, place, " holds Titan's own weights, as the header of ",
+       file.filename().string(), " says; titan convert ", direction,
+       " is for those of others and would change the order of their rows",
+       "\n  titan train takes them as they are (checkpoint.initial_load_path), titan convert to-hf "
+       "exports them");
+}
+
+}  // namespace titan::core

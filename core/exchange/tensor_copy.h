@@ -1,0 +1,48 @@
+// Reads a stored tensor from its pieces in another type and order of rows, a block at a time. Used
+// to write files of weights for others and to take theirs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/file.h"
+#include "core/base/hash.h"
+#include "core/checkpoint/format/tensor_index.h"
+#include "core/exchange/tensor_form.h"
+
+namespace titan::core {
+
+/// Reads tensors of one index. Holds a few blocks of some MiB (or of one row, or of one head, when
+/// that is more) and keeps files open. Thread: one at a time.
+class TensorStream {
+ public:
+  /// `index` outlives it.
+  explicit TensorStream(const TensorIndex& index) : index_(index) {}
+
+  /// Gives the bytes of tensor `name`, row-major, from the first to the last. Rounds to the
+  /// nearest, ties to even.
+  ///
+  /// Throws a data Error that names the tensor: a type that cannot be converted, rows that do not
+  /// divide into heads of even size, a finite value that `form.dtype` cannot hold, and, at the end,
+  /// bytes whose hash is not the one that their file tells; an io Error when a file cannot be read.
+  void read(std::string_view name, const TensorForm& form,
+            const std::function<void(const char* data, int64_t bytes)>& take);
+
+ private:
+  const File& file(int number);
+  void read_rows(const StoredTensor& tensor, int64_t first, int64_t last, std::vector<char>& out);
+  void read_piece(const StoredTensor& tensor, const StoredPiece& piece, int64_t first, int64_t last,
+                  char* out);
+  void check_hashes(std::string_view name);
+
+  const TensorIndex& index_;
+  std::map<int, File> open_;
+  std::map<const StoredPiece*, Hasher> hashers_;  // of the pieces of this tensor that tell a hash
+  std::vector<char> piece_, rows_, ordered_;      // kept, so that a block is allocated once
+};
+
+}  // namespace titan::core

@@ -1,0 +1,31 @@
+// The kinds of plugins and what is true of each, one row a kind: whoever asks what a kind is asks
+// here. What a job keeps of each kind is in core/config/resolve.cpp.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace titan::core {
+
+struct PluginKind {
+  /// Where a configuration holds the options of its components.
+  enum class Section {
+    none,       ///< nowhere: a flavor presets those of a model
+    kind,       ///< [optimizer]: a job has one of the kind, and the core's keys may stand there too
+    name,       ///< [logger.<name>], and [logger] itself is no section
+    name_also,  ///< [parallelism.<name>], beside what others declare in [parallelism]
+  };
+  std::string_view name;
+  Section section;
+};
+
+/// Every kind there is, in the order of the documentation.
+std::span<const PluginKind> kind_table();
+
+/// Null when there is no such kind.
+const PluginKind* find_kind(std::string_view name);
+
+/// Whether `name` is a kind whose components have sections of their own, [<kind>.<name>].
+bool has_named_sections(std::string_view name);
+
+}  // namespace titan::core

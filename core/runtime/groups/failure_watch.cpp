@@ -1,0 +1,222 @@
+#include "core/runtime/groups/failure_watch.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <titan/error.h>
+#include <titan/value.h>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "core/base/clock.h"
+#include "core/runtime/signals.h"
+
+namespace titan::core {
+namespace {
+
+constexpr const char* kFailure = "failure";
+
+std::string get(c10d::Store& store, const std::string& key) {
+  const std::vector<uint8_t> bytes = store.get(key);
+  return std::string(bytes.begin(), bytes.end());
+}
+void set(c10d::Store& store, const std::string& key, const std::string& text) {
+  store.set(key, std::vector<uint8_t>(text.begin(), text.end()));
+}
+std::string status_key(int rank) {
+  return "status/" + std::to_string(rank);
+}
+
+/// Set by a rank that has read what the others say, and needs the store no more.
+std::string read_key(int rank) {
+  return "read/" + std::to_string(rank);
+}
+
+/// Looks until it is so, at most so long.
+template <class Condition>
+void wait_until(const Condition& is_so, std::chrono::duration<double> time) {
+  const double give_up = monotonic_seconds() + time.count();
+  while (!is_so() && monotonic_seconds() < give_up)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+}
+
+std::string describe(const dist::CommRecord& record) {
+  return record.operation + " number " + std::to_string(record.sequence) + " of group '" +
+         record.group + "'";
+}
+
+}  // namespace
+
+FailureWatch::FailureWatch(const Rendezvous& rendezvous, End end)
+    : rendezvous_(rendezvous), end_(std::move(end)) {
+  if (!rendezvous.is_alone()) thread_ = std::thread([this] { run(); });
+}
+
+FailureWatch::~FailureWatch() {
+  stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void FailureWatch::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+}
+
+void FailureWatch::watch(const dist::Mesh& mesh) {
+  mesh_ = &mesh;
+}
+
+/// What this rank is doing, and how far it has come in each group.
+std::string FailureWatch::status() const {
+  Value state = Value::map({{"step", step_.load()}});
+  std::string doing = step_ == 0 ? "starting" : "in step " + std::to_string(step_);
+  Value arrived = Value::map();
+  if (const dist::Mesh* mesh = mesh_) {
+    if (const std::string activity = mesh->recorder().activity(); !activity.empty())
+      doing += ", in " + activity;
+    for (const dist::CommRecord& record : mesh->recorder().records())
+      if (!record.is_message()) arrived[record.group] = record.sequence;
+    const std::vector<dist::CommRecord> open = mesh->recorder().under_way();
+    // a message that was sent is under way until it is taken, but seldom waited for
+    const auto waits = std::find_if(open.begin(), open.end(), [](const dist::CommRecord& record) {
+      return !record.operation.starts_with("send to ");
+    });
+    doing += open.empty() ? ", in no collective"
+                          : ", waits in " + describe(waits == open.end() ? open.front() : *waits);
+  }
+  state["arrived"] = std::move(arrived);
+  state["doing"] = doing;
+  return to_json(state);
+}
+
+void FailureWatch::run() {
+  block_signals();
+  std::string failure;
+  const auto close_or_wait = [&](std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, time, [this] { return closing_; });
+  };
+  c10::intrusive_ptr<c10d::Store> store;
+  double patience = std::chrono::duration<double>(kPatience).count();
+  std::vector<std::string> others;
+  try {
+    store = rendezvous_.another_connection();
+    while (!store->check({kFailure}))
+      if (close_or_wait(std::chrono::milliseconds(500))) return;
+    failure = get(*store, kFailure);
+    set(*store, status_key(rendezvous_.launch().rank), status());
+    remember(failure, {});
+    const double begin = monotonic_seconds();
+    wait_until([&] { return have_all_answered(*store); }, std::chrono::seconds(1));
+    patience -= monotonic_seconds() - begin;
+    others = describe_others(*store);
+    remember(failure, others);
+    set(*store, read_key(rendezvous_.launch().rank), "yes");
+  } catch (const std::exception&) {
+    const LaunchEnv& launch = rendezvous_.launch();
+    if (!failure.empty()) failure += "\n  ";
+    failure += "the store at " + launch.master_host + ":" + std::to_string(launch.master_port) +
+               " is gone: " +
+               (launch.agent_hosts_store ? "the launcher's agent" : "rank 0, which hosts it,") +
+               " has ended";
+  }
+  if (close_or_wait(std::chrono::milliseconds(static_cast<int64_t>(1000 * patience)))) return;
+  failure += "\n  this rank was " + parse_json(status()).at("doing").as_string();
+  try {
+    if (store) others = describe_others(*store);
+  } catch (const std::exception&) {  // the store is gone by now: what was known has to do
+  }
+  for (const std::string& line : others) failure += "\n  " + line;
+  end_(failure);
+}
+
+std::vector<std::string> FailureWatch::report(const std::string& error) {
+  if (rendezvous_.is_alone()) return {};
+  stop();  // this rank is on its way out and speaks for itself
+  const int rank = rendezvous_.launch().rank;
+  try {
+    c10d::Store& store = rendezvous_.store();  // a new connection would be tried for minutes
+    const std::string own = "rank " + std::to_string(rank) + " failed: " + error;
+    const std::vector<uint8_t> first =
+        store.compareSet(kFailure, {}, std::vector<uint8_t>(own.begin(), own.end()));
+    const std::string failure(first.begin(), first.end());
+    set(store, status_key(rank), status());
+
+    wait_until([&] { return have_all_answered(store); }, kPatience);
+
+    std::vector<std::string> lines = describe_others(store);
+    if (failure != own) lines.insert(lines.begin(), "before that, " + failure);
+    set(store, read_key(rank), "yes");
+    if (rank == 0 && !rendezvous_.launch().agent_hosts_store) wait_for_readers(store);
+    return lines;
+  } catch (const std::exception&) {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> lines = known_others_;
+    if (!known_failure_.empty()) lines.insert(lines.begin(), "before that, " + known_failure_);
+    lines.push_back("the store is gone: rank 0 or the launcher that hosts it has ended");
+    return lines;
+  }
+}
+
+/// The store goes with its host, which therefore stays while others still read what happened: who
+/// came late waits for answers as long as this rank did.
+void FailureWatch::wait_for_readers(c10d::Store& store) const {
+  const auto nobody_reads = [&] {
+    for (int rank = 0; rank < rendezvous_.launch().world_size; ++rank)
+      if (store.check({status_key(rank)}) && !store.check({read_key(rank)})) return false;
+    return true;
+  };
+  std::this_thread::sleep_for(kLinger);
+  wait_until(nobody_reads, kPatience);
+}
+
+bool FailureWatch::have_all_answered(c10d::Store& store) const {
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < rendezvous_.launch().world_size; ++rank)
+    keys.push_back(status_key(rank));
+  return store.check(keys);
+}
+
+void FailureWatch::remember(const std::string& failure, const std::vector<std::string>& others) {
+  const std::lock_guard lock(mutex_);
+  known_failure_ = failure;
+  known_others_ = others;
+}
+
+std::vector<std::string> FailureWatch::describe_others(c10d::Store& store) const {
+  const LaunchEnv& launch = rendezvous_.launch();
+  std::vector<dist::CommRecord> open;
+  if (const dist::Mesh* mesh = mesh_) open = mesh->recorder().under_way();
+  std::vector<std::string> lines;
+  for (int rank = 0; rank < launch.world_size; ++rank) {
+    if (rank == launch.rank) continue;
+    const std::string name = "rank " + std::to_string(rank);
+    if (!store.check({status_key(rank)})) {
+      lines.push_back(name + " gives no sign of life");
+      continue;
+    }
+    const Value state = parse_json(get(store, status_key(rank)));
+    bool is_late = false;
+    for (const dist::CommRecord& record : open) {
+      if (record.is_message()) continue;  // what the other end is doing says it
+      const std::vector<int> members =
+          mesh_.load()->grid().ranks(launch.rank, record.group);
+      const Value* arrived = state.at("arrived").find(record.group);
+      is_late = is_late || (std::find(members.begin(), members.end(), rank) != members.end() &&
+                            (arrived ? arrived->as_integer() : 0) < record.sequence);
+    }
+    lines.push_back(name + (is_late ? " did not arrive there: it is " : " is ") +
+                    state.at("doing").as_string());
+  }
+  constexpr size_t kMost = 16;
+  if (lines.size() > kMost) {
+    const size_t more = lines.size() - kMost;
+    lines.resize(kMost);
+    lines.push_back("... and " + std::to_string(more) + " more ranks");
+  }
+  return lines;
+}
+
+}  // namespace titan::core

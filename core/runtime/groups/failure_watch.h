@@ -1,0 +1,64 @@
+// Tells every rank of a failure on one: who failed and why, what the others were doing, and who
+// gives no sign of life. Ends a rank that hangs while the run has failed elsewhere.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <titan/dist/mesh.h>
+
+#include "core/runtime/groups/rendezvous.h"
+
+namespace titan::core {
+
+/// Looks at the store twice a second on a thread of its own. Of a run of one rank it does nothing.
+class FailureWatch {
+ public:
+  /// Called on the watching thread when this rank is still busy `kPatience` after another has
+  /// failed; gets the text for the user and must end the process.
+  using End = std::function<void(const std::string& error)>;
+
+  static constexpr std::chrono::seconds kPatience{3};
+  /// At least for so long the rank that hosts the store stays after all have answered.
+  static constexpr std::chrono::milliseconds kLinger{1200};
+
+  FailureWatch(const Rendezvous& rendezvous, End end);
+  ~FailureWatch();
+  FailureWatch(const FailureWatch&) = delete;
+
+  /// From now on reports speak of these groups' collectives. `mesh` outlives the watch.
+  void watch(const dist::Mesh& mesh);
+  void set_step(int64_t step) { step_ = step; }
+
+  /// [trainer thread, on the way out of a failed rank] Publishes the error, unless another rank was
+  /// first, waits up to kPatience for what the others say, and returns lines to add to the error.
+  std::vector<std::string> report(const std::string& error);
+
+ private:
+  void run();
+  void stop();
+  std::string status() const;
+  std::vector<std::string> describe_others(c10d::Store& store) const;
+  bool have_all_answered(c10d::Store& store) const;
+  void wait_for_readers(c10d::Store& store) const;
+  void remember(const std::string& failure, const std::vector<std::string>& others);
+
+  const Rendezvous& rendezvous_;
+  End end_;
+  std::atomic<const dist::Mesh*> mesh_{nullptr};
+  std::atomic<int64_t> step_{0};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool closing_ = false;
+  std::string known_failure_;  // for when the store is gone
+  std::vector<std::string> known_others_;
+  std::thread thread_;
+};
+
+}  // namespace titan::core

@@ -1,0 +1,174 @@
+#include "core/runtime/groups/rendezvous.h"
+
+#include <algorithm>
+#include <map>
+#include <thread>
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <titan/error.h>
+
+namespace titan::core {
+namespace {
+
+constexpr const char* kPrefix = "titan";
+
+double seconds(std::chrono::milliseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+std::string first_line(const std::exception& e) {
+  const std::string text = e.what();
+  return text.substr(0, text.find('\n'));
+}
+
+c10::intrusive_ptr<c10d::Store> connect(const LaunchEnv& launch,
+                                        std::chrono::milliseconds timeout) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(launch.master_port);
+  options.isServer = launch.rank == 0 && !launch.agent_hosts_store;
+  options.numWorkers = static_cast<size_t>(launch.world_size);
+  options.waitWorkers = false;  // `agree` waits, and can say who is missing
+  options.timeout = timeout;
+  options.multiTenant = true;
+  const std::string place = launch.master_host + ":" + std::to_string(launch.master_port);
+  // an agent's store lives through restarts, with all that the ranks before have left in it
+  const std::string prefix = std::string(kPrefix) + "/start " +
+                             std::to_string(launch.restart_count) + " of " +
+                             std::to_string(launch.world_size);
+  try {
+    return c10::make_intrusive<c10d::PrefixStore>(
+        prefix, c10::make_intrusive<c10d::TCPStore>(launch.master_host, options));
+  } catch (const std::exception& e) {
+    if (options.isServer)
+      fail(ErrorKind::distributed, "rank 0 cannot host the store at ", place, ": ", first_line(e),
+           "; is the port taken by another run? Choose another master port");
+    fail(ErrorKind::distributed, "rank ", launch.rank, " does not reach the store at ", place,
+         " within ", seconds(timeout), " s: ", first_line(e), "; is rank 0 running there?");
+  }
+}
+
+std::string to_text(const Facts& facts) {
+  std::string text;
+  for (const auto& [name, value] : facts) text += name + '\t' + value + '\n';
+  return text;
+}
+
+std::map<std::string, std::string> from_text(const std::string& text) {
+  std::map<std::string, std::string> facts;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t tab = text.find('\t', begin), end = text.find('\n', begin);
+    facts[text.substr(begin, tab - begin)] = text.substr(tab + 1, end - tab - 1);
+    begin = end + 1;
+  }
+  return facts;
+}
+
+/// One line per difference of this rank from rank 0.
+std::string differences(int rank, const Facts& own, const std::string& of_zero) {
+  std::map<std::string, std::string> expected = from_text(of_zero);
+  std::string text;
+  const auto add = [&](const std::string& name, const std::string& here, const std::string& there) {
+    text +=
+        "\n  rank " + std::to_string(rank) + ": " + name + " = " + here + ", on rank 0: " + there;
+  };
+  for (const auto& [name, value] : own) {
+    const auto found = expected.find(name);
+    const std::string there = found == expected.end() ? "(not there)" : found->second;
+    if (there != value) add(name, value, there);
+    if (found != expected.end()) expected.erase(found);
+  }
+  for (const auto& [name, value] : expected) add(name, "(not there)", value);
+  return text;
+}
+
+}  // namespace
+
+Rendezvous::Rendezvous(const LaunchEnv& launch, std::chrono::milliseconds timeout)
+    : launch_(launch), timeout_(timeout) {
+  if (launch.world_size > 1) store_ = connect(launch, timeout);
+}
+
+Rendezvous::~Rendezvous() {
+  if (!store_ || is_abandoned_) return;
+  try {
+    publish("left/" + std::to_string(launch_.rank), "");
+    if (launch_.rank == 0) wait_for_all("left/");
+  } catch (const std::exception&) {  // the others have ended already: nothing to wait for
+  }
+}
+
+c10::intrusive_ptr<c10d::Store> Rendezvous::another_connection() const {
+  return store_->clone();
+}
+
+std::string Rendezvous::fetch(const std::string& key) const {
+  const std::vector<uint8_t> bytes = store_->get(key);
+  return std::string(bytes.begin(), bytes.end());
+}
+
+void Rendezvous::publish(const std::string& key, const std::string& text) const {
+  store_->set(key, std::vector<uint8_t>(text.begin(), text.end()));
+}
+
+/// Waits until every rank has set its key; returns the ranks that did not, "2, 5".
+std::string Rendezvous::wait_for_all(const std::string& prefix) const {
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < launch_.world_size; ++rank)
+    keys.push_back(prefix + std::to_string(rank));
+  try {
+    store_->wait(keys, timeout_);
+    return "";
+  } catch (const std::exception&) {
+    std::string missing;
+    for (int rank = 0; rank < launch_.world_size; ++rank)
+      if (!store_->check({keys[static_cast<size_t>(rank)]}))
+        missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+    return missing;
+  }
+}
+
+void Rendezvous::agree(const Facts& facts) {
+  if (is_alone()) return;
+  const std::string own = to_text(facts);
+  std::string verdict;
+  try {
+    if (launch_.rank == 0) {
+      publish("facts", own);
+      publish("differences/0", "");
+      const std::string missing = wait_for_all("differences/");
+      if (missing.empty()) {
+        for (int rank = 1; rank < launch_.world_size; ++rank)
+          verdict += fetch("differences/" + std::to_string(rank));
+      } else {
+        verdict = "!" + missing;
+      }
+      publish("verdict", verdict);
+    } else {
+      const std::string of_zero = fetch("facts");
+      publish("differences/" + std::to_string(launch_.rank),
+              of_zero == own ? "" : differences(launch_.rank, facts, of_zero));
+      verdict = fetch("verdict");
+    }
+  } catch (const std::exception& e) {
+    fail(ErrorKind::distributed, "rank ", launch_.rank, " waited ", seconds(timeout_),
+         " s at the store for rank 0: ", first_line(e));
+  }
+  TITAN_CHECK(verdict.empty() || verdict[0] != '!', distributed, "these ranks of ",
+              launch_.world_size, " did not come to the store within ", seconds(timeout_),
+              " s: ", verdict.substr(std::min<size_t>(1, verdict.size())),
+              "; were they started? (comm.init_timeout_seconds)");
+  TITAN_CHECK(verdict.empty(), config,
+              "the ranks of this run do not agree; start all of them with the same program, "
+              "plugins and configuration:",
+              verdict);
+}
+
+std::string Rendezvous::from_rank_zero(const std::string& name, const std::string& value) {
+  if (is_alone()) return value;
+  if (launch_.rank == 0) publish("shared/" + name, value);
+  return fetch("shared/" + name);
+}
+
+}  // namespace titan::core

@@ -1,0 +1,26 @@
+#include "core/train/finite_checks.h"
+
+#include <cmath>
+
+#include <titan/error.h>
+
+namespace titan::core {
+
+Judgement FiniteLoss::judge(const Step& step) {
+  TITAN_CHECK(std::isfinite(step.loss.normalized_sum), data, "the loss is ",
+              step.loss.normalized_sum,
+              are_weights_unchanged_ ? "; the weights were not changed by this step" : "",
+              ". Lower optimizer.lr, lengthen lr_scheduler.warmup_steps or look at the data of "
+              "this step");
+  return {};
+}
+
+Judgement FiniteNorm::judge(const Step& step) {
+  TITAN_CHECK(!step.norm || std::isfinite(*step.norm), data, "the gradient norm is ", *step.norm,
+              " at loss ", step.loss.normalized_sum,
+              "; the weights were not changed by this step. Lower optimizer.lr or lengthen "
+              "lr_scheduler.warmup_steps");
+  return {};
+}
+
+}  // namespace titan::core

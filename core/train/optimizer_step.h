@@ -1,0 +1,45 @@
+// The update of the weights as a part of a step, and the work that follows it. Members of a step.
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include <titan/optimizer.h>
+#include <titan/step.h>
+#include <titan/transform.h>
+
+namespace titan::core {
+
+/// What has to be done before weights or optimizer states change: a checkpoint that still copies
+/// them ends its copy.
+using BeforeUpdate = std::function<void()>;
+
+/// References outlive this.
+class OptimizerStep final : public StepMember {
+ public:
+  OptimizerStep(Optimizer& optimizer, BeforeUpdate before)
+      : optimizer_(optimizer), before_(std::move(before)) {}
+  void commit(const Step& step) override {
+    before_();
+    optimizer_.step(step.lr_factor);
+  }
+
+ private:
+  Optimizer& optimizer_;
+  BeforeUpdate before_;
+};
+
+/// The members are those of plugins, in the order in which they were applied.
+class AfterOptimizerWork final : public StepMember {
+ public:
+  explicit AfterOptimizerWork(std::vector<AfterOptimizerStep*> work) : work_(std::move(work)) {}
+  void commit(const Step&) override {
+    for (AfterOptimizerStep* work : work_) work->after_optimizer_step();
+  }
+
+ private:
+  std::vector<AfterOptimizerStep*> work_;
+};
+
+}  // namespace titan::core

@@ -1,0 +1,60 @@
+// Everything that a run is made of. Filled by the assembly, turned by the trainer.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <titan/dataset.h>
+#include <titan/device.h>
+#include <titan/dist/mesh.h>
+#include <titan/local_gradients.h>
+#include <titan/lr_scheduler.h>
+#include <titan/model.h>
+#include <titan/optimizer.h>
+#include <titan/step.h>
+#include <titan/tokenizer.h>
+#include <titan/transform.h>
+
+#include "core/checkpoint/checkpointer.h"
+#include "core/data/batches/loader.h"
+#include "core/train/early_optimizer.h"
+#include "core/train/fingerprints.h"
+#include "core/train/logger_set.h"
+#include "core/train/loss_scaler.h"
+#include "core/train/optimizer_set.h"
+#include "core/train/validator.h"
+
+namespace titan::core {
+
+/// Everything a trainer turns. Destroyed in reverse order: loggers first, the device last.
+struct Run {
+  std::unique_ptr<Device> device;
+  dist::Mesh mesh;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::vector<std::unique_ptr<Dataset>> datasets;  ///< one per source, then that of validation
+  std::unique_ptr<Loader> loader;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<ModelPart> part;
+  std::vector<std::unique_ptr<ModelTransform>>
+      transforms;                              ///< in the order in which they were applied
+  std::unique_ptr<StepExecutor> own_executor;  ///< null when a transform runs the microbatches
+  StepExecutor* executor = nullptr;            ///< the outermost
+  std::vector<StepMember*> members;            ///< those of plugins, in the order in which they act
+  std::vector<AfterOptimizerStep*> after_optimizer_step;
+  std::vector<ExportTransform*> exports;
+  std::unique_ptr<LocalGradients> local_gradients;  ///< null unless early_optimizer needs it
+  std::unique_ptr<Optimizer> optimizer;
+  EarlyOptimizer* early_optimizer = nullptr;  ///< `optimizer`, where it works inside backward
+  std::unique_ptr<LossScaler> loss_scaler;
+  std::unique_ptr<LrScheduler> lr_scheduler;
+  std::unique_ptr<Checkpointer> checkpoints;
+  LoggerSet loggers;
+  std::unique_ptr<Validator> validator;        ///< null unless [validation] is enabled
+  std::unique_ptr<Fingerprints> fingerprints;  ///< null unless [debug] asks for them
+  int64_t first_row = 0;                       ///< of the global batch, that this rank trains on
+  uint64_t seed = 0;
+  TrainState state;  ///< where the run stands; not 0 at the start of a resumed one
+};
+
+}  // namespace titan::core

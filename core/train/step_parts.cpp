@@ -1,0 +1,84 @@
+#include "core/train/step_parts.h"
+
+#include <titan/error.h>
+
+#include "core/config/component_error.h"
+#include "core/train/optimizer_set.h"
+#include "core/train/sequential_executor.h"
+
+namespace titan::core {
+namespace {
+
+std::string kind_and_name(const Selection& chosen) {
+  return chosen.kind + " '" + chosen.name + "'";
+}
+
+}  // namespace
+
+void StepParts::add(ModelTransform& transform, const Selection& chosen) {
+  on_behalf_of(chosen, [&] {
+    if (auto* splitter = dynamic_cast<BatchSplitter*>(&transform)) splitters_.push_back(splitter);
+    if (auto* executor = dynamic_cast<StepExecutor*>(&transform)) add_executor(*executor, chosen);
+    if (auto* reducer = dynamic_cast<GradientReducer*>(&transform)) reducers_.push_back(reducer);
+    if (auto* member = dynamic_cast<StepMember*>(&transform)) add_member(*member, chosen);
+    if (auto* after = dynamic_cast<AfterOptimizerStep*>(&transform)) after_.push_back(after);
+    if (auto* exports = dynamic_cast<ExportTransform*>(&transform)) exports_.push_back(exports);
+  });
+}
+
+void StepParts::add(Optimizer& optimizer, const Selection& chosen) {
+  if (auto* joined = dynamic_cast<JoinedOptimizers*>(&optimizer))
+    for (const auto& member : joined->members()) add(*member, chosen);
+  if (auto* member = dynamic_cast<StepMember*>(&optimizer))
+    on_behalf_of(chosen, [&] { add_member(*member, chosen); });
+}
+
+void StepParts::add_executor(StepExecutor& executor, const Selection& chosen) {
+  if (auto* wrapper = dynamic_cast<ExecutorWrapper*>(&executor)) {
+    require_commits(chosen, wrapper->undoes_steps());
+    wrappers_.push_back({wrapper, &chosen});
+    return;
+  }
+  TITAN_CHECK(!executor_, config, kind_and_name(*executes_), " and ", kind_and_name(chosen),
+              " both run the microbatches of a step; choose one of them, or let one go around the "
+              "other (titan::ExecutorWrapper)");
+  executor_ = &executor;
+  executes_ = &chosen;
+}
+
+void StepParts::add_member(StepMember& member, const Selection& chosen) {
+  require_commits(chosen, member.undoes_steps());
+  members_.push_back(&member);
+}
+
+void StepParts::require_commits(const Selection& chosen, bool undoes_steps) const {
+  TITAN_CHECK(!updates_early_ || !undoes_steps, config, kind_and_name(chosen),
+              " may run a step again or have it left out, but with "
+              "optimizer.early_step_in_backward = true weights change inside the backward and no "
+              "step can be undone; switch off one of them");
+}
+
+StepExecutor& StepParts::connect(ModelPart& part, Device& device,
+                                 std::unique_ptr<StepExecutor>& sequential,
+                                 std::unique_ptr<LocalGradients>& local) {
+  if (updates_early_ && reducers_.empty()) {
+    local = std::make_unique<LocalGradients>(part.parameters());
+    reducers_.push_back(local.get());
+  }
+  if (!executor_) {
+    sequential = std::make_unique<SequentialExecutor>();
+    executor_ = sequential.get();
+  }
+  const StepContext context{part, device, splitters_, reducers_};
+  on_behalf_of(executes_ ? *executes_ : Selection{}, [&] { executor_->connect(context); });
+  StepExecutor* outermost = executor_;
+  for (const Wrapper& next : wrappers_)
+    on_behalf_of(*next.chosen, [&] {
+      next.wrapper->wrap(*outermost);
+      next.wrapper->connect(context);
+      outermost = next.wrapper;
+    });
+  return *outermost;
+}
+
+}  // namespace titan::core

@@ -1,0 +1,85 @@
+#include "core/train/step_runner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <titan/error.h>
+#include <titan/log.h>
+
+namespace titan::core {
+
+StepRunner::StepRunner(ModelPart& part, StepExecutor& executor, const StepOrder& order,
+                       const dist::Group& world, c10::Device device)
+    : part_(part), executor_(executor), order_(order), world_(world), device_(device) {
+  for (const auto* members : {&order.first, &order.plugins, &order.last})
+    all_.insert(all_.end(), members->begin(), members->end());
+  has_votes_ = std::any_of(order.plugins.begin(), order.plugins.end(),
+                           [](const StepMember* member) { return member->undoes_steps(); });
+}
+
+Verdict StepRunner::run(Step& step) {
+  for (step.attempt = 1;; ++step.attempt) {
+    begin(step);
+    step.loss = executor_.forward_backward(step.batches);
+    for (StepMember* member : all_) member->reduced(step);
+    const Judgement judgement = judge(step);
+    if (!judgement.reason.empty()) log::info(judgement.reason);
+    settle(judgement, step);
+    part_.clear_gradients();
+    if (judgement.verdict != Verdict::repeat) return judgement.verdict;
+  }
+}
+
+/// Nothing is left of an attempt before.
+void StepRunner::begin(Step& step) {
+  step.lr_factor = step.batches.gradient_scale = 1;
+  step.loss = {};
+  step.norm.reset();
+  step.scalars.clear();
+  for (StepMember* member : all_) member->begin(step);
+}
+
+Judgement StepRunner::judge(const Step& step) const {
+  Judgement judgement = judge_by_plugins(step);
+  for (const auto* members : {&order_.first, &order_.last})
+    for (StepMember* member : *members)
+      if (judgement.verdict == Verdict::commit) judgement = member->judge(step);
+  return judgement;
+}
+
+/// One reduction finds the greatest verdict and the first rank that gives it, which says why.
+Judgement StepRunner::judge_by_plugins(const Step& step) const {
+  Judgement greatest;
+  for (StepMember* member : order_.plugins) {
+    Judgement judgement = member->judge(step);
+    TITAN_CHECK(judgement.verdict == Verdict::commit || member->undoes_steps(), plugin,
+                "a member of the step that said it undoes no step asks for it: ", judgement.reason,
+                "; let its undoes_steps() return true");
+    if (judgement.verdict > greatest.verdict) greatest = std::move(judgement);
+  }
+  if (!has_votes_) return greatest;
+  const int64_t size = world_.size();
+  const int64_t vote = static_cast<int64_t>(greatest.verdict) * size + (size - 1 - world_.rank());
+  const int64_t decisive = world_.all_reduce(vote, dist::Reduce::max, device_);
+  if (decisive != vote) greatest = {.verdict = static_cast<Verdict>(decisive / size), .reason = ""};
+  return greatest;
+}
+
+void StepRunner::settle(const Judgement& judgement, const Step& step) {
+  switch (judgement.verdict) {
+    case Verdict::commit:
+      for (StepMember* member : all_) member->commit(step);
+      return;
+    case Verdict::skip:
+      for (StepMember* member : all_) member->skip(step);
+      return;
+    case Verdict::repeat:
+      for (StepMember* member : all_) member->abort(step);
+      TITAN_CHECK(step.attempt < kMostAttempts, data, "step ", step.number, " was run ",
+                  step.attempt, " times and is to be repeated again: ", judgement.reason,
+                  "; leave out the plugin that asks for it, or look at the data of this step");
+      return;
+  }
+}
+
+}  // namespace titan::core

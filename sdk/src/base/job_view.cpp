@@ -1,0 +1,8 @@
+#include <titan/job_view.h>
+
+namespace titan {
+
+JobView::~JobView() = default;
+RuleReport::~RuleReport() = default;
+
+}  // namespace titan

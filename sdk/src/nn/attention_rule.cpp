@@ -1,0 +1,116 @@
+#include <vector>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <titan/error.h>
+#include <titan/nn/attention_layer.h>
+#include <titan/recompute.h>
+
+namespace titan::nn {
+namespace {
+
+using RulePtr = std::shared_ptr<const AttentionRule>;
+using torch::autograd::variable_list;
+
+class PlainAttention final : public AttentionRule {
+ public:
+  explicit PlainAttention(std::optional<double> scale) : scale_(scale) {}
+  ops::AttentionResult forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                               const AttentionBlock& block) const override {
+    return ops::attention_forward(q, k, v, {.causal = block.causal, .scale = scale_});
+  }
+  ops::AttentionGradients backward(const at::Tensor& grad_out, const at::Tensor& q,
+                                   const at::Tensor& k, const at::Tensor& v,
+                                   const ops::AttentionResult& whole,
+                                   const AttentionBlock& block) const override {
+    return ops::attention_backward(grad_out, q, k, v, whole,
+                                   {.causal = block.causal, .scale = scale_});
+  }
+
+ private:
+  std::optional<double> scale_;
+};
+
+/// Keeps a rule alive in a graph.
+struct HeldRule : torch::CustomClassHolder {
+  explicit HeldRule(RulePtr rule) : rule(std::move(rule)) {}
+  RulePtr rule;
+};
+
+/// Rows that attend within themselves, from token `first_place` of their whole rows on.
+AttentionBlock own_block(const AttentionRule& rule, const at::Tensor& q, int64_t first_place) {
+  AttentionBlock block;
+  if (rule.needs_places())
+    block.query_places = block.key_places =
+        at::arange(first_place, first_place + q.size(2),
+                   at::TensorOptions().dtype(at::kLong).device(q.device()));
+  return block;
+}
+
+struct RuledAttention : torch::autograd::Function<RuledAttention> {
+  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& q,
+                            const at::Tensor& k, const at::Tensor& v, const RulePtr& rule,
+                            int64_t first_place) {
+    const double pairs = static_cast<double>(q.numel()) * static_cast<double>(k.size(2));
+    const ops::AttentionResult result = keepable_pair<ops::AttentionResult>(
+        {.kind = Operation::Kind::attention, .flops = 2 * pairs},
+        [&] { return rule->forward(q, k, v, own_block(*rule, q, first_place)); });
+    ctx->save_for_backward({q, k, v, result.out, result.logsumexp});
+    ctx->saved_data["rule"] = c10::IValue::make_capsule(c10::make_intrusive<HeldRule>(rule));
+    ctx->saved_data["first_place"] = first_place;
+    return result.out;
+  }
+
+  static variable_list backward(torch::autograd::AutogradContext* ctx, const variable_list& grads) {
+    TITAN_CHECK(!at::GradMode::is_enabled(), config,
+                "attention by a rule cannot be differentiated twice: call backward without "
+                "create_graph");
+    const variable_list saved = ctx->get_saved_variables();
+    const auto held = ctx->saved_data["rule"].toCapsule();
+    const AttentionRule& rule = *static_cast<const HeldRule&>(*held).rule;
+    const int64_t first_place = ctx->saved_data["first_place"].toInt();
+    const ops::AttentionGradients d =
+        rule.backward(grads[0], saved[0], saved[1], saved[2], {saved[3], saved[4]},
+                      own_block(rule, saved[0], first_place));
+    return {d.q, d.k, d.v, at::Tensor(), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+AttentionRule::~AttentionRule() = default;
+
+std::shared_ptr<const AttentionRule> plain_attention(std::optional<double> scale) {
+  return std::make_shared<PlainAttention>(scale);
+}
+
+at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                  const at::Tensor& documents, const RulePtr& rule) {
+  if (!documents.defined()) return RuledAttention::apply(q, k, v, rule, 0);
+  const int64_t rows = q.size(0), seq_len = q.size(2);
+  TITAN_CHECK(documents.dim() == 2 && documents.size(0) == rows && documents.size(1) == seq_len &&
+                  documents.scalar_type() == at::kInt && documents.is_cpu() && k.size(2) == seq_len,
+              config, "attention by a rule: documents must be int32 (", rows, ", ", seq_len,
+              ") in host memory, got ", documents.sizes(), " ", documents.scalar_type(), " on ",
+              documents.device());
+  const at::Tensor numbers = documents.contiguous();
+  std::vector<at::Tensor> outs;  // (1, n, H, hd), in the order of rows and documents
+  for (int64_t row = 0; row < rows; ++row) {
+    const int32_t* const number = numbers.const_data_ptr<int32_t>() + row * seq_len;
+    for (int64_t first = 0, end = 0; first < seq_len; first = end) {
+      while (end < seq_len && number[end] == number[first]) ++end;
+      const auto piece = [&](const at::Tensor& x) {
+        return x.narrow(0, row, 1).narrow(2, first, end - first);
+      };
+      outs.push_back(
+          RuledAttention::apply(piece(q), piece(k), piece(v), rule, first).transpose(1, 2));
+    }
+  }
+  return at::cat(outs, 1).view({rows, seq_len, q.size(1), q.size(3)}).transpose(1, 2);
+}
+
+}  // namespace titan::nn

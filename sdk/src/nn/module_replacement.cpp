@@ -1,0 +1,89 @@
+// One module in the place of another: what must not be lost by it.
+#include <algorithm>
+#include <set>
+
+#include <titan/error.h>
+#include <titan/nn/module.h>
+
+namespace titan::nn {
+namespace {
+
+std::set<const Module*> modules_below(Module& module) {
+  std::set<const Module*> all;
+  module.visit_modules([&](const std::string&, Module& found) { all.insert(&found); });
+  return all;
+}
+
+}  // namespace
+
+std::shared_ptr<Module> Module::module_at(const std::string& path) const {
+  if (replacement_) return replacement_->module_at(path);
+  for (const auto& [name, child] : children_) {
+    if (name == path) return child;
+    if (!path.starts_with(name + ".")) continue;
+    if (auto found = child->module_at(path.substr(name.size() + 1))) return found;
+  }
+  return nullptr;
+}
+
+void Module::collect(const std::string& prefix, NamedParameters& found) const {
+  if (replacement_) return replacement_->collect(prefix, found);
+  for (const Entry& entry : parameters_)
+    found.emplace_back(entry.name.empty() ? "" : prefix + entry.name, entry.parameter.get());
+  for (const auto& [name, child] : children_) child->collect(prefix + name + ".", found);
+}
+
+void Module::replace_child(const std::string& path, std::unique_ptr<Module> module) {
+  const std::shared_ptr<Module> child = module_at(path);
+  TITAN_CHECK(child, plugin, "there is no module '", path, "' to replace");
+  child->step_aside_for(std::move(module), path);
+}
+
+void Module::check_runs(std::string_view taker, std::string_view place) const {
+  TITAN_CHECK(!replacement_, plugin, taker, " would compute in ", place,
+              ", which another module has replaced: take the layer from ModelPart::visit_modules");
+}
+
+void Module::step_aside_for(std::unique_ptr<Module> module, const std::string& path) {
+  TITAN_CHECK(module, plugin, "nothing was given to replace '", path, "'");
+  if (replacement_) return replacement_->step_aside_for(std::move(module), path);
+  NamedParameters before, after;
+  collect("", before);
+  module->collect("", after);
+  const auto have = [](const NamedParameters& all, const Parameter* wanted) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const auto& named) { return named.second == wanted; });
+  };
+  for (const auto& [name, parameter] : before)
+    TITAN_CHECK(have(after, parameter), plugin, "what would replace '", path,
+                "' does not have its parameter '", parameter->name(),
+                "'; take it over by adopt_parameter or borrow_parameter");
+  for (const auto& [name, parameter] : after) {
+    TITAN_CHECK(have(before, parameter), plugin, "what would replace '", path,
+                "' brings a parameter of its own, '", name,
+                "'; a model's parameters stay what they are");
+    TITAN_CHECK(name.empty() || std::find(before.begin(), before.end(),
+                                          std::pair(name, parameter)) != before.end(),
+                plugin, "what would replace '", path, "' calls the parameter '", parameter->name(),
+                "' '", name, "'; names have to stay");
+  }
+  const std::set<const Module*> kept = modules_below(*module);
+  visit_modules(
+      [&](const std::string& name, Module& lost) {
+        if (kept.contains(&lost)) return;
+        const std::string taker = lost.computed_by();
+        TITAN_CHECK(taker.empty(), plugin, "'", path, "' cannot be replaced: '", name,
+                    "' is computed by ", taker,
+                    ", which would be lost; take that module over (adopt_module), or let one of "
+                    "the two leave the layer alone");
+        TITAN_CHECK(&lost == this || lost.wrappers_.empty(), plugin, "'", path,
+                    "' cannot be replaced: something runs around '", name,
+                    "', which would be lost; take that module over (adopt_module)");
+      },
+      path);
+  module->wrappers_.insert(module->wrappers_.end(), wrappers_.begin(), wrappers_.end());
+  wrappers_.clear();
+  replacement_ = std::move(module);
+}
+
+}  // namespace titan::nn

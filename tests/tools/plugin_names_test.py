@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""The core names no plugin: every name that a shipped plugin provides is looked for in the strings of core/, which may hold it in
+files of data only. And the environment is read in one place."""
+
+import os
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(os.environ["TITAN_SOURCE_DIR"])
+KINDS = ("model", "converter", "parallelism", "pipeline_schedule", "activation_checkpoint", "optimizer", "lr_scheduler", "dataset",
+         "tokenizer", "logger", "device")
+# defaults of sections, what the core chooses unasked, names of before, what is not built yet
+DATA = {"core/config/job_sections.h", "core/config/default_plugins.h", "core/config/legacy_table.cpp",
+        "core/config/legacy_names.cpp", "core/config/legacy_requests.cpp", "core/config/not_built.cpp"}
+# words that mean something else where they stand: (file, word)
+OTHER_MEANINGS = {
+    ("core/checkpoint/format/inspection_views.cpp", "tensor"),      # a column of titan inspect
+    ("core/commands/describe.cpp", "csv"),                          # a flag of titan describe
+    ("core/config/job_schema_other.cpp", "cuda"),                   # a backend of v0.2.2's [quantize]
+    ("core/config/job_schema_training.cpp", "memory_budget"),       # a key of [activation_checkpoint]
+    ("core/config/layout_rules.cpp", "context"), ("core/config/layout_rules.cpp", "pipeline"),  # degrees in a message
+    ("core/config/layout_rules.cpp", "tensor"),
+    ("core/data/row_reader.cpp", "tokens"), ("core/tokenize/tokenize_journal.cpp", "tokens"),   # members of JSON
+    ("core/train/fingerprints.cpp", "tokens"),
+    ("core/download/settings.cpp", "huggingface"),                  # the cache folder of the hub's own programs
+    ("core/exchange/hf_config.cpp", "llama3"),                      # a rope_type of config.json
+    ("core/launch/launch_plan.cpp", "cpu"),                         # --nproc cpu
+    ("core/plugin/compatibility.cpp", "cuda"), ("core/plugin/manifest.cpp", "cuda"),            # a field of manifests
+}
+
+
+def provided_names():
+    pattern = re.compile(r"\b(?:" + "|".join(KINDS) + r"):([\w./]+)")
+    return {name for path in (ROOT / "plugins").rglob("CMakeLists.txt") for name in pattern.findall(path.read_text())}
+
+
+def code_of(folder):
+    for path in sorted((ROOT / folder).rglob("*")):
+        if path.suffix in (".h", ".cpp"):
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                yield str(path.relative_to(ROOT)), number, line.split("//")[0]
+
+
+class PluginNamesTest(unittest.TestCase):
+    def test_the_core_names_plugins_in_files_of_data_only(self):
+        names = provided_names()
+        self.assertGreater(len(names), 40)
+        used, found = set(), []
+        for path, number, code in code_of("core"):
+            for word in set(re.findall(r'"([^"]*)"', code)) & names:
+                if (path, word) in OTHER_MEANINGS:
+                    used.add((path, word))
+                elif path not in DATA:
+                    found.append(f"{path}:{number}: {word}")
+        self.assertEqual(found, [])
+        self.assertEqual(OTHER_MEANINGS - used, set(), "no longer there")
+
+    def test_the_environment_is_read_in_one_place(self):
+        found = [f"{path}:{number}" for path, number, code in code_of("core")
+                 if re.search(r"\bgetenv\(|\benviron\b", code) and path != "core/base/environment.h"]
+        self.assertEqual(found, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
