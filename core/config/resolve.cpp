@@ -182,7 +182,7 @@ class Resolver {
     Selection selection{component.kind, component.name, Value::map(), chosen.where,
                         dotted(chosen.section)};
     try {
-      merge(values, fed_options(component.schema, config_));
+      if (!is_group) merge(values, fed_options(component.schema, config_));  // the run's has them
       merge(values, given);
       const std::shared_ptr<void> options = component.schema.make(values);
       if (options) selection.options = component.schema.read(options.get());

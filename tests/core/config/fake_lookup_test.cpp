@@ -154,7 +154,8 @@ FakeLookup::FakeLookup() {
         .greater_than(0)
         .option("momentum", &SgdOptions::momentum, "Momentum")
         .at_least(0)
-        .option("nesterov", &SgdOptions::nesterov, "Look ahead");
+        .option("nesterov", &SgdOptions::nesterov, "Look ahead")
+        .fed_by("training.enable_cpu_offload");
   }));
   components_.push_back(made("lr_scheduler", "warmup_stable_decay", [](SchemaBuilder& schema) {
     schema.option("warmup_steps", &ScheduleOptions::warmup_steps, "Warm-up")

@@ -6,6 +6,8 @@
 #include <titan/error.h>
 #include <titan/job_view.h>
 
+#include "core/config/fake_lookup.h"
+
 namespace titan::core {
 namespace {
 
@@ -42,6 +44,17 @@ TEST(Feeds, FollowTheKeysThatTheyName) {
       << "not by name, and null leaves the default";
   config.debug.seed = 1;
   EXPECT_EQ(fed_options(schema, config).at("dtype"), Value("float32"));
+}
+
+TEST(Feeds, OfAGroupAreWhatTheRunHas) {
+  const std::string groups = "[optimizer.groups.a]\npatterns = [\"x\"]\n";
+  const auto nesterov = [&](const std::string& optimizer) {
+    const JobConfig config =
+        resolve_text(kBase + "[optimizer]\nname = \"SGD\"\n" + optimizer + groups).config;
+    return config.optimizer_groups.at(0).optimizer.options.at("nesterov");
+  };
+  EXPECT_EQ(nesterov("nesterov = true\n"), Value(true)) << "set for the run, not by the key";
+  EXPECT_EQ(nesterov(""), Value(false));
 }
 
 TEST(Feeds, NeedKeysThatThereAre) {
