@@ -28,7 +28,8 @@ std::string data_parallel_plugin(const JobConfig& config, const Layout& layout,
 }  // namespace
 
 bool runs_on_cpu(const JobConfig& config) {
-  return config.device_section.name == default_plugins::kHost && config.comm.mode != CommMode::fake_backend;
+  return config.device_section.name == default_plugins::kHost &&
+         config.comm.mode != CommMode::fake_backend;
 }
 
 std::vector<ParallelismRequest> requested_parallelisms(const JobConfig& config,

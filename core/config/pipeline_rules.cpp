@@ -71,7 +71,8 @@ std::shared_ptr<const PipelinePlan> plan_pipeline(const RuleContext& rules,
       .num_stages = static_cast<int>(*stages),
       .num_microbatches = static_cast<int>(*microbatches)};
   const bool is_scarce = shape.num_microbatches < shape.num_stages;
-  const char* const key = config.pipeline_schedule.name == default_plugins::kScheduleFile ? kCsvKey : kScheduleKey;
+  const bool is_file = config.pipeline_schedule.name == default_plugins::kScheduleFile;
+  const char* const key = is_file ? kCsvKey : kScheduleKey;
   try {
     auto plan = std::make_shared<const PipelinePlan>(
         make_plan(schedule, config.pipeline_schedule.name, shape));

@@ -12,6 +12,7 @@
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
+#include <titan/nn/cuts.h>
 
 #include "core/train/scalars.h"
 
@@ -41,8 +42,8 @@ at::Tensor sum_of_squares(const std::vector<at::Tensor>& gradients, c10::Device 
 
 bool counts_elements(const nn::Parameter& parameter, const dist::Mesh& mesh) {
   if (parameter.is_copy()) return false;
-  std::vector<std::string> differing = {"pp"};
-  for (const nn::Sharding& cut : parameter.shardings()) differing.push_back(cut.group);
+  std::vector<std::string> differing = nn::cut_groups(parameter);
+  differing.push_back("pp");  // whose ranks hold other parameters
   return mesh.is_first_outside_of(differing);
 }
 

@@ -2,11 +2,13 @@
 
 #include <set>
 #include <string>
+#include <utility>
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/stack.h>
 #include <titan/error.h>
+#include <titan/nn/cuts.h>
 
 #include "../common/quantized_linear.h"
 
@@ -17,7 +19,7 @@ namespace {
 std::set<std::string> groups_of(const std::vector<std::shared_ptr<WeightScale>>& scales) {
   std::set<std::string> names;
   for (const auto& scale : scales)
-    for (const nn::Sharding& cut : scale->weight().shardings()) names.insert(cut.group);
+    for (std::string& name : nn::cut_groups(scale->weight())) names.insert(std::move(name));
   return names;
 }
 

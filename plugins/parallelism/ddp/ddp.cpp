@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <titan/local_gradients.h>
+#include <titan/nn/cuts.h>
 #include <titan/plugin.h>
 #include <titan/transform.h>
 
@@ -84,9 +85,7 @@ class Buckets final : public GradientReducer {
 
 /// The replicas that hold the same of it: not those along which somebody else has cut it.
 const dist::Group& replicas_of(const nn::Parameter& parameter, const dist::Mesh& mesh) {
-  std::vector<std::string> cuts;
-  for (const nn::Sharding& cut : parameter.shardings()) cuts.push_back(cut.group);
-  return mesh.rest_of("dp_replicate", cuts);
+  return mesh.rest_of("dp_replicate", nn::cut_groups(parameter));
 }
 
 class Ddp final : public Parallelism, public GradientReducer {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <titan/error.h>
+#include <titan/nn/cuts.h>
 
 #include "leaf_storage.h"
 
@@ -49,8 +50,7 @@ struct Ranks {
 Ranks ranks_for(const nn::Parameter& parameter, const dist::Grid& grid) {
   TITAN_CHECK(parameter.shard().is_same(parameter.value()), config, "fsdp cannot shard parameter '",
               parameter.name(), "': another data-parallel transform has taken it; select one");
-  std::vector<std::string> cuts;
-  for (const nn::Sharding& cut : parameter.shardings()) cuts.push_back(cut.group);
+  const std::vector<std::string> cuts = nn::cut_groups(parameter);
   return {grid.rest_of("fsdp", cuts), grid.rest_of("dp_replicate", cuts)};
 }
 

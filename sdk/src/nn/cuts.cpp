@@ -18,4 +18,10 @@ std::vector<Cut> cuts_of(const Parameter& parameter, const dist::Mesh* mesh) {
   return cuts;
 }
 
+std::vector<std::string> cut_groups(const Parameter& parameter) {
+  std::vector<std::string> names;
+  for (const Sharding& sharding : parameter.shardings()) names.push_back(sharding.group);
+  return names;
+}
+
 }  // namespace titan::nn

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <titan/dist/chunk.h>
@@ -21,5 +22,9 @@ struct Cut {
 /// In the order in which they were made. `mesh` may be null for a parameter that is not cut; throws
 /// an internal Error when it is.
 TITAN_API std::vector<Cut> cuts_of(const Parameter& parameter, const dist::Mesh* mesh);
+
+/// Names of the groups over which it is cut: ranks that agree along these hold the same part
+/// (dist::Grid::rest_of).
+TITAN_API std::vector<std::string> cut_groups(const Parameter& parameter);
 
 }  // namespace titan::nn
