@@ -1,5 +1,4 @@
 // `titan train`: checks the whole job, then runs it; with --dry-run only the first.
-#include <unistd.h>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -26,7 +25,7 @@
 #include "core/estimate/played_step.h"
 #include "core/estimate/rehearsal.h"
 #include "core/runtime/build_info.h"
-#include "core/runtime/error_file.h"
+#include "core/runtime/groups/failure_policy.h"
 #include "core/runtime/groups/flight_recorder.h"
 #include "core/runtime/signals.h"
 #include "core/train/run_facts.h"
@@ -78,7 +77,8 @@ void print_help(const JobSources& sources, ComponentLookup& lookup) {
       "                   [--section.key VALUE]...\n"
       "                   [--rank R --world-size N [--local-rank L] --master HOST:PORT]\n\n"
       "  --dry-run         check everything, print the resolved configuration, start nothing\n"
-      "  --elsewhere       with --dry-run: the job will run on another machine; files that it reads\n"
+      "  --elsewhere       with --dry-run: the job will run on another machine; files that it "
+      "reads\n"
       "                    are not looked for here\n"
       "  --world-size N    ranks of the run; with --dry-run: check for this many\n"
       "  --rank R          this process, when no launcher says it (titan launch, torchrun, srun,\n"
@@ -96,7 +96,8 @@ void print_help(const JobSources& sources, ComponentLookup& lookup) {
 
 void tell(const std::vector<Diagnostic>& messages) {
   for (const Diagnostic& message : messages)
-    message.severity == Severity::note ? log::info(message.message) : log::warn(render_for_log(message));
+    message.severity == Severity::note ? log::info(message.message)
+                                       : log::warn(render_for_log(message));
 }
 
 std::string signal_name(int signal) {
@@ -177,14 +178,6 @@ int play(JobConfig config, Registry& registry, const LaunchEnv& played) {
   return kExitDone;
 }
 
-/// Ends a rank that hangs while the run has failed elsewhere.
-void end_hanging_rank(const std::string& error) {
-  print_error(error);
-  write_error_file(error, "");
-  std::fflush(nullptr);
-  ::_exit(kExitRuntimeError);
-}
-
 /// Adds to an error what the other ranks were doing, and where this rank's last collectives stand.
 void explain(Error& error, const JobConfig& config, const Run& run, Rendezvous& rendezvous,
              FailureWatch& watch) {
@@ -226,11 +219,13 @@ int train(JobConfig config, Registry& registry, const LaunchEnv& launch, double 
   StopSignals signals(StopSignals::First::ends);
   Rendezvous rendezvous(launch, std::chrono::seconds(config.comm.init_timeout_seconds));
   auto run = std::make_unique<Run>();
-  FailureWatch watch(rendezvous, end_hanging_rank);  // looks at the run's mesh: gone before it
+  FailureWatch watch(rendezvous,
+                     std::make_unique<EndProcess>());  // looks at the run's mesh: gone before it
   try {
     bool is_built = false;
     try {
-      is_built = with_places(config, [&] { return build(*run, config, registry, rendezvous, watch); });
+      is_built =
+          with_places(config, [&] { return build(*run, config, registry, rendezvous, watch); });
     } catch (const ConfigError& e) {
       refuse(config, registry, {.rank = launch.rank}, e.diagnostics());
     }
@@ -289,15 +284,13 @@ int run_train(const std::vector<std::string>& raw_arguments) {
     log::set_prefix("[rank" + std::to_string(launch.rank) + "]");
   const bool reads_files = !is_played && !is_estimated && !arguments.elsewhere;
   Diagnostics found;
-  const JobConfig config =
-      resolve_partly(sources, lookup,
-                     {.world_size = launch.world_size, .looks_for_files = reads_files}, found);
+  const JobConfig config = resolve_partly(
+      sources, lookup, {.world_size = launch.world_size, .looks_for_files = reads_files}, found);
   if (!found.can_start())
     refuse(config, registry, {.rank = launch.rank, .reads_files = reads_files}, std::move(found));
   if (launch.rank == 0) tell(found.sorted());
   if (arguments.dry_run) return print_dry_run(config, registry, !reads_files);
-  if (is_estimated)
-    return with_places(config, [&] { return estimate_memory(config, registry); });
+  if (is_estimated) return with_places(config, [&] { return estimate_memory(config, registry); });
   if (is_played) return play(config, registry, launch);
 
   if (launch.rank == 0) {

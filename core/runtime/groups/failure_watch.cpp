@@ -46,8 +46,8 @@ std::string describe(const dist::CommRecord& record) {
 
 }  // namespace
 
-FailureWatch::FailureWatch(const Rendezvous& rendezvous, End end)
-    : rendezvous_(rendezvous), end_(std::move(end)) {
+FailureWatch::FailureWatch(const Rendezvous& rendezvous, std::unique_ptr<FailurePolicy> policy)
+    : rendezvous_(rendezvous), policy_(std::move(policy)) {
   if (!rendezvous.is_alone()) thread_ = std::thread([this] { run(); });
 }
 
@@ -108,6 +108,7 @@ void FailureWatch::run() {
     failure = get(*store, kFailure);
     set(*store, status_key(rendezvous_.launch().rank), status());
     remember(failure, {});
+    policy_->learned(failure, mesh_);
     const double begin = monotonic_seconds();
     wait_until([&] { return have_all_answered(*store); }, std::chrono::seconds(1));
     patience -= monotonic_seconds() - begin;
@@ -121,6 +122,7 @@ void FailureWatch::run() {
                " is gone: " +
                (launch.agent_hosts_store ? "the launcher's agent" : "rank 0, which hosts it,") +
                " has ended";
+    policy_->learned(failure, mesh_);
   }
   if (close_or_wait(std::chrono::milliseconds(static_cast<int64_t>(1000 * patience)))) return;
   failure += "\n  this rank was " + parse_json(status()).at("doing").as_string();
@@ -129,7 +131,7 @@ void FailureWatch::run() {
   } catch (const std::exception&) {  // the store is gone by now: what was known has to do
   }
   for (const std::string& line : others) failure += "\n  " + line;
-  end_(failure);
+  policy_->overdue(failure);
 }
 
 std::vector<std::string> FailureWatch::report(const std::string& error) {
@@ -201,8 +203,7 @@ std::vector<std::string> FailureWatch::describe_others(c10d::Store& store) const
     bool is_late = false;
     for (const dist::CommRecord& record : open) {
       if (record.is_message()) continue;  // what the other end is doing says it
-      const std::vector<int> members =
-          mesh_.load()->grid().ranks(launch.rank, record.group);
+      const std::vector<int> members = mesh_.load()->grid().ranks(launch.rank, record.group);
       const Value* arrived = state.at("arrived").find(record.group);
       is_late = is_late || (std::find(members.begin(), members.end(), rank) != members.end() &&
                             (arrived ? arrived->as_integer() : 0) < record.sequence);

@@ -1,10 +1,9 @@
 // Tells every rank of a failure on one: who failed and why, what the others were doing, and who
-// gives no sign of life. Ends a rank that hangs while the run has failed elsewhere.
+// gives no sign of life. What a rank does that hangs meanwhile is its FailurePolicy's.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,6 +12,7 @@
 
 #include <titan/dist/mesh.h>
 
+#include "core/runtime/groups/failure_policy.h"
 #include "core/runtime/groups/rendezvous.h"
 
 namespace titan::core {
@@ -20,15 +20,12 @@ namespace titan::core {
 /// Looks at the store twice a second on a thread of its own. Of a run of one rank it does nothing.
 class FailureWatch {
  public:
-  /// Called on the watching thread when this rank is still busy `kPatience` after another has
-  /// failed; gets the text for the user and must end the process.
-  using End = std::function<void(const std::string& error)>;
-
+  /// From the moment that a failure is known to FailurePolicy::overdue.
   static constexpr std::chrono::seconds kPatience{3};
   /// At least for so long the rank that hosts the store stays after all have answered.
   static constexpr std::chrono::milliseconds kLinger{1200};
 
-  FailureWatch(const Rendezvous& rendezvous, End end);
+  FailureWatch(const Rendezvous& rendezvous, std::unique_ptr<FailurePolicy> policy);
   ~FailureWatch();
   FailureWatch(const FailureWatch&) = delete;
 
@@ -50,7 +47,7 @@ class FailureWatch {
   void remember(const std::string& failure, const std::vector<std::string>& others);
 
   const Rendezvous& rendezvous_;
-  End end_;
+  std::unique_ptr<FailurePolicy> policy_;
   std::atomic<const dist::Mesh*> mesh_{nullptr};
   std::atomic<int64_t> step_{0};
   std::mutex mutex_;

@@ -1,7 +1,13 @@
 #include "gloo_backend.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/sum.h>
@@ -48,11 +54,19 @@ class Messages final : public Work {
       : works_(std::move(works)), timeout_(timeout), finish_(std::move(finish)) {}
 
   void wait() override {
-    for (const auto& work : works_) work->wait(timeout_);
+    for (const auto& work : works_)
+      if (!work->wait(timeout_)) throw std::runtime_error("it was given up: " + reason_);
     if (finish_) finish_();
   }
 
+  /// [any thread] Ends the wait of all messages that have not arrived.
+  void abort(const std::string& reason) {
+    reason_ = reason;  // seen by who waits: gloo's lock lies between
+    for (const auto& work : works_) work->abort();
+  }
+
  private:
+  std::string reason_;
   std::vector<c10::intrusive_ptr<c10d::Work>> works_;
   std::chrono::milliseconds timeout_;
   std::function<void()> finish_;
@@ -78,6 +92,7 @@ class GlooBackend final : public dist::Backend {
   int size() const override { return gloo_->getSize(); }
 
   std::shared_ptr<Work> all_reduce(const Tensor& inout, Reduce reduce) override {
+    require_open();
     std::vector<Tensor> tensors = {inout};
     c10d::AllreduceOptions options;
     options.reduceOp = to_gloo(reduce);
@@ -118,6 +133,7 @@ class GlooBackend final : public dist::Backend {
   }
 
   std::shared_ptr<Work> broadcast(const Tensor& inout, int root) override {
+    require_open();
     std::vector<Tensor> tensors = {inout};
     c10d::BroadcastOptions options;
     options.rootRank = root;
@@ -125,15 +141,18 @@ class GlooBackend final : public dist::Backend {
   }
 
   std::shared_ptr<Work> send(const Tensor& tensor, int peer, int tag) override {
+    require_open();
     std::vector<Tensor> tensors = {tensor};
     return messages({gloo_->send(tensors, peer, tag)}, nullptr);
   }
   std::shared_ptr<Work> receive(const Tensor& tensor, int peer, int tag) override {
+    require_open();
     std::vector<Tensor> tensors = {tensor};
     return messages({gloo_->recv(tensors, peer, tag)}, nullptr);
   }
 
   std::shared_ptr<Work> barrier() override {
+    require_open();
     return std::make_shared<GlooWork>(gloo_->barrier(c10d::BarrierOptions()));
   }
 
@@ -142,16 +161,39 @@ class GlooBackend final : public dist::Backend {
     gloo_->setTimeout(timeout);
   }
 
+  /// Ends messages, which most collectives are made of; gloo's own all-reduce, broadcast and
+  /// barrier cannot be ended from outside.
+  void abort(const std::string& reason) override {
+    const std::lock_guard lock(mutex_);
+    if (is_aborted_) return;
+    reason_ = reason;
+    is_aborted_ = true;
+    for (const std::weak_ptr<Messages>& started : started_)
+      if (const auto messages = started.lock()) messages->abort(reason);
+  }
+
  private:
   std::shared_ptr<Work> messages(std::vector<c10::intrusive_ptr<c10d::Work>> works,
                                  std::function<void()> finish) {
-    return std::make_shared<Messages>(std::move(works), timeout_, std::move(finish));
+    auto messages = std::make_shared<Messages>(std::move(works), timeout_, std::move(finish));
+    const std::lock_guard lock(mutex_);
+    std::erase_if(started_, [](const std::weak_ptr<Messages>& m) { return m.expired(); });
+    started_.push_back(messages);
+    if (is_aborted_) messages->abort(reason_);  // between require_open and here
+    return messages;
+  }
+
+  void require_open() const {
+    if (!is_aborted_) return;
+    const std::lock_guard lock(mutex_);
+    throw std::runtime_error("the group was given up: " + reason_);
   }
 
   /// Chunk p of `received` comes from rank p, `chunk_for(p)` goes there; own chunks are in place.
   template <class ChunkFor>
   std::shared_ptr<Work> exchange(const Tensor& received, const ChunkFor& chunk_for,
                                  std::function<void()> finish) {
+    require_open();
     // above all tags of send and receive; wraps around long after its messages have arrived
     const int tag = (1 << 24) + (next_exchange_++ & 0xFFFFFF);
     std::vector<c10::intrusive_ptr<c10d::Work>> works;
@@ -167,6 +209,10 @@ class GlooBackend final : public dist::Backend {
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
   std::chrono::milliseconds timeout_;
   int next_exchange_ = 0;
+  std::atomic<bool> is_aborted_ = false;
+  mutable std::mutex mutex_;
+  std::string reason_;                            // why it was aborted
+  std::vector<std::weak_ptr<Messages>> started_;  // and perhaps done
 };
 
 }  // namespace

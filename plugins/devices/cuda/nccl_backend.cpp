@@ -119,6 +119,9 @@ class NcclBackend final : public dist::Backend {
 
   void set_timeout(std::chrono::milliseconds timeout) override { nccl_->setTimeout(timeout); }
 
+  /// Kernels that wait for other ranks end; what they were to compute is undefined.
+  void abort(const std::string&) override { nccl_->abort(); }
+
  private:
   static std::shared_ptr<Work> started(c10::intrusive_ptr<c10d::Work> work) {
     if (!work) return nullptr;

@@ -53,6 +53,8 @@ int64_t all_but_own(int64_t bytes, int size) {
 Work::~Work() = default;
 Backend::~Backend() = default;
 
+void Backend::abort(const std::string&) {}
+
 std::shared_ptr<Backend> make_single_rank_backend() {
   return std::make_shared<SingleRankBackend>();
 }

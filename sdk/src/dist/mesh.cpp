@@ -47,4 +47,8 @@ void Mesh::set_timeout(std::chrono::milliseconds timeout) const {
   for (const auto& [name, group] : groups_) group.set_timeout(timeout);
 }
 
+void Mesh::abort(const std::string& reason) const {
+  for (const auto& [name, group] : groups_) group.abort(reason);
+}
+
 }  // namespace titan::dist

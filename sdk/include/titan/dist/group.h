@@ -53,6 +53,11 @@ class TITAN_API Backend {
   virtual std::shared_ptr<Work> barrier() = 0;
   /// Of every operation that is started from now on.
   virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
+
+  /// [any thread] Ends what is under way where the transport can: its `wait` throws an error that
+  /// holds `reason`, and so does every operation after it. What cannot be ended goes on to its
+  /// timeout; this one ends nothing.
+  virtual void abort(const std::string& reason);
 };
 
 /// The backend of a single rank: every collective is its own input.
@@ -103,6 +108,7 @@ class TITAN_API Group {
   [[nodiscard]] Pending receive(const at::Tensor& tensor, int peer, int tag) const;
   void barrier() const;
   void set_timeout(std::chrono::milliseconds timeout) const { backend_->set_timeout(timeout); }
+  void abort(const std::string& reason) const { backend_->abort(reason); }
 
   /// Reduction of one number; the trainer's counters use it. `device`: where the group
   /// communicates.

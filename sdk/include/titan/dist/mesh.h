@@ -47,6 +47,8 @@ class TITAN_API Mesh {
   Recorder& recorder() const { return *recorder_; }
   /// Of every group.
   void set_timeout(std::chrono::milliseconds timeout) const;
+  /// [any thread] Backend::abort of every group.
+  void abort(const std::string& reason) const;
 
  private:
   Grid grid_;

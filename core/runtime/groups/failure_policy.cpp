@@ -1,0 +1,20 @@
+#include "core/runtime/groups/failure_policy.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "core/base/exit_codes.h"
+#include "core/base/terminal.h"
+#include "core/runtime/error_file.h"
+
+namespace titan::core {
+
+void EndProcess::overdue(const std::string& error) {
+  print_error(error);
+  write_error_file(error, "");
+  std::fflush(nullptr);
+  ::_exit(kExitRuntimeError);
+}
+
+}  // namespace titan::core
