@@ -27,11 +27,9 @@ class Parts {
     std::vector<int64_t> part_of_rank;  ///< ranks with one number hold the same elements
   };
   const Division& of(const StateTensor& tensor) {
-    std::vector<bool> is_cut(grid_.cells().size(), false);
-    for (const nn::Sharding& cut : tensor.shardings) {
-      const std::vector<bool> varies = grid_.varies(cut.group);
-      for (const size_t cell : cells_) is_cut[cell] = is_cut[cell] || varies[cell];
-    }
+    std::vector<std::string> groups;
+    for (const nn::Sharding& cut : tensor.shardings) groups.push_back(cut.group);
+    const std::vector<bool> is_cut = grid_.varies(groups);
     const auto [known, is_new] = divisions_.try_emplace(is_cut);
     if (is_new) number_parts(is_cut, known->second);
     return known->second;

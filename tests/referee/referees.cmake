@@ -19,7 +19,7 @@ function(titan_add_referee script)
     ENVIRONMENT "PYTHONOPTIMIZE=;OMP_NUM_THREADS=1;HF_HUB_OFFLINE=1;TOKENIZERS_PARALLELISM=false")
 endfunction()
 
-foreach(probe tokenize_probe sentencepiece_probe tensorboard_probe lr_schedule_probe)
+foreach(probe tokenize_probe tensorboard_probe lr_schedule_probe)
   titan_add_probe(${probe} titan_tested_plugins titan::base ${titan_plugin_libraries} xxhash)
 endforeach()
 # goes through the real schema, which the registering file declares
@@ -34,7 +34,7 @@ titan_use_torch(llama_probe)
 
 titan_add_referee(tokenizer_referee --probe $<TARGET_FILE:tokenize_probe> --fuzz 150 --every 3)
 titan_add_referee(tiktoken_referee --probe $<TARGET_FILE:tokenize_probe> --fuzz 100)
-titan_add_referee(sentencepiece_referee --probe $<TARGET_FILE:sentencepiece_probe> --fuzz 150)
+titan_add_referee(sentencepiece_referee --probe $<TARGET_FILE:tokenize_probe> --fuzz 150)
 foreach(referee text_files_referee token_files_referee)
   titan_add_referee(${referee} --probe $<TARGET_FILE:dataset_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
 endforeach()

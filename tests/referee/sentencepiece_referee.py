@@ -5,8 +5,8 @@ never do (unused pieces, equal scores, missing characters), encodes nasty string
 with both, and compares every id; decodes those ids and random ones with both, and compares every text. Exits with 1 at
 the first difference.
 
-    sentencepiece_referee.py --probe <sentencepiece_probe> [--assets tests/assets] [--seed 1] [--fuzz 1000]
-    sentencepiece_referee.py --probe <sentencepiece_probe> --bench [--text '/usr/share/**/*.txt' ...]
+    sentencepiece_referee.py --probe <tokenize_probe> [--assets tests/assets] [--seed 1] [--fuzz 1000]
+    sentencepiece_referee.py --probe <tokenize_probe> --bench [--text '/usr/share/**/*.txt' ...]
 
 --bench trains on the corpus and the files named by --text and prints MB/s of one thread, and of the reference library
 beside it. Speed decides nothing here.
@@ -212,8 +212,9 @@ def write_strings(path, strings):
             out.write(struct.pack("<Q", len(data)) + data)
 
 
-def probe(binary, *arguments):
-    result = subprocess.run([binary, *arguments], capture_output=True, check=False)
+def probe(binary, model, file, *arguments):
+    arguments = [binary, model, file, "--sentencepiece", *arguments]
+    result = subprocess.run(arguments, capture_output=True, check=False)
     if result.returncode != 0:
         sys.exit(f"{' '.join(map(str, arguments))} failed: {result.stderr.decode()}")
     return result.stdout.decode("ascii").splitlines()
@@ -225,11 +226,11 @@ def compare(binary, name, model, strings, rng):
     with tempfile.TemporaryDirectory() as folder:
         path = folder + "/tokenizer.model"
         pathlib.Path(path).write_bytes(model)
-        info = [int(number) for number in probe(binary, path, "info")[0].split()]
+        write_strings(folder + "/strings", strings)
+        info = [int(number) for number in probe(binary, path, folder + "/strings", "--facts")[0].split()]
         if info != [theirs.vocab_size(), theirs.bos_id(), theirs.eos_id(), theirs.pad_id()]:
             sys.exit(f"{name}: size, bos, eos, pad are {info}, the reference has {theirs.vocab_size()} {theirs.bos_id()} {theirs.eos_id()} {theirs.pad_id()}")
-        write_strings(folder + "/strings", strings)
-        got = [[int(i) for i in line.split()] for line in probe(binary, folder, "encode", folder + "/strings")]
+        got = [[int(i) for i in line.split()] for line in probe(binary, folder, folder + "/strings")]
         if len(got) != len(strings):
             sys.exit(f"{name}: {len(strings)} strings went in, {len(got)} came back")
         for data, ours in zip(strings, got):
@@ -244,7 +245,7 @@ def compare(binary, name, model, strings, rng):
         special = [i for i in range(theirs.vocab_size()) if theirs.is_byte(i) or theirs.is_control(i) or theirs.is_unknown(i)]
         lists = got + [[rng.choice(rng.choice((range(theirs.vocab_size()), spaces, special))) for _ in range(rng.randrange(1, 12))] for _ in range(2000)]
         pathlib.Path(folder, "ids").write_text("".join(" ".join(map(str, ids)) + "\n" for ids in lists))
-        decoded = [bytes.fromhex(line).decode("utf-8") for line in probe(binary, path, "decode", folder + "/ids")]
+        decoded = [bytes.fromhex(line).decode("utf-8") for line in probe(binary, path, folder + "/ids", "--decode-ids")]
         for ids, ours, expected in zip(lists, decoded, theirs.decode(lists), strict=True):
             if ours != expected:
                 sys.exit(f"{name}: decoded texts differ for {[theirs.id_to_piece(i) for i in ids[:40]]}\n  titan     {ours[:200]!r}\n  reference {expected[:200]!r}")
@@ -299,7 +300,7 @@ def bench(options):
         with tempfile.TemporaryDirectory() as folder:
             pathlib.Path(folder, "tokenizer.model").write_bytes(model)
             write_strings(folder + "/strings", [text.encode("utf-8") for text in texts])
-            lines = probe(options.probe, folder, "bench", folder + "/strings", "3")
+            lines = probe(options.probe, folder, folder + "/strings", "--bench", "3")[1:]
         theirs = sentencepiece.SentencePieceProcessor(model_proto=model)
         started = time.thread_time()
         for text in texts:

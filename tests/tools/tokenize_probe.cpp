@@ -1,13 +1,16 @@
-// Encodes strings with the tokenizer plugins `huggingface` and `tiktoken` and prints the ids: what
-// the referees compare with other programs, and what the speed is measured with.
+// Encodes strings with the tokenizer plugins `huggingface`, `tiktoken` and `sentencepiece` and
+// prints the ids: what the referees compare with other programs, and what the speed is measured
+// with.
 //
 //   tokenize_probe <assets folder> <strings file>                    one line of ids per string
 //   tokenize_probe <assets folder> <strings file> --decode           one line of hexadecimal bytes
 //                                                                    of decode(ids) per string
+//   tokenize_probe <assets folder> <ids file> --decode-ids           the same of each line of ids
 //   tokenize_probe <assets folder> <strings file> --bench <seconds>  prints MB per CPU second
 //
 // Further arguments: --parse-special; --facts (one line: vocabulary size, BOS, EOS, pad); --threads
-// <number> for --bench; --tiktoken for that plugin, with --pattern <regex>, --special <item>...,
+// <number> for --bench; --sentencepiece for that plugin; --tiktoken for that one, with --pattern
+// <regex>, --special <item>...,
 // --bos <token> and --eos <token>.
 //
 // The strings file: for each string its length as 8 bytes, little-endian, then its bytes.
@@ -22,6 +25,7 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -30,6 +34,7 @@
 #include <titan/error.h>
 
 #include "plugins/tokenizers/huggingface/huggingface_tokenizer.h"
+#include "plugins/tokenizers/sentencepiece/sentencepiece_tokenizer.h"
 #include "plugins/tokenizers/tiktoken/tiktoken_tokenizer.h"
 #include "tests/tools/strings_file.h"
 
@@ -51,7 +56,9 @@ struct Arguments {
   HuggingfaceOptions huggingface;
   TiktokenOptions tiktoken;
   bool is_tiktoken = false;
+  bool is_sentencepiece = false;
   bool decode = false;
+  bool decode_ids = false;
   bool facts = false;
   double bench_seconds = 0;
   int num_threads = 1;
@@ -73,12 +80,16 @@ Arguments parse(int argc, char** argv) {
       result.huggingface.parse_special_tokens = result.tiktoken.parse_special_tokens = true;
     } else if (argument == "--decode") {
       result.decode = true;
+    } else if (argument == "--decode-ids") {
+      result.decode_ids = true;
     } else if (argument == "--facts") {
       result.facts = true;
     } else if (argument == "--bench") {
       result.bench_seconds = std::atof(value().c_str());
     } else if (argument == "--threads") {
       result.num_threads = std::atoi(value().c_str());
+    } else if (argument == "--sentencepiece") {
+      result.is_sentencepiece = true;
     } else if (argument == "--tiktoken") {
       result.is_tiktoken = true;
     } else if (argument == "--pattern") {
@@ -103,6 +114,10 @@ std::unique_ptr<const Tokenizer> make_tokenizer(const Arguments& arguments) {
   if (arguments.is_tiktoken) {
     return std::make_unique<TiktokenTokenizer>(arguments.tiktoken, context);
   }
+  if (arguments.is_sentencepiece) {
+    return std::make_unique<titan::sentencepiece::SentencepieceTokenizer>(
+        titan::sentencepiece::SentencepieceOptions{}, context);
+  }
   return std::make_unique<HuggingfaceTokenizer>(arguments.huggingface, context);
 }
 
@@ -112,9 +127,28 @@ void print_facts(const Tokenizer& tokenizer) {
             << special.eos.value_or(-1) << ' ' << special.pad.value_or(-1) << '\n';
 }
 
+void append_hex(std::string& line, std::string_view bytes) {
+  constexpr char kHex[] = "0123456789abcdef";
+  for (unsigned char byte : bytes) {
+    line += kHex[byte >> 4];
+    line += kHex[byte & 15];
+  }
+}
+
+void print_texts(const Tokenizer& tokenizer, const std::string& content) {
+  std::istringstream lines(content);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream numbers(line);
+    std::vector<int32_t> ids;
+    for (int32_t id; numbers >> id;) ids.push_back(id);
+    std::string text;
+    append_hex(text, tokenizer.decode(ids));
+    std::cout << text << '\n';
+  }
+}
+
 void print_lines(const Tokenizer& tokenizer, const std::vector<std::string_view>& strings,
                  bool decode) {
-  constexpr char kHex[] = "0123456789abcdef";
   std::vector<int32_t> ids;
   std::string line;
   for (std::string_view text : strings) {
@@ -122,10 +156,7 @@ void print_lines(const Tokenizer& tokenizer, const std::vector<std::string_view>
     line.clear();
     tokenizer.encode(text, ids);
     if (decode) {
-      for (unsigned char byte : tokenizer.decode(ids)) {
-        line += kHex[byte >> 4];
-        line += kHex[byte & 15];
-      }
+      append_hex(line, tokenizer.decode(ids));
     } else {
       for (int32_t id : ids) line.append(std::to_string(id)).append(1, ' ');
     }
@@ -194,6 +225,10 @@ int main(int argc, char** argv) {
     const std::unique_ptr<const Tokenizer> tokenizer = make_tokenizer(arguments);
     const double load = cpu_seconds() - start;
     const std::string content = read_file(arguments.strings.c_str());
+    if (arguments.decode_ids) {
+      print_texts(*tokenizer, content);
+      return 0;
+    }
     const std::vector<std::string_view> strings = cut(content);
     if (arguments.facts) {
       print_facts(*tokenizer);

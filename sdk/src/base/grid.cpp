@@ -179,6 +179,15 @@ std::vector<bool> Grid::varies(std::string_view name) const {
   return varies;
 }
 
+std::vector<bool> Grid::varies(const std::vector<std::string>& names) const {
+  std::vector<bool> together(cells_.size(), false);
+  for (const std::string& name : names) {
+    const std::vector<bool> one = varies(name);
+    for (size_t i = 0; i < cells_.size(); ++i) together[i] = together[i] || one[i];
+  }
+  return together;
+}
+
 int64_t Grid::size(std::string_view name) const {
   const std::vector<bool> is_member = varies(name);
   int64_t ranks = 1;
@@ -224,13 +233,11 @@ bool Grid::overlap(std::string_view a, std::string_view b) const {
 
 std::string Grid::rest_of(std::string_view whole, const std::vector<std::string>& groups) const {
   std::vector<bool> rest = varies(whole);
+  const std::vector<bool> taken = varies(groups);
   bool is_whole = true;
-  for (const std::string& group : groups) {
-    const std::vector<bool> taken = varies(group);
-    for (size_t i = 0; i < cells_.size(); ++i) {
-      is_whole = is_whole && !(rest[i] && taken[i]);
-      rest[i] = rest[i] && !taken[i];
-    }
+  for (size_t i = 0; i < cells_.size(); ++i) {
+    is_whole = is_whole && !(rest[i] && taken[i]);
+    rest[i] = rest[i] && !taken[i];
   }
   if (is_whole) return std::string(whole);
   for (const Group& group : groups_)

@@ -33,11 +33,7 @@ const Group& Mesh::group(std::string_view name) const {
 
 bool Mesh::is_first_outside_of(const std::vector<std::string>& groups) const {
   const std::vector<int64_t> own = grid_.coordinates(rank_);
-  std::vector<bool> is_inside(own.size(), false);
-  for (const std::string& name : groups) {
-    const std::vector<bool> varies = grid_.varies(name);
-    for (size_t i = 0; i < own.size(); ++i) is_inside[i] = is_inside[i] || varies[i];
-  }
+  const std::vector<bool> is_inside = grid_.varies(groups);
   for (size_t i = 0; i < own.size(); ++i)
     if (!is_inside[i] && own[i] != 0) return false;
   return true;

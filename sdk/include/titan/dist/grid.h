@@ -81,6 +81,8 @@ class TITAN_API Grid {
   std::vector<int64_t> coordinates(int64_t rank) const;
   /// For each cell whether the members of the group called `name` differ along it.
   std::vector<bool> varies(std::string_view name) const;
+  /// The same of several groups together: along which cells some of them differ.
+  std::vector<bool> varies(const std::vector<std::string>& names) const;
 
  private:
   struct Group {
