@@ -1,0 +1,55 @@
+// Several linear layers in one, of which each row of the input meets one: the experts of a mixture.
+// Its kernel can be swapped (float8, a fused grouped product), as that of Linear.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <titan/nn/kernel_seam.h>
+#include <titan/nn/module.h>
+
+namespace titan::nn {
+
+/// Computes what GroupedLinear does; converters swap it or go around it.
+class TITAN_API GroupedLinearKernel {
+ public:
+  virtual ~GroupedLinearKernel();
+  /// x (N, in) sorted by group, weight (G, out, in), rows of each group -> (N, out). Differentiable
+  /// in x and weight.
+  virtual at::Tensor matmul(const at::Tensor& x, Parameter& weight, at::IntArrayRef rows) = 0;
+};
+
+/// x (N, in) -> (N, out) by ops::grouped_linear: the first rows meet the weight of the first group
+/// that this rank holds, and so on.
+class TITAN_API GroupedLinear final : public Module {
+ public:
+  /// Parameter "weight" (num_groups, out, in), no bias.
+  GroupedLinear(int64_t num_groups, int64_t in_features, int64_t out_features, const Init& init);
+  /// `weight` belongs to the layer that this one is a part of, which names it.
+  explicit GroupedLinear(std::shared_ptr<Parameter> weight);
+  ~GroupedLinear() override;
+
+  /// `rows`: how many rows of x each group has; they add up to N. Runs through what goes around
+  /// this layer, as every call of a module.
+  at::Tensor operator()(const at::Tensor& x, at::IntArrayRef rows);
+
+  Parameter& weight() { return *weight_; }
+
+  /// As those of Linear.
+  void set_kernel(std::string taker, std::unique_ptr<GroupedLinearKernel> kernel);
+  void wrap_kernel(std::string taker, const KernelAround<GroupedLinearKernel>& around);
+  const KernelTakers& kernel_takers() const { return kernel_.takers(); }
+  std::string computed_by() const override { return kernel_.takers().text(); }
+
+ protected:
+  at::Tensor forward(const at::Tensor& x, const Batch& batch) override;
+
+ private:
+  std::string place() const;
+
+  std::shared_ptr<Parameter> weight_;
+  KernelSeam<GroupedLinearKernel> kernel_;
+  at::IntArrayRef rows_;  // of the call that is running
+};
+
+}  // namespace titan::nn

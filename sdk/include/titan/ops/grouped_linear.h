@@ -1,0 +1,18 @@
+// One matrix product per group of rows, each with a weight of its own: the experts of a mixture.
+// Used by nn::GroupedLinear.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <titan/export.h>
+
+namespace titan::ops {
+
+/// x (N, in), weight (G, out, in) of one dtype, `rows` G numbers that add up to N -> (N, out): the
+/// first rows[0] rows of x times weight[0] transposed, the next rows[1] times weight[1] transposed,
+/// and so on. Groups may be empty; their weight's gradient is zero. Differentiable once in x and
+/// weight. Any floating type and device; on the meta device too. Throws config Error on shapes and
+/// rows that do not fit.
+TITAN_API at::Tensor grouped_linear(const at::Tensor& x, const at::Tensor& weight,
+                                    at::IntArrayRef rows);
+
+}  // namespace titan::ops
