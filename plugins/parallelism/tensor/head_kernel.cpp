@@ -8,14 +8,16 @@
 
 #include <titan/batch.h>
 #include <titan/dist/collectives.h>
+#include <titan/ops/chunked_loss.h>
 #include <titan/ops/linear.h>
-
-#include "chunked_loss.h"
 
 namespace titan::tensor_parallel {
 namespace {
 
 using at::Tensor;
+
+/// Each chunk costs the ranks a collective, so chunks are larger than one rank alone would cut them.
+constexpr int64_t kLogitsBytes = int64_t{32} << 20;
 
 /// Where the labels of a chunk stand among this rank's words.
 struct Targets {
@@ -84,7 +86,33 @@ class CutVocabulary : public nn::HeadKernel {
     return dist::all_gather_replicated(ops::linear(x, weight.value()), -1, group_, range_.full);
   }
 
+  /// The columns of each chunk are gathered, every rank computes the same loss, and the gradient of
+  /// the rank's own columns goes on: N · V numbers travel, as for GatheredLogits.
+  Tensor loss_sum_by(const ops::ChunkLoss& loss, const Tensor& x, nn::Parameter& weight,
+                     const Tensor& labels) override {
+    const auto of_columns = [&, type = x.scalar_type()](const Tensor& logits,
+                                                        const Tensor& of_chunk, bool gradient) {
+      const Tensor all = whole(logits, type);
+      const Tensor sum = loss(all, of_chunk, gradient);
+      if (gradient) logits.copy_(all.narrow(1, range_.first, range_.size));
+      return sum;
+    };
+    return chunked(x, weight, labels, range_.full, of_columns);
+  }
+
  protected:
+  /// All words' logits. They were made in `type`: casting back for the way loses nothing.
+  Tensor whole(const Tensor& logits, at::ScalarType type) const {
+    return dist::all_gather_replicated(logits.to(type), 1, group_, range_.full)
+        .to(logits.scalar_type());
+  }
+
+  static Tensor chunked(const Tensor& x, nn::Parameter& weight, const Tensor& labels,
+                        int64_t num_words, const ops::ChunkLoss& chunk_loss) {
+    return ops::chunked_loss(x, weight.value(), labels,
+                             ops::chunk_rows(x.size(0), num_words, kLogitsBytes), chunk_loss);
+  }
+
   VocabRange range_;
   dist::Group group_;
 };
@@ -94,12 +122,11 @@ class LossParallel final : public CutVocabulary {
   using CutVocabulary::CutVocabulary;
 
   Tensor loss_sum(const Tensor& x, nn::Parameter& weight, const Tensor& labels) override {
-    check_labels(labels, range_.full);
+    ops::check_labels(labels, range_.full);
     const auto chunk_loss = [this](const Tensor& logits, const Tensor& of_chunk, bool gradient) {
       return loss_of_local_logits(logits, locate(of_chunk, range_), gradient, group_);
     };
-    return chunked_loss(x, weight.value(), labels, chunk_rows(x.size(0), range_.largest),
-                        chunk_loss);
+    return chunked(x, weight, labels, range_.largest, chunk_loss);
   }
 };
 
@@ -108,15 +135,13 @@ class GatheredLogits final : public CutVocabulary {
   using CutVocabulary::CutVocabulary;
 
   Tensor loss_sum(const Tensor& x, nn::Parameter& weight, const Tensor& labels) override {
-    check_labels(labels, range_.full);
+    ops::check_labels(labels, range_.full);
     const auto chunk_loss = [this, type = x.scalar_type()](const Tensor& logits,
                                                            const Tensor& of_chunk, bool gradient) {
-      // the logits were made in x's dtype: casting back for the way loses nothing
-      const Tensor whole = dist::all_gather_replicated(logits.to(type), 1, group_, range_.full)
-                               .to(logits.scalar_type());
-      return loss_of_whole_logits(logits, whole, of_chunk, locate(of_chunk, range_), gradient);
+      return loss_of_whole_logits(logits, whole(logits, type), of_chunk, locate(of_chunk, range_),
+                                  gradient);
     };
-    return chunked_loss(x, weight.value(), labels, chunk_rows(x.size(0), range_.full), chunk_loss);
+    return chunked(x, weight, labels, range_.full, chunk_loss);
   }
 };
 

@@ -4,23 +4,18 @@
 
 #include <ATen/TensorOperators.h>
 
-#include <titan/batch.h>
 #include <titan/dist/chunk.h>
 #include <titan/error.h>
 
 namespace titan::tensor_parallel {
 namespace {
 
-bool is_word(int64_t id, int64_t full) {
-  return id >= 0 && id < full;
-}
-
 void check_tokens(const at::Tensor& tokens, int64_t full) {
   if (!tokens.is_cpu()) return;
   const at::Tensor flat = tokens.contiguous();
   const int64_t* token = flat.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < flat.numel(); ++i)
-    TITAN_CHECK(is_word(token[i], full), data, "token ", token[i], " at index ", i,
+    TITAN_CHECK(token[i] >= 0 && token[i] < full, data, "token ", token[i], " at index ", i,
                 " is outside of the vocabulary of ", full);
 }
 
@@ -36,16 +31,6 @@ VocabRange::Local VocabRange::local(const at::Tensor& ids) const {
   const at::Tensor is_behind = ids.ge(first + size) & ids.lt(full);
   const at::Tensor is_foreign = is_before | is_behind;
   return {(ids - first).masked_fill_(is_foreign, 0), is_foreign};
-}
-
-void check_labels(const at::Tensor& labels, int64_t full) {
-  if (!labels.is_cpu()) return;
-  const at::Tensor flat = labels.contiguous();
-  const int64_t* label = flat.const_data_ptr<int64_t>();
-  for (int64_t i = 0; i < flat.numel(); ++i)
-    TITAN_CHECK(is_word(label[i], full) || label[i] == Batch::kIgnoredLabel, data, "label ",
-                label[i], " of token ", i, " is outside of the vocabulary of ", full, " (",
-                Batch::kIgnoredLabel, " marks a token that is ignored)");
 }
 
 void wrap_embedding(nn::Embedding& embedding, const VocabRange& range,

@@ -35,8 +35,4 @@ struct VocabRange {
 void wrap_embedding(nn::Embedding& embedding, const VocabRange& range,
                     std::function<at::Tensor(const at::Tensor&)> combine);
 
-/// Throws a data Error for the first of `labels` (N) that is neither a word of `full` nor
-/// Batch::kIgnoredLabel. On the CPU alone: elsewhere reading values would wait for the device.
-void check_labels(const at::Tensor& labels, int64_t full);
-
 }  // namespace titan::tensor_parallel

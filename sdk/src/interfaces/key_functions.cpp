@@ -1,5 +1,6 @@
 // Key functions of the interfaces that see torch: one vtable and one type_info each in the process.
 #include <titan/device.h>
+#include <titan/loss.h>
 #include <titan/model.h>
 #include <titan/optimizer.h>
 #include <titan/step.h>
@@ -12,6 +13,7 @@ HfExchange::~HfExchange() = default;
 std::vector<std::string> HfExchange::ignored_names(Naming) const {
   return {};
 }
+Loss::~Loss() = default;
 Model::~Model() = default;
 ModelTransform::~ModelTransform() = default;
 BatchSplitter::~BatchSplitter() = default;

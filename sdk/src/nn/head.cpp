@@ -1,7 +1,10 @@
 #include <titan/nn/head.h>
 
+#include <ATen/core/grad_mode.h>
+#include <titan/error.h>
 #include <titan/ops/linear.h>
 #include <titan/ops/linear_cross_entropy.h>
+#include <torch/csrc/autograd/autograd.h>
 
 namespace titan::nn {
 namespace {
@@ -14,7 +17,36 @@ class PlainHeadKernel final : public HeadKernel {
   at::Tensor loss_sum(const at::Tensor& x, Parameter& weight, const at::Tensor& labels) override {
     return ops::linear_cross_entropy(x, weight.value(), labels);
   }
+  at::Tensor loss_sum_by(const ops::ChunkLoss& loss, const at::Tensor& x, Parameter& weight,
+                         const at::Tensor& labels) override {
+    const at::Tensor& value = weight.value();
+    return ops::chunked_loss(
+        x, value, labels, ops::chunk_rows(x.size(0), value.size(0), ops::kComposedLogitsBytes),
+        loss);
+  }
 };
+
+/// The loss of a chunk, whose logits become their gradient. Its graph lives here alone.
+at::Tensor loss_of_chunk(const HeadLoss& by, const at::Tensor& logits, const at::Tensor& labels,
+                         bool gradient) {
+  const at::AutoGradMode grad_mode(gradient);
+  const at::Tensor leaf = logits.detach().requires_grad_(gradient);
+  const RowsLoss rows = by.loss->of_rows(leaf, labels);
+  TITAN_CHECK(rows.sum.defined() && rows.sum.numel() == 1, plugin,
+              "the loss gives no single number for ", labels.size(0), " rows");
+  const size_t num_parts = by.loss->part_names().size();
+  TITAN_CHECK(rows.parts.size() == num_parts, plugin, "the loss gives ", rows.parts.size(),
+              " parts and names ", num_parts);
+  if (gradient && rows.sum.requires_grad())
+    logits.detach().copy_(torch::autograd::grad({rows.sum.sum()}, {leaf})[0]);
+  else if (gradient)
+    logits.detach().zero_();
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> parts;
+  for (const at::Tensor& part : rows.parts) parts.push_back(part.detach().sum());
+  if (by.take_parts) by.take_parts(parts);
+  return rows.sum.detach().sum().to(at::kDouble);
+}
 
 }  // namespace
 
@@ -47,8 +79,15 @@ void OutputHead::wrap_kernel(std::string taker, const KernelAround<HeadKernel>& 
 at::Tensor OutputHead::forward(const at::Tensor& x, const Batch& batch) {
   const at::Tensor normalized = norm_(x, batch);
   if (!batch.labels.defined()) return kernel_->logits(normalized, *weight_).to(at::kFloat);
-  const int64_t dim = normalized.size(-1);
-  return kernel_->loss_sum(normalized.reshape({-1, dim}), *weight_, batch.labels.reshape({-1}));
+  const at::Tensor rows = normalized.reshape({-1, normalized.size(-1)});
+  const at::Tensor labels = batch.labels.reshape({-1});
+  if (!loss_.loss) return kernel_->loss_sum(rows, *weight_, labels);
+  ops::check_labels(labels, weight_->global_shape()[0]);
+  return kernel_->loss_sum_by(
+      [this](const at::Tensor& logits, const at::Tensor& of_chunk, bool gradient) {
+        return loss_of_chunk(loss_, logits, of_chunk, gradient);
+      },
+      rows, *weight_, labels);
 }
 
 }  // namespace titan::nn

@@ -64,19 +64,13 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward_on_meta(const Tensor& dout
 std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy_on_meta(const Tensor& x, const Tensor& weight,
                                                         const Tensor& labels, bool needs_dx,
                                                         bool needs_dweight) {
-  const at::TensorOptions wide = x.options().dtype(computed_in(x));
-  Tensor dx, dweight, sum;
-  if (needs_dx) dx = contiguous_like(x);
-  if (needs_dweight) sum = at::empty(weight.sizes(), wide);
-  const int64_t rows = logits_chunk_rows(x.size(0), weight.size(0));
-  const Tensor logits = at::empty({rows, weight.size(0)}, wide);
-  Tensor narrow_logits, narrow_share;
-  if (x.scalar_type() != computed_in(x)) {
-    narrow_logits = logits.to(x.scalar_type());
-    if (needs_dweight) narrow_share = contiguous_like(weight);
-  }
-  if (needs_dweight) dweight = sum.to(x.scalar_type());
-  return {at::empty({}, wide), dx, dweight};
+  const ChunkLoss in_place = [](const Tensor& logits, const Tensor&, bool) {
+    return at::empty({}, logits.options().dtype(at::kDouble));
+  };
+  auto [loss, dx, dweight] =
+      run_chunks(x, weight, labels, logits_chunk_rows(x.size(0), weight.size(0)), in_place,
+                 needs_dx, needs_dweight);
+  return {loss, dx, dweight};
 }
 
 Tensor embedding_forward_on_meta(const Tensor& weight, const Tensor& tokens) {

@@ -55,6 +55,10 @@ class ZeroHead final : public HeadKernel {
   at::Tensor loss_sum(const at::Tensor& x, Parameter&, const at::Tensor&) override {
     return x.sum() * 0;
   }
+  at::Tensor loss_sum_by(const ops::ChunkLoss&, const at::Tensor& x, Parameter&,
+                         const at::Tensor&) override {
+    return x.sum() * 0;
+  }
 };
 
 class HalvedNorm final : public RmsNormKernel {

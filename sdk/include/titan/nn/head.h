@@ -1,12 +1,16 @@
 // The last layer: normalisation and projection to the vocabulary, with the loss computed in chunks.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <vector>
 
+#include <titan/loss.h>
 #include <titan/nn/kernel_seam.h>
 #include <titan/nn/linear.h>
 #include <titan/nn/module.h>
 #include <titan/nn/rms_norm.h>
+#include <titan/ops/chunked_loss.h>
 
 namespace titan::nn {
 
@@ -19,6 +23,17 @@ class TITAN_API HeadKernel {
   /// x (N, dim), labels (N) -> the sum of the token losses, a scalar in fp32 (double for a double
   /// x).
   virtual at::Tensor loss_sum(const at::Tensor& x, Parameter& weight, const at::Tensor& labels) = 0;
+  /// The same by another loss than the cross entropy, through ops::chunked_loss: chunks that `loss`
+  /// gets hold all words of the vocabulary.
+  virtual at::Tensor loss_sum_by(const ops::ChunkLoss& loss, const at::Tensor& x, Parameter& weight,
+                                 const at::Tensor& labels) = 0;
+};
+
+/// What a head computes instead of the cross entropy.
+struct HeadLoss {
+  std::shared_ptr<Loss> loss;  ///< null: the cross entropy; shared with whoever asks it for names
+  /// [each chunk] Takes the sums of its parts, scalars without a graph.
+  std::function<void(const std::vector<at::Tensor>& parts)> take_parts;
 };
 
 struct OutputHeadOptions {
@@ -32,8 +47,8 @@ struct OutputHeadOptions {
 };
 
 /// x (B, S, dim) -> logits (B, S, vocab) in fp32 or, when the batch carries labels, the **sum** of
-/// the token losses: a scalar, fp32, computed such that the full logits never exist. Parameters
-/// "norm.weight" and "output.weight".
+/// the token losses: a scalar, fp32, computed such that the full logits never exist. The loss is the
+/// cross entropy unless set_loss names another one. Parameters "norm.weight" and "output.weight".
 class TITAN_API OutputHead final : public Module {
  public:
   explicit OutputHead(const OutputHeadOptions& options);
@@ -48,6 +63,9 @@ class TITAN_API OutputHead final : public Module {
   const KernelTakers& kernel_takers() const { return kernel_.takers(); }
   std::string computed_by() const override { return kernel_.takers().text(); }
   WeightLayout layout() const { return WeightLayout::vocab; }
+  /// [before the first forward]
+  void set_loss(HeadLoss loss) { loss_ = std::move(loss); }
+  const std::shared_ptr<Loss>& loss() const { return loss_.loss; }
 
  protected:
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override;
@@ -56,6 +74,7 @@ class TITAN_API OutputHead final : public Module {
   RmsNorm& norm_;
   std::shared_ptr<Parameter> weight_;
   KernelSeam<HeadKernel> kernel_;
+  HeadLoss loss_;
 };
 
 }  // namespace titan::nn

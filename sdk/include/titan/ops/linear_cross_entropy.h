@@ -6,11 +6,9 @@
 
 #include <ATen/core/Tensor.h>
 #include <titan/export.h>
+#include <titan/ops/chunked_loss.h>
 
 namespace titan::ops {
-
-/// Tokens with this label add nothing to the loss.
-inline constexpr int64_t kIgnoredLabel = -100;
 
 /// Σ over tokens of −log softmax(x · weightᵀ)[label]: the **sum**, a scalar in fp32 (double for a
 /// double x).

@@ -1,12 +1,10 @@
-// linear_cross_entropy on the CPU: chunk by chunk of rows; a chunk's logits turn into their own
-// gradient in place.
+// linear_cross_entropy on the CPU: what a chunk's loss is.
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/scalar_tensor.h>
-#include <titan/error.h>
 #include <titan/ops/linear_cross_entropy.h>
 
 #include "../chunks.h"
@@ -16,16 +14,6 @@
 
 namespace titan::ops::cpu {
 namespace {
-
-void check_labels(const Tensor& labels, int64_t vocab_size) {
-  const int64_t* l = labels.const_data_ptr<int64_t>();
-  for (int64_t i = 0; i < labels.size(0); ++i) {
-    TITAN_CHECK((l[i] >= 0 && l[i] < vocab_size) || l[i] == kIgnoredLabel, data,
-                "linear_cross_entropy: label ", l[i], " of token ", i,
-                " is outside of the vocabulary of ", vocab_size, " (", kIgnoredLabel,
-                " marks a token that is ignored)");
-  }
-}
 
 /// Loss of one row; with `gradient` the row becomes softmax − onehot.
 double row_loss(float* logits, int64_t n, int64_t label, bool gradient) {
@@ -48,7 +36,7 @@ double row_loss(double* logits, int64_t n, int64_t label, bool gradient) {
   return max - at_label + std::log(sum);
 }
 
-/// Loss of a chunk, summed in the order of its rows.
+/// Summed in the order of the rows.
 template <class Real>
 double chunk_loss(const Tensor& logits, const int64_t* labels, bool gradient) {
   const int64_t rows = logits.size(0), n = logits.size(1);
@@ -68,53 +56,25 @@ double chunk_loss(const Tensor& logits, const int64_t* labels, bool gradient) {
   return sum;
 }
 
+/// As ChunkLoss.
+Tensor cross_entropy(const Tensor& logits, const Tensor& labels, bool gradient) {
+  const int64_t* label = labels.const_data_ptr<int64_t>();
+  const double loss = logits.scalar_type() == at::kDouble
+                          ? chunk_loss<double>(logits, label, gradient)
+                          : chunk_loss<float>(logits, label, gradient);
+  return at::scalar_tensor(loss, logits.options().dtype(at::kDouble));
+}
+
 }  // namespace
 
 std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy(const Tensor& x, const Tensor& weight,
                                                         const Tensor& labels, bool needs_dx,
                                                         bool needs_dweight) {
-  const int64_t num_rows = x.size(0), vocab_size = weight.size(0);
-  const at::ScalarType type = x.scalar_type();
-  const at::ScalarType wide = type == at::kDouble ? at::kDouble : at::kFloat;
-  const bool gradient = needs_dx || needs_dweight;
-  const Tensor all_labels = labels.contiguous();
-  check_labels(all_labels, vocab_size);
-
-  Tensor dx, dweight;
-  if (needs_dx) dx = at::empty(x.sizes(), x.options());
-  if (needs_dweight) dweight = at::empty(weight.sizes(), weight.options().dtype(wide));
-  if (needs_dweight && num_rows == 0) dweight.zero_();
-
-  const int64_t chunk_rows = logits_chunk_rows(num_rows, vocab_size);
-  const Tensor buffer = at::empty({chunk_rows, vocab_size}, x.options());
-  double loss = 0;
-  for (int64_t first = 0; first < num_rows; first += chunk_rows) {
-    const int64_t rows = std::min(chunk_rows, num_rows - first);
-    const Tensor in = x.narrow(0, first, rows);
-    Tensor product = buffer.narrow(0, 0, rows);
-    at::mm_out(product, in, weight.t());
-    const Tensor logits = product.to(wide);
-    const int64_t* chunk_labels = all_labels.const_data_ptr<int64_t>() + first;
-    loss += wide == at::kDouble ? chunk_loss<double>(logits, chunk_labels, gradient)
-                                : chunk_loss<float>(logits, chunk_labels, gradient);
-    if (!gradient) continue;
-    const Tensor dlogits = type == wide ? logits : product.copy_(logits);
-    if (needs_dx) {
-      Tensor out = dx.narrow(0, first, rows);
-      at::mm_out(out, dlogits, weight);
-    }
-    if (!needs_dweight) continue;
-    if (type != wide) {
-      const Tensor share = at::mm(dlogits.t(), in);
-      first == 0 ? dweight.copy_(share) : dweight.add_(share);
-    } else if (first == 0) {
-      at::mm_out(dweight, dlogits.t(), in);
-    } else {
-      dweight.addmm_(dlogits.t(), in);
-    }
-  }
-  if (needs_dweight) dweight = dweight.to(type);
-  return {at::scalar_tensor(loss, x.options().dtype(wide)), dx, dweight};
+  check_labels(labels, weight.size(0));
+  auto [loss, dx, dweight] =
+      run_chunks(x, weight, labels.contiguous(), logits_chunk_rows(x.size(0), weight.size(0)),
+                 cross_entropy, needs_dx, needs_dweight);
+  return {loss, dx, dweight};
 }
 
 }  // namespace titan::ops::cpu
