@@ -47,6 +47,7 @@ class Chooser {
       add("device", choose_device(given_, lookup_), "device.name", {"device"});
     else
       table_.leave_unchecked({"device"}, all_of("device"));
+    choose_loss();
     choose_data();
     choose_loggers();
     choose_converters();
@@ -109,6 +110,13 @@ class Chooser {
       return;
     }
     add(kind, value(key).as_string(), key, std::move(section), use);
+  }
+
+  /// Without a name the model computes its own.
+  void choose_loss() {
+    const std::string key = "loss.name";
+    if (given_.is_sound(key) && value(key).is_null()) return;
+    choose_one("loss", key, {"loss"});
   }
 
   void choose_data() {

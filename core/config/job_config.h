@@ -81,6 +81,7 @@ struct JobConfig {
   TokenizerSection tokenizer_section;
   OptimizerSection optimizer_section;
   LrSchedulerSection lr_scheduler_section;
+  LossSection loss_section;
   TrainingSection training;
   DataSection data;
   DeviceSection device_section;
@@ -97,6 +98,7 @@ struct JobConfig {
   DebugSection debug;
 
   Selection model_plugin, optimizer, lr_scheduler, tokenizer, device;
+  Selection loss;                                ///< without a name: the model's own cross entropy
   std::vector<OptimizerGroup> optimizer_groups;  ///< in the order of the file
   Selection pipeline_schedule;                  ///< without a name where there is one pipeline rank
   std::vector<DataSource> sources;              ///< of the training data, at least one

@@ -95,6 +95,11 @@ void declare_run_sections(SchemaBuilder& schema) {
       .table("lr_scheduler", &JobConfig::lr_scheduler_section,
              "The learning rate's schedule and its options", [](SchemaBuilder& section) {
                section.option("name", &LrSchedulerSection::name, "Schedule");
+             })
+      .table("loss", &JobConfig::loss_section,
+             "What is minimised instead of the model's own cross entropy, and its options",
+             [](SchemaBuilder& section) {
+               section.option("name", &LossSection::name, "Loss; unset: the cross entropy");
              });
 }
 

@@ -80,6 +80,11 @@ struct LrSchedulerSection {
   std::string name = "warmup_stable_decay";
 };
 
+/// [loss] (Titan), without the loss's own options
+struct LossSection {
+  std::optional<std::string> name;  ///< unset: the model's own cross entropy
+};
+
 /// [tokenizer] (Titan)
 struct TokenizerSection {
   std::string name = "auto";  ///< as written; see JobConfig::tokenizer

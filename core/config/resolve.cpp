@@ -68,6 +68,7 @@ constexpr Place kPlaces[] = {
     {.kind = "activation_checkpoint", .many = &JobConfig::transforms},
     {.kind = "optimizer", .one = &JobConfig::optimizer},
     {.kind = "lr_scheduler", .one = &JobConfig::lr_scheduler},
+    {.kind = "loss", .one = &JobConfig::loss},
     {.kind = "tokenizer", .one = &JobConfig::tokenizer},
     {.kind = "logger", .many = &JobConfig::loggers},
     {.kind = "device", .one = &JobConfig::device},

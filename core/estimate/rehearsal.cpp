@@ -154,6 +154,8 @@ class Rehearsal {
       return false;
     }
     left.transforms.clear();
+    left.loggers.clear();
+    left.loss.name.clear();
     left.optimizer_groups.clear();
     return true;
   }
@@ -175,6 +177,8 @@ class Rehearsal {
     if (!can_make(left.optimizer)) left.optimizer.name.clear();
     if (!can_make(left.lr_scheduler) || is_unsound("training.steps"))
       left.lr_scheduler.name.clear();
+    if (!can_make(left.loss)) left.loss.name.clear();
+    std::erase_if(left.loggers, [&](const Selection& chosen) { return !can_make(chosen); });
     for (OptimizerGroup& group : left.optimizer_groups)  // whose patterns are judged all the same
       if (!can_make(group.optimizer)) group.optimizer.name.clear();
     if (rank >= config_.layout.grid.world_size()) rank = 0;
@@ -206,7 +210,9 @@ class Rehearsal {
       left.lr_scheduler.name.clear();
       return true;
     }
-    return std::erase_if(left.transforms, [&](const Selection& chosen) {
+    if (component.kind == "loss") return leave_out(left.loss, component);
+    std::vector<Selection>& others = component.kind == "logger" ? left.loggers : left.transforms;
+    return std::erase_if(others, [&](const Selection& chosen) {
              return chosen.kind == component.kind && chosen.name == component.name;
            }) > 0;
   }

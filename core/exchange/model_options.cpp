@@ -149,6 +149,24 @@ std::vector<std::string> model_differences(const Value& saved, const JobConfig& 
   return differences;
 }
 
+std::vector<std::string> loss_differences(const Value& saved, const JobConfig& config,
+                                          Registry& registry) {
+  const Value* there = saved.find("loss");
+  const Value* name = there && there->is_map() ? there->find("name") : nullptr;
+  const Value was = name ? *name : Value();
+  const Value is = config.loss.name.empty() ? Value() : Value(config.loss.name);
+  std::vector<std::string> differences;
+  std::vector<ChangedOption> changed;
+  if (!(was == is))
+    changed.push_back({{"name"}, was, is});
+  else if (!is.is_null())
+    list_changed(*there, config.loss.options,
+                 registry.component(config.loss.kind, config.loss.name).schema, {}, changed);
+  for (const ChangedOption& option : changed)
+    differences.push_back(shown_difference("loss", option));
+  return differences;
+}
+
 std::string check_model_options(const Value& saved, const JobConfig& config, const Model& model,
                                 Registry& registry, const std::string& place) {
   std::string text;

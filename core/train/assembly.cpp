@@ -21,6 +21,7 @@
 #include "core/runtime/tensors/meta_memory.h"
 #include "core/train/model_text.h"
 #include "core/train/resume.h"
+#include "core/train/run_loss.h"
 #include "core/train/run_dtypes.h"
 #include "core/train/run_folder.h"
 #include "core/train/step_parts.h"
@@ -54,6 +55,25 @@ uint64_t choose_seed(const DebugSection& debug, const StartPoint& start, Rendezv
   return std::stoull(seed);
 }
 
+/// Those that log on this rank, and those that look at tensors on every rank.
+void make_loggers(Run& run, const JobConfig& config, Registry& registry, bool logs) {
+  const LoggerContext context = {.is_terminal = ::isatty(STDOUT_FILENO) == 1,
+                                 .disable_color = config.metrics.disable_color_printing,
+                                 .tensorboard_folder = config.metrics.save_tb_folder};
+  auto observations = std::make_unique<Observations>();
+  for (const Selection& chosen : config.loggers) {
+    if (!logs && !observes_tensors(registry, chosen)) continue;
+    const std::shared_ptr<Logger> logger = make_selected<Logger>(registry, chosen, context);
+    if (logs) run.loggers.add(chosen.name, logger);
+    on_behalf_of(chosen, [&] { observations->add(chosen, logger); });
+  }
+  if (!observations->empty()) run.observations = std::move(observations);
+}
+
+bool is_played(const Run& run) {
+  return run.device->device().is_meta();
+}
+
 void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
   const TransformContext context{run.mesh, *run.device, parameter_dtype(config),
                                  compute_dtype(config), config.pipeline_plan.get()};
@@ -69,22 +89,28 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
   });
   StepParts parts(config);
   const bool prints_any = config.model.print_after_conversion && run.mesh.rank() == 0;
-  bool prints = prints_any;
-  const auto print_once = [&] {
-    if (std::exchange(prints, false))
-      log::info("the model after conversion:\n" + model_text(*run.part));
+  bool is_converted = false;
+  const auto after_conversion = [&] {  // while every rank has the whole model
+    if (std::exchange(is_converted, true)) return;
+    if (prints_any) log::info("the model after conversion:\n" + model_text(*run.part));
+    if (run.observations) run.observations->match(*run.part, run.mesh);
   };
   for (Chosen& chosen : all) {
     ModelTransform* const transform = chosen.transform.get();
     run.transforms.push_back(std::move(chosen.transform));
-    if (transform->phase() != Phase::convert) print_once();
+    if (transform->phase() != Phase::convert) after_conversion();
     on_behalf_of(*chosen.selection, [&] { transform->apply(*run.part, context); });
     parts.add(*transform, *chosen.selection);
   }
-  print_once();
+  after_conversion();
   if (prints_any && !run.transforms.empty() && run.transforms.back()->phase() == Phase::compile)
     log::info("the model as this rank runs it:\n" + model_text(*run.part));
   check_groups(config, run.part->all_parameters());
+  check_loss(run, config);
+  if (is_played(run)) run.observations.reset();  // there are no numbers to show
+  if (run.observations) run.observations->attach(*run.part);
+  if (run.observations) parts.add_watcher(*run.observations);
+  if (!run.loss_parts->names().empty()) parts.add_watcher(*run.loss_parts);
   run.executor = &parts.connect(*run.part, *run.device, run.own_executor, run.local_gradients);
   run.members = parts.members();
   run.after_optimizer_step = parts.after_optimizer_step();
@@ -165,17 +191,10 @@ void make_validator(Run& run, const JobConfig& config, Registry& registry) {
   run.validator = std::make_unique<Validator>(
       std::vector{open_source(run, *config.validation_source, config, registry)}, *run.tokenizer,
       validation_options(run, config), config.validation, *run.executor, run.mesh, *run.device,
-      run.loggers);
+      *run.loss_parts, config.loss.name, run.loggers);
   run.validator->check_data();
-}
-
-void add_loggers(Run& run, const JobConfig& config, Registry& registry) {
-  if (run.mesh.rank() != 0 && !config.metrics.save_for_all_ranks) return;
-  const LoggerContext context = {.is_terminal = ::isatty(STDOUT_FILENO) == 1,
-                                 .disable_color = config.metrics.disable_color_printing,
-                                 .tensorboard_folder = config.metrics.save_tb_folder};
-  for (const Selection& chosen : config.loggers)
-    run.loggers.add(chosen.name, make_selected<Logger>(registry, chosen, context));
+  if (!config.loss.name.empty() && run.mesh.rank() == 0)
+    log::info("validation reports " + run.validator->description());
 }
 
 /// Frozen parameters are none of its business. In a rehearsal either component may be unknown.
@@ -207,6 +226,7 @@ void build_model(Run& run, const JobConfig& config, Registry& registry) {
   MetaModel meta = build_meta_model(config, registry);
   run.model = std::move(meta.model);
   run.part = std::move(meta.part);
+  set_loss(run, config, registry);
 }
 
 }  // namespace
@@ -242,6 +262,7 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
   build_model(run, config, registry);
   check_vocabulary(*run.tokenizer, *run.model, config);
   open_data(run, config, registry, start);
+  make_loggers(run, config, registry, launch.rank == 0 || config.metrics.save_for_all_ranks);
   apply_transforms(run, config, registry);
   make_validator(run, config, registry);
 
@@ -255,7 +276,6 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
                   .rank = launch.rank,
                   .world_size = launch.world_size,
                   .start_time = std::stod(time)};
-  add_loggers(run, config, registry);
   if (launch.rank == 0) check_run_folder(config);
   run.loader->start();
 
@@ -284,6 +304,7 @@ std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry
   run->mesh =
       played_mesh(config.layout.grid, rank, {.receives_beside = runs_on_cpu(config)});
   build_model(*run, config, registry);
+  make_loggers(*run, config, registry, /*logs=*/false);
   apply_transforms(*run, config, registry);
   {
     const MemoryUseScope use(MemoryUse::parameters);

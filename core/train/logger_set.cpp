@@ -24,7 +24,7 @@ void LoggerSet::for_each(const Action& action) {
   });
 }
 
-void LoggerSet::add(std::string name, std::unique_ptr<Logger> logger) {
+void LoggerSet::add(std::string name, std::shared_ptr<Logger> logger) {
   loggers_.push_back({std::move(name), std::move(logger)});
 }
 

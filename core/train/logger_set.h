@@ -12,7 +12,8 @@ namespace titan::core {
 
 class LoggerSet {
  public:
-  void add(std::string name, std::unique_ptr<Logger> logger);
+  /// Shared with whoever shows it tensors, also after it was dropped here.
+  void add(std::string name, std::shared_ptr<Logger> logger);
 
   void start(const RunInfo& run);
   void log(int64_t step, std::span<const Scalar> scalars);
@@ -21,7 +22,7 @@ class LoggerSet {
  private:
   struct Entry {
     std::string name;
-    std::unique_ptr<Logger> logger;
+    std::shared_ptr<Logger> logger;
   };
   /// Calls `action` for each; those that throw are dropped with one warning.
   template <class Action>

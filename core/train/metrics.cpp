@@ -8,8 +8,8 @@
 
 namespace titan::core {
 Metrics::Metrics(const MetricsOptions& options, const dist::Mesh& mesh, Device& device,
-                 LoggerSet& loggers)
-    : options_(options), mesh_(mesh), device_(device), loggers_(loggers) {
+                 LossParts& parts, LoggerSet& loggers)
+    : options_(options), mesh_(mesh), device_(device), parts_(parts), loggers_(loggers) {
   restart_interval();
 }
 
@@ -52,6 +52,9 @@ void Metrics::record(const Step& step, int64_t tokens_seen, double lr) {
       {"n_tokens_seen", static_cast<double>(tokens_seen)},
       {"lr", lr},
   };
+  const std::vector<Scalar> parts =
+      parts_.scalars("loss_metrics/", parts_.sums(mesh_, place), batches.num_valid_tokens);
+  scalars.insert(scalars.begin() + 2, parts.begin(), parts.end());
   if (step.norm) scalars.insert(scalars.begin() + 2, {"grad_norm", *step.norm});
   scalars.insert(scalars.end(), step.scalars.begin(), step.scalars.end());
   if (grid.world_size() > 1) {

@@ -9,6 +9,7 @@
 #include <titan/step.h>
 
 #include "core/train/logger_set.h"
+#include "core/train/loss_parts.h"
 
 namespace titan::core {
 
@@ -22,7 +23,7 @@ struct MetricsOptions {
 /// Thread: trainer thread. References outlive it.
 class Metrics {
  public:
-  Metrics(const MetricsOptions& options, const dist::Mesh& mesh, Device& device,
+  Metrics(const MetricsOptions& options, const dist::Mesh& mesh, Device& device, LossParts& parts,
           LoggerSet& loggers);
 
   /// Adds the time that waiting for data took.
@@ -42,6 +43,7 @@ class Metrics {
   MetricsOptions options_;
   const dist::Mesh& mesh_;
   Device& device_;
+  LossParts& parts_;
   LoggerSet& loggers_;
   int64_t interval_tokens_ = 0;
   int64_t interval_steps_ = 0;

@@ -140,6 +140,12 @@ void check_weights(const Run& run, const StartPoint& start, const JobConfig& con
   const std::string differs =
       check_model_options(start.manifest.config, config, *run.model, registry, place);
   if (!differs.empty() && world.rank() == 0) log::warn(differs);
+  if (!start.loads_train_state || world.rank() != 0) return;
+  std::string changed;
+  for (const std::string& line : loss_differences(start.manifest.config, config, registry))
+    changed += "\n  " + line;
+  if (!changed.empty())
+    log::warn("the run goes on with another loss than " + place + " was trained with:" + changed);
 }
 
 void give_values(Run& run, const StartPoint& start, const JobConfig& config) {

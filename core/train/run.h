@@ -21,7 +21,9 @@
 #include "core/train/early_optimizer.h"
 #include "core/train/fingerprints.h"
 #include "core/train/logger_set.h"
+#include "core/train/loss_parts.h"
 #include "core/train/loss_scaler.h"
+#include "core/train/observations.h"
 #include "core/train/optimizer_set.h"
 #include "core/train/validator.h"
 
@@ -35,7 +37,11 @@ struct Run {
   std::vector<std::unique_ptr<Dataset>> datasets;  ///< one per source, then that of validation
   std::unique_ptr<Loader> loader;
   std::unique_ptr<Model> model;
+  std::unique_ptr<LossParts> loss_parts = std::make_unique<LossParts>();  ///< without names unless
+                                                                          ///< [loss] has some
   std::unique_ptr<ModelPart> part;
+  std::vector<std::string> heads_with_loss;  ///< paths in the whole model; of [loss]
+  std::unique_ptr<Observations> observations;  ///< null unless a logger looks at tensors
   std::vector<std::unique_ptr<ModelTransform>>
       transforms;                              ///< in the order in which they were applied
   std::unique_ptr<StepExecutor> own_executor;  ///< null when a transform runs the microbatches

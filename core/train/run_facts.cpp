@@ -6,6 +6,7 @@
 #include "core/base/hash.h"
 #include "core/pipeline/table_csv.h"
 #include "core/runtime/build_info.h"
+#include "core/train/observations.h"
 
 namespace titan::core {
 namespace {
@@ -40,6 +41,9 @@ Facts run_facts(const JobConfig& config, Registry& registry) {
     facts.emplace_back("pipeline table", hash64_hex(to_csv(config.pipeline_plan->actions)));
   }
   selections.insert(selections.end(), config.transforms.begin(), config.transforms.end());
+  if (!config.loss.name.empty()) selections.push_back(config.loss);
+  for (const Selection& logger : config.loggers)  // others are made on the ranks that log
+    if (observes_tensors(registry, logger)) selections.push_back(logger);
   for (const Selection& selection : selections) {
     const Origin& origin = registry.origin(registry.component(selection.kind, selection.name));
     const std::string hash = origin.file == "built in" ? origin.file : hash_of_file(origin.file);

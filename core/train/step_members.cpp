@@ -15,6 +15,7 @@ StepMembers::StepMembers(Run& run, double max_norm, BeforeUpdate before_update) 
   add(order_.first, std::make_unique<StepCounters>(run.state, *run.lr_scheduler));
   if (run.fingerprints)
     add(order_.first, std::make_unique<TokenFingerprints>(*run.fingerprints, run.first_row));
+  if (run.observations) order_.first.push_back(run.observations.get());
   add(order_.first, std::make_unique<FiniteLoss>(/*are_weights_unchanged=*/!updates_early));
   order_.first.push_back(run.loss_scaler.get());
 

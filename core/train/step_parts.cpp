@@ -69,6 +69,7 @@ StepExecutor& StepParts::connect(ModelPart& part, Device& device,
     sequential = std::make_unique<SequentialExecutor>();
     executor_ = sequential.get();
   }
+  reducers_.insert(reducers_.end(), watchers_.begin(), watchers_.end());
   const StepContext context{part, device, splitters_, reducers_};
   on_behalf_of(executes_ ? *executes_ : Selection{}, [&] { executor_->connect(context); });
   StepExecutor* outermost = executor_;

@@ -25,6 +25,9 @@ class StepParts {
   /// An optimizer, or each of those that are joined in it, takes part as well.
   void add(Optimizer& optimizer, const Selection& chosen);
 
+  /// Follows every run of a step, beside those that reduce gradients.
+  void add_watcher(GradientReducer& watcher) { watchers_.push_back(&watcher); }
+
   /// Connects what runs the microbatches, all wrappers around it; gives the outermost. Null
   /// `sequential`: is made where no transform runs them. `local`: is made where nobody reduces
   /// gradients and the optimizer has to know when they are complete.
@@ -47,6 +50,7 @@ class StepParts {
   bool updates_early_;
   std::vector<const BatchSplitter*> splitters_;
   std::vector<GradientReducer*> reducers_;
+  std::vector<GradientReducer*> watchers_;
   StepExecutor* executor_ = nullptr;
   const Selection* executes_ = nullptr;  // whose it is
   std::vector<Wrapper> wrappers_;        // innermost first

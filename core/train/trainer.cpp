@@ -40,7 +40,7 @@ Trainer::Trainer(Run& run, const JobConfig& config, FailureWatch& watch)
       train_timeout_(config.comm.train_timeout_seconds),
       watch_(watch),
       step_(run.state.step),
-      metrics_(metrics_options(run, config), run.mesh, *run.device, run.loggers),
+      metrics_(metrics_options(run, config), run.mesh, *run.device, *run.loss_parts, run.loggers),
       members_(run, config.training.max_norm, [this] { wait_for_checkpoint(); }),
       runner_(*run.part, *run.executor, members_.order(), run.mesh.group("world"),
               run.device->device()) {}
@@ -110,6 +110,8 @@ void Trainer::train_step() {
   Step step = next_step();
   runner_.run(step);
   metrics_.record(step, run_.state.tokens_seen, run_.optimizer->lr() * step.lr_factor);
+  if (run_.observations)
+    run_.observations->log(run_.loggers, run_.mesh.group("world"), run_.device->device());
 }
 
 Step Trainer::next_step() {

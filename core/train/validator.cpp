@@ -1,9 +1,11 @@
 #include "core/train/validator.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include <titan/error.h>
+#include <titan/loss.h>
 
 #include "core/base/clock.h"
 #include "core/base/units.h"
@@ -20,7 +22,7 @@ struct Validator::Sums {
 Validator::Validator(std::vector<Source> sources, const Tokenizer& tokenizer,
                      const LoaderOptions& options, const ValidationSection& section,
                      StepExecutor& executor, const dist::Mesh& mesh, Device& device,
-                     LoggerSet& loggers)
+                     LossParts& parts, const std::string& loss, LoggerSet& loggers)
     : sources_(std::move(sources)),
       tokenizer_(tokenizer),
       options_(options),
@@ -28,7 +30,28 @@ Validator::Validator(std::vector<Source> sources, const Tokenizer& tokenizer,
       executor_(executor),
       mesh_(mesh),
       device_(device),
+      parts_(parts),
+      loss_(loss),
       loggers_(loggers) {}
+
+std::string Validator::description() const {
+  if (loss_.empty()) return "the cross entropy";
+  const std::string nll = Loss::kNegativeLogLikelihood;
+  return "loss '" + loss_ + "'; perplexity is " +
+         (log_likelihood({}, 0) ? "that of its part '" + nll + "'"
+                                : "not reported, for it has no part '" + nll + "'");
+}
+
+/// What perplexity is made of, in nats; none where the loss does not tell.
+std::optional<double> Validator::log_likelihood(const std::map<std::string, double>& parts,
+                                                double loss) const {
+  if (loss_.empty()) return loss;
+  const auto& names = parts_.names();
+  if (std::find(names.begin(), names.end(), Loss::kNegativeLogLikelihood) == names.end())
+    return std::nullopt;
+  const auto found = parts.find(Loss::kNegativeLogLikelihood);
+  return found == parts.end() ? 0 : found->second;
+}
 
 void Validator::check_data() {
   Loader(sources_, tokenizer_, options_).start();
@@ -58,6 +81,7 @@ void Validator::run(int64_t step) {
   device_.reset_peak_memory();
   device_.synchronize();
   const double begin = monotonic_seconds();
+  parts_.begin_step();
   const Sums sums = evaluate();
   TITAN_CHECK(sums.num_targets > 0, data, "the validation data '", section_.dataset,
               "' holds nothing to predict; use more data");
@@ -65,22 +89,29 @@ void Validator::run(int64_t step) {
   const double elapsed = monotonic_seconds() - begin;
   const double total =
       mesh_.group("loss").all_reduce(sums.local_loss, dist::Reduce::sum, device_.device());
-  const double loss = total / static_cast<double>(sums.num_targets);
+  const auto num_targets = static_cast<double>(sums.num_targets);
+  const double loss = total / num_targets;
+  const std::map<std::string, double> parts = parts_.sums(mesh_, device_.device());
+  const std::optional<double> nats = log_likelihood(parts, total);
 
   const dist::Grid& grid = mesh_.grid();
   const MemoryStats memory = device_.memory();
   std::vector<Scalar> scalars = {
       {"validation_metrics/loss", loss},
-      {"validation_metrics/perplexity", std::exp(loss)},
       {"validation_metrics/throughput(tps)",
        static_cast<double>(sums.num_local_tokens) /
            (elapsed * static_cast<double>(grid.world_size() / grid.batch()))},
       {"validation_metrics/memory/max_active(GiB)", static_cast<double>(memory.peak) / kGiB},
       {"validation_metrics/memory/max_active(%)",
        100.0 * static_cast<double>(memory.peak) / static_cast<double>(memory.total)}};
-  if (sums.text_bytes > 0)  // data that come as tokens have no bytes
+  if (nats)
+    scalars.insert(scalars.begin() + 1,
+                   {"validation_metrics/perplexity", std::exp(*nats / num_targets)});
+  if (nats && sums.text_bytes > 0)  // data that come as tokens have no bytes
     scalars.push_back(
-        {"validation_metrics/bits_per_byte", total / std::numbers::ln2 / sums.text_bytes});
+        {"validation_metrics/bits_per_byte", *nats / std::numbers::ln2 / sums.text_bytes});
+  for (const Scalar& part : parts_.scalars("validation_metrics/", parts, sums.num_targets))
+    scalars.push_back(part);
   loggers_.log(step, scalars);
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,18 +15,23 @@
 #include "core/config/job_sections.h"
 #include "core/data/batches/loader.h"
 #include "core/train/logger_set.h"
+#include "core/train/loss_parts.h"
 
 namespace titan::core {
 
 /// Every validation reads the same sequences from the start of its data. Method of torchtitan
 /// v0.2.2, but the loss is the mean over tokens, not over batches, so it does not depend on the
-/// layout. Thread: trainer thread. References outlive the validator.
+/// layout. It is the loss that training has; perplexity and bits per byte come from the negative log
+/// likelihood alone, so a loss of a plugin has them where it names that part. Thread: trainer thread.
+/// References outlive the validator.
 class Validator {
  public:
   Validator(std::vector<Source> sources, const Tokenizer& tokenizer, const LoaderOptions& options,
             const ValidationSection& section, StepExecutor& executor, const dist::Mesh& mesh,
-            Device& device, LoggerSet& loggers);
+            Device& device, LossParts& parts, const std::string& loss, LoggerSet& loggers);
 
+  /// What it reports, for the log.
+  std::string description() const;
   /// After the first step and every `freq` steps.
   bool is_due(int64_t step) const { return step == 1 || step % section_.freq == 0; }
   /// Reads the first batch without using it: data that cannot even give one is an error here.
@@ -36,6 +43,8 @@ class Validator {
  private:
   struct Sums;
   Sums evaluate();
+  std::optional<double> log_likelihood(const std::map<std::string, double>& parts,
+                                       double loss) const;
 
   std::vector<Source> sources_;
   const Tokenizer& tokenizer_;
@@ -44,6 +53,8 @@ class Validator {
   StepExecutor& executor_;
   const dist::Mesh& mesh_;
   Device& device_;
+  LossParts& parts_;
+  std::string loss_;  // of a plugin; empty: the cross entropy
   LoggerSet& loggers_;
 };
 

@@ -12,6 +12,7 @@ from installed import PREFIX, assert_resumes_exactly, build_project, titan_insta
 SELECTION = {
     "optimizer": ["--optimizer.name", "acme/new_optimizer"],
     "lr_scheduler": ["--lr_scheduler.name", "acme/new_lr_scheduler"],
+    "loss": ["--loss.name", "acme/new_loss"],
     "dataset": ["--training.dataset", "acme/new_dataset"],
     "tokenizer": ["--tokenizer.name", "acme/new_tokenizer"],
     "logger": ["--metrics.loggers", "console,jsonl,acme/new_logger"],

@@ -20,7 +20,8 @@ enum class Style { plain, colored };
 ///
 ///   validate step: 10  loss:  7.1234  memory:  1.70GiB(21.25%)  tps: 3,210
 ///
-/// A part is left out when its scalar is absent: what was not measured is not printed. Memory is
+/// A part is left out when its scalar is absent: what was not measured is not printed, and without
+/// any part there is no line. Memory is
 /// the reserved peak, or the active one on devices that reserve nothing. Does not depend on the
 /// locale.
 std::string format_console_line(int64_t step, std::span<const Scalar> scalars, Style style);

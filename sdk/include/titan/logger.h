@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <vector>
 
 #include <titan/export.h>
 #include <titan/value.h>
@@ -38,6 +40,8 @@ struct LoggerContext {
   std::string tensorboard_folder = "tb";  ///< [metrics] save_tb_folder
 };
 
+class TensorObserver;  // titan/observe.h, which sees torch
+
 /// Called on the trainer thread only. May throw titan::Error: the run warns once, drops this logger
 /// and goes on.
 class TITAN_API Logger {
@@ -45,6 +49,13 @@ class TITAN_API Logger {
   static constexpr const char* kKind = "logger";
   using Interface = Logger;
   using Context = LoggerContext;
+  template <class T>
+  static std::vector<std::string> abilities() {
+    if constexpr (std::is_base_of_v<TensorObserver, T>)
+      return {"TensorObserver"};
+    else
+      return {};
+  }
 
   virtual ~Logger();
 

@@ -2,6 +2,7 @@
 #include <titan/device.h>
 #include <titan/loss.h>
 #include <titan/model.h>
+#include <titan/observe.h>
 #include <titan/optimizer.h>
 #include <titan/step.h>
 #include <titan/transform.h>
@@ -23,6 +24,7 @@ ExecutorWrapper::~ExecutorWrapper() = default;
 GradientReducer::~GradientReducer() = default;
 AfterOptimizerStep::~AfterOptimizerStep() = default;
 ExportTransform::~ExportTransform() = default;
+TensorObserver::~TensorObserver() = default;
 Optimizer::~Optimizer() = default;
 
 }  // namespace titan

@@ -51,7 +51,7 @@ void spend(double seconds) {
 struct Measured {
   Measured(const MetricsOptions& options, const dist::Mesh& mesh)
       : before(monotonic_seconds()),
-        metrics(options, mesh, *device, loggers),
+        metrics(options, mesh, *device, parts, loggers),
         began(monotonic_seconds()) {
     loggers.add("kept", std::make_unique<KeepingLogger>(logged));
   }
@@ -61,6 +61,7 @@ struct Measured {
 
   LoggedSteps logged;
   std::unique_ptr<Device> device = testing::make_cpu();
+  LossParts parts;
   LoggerSet loggers;
   double before;
   Metrics metrics;

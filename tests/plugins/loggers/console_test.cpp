@@ -48,7 +48,7 @@ TEST(ConsoleLine, HasTorchtitansColors) {
 TEST(ConsoleLine, LeavesOutWhatWasNotMeasured) {
   EXPECT_EQ(plain(3, {{"loss_metrics/global_avg_loss", 2.5}, {"memory/max_active(GiB)", 0.5}}),
             "step:  3  loss:  2.50000  memory:  0.50GiB\n");
-  EXPECT_EQ(plain(3, {{"n_tokens_seen", 17}}), "step:  3\n");
+  EXPECT_EQ(plain(3, {{"n_tokens_seen", 17}}), "") << "nothing to show";
 }
 
 TEST(ConsoleLine, TellsValidation) {

@@ -1,0 +1,317 @@
+#include "core/train/observations.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros.h>
+#include <titan/error.h>
+#include <titan/name_pattern.h>
+#include <titan/nn/attention_layer.h>
+#include <titan/nn/head.h>
+#include <torch/csrc/autograd/graph_task.h>
+
+#include "core/config/component_error.h"
+
+namespace titan::core {
+namespace {
+
+bool has_what_is_asked(nn::Module& module, Observed what) {
+  switch (what) {
+    case Observed::attention:
+      return dynamic_cast<nn::AttentionLayer*>(&module) != nullptr;
+    case Observed::logits:
+      return dynamic_cast<nn::OutputHead*>(&module) != nullptr;
+    case Observed::input:
+    case Observed::output:
+      return true;
+  }
+  return false;
+}
+
+const char* words_of(Observed what) {
+  switch (what) {
+    case Observed::attention:
+      return "layer that attends";
+    case Observed::logits:
+      return "output head";
+    case Observed::input:
+    case Observed::output:
+      return "module";
+  }
+  return "";
+}
+
+bool is_of_layer(const std::string& path, const Layer& layer) {
+  return path == layer.name || path.starts_with(layer.name + ".");
+}
+
+/// "tag\0" and two doubles for each.
+template <class Totals>
+std::string packed(const Totals& totals) {
+  std::string bytes;
+  for (const auto& [tag, total] : totals) {
+    const double numbers[] = {total.sum, total.weight};
+    bytes.append(tag.c_str(), tag.size() + 1);
+    bytes.append(reinterpret_cast<const char*>(numbers), sizeof numbers);
+  }
+  return bytes;
+}
+
+template <class Totals>
+void add_packed(std::string_view bytes, Totals& totals) {
+  while (!bytes.empty()) {
+    const std::string tag(bytes.data());
+    double numbers[2];
+    std::memcpy(numbers, bytes.data() + tag.size() + 1, sizeof numbers);
+    bytes.remove_prefix(tag.size() + 1 + sizeof numbers);
+    auto& total = totals[tag];
+    total.sum += numbers[0];
+    total.weight += numbers[1];
+  }
+}
+
+}  // namespace
+
+/// Sees queries and keys on their way to whoever attends.
+class Observations::Attention final : public nn::AttentionKernel {
+ public:
+  Attention(Observations& all, Probe& probe, std::string module,
+            std::unique_ptr<nn::AttentionKernel> inner)
+      : all_(all), probe_(probe), module_(std::move(module)), inner_(std::move(inner)) {}
+
+  at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                    const Batch& batch) override {
+    if (all_.is_looking(probe_))
+      all_.look(probe_, module_,
+                {.batch = batch, .queries = q.detach(), .keys = k.detach()});
+    return inner_->attend(q, k, v, batch);
+  }
+
+ private:
+  Observations& all_;
+  Probe& probe_;
+  std::string module_;
+  std::unique_ptr<nn::AttentionKernel> inner_;
+};
+
+/// Sees what the head projects, and projects the first rows of it once more.
+class Observations::Head final : public nn::HeadKernel {
+ public:
+  Head(Observations& all, Probe& probe, std::string module, std::unique_ptr<nn::HeadKernel> inner)
+      : all_(all), probe_(probe), module_(std::move(module)), inner_(std::move(inner)) {}
+
+  at::Tensor logits(const at::Tensor& x, nn::Parameter& weight) override {
+    return inner_->logits(x, weight);
+  }
+  at::Tensor loss_sum(const at::Tensor& x, nn::Parameter& weight,
+                      const at::Tensor& labels) override {
+    look(x, weight, labels);
+    return inner_->loss_sum(x, weight, labels);
+  }
+  at::Tensor loss_sum_by(const ops::ChunkLoss& loss, const at::Tensor& x, nn::Parameter& weight,
+                         const at::Tensor& labels) override {
+    look(x, weight, labels);
+    return inner_->loss_sum_by(loss, x, weight, labels);
+  }
+
+ private:
+  void look(const at::Tensor& x, nn::Parameter& weight, const at::Tensor& labels) {
+    if (!all_.is_looking(probe_)) return;
+    const at::NoGradGuard no_grad;
+    const int64_t rows = std::min(probe_.asked.rows, x.size(0));
+    const at::Tensor logits = inner_->logits(x.detach().narrow(0, 0, rows), weight);
+    const Batch batch = {.labels = labels.narrow(0, 0, rows)};
+    all_.look(probe_, module_,
+              {.batch = batch,
+               .tensor = x.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat)});
+  }
+
+  Observations& all_;
+  Probe& probe_;
+  std::string module_;
+  std::unique_ptr<nn::HeadKernel> inner_;
+};
+
+bool observes_tensors(Registry& registry, const Selection& logger) {
+  const auto& abilities = registry.component(logger.kind, logger.name).abilities;
+  return std::find(abilities.begin(), abilities.end(), "TensorObserver") != abilities.end();
+}
+
+void Observations::add(const Selection& chosen, std::shared_ptr<Logger> logger) {
+  auto* observer = dynamic_cast<TensorObserver*>(logger.get());
+  if (!observer) return;
+  size_t index = 0;
+  for (Observation& asked : observer->observations())
+    probes_.push_back(std::make_unique<Probe>(
+        Probe{chosen, logger, observer, index++, std::move(asked), {}, false, {}}));
+}
+
+void Observations::match(ModelPart& whole, const dist::Mesh& mesh) {
+  for (const auto& probe : probes_)
+    on_behalf_of(probe->chosen, [&] { match(*probe, whole, mesh); });
+}
+
+void Observations::match(Probe& probe, ModelPart& whole, const dist::Mesh& mesh) {
+  const Observation& asked = probe.asked;
+  const std::string who = "logger '" + probe.chosen.name + "'";
+  TITAN_CHECK(asked.every > 0, config, who, " looks at '", asked.modules, "' every ", asked.every,
+              " steps; it must be 1 or more");
+  TITAN_CHECK(asked.what != Observed::logits || asked.rows > 0, config, who, " asks for ",
+              asked.rows, " rows of the logits of '", asked.modules, "'; it must be 1 or more");
+  TITAN_CHECK(asked.what != Observed::attention || mesh.group("cp").size() == 1, config, who,
+              " asks for queries and keys of '", asked.modules,
+              "', but with parallelism.context_parallel_degree = ", mesh.group("cp").size(),
+              " no rank has all keys of a query; leave out one of them");
+  constexpr size_t kMostNamed = 4;
+  std::vector<std::string> others;
+  whole.visit_modules([&](const std::string& path, nn::Module& module) {
+    const bool has_it = has_what_is_asked(module, asked.what);
+    if (has_it && matches_pattern(path, asked.modules)) probe.modules.push_back(path);
+    if (has_it) others.push_back("'" + path + "'");
+  });
+  std::string examples;
+  for (size_t i = 0; i < std::min(others.size(), kMostNamed); ++i)
+    examples += (i ? ", " : "; there are ") + others[i];
+  if (others.size() > kMostNamed) examples += " and so on";
+  TITAN_CHECK(!probe.modules.empty(), config, who, " looks at '", asked.modules,
+              "', which fits no ", words_of(asked.what), " of the model",
+              examples);
+  TITAN_CHECK(asked.what != Observed::input || probe.modules.front() != whole.layers().front().name,
+              config, who, " asks for the input of '", probe.modules.front(),
+              "', the model's first layer, which has none but the tokens");
+}
+
+void Observations::attach(ModelPart& part) {
+  for (const auto& probe : probes_)
+    on_behalf_of(probe->chosen, [&] {
+      std::vector<std::string> left;
+      for (const std::string& path : probe->modules)  // others are on another rank of a pipeline
+        if (std::any_of(part.layers().begin(), part.layers().end(),
+                        [&](const Layer& layer) { return is_of_layer(path, layer); }))
+          left.push_back(path);
+      part.visit_modules([&](const std::string& path, nn::Module& module) {
+        if (!has_what_is_asked(module, probe->asked.what) || std::erase(left, path) == 0) return;
+        probe->num_seen[path] = 0;
+        attach(*probe, path, module);
+      });
+      TITAN_CHECK(left.empty(), config, "logger '", probe->chosen.name, "' looks at '",
+                  left.front(), "', which a converter or a pass has replaced by something else");
+    });
+}
+
+void Observations::attach(Probe& probe, const std::string& path, nn::Module& module) {
+  const std::string who = "logger '" + probe.chosen.name + "'";
+  switch (probe.asked.what) {
+    case Observed::attention:
+      dynamic_cast<nn::AttentionLayer&>(module).core().wrap_kernel(
+          who,
+          [&](std::unique_ptr<nn::AttentionKernel> inner) {
+            return std::make_unique<Attention>(*this, probe, path, std::move(inner));
+          },
+          path);
+      return;
+    case Observed::logits:
+      dynamic_cast<nn::OutputHead&>(module).wrap_kernel(
+          who, [&](std::unique_ptr<nn::HeadKernel> inner) {
+            return std::make_unique<Head>(*this, probe, path, std::move(inner));
+          });
+      return;
+    case Observed::input:
+    case Observed::output:
+      module.wrap([this, &probe, path](const at::Tensor& x, const Batch& batch,
+                                       const nn::Next& next) {
+        if (!is_looking(probe)) return next(x, batch);
+        const bool is_input = probe.asked.what == Observed::input;
+        if (is_input) look(probe, path, {.batch = batch, .tensor = x.detach()});
+        const at::Tensor y = next(x, batch);
+        if (!is_input) look(probe, path, {.batch = batch, .tensor = y.detach()});
+        return y;
+      });
+      return;
+  }
+}
+
+void Observations::begin(Step& step) {
+  step_ = step.number;
+  for (const auto& probe : probes_)
+    probe->is_due = step_ == 1 || step_ % probe->asked.every == 0;
+}
+
+void Observations::begin_step() {
+  totals_.clear();
+  for (const auto& probe : probes_)
+    for (auto& [module, num_seen] : probe->num_seen) num_seen = 0;
+  is_open_ = true;
+}
+
+/// What runs inside of a backward computes a layer again.
+bool Observations::is_looking(const Probe& probe) const {
+  return is_open_ && probe.is_due && torch::autograd::get_current_graph_task_id() == -1;
+}
+
+void Observations::look(Probe& probe, const std::string& module, ObservedTensors tensors) {
+  const at::NoGradGuard no_grad;
+  tensors.index = probe.index;
+  tensors.module = module;
+  tensors.step = step_;
+  ++probe.num_seen[module];
+  try {
+    for (const ObservedNumber& number : probe.observer->observe(tensors)) {
+      TITAN_CHECK(!number.tag.empty() && number.tag.find('\0') == std::string::npos, plugin,
+                  "a number has no tag");
+      Total& total = totals_[number.tag];
+      total.sum += number.sum;
+      total.weight += number.weight;
+    }
+  } catch (Error& error) {
+    error.with_context("in logger '" + probe.chosen.name + "', which looks at '" + module + "'");
+    throw;
+  }
+}
+
+void Observations::log(LoggerSet& loggers, const dist::Group& world, c10::Device device) {
+  bool is_any_due = false;
+  for (const auto& probe : probes_) {
+    if (!probe->is_due) continue;
+    is_any_due = true;
+    for (const auto& [module, num_seen] : probe->num_seen)
+      TITAN_CHECK(num_seen > 0, plugin, "logger '", probe->chosen.name, "' looks at '", module,
+                  "', which was not run in step ", step_,
+                  ": what holds it computes in its place; look at that instead");
+  }
+  if (!is_any_due) return;
+  std::vector<Scalar> scalars;
+  for (const auto& [tag, total] : over_ranks(totals_, world, device))
+    if (total.weight != 0)
+      scalars.push_back({tags_.emplace(tag, tag).first->second, total.sum / total.weight});
+  if (!scalars.empty()) loggers.log(step_, scalars);
+}
+
+/// Ranks have different tags, so each gets those of all and adds them up in the order of ranks.
+Observations::Totals Observations::over_ranks(const Totals& own, const dist::Group& world,
+                                              c10::Device device) {
+  std::string bytes = packed(own);
+  const auto size = static_cast<int64_t>(bytes.size());
+  const int64_t most = world.all_reduce(size, dist::Reduce::max, device);
+  if (most == 0) return {};
+  const at::Tensor sizes = at::empty({world.size()}, at::TensorOptions(at::kLong).device(device));
+  const at::Tensor own_size = at::empty({1}, sizes.options()).fill_(size);
+  world.all_gather(sizes, own_size).wait();
+  bytes.resize(static_cast<size_t>(most));
+  const at::Tensor sent = at::from_blob(bytes.data(), {most}, at::kByte).to(device);
+  const at::Tensor received = at::empty({world.size() * most}, sent.options());
+  world.all_gather(received, sent.contiguous()).wait();
+  const at::Tensor all = received.cpu(), all_sizes = sizes.cpu();
+  Totals totals;
+  for (int64_t rank = 0; rank < world.size(); ++rank)
+    add_packed({reinterpret_cast<const char*>(all.const_data_ptr<uint8_t>()) + rank * most,
+                static_cast<size_t>(all_sizes.const_data_ptr<int64_t>()[rank])},
+               totals);
+  return totals;
+}
+
+}  // namespace titan::core
