@@ -1,6 +1,8 @@
 #include "core/train/step_runner.h"
 
 #include <algorithm>
+#include <exception>
+#include <string>
 #include <utility>
 
 #include <titan/error.h>
@@ -19,14 +21,36 @@ StepRunner::StepRunner(ModelPart& part, StepExecutor& executor, const StepOrder&
 
 Verdict StepRunner::run(Step& step) {
   for (step.attempt = 1;; ++step.attempt) {
-    begin(step);
-    step.loss = executor_.forward_backward(step.batches);
-    for (StepMember* member : all_) member->reduced(step);
-    const Judgement judgement = judge(step);
+    const Judgement judgement = attempt(step);
     if (!judgement.reason.empty()) log::info(judgement.reason);
     settle(judgement, step);
     part_.clear_gradients();
     if (judgement.verdict != Verdict::repeat) return judgement.verdict;
+  }
+}
+
+Judgement StepRunner::attempt(Step& step) {
+  try {
+    begin(step);
+    step.loss = executor_.forward_backward(step.batches);
+    for (StepMember* member : all_) member->reduced(step);
+    return judge(step);
+  } catch (...) {
+    abandon(step);
+    throw;
+  }
+}
+
+/// What members say meanwhile would hide the error that is on its way.
+void StepRunner::abandon(const Step& step) noexcept {
+  for (size_t i = 0; i < num_begun_; ++i) {
+    try {
+      all_[i]->abort(step);
+    } catch (const std::exception& error) {
+      log::warn(std::string("while a failed step was undone: ") + error.what());
+    } catch (...) {
+      log::warn("while a failed step was undone: an exception of unknown type");
+    }
   }
 }
 
@@ -36,7 +60,11 @@ void StepRunner::begin(Step& step) {
   step.loss = {};
   step.norm.reset();
   step.scalars.clear();
-  for (StepMember* member : all_) member->begin(step);
+  num_begun_ = 0;
+  for (StepMember* member : all_) {
+    ++num_begun_;  // one that fails half-way has something to undo too
+    member->begin(step);
+  }
 }
 
 Judgement StepRunner::judge(const Step& step) const {

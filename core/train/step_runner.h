@@ -28,22 +28,27 @@ class StepRunner {
              const dist::Group& world, c10::Device device);
 
   /// Runs `step`, of which number and batches are given, until it is committed or skipped. On
-  /// return no parameter has a gradient. data Error: it was repeated kMostAttempts times; plugin
+  /// return no parameter has a gradient. An error up to the verdict reaches the caller after every
+  /// member that has begun the attempt has aborted it; one in commit or skip finds weights that may
+  /// have changed already, and nothing is undone. data Error: it was repeated kMostAttempts times; plugin
   /// Error: a member judges that said it never would.
   Verdict run(Step& step);
 
   static constexpr int64_t kMostAttempts = 100;
 
  private:
+  Judgement attempt(Step& step);
   void begin(Step& step);
   Judgement judge(const Step& step) const;
   Judgement judge_by_plugins(const Step& step) const;
+  void abandon(const Step& step) noexcept;
   void settle(const Judgement& judgement, const Step& step);
 
   ModelPart& part_;
   StepExecutor& executor_;
   StepOrder order_;
   std::vector<StepMember*> all_;
+  size_t num_begun_ = 0;  // of `all_`, in this attempt
   dist::Group world_;
   c10::Device device_;
   bool has_votes_ = false;  // some plugin may ask for another verdict than commit

@@ -64,7 +64,8 @@ struct Judgement {
 /// the same to the bit; nothing that a checkpoint holds changes before. Members of plugins come
 /// after the learning rate and the loss scale are known and before gradients are clipped; the
 /// optimizer steps after their `commit`, and AfterOptimizerStep follows. An error in any stage ends
-/// the run. Every stage: [trainer thread, on every rank]
+/// the run; after one before commit and skip, members that have begun are told to `abort`, which
+/// must not communicate: other ranks may be elsewhere. Every stage: [trainer thread, on every rank]
 class TITAN_API StepMember {
  public:
   virtual ~StepMember();

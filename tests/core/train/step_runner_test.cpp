@@ -159,6 +159,53 @@ TEST_F(StepRunnerTest, EndsARunWhoseStepIsRepeatedForever) {
   }
 }
 
+/// Throws in one stage; says in `abort` that it was told, and throws there too.
+class FailingMember final : public StepMember {
+ public:
+  FailingMember(std::string stage, std::string& told) : stage_(std::move(stage)), told_(told) {}
+  void begin(Step&) override { fail_in("begin"); }
+  void reduced(Step&) override { fail_in("reduced"); }
+  Judgement judge(const Step&) override {
+    fail_in("judge");
+    return {};
+  }
+  void commit(const Step&) override { fail_in("commit"); }
+  void abort(const Step&) override {
+    told_ += "f.abort ";
+    throw Error(ErrorKind::internal, "and cannot undo it");
+  }
+
+ private:
+  void fail_in(const std::string& stage) const {
+    if (stage == stage_) throw Error(ErrorKind::io, "failed in " + stage);
+  }
+  std::string stage_;
+  std::string& told_;
+};
+
+TEST_F(StepRunnerTest, HasMembersAbortAStepThatFails) {
+  for (const std::string stage : {"begin", "reduced", "judge", "commit"}) {
+    SCOPED_TRACE(stage);
+    part_.clear_gradients();
+    told_.clear();
+    WritingMember first("a", told_), last("z", told_);
+    FailingMember fails(stage, told_);
+    ::testing::internal::CaptureStderr();
+    try {
+      run({{&first}, {&fails}, {&last}});
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.message(), "failed in " + stage);  // not what abort says
+    }
+    const std::string warnings = ::testing::internal::GetCapturedStderr();
+    const bool is_undone = stage != "commit";  // weights change right after it
+    EXPECT_EQ(warnings.find("and cannot undo it") != std::string::npos, is_undone) << warnings;
+    const std::string end = stage == "begin" ? "a.abort f.abort " : "a.abort f.abort z.abort ";
+    EXPECT_EQ(told_.ends_with(end), is_undone) << told_;
+    EXPECT_EQ(told_.find("z.abort") != std::string::npos, is_undone && stage != "begin") << told_;
+  }
+}
+
 TEST_F(StepRunnerTest, RefusesAVerdictOfAMemberThatSaidItHasNone) {
   WritingMember plugin("p", told_, {Verdict::skip});
   plugin.admits_it = false;
