@@ -46,7 +46,8 @@ class PlayedBackend final : public dist::Backend {
     const MemoryUseScope use(MemoryUse::communication);
     return hold({out, in, at::empty_like(in)});
   }
-  std::shared_ptr<Work> all_to_all(const Tensor& out, const Tensor& in) override {
+  std::shared_ptr<Work> all_to_all(const Tensor& out, const Tensor& in,
+                                   const dist::RowSplits&) override {
     return hold({out, in});
   }
   std::shared_ptr<Work> broadcast(const Tensor& inout, int) override { return hold({inout}); }

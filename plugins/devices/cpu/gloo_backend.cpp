@@ -105,8 +105,7 @@ class GlooBackend final : public dist::Backend {
     Tensor chunks = out.view({size(), -1});
     const Tensor flat = in.view({-1});
     if (chunks[rank()].data_ptr() != flat.data_ptr()) chunks[rank()].copy_(flat);
-    return exchange(
-        chunks, [&](int) { return flat; }, nullptr);
+    return exchange([&](int peer) { return chunks[peer]; }, [&](int) { return flat; }, nullptr);
   }
 
   /// Each rank sends every other its chunk and adds up what arrives: half the bytes of the
@@ -118,18 +117,18 @@ class GlooBackend final : public dist::Backend {
     const Tensor sent = in.view({size(), -1});
     Tensor received = at::empty(sent.sizes(), in.options());
     received[rank()].copy_(sent[rank()]);
-    return exchange(
-        received, [&](int peer) { return sent[peer]; },
-        [out, received] { sum_chunks(out, received); });
+    return exchange([&](int peer) { return received[peer]; }, [&](int peer) { return sent[peer]; },
+                    [out, received] { sum_chunks(out, received); });
   }
 
-  std::shared_ptr<Work> all_to_all(const Tensor& out, const Tensor& in) override {
-    if (in.numel() == 0) return nullptr;
-    Tensor received = out.view({size(), -1});
-    const Tensor sent = in.view({size(), -1});
-    received[rank()].copy_(sent[rank()]);
-    return exchange(
-        received, [&](int peer) { return sent[peer]; }, nullptr);
+  std::shared_ptr<Work> all_to_all(const Tensor& out, const Tensor& in,
+                                   const dist::RowSplits& splits) override {
+    const std::vector<Tensor> received = rows_by_rank(out, splits.received);
+    const std::vector<Tensor> sent = rows_by_rank(in, splits.sent);
+    const auto own = static_cast<size_t>(rank());
+    received[own].copy_(sent[own]);
+    return exchange([&](int peer) { return received[static_cast<size_t>(peer)]; },
+                    [&](int peer) { return sent[static_cast<size_t>(peer)]; }, nullptr);
   }
 
   std::shared_ptr<Work> broadcast(const Tensor& inout, int root) override {
@@ -189,9 +188,17 @@ class GlooBackend final : public dist::Backend {
     throw std::runtime_error("the group was given up: " + reason_);
   }
 
-  /// Chunk p of `received` comes from rank p, `chunk_for(p)` goes there; own chunks are in place.
-  template <class ChunkFor>
-  std::shared_ptr<Work> exchange(const Tensor& received, const ChunkFor& chunk_for,
+  /// Views of the rows that go to or come from each rank; no `counts`: equally many.
+  std::vector<Tensor> rows_by_rank(const Tensor& rows, const std::vector<int64_t>& counts) const {
+    if (!counts.empty()) return rows.split_with_sizes(counts);
+    const int64_t count = rows.size(0) / size();
+    return rows.split_with_sizes(std::vector<int64_t>(static_cast<size_t>(size()), count));
+  }
+
+  /// `place_for(p)` is filled by rank p, `chunk_for(p)` goes there; own chunks are in place. A peer
+  /// for whom a chunk is empty gets no message, and expects none: its place for it is empty too.
+  template <class PlaceFor, class ChunkFor>
+  std::shared_ptr<Work> exchange(const PlaceFor& place_for, const ChunkFor& chunk_for,
                                  std::function<void()> finish) {
     require_open();
     // above all tags of send and receive; wraps around long after its messages have arrived
@@ -199,9 +206,9 @@ class GlooBackend final : public dist::Backend {
     std::vector<c10::intrusive_ptr<c10d::Work>> works;
     for (int step = 1; step < size(); ++step) {  // everybody starts with its right neighbour
       const int to = (rank() + step) % size(), from = (rank() - step + size()) % size();
-      std::vector<Tensor> out = {chunk_for(to)}, in = {received[from]};
-      works.push_back(gloo_->recv(in, from, tag));
-      works.push_back(gloo_->send(out, to, tag));
+      std::vector<Tensor> out = {chunk_for(to)}, in = {place_for(from)};
+      if (in[0].numel() > 0) works.push_back(gloo_->recv(in, from, tag));
+      if (out[0].numel() > 0) works.push_back(gloo_->send(out, to, tag));
     }
     return messages(std::move(works), std::move(finish));
   }

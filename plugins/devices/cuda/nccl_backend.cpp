@@ -89,10 +89,12 @@ class NcclBackend final : public dist::Backend {
     return started(nccl_->_reduce_scatter_base(to, from, options));
   }
 
-  std::shared_ptr<Work> all_to_all(const Tensor& out, const Tensor& in) override {
+  /// NCCL's grouped sends and receives; a peer without rows gets no message.
+  std::shared_ptr<Work> all_to_all(const Tensor& out, const Tensor& in,
+                                   const dist::RowSplits& splits) override {
     Tensor to = out, from = in;
-    std::vector<int64_t> equal;
-    return started(nccl_->alltoall_base(to, from, equal, equal));
+    std::vector<int64_t> received = splits.received, sent = splits.sent;
+    return started(nccl_->alltoall_base(to, from, received, sent));
   }
 
   std::shared_ptr<Work> broadcast(const Tensor& inout, int root) override {

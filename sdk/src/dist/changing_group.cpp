@@ -45,8 +45,9 @@ class ChangingGroup::Switch final : public Backend,
                                        Reduce reduce) override {
     return start([&](Backend& b) { return b.reduce_scatter(out, in, reduce); });
   }
-  std::shared_ptr<Work> all_to_all(const at::Tensor& out, const at::Tensor& in) override {
-    return start([&](Backend& b) { return b.all_to_all(out, in); });
+  std::shared_ptr<Work> all_to_all(const at::Tensor& out, const at::Tensor& in,
+                                   const RowSplits& splits) override {
+    return start([&](Backend& b) { return b.all_to_all(out, in, splits); });
   }
   std::shared_ptr<Work> broadcast(const at::Tensor& inout, int root) override {
     return start([&](Backend& b) { return b.broadcast(inout, root); });

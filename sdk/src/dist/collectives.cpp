@@ -1,6 +1,12 @@
 #include <titan/dist/collectives.h>
 
+#include <numeric>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -75,10 +81,46 @@ Tensor sum(const Tensor& x, const Group& group) {
   return total;
 }
 
-Tensor exchange(const Tensor& x, const Group& group) {
-  const Tensor in = x.contiguous(), out = at::empty(x.sizes(), x.options());
-  group.all_to_all(out, in).wait();
+Tensor exchange(const Tensor& x, const RowSplits& splits, const Group& group) {
+  std::vector<int64_t> shape = x.sizes().vec();
+  if (!splits.is_equal())
+    shape[0] = std::accumulate(splits.received.begin(), splits.received.end(), int64_t{0});
+  const Tensor in = x.contiguous(), out = at::empty(shape, x.options());
+  group.all_to_all(out, in, splits).wait();
   return out;
+}
+
+/// (2, size, n) in host memory: what is sent, what is received.
+Tensor count_on_host(const Tensor& counts, const Group& group) {
+  const Tensor received = group.size() == 1 ? counts : exchange(counts, {}, group);
+  return at::stack({counts, received}).view({2, group.size(), -1}).cpu();
+}
+
+/// As count_on_host where there are no values.
+Tensor count_as_if_even(const Tensor& counts, int64_t num_rows, const Group& group) {
+  if (group.size() > 1) exchange(counts, {}, group);
+  const int64_t size = counts.numel();
+  const Tensor sent = at::full({size}, num_rows / size, at::kLong);
+  sent.narrow(0, 0, num_rows % size).add_(1);
+  return at::stack({sent, sent}).view({2, group.size(), -1});
+}
+
+std::vector<int64_t> numbers_in(const Tensor& counts) {
+  const Tensor flat = counts.flatten().contiguous();
+  const int64_t* const first = flat.const_data_ptr<int64_t>();
+  return {first, first + flat.numel()};
+}
+
+std::vector<int64_t> sums_of_rows(const Tensor& counts) {
+  return numbers_in(counts.sum(1));
+}
+
+/// `pieces` are a matrix of so many columns, row after row: column after column.
+std::vector<Tensor> transposed(const std::vector<Tensor>& pieces, size_t num_columns) {
+  std::vector<Tensor> turned;
+  for (size_t column = 0; column < num_columns; ++column)
+    for (size_t i = column; i < pieces.size(); i += num_columns) turned.push_back(pieces[i]);
+  return turned;
 }
 
 struct AllGather : torch::autograd::Function<AllGather> {
@@ -152,12 +194,18 @@ struct AllReduce : torch::autograd::Function<AllReduce> {
 };
 
 struct AllToAll : torch::autograd::Function<AllToAll> {
-  static Tensor forward(AutogradContext* ctx, const Tensor& x, const Group& group) {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x, const RowSplits& splits,
+                        const Group& group) {
     keep(ctx, group, 0);
-    return keepable({.kind = Operation::Kind::all_to_all}, [&] { return exchange(x, group); });
+    ctx->saved_data["sent"] = splits.sent;
+    ctx->saved_data["received"] = splits.received;
+    return keepable({.kind = Operation::Kind::all_to_all},
+                    [&] { return exchange(x, splits, group); });
   }
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
-    return {exchange(grads[0], kept_group(ctx)), Tensor()};
+    const RowSplits splits = {.sent = ctx->saved_data["sent"].toIntVector(),
+                              .received = ctx->saved_data["received"].toIntVector()};
+    return {exchange(grads[0], splits.swapped(), kept_group(ctx)), Tensor(), Tensor()};
   }
 };
 
@@ -191,7 +239,45 @@ Tensor all_reduce(const Tensor& x, const Group& group) {
 }
 
 Tensor all_to_all(const Tensor& x, const Group& group) {
-  return group.size() == 1 ? x : AllToAll::apply(x, group);
+  return group.size() == 1 ? x : AllToAll::apply(x, RowSplits(), group);
+}
+
+Tensor all_to_all(const Tensor& x, const RowSplits& splits, const Group& group) {
+  return group.size() == 1 ? x : AllToAll::apply(x, splits, group);
+}
+
+std::vector<Tensor> RowCounts::by_number(const Tensor& rows) const {
+  const auto size = static_cast<size_t>(received.size(0)), n = static_cast<size_t>(received.size(1));
+  const std::vector<Tensor> pieces = transposed(rows.split_with_sizes(numbers_in(received)), n);
+  std::vector<Tensor> joined;
+  for (auto first = pieces.begin(); first != pieces.end(); first += static_cast<int64_t>(size))
+    joined.push_back(at::cat(std::vector<Tensor>(first, first + static_cast<int64_t>(size))));
+  return joined;
+}
+
+Tensor RowCounts::by_rank(const std::vector<Tensor>& rows_of_numbers) const {
+  std::vector<Tensor> pieces;
+  for (size_t i = 0; i < rows_of_numbers.size(); ++i)
+    for (Tensor& piece : rows_of_numbers[i].split_with_sizes(
+             numbers_in(received.select(1, static_cast<int64_t>(i)))))
+      pieces.push_back(std::move(piece));
+  return at::cat(transposed(pieces, static_cast<size_t>(received.size(0))));
+}
+
+RowCounts exchange_counts(const Tensor& counts, int64_t num_rows, const Group& group) {
+  TITAN_ASSERT(counts.scalar_type() == at::kLong && counts.dim() == 1 && counts.numel() > 0 &&
+                   counts.numel() % group.size() == 0,
+               counts.dtype(), " counts of ", counts.sizes(), " for ", group.size(), " ranks");
+  const at::NoGradGuard no_grad;
+  const Tensor both = keepable({.kind = Operation::Kind::all_to_all}, [&] {
+    return counts.is_meta() ? count_as_if_even(counts, num_rows, group)
+                            : count_on_host(counts, group);
+  });
+  const RowSplits splits = {.sent = sums_of_rows(both[0]), .received = sums_of_rows(both[1])};
+  const int64_t total = std::accumulate(splits.sent.begin(), splits.sent.end(), int64_t{0});
+  TITAN_CHECK(total == num_rows, internal, "the counts for group '", group.name(), "' are ", total,
+              " rows in all, but there are ", num_rows);
+  return {.sent = both[0], .received = both[1], .splits = splits};
 }
 
 }  // namespace titan::dist

@@ -1,4 +1,6 @@
 // One rank of many that talks to nobody: shapes, schedules and traffic are real, values are not.
+#include <algorithm>
+
 #include <titan/dist/group.h>
 
 namespace titan::dist {
@@ -23,8 +25,22 @@ class FakeBackend final : public Backend {
       at::Tensor(out).view({-1}).copy_(in.view({size_, -1})[rank_]);
     return nullptr;
   }
-  std::shared_ptr<Work> all_to_all(const at::Tensor& out, const at::Tensor& in) override {
-    if (!in.is_meta()) at::Tensor(out).copy_(in);
+  std::shared_ptr<Work> all_to_all(const at::Tensor& out, const at::Tensor& in,
+                                   const RowSplits& splits) override {
+    if (in.is_meta()) return nullptr;
+    if (splits.sent == splits.received) {
+      at::Tensor(out).copy_(in);
+      return nullptr;
+    }
+    at::Tensor(out).zero_();
+    int64_t from = 0, to = 0;
+    for (size_t peer = 0; peer < splits.sent.size(); ++peer) {
+      const int64_t sent = splits.sent[peer], received = splits.received[peer];
+      const int64_t num_rows = std::min(sent, received);
+      out.narrow(0, to, num_rows).copy_(in.narrow(0, from, num_rows));
+      from += sent;
+      to += received;
+    }
     return nullptr;
   }
   std::shared_ptr<Work> broadcast(const at::Tensor&, int) override { return nullptr; }

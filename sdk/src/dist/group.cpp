@@ -1,6 +1,10 @@
 #include <titan/dist/group.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include <ATen/ops/full.h>
+#include <c10/util/accumulate.h>
 
 #include <titan/error.h>
 
@@ -19,7 +23,8 @@ class SingleRankBackend final : public Backend {
                                        Reduce) override {
     return copy(out, in);
   }
-  std::shared_ptr<Work> all_to_all(const at::Tensor& out, const at::Tensor& in) override {
+  std::shared_ptr<Work> all_to_all(const at::Tensor& out, const at::Tensor& in,
+                                   const RowSplits&) override {
     return copy(out, in);
   }
   std::shared_ptr<Work> broadcast(const at::Tensor&, int) override { return nullptr; }
@@ -46,6 +51,18 @@ std::string bytes_in_words(const CommRecord& record) {
 /// What a rank sends of a buffer that is shared out over all: every chunk but its own.
 int64_t all_but_own(int64_t bytes, int size) {
   return bytes * (size - 1) / size;
+}
+
+/// `what`: "sends" or "receives". The rows of `tensor` are those of `rows` for the ranks of `group`.
+void check_rows(const Group& group, const char* what, const std::vector<int64_t>& rows,
+                const at::Tensor& tensor) {
+  TITAN_CHECK(rows.size() == static_cast<size_t>(group.size()), internal,
+              "all_to_all over group '", group.name(), "': ", rows.size(),
+              " numbers say what a rank ", what, ", but there are ", group.size(), " ranks");
+  const int64_t total = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+  TITAN_CHECK(total == tensor.size(0) && *std::min_element(rows.begin(), rows.end()) >= 0, internal,
+              "all_to_all over group '", group.name(), "': this rank ", what, " ",
+              at::IntArrayRef(rows), " = ", total, " rows, but the tensor has ", tensor.size(0));
 }
 
 }  // namespace
@@ -130,10 +147,21 @@ Pending Group::reduce_scatter(const at::Tensor& out, const at::Tensor& in, Reduc
                 [&] { return backend_->reduce_scatter(out, in, reduce); });
 }
 
-Pending Group::all_to_all(const at::Tensor& out, const at::Tensor& in) const {
-  TITAN_ASSERT(in.numel() == out.numel() && in.size(0) % size() == 0, in.sizes());
-  return record("all_to_all", all_but_own(in.nbytes(), size()),
-                [&] { return backend_->all_to_all(out, in); });
+Pending Group::all_to_all(const at::Tensor& out, const at::Tensor& in,
+                          const RowSplits& splits) const {
+  const auto start = [&] { return backend_->all_to_all(out, in, splits); };
+  if (splits.is_equal()) {
+    TITAN_ASSERT(in.numel() == out.numel() && in.size(0) % size() == 0, in.sizes());
+    return record("all_to_all", all_but_own(in.nbytes(), size()), start);
+  }
+  TITAN_ASSERT(in.sizes().slice(1) == out.sizes().slice(1) && in.dtype() == out.dtype(), in.dtype(),
+               " rows of ", in.sizes(), " cannot become ", out.dtype(), " rows of ", out.sizes());
+  check_rows(*this, "sends", splits.sent, in);
+  check_rows(*this, "receives", splits.received, out);
+  const int64_t row_elements = c10::multiply_integers(in.sizes().slice(1));
+  const int64_t num_others = in.size(0) - splits.sent[static_cast<size_t>(rank())];
+  return record("all_to_all",
+                num_others * row_elements * static_cast<int64_t>(in.element_size()), start);
 }
 
 Pending Group::broadcast(const at::Tensor& inout, int root) const {

@@ -139,7 +139,8 @@ class Damaging final : public dist::Backend {
                                              dist::Reduce) override {
     return none();
   }
-  std::shared_ptr<dist::Work> all_to_all(const at::Tensor&, const at::Tensor&) override {
+  std::shared_ptr<dist::Work> all_to_all(const at::Tensor&, const at::Tensor&,
+                                         const dist::RowSplits&) override {
     return none();
   }
   std::shared_ptr<dist::Work> broadcast(const at::Tensor&, int) override { return none(); }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <titan/dist/group.h>
@@ -41,5 +42,32 @@ TITAN_API at::Tensor all_reduce(const at::Tensor& x, const Group& group);
 
 /// Chunk r along dimension 0 goes to rank r. Backward: all-to-all back.
 TITAN_API at::Tensor all_to_all(const at::Tensor& x, const Group& group);
+
+/// The same with chunks of `splits.sent` rows, of any number of dimensions: gives those that come,
+/// `splits.received` rows, by rank. Backward: all-to-all with the splits swapped. Every rank takes
+/// part, forward and backward, even one that has and gets no rows. Throws as Group::all_to_all.
+TITAN_API at::Tensor all_to_all(const at::Tensor& x, const RowSplits& splits, const Group& group);
+
+/// How many rows change places, all in host memory, by rank and by what they go to there.
+struct TITAN_API RowCounts {
+  at::Tensor sent;      ///< (size, n) int64: [r, i] rows of this rank go to number i of rank r
+  at::Tensor received;  ///< (size, n) int64: [r, i] rows of rank r come to number i of this rank
+  RowSplits splits;     ///< both summed over i
+
+  /// The rows that came, (rows, ...) by rank and within a rank by number: for each number of this rank
+  /// those of all ranks in turn. Differentiable, as the way back is.
+  std::vector<at::Tensor> by_number(const at::Tensor& rows) const;
+  /// What was made of them, a row for each, in the order in which they came.
+  at::Tensor by_rank(const std::vector<at::Tensor>& rows_of_numbers) const;
+};
+
+/// Tells the ranks how many rows they are going to send each other. `counts` (size · n) int64, where
+/// the group communicates: n numbers for each rank in turn, say one for each expert there, `num_rows`
+/// in all. Costs an all-to-all of n numbers and one copy to the host, which is waited for; kept by
+/// recomputation where an all_to_all is.
+///
+/// On the meta device nobody has counted: `num_rows` are dealt evenly, the first ones more by one,
+/// and as many come as go.
+TITAN_API RowCounts exchange_counts(const at::Tensor& counts, int64_t num_rows, const Group& group);
 
 }  // namespace titan::dist

@@ -16,6 +16,17 @@ namespace titan::dist {
 
 enum class Reduce { sum, max, min };
 
+/// How many rows along dim 0 each rank of a group gets from this one and gives to it, by rank. Both
+/// empty: equal chunks. What a rank sends to another is what that one receives from it; any number
+/// may be 0.
+struct RowSplits {
+  std::vector<int64_t> sent, received;
+
+  bool is_equal() const { return sent.empty() && received.empty(); }
+  /// The way back.
+  RowSplits swapped() const { return {.sent = received, .received = sent}; }
+};
+
 /// A collective that a backend has started. Keeps its tensors alive.
 class TITAN_API Work {
  public:
@@ -43,8 +54,9 @@ class TITAN_API Backend {
   /// `out` becomes this rank's chunk of the reduction of `in` (size x out, along dim 0).
   virtual std::shared_ptr<Work> reduce_scatter(const at::Tensor& out, const at::Tensor& in,
                                                Reduce reduce) = 0;
-  /// Chunk r of `in` goes to rank r; chunk r of `out` comes from rank r. Equal chunks along dim 0.
-  virtual std::shared_ptr<Work> all_to_all(const at::Tensor& out, const at::Tensor& in) = 0;
+  /// Chunk r of `in` goes to rank r; chunk r of `out` comes from rank r: `splits` rows along dim 0.
+  virtual std::shared_ptr<Work> all_to_all(const at::Tensor& out, const at::Tensor& in,
+                                           const RowSplits& splits) = 0;
   /// `inout` of every rank becomes that of `root`.
   virtual std::shared_ptr<Work> broadcast(const at::Tensor& inout, int root) = 0;
   /// `tag` tells apart messages between the same two ranks.
@@ -63,7 +75,9 @@ class TITAN_API Backend {
 /// The backend of a single rank: every collective is its own input.
 TITAN_API std::shared_ptr<Backend> make_single_rank_backend();
 /// One rank of `size` that talks to nobody: the others are taken to hold what this one holds, and
-/// sums come out as if they held zeros. For dry runs of any layout; works on the meta device too.
+/// sums come out as if they held zeros. In an all-to-all each sends this rank what it gets from it:
+/// as many rows come as go, and where `splits` say otherwise, the first of them, then zeros. For dry
+/// runs of any layout; works on the meta device too.
 TITAN_API std::shared_ptr<Backend> make_fake_backend(int rank, int size);
 
 /// A collective that was started. Copies share it.
@@ -102,7 +116,10 @@ class TITAN_API Group {
   [[nodiscard]] Pending all_gather(const at::Tensor& out, const at::Tensor& in) const;
   [[nodiscard]] Pending reduce_scatter(const at::Tensor& out, const at::Tensor& in,
                                        Reduce reduce) const;
-  [[nodiscard]] Pending all_to_all(const at::Tensor& out, const at::Tensor& in) const;
+  /// Throws an internal Error when `splits` do not have a number for each rank, or do not add up to
+  /// the rows of the tensors.
+  [[nodiscard]] Pending all_to_all(const at::Tensor& out, const at::Tensor& in,
+                                   const RowSplits& splits = {}) const;
   [[nodiscard]] Pending broadcast(const at::Tensor& inout, int root) const;
   [[nodiscard]] Pending send(const at::Tensor& tensor, int peer, int tag) const;
   [[nodiscard]] Pending receive(const at::Tensor& tensor, int peer, int tag) const;
