@@ -7,7 +7,7 @@ std::vector<StateTensor> weights_of(const ModelPart& part) {
   for (const nn::Parameter* parameter : part.parameters())
     state.push_back({parameter->name(), parameter->global_shape(), parameter->slice(),
                      parameter->shard().detach(), parameter->shardings(), false,
-                     parameter->is_copy()});
+                     parameter->is_copy(), parameter->is_state()});
   return state;
 }
 

@@ -24,6 +24,7 @@ struct StateTensor {
   std::vector<nn::Sharding> shardings;  ///< of the parameter that it belongs to
   bool is_scalar = false;  ///< the same number on every rank that holds a part of the parameter
   bool is_copy = false;    ///< another pipeline rank holds it too, and saves it
+  bool keeps_dtype = false;  ///< of a module's state: stored as it is, whatever weights become
 };
 
 std::vector<StateTensor> weights_of(const ModelPart& part);

@@ -62,7 +62,8 @@ std::vector<ShardFile> plan_files(const std::vector<StateTensor>& state, const s
   std::vector<ShardFile> files;
   std::vector<std::map<std::string, at::Tensor>> sources;
   for (const StateTensor& item : state) {
-    const bool converts = dtype && at::isFloatingType(item.tensor.scalar_type());
+    const bool converts =
+        dtype && !item.keeps_dtype && at::isFloatingType(item.tensor.scalar_type());
     TensorEntry entry = {.name = item.name,
                          .dtype = stored_dtype(converts ? *dtype : item.tensor.scalar_type()),
                          .shape = item.slice.sizes};

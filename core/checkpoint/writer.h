@@ -30,7 +30,8 @@ struct ShardFile {
 constexpr int64_t kShardFileBytes = int64_t{2} << 30;
 
 /// Divides `state` into files "<stem>-rank-00003-01.safetensors" (the last number only where there
-/// is more than one). Floating-point tensors are stored as `dtype` when it is defined.
+/// is more than one). Floating-point tensors are stored as `dtype` when it is defined, unless they
+/// keep their own.
 std::vector<ShardFile> plan_files(const std::vector<StateTensor>& state, const std::string& stem,
                                   int rank, std::optional<at::ScalarType> dtype = {},
                                   int64_t max_bytes = kShardFileBytes);

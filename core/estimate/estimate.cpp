@@ -29,7 +29,7 @@ class LayerFlops {
       if (!layer.is_block) continue;
       double elements = 0;
       layer.module->visit_parameters([&](const nn::Parameter& parameter) {
-        if (parameter.global_shape().size() >= 2)
+        if (parameter.global_shape().size() >= 2 && !parameter.is_state())
           elements += static_cast<double>(parameter.global_num_elements());
       });
       of_[layer.name] = 6 * elements + attention / num_blocks_;
@@ -65,7 +65,7 @@ double converted_flops(ModelPart& part, const std::set<std::string>& known) {
     const bool is_head = dynamic_cast<const nn::OutputHead*>(layer.module.get());
     if (!layer.is_block && !is_head) continue;  // a look-up multiplies nothing
     layer.module->visit_parameters([&](const nn::Parameter& parameter) {
-      if (parameter.global_shape().size() < 2) return;
+      if (parameter.global_shape().size() < 2 || parameter.is_state()) return;
       const auto elements = static_cast<double>(parameter.global_num_elements());
       if (!known.contains(parameter.name())) flops += 6 * elements;
       if (parameter.is_frozen()) flops -= 2 * elements;

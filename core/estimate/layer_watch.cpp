@@ -47,7 +47,8 @@ std::vector<WatchedLayer> watched_layers(ModelPart& part) {
   for (Layer& layer : part.layers()) {
     WatchedLayer watched{.name = layer.name};
     layer.module->visit_parameters([&](nn::Parameter& parameter) {
-      if (seen.insert(&parameter).second) watched.parameters += parameter.shard().numel();
+      if (!parameter.is_state() && seen.insert(&parameter).second)
+        watched.parameters += parameter.shard().numel();
     });
     layers.push_back(std::move(watched));
   }

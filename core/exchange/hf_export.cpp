@@ -19,6 +19,7 @@ std::vector<PlannedTensor> hf_tensors(const Model& model, const std::string& mod
   std::vector<PlannedTensor> tensors;
   for (const FoundWeight& weight : weights) {
     const auto found = rules.find(weight.ours);
+    if (found == rules.end() && !weight.own_dtype.empty()) continue;  // a state that is ours alone
     TITAN_CHECK(found != rules.end(), plugin, "the plugin of model '", model_name,
                 "' gives no Hugging Face name for the parameter ", weight.ours,
                 "; the converter that added it has to absorb it in exports");
@@ -26,7 +27,9 @@ std::vector<PlannedTensor> hf_tensors(const Model& model, const std::string& mod
     const std::string& stored = index.tensors.find(weight.theirs)->second.dtype;
     tensors.push_back(
         {.entry = {.name = rule.theirs,
-                   .dtype = dtype.empty() ? stored : dtype,
+                   .dtype = !weight.own_dtype.empty() ? weight.own_dtype
+                            : dtype.empty()           ? stored
+                                                      : dtype,
                    .shape = weight.shape},
          .source = weight.theirs,
          .order = rule.num_rotary_heads ? RowOrder::halves_to_pairs : RowOrder::as_stored,

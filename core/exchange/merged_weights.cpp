@@ -39,7 +39,8 @@ void read_values(TensorStream& stream, const StoredTensor& stored, nn::Parameter
   const at::Tensor values = parameter.shard().detach();
   TITAN_ASSERT(values.sizes() == at::IntArrayRef(stored.shape), parameter.name());
   auto* target = static_cast<char*>(values.mutable_data_ptr());
-  stream.read(parameter.name(), {.dtype = stored.dtype}, [&](const char* data, int64_t bytes) {
+  const std::string dtype = stored_dtype(values.scalar_type());  // a state's own
+  stream.read(parameter.name(), {.dtype = dtype}, [&](const char* data, int64_t bytes) {
     std::memcpy(target, data, static_cast<size_t>(bytes));
     target += bytes;
   });

@@ -6,6 +6,7 @@
 #include <titan/error.h>
 #include <titan/shown_text.h>
 
+#include "core/runtime/tensors/dtypes.h"
 
 namespace titan::core {
 namespace {
@@ -70,6 +71,16 @@ WeightNames own_names(const ModelPart& part) {
   return names;
 }
 
+std::set<std::string> missing_states(const ModelPart& part, const WeightNames& names,
+                                     const TensorIndex& index) {
+  std::set<std::string> missing;
+  for (const ParameterInfo& parameter : part.all_parameters())
+    if (parameter.is_state()) missing.insert(parameter.name);
+  for (const HfExchange::NameRule& rule : names.rules)
+    if (index.tensors.contains(rule.theirs)) missing.erase(rule.ours);
+  return missing;
+}
+
 std::vector<FoundWeight> find_weights(const ModelPart& part, const WeightNames& names,
                                       const TensorIndex& index, const std::string& place,
                                       const std::string& model_name) {
@@ -95,6 +106,7 @@ std::vector<FoundWeight> find_weights(const ModelPart& part, const WeightNames& 
     }
     const HfExchange::NameRule& rule = **there;
     found.push_back({rule.ours, rule.theirs, parameter.shape, rule.num_rotary_heads});
+    if (parameter.own_dtype) found.back().own_dtype = stored_dtype(*parameter.own_dtype);
     for (auto other = there; other != alternatives.end(); ++other) {
       const std::string& name = (*other)->theirs;
       const auto stored = index.tensors.find(name);

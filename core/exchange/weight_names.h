@@ -22,6 +22,8 @@ struct FoundWeight {
   int64_t num_rotary_heads = 0;  ///< see HfExchange::NameRule
   /// Stored tensors under its other names, where there are any: check_copies compares them.
   std::vector<std::string> copies = {};
+  /// Of a state, which is converted to no other type; as safetensors names it. Empty: of a weight.
+  std::string own_dtype = {};
 };
 
 /// Whose weights they are.
@@ -41,6 +43,10 @@ WeightNames names_of(const Model& model, const std::string& model_name, Naming n
 /// Titan's own names of all parameters of the model that `part` belongs to, as a checkpoint holds
 /// them beside the optimizer's states.
 WeightNames own_names(const ModelPart& part);
+
+/// States of the model that `part` belongs to that nothing in `index` holds under any of `names`.
+std::set<std::string> missing_states(const ModelPart& part, const WeightNames& names,
+                                     const TensorIndex& index);
 
 /// Every parameter of the model that `part` belongs to, in its order, except optional ones that are
 /// not there. Throws one data Error that lists all that is wrong: parameters that nothing in

@@ -1,5 +1,6 @@
 #include "core/train/fingerprints.h"
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 
@@ -64,9 +65,13 @@ void Fingerprints::record_weights(ModelPart& part) {
   at::NoGradGuard no_grad;
   std::map<std::string_view, const nn::Parameter*> held;
   for (const nn::Parameter* parameter : part.parameters()) held[parameter->name()] = parameter;
-  const at::ScalarType dtype = part.parameters().front()->shard().scalar_type();
+  const auto weight = std::find_if(part.parameters().begin(), part.parameters().end(),
+                                   [](const nn::Parameter* p) { return !p->is_state(); });
+  TITAN_ASSERT(weight != part.parameters().end(), "a part without weights");
+  const at::ScalarType of_weights = (*weight)->shard().scalar_type();
   for (const ParameterInfo& parameter : part.all_parameters()) {
     const auto own = held.find(parameter.name);
+    const at::ScalarType dtype = parameter.own_dtype.value_or(of_weights);
     const at::Tensor bits =
         gather_bits(parameter, own == held.end() ? nullptr : own->second, dtype, mesh_, device_);
     write(Value::map({{"parameter", parameter.name},

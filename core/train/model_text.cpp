@@ -49,7 +49,9 @@ std::string parameter_text(const nn::Parameter& parameter, const std::string& mo
   const std::string& name = parameter.name();
   return titan::detail::concat(", ", name.starts_with(prefix) ? name.substr(prefix.size()) : name, " ",
                         at::IntArrayRef(parameter.global_shape()),
-                        parameter.is_frozen() ? " frozen" : "");
+                        parameter.is_state()    ? " state"
+                        : parameter.is_frozen() ? " frozen"
+                                                : "");
 }
 
 std::string joined_name(const std::string& prefix, const std::string& path) {

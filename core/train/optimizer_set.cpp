@@ -42,7 +42,8 @@ void OptimizerSet::step(double lr_factor) {
 void check_groups(const JobConfig& config, const std::vector<ParameterInfo>& parameters) {
   Diagnostics unused;
   std::vector<std::string> names;
-  for (const ParameterInfo& parameter : parameters) names.push_back(parameter.name);
+  for (const ParameterInfo& parameter : parameters)
+    if (!parameter.is_state()) names.push_back(parameter.name);
   for (const OptimizerGroup& group : config.optimizer_groups)
     for (size_t i = 0; i < group.patterns.size(); ++i) {
       const std::string& pattern = group.patterns[i];

@@ -39,21 +39,58 @@ StoredName stored_names(const Run& run, const StartPoint& start) {
   return [theirs = std::move(theirs)](const std::string& name) { return theirs.at(name); };
 }
 
+bool is_absorbed(const Run& run, const std::string& parameter) {
+  return std::any_of(run.exports.begin(), run.exports.end(), [&](const ExportTransform* exports) {
+    return exports->is_absorbed(parameter);
+  });
+}
+
+/// Which parameters the weights that the run starts from hold, by name.
+WeightNames names_at(const Run& run, const StartPoint& start, const std::string& model_name) {
+  return start.kind == Kind::hugging_face
+             ? names_of(*run.model, model_name, Naming::hugging_face)
+             : own_names(*run.part);
+}
+
+/// Of modules, that the weights of others do not hold.
+std::set<std::string> states_left_initial(const Run& run, const StartPoint& start) {
+  if (start.is_own) return {};
+  return missing_states(*run.part, names_at(run, start, ""), start.index);
+}
+
 /// Parameters that others know nothing of, because an export merges them into the rest: weights
-/// that hold none of them leave them at their initial values.
+/// that hold none of them leave them at their initial values. States that are not there too.
 std::set<std::string> left_initial(const Run& run, const StartPoint& start) {
   std::set<std::string> names;
   if (start.is_own) return names;
   for (const ParameterInfo& parameter : run.part->all_parameters())
-    if (std::any_of(run.exports.begin(), run.exports.end(), [&](const ExportTransform* exports) {
-          return exports->is_absorbed(parameter.name);
-        }))
-      names.insert(parameter.name);
+    if (is_absorbed(run, parameter.name)) names.insert(parameter.name);
   const bool holds_one = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
     return start.index.tensors.contains(name);
   });
   if (holds_one) names.clear();
+  names.merge(states_left_initial(run, start));
   return names;
+}
+
+/// Now rather than at the end of the run, when it is saved for others.
+void check_exportable(const Run& run, const std::string& model_name) {
+  std::set<std::string> named;
+  for (const auto& rule : names_of(*run.model, model_name, Naming::hugging_face).rules)
+    named.insert(rule.ours);
+  for (const ParameterInfo& parameter : run.part->all_parameters())
+    TITAN_CHECK(named.contains(parameter.name) || parameter.is_state() ||
+                    is_absorbed(run, parameter.name),
+                config, "the model cannot be saved for others (checkpoint.last_save_in_hf): '",
+                parameter.name, "', which a converter has added, has no Hugging Face name");
+}
+
+void warn_of_initial_states(const Run& run, const StartPoint& start, const std::string& place) {
+  const std::set<std::string> names = states_left_initial(run, start);
+  if (names.empty() || run.mesh.rank() != 0) return;
+  log::warn(place + " holds no '" + *names.begin() + "'" +
+            (names.size() > 1 ? " nor " + std::to_string(names.size() - 1) + " more states" : "") +
+            ": they begin with their initial values");
 }
 
 /// The parameter in "optim.exp_avg.layers.0.attention.wq.weight".
@@ -112,8 +149,7 @@ TrainState state_at(const StartPoint& start) {
 void check_weights(const Run& run, const StartPoint& start, const JobConfig& config,
                    Registry& registry) {
   if (config.checkpoint.enable && config.checkpoint.last_save_in_hf)
-    names_of(*run.model, config.model.name,
-             Naming::hugging_face);  // or say now that there are none
+    check_exportable(run, config.model.name);
   if (!start.loads_weights()) return;
   const std::string name = config.model.name + " " + config.model.flavor;
   const bool is_hf = start.kind == Kind::hugging_face;
@@ -125,10 +161,10 @@ void check_weights(const Run& run, const StartPoint& start, const JobConfig& con
               (is_hf ? "config.json" : "manifest.json") +
               ": what shapes do not tell of the model, such as rotary positions and epsilon, is "
               "taken on trust");
-  WeightNames names =
-      is_hf ? names_of(*run.model, name, Naming::hugging_face) : own_names(*run.part);
+  WeightNames names = names_at(run, start, name);
   names.optional = left_initial(run, start);
   const std::string place = place_of(start);
+  warn_of_initial_states(run, start, place);
   const std::vector<FoundWeight> found =
       find_weights(*run.part, names, start.index, place, name);
   const dist::Group& world = run.mesh.group("world");

@@ -121,7 +121,7 @@ std::map<std::string, std::vector<int64_t>> shapes_of(const ModelPart& part,
 
 int convert_from(const ConvertArguments& arguments, Naming naming) {
   ChosenModel chosen(arguments.config, std::nullopt, arguments.in, CountedConverters::none);
-  const WeightNames names = names_of(chosen.model(), chosen.config().model_plugin.name, naming);
+  WeightNames names = names_of(chosen.model(), chosen.config().model_plugin.name, naming);
   const std::vector<fs::path> files = hf_files(arguments.in);
   if (naming == Naming::hugging_face &&
       !check_hf_config(exchange_of(chosen.model(), chosen.name()).hf_config(), arguments.in))
@@ -131,6 +131,7 @@ int convert_from(const ConvertArguments& arguments, Naming naming) {
                                 ? index_meta_shards(files, shapes_of(chosen.part(), names))
                                 : index_files(files);
   refuse_own_convention(index, arguments.in.string(), arguments.direction);
+  names.optional = missing_states(chosen.part(), names, index);
   const std::vector<FoundWeight> weights =
       find_weights(chosen.part(), names, index, arguments.in.string(), chosen.name());
   check_copies(weights, index, arguments.in.string(), chosen.name());
@@ -138,7 +139,9 @@ int convert_from(const ConvertArguments& arguments, Naming naming) {
   for (const FoundWeight& weight : weights) {
     const std::string& stored = index.tensors.find(weight.theirs)->second.dtype;
     TensorEntry entry = {.name = weight.ours,
-                         .dtype = arguments.dtype.empty() ? stored : arguments.dtype,
+                         .dtype = !weight.own_dtype.empty()  ? weight.own_dtype
+                                  : arguments.dtype.empty() ? stored
+                                                            : arguments.dtype,
                          .shape = weight.shape};
     tensors.push_back(
         {.entry = std::move(entry),

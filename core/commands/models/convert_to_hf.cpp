@@ -41,8 +41,10 @@ std::optional<CheckpointManifest> manifest_of(const fs::path& folder) {
 /// The weights there, by Titan's own names.
 std::vector<FoundWeight> own_weights(const ModelPart& part, const TensorIndex& index,
                                      const ConvertArguments& arguments, const ChosenModel& chosen) {
+  WeightNames names = own_names(part);
+  names.optional = missing_states(part, names, index);
   try {
-    return find_weights(part, own_names(part), index, arguments.in.string(), chosen.name());
+    return find_weights(part, names, index, arguments.in.string(), chosen.name());
   } catch (Error& e) {
     if (!chosen.converter())
       e.with_context(

@@ -1,5 +1,6 @@
 #include "stage.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -9,11 +10,23 @@
 
 namespace titan::pipeline {
 
+namespace {
+
+/// Of the weights as layers read them; states of modules have types of their own.
+at::ScalarType type_of_weights(const ModelPart& part) {
+  const auto& all = part.parameters();
+  const auto weight = std::find_if(all.begin(), all.end(),
+                                   [](const nn::Parameter* p) { return !p->is_state(); });
+  return (weight == all.end() ? all.front() : *weight)->value().scalar_type();
+}
+
+}  // namespace
+
 /// Tokens come from the batch, which context parallelism has cut already; tensor parallelism cuts
 /// activations further. All stages compute in one type: that of the weights as layers read them.
 Boundary Stage::boundary(const Batch& batch, int64_t width) const {
   return {.shape = {batch.tokens.size(0), batch.tokens.size(1) / part_.num_sequence_cuts(), width},
-          .dtype = part_.parameters().front()->value().scalar_type()};
+          .dtype = type_of_weights(part_)};
 }
 
 void Stage::start(int num_microbatches) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -100,6 +101,9 @@ class TITAN_API Model {
 struct ParameterInfo {
   std::string name;
   std::vector<int64_t> shape;
+  std::optional<at::ScalarType> own_dtype = {};  ///< of a state; none: stored in the run's
+
+  bool is_state() const { return own_dtype.has_value(); }
 };
 
 /// The layers that one rank runs: the whole model, or its stages of a pipeline. Names are given
@@ -134,6 +138,10 @@ class TITAN_API ModelPart {
   int64_t num_sequence_cuts() const { return num_sequence_cuts_; }
   void cut_sequence(int64_t num_ranks) { num_sequence_cuts_ *= num_ranks; }
 
+  /// [converters] `module` takes the place of the one at `path` as in `replace`, but with parameters
+  /// of its own: those below the other are the model's no more. Names are given again.
+  void substitute(const std::string& path, std::unique_ptr<nn::Module> module);
+
   /// Runs the layers in order. `x`: undefined for a part that starts with the embedding.
   at::Tensor forward(const at::Tensor& x, const Batch& batch);
   /// Runs layers [first, last).
@@ -143,11 +151,13 @@ class TITAN_API ModelPart {
   /// Gives every parameter memory and its initial value.
   void materialize(c10::Device device, at::ScalarType dtype, uint64_t seed);
   void clear_gradients();
-  /// Elements of the whole model's tensors, tied ones once.
+  /// Elements of the whole model's weights, tied ones once; states are none.
   int64_t num_parameters() const;
 
  private:
   void list_parameters();
+  void put(const std::string& path, std::unique_ptr<nn::Module> module,
+           nn::Module::Weights weights);
 
   std::vector<Layer> layers_;
   std::vector<nn::Parameter*> parameters_;

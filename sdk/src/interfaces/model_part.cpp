@@ -20,7 +20,8 @@ void ModelPart::refresh() {
   for (const nn::Parameter* parameter : parameters_) {
     TITAN_CHECK(names.insert(parameter->name()).second, plugin,
                 "the model has two parameters called '", parameter->name(), "'");
-    all_parameters_.push_back({parameter->name(), parameter->global_shape()});
+    all_parameters_.push_back(
+        {parameter->name(), parameter->global_shape(), parameter->own_dtype()});
   }
 }
 
@@ -45,12 +46,22 @@ void ModelPart::visit_modules(const nn::Module::ModuleVisitor& visit) {
 }
 
 void ModelPart::replace(const std::string& path, std::unique_ptr<nn::Module> module) {
+  put(path, std::move(module), nn::Module::Weights::same);
+}
+
+void ModelPart::substitute(const std::string& path, std::unique_ptr<nn::Module> module) {
+  put(path, std::move(module), nn::Module::Weights::others);
+  refresh();
+}
+
+void ModelPart::put(const std::string& path, std::unique_ptr<nn::Module> module,
+                    nn::Module::Weights weights) {
   for (Layer& layer : layers_) {
     nn::Module* found = path == layer.name ? layer.module.get() : nullptr;
     if (path.starts_with(layer.name + "."))
       found = layer.module->module_at(path.substr(layer.name.size() + 1)).get();
     if (!found) continue;
-    found->step_aside_for(std::move(module), path);
+    found->step_aside_for(std::move(module), path, weights);
     list_parameters();
     return;
   }
@@ -82,7 +93,7 @@ void ModelPart::clear_gradients() {
 int64_t ModelPart::num_parameters() const {
   int64_t total = 0;
   for (const ParameterInfo& parameter : all_parameters_)
-    total += c10::multiply_integers(parameter.shape);
+    if (!parameter.is_state()) total += c10::multiply_integers(parameter.shape);
   return total;
 }
 

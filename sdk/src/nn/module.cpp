@@ -40,7 +40,9 @@ void Module::set_names(const std::string& prefix) {
 }
 
 void Module::leave_to(const std::string& owner) {
-  visit_parameters([&](Parameter& parameter) { parameter.leave_to(owner); });
+  visit_parameters([&](Parameter& parameter) {
+    if (!parameter.is_state()) parameter.leave_to(owner);
+  });
 }
 
 void Module::visit_parameters(const ParameterVisitor& visit) {
@@ -59,6 +61,13 @@ void Module::visit_modules(const ModuleVisitor& visit, const std::string& prefix
 
 Parameter& Module::add_parameter(std::string name, std::vector<int64_t> shape, const Init& init) {
   parameters_.push_back({std::move(name), std::make_shared<Parameter>(std::move(shape), init)});
+  return *parameters_.back().parameter;
+}
+
+Parameter& Module::add_state(std::string name, std::vector<int64_t> shape, const Init& init,
+                             at::ScalarType dtype) {
+  parameters_.push_back(
+      {std::move(name), std::make_shared<Parameter>(std::move(shape), init, dtype)});
   return *parameters_.back().parameter;
 }
 

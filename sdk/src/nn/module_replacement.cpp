@@ -44,12 +44,10 @@ void Module::check_runs(std::string_view taker, std::string_view place) const {
               ", which another module has replaced: take the layer from ModelPart::visit_modules");
 }
 
-void Module::step_aside_for(std::unique_ptr<Module> module, const std::string& path) {
-  TITAN_CHECK(module, plugin, "nothing was given to replace '", path, "'");
-  if (replacement_) return replacement_->step_aside_for(std::move(module), path);
+void Module::check_same_weights(const Module& module, const std::string& path) const {
   NamedParameters before, after;
   collect("", before);
-  module->collect("", after);
+  module.collect("", after);
   const auto have = [](const NamedParameters& all, const Parameter* wanted) {
     return std::any_of(all.begin(), all.end(),
                        [&](const auto& named) { return named.second == wanted; });
@@ -67,6 +65,13 @@ void Module::step_aside_for(std::unique_ptr<Module> module, const std::string& p
                 plugin, "what would replace '", path, "' calls the parameter '", parameter->name(),
                 "' '", name, "'; names have to stay");
   }
+}
+
+void Module::step_aside_for(std::unique_ptr<Module> module, const std::string& path,
+                            Weights weights) {
+  TITAN_CHECK(module, plugin, "nothing was given to replace '", path, "'");
+  if (replacement_) return replacement_->step_aside_for(std::move(module), path, weights);
+  if (weights == Weights::same) check_same_weights(*module, path);
   const std::set<const Module*> kept = modules_below(*module);
   visit_modules(
       [&](const std::string& name, Module& lost) {

@@ -40,6 +40,14 @@ Parameter::Parameter(std::vector<int64_t> shape, const Init& init)
       slice_{std::vector<int64_t>(global_shape_.size(), 0), global_shape_},
       value_(make_leaf(global_shape_, c10::kMeta, at::kFloat, false)) {}
 
+Parameter::Parameter(std::vector<int64_t> shape, const Init& init, at::ScalarType dtype)
+    : Parameter(std::move(shape), init) {
+  owner_ = "the module that declares it";
+  own_dtype_ = dtype;
+  is_frozen_ = true;
+  value_ = make_leaf(global_shape_, c10::kMeta, dtype, /*is_frozen=*/true);
+}
+
 int64_t Parameter::global_num_elements() const {
   return std::accumulate(global_shape_.begin(), global_shape_.end(), int64_t{1},
                          std::multiplies<>());
@@ -49,6 +57,8 @@ void Parameter::shard_over(int64_t dim, const dist::Group& group) {
   TITAN_ASSERT(!materialized_, "parameter '", name_, "' is sharded after it got memory");
   TITAN_ASSERT(dim >= 0 && dim < static_cast<int64_t>(slice_.sizes.size()), "dimension ", dim,
                " of '", name_, "'");
+  TITAN_CHECK(!is_state(), plugin, "'", name_, "' is state of a module, which every rank that has "
+              "the module holds whole; it cannot be cut over '", group.name(), "'");
   const dist::Chunk chunk = dist::chunk_of(slice_.sizes[dim], group);
   slice_.offsets[dim] += chunk.begin;
   slice_.sizes[dim] = chunk.size;
@@ -88,8 +98,8 @@ void Parameter::freeze() {
 void Parameter::allocate(c10::Device device, at::ScalarType dtype) {
   TITAN_ASSERT(!name_.empty(), "a parameter gets memory before it has a name");
   TITAN_ASSERT(!materialized_, "parameter '", name_, "' gets memory twice");
-  (shard_.defined() ? shard_ : value_) =
-      make_leaf(slice_.sizes, shard_device_.value_or(device), dtype, is_frozen_);
+  (shard_.defined() ? shard_ : value_) = make_leaf(
+      slice_.sizes, shard_device_.value_or(device), own_dtype_.value_or(dtype), is_frozen_);
   materialized_ = true;
   attach_gradient_hook();
 }
@@ -118,6 +128,7 @@ void Parameter::add_gradient(const at::Tensor& gradient) {
 }
 
 void Parameter::separate_value(at::Tensor leaf) {
+  TITAN_ASSERT(!is_state(), "'", name_, "' is state of a module: it has one value");
   TITAN_ASSERT(leaf.is_leaf() && leaf.requires_grad() != is_frozen_, "'", name_,
                "': the value must be a leaf that takes gradients unless the parameter is frozen");
   if (!shard_.defined()) shard_ = value_;

@@ -82,7 +82,7 @@ class TITAN_API Module {
   /// Names every parameter below: `prefix` + "." + path. Called when a model part is assembled.
   void set_names(const std::string& prefix);
 
-  /// [before Phase::data] Parameter::leave_to for every parameter below.
+  /// [before Phase::data] Parameter::leave_to for every parameter below but states.
   void leave_to(const std::string& owner);
 
   using ParameterVisitor = std::function<void(Parameter&)>;
@@ -98,6 +98,12 @@ class TITAN_API Module {
 
   /// Declares a parameter called `name` of this module.
   Parameter& add_parameter(std::string name, std::vector<int64_t> shape, const Init& init);
+  /// Declares a state called `name`: a tensor that is saved, resumed and exchanged like a weight but
+  /// not trained, of type `dtype` under every training.dtype. Its module alone changes it, in place
+  /// and where no graph is recorded, at StepMember::commit (nn::StepModule): to equal values on all
+  /// ranks that hold the module.
+  Parameter& add_state(std::string name, std::vector<int64_t> shape, const Init& init,
+                       at::ScalarType dtype = at::kFloat);
   /// Uses a parameter that another module owns and names (tied weights).
   void borrow_parameter(std::shared_ptr<Parameter> parameter);
   /// Owns `parameter`, of what this module replaces, under the name that it had there.
@@ -126,11 +132,16 @@ class TITAN_API Module {
   };
   using NamedParameters = std::vector<std::pair<std::string, Parameter*>>;
 
+  enum class Weights { same, others };
+
   /// Null: there is none.
   std::shared_ptr<Module> module_at(const std::string& path) const;
   /// By their names below this module; borrowed ones have none.
   void collect(const std::string& prefix, NamedParameters& found) const;
-  void step_aside_for(std::unique_ptr<Module> module, const std::string& path);
+  /// `others`: those below `module` replace those below this one.
+  void step_aside_for(std::unique_ptr<Module> module, const std::string& path,
+                      Weights weights = Weights::same);
+  void check_same_weights(const Module& module, const std::string& path) const;
   at::Tensor run(size_t num_wrappers, const at::Tensor& x, const Batch& batch);
 
   std::vector<Entry> parameters_;

@@ -45,6 +45,9 @@ struct Sharding {
 class TITAN_API Parameter {
  public:
   Parameter(std::vector<int64_t> shape, const Init& init);
+  /// State of a module (Module::add_state): of type `dtype` whatever the run's is, frozen, left to
+  /// its module.
+  Parameter(std::vector<int64_t> shape, const Init& init, at::ScalarType dtype);
   Parameter(const Parameter&) = delete;
   Parameter& operator=(const Parameter&) = delete;
 
@@ -59,8 +62,15 @@ class TITAN_API Parameter {
   /// The rectangle of the global tensor that `shard()` holds.
   const Slice& slice() const { return slice_; }
 
+  /// Whether it is state of a module rather than a weight: never trained, cut, cast or averaged, and
+  /// not counted among the model's parameters; named, moved, saved and exchanged as they are.
+  bool is_state() const { return own_dtype_.has_value(); }
+  /// Of a state; none: stored in the run's.
+  std::optional<at::ScalarType> own_dtype() const { return own_dtype_; }
+
   /// Keeps this rank's chunk of dimension `dim` of the present slice: chunks of ceil(size / n), the
-  /// last ones shorter or empty. Throws an internal Error when memory exists already.
+  /// last ones shorter or empty. Throws an internal Error when memory exists already, a plugin Error
+  /// for a state.
   void shard_over(int64_t dim, const dist::Group& group);
   /// In the order in which they were made. The parameter is the same on the ranks of every group
   /// that is not here: over these its gradient is summed, among data-parallel ranks by the transforms
@@ -88,7 +98,7 @@ class TITAN_API Parameter {
   GatherTransform* gather_transform() const { return gather_transform_.get(); }
 
   /// Gives the slice memory on `device`, without values: they are read from elsewhere. Requires a
-  /// name.
+  /// name. A state keeps its own type.
   void allocate(c10::Device device, at::ScalarType dtype);
   /// Gives the slice memory on `device` and its initial values. Requires a name.
   void materialize(c10::Device device, at::ScalarType dtype, uint64_t seed);
@@ -136,6 +146,7 @@ class TITAN_API Parameter {
   Init init_;
   Slice slice_;
   std::vector<Sharding> shardings_;
+  std::optional<at::ScalarType> own_dtype_;  // of a state
   std::optional<c10::Device> shard_device_;
   std::shared_ptr<GatherTransform> gather_transform_;
   std::string gather_taker_;  // who gave it
