@@ -111,7 +111,8 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
   if (run.observations) run.observations->attach(*run.part);
   if (run.observations) parts.add_watcher(*run.observations);
   if (!run.loss_parts->names().empty()) parts.add_watcher(*run.loss_parts);
-  run.executor = &parts.connect(*run.part, *run.device, run.own_executor, run.local_gradients);
+  parts.add_modules(*run.part, run.mesh, config.model_plugin);
+  run.executor = &parts.connect(*run.part, *run.device, run.workers);
   run.members = parts.members();
   run.after_optimizer_step = parts.after_optimizer_step();
   run.exports = parts.exports();

@@ -11,23 +11,30 @@
 
 namespace titan::core {
 
-/// What has to be done before weights or optimizer states change: a checkpoint that still copies
-/// them ends its copy.
+/// What has to be done before weights, optimizer states or states of modules change: a checkpoint
+/// that still copies them ends its copy.
 using BeforeUpdate = std::function<void()>;
+
+/// Comes before every member of a plugin: those change what is saved at commit or skip too, as the
+/// states of modules.
+class EndOfCopies final : public StepMember {
+ public:
+  explicit EndOfCopies(BeforeUpdate before) : before_(std::move(before)) {}
+  void commit(const Step&) override { before_(); }
+  void skip(const Step&) override { before_(); }
+
+ private:
+  BeforeUpdate before_;
+};
 
 /// References outlive this.
 class OptimizerStep final : public StepMember {
  public:
-  OptimizerStep(Optimizer& optimizer, BeforeUpdate before)
-      : optimizer_(optimizer), before_(std::move(before)) {}
-  void commit(const Step& step) override {
-    before_();
-    optimizer_.step(step.lr_factor);
-  }
+  explicit OptimizerStep(Optimizer& optimizer) : optimizer_(optimizer) {}
+  void commit(const Step& step) override { optimizer_.step(step.lr_factor); }
 
  private:
   Optimizer& optimizer_;
-  BeforeUpdate before_;
 };
 
 /// The members are those of plugins, in the order in which they were applied.

@@ -8,7 +8,6 @@
 #include <titan/dataset.h>
 #include <titan/device.h>
 #include <titan/dist/mesh.h>
-#include <titan/local_gradients.h>
 #include <titan/lr_scheduler.h>
 #include <titan/model.h>
 #include <titan/optimizer.h>
@@ -25,6 +24,7 @@
 #include "core/train/loss_scaler.h"
 #include "core/train/observations.h"
 #include "core/train/optimizer_set.h"
+#include "core/train/step_parts.h"
 #include "core/train/validator.h"
 
 namespace titan::core {
@@ -44,12 +44,11 @@ struct Run {
   std::unique_ptr<Observations> observations;  ///< null unless a logger looks at tensors
   std::vector<std::unique_ptr<ModelTransform>>
       transforms;                              ///< in the order in which they were applied
-  std::unique_ptr<StepExecutor> own_executor;  ///< null when a transform runs the microbatches
+  StepWorkers workers;
   StepExecutor* executor = nullptr;            ///< the outermost
   std::vector<StepMember*> members;            ///< those of plugins, in the order in which they act
   std::vector<AfterOptimizerStep*> after_optimizer_step;
   std::vector<ExportTransform*> exports;
-  std::unique_ptr<LocalGradients> local_gradients;  ///< null unless early_optimizer needs it
   std::unique_ptr<Optimizer> optimizer;
   EarlyOptimizer* early_optimizer = nullptr;  ///< `optimizer`, where it works inside backward
   std::unique_ptr<LossScaler> loss_scaler;

@@ -18,6 +18,7 @@ StepMembers::StepMembers(Run& run, double max_norm, BeforeUpdate before_update) 
   if (run.observations) order_.first.push_back(run.observations.get());
   add(order_.first, std::make_unique<FiniteLoss>(/*are_weights_unchanged=*/!updates_early));
   order_.first.push_back(run.loss_scaler.get());
+  if (!updates_early) add(order_.first, std::make_unique<EndOfCopies>(std::move(before_update)));
 
   if (updates_early) {
     add(order_.last, std::make_unique<EarlyStep>(*run.early_optimizer, std::move(before_update)));
@@ -25,7 +26,7 @@ StepMembers::StepMembers(Run& run, double max_norm, BeforeUpdate before_update) 
     add(order_.last,
         std::make_unique<GradientClipper>(*run.part, run.mesh, run.device->device(), max_norm));
     add(order_.last, std::make_unique<FiniteNorm>());
-    add(order_.last, std::make_unique<OptimizerStep>(*run.optimizer, std::move(before_update)));
+    add(order_.last, std::make_unique<OptimizerStep>(*run.optimizer));
   }
   add(order_.last, std::make_unique<AfterOptimizerWork>(run.after_optimizer_step));
 }

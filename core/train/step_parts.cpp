@@ -1,5 +1,9 @@
 #include "core/train/step_parts.h"
 
+#include <set>
+#include <string>
+#include <utility>
+
 #include <titan/error.h>
 
 #include "core/config/component_error.h"
@@ -12,6 +16,20 @@ namespace {
 std::string kind_and_name(const Selection& chosen) {
   return chosen.kind + " '" + chosen.name + "'";
 }
+
+/// Goes where runs of a step are told, beside those that reduce gradients.
+class ModuleRuns final : public GradientReducer {
+ public:
+  explicit ModuleRuns(std::vector<nn::StepModule*> modules) : modules_(std::move(modules)) {}
+  void begin_step() override {
+    for (nn::StepModule* module : modules_) module->begin_run();
+  }
+  void start_microbatch(bool) override {}
+  void finish_gradients() override {}
+
+ private:
+  std::vector<nn::StepModule*> modules_;
+};
 
 }  // namespace
 
@@ -31,6 +49,21 @@ void StepParts::add(Optimizer& optimizer, const Selection& chosen) {
     for (const auto& member : joined->members()) add(*member, chosen);
   if (auto* member = dynamic_cast<StepMember*>(&optimizer))
     on_behalf_of(chosen, [&] { add_member(*member, chosen); });
+}
+
+void StepParts::add_modules(ModelPart& part, const dist::Mesh& mesh, const Selection& model) {
+  std::set<const StepMember*> seen;  // a module may stand in two places
+  on_behalf_of(model, [&] {
+    part.visit_modules([&](const std::string&, nn::Module& module) {
+      auto* member = dynamic_cast<StepMember*>(&module);
+      if (!member || !seen.insert(member).second) return;
+      add_member(*member, model);
+      auto* with_runs = dynamic_cast<nn::StepModule*>(member);
+      if (!with_runs) return;
+      with_runs->connect(mesh);
+      modules_.push_back(with_runs);
+    });
+  });
 }
 
 void StepParts::add_executor(StepExecutor& executor, const Selection& chosen) {
@@ -58,16 +91,18 @@ void StepParts::require_commits(const Selection& chosen, bool undoes_steps) cons
               "step can be undone; switch off one of them");
 }
 
-StepExecutor& StepParts::connect(ModelPart& part, Device& device,
-                                 std::unique_ptr<StepExecutor>& sequential,
-                                 std::unique_ptr<LocalGradients>& local) {
+StepExecutor& StepParts::connect(ModelPart& part, Device& device, StepWorkers& workers) {
   if (updates_early_ && reducers_.empty()) {
-    local = std::make_unique<LocalGradients>(part.parameters());
-    reducers_.push_back(local.get());
+    workers.local_gradients = std::make_unique<LocalGradients>(part.parameters());
+    reducers_.push_back(workers.local_gradients.get());
+  }
+  if (!modules_.empty()) {
+    workers.module_runs = std::make_unique<ModuleRuns>(modules_);
+    reducers_.push_back(workers.module_runs.get());
   }
   if (!executor_) {
-    sequential = std::make_unique<SequentialExecutor>();
-    executor_ = sequential.get();
+    workers.sequential = std::make_unique<SequentialExecutor>();
+    executor_ = workers.sequential.get();
   }
   reducers_.insert(reducers_.end(), watchers_.begin(), watchers_.end());
   const StepContext context{part, device, splitters_, reducers_};

@@ -5,12 +5,22 @@
 #include <vector>
 
 #include <titan/local_gradients.h>
+#include <titan/nn/step_module.h>
 #include <titan/optimizer.h>
 #include <titan/transform.h>
 
 #include "core/config/job_config.h"
 
 namespace titan::core {
+
+/// What the core itself brings for the microbatches of a run. With the layers' hooks: it lives as long
+/// as the run.
+struct StepWorkers {
+  std::unique_ptr<StepExecutor> sequential;       ///< null where a transform runs the microbatches
+  std::unique_ptr<LocalGradients> local_gradients;  ///< null unless the optimizer works in the backward
+                                                    ///< and nobody else tells it of gradients
+  std::unique_ptr<GradientReducer> module_runs;  ///< tells modules when a run begins; null without any
+};
 
 /// Sorts plugins into the places that a step has, and refuses by name those that do not go
 /// together. Plugins outlive this.
@@ -28,11 +38,14 @@ class StepParts {
   /// Follows every run of a step, beside those that reduce gradients.
   void add_watcher(GradientReducer& watcher) { watchers_.push_back(&watcher); }
 
-  /// Connects what runs the microbatches, all wrappers around it; gives the outermost. Null
-  /// `sequential`: is made where no transform runs them. `local`: is made where nobody reduces
-  /// gradients and the optimizer has to know when they are complete.
-  StepExecutor& connect(ModelPart& part, Device& device, std::unique_ptr<StepExecutor>& sequential,
-                        std::unique_ptr<LocalGradients>& local);
+  /// [after all transforms, before connect] Every module that runs and is a StepMember takes part,
+  /// after the transforms, in the model's order; nn::StepModule is connected to `mesh`.
+  /// ComponentError of `model`: one undoes steps although the optimizer works inside the backward.
+  void add_modules(ModelPart& part, const dist::Mesh& mesh, const Selection& model);
+
+  /// Connects what runs the microbatches, all wrappers around it; gives the outermost. Fills
+  /// `workers`, which are none yet, as far as they are needed.
+  StepExecutor& connect(ModelPart& part, Device& device, StepWorkers& workers);
 
   const std::vector<StepMember*>& members() const { return members_; }
   const std::vector<AfterOptimizerStep*>& after_optimizer_step() const { return after_; }
@@ -55,6 +68,7 @@ class StepParts {
   const Selection* executes_ = nullptr;  // whose it is
   std::vector<Wrapper> wrappers_;        // innermost first
   std::vector<StepMember*> members_;
+  std::vector<nn::StepModule*> modules_;
   std::vector<AfterOptimizerStep*> after_;
   std::vector<ExportTransform*> exports_;
 };

@@ -54,6 +54,7 @@ class BlockRun final : public nn::SavedTensorHooks,
 
   std::unique_ptr<nn::SavedTensor> pack(const at::Tensor& tensor) override;
   std::vector<at::Tensor> run(const Operation& operation, const Compute& compute) override;
+  bool runs_again() const override { return pass_ == Pass::again; }
 
  private:
   struct Shape {

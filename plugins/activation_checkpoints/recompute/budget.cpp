@@ -26,6 +26,8 @@ class Measurement final : public RecomputeScope {
     candidates.push_back(candidate);
     return results;
   }
+  bool runs_again() const override { return true; }
+
   std::vector<Candidate> candidates;
 };
 

@@ -38,6 +38,9 @@ class TITAN_API RecomputeScope {
   virtual ~RecomputeScope();
   /// The results of `compute`, which is called at most once. Tensors have no history.
   virtual std::vector<at::Tensor> run(const Operation& operation, const Compute& compute) = 0;
+  /// Whether what runs in this scope runs once more than the step asks for: again in its backward,
+  /// or to be measured. Asked when the scope becomes the current one.
+  virtual bool runs_again() const = 0;
 
   /// Of the innermost layer on this thread that is recomputed; null when there is none.
   static RecomputeScope* current();
@@ -56,8 +59,14 @@ class TITAN_API RecomputeScope {
 
    private:
     RecomputeScope* before_;
+    bool was_again_;
   };
 };
+
+/// For a layer, in its forward: whether it runs for the first time on a microbatch that is trained on.
+/// Not so in validation, which records no gradients, nor where activation checkpointing runs it again.
+/// What a layer counts or adds up over a step it does where this is true: once for each token.
+TITAN_API bool is_first_run();
 
 /// The result of `compute` (no arguments, a Tensor without history), or the kept one.
 template <class Compute>

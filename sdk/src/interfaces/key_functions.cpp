@@ -2,6 +2,7 @@
 #include <titan/device.h>
 #include <titan/loss.h>
 #include <titan/model.h>
+#include <titan/nn/step_module.h>
 #include <titan/observe.h>
 #include <titan/optimizer.h>
 #include <titan/step.h>
@@ -19,6 +20,7 @@ Model::~Model() = default;
 ModelTransform::~ModelTransform() = default;
 BatchSplitter::~BatchSplitter() = default;
 StepMember::~StepMember() = default;
+nn::StepModule::~StepModule() = default;
 StepExecutor::~StepExecutor() = default;
 ExecutorWrapper::~ExecutorWrapper() = default;
 GradientReducer::~GradientReducer() = default;

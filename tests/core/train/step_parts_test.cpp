@@ -71,7 +71,7 @@ Selection converter(const std::string& name) {
 class StepPartsTest : public ::testing::Test {
  protected:
   StepExecutor& connect(StepParts& parts) {
-    return parts.connect(part_, *device_, sequential_, local_);
+    return parts.connect(part_, *device_, workers_);
   }
   static std::string refusal(const std::function<void()>& work) {
     try {
@@ -90,8 +90,7 @@ class StepPartsTest : public ::testing::Test {
   std::string told_;
   const std::unique_ptr<Device> device_ = titan::testing::make_cpu();
   ModelPart part_{std::vector<Layer>()};
-  std::unique_ptr<StepExecutor> sequential_;
-  std::unique_ptr<LocalGradients> local_;
+  StepWorkers workers_;
 };
 
 TEST_F(StepPartsTest, WrappersNestAndTheLastIsOutermost) {
@@ -103,7 +102,7 @@ TEST_F(StepPartsTest, WrappersNestAndTheLastIsOutermost) {
   parts.add(runs, b);
   parts.add(timer, c);
   StepExecutor& outermost = connect(parts);
-  EXPECT_EQ(sequential_, nullptr);
+  EXPECT_EQ(workers_.sequential, nullptr);
   outermost.forward_backward({});
   outermost.forward({});
   EXPECT_EQ(told_, "connect timer( guard( run ) ) forward ");
@@ -115,7 +114,7 @@ TEST_F(StepPartsTest, WrappersGoAroundTheSequentialOneWhereNothingElseRuns) {
   const Selection a = converter("a");
   parts.add(guard, a);
   EXPECT_EQ(&connect(parts), &guard);
-  ASSERT_NE(sequential_, nullptr);
+  ASSERT_NE(workers_.sequential, nullptr);
   guard.forward_backward({});
   EXPECT_EQ(told_, "guard( ) ");
 }
@@ -146,7 +145,7 @@ TEST_F(StepPartsTest, RefusesWhatUndoesStepsBesideAnOptimizerInsideTheBackward) 
   EXPECT_EQ(refusal([&] { parts.add(guard, b); }), "");
   EXPECT_EQ(parts.members(), std::vector<StepMember*>{&member});
   connect(parts);
-  EXPECT_NE(local_, nullptr) << "somebody has to say when a gradient is complete";
+  EXPECT_NE(workers_.local_gradients, nullptr) << "somebody has to say when a gradient is complete";
 }
 
 /// An optimizer that takes part in steps.

@@ -345,13 +345,31 @@ TEST_F(StepMembersTest, ARepeatedStepLeavesNoTrace) {
   }
 }
 
+/// A plugin that changes what is saved when a step counts.
+class ChangesAtTheEnd final : public StepMember {
+ public:
+  explicit ChangesAtTheEnd(std::string& told) : told_(told) {}
+  void commit(const Step&) override { told_ += "plugin "; }
+
+ private:
+  std::string& told_;
+};
+
+TEST_F(StepMembersTest, NothingThatIsSavedChangesWhileItIsStillCopied) {
+  Played played(/*in_float16=*/false);
+  ChangesAtTheEnd plugin(played.told);
+  played.run.members = {&plugin};
+  played.take(0.5);
+  EXPECT_EQ(played.told, "run before plugin ");
+}
+
 TEST_F(StepMembersTest, AnOverflowSkipsTheUpdateButTheStepCounts) {
   Played played(/*in_float16=*/true);
   const at::Tensor before = played.weight().clone();
   EXPECT_EQ(played.take(kInfinite), Verdict::skip);
   EXPECT_TRUE(at::equal(played.weight(), before));
   EXPECT_EQ(played.work.count, 0);
-  EXPECT_EQ(played.told, "run ");
+  EXPECT_EQ(played.told, "run before ") << "plugins may change what is saved at skip, too";
   EXPECT_EQ(played.run.state.step, 1);
   EXPECT_EQ(played.run.state.lr_step, 1);
   EXPECT_EQ(played.run.state.tokens_seen, 10);

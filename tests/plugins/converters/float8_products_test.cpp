@@ -142,6 +142,7 @@ struct Keeper : RecomputeScope {
     if (place == kept.size()) kept.push_back(compute());
     return kept[place++];
   }
+  bool runs_again() const override { return false; }
   std::vector<Operation::Kind> kinds;
   double flops = 0;
   std::vector<std::vector<Tensor>> kept;
