@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include <titan/error.h>
+
 #include "core/base/clock.h"
 #include "core/base/units.h"
 
@@ -55,6 +57,8 @@ void Metrics::record(const Step& step, int64_t tokens_seen, double lr) {
   const std::vector<Scalar> parts =
       parts_.scalars("loss_metrics/", parts_.sums(mesh_, place), batches.num_valid_tokens);
   scalars.insert(scalars.begin() + 2, parts.begin(), parts.end());
+  if (const auto auxiliary = auxiliary_loss(step))
+    scalars.push_back({"loss_metrics/global_avg_auxiliary_loss", *auxiliary});
   if (step.norm) scalars.insert(scalars.begin() + 2, {"grad_norm", *step.norm});
   scalars.insert(scalars.end(), step.scalars.begin(), step.scalars.end());
   if (grid.world_size() > 1) {
@@ -69,6 +73,21 @@ void Metrics::record(const Step& step, int64_t tokens_seen, double lr) {
     scalars.push_back({"mfu(%)", 100 * options_.flops_per_token * tps / *options_.peak_flops});
   loggers_.log(step.number, scalars);
   restart_interval();
+}
+
+/// Stages without such a layer take part with 0.
+std::optional<double> Metrics::auxiliary_loss(const Step& step) {
+  const dist::Group& world = mesh_.group("world");
+  const c10::Device place = device_.device();
+  const std::optional<double>& own = step.loss.auxiliary;
+  if (!has_auxiliary_loss_)
+    has_auxiliary_loss_ = world.all_reduce(int64_t{own.has_value()}, dist::Reduce::max, place) > 0;
+  TITAN_CHECK(*has_auxiliary_loss_ || !own, plugin,
+              "a layer has an auxiliary loss in step ", step.number,
+              ", but none had one in the first step that was logged; call nn::with_auxiliary_loss in "
+              "every step, with 0 where it does not count");
+  if (!*has_auxiliary_loss_) return std::nullopt;
+  return world.all_reduce(own.value_or(0), dist::Reduce::sum, place);
 }
 
 void Metrics::restart_interval() {

@@ -38,6 +38,8 @@ class Metrics {
   void record(const Step& step, int64_t tokens_seen, double lr);
 
  private:
+  /// Of all ranks; none where no layer of the model has one.
+  std::optional<double> auxiliary_loss(const Step& step);
   void restart_interval();
 
   MetricsOptions options_;
@@ -45,6 +47,7 @@ class Metrics {
   Device& device_;
   LossParts& parts_;
   LoggerSet& loggers_;
+  std::optional<bool> has_auxiliary_loss_;  // settled among the ranks when the first step is logged
   int64_t interval_tokens_ = 0;
   int64_t interval_steps_ = 0;
   double interval_start_ = 0;

@@ -2,6 +2,7 @@
 // pipeline does.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -16,7 +17,9 @@ class SequentialExecutor final : public StepExecutor {
   StepLoss forward(const StepBatches& batches) override;
 
  private:
-  at::Tensor loss_of(const Batch& microbatch, int64_t num_valid_tokens);
+  /// `auxiliary`: null in validation.
+  at::Tensor loss_of(const Batch& microbatch, int64_t num_valid_tokens,
+                     const std::shared_ptr<AuxiliaryLosses>& auxiliary);
 
   std::optional<StepContext> context_;
 };

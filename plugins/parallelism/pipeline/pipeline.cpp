@@ -10,6 +10,7 @@
 #include <c10/util/Exception.h>
 
 #include <titan/error.h>
+#include <titan/nn/auxiliary_loss.h>
 
 #include "action_words.h"
 
@@ -117,10 +118,11 @@ Stage& Pipeline::stage(int index) {
 
 StepLoss Pipeline::forward_backward(const StepBatches& batches) {
   double loss = 0;
+  const std::shared_ptr<AuxiliaryLosses> auxiliary = batches.auxiliary_losses();
   for (GradientReducer* reducer : step_->reducers) reducer->begin_step();
   for (const Batch& round : batches.microbatches) {
     const bool is_last_round = &round == &batches.microbatches.back();
-    start_round(round, batches);
+    start_round(round, batches, auxiliary);
     TITAN_CHECK(static_cast<int>(microbatches_.size()) == plan_->shape.num_microbatches, internal,
                 "a round of ", round.tokens.size(0), " rows for ", plan_->shape.num_microbatches,
                 " microbatches of ", options_.microbatch_size);
@@ -135,7 +137,10 @@ StepLoss Pipeline::forward_backward(const StepBatches& batches) {
   }
   for (GradientReducer* reducer : step_->reducers) reducer->finish_gradients();
   tied_->sum(step_->device.device());
-  return {sum_over_stages(loss)};
+  StepLoss total{.normalized_sum = sum_over_stages(loss)};
+  if (const auto sum = auxiliary->sum())
+    total.auxiliary = *sum / static_cast<double>(batches.num_valid_tokens);
+  return total;
 }
 
 /// The plan's forwards alone, as often as the microbatches of the round fill it.
@@ -145,7 +150,8 @@ StepLoss Pipeline::forward(const StepBatches& batches) {
   for (const Batch& round : batches.microbatches) {
     const int64_t rows_at_once = plan_->shape.num_microbatches * options_.microbatch_size;
     for (int64_t first = 0; first < round.tokens.size(0); first += rows_at_once) {
-      start_round(round.rows(first, std::min(rows_at_once, round.tokens.size(0) - first)), batches);
+      start_round(round.rows(first, std::min(rows_at_once, round.tokens.size(0) - first)), batches,
+                  nullptr);
       const int num_here = static_cast<int>(microbatches_.size());
       for (const Task& task : tasks_) {
         const Kind kind = task.action.kind;
@@ -159,13 +165,15 @@ StepLoss Pipeline::forward(const StepBatches& batches) {
   return {sum_over_stages(loss)};
 }
 
-void Pipeline::start_round(const Batch& batch, const StepBatches& step) {
+void Pipeline::start_round(const Batch& batch, const StepBatches& step,
+                           const std::shared_ptr<AuxiliaryLosses>& auxiliary) {
   const Batch on_device = batch.to(step_->device.device());
   const int64_t num_rows = batch.tokens.size(0), rows = options_.microbatch_size;
   microbatches_.clear();
   for (int64_t first = 0; first < num_rows; first += rows) {
     Batch microbatch = on_device.rows(first, std::min(rows, num_rows - first));
     for (const BatchSplitter* splitter : step_->splitters) microbatch = splitter->split(microbatch);
+    microbatch.auxiliary_losses = auxiliary;
     microbatches_.push_back(std::move(microbatch));
   }
   const int num_microbatches = static_cast<int>(microbatches_.size());

@@ -42,7 +42,9 @@ class Pipeline final : public Parallelism, public StepExecutor {
 
   void keep_own_stages(ModelPart& part, const std::vector<LayerRange>& ranges);
   void list_tasks(const Users& users);
-  void start_round(const Batch& batch, const StepBatches& step);
+  /// `auxiliary`: null in validation.
+  void start_round(const Batch& batch, const StepBatches& step,
+                   const std::shared_ptr<AuxiliaryLosses>& auxiliary);
   void run(const PipelineAction& action);
   void run_forward(Stage& stage, int microbatch);
   void run_backward(Stage& stage, const PipelineAction& action);

@@ -28,6 +28,15 @@ void cut(nn::Parameter& weight, int64_t dim, const dist::Group& group) {
   if (!is_cut(weight, group)) weight.shard_over(dim, group);
 }
 
+/// Layers below see who else has their tokens.
+void tell_of_copies(nn::Module& module, const TokenCopies& copies) {
+  module.wrap([copies](const at::Tensor& x, const Batch& batch, const nn::Next& next) {
+    Batch told = batch;
+    told.copies = copies;
+    return next(x, told);
+  });
+}
+
 }  // namespace
 
 TensorParallel::TensorParallel(const TensorParallelOptions& options, TransformContext)
@@ -47,7 +56,12 @@ void TensorParallel::apply(ModelPart& part, const TransformContext& context) {
   cut_weights(layout, group);
   connect(layout, group);
   sum_gradients(part, layout, group);
-  if (options_.sequence_parallel) part.cut_sequence(group.size());
+  if (options_.sequence_parallel) {
+    part.cut_sequence(group.size());
+  } else {  // between regions all ranks do the same
+    for (Layer& layer : part.layers())
+      tell_of_copies(*layer.module, {.num_ranks = group.size(), .gradients_are_summed = false});
+  }
 }
 
 void TensorParallel::cut_weights(const ModelLayout& layout, const dist::Group& group) const {
@@ -66,7 +80,10 @@ void TensorParallel::connect(const ModelLayout& layout, const dist::Group& group
                      return cuts ? dist::reduce_scatter(partial, kSequence, group)
                                  : dist::reduce_partial(partial, group);
                    });
-  for (const RegionLayout& region : layout.regions) wrap_region(region, group);
+  for (const RegionLayout& region : layout.regions) {
+    tell_of_copies(*region.module, {.num_ranks = group.size(), .gradients_are_summed = true});
+    wrap_region(region, group);
+  }
   for (const auto& head : layout.heads) {
     const VocabRange range = VocabRange::of(head.module->weight(), group);
     head.module->set_kernel("tensor parallelism", options_.loss_parallel

@@ -1,10 +1,22 @@
 // What a layer needs beside its differentiated input.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+
 #include <ATen/core/Tensor.h>
 #include <titan/export.h>
 
 namespace titan {
+
+class AuxiliaryLosses;
+
+/// Who else has the tokens of an activation where a layer runs. Tensor parallelism says so.
+struct TokenCopies {
+  int64_t num_ranks = 1;  ///< that hold the same tokens, this one among them
+  /// Whether gradients are partial there, to be summed over these ranks; else each has the whole one.
+  bool gradients_are_summed = false;
+};
 
 /// One microbatch on the device. Rows are sequences; all tensors have shape (rows, seq_len).
 struct Batch {
@@ -19,6 +31,11 @@ struct Batch {
                          ///< the whole row. Where context parallelism has cut the sequence it still
                          ///< covers whole rows, in the order of that plugin's ranks, whose own
                          ///< attention kernel reads it
+
+  TokenCopies copies;
+  /// Of the step that is run, shared by its microbatches (nn::with_auxiliary_loss); null outside of
+  /// training.
+  std::shared_ptr<AuxiliaryLosses> auxiliary_losses = nullptr;
 
   /// Label of tokens that have no target (PyTorch's ignore_index).
   static constexpr int64_t kIgnoredLabel = -100;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,12 +24,19 @@ struct StepBatches {
   /// What backward starts from instead of 1, so that gradients in a narrow type do not vanish;
   /// whoever asks for it divides the gradients again. Losses are reported without it.
   double gradient_scale = 1;
+
+  /// For one run of them through the model: goes into every batch that layers see in it
+  /// (Batch::auxiliary_losses), after the batch was split.
+  TITAN_API std::shared_ptr<AuxiliaryLosses> auxiliary_losses() const;
 };
 
 /// Loss of one step on this rank: the sum over its tokens divided by the global number of valid
 /// tokens; known on every rank of a pipeline.
 struct StepLoss {
   double normalized_sum = 0;
+  /// The auxiliary losses of this rank's layers, divided alike; of a pipeline each rank knows its own.
+  /// None where no layer here has one.
+  std::optional<double> auxiliary = {};
 };
 
 /// One step on its way. `number` and `batches` stay what they are until it is committed or skipped.

@@ -97,7 +97,7 @@ class TITAN_API StepExecutor {
   /// [once, after all transforms were applied]
   virtual void connect(StepContext context) = 0;
   /// [trainer thread] Forward and backward of every microbatch; gradients are complete and reduced
-  /// on return.
+  /// on return. Each batch gets StepBatches::auxiliary_losses, one for all, whose sum it reports.
   virtual StepLoss forward_backward(const StepBatches& batches) = 0;
   /// [trainer thread] Forward alone, without gradients: validation. Every rank calls it equally
   /// often.

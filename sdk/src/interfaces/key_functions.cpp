@@ -2,6 +2,7 @@
 #include <titan/device.h>
 #include <titan/loss.h>
 #include <titan/model.h>
+#include <titan/nn/auxiliary_loss.h>
 #include <titan/nn/step_module.h>
 #include <titan/observe.h>
 #include <titan/optimizer.h>
@@ -21,6 +22,9 @@ ModelTransform::~ModelTransform() = default;
 BatchSplitter::~BatchSplitter() = default;
 StepMember::~StepMember() = default;
 nn::StepModule::~StepModule() = default;
+std::shared_ptr<AuxiliaryLosses> StepBatches::auxiliary_losses() const {
+  return std::make_shared<AuxiliaryLosses>(gradient_scale / static_cast<double>(num_valid_tokens));
+}
 StepExecutor::~StepExecutor() = default;
 ExecutorWrapper::~ExecutorWrapper() = default;
 GradientReducer::~GradientReducer() = default;

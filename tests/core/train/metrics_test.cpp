@@ -11,6 +11,7 @@
 
 #include "core/base/clock.h"
 #include "core/runtime/groups/process_groups.h"
+#include "tests/plugins/error_of.h"
 #include "tests/sdk/dist/thread_ranks.h"
 
 namespace titan::core {
@@ -142,6 +143,28 @@ TEST(Metrics, LossesAreTheMeanOverAllTokensAndTheLargestOfTheRanks) {
     EXPECT_NEAR(found.at("loss_metrics/global_avg_loss"), mean, 1e-6);
     EXPECT_NEAR(found.at("loss_metrics/global_max_loss"), 7, 1e-6);
   });
+}
+
+// Ranks of tensor parallelism and stages hold parts of the sum; one stage has no such layer.
+TEST(Metrics, AuxiliaryLossesAreSummedOverAllRanks) {
+  testing::run_ranks({.pp = 2, .dp_shard = 2}, [&](const dist::Mesh& mesh) {
+    Measured run({.log_freq = 1}, mesh);
+    Step step{.number = 1, .batches = two_microbatches(), .loss = {2}, .norm = 1.5};
+    if (mesh.group("pp").rank() == 1) step.loss.auxiliary = 0.25 + mesh.batch_rank();
+    run.metrics.record(step, 0, 1e-3);
+    EXPECT_DOUBLE_EQ(run.logged.at(1).at("loss_metrics/global_avg_auxiliary_loss"), 1.5);
+  });
+}
+
+TEST(Metrics, AuxiliaryLossesAreShownWhereThereIsOneFromTheFirstStep) {
+  const dist::Mesh mesh;
+  Measured run({.log_freq = 1}, mesh);
+  run.record(1, two_microbatches(), 2);
+  EXPECT_EQ(run.logged.at(1).count("loss_metrics/global_avg_auxiliary_loss"), 0u);
+  Step late{.number = 2, .batches = two_microbatches(), .loss = {2, 1.0}, .norm = 1.5};
+  EXPECT_TRUE(testing::holds(
+      testing::error_of([&] { run.metrics.record(late, 0, 1e-3); }).message(),
+      "a layer has an auxiliary loss in step 2, but none had one in the first step"));
 }
 
 }  // namespace

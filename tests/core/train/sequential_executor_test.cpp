@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
+#include <titan/nn/auxiliary_loss.h>
 
 #include "tests/sdk/dist/thread_ranks.h"
 
@@ -76,6 +77,53 @@ TEST_F(SequentialExecutorTest, ScalesGradientsButNotTheLoss) {
   batches.gradient_scale = 16;
   EXPECT_DOUBLE_EQ(executor_.forward_backward(batches).normalized_sum, 3 * 6.0 / 8);
   EXPECT_FLOAT_EQ(gradient(), 16 * 6.0f / 8);
+}
+
+/// As above, and weight · tokens as an auxiliary loss, ten times as large.
+class TimesTokensTwice final : public nn::Module {
+ public:
+  TimesTokensTwice() : weight_(add_parameter("weight", {1}, nn::Init::constant(3))) {}
+
+ protected:
+  at::Tensor forward(const at::Tensor&, const Batch& batch) override {
+    const at::Tensor loss = (weight_.value() * batch.tokens.to(at::kFloat)).sum();
+    return nn::with_auxiliary_loss(loss, 10 * (weight_.value() * batch.tokens.to(at::kFloat)).sum(),
+                                   batch);
+  }
+
+ private:
+  nn::Parameter& weight_;
+};
+
+/// Makes a batch of its own, as context parallelism does.
+class Splits final : public BatchSplitter {
+ public:
+  Batch split(const Batch& batch) const override { return {.tokens = batch.tokens}; }
+};
+
+TEST_F(SequentialExecutorTest, AddsAuxiliaryLossesToTheGradientsAndReportsThemApart) {
+  std::vector<Layer> layers;
+  layers.push_back({"layer", std::make_unique<TimesTokensTwice>(), "layer"});
+  ModelPart part(std::move(layers));
+  part.materialize(c10::kCPU, at::kFloat, 1);
+  const Splits splits;
+  SequentialExecutor executor;
+  executor.connect({part, *device_, {&splits}, {}});
+  for (const double scale : {1.0, 16.0}) {
+    StepBatches batches = two_microbatches();
+    batches.gradient_scale = scale;
+    const StepLoss loss = executor.forward_backward(batches);
+    EXPECT_DOUBLE_EQ(loss.normalized_sum, 3 * 6.0 / 8);
+    ASSERT_TRUE(loss.auxiliary);
+    EXPECT_DOUBLE_EQ(*loss.auxiliary, 10 * 3 * 6.0 / 8);
+    EXPECT_FLOAT_EQ(part.parameters()[0]->grad().item<float>(),
+                    static_cast<float>(scale * 11 * 6.0 / 8));
+    part.clear_gradients();
+  }
+  const StepLoss validated = executor.forward(two_microbatches());
+  EXPECT_DOUBLE_EQ(validated.normalized_sum, 3 * 6.0 / 8);
+  EXPECT_FALSE(validated.auxiliary);
+  EXPECT_FALSE(executor_.forward_backward(two_microbatches()).auxiliary) << "no layer has one";
 }
 
 TEST_F(SequentialExecutorTest, LeavesNoGradientsBehindAForward) {

@@ -2,12 +2,14 @@
 // and repeated work by formula.
 #include <gtest/gtest.h>
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/rand.h>
 #include <titan/error.h>
+#include <titan/nn/auxiliary_loss.h>
 #include <titan/nn/head.h>
 #include <titan/nn/linear.h>
 #include <titan/nn/weight_gradients.h>
@@ -89,6 +91,44 @@ TEST(Recomputation, LeavesLossesAndGradientsAsTheyAre) {
         }
         expect_same_gradients(again.part(), plain.part(), what);
       }
+}
+
+/// A block that counts its first runs, and has an auxiliary loss.
+std::vector<Layer> counting_layers(int& first_runs, int& all_runs) {
+  std::vector<Layer> layers = llama_layers(false, 2);
+  for (size_t i : {1, 2})
+    layers[i].module->wrap([&](const at::Tensor& x, const Batch& batch, const nn::Next& next) {
+      first_runs += is_first_run();
+      ++all_runs;
+      return next(nn::with_auxiliary_loss(x, 0.3 * x.square().sum(), batch), batch);
+    });
+  return layers;
+}
+
+TEST(Recomputation, TellsFirstRunsFromOthers) {
+  int first_plain = 0, all_plain = 0;
+  Checkpointed plain(counting_layers(first_plain, all_plain), "none", Value::map(), at::kCPU);
+  Batch batch = make_rows(0, 2);
+  batch.auxiliary_losses = std::make_shared<AuxiliaryLosses>(0.5);
+  plain.loss(batch).backward();
+  const double expected = *batch.auxiliary_losses->sum();
+  EXPECT_EQ(first_plain, 2);
+  std::vector<Mode> all_modes = modes();
+  all_modes.push_back({"memory_budget", Value::map()});
+  for (const Mode& mode : all_modes) {
+    int first_runs = 0, all_runs = 0;
+    Checkpointed again(counting_layers(first_runs, all_runs), mode.name, mode.options, at::kCPU);
+    batch.auxiliary_losses = std::make_shared<AuxiliaryLosses>(0.5);
+    again.loss(batch).backward();
+    EXPECT_EQ(first_runs, 2) << mode.name;
+    EXPECT_GT(all_runs, 2) << mode.name << " runs no block again";
+    EXPECT_EQ(*batch.auxiliary_losses->sum(), expected) << mode.name;
+    expect_same_gradients(again.part(), plain.part(), mode.name);
+    const at::NoGradGuard no_grad;
+    again.loss(batch);
+    EXPECT_EQ(first_runs, 2) << "validation";
+    EXPECT_EQ(*batch.auxiliary_losses->sum(), expected) << "validation";
+  }
 }
 
 TEST(Recomputation, CanBeWalkedTwiceWhereTheGraphIsKept) {

@@ -9,9 +9,13 @@
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 #include <titan/error.h>
+#include <titan/nn/auxiliary_loss.h>
 #include <titan/nn/weight_gradients.h>
 #include <titan/pipeline_schedule.h>
 
@@ -196,6 +200,45 @@ TEST_F(PipelineParallel, GivesTheGradientsOfOneRank) {
           EXPECT_FALSE(parameter->grad().defined());
       });
     }
+}
+
+/// Every block but the first gets an auxiliary loss, the square of what its feed-forward is given.
+std::vector<Layer> layers_with_auxiliary_losses() {
+  std::vector<Layer> layers = llama_layers(false, 6);
+  for (size_t i = 2; i + 1 < layers.size(); ++i)
+    layers[i].module->wrap([](const at::Tensor& x, const Batch& batch, const nn::Next& next) {
+      return next(nn::with_auxiliary_loss(x, 0.3 * x.square().sum(), batch), batch);
+    });
+  return layers;
+}
+
+TEST_F(PipelineParallel, BringsAuxiliaryLossesToTheGradients) {
+  for (const char* schedule : {"1F1B", "ZBVZeroBubble"}) {
+    const PipelinePlan plan = plan_of(schedule, 2, 4);
+    run_ranks({.pp = 2}, [&](const dist::Mesh& mesh) {
+      Staged staged(layers_with_auxiliary_losses(), mesh, plan);
+      staged.materialize();
+      StepBatches batches = batches_of(2, 4);
+      batches.gradient_scale = 4;
+      const StepLoss loss = staged.executor().forward_backward(batches);
+      EXPECT_FALSE(staged.executor().forward(batches).auxiliary);
+
+      ModelPart whole(layers_with_auxiliary_losses());
+      whole.materialize(c10::kCPU, at::kDouble, kSeed);
+      at::Tensor main = at::zeros({}, at::kDouble);
+      const auto auxiliary = batches.auxiliary_losses();
+      for (Batch batch : batches.microbatches) {
+        batch.auxiliary_losses = auxiliary;
+        const at::Tensor one = whole.forward(at::Tensor(), batch) / 64.0;
+        one.backward(at::full({}, 4, at::kDouble));
+        main = main + one.detach();
+      }
+      EXPECT_NEAR(loss.normalized_sum, main.item<double>(), 1e-11);
+      const double sum = mesh.group("pp").all_reduce(loss.auxiliary.value_or(0), dist::Reduce::sum);
+      EXPECT_NEAR(sum * 64, *auxiliary->sum(), 1e-9);
+      expect_equal_gradients(staged.part(), whole, schedule);
+    });
+  }
 }
 
 /// Writes down what it is told before each backward.
