@@ -14,10 +14,17 @@
 namespace titan::core {
 namespace {
 
+/// Whether the options of all components are known.
+enum class Components { chosen, not_yet };
+
+/// `config` outlives it.
 class ResolvedJob final : public JobView {
  public:
-  explicit ResolvedJob(const JobConfig& config)
-      : sections_(job_schema().read(&config)), grid_(config.layout.core_axes()) {}
+  ResolvedJob(const JobConfig& config, Components components)
+      : config_(config),
+        components_(components),
+        sections_(job_schema().read(&config)),
+        grid_(config.layout.core_axes()) {}
 
   Value core(std::string_view key) const override {
     const Value* value = &sections_;
@@ -27,9 +34,24 @@ class ResolvedJob final : public JobView {
     }
     return *value;
   }
+  Value option(std::string_view kind, std::string_view component,
+               std::string_view option) const override {
+    TITAN_CHECK(components_ == Components::chosen, plugin, "an option cannot follow from option '",
+                option, "' of ", kind, " '", component, "', but from keys of the core alone");
+    std::vector<const Selection*> chosen = {&config_.model_plugin, &config_.optimizer,
+                                            &config_.lr_scheduler, &config_.tokenizer,
+                                            &config_.device};
+    for (const Selection& transform : config_.transforms) chosen.push_back(&transform);
+    for (const Selection* selection : chosen)
+      if (selection->kind == kind && selection->name == component && selection->options.is_map())
+        if (const Value* value = selection->options.find(option)) return *value;
+    return {};
+  }
   int64_t ranks(std::string_view axis) const override { return grid_.size(axis); }
 
  private:
+  const JobConfig& config_;
+  Components components_;
   Value sections_;
   dist::Grid grid_;
 };
@@ -71,7 +93,7 @@ void check_component(const Component& component, const void* options, const std:
   if (!component.check) return;
   PlacedReport report(component, section, chosen, context);
   try {
-    component.check(options, ResolvedJob(context.config), report);
+    component.check(options, ResolvedJob(context.config, Components::chosen), report);
   } catch (const std::exception& e) {
     context.diagnostics.add({.message = "the rules of " + component.kind + " '" + component.name +
                                         "' cannot be checked: " + e.what(),
@@ -85,7 +107,7 @@ Value fed_options(const Schema& schema, const JobConfig& config) {
   std::optional<ResolvedJob> job;
   for (const Option& option : schema.options) {
     if (option.fed_by.empty()) continue;
-    if (!job) job.emplace(config);
+    if (!job) job.emplace(config, Components::not_yet);
     Value value = job->core(option.fed_by);
     if (option.feed) value = option.feed(value, *job);
     if (!value.is_null()) fed[option.name] = std::move(value);

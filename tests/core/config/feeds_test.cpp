@@ -67,6 +67,34 @@ TEST(Feeds, NeedKeysThatThereAre) {
   }
 }
 
+TEST(ComponentRules, SeeTheOptionsOfOtherComponents) {
+  Component component{.kind = "parallelism", .name = "acme/p"};
+  std::string seen;
+  component.check = [&](const void*, const JobView& job, RuleReport&) {
+    seen = to_json(job.option("converter", "acme/c", "rank")) +
+           to_json(job.option("converter", "acme/c", "other")) +
+           to_json(job.option("converter", "acme/d", "rank")) +
+           to_json(job.option("model", "acme/c", "rank"));
+  };
+  JobConfig config;
+  config.transforms.push_back({.kind = "converter", .name = "acme/c",
+                               .options = Value::map({{"rank", 3}}), .where = {}});
+  Diagnostics found;
+  check_component(component, nullptr, "parallelism.acme/p", {}, {config, {}, found});
+  EXPECT_EQ(seen, "3nullnullnull");
+  Schema schema;
+  SchemaBuilder(schema).option("stages", &FedOptions::stages, "").fed_by("training.steps", [](const Value&, const JobView& job) {
+    return job.option("converter", "acme/c", "rank");
+  });
+  try {
+    fed_options(schema, config);
+    FAIL() << "an option follows from another component's";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::plugin);
+    EXPECT_STREQ(error.what(), "an option cannot follow from option 'rank' of converter 'acme/c', but from keys of the core alone");
+  }
+}
+
 TEST(ComponentRules, ReportAtTheOptionOrAtTheKeyThatFeedsIt) {
   Component component{.kind = "parallelism", .name = "acme/p"};
   component.schema = declared("parallelism.enable_async_tensor_parallel");
