@@ -23,6 +23,8 @@ const std::vector<Command>& commands() {
        "weights of others in, a Hugging Face folder out", run_convert},
       {"inspect", "titan inspect CHECKPOINT [--verify] [--tensors] [--json]",
        "what a checkpoint holds, and whether it is damaged", run_inspect},
+      {"flight", "titan flight FOLDER [--prefix TEXT] [--json]",
+       "why a run stands still: who waits for whom, from what its ranks recorded", run_flight},
       {"list", "titan list [KIND] [--path FOLDER]...", "the plugins that are installed", run_list},
       {"describe", "titan describe KIND [NAME] [--json] [--path FOLDER]...",
        "the options of a component, with defaults and limits; of a pipeline schedule its timeline",

@@ -27,6 +27,7 @@ int run_tokenize(const std::vector<std::string>& arguments);
 int run_download(const std::vector<std::string>& arguments);
 int run_convert(const std::vector<std::string>& arguments);
 int run_inspect(const std::vector<std::string>& arguments);
+int run_flight(const std::vector<std::string>& arguments);
 int run_list(const std::vector<std::string>& arguments);
 int run_describe(const std::vector<std::string>& arguments);
 int run_check(const std::vector<std::string>& arguments);

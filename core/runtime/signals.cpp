@@ -9,6 +9,7 @@ namespace {
 
 std::atomic<int> asked_by{0};
 std::atomic<bool> first_ends{false};
+std::atomic<bool> wants_record{false};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 /// SIGUSR1 is a notice ahead of the end: what follows it is the first request to stop.
@@ -24,6 +25,10 @@ extern "C" void handle_stop(int signal) {
   asked_by = signal;
   constexpr char kText[] = "\nstopping after this step; once more stops at once\n";
   [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, kText, sizeof kText - 1);
+}
+
+extern "C" void handle_record_request(int) {
+  wants_record = true;
 }
 
 void install(int signal, void (*handler)(int)) {
@@ -42,12 +47,14 @@ StopSignals::StopSignals(First first) {
   install(SIGINT, handle_stop);
   install(SIGTERM, handle_stop);
   install(SIGUSR1, handle_stop);
+  install(SIGUSR2, handle_record_request);
 }
 
 StopSignals::~StopSignals() {
   install(SIGINT, SIG_DFL);
   install(SIGTERM, SIG_DFL);
   install(SIGUSR1, SIG_DFL);
+  install(SIGUSR2, SIG_DFL);
 }
 
 void StopSignals::begin_to_ask() {
@@ -56,6 +63,10 @@ void StopSignals::begin_to_ask() {
 
 int StopSignals::received() {
   return asked_by;
+}
+
+bool StopSignals::take_record_request() {
+  return wants_record.exchange(false);
 }
 
 void block_signals() {

@@ -1,4 +1,4 @@
-// SIGINT, SIGTERM, SIGUSR1: the first asks the run to end after the current step; a second SIGINT
+// SIGUSR2 asks for a record of what the rank communicates. SIGINT, SIGTERM, SIGUSR1: the first asks the run to end after the current step; a second SIGINT
 // or SIGTERM ends it at once, and so does the first while a run is set up.
 #pragma once
 
@@ -20,6 +20,8 @@ class StopSignals {
   /// The signal that asks the run to end, or 0. Handlers only set a flag; the trainer asks at each
   /// step boundary.
   static int received();
+  /// Whether SIGUSR2 came since the last time that this was asked.
+  static bool take_record_request();
 };
 
 /// Blocks all signals for the calling thread, so that the trainer's thread alone sees them.

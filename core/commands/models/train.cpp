@@ -26,7 +26,6 @@
 #include "core/estimate/rehearsal.h"
 #include "core/runtime/build_info.h"
 #include "core/runtime/groups/failure_policy.h"
-#include "core/runtime/groups/flight_recorder.h"
 #include "core/runtime/signals.h"
 #include "core/train/run_facts.h"
 #include "core/train/trainer.h"
@@ -179,15 +178,13 @@ int play(JobConfig config, Registry& registry, const LaunchEnv& played) {
 }
 
 /// Adds to an error what the other ranks were doing, and where this rank's last collectives stand.
-void explain(Error& error, const JobConfig& config, const Run& run, Rendezvous& rendezvous,
-             FailureWatch& watch) {
+void explain(Error& error, Rendezvous& rendezvous, FailureWatch& watch) {
   rendezvous.abandon();
   for (const std::string& line : watch.report(error.what())) error.with_context(line);
-  if (error.kind() != ErrorKind::distributed || run.mesh.recorder().records().empty()) return;
-  const std::string path = write_flight_record(
-      run.mesh.recorder(), config.job.dump_folder + "/" + config.comm.save_traces_folder,
-      config.comm.save_traces_file_prefix, rendezvous.launch().rank);
-  if (!path.empty()) error.with_context("the last collectives of this rank are in " + path);
+  const std::string path = watch.write_record();
+  if (error.kind() == ErrorKind::distributed && !path.empty())
+    error.with_context("the last collectives of this rank are in " + path +
+                       "; titan flight judges the records of all ranks");
 }
 
 /// Groups whose other ranks are gone can wait for them forever when they are closed, and a thread
@@ -219,8 +216,10 @@ int train(JobConfig config, Registry& registry, const LaunchEnv& launch, double 
   StopSignals signals(StopSignals::First::ends);
   Rendezvous rendezvous(launch, std::chrono::seconds(config.comm.init_timeout_seconds));
   auto run = std::make_unique<Run>();
-  FailureWatch watch(rendezvous,
-                     std::make_unique<EndProcess>());  // looks at the run's mesh: gone before it
+  // looks at the run's mesh: gone before it
+  FailureWatch watch(rendezvous, std::make_unique<EndProcess>(),
+                     {config.job.dump_folder + "/" + config.comm.save_traces_folder,
+                      config.comm.save_traces_file_prefix});
   try {
     bool is_built = false;
     try {
@@ -250,12 +249,12 @@ int train(JobConfig config, Registry& registry, const LaunchEnv& launch, double 
     run->mesh.group("world").barrier();  // nobody closes a connection that another still uses
     return finish(reason, trainer);
   } catch (Error& e) {
-    explain(e, config, *run, rendezvous, watch);
+    explain(e, rendezvous, watch);
     leave_to_the_end_of_the_process(run, launch);
     throw;
   } catch (const std::exception& e) {
     Error error(ErrorKind::internal, e.what());
-    explain(error, config, *run, rendezvous, watch);
+    explain(error, rendezvous, watch);
     leave_to_the_end_of_the_process(run, launch);
     throw error;
   }

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include <titan/error.h>
+#include <titan/log.h>
 #include <titan/value.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -46,8 +47,9 @@ std::string describe(const dist::CommRecord& record) {
 
 }  // namespace
 
-FailureWatch::FailureWatch(const Rendezvous& rendezvous, std::unique_ptr<FailurePolicy> policy)
-    : rendezvous_(rendezvous), policy_(std::move(policy)) {
+FailureWatch::FailureWatch(const Rendezvous& rendezvous, std::unique_ptr<FailurePolicy> policy,
+                           FlightFiles files)
+    : rendezvous_(rendezvous), policy_(std::move(policy)), files_(std::move(files)) {
   if (!rendezvous.is_alone()) thread_ = std::thread([this] { run(); });
 }
 
@@ -68,27 +70,35 @@ void FailureWatch::watch(const dist::Mesh& mesh) {
   mesh_ = &mesh;
 }
 
+std::string FailureWatch::doing() const {
+  std::string doing = step_ == 0 ? "starting" : "in step " + std::to_string(step_);
+  const dist::Mesh* mesh = mesh_;
+  if (!mesh) return doing;
+  if (const std::string activity = mesh->recorder().activity(); !activity.empty())
+    doing += ", in " + activity;
+  const std::vector<dist::CommRecord> open = mesh->recorder().under_way();
+  // a message that was sent is under way until it is taken, but seldom waited for
+  const auto waits = std::find_if(open.begin(), open.end(), [](const dist::CommRecord& record) {
+    return !record.operation.starts_with("send to ");
+  });
+  if (open.empty()) return doing + ", in no collective";
+  return doing + ", waits in " + describe(waits == open.end() ? open.front() : *waits);
+}
+
 /// What this rank is doing, and how far it has come in each group.
 std::string FailureWatch::status() const {
-  Value state = Value::map({{"step", step_.load()}});
-  std::string doing = step_ == 0 ? "starting" : "in step " + std::to_string(step_);
   Value arrived = Value::map();
-  if (const dist::Mesh* mesh = mesh_) {
-    if (const std::string activity = mesh->recorder().activity(); !activity.empty())
-      doing += ", in " + activity;
+  if (const dist::Mesh* mesh = mesh_)
     for (const dist::CommRecord& record : mesh->recorder().records())
       if (!record.is_message()) arrived[record.group] = record.sequence;
-    const std::vector<dist::CommRecord> open = mesh->recorder().under_way();
-    // a message that was sent is under way until it is taken, but seldom waited for
-    const auto waits = std::find_if(open.begin(), open.end(), [](const dist::CommRecord& record) {
-      return !record.operation.starts_with("send to ");
-    });
-    doing += open.empty() ? ", in no collective"
-                          : ", waits in " + describe(waits == open.end() ? open.front() : *waits);
-  }
-  state["arrived"] = std::move(arrived);
-  state["doing"] = doing;
-  return to_json(state);
+  return to_json(
+      Value::map({{"step", step_.load()}, {"arrived", std::move(arrived)}, {"doing", doing()}}));
+}
+
+std::string FailureWatch::write_record() const {
+  const dist::Mesh* mesh = mesh_;
+  if (!mesh || mesh->recorder().num_started() == 0) return "";
+  return write_flight_record(*mesh, doing(), files_);
 }
 
 void FailureWatch::run() {
@@ -103,8 +113,12 @@ void FailureWatch::run() {
   std::vector<std::string> others;
   try {
     store = rendezvous_.another_connection();
-    while (!store->check({kFailure}))
+    while (!store->check({kFailure})) {
       if (close_or_wait(std::chrono::milliseconds(500))) return;
+      if (StopSignals::take_record_request())
+        log::info("SIGUSR2: what this rank has communicated is in '" + write_record() +
+                  "'; titan flight judges the records of all ranks");
+    }
     failure = get(*store, kFailure);
     set(*store, status_key(rendezvous_.launch().rank), status());
     remember(failure, {});
@@ -131,6 +145,7 @@ void FailureWatch::run() {
   } catch (const std::exception&) {  // the store is gone by now: what was known has to do
   }
   for (const std::string& line : others) failure += "\n  " + line;
+  write_record();
   policy_->overdue(failure);
 }
 

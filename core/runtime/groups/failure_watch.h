@@ -13,11 +13,13 @@
 #include <titan/dist/mesh.h>
 
 #include "core/runtime/groups/failure_policy.h"
+#include "core/runtime/groups/flight_recorder.h"
 #include "core/runtime/groups/rendezvous.h"
 
 namespace titan::core {
 
-/// Looks at the store twice a second on a thread of its own. Of a run of one rank it does nothing.
+/// Looks at the store twice a second on a thread of its own, and for SIGUSR2, which asks for a
+/// flight record. Of a run of one rank it does nothing.
 class FailureWatch {
  public:
   /// From the moment that a failure is known to FailurePolicy::overdue.
@@ -25,13 +27,18 @@ class FailureWatch {
   /// At least for so long the rank that hosts the store stays after all have answered.
   static constexpr std::chrono::milliseconds kLinger{1200};
 
-  FailureWatch(const Rendezvous& rendezvous, std::unique_ptr<FailurePolicy> policy);
+  FailureWatch(const Rendezvous& rendezvous, std::unique_ptr<FailurePolicy> policy,
+               FlightFiles files = {});
   ~FailureWatch();
   FailureWatch(const FailureWatch&) = delete;
 
   /// From now on reports speak of these groups' collectives. `mesh` outlives the watch.
   void watch(const dist::Mesh& mesh);
   void set_step(int64_t step) { step_ = step; }
+
+  /// Writes what this rank has communicated last; gives the path, or "" where there is nothing to
+  /// write or no way to. Any thread. Done before the policy hears that the rank is overdue.
+  std::string write_record() const;
 
   /// [trainer thread, on the way out of a failed rank] Publishes the error, unless another rank was
   /// first, waits up to kPatience for what the others say, and returns lines to add to the error.
@@ -40,6 +47,7 @@ class FailureWatch {
  private:
   void run();
   void stop();
+  std::string doing() const;
   std::string status() const;
   std::vector<std::string> describe_others(c10d::Store& store) const;
   bool have_all_answered(c10d::Store& store) const;
@@ -48,6 +56,7 @@ class FailureWatch {
 
   const Rendezvous& rendezvous_;
   std::unique_ptr<FailurePolicy> policy_;
+  FlightFiles files_;
   std::atomic<const dist::Mesh*> mesh_{nullptr};
   std::atomic<int64_t> step_{0};
   std::mutex mutex_;

@@ -41,8 +41,7 @@ dist::Mesh connect_mesh(const dist::Grid& grid, const Rendezvous& rendezvous, De
   return dist::Mesh(grid, rank, connect, std::move(recorder));
 }
 
-dist::Mesh fake_mesh(const dist::Grid& grid, int rank,
-                     std::shared_ptr<dist::Recorder> recorder) {
+dist::Mesh fake_mesh(const dist::Grid& grid, int rank, std::shared_ptr<dist::Recorder> recorder) {
   const auto connect = [&](const std::string&, const std::vector<int>& ranks) {
     return dist::make_fake_backend(place_in(ranks, rank), static_cast<int>(ranks.size()));
   };

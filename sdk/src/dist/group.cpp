@@ -89,6 +89,7 @@ Pending::Pending(std::shared_ptr<Work> work, std::shared_ptr<Recorder> recorder,
 void Pending::wait() {
   if (!state_ || std::exchange(state_->done, true)) return;
   if (state_->work) {
+    state_->recorder->await(state_->ticket);
     try {
       state_->work->wait();
     } catch (const std::exception& e) {

@@ -30,6 +30,12 @@ int64_t Recorder::start(const std::string& group, std::string operation, int64_t
   return ticket;
 }
 
+void Recorder::await(int64_t ticket) {
+  const std::lock_guard lock(mutex_);
+  Entry& entry = ring_[static_cast<size_t>(ticket) % ring_.size()];
+  if (entry.ticket == ticket) entry.record.awaited = now();
+}
+
 void Recorder::finish(int64_t ticket) {
   const std::lock_guard lock(mutex_);
   Entry& entry = ring_[static_cast<size_t>(ticket) % ring_.size()];
@@ -66,6 +72,11 @@ std::vector<CommRecord> Recorder::records() const {
        ++ticket)
     all.push_back(entry_of(ticket)->record);
   return all;
+}
+
+int64_t Recorder::num_started() const {
+  const std::lock_guard lock(mutex_);
+  return next_ticket_;
 }
 
 std::vector<CommRecord> Recorder::under_way() const {

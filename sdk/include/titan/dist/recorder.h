@@ -22,6 +22,7 @@ struct CommRecord {
   std::string operation;  ///< "all_gather", "send to 3", ...
   int64_t bytes = 0;      ///< that this rank sends, by the operation's formula
   double started = 0;     ///< seconds on a monotonic clock
+  double awaited = 0;     ///< when somebody began to wait for it; 0 = not yet
   double finished = 0;    ///< when it was waited for; 0 = still under way
 
   /// Between two ranks, so the others of the group do not take part.
@@ -44,6 +45,7 @@ class TITAN_API Recorder {
 
   /// Returns a ticket for `finish`.
   int64_t start(const std::string& group, std::string operation, int64_t bytes);
+  void await(int64_t ticket);
   void finish(int64_t ticket);
   /// The record of a ticket; a default one when it has been overwritten.
   CommRecord find(int64_t ticket) const;
@@ -55,6 +57,8 @@ class TITAN_API Recorder {
 
   /// Oldest first.
   std::vector<CommRecord> records() const;
+  /// Since the start; more than `records` has when the ring is full.
+  int64_t num_started() const;
   /// The collectives that were started and not waited for, oldest first.
   std::vector<CommRecord> under_way() const;
   /// By (group, operation); operations without their peer: "send".
