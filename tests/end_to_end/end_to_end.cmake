@@ -19,14 +19,14 @@ endfunction()
 
 foreach(name harness train signal bad_input hostile_text logger_failure launch failing_rank flight ranks convert checkpoint
         checkpoint_readers checkpoint_faults checkpoint_mounts checkpoint_damage checkpoint_kills durability data
-        validation tokenize
+        validation loss tokenize
         download download_faults pipeline context layouts_checkpoint recompute precision lora
         float8 estimate)
   titan_add_end_to_end(${name} TIMEOUT 5400)
 endforeach()
 set_property(TEST end_to_end.float8 APPEND PROPERTY LABELS slow)  # three curves
 # several ranks at a time fill the cores by themselves
-foreach(name failing_rank flight ranks pipeline context layouts_checkpoint recompute lora)
+foreach(name failing_rank flight ranks pipeline context layouts_checkpoint loss recompute lora)
   set_tests_properties(end_to_end.${name} PROPERTIES PROCESSORS 2 COST 500)
 endforeach()
 
@@ -45,11 +45,11 @@ set_tests_properties(end_to_end.drawn_mistakes PROPERTIES LABELS end_to_end TIME
 if(NOT TITAN_SANITIZER)
   add_test(NAME end_to_end.install COMMAND ${CMAKE_COMMAND} --install ${CMAKE_BINARY_DIR} --prefix ${titan_prefix})
   set_tests_properties(end_to_end.install PROPERTIES FIXTURES_SETUP titan_installation LABELS "end_to_end;slow" TIMEOUT 1800)
-  foreach(name find_package experiment chat sharded_embedding step_guard layers_of_ones_own new_plugin)
+  foreach(name find_package experiment chat sharded_embedding step_guard attention_entropy layers_of_ones_own new_plugin)
     titan_add_end_to_end(${name} INSTALLED TIMEOUT 5400)
   endforeach()
   set_tests_properties(end_to_end.new_plugin end_to_end.experiment PROPERTIES COST 800)
-  set_tests_properties(end_to_end.sharded_embedding PROPERTIES PROCESSORS 2)
+  set_tests_properties(end_to_end.sharded_embedding end_to_end.attention_entropy PROPERTIES PROCESSORS 2)
 endif()
 
 # Every layout against one rank; docs/parity.md is its table. And what played ranks hold and send against formulas;

@@ -1,0 +1,149 @@
+"""experiments/attention_entropy as a stranger's project: what it sees of a run is what transformers computes from the same weights and
+tokens, under every layout, and the run does not notice."""
+
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from harness import HANG, ROOT, Case, main, metrics
+from installed import PREFIX, build_project, titan_installed
+
+RECIPE = "experiments/attention_entropy/train.toml"
+NAME = "maintainers/attention_entropy"
+LAYERS = ("layers.0.attention", "layers.1.attention")
+ROWS, SEQ_LEN, STEPS = 4, 64, 3  # of the recipe, but for the steps
+CORPUS, TOKENIZER = ROOT / "tests/assets/corpus/train.jsonl", ROOT / "tests/assets/tokenizer"
+# No update changes a weight: all steps have those of the export.
+STILL = ["--optimizer.lr", "1e-30"]
+WIDE = ["--training.dtype", "float64"]
+PLUGINS = None
+
+
+def setUpModule():
+    global PLUGINS
+    build = pathlib.Path(os.environ["TITAN_WORK"]) / "attention_entropy"
+    PLUGINS = build_project(ROOT / "experiments/attention_entropy", build) / "lib/titan/plugins"
+
+
+def train(out, ranks, *arguments, steps=STEPS):
+    launch = ["launch", "--nproc", ranks, "--"] if ranks > 1 else []
+    return titan_installed(*launch, "train", "--job.config_file", RECIPE, "--plugins.paths", PLUGINS, "--job.dump_folder", out,
+                           "--training.steps", steps, "--lr_scheduler.decay_ratio", "0", "--debug.deterministic", *arguments)
+
+
+def seen(out):
+    """The logger's own file: a list of entropies by step."""
+    lines = [json.loads(line) for line in (out / "attention_entropy.jsonl").read_text().splitlines()]
+    return {line["step"]: [line[layer] for layer in LAYERS] for line in lines}
+
+
+def logged(out, tag):
+    return [line[tag] for line in metrics(out) if tag in line]
+
+
+@functools.cache
+def alone():
+    """One rank in float64: entropies and losses of each step."""
+    with tempfile.TemporaryDirectory(prefix="titan_") as folder:
+        out = pathlib.Path(folder)
+        run = train(out, 1, *WIDE)
+        assert run.returncode == 0, run.stderr
+        return seen(out), logged(out, "loss_metrics/global_avg_loss")
+
+
+class AttentionEntropyTest(Case):
+    def run_it(self, ranks, *arguments, name="run", steps=STEPS):
+        out = self.folder / name
+        run = train(out, ranks, *arguments, steps=steps)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return out
+
+    def assert_near(self, found, expected, tolerance):
+        self.assertEqual(sorted(found), sorted(expected))
+        for step in expected:
+            for value, right in zip(found[step], expected[step], strict=True):
+                self.assertLess(abs(value - right), tolerance, f"step {step}: {found[step]} for {expected[step]}")
+
+    def test_equals_transformers(self):
+        learnt = self.run_it(1, "--optimizer.lr", "3e-2", "--checkpoint.enable", "--checkpoint.interval", "30", name="learnt",
+                             steps=30) / "checkpoint/step-30"  # attention that has learnt to choose
+        out = self.run_it(1, *STILL, "--checkpoint.enable", "--checkpoint.initial_load_path", learnt)
+        export = self.folder / "export"
+        run = titan_installed("convert", "to-hf", learnt, export)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        referee = subprocess.run([sys.executable, ROOT / "tests/referee/attention_entropy_referee.py", export, CORPUS, TOKENIZER,
+                                  str(ROWS), str(SEQ_LEN), str(STEPS)], capture_output=True, text=True, timeout=HANG)
+        self.assertEqual(referee.returncode, 0, referee.stderr)
+        expected = dict(enumerate(json.loads(referee.stdout), 1))
+        print(f"entropies by transformers: {expected}, by the logger: {seen(out)}", flush=True)
+        for place in range(len(LAYERS)):  # other tokens would be seen
+            self.assertGreater(abs(expected[1][place] - expected[2][place]), 1e-3)
+        self.assert_near(seen(out), expected, 1e-5)
+
+    def test_its_scalars_are_everybodys(self):
+        out = self.run_it(1)
+        for place, layer in enumerate(LAYERS):
+            found = logged(out, "attention_entropy/" + layer)
+            self.assertEqual(found, [values[place] for values in seen(out).values()])
+
+    def test_layouts_and_recomputation_see_the_same(self):
+        """Heads on other ranks, layers on other ranks, rows on other ranks, and layers that are computed again."""
+        rows = ["--training.local_batch_size", "1"]
+        for name, ranks, arguments in (
+                ("tp", 2, ["--parallelism.tensor_parallel_degree", "2"]),
+                ("pp", 2, ["--parallelism.pipeline_parallel_degree", "2"]),
+                ("fsdp", 2, ["--parallelism.data_parallel_shard_degree", "2"]),
+                ("rows", 1, rows),
+                ("full", 1, ["--activation_checkpoint.mode", "full"]),
+                ("selective", 1, ["--activation_checkpoint.mode", "selective"])):
+            with self.subTest(name):
+                out = self.run_it(ranks, *WIDE, *arguments, name=name)
+                self.assert_near(seen(out), alone()[0], 1e-9)
+                for found, expected in zip(logged(out, "loss_metrics/global_avg_loss"), alone()[1], strict=True):
+                    self.assertLess(abs(found / expected - 1), 1e-9)
+
+    def test_the_run_does_not_notice(self):
+        watched = self.run_it(1, "--debug.fingerprints", name="watched")
+        plain = self.run_it(1, "--debug.fingerprints", "--metrics.loggers", "console,jsonl", name="plain")
+        self.assertFalse((plain / "attention_entropy.jsonl").exists())
+        for tag in ("loss_metrics/global_avg_loss", "grad_norm"):
+            self.assertEqual(logged(watched, tag), logged(plain, tag))
+            self.assertEqual(len(logged(plain, tag)), STEPS)
+
+    def test_steps_that_are_not_due_and_validation_are_not_seen(self):
+        out = self.run_it(1, f"--logger.{NAME}.every", "2", "--validation.enable", "--validation.dataset", "jsonl",
+                          "--validation.dataset_path", CORPUS, "--validation.freq", "1", "--validation.steps", "1",
+                          "--validation.seq_len", "64", "--validation.local_batch_size", "2")
+        self.assertEqual(sorted(seen(out)), [1, 2])
+        self.assertEqual(len(logged(out, "validation_metrics/loss")), STEPS)
+
+    def test_a_layer_that_there_is_not_is_found_before_the_start(self):
+        flag = f"--logger.{NAME}.layers"
+        message = "logger 'maintainers/attention_entropy' looks at 'layers.9.attention', which fits no layer that attends"
+        for arguments in ([], ["--dry-run"], ["--comm.mode", "fake_backend"]):
+            run = train(self.out, 1, flag, "layers.9.attention", *arguments)
+            self.assertEqual(run.returncode, 2, run.stderr)
+            self.assert_holds(run.stderr, message, "'layers.0.attention', 'layers.1.attention'", "nothing was started")
+        run = train(self.out, 2, flag, "layers.9.attention", "--parallelism.pipeline_parallel_degree", "2")
+        self.assertEqual(run.returncode, 2, run.stderr)
+        self.assert_holds(run.stderr, message)
+        self.assert_nothing_was_written()
+
+    def test_context_parallelism_is_refused(self):
+        run = train(self.out, 1, "--dry-run", "--world-size", "2", "--parallelism.context_parallel_degree", "2")
+        self.assertEqual(run.returncode, 2, run.stderr)
+        self.assert_holds(run.stderr, "no rank has all keys of a query", NAME)
+
+    def test_the_program_says_that_it_looks_at_tensors(self):
+        run = titan_installed("describe", "logger", NAME, "--path", PLUGINS)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assert_holds(run.stdout, "TensorObserver", "layers")
+
+
+if __name__ == "__main__":
+    assert PREFIX.is_dir(), f"nothing is installed in {PREFIX}"
+    main()
