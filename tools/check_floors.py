@@ -14,6 +14,7 @@ Wrong are, each printed as file:line -> file:
   builds             CMake compiles other rooms with torch than tools/floors.toml lists
   torch in a room    a file reaches a header of torch, and its room is not listed as one that sees torch
   rooms              a folder without a floor, or a floor for a folder without files
+  shapes             a plugin whose door is not plugins/<kind>/<name>/plugin.cpp; what a kind shares is in <kind>/common
 Exit code: 0 clean, 1 something is wrong, 2 the data file cannot be read.
 """
 
@@ -25,6 +26,7 @@ import sys
 import tomllib
 
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^">]+)[">]')
+DOOR = re.compile(r"^TITAN_PLUGIN\(", re.MULTILINE)
 SUFFIXES = (".h", ".cpp", ".cu", ".cuh", ".inc")
 TORCH = ("ATen/", "c10/", "torch/")
 Include = collections.namedtuple("Include", "source line target")  # target: a path in the tree, or what stands in <>
@@ -204,6 +206,23 @@ def builds_with(root, allowed):
     return problems
 
 
+def shapes(tree):
+    """Every plugin has one door, in plugin.cpp; a folder without one is `common`."""
+    folders = collections.defaultdict(set)
+    for file in tree.files:
+        parts = file.split("/")
+        if parts[0] == "plugins":
+            folders["/".join(parts[:3])].add(file)
+    problems = []
+    for folder, files in sorted(folders.items()):
+        doors = sorted(file for file in files if DOOR.search((tree.root / file).read_text(encoding="utf-8")))
+        wanted = [] if folder.endswith("/common") else [f"{folder}/plugin.cpp"]
+        if doors != wanted:
+            problems.append(f"{folder}: TITAN_PLUGIN stands in {', '.join(doors) or 'no file'}, "
+                            f"it belongs into {', '.join(wanted) or 'no file'}")
+    return problems
+
+
 def graph(tree):
     """{(room, room): number of includes}, without the headers of the sdk, which everybody sees."""
     arrows = collections.Counter((room_of(i.source), room_of(i.target)) for i in tree.includes)
@@ -241,7 +260,7 @@ def main():
     tree = Tree(arguments.root)
     (print_dot if arguments.dot else print_text)(graph(tree), floors)
     problems = arrows_up(tree, floors) + strangers(tree, shared) + torch_in(tree, torch)
-    problems += builds_with(arguments.root, torch)
+    problems += builds_with(arguments.root, torch) + shapes(tree)
     problems += circles_by(tree, room_of, "folders", lambda i: True)
     problems += circles_by(tree, node_of, "files", lambda i: True)
     for problem in problems:

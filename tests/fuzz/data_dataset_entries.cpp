@@ -8,11 +8,11 @@
 
 #include <titan/error.h>
 
-#include "plugins/datasets/files/byte_reader.h"
-#include "plugins/datasets/files/json_scanner.h"
-#include "plugins/datasets/files/line_reader.h"
-#include "plugins/datasets/files/text_field.h"
-#include "plugins/datasets/files/utf8.h"
+#include "plugins/datasets/common/byte_reader.h"
+#include "plugins/datasets/common/json_scanner.h"
+#include "plugins/datasets/common/line_reader.h"
+#include "plugins/datasets/common/text_field.h"
+#include "plugins/datasets/common/utf8.h"
 #include "plugins/datasets/megatron/megatron_index.h"
 #include "tests/fuzz/data_entries.h"
 

@@ -6,11 +6,11 @@
 #   data_hostile tests/fuzz/hostile                 each file there is refused for the reason that is noted
 
 file(GLOB data_fuzz_sources CONFIGURE_DEPENDS
-  ${PROJECT_SOURCE_DIR}/plugins/tokenizers/bpe/*.cpp ${PROJECT_SOURCE_DIR}/plugins/tokenizers/huggingface/*.cpp
+  ${PROJECT_SOURCE_DIR}/plugins/tokenizers/common/*.cpp ${PROJECT_SOURCE_DIR}/plugins/tokenizers/huggingface/*.cpp
   ${PROJECT_SOURCE_DIR}/plugins/tokenizers/sentencepiece/*.cpp ${PROJECT_SOURCE_DIR}/plugins/tokenizers/tiktoken/*.cpp)
 list(FILTER data_fuzz_sources EXCLUDE REGEX "/plugin\\.cpp$")
 foreach(source byte_reader gzip_reader input_file json_scanner line_reader text_field utf8 zstd_reader)
-  list(APPEND data_fuzz_sources ${PROJECT_SOURCE_DIR}/plugins/datasets/files/${source}.cpp)
+  list(APPEND data_fuzz_sources ${PROJECT_SOURCE_DIR}/plugins/datasets/common/${source}.cpp)
 endforeach()
 list(APPEND data_fuzz_sources ${PROJECT_SOURCE_DIR}/plugins/datasets/megatron/megatron_index.cpp
   ${PROJECT_SOURCE_DIR}/plugins/datasets/tokens/token_type.cpp)

@@ -33,7 +33,7 @@ CLEAN = {
     "core/main.cpp": '#include "core/launch/plan.h"\n',
     "plugins/loggers/common/file.h": "#include <titan/error.h>\n",
     "plugins/loggers/jsonl/logger.h": '#include "../common/file.h"\n',
-    "plugins/loggers/jsonl/plugin.cpp": '#include "logger.h"\n',
+    "plugins/loggers/jsonl/plugin.cpp": '#include "logger.h"\nTITAN_PLUGIN(plugin) {}\n',
 }
 
 
@@ -100,14 +100,16 @@ class CheckFloors(unittest.TestCase):
 
     def test_core_and_plugins_meet_through_the_sdk_only(self):
         self.finds({"core/main.cpp": '#include "plugins/loggers/common/file.h"\n',
-                    "plugins/loggers/jsonl/plugin.cpp": '#include "core/base/text.h"\n#include "nn/philox.h"\n'},
+                    "plugins/loggers/jsonl/plugin.cpp":
+                        '#include "core/base/text.h"\n#include "nn/philox.h"\nTITAN_PLUGIN(plugin) {}\n'},
                    "core includes plugins: core/main.cpp:1 -> plugins/loggers/common/file.h",
                    "plugins includes core: plugins/loggers/jsonl/plugin.cpp:1 -> core/base/text.h",
                    "a plugin includes what the sdk keeps to itself: "
                    "plugins/loggers/jsonl/plugin.cpp:2 -> sdk/src/nn/philox.h")
 
     def test_a_plugin_includes_another_only_where_that_is_shared(self):
-        self.finds({"plugins/loggers/console/plugin.cpp": '#include "../jsonl/logger.h"\n#include "../common/file.h"\n'},
+        self.finds({"plugins/loggers/console/plugin.cpp":
+                    '#include "../jsonl/logger.h"\n#include "../common/file.h"\nTITAN_PLUGIN(plugin) {}\n'},
                    "a plugin includes another: plugins/loggers/console/plugin.cpp:1 -> plugins/loggers/jsonl/logger.h")
 
     def test_an_include_of_what_is_not_there(self):
@@ -137,6 +139,15 @@ class CheckFloors(unittest.TestCase):
                    "room without a floor: core/cellar",
                    "floor for a folder without files: core/data/batches",
                    "listed as seeing torch, but does not: core/data/batches")
+
+    def test_every_plugin_has_its_door_in_the_same_place(self):
+        self.finds({"plugins/loggers/console/console.cpp": "TITAN_PLUGIN(plugin) {}\n",
+                    "plugins/loggers/lines/lines.h": "",
+                    "plugins/loggers/common/all.cpp": "TITAN_PLUGIN(plugin) {}\n"},
+                   "plugins/loggers/common: TITAN_PLUGIN stands in plugins/loggers/common/all.cpp, it belongs into no file",
+                   "plugins/loggers/console: TITAN_PLUGIN stands in plugins/loggers/console/console.cpp, "
+                   "it belongs into plugins/loggers/console/plugin.cpp",
+                   "plugins/loggers/lines: TITAN_PLUGIN stands in no file, it belongs into plugins/loggers/lines/plugin.cpp")
 
     def test_a_data_file_that_cannot_be_read_is_an_error(self):
         for text in ("floors = [", "floors = []\n", None):

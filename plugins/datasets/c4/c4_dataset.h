@@ -3,7 +3,7 @@
 
 #include <titan/dataset.h>
 
-#include "plugins/datasets/files/json_lines.h"
+#include "plugins/datasets/common/json_lines.h"
 
 namespace titan::datasets {
 

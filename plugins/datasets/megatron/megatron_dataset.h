@@ -8,7 +8,7 @@
 
 #include <titan/dataset.h>
 
-#include "plugins/datasets/files/open_files.h"
+#include "plugins/datasets/common/open_files.h"
 #include "plugins/datasets/megatron/megatron_index.h"
 #include "plugins/datasets/tokens/token_file.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "plugins/datasets/files/source_files.h"
+#include "plugins/datasets/common/source_files.h"
 
 namespace titan::datasets {
 

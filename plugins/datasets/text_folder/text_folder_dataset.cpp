@@ -8,9 +8,9 @@
 #include <titan/error.h>
 #include <titan/shown_text.h>
 
-#include "plugins/datasets/files/fingerprint.h"
-#include "plugins/datasets/files/input_file.h"
-#include "plugins/datasets/files/utf8.h"
+#include "plugins/datasets/common/fingerprint.h"
+#include "plugins/datasets/common/input_file.h"
+#include "plugins/datasets/common/utf8.h"
 #include "text_files.h"
 
 namespace titan::datasets {

@@ -7,7 +7,7 @@
 
 #include <titan/dataset.h>
 
-#include "plugins/datasets/files/source_files.h"
+#include "plugins/datasets/common/source_files.h"
 
 namespace titan::datasets {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "plugins/datasets/files/input_file.h"
+#include "plugins/datasets/common/input_file.h"
 #include "plugins/datasets/tokens/token_type.h"
 
 namespace titan::datasets {

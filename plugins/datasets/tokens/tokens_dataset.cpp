@@ -8,8 +8,8 @@
 
 #include <titan/error.h>
 
-#include "plugins/datasets/files/fingerprint.h"
-#include "plugins/datasets/files/source_files.h"
+#include "plugins/datasets/common/fingerprint.h"
+#include "plugins/datasets/common/source_files.h"
 
 namespace titan::datasets {
 namespace {

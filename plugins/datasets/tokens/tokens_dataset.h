@@ -8,8 +8,8 @@
 
 #include <titan/dataset.h>
 
-#include "plugins/datasets/files/open_files.h"
-#include "plugins/datasets/files/source_files.h"
+#include "plugins/datasets/common/open_files.h"
+#include "plugins/datasets/common/source_files.h"
 #include "plugins/datasets/tokens/document_bounds.h"
 #include "plugins/datasets/tokens/token_layout.h"
 

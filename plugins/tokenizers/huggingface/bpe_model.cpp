@@ -6,7 +6,7 @@
 
 #include <titan/error.h>
 
-#include "../bpe/unicode.h"
+#include "../common/unicode.h"
 #include "byte_level.h"
 
 namespace titan::huggingface {

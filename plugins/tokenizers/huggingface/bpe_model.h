@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "../bpe/engine.h"
+#include "../common/engine.h"
 #include "json_view.h"
 #include "vocabulary.h"
 

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "../bpe/unicode.h"
+#include "../common/unicode.h"
 
 namespace titan::huggingface {
 namespace {

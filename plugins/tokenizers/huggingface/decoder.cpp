@@ -2,7 +2,7 @@
 
 #include <titan/error.h>
 
-#include "../bpe/unicode.h"
+#include "../common/unicode.h"
 #include "byte_level.h"
 #include "decoder_steps.h"
 #include "pre_tokenizer_steps.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "../bpe/unicode.h"
+#include "../common/unicode.h"
 #include "byte_level.h"
 
 namespace titan::huggingface {

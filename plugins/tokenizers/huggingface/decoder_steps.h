@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "../bpe/pattern.h"
+#include "../common/pattern.h"
 #include "decoder_step.h"
 
 namespace titan::huggingface {

@@ -4,7 +4,7 @@
 
 #include <titan/error.h>
 
-#include "../bpe/unicode.h"
+#include "../common/unicode.h"
 #include "tokenizer_folder.h"
 
 namespace titan::huggingface {

@@ -13,9 +13,9 @@
 
 #include <titan/tokenizer.h>
 
-#include "../bpe/added_tokens.h"
-#include "../bpe/id_writer.h"
-#include "../bpe/scratch_pool.h"
+#include "../common/added_tokens.h"
+#include "../common/id_writer.h"
+#include "../common/scratch_pool.h"
 #include "tokenizer_json.h"
 
 namespace titan::huggingface {

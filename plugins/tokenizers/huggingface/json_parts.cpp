@@ -5,8 +5,8 @@
 
 #include <titan/error.h>
 
-#include "../bpe/make_pattern.h"
-#include "../bpe/unicode.h"
+#include "../common/make_pattern.h"
+#include "../common/unicode.h"
 
 namespace titan::huggingface {
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "../bpe/added_tokens.h"
-#include "../bpe/pattern.h"
+#include "../common/added_tokens.h"
+#include "../common/pattern.h"
 #include "json_view.h"
 
 namespace titan::huggingface {

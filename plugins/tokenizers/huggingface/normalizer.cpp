@@ -6,8 +6,8 @@
 
 #include <titan/error.h>
 
-#include "../bpe/pattern.h"
-#include "../bpe/unicode.h"
+#include "../common/pattern.h"
+#include "../common/unicode.h"
 #include "json_parts.h"
 
 namespace titan::huggingface {

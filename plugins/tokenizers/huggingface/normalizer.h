@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../bpe/regex.h"
+#include "../common/regex.h"
 #include "json_view.h"
 
 namespace titan::huggingface {

@@ -4,8 +4,8 @@
 
 #include <titan/error.h>
 
-#include "../bpe/make_pattern.h"
-#include "../bpe/scanner.h"
+#include "../common/make_pattern.h"
+#include "../common/scanner.h"
 #include "json_parts.h"
 #include "pre_tokenizer_steps.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "../bpe/regex.h"
+#include "../common/regex.h"
 #include "json_view.h"
 #include "pre_tokenizer_step.h"
 

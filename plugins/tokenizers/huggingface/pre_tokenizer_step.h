@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "../bpe/regex.h"
+#include "../common/regex.h"
 
 namespace titan::huggingface {
 

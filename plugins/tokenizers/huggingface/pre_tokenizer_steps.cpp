@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "../bpe/scan_steps.h"
-#include "../bpe/unicode.h"
+#include "../common/scan_steps.h"
+#include "../common/unicode.h"
 #include "byte_level.h"
 
 namespace titan::huggingface {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "../bpe/pattern.h"
+#include "../common/pattern.h"
 #include "json_view.h"
 #include "pre_tokenizer_step.h"
 

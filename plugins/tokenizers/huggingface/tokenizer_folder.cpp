@@ -11,7 +11,7 @@
 #include <titan/error.h>
 #include <titan/shown_text.h>
 
-#include "../bpe/unicode.h"
+#include "../common/unicode.h"
 #include "bpe_model.h"
 
 namespace titan::huggingface {

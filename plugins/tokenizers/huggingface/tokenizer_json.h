@@ -9,7 +9,7 @@
 
 #include <titan/tokenizer.h>
 
-#include "../bpe/engine.h"
+#include "../common/engine.h"
 #include "decoder.h"
 #include "json_parts.h"
 #include "normalizer.h"

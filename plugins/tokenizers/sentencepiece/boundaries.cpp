@@ -4,7 +4,7 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "../bpe/unicode.h"
+#include "../common/unicode.h"
 
 #include "piece_table.h"
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <limits>
 
-#include "../bpe/unicode.h"
+#include "../common/unicode.h"
 
 namespace titan::sentencepiece {
 namespace {

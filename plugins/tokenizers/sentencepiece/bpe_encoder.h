@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "../bpe/word_cache.h"
+#include "../common/word_cache.h"
 #include "boundaries.h"
 #include "id_writer.h"
 #include "model_file.h"

@@ -2,7 +2,7 @@
 
 #include <titan/error.h>
 
-#include "../bpe/unicode.h"
+#include "../common/unicode.h"
 
 namespace titan::sentencepiece {
 namespace {

@@ -7,7 +7,7 @@
 #include <titan/error.h>
 #include <titan/shown_text.h>
 
-#include "../bpe/unicode.h"
+#include "../common/unicode.h"
 #include "wire_message.h"
 
 namespace titan::sentencepiece {

@@ -1,6 +1,6 @@
 #include "normalizer.h"
 
-#include "../bpe/unicode.h"
+#include "../common/unicode.h"
 
 namespace titan::sentencepiece {
 namespace {

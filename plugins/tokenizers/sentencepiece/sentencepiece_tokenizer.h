@@ -15,7 +15,7 @@
 
 #include <titan/tokenizer.h>
 
-#include "../bpe/scratch_pool.h"
+#include "../common/scratch_pool.h"
 #include "bpe_encoder.h"
 #include "model_file.h"
 #include "normalizer.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "../bpe/unicode.h"
+#include "../common/unicode.h"
 #include "piece_table.h"
 
 namespace titan::sentencepiece {

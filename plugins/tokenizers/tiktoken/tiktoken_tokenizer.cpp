@@ -12,8 +12,8 @@
 #include <titan/error.h>
 #include <titan/shown_text.h>
 
-#include "../bpe/make_pattern.h"
-#include "../bpe/unicode.h"
+#include "../common/make_pattern.h"
+#include "../common/unicode.h"
 
 namespace titan::tiktoken {
 namespace {

@@ -15,12 +15,12 @@
 
 #include <titan/tokenizer.h>
 
-#include "../bpe/added_tokens.h"
-#include "../bpe/engine.h"
-#include "../bpe/id_writer.h"
-#include "../bpe/pattern.h"
-#include "../bpe/scanner.h"
-#include "../bpe/scratch_pool.h"
+#include "../common/added_tokens.h"
+#include "../common/engine.h"
+#include "../common/id_writer.h"
+#include "../common/pattern.h"
+#include "../common/scanner.h"
+#include "../common/scratch_pool.h"
 #include "rank_file.h"
 #include "special_tokens.h"
 

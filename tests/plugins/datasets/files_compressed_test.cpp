@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "plugins/datasets/files/byte_reader.h"
+#include "plugins/datasets/common/byte_reader.h"
 #include "tests/plugins/datasets/files_fixture.h"
 #include "tests/plugins/error_of.h"
 #include "tests/plugins/test_folder.h"

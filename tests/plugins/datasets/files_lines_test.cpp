@@ -5,10 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include "plugins/datasets/files/line_index.h"
-#include "plugins/datasets/files/line_reader.h"
-#include "plugins/datasets/files/open_files.h"
-#include "plugins/datasets/files/source_files.h"
+#include "plugins/datasets/common/line_index.h"
+#include "plugins/datasets/common/line_reader.h"
+#include "plugins/datasets/common/open_files.h"
+#include "plugins/datasets/common/source_files.h"
 #include "tests/plugins/error_of.h"
 #include "tests/plugins/test_folder.h"
 

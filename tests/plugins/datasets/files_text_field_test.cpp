@@ -8,9 +8,9 @@
 
 #include <titan/error.h>
 
-#include "plugins/datasets/files/json_scanner.h"
-#include "plugins/datasets/files/text_field.h"
-#include "plugins/datasets/files/utf8.h"
+#include "plugins/datasets/common/json_scanner.h"
+#include "plugins/datasets/common/text_field.h"
+#include "plugins/datasets/common/utf8.h"
 
 namespace titan::datasets {
 namespace {

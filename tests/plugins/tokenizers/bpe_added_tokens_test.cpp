@@ -1,5 +1,5 @@
 // Which of several added tokens is found in a text.
-#include "plugins/tokenizers/bpe/added_tokens.h"
+#include "plugins/tokenizers/common/added_tokens.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The two loops that merge pairs against the definition, written out: the leftmost pair of the
 // lowest rank, until no pair has one. Our own formula; the referee compares whole tokenizers.
-#include "plugins/tokenizers/bpe/merge_loops.h"
+#include "plugins/tokenizers/common/merge_loops.h"
 
 #include <algorithm>
 #include <map>

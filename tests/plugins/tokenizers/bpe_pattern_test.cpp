@@ -3,11 +3,11 @@
 
 #include <random>
 
-#include "plugins/tokenizers/bpe/char_classes.h"
-#include "plugins/tokenizers/bpe/make_pattern.h"
-#include "plugins/tokenizers/bpe/regex_translate.h"
-#include "plugins/tokenizers/bpe/scanner.h"
-#include "plugins/tokenizers/bpe/unicode.h"
+#include "plugins/tokenizers/common/char_classes.h"
+#include "plugins/tokenizers/common/make_pattern.h"
+#include "plugins/tokenizers/common/regex_translate.h"
+#include "plugins/tokenizers/common/scanner.h"
+#include "plugins/tokenizers/common/unicode.h"
 
 namespace titan::bpe {
 namespace {

@@ -7,9 +7,9 @@
 #include <titan/error.h>
 #include <titan/log.h>
 
-#include "plugins/datasets/files/fingerprint.h"
-#include "plugins/datasets/files/source_files.h"
-#include "plugins/datasets/files/utf8.h"
+#include "plugins/datasets/common/fingerprint.h"
+#include "plugins/datasets/common/source_files.h"
+#include "plugins/datasets/common/utf8.h"
 #include "plugins/datasets/parquet/arrow/column_values.h"
 
 namespace titan::datasets {

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "plugins/datasets/files/input_file.h"
+#include "plugins/datasets/common/input_file.h"
 
 namespace titan::datasets {
 

@@ -1,5 +1,5 @@
 // See indexed_lines.h.
-#include "plugins/datasets/files/indexed_lines.h"
+#include "plugins/datasets/common/indexed_lines.h"
 
 #include <algorithm>
 #include <atomic>
@@ -7,9 +7,9 @@
 
 #include <titan/error.h>
 
-#include "plugins/datasets/files/bad_lines.h"
-#include "plugins/datasets/files/line_index.h"
-#include "plugins/datasets/files/text_field.h"
+#include "plugins/datasets/common/bad_lines.h"
+#include "plugins/datasets/common/line_index.h"
+#include "plugins/datasets/common/text_field.h"
 
 namespace titan::datasets {
 namespace {

@@ -1,5 +1,5 @@
 // See open_files.h.
-#include "plugins/datasets/files/open_files.h"
+#include "plugins/datasets/common/open_files.h"
 
 #include <utility>
 

@@ -7,8 +7,8 @@
 
 #include <titan/dataset.h>
 
-#include "plugins/datasets/files/json_lines_options.h"
-#include "plugins/datasets/files/source_files.h"
+#include "plugins/datasets/common/json_lines_options.h"
+#include "plugins/datasets/common/source_files.h"
 
 namespace titan::datasets {
 

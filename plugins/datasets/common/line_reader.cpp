@@ -1,5 +1,5 @@
 // See line_reader.h.
-#include "plugins/datasets/files/line_reader.h"
+#include "plugins/datasets/common/line_reader.h"
 
 #include <algorithm>
 #include <cstring>

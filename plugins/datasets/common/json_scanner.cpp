@@ -1,13 +1,13 @@
 // See json_scanner.h. Everything is checked as RFC 8259 asks, UTF-8 included; only the wanted
 // string is copied.
-#include "plugins/datasets/files/json_scanner.h"
+#include "plugins/datasets/common/json_scanner.h"
 
 #include <bit>
 #include <cstdint>
 #include <cstring>
 #include <optional>
 
-#include "plugins/datasets/files/utf8.h"
+#include "plugins/datasets/common/utf8.h"
 
 namespace titan::datasets {
 namespace {

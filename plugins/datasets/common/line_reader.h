@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plugins/datasets/files/byte_reader.h"
+#include "plugins/datasets/common/byte_reader.h"
 
 namespace titan::datasets {
 

@@ -1,15 +1,15 @@
 // See streamed_lines.h.
-#include "plugins/datasets/files/streamed_lines.h"
+#include "plugins/datasets/common/streamed_lines.h"
 
 #include <algorithm>
 #include <string_view>
 
 #include <titan/error.h>
 
-#include "plugins/datasets/files/bad_lines.h"
-#include "plugins/datasets/files/input_file.h"
-#include "plugins/datasets/files/line_reader.h"
-#include "plugins/datasets/files/text_field.h"
+#include "plugins/datasets/common/bad_lines.h"
+#include "plugins/datasets/common/input_file.h"
+#include "plugins/datasets/common/line_reader.h"
+#include "plugins/datasets/common/text_field.h"
 
 namespace titan::datasets {
 namespace {

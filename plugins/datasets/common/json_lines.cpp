@@ -1,14 +1,14 @@
 // See json_lines.h.
-#include "plugins/datasets/files/json_lines.h"
+#include "plugins/datasets/common/json_lines.h"
 
 #include <algorithm>
 
 #include <titan/error.h>
 
-#include "plugins/datasets/files/byte_reader.h"
-#include "plugins/datasets/files/fingerprint.h"
-#include "plugins/datasets/files/indexed_lines.h"
-#include "plugins/datasets/files/streamed_lines.h"
+#include "plugins/datasets/common/byte_reader.h"
+#include "plugins/datasets/common/fingerprint.h"
+#include "plugins/datasets/common/indexed_lines.h"
+#include "plugins/datasets/common/streamed_lines.h"
 
 namespace titan::datasets {
 

@@ -1,9 +1,9 @@
 // See line_index.h.
-#include "plugins/datasets/files/line_index.h"
+#include "plugins/datasets/common/line_index.h"
 
 #include <algorithm>
 
-#include "plugins/datasets/files/line_reader.h"
+#include "plugins/datasets/common/line_reader.h"
 
 namespace titan::datasets {
 

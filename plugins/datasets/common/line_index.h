@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plugins/datasets/files/input_file.h"
+#include "plugins/datasets/common/input_file.h"
 
 namespace titan::datasets {
 

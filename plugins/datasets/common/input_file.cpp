@@ -1,5 +1,5 @@
 // See input_file.h.
-#include "plugins/datasets/files/input_file.h"
+#include "plugins/datasets/common/input_file.h"
 
 #include <cerrno>
 #include <system_error>

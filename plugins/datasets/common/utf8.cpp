@@ -1,6 +1,6 @@
 // See utf8.h. The table is 3-7 of the Unicode standard: the second byte's range depends on the
 // first, all others are 80..BF.
-#include "plugins/datasets/files/utf8.h"
+#include "plugins/datasets/common/utf8.h"
 
 #include <cstdint>
 #include <cstring>

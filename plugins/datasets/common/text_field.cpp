@@ -1,5 +1,5 @@
 // See text_field.h.
-#include "plugins/datasets/files/text_field.h"
+#include "plugins/datasets/common/text_field.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <titan/error.h>
 #include <titan/shown_text.h>
 
-#include "plugins/datasets/files/json_scanner.h"
+#include "plugins/datasets/common/json_scanner.h"
 
 namespace titan::datasets {
 namespace {

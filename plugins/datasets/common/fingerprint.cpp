@@ -1,5 +1,5 @@
 // See fingerprint.h.
-#include "plugins/datasets/files/fingerprint.h"
+#include "plugins/datasets/common/fingerprint.h"
 
 #include <array>
 #include <cstdio>

@@ -1,12 +1,12 @@
 // See byte_reader.h; gunzip() and unzstd() stand in files of their own.
-#include "plugins/datasets/files/byte_reader.h"
+#include "plugins/datasets/common/byte_reader.h"
 
 #include <algorithm>
 #include <utility>
 
 #include <titan/error.h>
 
-#include "plugins/datasets/files/input_file.h"
+#include "plugins/datasets/common/input_file.h"
 
 namespace titan::datasets {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <titan/error.h>
 
-#include "plugins/datasets/files/byte_reader.h"
+#include "plugins/datasets/common/byte_reader.h"
 
 namespace titan::datasets {
 namespace {

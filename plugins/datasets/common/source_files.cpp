@@ -1,5 +1,5 @@
 // See source_files.h.
-#include "plugins/datasets/files/source_files.h"
+#include "plugins/datasets/common/source_files.h"
 
 #include <algorithm>
 #include <system_error>

@@ -7,10 +7,10 @@
 
 #include <titan/dataset.h>
 
-#include "plugins/datasets/files/fingerprint.h"
-#include "plugins/datasets/files/json_lines_options.h"
-#include "plugins/datasets/files/open_files.h"
-#include "plugins/datasets/files/source_files.h"
+#include "plugins/datasets/common/fingerprint.h"
+#include "plugins/datasets/common/json_lines_options.h"
+#include "plugins/datasets/common/open_files.h"
+#include "plugins/datasets/common/source_files.h"
 
 namespace titan::datasets {
 
