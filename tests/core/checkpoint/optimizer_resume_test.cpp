@@ -30,7 +30,7 @@
 
 // linked in as TITAN_STATIC_PLUGINS are
 extern "C" const titan::PluginEntry* titan_plugin_entry_v1_template_optimizer();
-extern "C" const titan::PluginEntry* titan_plugin_entry_v1_experiment_lion();
+extern "C" const titan::PluginEntry* titan_plugin_entry_v1_experiment_optimizer();
 
 namespace titan::core {
 namespace {
@@ -59,7 +59,7 @@ MakeOptimizer shipped(const std::string& name, std::initializer_list<Value::Memb
 const std::map<std::string, MakeOptimizer>& optimizers() {
   static const std::map<std::string, MakeOptimizer> kOptimizers = {
       {"template", linked_in(titan_plugin_entry_v1_template_optimizer())},
-      {"experiments/lion", linked_in(titan_plugin_entry_v1_experiment_lion())},
+      {"experiments/three_moments", linked_in(titan_plugin_entry_v1_experiment_optimizer())},
       {"AdamW", shipped("AdamW")},
       {"Adam", shipped("Adam")},
       {"Lion", shipped("Lion")},
