@@ -102,6 +102,20 @@ class ToyExpertsTest(Case):
     def test_in_a_pipeline(self):
         self.assert_equals_one_rank(4, "--parallelism.pipeline_parallel_degree", "2", "--training.local_batch_size", "2", degree=2)
 
+    def test_beside_tensor_and_context_parallelism(self):
+        """Without the auxiliary loss, which is of whole sequences and these cut them."""
+        alone_without = None
+        for ranks, degree, arguments in ((1, None, []), (2, None, ["tensor"]), (4, 2, ["tensor"]), (4, 2, ["context"])):
+            out = self.folder / "_".join(map(str, [ranks, degree, *arguments]))
+            cuts = [word for axis in arguments for word in (f"--parallelism.{axis}_parallel_degree", "2")]
+            run = train(out, ranks, *cuts, f"--converter.{CONVERTER}.auxiliary", "0", degree=degree)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            values, prints, last = curves(out)
+            alone_without = alone_without or (values, prints, last)
+            self.assertEqual(prints, alone_without[1])
+            numpy.testing.assert_allclose(values, alone_without[0], rtol=1e-9)
+            self.assert_equal_biases(last, alone_without[2])
+
     def test_where_blocks_are_run_again(self):
         for mode in (["full"], ["selective", "--activation_checkpoint.selective_ac_option", "op"],
                      ["full", "--activation_checkpoint.early_stop"]):

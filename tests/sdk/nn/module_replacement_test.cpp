@@ -224,6 +224,34 @@ TEST(ModuleReplacement, IsRefusedWhereParametersWouldChange) {
                     "there is no module 'layers.0.norm' to replace"));
 }
 
+TEST(ModuleReplacement, MayBringWeightsOfItsOwnToAConverter) {
+  FactorPart model;
+  Words events;
+  model.block().factor().wrap(saying(events, "around"));
+  model.part.substitute("layers.0.factor", std::make_unique<Factor>(7));
+  EXPECT_EQ(model.part.num_parameters(), 1 + 9 + 1) << "counted anew";
+  EXPECT_EQ(model.parameter_names(),
+            (Words{"layers.0.gain", "layers.0.factor.weight", "layers.0.linear.weight"}));
+  model.part.materialize(c10::kCPU, at::kFloat, 1);
+  EXPECT_EQ(model.run(), 7 * 3 * 5);
+  EXPECT_EQ(events, Words{"around"}) << "what goes around it stays";
+}
+
+TEST(ModuleReplacement, ThatBringsWeightsIsRefusedWhereSomebodyComputes) {
+  FactorPart model;
+  model.block().linear().wrap_kernel("a test", [](std::unique_ptr<LinearKernel> inner) {
+    return std::make_unique<TripledLinear>(std::move(inner));
+  });
+  EXPECT_TRUE(holds(error_of([&] {
+                      model.part.substitute("layers.0.linear", std::make_unique<Factor>(7));
+                    }).message(),
+                    "'layers.0.linear' cannot be replaced: 'layers.0.linear' is computed by a test"));
+  EXPECT_TRUE(holds(error_of([&] {
+                      model.part.substitute("layers.0.nothing", std::make_unique<Factor>(7));
+                    }).message(),
+                    "there is no module 'layers.0.nothing' to replace"));
+}
+
 TEST(ModuleReplacement, IsRefusedWhereSomebodyComputesOrGoesAround) {
   /// Takes the parameters over and none of the modules.
   class Alone final : public Module {
