@@ -41,9 +41,6 @@ const Feature kFeatures[] = {
      "mixture-of-experts models are"},
 
     // Beside the step
-    {"checkpoint.initial_load_in_hf_quantized",
-     [](const JobConfig& c) { return c.checkpoint.initial_load_in_hf_quantized; },
-     "quantised Hugging Face weights are"},
     {"metrics.enable_wandb", [](const JobConfig& c) { return c.metrics.enable_wandb; },
      "logging to Weights & Biases is"},
     {"profiling.enable_profiling", [](const JobConfig& c) { return c.profiling.enable_profiling; },

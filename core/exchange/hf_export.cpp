@@ -6,6 +6,7 @@
 
 #include "core/base/file.h"
 #include "core/exchange/hf_folder.h"
+#include "core/exchange/rule_layout.h"
 #include "core/runtime/groups/together.h"
 
 namespace titan::core {
@@ -13,27 +14,30 @@ namespace titan::core {
 std::vector<PlannedTensor> hf_tensors(const Model& model, const std::string& model_name,
                                       const std::vector<FoundWeight>& weights,
                                       const TensorIndex& index, const std::string& dtype) {
-  std::map<std::string, HfExchange::NameRule> rules;  // the first of alternatives
-  for (const HfExchange::NameRule& rule : names_of(model, model_name, Naming::hugging_face).rules)
-    rules.emplace(rule.ours, rule);
+  std::vector<ParameterInfo> parameters;
+  for (const FoundWeight& weight : weights) parameters.push_back({weight.ours, weight.shape});
+  const RuleLayout layout = lay_out_rules(
+      parameters, names_of(model, model_name, Naming::hugging_face).rules, model_name);
+  std::map<std::string, std::vector<size_t>> by_source;  // which exports a weight is part of
+  for (size_t i = 0; i < layout.exports.size(); ++i)
+    for (const TensorPart& part : layout.exports[i].second) by_source[part.source].push_back(i);
+
   std::vector<PlannedTensor> tensors;
+  std::vector<bool> is_planned(layout.exports.size());
   for (const FoundWeight& weight : weights) {
-    const auto found = rules.find(weight.ours);
-    if (found == rules.end() && !weight.own_dtype.empty()) continue;  // a state that is ours alone
-    TITAN_CHECK(found != rules.end(), plugin, "the plugin of model '", model_name,
+    const auto found = by_source.find(weight.ours);
+    if (found == by_source.end() && !weight.own_dtype.empty())
+      continue;  // a state that is ours alone
+    TITAN_CHECK(found != by_source.end(), plugin, "the plugin of model '", model_name,
                 "' gives no Hugging Face name for the parameter ", weight.ours,
                 "; the converter that added it has to absorb it in exports");
-    const HfExchange::NameRule& rule = found->second;
-    const std::string& stored = index.tensors.find(weight.theirs)->second.dtype;
-    tensors.push_back(
-        {.entry = {.name = rule.theirs,
-                   .dtype = !weight.own_dtype.empty() ? weight.own_dtype
-                            : dtype.empty()           ? stored
-                                                      : dtype,
-                   .shape = weight.shape},
-         .source = weight.theirs,
-         .order = rule.num_rotary_heads ? RowOrder::halves_to_pairs : RowOrder::as_stored,
-         .num_heads = rule.num_rotary_heads});
+    for (const size_t i : found->second) {
+      if (is_planned[i]) continue;
+      is_planned[i] = true;
+      const auto& [theirs, parts] = layout.exports[i];
+      tensors.push_back(
+          planned_tensor(theirs, layout.shapes.at(theirs), weight.kept_dtype(dtype), parts, index));
+    }
   }
   return tensors;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <titan/dist/group.h>
+#include <titan/hf_exchange.h>
 #include <titan/model.h>
 #include <titan/tokenizer.h>
 

@@ -4,8 +4,7 @@
 #include <memory>
 
 #include <titan/error.h>
-
-#include "core/exchange/hf_config.h"
+#include <titan/hf_exchange.h>
 
 namespace titan::core {
 namespace {
@@ -70,7 +69,7 @@ bool computes_the_same(const Model& a, const Model& b) {
   const auto* first = dynamic_cast<const HfExchange*>(&a);
   const auto* second = dynamic_cast<const HfExchange*>(&b);
   return first && second && a.isolates_documents() == b.isolates_documents() &&
-         hf_config_differences(first->hf_config(), second->hf_config()).empty();
+         first->config_differences(second->hf_config()).empty();
 }
 
 /// A model with other options; null where there can be none.

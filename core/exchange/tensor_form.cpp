@@ -9,9 +9,8 @@
 #include "core/runtime/tensors/dtypes.h"
 
 namespace titan::core {
-namespace {
 
-at::Tensor reordered(const at::Tensor& tensor, const TensorForm& form, std::string_view name) {
+at::Tensor in_row_order(const at::Tensor& tensor, const TensorForm& form, std::string_view name) {
   const int64_t num_rows = tensor.size(0), half = rows_of_head(num_rows, form, name) / 2;
   const bool from_pairs = form.order == RowOrder::pairs_to_halves;
   return tensor
@@ -20,8 +19,6 @@ at::Tensor reordered(const at::Tensor& tensor, const TensorForm& form, std::stri
       .transpose(1, 2)
       .reshape(tensor.sizes());
 }
-
-}  // namespace
 
 at::Tensor in_dtype(const at::Tensor& tensor, const std::string& dtype, std::string_view name) {
   const at::ScalarType type = scalar_type(dtype);
@@ -45,7 +42,8 @@ int64_t rows_of_head(int64_t num_rows, const TensorForm& form, std::string_view 
 at::Tensor in_form(const at::Tensor& tensor, const TensorForm& form, std::string_view name) {
   at::NoGradGuard no_grad;
   const bool reorders = form.order != RowOrder::as_stored && tensor.numel() > 0;
-  return in_dtype(reorders ? reordered(tensor, form, name) : tensor, form.dtype, name).contiguous();
+  const at::Tensor rows = reorders ? in_row_order(tensor, form, name) : tensor;
+  return in_dtype(rows, form.dtype, name).contiguous();
 }
 
 }  // namespace titan::core

@@ -32,6 +32,9 @@ at::Tensor in_dtype(const at::Tensor& tensor, const std::string& dtype, std::str
 /// into heads of even size.
 int64_t rows_of_head(int64_t num_rows, const TensorForm& form, std::string_view name);
 
+/// `tensor`, of any values, with its rows in the order that `form` says. Throws as rows_of_head.
+at::Tensor in_row_order(const at::Tensor& tensor, const TensorForm& form, std::string_view name);
+
 /// `tensor` in `form`, row-major, as TensorStream::read gives the same values when they are stored.
 /// Throws as in_dtype and rows_of_head.
 at::Tensor in_form(const at::Tensor& tensor, const TensorForm& form, std::string_view name);

@@ -5,16 +5,14 @@
 #include <titan/error.h>
 
 #include "core/base/hash.h"
-#include "core/exchange/tensor_copy.h"
+#include "core/exchange/weight_file.h"
 
 namespace titan::core {
 namespace {
 
-std::string hash_of_values(TensorStream& stream, const std::string& name,
-                           const std::string& dtype) {
+std::string hash_of_values(PlannedStream& stream, const PlannedTensor& tensor) {
   Hasher hasher;
-  stream.read(name, {.dtype = dtype},
-              [&](const char* data, int64_t bytes) { hasher.update(data, bytes); });
+  stream.read(tensor, [&](const char* data, int64_t bytes) { hasher.update(data, bytes); });
   return hasher.hex();
 }
 
@@ -27,18 +25,19 @@ bool has_copies(const std::vector<FoundWeight>& weights) {
 
 void check_copies(const std::vector<FoundWeight>& weights, const TensorIndex& index,
                   const std::string& place, const std::string& model_name) {
-  TensorStream stream(index);
-  const auto dtype_of = [&](const std::string& name) {
-    return index.tensors.find(name)->second.dtype;
-  };
+  PlannedStream stream(index);
   for (const FoundWeight& weight : weights)
-    for (const std::string& copy : weight.copies) {
-      const std::string dtype = dtype_of(weight.theirs);
-      const std::string common = dtype_of(copy) == dtype ? dtype : "F64";  // holds both exactly
-      TITAN_CHECK(hash_of_values(stream, weight.theirs, common) ==
-                      hash_of_values(stream, copy, common),
-                  data, place, " holds ", copy, " with other values than ", weight.theirs,
-                  ", but in ", model_name, " the two are one weight (", weight.ours,
+    for (const TensorParts& copy : weight.copies) {
+      const auto in = [&](const TensorParts& parts, const std::string& dtype) {
+        return planned_tensor(weight.ours, weight.shape, dtype, parts, index);
+      };
+      const std::string dtype = in(weight.parts, "").entry.dtype;
+      const std::string common = in(copy, "").entry.dtype == dtype ? dtype : "F64";  // holds both
+      TITAN_CHECK(hash_of_values(stream, in(weight.parts, common)) ==
+                      hash_of_values(stream, in(copy, common)),
+                  data, place, " holds ", copy.front().source, " with other values than ",
+                  weight.parts.front().source, ", but in ", model_name,
+                  " the two are one weight (", weight.ours,
                   "): one of them would be lost; choose a model that has both, or remove the one "
                   "that is not meant");
     }

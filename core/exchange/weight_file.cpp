@@ -12,6 +12,7 @@
 #include "core/base/hash.h"
 #include "core/checkpoint/format/checkpoint_folder.h"
 #include "core/checkpoint/format/metadata_texts.h"
+#include "core/exchange/quantised.h"
 #include "core/exchange/tensor_form.h"
 
 namespace titan::core {
@@ -62,17 +63,6 @@ TensorForm form_of(const PlannedTensor& tensor) {
   return {.dtype = tensor.entry.dtype, .order = tensor.order, .num_heads = tensor.num_heads};
 }
 
-/// Gives the bytes of a planned tensor, from the first to the last.
-void read_planned(TensorStream& stream, const PlannedTensor& tensor,
-                  const std::function<void(const char* data, int64_t bytes)>& take) {
-  if (!tensor.compute) return stream.read(tensor.source, form_of(tensor), take);
-  const at::Tensor values = in_form(tensor.compute(), form_of(tensor), tensor.source);
-  TITAN_ASSERT(values.sizes() == at::IntArrayRef(tensor.entry.shape), tensor.entry.name);
-  const auto* data = static_cast<const char*>(values.const_data_ptr());
-  const auto size = static_cast<int64_t>(values.nbytes());
-  for (int64_t at = 0; at < size; at += kWeightChunk) take(data + at, std::min(kWeightChunk, size - at));
-}
-
 /// Removes a file that was not finished.
 class Unfinished {
  public:
@@ -89,11 +79,11 @@ class Unfinished {
 
 void write_tensors(const TensorIndex& source, const PlannedFile& file, int64_t data_start,
                    const File& out, Hasher& of_file, Hashes& hashes) {
-  TensorStream stream(source);
+  PlannedStream stream(source);
   for (const PlannedTensor& tensor : file.tensors) {
     Hasher hasher;
     int64_t position = data_start + tensor.entry.begin;
-    read_planned(stream, tensor, [&](const char* data, int64_t bytes) {
+    stream.read(tensor, [&](const char* data, int64_t bytes) {
       hasher.update(data, bytes);
       of_file.update(data, bytes);
       out.write(position, data, bytes);
@@ -105,6 +95,39 @@ void write_tensors(const TensorIndex& source, const PlannedFile& file, int64_t d
 }
 
 }  // namespace
+
+PlannedTensor planned_tensor(std::string name, std::vector<int64_t> shape, const std::string& dtype,
+                             const TensorParts& parts, const TensorIndex& index) {
+  const TensorPart& first = parts.front();
+  const bool is_simple = parts.size() == 1 && is_whole(first, shape, value_shape(first, index)) &&
+                         encoding_of(first, index) == Encoding::plain;
+  PlannedTensor planned = {.entry = {.name = std::move(name),
+                                     .dtype = dtype.empty() ? value_dtype(first, index) : dtype,
+                                     .shape = std::move(shape)},
+                           .source = first.source};
+  if (is_simple) {
+    planned.order = first.order;
+    planned.num_heads = first.num_heads;
+  } else {
+    planned.parts = parts;
+  }
+  return planned;
+}
+
+void PlannedStream::read(const PlannedTensor& tensor,
+                         const std::function<void(const char* data, int64_t bytes)>& take) {
+  const TensorEntry& entry = tensor.entry;
+  if (!tensor.parts.empty())
+    return parts_.read(entry.name, entry.shape, entry.dtype, tensor.parts, tensor.compute, take);
+  const at::Tensor computed = tensor.compute ? tensor.compute(tensor.source) : at::Tensor();
+  if (!computed.defined()) return whole_.read(tensor.source, form_of(tensor), take);
+  const at::Tensor values = in_form(computed, form_of(tensor), tensor.source);
+  TITAN_ASSERT(values.sizes() == at::IntArrayRef(entry.shape), entry.name);
+  const auto* data = static_cast<const char*>(values.const_data_ptr());
+  const auto size = static_cast<int64_t>(values.nbytes());
+  for (int64_t at = 0; at < size; at += kWeightChunk)
+    take(data + at, std::min(kWeightChunk, size - at));
+}
 
 std::vector<PlannedFile> plan_weight_files(std::vector<PlannedTensor> tensors, FileStyle style,
                                            int64_t max_bytes) {
@@ -229,11 +252,11 @@ void compare_with_source(const TensorIndex& source, const PlannedFile& file,
               " holds other tensors than this conversion makes");
   const File there = File::open_to_read(path);
   const int64_t data_start = file.bytes - file.tensors.back().entry.end;
-  TensorStream stream(source);
+  PlannedStream stream(source);
   std::vector<char> own;
   for (const PlannedTensor& tensor : file.tensors) {
     int64_t position = data_start + tensor.entry.begin;
-    read_planned(stream, tensor, [&](const char* data, int64_t bytes) {
+    stream.read(tensor, [&](const char* data, int64_t bytes) {
       own.resize(bytes);
       there.read(position, own.data(), bytes);
       TITAN_CHECK(std::memcmp(own.data(), data, bytes) == 0, data, path.string(), ": tensor ",

@@ -13,6 +13,7 @@
 #include "core/checkpoint/format/manifest.h"
 #include "core/checkpoint/format/safetensors.h"
 #include "core/checkpoint/format/tensor_index.h"
+#include "core/exchange/part_stream.h"
 #include "core/exchange/tensor_copy.h"
 
 namespace titan::core {
@@ -23,9 +24,29 @@ struct PlannedTensor {
   std::string source;  ///< the stored tensor that it is made from
   RowOrder order = RowOrder::as_stored;
   int64_t num_heads = 0;
-  /// Gives its values, on the CPU, where they are not those of `source`; called each time
+  /// Instead of `source`, where it is put together from several or from parts.
+  TensorParts parts = {};
+  /// Gives the values of a source, on the CPU, where they are not those stored; called each time
   /// that they are written or compared, and always with the same outcome. Empty: as stored.
-  std::function<at::Tensor()> compute;
+  ComputedSource compute = {};
+};
+
+/// The tensor `name` of `shape` made of `parts`. `dtype`: as safetensors names it; empty: that of
+/// the first part.
+PlannedTensor planned_tensor(std::string name, std::vector<int64_t> shape, const std::string& dtype,
+                             const TensorParts& parts, const TensorIndex& index);
+
+/// Gives the bytes of planned tensors, from the first to the last. Thread: one at a time.
+class PlannedStream {
+ public:
+  /// `index` outlives it.
+  explicit PlannedStream(const TensorIndex& index) : whole_(index), parts_(index) {}
+  void read(const PlannedTensor& tensor,
+            const std::function<void(const char* data, int64_t bytes)>& take);
+
+ private:
+  TensorStream whole_;
+  PartStream parts_;
 };
 
 enum class FileStyle {

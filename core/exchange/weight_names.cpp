@@ -6,11 +6,14 @@
 #include <titan/error.h>
 #include <titan/shown_text.h>
 
+#include "core/exchange/quantised.h"
+#include "core/exchange/rule_layout.h"
 #include "core/runtime/tensors/dtypes.h"
 
 namespace titan::core {
 namespace {
 
+constexpr size_t kMaxLineLength = 1000;
 constexpr size_t kMaxListed = 12;  // of each kind; a wrong flavor would list hundreds
 
 /// "is there" in the sense of WeightNames.
@@ -27,18 +30,70 @@ void list(const std::string& title, const std::vector<std::string>& lines, std::
   if (lines.empty()) return;
   text += "\n  " + title + ":";
   for (size_t i = 0; i < std::min(lines.size(), kMaxListed); ++i)
-    text += "\n    " + printable(lines[i]);
+    text += "\n    " + printable(lines[i], kMaxLineLength);
   if (lines.size() > kMaxListed)
     text += "\n    and " + std::to_string(lines.size() - kMaxListed) + " more";
 }
 
-}  // namespace
+/// What is in the index of the tensors that the rules name.
+struct Findings {
+  using Alternatives = std::vector<TensorParts>;
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string text;
-  for (const int64_t size : shape) text += (text.empty() ? "" : ", ") + std::to_string(size);
-  return "(" + text + ")";
-}
+  Findings(const RuleLayout& rules, const TensorIndex& there) : layout(rules), index(there) {}
+
+  bool is_stored(const TensorPart& part) const { return index.tensors.contains(part.source); }
+
+  /// The first that is there as a whole, else the first of which something is.
+  Alternatives::const_iterator first_stored(const Alternatives& all) const {
+    const auto is_there = [&](const TensorPart& part) { return is_stored(part); };
+    const auto whole = std::find_if(all.begin(), all.end(), [&](const TensorParts& parts) {
+      return std::all_of(parts.begin(), parts.end(), is_there);
+    });
+    if (whole != all.end()) return whole;
+    return std::find_if(all.begin(), all.end(), [&](const TensorParts& parts) {
+      return std::any_of(parts.begin(), parts.end(), is_there);
+    });
+  }
+
+  void add_missing(const std::string& ours, const TensorParts& parts) {
+    for (const TensorPart& part : parts)
+      if (!is_stored(part))
+        missing.push_back(part.source + (part.source == ours ? "" : " (" + ours + ")"));
+  }
+
+  /// Marks and checks the stored tensors of `parts`. Whether all are there and no other
+  /// parameter's.
+  bool take(const ParameterInfo& parameter, const TensorParts& parts) {
+    bool is_new = true;
+    for (const TensorPart& part : parts) {
+      const auto stored = index.tensors.find(part.source);
+      if (stored == index.tensors.end()) {
+        is_new = false;
+        continue;
+      }
+      if (!part.scales.empty()) used.insert(part.scales);
+      if (!used.insert(part.source).second) continue;
+      const std::vector<int64_t>& expected = layout.shapes.at(part.source);
+      const std::vector<int64_t> shape = value_shape(part, index);
+      if (shape != expected)
+        wrong.push_back(
+            part.source + " is " + shape_text(shape) +
+            (is_whole(part, parameter.shape, expected)
+                 ? ", the model's is " + shape_text(expected)
+                 : ", the rules of " + parameter.name + " make it " + shape_text(expected)));
+      else if (const std::string problem = storage_problem(part, index); !problem.empty())
+        unreadable.push_back(problem);
+    }
+    return is_new;
+  }
+
+  const RuleLayout& layout;
+  const TensorIndex& index;
+  std::set<std::string> used;
+  std::vector<std::string> missing, wrong, unreadable;
+};
+
+}  // namespace
 
 const HfExchange& exchange_of(const Model& model, const std::string& model_name) {
   const auto* exchange = dynamic_cast<const HfExchange*>(&model);
@@ -84,46 +139,38 @@ std::set<std::string> missing_states(const ModelPart& part, const WeightNames& n
 std::vector<FoundWeight> find_weights(const ModelPart& part, const WeightNames& names,
                                       const TensorIndex& index, const std::string& place,
                                       const std::string& model_name) {
-  std::map<std::string, std::vector<const HfExchange::NameRule*>> rules;
-  for (const HfExchange::NameRule& rule : names.rules) rules[rule.ours].push_back(&rule);
-
+  const RuleLayout layout = lay_out_rules(part.all_parameters(), names.rules, model_name);
   std::vector<FoundWeight> found;
-  std::set<std::string> used;
-  std::vector<std::string> missing, wrong, unexpected;
+  Findings findings(layout, index);
   for (const ParameterInfo& parameter : part.all_parameters()) {
-    const auto& alternatives = rules[parameter.name];
+    const auto alternatives = layout.alternatives.find(parameter.name);
     const bool is_optional = names.optional.contains(parameter.name);
-    TITAN_CHECK(!alternatives.empty() || is_optional, plugin, "the plugin of model '", model_name,
-                "' gives no name for its parameter ", parameter.name);
-    const auto there =
-        std::find_if(alternatives.begin(), alternatives.end(),
-                     [&](const auto* rule) { return index.tensors.contains(rule->theirs); });
-    if (there == alternatives.end()) {
-      if (is_optional) continue;
-      const std::string& theirs = alternatives.front()->theirs;
-      missing.push_back(theirs + (theirs == parameter.name ? "" : " (" + parameter.name + ")"));
+    TITAN_CHECK(alternatives != layout.alternatives.end() || is_optional, plugin,
+                "the plugin of model '", model_name, "' gives no name for its parameter ",
+                parameter.name);
+    if (alternatives == layout.alternatives.end()) continue;
+    const auto there = findings.first_stored(alternatives->second);
+    if (there == alternatives->second.end()) {
+      if (!is_optional) findings.add_missing(parameter.name, alternatives->second.front());
       continue;
     }
-    const HfExchange::NameRule& rule = **there;
-    found.push_back({rule.ours, rule.theirs, parameter.shape, rule.num_rotary_heads});
+    found.push_back({parameter.name, parameter.shape, *there});
     if (parameter.own_dtype) found.back().own_dtype = stored_dtype(*parameter.own_dtype);
-    for (auto other = there; other != alternatives.end(); ++other) {
-      const std::string& name = (*other)->theirs;
-      const auto stored = index.tensors.find(name);
-      if (stored == index.tensors.end()) continue;
-      if (stored->second.shape != parameter.shape)
-        wrong.push_back(name + " is " + shape_text(stored->second.shape) + ", the model's is " +
-                        shape_text(parameter.shape));
-      if (used.insert(name).second && other != there) found.back().copies.push_back(name);
-    }
+    findings.add_missing(parameter.name, *there);
+    for (auto other = there; other != alternatives->second.end(); ++other)
+      if (findings.take(parameter, *other) && other != there) found.back().copies.push_back(*other);
   }
+  std::vector<std::string> unexpected;
   for (const auto& [name, tensor] : index.tensors)
-    if (!used.contains(name) && !is_ignored(names, name)) unexpected.push_back(name);
+    if (!findings.used.contains(name) && !is_ignored(names, name)) unexpected.push_back(name);
 
-  if (missing.empty() && wrong.empty() && unexpected.empty()) return found;
+  if (findings.missing.empty() && findings.wrong.empty() && findings.unreadable.empty() &&
+      unexpected.empty())
+    return found;
   std::string text = "the weights in " + place + " are not those of " + model_name;
-  list("missing", missing, text);
-  list("of another shape", wrong, text);
+  list("missing", findings.missing, text);
+  list("of another shape", findings.wrong, text);
+  list("of a type that cannot be read", findings.unreadable, text);
   list("not a weight of this model", unexpected, text);
   text += "\n  choose the model with model.name, model.flavor and its options";
   fail(ErrorKind::data, text);

@@ -8,22 +8,29 @@
 #include <string>
 #include <vector>
 
+#include <titan/hf_exchange.h>
 #include <titan/model.h>
 
 #include "core/checkpoint/format/tensor_index.h"
+#include "core/exchange/shape_text.h"
+#include "core/exchange/tensor_part.h"
 
 namespace titan::core {
 
-/// One parameter of the model and the stored tensor that holds it.
+/// One parameter of the model and the stored tensors that it is made of.
 struct FoundWeight {
   std::string ours;
-  std::string theirs;
   std::vector<int64_t> shape;
-  int64_t num_rotary_heads = 0;  ///< see HfExchange::NameRule
-  /// Stored tensors under its other names, where there are any: check_copies compares them.
-  std::vector<std::string> copies = {};
+  TensorParts parts;
+  /// The other ways in which it is stored there, if any: check_copies compares them.
+  std::vector<TensorParts> copies = {};
   /// Of a state, which is converted to no other type; as safetensors names it. Empty: of a weight.
   std::string own_dtype = {};
+
+  /// The type that it has in a copy whose weights have `dtype`.
+  const std::string& kept_dtype(const std::string& dtype) const {
+    return own_dtype.empty() ? dtype : own_dtype;
+  }
 };
 
 /// Whose weights they are.
@@ -50,13 +57,10 @@ std::set<std::string> missing_states(const ModelPart& part, const WeightNames& n
 
 /// Every parameter of the model that `part` belongs to, in its order, except optional ones that are
 /// not there. Throws one data Error that lists all that is wrong: parameters that nothing in
-/// `index` holds, tensors of another shape, tensors that belong to no parameter. `place` names the
-/// weights in it, `model_name` the model.
+/// `index` holds, tensors of another shape or of a type without scales, tensors that belong to no
+/// parameter. `place` names the weights in it, `model_name` the model. Throws as lay_out_rules.
 std::vector<FoundWeight> find_weights(const ModelPart& part, const WeightNames& names,
                                       const TensorIndex& index, const std::string& place,
                                       const std::string& model_name);
-
-/// "(128, 64)"
-std::string shape_text(const std::vector<int64_t>& shape);
 
 }  // namespace titan::core

@@ -103,6 +103,15 @@ std::vector<Difference> differences(const Manifest& plugin, const Manifest& host
     found.push_back({std::string(field), std::string(theirs), std::string(ours),
                      wording(rule, prevents_use), prevents_use});
   }
+  for (const std::string& header : plugin.uses) {
+    const std::string_view theirs = plugin.optional_hash(header), ours = host.optional_hash(header);
+    if (theirs == ours && !theirs.empty()) continue;
+    const auto shown = [](std::string_view hash) {
+      return hash.empty() ? std::string("none") : std::string(hash);
+    };
+    found.push_back({"titan/" + header + ".h", shown(theirs), shown(ours),
+                     wording(Rule::equal, true), true});
+  }
   return found;
 }
 

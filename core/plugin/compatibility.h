@@ -19,8 +19,8 @@ struct Difference {
   bool prevents_use = false;
 };
 
-/// All fields that differ, those that matter most first. `torch=none` and `cuda=none` of a plugin
-/// fit any program.
+/// All fields that differ, those that matter most first, and the optional headers of the sdk that
+/// the plugin includes and that differ. `torch=none` and `cuda=none` of a plugin fit any program.
 std::vector<Difference> differences(const Manifest& plugin, const Manifest& host);
 
 /// Whether none of the differences prevents the use.

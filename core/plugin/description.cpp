@@ -8,6 +8,7 @@
 #include <titan/shown_text.h>
 
 #include "core/base/text_table.h"
+#include "core/plugin/abilities.h"
 #include "core/plugin/schema_json.h"
 
 namespace titan::core {
@@ -129,9 +130,9 @@ std::string describe_component(const Catalog& catalog, Registry& registry, std::
   const Origin& origin = registry.origin(component);
   std::string text = component.kind + " " + component.name + ": " + component.help + "\n  plugin " +
                      origin.plugin + " " + origin.version + ", " + origin.file + "\n";
-  if (!component.abilities.empty()) {
+  if (const auto abilities = abilities_of(component); !abilities.empty()) {
     text += "  abilities";
-    for (const std::string& ability : component.abilities) text += " " + ability;
+    for (const std::string& ability : abilities) text += " " + ability;
     text += "\n";
   }
   text += options_text(component.schema);
@@ -146,6 +147,7 @@ Value component_json(const Catalog& catalog, Registry& registry, std::string_vie
               split_flavor(name).first, " --json");
   const Component& component = registry.component(kind, name);
   const Origin& origin = registry.origin(component);
+  const std::vector<std::string> abilities = abilities_of(component);
   Value json = Value::map(
       {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
        {"title", component.kind + " " + component.name},
@@ -155,7 +157,7 @@ Value component_json(const Catalog& catalog, Registry& registry, std::string_vie
        {"x-titan-plugin", origin.plugin},
        {"x-titan-version", origin.version},
        {"x-titan-file", origin.file},
-       {"x-titan-abilities", Value::List(component.abilities.begin(), component.abilities.end())}});
+       {"x-titan-abilities", Value::List(abilities.begin(), abilities.end())}});
   const Value schema = json_schema(component.schema);
   for (const auto& [key, value] : schema.as_map()) json[key] = value;
   if (kind == "model") {

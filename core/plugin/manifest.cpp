@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <optional>
+#include <set>
 
 #include <titan/error.h>
 #include <titan/shown_text.h>
@@ -14,6 +15,7 @@ namespace titan::core {
 namespace {
 
 constexpr std::string_view kSection = ".titan_plugin";
+constexpr std::string_view kUsesSection = ".titan_uses";
 constexpr std::string_view kKnownVersion = "1";
 constexpr size_t kLargest = 64 * 1024;  // bytes; a larger section is not a manifest
 
@@ -55,7 +57,34 @@ std::vector<Provided> parse_provides(std::string_view text, const std::string& o
   return provides;
 }
 
+/// Names, each ended by zeros; every source file that was compiled for itself repeats them.
+std::vector<std::string> parse_uses(std::string_view bytes, const std::string& origin) {
+  std::set<std::string> names;
+  while (!bytes.empty()) {
+    const size_t end = std::min(bytes.find('\0'), bytes.size());
+    const std::string_view name = bytes.substr(0, end);
+    bytes.remove_prefix(std::min(end + 1, bytes.size()));
+    TITAN_CHECK(std::all_of(name.begin(), name.end(),
+                            [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; }),
+                plugin, "the section ", kUsesSection, " of ", origin, " holds ", in_quotes(name),
+                ", which is no name of a header");
+    if (!name.empty()) names.emplace(name);
+  }
+  return {names.begin(), names.end()};
+}
+
 }  // namespace
+
+std::string_view Manifest::optional_hash(std::string_view header) const {
+  std::string_view entries = field("sdk_optional");
+  while (!entries.empty()) {
+    const std::string_view entry = entries.substr(0, entries.find(' '));
+    entries.remove_prefix(std::min(entry.size() + 1, entries.size()));
+    const size_t colon = std::min(entry.find(':'), entry.size());
+    if (entry.substr(0, colon) == header) return entry.substr(std::min(colon + 1, entry.size()));
+  }
+  return {};
+}
 
 std::string_view Manifest::field(std::string_view key) const {
   for (const auto& [name, text] : fields)
@@ -110,7 +139,9 @@ Manifest read_manifest(const std::filesystem::path& file) {
   const auto bytes = elf.section(kSection);
   TITAN_CHECK(bytes, plugin, "cannot read plugin file ", file.string(), ": it has no section ",
               kSection, "; plugins are built with titan_add_plugin()");
-  return parse_manifest(*bytes, file.string());
+  Manifest manifest = parse_manifest(*bytes, file.string());
+  manifest.uses = parse_uses(elf.section(kUsesSection).value_or(""), file.string());
+  return manifest;
 }
 
 const Manifest& host_manifest() {

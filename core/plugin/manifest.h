@@ -18,15 +18,20 @@ struct Provided {
 };
 
 /// Keys: manifest, plugin, version, provides, sdk, sdk_abi, torch, cxx11_abi, compiler, std, arch,
-/// cuda, cuda_archs, sanitizer, build_type; for information only: built_by, git.
+/// cuda, cuda_archs, sanitizer, build_type; sdk_optional, "name:hash name:hash" of the sdk's
+/// optional headers; for information only: built_by, git.
 struct Manifest {
   std::vector<std::pair<std::string, std::string>> fields;  ///< as written
   std::string plugin;
   std::string version;
   std::vector<Provided> provides;  ///< from "kind:name kind:name"
+  /// The optional headers of the sdk that its code includes (TITAN_OPTIONAL_HEADER), sorted.
+  std::vector<std::string> uses;
 
   /// The field's text; empty when absent.
   std::string_view field(std::string_view key) const;
+  /// The hash of an optional header, out of sdk_optional; empty when there is no such header.
+  std::string_view optional_hash(std::string_view header) const;
 };
 
 /// Throws a plugin Error naming the file and what is wrong: not an ELF file, 32-bit, cut short, no

@@ -16,6 +16,7 @@
 #include "core/config/parallelism_selection.h"
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"
+#include "core/exchange/rule_layout.h"
 #include "core/runtime/groups/played_mesh.h"
 #include "core/runtime/groups/process_groups.h"
 #include "core/runtime/tensors/meta_memory.h"
@@ -244,6 +245,7 @@ MetaModel build_meta_model(const JobConfig& config, Registry& registry) {
   meta.model = make_selected<Model>(registry, config.model_plugin,
                                     ModelContext{.seq_len = config.training.seq_len});
   meta.part = std::make_unique<ModelPart>(meta.model->build());
+  check_name_rules(*meta.model, *meta.part, config.model.name);
   return meta;
 }
 

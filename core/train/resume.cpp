@@ -1,7 +1,6 @@
 #include "core/train/resume.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <string>
 
@@ -9,14 +8,16 @@
 #include <titan/log.h>
 
 #include "core/base/clock.h"
+#include "core/checkpoint/part_loader.h"
 #include "core/checkpoint/rank_state.h"
 #include "core/checkpoint/reader.h"
 #include "core/exchange/hf_config.h"
 #include "core/exchange/model_options.h"
+#include "core/exchange/quantised.h"
 #include "core/exchange/weight_copies.h"
 #include "core/exchange/weight_names.h"
-#include "core/train/run_dtypes.h"
 #include "core/runtime/groups/together.h"
+#include "core/train/run_dtypes.h"
 
 namespace titan::core {
 namespace {
@@ -30,15 +31,6 @@ std::string place_of(const StartPoint& start) {
          start.manifest.flavor + ")";
 }
 
-/// Names of the run's weights -> names in the index.
-StoredName stored_names(const Run& run, const StartPoint& start) {
-  if (start.kind != Kind::hugging_face) return [](const std::string& name) { return name; };
-  std::map<std::string, std::string> theirs;
-  for (const auto& rule : exchange_of(*run.model, "").name_rules(Naming::hugging_face))
-    if (start.index.tensors.count(rule.theirs)) theirs.emplace(rule.ours, rule.theirs);
-  return [theirs = std::move(theirs)](const std::string& name) { return theirs.at(name); };
-}
-
 bool is_absorbed(const Run& run, const std::string& parameter) {
   return std::any_of(run.exports.begin(), run.exports.end(), [&](const ExportTransform* exports) {
     return exports->is_absorbed(parameter);
@@ -47,9 +39,8 @@ bool is_absorbed(const Run& run, const std::string& parameter) {
 
 /// Which parameters the weights that the run starts from hold, by name.
 WeightNames names_at(const Run& run, const StartPoint& start, const std::string& model_name) {
-  return start.kind == Kind::hugging_face
-             ? names_of(*run.model, model_name, Naming::hugging_face)
-             : own_names(*run.part);
+  return start.kind == Kind::hugging_face ? names_of(*run.model, model_name, Naming::hugging_face)
+                                          : own_names(*run.part);
 }
 
 /// Of modules, that the weights of others do not hold.
@@ -79,10 +70,10 @@ void check_exportable(const Run& run, const std::string& model_name) {
   for (const auto& rule : names_of(*run.model, model_name, Naming::hugging_face).rules)
     named.insert(rule.ours);
   for (const ParameterInfo& parameter : run.part->all_parameters())
-    TITAN_CHECK(named.contains(parameter.name) || parameter.is_state() ||
-                    is_absorbed(run, parameter.name),
-                config, "the model cannot be saved for others (checkpoint.last_save_in_hf): '",
-                parameter.name, "', which a converter has added, has no Hugging Face name");
+    TITAN_CHECK(
+        named.contains(parameter.name) || parameter.is_state() || is_absorbed(run, parameter.name),
+        config, "the model cannot be saved for others (checkpoint.last_save_in_hf): '",
+        parameter.name, "', which a converter has added, has no Hugging Face name");
 }
 
 void warn_of_initial_states(const Run& run, const StartPoint& start, const std::string& place) {
@@ -122,6 +113,30 @@ void check_states(const std::vector<StateTensor>& states, const Run& run, const 
   }
 }
 
+std::string shown_model(const JobConfig& config) {
+  return config.model.name + " " + config.model.flavor;
+}
+
+/// The weights of a Hugging Face folder. Throws as find_weights.
+std::vector<FoundWeight> hf_weights(const Run& run, const StartPoint& start,
+                                    const std::string& model_name) {
+  WeightNames names = names_of(*run.model, model_name, Naming::hugging_face);
+  names.optional = left_initial(run, start);
+  return find_weights(*run.part, names, start.index, place_of(start), model_name);
+}
+
+/// Fewer bits than were trained are taken when the job says so.
+void check_quantised(const std::vector<FoundWeight>& found, const StartPoint& start,
+                     const CheckpointSection& section) {
+  if (section.initial_load_in_hf_quantized) return;
+  for (const FoundWeight& weight : found)
+    for (const TensorPart& part : weight.parts)
+      TITAN_CHECK(encoding_of(part, start.index) == Encoding::plain, config, place_of(start),
+                  " holds quantised weights, such as ", part.source, " (",
+                  start.index.tensors.find(part.source)->second.dtype,
+                  "); to train on from them set checkpoint.initial_load_in_hf_quantized = true");
+}
+
 void restore_generators(const Run& run, const StartPoint& start, const LaunchEnv& launch) {
   const c10::Device device = run.device->device();
   std::optional<Value> saved;
@@ -151,22 +166,26 @@ void check_weights(const Run& run, const StartPoint& start, const JobConfig& con
   if (config.checkpoint.enable && config.checkpoint.last_save_in_hf)
     check_exportable(run, config.model.name);
   if (!start.loads_weights()) return;
-  const std::string name = config.model.name + " " + config.model.flavor;
+  const std::string name = shown_model(config);
   const bool is_hf = start.kind == Kind::hugging_face;
-  const bool is_compared =
-      start.kind == Kind::checkpoint ||
-      (is_hf && check_hf_config(exchange_of(*run.model, name).hf_config(), start.folder));
+  const bool is_compared = start.kind == Kind::checkpoint ||
+                           (is_hf && check_hf_config(exchange_of(*run.model, name), start.folder));
   if (!is_compared && run.mesh.rank() == 0)
     log::warn("'" + start.folder.string() + "' has no " +
               (is_hf ? "config.json" : "manifest.json") +
               ": what shapes do not tell of the model, such as rotary positions and epsilon, is "
               "taken on trust");
-  WeightNames names = names_at(run, start, name);
-  names.optional = left_initial(run, start);
   const std::string place = place_of(start);
   warn_of_initial_states(run, start, place);
-  const std::vector<FoundWeight> found =
-      find_weights(*run.part, names, start.index, place, name);
+  std::vector<FoundWeight> found;
+  if (is_hf) {
+    found = hf_weights(run, start, name);
+    check_quantised(found, start, config.checkpoint);
+  } else {
+    WeightNames names = own_names(*run.part);
+    names.optional = left_initial(run, start);
+    found = find_weights(*run.part, names, start.index, place, name);
+  }
   const dist::Group& world = run.mesh.group("world");
   if (has_copies(found))
     together(world, run.device->device(), [&] {
@@ -215,7 +234,10 @@ void load_state(Run& run, const StartPoint& start, const LaunchEnv& launch) {
   const c10::Device device = run.device->device();
   const double begin = monotonic_seconds();
   const LoadStats stats =
-      load_tensors(start.index, wanted, stored_names(run, start), world, device);
+      start.kind == Kind::hugging_face
+          ? load_parts(start.index, hf_weights(run, start, "this model"), wanted, world, device)
+          : load_tensors(
+                start.index, wanted, [](const std::string& name) { return name; }, world, device);
   const int64_t bytes = world.all_reduce(stats.bytes_read, dist::Reduce::sum, device);
   const int64_t sent = world.all_reduce(stats.bytes_received, dist::Reduce::sum, device);
   const double seconds = monotonic_seconds() - begin;

@@ -6,7 +6,7 @@
 # A plugin that TITAN_STATIC_PLUGINS names is linked into the program instead.
 #
 # In (set by Titan's own build or by find_package(Titan)): TITAN_SDK_VERSION, TITAN_SDK_ABI,
-# TITAN_SDK_ABI_TORCH_FREE, TITAN_TORCH_VERSION,
+# TITAN_SDK_ABI_TORCH_FREE, TITAN_SDK_OPTIONAL, TITAN_TORCH_VERSION,
 # TITAN_TORCH_CUDA, TITAN_PLUGIN_DIRECTORY (where the file goes; default: lib/titan/plugins of the build tree).
 
 set(TITAN_MANIFEST_TEMPLATE ${CMAKE_CURRENT_LIST_DIR}/plugin_manifest.cpp.in)
@@ -46,6 +46,7 @@ function(titan_manifest_text variable plugin version provides torch)
   set(fields
     "manifest=1" "plugin=${plugin}" "version=${version}" "provides=${provides}" "sdk=${TITAN_SDK_VERSION}"
     "sdk_abi=${sdk_abi}" "sdk_abi_torch_free=${TITAN_SDK_ABI_TORCH_FREE}"
+    "sdk_optional=${TITAN_SDK_OPTIONAL}"
     "torch=${torch}" "cxx11_abi=1" "compiler=${compiler}" "std=20"
     "arch=${CMAKE_SYSTEM_PROCESSOR}" "cuda=${cuda}" "cuda_archs=none" "sanitizer=${sanitizer}"
     "build_type=${CMAKE_BUILD_TYPE}" "built_by=${PROJECT_NAME}" "git=${git}")

@@ -1,6 +1,10 @@
 # sdk_abi: hashes of the sdk's headers, part of every manifest: a changed header means rebuilt plugins. One over the headers that
 # a plugin without torch can include, one over all: what changes in layers does not refuse a tokenizer. Hashed is what a compiler
 # sees of a header: without comments, whatever its blanks.
+#
+# A header with TITAN_OPTIONAL_HEADER(name) holds what a plugin may do without. It is in neither hash but has one of its own, and the
+# program compares it for the plugins alone that include the header: a new optional interface, or a changed one, leaves all others
+# as they are. A header of another kind cannot include one, or every plugin would.
 
 # titan_header_code(<variable> <file>)
 function(titan_header_code variable file)
@@ -12,22 +16,41 @@ function(titan_header_code variable file)
   set(${variable} "${text}" PARENT_SCOPE)
 endfunction()
 
-# titan_sdk_abi(<folder> <variable of the hash of all> <variable of the hash of what sees no torch> <header>...): headers are
-# relative to the folder and sorted.
-function(titan_sdk_abi folder all_variable torch_free_variable)
+# titan_sdk_abi(<folder> <variable of the hash of all> <variable of the hash of what sees no torch>
+#               <variable of the optional ones, "name:hash name:hash"> <header>...): headers are relative to the folder and sorted.
+function(titan_sdk_abi folder all_variable torch_free_variable optional_variable)
   set(torch_headers "")
+  set(base_headers "")
+  set(optional "")
+  set(optional_includes "")
   foreach(header ${ARGN})
     titan_header_code(code ${folder}/${header})
     set(code_of_${header} "${code}")
     string(REGEX MATCHALL "#include <titan/[^>]+>" includes_of_${header} "${code}")
+    if(code MATCHES "TITAN_OPTIONAL_HEADER\\(([a-z_]+)\\)<semicolon>")
+      set(name ${CMAKE_MATCH_1})
+      string(SHA256 hash "${code}")
+      string(SUBSTRING ${hash} 0 16 hash)
+      list(APPEND optional "${name}:${hash}")
+      list(APPEND optional_includes "#include <${header}>")
+      continue()
+    endif()
+    list(APPEND base_headers ${header})
     if(code MATCHES "#include <(ATen|c10|torch)/")
       list(APPEND torch_headers ${header})
     endif()
   endforeach()
+  foreach(header ${base_headers})
+    foreach(include ${includes_of_${header}})
+      if(include IN_LIST optional_includes)
+        message(FATAL_ERROR "${header} includes an optional header: ${include}")
+      endif()
+    endforeach()
+  endforeach()
   set(is_complete FALSE)
   while(NOT is_complete)  # whoever includes one that sees torch sees torch
     set(is_complete TRUE)
-    foreach(header ${ARGN})
+    foreach(header ${base_headers})
       if(header IN_LIST torch_headers)
         continue()
       endif()
@@ -43,7 +66,7 @@ function(titan_sdk_abi folder all_variable torch_free_variable)
   endwhile()
   set(all "")
   set(torch_free "")
-  foreach(header ${ARGN})
+  foreach(header ${base_headers})
     string(SHA256 hash "${code_of_${header}}")
     string(APPEND all "${header} ${hash}\n")
     if(NOT header IN_LIST torch_headers)
@@ -56,4 +79,6 @@ function(titan_sdk_abi folder all_variable torch_free_variable)
   string(SUBSTRING ${torch_free} 0 16 torch_free)
   set(${all_variable} ${all} PARENT_SCOPE)
   set(${torch_free_variable} ${torch_free} PARENT_SCOPE)
+  list(JOIN optional " " optional)
+  set(${optional_variable} "${optional}" PARENT_SCOPE)
 endfunction()

@@ -61,3 +61,12 @@ add_test(NAME scaling.formulas COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOUR
 set_tests_properties(parity.ladder parity.recompute PROPERTIES COST 10000 PROCESSORS 2 RESOURCE_LOCK parity_folder)
 set_tests_properties(parity.ladder parity.recompute scaling.formulas PROPERTIES LABELS "parity;slow" TIMEOUT 10800
   ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;PYTHONDONTWRITEBYTECODE=1;PYTHONOPTIMIZE=")
+
+# a model whose weights others store in every form that name rules know
+block(SCOPE_FOR VARIABLES)
+  set(TITAN_PLUGIN_DIRECTORY ${CMAKE_BINARY_DIR}/tests/exchange_forms)
+  titan_add_plugin(exchange_forms VERSION 1.0.0 PROVIDES model:test/forms flavor:test/forms/tiny
+                   SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/end_to_end/exchange_forms/plugin.cpp)
+endblock()
+titan_add_end_to_end(exchange_forms TIMEOUT 1800)
+set_property(TEST end_to_end.exchange_forms APPEND PROPERTY ENVIRONMENT "TITAN_FORMS=${CMAKE_BINARY_DIR}/tests/exchange_forms")

@@ -25,6 +25,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 #include <titan/dist/mesh.h>
+#include <titan/hf_exchange.h>
 #include <titan/model.h>
 #include <titan/nn/rope.h>
 #include <titan/optimizer.h>

@@ -24,7 +24,6 @@ OTHER_MEANINGS = {
     ("core/data/row_reader.cpp", "tokens"), ("core/tokenize/tokenize_journal.cpp", "tokens"),   # members of JSON
     ("core/train/fingerprints.cpp", "tokens"),
     ("core/download/settings.cpp", "huggingface"),                  # the cache folder of the hub's own programs
-    ("core/exchange/hf_config.cpp", "llama3"),                      # a rope_type of config.json
     ("core/launch/launch_plan.cpp", "cpu"),                         # --nproc cpu
     ("core/plugin/compatibility.cpp", "cuda"), ("core/plugin/manifest.cpp", "cuda"),            # a field of manifests
 }

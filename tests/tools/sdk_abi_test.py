@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The two hashes of sdk/cmake/TitanSdkAbi.cmake: what changes one, both or none of them."""
+"""The hashes of sdk/cmake/TitanSdkAbi.cmake: what changes which of them."""
 
 import os
 import pathlib
@@ -16,18 +16,29 @@ HEADERS = {
 }
 
 
-def hashes(**changed):
-    """(of all, of what sees no torch); `changed`: other text of headers, by the last part of their names."""
+def run_module(headers):
+    """What cmake says of a folder of `headers`: its exit code, (hash of all, of what sees no torch, of each optional one...), errors."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, text in HEADERS.items():
+        for name, text in headers.items():
             path = pathlib.Path(folder) / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(changed.get(path.stem, text))
+            path.write_text(text)
         script = pathlib.Path(folder) / "run.cmake"
-        script.write_text(f"cmake_minimum_required(VERSION 3.25)\ninclude({MODULE})\ntitan_sdk_abi({folder} all free {' '.join(sorted(HEADERS))})\n"
-                          'message(NOTICE "${all} ${free}")\n')
-        run = subprocess.run([os.environ.get("TITAN_CMAKE", "cmake"), "-P", script], capture_output=True, text=True, check=True)
-        return tuple((run.stdout + run.stderr).split())
+        script.write_text(f"cmake_minimum_required(VERSION 3.25)\ninclude({MODULE})\n"
+                          f"titan_sdk_abi({folder} all free optional {' '.join(sorted(headers))})\n"
+                          'message(NOTICE "${all} ${free} ${optional}")\n')
+        run = subprocess.run([os.environ.get("TITAN_CMAKE", "cmake"), "-P", script], capture_output=True, text=True)
+        return run.returncode, tuple((run.stdout + run.stderr).split()), run.stderr
+
+
+def hashes(added=None, **changed):
+    """The hashes; `changed`: other text of headers, by the last part of their names; `added`: more headers."""
+    code, found, said = run_module({name: changed.get(pathlib.Path(name).stem, text) for name, text in HEADERS.items()} | (added or {}))
+    assert code == 0, said
+    return found
+
+
+OPTIONAL = {"titan/extra.h": "#include <titan/model.h>\nTITAN_OPTIONAL_HEADER(extra);\nstruct Extra { virtual ~Extra(); };\n"}
 
 
 class SdkAbiTest(unittest.TestCase):
@@ -52,6 +63,27 @@ class SdkAbiTest(unittest.TestCase):
         changed = hashes(tokenizer=HEADERS["titan/tokenizer.h"].replace("value;", "value, other;"))
         self.assertNotEqual(changed[0], every)
         self.assertNotEqual(changed[1], free)
+
+    def test_a_new_optional_header_concerns_nobody(self):
+        every, free = hashes()
+        found = hashes(OPTIONAL)
+        self.assertEqual(found[:2], (every, free))
+        self.assertRegex(found[2], "^extra:[0-9a-f]{16}$")
+        changed = hashes({"titan/extra.h": OPTIONAL["titan/extra.h"].replace("virtual", "virtual int more(); virtual")})
+        self.assertEqual(changed[:2], (every, free))
+        self.assertNotEqual(changed[2], found[2])
+
+    def test_a_changed_base_header_concerns_everybody_beside_an_optional_one_too(self):
+        every, free, extra = hashes(OPTIONAL)
+        changed = hashes(OPTIONAL, value="struct Value { long number = 0; };\n")
+        self.assertNotEqual(changed[0], every)
+        self.assertNotEqual(changed[1], free)
+        self.assertEqual(changed[2], extra)
+
+    def test_no_other_header_includes_an_optional_one(self):
+        code, _, said = run_module(HEADERS | OPTIONAL | {"titan/step.h": "#include <titan/extra.h>\n"})
+        self.assertNotEqual(code, 0)
+        self.assertIn("titan/step.h includes an optional header: #include <titan/extra.h>", " ".join(said.split()))
 
 
 if __name__ == "__main__":

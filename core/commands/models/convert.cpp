@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <map>
 #include <optional>
 
 #include <boost/program_options.hpp>
@@ -28,6 +27,7 @@
 #include "core/exchange/hf_config.h"
 #include "core/exchange/hf_folder.h"
 #include "core/exchange/meta_shards.h"
+#include "core/exchange/rule_layout.h"
 #include "core/exchange/weight_copies.h"
 #include "core/exchange/weight_names.h"
 #include "core/runtime/build_info.h"
@@ -110,45 +110,29 @@ std::string decimals(double number) {
   return text;
 }
 
-std::map<std::string, std::vector<int64_t>> shapes_of(const ModelPart& part,
-                                                      const WeightNames& names) {
-  std::map<std::string, std::vector<int64_t>> ours, theirs;
-  for (const nn::Parameter* parameter : part.parameters())
-    ours[parameter->name()] = parameter->global_shape();
-  for (const HfExchange::NameRule& rule : names.rules) theirs[rule.theirs] = ours.at(rule.ours);
-  return theirs;
-}
-
 int convert_from(const ConvertArguments& arguments, Naming naming) {
   ChosenModel chosen(arguments.config, std::nullopt, arguments.in, CountedConverters::none);
   WeightNames names = names_of(chosen.model(), chosen.config().model_plugin.name, naming);
   const std::vector<fs::path> files = hf_files(arguments.in);
   if (naming == Naming::hugging_face &&
-      !check_hf_config(exchange_of(chosen.model(), chosen.name()).hf_config(), arguments.in))
+      !check_hf_config(exchange_of(chosen.model(), chosen.name()), arguments.in))
     log::warn(arguments.in.string() +
               " has no config.json: rotary positions, epsilon and tying are taken on trust");
-  const TensorIndex index = naming == Naming::meta
-                                ? index_meta_shards(files, shapes_of(chosen.part(), names))
-                                : index_files(files);
+  const TensorIndex index =
+      naming == Naming::meta
+          ? index_meta_shards(
+                files,
+                lay_out_rules(chosen.part().all_parameters(), names.rules, chosen.name()).shapes)
+          : index_files(files);
   refuse_own_convention(index, arguments.in.string(), arguments.direction);
   names.optional = missing_states(chosen.part(), names, index);
   const std::vector<FoundWeight> weights =
       find_weights(chosen.part(), names, index, arguments.in.string(), chosen.name());
   check_copies(weights, index, arguments.in.string(), chosen.name());
   std::vector<PlannedTensor> tensors;
-  for (const FoundWeight& weight : weights) {
-    const std::string& stored = index.tensors.find(weight.theirs)->second.dtype;
-    TensorEntry entry = {.name = weight.ours,
-                         .dtype = !weight.own_dtype.empty()  ? weight.own_dtype
-                                  : arguments.dtype.empty() ? stored
-                                                            : arguments.dtype,
-                         .shape = weight.shape};
-    tensors.push_back(
-        {.entry = std::move(entry),
-         .source = weight.theirs,
-         .order = weight.num_rotary_heads ? RowOrder::pairs_to_halves : RowOrder::as_stored,
-         .num_heads = weight.num_rotary_heads});
-  }
+  for (const FoundWeight& weight : weights)
+    tensors.push_back(planned_tensor(weight.ours, weight.shape, weight.kept_dtype(arguments.dtype),
+                                     weight.parts, index));
   const JobConfig& config = chosen.config();
   Conversion conversion = {
       .out = arguments.out,

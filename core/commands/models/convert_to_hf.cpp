@@ -67,8 +67,9 @@ std::vector<PlannedTensor> planned_tensors(const ChosenModel& chosen, const Tens
                                                   weights, index, arguments.dtype);
   if (!merged) return tensors;
   for (PlannedTensor& tensor : tensors)
-    if (merged->is_changed(tensor.source))
-      tensor.compute = [merged, name = tensor.source] { return merged->exported(name); };
+    tensor.compute = [merged](const std::string& source) {
+      return merged->is_changed(source) ? merged->exported(source) : at::Tensor();
+    };
   log::info("converter '" + chosen.converter()->name + "' gives " +
             std::to_string(merged->num_changed()) + " of " + std::to_string(tensors.size()) +
             " weights other values than those stored");

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include <titan/hf_config.h>
+
 #include "llama.h"
 
 namespace titan::llama {
@@ -65,6 +67,36 @@ std::vector<NameRule> meta_rules(const LlamaOptions& options, int64_t num_kv_hea
   return rules;
 }
 
+/// With what transformers takes for a Llama where config.json does not say.
+std::vector<HfMember> config_members() {
+  std::vector<HfMember> members = {
+      {"model_type"},
+      {"hidden_size"},
+      {"intermediate_size"},
+      {"num_hidden_layers"},
+      {"num_attention_heads"},
+      {"num_key_value_heads", {}, [](const Value& config) {
+         const Value* heads = config.find("num_attention_heads");
+         return heads ? *heads : Value();
+       }},
+      {"head_dim", {}, [](const Value& config) {
+         const Value* width = config.find("hidden_size");
+         const Value* heads = config.find("num_attention_heads");
+         const bool is_known = width && heads && width->is_integer() && heads->is_integer() &&
+                               heads->as_integer() > 0;
+         return is_known ? Value(width->as_integer() / heads->as_integer()) : Value();
+       }},
+      {"vocab_size"},
+      {"rms_norm_eps", 1e-6},
+      {"tie_word_embeddings", false},
+      {"hidden_act", "silu"},
+      {"attention_bias", false},
+      {"mlp_bias", false},
+      {"quantization_config"}};
+  for (HfMember& member : hf_rope_members()) members.push_back(std::move(member));
+  return members;
+}
+
 }  // namespace
 
 std::vector<NameRule> Llama::name_rules(Naming naming) const {
@@ -117,6 +149,10 @@ Value Llama::hf_config() const {
        {"attention_dropout", 0.0},
        {"initializer_range", 0.02},
        {"use_cache", true}});
+}
+
+std::vector<std::string> Llama::config_differences(const Value& theirs) const {
+  return hf_config_differences(config_members(), hf_config(), theirs);
 }
 
 }  // namespace titan::llama

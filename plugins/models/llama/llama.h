@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include <titan/hf_exchange.h>
 #include <titan/model.h>
 
 #include "options.h"
@@ -24,6 +25,7 @@ class Llama final : public Model, public HfExchange {
   std::vector<NameRule> name_rules(Naming naming) const override;
   std::vector<std::string> ignored_names(Naming naming) const override;
   Value hf_config() const override;
+  std::vector<std::string> config_differences(const Value& theirs) const override;
 
  private:
   LlamaOptions options_;

@@ -6,14 +6,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <titan/batch.h>
 #include <titan/export.h>
 #include <titan/nn/module.h>
-#include <titan/value.h>
 
 namespace titan {
 
@@ -41,49 +39,13 @@ struct ModelContext {
   int64_t seq_len = 0;  ///< [training] seq_len
 };
 
-/// Whose names and row orders weights come in.
-enum class Naming {
-  hugging_face,  ///< transformers
-  meta,          ///< the weights that Meta gave out
-  torchtitan,    ///< torchtitan v0.2.2 and newer
-};
-
-/// Optional: weights of others in and out, Hugging Face folders above all.
-class TITAN_API HfExchange {
- public:
-  virtual ~HfExchange();
-
-  /// One of our parameters and its name there. Shapes are equal.
-  struct NameRule {
-    std::string ours;
-    std::string theirs;
-    /// Not 0: the rows belong to so many heads, and within a head theirs hold rotary pairs side by
-    /// side where ours hold them half a head apart: their row 2j + r is our row r * size / 2 + j.
-    int64_t num_rotary_heads = 0;
-  };
-  /// Every parameter of the model. Several rules with one `ours` are alternatives, the preferred
-  /// name first. Empty: this naming is not known for this model.
-  virtual std::vector<NameRule> name_rules(Naming naming) const = 0;
-  /// Names, or ends of names after a dot, that such weights may hold beside and that nobody needs.
-  virtual std::vector<std::string> ignored_names(Naming naming) const;
-  /// The members of config.json that follow from the model: all but token ids and dtype.
-  virtual Value hf_config() const = 0;
-};
-
 /// Describes one network of one size. The code of a model is single-device code: layouts are data
-/// on its modules.
+/// on its modules. Optional beside it: HfExchange (titan/hf_exchange.h).
 class TITAN_API Model {
  public:
   static constexpr const char* kKind = "model";
   using Interface = Model;
   using Context = ModelContext;
-  template <class T>
-  static std::vector<std::string> abilities() {
-    if constexpr (std::is_base_of_v<HfExchange, T>)
-      return {"HfExchange"};
-    else
-      return {};
-  }
 
   virtual ~Model();
 

@@ -33,7 +33,24 @@ struct TITAN_API Component {
   std::string name;                    ///< "AdamW", "acme/signsgd"
   std::string help;                    ///< one sentence
   Schema schema;                       ///< its options
-  std::vector<std::string> abilities;  ///< optional interfaces it has, by name: "StatefulOptimizer"
+  std::vector<std::string> abilities;  ///< optional interfaces it has, by name: "StatefulOptimizer";
+                                       ///< those with a header of their own are asked for by is<I>()
+
+  /// Throws a null pointer to its class, which is how is<I>() asks for the bases of a class that
+  /// only the plugin knows.
+  void (*throw_pointer)() = nullptr;
+  /// Whether its objects are an `I`, an optional interface. Makes no object.
+  template <class I>
+  bool is() const {
+    if (!throw_pointer) return false;
+    try {
+      throw_pointer();
+    } catch (I*) {
+      return true;
+    } catch (...) {
+    }
+    return false;
+  }
 
   /// Makes one: `options` is the struct of `schema`, `context` the kind's Context; the result is a
   /// new object as a pointer to the kind's Interface. Use the registry's typed create<Interface>()
@@ -141,6 +158,7 @@ class TITAN_API Plugin {
     component.help = std::move(help);
     if constexpr (requires { Interface::template abilities<T>(); })
       component.abilities = Interface::template abilities<T>();
+    component.throw_pointer = [] { throw static_cast<T*>(nullptr); };
     component.make = [](const void* options, const void* context) -> void* {
       const Context& lent = *static_cast<const Context*>(context);
       Interface* made = nullptr;

@@ -12,10 +12,6 @@
 namespace titan {
 
 Device::~Device() = default;
-HfExchange::~HfExchange() = default;
-std::vector<std::string> HfExchange::ignored_names(Naming) const {
-  return {};
-}
 Loss::~Loss() = default;
 Model::~Model() = default;
 ModelTransform::~ModelTransform() = default;

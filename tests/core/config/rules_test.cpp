@@ -238,7 +238,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values("comm.mode=local_tensor", "fault_tolerance.enable",
                       "activation_checkpoint.visualize_memory_budget_pareto",
                       "model.converters=quantize.grouped_mm.mx", "debug.moe_force_load_balance",
-                      "checkpoint.initial_load_in_hf_quantized", "metrics.enable_wandb",
+                      "metrics.enable_wandb",
                       "model.name=llama4"));
 
 TEST(NotBuiltTable, WhatTheJobMeansTheSameWithoutIsSkippedWithOneWarning) {

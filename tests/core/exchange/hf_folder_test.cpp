@@ -37,8 +37,8 @@ std::unique_ptr<Model> tiny_model(std::initializer_list<Value::Member> changed =
   return create<Model>("llama3", options, {.seq_len = 64});
 }
 
-Value config_of(const Model& model) {
-  return dynamic_cast<const HfExchange&>(model).hf_config();
+const HfExchange& exchange_of(const Model& model) {
+  return dynamic_cast<const HfExchange&>(model);
 }
 
 Value without(const Value& config, std::initializer_list<const char*> names) {
@@ -97,16 +97,16 @@ TEST(HfFolder, SaysWhatToDoAboutPickles) {
 
 TEST(HfFolder, TakesEqualConfigurationsInBothStyles) {
   const TestFolder folder;
-  EXPECT_FALSE(check_hf_config(config_of(*tiny_model()), folder.path()));
+  EXPECT_FALSE(check_hf_config(exchange_of(*tiny_model()), folder.path()));
   for (const double factor : {1.0, 8.0}) {
     const auto model = tiny_model({{"rope_scaling", Value::map({{"scaling_factor", factor}})}});
-    const Value ours = config_of(*model);
+    const Value ours = exchange_of(*model).hf_config();
     Value theirs = ours;
     theirs["torch_dtype"] = "bfloat16";
     theirs["max_position_embeddings"] = 5;
     theirs["use_cache"] = false;
     folder.write("config.json", to_json(theirs));
-    EXPECT_TRUE(check_hf_config(ours, folder.path()));
+    EXPECT_TRUE(check_hf_config(exchange_of(*model), folder.path()));
 
     Value newer = without(theirs, {"rope_theta", "rope_scaling"});
     Value rope = ours.at("rope_scaling").is_map() ? ours.at("rope_scaling")
@@ -114,7 +114,7 @@ TEST(HfFolder, TakesEqualConfigurationsInBothStyles) {
     rope["rope_theta"] = ours.at("rope_theta");
     newer["rope_parameters"] = rope;
     folder.write("config.json", to_json(newer));
-    EXPECT_TRUE(check_hf_config(ours, folder.path()));
+    EXPECT_TRUE(check_hf_config(exchange_of(*model), folder.path()));
   }
 }
 
@@ -125,18 +125,18 @@ TEST(HfFolder, TakesWhatAnOldConfigurationLeavesOut) {
       Value::map(
           {{"dim", 16}, {"n_layers", 1}, {"n_heads", 4}, {"vocab_size", 32}, {"norm_eps", 1e-6}}),
       {.seq_len = 64});
-  const Value ours = config_of(*model);
+  const Value ours = exchange_of(*model).hf_config();
   folder.write("config.json",
                to_json(without(
                    ours, {"num_key_value_heads", "head_dim", "rope_theta", "rope_scaling",
                           "attention_bias", "mlp_bias", "tie_word_embeddings", "rms_norm_eps"})));
-  EXPECT_TRUE(check_hf_config(ours, folder.path()));
+  EXPECT_TRUE(check_hf_config(exchange_of(*model), folder.path()));
 }
 
 TEST(HfFolder, ListsEveryDifferenceThatChangesResults) {
   const TestFolder folder;
   const auto model = tiny_model({{"rope_scaling", Value::map({{"scaling_factor", 8.0}})}});
-  const Value ours = config_of(*model);
+  const Value ours = exchange_of(*model).hf_config();
   Value theirs = ours;
   theirs["hidden_size"] = 32;
   theirs["num_key_value_heads"] = 4;
@@ -148,7 +148,7 @@ TEST(HfFolder, ListsEveryDifferenceThatChangesResults) {
   theirs["quantization_config"] = Value::map({{"bits", 4}});
   theirs["rope_scaling"]["factor"] = 32.0;
   folder.write("config.json", to_json(theirs));
-  const Error error = error_of([&] { check_hf_config(ours, folder.path()); });
+  const Error error = error_of([&] { check_hf_config(exchange_of(*model), folder.path()); });
   EXPECT_EQ(error.kind(), ErrorKind::config);
   for (const char* line :
        {"hidden_size is 32 there and 16 here", "num_key_value_heads is 4 there and 2 here",
@@ -160,7 +160,7 @@ TEST(HfFolder, ListsEveryDifferenceThatChangesResults) {
     EXPECT_TRUE(holds(error.what(), line));
 
   folder.write("config.json", to_json(without(ours, {"rope_scaling"})));
-  EXPECT_TRUE(holds(error_of([&] { check_hf_config(ours, folder.path()); }).what(),
+  EXPECT_TRUE(holds(error_of([&] { check_hf_config(exchange_of(*model), folder.path()); }).what(),
                     "rope_type is \"default\" there and \"llama3\" here"));
 }
 
@@ -194,10 +194,12 @@ TEST(WeightNames, FindsTheFirstNameThatIsThere) {
   ASSERT_EQ(found.size(), part.parameters().size());
   for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].ours, part.parameters()[i]->name());
   for (const FoundWeight& weight : found) {
-    EXPECT_EQ(weight.theirs == "lm_head.weight", weight.ours == "output.weight");
+    ASSERT_EQ(weight.parts.size(), 1u);
+    const TensorPart& whole = weight.parts.front();
+    EXPECT_EQ(whole.source == "lm_head.weight", weight.ours == "output.weight");
     if (weight.ours == "layers.1.attention.wk.weight") {
-      EXPECT_EQ(weight.theirs, "layers.1.attention.qkv_linear.wk.weight");
-      EXPECT_EQ(weight.num_rotary_heads, 2);
+      EXPECT_EQ(whole.source, "layers.1.attention.qkv_linear.wk.weight");
+      EXPECT_EQ(whole.num_heads, 2);
     }
   }
 }
@@ -278,7 +280,8 @@ TEST(HfFolder, WritesWhatStandsBesideTheWeights) {
   const TestFolder assets, folder;
   assets.write("tokenizer.json", "{}");
   assets.write("README.md", "not copied");
-  const HfDescription description = {.config = config_of(*tiny_model()),
+  const auto model = tiny_model();
+  const HfDescription description = {.config = exchange_of(*model).hf_config(),
                                      .dtype = "BF16",
                                      .tokens = {.bos = 1, .eos = Value::list({2, 3}), .pad = {}},
                                      .assets = assets.path()};

@@ -54,6 +54,25 @@ TEST(Compatibility, JudgesEachFieldByItsRule) {
   EXPECT_TRUE(fits({{"cuda_archs", "90"}}));
 }
 
+TEST(Compatibility, ComparesTheOptionalHeadersThatAPluginIncludes) {
+  const auto with = [](const char* optional, std::vector<std::string> uses) {
+    Manifest made = manifest();
+    made.fields.emplace_back("sdk_optional", optional);
+    made.uses = std::move(uses);
+    return made;
+  };
+  const Manifest host = with("hf_config:aa hf_exchange:bb", {});
+  EXPECT_TRUE(is_compatible(differences(manifest(), host))) << "built before there were any";
+  EXPECT_TRUE(is_compatible(differences(with("hf_config:00", {}), host))) << "does not include it";
+  EXPECT_TRUE(is_compatible(differences(with("hf_exchange:bb", {"hf_exchange"}), host)));
+  const auto changed =
+      differences(with("hf_config:00 hf_exchange:bb", {"hf_config", "hf_exchange"}), host);
+  EXPECT_EQ(summary(changed), "titan/hf_config.h 00 instead of aa");
+  EXPECT_EQ(summary(differences(with("later:cc", {"later"}), host)),
+            "titan/later.h cc instead of none");
+  EXPECT_FALSE(is_compatible(differences(with("", {"later"}), host))) << "in no list at all";
+}
+
 TEST(Compatibility, APluginWithTorchDoesNotFitAProgramWithAnother) {
   EXPECT_FALSE(is_compatible(differences(manifest(), manifest({{"torch", "none"}}))));
   EXPECT_FALSE(is_compatible(differences(manifest(), manifest({{"cuda", "none"}}))));

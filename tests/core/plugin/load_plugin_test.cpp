@@ -40,6 +40,23 @@ TEST(LoadPlugin, RefusesWhatWasBuiltForAnotherProgramWithoutOpeningIt) {
   EXPECT_EQ(::dlopen(plugin_file("wrong_sdk").c_str(), RTLD_NOLOAD | RTLD_NOW), nullptr);
 }
 
+TEST(LoadPlugin, LeavesAloneThoseThatDoWithoutAnOptionalHeader) {
+  for (const char* name : {"uses_optional", "before_optional", "other_optional"})
+    EXPECT_EQ(load_plugin(plugin_file(name), read_manifest(plugin_file(name)))
+                  ->registered.components().size(),
+              1u)
+        << name;
+}
+
+TEST(LoadPlugin, RefusesThoseThatKnowAnotherOptionalHeaderWithoutOpeningThem) {
+  const std::string changed = load_error(plugin_file("wrong_optional"));
+  EXPECT_NE(changed.find("titan/hf_config.h  0000000000000000"), std::string::npos) << changed;
+  EXPECT_NE(changed.find("must be equal"), std::string::npos) << changed;
+  const std::string later = load_error(plugin_file("uses_newer"));
+  EXPECT_NE(later.find("titan/next_year.h  none"), std::string::npos) << later;
+  EXPECT_EQ(::dlopen(plugin_file("wrong_optional").c_str(), RTLD_NOLOAD | RTLD_NOW), nullptr);
+}
+
 TEST(LoadPlugin, RefusesAWrongDoor) {
   expect_golden("plugin_no_entry", load_error(plugin_file("no_entry")));
   expect_golden("plugin_wrong_entry_size", load_error(plugin_file("wrong_entry_size")));

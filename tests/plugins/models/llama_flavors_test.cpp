@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <titan/hf_exchange.h>
 #include <titan/model.h>
 
 #include "core/plugin/registry.h"

@@ -11,6 +11,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/isfinite.h>
+#include <titan/hf_exchange.h>
 #include <titan/model.h>
 
 #include "tests/plugins/error_of.h"

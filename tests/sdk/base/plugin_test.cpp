@@ -100,6 +100,27 @@ TEST(Plugin, RegistersKindNameHelpAndAbilities) {
   EXPECT_TRUE(plugin.components()[1].abilities.empty());
 }
 
+/// An interface that Greeter's header says nothing of.
+class Courteous {
+ public:
+  virtual ~Courteous() = default;
+};
+class CourteousSilence final : public Courteous, public Greeter {
+ public:
+  explicit CourteousSilence(const GreeterContext&) {}
+  std::string greet() const override { return ""; }
+};
+
+TEST(Plugin, TellsWhetherAComponentHasAnInterfaceWithoutMakingOne) {
+  Plugin plugin;
+  plugin.add<Hello>("hello", "");
+  plugin.add<CourteousSilence>("courteous", "");
+  EXPECT_FALSE(plugin.components()[0].is<Courteous>());
+  EXPECT_TRUE(plugin.components()[1].is<Courteous>());
+  EXPECT_TRUE(plugin.components()[1].is<Greeter>());
+  EXPECT_FALSE(Component().is<Courteous>());
+}
+
 TEST(Plugin, MakesAComponentFromItsOptionsAndContext) {
   Plugin plugin;
   plugin.add<Hello>("hello", "")

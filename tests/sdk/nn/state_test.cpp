@@ -110,6 +110,7 @@ struct NamedBiased final : Model, HfExchange {
     return rules;
   }
   Value hf_config() const override { return {}; }
+  std::vector<std::string> config_differences(const Value&) const override { return {}; }
   bool names_state;
 };
 

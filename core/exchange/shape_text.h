@@ -1,0 +1,13 @@
+// Shapes as messages show them. Used wherever weights are exchanged.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace titan::core {
+
+/// "(128, 64)"
+std::string shape_text(const std::vector<int64_t>& shape);
+
+}  // namespace titan::core
