@@ -26,8 +26,8 @@ std::vector<std::string> model_differences(const Value& saved, const JobConfig& 
 std::string check_model_options(const Value& saved, const JobConfig& config, const Model& model,
                                 Registry& registry, const std::string& place);
 
-/// How the loss that `saved` was trained with differs from this configuration's, a line each: another
-/// loss, or other options. Empty: it does not.
+/// How the loss that `saved` was trained with differs from this configuration's, a line each:
+/// another loss, or other options. Empty: it does not.
 std::vector<std::string> loss_differences(const Value& saved, const JobConfig& config,
                                           Registry& registry);
 

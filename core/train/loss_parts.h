@@ -20,7 +20,8 @@ class LossParts final : public GradientReducer {
   explicit LossParts(std::vector<std::string> names = {}) : names_(std::move(names)) {}
 
   const std::vector<std::string>& names() const { return names_; }
-  /// Of one chunk of tokens: a sum for each name. Not while a layer is computed again in a backward.
+  /// Of one chunk of tokens: a sum for each name. Not while a layer is computed again in a
+  /// backward.
   void take(const std::vector<at::Tensor>& parts);
 
   /// Forgets what was taken.

@@ -24,8 +24,8 @@ namespace titan::core {
 bool observes_tensors(Registry& registry, const Selection& logger);
 
 /// As a member of the step it learns the step's number; as a reducer among the others it forgets a
-/// run that is thrown away, and looks while one is under way: never in validation, nor where a layer
-/// is computed again in a backward. Thread: trainer thread, and the one that runs the layers.
+/// run that is thrown away, and looks while one is under way: never in validation, nor where a
+/// layer is computed again in a backward. Thread: trainer thread, and the one that runs the layers.
 class Observations final : public StepMember, public GradientReducer {
  public:
   /// `logger` is a TensorObserver, else it is not added.

@@ -24,8 +24,8 @@ void check_part_names(std::vector<std::string> names) {
 
 void set_loss(Run& run, const JobConfig& config, Registry& registry) {
   if (config.loss.name.empty()) return;
-  const std::shared_ptr<Loss> loss =
-      make_selected<Loss>(registry, config.loss, LossContext{.vocab_size = run.model->vocab_size()});
+  const LossContext context = {.vocab_size = run.model->vocab_size()};
+  const std::shared_ptr<Loss> loss = make_selected<Loss>(registry, config.loss, context);
   const std::vector<std::string> names = loss->part_names();
   check_part_names(names);
   run.loss_parts = std::make_unique<LossParts>(names);

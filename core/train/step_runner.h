@@ -30,8 +30,8 @@ class StepRunner {
   /// Runs `step`, of which number and batches are given, until it is committed or skipped. On
   /// return no parameter has a gradient. An error up to the verdict reaches the caller after every
   /// member that has begun the attempt has aborted it; one in commit or skip finds weights that may
-  /// have changed already, and nothing is undone. data Error: it was repeated kMostAttempts times; plugin
-  /// Error: a member judges that said it never would.
+  /// have changed already, and nothing is undone. data Error: it was repeated kMostAttempts times;
+  /// plugin Error: a member judges that said it never would.
   Verdict run(Step& step);
 
   static constexpr int64_t kMostAttempts = 100;

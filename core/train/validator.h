@@ -21,9 +21,9 @@ namespace titan::core {
 
 /// Every validation reads the same sequences from the start of its data. Method of torchtitan
 /// v0.2.2, but the loss is the mean over tokens, not over batches, so it does not depend on the
-/// layout. It is the loss that training has; perplexity and bits per byte come from the negative log
-/// likelihood alone, so a loss of a plugin has them where it names that part. Thread: trainer thread.
-/// References outlive the validator.
+/// layout. It is the loss that training has; perplexity and bits per byte come from the negative
+/// log likelihood alone, so a loss of a plugin has them where it names that part. Thread: trainer
+/// thread. References outlive the validator.
 class Validator {
  public:
   Validator(std::vector<Source> sources, const Tokenizer& tokenizer, const LoaderOptions& options,

@@ -14,13 +14,14 @@ struct CrossEntropyOptions {
   double logit_softcap = 0;    // 0: none
 };
 
-/// Per token, of logits z = c·tanh(logits / c) where c = logit_softcap (Gemma 2: Riviere et al., 2024,
-/// section 2), lse = logsumexp(z), e = label_smoothing, V words:
+/// Per token, of logits z = c·tanh(logits / c) where c = logit_softcap (Gemma 2: Riviere et al.,
+/// 2024, section 2), lse = logsumexp(z), e = label_smoothing, V words:
 ///
 ///   (1 - e) (lse - z[label]) + e (lse - Σ z / V) + z_loss lse²
 ///
-/// The first two are torch.nn.functional.cross_entropy(z, label, label_smoothing=e) (Szegedy et al.,
-/// 2016, section 7), the third is PaLM's (Chowdhery et al., 2022, section 5, coefficient 1e-4).
+/// The first two are torch.nn.functional.cross_entropy(z, label, label_smoothing=e) (Szegedy et
+/// al., 2016, section 7), the third is PaLM's (Chowdhery et al., 2022, section 5, coefficient
+/// 1e-4).
 ///
 /// Parts: "nll", Σ lse - z[label]; and where z_loss is on "z_loss", Σ z_loss lse².
 class CrossEntropy final : public Loss {

@@ -12,9 +12,11 @@ TITAN_PLUGIN(plugin) {
               "Share of the target that is spread over all words")
       .at_least(0)
       .less_than(1)
-      .option("z_loss", &O::z_loss, "Coefficient of the square of the logits' logsumexp (PaLM: 1e-4)")
+      .option("z_loss", &O::z_loss,
+              "Coefficient of the square of the logits' logsumexp (PaLM: 1e-4)")
       .at_least(0)
       .option("logit_softcap", &O::logit_softcap,
-              "c of c tanh(logits / c) (Gemma 2: 30); 0: none. Whoever runs the model has to do it too")
+              "c of c tanh(logits / c) (Gemma 2: 30); 0: none. Whoever runs the model has to do it "
+              "too")
       .at_least(0);
 }

@@ -16,7 +16,8 @@ namespace {
 
 using at::Tensor;
 
-/// Each chunk costs the ranks a collective, so chunks are larger than one rank alone would cut them.
+/// Each chunk costs the ranks a collective, so chunks are larger than one rank alone would cut
+/// them.
 constexpr int64_t kLogitsBytes = int64_t{32} << 20;
 
 /// Where the labels of a chunk stand among this rank's words.

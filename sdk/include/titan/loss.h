@@ -27,9 +27,10 @@ struct RowsLoss {
 /// over all chunks and ranks is divided by the number of tokens that have a target. So a token's
 /// loss depends on its own row alone, and one without a target (Batch::kIgnoredLabel) adds nothing.
 ///
-/// The logits are whole in the vocabulary under every layout: tensor parallelism gathers the columns
-/// of a chunk, all its ranks compute the same, and each keeps the gradient of its own columns.
-/// Thread: the one that runs the head. Stateless between calls, since a step may be run again.
+/// The logits are whole in the vocabulary under every layout: tensor parallelism gathers the
+/// columns of a chunk, all its ranks compute the same, and each keeps the gradient of its own
+/// columns. Thread: the one that runs the head. Stateless between calls, since a step may be run
+/// again.
 class TITAN_API Loss {
  public:
   static constexpr const char* kKind = "loss";

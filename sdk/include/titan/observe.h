@@ -24,12 +24,11 @@ enum class Observed {
 
 /// One thing that an observer asks for.
 struct Observation {
-  std::string modules;                 ///< pattern of their paths: "layers.*.attention"
-                                       ///< (titan/name_pattern.h). Of those that it fits, `attention`
-                                       ///< and `logits` mean the ones that have such
+  std::string modules;  ///< pattern of their paths: "layers.*.attention" (titan/name_pattern.h). Of
+                        ///< those that it fits, `attention` and `logits` mean what has such
   Observed what = Observed::output;
-  int64_t every = 1;                   ///< at step 1 and at the multiples of this
-  int64_t rows = 0;                    ///< of `logits`: the first so many tokens of a microbatch
+  int64_t every = 1;  ///< at step 1 and at the multiples of this
+  int64_t rows = 0;   ///< of `logits`: the first so many tokens of a microbatch
 };
 
 /// What this rank has of it, in one microbatch. Without a graph, not to be changed, gone after the
@@ -39,10 +38,10 @@ struct ObservedTensors {
   size_t index = 0;         ///< of the Observation
   std::string_view module;  ///< its path
   int64_t step = 0;
-  const Batch& batch;       ///< that the model was given on this rank
-  at::Tensor tensor;        ///< input, output or logits
-  at::Tensor queries;       ///< (B, heads, S, hd)
-  at::Tensor keys;          ///< (B, key heads, S, hd); heads are a multiple
+  const Batch& batch;  ///< that the model was given on this rank; of `logits`, the labels alone
+  at::Tensor tensor;   ///< input, output or logits
+  at::Tensor queries;  ///< (B, heads, S, hd)
+  at::Tensor keys;     ///< (B, key heads, S, hd); heads are a multiple
 };
 
 /// One number of many: logged as Σ sum / Σ weight over all that have its tag, on all ranks and in
@@ -59,16 +58,16 @@ struct ObservedNumber {
 /// as scalars of that step, in a call of log of their own. Whether start, log or finish of this
 /// logger fails changes nothing here: the numbers go to the others.
 ///
-/// Costs: nothing for modules and steps that nobody asks for; a gather of all tags after a step that
-/// somebody does. Refused by name at the start: a pattern that fits nothing, and queries and keys
-/// under context parallelism, where no rank has all keys of a query.
+/// Costs: nothing for modules and steps that nobody asks for; a gather of all tags after a step
+/// that somebody does. Refused by name at the start: a pattern that fits nothing, and queries and
+/// keys under context parallelism, where no rank has all keys of a query.
 class TITAN_API TensorObserver {
  public:
   virtual ~TensorObserver();
   /// [once, before the first step] The same on all ranks.
   virtual std::vector<Observation> observations() const = 0;
-  /// [in the forward of each microbatch, on every rank that runs the module] May throw titan::Error,
-  /// which ends the run.
+  /// [in the forward of each microbatch, on every rank that runs the module] May throw
+  /// titan::Error, which ends the run.
   virtual std::vector<ObservedNumber> observe(const ObservedTensors& tensors) = 0;
 };
 

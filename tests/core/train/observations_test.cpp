@@ -1,5 +1,5 @@
-// What loggers see of a running model: the tensors themselves, each once, and their numbers over all
-// ranks.
+// What loggers see of a running model: the tensors themselves, each once, and their numbers over
+// all ranks.
 #include "core/train/observations.h"
 
 #include <functional>
@@ -210,12 +210,14 @@ TEST(Observations, ChangeNoLossAndNoGradient) {
 TEST(Observations, RefuseWhatFitsNothing) {
   EXPECT_EQ(mistake([] { Watched({{.modules = "layers.7"}}, one_each); }),
             "logger 'watcher' looks at 'layers.7', which fits no module of the model; there are "
-            "'tok_embeddings', 'layers.0', 'layers.0.attention', 'layers.0.attention.wq' and so on");
+            "'tok_embeddings', 'layers.0', 'layers.0.attention', 'layers.0.attention.wq' and so "
+            "on");
   EXPECT_EQ(mistake([] {
-              Watched({{.modules = "layers.0.feed_forward", .what = Observed::attention}}, one_each);
+              Watched({{.modules = "layers.0.feed_forward", .what = Observed::attention}},
+                      one_each);
             }),
-            "logger 'watcher' looks at 'layers.0.feed_forward', which fits no layer that attends of "
-            "the model; there are 'layers.0.attention', 'layers.1.attention'");
+            "logger 'watcher' looks at 'layers.0.feed_forward', which fits no layer that attends "
+            "of the model; there are 'layers.0.attention', 'layers.1.attention'");
   EXPECT_NE(mistake([] { Watched({{.modules = "output", .what = Observed::logits}}, one_each); })
                 .find("asks for 0 rows"),
             std::string::npos);

@@ -1,5 +1,5 @@
-// The loss `cross_entropy` in the output head against ATen's on whole logits, on one rank and with a
-// vocabulary that is cut.
+// The loss `cross_entropy` in the output head against ATen's on whole logits, on one rank and with
+// a vocabulary that is cut.
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -32,7 +32,11 @@ struct Case {
   double smoothing = 0, z_loss = 0, cap = 0;
 };
 const std::vector<Case> kCases = {
-    {}, {.smoothing = 0.1}, {.z_loss = 1e-2}, {.cap = 2}, {.smoothing = 0.2, .z_loss = 1e-3, .cap = 3}};
+    {},
+    {.smoothing = 0.1},
+    {.z_loss = 1e-2},
+    {.cap = 2},
+    {.smoothing = 0.2, .z_loss = 1e-3, .cap = 3}};
 
 std::unique_ptr<Loss> make_loss(const Case& c) {
   return testing::create<Loss>("cross_entropy",

@@ -47,8 +47,9 @@ struct OutputHeadOptions {
 };
 
 /// x (B, S, dim) -> logits (B, S, vocab) in fp32 or, when the batch carries labels, the **sum** of
-/// the token losses: a scalar, fp32, computed such that the full logits never exist. The loss is the
-/// cross entropy unless set_loss names another one. Parameters "norm.weight" and "output.weight".
+/// the token losses: a scalar, fp32, computed such that the full logits never exist. The loss is
+/// the cross entropy unless set_loss names another one. Parameters "norm.weight" and
+/// "output.weight".
 class TITAN_API OutputHead final : public Module {
  public:
   explicit OutputHead(const OutputHeadOptions& options);

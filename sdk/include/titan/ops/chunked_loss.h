@@ -1,6 +1,7 @@
 // Projection to the vocabulary and a loss of it, chunk by chunk of rows, without the logits in
 // memory: the one driver of every such loss. Used by linear_cross_entropy on each device, by the
-// output head for losses of plugins, and by tensor parallelism, whose chunks hold some of the words.
+// output head for losses of plugins, and by tensor parallelism, whose chunks hold some of the
+// words.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +37,9 @@ struct LossAndGradients {
   at::Tensor dweight;
 };
 
-/// Σ over chunks of chunk_loss(x · weightᵀ) in one pass, with the gradients that are needed. Records
-/// no graph. Losses and dweight are added up in the order of the chunks, losses in double, dweight
-/// in fp32 (double for double).
+/// Σ over chunks of chunk_loss(x · weightᵀ) in one pass, with the gradients that are needed.
+/// Records no graph. Losses and dweight are added up in the order of the chunks, losses in double,
+/// dweight in fp32 (double for double).
 ///
 /// x (N, dim), weight (words, dim) of one dtype, labels (N) int64.
 TITAN_API LossAndGradients run_chunks(const at::Tensor& x, const at::Tensor& weight,
