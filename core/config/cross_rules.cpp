@@ -98,20 +98,6 @@ void check_checkpoint(const RuleContext& rules) {
                     std::to_string(rules.config.world_size));
 }
 
-void check_recompute(const RuleContext& rules) {
-  const ActivationCheckpointSection& a = rules.config.activation_checkpoint;
-  const std::string& option = a.selective_ac_option;
-  const bool is_count =
-      !option.empty() && option.size() < 10 &&
-      std::all_of(option.begin(), option.end(), [](char c) { return c >= '0' && c <= '9'; });
-  if (rules.are_sound({"activation_checkpoint.selective_ac_option"}) && option != "op" && !is_count)
-    rules.error(
-        "activation_checkpoint.selective_ac_option",
-        "activation_checkpoint.selective_ac_option must be a number of blocks or 'op', got '" +
-            option + "'",
-        "default \"2\"");
-}
-
 void check_early_step(const RuleContext& rules, const Layout& layout) {
   const std::string key = "optimizer.early_step_in_backward";
   if (!rules.config.optimizer_section.early_step_in_backward || !rules.are_sound({key})) return;
@@ -197,7 +183,6 @@ void check_rules(const RuleContext& context, const Layout& layout) {
   check_validation(context, layout);
   check_data(context);
   check_checkpoint(context);
-  check_recompute(context);
   check_early_step(context, layout);
   check_profiling(context);
   check_converters(context, layout);

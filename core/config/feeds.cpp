@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <titan/dist/grid.h>
 #include <titan/error.h>
@@ -17,19 +18,20 @@ namespace {
 /// Whether the options of all components are known.
 enum class Components { chosen, not_yet };
 
-/// `config` outlives it.
+/// Reads the sections that it is asked for. `config` outlives it.
 class ResolvedJob final : public JobView {
  public:
   ResolvedJob(const JobConfig& config, Components components)
-      : config_(config),
-        components_(components),
-        sections_(job_schema().read(&config)),
-        grid_(config.layout.core_axes()) {}
+      : config_(config), components_(components), grid_(config.layout.core_axes()) {}
 
   Value core(std::string_view key) const override {
-    const Value* value = &sections_;
-    for (const std::string& part : split_dotted(key)) {
-      value = value->is_map() ? value->find(part) : nullptr;
+    const std::vector<std::string> parts = split_dotted(key);
+    const Option* section = job_schema().find(parts.front());
+    TITAN_CHECK(section, plugin, "the core has no key '", key, "' that options could follow from");
+    Value read = section->read(&config_);
+    const Value* value = &read;
+    for (size_t i = 1; i < parts.size(); ++i) {
+      value = value->is_map() ? value->find(parts[i]) : nullptr;
       TITAN_CHECK(value, plugin, "the core has no key '", key, "' that options could follow from");
     }
     return *value;
@@ -52,7 +54,6 @@ class ResolvedJob final : public JobView {
  private:
   const JobConfig& config_;
   Components components_;
-  Value sections_;
   dist::Grid grid_;
 };
 

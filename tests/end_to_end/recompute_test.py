@@ -50,6 +50,11 @@ class RecomputeTest(Case):
         run = self.run_with("full", *mode("full", "--activation_checkpoint.memory_limit", "8GiB"), code=2)
         self.assert_holds(run.stderr, 'has no effect with activation_checkpoint.mode = "full"', 'mode = "memory_budget"')
 
+    def test_a_choice_of_blocks_that_is_none_is_found_by_the_plugins_own_rule(self):
+        run = self.run_with("none", *mode("selective", "--activation_checkpoint.selective_ac_option", "x2"), code=2)
+        self.assert_holds(run.stderr, "activation_checkpoint.selective_ac_option must be a number of blocks or 'op', got 'x2'",
+                          'default "2"', "nothing was started")
+
     def test_debug_says_what_each_block_keeps(self):
         run = self.run_with("debug", *mode("selective", "--activation_checkpoint.selective_ac_option", "op",
                                            "--activation_checkpoint.debug"))

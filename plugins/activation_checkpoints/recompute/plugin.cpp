@@ -1,4 +1,6 @@
 // Registers activation_checkpoint:full, :selective and :memory_budget.
+#include <algorithm>
+
 #include <titan/plugin.h>
 
 #include "budget.h"
@@ -20,6 +22,18 @@ void declare_common(ComponentBuilder<T>& component) {
               "Log once what each block keeps and computes again");
 }
 
+void check_selective(const SelectiveOptions& options, const JobView&, RuleReport& report) {
+  const std::string& text = options.selective_ac_option;
+  const bool is_count =
+      !text.empty() && text.size() < 10 &&
+      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (text == "op" || is_count) return;
+  report.error("selective_ac_option",
+               "activation_checkpoint.selective_ac_option must be a number of blocks or 'op', got '" +
+                   text + "'",
+               "default \"2\"");
+}
+
 }  // namespace
 }  // namespace titan::recompute
 
@@ -36,7 +50,8 @@ TITAN_PLUGIN(plugin) {
       .option("per_op_sac_force_recompute_mm_shapes_by_fqns",
               &O::per_op_sac_force_recompute_mm_shapes_by_fqns,
               "Linear layers whose GEMM shape is always computed again with \"op\"")
-      .options(declare_common<O, Selective>);
+      .options(declare_common<O, Selective>)
+      .check(check_selective);
   using B = BudgetOptions;
   plugin
       .add<MemoryBudget>("memory_budget",

@@ -103,11 +103,6 @@ const std::vector<Rule> kRules = {
      {"--checkpoint.exclude_from_loading=optimizers"},
      {"--checkpoint.exclude_from_loading=optimizer"},
      "checkpoint.exclude_from_loading has an item that must be one of"},
-    // recomputation, compilation, profiling
-    {1,
-     {"--activation_checkpoint.selective_ac_option=x2"},
-     {"--activation_checkpoint.selective_ac_option=0"},
-     "a number of blocks or 'op'"},
     // updates inside backward
     {1,
      {"--optimizer.early_step_in_backward"},
