@@ -141,7 +141,6 @@ INSTANTIATE_TEST_SUITE_P(
         Range{"checkpoint.interval", "1", "0"}, Range{"checkpoint.keep_latest_k", "0", "-1"},
         Range{"checkpoint.load_step", "-1", "-2"},
         Range{"activation_checkpoint.memory_budget", "1", "1.5"},
-        Range{"activation_checkpoint.selective_ac_option", "op", "ops"},
         Range{"parallelism.data_parallel_shard_degree", "-1", "0"},
         Range{"parallelism.tensor_parallel_degree", "1", "-1"},
         Range{"comm.trace_buf_size", "0", "-1"}, Range{"comm.train_timeout_seconds", "1", "0"},
