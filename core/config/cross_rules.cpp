@@ -6,10 +6,6 @@
 namespace titan::core {
 namespace {
 
-bool contains(const std::vector<std::string>& words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
 /// Sequences are cut into 2 x context parts (the balanced order needs pairs), and by tensor in
 /// between.
 void check_seq_len(const RuleContext& rules, const std::string& key, int64_t seq_len,
@@ -128,24 +124,6 @@ void check_profiling(const RuleContext& rules) {
                     std::to_string(p.profiler_warmup) + " + " + std::to_string(p.profiler_active));
 }
 
-void check_converters(const RuleContext& rules, const Layout& layout) {
-  const std::vector<std::string>& converters = rules.config.model.converters;
-  std::string format;
-  for (const std::string& name : converters) {
-    if (!name.starts_with("quantize.")) continue;
-    const std::string word = name.substr(name.rfind('.') + 1);
-    if (!format.empty() && word != format)
-      rules.error("model.converters",
-                  "all quantize converters of one run use one format, but there are both " +
-                      format + " and " + word);
-    format = word;
-  }
-  if (contains(converters, "quantize.grouped_mm.float8") &&
-      (layout.pipeline > 1 || layout.context > 1))
-    rules.error("model.converters",
-                "quantize.grouped_mm.float8 does not combine with pipeline or context parallelism");
-}
-
 void check_paths(const RuleContext& rules) {
   std::error_code ignored;
   const CheckpointSection& checkpoint = rules.config.checkpoint;
@@ -185,7 +163,6 @@ void check_rules(const RuleContext& context, const Layout& layout) {
   check_checkpoint(context);
   check_early_step(context, layout);
   check_profiling(context);
-  check_converters(context, layout);
   check_paths(context);
   warn_without_effect(context);
 }

@@ -3,6 +3,21 @@
 
 #include "converter.h"
 
+namespace titan::mx {
+namespace {
+
+/// Layers that both would take are refused where they are taken; layers of two formats in one model
+/// are nobody's recipe.
+void check(const MxOptions&, const JobView& job, RuleReport& report) {
+  if (!job.option("converter", "quantize.linear.float8", "filter_fqns").is_null())
+    report.error("model.converters",
+                 "all quantize converters of one run use one format, but there are both float8 and mx",
+                 "leave one of them out");
+}
+
+}  // namespace
+}  // namespace titan::mx
+
 TITAN_PLUGIN(plugin) {
   using Options = titan::mx::MxOptions;
   plugin
@@ -15,5 +30,6 @@ TITAN_PLUGIN(plugin) {
       .option("recipe_name", &Options::recipe_name,
               "mxfp8_cublas or mxfp8_cublas_rceil: the device multiplies; mxfp8_emulated or "
               "mxfp8_emulated_rceil: software on any device; rceil: powers of two are rounded up")
-      .option("filter_fqns", &Options::filter_fqns, "Layers left alone, by a part of their path");
+      .option("filter_fqns", &Options::filter_fqns, "Layers left alone, by a part of their path")
+      .check(titan::mx::check);
 }

@@ -44,6 +44,13 @@ TEST(PluginRules, Float8GathersWhatIsShardedAndScaledByTensor) {
               Not(HasSubstr("float8")));
 }
 
+TEST(PluginRules, OneFormatQuantizesARun) {
+  const std::string both = "--model.converters=quantize.linear.float8,quantize.linear.mx";
+  EXPECT_THAT(wrong_with({both}, 1), HasSubstr("command line: all quantize converters of one run use one "
+                                               "format, but there are both float8 and mx"));
+  EXPECT_THAT(wrong_with({"--model.converters=quantize.linear.mx"}, 1), Not(HasSubstr("one format")));
+}
+
 TEST(PluginRules, DualPipeVOverlapsExpertsWithoutRecomputation) {
   const std::string p = "--parallelism.";
   const std::vector<std::string> job = {p + "pipeline_parallel_degree=2", p + "pipeline_parallel_schedule=DualPipeV",
