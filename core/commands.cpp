@@ -8,7 +8,8 @@ const std::vector<Command>& commands() {
        "titan train [--job.config_file FILE] [--dry-run] [--world-size N] [--section.key VALUE]...",
        "train a model", run_train},
       {"estimate",
-       "titan estimate [--job.config_file FILE] [--ranks N] [--peak-flops X --bandwidth Y] [--json] "
+       "titan estimate [--job.config_file FILE] [--ranks N] [--peak-flops X --bandwidth Y] "
+       "[--json] "
        "[--section.key VALUE]...",
        "what a job would take: memory, operations, traffic", run_estimate},
       {"launch",

@@ -90,7 +90,8 @@ class Chooser {
     std::vector<const Component*> found;
     std::string ignored;
     for (const std::string& name : lookup_.names(kind))
-      if (const Component* component = lookup_.find(kind, name, ignored)) found.push_back(component);
+      if (const Component* component = lookup_.find(kind, name, ignored))
+        found.push_back(component);
     return found;
   }
 

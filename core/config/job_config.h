@@ -64,7 +64,7 @@ struct Layout {
     return {.pp = pipeline, .dp_replicate = replicate, .dp_shard = shard, .cp = context,
             .tp = tensor};
   }
-  dist::Grid grid;                  ///< with the axes of plugins; of one rank where degrees are wrong
+  dist::Grid grid;  ///< with the axes of plugins; of one rank where degrees are wrong
 };
 
 class KeyPlaces;

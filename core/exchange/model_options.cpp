@@ -93,7 +93,8 @@ void list_model(const Value& saved, const JobConfig& config, const Model& model,
     return;
   }
   std::vector<ChangedOption> changed;
-  list_changed(*table, chosen.options, registry.component("model", chosen.name).schema, {}, changed);
+  list_changed(*table, chosen.options, registry.component("model", chosen.name).schema, {},
+               changed);
   const bool is_renamed = *name != Value(config.model.name) && *name != Value(chosen.name);
   if (changed.empty() && !is_renamed) return;
 

@@ -87,9 +87,10 @@ void copy_part(const TensorPart& part, const PartOverlap& overlap, const at::Ten
                               part.source_fixed, overlap.source_first, overlap.source_last);
   if (part.order != RowOrder::as_stored) {
     const int64_t head = part.dims[0].size / part.num_heads;
-    const TensorForm form = {.dtype = "",
-                             .order = part.order,
-                             .num_heads = (overlap.source_last[0] - overlap.source_first[0]) / head};
+    const TensorForm form = {
+        .dtype = "",
+        .order = part.order,
+        .num_heads = (overlap.source_last[0] - overlap.source_first[0]) / head};
     values = in_row_order(values, form, part.source)
                  .narrow(0, overlap.first[0] - overlap.source_first[0],
                          overlap.last[0] - overlap.first[0]);

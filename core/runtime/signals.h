@@ -1,5 +1,6 @@
-// SIGUSR2 asks for a record of what the rank communicates. SIGINT, SIGTERM, SIGUSR1: the first asks the run to end after the current step; a second SIGINT
-// or SIGTERM ends it at once, and so does the first while a run is set up.
+// SIGUSR2 asks for a record of what the rank communicates. SIGINT, SIGTERM, SIGUSR1: the first asks
+// the run to end after the current step; a second SIGINT or SIGTERM ends it at once, and so does
+// the first while a run is set up.
 #pragma once
 
 namespace titan::core {

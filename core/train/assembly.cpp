@@ -234,9 +234,9 @@ void build_model(Run& run, const JobConfig& config, Registry& registry) {
 }  // namespace
 
 void check_vocabulary(const Tokenizer& tokenizer, const Model& model, const JobConfig& config) {
-  TITAN_CHECK(as_none(tokenizer) || tokenizer.vocab_size() <= model.vocab_size(), config, "the tokenizer in '",
-              config.model.hf_assets_path, "' has ", tokenizer.vocab_size(), " ids, but model '",
-              config.model_plugin.name, "' has room for ", model.vocab_size(),
+  TITAN_CHECK(as_none(tokenizer) || tokenizer.vocab_size() <= model.vocab_size(), config,
+              "the tokenizer in '", config.model.hf_assets_path, "' has ", tokenizer.vocab_size(),
+              " ids, but model '", config.model_plugin.name, "' has room for ", model.vocab_size(),
               "; set model.vocab_size or choose another model.hf_assets_path");
 }
 

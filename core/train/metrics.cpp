@@ -82,10 +82,10 @@ std::optional<double> Metrics::auxiliary_loss(const Step& step) {
   const std::optional<double>& own = step.loss.auxiliary;
   if (!has_auxiliary_loss_)
     has_auxiliary_loss_ = world.all_reduce(int64_t{own.has_value()}, dist::Reduce::max, place) > 0;
-  TITAN_CHECK(*has_auxiliary_loss_ || !own, plugin,
-              "a layer has an auxiliary loss in step ", step.number,
-              ", but none had one in the first step that was logged; call nn::with_auxiliary_loss in "
-              "every step, with 0 where it does not count");
+  TITAN_CHECK(
+      *has_auxiliary_loss_ || !own, plugin, "a layer has an auxiliary loss in step ", step.number,
+      ", but none had one in the first step that was logged; call nn::with_auxiliary_loss in "
+      "every step, with 0 where it does not count");
   if (!*has_auxiliary_loss_) return std::nullopt;
   return world.all_reduce(own.value_or(0), dist::Reduce::sum, place);
 }

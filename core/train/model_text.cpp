@@ -47,11 +47,11 @@ std::map<const nn::Parameter*, const nn::Module*> owners_of(const std::vector<Fo
 std::string parameter_text(const nn::Parameter& parameter, const std::string& module_name) {
   const std::string prefix = module_name.empty() ? "" : module_name + ".";
   const std::string& name = parameter.name();
-  return titan::detail::concat(", ", name.starts_with(prefix) ? name.substr(prefix.size()) : name, " ",
-                        at::IntArrayRef(parameter.global_shape()),
-                        parameter.is_state()    ? " state"
-                        : parameter.is_frozen() ? " frozen"
-                                                : "");
+  return titan::detail::concat(", ", name.starts_with(prefix) ? name.substr(prefix.size()) : name,
+                               " ", at::IntArrayRef(parameter.global_shape()),
+                               parameter.is_state()    ? " state"
+                               : parameter.is_frozen() ? " frozen"
+                                                       : "");
 }
 
 std::string joined_name(const std::string& prefix, const std::string& path) {

@@ -73,7 +73,8 @@ std::unique_ptr<Optimizer> make_optimizer(const JobConfig& config, Registry& reg
     std::erase_if(own.parameters, [&](const Parameter* parameter) {
       return &selection_for(config, parameter->name()) != selection;
     });
-    if (auto member = make_complete(registry, *selection, own)) members.push_back(std::move(member));
+    if (auto member = make_complete(registry, *selection, own))
+      members.push_back(std::move(member));
   }
   if (members.empty()) return nullptr;
   return std::make_unique<OptimizerSet>(std::move(members));

@@ -13,13 +13,15 @@
 
 namespace titan::core {
 
-/// What the core itself brings for the microbatches of a run. With the layers' hooks: it lives as long
-/// as the run.
+/// What the core itself brings for the microbatches of a run. With the layers' hooks: it lives as
+/// long as the run.
 struct StepWorkers {
   std::unique_ptr<StepExecutor> sequential;       ///< null where a transform runs the microbatches
-  std::unique_ptr<LocalGradients> local_gradients;  ///< null unless the optimizer works in the backward
-                                                    ///< and nobody else tells it of gradients
-  std::unique_ptr<GradientReducer> module_runs;  ///< tells modules when a run begins; null without any
+  std::unique_ptr<LocalGradients>
+      local_gradients;  ///< null unless the optimizer works in the backward
+                        ///< and nobody else tells it of gradients
+  std::unique_ptr<GradientReducer>
+      module_runs;  ///< tells modules when a run begins; null without any
 };
 
 /// Sorts plugins into the places that a step has, and refuses by name those that do not go

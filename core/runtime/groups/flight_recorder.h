@@ -16,8 +16,8 @@ struct FlightFiles {
 };
 
 /// The collectives that the mesh's recorder has kept. Groups are told apart by their first rank, as
-/// "fsdp.2"; messages count as those of a group of their two ends and their direction. `doing`: what
-/// the rank is working on, in words.
+/// "fsdp.2"; messages count as those of a group of their two ends and their direction. `doing`:
+/// what the rank is working on, in words.
 FlightRecord flight_record(const dist::Mesh& mesh, const std::string& doing);
 
 /// `<folder>/<prefix><rank>`, complete or absent. Returns the path, or an empty text when it could

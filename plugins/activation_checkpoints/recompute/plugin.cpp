@@ -28,10 +28,11 @@ void check_selective(const SelectiveOptions& options, const JobView&, RuleReport
       !text.empty() && text.size() < 10 &&
       std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (text == "op" || is_count) return;
-  report.error("selective_ac_option",
-               "activation_checkpoint.selective_ac_option must be a number of blocks or 'op', got '" +
-                   text + "'",
-               "default \"2\"");
+  report.error(
+      "selective_ac_option",
+      "activation_checkpoint.selective_ac_option must be a number of blocks or 'op', got '" + text +
+          "'",
+      "default \"2\"");
 }
 
 }  // namespace

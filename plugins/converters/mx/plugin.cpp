@@ -10,9 +10,10 @@ namespace {
 /// are nobody's recipe.
 void check(const MxOptions&, const JobView& job, RuleReport& report) {
   if (!job.option("converter", "quantize.linear.float8", "filter_fqns").is_null())
-    report.error("model.converters",
-                 "all quantize converters of one run use one format, but there are both float8 and mx",
-                 "leave one of them out");
+    report.error(
+        "model.converters",
+        "all quantize converters of one run use one format, but there are both float8 and mx",
+        "leave one of them out");
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ class AuxiliaryLosses;
 /// Who else has the tokens of an activation where a layer runs. Tensor parallelism says so.
 struct TokenCopies {
   int64_t num_ranks = 1;  ///< that hold the same tokens, this one among them
-  /// Whether gradients are partial there, to be summed over these ranks; else each has the whole one.
+  /// Whether gradients are partial there, to be summed over these ranks; else each has the whole
+  /// one.
   bool gradients_are_summed = false;
 };
 

@@ -1,5 +1,5 @@
-// Compares two config.json of Hugging Face by those members that change results. Used by models that
-// exchange weights (titan/hf_exchange.h). No torch.
+// Compares two config.json of Hugging Face by those members that change results. Used by models
+// that exchange weights (titan/hf_exchange.h). No torch.
 #pragma once
 
 #include <functional>

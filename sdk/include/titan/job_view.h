@@ -15,8 +15,8 @@ namespace titan {
 class TITAN_API JobView {
  public:
   virtual ~JobView();
-  /// The value of a key of the core, "training.dtype", as it is configured or by default; null where
-  /// it is unset. Throws a plugin Error for a key that the core does not have.
+  /// The value of a key of the core, "training.dtype", as it is configured or by default; null
+  /// where it is unset. Throws a plugin Error for a key that the core does not have.
   virtual Value core(std::string_view key) const = 0;
   /// [in checks] The value of `option` of another component that the job uses, "converter", "lora",
   /// "rank", as it is given or by default; null where the job does not use it, or it has no such
@@ -32,8 +32,8 @@ class TITAN_API JobView {
 class TITAN_API RuleReport {
  public:
   virtual ~RuleReport();
-  /// `where`: an option of the component, or a key of the core, "training.dtype"; the report stands at
-  /// its value. `hint`: what to do, or empty.
+  /// `where`: an option of the component, or a key of the core, "training.dtype"; the report stands
+  /// at its value. `hint`: what to do, or empty.
   virtual void error(std::string_view where, std::string message, std::string hint = "") = 0;
 };
 

@@ -100,8 +100,8 @@ class TITAN_API ModelPart {
   int64_t num_sequence_cuts() const { return num_sequence_cuts_; }
   void cut_sequence(int64_t num_ranks) { num_sequence_cuts_ *= num_ranks; }
 
-  /// [converters] `module` takes the place of the one at `path` as in `replace`, but with parameters
-  /// of its own: those below the other are the model's no more. Names are given again.
+  /// [converters] `module` takes the place of the one at `path` as in `replace`, but with
+  /// parameters of its own: those below the other are the model's no more. Names are given again.
   void substitute(const std::string& path, std::unique_ptr<nn::Module> module);
 
   /// Runs the layers in order. `x`: undefined for a part that starts with the embedding.

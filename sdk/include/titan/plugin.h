@@ -33,8 +33,9 @@ struct TITAN_API Component {
   std::string name;                    ///< "AdamW", "acme/signsgd"
   std::string help;                    ///< one sentence
   Schema schema;                       ///< its options
-  std::vector<std::string> abilities;  ///< optional interfaces it has, by name: "StatefulOptimizer";
-                                       ///< those with a header of their own are asked for by is<I>()
+  std::vector<std::string>
+      abilities;  ///< optional interfaces it has, by name: "StatefulOptimizer";
+                  ///< those with a header of their own are asked for by is<I>()
 
   /// Throws a null pointer to its class, which is how is<I>() asks for the bases of a class that
   /// only the plugin knows.
@@ -120,9 +121,9 @@ class ComponentBuilder : public SchemaDsl<ComponentBuilder<T>> {
     return *this;
   }
 
-  /// `rules(const Options&, const JobView&, RuleReport&)` compares options with each other, with keys
-  /// of the core and with the layout. All that rules find is reported at once, with what the core
-  /// finds.
+  /// `rules(const Options&, const JobView&, RuleReport&)` compares options with each other, with
+  /// keys of the core and with the layout. All that rules find is reported at once, with what the
+  /// core finds.
   template <class Rules>
   ComponentBuilder& check(Rules rules) {
     component_.check = [rules = std::move(rules)](const void* options, const JobView& job,

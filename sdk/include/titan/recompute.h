@@ -63,9 +63,10 @@ class TITAN_API RecomputeScope {
   };
 };
 
-/// For a layer, in its forward: whether it runs for the first time on a microbatch that is trained on.
-/// Not so in validation, which records no gradients, nor where activation checkpointing runs it again.
-/// What a layer counts or adds up over a step it does where this is true: once for each token.
+/// For a layer, in its forward: whether it runs for the first time on a microbatch that is trained
+/// on. Not so in validation, which records no gradients, nor where activation checkpointing runs it
+/// again. What a layer counts or adds up over a step it does where this is true: once for each
+/// token.
 TITAN_API bool is_first_run();
 
 /// The result of `compute` (no arguments, a Tensor without history), or the kept one.

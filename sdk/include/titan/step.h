@@ -34,8 +34,8 @@ struct StepBatches {
 /// tokens; known on every rank of a pipeline.
 struct StepLoss {
   double normalized_sum = 0;
-  /// The auxiliary losses of this rank's layers, divided alike; of a pipeline each rank knows its own.
-  /// None where no layer here has one.
+  /// The auxiliary losses of this rank's layers, divided alike; of a pipeline each rank knows its
+  /// own. None where no layer here has one.
   std::optional<double> auxiliary = {};
 };
 

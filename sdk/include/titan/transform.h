@@ -26,8 +26,8 @@ enum class Phase {
   sequence,   ///< cut the batch (context parallel)
   recompute,  ///< re-run layers in backward (activation checkpointing)
   data,       ///< shard or replicate parameters (FSDP, DDP)
-  compile,    ///< swap kernels and replace modules in what will run (fused passes): inside of layers
-              ///< all weights are whole where they are used; around a layer they may not be yet
+  compile,  ///< swap kernels and replace modules in what will run (fused passes): inside of layers
+            ///< all weights are whole where they are used; around a layer they may not be yet
 };
 
 /// What a transform may know about the run; references live as long as the transform.

@@ -247,7 +247,8 @@ Tensor all_to_all(const Tensor& x, const RowSplits& splits, const Group& group) 
 }
 
 std::vector<Tensor> RowCounts::by_number(const Tensor& rows) const {
-  const auto size = static_cast<size_t>(received.size(0)), n = static_cast<size_t>(received.size(1));
+  const auto size = static_cast<size_t>(received.size(0)),
+             n = static_cast<size_t>(received.size(1));
   const std::vector<Tensor> pieces = transposed(rows.split_with_sizes(numbers_in(received)), n);
   std::vector<Tensor> joined;
   for (auto first = pieces.begin(); first != pieces.end(); first += static_cast<int64_t>(size))

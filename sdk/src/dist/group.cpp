@@ -53,7 +53,8 @@ int64_t all_but_own(int64_t bytes, int size) {
   return bytes * (size - 1) / size;
 }
 
-/// `what`: "sends" or "receives". The rows of `tensor` are those of `rows` for the ranks of `group`.
+/// `what`: "sends" or "receives". The rows of `tensor` are those of `rows` for the ranks of
+/// `group`.
 void check_rows(const Group& group, const char* what, const std::vector<int64_t>& rows,
                 const at::Tensor& tensor) {
   TITAN_CHECK(rows.size() == static_cast<size_t>(group.size()), internal,

@@ -22,7 +22,8 @@ Tensor heads_like(const Tensor& x) {
   return at::empty({x.size(0), x.size(2), x.size(1), x.size(3)}, x.options()).transpose(1, 2);
 }
 
-std::tuple<Tensor, Tensor> rms_norm_forward_on_meta(const Tensor& x, const Tensor& weight, double eps) {
+std::tuple<Tensor, Tensor> rms_norm_forward_on_meta(const Tensor& x, const Tensor& weight,
+                                                    double eps) {
   const int64_t rows = c10::multiply_integers(x.sizes().slice(0, x.dim() - 1));
   return {contiguous_like(x), at::empty({rows}, x.options().dtype(computed_in(x)))};
 }
@@ -47,8 +48,8 @@ std::tuple<Tensor, Tensor> rope_rotate_on_meta(const Tensor& q, const Tensor& k,
   return {contiguous_like(q), contiguous_like(k)};
 }
 
-std::tuple<Tensor, Tensor> attention_forward_on_meta(const Tensor& q, const Tensor& k, const Tensor& v,
-                                             bool causal, double scale) {
+std::tuple<Tensor, Tensor> attention_forward_on_meta(const Tensor& q, const Tensor& k,
+                                                     const Tensor& v, bool causal, double scale) {
   const Tensor logsumexp =
       at::empty({q.size(0), q.size(2), q.size(1)}, q.options().dtype(computed_in(q)));
   return {heads_like(q), logsumexp.transpose(1, 2)};
@@ -61,9 +62,10 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward_on_meta(const Tensor& dout
   return {heads_like(q), heads_like(k), heads_like(v)};
 }
 
-std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy_on_meta(const Tensor& x, const Tensor& weight,
-                                                        const Tensor& labels, bool needs_dx,
-                                                        bool needs_dweight) {
+std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy_on_meta(const Tensor& x,
+                                                                const Tensor& weight,
+                                                                const Tensor& labels, bool needs_dx,
+                                                                bool needs_dweight) {
   const ChunkLoss in_place = [](const Tensor& logits, const Tensor&, bool) {
     return at::empty({}, logits.options().dtype(at::kDouble));
   };

@@ -63,7 +63,8 @@ TEST(Feeds, NeedKeysThatThereAre) {
     FAIL() << "there is no such key";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::plugin);
-    EXPECT_STREQ(error.what(), "the core has no key 'parallelism.asink' that options could follow from");
+    EXPECT_STREQ(error.what(),
+                 "the core has no key 'parallelism.asink' that options could follow from");
   }
 }
 
@@ -83,15 +84,19 @@ TEST(ComponentRules, SeeTheOptionsOfOtherComponents) {
   check_component(component, nullptr, "parallelism.acme/p", {}, {config, {}, found});
   EXPECT_EQ(seen, "3nullnullnull");
   Schema schema;
-  SchemaBuilder(schema).option("stages", &FedOptions::stages, "").fed_by("training.steps", [](const Value&, const JobView& job) {
-    return job.option("converter", "acme/c", "rank");
-  });
+  SchemaBuilder(schema)
+      .option("stages", &FedOptions::stages, "")
+      .fed_by("training.steps", [](const Value&, const JobView& job) {
+        return job.option("converter", "acme/c", "rank");
+      });
   try {
     fed_options(schema, config);
     FAIL() << "an option follows from another component's";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::plugin);
-    EXPECT_STREQ(error.what(), "an option cannot follow from option 'rank' of converter 'acme/c', but from keys of the core alone");
+    EXPECT_STREQ(error.what(),
+                 "an option cannot follow from option 'rank' of converter 'acme/c', but from keys "
+                 "of the core alone");
   }
 }
 
@@ -106,18 +111,20 @@ TEST(ComponentRules, ReportAtTheOptionOrAtTheKeyThatFeedsIt) {
   };
   const auto file = std::make_shared<const SourceText>();
   GivenValues given;
-  given.put({"parallelism", "acme/p", "stages"}, {Value(3), {}, {.source = file, .line = 3, .column = 1}, true});
+  given.put({"parallelism", "acme/p", "stages"},
+            {Value(3), {}, {.source = file, .line = 3, .column = 1}, true});
   given.put({"parallelism", "enable_async_tensor_parallel"},
             {Value(true), {}, {.source = file, .line = 5, .column = 1}, true});
   given.put({"debug", "seed"}, {Value("x"), {}, {.source = file, .line = 6, .column = 1}, false});
   JobConfig config;
   Diagnostics found;
-  check_component(component, nullptr, "parallelism.acme/p", {.source = file, .line = 1, .column = 1},
-                  {config, given, found});
+  check_component(component, nullptr, "parallelism.acme/p",
+                  {.source = file, .line = 1, .column = 1}, {config, given, found});
   std::vector<std::string> texts;
   for (const Diagnostic& d : found.sorted())
     texts.push_back(std::to_string(d.where.line) + " " + d.message + " " + d.hint);
-  EXPECT_THAT(texts, ::testing::ElementsAre("1 too long ", "3 stages are 10000 take fewer", "5 async is on "));
+  EXPECT_THAT(texts, ::testing::ElementsAre("1 too long ", "3 stages are 10000 take fewer",
+                                            "5 async is on "));
 }
 
 }  // namespace

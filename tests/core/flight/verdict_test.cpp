@@ -85,7 +85,8 @@ TEST(FlightVerdict, NamesTheMemberThatDidNotCome) {
 }
 
 TEST(FlightVerdict, FollowsWhoWaitsForWhom) {
-  MadeUpRun run(4);  // tp pairs inside of an fsdp group of pairs: rank 3 hangs, 2 waits for it, 0 for 2
+  MadeUpRun run(
+      4);  // tp pairs inside of an fsdp group of pairs: rank 3 hangs, 2 waits for it, 0 for 2
   run.group("tp.0", {0, 1});
   run.group("tp.2", {2, 3});
   run.group("fsdp.0", {0, 2});

@@ -1,5 +1,5 @@
-// What a step measured becomes the scalars of torchtitan v0.2.2: judged by a clock of the test's own, by the definitions of
-// the tags, and on ranks that lost differently much.
+// What a step measured becomes the scalars of torchtitan v0.2.2: judged by a clock of the test's
+// own, by the definitions of the tags, and on ranks that lost differently much.
 #include "core/train/metrics.h"
 
 #include <map>
@@ -115,7 +115,8 @@ TEST(Metrics, TimeSpentBesideTrainingIsLeftOut) {
 }
 
 TEST(Metrics, RanksOfOneRowOfTokensShareItsThroughput) {
-  const dist::Mesh mesh = fake_mesh(dist::MeshShape{.pp = 2, .dp_replicate = 2, .dp_shard = 3, .cp = 2, .tp = 4}, 5);
+  const dist::Mesh mesh =
+      fake_mesh(dist::MeshShape{.pp = 2, .dp_replicate = 2, .dp_shard = 3, .cp = 2, .tp = 4}, 5);
   Measured run({.log_freq = 1, .flops_per_token = 3e6}, mesh);
   spend(0.01);
   run.record(1, two_microbatches(), 2);

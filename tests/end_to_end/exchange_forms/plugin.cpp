@@ -1,6 +1,6 @@
 // A model whose name rules use every form that there is: its block holds the weights of a mixture
-// of experts, of fused projections and of quantised ones, as others store them, and uses their means
-// alone. exchange_forms_test.py drives it.
+// of experts, of fused projections and of quantised ones, as others store them, and uses their
+// means alone. exchange_forms_test.py drives it.
 #include <titan/hf_config.h>
 #include <titan/hf_exchange.h>
 #include <titan/model.h>

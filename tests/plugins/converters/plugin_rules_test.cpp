@@ -1,5 +1,5 @@
-// Rules that plugins declare for their options, as a configuration meets them: each once broken and once
-// kept.
+// Rules that plugins declare for their options, as a configuration meets them: each once broken and
+// once kept.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,8 @@ using ::testing::Not;
 
 /// Everything that is wrong with the job of these arguments on `ranks` ranks.
 std::string wrong_with(std::vector<std::string> arguments, int ranks) {
-  const std::vector<std::string> base = {"--training.dataset=synthetic", "--parallelism.data_parallel_shard_degree=-1"};
+  const std::vector<std::string> base = {"--training.dataset=synthetic",
+                                         "--parallelism.data_parallel_shard_degree=-1"};
   arguments.insert(arguments.begin(), base.begin(), base.end());
   const JobSources sources = read_sources(arguments);
   const Catalog catalog({TITAN_PLUGIN_DIR});
@@ -34,8 +35,9 @@ TEST(PluginRules, Float8GathersWhatIsShardedAndScaledByTensor) {
   EXPECT_THAT(wrong_with({converter, s + "precompute_float8_dynamic_scale_for_fsdp"}, 2),
               HasSubstr("command line: precompute_float8_dynamic_scale_for_fsdp needs "
                         "enable_fsdp_float8_all_gather"));
-  EXPECT_THAT(wrong_with({converter, s + "enable_fsdp_float8_all_gather", s + "recipe_name=rowwise"}, 2),
-              HasSubstr("tensorwise scaling only, got 'rowwise'"));
+  EXPECT_THAT(
+      wrong_with({converter, s + "enable_fsdp_float8_all_gather", s + "recipe_name=rowwise"}, 2),
+      HasSubstr("tensorwise scaling only, got 'rowwise'"));
   EXPECT_THAT(wrong_with({converter, s + "enable_fsdp_float8_all_gather"}, 1),
               HasSubstr("needs parallelism.data_parallel_shard_degree > 1"));
   EXPECT_THAT(wrong_with({converter, s + "enable_fsdp_float8_all_gather",
@@ -46,15 +48,18 @@ TEST(PluginRules, Float8GathersWhatIsShardedAndScaledByTensor) {
 
 TEST(PluginRules, OneFormatQuantizesARun) {
   const std::string both = "--model.converters=quantize.linear.float8,quantize.linear.mx";
-  EXPECT_THAT(wrong_with({both}, 1), HasSubstr("command line: all quantize converters of one run use one "
-                                               "format, but there are both float8 and mx"));
-  EXPECT_THAT(wrong_with({"--model.converters=quantize.linear.mx"}, 1), Not(HasSubstr("one format")));
+  EXPECT_THAT(wrong_with({both}, 1),
+              HasSubstr("command line: all quantize converters of one run use one "
+                        "format, but there are both float8 and mx"));
+  EXPECT_THAT(wrong_with({"--model.converters=quantize.linear.mx"}, 1),
+              Not(HasSubstr("one format")));
 }
 
 TEST(PluginRules, DualPipeVOverlapsExpertsWithoutRecomputation) {
   const std::string p = "--parallelism.";
-  const std::vector<std::string> job = {p + "pipeline_parallel_degree=2", p + "pipeline_parallel_schedule=DualPipeV",
-                                        p + "expert_parallel_degree=2", "--training.local_batch_size=4"};
+  const std::vector<std::string> job = {
+      p + "pipeline_parallel_degree=2", p + "pipeline_parallel_schedule=DualPipeV",
+      p + "expert_parallel_degree=2", "--training.local_batch_size=4"};
   std::vector<std::string> kept = job;
   kept.push_back("--activation_checkpoint.mode=none");
   EXPECT_THAT(wrong_with(job, 4), HasSubstr("DualPipeV overlaps expert communication only with"));

@@ -177,7 +177,8 @@ TEST(Llama, TakesTheSecondCopyOfATiedMatrixForTheFirst) {
   const auto embedding = [&](Naming naming) {
     return theirs_of(tied.name_rules(naming), "tok_embeddings.weight");
   };
-  EXPECT_EQ(embedding(Naming::hugging_face), (Names{"model.embed_tokens.weight", "lm_head.weight"}));
+  EXPECT_EQ(embedding(Naming::hugging_face),
+            (Names{"model.embed_tokens.weight", "lm_head.weight"}));
   EXPECT_EQ(embedding(Naming::meta), (Names{"tok_embeddings.weight", "output.weight"}));
   EXPECT_EQ(embedding(Naming::torchtitan),
             (Names{"tok_embeddings.weight", "output.weight", "lm_head.weight"}));

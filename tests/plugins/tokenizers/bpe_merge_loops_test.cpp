@@ -16,8 +16,8 @@ using Ids = std::vector<int32_t>;
 
 constexpr int32_t kLetters = 3;
 
-/// Rules over three letters and what they become, as a trained model has them: a later token is made
-/// of earlier ones. `shuffles`: in an order of ranks that no training gives.
+/// Rules over three letters and what they become, as a trained model has them: a later token is
+/// made of earlier ones. `shuffles`: in an order of ranks that no training gives.
 std::vector<MergeRule> draw_rules(std::mt19937& random, bool shuffles) {
   std::vector<MergeRule> rules;
   std::map<std::pair<int32_t, int32_t>, bool> is_taken;

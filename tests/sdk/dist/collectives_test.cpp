@@ -62,7 +62,9 @@ std::vector<Case> cases() {
       {"reduce_partial", reduce_partial, {2, 3}, false, true},
       {"copy_to_ranks", copy_to_ranks, {2, 3}, true, false},
       {"all_reduce", all_reduce, {2, 3}},
-      {"all_to_all", [](const Tensor& x, const Group& group) { return all_to_all(x, group); }, {4, 3}},
+      {"all_to_all",
+       [](const Tensor& x, const Group& group) { return all_to_all(x, group); },
+       {4, 3}},
   };
 }
 

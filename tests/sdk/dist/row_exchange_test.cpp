@@ -69,8 +69,10 @@ TEST(RowExchange, GivesEachRankTheRowsThatAreMeantForIt) {
       for (const at::ScalarType dtype : {at::kDouble, at::kFloat, at::kBFloat16, at::kLong})
         for (const std::vector<int64_t>& shape : shapes) {
           std::vector<at::Tensor> all;
-          for (int64_t rank = 0; rank < size; ++rank) all.push_back(rows_of(size, rank, shape, dtype));
-          const at::Tensor got = all_to_all(all[group.rank()], splits_of(size, group.rank()), group);
+          for (int64_t rank = 0; rank < size; ++rank)
+            all.push_back(rows_of(size, rank, shape, dtype));
+          const at::Tensor got =
+              all_to_all(all[group.rank()], splits_of(size, group.rank()), group);
           EXPECT_TRUE(at::equal(got, expected_at(group.rank(), all)))
               << dtype << ", rank " << group.rank() << " of " << size << ": " << got;
         }
@@ -118,8 +120,9 @@ TEST(RowExchange, RefusesSplitsThatAreNotThoseOfTheRows) {
     return error_of([&] { exchange(splits); }).message();
   };
   exchange({.sent = {1, 3}, .received = {2, 2}});
-  EXPECT_TRUE(holds(refusal({.sent = {1, 2}, .received = {2, 2}}),
-                    "all_to_all over group 'ep': this rank sends [1, 2] = 3 rows, but the tensor has 4"));
+  EXPECT_TRUE(
+      holds(refusal({.sent = {1, 2}, .received = {2, 2}}),
+            "all_to_all over group 'ep': this rank sends [1, 2] = 3 rows, but the tensor has 4"));
   EXPECT_TRUE(holds(refusal({.sent = {2, 2}, .received = {2, 3}}),
                     "this rank receives [2, 3] = 5 rows, but the tensor has 4"));
   EXPECT_TRUE(holds(refusal({.sent = {2, 1, 1}, .received = {2, 2}}),
@@ -152,10 +155,11 @@ TEST(RowExchange, TellsTheRanksHowManyRowsCome) {
 
 TEST(RowExchange, SortsWhatCameByNumberAndBack) {
   // two ranks, three numbers; a row holds [rank, number]
-  const RowCounts told = {.sent = {}, .received = at::tensor({2, 0, 1, 1, 2, 0}, at::kLong).view({2, 3}),
-                          .splits = {}};
-  const at::Tensor rows =
-      at::tensor({0, 0, 0, 0, 0, 2, 1, 0, 1, 1, 1, 1}, at::kDouble).view({6, 2}).set_requires_grad(true);
+  const RowCounts told = {
+      .sent = {}, .received = at::tensor({2, 0, 1, 1, 2, 0}, at::kLong).view({2, 3}), .splits = {}};
+  const at::Tensor rows = at::tensor({0, 0, 0, 0, 0, 2, 1, 0, 1, 1, 1, 1}, at::kDouble)
+                              .view({6, 2})
+                              .set_requires_grad(true);
   const std::vector<at::Tensor> sorted = told.by_number(rows);
   ASSERT_EQ(sorted.size(), 3u);
   for (int64_t number = 0; number < 3; ++number)
@@ -174,7 +178,9 @@ TEST(RowExchange, OnOneRankCountsItself) {
   const RowCounts told = exchange_counts(at::tensor({3, 0, 2}, at::kLong), 5, Group());
   EXPECT_EQ(told.splits.sent, std::vector<int64_t>{5});
   EXPECT_TRUE(at::equal(told.received, at::tensor({3, 0, 2}, at::kLong).view({1, 3})));
-  EXPECT_TRUE(holds(error_of([] { exchange_counts(at::tensor({3, 1}, at::kLong), 5, Group()); }).message(),
+  EXPECT_TRUE(holds(error_of([] {
+                      exchange_counts(at::tensor({3, 1}, at::kLong), 5, Group());
+                    }).message(),
                     "the counts for group 'self' are 4 rows in all, but there are 5"));
 }
 

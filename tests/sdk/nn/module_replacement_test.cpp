@@ -242,10 +242,11 @@ TEST(ModuleReplacement, ThatBringsWeightsIsRefusedWhereSomebodyComputes) {
   model.block().linear().wrap_kernel("a test", [](std::unique_ptr<LinearKernel> inner) {
     return std::make_unique<TripledLinear>(std::move(inner));
   });
-  EXPECT_TRUE(holds(error_of([&] {
-                      model.part.substitute("layers.0.linear", std::make_unique<Factor>(7));
-                    }).message(),
-                    "'layers.0.linear' cannot be replaced: 'layers.0.linear' is computed by a test"));
+  EXPECT_TRUE(
+      holds(error_of([&] {
+              model.part.substitute("layers.0.linear", std::make_unique<Factor>(7));
+            }).message(),
+            "'layers.0.linear' cannot be replaced: 'layers.0.linear' is computed by a test"));
   EXPECT_TRUE(holds(error_of([&] {
                       model.part.substitute("layers.0.nothing", std::make_unique<Factor>(7));
                     }).message(),

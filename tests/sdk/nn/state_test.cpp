@@ -144,7 +144,8 @@ TEST(ModuleState, LeavesForOthersInItsOwnTypeOrNotAtAll) {
   const auto weights = core::find_weights(part, core::own_names(part), index, "a folder", "biased");
   const auto planned = [&](bool names_state) {
     std::vector<std::string> lines;
-    for (const auto& tensor : core::hf_tensors(NamedBiased(names_state), "biased", weights, index, "BF16"))
+    for (const auto& tensor :
+         core::hf_tensors(NamedBiased(names_state), "biased", weights, index, "BF16"))
       lines.push_back(tensor.entry.name + " " + tensor.entry.dtype);
     return lines;
   };

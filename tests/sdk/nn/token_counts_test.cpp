@@ -35,12 +35,16 @@ TEST(TokenCounts, AreSummedOverAllRanksThatSeeOtherTokens) {
 
 /// Runs a layer again.
 struct RunsAgain final : RecomputeScope {
-  std::vector<at::Tensor> run(const Operation&, const Compute& compute) override { return compute(); }
+  std::vector<at::Tensor> run(const Operation&, const Compute& compute) override {
+    return compute();
+  }
   bool runs_again() const override { return true; }
 };
 /// One that is inside of another, and runs for the first time in it.
 struct RunsWithin final : RecomputeScope {
-  std::vector<at::Tensor> run(const Operation&, const Compute& compute) override { return compute(); }
+  std::vector<at::Tensor> run(const Operation&, const Compute& compute) override {
+    return compute();
+  }
   bool runs_again() const override { return false; }
 };
 

@@ -54,17 +54,17 @@ struct TITAN_API RowCounts {
   at::Tensor received;  ///< (size, n) int64: [r, i] rows of rank r come to number i of this rank
   RowSplits splits;     ///< both summed over i
 
-  /// The rows that came, (rows, ...) by rank and within a rank by number: for each number of this rank
-  /// those of all ranks in turn. Differentiable, as the way back is.
+  /// The rows that came, (rows, ...) by rank and within a rank by number: for each number of this
+  /// rank those of all ranks in turn. Differentiable, as the way back is.
   std::vector<at::Tensor> by_number(const at::Tensor& rows) const;
   /// What was made of them, a row for each, in the order in which they came.
   at::Tensor by_rank(const std::vector<at::Tensor>& rows_of_numbers) const;
 };
 
-/// Tells the ranks how many rows they are going to send each other. `counts` (size · n) int64, where
-/// the group communicates: n numbers for each rank in turn, say one for each expert there, `num_rows`
-/// in all. Costs an all-to-all of n numbers and one copy to the host, which is waited for; kept by
-/// recomputation where an all_to_all is.
+/// Tells the ranks how many rows they are going to send each other. `counts` (size · n) int64,
+/// where the group communicates: n numbers for each rank in turn, say one for each expert there,
+/// `num_rows` in all. Costs an all-to-all of n numbers and one copy to the host, which is waited
+/// for; kept by recomputation where an all_to_all is.
 ///
 /// On the meta device nobody has counted: `num_rows` are dealt evenly, the first ones more by one,
 /// and as many come as go.

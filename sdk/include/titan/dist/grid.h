@@ -27,8 +27,9 @@ struct MeshShape {
 /// The ranks row-major over ordered axes, the last one fastest, and named groups: sets of axes.
 ///
 /// Its first rows are the axes of MeshShape, and the fused groups "dp" = dp_replicate x dp_shard,
-/// "fsdp" = dp_shard x cp, "loss" = dp x cp, "world" = all and "self", one rank alone. An axis that is borrowed is a part of
-/// others: it cuts them in two where it ends. Groups that existed before keep their ranks.
+/// "fsdp" = dp_shard x cp, "loss" = dp x cp, "world" = all and "self", one rank alone. An axis that
+/// is borrowed is a part of others: it cuts them in two where it ends. Groups that existed before
+/// keep their ranks.
 class TITAN_API Grid {
  public:
   Grid() : Grid(MeshShape()) {}

@@ -76,8 +76,8 @@ class TITAN_API Backend {
 TITAN_API std::shared_ptr<Backend> make_single_rank_backend();
 /// One rank of `size` that talks to nobody: the others are taken to hold what this one holds, and
 /// sums come out as if they held zeros. In an all-to-all each sends this rank what it gets from it:
-/// as many rows come as go, and where `splits` say otherwise, the first of them, then zeros. For dry
-/// runs of any layout; works on the meta device too.
+/// as many rows come as go, and where `splits` say otherwise, the first of them, then zeros. For
+/// dry runs of any layout; works on the meta device too.
 TITAN_API std::shared_ptr<Backend> make_fake_backend(int rank, int size);
 
 /// A collective that was started. Copies share it.

@@ -12,7 +12,8 @@
 namespace titan {
 
 /// Those of one run of a step on this rank. Made by whoever runs the microbatches
-/// (StepBatches::auxiliary_losses), handed to layers in each Batch. Thread: the one that runs forward.
+/// (StepBatches::auxiliary_losses), handed to layers in each Batch. Thread: the one that runs
+/// forward.
 class TITAN_API AuxiliaryLosses {
  public:
   /// `gradient_factor`: what the gradient of a loss sum starts from, that of the main loss alike:
@@ -35,12 +36,13 @@ namespace nn {
 /// `x`, whose backward starts that of `loss_sum` too, as if it had been added to the main loss.
 ///
 /// `loss_sum` (one element; float32 or wider): the sum over the tokens of this microbatch as this
-/// layer sees them, with its coefficient; like the main loss it is divided by the valid tokens of the
-/// global step. Ranks of data and context parallelism see different tokens, whose sums add up. Where
-/// ranks of tensor parallelism see the same ones (Batch::copies) each counts a share, so the layer
-/// gives the whole sum everywhere. Called in every step or in none: in the first step a run settles
-/// whether it logs loss_metrics/global_avg_auxiliary_loss, the sum over all ranks and layers divided
-/// by the valid tokens. Outside of training (no gradients, no step) it is `x` and nothing else.
+/// layer sees them, with its coefficient; like the main loss it is divided by the valid tokens of
+/// the global step. Ranks of data and context parallelism see different tokens, whose sums add up.
+/// Where ranks of tensor parallelism see the same ones (Batch::copies) each counts a share, so the
+/// layer gives the whole sum everywhere. Called in every step or in none: in the first step a run
+/// settles whether it logs loss_metrics/global_avg_auxiliary_loss, the sum over all ranks and
+/// layers divided by the valid tokens. Outside of training (no gradients, no step) it is `x` and
+/// nothing else.
 TITAN_API at::Tensor with_auxiliary_loss(const at::Tensor& x, const at::Tensor& loss_sum,
                                          const Batch& batch);
 

@@ -98,10 +98,10 @@ class TITAN_API Module {
 
   /// Declares a parameter called `name` of this module.
   Parameter& add_parameter(std::string name, std::vector<int64_t> shape, const Init& init);
-  /// Declares a state called `name`: a tensor that is saved, resumed and exchanged like a weight but
-  /// not trained, of type `dtype` under every training.dtype. Its module alone changes it, in place
-  /// and where no graph is recorded, at StepMember::commit (nn::StepModule): to equal values on all
-  /// ranks that hold the module.
+  /// Declares a state called `name`: a tensor that is saved, resumed and exchanged like a weight
+  /// but not trained, of type `dtype` under every training.dtype. Its module alone changes it, in
+  /// place and where no graph is recorded, at StepMember::commit (nn::StepModule): to equal values
+  /// on all ranks that hold the module.
   Parameter& add_state(std::string name, std::vector<int64_t> shape, const Init& init,
                        at::ScalarType dtype = at::kFloat);
   /// Uses a parameter that another module owns and names (tied weights).

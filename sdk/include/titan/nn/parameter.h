@@ -62,25 +62,25 @@ class TITAN_API Parameter {
   /// The rectangle of the global tensor that `shard()` holds.
   const Slice& slice() const { return slice_; }
 
-  /// Whether it is state of a module rather than a weight: never trained, cut, cast or averaged, and
-  /// not counted among the model's parameters; named, moved, saved and exchanged as they are.
+  /// Whether it is state of a module rather than a weight: never trained, cut, cast or averaged,
+  /// and not counted among the model's parameters; named, moved, saved and exchanged as they are.
   bool is_state() const { return own_dtype_.has_value(); }
   /// Of a state; none: stored in the run's.
   std::optional<at::ScalarType> own_dtype() const { return own_dtype_; }
 
   /// Keeps this rank's chunk of dimension `dim` of the present slice: chunks of ceil(size / n), the
-  /// last ones shorter or empty. Throws an internal Error when memory exists already, a plugin Error
-  /// for a state.
+  /// last ones shorter or empty. Throws an internal Error when memory exists already, a plugin
+  /// Error for a state.
   void shard_over(int64_t dim, const dist::Group& group);
   /// In the order in which they were made. The parameter is the same on the ranks of every group
-  /// that is not here: over these its gradient is summed, among data-parallel ranks by the transforms
-  /// for that, which leave out those along which it is cut (Grid::rest_of). Whoever cuts over such
-  /// ranks brings the gradients of all of their tokens to the part that he has kept.
+  /// that is not here: over these its gradient is summed, among data-parallel ranks by the
+  /// transforms for that, which leave out those along which it is cut (Grid::rest_of). Whoever cuts
+  /// over such ranks brings the gradients of all of their tokens to the part that he has kept.
   const std::vector<Sharding>& shardings() const { return shardings_; }
 
   /// [before Phase::data] Data-parallel transforms neither cut, cast nor gather it, nor sum its
-  /// gradient: `owner`, a name for messages, does that and calls complete_gradient(). Throws a config
-  /// Error that names both when another one owns it.
+  /// gradient: `owner`, a name for messages, does that and calls complete_gradient(). Throws a
+  /// config Error that names both when another one owns it.
   void leave_to(const std::string& owner);
   /// Empty where nobody has claimed it.
   const std::string& owner() const { return owner_; }
