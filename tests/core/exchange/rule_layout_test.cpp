@@ -9,6 +9,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/stack.h>
 
 #include "tests/core/checkpoint/stored_files.h"
 #include "tests/plugins/error_of.h"
@@ -98,6 +99,24 @@ TEST(NameRules, TakeRowsOfHeadsInWhateverRectangle) {
       const nn::Slice box = {{first, 2}, {size, 5}};
       ASSERT_TRUE(same_bytes(rectangle({"q", "t", 2}, box, pairs), cut_to(halves, box)))
           << first << " " << size;
+    }
+}
+
+TEST(NameRules, InterleaveTwoTensorsInWhateverRectangle) {
+  const at::Tensor even = at::randn({6, 8}), odd = at::randn({6, 8});
+  const at::Tensor whole = at::stack({even, odd}, 1).view({12, 8});
+  const RuleLayout layout = layout_of({{"q", "even", 0, {Cut::every(0, 2, 0)}},
+                                       {"q", "odd", 0, {Cut::every(0, 2, 1)}}});
+  const TensorParts& parts = layout.alternatives.at("q").front();
+  ASSERT_EQ(parts.size(), 2u);
+  for (int64_t first = 0; first < 12; ++first)
+    for (int64_t size = 1; first + size <= 12; ++size) {
+      const nn::Slice box = {{first, 2}, {size, 5}};
+      const at::Tensor target = at::full(box.sizes, -1, whole.options());
+      for (const TensorPart& part : parts)
+        if (const auto common = overlap(part, box))
+          copy_part(part, *common, part.source == "even" ? even : odd, {0, 0}, target, box.offsets);
+      ASSERT_TRUE(same_bytes(target, cut_to(whole, box))) << first << " " << size;
     }
 }
 
