@@ -15,6 +15,7 @@
 #include <torch/csrc/autograd/graph_task.h>
 
 #include "core/config/component_error.h"
+#include "core/train/placed_modules.h"
 
 namespace titan::core {
 namespace {
@@ -43,10 +44,6 @@ const char* words_of(Observed what) {
       return "module";
   }
   return "";
-}
-
-bool is_of_layer(const std::string& path, const Layer& layer) {
-  return path == layer.name || path.starts_with(layer.name + ".");
 }
 
 /// "tag\0" and two doubles for each.
@@ -190,9 +187,7 @@ void Observations::attach(ModelPart& part) {
     on_behalf_of(probe->chosen, [&] {
       std::vector<std::string> left;
       for (const std::string& path : probe->modules)  // others are on another rank of a pipeline
-        if (std::any_of(part.layers().begin(), part.layers().end(),
-                        [&](const Layer& layer) { return is_of_layer(path, layer); }))
-          left.push_back(path);
+        if (has_layer_of(part, path)) left.push_back(path);
       part.visit_modules([&](const std::string& path, nn::Module& module) {
         if (!has_what_is_asked(module, probe->asked.what) || std::erase(left, path) == 0) return;
         probe->num_seen[path] = 0;

@@ -117,10 +117,10 @@ std::string shown_model(const JobConfig& config) {
   return config.model.name + " " + config.model.flavor;
 }
 
-/// The weights of a Hugging Face folder. Throws as find_weights.
-std::vector<FoundWeight> hf_weights(const Run& run, const StartPoint& start,
+/// The weights that the run starts from. Throws as find_weights.
+std::vector<FoundWeight> weights_at(const Run& run, const StartPoint& start,
                                     const std::string& model_name) {
-  WeightNames names = names_of(*run.model, model_name, Naming::hugging_face);
+  WeightNames names = names_at(run, start, model_name);
   names.optional = left_initial(run, start);
   return find_weights(*run.part, names, start.index, place_of(start), model_name);
 }
@@ -177,15 +177,8 @@ void check_weights(const Run& run, const StartPoint& start, const JobConfig& con
               "taken on trust");
   const std::string place = place_of(start);
   warn_of_initial_states(run, start, place);
-  std::vector<FoundWeight> found;
-  if (is_hf) {
-    found = hf_weights(run, start, name);
-    check_quantised(found, start, config.checkpoint);
-  } else {
-    WeightNames names = own_names(*run.part);
-    names.optional = left_initial(run, start);
-    found = find_weights(*run.part, names, start.index, place, name);
-  }
+  const std::vector<FoundWeight> found = weights_at(run, start, name);
+  if (is_hf) check_quantised(found, start, config.checkpoint);
   const dist::Group& world = run.mesh.group("world");
   if (has_copies(found))
     together(world, run.device->device(), [&] {
@@ -235,7 +228,7 @@ void load_state(Run& run, const StartPoint& start, const LaunchEnv& launch) {
   const double begin = monotonic_seconds();
   const LoadStats stats =
       start.kind == Kind::hugging_face
-          ? load_parts(start.index, hf_weights(run, start, "this model"), wanted, world, device)
+          ? load_parts(start.index, weights_at(run, start, "this model"), wanted, world, device)
           : load_tensors(
                 start.index, wanted, [](const std::string& name) { return name; }, world, device);
   const int64_t bytes = world.all_reduce(stats.bytes_read, dist::Reduce::sum, device);

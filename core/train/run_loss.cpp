@@ -7,6 +7,7 @@
 #include <titan/nn/head.h>
 
 #include "core/config/make_selected.h"
+#include "core/train/placed_modules.h"
 
 namespace titan::core {
 namespace {
@@ -46,12 +47,7 @@ void set_loss(Run& run, const JobConfig& config, Registry& registry) {
 
 void check_loss(Run& run, const JobConfig& config) {
   std::vector<std::string> left = run.heads_with_loss;
-  std::erase_if(left, [&](const std::string& path) {  // on another rank of a pipeline
-    const std::vector<Layer>& layers = run.part->layers();
-    return std::none_of(layers.begin(), layers.end(), [&](const Layer& layer) {
-      return path == layer.name || path.starts_with(layer.name + ".");
-    });
-  });
+  std::erase_if(left, [&](const std::string& path) { return !has_layer_of(*run.part, path); });
   run.part->visit_modules([&](const std::string& path, nn::Module& module) {
     const auto* head = dynamic_cast<nn::OutputHead*>(&module);
     if (head && head->loss()) std::erase(left, path);
