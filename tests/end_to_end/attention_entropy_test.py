@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 from harness import HANG, ROOT, Case, main, metrics
-from installed import PREFIX, build_project, titan_installed
+from installed import PREFIX, build_project, titan_installed, train_installed
 
 RECIPE = "experiments/attention_entropy/train.toml"
 NAME = "maintainers/attention_entropy"
@@ -30,8 +30,7 @@ def setUpModule():
 
 
 def train(out, ranks, *arguments, steps=STEPS):
-    launch = ["launch", "--nproc", ranks, "--"] if ranks > 1 else []
-    return titan_installed(*launch, "train", "--job.config_file", RECIPE, "--plugins.paths", PLUGINS, "--job.dump_folder", out,
+    return train_installed(ranks, "--job.config_file", RECIPE, "--plugins.paths", PLUGINS, "--job.dump_folder", out,
                            "--training.steps", steps, "--lr_scheduler.decay_ratio", "0", "--debug.deterministic", *arguments)
 
 

@@ -38,17 +38,22 @@ def titan_installed(*arguments, cwd=ROOT, **env):
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
 
 
+def train_installed(ranks, *arguments):
+    """`titan train`, on several ranks under `titan launch`."""
+    launch = ["launch", "--nproc", ranks, "--"] if ranks > 1 else []
+    return titan_installed(*launch, "train", *arguments)
+
+
 def assert_resumes_exactly(case, folder, *arguments):
     """Six steps in one run and in two, on one rank and over a pipeline: the same losses, weights and states to the bit.
     `arguments`: of `titan train`; a step has two sequences on a rank or more, and the learning rate follows from the step alone."""
     for ranks in (1, 2):
-        launch = ["launch", "--nproc", ranks, "--"] if ranks > 1 else []
-        flags = ["train", *arguments, "--parallelism.pipeline_parallel_degree", ranks, "--lr_scheduler.warmup_steps", "0",
+        flags = [*arguments, "--parallelism.pipeline_parallel_degree", ranks, "--lr_scheduler.warmup_steps", "0",
                  "--lr_scheduler.decay_ratio", "0", "--checkpoint.enable", "--checkpoint.interval", "3",
                  "--checkpoint.no_last_save_model_only", "--debug.deterministic"]
 
         def run(out, steps):
-            done = titan_installed(*launch, *flags, "--job.dump_folder", out, "--training.steps", steps)
+            done = train_installed(ranks, *flags, "--job.dump_folder", out, "--training.steps", steps)
             case.assertEqual(done.returncode, 0, done.stderr)
             return done
 

@@ -5,7 +5,7 @@ import os
 import pathlib
 
 from harness import ROOT, Case, main, metrics
-from installed import build_project, run_checked, titan_installed
+from installed import build_project, run_checked, titan_installed, train_installed
 
 P = "--parallelism."
 NUMBERS = ("loss_metrics/global_avg_loss", "grad_norm")
@@ -23,8 +23,7 @@ class LayersCase(Case):
     def run_steps(self, experiment, name, ranks, *arguments, code=0):
         """Four steps in float64; gives the run and what it logged."""
         out = self.folder / name
-        launch = ["launch", "--nproc", ranks, "--"] if ranks > 1 else []
-        run = titan_installed(*launch, "train", "--job.config_file", f"experiments/{experiment}/train.toml", "--plugins.paths",
+        run = train_installed(ranks, "--job.config_file", f"experiments/{experiment}/train.toml", "--plugins.paths",
                               PLUGINS[experiment], "--job.dump_folder", out, "--training.steps", "4", "--debug.deterministic",
                               *arguments)
         self.assertEqual(run.returncode, code, run.stderr)

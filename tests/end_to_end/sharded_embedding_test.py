@@ -12,7 +12,7 @@ import numpy
 import safetensors.numpy
 
 from harness import ROOT, Case, losses, main, metrics
-from installed import build_project, titan_installed
+from installed import build_project, train_installed
 
 RECIPE = ["--job.config_file", "experiments/sharded_embedding/train.toml"]
 NAME = "maintainers/sharded_embedding"
@@ -30,9 +30,8 @@ def setUpModule():
 
 def train(out, ranks, *arguments, degree=None):
     """`degree` None: without the plugin."""
-    launch = ["launch", "--nproc", ranks, "--"] if ranks > 1 else []
     own = ["--parallelism.further", ""] if degree is None else [f"--parallelism.{NAME}.degree", degree]
-    return titan_installed(*launch, "train", *RECIPE, "--plugins.paths", PLUGINS, "--job.dump_folder", out, *own, *arguments)
+    return train_installed(ranks, *RECIPE, "--plugins.paths", PLUGINS, "--job.dump_folder", out, *own, *arguments)
 
 
 @functools.cache

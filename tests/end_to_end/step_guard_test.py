@@ -6,7 +6,7 @@ import os
 import pathlib
 
 from harness import ROOT, Case, main, metrics
-from installed import PREFIX, build_project, run_checked, titan_installed
+from installed import PREFIX, build_project, run_checked, titan_installed, train_installed
 
 RECIPE = "experiments/step_guard/train.toml"
 GUARD = "maintainers/step_guard"
@@ -23,8 +23,7 @@ def setUpModule():
 
 class StepGuardTest(Case):
     def launch(self, out, ranks, *arguments, recipe=RECIPE):
-        launch = ["launch", "--nproc", ranks, "--"] if ranks > 1 else []
-        return titan_installed(*launch, "train", "--job.config_file", recipe, "--plugins.paths", PLUGINS, "--job.dump_folder", out,
+        return train_installed(ranks, "--job.config_file", recipe, "--plugins.paths", PLUGINS, "--job.dump_folder", out,
                                "--training.steps", STEPS, "--debug.deterministic", "--debug.fingerprints", "--checkpoint.enable",
                                "--checkpoint.interval", STEPS // 2, "--checkpoint.no_last_save_model_only",
                                "--lr_scheduler.decay_ratio", "0", *arguments)

@@ -7,7 +7,7 @@ import numpy
 from safetensors.torch import load_file
 
 from harness import ROOT, Case, losses, main, metrics
-from installed import PREFIX, assert_resumes_exactly, build_project, titan_installed
+from installed import PREFIX, assert_resumes_exactly, build_project, titan_installed, train_installed
 
 RECIPE = "experiments/three_moments/train.toml"
 NEAR = 1e-9  # relative, in float64
@@ -32,8 +32,7 @@ def stored(folder):
 class ThreeMomentsTest(Case):
     def launch(self, layout, steps, out, *arguments, recipe=RECIPE):
         ranks, flags = LAYOUTS[layout]
-        launch = ["launch", "--nproc", ranks, "--"] if ranks > 1 else []
-        return titan_installed(*launch, "train", "--job.config_file", recipe, "--plugins.paths", PLUGINS, "--job.dump_folder", out,
+        return train_installed(ranks, "--job.config_file", recipe, "--plugins.paths", PLUGINS, "--job.dump_folder", out,
                                "--training.steps", steps, "--training.dtype", "float64", "--training.global_batch_size", "4",
                                "--lr_scheduler.warmup_steps", "2", "--lr_scheduler.decay_ratio", "0", "--checkpoint.enable",
                                "--checkpoint.no_last_save_model_only", "--debug.deterministic", *flags, *arguments)

@@ -14,7 +14,7 @@ import numpy
 import safetensors.numpy
 
 from harness import ROOT, Case, environment, losses, main, metrics
-from installed import build_project, titan_installed
+from installed import build_project, titan_installed, train_installed
 
 RECIPE = ["--job.config_file", "experiments/toy_experts/train.toml"]
 CONVERTER, PARALLEL = "maintainers/toy_experts", "maintainers/expert_parallel"
@@ -34,9 +34,8 @@ def setUpModule():
 
 def train(out, ranks, *arguments, degree=None):
     """`degree` None: without the parallelism."""
-    launch = ["launch", "--nproc", ranks, "--"] if ranks > 1 else []
     own = ["--parallelism.further", ""] if degree is None else [f"--parallelism.{PARALLEL}.degree", degree]
-    return titan_installed(*launch, "train", *RECIPE, "--plugins.paths", PLUGINS, "--job.dump_folder", out, *own, *SAVES, *arguments)
+    return train_installed(ranks, *RECIPE, "--plugins.paths", PLUGINS, "--job.dump_folder", out, *own, *SAVES, *arguments)
 
 
 def biases(folder):
