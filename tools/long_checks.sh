@@ -23,12 +23,25 @@ float8_curve|5 min|200 steps of float8 and MXFP8 beside float32
 drills|15 min|ranks that fail, die or hang, 30 of each kind
 checkpoint_kills|30 min|100 runs killed at random moments, all resumed
 drawn_mistakes|5 min|400 wrong configurations: every mistake with its line
+wandb|5 min|runs read and uploaded by wandb itself, to a stand-in server
+mlflow|10 min|runs on an MLflow server, read back by its client
 fuzz|60 min|every fuzz target for five minutes with a new seed
 mutations|90 min|small changes of meaning, each of which a test must notice
 asan|60 min|unit tests with AddressSanitizer and UndefinedBehaviorSanitizer
 tsan|40 min|unit tests without torch under ThreadSanitizer
+report_page|2 min|the page of titan report in headless Chromium
+tensorboard_pages|2 min|pages of TensorBoard drawn by a browser, to be looked at
 benchmarks|15 min|start-up, step, loader and operations
-first_loss|20 min|three clones, timed to the first loss'
+first_loss|20 min|three clones, timed to the first loss
+trace_readers|5 min|traces of four ranks, read by HolisticTraceAnalysis and the plugin of TensorBoard'
+
+# with_package PACKAGE==VERSION SCRIPT...: in a Python of its own, for packages that no test of every day needs
+with_package() {
+  local venv="$state/venv-${1%%==*}"
+  [[ -x $venv/bin/python ]] || python3 -m venv "$venv"
+  "$venv/bin/pip" install --quiet "$1"
+  "$venv/bin/python" "${@:2}" --titan build/release/bin/titan
+}
 
 run_check() {
   local target
@@ -43,6 +56,8 @@ run_check() {
       ;;
     checkpoint_kills) "${titan_env[@]}" "$python" tests/end_to_end/checkpoint_kills_test.py --kills 100 ;;
     drawn_mistakes) "${titan_env[@]}" "$python" tests/end_to_end/drawn_mistakes.py --draws 400 --strict-time ;;
+    wandb) with_package wandb==0.31.0 tests/referee/wandb_check.py ;;
+    mlflow) with_package mlflow==3.17.2 tests/referee/mlflow_check.py ;;
     fuzz)
       for target in safetensors manifest; do
         build/release/bin/checkpoint_fuzz "$target" --seconds 300 --seed "$RANDOM" || return
@@ -53,11 +68,17 @@ run_check() {
       ;;
     mutations) "$python" tests/mutations/run.py --copy "$PWD/$state/mutated" --resume "$PWD/$state/mutations-$commit.jsonl" --write docs/mutations.md ;;
     asan | tsan) cmake --preset "$1" && cmake --build --preset "$1" && ctest --preset "$1" -j2 -LE 'end_to_end|slow|parity|gpu' ;;
+    report_page)
+      python3 -m venv "$state/browser" && "$state/browser/bin/pip" install -q websocket-client==1.9.2 html5lib==1.1 pandas==3.1.1 &&
+        "${titan_env[@]}" "$state/browser/bin/python" tests/end_to_end/report_page_check.py "$PWD/$state/report_page"
+      ;;
+    tensorboard_pages) "$python" tests/referee/tensorboard_server_referee.py --probe build/release/bin/tensorboard_probe --screenshots "$state/tensorboard" ;;
     benchmarks)
       ninja -C build/release benchmarks && build/release/bin/ops_benchmark && build/release/bin/loader_benchmark &&
         "${titan_env[@]}" "$python" tests/benchmarks/train_benchmark.py
       ;;
     first_loss) tools/time_first_loss.sh --write ;;
+    trace_readers) "${titan_env[@]}" "$python" tests/benchmarks/trace_readers.py ;;
   esac
 }
 

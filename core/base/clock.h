@@ -15,16 +15,4 @@ inline double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// Measures how long it lived and adds that to `total`.
-class ScopedTimer {
- public:
-  explicit ScopedTimer(double& total) : total_(total), start_(monotonic_seconds()) {}
-  ~ScopedTimer() { total_ += monotonic_seconds() - start_; }
-  ScopedTimer(const ScopedTimer&) = delete;
-
- private:
-  double& total_;
-  double start_;
-};
-
 }  // namespace titan::core

@@ -4,13 +4,14 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <titan/error.h>
+
+#include "core/base/pickle_writer.h"
 
 namespace titan::core {
 namespace {
@@ -50,95 +51,40 @@ enum Opcode : char {
   kGet4 = 'j',
 };
 
-// Some readers take no more items than this at once.
-constexpr size_t kBatch = 1000;
 constexpr int kMostLevels = 100;
 
-template <class Number>
-void put_little_endian(std::string& out, Number number) {
-  static_assert(std::endian::native == std::endian::little);
-  char bytes[sizeof number];
-  std::memcpy(bytes, &number, sizeof number);
-  out.append(bytes, sizeof number);
+void put(const Value& value, PickleWriter& out) {
+  switch (value.type()) {
+    case Value::Type::null:
+      out.put_null();
+      break;
+    case Value::Type::boolean:
+      out.put(value.as_boolean());
+      break;
+    case Value::Type::integer:
+      out.put(value.as_integer());
+      break;
+    case Value::Type::number:
+      out.put(value.as_number());
+      break;
+    case Value::Type::string:
+      out.put(std::string_view(value.as_string()));
+      break;
+    case Value::Type::list: {
+      const Value::List& items = value.as_list();
+      out.list(items.size(), [&](size_t i) { put(items[i], out); });
+      break;
+    }
+    case Value::Type::map: {
+      const Value::Map& members = value.as_map();
+      out.map(members.size(), [&](size_t i) {
+        out.put(std::string_view(members[i].first));
+        put(members[i].second, out);
+      });
+      break;
+    }
+  }
 }
-
-class Pickler {
- public:
-  std::string write(const Value& value) {
-    out_ += {kProtocol, 2};
-    put(value);
-    out_ += kStop;
-    return std::move(out_);
-  }
-
- private:
-  void put(const Value& value) {
-    switch (value.type()) {
-      case Value::Type::null:
-        out_ += kNone;
-        break;
-      case Value::Type::boolean:
-        out_ += value.as_boolean() ? kNewTrue : kNewFalse;
-        break;
-      case Value::Type::integer:
-        put_integer(value.as_integer());
-        break;
-      case Value::Type::number:
-        out_ += kDouble;
-        put_big_endian(std::bit_cast<uint64_t>(value.as_number()));
-        break;
-      case Value::Type::string:
-        put_text(value.as_string());
-        break;
-      case Value::Type::list:
-        put_all(value.as_list(), kEmptyList, kAppends, [this](const Value& item) { put(item); });
-        break;
-      case Value::Type::map:
-        put_all(value.as_map(), kEmptyDict, kSetItems, [this](const Value::Member& member) {
-          put_text(member.first);
-          put(member.second);
-        });
-        break;
-    }
-  }
-
-  void put_integer(int64_t number) {
-    if (number >= 0 && number < 256) {
-      out_ += kInt1;
-      put_little_endian(out_, static_cast<uint8_t>(number));
-    } else if (number == static_cast<int32_t>(number)) {
-      out_ += kInt4;
-      put_little_endian(out_, static_cast<int32_t>(number));
-    } else {
-      out_ += kLong1;
-      out_ += char{8};
-      put_little_endian(out_, number);
-    }
-  }
-
-  void put_text(const std::string& text) {
-    TITAN_ASSERT(text.size() <= std::numeric_limits<uint32_t>::max(), text.size());
-    out_ += kText4;
-    put_little_endian(out_, static_cast<uint32_t>(text.size()));
-    out_ += text;
-  }
-
-  void put_big_endian(uint64_t number) {
-    for (int shift = 56; shift >= 0; shift -= 8) out_ += static_cast<char>(number >> shift);
-  }
-
-  template <class Items, class Put>
-  void put_all(const Items& items, char empty, char add, const Put& put_one) {
-    out_ += empty;
-    for (size_t first = 0; first < items.size(); first += kBatch) {
-      out_ += kMark;
-      for (size_t i = first; i < std::min(items.size(), first + kBatch); ++i) put_one(items[i]);
-      out_ += add;
-    }
-  }
-
-  std::string out_;
-};
 
 /// The stack machine that a pickle is a program for, without the opcodes that make objects.
 class Unpickler {
@@ -363,7 +309,9 @@ class Unpickler {
 }  // namespace
 
 std::string to_pickle(const Value& value) {
-  return Pickler().write(value);
+  PickleWriter out;
+  put(value, out);
+  return out.finish();
 }
 
 Value parse_pickle(std::string_view bytes) {

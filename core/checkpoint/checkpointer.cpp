@@ -66,14 +66,17 @@ void Checkpointer::before_update() {
   held_seconds_ += monotonic_seconds() - start;
 }
 
-void Checkpointer::after_step(const TrainState& state) {
-  if (!saver_) return;
+bool Checkpointer::after_step(const TrainState& state) {
+  if (!saver_) return false;
   report(saver_->poll(), kTriesAgain);
   if (state.step >= config_.training.steps) {
     save_last(state);
   } else if (is_due(state.step)) {
     save(state, Contents::training, !is_async_);
+  } else {
+    return false;
   }
+  return true;
 }
 
 bool Checkpointer::save_now(const TrainState& state) {

@@ -49,8 +49,8 @@ class Checkpointer {
   /// [in each step, before the optimizer changes anything]
   void before_update();
   /// [after each step] Saves when one is due: at the interval, after the first step when asked to,
-  /// and after the last.
-  void after_step(const TrainState& state);
+  /// and after the last; gives whether it did.
+  bool after_step(const TrainState& state);
   /// Saves everything now, unless this step is saved already, and waits until it is complete. False
   /// when checkpoints are off.
   bool save_now(const TrainState& state);

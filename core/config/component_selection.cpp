@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <utility>
 
 #include <titan/suggest.h>
 
@@ -149,9 +150,10 @@ class Chooser {
       else
         diagnostics_.error(where, "logger '" + name + "' is named twice");
     }
-    if (value("metrics.enable_tensorboard").as_boolean() &&
-        !names.contains(default_plugins::kTensorBoard))
-      add("logger", default_plugins::kTensorBoard, "metrics.enable_tensorboard", {});
+    for (const auto& [key, name] :
+         {std::pair("metrics.enable_tensorboard", default_plugins::kTensorBoard),
+          std::pair("metrics.enable_wandb", default_plugins::kWandb)})
+      if (value(key).as_boolean() && !names.contains(name)) add("logger", name, key, {});
   }
 
   void choose_converters() {

@@ -103,6 +103,10 @@ void check_early_step(const RuleContext& rules, const Layout& layout) {
   };
   if (layout.pipeline > 1)
     refuse(", but a pipeline has them at the end of the step", "set pipeline_parallel_degree = 1");
+  const MetricsSection& metrics = rules.config.metrics;
+  if (metrics.norms != NormsOf::none || !metrics.histograms.empty())
+    refuse(", so metrics.norms and metrics.histograms find none",
+           "leave out metrics.norms and metrics.histograms");
   if (rules.config.parallelism.expert_parallel_degree > 1)
     refuse(", which is not made for experts", "set expert_parallel_degree = 1");
   if (rules.config.training.max_norm > 0 && rules.are_sound({"training.max_norm"}))
@@ -111,6 +115,39 @@ void check_early_step(const RuleContext& rules, const Layout& layout) {
            "set training.max_norm = 0");
   if (rules.config.training.mixed_precision_param == Dtype::float16)
     refuse(", before an overflow of float16 is known", "compute in bfloat16");
+}
+
+void check_debug(const RuleContext& rules) {
+  const DebugSection& d = rules.config.debug;
+  if (d.find_nan && rules.config.optimizer_section.early_step_in_backward &&
+      rules.are_sound({"debug.find_nan"}))
+    rules.error("debug.find_nan",
+                "debug.find_nan = true runs a bad step once more, but with "
+                "optimizer.early_step_in_backward = true weights change inside the backward and no "
+                "step can be run again",
+                "set debug.detect_anomaly = true instead, or switch off one of them");
+  if (d.trace_tensors_until && *d.trace_tensors_until < d.trace_tensors_from &&
+      rules.are_sound({"debug.trace_tensors_until", "debug.trace_tensors_from"}))
+    rules.error("debug.trace_tensors_until",
+                "debug.trace_tensors_until = " + std::to_string(*d.trace_tensors_until) +
+                    " is before debug.trace_tensors_from = " + std::to_string(d.trace_tensors_from),
+                "name the steps in their order");
+}
+
+/// Only what plans by a budget has anything to draw.
+void check_pareto(const RuleContext& rules) {
+  const std::string option = "visualize_memory_budget_pareto";
+  const std::string key = "activation_checkpoint." + option;
+  const ActivationCheckpointSection& a = rules.config.activation_checkpoint;
+  if (!a.visualize_memory_budget_pareto || !rules.are_sound({key})) return;
+  const auto& transforms = rules.config.transforms;
+  const bool is_drawn = std::any_of(transforms.begin(), transforms.end(), [&](const Selection& s) {
+    return s.kind == "activation_checkpoint" && s.options.find(option);
+  });
+  if (!is_drawn)
+    rules.diagnostics.warning(
+        rules.given.place(key),
+        key + " draws nothing: activation_checkpoint.mode = \"" + a.mode + "\" has no budget");
 }
 
 void check_profiling(const RuleContext& rules) {
@@ -134,7 +171,7 @@ void check_paths(const RuleContext& rules) {
       rules.are_sound({start_key, "checkpoint.enable"}) &&
       !std::filesystem::is_directory(*checkpoint.initial_load_path, ignored))
     rules.error(start_key, titan::detail::concat(start_key, ": there is no folder '",
-                                          *checkpoint.initial_load_path, "'"));
+                                                 *checkpoint.initial_load_path, "'"));
   const auto& csv = rules.config.parallelism.pipeline_parallel_schedule_csv;
   const bool is_read = rules.config.parallelism.pipeline_parallel_degree > 1;  // and then reported
   if (csv && !csv->empty() && !is_read && !std::filesystem::is_regular_file(*csv, ignored))
@@ -163,6 +200,8 @@ void check_rules(const RuleContext& context, const Layout& layout) {
   check_checkpoint(context);
   check_early_step(context, layout);
   check_profiling(context);
+  check_debug(context);
+  check_pareto(context);
   check_paths(context);
   warn_without_effect(context);
 }

@@ -18,6 +18,7 @@ inline constexpr const char* kRankedTokenizer = "tiktoken";       ///< lines of 
 inline constexpr const char* kPieceTokenizer = "sentencepiece";   ///< a protobuf
 
 inline constexpr const char* kTensorBoard = "tensorboard";  ///< metrics.enable_tensorboard
+inline constexpr const char* kWandb = "wandb";              ///< metrics.enable_wandb
 inline constexpr const char* kScheduleFile = "csv";  ///< parallelism.pipeline_parallel_schedule_csv
 
 }  // namespace titan::core::default_plugins

@@ -103,7 +103,7 @@ struct JobConfig {
   Selection pipeline_schedule;                  ///< without a name where there is one pipeline rank
   std::vector<DataSource> sources;              ///< of the training data, at least one
   std::optional<DataSource> validation_source;  ///< when [validation] is enabled
-  std::vector<Selection> loggers;     ///< metrics.loggers, and what metrics.enable_tensorboard adds
+  std::vector<Selection> loggers;     ///< metrics.loggers, and what metrics.enable_... add
   std::vector<Selection> transforms;  ///< the converters, in the order of model.converters,
                                       ///< activation checkpointing, then the parallelisms that the
                                       ///< degrees ask for

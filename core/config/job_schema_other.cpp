@@ -125,7 +125,24 @@ void declare_debug(SchemaBuilder& schema) {
       .option("moe_force_load_balance", &Section::moe_force_load_balance,
               "Route tokens to experts in turn, for benchmarks")
       .option("fingerprints", &Section::fingerprints,
-              "Write hashes of the initial weights and of each step's tokens, to compare layouts");
+              "Write hashes of the initial weights and of each step's tokens, to compare layouts")
+      .option("find_nan", &Section::find_nan,
+              "Run a step whose loss or gradients are no numbers once more, and name the first "
+              "layer and tensor that went bad")
+      .option("detect_anomaly", &Section::detect_anomaly,
+              "Look at the gradients of every operation, and name the layer of the first that "
+              "gives a NaN; slow")
+      .option("trace_tensors", &Section::trace_tensors,
+              "Modules and weights by pattern: what goes in and comes out, and gradients, is "
+              "written into job.dump_folder/tensor_trace for titan compare; slow")
+      .option("trace_tensors_from", &Section::trace_tensors_from, "First step that is traced")
+      .at_least(1)
+      .option("trace_tensors_until", &Section::trace_tensors_until,
+              "Last step that may be traced; unset: the run's last")
+      .at_least(1)
+      .option("trace_tensors_every", &Section::trace_tensors_every,
+              "Of the steps from trace_tensors_from on every N-th is traced")
+      .at_least(1);
 }
 
 }  // namespace
@@ -160,7 +177,8 @@ void declare_other_sections(SchemaBuilder& schema) {
                            "No effect: name plugins in [plugins]");
              })
       .table("validation", &JobConfig::validation, "Validation", declare_validation)
-      .table("debug", &JobConfig::debug, "Seeds and determinism", declare_debug);
+      .table("debug", &JobConfig::debug, "Seeds, determinism and the search for mistakes",
+             declare_debug);
 }
 
 }  // namespace titan::core::job_schema_parts

@@ -27,6 +27,8 @@ void declare_profiling(SchemaBuilder& schema) {
       .at_least(1)
       .option("profiler_warmup", &Section::profiler_warmup, "Warm-up steps of each cycle")
       .at_least(0)
+      .option("compress_traces", &Section::compress_traces,
+              "Traces are packed by gzip (rank<R>_trace.json.gz)")
       .option("enable_memory_snapshot", &Section::enable_memory_snapshot,
               "Dump the allocator's history every profile_freq steps and when memory runs out")
       .option("save_memory_snapshot_folder", &Section::save_memory_snapshot_folder,
@@ -44,9 +46,19 @@ void declare_metrics(SchemaBuilder& schema) {
               "TensorBoard folder under job.dump_folder")
       .option("save_for_all_ranks", &Section::save_for_all_ranks,
               "Every rank writes its own metrics, not one rank for all")
-      .option("enable_wandb", &Section::enable_wandb, "Log to Weights & Biases")
+      .option("enable_wandb", &Section::enable_wandb, "Add the wandb logger")
       .option("loggers", &Section::loggers,
               "Loggers, by name; their options stand in [logger.<name>]")
+      .option("norms", &Section::norms,
+              "Norms of weights and gradients at logged steps: of each layer or of each parameter",
+              {{"none", NormsOf::none},
+               {"layers", NormsOf::layers},
+               {"parameters", NormsOf::parameters}})
+      .option("histograms", &Section::histograms,
+              "Names or patterns of parameters whose values and gradients are logged as histograms")
+      .option("histogram_freq", &Section::histogram_freq,
+              "Steps from one histogram to the next; those that are logged too")
+      .at_least(1)
       .option(
           "peak_flops", &Section::peak_flops,
           "Peak FLOP/s of one device, for the MFU column; unset: what the device knows of itself")
@@ -93,7 +105,8 @@ void declare_run_sections(SchemaBuilder& schema) {
                     "Update each parameter inside the backward pass, as its gradient is complete");
           })
       .table("lr_scheduler", &JobConfig::lr_scheduler_section,
-             "The learning rate's schedule and its options", [](SchemaBuilder& section) {
+             "The learning rate's schedule and its options",
+             [](SchemaBuilder& section) {
                section.option("name", &LrSchedulerSection::name, "Schedule");
              })
       .table("loss", &JobConfig::loss_section,

@@ -38,9 +38,12 @@ struct ProfilingSection {
   int64_t profile_freq = 10;
   int64_t profiler_active = 1;
   int64_t profiler_warmup = 3;
+  bool compress_traces = true;
   bool enable_memory_snapshot = false;
   std::string save_memory_snapshot_folder = "memory_snapshot";
 };
+
+enum class NormsOf { none, layers, parameters };
 
 /// [metrics]
 struct MetricsSection {
@@ -52,8 +55,16 @@ struct MetricsSection {
   bool enable_wandb = false;
   std::vector<std::string> loggers = {"console",
                                       "jsonl"};  ///< (Titan) as written; see JobConfig::loggers
-  std::optional<double> peak_flops;              ///< (Titan) FLOP/s per device, for MFU
+  NormsOf norms = NormsOf::none;        ///< (Titan) of weights and gradients, at logged steps
+  std::vector<std::string> histograms;  ///< (Titan) of the parameters that these patterns fit
+  int64_t histogram_freq = 100;         ///< (Titan) steps
+  std::optional<double> peak_flops;     ///< (Titan) FLOP/s per device, for MFU
 };
+
+/// Whether numbers of `step` are logged.
+inline bool is_logged(const MetricsSection& metrics, int64_t step) {
+  return step == 1 || step % metrics.log_freq == 0;
+}
 
 /// [model], without the model's own dimensions
 struct ModelSection {
@@ -327,7 +338,13 @@ struct DebugSection {
   bool deterministic = false;
   bool deterministic_warn_only = false;
   bool moe_force_load_balance = false;
-  bool fingerprints = false;  ///< (Titan)
+  bool fingerprints = false;                   ///< (Titan)
+  bool find_nan = false;                       ///< (Titan)
+  bool detect_anomaly = false;                 ///< (Titan)
+  std::vector<std::string> trace_tensors;      ///< (Titan)
+  int64_t trace_tensors_from = 1;              ///< (Titan)
+  std::optional<int64_t> trace_tensors_until;  ///< (Titan)
+  int64_t trace_tensors_every = 1;             ///< (Titan)
 };
 
 }  // namespace titan::core

@@ -32,22 +32,10 @@ const Feature kFeatures[] = {
      "fault tolerance is"},
 
     // The step
-    {"activation_checkpoint.visualize_memory_budget_pareto",
-     [](const JobConfig& c) { return c.activation_checkpoint.visualize_memory_budget_pareto; },
-     "drawing memory against recomputation is"},
     {"compile.enable", [](const JobConfig& c) { return c.compile.enable; }, "compilation is", true},
     {"debug.moe_force_load_balance",
      [](const JobConfig& c) { return c.debug.moe_force_load_balance; },
      "mixture-of-experts models are"},
-
-    // Beside the step
-    {"metrics.enable_wandb", [](const JobConfig& c) { return c.metrics.enable_wandb; },
-     "logging to Weights & Biases is"},
-    {"profiling.enable_profiling", [](const JobConfig& c) { return c.profiling.enable_profiling; },
-     "profiling is", true},
-    {"profiling.enable_memory_snapshot",
-     [](const JobConfig& c) { return c.profiling.enable_memory_snapshot; }, "memory snapshots are",
-     true},
 };
 
 struct LaterComponent {

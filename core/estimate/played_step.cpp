@@ -68,7 +68,7 @@ PlayedStep play_step(Run& run, const JobConfig& config) {
   LayerWatch watch(*run.part, run.mesh.recorder(), own_actions(run, config));
   PlayedStep played;
   PlaceTeller places(*run.part, played);
-  const StepMembers members(run, config.training.max_norm, [] {});
+  const StepMembers members(run, config, [] {});
   StepOrder order = members.order();
   order.first.insert(order.first.begin(), &places);
   StepRunner runner(*run.part, *run.executor, order, run.mesh.group("world"), c10::kMeta);

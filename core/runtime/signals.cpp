@@ -3,6 +3,9 @@
 #include <unistd.h>
 #include <atomic>
 #include <csignal>
+#include <cstring>
+
+#include <titan/status_line.h>
 
 namespace titan::core {
 namespace {
@@ -12,19 +15,31 @@ std::atomic<bool> first_ends{false};
 std::atomic<bool> wants_record{false};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
+void write_errors(const char* text) {
+  [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, text, std::strlen(text));
+}
+
+/// In the place of the status line; without one, on a line of its own.
+void say(const char* line) {
+  const char* const eraser = StatusLine::eraser();
+  write_errors(*eraser ? eraser : "\n");
+  write_errors(line);
+}
+
 /// SIGUSR1 is a notice ahead of the end: what follows it is the first request to stop.
 extern "C" void handle_stop(int signal) {
   const int before = asked_by.load();
   if (signal == SIGUSR1 && before != 0) return;
-  if (before == SIGINT || before == SIGTERM) ::_exit(128 + signal);
+  if (before == SIGINT || before == SIGTERM) {
+    write_errors(StatusLine::eraser());
+    ::_exit(128 + signal);
+  }
   if (first_ends && signal != SIGUSR1) {
-    constexpr char kStopped[] = "\nstopped before the first step\n";
-    [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, kStopped, sizeof kStopped - 1);
+    say("stopped before the first step\n");
     ::_exit(128 + signal);
   }
   asked_by = signal;
-  constexpr char kText[] = "\nstopping after this step; once more stops at once\n";
-  [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, kText, sizeof kText - 1);
+  say("stopping after this step; once more stops at once\n");
 }
 
 extern "C" void handle_record_request(int) {

@@ -11,6 +11,7 @@
 #include <titan/memory_use.h>
 
 #include "core/base/clock.h"
+#include "core/base/environment.h"
 #include "core/config/component_error.h"
 #include "core/config/make_selected.h"
 #include "core/config/parallelism_selection.h"
@@ -20,11 +21,13 @@
 #include "core/runtime/groups/played_mesh.h"
 #include "core/runtime/groups/process_groups.h"
 #include "core/runtime/tensors/meta_memory.h"
+#include "core/train/logger_context.h"
 #include "core/train/model_text.h"
+#include "core/train/parameter_statistics.h"
 #include "core/train/resume.h"
-#include "core/train/run_loss.h"
 #include "core/train/run_dtypes.h"
 #include "core/train/run_folder.h"
+#include "core/train/run_loss.h"
 #include "core/train/step_parts.h"
 
 namespace titan::core {
@@ -58,9 +61,8 @@ uint64_t choose_seed(const DebugSection& debug, const StartPoint& start, Rendezv
 
 /// Those that log on this rank, and those that look at tensors on every rank.
 void make_loggers(Run& run, const JobConfig& config, Registry& registry, bool logs) {
-  const LoggerContext context = {.is_terminal = ::isatty(STDOUT_FILENO) == 1,
-                                 .disable_color = config.metrics.disable_color_printing,
-                                 .tensorboard_folder = config.metrics.save_tb_folder};
+  const LoggerContext context =
+      logger_context(config.metrics, Environment::of_process(), ::isatty(STDOUT_FILENO) == 1);
   auto observations = std::make_unique<Observations>();
   for (const Selection& chosen : config.loggers) {
     if (!logs && !observes_tensors(registry, chosen)) continue;
@@ -71,13 +73,25 @@ void make_loggers(Run& run, const JobConfig& config, Registry& registry, bool lo
   if (!observations->empty()) run.observations = std::move(observations);
 }
 
+void make_debugging(Run& run, const JobConfig& config) {
+  if (!debugs_steps(config.debug)) return;
+  std::optional<double> smallest_scale;
+  if (compute_dtype(config) == at::kHalf) smallest_scale = config.training.loss_scaling.minimum;
+  run.debugging =
+      std::make_unique<StepDebugging>(config.debug, run.mesh, run.device->device(), smallest_scale);
+}
+
 bool is_played(const Run& run) {
   return run.device->device().is_meta();
 }
 
 void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
-  const TransformContext context{run.mesh, *run.device, parameter_dtype(config),
-                                 compute_dtype(config), config.pipeline_plan.get()};
+  const TransformContext context{run.mesh,
+                                 *run.device,
+                                 parameter_dtype(config),
+                                 compute_dtype(config),
+                                 config.pipeline_plan.get(),
+                                 is_played(run) ? "" : config.job.dump_folder};
   struct Chosen {
     const Selection* selection;
     std::unique_ptr<ModelTransform> transform;
@@ -95,6 +109,8 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
     if (std::exchange(is_converted, true)) return;
     if (prints_any) log::info("the model after conversion:\n" + model_text(*run.part));
     if (run.observations) run.observations->match(*run.part, run.mesh);
+    ParameterStatistics::check(config.metrics, *run.part);
+    if (run.debugging) run.debugging->match(*run.part);
   };
   for (Chosen& chosen : all) {
     ModelTransform* const transform = chosen.transform.get();
@@ -108,12 +124,21 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
     log::info("the model as this rank runs it:\n" + model_text(*run.part));
   check_groups(config, run.part->all_parameters());
   check_loss(run, config);
-  if (is_played(run)) run.observations.reset();  // there are no numbers to show
+  if (is_played(run)) {  // there are no numbers to show
+    run.observations.reset();
+    run.debugging.reset();
+  }
   if (run.observations) run.observations->attach(*run.part);
+  run.profiler.attach(*run.part);
   if (run.observations) parts.add_watcher(*run.observations);
+  if (run.debugging) {
+    run.debugging->attach(*run.part);
+    parts.add_watcher(run.debugging->watcher());
+  }
   if (!run.loss_parts->names().empty()) parts.add_watcher(*run.loss_parts);
   parts.add_modules(*run.part, run.mesh, config.model_plugin);
-  run.executor = &parts.connect(*run.part, *run.device, run.workers);
+  run.executor = &parts.connect(*run.part, *run.device, run.mesh.recorder(), run.workers);
+  if (run.debugging) run.executor = &run.debugging->around(*run.executor);
   run.members = parts.members();
   run.after_optimizer_step = parts.after_optimizer_step();
   run.exports = parts.exports();
@@ -260,12 +285,14 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
   run.mesh = connect_mesh(config.layout.grid, rendezvous, *run.device,
                           std::make_shared<dist::Recorder>(config.comm.trace_buf_size));
   watch.watch(run.mesh);
+  run.profiler = Profiler(config, *run.device, run.mesh);
 
   run.tokenizer = open_tokenizer(config, registry);
   build_model(run, config, registry);
   check_vocabulary(*run.tokenizer, *run.model, config);
   open_data(run, config, registry, start);
   make_loggers(run, config, registry, launch.rank == 0 || config.metrics.save_for_all_ranks);
+  make_debugging(run, config);
   apply_transforms(run, config, registry);
   make_validator(run, config, registry);
 
@@ -278,7 +305,10 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
                   .resumed_step = run.state.step,
                   .rank = launch.rank,
                   .world_size = launch.world_size,
-                  .start_time = std::stod(time)};
+                  .start_time = std::stod(time),
+                  .num_steps = config.training.steps,
+                  .tokens_per_step = config.layout.global_batch_size * config.training.seq_len,
+                  .num_parameters = run.model ? run.part->num_parameters() : 0};
   if (launch.rank == 0) check_run_folder(config);
   run.loader->start();
 
@@ -296,6 +326,7 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
                                                       run.mesh, run.device->device());
     run.fingerprints->record_weights(*run.part);
   }
+  if (run.debugging) run.debugging->start(config.job.dump_folder, run.state.step, run.first_row);
   run.mesh.group("world").barrier();  // every rank has come this far, and the run folder is there
   run.loggers.start(info);
 }
@@ -304,10 +335,10 @@ std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry
   MetaMemory::start_counting();
   auto run = std::make_unique<Run>();
   run->device = make_meta_device();
-  run->mesh =
-      played_mesh(config.layout.grid, rank, {.receives_beside = runs_on_cpu(config)});
+  run->mesh = played_mesh(config.layout.grid, rank, {.receives_beside = runs_on_cpu(config)});
   build_model(*run, config, registry);
   make_loggers(*run, config, registry, /*logs=*/false);
+  make_debugging(*run, config);
   apply_transforms(*run, config, registry);
   {
     const MemoryUseScope use(MemoryUse::parameters);

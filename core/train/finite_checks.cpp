@@ -11,7 +11,9 @@ Judgement FiniteLoss::judge(const Step& step) {
               step.loss.normalized_sum,
               are_weights_unchanged_ ? "; the weights were not changed by this step" : "",
               ". Lower optimizer.lr, lengthen lr_scheduler.warmup_steps or look at the data of "
-              "this step");
+              "this step; ",
+              are_weights_unchanged_ ? "debug.find_nan" : "debug.detect_anomaly",
+              " = true names the first layer that goes bad");
   return {};
 }
 
@@ -19,7 +21,8 @@ Judgement FiniteNorm::judge(const Step& step) {
   TITAN_CHECK(!step.norm || std::isfinite(*step.norm), data, "the gradient norm is ", *step.norm,
               " at loss ", step.loss.normalized_sum,
               "; the weights were not changed by this step. Lower optimizer.lr or lengthen "
-              "lr_scheduler.warmup_steps");
+              "lr_scheduler.warmup_steps; debug.find_nan = true names the first layer that goes "
+              "bad");
   return {};
 }
 

@@ -1,4 +1,5 @@
-// All loggers of a run. One that fails is reported once and dropped; training goes on.
+// All loggers of a run, each on a thread of its own. One that fails, hangs or is too slow is
+// reported once; training goes on.
 #pragma once
 
 #include <memory>
@@ -8,27 +9,36 @@
 
 #include <titan/logger.h>
 
+#include "core/train/logger_thread.h"
+
 namespace titan::core {
 
+/// Thread: trainer thread. Nothing here waits for a logger but `flush` and `finish`.
 class LoggerSet {
  public:
-  /// Shared with whoever shows it tensors, also after it was dropped here.
+  explicit LoggerSet(const LoggerLimits& limits = {}) : limits_(limits) {}
+  /// Finishes as failed, unless that was done.
+  ~LoggerSet();
+  LoggerSet(const LoggerSet&) = delete;
+
+  /// Shared with whoever shows it tensors, and with its thread.
   void add(std::string name, std::shared_ptr<Logger> logger);
 
   void start(const RunInfo& run);
   void log(int64_t step, std::span<const Scalar> scalars);
+  void log_histograms(int64_t step, std::span<const Histogram> histograms);
+  /// [after every step] Costs nothing unless a logger follows steps.
+  void step_done(const StepProgress& progress);
+  /// Waits until every logger has taken what was logged.
+  void flush();
+  /// Every logger takes what was logged and closes. Those that do not manage within the limit are
+  /// left behind.
   void finish(RunOutcome outcome) noexcept;
 
  private:
-  struct Entry {
-    std::string name;
-    std::shared_ptr<Logger> logger;
-  };
-  /// Calls `action` for each; those that throw are dropped with one warning.
-  template <class Action>
-  void for_each(const Action& action);
-
-  std::vector<Entry> loggers_;
+  LoggerLimits limits_;
+  std::vector<std::unique_ptr<LoggerThread>> loggers_;
+  std::vector<LoggerThread*> followers_;  // of steps
 };
 
 }  // namespace titan::core

@@ -1,28 +1,81 @@
 #include "core/train/metrics.h"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include <titan/error.h>
 
-#include "core/base/clock.h"
 #include "core/base/units.h"
 
 namespace titan::core {
+namespace {
+
+double of(const StepClock::Seconds& seconds, StepPhase phase) {
+  return seconds[static_cast<size_t>(phase)];
+}
+
+/// Per step, under tags of v0.2.2 where it has some. Validation is beside the steps.
+void add_times(const StepClock::Seconds& seconds, double elapsed, double num_steps,
+               bool times_checkpoints, std::vector<Scalar>& scalars) {
+  const auto add = [&](std::string_view tag, StepPhase phase) {
+    scalars.push_back({tag, of(seconds, phase) / num_steps});
+  };
+  scalars.push_back({"time_metrics/end_to_end(s)", elapsed / num_steps});
+  add("time_metrics/data_loading(s)", StepPhase::data);
+  scalars.push_back({"time_metrics/data_loading(%)", 100 * of(seconds, StepPhase::data) / elapsed});
+  add("time_metrics/forward(s)", StepPhase::forward);
+  add("time_metrics/backward(s)", StepPhase::backward);
+  add("time_metrics/communication(s)", StepPhase::communication);
+  add("time_metrics/optimizer(s)", StepPhase::optimizer);
+  if (times_checkpoints) add("time_metrics/checkpoint(s)", StepPhase::checkpoint);
+  add("time_metrics/other(s)", StepPhase::other);
+}
+
+/// A device whose allocator keeps nothing has none of the latter.
+void add_memory(const MemoryStats& memory, std::vector<Scalar>& scalars) {
+  const auto total = static_cast<double>(memory.total);
+  const auto peak = static_cast<double>(memory.peak);
+  scalars.push_back({"memory/max_active(GiB)", peak / kGiB});
+  scalars.push_back({"memory/max_active(%)", 100 * peak / total});
+  if (!memory.reserved) return;
+  const auto reserved = static_cast<double>(memory.reserved->peak);
+  scalars.push_back({"memory/max_reserved(GiB)", reserved / kGiB});
+  scalars.push_back({"memory/max_reserved(%)", 100 * reserved / total});
+  scalars.push_back(
+      {"memory/num_alloc_retries", static_cast<double>(memory.reserved->num_retries)});
+  scalars.push_back({"memory/num_ooms", static_cast<double>(memory.reserved->num_ooms)});
+}
+
+}  // namespace
+
 Metrics::Metrics(const MetricsOptions& options, const dist::Mesh& mesh, Device& device,
-                 LossParts& parts, LoggerSet& loggers)
-    : options_(options), mesh_(mesh), device_(device), parts_(parts), loggers_(loggers) {
+                 LossParts& parts, LoggerSet& loggers, Journal& journal)
+    : options_(options),
+      mesh_(mesh),
+      device_(device),
+      parts_(parts),
+      loggers_(loggers),
+      journal_(journal) {
   restart_interval();
+}
+
+StepClock::Seconds Metrics::interval_seconds() const {
+  StepClock::Seconds seconds = mesh_.recorder().clock().seconds();
+  for (size_t phase = 0; phase < kNumPhases; ++phase) seconds[phase] -= interval_start_[phase];
+  return seconds;
 }
 
 void Metrics::record(const Step& step, int64_t tokens_seen, double lr) {
   const StepBatches& batches = step.batches;
   for (const Batch& batch : batches.microbatches) interval_tokens_ += batch.tokens.numel();
   ++interval_steps_;
-  if (step.number != 1 && step.number % options_.log_freq != 0) return;
+  if (!is_due(step.number)) return;
 
   device_.synchronize();
-  const double elapsed = monotonic_seconds() - interval_start_;
+  const StepClock::Seconds seconds = interval_seconds();
+  const double elapsed =
+      std::accumulate(seconds.begin(), seconds.end(), 0.0) - of(seconds, StepPhase::validation);
   const dist::Group& loss_group = mesh_.group("loss");
   const c10::Device place = device_.device();
   const double average_loss =
@@ -44,13 +97,8 @@ void Metrics::record(const Step& step, int64_t tokens_seen, double lr) {
       {"loss_metrics/global_avg_loss", average_loss},
       {"loss_metrics/global_max_loss", max_loss},
       {"throughput(tps)", tps},
+      {"throughput_of_job(tps)", tps * static_cast<double>(grid.world_size())},
       {"tflops", options_.flops_per_token * tps / 1e12},
-      {"time_metrics/end_to_end(s)", elapsed / static_cast<double>(interval_steps_)},
-      {"time_metrics/data_loading(s)", data_seconds_ / static_cast<double>(interval_steps_)},
-      {"time_metrics/data_loading(%)", 100 * data_seconds_ / elapsed},
-      {"memory/max_active(GiB)", static_cast<double>(memory.peak) / kGiB},
-      {"memory/max_active(%)",
-       100.0 * static_cast<double>(memory.peak) / static_cast<double>(memory.total)},
       {"n_tokens_seen", static_cast<double>(tokens_seen)},
       {"lr", lr},
   };
@@ -66,13 +114,30 @@ void Metrics::record(const Step& step, int64_t tokens_seen, double lr) {
     scalars.push_back({"comm_metrics/sent_per_step(MiB)",
                        static_cast<double>(sent) / kMiB / static_cast<double>(interval_steps_)});
   }
-  if (options_.times_checkpoints)
-    scalars.push_back(
-        {"time_metrics/checkpoint(s)", checkpoint_seconds_ / static_cast<double>(interval_steps_)});
+  add_memory(memory, scalars);
+  add_times(seconds, elapsed, static_cast<double>(interval_steps_), options_.times_checkpoints,
+            scalars);
+  if (place.is_cpu())  // a GPU works while its host goes on
+    for (const Scalar& scalar : slowest_rank_.look(seconds, mesh_.group("world"), place))
+      scalars.push_back(scalar);
   if (options_.peak_flops)
     scalars.push_back({"mfu(%)", 100 * options_.flops_per_token * tps / *options_.peak_flops});
+  journal_.logged({.from = step.number - interval_steps_ + 1,
+                   .to = step.number,
+                   .seconds = seconds,
+                   .tokens_per_second = tps * static_cast<double>(grid.world_size()),
+                   .loss = average_loss,
+                   .memory_bytes = memory.peak,
+                   .memory_total = memory.total});
+  if (const std::optional<double> goodput = journal_.goodput())
+    scalars.push_back({"goodput(%)", 100 * *goodput});
   loggers_.log(step.number, scalars);
   restart_interval();
+}
+
+void Metrics::finish(int64_t last_step) {
+  if (interval_steps_ > 0)
+    journal_.ended_unlogged(last_step - interval_steps_ + 1, last_step, interval_seconds());
 }
 
 /// Stages without such a layer take part with 0.
@@ -92,10 +157,9 @@ std::optional<double> Metrics::auxiliary_loss(const Step& step) {
 
 void Metrics::restart_interval() {
   interval_tokens_ = interval_steps_ = 0;
-  data_seconds_ = checkpoint_seconds_ = 0;
   interval_start_bytes_ = mesh_.recorder().total_bytes();
   device_.reset_peak_memory();
-  interval_start_ = monotonic_seconds();
+  interval_start_ = mesh_.recorder().clock().seconds();
 }
 
 }  // namespace titan::core

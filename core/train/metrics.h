@@ -8,8 +8,10 @@
 #include <titan/dist/mesh.h>
 #include <titan/step.h>
 
+#include "core/train/journal.h"
 #include "core/train/logger_set.h"
 #include "core/train/loss_parts.h"
+#include "core/train/slowest_rank.h"
 
 namespace titan::core {
 
@@ -24,20 +26,20 @@ struct MetricsOptions {
 class Metrics {
  public:
   Metrics(const MetricsOptions& options, const dist::Mesh& mesh, Device& device, LossParts& parts,
-          LoggerSet& loggers);
+          LoggerSet& loggers, Journal& journal);
 
-  /// Adds the time that waiting for data took.
-  double& data_loading_seconds() { return data_seconds_; }
-  /// Adds the time for which saving held the trainer thread.
-  double& checkpoint_seconds() { return checkpoint_seconds_; }
-  /// Leaves `seconds` that were spent beside training out of the interval.
-  void leave_out(double seconds) { interval_start_ += seconds; }
+  /// Whether `step` is logged.
+  bool is_due(int64_t step) const { return step == 1 || step % options_.log_freq == 0; }
   /// Counts the step's tokens; at step 1 and every log_freq steps measures, reduces over the ranks
   /// and logs.
   /// `tokens_seen`: over all ranks since the start of training. `lr`: the step's.
   void record(const Step& step, int64_t tokens_seen, double lr);
+  /// [at the end of the run] Tells the journal of steps that were done since the last logged one.
+  void finish(int64_t last_step);
 
  private:
+  /// By phase since the last logged step; the sum is the time since then.
+  StepClock::Seconds interval_seconds() const;
   /// Of all ranks; none where no layer of the model has one.
   std::optional<double> auxiliary_loss(const Step& step);
   void restart_interval();
@@ -47,13 +49,13 @@ class Metrics {
   Device& device_;
   LossParts& parts_;
   LoggerSet& loggers_;
+  Journal& journal_;
+  SlowestRank slowest_rank_;
   std::optional<bool> has_auxiliary_loss_;  // settled among the ranks when the first step is logged
   int64_t interval_tokens_ = 0;
   int64_t interval_steps_ = 0;
-  double interval_start_ = 0;
+  StepClock::Seconds interval_start_{};
   int64_t interval_start_bytes_ = 0;
-  double data_seconds_ = 0;
-  double checkpoint_seconds_ = 0;
 };
 
 }  // namespace titan::core

@@ -1,13 +1,9 @@
 #include "core/train/observations.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
-#include <ATen/ops/zeros.h>
 #include <titan/error.h>
 #include <titan/name_pattern.h>
 #include <titan/nn/attention_layer.h>
@@ -46,31 +42,6 @@ const char* words_of(Observed what) {
   return "";
 }
 
-/// "tag\0" and two doubles for each.
-template <class Totals>
-std::string packed(const Totals& totals) {
-  std::string bytes;
-  for (const auto& [tag, total] : totals) {
-    const double numbers[] = {total.sum, total.weight};
-    bytes.append(tag.c_str(), tag.size() + 1);
-    bytes.append(reinterpret_cast<const char*>(numbers), sizeof numbers);
-  }
-  return bytes;
-}
-
-template <class Totals>
-void add_packed(std::string_view bytes, Totals& totals) {
-  while (!bytes.empty()) {
-    const std::string tag(bytes.data());
-    double numbers[2];
-    std::memcpy(numbers, bytes.data() + tag.size() + 1, sizeof numbers);
-    bytes.remove_prefix(tag.size() + 1 + sizeof numbers);
-    auto& total = totals[tag];
-    total.sum += numbers[0];
-    total.weight += numbers[1];
-  }
-}
-
 }  // namespace
 
 /// Sees queries and keys on their way to whoever attends.
@@ -83,8 +54,7 @@ class Observations::Attention final : public nn::AttentionKernel {
   at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                     const Batch& batch) override {
     if (all_.is_looking(probe_))
-      all_.look(probe_, module_,
-                {.batch = batch, .queries = q.detach(), .keys = k.detach()});
+      all_.look(probe_, module_, {.batch = batch, .queries = q.detach(), .keys = k.detach()});
     return inner_->attend(q, k, v, batch);
   }
 
@@ -175,8 +145,7 @@ void Observations::match(Probe& probe, ModelPart& whole, const dist::Mesh& mesh)
     examples += (i ? ", " : "; there are ") + others[i];
   if (others.size() > kMostNamed) examples += " and so on";
   TITAN_CHECK(!probe.modules.empty(), config, who, " looks at '", asked.modules,
-              "', which fits no ", words_of(asked.what), " of the model",
-              examples);
+              "', which fits no ", words_of(asked.what), " of the model", examples);
   TITAN_CHECK(asked.what != Observed::input || probe.modules.front() != whole.layers().front().name,
               config, who, " asks for the input of '", probe.modules.front(),
               "', the model's first layer, which has none but the tokens");
@@ -217,23 +186,22 @@ void Observations::attach(Probe& probe, const std::string& path, nn::Module& mod
       return;
     case Observed::input:
     case Observed::output:
-      module.wrap([this, &probe, path](const at::Tensor& x, const Batch& batch,
-                                       const nn::Next& next) {
-        if (!is_looking(probe)) return next(x, batch);
-        const bool is_input = probe.asked.what == Observed::input;
-        if (is_input) look(probe, path, {.batch = batch, .tensor = x.detach()});
-        const at::Tensor y = next(x, batch);
-        if (!is_input) look(probe, path, {.batch = batch, .tensor = y.detach()});
-        return y;
-      });
+      module.wrap(
+          [this, &probe, path](const at::Tensor& x, const Batch& batch, const nn::Next& next) {
+            if (!is_looking(probe)) return next(x, batch);
+            const bool is_input = probe.asked.what == Observed::input;
+            if (is_input) look(probe, path, {.batch = batch, .tensor = x.detach()});
+            const at::Tensor y = next(x, batch);
+            if (!is_input) look(probe, path, {.batch = batch, .tensor = y.detach()});
+            return y;
+          });
       return;
   }
 }
 
 void Observations::begin(Step& step) {
   step_ = step.number;
-  for (const auto& probe : probes_)
-    probe->is_due = step_ == 1 || step_ % probe->asked.every == 0;
+  for (const auto& probe : probes_) probe->is_due = step_ == 1 || step_ % probe->asked.every == 0;
 }
 
 void Observations::begin_step() {
@@ -258,9 +226,7 @@ void Observations::look(Probe& probe, const std::string& module, ObservedTensors
     for (const ObservedNumber& number : probe.observer->observe(tensors)) {
       TITAN_CHECK(!number.tag.empty() && number.tag.find('\0') == std::string::npos, plugin,
                   "a number has no tag");
-      Total& total = totals_[number.tag];
-      total.sum += number.sum;
-      total.weight += number.weight;
+      totals_[number.tag].add({number.sum, number.weight, number.how});
     }
   } catch (Error& error) {
     error.with_context("in logger '" + probe.chosen.name + "', which looks at '" + module + "'");
@@ -282,31 +248,8 @@ void Observations::log(LoggerSet& loggers, const dist::Group& world, c10::Device
   std::vector<Scalar> scalars;
   for (const auto& [tag, total] : over_ranks(totals_, world, device))
     if (total.weight != 0)
-      scalars.push_back({tags_.emplace(tag, tag).first->second, total.sum / total.weight});
+      scalars.push_back({tags_.emplace(tag, tag).first->second, total.value()});
   if (!scalars.empty()) loggers.log(step_, scalars);
-}
-
-/// Ranks have different tags, so each gets those of all and adds them up in the order of ranks.
-Observations::Totals Observations::over_ranks(const Totals& own, const dist::Group& world,
-                                              c10::Device device) {
-  std::string bytes = packed(own);
-  const auto size = static_cast<int64_t>(bytes.size());
-  const int64_t most = world.all_reduce(size, dist::Reduce::max, device);
-  if (most == 0) return {};
-  const at::Tensor sizes = at::empty({world.size()}, at::TensorOptions(at::kLong).device(device));
-  const at::Tensor own_size = at::empty({1}, sizes.options()).fill_(size);
-  world.all_gather(sizes, own_size).wait();
-  bytes.resize(static_cast<size_t>(most));
-  const at::Tensor sent = at::from_blob(bytes.data(), {most}, at::kByte).to(device);
-  const at::Tensor received = at::empty({world.size() * most}, sent.options());
-  world.all_gather(received, sent.contiguous()).wait();
-  const at::Tensor all = received.cpu(), all_sizes = sizes.cpu();
-  Totals totals;
-  for (int64_t rank = 0; rank < world.size(); ++rank)
-    add_packed({reinterpret_cast<const char*>(all.const_data_ptr<uint8_t>()) + rank * most,
-                static_cast<size_t>(all_sizes.const_data_ptr<int64_t>()[rank])},
-               totals);
-  return totals;
 }
 
 }  // namespace titan::core

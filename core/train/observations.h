@@ -17,6 +17,7 @@
 #include "core/config/job_config.h"
 #include "core/plugin/registry.h"
 #include "core/train/logger_set.h"
+#include "core/train/named_totals.h"
 
 namespace titan::core {
 
@@ -62,11 +63,6 @@ class Observations final : public StepMember, public GradientReducer {
     bool is_due = false;
     std::map<std::string, int64_t> num_seen;  // by module of this rank, in this run of the step
   };
-  /// Of one tag.
-  struct Total {
-    double sum = 0, weight = 0;
-  };
-  using Totals = std::map<std::string, Total>;
   class Attention;
   class Head;
 
@@ -74,12 +70,11 @@ class Observations final : public StepMember, public GradientReducer {
   void attach(Probe& probe, const std::string& path, nn::Module& module);
   bool is_looking(const Probe& probe) const;
   void look(Probe& probe, const std::string& module, ObservedTensors tensors);
-  static Totals over_ranks(const Totals& own, const dist::Group& world, c10::Device device);
 
   std::vector<std::unique_ptr<Probe>> probes_;  // wrappers hold references
   int64_t step_ = 0;
   bool is_open_ = false;
-  Totals totals_;  // of this rank
+  NamedTotals totals_;                       // of this rank
   std::map<std::string, std::string> tags_;  // of scalars: they outlive the run
 };
 

@@ -17,6 +17,8 @@
 
 #include "core/checkpoint/checkpointer.h"
 #include "core/data/batches/loader.h"
+#include "core/debug/step_debugging.h"
+#include "core/profile/profiler.h"
 #include "core/train/early_optimizer.h"
 #include "core/train/fingerprints.h"
 #include "core/train/logger_set.h"
@@ -33,6 +35,7 @@ namespace titan::core {
 struct Run {
   std::unique_ptr<Device> device;
   dist::Mesh mesh;
+  Profiler profiler;  ///< holds nothing unless [profiling] asks for it
   std::unique_ptr<Tokenizer> tokenizer;
   std::vector<std::unique_ptr<Dataset>> datasets;  ///< one per source, then that of validation
   std::unique_ptr<Loader> loader;
@@ -42,6 +45,7 @@ struct Run {
   std::unique_ptr<ModelPart> part;
   std::vector<std::string> heads_with_loss;  ///< paths in the whole model; of [loss]
   std::unique_ptr<Observations> observations;  ///< null unless a logger looks at tensors
+  std::unique_ptr<StepDebugging> debugging;    ///< null unless [debug] asks for it
   std::vector<std::unique_ptr<ModelTransform>>
       transforms;                              ///< in the order in which they were applied
   StepWorkers workers;

@@ -4,23 +4,41 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full_like.h>
 #include <titan/nn/auxiliary_loss.h>
+#include <titan/step_phase.h>
 
 #include "core/train/scalars.h"
 
 namespace titan::core {
+namespace {
+
+std::string of_microbatch(const char* what, size_t number) {
+  return what + (" of microbatch " + std::to_string(number));
+}
+
+}  // namespace
+
 StepLoss SequentialExecutor::forward_backward(const StepBatches& batches) {
   StepLoss total;
   const std::shared_ptr<AuxiliaryLosses> auxiliary = batches.auxiliary_losses();
   for (GradientReducer* reducer : context_->reducers) reducer->begin_step();
-  for (const Batch& microbatch : batches.microbatches) {
-    const bool is_last = &microbatch == &batches.microbatches.back();
+  dist::Recorder& recorder = context_->recorder;
+  for (size_t i = 0; i < batches.microbatches.size(); ++i) {
+    const bool is_last = i + 1 == batches.microbatches.size();
     for (GradientReducer* reducer : context_->reducers) reducer->start_microbatch(is_last);
-    const at::Tensor loss = loss_of(microbatch, batches.num_valid_tokens, auxiliary);
+    at::Tensor loss;
+    {
+      const PhaseScope phase(recorder, StepPhase::forward, of_microbatch("forward", i));
+      loss = loss_of(batches.microbatches[i], batches.num_valid_tokens, auxiliary);
+    }
+    const PhaseScope phase(recorder, StepPhase::backward, of_microbatch("backward", i));
     loss.backward(batches.gradient_scale == 1 ? at::Tensor()
                                               : at::full_like(loss, batches.gradient_scale));
     total.normalized_sum += read_scalar(loss);
   }
-  for (GradientReducer* reducer : context_->reducers) reducer->finish_gradients();
+  {
+    const PhaseScope phase(recorder, StepPhase::backward);
+    for (GradientReducer* reducer : context_->reducers) reducer->finish_gradients();
+  }
   if (const auto sum = auxiliary->sum())
     total.auxiliary = *sum / static_cast<double>(batches.num_valid_tokens);
   return total;
@@ -28,6 +46,7 @@ StepLoss SequentialExecutor::forward_backward(const StepBatches& batches) {
 
 StepLoss SequentialExecutor::forward(const StepBatches& batches) {
   const at::NoGradGuard no_grad;
+  const PhaseScope phase(context_->recorder, StepPhase::forward);
   StepLoss total;
   for (const Batch& microbatch : batches.microbatches)
     total.normalized_sum += read_scalar(loss_of(microbatch, batches.num_valid_tokens, nullptr));

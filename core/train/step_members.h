@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/train/run.h"
 #include "core/train/optimizer_step.h"
+#include "core/train/run.h"
 #include "core/train/step_runner.h"
 
 namespace titan::core {
@@ -14,8 +14,8 @@ namespace titan::core {
 /// Makes and owns the trainer's own. `run` outlives this.
 class StepMembers {
  public:
-  /// `max_norm`: [training] max_norm. `before_update`: called before weights change.
-  StepMembers(Run& run, double max_norm, BeforeUpdate before_update);
+  /// `before_update`: called before weights change. `config` outlives this.
+  StepMembers(Run& run, const JobConfig& config, BeforeUpdate before_update);
   const StepOrder& order() const { return order_; }
 
  private:

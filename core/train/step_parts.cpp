@@ -91,7 +91,8 @@ void StepParts::require_commits(const Selection& chosen, bool undoes_steps) cons
               "step can be undone; switch off one of them");
 }
 
-StepExecutor& StepParts::connect(ModelPart& part, Device& device, StepWorkers& workers) {
+StepExecutor& StepParts::connect(ModelPart& part, Device& device, dist::Recorder& recorder,
+                                 StepWorkers& workers) {
   if (updates_early_ && reducers_.empty()) {
     workers.local_gradients = std::make_unique<LocalGradients>(part.parameters());
     reducers_.push_back(workers.local_gradients.get());
@@ -105,7 +106,7 @@ StepExecutor& StepParts::connect(ModelPart& part, Device& device, StepWorkers& w
     executor_ = workers.sequential.get();
   }
   reducers_.insert(reducers_.end(), watchers_.begin(), watchers_.end());
-  const StepContext context{part, device, splitters_, reducers_};
+  const StepContext context{part, device, splitters_, reducers_, recorder};
   on_behalf_of(executes_ ? *executes_ : Selection{}, [&] { executor_->connect(context); });
   StepExecutor* outermost = executor_;
   for (const Wrapper& next : wrappers_)

@@ -16,7 +16,7 @@ namespace titan::core {
 /// What the core itself brings for the microbatches of a run. With the layers' hooks: it lives as
 /// long as the run.
 struct StepWorkers {
-  std::unique_ptr<StepExecutor> sequential;       ///< null where a transform runs the microbatches
+  std::unique_ptr<StepExecutor> sequential;  ///< null where a transform runs the microbatches
   std::unique_ptr<LocalGradients>
       local_gradients;  ///< null unless the optimizer works in the backward
                         ///< and nobody else tells it of gradients
@@ -46,8 +46,9 @@ class StepParts {
   void add_modules(ModelPart& part, const dist::Mesh& mesh, const Selection& model);
 
   /// Connects what runs the microbatches, all wrappers around it; gives the outermost. Fills
-  /// `workers`, which are none yet, as far as they are needed.
-  StepExecutor& connect(ModelPart& part, Device& device, StepWorkers& workers);
+  /// `workers`, which are none yet, as far as they are needed. `recorder`: of the mesh.
+  StepExecutor& connect(ModelPart& part, Device& device, dist::Recorder& recorder,
+                        StepWorkers& workers);
 
   const std::vector<StepMember*>& members() const { return members_; }
   const std::vector<AfterOptimizerStep*>& after_optimizer_step() const { return after_; }

@@ -7,6 +7,7 @@
 
 #include <titan/error.h>
 #include <titan/log.h>
+#include <titan/step_phase.h>
 
 namespace titan::core {
 
@@ -23,6 +24,7 @@ Verdict StepRunner::run(Step& step) {
   for (step.attempt = 1;; ++step.attempt) {
     const Judgement judgement = attempt(step);
     if (!judgement.reason.empty()) log::info(judgement.reason);
+    const PhaseScope phase(world_.recorder(), StepPhase::optimizer, "optimizer step");
     settle(judgement, step);
     part_.clear_gradients();
     if (judgement.verdict != Verdict::repeat) return judgement.verdict;
@@ -33,6 +35,7 @@ Judgement StepRunner::attempt(Step& step) {
   try {
     begin(step);
     step.loss = executor_.forward_backward(step.batches);
+    const PhaseScope phase(world_.recorder(), StepPhase::optimizer, "gradient clipping");
     for (StepMember* member : all_) member->reduced(step);
     return judge(step);
   } catch (...) {

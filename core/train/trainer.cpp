@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <titan/error.h>
+#include <titan/step_phase.h>
 
 #include "core/base/clock.h"
 #include "core/runtime/signals.h"
@@ -32,41 +33,71 @@ class LoggerCloser {
   LoggerSet& loggers_;
 };
 
+/// Saves what is being recorded whichever way the loop is left.
+class ProfileCloser {
+ public:
+  explicit ProfileCloser(Profiler& profiler) : profiler_(profiler) {}
+  ~ProfileCloser() { profiler_.finish(); }
+  ProfileCloser(const ProfileCloser&) = delete;
+
+ private:
+  Profiler& profiler_;
+};
+
 }  // namespace
 
-Trainer::Trainer(Run& run, const JobConfig& config, FailureWatch& watch)
+Trainer::Trainer(Run& run, const JobConfig& config, FailureWatch& watch, double begin)
     : run_(run),
       steps_(config.training.steps),
       train_timeout_(config.comm.train_timeout_seconds),
       watch_(watch),
       step_(run.state.step),
-      metrics_(metrics_options(run, config), run.mesh, *run.device, *run.loss_parts, run.loggers),
-      members_(run, config.training.max_norm, [this] { wait_for_checkpoint(); }),
+      journal_(run, config, begin),
+      metrics_(metrics_options(run, config), run.mesh, *run.device, *run.loss_parts, run.loggers,
+               journal_),
+      members_(run, config, [this] { wait_for_checkpoint(); }),
       runner_(*run.part, *run.executor, members_.order(), run.mesh.group("world"),
               run.device->device()) {}
 
 StopReason Trainer::run() {
   LoggerCloser closer(run_.loggers);
   try {
-    while (run_.state.step < steps_ && !should_stop()) {
-      step_ = run_.state.step + 1;
-      watch_.set_step(step_);
-      train_step();
-      if (!std::exchange(is_warm_, true)) shorten_timeouts();
-      validate();
-      save();
+    run_.profiler.start(run_.state.step, *run_.part, run_.optimizer.get());
+    {
+      const ProfileCloser profile(run_.profiler);
+      while (run_.state.step < steps_ && !should_stop()) {
+        step_ = run_.state.step + 1;
+        run_.profiler.step(step_, [this] { take_step(); });
+      }
     }
     const StopReason reason = stop();
     closer.outcome =
         reason == StopReason::all_steps_done ? RunOutcome::finished : RunOutcome::stopped;
+    end_journal(closer.outcome, "");
     return reason;
   } catch (Error& e) {
+    end_journal(RunOutcome::failed, e.message());
     e.with_context("in training step " + std::to_string(step_));
     throw;
   } catch (const c10::Error& e) {  // of LibTorch: its message without the stack of addresses
+    end_journal(RunOutcome::failed, e.what_without_backtrace());
     throw Error(ErrorKind::internal, e.what_without_backtrace())
         .with_context("in training step " + std::to_string(step_));
   }
+}
+
+void Trainer::end_journal(RunOutcome outcome, const std::string& error) {
+  metrics_.finish(run_.state.step);
+  journal_.end(run_.state.step, outcome, error);
+}
+
+/// With all that belongs to it.
+void Trainer::take_step() {
+  watch_.set_step(step_);
+  train_step();
+  if (!std::exchange(is_warm_, true)) shorten_timeouts();
+  validate();
+  save();
 }
 
 /// What is under way is brought to its end; a run that is to go on later is saved.
@@ -83,13 +114,16 @@ StopReason Trainer::stop() {
 void Trainer::validate() {
   if (!run_.validator || !run_.validator->is_due(run_.state.step)) return;
   const double begin = monotonic_seconds();
+  const PhaseScope phase(run_.mesh.recorder(), StepPhase::validation, "validation");
   run_.validator->run(run_.state.step);
-  metrics_.leave_out(monotonic_seconds() - begin);
+  journal_.validated(run_.state.step, monotonic_seconds() - begin);
 }
 
 void Trainer::save() {
-  ScopedTimer timer(metrics_.checkpoint_seconds());
-  run_.checkpoints->after_step(run_.state);
+  const PhaseScope phase(run_.mesh.recorder(), StepPhase::checkpoint, "checkpoint");
+  const double begin = monotonic_seconds();
+  if (run_.checkpoints->after_step(run_.state))
+    journal_.saved(run_.state.step, monotonic_seconds() - begin);
 }
 
 /// Whether any rank was asked to stop: all end after the same step.
@@ -107,17 +141,20 @@ void Trainer::shorten_timeouts() {
 }
 
 void Trainer::train_step() {
+  journal_.begin_step(step_, metrics_.is_due(step_));
   Step step = next_step();
   runner_.run(step);
+  journal_.end_step(step_);
   metrics_.record(step, run_.state.tokens_seen, run_.optimizer->lr() * step.lr_factor);
   if (run_.observations)
     run_.observations->log(run_.loggers, run_.mesh.group("world"), run_.device->device());
+  run_.loggers.step_done({.step = step_, .time = monotonic_seconds()});
 }
 
 Step Trainer::next_step() {
   Step step{.number = step_};
   {
-    ScopedTimer timer(metrics_.data_loading_seconds());
+    const PhaseScope phase(run_.mesh.recorder(), StepPhase::data, "data loading");
     step.batches = run_.loader->next_step();
   }
   step.batches.num_valid_tokens = run_.mesh.group("dp").all_reduce(
@@ -127,7 +164,7 @@ Step Trainer::next_step() {
 
 /// Nothing changes what is still being copied.
 void Trainer::wait_for_checkpoint() {
-  ScopedTimer timer(metrics_.checkpoint_seconds());
+  const PhaseScope phase(run_.mesh.recorder(), StepPhase::checkpoint, "checkpoint");
   run_.checkpoints->before_update();
 }
 

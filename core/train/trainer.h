@@ -8,8 +8,9 @@
 #include <titan/value.h>
 
 #include "core/runtime/groups/failure_watch.h"
-#include "core/train/run.h"
+#include "core/train/journal.h"
 #include "core/train/metrics.h"
+#include "core/train/run.h"
 #include "core/train/step_members.h"
 
 namespace titan::core {
@@ -24,8 +25,8 @@ enum class StopReason {
 /// Thread: construct and run on one thread.
 class Trainer {
  public:
-  /// `run` and `watch` outlive the trainer.
-  Trainer(Run& run, const JobConfig& config, FailureWatch& watch);
+  /// `run` and `watch` outlive the trainer. `begin`: when the program started, seconds since 1970.
+  Trainer(Run& run, const JobConfig& config, FailureWatch& watch, double begin);
 
   /// Trains until the last step or until a signal asks to stop after the current one, and saves on
   /// the way. Loggers are closed on every way out. Errors carry the step as context.
@@ -38,6 +39,8 @@ class Trainer {
  private:
   bool should_stop();
   StopReason stop();
+  void take_step();
+  void end_journal(RunOutcome outcome, const std::string& error);
   void train_step();
   Step next_step();
   void validate();
@@ -52,6 +55,7 @@ class Trainer {
   int64_t step_;          ///< the last one that was begun
   int stop_signal_ = 0;   ///< that some rank has got
   bool is_warm_ = false;  ///< a step was done
+  Journal journal_;
   Metrics metrics_;
   StepMembers members_;
   StepRunner runner_;

@@ -104,6 +104,12 @@ void Validator::run(int64_t step) {
       {"validation_metrics/memory/max_active(GiB)", static_cast<double>(memory.peak) / kGiB},
       {"validation_metrics/memory/max_active(%)",
        100.0 * static_cast<double>(memory.peak) / static_cast<double>(memory.total)}};
+  if (memory.reserved) {
+    const auto reserved = static_cast<double>(memory.reserved->peak);
+    scalars.push_back({"validation_metrics/memory/max_reserved(GiB)", reserved / kGiB});
+    scalars.push_back({"validation_metrics/memory/max_reserved(%)",
+                       100 * reserved / static_cast<double>(memory.total)});
+  }
   if (nats)
     scalars.insert(scalars.begin() + 1,
                    {"validation_metrics/perplexity", std::exp(*nats / num_targets)});

@@ -17,16 +17,16 @@ function(titan_add_end_to_end name)
     ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_PREFIX=${titan_prefix};TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;TITAN_CMAKE=${CMAKE_COMMAND};PYTHONDONTWRITEBYTECODE=1;PYTHONOPTIMIZE=")
 endfunction()
 
-foreach(name harness train signal bad_input hostile_text logger_failure launch failing_rank flight ranks convert checkpoint
+foreach(name harness train metrics signal bad_input hostile_text logger_failure terminal prometheus launch failing_rank flight ranks convert checkpoint
         checkpoint_readers checkpoint_faults checkpoint_mounts checkpoint_damage checkpoint_kills durability data
         validation loss tokenize
         download download_faults pipeline context layouts_checkpoint recompute precision lora
-        float8 estimate)
+        float8 estimate wandb mlflow debugging report top profiling)
   titan_add_end_to_end(${name} TIMEOUT 5400)
 endforeach()
 set_property(TEST end_to_end.float8 APPEND PROPERTY LABELS slow)  # three curves
 # several ranks at a time fill the cores by themselves
-foreach(name failing_rank flight ranks pipeline context layouts_checkpoint loss recompute lora)
+foreach(name failing_rank metrics flight ranks pipeline context layouts_checkpoint loss recompute lora profiling debugging)
   set_tests_properties(end_to_end.${name} PROPERTIES PROCESSORS 2 COST 500)
 endforeach()
 

@@ -1,8 +1,11 @@
-"""A logger that fails warns once and is off; training and the other loggers go on."""
+"""A logger that fails warns once and is off, one that hangs is left behind; training and the other loggers go on."""
 
+import fcntl
+import os
+import resource
 import subprocess
 
-from harness import HANG, ROOT, TINY, TITAN, Case, environment, losses, main
+from harness import HANG, ROOT, TINY, TITAN, Case, environment, losses, main, metrics, without_privileges
 
 
 class LoggerFailureTest(Case):
@@ -26,6 +29,51 @@ class LoggerFailureTest(Case):
         said = self.run_to_the_end()
         self.assert_holds(said, "logger 'tensorboard' failed", "tb")
         self.assertEqual(len(losses(self.out)), 3)
+
+    def start(self, *arguments, **options):
+        """The tiny recipe to its end, with options of subprocess; standard error."""
+        run = subprocess.run([TITAN, "train", *TINY, "--job.dump_folder", str(self.out), *arguments], cwd=ROOT, env=environment(),
+                             stderr=subprocess.PIPE, text=True, timeout=HANG, **options)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return run.stderr
+
+    def test_files_that_may_not_grow_end_where_the_limit_is(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+        said = self.start("--training.steps", "40", stdout=subprocess.PIPE, preexec_fn=limit)
+        self.assert_holds(said, "logger 'jsonl' failed", "logger 'tensorboard' failed", "File too large", "training completed after step 40")
+        self.assertEqual(said.count("is off from here on"), 2, said)
+        kept = metrics(self.out)  # whole lines
+        self.assertEqual([line["step"] for line in kept], list(range(1, len(kept) + 1)))
+        self.assertLess(len(kept), 40)
+        self.assertIn(f"logger 'jsonl' missed {40 - len(kept) - 1} entries after it had failed", said)
+
+    def test_a_folder_that_may_not_be_written_stops_only_its_logger(self):
+        (self.out / "tb").mkdir(parents=True)
+        (self.out / "tb").chmod(0o555)
+        said = self.start(stdout=subprocess.PIPE, **without_privileges())
+        self.assert_holds(said, "logger 'tensorboard' failed", "tb", "Permission denied", "training completed after step 3")
+        self.assertEqual(said.count("is off from here on"), 1, said)
+        self.assertEqual(len(losses(self.out)), 3)
+
+    def test_a_pipe_that_nobody_opens_to_read_stops_only_its_logger(self):
+        self.out.mkdir()
+        os.mkfifo(self.out / "metrics.jsonl")
+        said = self.run_to_the_end()
+        self.assert_holds(said, "logger 'jsonl' failed", "metrics.jsonl", "No such device or address")
+
+    def test_standard_output_that_nobody_reads_holds_nobody(self):
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+        try:
+            said = self.start("--training.steps", "80", stdout=writer)
+        finally:
+            os.close(writer)
+        self.assert_holds(said, "training completed after step 80",
+                          "logger 'console' did not come to its end within 10 s and is left where it is")
+        self.assertEqual(said.count("logger 'console'"), 1, said)
+        self.assertEqual(len(losses(self.out)), 80)
 
     def test_standard_output_that_is_full_stops_only_the_console(self):
         with open("/dev/full", "w") as full:

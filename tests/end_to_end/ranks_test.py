@@ -116,8 +116,8 @@ class RanksCase(Case):
         self.assertEqual(fingerprints(self.out), one_rank()[1])
         self.assert_same_steps(metrics(self.out))
         self.assertEqual(sorted(path.name for path in self.out.iterdir()),
-                         ["config.toml", "fingerprints.jsonl", "metrics.jsonl", "tb"])
-        self.assertEqual(len(list(self.out.rglob("events.out.tfevents.*"))), 1)
+                         ["config.toml", "fingerprints.jsonl", "history.jsonl", "metrics.jsonl", "status", "tb", "timeline"])
+        self.assertEqual(len(list(self.out.rglob("events.out.tfevents.*.0"))), 1)
         self.assert_nothing_is_half_written()
 
     def assert_stopped_together(self, *errors):
@@ -166,7 +166,7 @@ class LaunchTest(RanksCase):
         self.launch("--metrics.save_for_all_ranks")
         self.assertEqual(sorted(path.name for path in self.out.glob("metrics*")),
                          ["metrics_rank_0.jsonl", "metrics_rank_1.jsonl"])
-        folders = sorted(path.parent for path in self.out.rglob("events.out.tfevents.*"))
+        folders = sorted(path.parent for path in self.out.rglob("events.out.tfevents.*.0"))
         self.assertEqual([folder.name for folder in folders], ["rank_0", "rank_1"])
         self.assertEqual(folders[0].parent, folders[1].parent)
         for rank in range(2):

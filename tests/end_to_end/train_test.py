@@ -30,8 +30,8 @@ class TrainTest(Case):
 
         self.train()
         files = glob.glob(str(self.out / "tb" / "**" / "events.out.tfevents.*"), recursive=True)
-        self.assertEqual(len(files), 1)
-        events = EventAccumulator(files[0])
+        self.assertEqual(sorted(pathlib.Path(file).suffix for file in files), [".0", ".session"])
+        events = EventAccumulator(str(pathlib.Path(files[0]).parent))
         events.Reload()
         lines = metrics(self.out)
         tags = set(lines[0]) - {"step", "wall_time"}

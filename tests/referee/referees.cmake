@@ -42,6 +42,7 @@ if(TARGET parquet_dataset.plugin)
   titan_add_referee(parquet_referee --probe $<TARGET_FILE:dataset_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
 endif()
 titan_add_referee(tensorboard_referee --probe $<TARGET_FILE:tensorboard_probe>)
+titan_add_referee(tensorboard_server_referee --probe $<TARGET_FILE:tensorboard_probe>)
 titan_add_referee(safetensors_referee --probe $<TARGET_FILE:safetensors_probe>)
 titan_add_referee(lr_schedule_referee --probe $<TARGET_FILE:lr_schedule_probe>)
 titan_add_referee(pipeline_schedule_referee --probe $<TARGET_FILE:pipeline_schedule_probe>

@@ -22,7 +22,9 @@ OTHER_MEANINGS = {
     ("core/config/layout_rules.cpp", "context"), ("core/config/layout_rules.cpp", "pipeline"),  # degrees in a message
     ("core/config/layout_rules.cpp", "tensor"),
     ("core/data/row_reader.cpp", "tokens"), ("core/tokenize/tokenize_journal.cpp", "tokens"),   # members of JSON
-    ("core/train/fingerprints.cpp", "tokens"),
+    ("core/train/fingerprints.cpp", "tokens"), ("core/compare/run_record.cpp", "tokens"),
+    ("core/compare/comparison_text.cpp", "tokens"), ("core/compare/comparison_text.cpp", "tensor"),
+    ("core/compare/run_record.cpp", "tensor"), ("core/debug/tensor_trace.cpp", "tensor"),
     ("core/download/settings.cpp", "huggingface"),                  # the cache folder of the hub's own programs
     ("core/launch/launch_plan.cpp", "cpu"),                         # --nproc cpu
     ("core/plugin/compatibility.cpp", "cuda"), ("core/plugin/manifest.cpp", "cuda"),            # a field of manifests

@@ -2,8 +2,10 @@
 //
 //   tensorboard_probe <dump folder> < runs.json
 //
-// Standard input is a list of runs, each {"resumed_step", "start_time", "config", "log": [{"step",
-// "scalars": {tag: value}}]}; values may be the words nan, inf and -inf.
+// Standard input is a list of runs, each {"resumed_step", "start_time", "config", "outcome", "log":
+// [{"step", "scalars": {tag: value}, "histograms": {tag: {"edges", "counts"}}}]}; values of scalars
+// may be the words nan, inf and -inf. The outcome is finished, stopped or failed, or absent: a run
+// that was killed.
 #include <iostream>
 #include <iterator>
 #include <string>
@@ -15,6 +17,19 @@
 #include "plugins/loggers/tensorboard/tensorboard_logger.h"
 
 namespace {
+
+std::vector<double> numbers(const titan::Value& list) {
+  std::vector<double> result;
+  for (const titan::Value& number : list.as_list()) result.push_back(number.as_number());
+  return result;
+}
+
+void finish(titan::Logger& logger, const std::string& outcome) {
+  using titan::RunOutcome;
+  logger.finish(outcome == "finished"  ? RunOutcome::finished
+                : outcome == "stopped" ? RunOutcome::stopped
+                                       : RunOutcome::failed);
+}
 
 void write_run(const std::string& dump_folder, const titan::Value& description) {
   titan::RunInfo run;
@@ -31,8 +46,13 @@ void write_run(const std::string& dump_folder, const titan::Value& description) 
       scalars.push_back(
           {tag, value.is_string() ? std::stod(value.as_string()) : value.as_number()});
     logger.log(entry.at("step").as_integer(), scalars);
+    if (!entry.find("histograms")) continue;
+    std::vector<titan::Histogram> histograms;
+    for (const auto& [tag, content] : entry.at("histograms").as_map())
+      histograms.push_back({tag, numbers(content.at("edges")), numbers(content.at("counts"))});
+    logger.log_histograms(entry.at("step").as_integer(), histograms);
   }
-  logger.finish(titan::RunOutcome::finished);
+  if (description.find("outcome")) finish(logger, description.at("outcome").as_string());
 }
 
 }  // namespace

@@ -232,6 +232,7 @@ int train(JobConfig config, Registry& registry, const LaunchEnv& launch, double 
     signals.begin_to_ask();
     if (config.checkpoint.create_seed_checkpoint) {
       run->checkpoints->save_seed();
+      run->loggers.finish(RunOutcome::finished);
       return kExitDone;
     }
     if (launch.rank == 0) {
@@ -244,7 +245,7 @@ int train(JobConfig config, Registry& registry, const LaunchEnv& launch, double 
                 config.job.dump_folder + "; ready after " +
                 std::to_string(static_cast<int64_t>(1000 * (monotonic_seconds() - start))) + " ms");
     }
-    Trainer trainer(*run, config, watch);
+    Trainer trainer(*run, config, watch, wall_seconds() - (monotonic_seconds() - start));
     const StopReason reason = trainer.run();
     run->mesh.group("world").barrier();  // nobody closes a connection that another still uses
     return finish(reason, trainer);

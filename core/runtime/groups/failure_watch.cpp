@@ -9,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "core/base/clock.h"
+#include "core/runtime/groups/rank_activity.h"
 #include "core/runtime/signals.h"
 
 namespace titan::core {
@@ -40,11 +41,6 @@ void wait_until(const Condition& is_so, std::chrono::duration<double> time) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
-std::string describe(const dist::CommRecord& record) {
-  return record.operation + " number " + std::to_string(record.sequence) + " of group '" +
-         record.group + "'";
-}
-
 }  // namespace
 
 FailureWatch::FailureWatch(const Rendezvous& rendezvous, std::unique_ptr<FailurePolicy> policy,
@@ -71,18 +67,7 @@ void FailureWatch::watch(const dist::Mesh& mesh) {
 }
 
 std::string FailureWatch::doing() const {
-  std::string doing = step_ == 0 ? "starting" : "in step " + std::to_string(step_);
-  const dist::Mesh* mesh = mesh_;
-  if (!mesh) return doing;
-  if (const std::string activity = mesh->recorder().activity(); !activity.empty())
-    doing += ", in " + activity;
-  const std::vector<dist::CommRecord> open = mesh->recorder().under_way();
-  // a message that was sent is under way until it is taken, but seldom waited for
-  const auto waits = std::find_if(open.begin(), open.end(), [](const dist::CommRecord& record) {
-    return !record.operation.starts_with("send to ");
-  });
-  if (open.empty()) return doing + ", in no collective";
-  return doing + ", waits in " + describe(waits == open.end() ? open.front() : *waits);
+  return describe_activity(mesh_, step_);
 }
 
 /// What this rank is doing, and how far it has come in each group.

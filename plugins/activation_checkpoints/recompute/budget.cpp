@@ -10,6 +10,8 @@
 
 #include <titan/log.h>
 
+#include "kept_results.h"
+#include "pareto.h"
 #include "random_state.h"
 
 namespace titan::recompute {
@@ -31,19 +33,6 @@ class Measurement final : public RecomputeScope {
   std::vector<Candidate> candidates;
 };
 
-bool comes_from_others(const Operation& operation) {
-  return operation.kind == Operation::Kind::reduce_scatter ||
-         operation.kind == Operation::Kind::all_to_all;
-}
-
-/// Of two candidates: is the first the better one to keep?
-bool is_worth_more(const Candidate& a, const Candidate& b) {
-  const bool a_travels = comes_from_others(a.operation), b_travels = comes_from_others(b.operation);
-  if (a_travels != b_travels) return a_travels;
-  return a.operation.flops * static_cast<double>(b.bytes) >
-         b.operation.flops * static_cast<double>(a.bytes);
-}
-
 std::string in_words(const Operation& operation) {
   switch (operation.kind) {
     case Operation::Kind::matmul:
@@ -64,8 +53,13 @@ std::string in_words(const Operation& operation) {
 /// The choice for all blocks of a part, made at the first forward.
 class Choice {
  public:
-  Choice(const BudgetOptions& options, std::vector<std::string> names)
-      : options_(options), names_(std::move(names)), places_(names_.size()) {}
+  /// `folder`: for drawings; empty: there are none.
+  Choice(const BudgetOptions& options, std::vector<std::string> names, std::string folder, int rank)
+      : options_(options),
+        names_(std::move(names)),
+        places_(names_.size()),
+        folder_(std::move(folder)),
+        rank_(rank) {}
 
   bool is_made() const { return is_made_; }
   const std::set<size_t>& places(size_t block) const { return places_[block]; }
@@ -82,9 +76,16 @@ class Choice {
             : static_cast<int64_t>(options_.memory_budget * static_cast<double>(all));
     places_ = choose_within(budget, candidates, names_.size());
     print(candidates, budget, all);
+    if (options_.visualize_memory_budget_pareto && !folder_.empty()) draw(candidates, budget, all);
   }
 
  private:
+  void draw(const std::vector<Candidate>& candidates, int64_t budget, int64_t all) const {
+    const double share = all > 0 ? static_cast<double>(budget) / static_cast<double>(all) : 0;
+    const double chosen = options_.kept_bytes >= 0 ? std::min(1.0, share) : options_.memory_budget;
+    write_pareto(pareto_points(candidates, names_.size(), chosen), chosen, folder_, rank_);
+  }
+
   /// Neighbours that keep the same share a line.
   void print(const std::vector<Candidate>& candidates, int64_t budget, int64_t all) const {
     char text[160];
@@ -106,6 +107,8 @@ class Choice {
   BudgetOptions options_;
   std::vector<std::string> names_;
   std::vector<std::set<size_t>> places_;
+  std::string folder_;
+  int rank_;
   bool is_made_ = false;
 };
 
@@ -135,27 +138,12 @@ std::vector<Candidate> measure(const at::Tensor& x, const Batch& batch, const nn
 
 }  // namespace
 
-std::vector<std::set<size_t>> choose_within(int64_t budget,
-                                            const std::vector<Candidate>& candidates,
-                                            size_t num_blocks) {
-  std::vector<size_t> order(candidates.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return is_worth_more(candidates[a], candidates[b]); });
-  std::vector<std::set<size_t>> places(num_blocks);
-  for (const size_t place : order)
-    for (size_t block = 0; block < num_blocks && candidates[place].bytes <= budget; ++block) {
-      places[block].insert(place);
-      budget -= candidates[place].bytes;
-    }
-  return places;
-}
-
 void MemoryBudget::apply(ModelPart& part, const TransformContext& context) {
   const std::vector<Layer*> blocks = blocks_of(part, context);
   std::vector<std::string> names;
   for (const Layer* layer : blocks) names.push_back(layer->name);
-  const auto choice = std::make_shared<Choice>(options_, std::move(names));
+  const auto choice = std::make_shared<Choice>(options_, std::move(names), context.dump_folder,
+                                               context.mesh.rank());
   const c10::Device device = context.device.device();
   for (size_t i = 0; i < blocks.size(); ++i) {
     blocks[i]->module->wrap([choice, options = options_, device](

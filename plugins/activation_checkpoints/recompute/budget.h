@@ -2,32 +2,14 @@
 // work per byte: mode = "memory_budget".
 #pragma once
 
-#include <memory>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "recompute.h"
 
 namespace titan::recompute {
 
-/// A result that one run of a block makes.
-struct Candidate {
-  Operation operation;
-  int64_t bytes = 0;
-};
-
-/// For each of `num_blocks` equal blocks the places of the candidates that it keeps, `budget` bytes
-/// in all at most: candidates in the order of work per byte (what comes from other ranks first), of
-/// equal ones the earlier, each in as many blocks as there is room for, the first blocks before the
-/// last. A candidate that does not fit any more leaves room for the next.
-std::vector<std::set<size_t>> choose_within(int64_t budget,
-                                            const std::vector<Candidate>& candidates,
-                                            size_t num_blocks);
-
 struct BudgetOptions : CommonOptions {
   double memory_budget = 0.5;
   int64_t kept_bytes = -1;
+  bool visualize_memory_budget_pareto = false;
 };
 
 /// What blocks may keep is measured at the first forward: one more run of the first block.

@@ -65,5 +65,7 @@ TITAN_PLUGIN(plugin) {
           "Bytes that the blocks of a rank keep beside their inputs, per microbatch, instead of "
           "memory_budget; follows from memory_limit where that is set; -1: from memory_budget")
       .at_least(-1)
+      .option("visualize_memory_budget_pareto", &B::visualize_memory_budget_pareto,
+              "Draw what each budget keeps and computes again, under job.dump_folder")
       .options(declare_common<B, MemoryBudget>);
 }

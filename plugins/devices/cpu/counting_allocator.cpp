@@ -15,6 +15,7 @@ namespace {
 constexpr size_t kHeaderBytes = 64;
 
 std::atomic<int64_t> live_bytes{0}, peak_bytes{0};
+std::atomic<MemoryListener*> told{nullptr};  // of each block
 
 void add(int64_t bytes) {
   const int64_t now = live_bytes += bytes;
@@ -29,18 +30,31 @@ void free_block(void* data) {
   int64_t bytes = 0;
   std::memcpy(&bytes, block, sizeof bytes);
   live_bytes -= bytes;
+  // first: another thread may get the address at once
+  if (MemoryListener* const listener = told) listener->given_back(reinterpret_cast<uint64_t>(data));
   c10::free_cpu(block);
+}
+
+char* take(size_t num_bytes) {
+  try {
+    return static_cast<char*>(c10::alloc_cpu(num_bytes + kHeaderBytes));
+  } catch (...) {
+    if (MemoryListener* const listener = told) listener->refused(static_cast<int64_t>(num_bytes));
+    throw;
+  }
 }
 
 class CountingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t num_bytes) override {
     if (num_bytes == 0) return {nullptr, nullptr, &free_block, c10::Device(c10::kCPU)};
-    char* const block = static_cast<char*>(c10::alloc_cpu(num_bytes + kHeaderBytes));
     const auto bytes = static_cast<int64_t>(num_bytes);
+    char* const block = take(num_bytes);
     std::memcpy(block, &bytes, sizeof bytes);
     add(bytes);
     void* const data = block + kHeaderBytes;
+    if (MemoryListener* const listener = told)
+      listener->taken(reinterpret_cast<uint64_t>(data), bytes);
     return {data, data, &free_block, c10::Device(c10::kCPU)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free_block; }
@@ -55,6 +69,10 @@ void TensorCount::start() {
   static auto* const kAllocator = new CountingAllocator;  // outlives every tensor
   constexpr uint8_t kFirst = 255;                         // before LibTorch's own
   c10::SetCPUAllocator(kAllocator, kFirst);
+}
+
+void TensorCount::tell(MemoryListener& listener) {
+  told = &listener;
 }
 
 int64_t TensorCount::peak() {

@@ -1,8 +1,11 @@
 // Counts the bytes of all tensors in host memory as they come and go: what GPUs report as allocated
-// memory. Used by the cpu device where [device] count_tensors asks for it.
+// memory. Used by the cpu device where [device] count_tensors or somebody who wants the history of
+// the memory asks for it.
 #pragma once
 
 #include <cstdint>
+
+#include <titan/memory_history.h>
 
 namespace titan::cpu {
 
@@ -11,6 +14,8 @@ class TensorCount {
  public:
   /// From now on LibTorch's host memory is counted; what exists already is not.
   static void start();
+  /// Tells `listener`, which lives as long as the process, of each block from now on.
+  static void tell(MemoryListener& listener);
   /// Bytes that tensors asked for, at most at once since the last reset.
   static int64_t peak();
   static void reset_peak();

@@ -6,6 +6,7 @@
 #include <ATen/Parallel.h>
 
 #include <titan/device.h>
+#include <titan/memory_history.h>
 #include <titan/plugin.h>
 
 #include "counting_allocator.h"
@@ -26,7 +27,7 @@ int64_t read_kib(const char* file, const std::string& key) {
   return 0;
 }
 
-class Cpu final : public titan::Device {
+class Cpu final : public titan::Device, public titan::MemoryHistory {
  public:
   Cpu(const CpuOptions& options, titan::DeviceContext) : counts_tensors_(options.count_tensors) {
     if (counts_tensors_) titan::cpu::TensorCount::start();
@@ -57,6 +58,10 @@ class Cpu final : public titan::Device {
   }
   std::optional<double> peak_flops(c10::ScalarType) const override { return std::nullopt; }
   void synchronize() override {}
+  void start_history(titan::MemoryListener& listener, int64_t) override {
+    if (!counts_tensors_) titan::cpu::TensorCount::start();
+    titan::cpu::TensorCount::tell(listener);
+  }
   std::shared_ptr<titan::dist::Backend> connect(const titan::dist::Endpoint& endpoint) override {
     return titan::cpu::connect_gloo(endpoint);
   }

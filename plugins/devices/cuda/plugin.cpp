@@ -7,9 +7,11 @@
 #include <ATen/cuda/CUDAContextLight.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <torch/csrc/cuda/memory_snapshot.h>
 
 #include <titan/device.h>
 #include <titan/error.h>
+#include <titan/memory_history.h>
 #include <titan/plugin.h>
 
 #include "gpu_peaks.h"
@@ -51,7 +53,7 @@ c10::Device choose_device(int local_rank) {
   return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
 }
 
-class Cuda final : public titan::Device {
+class Cuda final : public titan::Device, public titan::MemoryHistory {
  public:
   explicit Cuda(const titan::DeviceContext& context) {
     // read by cuBLAS when it starts: without it sums of products may differ between runs
@@ -76,8 +78,12 @@ class Cuda final : public titan::Device {
 
   titan::MemoryStats memory() const override {
     constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-    return {.peak = allocator::getDeviceStats(device_.index()).active_bytes[kAll].peak,
-            .total = static_cast<int64_t>(properties().totalGlobalMem)};
+    const auto stats = allocator::getDeviceStats(device_.index());
+    return {.peak = stats.active_bytes[kAll].peak,
+            .total = static_cast<int64_t>(properties().totalGlobalMem),
+            .reserved = titan::MemoryStats::Reserved{.peak = stats.reserved_bytes[kAll].peak,
+                                                     .num_retries = stats.num_alloc_retries,
+                                                     .num_ooms = stats.num_ooms}};
   }
   void reset_peak_memory() override { allocator::resetPeakStats(device_.index()); }
 
@@ -87,11 +93,33 @@ class Cuda final : public titan::Device {
 
   void synchronize() override { c10::cuda::device_synchronize(); }
 
+  /// LibTorch keeps a record of its own, with blocks that streams still use; `listener` is told what
+  /// the table of the peak needs.
+  void start_history(titan::MemoryListener& listener, int64_t max_entries) override {
+    torch::cuda::_record_memory_history("all", "all", "python", static_cast<size_t>(max_entries));
+    allocator::attachAllocatorTraceTracker([&listener, own = device_.index()](const auto& entry) {
+      tell(listener, entry, own);
+    });
+  }
+  void set_memory_label(const std::string& label) override { allocator::setUserMetadata(label); }
+  std::string memory_snapshot() override { return torch::cuda::_memory_snapshot_pickled(); }
+
   std::shared_ptr<titan::dist::Backend> connect(const titan::dist::Endpoint& endpoint) override {
     return titan::cuda::connect_nccl(endpoint, device_);
   }
 
  private:
+  /// Under the allocator's lock.
+  static void tell(titan::MemoryListener& listener,
+                   const c10::CachingDeviceAllocator::TraceEntry& entry, c10::DeviceIndex own) {
+    using Entry = c10::CachingDeviceAllocator::TraceEntry;
+    if (entry.device_ != own) return;
+    const auto bytes = static_cast<int64_t>(entry.size_);
+    if (entry.action_ == Entry::ALLOC) listener.taken(entry.addr_, bytes);
+    if (entry.action_ == Entry::FREE_COMPLETED) listener.given_back(entry.addr_);
+    if (entry.action_ == Entry::OOM) listener.refused(bytes);
+  }
+
   const cudaDeviceProp& properties() const {
     return *at::cuda::getDeviceProperties(device_.index());
   }

@@ -1,47 +1,11 @@
 // See console_line.h.
 #include "console_line.h"
 
-#include <charconv>
-#include <cmath>
 #include <optional>
 #include <string_view>
 
 namespace titan::loggers {
 namespace {
-
-constexpr const char* kRed = "\033[31m";
-constexpr const char* kGreen = "\033[32m";
-constexpr const char* kYellow = "\033[33m";
-constexpr const char* kBlue = "\033[34m";
-constexpr const char* kMagenta = "\033[35m";
-constexpr const char* kCyan = "\033[36m";
-constexpr const char* kOrange = "\033[38;2;180;60;0m";
-constexpr const char* kTurquoise = "\033[38;2;54;234;195m";
-constexpr const char* kReset = "\033[39m";
-
-std::string pad_left(std::string text, size_t width) {
-  return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
-}
-
-std::string fixed(double value, int precision, size_t width = 0) {
-  if (std::isnan(value)) return pad_left("nan", width);  // to_chars would show the sign
-  char buffer[400];  // the greatest double has 309 digits before the point
-  const auto end =
-      std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::fixed, precision).ptr;
-  return pad_left(std::string(buffer, end), width);
-}
-
-std::string with_thousands(double value, int precision) {
-  std::string text = fixed(value, precision);
-  if (!std::isfinite(value)) return text;
-  const size_t point = text.find('.');
-  const size_t first_digit = text[0] == '-' ? 1 : 0;
-  for (size_t at = point == std::string::npos ? text.size() : point; at > first_digit + 3;) {
-    at -= 3;
-    text.insert(at, ",");
-  }
-  return text;
-}
 
 /// Collects the parts of one line.
 class Line {
@@ -76,7 +40,9 @@ class Line {
     add_scalar(kBlue, tag, [](double tps) { return "tps: " + with_thousands(tps, 0); });
   }
   int num_parts() const { return num_parts_; }
-  std::string finish() const { return text_ + (style_ == Style::colored ? kReset : "") + "\n"; }
+  std::string finish() const {
+    return text_ + (style_ == Style::colored ? kResetColor : "") + "\n";
+  }
 
  private:
   std::span<const Scalar> scalars_;

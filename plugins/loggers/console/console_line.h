@@ -7,9 +7,9 @@
 
 #include <titan/logger.h>
 
-namespace titan::loggers {
+#include "line_text.h"
 
-enum class Style { plain, colored };
+namespace titan::loggers {
 
 /// One line with its newline:
 ///

@@ -77,7 +77,7 @@ void JsonlLogger::log(int64_t step, std::span<const Scalar> scalars) {
   Value::Map line;
   line.reserve(scalars.size() + 2);
   line.emplace_back("step", step);
-  line.emplace_back("wall_time", wall_time_now());
+  line.emplace_back("wall_time", log_time());
   for (const Scalar& scalar : scalars) line.emplace_back(scalar.tag, exact(scalar.value));
   output_.append(to_json(Value(std::move(line))) + "\n");
 }

@@ -71,10 +71,11 @@ std::string frame_record(std::string_view payload) {
   return record;
 }
 
-EventFile::EventFile(const std::filesystem::path& folder) {
+EventFile::EventFile(const std::filesystem::path& folder, std::string_view suffix) {
   try {
     std::filesystem::create_directories(folder);
     path_ = new_path(folder);
+    path_ += suffix;
   } catch (const std::filesystem::filesystem_error& error) {
     fail(ErrorKind::io, "cannot create TensorBoard folder '", folder.string(),
          "': ", error.code().message(), " (errno ", error.code().value(), ")");

@@ -23,8 +23,9 @@ class EventFile {
   EventFile() = default;
   /// Creates `folder` and in it `events.out.tfevents.<seconds>.<host>.<pid>.0`, and writes the
   /// version record. The name sorts behind every event file that is there, so that readers see the
-  /// files of a resumed run in order. Throws an io Error naming folder or file.
-  explicit EventFile(const std::filesystem::path& folder);
+  /// files of a resumed run in order; `suffix` is its end. Throws an io Error naming folder or
+  /// file.
+  explicit EventFile(const std::filesystem::path& folder, std::string_view suffix = "");
 
   /// Appends one serialised Event. It is in the file on return; a failed write throws an io Error
   /// and leaves the file as it was.

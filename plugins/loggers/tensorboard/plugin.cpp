@@ -5,5 +5,6 @@
 
 TITAN_PLUGIN(plugin) {
   plugin.add<titan::loggers::TensorboardLogger>(
-      "tensorboard", "Scalars and the configuration as event files that TensorBoard reads.");
+      "tensorboard",
+      "Scalars, histograms, the configuration and HParams as event files that TensorBoard reads.");
 }

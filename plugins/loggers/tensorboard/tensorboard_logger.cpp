@@ -7,12 +7,15 @@
 #include <ctime>
 #include <optional>
 #include <system_error>
+#include <vector>
 
 #include <titan/log.h>
 #include <titan/value.h>
 
 #include "../common/run_files.h"
+#include "config_text.h"
 #include "event_proto.h"
+#include "summary_proto.h"
 
 namespace titan::loggers {
 namespace {
@@ -52,28 +55,74 @@ fs::path run_folder(const fs::path& root, const RunInfo& run) {
   return has_files_per_rank(run) ? *folder / ("rank_" + std::to_string(run.rank)) : *folder;
 }
 
-std::string as_markdown(const Value& config) {
-  return "```json\n" + to_json(config, 2) + "\n```\n";
+constexpr std::string_view kSessionSuffix = ".session";
+
+/// Sessions of the HParams dashboard that are in `folder`.
+std::vector<fs::path> sessions_in(const fs::path& folder) {
+  std::vector<fs::path> sessions;
+  std::error_code unreadable;
+  for (const auto& entry : fs::directory_iterator(folder, unreadable))
+    if (entry.path().filename().string().ends_with(kSessionSuffix))
+      sessions.push_back(entry.path());
+  return sessions;
+}
+
+const std::vector<Chart>& charts() {
+  static const std::vector<Chart> kCharts = {
+      {"loss", {R"(loss_metrics/global_(avg|max)_loss)", "validation_metrics/loss"}},
+      {"gradient norm", {"grad_norm"}},
+      {"learning rate", {"lr"}},
+      {"tokens per second", {R"((validation_metrics/)?throughput\(tps\))"}},
+      {"memory (GiB)", {R"((validation_metrics/)?memory/.*\(GiB\))"}},
+      {"seconds of a step", {R"(time_metrics/.*\(s\))"}},
+      {"share of the peak, of the time (%)", {R"(mfu\(%\))", R"(goodput\(%\))"}},
+  };
+  return kCharts;
 }
 
 }  // namespace
 
 void TensorboardLogger::start(const RunInfo& run) {
-  file_ = EventFile(run_folder(run.dump_folder / folder_, run));
+  const fs::path folder = run_folder(run.dump_folder / folder_, run);
+  if (run.rank == 0) start_session(folder, run);
+  file_ = EventFile(folder);
   const double now = wall_time_now();
-  if (run.resumed_step > 0) file_.write(session_start_event(now, run.resumed_step + 1));
-  file_.write(text_event(now, run.resumed_step, "config", as_markdown(run.config)));
+  const int64_t step = run.resumed_step;
+  // the Python loader of the server takes the first one of a folder for that of the fresh run
+  for (int i = 0; step > 0 && i < 2; ++i) file_.write(session_start_event(now, step + 1));
+  file_.write(text_event(now, step, "config", config_as_json(run.config)));
+  for (const auto& [section, table] : config_as_tables(run.config))
+    file_.write(text_event(now, step, "config/" + section, table));
+  if (run.rank == 0) file_.write(custom_scalars_event(now, step, "run", charts()));
+}
+
+/// Readers keep the first session of a folder that they meet, so there is one: the latest.
+void TensorboardLogger::start_session(const fs::path& folder, const RunInfo& run) {
+  const std::vector<fs::path> earlier = sessions_in(folder);
+  session_ = EventFile(folder, kSessionSuffix);
+  const double start = run.start_time > 0 ? run.start_time : wall_time_now();
+  session_->write(hparams_start_event(start, config_as_hparams(run.config)));
+  std::error_code ignored;
+  for (const fs::path& path : earlier) fs::remove(path, ignored);
 }
 
 void TensorboardLogger::log(int64_t step, std::span<const Scalar> scalars) {
-  if (!scalars.empty()) file_.write(scalars_event(wall_time_now(), step, scalars));
+  if (!scalars.empty()) file_.write(scalars_event(log_time(), step, scalars));
 }
 
-void TensorboardLogger::finish(RunOutcome) noexcept {
+void TensorboardLogger::log_histograms(int64_t step, std::span<const Histogram> histograms) {
+  if (!histograms.empty()) file_.write(histograms_event(log_time(), step, histograms));
+}
+
+void TensorboardLogger::finish(RunOutcome outcome) noexcept {
   try {
     file_.close();
+    if (!session_) return;
+    session_->write(hparams_end_event(wall_time_now(), outcome));
+    session_->close();
   } catch (const std::exception& error) {
-    titan::log::warn(error.what());
+    if (outcome != RunOutcome::failed)
+      titan::log::warn(error.what());  // of a failure enough is told
   }
 }
 

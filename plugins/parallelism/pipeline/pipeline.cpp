@@ -11,6 +11,7 @@
 
 #include <titan/error.h>
 #include <titan/nn/auxiliary_loss.h>
+#include <titan/step_phase.h>
 
 #include "action_words.h"
 
@@ -22,6 +23,23 @@ using Kind = PipelineAction::Kind;
 /// Whether this action completes the weights' gradients of its microbatch.
 bool gives_weight_gradients(Kind kind) {
   return kind == Kind::backward || kind == Kind::weight_grad;
+}
+
+StepPhase phase_of(Kind kind) {
+  switch (kind) {
+    case Kind::forward:
+      return StepPhase::forward;
+    case Kind::backward:
+    case Kind::input_grad:
+    case Kind::weight_grad:
+      return StepPhase::backward;
+    case Kind::send_output:
+    case Kind::send_grad:
+    case Kind::receive_input:
+    case Kind::receive_grad:
+      return StepPhase::communication;
+  }
+  return StepPhase::other;
 }
 
 /// The stages that each parameter is used by, ascending.
@@ -135,8 +153,11 @@ StepLoss Pipeline::forward_backward(const StepBatches& batches) {
     }
     loss += end_round();
   }
-  for (GradientReducer* reducer : step_->reducers) reducer->finish_gradients();
-  tied_->sum(step_->device.device());
+  {
+    const PhaseScope phase(*recorder_, StepPhase::backward);
+    for (GradientReducer* reducer : step_->reducers) reducer->finish_gradients();
+    tied_->sum(step_->device.device());
+  }
   StepLoss total{.normalized_sum = sum_over_stages(loss)};
   if (const auto sum = auxiliary->sum())
     total.auxiliary = *sum / static_cast<double>(batches.num_valid_tokens);
@@ -185,7 +206,7 @@ void Pipeline::start_round(const Batch& batch, const StepBatches& step,
 }
 
 void Pipeline::run(const PipelineAction& action) {
-  recorder_->set_activity(in_words(action));
+  const PhaseScope phase(*recorder_, phase_of(action.kind), in_words(action));
   try {
     Stage& stage = this->stage(action.stage);
     const int microbatch = action.microbatch;
@@ -224,7 +245,6 @@ void Pipeline::run(const PipelineAction& action) {
     throw Error(ErrorKind::internal, e.what_without_backtrace())
         .with_context("in " + in_words(action));
   }
-  recorder_->set_activity("");
 }
 
 at::Tensor Pipeline::empty_like_boundary(const Boundary& boundary) const {

@@ -23,6 +23,14 @@ struct DeviceContext {
 struct MemoryStats {
   int64_t peak = 0;   ///< highest use since the last reset_peak_memory
   int64_t total = 0;  ///< what there is
+
+  /// Of devices whose allocator keeps memory for later.
+  struct Reserved {
+    int64_t peak = 0;         ///< highest since the last reset_peak_memory
+    int64_t num_retries = 0;  ///< allocations that came after what was kept had been given back
+    int64_t num_ooms = 0;     ///< that failed
+  };
+  std::optional<Reserved> reserved = {};
 };
 
 /// Called on the trainer thread only.

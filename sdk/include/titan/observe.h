@@ -44,19 +44,27 @@ struct ObservedTensors {
   at::Tensor keys;     ///< (B, key heads, S, hd); heads are a multiple
 };
 
-/// One number of many: logged as Σ sum / Σ weight over all that have its tag, on all ranks and in
-/// all microbatches of the step. So what several ranks compute alike counts as if one did.
+/// What is logged of all numbers of a tag, on all ranks and in all microbatches of the step.
+enum class Combined {
+  mean,       ///< Σ sum / Σ weight: what several ranks compute alike counts as if one did
+  root_mean,  ///< its square root: `sum` is one of squares
+  root_sum,   ///< √Σ sum: a norm; each part of the tensor by one rank
+  greatest,   ///< of all `sum`
+};
+
+/// One number of many; those of one tag are combined alike. Without weight it is left out.
 struct ObservedNumber {
   std::string tag;
   double sum = 0;
   double weight = 0;
+  Combined how = Combined::mean;
 };
 
 /// Optional: a Logger that derives from this is made on every rank, while start, log and finish are
-/// called on the ranks that log. Training only: not in validation, nor when a layer is computed
-/// again in the backward; when a step is run again its last run counts. All loggers get the numbers
-/// as scalars of that step, in a call of log of their own. Whether start, log or finish of this
-/// logger fails changes nothing here: the numbers go to the others.
+/// called on the ranks that log, on the logger's own thread. Training only: not in validation, nor
+/// when a layer is computed again in the backward; when a step is run again its last run counts.
+/// All loggers get the numbers as scalars of that step, in a call of log of their own. Whether
+/// start, log or finish of this logger fails changes nothing here: the numbers go to the others.
 ///
 /// Costs: nothing for modules and steps that nobody asks for; a gather of all tags after a step
 /// that somebody does. Refused by name at the start: a pattern that fits nothing, and queries and
@@ -66,8 +74,9 @@ class TITAN_API TensorObserver {
   virtual ~TensorObserver();
   /// [once, before the first step] The same on all ranks.
   virtual std::vector<Observation> observations() const = 0;
-  /// [in the forward of each microbatch, on every rank that runs the module] May throw
-  /// titan::Error, which ends the run.
+  /// [in the forward of each microbatch, on every rank that runs the module] Trainer thread, also
+  /// while start, log or finish of this logger is under way on another. May throw titan::Error,
+  /// which ends the run.
   virtual std::vector<ObservedNumber> observe(const ObservedTensors& tensors) = 0;
 };
 

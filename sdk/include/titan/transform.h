@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -37,6 +38,8 @@ struct TransformContext {
   at::ScalarType parameter_dtype = at::kFloat;  ///< [training] dtype: of shards and their gradients
   at::ScalarType compute_dtype = at::kFloat;    ///< that layers compute in
   const PipelinePlan* pipeline = nullptr;       ///< null where there is one pipeline rank
+  std::string dump_folder = {};  ///< [job] dump_folder, for files about the run; there once layers
+                                 ///< run. Empty: nothing is to be written
 };
 
 /// Rewrites one model part while its parameters are on the meta device.
@@ -80,6 +83,7 @@ struct StepContext {
   Device& device;
   std::vector<const BatchSplitter*> splitters;  ///< cut each batch before it enters the model
   std::vector<GradientReducer*> reducers;       ///< bring its gradients together
+  dist::Recorder& recorder;                     ///< of the mesh: told the phases of the step
 };
 
 /// Optional: context parallelism cuts the sequence.

@@ -1,6 +1,8 @@
 // The key functions (first virtual, usually the destructor) of every torch-free interface stand
 // here once, so that each type has one vtable and one type_info in the process, whichever library
 // asks.
+#include <chrono>
+
 #include <titan/dataset.h>
 #include <titan/logger.h>
 #include <titan/lr_scheduler.h>
@@ -14,6 +16,18 @@ DocumentStream::~DocumentStream() = default;
 StreamedDocuments::~StreamedDocuments() = default;
 Dataset::~Dataset() = default;
 Logger::~Logger() = default;
+double Logger::finish_seconds() const {
+  return 10;
+}
+void Logger::log_histograms(int64_t, std::span<const Histogram>) {}
+bool Logger::follows_steps() const {
+  return false;
+}
+void Logger::step_done(const StepProgress&) {}
+double Logger::log_time() const {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return log_time_ > 0 ? log_time_ : std::chrono::duration<double>(now).count();
+}
 LrScheduler::~LrScheduler() = default;
 PipelineSchedule::~PipelineSchedule() = default;
 Tokenizer::~Tokenizer() = default;

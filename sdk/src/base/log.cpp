@@ -9,32 +9,40 @@
 
 #include <titan/shown_text.h>
 
+#include "status_line_pause.h"
+
 namespace titan::log {
 namespace {
 
 std::atomic<int> num_quiet = 0;
 
 spdlog::logger& logger() {
-  static const std::shared_ptr<spdlog::logger> instance = [] {
-    auto made = std::make_shared<spdlog::logger>(
+  // never destroyed: threads that hang are left behind, and may log while the process ends
+  static spdlog::logger& instance = *[] {
+    auto made = std::make_unique<spdlog::logger>(
         "titan", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
     made->set_pattern("[titan] %Y-%m-%d %H:%M:%S %^%l%$ %v");
     made->flush_on(spdlog::level::info);
-    return made;
+    return made.release();
   }();
-  return *instance;
+  return instance;
+}
+
+void say(spdlog::level::level_enum level, std::string_view message) {
+  const StatusLinePause pause;
+  logger().log(level, "{}", printable_message(message));
 }
 
 }  // namespace
 
 void info(std::string_view message) {
-  if (num_quiet == 0) logger().info("{}", printable_message(message));
+  if (num_quiet == 0) say(spdlog::level::info, message);
 }
 void warn(std::string_view message) {
-  if (num_quiet == 0) logger().warn("{}", printable_message(message));
+  if (num_quiet == 0) say(spdlog::level::warn, message);
 }
 void error(std::string_view message) {
-  logger().error("{}", printable_message(message));
+  say(spdlog::level::err, message);
 }
 
 Quiet::Quiet() {

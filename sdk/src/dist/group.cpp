@@ -8,6 +8,8 @@
 
 #include <titan/error.h>
 
+#include "comm_scope.h"
+
 namespace titan::dist {
 namespace {
 
@@ -57,9 +59,9 @@ int64_t all_but_own(int64_t bytes, int size) {
 /// `group`.
 void check_rows(const Group& group, const char* what, const std::vector<int64_t>& rows,
                 const at::Tensor& tensor) {
-  TITAN_CHECK(rows.size() == static_cast<size_t>(group.size()), internal,
-              "all_to_all over group '", group.name(), "': ", rows.size(),
-              " numbers say what a rank ", what, ", but there are ", group.size(), " ranks");
+  TITAN_CHECK(rows.size() == static_cast<size_t>(group.size()), internal, "all_to_all over group '",
+              group.name(), "': ", rows.size(), " numbers say what a rank ", what,
+              ", but there are ", group.size(), " ranks");
   const int64_t total = std::accumulate(rows.begin(), rows.end(), int64_t{0});
   TITAN_CHECK(total == tensor.size(0) && *std::min_element(rows.begin(), rows.end()) >= 0, internal,
               "all_to_all over group '", group.name(), "': this rank ", what, " ",
@@ -90,6 +92,8 @@ Pending::Pending(std::shared_ptr<Work> work, std::shared_ptr<Recorder> recorder,
 void Pending::wait() {
   if (!state_ || std::exchange(state_->done, true)) return;
   if (state_->work) {
+    const WaitScope waits(*state_->recorder);
+    const CommScope traced(CommScope::Part::wait, *state_->recorder, state_->ticket);
     state_->recorder->await(state_->ticket);
     try {
       state_->work->wait();
@@ -118,7 +122,9 @@ Pending Group::record(const char* operation, int64_t bytes, const Start& start, 
     start();
     return {};
   }
+  const WaitScope waits(*recorder_);
   const int64_t ticket = recorder_->start(name_, std::move(name), bytes);
+  const CommScope traced(CommScope::Part::start, *recorder_, ticket);
   try {
     Pending pending(start(), recorder_, ticket);
     return pending;
@@ -162,8 +168,8 @@ Pending Group::all_to_all(const at::Tensor& out, const at::Tensor& in,
   check_rows(*this, "receives", splits.received, out);
   const int64_t row_elements = c10::multiply_integers(in.sizes().slice(1));
   const int64_t num_others = in.size(0) - splits.sent[static_cast<size_t>(rank())];
-  return record("all_to_all",
-                num_others * row_elements * static_cast<int64_t>(in.element_size()), start);
+  return record("all_to_all", num_others * row_elements * static_cast<int64_t>(in.element_size()),
+                start);
 }
 
 Pending Group::broadcast(const at::Tensor& inout, int root) const {

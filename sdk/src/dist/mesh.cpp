@@ -20,6 +20,7 @@ Mesh::Mesh(const Grid& grid, int rank, const Connect& connect, std::shared_ptr<R
       std::shared_ptr<Backend>& shared = connected[ranks];
       if (!shared) shared = connect(name, ranks);
       backend = shared;
+      recorder_->set_members(name, {.ranks = ranks, .place = backend->rank()});
     }
     groups_.emplace(name, Group(name, std::move(backend), recorder_));
   }

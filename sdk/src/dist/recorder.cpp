@@ -1,16 +1,10 @@
 #include <titan/dist/recorder.h>
 
 #include <algorithm>
-#include <chrono>
+
+#include "monotonic_clock.h"
 
 namespace titan::dist {
-namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
 
 Recorder::Recorder(size_t capacity) : ring_(std::max<size_t>(capacity, 1)) {}
 
@@ -23,8 +17,10 @@ int64_t Recorder::start(const std::string& group, std::string operation, int64_t
   const int64_t ticket = next_ticket_++;
   Entry& entry = ring_[static_cast<size_t>(ticket) % ring_.size()];
   entry.ticket = ticket;
-  entry.record = {
-      .group = group, .operation = std::move(operation), .bytes = bytes, .started = now()};
+  entry.record = {.group = group,
+                  .operation = std::move(operation),
+                  .bytes = bytes,
+                  .started = monotonic_now()};
   entry.record.sequence =
       ++sequences_[entry.record.is_message() ? group + " " + entry.record.operation : group];
   return ticket;
@@ -33,19 +29,30 @@ int64_t Recorder::start(const std::string& group, std::string operation, int64_t
 void Recorder::await(int64_t ticket) {
   const std::lock_guard lock(mutex_);
   Entry& entry = ring_[static_cast<size_t>(ticket) % ring_.size()];
-  if (entry.ticket == ticket) entry.record.awaited = now();
+  if (entry.ticket == ticket) entry.record.awaited = monotonic_now();
 }
 
 void Recorder::finish(int64_t ticket) {
   const std::lock_guard lock(mutex_);
   Entry& entry = ring_[static_cast<size_t>(ticket) % ring_.size()];
-  if (entry.ticket == ticket) entry.record.finished = now();
+  if (entry.ticket == ticket) entry.record.finished = monotonic_now();
 }
 
 const Recorder::Entry* Recorder::entry_of(int64_t ticket) const {
   if (ticket < 0) return nullptr;
   const Entry& entry = ring_[static_cast<size_t>(ticket) % ring_.size()];
   return entry.ticket == ticket ? &entry : nullptr;
+}
+
+void Recorder::set_members(const std::string& group, Members members) {
+  const std::lock_guard lock(mutex_);
+  members_[group] = std::move(members);
+}
+
+Recorder::Members Recorder::members(const std::string& group) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = members_.find(group);
+  return found == members_.end() ? Members() : found->second;
 }
 
 void Recorder::set_activity(std::string activity) {
@@ -79,9 +86,15 @@ int64_t Recorder::num_started() const {
   return next_ticket_;
 }
 
+/// Asked once a second while a run goes on: copies what is under way alone.
 std::vector<CommRecord> Recorder::under_way() const {
-  std::vector<CommRecord> open = records();
-  std::erase_if(open, [](const CommRecord& record) { return record.finished != 0; });
+  const std::lock_guard lock(mutex_);
+  std::vector<CommRecord> open;
+  const auto capacity = static_cast<int64_t>(ring_.size());
+  for (int64_t ticket = std::max<int64_t>(0, next_ticket_ - capacity); ticket < next_ticket_;
+       ++ticket)
+    if (const CommRecord& record = entry_of(ticket)->record; record.finished == 0)
+      open.push_back(record);
   return open;
 }
 

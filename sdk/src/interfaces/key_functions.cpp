@@ -1,6 +1,7 @@
 // Key functions of the interfaces that see torch: one vtable and one type_info each in the process.
 #include <titan/device.h>
 #include <titan/loss.h>
+#include <titan/memory_history.h>
 #include <titan/model.h>
 #include <titan/nn/auxiliary_loss.h>
 #include <titan/nn/step_module.h>
@@ -27,6 +28,12 @@ GradientReducer::~GradientReducer() = default;
 AfterOptimizerStep::~AfterOptimizerStep() = default;
 ExportTransform::~ExportTransform() = default;
 TensorObserver::~TensorObserver() = default;
+MemoryListener::~MemoryListener() = default;
+MemoryHistory::~MemoryHistory() = default;
+void MemoryHistory::set_memory_label(const std::string&) {}
+std::string MemoryHistory::memory_snapshot() {
+  return {};
+}
 Optimizer::~Optimizer() = default;
 
 }  // namespace titan

@@ -1,5 +1,6 @@
 #include <titan/nn/saved_tensors.h>
 
+#include <atomic>
 #include <mutex>
 #include <utility>
 
@@ -7,11 +8,13 @@
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 
 #include <titan/error.h>
+#include <titan/nn/anomaly.h>
 
 namespace titan::nn {
 namespace {
 
 thread_local SavedTensorHooks* current_hooks = nullptr;
+std::atomic<MakeAnomalyMetadata> make_metadata = nullptr;
 
 /// Autograd's view of one SavedTensor.
 class Hook final : public torch::autograd::SavedVariableHooks {
@@ -29,12 +32,17 @@ class Hook final : public torch::autograd::SavedVariableHooks {
   std::unique_ptr<SavedTensor> saved_;
 };
 
-/// LibTorch asks its engine for default hooks; its own has none.
+/// LibTorch asks its engine for default hooks, and for what anomaly mode keeps of an operation; its
+/// own has neither.
 class HookedEngine final : public torch::autograd::Engine {
  public:
   std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
     if (!current_hooks) return nullptr;
     return std::make_unique<Hook>(*current_hooks);
+  }
+  std::unique_ptr<torch::autograd::AnomalyMetadata> make_anomaly_metadata() override {
+    const MakeAnomalyMetadata make = make_metadata;
+    return make ? make() : Engine::make_anomaly_metadata();
   }
 };
 
@@ -60,6 +68,11 @@ SavedTensorScope::SavedTensorScope(SavedTensorHooks* hooks)
 
 SavedTensorScope::~SavedTensorScope() {
   current_hooks = before_;
+}
+
+void set_anomaly_metadata(MakeAnomalyMetadata make) {
+  make_metadata = make;
+  install_engine();
 }
 
 }  // namespace titan::nn

@@ -74,7 +74,7 @@ TEST(ErrorReport, FeaturesThatAreNotBuilt) {
   expect_golden("config_not_built",
                 report("[training]\ndataset = \"jsonl\"\nmixed_precision_param = "
                        "\"bfloat16\"\n[checkpoint]\nenable = true\n"
-                       "[profiling]\nenable_profiling = true\n[metrics]\nenable_wandb = true\n[model]\nconverters = "
+                       "[profiling]\nenable_profiling = true\n[model]\nconverters = "
                        "[\"quantize.grouped_mm.mx\"]\n"
                        "hf_assets_path = \".\"\n",
                        {"--compile.enable", "--fault_tolerance.enable"}, 8));

@@ -240,7 +240,7 @@ FakeLookup::FakeLookup() {
           .at_least(0)
           .option("split", &DatasetOptions::split, "Part");
     }));
-  for (const char* name : {"console", "jsonl", "tensorboard"})
+  for (const char* name : {"console", "jsonl", "tensorboard", "wandb"})
     components_.push_back(made("logger", name, [](SchemaBuilder& schema) {
       schema.option("every", &LoggerOptions::every, "Lines between flushes").at_least(1);
     }));

@@ -17,6 +17,10 @@ namespace {
 
 const std::set<std::string> kOwn = {"plugins.paths",
                                     "metrics.loggers",
+                                    "profiling.compress_traces",
+                                    "metrics.norms",
+                                    "metrics.histograms",
+                                    "metrics.histogram_freq",
                                     "metrics.peak_flops",
                                     "tokenizer.name",
                                     "device.name",
@@ -40,7 +44,13 @@ const std::set<std::string> kOwn = {"plugins.paths",
                                     "data.shuffle",
                                     "data.shuffle_buffer",
                                     "data.timeout",
-                                    "debug.fingerprints"};
+                                    "debug.fingerprints",
+                                    "debug.find_nan",
+                                    "debug.detect_anomaly",
+                                    "debug.trace_tensors",
+                                    "debug.trace_tensors_from",
+                                    "debug.trace_tensors_until",
+                                    "debug.trace_tensors_every"};
 
 struct Words {
   const char* key;

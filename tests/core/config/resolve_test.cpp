@@ -56,7 +56,7 @@ TEST(Resolve, ComponentsAreChosenFromFileAndCommandLine) {
   EXPECT_EQ(config.sources[0].dataset.name, "jsonl");
 }
 
-TEST(Resolve, TensorboardFlagAddsItsLoggerOnce) {
+TEST(Resolve, AFlagAddsItsLoggerOnce) {
   const auto names = [](std::vector<std::string> arguments) {
     std::string text;
     const JobConfig config = resolve_arguments(std::move(arguments)).config;
@@ -67,6 +67,9 @@ TEST(Resolve, TensorboardFlagAddsItsLoggerOnce) {
   EXPECT_EQ(names({"--metrics.enable_tensorboard"}), "console jsonl tensorboard ");
   EXPECT_EQ(names({"--metrics.enable_tensorboard", "--metrics.loggers=tensorboard"}),
             "tensorboard ");
+  EXPECT_EQ(names({"--metrics.enable_tensorboard", "--metrics.enable_wandb"}),
+            "console jsonl tensorboard wandb ");
+  EXPECT_EQ(names({"--metrics.enable_wandb", "--metrics.loggers=wandb"}), "wandb ");
   EXPECT_EQ(names({"--metrics.loggers="}), "");
 }
 

@@ -8,6 +8,7 @@
 
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
+#include <titan/step_phase.h>
 
 #include "core/base/clock.h"
 #include "core/runtime/groups/process_groups.h"
@@ -52,18 +53,20 @@ void spend(double seconds) {
 struct Measured {
   Measured(const MetricsOptions& options, const dist::Mesh& mesh)
       : before(monotonic_seconds()),
-        metrics(options, mesh, *device, parts, loggers),
+        metrics(options, mesh, *device, parts, loggers, journal),
         began(monotonic_seconds()) {
     loggers.add("kept", std::make_unique<KeepingLogger>(logged));
   }
   void record(int64_t step, const StepBatches& batches, double loss) {
     metrics.record({.number = step, .batches = batches, .loss = {loss}, .norm = 1.5}, 0, 1e-3);
+    loggers.flush();
   }
 
   LoggedSteps logged;
   std::unique_ptr<Device> device = testing::make_cpu();
   LossParts parts;
   LoggerSet loggers;
+  Journal journal;
   double before;
   Metrics metrics;
   double began;
@@ -99,19 +102,91 @@ TEST(Metrics, RatesAreTokensAndOperationsOverTheTimeThatPassed) {
 TEST(Metrics, TimeSpentBesideTrainingIsLeftOut) {
   const dist::Mesh mesh;
   Measured run({.log_freq = 1}, mesh);
-  spend(0.1);
-  run.metrics.data_loading_seconds() += 0.025;
-  run.metrics.leave_out(0.05);
-  const double least = monotonic_seconds() - run.began - 0.05;
+  spend(0.02);
+  const double begin = monotonic_seconds();
+  {
+    const PhaseScope phase(mesh.recorder(), StepPhase::validation);
+    spend(0.05);
+  }
+  const double beside = monotonic_seconds() - begin;
+  const double least = monotonic_seconds() - run.began - beside;
   run.record(1, two_microbatches(), 2);
   const double most = monotonic_seconds() - run.before - 0.05;
   const std::map<std::string, double>& found = run.logged.at(1);
   EXPECT_GE(found.at("time_metrics/end_to_end(s)"), least);
   EXPECT_LE(found.at("time_metrics/end_to_end(s)"), most);
-  EXPECT_DOUBLE_EQ(found.at("time_metrics/data_loading(s)"), 0.025);
-  EXPECT_NEAR(found.at("time_metrics/data_loading(%)") * found.at("time_metrics/end_to_end(s)"),
-              100 * 0.025, 1e-9);
   EXPECT_EQ(found.count("mfu(%)"), 0u) << "the peak is not known";
+}
+
+TEST(Metrics, TheTimeOfAStepIsTheSumOfItsParts) {
+  const dist::Mesh mesh;
+  Measured run({.log_freq = 2, .times_checkpoints = true}, mesh);
+  const std::pair<StepPhase, const char*> parts[] = {
+      {StepPhase::data, "data_loading"},   {StepPhase::forward, "forward"},
+      {StepPhase::backward, "backward"},   {StepPhase::communication, "communication"},
+      {StepPhase::optimizer, "optimizer"}, {StepPhase::checkpoint, "checkpoint"},
+      {StepPhase::other, "other"}};
+  const auto spend_in_all = [&] {
+    double seconds = 0;
+    for (const auto& [phase, name] : parts) {
+      const PhaseScope scope(mesh.recorder(), phase);
+      spend(seconds += 0.001);
+    }
+  };
+  run.record(1, two_microbatches(), 2);
+  spend_in_all();
+  run.record(2, two_microbatches(), 2);
+  spend_in_all();
+  run.record(3, two_microbatches(), 2);
+  spend_in_all();
+  run.record(4, two_microbatches(), 2);
+
+  for (const int64_t step : {2, 4}) {
+    const std::map<std::string, double>& found = run.logged.at(step);
+    double sum = 0, least = 0;
+    for (const auto& [phase, name] : parts) {
+      const double part = found.at(std::string("time_metrics/") + name + "(s)");
+      EXPECT_GE(part, least += 0.001) << name << " of each step up to " << step;
+      sum += part;
+    }
+    EXPECT_NEAR(sum / found.at("time_metrics/end_to_end(s)"), 1, 1e-9) << step;
+    EXPECT_NEAR(found.at("time_metrics/data_loading(%)") * found.at("time_metrics/end_to_end(s)"),
+                100 * found.at("time_metrics/data_loading(s)"), 1e-9);
+  }
+}
+
+/// A device whose allocator keeps memory.
+class CachingDevice final : public Device {
+ public:
+  c10::Device device() const override { return c10::kCPU; }
+  std::string description() const override { return "caches"; }
+  MemoryStats memory() const override {
+    return {.peak = 1 << 30,
+            .total = int64_t{4} << 30,
+            .reserved = MemoryStats::Reserved{.peak = 3 << 29, .num_retries = 5, .num_ooms = 6}};
+  }
+  void reset_peak_memory() override {}
+  std::optional<double> peak_flops(c10::ScalarType) const override { return std::nullopt; }
+  void synchronize() override {}
+  std::shared_ptr<dist::Backend> connect(const dist::Endpoint&) override { return nullptr; }
+};
+
+TEST(Metrics, WhatAnAllocatorKeepsIsLoggedWhereItKeepsSome) {
+  const dist::Mesh mesh;
+  Measured run({.log_freq = 1}, mesh);
+  run.record(1, two_microbatches(), 2);
+  CachingDevice device;
+  Metrics metrics({.log_freq = 1}, mesh, device, run.parts, run.loggers, run.journal);
+  metrics.record({.number = 2, .batches = two_microbatches(), .loss = {2}}, 0, 1e-3);
+  run.loggers.flush();
+  EXPECT_EQ(run.logged.at(1).count("memory/max_reserved(GiB)"), 0u);
+  std::map<std::string, double>& found = run.logged.at(2);
+  EXPECT_EQ(found.at("memory/max_active(GiB)"), 1);
+  EXPECT_EQ(found.at("memory/max_active(%)"), 25);
+  EXPECT_EQ(found.at("memory/max_reserved(GiB)"), 1.5);
+  EXPECT_EQ(found.at("memory/max_reserved(%)"), 37.5);
+  EXPECT_EQ(found.at("memory/num_alloc_retries"), 5);
+  EXPECT_EQ(found.at("memory/num_ooms"), 6);
 }
 
 TEST(Metrics, RanksOfOneRowOfTokensShareItsThroughput) {
@@ -153,6 +228,7 @@ TEST(Metrics, AuxiliaryLossesAreSummedOverAllRanks) {
     Step step{.number = 1, .batches = two_microbatches(), .loss = {2}, .norm = 1.5};
     if (mesh.group("pp").rank() == 1) step.loss.auxiliary = 0.25 + mesh.batch_rank();
     run.metrics.record(step, 0, 1e-3);
+    run.loggers.flush();
     EXPECT_DOUBLE_EQ(run.logged.at(1).at("loss_metrics/global_avg_auxiliary_loss"), 1.5);
   });
 }

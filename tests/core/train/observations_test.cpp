@@ -51,8 +51,9 @@ class Watcher final : public Logger, public TensorObserver {
 
 /// A small model whose steps a watcher looks at.
 struct Watched {
-  Watched(std::vector<Observation> asked, See see, const dist::Mesh& on = dist::Mesh(),
-          const std::function<void(ModelPart&)>& transform = [](ModelPart&) {})
+  Watched(
+      std::vector<Observation> asked, See see, const dist::Mesh& on = dist::Mesh(),
+      const std::function<void(ModelPart&)>& transform = [](ModelPart&) {})
       : mesh(on), part(small_llama(/*is_tied=*/false)()) {
     watcher = std::make_shared<Watcher>(std::move(asked), std::move(see));
     loggers.add("watcher", watcher);
@@ -61,7 +62,7 @@ struct Watched {
     transform(part);
     observations.attach(part);
     part.materialize(c10::kCPU, at::kDouble, 11);
-    executor.connect({part, *device, {}, {&observations}});
+    executor.connect({part, *device, {}, {&observations}, mesh.recorder()});
   }
 
   StepBatches batches() const {
@@ -75,6 +76,7 @@ struct Watched {
       executor.forward_backward(step.batches);
     }
     observations.log(loggers, mesh.group("world"), c10::kCPU);
+    loggers.flush();
   }
 
   const dist::Mesh mesh;
@@ -152,13 +154,14 @@ TEST(Observations, AreNotThereWhereALayerIsComputedAgain) {
   const TransformContext context{mesh, *device};
   std::unique_ptr<ActivationCheckpoint> recompute =
       testing::create<ActivationCheckpoint>("full", Value::map(), context);
-  Watched run({{.modules = "layers.*.attention", .what = Observed::attention},
-               {.modules = "layers.*.feed_forward"}},
-              [&](const ObservedTensors& seen) {
-                ++num_calls;
-                return one_each(seen);
-              },
-              mesh, [&](ModelPart& part) { recompute->apply(part, context); });
+  Watched run(
+      {{.modules = "layers.*.attention", .what = Observed::attention},
+       {.modules = "layers.*.feed_forward"}},
+      [&](const ObservedTensors& seen) {
+        ++num_calls;
+        return one_each(seen);
+      },
+      mesh, [&](ModelPart& part) { recompute->apply(part, context); });
   run.step(1);
   EXPECT_EQ(num_calls, 8);
 }
@@ -199,7 +202,8 @@ TEST(Observations, ShowQueriesAndKeysAndLogits) {
 
 TEST(Observations, ChangeNoLossAndNoGradient) {
   Watched plain({}, one_each);
-  Watched seen({{.modules = "*"}, {.modules = "*", .what = Observed::attention},
+  Watched seen({{.modules = "*"},
+                {.modules = "*", .what = Observed::attention},
                 {.modules = "output", .what = Observed::logits, .rows = 7}},
                one_each);
   for (Watched* run : {&plain, &seen}) run->step(1);
@@ -218,11 +222,13 @@ TEST(Observations, RefuseWhatFitsNothing) {
             }),
             "logger 'watcher' looks at 'layers.0.feed_forward', which fits no layer that attends "
             "of the model; there are 'layers.0.attention', 'layers.1.attention'");
-  EXPECT_NE(mistake([] { Watched({{.modules = "output", .what = Observed::logits}}, one_each); })
-                .find("asks for 0 rows"),
+  EXPECT_NE(mistake([] {
+              Watched({{.modules = "output", .what = Observed::logits}}, one_each);
+            }).find("asks for 0 rows"),
             std::string::npos);
-  EXPECT_NE(mistake([] { Watched({{.modules = "layers.0", .every = 0}}, one_each); })
-                .find("every 0 steps"),
+  EXPECT_NE(mistake([] {
+              Watched({{.modules = "layers.0", .every = 0}}, one_each);
+            }).find("every 0 steps"),
             std::string::npos);
   EXPECT_NE(mistake([] {
               Watched({{.modules = "tok_embeddings", .what = Observed::input}}, one_each);
@@ -232,9 +238,8 @@ TEST(Observations, RefuseWhatFitsNothing) {
 
 TEST(Observations, RefuseKeysOfOtherRanks) {
   testing::run_ranks({.cp = 2}, [](const dist::Mesh& mesh) {
-    const std::string text = mistake([&] {
-      Watched({{.modules = "*", .what = Observed::attention}}, one_each, mesh);
-    });
+    const std::string text =
+        mistake([&] { Watched({{.modules = "*", .what = Observed::attention}}, one_each, mesh); });
     EXPECT_NE(text.find("context_parallel_degree = 2"), std::string::npos) << text;
   });
 }
@@ -242,13 +247,14 @@ TEST(Observations, RefuseKeysOfOtherRanks) {
 TEST(Observations, AddUpOverRanksThatHaveDifferentTags) {
   testing::run_ranks({.dp_replicate = 3}, [](const dist::Mesh& mesh) {
     const double rank = mesh.rank();
-    Watched run({{.modules = "layers.0"}},
-                [&](const ObservedTensors&) {
-                  std::vector<ObservedNumber> numbers = {{"all", rank, 1 + rank}, {"none", 3, 0}};
-                  if (mesh.rank() == 2) numbers.push_back({"of the last", 10, 4});
-                  return numbers;
-                },
-                mesh);
+    Watched run(
+        {{.modules = "layers.0"}},
+        [&](const ObservedTensors&) {
+          std::vector<ObservedNumber> numbers = {{"all", rank, 1 + rank}, {"none", 3, 0}};
+          if (mesh.rank() == 2) numbers.push_back({"of the last", 10, 4});
+          return numbers;
+        },
+        mesh);
     run.step(1);
     EXPECT_EQ(run.watcher->logged,
               (Logged{{1, {{"all", (0 + 1 + 2) / 6.0}, {"of the last", 2.5}}}}));

@@ -37,7 +37,7 @@ class SequentialExecutorTest : public ::testing::Test {
  protected:
   SequentialExecutorTest() : part_(layers()) {
     part_.materialize(c10::kCPU, at::kFloat, 1);
-    executor_.connect({part_, *device_, {}, {&reducer_}});
+    executor_.connect({part_, *device_, {}, {&reducer_}, recorder_});
   }
   static std::vector<Layer> layers() {
     std::vector<Layer> layers;
@@ -56,6 +56,7 @@ class SequentialExecutorTest : public ::testing::Test {
   float gradient() const { return part_.parameters()[0]->grad().item<float>(); }
 
   const std::unique_ptr<Device> device_ = titan::testing::make_cpu();
+  dist::Recorder recorder_;
   ModelPart part_;
   WritingReducer reducer_;
   SequentialExecutor executor_;
@@ -108,7 +109,7 @@ TEST_F(SequentialExecutorTest, AddsAuxiliaryLossesToTheGradientsAndReportsThemAp
   part.materialize(c10::kCPU, at::kFloat, 1);
   const Splits splits;
   SequentialExecutor executor;
-  executor.connect({part, *device_, {&splits}, {}});
+  executor.connect({part, *device_, {&splits}, {}, recorder_});
   for (const double scale : {1.0, 16.0}) {
     StepBatches batches = two_microbatches();
     batches.gradient_scale = scale;
@@ -124,6 +125,16 @@ TEST_F(SequentialExecutorTest, AddsAuxiliaryLossesToTheGradientsAndReportsThemAp
   EXPECT_DOUBLE_EQ(validated.normalized_sum, 3 * 6.0 / 8);
   EXPECT_FALSE(validated.auxiliary);
   EXPECT_FALSE(executor_.forward_backward(two_microbatches()).auxiliary) << "no layer has one";
+}
+
+TEST_F(SequentialExecutorTest, TellsTheClockWhatRuns) {
+  recorder_.clock().keep_spans(true);
+  executor_.forward_backward(two_microbatches());
+  std::string spans;
+  for (const PhaseSpan& span : recorder_.clock().take_spans()) spans += span.name + "; ";
+  EXPECT_EQ(spans,
+            "forward of microbatch 0; backward of microbatch 0; forward of microbatch 1; "
+            "backward of microbatch 1; ");
 }
 
 TEST_F(SequentialExecutorTest, LeavesNoGradientsBehindAForward) {

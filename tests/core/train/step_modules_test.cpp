@@ -28,7 +28,8 @@ using titan::testing::holds;
 class CountingModule final : public nn::Module, public nn::StepModule {
  public:
   explicit CountingModule(std::string& told)
-      : told_(told), weight_(add_parameter("weight", {1}, nn::Init::constant(2))),
+      : told_(told),
+        weight_(add_parameter("weight", {1}, nn::Init::constant(2))),
         total_(add_state("total", {1}, nn::Init::constant(0))) {}
   bool undoes_steps() const override { return undoes; }
   void connect(const dist::Mesh& mesh) override {
@@ -100,7 +101,7 @@ class StepModulesTest : public ::testing::Test {
     const Selection model{.kind = "model", .name = "acme/counts", .options = {}, .where = {}};
     parts.add_modules(*part_, mesh_, model);
     members_ = parts.members();
-    StepExecutor& executor = parts.connect(*part_, *device_, workers_);
+    StepExecutor& executor = parts.connect(*part_, *device_, mesh_.recorder(), workers_);
     part_->materialize(c10::kCPU, at::kFloat, 1);
     return &executor;
   }
@@ -178,8 +179,9 @@ TEST_F(StepModulesTest, ThatUndoStepsAreRefusedBesideAnOptimizerInsideTheBackwar
   module_->undoes = true;
   EXPECT_TRUE(holds(error_of([&] {
                       StepParts parts(early);
-                      parts.add_modules(*part_, mesh_, {.kind = "model", .name = "acme/counts",
-                                                        .options = {}, .where = {}});
+                      parts.add_modules(
+                          *part_, mesh_,
+                          {.kind = "model", .name = "acme/counts", .options = {}, .where = {}});
                     }).message(),
                     "model 'acme/counts' may run a step again or have it left out"));
 }

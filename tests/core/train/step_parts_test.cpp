@@ -71,7 +71,7 @@ Selection converter(const std::string& name) {
 class StepPartsTest : public ::testing::Test {
  protected:
   StepExecutor& connect(StepParts& parts) {
-    return parts.connect(part_, *device_, workers_);
+    return parts.connect(part_, *device_, recorder_, workers_);
   }
   static std::string refusal(const std::function<void()>& work) {
     try {
@@ -90,6 +90,7 @@ class StepPartsTest : public ::testing::Test {
   std::string told_;
   const std::unique_ptr<Device> device_ = titan::testing::make_cpu();
   ModelPart part_{std::vector<Layer>()};
+  dist::Recorder recorder_;
   StepWorkers workers_;
 };
 

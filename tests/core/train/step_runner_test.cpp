@@ -291,7 +291,7 @@ class StepMembersTest : public ::testing::Test {
       executor = std::make_unique<GivenGradients>(*run.part, told);
     }
     Verdict take(double gradient) {
-      StepMembers members(run, /*max_norm=*/1, [this] { told += "before "; });
+      StepMembers members(run, JobConfig(), [this] { told += "before "; });
       StepRunner runner(*run.part, *executor, members.order(), run.mesh.group("world"), c10::kCPU);
       executor->gradient = gradient;
       step = {.number = run.state.step + 1};

@@ -1,5 +1,5 @@
 // What a budget of bytes keeps: by hand, and that more is never kept than allowed.
-#include "plugins/activation_checkpoints/recompute/budget.h"
+#include "plugins/activation_checkpoints/recompute/kept_results.h"
 
 #include <random>
 

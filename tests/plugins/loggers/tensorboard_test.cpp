@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include "plugins/loggers/tensorboard/config_text.h"
 #include "plugins/loggers/tensorboard/event_proto.h"
 #include "tests/plugins/error_of.h"
 #include "tests/plugins/test_folder.h"
@@ -40,6 +41,14 @@ std::vector<std::string> files_below(const fs::path& folder) {
   for (const auto& entry : fs::recursive_directory_iterator(folder))
     if (entry.is_regular_file()) files.insert(fs::relative(entry.path(), folder).string());
   return {files.begin(), files.end()};
+}
+
+/// Of those, the event files with scalars, and those of HParams sessions.
+std::vector<std::string> files_below(const fs::path& folder, bool is_session) {
+  std::vector<std::string> files = files_below(folder);
+  std::erase_if(files,
+                [&](const std::string& name) { return name.ends_with(".session") != is_session; });
+  return files;
 }
 
 /// The payloads of all records of an event file, checksums verified.
@@ -153,7 +162,7 @@ TEST(TensorboardLogger, NamesFolderAndFileAsTorchtitanDoes) {
   const std::time_t start = 1767225600;
   std::string minute(32, '\0');
   minute.resize(std::strftime(minute.data(), minute.size(), "%Y%m%d-%H%M", std::localtime(&start)));
-  const auto files = files_below(folder.path());
+  const auto files = files_below(folder.path(), false);
   ASSERT_EQ(files.size(), 1U);
   EXPECT_TRUE(std::regex_match(
       files[0],
@@ -164,11 +173,14 @@ TEST(TensorboardLogger, NamesFolderAndFileAsTorchtitanDoes) {
 TEST(TensorboardLogger, WritesVersionConfigAndScalars) {
   TestFolder folder;
   log_one(tensorboard_run_in(folder), 1);
-  const auto records = records_of(folder.read(files_below(folder.path()).at(0)));
-  ASSERT_EQ(records.size(), 3U);
+  const auto records = records_of(folder.read(files_below(folder.path(), false).at(0)));
+  ASSERT_EQ(records.size(), 5U);
   EXPECT_TRUE(holds(records[0], "brain.Event:2"));
   EXPECT_TRUE(holds(records[1], "```json\n{\n  \"training\": {\n    \"steps\": 10\n  }\n}\n```"));
-  EXPECT_TRUE(holds(records[2], "lr"));
+  EXPECT_TRUE(holds(records[2], "config/training"));
+  EXPECT_TRUE(holds(records[2], "| key | value |\n|---|---|\n| steps | 10 |\n"));
+  EXPECT_TRUE(holds(records[3], "custom_scalars__config__"));
+  EXPECT_TRUE(holds(records[4], "lr"));
 }
 
 TEST(TensorboardLogger, AResumedRunContinuesInTheLatestFolder) {
@@ -179,11 +191,45 @@ TEST(TensorboardLogger, AResumedRunContinuesInTheLatestFolder) {
   RunInfo run = tensorboard_run_in(folder);
   run.resumed_step = 7;
   log_one(run, 8);
-  const auto files = files_below(folder.path() / "events/tb/20990101-0000");
+  const auto files = files_below(folder.path() / "events/tb/20990101-0000", false);
   ASSERT_EQ(files.size(), 1U);
   const auto records = records_of(folder.read("events/tb/20990101-0000/" + files[0]));
-  ASSERT_EQ(records.size(), 4U);
-  EXPECT_EQ(hex(records[1].substr(9)), "10083a020801");  // step 8, SessionLog {status START}
+  ASSERT_EQ(records.size(), 7U);
+  for (const size_t i : {1, 2})
+    EXPECT_EQ(hex(records[i].substr(9)), "10083a020801");  // step 8, SessionLog {status START}
+}
+
+TEST(TensorboardLogger, AFolderHasOneSessionTheLatest) {
+  TestFolder folder;
+  RunInfo run = tensorboard_run_in(folder);
+  log_one(run, 1);
+  const auto first = files_below(folder.path(), true);
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_LT(first[0], files_below(folder.path(), false).at(0)) << "readers meet it first";
+  run.resumed_step = 1;
+  run.config = Value::map(
+      {{"training", Value::map({{"steps", 20}})}, {"job", Value::map({{"dump_folder", "x"}})}});
+  log_one(run, 2);
+  const auto second = files_below(folder.path(), true);
+  ASSERT_EQ(second.size(), 1U);
+  EXPECT_NE(second, first);
+  const auto records = records_of(folder.read(second[0]));
+  ASSERT_EQ(records.size(), 3U);
+  EXPECT_TRUE(holds(records[1], "_hparams_/session_start_info"));
+  EXPECT_TRUE(holds(records[1], "training.steps"));
+  EXPECT_EQ(records[1].find("dump_folder"), std::string::npos)
+      << "it does not change how a run learns";
+  EXPECT_TRUE(holds(records[2], "_hparams_/session_end_info"));
+}
+
+TEST(ConfigText, LeavesNothingForMarkdownToActOn) {
+  const auto tables = config_as_tables(
+      Value::map({{"job", Value::map({{"description", "a|b <i>`*_"}, {"none", Value()}})},
+                  {"empty", Value::map()}}));
+  ASSERT_EQ(tables.size(), 1U);
+  EXPECT_EQ(tables[0].second,
+            "| key | value |\n|---|---|\n"
+            "| description | &#34;a&#124;b &#60;i&#62;&#96;&#42;&#95;&#34; |\n| none | null |\n");
 }
 
 TEST(TensorboardLogger, EachRankHasAFolderWhenAllWrite) {
@@ -194,7 +240,7 @@ TEST(TensorboardLogger, EachRankHasAFolderWhenAllWrite) {
   log_one(run, 1);
   run.resumed_step = 1;
   log_one(run, 2);
-  const auto files = files_below(folder.path());
+  const auto files = files_below(folder.path(), false);
   ASSERT_EQ(files.size(), 2U);
   EXPECT_EQ(fs::path(files[0]).parent_path().filename(), "rank_3");
   EXPECT_EQ(fs::path(files[0]).parent_path(), fs::path(files[1]).parent_path());
@@ -204,7 +250,7 @@ TEST(TensorboardLogger, ASecondStartInTheSameMinuteAddsAFile) {
   TestFolder folder;
   log_one(tensorboard_run_in(folder), 1);
   log_one(tensorboard_run_in(folder), 1);
-  EXPECT_EQ(files_below(folder.path()).size(), 2U);
+  EXPECT_EQ(files_below(folder.path(), false).size(), 2U);
 }
 
 }  // namespace

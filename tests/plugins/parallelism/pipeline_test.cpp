@@ -47,7 +47,7 @@ class Staged {
         .mesh = mesh, .device = *device_, .parameter_dtype = at::kDouble, .pipeline = &plan};
     transform_ = create<Parallelism>("pipeline", options, context);
     transform_->apply(part_, context);
-    executor().connect({part_, *device_, {}, std::move(reducers)});
+    executor().connect({part_, *device_, {}, std::move(reducers), mesh.recorder()});
   }
   void materialize() { part_.materialize(c10::kCPU, at::kDouble, kSeed); }
 

@@ -22,6 +22,22 @@ TEST(Recorder, CountsCollectivesByGroupAndMessagesByPeer) {
   EXPECT_EQ(recorder.total_bytes(), 7 * 8);
 }
 
+TEST(Recorder, TellsWhatIsUnderWayOldestFirst) {
+  Recorder recorder(/*capacity=*/3);
+  const int64_t forgotten = recorder.start("fsdp", "all_gather", 8);
+  const int64_t first = recorder.start("fsdp", "reduce_scatter", 8);
+  const int64_t done = recorder.start("tp", "all_reduce", 8);
+  recorder.start("pp", "send to 1", 8);  // the ring is full: the oldest is gone
+  recorder.finish(done);
+  recorder.finish(forgotten);
+  const std::vector<CommRecord> open = recorder.under_way();
+  ASSERT_EQ(open.size(), 2u);
+  EXPECT_EQ(open[0].operation, "reduce_scatter");
+  EXPECT_EQ(open[1].operation, "send to 1");
+  recorder.finish(first);
+  EXPECT_EQ(recorder.under_way().size(), 1u);
+}
+
 TEST(Recorder, SaysWhatARankIsWorkingOn) {
   Recorder recorder;
   EXPECT_EQ(recorder.activity(), "");

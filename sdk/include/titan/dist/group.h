@@ -110,6 +110,8 @@ class TITAN_API Group {
   const std::string& name() const { return name_; }
   int rank() const { return backend_->rank(); }
   int size() const { return backend_->size(); }
+  /// That every operation of this group is told to.
+  Recorder& recorder() const { return *recorder_; }
 
   /// See Backend for what each does.
   [[nodiscard]] Pending all_reduce(const at::Tensor& inout, Reduce reduce) const;

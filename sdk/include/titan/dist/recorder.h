@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <titan/export.h>
+#include <titan/step_phase.h>
 
 namespace titan::dist {
 
@@ -50,10 +51,23 @@ class TITAN_API Recorder {
   /// The record of a ticket; a default one when it has been overwritten.
   CommRecord find(int64_t ticket) const;
 
+  /// The ranks of a group in the run, and which of them this one is. Told by the mesh, shown in
+  /// profiles.
+  struct Members {
+    std::vector<int> ranks;
+    int place = 0;
+  };
+  void set_members(const std::string& group, Members members);
+  /// None when nobody has told.
+  Members members(const std::string& group) const;
+
   /// What this rank is working on, in words that follow "in step 3, in ": "forward of stage 2,
   /// microbatch 0". Empty: nothing worth saying. Shown when a run fails.
   void set_activity(std::string activity);
   std::string activity() const;
+  /// Where this rank's time goes.
+  StepClock& clock() { return clock_; }
+  const StepClock& clock() const { return clock_; }
 
   /// Oldest first.
   std::vector<CommRecord> records() const;
@@ -73,6 +87,7 @@ class TITAN_API Recorder {
   };
   const Entry* entry_of(int64_t ticket) const;
 
+  StepClock clock_;
   mutable std::mutex mutex_;
   std::string activity_;
   std::vector<Entry> ring_;
@@ -80,6 +95,7 @@ class TITAN_API Recorder {
   int64_t total_bytes_ = 0;
   std::map<std::string, int64_t> sequences_;  // by group, of messages by group and operation
   std::map<std::pair<std::string, std::string>, Traffic> traffic_;
+  std::map<std::string, Members> members_;
 };
 
 }  // namespace titan::dist

@@ -1,0 +1,69 @@
+// The history of a rank's memory: recorded from the start, named by layers and passes, written as
+// snapshots. Used by profiler.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <titan/device.h>
+#include <titan/dist/mesh.h>
+#include <titan/memory_history.h>
+#include <titan/model.h>
+#include <titan/optimizer.h>
+
+#include "core/profile/memory_log.h"
+
+namespace titan::core {
+
+struct MemoryProfileOptions {
+  std::filesystem::path folder;  ///< of all snapshots
+  int64_t freq = 10;             ///< steps from one to the next
+};
+
+/// `iteration_<step>/rank<R>_memory_snapshot.pickle` at the multiples of `freq`, and
+/// `iteration_<last step done>_exit/...` when the device has run out of memory; beside each
+/// `rank<R>_memory_peak.txt`. What cannot be written is said once and training goes on. Thread:
+/// trainer thread; modules and gradients are told of on the threads that run them.
+class MemoryProfile {
+ public:
+  /// Recording starts. Throws a config Error when `device` is not a MemoryHistory. `device` and
+  /// `mesh` outlive this.
+  MemoryProfile(MemoryProfileOptions options, Device& device, const dist::Mesh& mesh);
+
+  ~MemoryProfile();
+
+  /// [after all transforms, before the part has memory] Goes around layers, what is right below
+  /// them, and gradients. This outlives the part's last forward.
+  void attach(ModelPart& part);
+  /// Tells parameters and optimizer states by name; `optimizer` may be null.
+  void begin_step(ModelPart& part, Optimizer* optimizer);
+  void end_step(int64_t step);
+  /// [an error is on its way] Writes the last snapshot if memory has run out.
+  void on_error(int64_t last_step) noexcept;
+
+ private:
+  class PlaceScope;
+  int32_t add_pass(const std::string& path, const std::string& layer, const char* name);
+  void go_around(nn::Module& module, int32_t forward, int32_t backward, bool is_layer);
+  int32_t enter(int32_t place);
+  void enter_backward(int32_t place);
+  void watch_gradients(ModelPart& part);
+  void relabel(const at::Tensor& tensor, MemoryUse use, const nn::Parameter& parameter);
+  void write(const std::string& iteration);
+
+  MemoryProfileOptions options_;
+  MemoryHistory* history_;  // the device
+  int rank_;
+  MemoryLog& log_;  // as long as the process: tensors that outlive the run tell it
+  std::vector<std::string> layers_;
+  std::vector<std::string> labels_;  // for the device, by place in the log
+  std::map<const nn::Parameter*, int32_t> place_of_parameter_;
+  std::atomic<bool> is_in_backward_ = false;
+  int64_t num_steps_ = 0;  // of this session that are done
+  bool was_shown_ = false, has_failed_ = false;
+};
+
+}  // namespace titan::core

@@ -1,0 +1,15 @@
+// The highest moment of memory as a table for people. Used by memory_profile.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/profile/memory_log.h"
+
+namespace titan::core {
+
+/// One row per layer in the order of `layers`, one more for what is outside of them, one column per
+/// use that has any bytes; rows and columns add up to the peak. MiB.
+std::string memory_table(const MemoryPeakReport& peak, const std::vector<std::string>& layers);
+
+}  // namespace titan::core

@@ -1,0 +1,63 @@
+// What a run tells of itself beside its loggers: history.jsonl (rank 0), status/ and timeline/
+// (each rank), all under job.dump_folder. Read by titan report and titan top.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <titan/logger.h>
+#include <titan/step_phase.h>
+
+#include "core/config/job_config.h"
+#include "core/history/history_writer.h"
+#include "core/train/status_file.h"
+#include "core/train/timeline_file.h"
+
+namespace titan::core {
+
+struct Run;
+
+/// What was measured between two logged steps.
+struct LoggedInterval {
+  int64_t from = 0, to = 0;  ///< steps
+  StepClock::Seconds seconds{};
+  double tokens_per_second = 0;  ///< of the job
+  double loss = 0;
+  int64_t memory_bytes = 0, memory_total = 0;
+};
+
+/// "forward": 0.25 for each phase.
+Value as_value(const StepClock::Seconds& seconds);
+
+/// Nothing that fails here ends a run. Thread: trainer thread.
+class Journal {
+ public:
+  /// Writes nothing.
+  Journal() = default;
+  /// `begin`: when the program started, seconds since 1970. `run` outlives this.
+  Journal(const Run& run, const JobConfig& config, double begin);
+
+  void begin_step(int64_t step, bool is_logged);
+  void end_step(int64_t step);
+  void logged(const LoggedInterval& interval);
+  /// Steps that end the run without being logged.
+  void ended_unlogged(int64_t from, int64_t to, const StepClock::Seconds& seconds);
+  void validated(int64_t step, double seconds);
+  void saved(int64_t step, double held_seconds);
+  void end(int64_t step, RunOutcome outcome, const std::string& error);
+
+  /// In [0, 1]; none on ranks without a history.
+  std::optional<double> goodput() const;
+
+ private:
+  std::optional<HistoryWriter> history_;
+  std::optional<StatusFile> status_;
+  std::optional<TimelineFile> timeline_;
+  StatusNumbers numbers_;
+  double step_began_ = 0;
+  bool is_first_ = true;
+};
+
+}  // namespace titan::core

@@ -1,0 +1,13 @@
+// Time for records and phases: the clock that core/base/clock.h reads too.
+#pragma once
+
+#include <chrono>
+
+namespace titan {
+
+/// Seconds of a clock that never jumps.
+inline double monotonic_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace titan
