@@ -53,6 +53,12 @@ StepLoss SequentialExecutor::forward(const StepBatches& batches) {
   return total;
 }
 
+at::Tensor SequentialExecutor::logits(const Batch& batch) {
+  const at::NoGradGuard no_grad;
+  const PhaseScope phase(context_->recorder, StepPhase::forward);
+  return context_->part.forward(at::Tensor(), batch.to(context_->device.device()));
+}
+
 at::Tensor SequentialExecutor::loss_of(const Batch& microbatch, int64_t num_valid_tokens,
                                        const std::shared_ptr<AuxiliaryLosses>& auxiliary) {
   Batch batch = microbatch.to(context_->device.device());

@@ -15,6 +15,7 @@ class SequentialExecutor final : public StepExecutor {
   void connect(StepContext context) override { context_.emplace(std::move(context)); }
   StepLoss forward_backward(const StepBatches& batches) override;
   StepLoss forward(const StepBatches& batches) override;
+  at::Tensor logits(const Batch& batch) override;
 
  private:
   /// `auxiliary`: null in validation.

@@ -186,6 +186,43 @@ StepLoss Pipeline::forward(const StepBatches& batches) {
   return {sum_over_stages(loss)};
 }
 
+at::Tensor Pipeline::logits(const Batch& batch) {
+  const at::NoGradGuard no_grad;
+  const Batch here = batch.to(step_->device.device());
+  at::Tensor between;  // what a stage gave to its successor on the same rank, or to everybody
+  int64_t vocab_size = 0;
+  for (int index = 0; index < plan_->shape.num_stages; ++index) {
+    if (!is_here(index)) continue;
+    Stage& stage = this->stage(index);
+    stage.start(1);
+    if (!stage.is_first() && !is_here(index - 1)) {
+      between = empty_like_boundary(stage.input_boundary(here));
+      group_.receive(between, plan_->rank_of_stage[static_cast<size_t>(index - 1)], index).wait();
+    }
+    stage.forward(0, here, between, /*splits=*/false);
+    between = stage.output(0);
+    stage.forget(0);
+    if (stage.is_last())
+      vocab_size = between.size(-1);
+    else if (!is_here(index + 1))
+      group_
+          .send(between.contiguous(), plan_->rank_of_stage[static_cast<size_t>(index + 1)],
+                index + 1)
+          .wait();
+  }
+  const int last = plan_->rank_of_stage.back();
+  vocab_size = group_.all_reduce(vocab_size, dist::Reduce::max, step_->device.device());
+  const int64_t num_tokens =
+      here.logits_of.defined() ? here.logits_of.numel() : here.tokens.size(1);
+  if (group_.rank() != last)
+    between =
+        at::empty({here.logits_of.defined() ? 1 : here.tokens.size(0), num_tokens, vocab_size},
+                  at::TensorOptions().dtype(at::kFloat).device(step_->device.device()));
+  between = between.contiguous();
+  group_.broadcast(between, last).wait();
+  return between;
+}
+
 void Pipeline::start_round(const Batch& batch, const StepBatches& step,
                            const std::shared_ptr<AuxiliaryLosses>& auxiliary) {
   const Batch on_device = batch.to(step_->device.device());

@@ -29,6 +29,8 @@ class Pipeline final : public Parallelism, public StepExecutor {
   void connect(StepContext context) override { step_.emplace(std::move(context)); }
   StepLoss forward_backward(const StepBatches& batches) override;
   StepLoss forward(const StepBatches& batches) override;
+  /// Stage after stage, whatever the schedule; the last one tells the others.
+  at::Tensor logits(const Batch& batch) override;
 
   /// By parameter, the stages whose layers read it.
   using Users = std::map<nn::Parameter*, std::vector<int>>;

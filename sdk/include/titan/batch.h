@@ -10,6 +10,9 @@
 namespace titan {
 
 class AuxiliaryLosses;
+namespace nn {
+class KvCache;
+}
 
 /// Who else has the tokens of an activation where a layer runs. Tensor parallelism says so.
 struct TokenCopies {
@@ -34,6 +37,12 @@ struct Batch {
                          ///< attention kernel reads it
 
   TokenCopies copies;
+  /// Generation: one row of tokens that go on with the sequences of a cache, whose spans say which;
+  /// the tokens behind the last span are padding. Null: attention sees this batch alone.
+  std::shared_ptr<nn::KvCache> kv_cache = nullptr;
+  /// int64 (n), places in the flattened batch, on the device: of these tokens alone the head gives
+  /// logits, (1, n, vocab). Undefined: of all. Only without labels.
+  at::Tensor logits_of;
   /// Of the step that is run, shared by its microbatches (nn::with_auxiliary_loss); null outside of
   /// training.
   std::shared_ptr<AuxiliaryLosses> auxiliary_losses = nullptr;

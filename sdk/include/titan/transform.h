@@ -106,6 +106,10 @@ class TITAN_API StepExecutor {
   /// [trainer thread] Forward alone, without gradients: validation. Every rank calls it equally
   /// often.
   virtual StepLoss forward(const StepBatches& batches) = 0;
+  /// [trainer thread, without gradients] The layers alone, for one batch without labels, which is
+  /// not cut: logits, on every rank of a pipeline. Every rank calls it equally often. The default
+  /// throws a plugin Error.
+  virtual at::Tensor logits(const Batch& batch);
 };
 
 /// Optional: goes around whatever runs the microbatches of a step, one after the other or in a
@@ -123,6 +127,7 @@ class TITAN_API ExecutorWrapper : public StepExecutor {
   /// (ModelPart::clear_gradients); every rank calls it equally often.
   StepLoss forward_backward(const StepBatches& batches) override = 0;
   StepLoss forward(const StepBatches& batches) override { return inner().forward(batches); }
+  at::Tensor logits(const Batch& batch) override { return inner().logits(batch); }
 
  protected:
   StepExecutor& inner() const { return *inner_; }

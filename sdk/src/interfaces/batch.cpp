@@ -11,7 +11,7 @@ Batch Batch::rows(int64_t first, int64_t count) const {
 
 Batch Batch::to(c10::Device device) const {
   Batch moved = *this;
-  for (at::Tensor* tensor : {&moved.tokens, &moved.labels, &moved.positions})
+  for (at::Tensor* tensor : {&moved.tokens, &moved.labels, &moved.positions, &moved.logits_of})
     if (tensor->defined()) *tensor = tensor->to(device, /*non_blocking=*/true);
   return moved;
 }

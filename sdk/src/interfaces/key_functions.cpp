@@ -1,5 +1,6 @@
 // Key functions of the interfaces that see torch: one vtable and one type_info each in the process.
 #include <titan/device.h>
+#include <titan/error.h>
 #include <titan/loss.h>
 #include <titan/memory_history.h>
 #include <titan/model.h>
@@ -23,6 +24,11 @@ std::shared_ptr<AuxiliaryLosses> StepBatches::auxiliary_losses() const {
   return std::make_shared<AuxiliaryLosses>(gradient_scale / static_cast<double>(num_valid_tokens));
 }
 StepExecutor::~StepExecutor() = default;
+at::Tensor StepExecutor::logits(const Batch&) {
+  fail(ErrorKind::plugin,
+       "what runs the microbatches here cannot give logits: it does not implement "
+       "StepExecutor::logits");
+}
 ExecutorWrapper::~ExecutorWrapper() = default;
 GradientReducer::~GradientReducer() = default;
 AfterOptimizerStep::~AfterOptimizerStep() = default;

@@ -1,6 +1,8 @@
 #include <utility>
 
+#include <titan/error.h>
 #include <titan/nn/attention_layer.h>
+#include <titan/nn/kv_cache.h>
 #include <titan/ops/document_attention.h>
 
 namespace titan::nn {
@@ -45,6 +47,13 @@ AttentionCore::AttentionCore(std::optional<double> scale)
 AttentionCore::AttentionCore(std::shared_ptr<const AttentionRule> rule)
     : rule_(std::move(rule)), kernel_(std::make_unique<RuledAttentionKernel>(rule_)) {}
 AttentionCore::~AttentionCore() = default;
+
+at::Tensor AttentionCore::attend_cached(const at::Tensor& q, const at::Tensor& k,
+                                        const at::Tensor& v, const Batch& batch) {
+  TITAN_CHECK(kernel_takers().replaced_by.empty(), config, "tokens cannot be generated while '",
+              kernel_takers().replaced_by, "' computes attention; generate without it");
+  return batch.kv_cache->attend(this, q, k, v, *rule_);
+}
 
 void AttentionCore::set_kernel(std::string taker, std::unique_ptr<AttentionKernel> kernel,
                                std::string_view place) {

@@ -20,9 +20,9 @@ class PlainHeadKernel final : public HeadKernel {
   at::Tensor loss_sum_by(const ops::ChunkLoss& loss, const at::Tensor& x, Parameter& weight,
                          const at::Tensor& labels) override {
     const at::Tensor& value = weight.value();
-    return ops::chunked_loss(
-        x, value, labels, ops::chunk_rows(x.size(0), value.size(0), ops::kComposedLogitsBytes),
-        loss);
+    return ops::chunked_loss(x, value, labels,
+                             ops::chunk_rows(x.size(0), value.size(0), ops::kComposedLogitsBytes),
+                             loss);
   }
 };
 
@@ -77,7 +77,10 @@ void OutputHead::wrap_kernel(std::string taker, const KernelAround<HeadKernel>& 
 }
 
 at::Tensor OutputHead::forward(const at::Tensor& x, const Batch& batch) {
-  const at::Tensor normalized = norm_(x, batch);
+  at::Tensor normalized = norm_(x, batch);  // of all tokens, where the sequence is cut
+  if (!batch.labels.defined() && batch.logits_of.defined())
+    normalized =
+        normalized.reshape({-1, normalized.size(-1)}).index_select(0, batch.logits_of).unsqueeze(0);
   if (!batch.labels.defined()) return kernel_->logits(normalized, *weight_).to(at::kFloat);
   const at::Tensor rows = normalized.reshape({-1, normalized.size(-1)});
   const at::Tensor labels = batch.labels.reshape({-1});

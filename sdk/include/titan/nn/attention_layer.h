@@ -75,10 +75,11 @@ class TITAN_API AttentionCore {
   explicit AttentionCore(std::shared_ptr<const AttentionRule> rule);
   ~AttentionCore();
 
-  /// As AttentionKernel::attend.
+  /// As AttentionKernel::attend; a batch with a cache (Batch::kv_cache) is attended to by the rule
+  /// alone. config Error: such a batch where another one computes attention.
   at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                     const Batch& batch) {
-    return kernel_->attend(q, k, v, batch);
+    return batch.kv_cache ? attend_cached(q, k, v, batch) : kernel_->attend(q, k, v, batch);
   }
 
   const std::shared_ptr<const AttentionRule>& rule() const { return rule_; }
@@ -90,6 +91,9 @@ class TITAN_API AttentionCore {
   const KernelTakers& kernel_takers() const { return kernel_.takers(); }
 
  private:
+  at::Tensor attend_cached(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                           const Batch& batch);
+
   std::shared_ptr<const AttentionRule> rule_;  // shared with kernels and graphs
   KernelSeam<AttentionKernel> kernel_;
 };
