@@ -12,6 +12,8 @@ const std::vector<Command>& commands() {
        "[--json] "
        "[--section.key VALUE]...",
        "what a job would take: memory, operations, traffic", run_estimate},
+      {"generate", "titan generate --checkpoint FOLDER [--prompt TEXT | --prompts FILE] [OPTION]...",
+       "text from a model: a checkpoint's or a Hugging Face folder's", run_generate},
       {"launch",
        "titan launch --nproc N [--nnodes K --node-rank R --master HOST:PORT] [OPTION]... -- train "
        "...",

@@ -181,6 +181,32 @@ void choose_parts(StartPoint& start, const CheckpointSection& section) {
   start.loads_lr = is_taken("lr_scheduler");
 }
 
+/// Reads the headers of what was found.
+StartPoint opened(const Finding& found, const CheckpointSection& section) {
+  StartPoint start;
+  start.kind = found.kind;
+  start.folder = found.folder;
+  start.is_own = found.is_own;
+  switch (start.kind) {
+    case Kind::fresh:
+    case Kind::done:
+      return start;
+    case Kind::checkpoint:
+      start.manifest = read_checkpoint_manifest(start.folder);
+      start.index = open_checkpoint(start.folder, start.manifest);
+      break;
+    case Kind::shards:
+      start.index = index_files(safetensors_files(start.folder));
+      require_own_convention(start.index, "'" + start.folder.string() + "'", section);
+      break;
+    case Kind::hugging_face:
+      start.index = index_files(hf_files(start.folder));
+      break;
+  }
+  choose_parts(start, section);
+  return start;
+}
+
 }  // namespace
 
 std::filesystem::path checkpoint_folder(const JobConfig& config) {
@@ -197,30 +223,19 @@ StartPoint find_start(const JobConfig& config, Rendezvous& rendezvous) {
   }
   told = parse_json(rendezvous.from_rank_zero("start point", to_json(told)));
 
-  StartPoint start;
-  start.kind = static_cast<Kind>(told.at("kind").as_integer());
-  start.folder = told.at("folder").as_string();
-  start.is_own = told.at("is_own").as_boolean();
-  switch (start.kind) {
-    case Kind::fresh:
-    case Kind::done:
-      return start;
-    case Kind::checkpoint:
-      start.manifest = read_checkpoint_manifest(start.folder);
-      start.index = open_checkpoint(start.folder, start.manifest);
-      break;
-    case Kind::shards:
-      start.index = index_files(safetensors_files(start.folder));
-      require_own_convention(start.index, "'" + start.folder.string() + "'", config.checkpoint);
-      break;
-    case Kind::hugging_face:
-      start.index = index_files(hf_files(start.folder));
-      break;
-  }
-  choose_parts(start, config.checkpoint);
-  return start;
+  return opened({static_cast<Kind>(told.at("kind").as_integer()), told.at("folder").as_string(),
+                 told.at("is_own").as_boolean()},
+                config.checkpoint);
 }
 
+StartPoint start_with_weights(const std::filesystem::path& folder,
+                              const CheckpointSection& section) {
+  CheckpointSection only_weights = section;
+  only_weights.initial_load_model_only = true;
+  return opened(
+      {marker_of(folder) == Marker::manifest ? Kind::checkpoint : Kind::hugging_face, folder},
+      only_weights);
+}
 FeedState read_data_position(const StartPoint& start, int64_t num_rows, int64_t first_row,
                              int64_t num_own_rows) {
   std::optional<FeedState> position;

@@ -41,6 +41,11 @@ struct StartPoint {
 /// more is asked for; data Error: damage.
 StartPoint find_start(const JobConfig& config, Rendezvous& rendezvous);
 
+/// The weights of a complete checkpoint of ours or of a Hugging Face folder, and nothing else of
+/// it. Throws a data Error: damage; an io Error: there is nothing to read.
+StartPoint start_with_weights(const std::filesystem::path& folder,
+                              const CheckpointSection& section);
+
 /// [checkpoint] folder under [job] dump_folder.
 std::filesystem::path checkpoint_folder(const JobConfig& config);
 

@@ -68,7 +68,7 @@ void declare_metrics(SchemaBuilder& schema) {
 void declare_model(SchemaBuilder& schema) {
   using Section = ModelSection;
   schema.option("name", &Section::name, "Model; its dimensions stand in this section too")
-      .option("flavor", &Section::flavor, "Preset of the model's dimensions")
+      .option("flavor", &Section::flavor, "Preset of the model's dimensions; empty: the model's defaults")
       .option("hf_assets_path", &Section::hf_assets_path,
               "Hugging Face folder with the tokenizer, config.json and weights")
       .option(

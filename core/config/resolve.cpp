@@ -278,6 +278,7 @@ class Resolver {
     const std::string name = flavor_for_old_attention(collected_.later, model.name,
                                                       config_.model.flavor, lookup_, diagnostics_);
     flavor_ = name;
+    if (name.empty()) return Value::map();  // nothing is preset
     const Flavor* flavor =
         choose_flavor(model, name, collected_.given.place("model.flavor"), lookup_, diagnostics_);
     has_flavor_ = flavor != nullptr;

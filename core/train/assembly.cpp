@@ -256,6 +256,18 @@ void build_model(Run& run, const JobConfig& config, Registry& registry) {
   set_loss(run, config, registry);
 }
 
+/// The device, the groups of ranks, and who watches over both.
+void connect(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,
+             FailureWatch& watch) {
+  set_determinism(config.debug);
+  run.device = make_selected<Device>(registry, config.device,
+                                     DeviceContext{.local_rank = rendezvous.launch().local_rank,
+                                                   .deterministic = config.debug.deterministic});
+  run.mesh = connect_mesh(config.layout.grid, rendezvous, *run.device,
+                          std::make_shared<dist::Recorder>(config.comm.trace_buf_size));
+  watch.watch(run.mesh);
+}
+
 }  // namespace
 
 void check_vocabulary(const Tokenizer& tokenizer, const Model& model, const JobConfig& config) {
@@ -277,14 +289,8 @@ MetaModel build_meta_model(const JobConfig& config, Registry& registry) {
 void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,
               FailureWatch& watch, const StartPoint& start) {
   const LaunchEnv& launch = rendezvous.launch();
-  set_determinism(config.debug);
   run.seed = choose_seed(config.debug, start, rendezvous);
-  run.device = make_selected<Device>(
-      registry, config.device,
-      DeviceContext{.local_rank = launch.local_rank, .deterministic = config.debug.deterministic});
-  run.mesh = connect_mesh(config.layout.grid, rendezvous, *run.device,
-                          std::make_shared<dist::Recorder>(config.comm.trace_buf_size));
-  watch.watch(run.mesh);
+  connect(run, config, registry, rendezvous, watch);
   run.profiler = Profiler(config, *run.device, run.mesh);
 
   run.tokenizer = open_tokenizer(config, registry);
@@ -329,6 +335,19 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
   if (run.debugging) run.debugging->start(config.job.dump_folder, run.state.step, run.first_row);
   run.mesh.group("world").barrier();  // every rank has come this far, and the run folder is there
   run.loggers.start(info);
+}
+
+void assemble_weights(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,
+                      FailureWatch& watch, const StartPoint& start) {
+  connect(run, config, registry, rendezvous, watch);
+  run.tokenizer = open_tokenizer(config, registry);
+  build_model(run, config, registry);
+  check_vocabulary(*run.tokenizer, *run.model, config);
+  apply_transforms(run, config, registry);
+  check_weights(run, start, config, registry);
+  give_values(run, start, config);
+  load_state(run, start, rendezvous.launch());
+  run.mesh.group("world").barrier();
 }
 
 std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry, int rank) {

@@ -36,6 +36,12 @@ void check_vocabulary(const Tokenizer& tokenizer, const Model& model, const JobC
 void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,
               FailureWatch& watch, const StartPoint& start);
 
+/// The trained network alone, as this rank computes it: device, groups, tokenizer, layers through
+/// all transforms, and the weights of `start`. What a trainer needs beside is not there; `executor`
+/// gives logits.
+void assemble_weights(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,
+                      FailureWatch& watch, const StartPoint& start);
+
 /// `rank` of a run whose other ranks do not exist, on the meta device: model, transforms and
 /// optimizer, no data, loggers or files. Finds what assemble would find wrong with the model's
 /// layout. Optimizers and a schedule without a name are left out.

@@ -85,6 +85,8 @@ bool can_export(const Component& component) {
   return std::count(component.abilities.begin(), component.abilities.end(), "ExportTransform") > 0;
 }
 
+}  // namespace
+
 void choose_converters(JobSources& sources, CountedConverters converters, ComponentLookup& lookup) {
   std::vector<const Component*> counted;
   if (converters == CountedConverters::exporting) {
@@ -96,9 +98,9 @@ void choose_converters(JobSources& sources, CountedConverters converters, Compon
   keep_converters(sources.file, counted);
 }
 
-JobSources sources_of(const std::vector<std::string>& arguments,
-                      const std::optional<CheckpointManifest>& manifest,
-                      const std::filesystem::path& folder) {
+JobSources model_sources(const std::vector<std::string>& arguments,
+                         const std::optional<CheckpointManifest>& manifest,
+                         const std::filesystem::path& folder) {
   JobSources sources = read_sources(arguments);
   if (!sources.config_file && manifest) {
     sources = read_sources("config in " + (folder / kManifestName).string(),
@@ -118,19 +120,17 @@ JobSources sources_of(const std::vector<std::string>& arguments,
   return sources;
 }
 
-}  // namespace
-
 ChosenModel::ChosenModel(const std::vector<std::string>& arguments,
                          const std::optional<CheckpointManifest>& manifest,
                          const std::filesystem::path& folder, CountedConverters converters)
-    : sources_(sources_of(arguments, manifest, folder)),
+    : sources_(model_sources(arguments, manifest, folder)),
       catalog_(plugin_search_path(sources_.plugin_paths)),
       registry_(catalog_) {
   RegistryLookup lookup(catalog_, registry_);
   choose_converters(sources_, converters, lookup);
   Diagnostics all, wrong;
-  std::optional<JobConfig> config = try_resolve(
-      sources_, lookup, {.world_size = 1, .looks_for_files = false}, all);
+  std::optional<JobConfig> config =
+      try_resolve(sources_, lookup, {.world_size = 1, .looks_for_files = false}, all);
   for (const Diagnostic& message : all.sorted()) {
     if (message.severity == Severity::error) wrong.add(message);
     if (message.severity == Severity::warning && config) log::warn(render_for_log(message));

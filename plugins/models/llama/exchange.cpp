@@ -75,11 +75,15 @@ std::vector<HfMember> config_members() {
       {"intermediate_size"},
       {"num_hidden_layers"},
       {"num_attention_heads"},
-      {"num_key_value_heads", {}, [](const Value& config) {
+      {"num_key_value_heads",
+       {},
+       [](const Value& config) {
          const Value* heads = config.find("num_attention_heads");
          return heads ? *heads : Value();
        }},
-      {"head_dim", {}, [](const Value& config) {
+      {"head_dim",
+       {},
+       [](const Value& config) {
          const Value* width = config.find("hidden_size");
          const Value* heads = config.find("num_attention_heads");
          const bool is_known = width && heads && width->is_integer() && heads->is_integer() &&
@@ -149,6 +153,57 @@ Value Llama::hf_config() const {
        {"attention_dropout", 0.0},
        {"initializer_range", 0.02},
        {"use_cache", true}});
+}
+
+std::optional<Value> Llama::options_for(const Value& theirs) const {
+  const auto member = [&](const char* name) -> const Value* {
+    const Value* found = theirs.find(name);
+    return found && !found->is_null() ? found : nullptr;
+  };
+  const Value* type = member("model_type");
+  if (!type || !type->is_string() || type->as_string() != "llama") return std::nullopt;
+  Value options = Value::map();
+  const auto take = [&](const char* ours, const char* name) {
+    if (const Value* found = member(name)) options[ours] = *found;
+  };
+  take("dim", "hidden_size");
+  take("n_layers", "num_hidden_layers");
+  take("n_heads", "num_attention_heads");
+  take("n_kv_heads", "num_key_value_heads");
+  take("head_dim", "head_dim");
+  take("vocab_size", "vocab_size");
+  options["norm_eps"] = 1e-6;  // where config.json does not say
+  take("norm_eps", "rms_norm_eps");
+  options["rope_theta"] = 10000.0;
+  take("rope_theta", "rope_theta");
+  take("max_position_embeddings", "max_position_embeddings");
+  take("enable_weight_tying", "tie_word_embeddings");
+  // the width of the feed-forward as it is, by the two numbers that we make it of
+  if (const Value* width = member("intermediate_size"); width && width->is_integer()) {
+    const Value* dim = member("hidden_size");
+    if (dim && dim->is_integer() && dim->as_integer() > 0) {
+      options["multiple_of"] = width->as_integer();
+      options["ffn_dim_multiplier"] = static_cast<double>(width->as_integer()) /
+                                      (8.0 / 3.0 * static_cast<double>(dim->as_integer())) * 0.99;
+    }
+  }
+  // transformers 5 writes rope_theta among the others, earlier versions beside them
+  const Value* rope = member("rope_scaling");
+  if (!rope) rope = member("rope_parameters");
+  if (!rope || !rope->is_map()) return options;
+  if (const Value* theta = rope->find("rope_theta")) options["rope_theta"] = *theta;
+  const Value* kind = rope->find("rope_type");
+  if (!kind || !kind->is_string() || kind->as_string() != "llama3") return options;
+  Value scaling = Value::map();
+  const std::pair<const char*, const char*> names[] = {
+      {"scaling_factor", "factor"},
+      {"low_freq_factor", "low_freq_factor"},
+      {"high_freq_factor", "high_freq_factor"},
+      {"original_max_position_embeddings", "original_max_position_embeddings"}};
+  for (const auto& [ours, name] : names)
+    if (const Value* found = rope->find(name)) scaling[ours] = *found;
+  options["rope_scaling"] = scaling;
+  return options;
 }
 
 std::vector<std::string> Llama::config_differences(const Value& theirs) const {

@@ -26,6 +26,7 @@ class Llama final : public Model, public HfExchange {
   std::vector<std::string> ignored_names(Naming naming) const override;
   Value hf_config() const override;
   std::vector<std::string> config_differences(const Value& theirs) const override;
+  std::optional<Value> options_for(const Value& theirs) const override;
 
  private:
   LlamaOptions options_;

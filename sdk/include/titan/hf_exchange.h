@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,10 @@ class TITAN_API HfExchange {
   /// What of `theirs`, a config.json, would change results, as "rope_theta is 10000.0 there and
   /// 500000.0 here"; titan/hf_config.h compares.
   virtual std::vector<std::string> config_differences(const Value& theirs) const = 0;
+  /// Options of this model ([model]) that make the network which `theirs`, a config.json, describes;
+  /// none: it describes another kind of network. What of it no option can say is left to
+  /// config_differences. The default knows none.
+  virtual std::optional<Value> options_for(const Value& theirs) const;
 };
 
 /// The rules by which ours (count, ...) is a stack along dimension 0 of `count` tensors of theirs.

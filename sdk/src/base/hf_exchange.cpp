@@ -4,6 +4,10 @@ namespace titan {
 
 HfExchange::~HfExchange() = default;
 
+std::optional<Value> HfExchange::options_for(const Value&) const {
+  return std::nullopt;
+}
+
 std::vector<std::string> HfExchange::ignored_names(Naming) const {
   return {};
 }

@@ -1,0 +1,168 @@
+#include "core/commands/models/trained_model.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include <titan/error.h>
+#include <titan/hf_exchange.h>
+#include <titan/log.h>
+
+#include "core/base/file.h"
+#include "core/checkpoint/format/manifest.h"
+#include "core/commands/models/chosen_model.h"
+#include "core/config/component_error.h"
+#include "core/config/registry_lookup.h"
+#include "core/config/toml_writer.h"
+#include "core/data/no_tokenizer.h"
+#include "core/data/open_sources.h"
+#include "core/runtime/groups/failure_policy.h"
+#include "core/runtime/signals.h"
+#include "core/train/assembly.h"
+#include "core/train/run_facts.h"
+
+namespace titan::core {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kHfConfig = "config.json";
+
+/// `folder` itself or its newest complete step.
+fs::path complete_folder(const fs::path& folder) {
+  TITAN_CHECK(fs::is_directory(folder), config, "--checkpoint: there is no folder ",
+              folder.string());
+  const Marker marker = marker_of(folder);
+  TITAN_CHECK(marker != Marker::dcp, config, "--checkpoint ", folder.string(),
+              " is a checkpoint in torch's pickled format, which cannot be read here; see: titan "
+              "convert --help");
+  if (marker != Marker::none || fs::is_regular_file(folder / kHfConfig)) return folder;
+  const std::vector<CheckpointStep> steps = list_steps(folder);
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+    if (step->marker == Marker::manifest || step->marker == Marker::hf_index) return step->path;
+  fail(ErrorKind::config, "--checkpoint ", folder.string(),
+       " holds no manifest.json, no Hugging Face weights and no complete step");
+}
+
+std::optional<CheckpointManifest> own_manifest(const fs::path& folder) {
+  if (marker_of(folder) != Marker::manifest) return std::nullopt;
+  return read_checkpoint_manifest(folder);
+}
+
+/// [model] that makes the network which config.json describes: the first installed model that knows
+/// it. Throws a config Error when none does.
+Value model_section(const fs::path& folder, const Catalog& catalog, Registry& registry) {
+  const Value theirs = parse_json(read_text(folder / kHfConfig));
+  std::string asked;
+  for (const std::string& name : catalog.names("model")) {
+    std::unique_ptr<Model> model;
+    try {
+      model = registry.create<Model>(name, Value::map(), ModelContext{});
+    } catch (const Error&) {  // cannot be used here, or does without defaults
+      continue;
+    }
+    asked += (asked.empty() ? "" : ", ") + name;
+    const auto* exchange = dynamic_cast<const HfExchange*>(model.get());
+    if (!exchange) continue;
+    std::optional<Value> options = exchange->options_for(theirs);
+    if (!options) continue;
+    (*options)["name"] = name;
+    (*options)["flavor"] = "";  // config.json says all that a flavor would
+    return *options;
+  }
+  const Value* type = theirs.find("model_type");
+  fail(ErrorKind::config, (folder / kHfConfig).string(), ": model_type ",
+       type ? to_json(*type) : "is missing, and", " is known to none of the installed models (",
+       asked, "); name the model with --model.name and its options, or with --job.config_file");
+}
+
+bool names_model(const std::vector<std::string>& arguments) {
+  return std::any_of(arguments.begin(), arguments.end(), [](const std::string& word) {
+    return word.starts_with("--model.name") || word.starts_with("--job.config_file");
+  });
+}
+
+}  // namespace
+
+TrainedModel::TrainedModel(const fs::path& folder, const std::vector<std::string>& arguments,
+                           const LaunchFlags& flags)
+    : folder_(complete_folder(folder)),
+      sources_(model_sources(arguments, own_manifest(folder_), folder_)),
+      catalog_(plugin_search_path(sources_.plugin_paths)),
+      registry_(catalog_),
+      launch_(detect_launch(flags)) {
+  if (launch_.world_size > 1) log::set_prefix("[rank" + std::to_string(launch_.rank) + "]");
+  if (marker_of(folder_) != Marker::manifest && !names_model(arguments)) {
+    const Value section = model_section(folder_, catalog_, registry_);
+    const std::vector<std::string> given = sources_.arguments;
+    sources_ = read_sources("what " + (folder_ / kHfConfig).string() + " says",
+                            to_toml(Value::map({{"model", section}})), given);
+  }
+  RegistryLookup lookup(catalog_, registry_);
+  choose_converters(sources_, CountedConverters::exporting, lookup);
+  Diagnostics all, wrong;
+  std::optional<JobConfig> config = try_resolve(
+      sources_, lookup, {.world_size = launch_.world_size, .looks_for_files = false}, all);
+  for (const Diagnostic& message : all.sorted()) {
+    if (message.severity == Severity::error) wrong.add(message);
+    if (message.severity == Severity::warning && config && launch_.rank == 0)
+      log::warn(render_for_log(message));
+  }
+  if (!config || !wrong.can_start()) throw ConfigError(wrong);
+  config_ = std::move(*config);
+}
+
+TrainedModel::~TrainedModel() = default;
+
+const Tokenizer* TrainedModel::tokenizer() const {
+  return as_none(*run_->tokenizer) ? nullptr : run_->tokenizer.get();
+}
+
+/// What the folder says, else what the model is told to others to be meant for.
+int64_t TrainedModel::context() const {
+  const auto* exchange = dynamic_cast<const HfExchange*>(run_->model.get());
+  Value described = exchange ? exchange->hf_config() : Value::map();
+  if (fs::is_regular_file(folder_ / kHfConfig))
+    described = parse_json(read_text(folder_ / kHfConfig));
+  const Value* most = described.find("max_position_embeddings");
+  return most && most->is_integer() ? most->as_integer() : config_.training.seq_len;
+}
+
+HfTokenIds TrainedModel::token_ids() const {
+  return hf_token_ids(config_.model.hf_assets_path,
+                      tokenizer() ? tokenizer()->special_tokens() : SpecialTokens());
+}
+
+void TrainedModel::with_ranks(const std::function<void()>& work) {
+  StopSignals signals(StopSignals::First::ends);
+  rendezvous_ = std::make_unique<Rendezvous>(
+      launch_, std::chrono::seconds(config_.comm.init_timeout_seconds));
+  run_ = std::make_unique<Run>();
+  FailureWatch watch(*rendezvous_, std::make_unique<EndProcess>(),
+                     {config_.job.dump_folder + "/" + config_.comm.save_traces_folder,
+                      config_.comm.save_traces_file_prefix});
+  const auto explain = [&](Error& error) {
+    rendezvous_->abandon();
+    for (const std::string& line : watch.report(error.what())) error.with_context(line);
+    // groups whose other ranks are gone can wait for them for ever when they are closed
+    if (launch_.world_size > 1) static_cast<void>(run_.release());
+  };
+  try {
+    rendezvous_->agree(rendezvous_->is_alone() ? Facts() : run_facts(config_, registry_));
+    with_places(config_, [&] {
+      assemble_weights(*run_, config_, registry_, *rendezvous_, watch,
+                       start_with_weights(folder_, config_.checkpoint));
+    });
+    work();
+    run_->mesh.group("world").barrier();  // nobody closes a connection that another still uses
+  } catch (Error& e) {
+    explain(e);
+    throw;
+  } catch (const std::exception& e) {
+    Error error(ErrorKind::internal, e.what());
+    explain(error);
+    throw error;
+  }
+}
+
+}  // namespace titan::core

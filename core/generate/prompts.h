@@ -1,0 +1,40 @@
+// What titan generate is asked to go on with, as token ids.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <titan/tokenizer.h>
+
+namespace titan::core {
+
+/// One prompt: text, or ids where a file gives these.
+struct Prompt {
+  std::string text;
+  std::optional<std::vector<int32_t>> ids;
+  std::string place;  ///< "--prompt", "prompts.jsonl:3"
+};
+
+/// Of a file: *.jsonl has an object a line, {"prompt": TEXT} or {"prompt_ids": [ID, ...]}; any
+/// other file is a prompt a line; empty lines are passed over. Throws an io Error when it cannot be
+/// read, a data Error that names every line that is none of these.
+std::vector<Prompt> read_prompts(const std::filesystem::path& file);
+
+/// How long a sequence may get, and which ids there are.
+struct PromptLimits {
+  int64_t context = 0;         ///< tokens of a whole sequence
+  int64_t max_new_tokens = 0;  ///< of it that come after the prompt
+  int64_t vocab_size = 0;
+};
+
+/// Each prompt's ids; text gets the tokenizer's BOS in front, where it has one. Throws a config
+/// Error that names every prompt that is empty, too long, text without a tokenizer, or holds an id
+/// that is none. `tokenizer`: may be null.
+std::vector<std::vector<int32_t>> prompt_ids(const std::vector<Prompt>& prompts,
+                                             const Tokenizer* tokenizer,
+                                             const PromptLimits& limits);
+
+}  // namespace titan::core

@@ -1,0 +1,269 @@
+"""`titan generate`: the tokens of transformers' own generate, whatever the layout; draws by transformers' processors; texts that stop
+where they should; input that cannot be used."""
+
+import json
+import os
+import subprocess
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import torch
+import transformers
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+from transformers.generation.logits_process import (LogitsProcessorList, MinPLogitsWarper, RepetitionPenaltyLogitsProcessor,
+                                                    TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper)
+
+from harness import HANG, ROOT, TITAN, Case, environment, main, titan
+
+transformers.utils.logging.disable_progress_bar()
+
+VOCAB, NEW = 2048, 64
+TOKENIZER = f"{ROOT}/tests/assets/tokenizer"
+SCALED = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 256}
+
+
+def make_model(folder, tied=False, rope=None, kv_heads=2, theta=500000.0):
+    torch.manual_seed(5)
+    model = LlamaForCausalLM(LlamaConfig(
+        hidden_size=64, intermediate_size=176, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=kv_heads,
+        vocab_size=VOCAB, rms_norm_eps=1e-5, rope_parameters={"rope_theta": theta} | (rope or {"rope_type": "default"}),
+        tie_word_embeddings=tied, max_position_embeddings=512, bos_token_id=2046, eos_token_id=2047)).eval()
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            weight.uniform_(0.5, 1.5) if "norm" in name else weight.mul_(5)
+    model.save_pretrained(folder)
+    return model
+
+
+def prompts_of(*sizes):
+    generator = torch.Generator().manual_seed(3)
+    return [torch.randint(2, 2040, (size,), generator=generator).tolist() for size in sizes]
+
+
+def greedy(model, prompt, tokens=NEW, eos=None):
+    ids = model.generate(torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt), dtype=torch.long), max_new_tokens=tokens,
+                         do_sample=False, eos_token_id=eos, pad_token_id=0)
+    return ids[0, len(prompt):].tolist()
+
+
+class GenerateCase(Case):
+    def generate(self, checkpoint, *arguments, ranks=1, code=0):
+        """The JSON lines; the whole result when `code` is not 0."""
+        words = ["generate", "--checkpoint", checkpoint, *map(str, arguments)]
+        if ranks > 1:
+            words = ["launch", "--nproc", str(ranks), "--log-dir", self.folder / "logs", "--", *words]
+        run = titan(*words)
+        self.assertEqual(run.returncode, code, f"\n--- stdout\n{run.stdout}\n--- stderr\n{run.stderr}")
+        if code:
+            return run
+        return [json.loads(line[line.index("{"):]) for line in run.stdout.splitlines() if "{" in line]
+
+    def prompts_file(self, prompts):
+        return self.write("prompts.jsonl", "".join(json.dumps({"prompt_ids": ids}) + "\n" for ids in prompts))
+
+
+class GreedyTest(GenerateCase):
+    PROMPTS = prompts_of(5, 1, 23, 40, 2)
+
+    def assert_equals_transformers(self, model, prompts, *arguments, ranks=1, eos=None, ignores_eos=True):
+        lines = self.generate(self.folder / "hf", "--prompts", self.prompts_file(prompts), "--max-new-tokens", NEW, "--json",
+                              *(["--ignore-eos"] if ignores_eos else []), *arguments, ranks=ranks)
+        self.assertEqual([line["prompt_ids"] for line in lines], prompts)
+        for line, prompt in zip(lines, prompts):
+            self.assertEqual(line["ids"], greedy(model, prompt, eos=eos), f"after {len(prompt)} tokens")
+
+    def test_equals_transformers_with_and_without_a_cache(self):
+        for number, options in enumerate([{"rope": SCALED}, {"tied": True}, {"kv_heads": 4, "theta": 10000.0}]):
+            with self.subTest(**options):
+                model = make_model(self.folder / "hf", **options)
+                self.assert_equals_transformers(model, self.PROMPTS)
+                self.assert_equals_transformers(model, self.PROMPTS, "--batch-size", 2)
+                if number == 0:
+                    self.assert_equals_transformers(model, self.PROMPTS, "--no-cache")
+
+    def test_equals_transformers_under_every_layout(self):
+        model = make_model(self.folder / "hf", rope=SCALED)
+        for degrees in [{"tensor": 2}, {"pipeline": 2}, {"data_parallel_shard": 2}, {"tensor": 2, "pipeline": 2}]:
+            flags, ranks = [], 1
+            for axis, degree in degrees.items():
+                name = axis if axis.startswith("data") else axis + "_parallel"
+                flags += [f"--parallelism.{name}_degree", degree]
+                ranks *= degree
+            with self.subTest(**degrees):
+                self.assert_equals_transformers(model, self.PROMPTS, *flags, ranks=ranks)
+
+    def test_long_prompts_go_in_parts(self):
+        """More tokens than go through the network at once."""
+        model = make_model(self.folder / "hf")
+        prompts = prompts_of(400, 448, 430, 447, 441, 399)
+        self.assert_equals_transformers(model, prompts)
+
+    def test_ends_where_generation_config_says(self):
+        model = make_model(self.folder / "hf")
+        ends = [greedy(model, prompt)[10 + 3 * i] for i, prompt in enumerate(self.PROMPTS)]
+        path = self.folder / "hf" / "generation_config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"eos_token_id": ends}))
+        self.assert_equals_transformers(model, self.PROMPTS, eos=ends, ignores_eos=False)
+
+    def test_penalises_repetition_as_transformers(self):
+        model = make_model(self.folder / "hf")
+        lines = self.generate(self.folder / "hf", "--prompts", self.prompts_file(self.PROMPTS), "--json", "--ignore-eos",
+                              "--repetition-penalty", 1.3)
+        for line, prompt in zip(lines, self.PROMPTS):
+            ids = model.generate(torch.tensor([prompt]), max_new_tokens=NEW, do_sample=False, eos_token_id=None, pad_token_id=0,
+                                 attention_mask=torch.ones(1, len(prompt), dtype=torch.long), repetition_penalty=1.3)
+            self.assertEqual(line["ids"], ids[0, len(prompt):].tolist())
+
+
+class SampledTest(GenerateCase):
+    PROMPT = prompts_of(9)[0]
+    DRAWS = 20000
+
+    def probabilities(self, model, *processors):
+        ids = torch.tensor([self.PROMPT])
+        with torch.no_grad():
+            scores = model(ids).logits[:, -1].float()
+        return torch.softmax(LogitsProcessorList(processors)(ids, scores)[0], dim=-1)
+
+    def draw(self, count, *options):
+        lines = self.generate(self.folder / "hf", "--prompts", self.prompts_file([self.PROMPT]), "--json", "--max-new-tokens", 1,
+                              "--num-samples", count, "--seed", 11, *options)
+        self.assertEqual(len(lines), count)
+        return [line["ids"][0] for line in lines]
+
+    def test_draws_what_torch_draws_from_transformers_processors(self):
+        """The same generator and the same probabilities give the same words."""
+        model = make_model(self.folder / "hf")
+        for options, processors in [
+                (["--temperature", 0.7], [TemperatureLogitsWarper(0.7)]),
+                (["--temperature", 1.5, "--top-k", 12], [TemperatureLogitsWarper(1.5), TopKLogitsWarper(12)]),
+                (["--temperature", 2.0, "--top-p", 0.8], [TemperatureLogitsWarper(2.0), TopPLogitsWarper(0.8)]),
+                (["--temperature", 2.0, "--min-p", 0.1], [TemperatureLogitsWarper(2.0), MinPLogitsWarper(0.1)]),
+                (["--temperature", 1.5, "--repetition-penalty", 1.4, "--top-k", 40, "--top-p", 0.9, "--min-p", 0.02],
+                 [RepetitionPenaltyLogitsProcessor(1.4), TemperatureLogitsWarper(1.5), TopKLogitsWarper(40), TopPLogitsWarper(0.9),
+                  MinPLogitsWarper(0.02)])]:
+            with self.subTest(options=options):
+                expected = self.probabilities(model, *processors)
+                wanted = [torch.multinomial(expected, 1, generator=torch.Generator().manual_seed(11 + i)).item() for i in range(300)]
+                self.assertGreater(len(set(wanted)), 5)
+                found = self.draw(300, *options)
+                # a draw that lies on the edge of two words may fall to either side by the last bit
+                self.assertLessEqual(sum(a != b for a, b in zip(found, wanted)), 1)
+
+    def test_has_transformers_distribution_over_many_draws(self):
+        model = make_model(self.folder / "hf")
+        expected = self.probabilities(model, TemperatureLogitsWarper(1.5), TopKLogitsWarper(50), TopPLogitsWarper(0.95))
+        counts = torch.bincount(torch.tensor(self.draw(self.DRAWS, "--temperature", 1.5, "--top-k", 50, "--top-p", 0.95)),
+                                minlength=VOCAB).double()
+        self.assertEqual(counts[expected == 0].sum().item(), 0)
+        # chi square over the words that are there, those below 5 expected draws together
+        wanted = expected.double() * self.DRAWS
+        often = wanted >= 5
+        terms = list(zip(counts[often].tolist(), wanted[often].tolist()))
+        if wanted[~often].sum() > 0:
+            terms.append((counts[~often].sum().item(), wanted[~often].sum().item()))
+        square, degrees = sum((a - b)**2 / b for a, b in terms), len(terms) - 1
+        self.assertGreater(degrees, 5)
+        self.assertLess(square, degrees + 5 * (2 * degrees)**0.5)  # five standard deviations above the mean
+
+    def test_the_seed_and_the_layout_do_not_matter_to_each_other(self):
+        make_model(self.folder / "hf")
+        options = ["--prompts", self.prompts_file(prompts_of(4, 11)), "--json", "--ignore-eos", "--temperature", 0.8, "--seed", 5]
+        alone = self.generate(self.folder / "hf", *options)
+        cut = self.generate(self.folder / "hf", *options, "--parallelism.tensor_parallel_degree", 2, ranks=2)
+        self.assertEqual([line["ids"] for line in alone], [line["ids"] for line in cut])
+        other = self.generate(self.folder / "hf", *options[:-1], 6)
+        self.assertNotEqual([line["ids"] for line in alone], [line["ids"] for line in other])
+
+
+class OwnCheckpointTest(GenerateCase):
+    """What a run has saved, its adapters as they are, and transformers on its export."""
+
+    LORA = ["--model.converters", "lora", "--converter.lora.rank", 4, "--optimizer.lr", "1e-2"]
+    SAVED = ["--checkpoint.enable", "--checkpoint.interval", 3, "--model.hf_assets_path", TOKENIZER]
+
+    def setUp(self):
+        super().setUp()
+        self.train(*self.SAVED, *self.LORA)
+        self.step = self.out / "checkpoint" / "step-3"
+        run = titan("convert", "to-hf", self.step, self.folder / "exported")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.model = LlamaForCausalLM.from_pretrained(self.folder / "exported", dtype=torch.float32, local_files_only=True).eval()
+        self.tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
+
+    def test_equals_transformers_on_its_export(self):
+        texts = ["The quick brown fox", "In the beginning", "x"]
+        flags = [word for text in texts for word in ("--prompt", text)]
+        # a folder of steps stands for its newest
+        for source in (self.step, self.out / "checkpoint", self.folder / "exported"):
+            lines = self.generate(source, *flags, "--json", "--ignore-eos", "--max-new-tokens", 40)
+            for text, line in zip(texts, lines):
+                ids = self.tokenizer(text).input_ids
+                self.assertEqual(line["prompt_ids"], ids)
+                self.assertEqual(line["ids"], greedy(self.model, ids, 40))
+                self.assertEqual(line["text"], self.tokenizer.decode(line["ids"], skip_special_tokens=True))
+
+    def test_streams_the_same_text(self):
+        line = self.generate(self.step, "--prompt", "The quick", "--json", "--ignore-eos")[0]
+        run = titan("generate", "--checkpoint", self.step, "--prompt", "The quick", "--ignore-eos")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        shown = [part for part in line["text"].splitlines() if part.isascii() and part.isprintable()]
+        self.assertTrue(shown)
+        self.assert_holds(run.stdout, *shown)
+        self.assertIn("64 tokens after", run.stderr)
+
+    def test_stops_at_a_string(self):
+        text = self.generate(self.step, "--prompt", "The quick", "--json", "--ignore-eos")[0]["text"]
+        word = next(word for word in text[10:].split() if word.isascii() and len(word) > 3)
+        line = self.generate(self.step, "--prompt", "The quick", "--json", "--ignore-eos", "--stop", "never there", "--stop", word)[0]
+        self.assertEqual(line["text"], text[:text.index(word)])
+
+    def test_goes_on_with_each_line_of_standard_input(self):
+        run = subprocess.run([TITAN, "generate", "--checkpoint", self.step, "--json", "--max-new-tokens", "3"], cwd=ROOT, timeout=HANG,
+                             env=environment(), input="The quick\n\nfox\n", capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        lines = [json.loads(line) for line in run.stdout.splitlines()]
+        self.assertEqual([line["prompt_ids"] for line in lines], [self.tokenizer(text).input_ids for text in ("The quick", "fox")])
+
+
+class BadInputTest(GenerateCase):
+    def refused(self, *arguments, code=2):
+        return self.generate(self.folder / "hf", *arguments, code=code).stderr
+
+    def test_what_cannot_be_used_is_named(self):
+        make_model(self.folder / "hf")
+        prompts = self.prompts_file([[5] * 500, [], [7, VOCAB], [3]])
+        self.assert_holds(self.refused("--prompts", prompts), f"{prompts}:1: a prompt of 500 tokens and --max-new-tokens 64 are more than",
+                          "context of 512", f"{prompts}:2: an empty prompt", f"{prompts}:3: id {VOCAB} is none of the model's {VOCAB}")
+        self.assert_holds(self.refused("--prompt", "text"), "--prompt: text, but there is no tokenizer", "--model.hf_assets_path")
+        self.assert_holds(self.refused("--prompt", "", "--model.hf_assets_path", TOKENIZER), "--prompt: an empty prompt")
+        broken = self.write("broken.jsonl", '{"prompt": "a"}\n{"prompt"\n\n{"text": "a"}\n{"prompt_ids": [1, "x"]}\n')
+        self.assert_holds(self.refused("--prompts", broken, code=1), "broken.jsonl:2: malformed JSON", "broken.jsonl:4: neither \"prompt\"",
+                          "broken.jsonl:5: \"prompt_ids\" holds \"x\"")
+        self.assert_holds(self.refused("--prompt", "a", "--temperature", 0, "--top-p", 1.5, "--num-samples", 0),
+                          "--temperature must be > 0", "--top-p must be in (0, 1]", "--num-samples must be >= 1")
+        self.assert_holds(self.refused("--prompt", "a", "--top-k", 3), "--top-k needs a --temperature")
+        self.assert_holds(self.refused("--prompt", "a", "--no-such-flag", 3), "--no-such-flag")
+
+    def test_a_folder_that_is_no_model_is_named(self):
+        run = titan("generate", "--checkpoint", self.folder / "nothing", "--prompt", "a")
+        self.assertEqual(run.returncode, 2)
+        self.assert_holds(run.stderr, "there is no folder", "nothing")
+        run = titan("generate", "--checkpoint", self.folder, "--prompt", "a")
+        self.assertEqual(run.returncode, 2)
+        self.assert_holds(run.stderr, "holds no manifest.json, no Hugging Face weights and no complete step")
+        make_model(self.folder / "hf")
+        config = json.loads((self.folder / "hf" / "config.json").read_text())
+        self.write("hf/config.json", json.dumps(config | {"model_type": "mamba"}))
+        self.assert_holds(self.refused("--prompt", "a"), 'model_type "mamba" is known to none of the installed models', "llama3")
+
+    def test_layouts_that_cannot_generate_say_so(self):
+        make_model(self.folder / "hf")
+        run = self.generate(self.folder / "hf", "--prompts", self.prompts_file([[3, 4]]), "--parallelism.context_parallel_degree", 2,
+                            ranks=2, code=2)
+        self.assert_holds(run.stderr, "tokens cannot be generated while 'context parallelism' computes attention")
+
+
+if __name__ == "__main__":
+    main()
