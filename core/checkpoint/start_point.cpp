@@ -236,6 +236,7 @@ StartPoint start_with_weights(const std::filesystem::path& folder,
       {marker_of(folder) == Marker::manifest ? Kind::checkpoint : Kind::hugging_face, folder},
       only_weights);
 }
+
 FeedState read_data_position(const StartPoint& start, int64_t num_rows, int64_t first_row,
                              int64_t num_own_rows) {
   std::optional<FeedState> position;

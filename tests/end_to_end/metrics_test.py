@@ -27,10 +27,25 @@ def norm(tensors):
 
 
 class MetricsTest(CheckpointCase):
-    def run_in(self, name, *arguments):
+    def run_in(self, name, *arguments, attempt=""):
         ranks, layout = LAYOUTS[name]
-        self.out = self.folder / name
+        self.out = self.folder / f"{name}{attempt}"
         return self.run_ranks(ranks, "--training.steps", STEPS, *layout, *arguments)
+
+    def unexplained(self, name, steps):
+        """Seconds between logged steps, by the clock of the machine, that are none of what was measured. A busy machine may take the
+        processor away between the two clocks: what is unexplained in this run counts if it is so in two more."""
+        def of(steps):
+            return [abs(after["time"] - before["time"] - sum(after["seconds"].values())) for before, after in zip(steps, steps[1:])]
+
+        found = of(steps)
+        for attempt in (1, 2):
+            if max(found) < 0.02:
+                break
+            self.run_in(name, "--checkpoint.interval", 2, attempt=attempt)
+            again = [event for event in lines(self.out / "history.jsonl") if event["event"] == "steps"]
+            found = list(map(min, found, of(again)))
+        return found
 
     def test_the_parts_of_a_step_add_up_under_every_layout(self):
         for name, (ranks, _) in LAYOUTS.items():
@@ -49,9 +64,7 @@ class MetricsTest(CheckpointCase):
                     self.assertEqual("time_metrics/slowest_rank" in line, ranks > 1)
                     if ranks > 1:
                         self.assertIn(line["time_metrics/slowest_rank"], range(ranks))
-                # between logged steps nothing but what was measured happens: by the clock of the machine
-                for before, after in zip(steps, steps[1:]):
-                    self.assertLess(abs(after["time"] - before["time"] - sum(after["seconds"].values())), 0.02)
+                self.assertLess(max(self.unexplained(name, steps)), 0.02)
                 self.assertEqual([event["event"] for event in history if event["event"] != "steps"],
                                  ["start", "first_step", "checkpoint", "checkpoint", "end"])
                 self.assertEqual(history[-1]["outcome"], "finished")
