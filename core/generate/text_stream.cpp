@@ -19,27 +19,27 @@ size_t begun(std::string_view text, std::string_view word) {
 
 }  // namespace
 
+/// A token's text depends on those before it: blanks, bytes of one character.
+std::string TextStream::not_given() const {
+  const std::span<const int32_t> recent(ids_.begin() + static_cast<std::ptrdiff_t>(context_),
+                                        ids_.end());
+  const std::string known = tokenizer_.decode(recent.first(decoded_ - context_));
+  const std::string all = tokenizer_.decode(recent);
+  return all.size() > known.size() ? all.substr(known.size()) : "";
+}
+
 std::string TextStream::add(int32_t id) {
   if (has_stopped_) return "";
   ids_.push_back(id);
-  // a token's text depends on those before it: blanks, bytes of one character
-  const std::span<const int32_t> recent(ids_.begin() + static_cast<std::ptrdiff_t>(context_),
-                                        ids_.end());
-  const std::string known = tokenizer_.decode(recent.first(decoded_ - context_));
-  const std::string all = tokenizer_.decode(recent);
-  if (all.size() <= known.size() || std::string_view(all).ends_with(kReplacement)) return "";
+  const std::string more = not_given();
+  if (more.empty() || more.ends_with(kReplacement)) return "";
   context_ = decoded_;
   decoded_ = ids_.size();
-  return give(all.substr(known.size()), /*is_end=*/false);
+  return give(more, /*is_end=*/false);
 }
 
 std::string TextStream::finish() {
-  if (has_stopped_) return "";
-  const std::span<const int32_t> recent(ids_.begin() + static_cast<std::ptrdiff_t>(context_),
-                                        ids_.end());
-  const std::string known = tokenizer_.decode(recent.first(decoded_ - context_));
-  const std::string all = tokenizer_.decode(recent);
-  return give(all.size() > known.size() ? all.substr(known.size()) : "", /*is_end=*/true);
+  return has_stopped_ ? "" : give(not_given(), /*is_end=*/true);
 }
 
 std::string TextStream::give(const std::string& more, bool is_end) {

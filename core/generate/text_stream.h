@@ -27,6 +27,7 @@ class TextStream {
   const std::string& text() const { return text_; }
 
  private:
+  std::string not_given() const;
   std::string give(const std::string& more, bool is_end);
 
   const Tokenizer& tokenizer_;

@@ -1,6 +1,5 @@
 // `titan generate`: text from a model, of a checkpoint or a Hugging Face folder, under any layout.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <optional>
@@ -12,7 +11,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/terminal.h"
-#include "core/checkpoint/format/checkpoint_folder.h"
 #include "core/commands/command.h"
 #include "core/commands/models/trained_model.h"
 #include "core/commands/own_flags.h"

@@ -15,7 +15,6 @@
 #include "core/config/registry_lookup.h"
 #include "core/config/toml_writer.h"
 #include "core/data/no_tokenizer.h"
-#include "core/data/open_sources.h"
 #include "core/runtime/groups/failure_policy.h"
 #include "core/runtime/signals.h"
 #include "core/train/assembly.h"
