@@ -36,6 +36,11 @@ struct Batch {
                          ///< covers whole rows, in the order of that plugin's ranks, whose own
                          ///< attention kernel reads it
 
+  /// What a frozen reference model makes of these tokens, for losses that ask for it (sdk header
+  /// titan/reference_loss.h): (rows, seq_len) or (rows, seq_len, vocab), fp32, on the device.
+  /// Undefined where no loss asks, and on ranks that do not run the head.
+  at::Tensor reference;
+
   TokenCopies copies;
   /// Generation: one row of tokens that go on with the sequences of a cache, whose spans say which;
   /// the tokens behind the last span are padding. Null: attention sees this batch alone.

@@ -15,18 +15,32 @@
 
 namespace titan {
 
-/// One document: text, or tokens when the source is tokenised already.
+/// A conversation of a chat, or a prompt and its completion, to be learned by what is answered.
+struct Conversation {
+  /// As ChatTemplate::render takes it: a map with "messages". Of the messages from `first_target`
+  /// on those of the role "assistant" are learned, the others are read only.
+  Value chat;
+  int64_t first_target = 0;
+  /// Without `chat`: text that is read, and text behind it that is learned, no template around them.
+  std::string prompt, completion;
+};
+
+/// One document: text, tokens when the source is tokenised already, or conversations.
 struct Document {
   std::string text;             ///< UTF-8; the core frames it with the tokenizer's BOS and EOS
   std::vector<int32_t> tokens;  ///< used instead of `text` when `is_tokenised`, as they are: what
                                 ///< frames a document is in them
   bool is_tokenised = false;
+  /// Used instead of `text` when there are any: one, or several that are never parted, each a
+  /// sequence of its own in one window (a preferred answer, then the rejected one).
+  std::vector<Conversation> conversations = {};
 
   /// Makes this a document of text. Keeps the memory of the one before.
   void set_text(std::string_view utf8) {
     text = utf8;
     tokens.clear();
     is_tokenised = false;
+    conversations.clear();
   }
 };
 

@@ -3,14 +3,17 @@
 // asks.
 #include <chrono>
 
+#include <titan/chat_template.h>
 #include <titan/dataset.h>
 #include <titan/logger.h>
 #include <titan/lr_scheduler.h>
 #include <titan/pipeline_schedule.h>
+#include <titan/special_token_text.h>
 #include <titan/tokenizer.h>
 
 namespace titan {
 
+ChatTemplate::~ChatTemplate() = default;
 IndexedDocuments::~IndexedDocuments() = default;
 DocumentStream::~DocumentStream() = default;
 StreamedDocuments::~StreamedDocuments() = default;
@@ -31,5 +34,6 @@ double Logger::log_time() const {
 LrScheduler::~LrScheduler() = default;
 PipelineSchedule::~PipelineSchedule() = default;
 Tokenizer::~Tokenizer() = default;
+SpecialTokenText::~SpecialTokenText() = default;
 
 }  // namespace titan

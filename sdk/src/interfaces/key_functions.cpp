@@ -8,6 +8,8 @@
 #include <titan/nn/step_module.h>
 #include <titan/observe.h>
 #include <titan/optimizer.h>
+#include <titan/reference_loss.h>
+#include <titan/sequence_loss.h>
 #include <titan/step.h>
 #include <titan/transform.h>
 
@@ -15,6 +17,13 @@ namespace titan {
 
 Device::~Device() = default;
 Loss::~Loss() = default;
+RowsLoss SequenceLoss::of_rows(const at::Tensor&, const at::Tensor&) {
+  fail(ErrorKind::internal, "a loss of sequences was asked for that of rows");
+}
+ComparesWithReference::~ComparesWithReference() = default;
+RowsLoss DistillationLoss::of_rows(const at::Tensor&, const at::Tensor&) {
+  fail(ErrorKind::internal, "a loss beside a reference was asked for one without");
+}
 Model::~Model() = default;
 ModelTransform::~ModelTransform() = default;
 BatchSplitter::~BatchSplitter() = default;
