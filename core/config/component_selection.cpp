@@ -48,7 +48,8 @@ class Chooser {
       add("device", choose_device(given_, lookup_), "device.name", {"device"});
     else
       table_.leave_unchecked({"device"}, all_of("device"));
-    choose_loss();
+    choose_optional("loss");
+    choose_optional("chat_template");
     choose_data();
     choose_loggers();
     choose_converters();
@@ -114,11 +115,11 @@ class Chooser {
     add(kind, value(key).as_string(), key, std::move(section), use);
   }
 
-  /// Without a name the model computes its own.
-  void choose_loss() {
-    const std::string key = "loss.name";
+  /// Of a kind that a job may do without.
+  void choose_optional(const std::string& kind) {
+    const std::string key = kind + ".name";
     if (given_.is_sound(key) && value(key).is_null()) return;
-    choose_one("loss", key, {"loss"});
+    choose_one(kind, key, {kind});
   }
 
   void choose_data() {

@@ -17,6 +17,8 @@ inline constexpr const char* kJsonTokenizer = "huggingface";      ///< tokenizer
 inline constexpr const char* kRankedTokenizer = "tiktoken";       ///< lines of base64 and a rank
 inline constexpr const char* kPieceTokenizer = "sentencepiece";   ///< a protobuf
 
+inline constexpr const char* kChatTemplate = "jinja";  ///< of commands that render conversations
+
 inline constexpr const char* kTensorBoard = "tensorboard";  ///< metrics.enable_tensorboard
 inline constexpr const char* kWandb = "wandb";              ///< metrics.enable_wandb
 inline constexpr const char* kScheduleFile = "csv";  ///< parallelism.pipeline_parallel_schedule_csv

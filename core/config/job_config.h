@@ -82,6 +82,7 @@ struct JobConfig {
   OptimizerSection optimizer_section;
   LrSchedulerSection lr_scheduler_section;
   LossSection loss_section;
+  ChatTemplateSection chat_template_section;
   TrainingSection training;
   DataSection data;
   DeviceSection device_section;
@@ -99,6 +100,7 @@ struct JobConfig {
 
   Selection model_plugin, optimizer, lr_scheduler, tokenizer, device;
   Selection loss;                                ///< without a name: the model's own cross entropy
+  Selection chat_template;                       ///< without a name: none
   std::vector<OptimizerGroup> optimizer_groups;  ///< in the order of the file
   Selection pipeline_schedule;                  ///< without a name where there is one pipeline rank
   std::vector<DataSource> sources;              ///< of the training data, at least one

@@ -113,6 +113,11 @@ void declare_run_sections(SchemaBuilder& schema) {
              "What is minimised instead of the model's own cross entropy, and its options",
              [](SchemaBuilder& section) {
                section.option("name", &LossSection::name, "Loss; unset: the cross entropy");
+             })
+      .table("chat_template", &JobConfig::chat_template_section,
+             "What renders conversations, and its options", [](SchemaBuilder& section) {
+               section.option("name", &ChatTemplateSection::name,
+                              "Chat template; needed by data sets of conversations alone");
              });
 }
 

@@ -101,6 +101,11 @@ struct TokenizerSection {
   std::string name = "auto";  ///< as written; see JobConfig::tokenizer
 };
 
+/// [chat_template] (Titan), without the template's own options
+struct ChatTemplateSection {
+  std::optional<std::string> name;  ///< unset: conversations are not rendered
+};
+
 /// [device] (Titan)
 struct DeviceSection {
   std::string name = "auto";  ///< as written; see JobConfig::device

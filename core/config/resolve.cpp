@@ -70,6 +70,7 @@ constexpr Place kPlaces[] = {
     {.kind = "lr_scheduler", .one = &JobConfig::lr_scheduler},
     {.kind = "loss", .one = &JobConfig::loss},
     {.kind = "tokenizer", .one = &JobConfig::tokenizer},
+    {.kind = "chat_template", .one = &JobConfig::chat_template},
     {.kind = "logger", .many = &JobConfig::loggers},
     {.kind = "device", .one = &JobConfig::device},
 };

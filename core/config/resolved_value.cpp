@@ -100,7 +100,8 @@ Value resolved_value(const JobConfig& config, const OptionTable& table, const Va
   Value core = job_schema().read(&config);
   core["job"]["config_file"] = Value();  // names the input, not the job
   for (const Selection* selection : {&config.model_plugin, &config.tokenizer, &config.optimizer,
-                                     &config.lr_scheduler, &config.loss, &config.device})
+                                     &config.lr_scheduler, &config.loss, &config.chat_template,
+                                     &config.device})
     if (!selection->name.empty()) add_options(core[selection->kind], *selection);
 
   for (const Selection& selection : config.transforms)

@@ -211,6 +211,7 @@ class Rehearsal {
       return true;
     }
     if (component.kind == "loss") return leave_out(left.loss, component);
+    if (component.kind == "chat_template") return leave_out(left.chat_template, component);
     std::vector<Selection>& others = component.kind == "logger" ? left.loggers : left.transforms;
     return std::erase_if(others, [&](const Selection& chosen) {
              return chosen.kind == component.kind && chosen.name == component.name;

@@ -18,6 +18,7 @@ constexpr PluginKind kKindTable[] = {{"model", Section::kind},
                                      {"loss", Section::kind},
                                      {"dataset", Section::name},
                                      {"tokenizer", Section::kind},
+                                     {"chat_template", Section::kind},
                                      {"logger", Section::name},
                                      {"device", Section::kind}};
 
