@@ -143,7 +143,7 @@ wants_arrow() {
 targets() {
   case $scope in
     test) printf 'all\n' ;;
-    all) printf 'titan\nplugins\n' ;;
+    all) printf 'programs\nplugins\n' ;;
     *)
       printf 'titan\n'
       local name

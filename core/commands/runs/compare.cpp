@@ -3,12 +3,12 @@
 
 #include "core/base/arguments.h"
 #include "core/base/terminal.h"
-#include "core/commands/command.h"
+#include "core/commands/runs/runs.h"
 #include "core/compare/comparison.h"
 
 namespace titan::core {
 
-int run_compare(const std::vector<std::string>& arguments) {
+int compare_runs(const std::vector<std::string>& arguments) {
   namespace po = boost::program_options;
   po::options_description flags;
   flags.add_options()("tolerance", po::value<double>()->default_value(0),

@@ -3,12 +3,12 @@
 
 #include "core/base/arguments.h"
 #include "core/base/terminal.h"
-#include "core/commands/command.h"
+#include "core/commands/runs/runs.h"
 #include "core/flight/verdict.h"
 
 namespace titan::core {
 
-int run_flight(const std::vector<std::string>& arguments) {
+int judge_flight_records(const std::vector<std::string>& arguments) {
   namespace po = boost::program_options;
   po::options_description flags;
   flags.add_options()("prefix", po::value<std::string>()->default_value("rank_"),

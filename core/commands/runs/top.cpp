@@ -9,7 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/environment.h"
 #include "core/base/terminal.h"
-#include "core/commands/command.h"
+#include "core/commands/runs/runs.h"
 #include "core/top/followed_goodput.h"
 #include "core/top/live_screen.h"
 #include "core/top/view.h"
@@ -98,7 +98,7 @@ int watch(RunWatch& run) {
 
 }  // namespace
 
-int run_top(const std::vector<std::string>& arguments) {
+int show_top(const std::vector<std::string>& arguments) {
   boost::program_options::options_description flags;
   flags.add_options()("once", "print all ranks once, as text");
   const Arguments parsed = parse_arguments("titan top RUN [--once]", flags, arguments, 1, 1);

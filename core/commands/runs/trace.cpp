@@ -8,7 +8,7 @@
 #include "core/base/arguments.h"
 #include "core/base/quantity_text.h"
 #include "core/base/terminal.h"
-#include "core/commands/command.h"
+#include "core/commands/runs/runs.h"
 #include "core/trace/merged_trace.h"
 #include "core/trace/trace_text.h"
 
@@ -41,7 +41,7 @@ std::filesystem::path folder_of_traces(const std::filesystem::path& folder) {
 
 }  // namespace
 
-int run_trace(const std::vector<std::string>& arguments) {
+int merge_traces(const std::vector<std::string>& arguments) {
   namespace po = boost::program_options;
   po::options_description flags;
   flags.add_options()("output", po::value<std::string>(),

@@ -3,7 +3,7 @@
 #include "core/base/file.h"
 #include "core/base/quantity_text.h"
 #include "core/base/terminal.h"
-#include "core/commands/command.h"
+#include "core/commands/runs/runs.h"
 #include "core/report/page.h"
 #include "core/report/page_data.h"
 
@@ -25,7 +25,7 @@ std::string small_page(const std::vector<RunFolder>& runs) {
 
 }  // namespace
 
-int run_report(const std::vector<std::string>& arguments) {
+int write_report(const std::vector<std::string>& arguments) {
   namespace po = boost::program_options;
   po::options_description flags;
   flags.add_options()("out", po::value<std::string>()->default_value("report.html"),
