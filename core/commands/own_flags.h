@@ -1,5 +1,5 @@
 // The flags of a command that also takes the configuration's: its own are taken out, the rest
-// stays. Used by titan train and titan convert.
+// stays. Used by the commands that take both.
 #pragma once
 
 #include <string>
@@ -8,6 +8,8 @@
 #include <boost/program_options.hpp>
 
 #include <titan/error.h>
+
+#include "core/runtime/launch_env.h"
 
 namespace titan::core {
 
@@ -35,6 +37,27 @@ inline OwnFlags take_own_flags(const std::vector<std::string>& words,
   } catch (const po::error& e) {
     fail(ErrorKind::config, e.what(), "; see: ", command, " --help");
   }
+  return flags;
+}
+
+/// --rank, --world-size, --local-rank and --master, of every command that runs on many ranks.
+inline void add_launch_flags(boost::program_options::options_description& own) {
+  namespace po = boost::program_options;
+  own.add_options()("rank", po::value<int>(), "of this process")(
+      "world-size", po::value<int>(), "all ranks")("local-rank", po::value<int>(), "on this node")(
+      "master", po::value<std::string>(), "where the ranks meet");
+}
+
+/// What add_launch_flags has declared. Throws a config Error for a world without ranks; what else
+/// they must be is detect_launch's.
+inline LaunchFlags launch_flags(const boost::program_options::variables_map& values) {
+  LaunchFlags flags;
+  if (values.count("rank")) flags.rank = values["rank"].as<int>();
+  if (values.count("world-size")) flags.world_size = values["world-size"].as<int>();
+  if (values.count("local-rank")) flags.local_rank = values["local-rank"].as<int>();
+  if (values.count("master")) flags.master = values["master"].as<std::string>();
+  TITAN_CHECK(!flags.world_size || *flags.world_size >= 1, config,
+              "--world-size must be >= 1, got ", *flags.world_size);
   return flags;
 }
 

@@ -10,9 +10,9 @@
 
 namespace titan::core {
 
-/// The flags of `titan train` that say by hand what a launcher would. Rank and world size belong
-/// together; the local rank is 0 unless given; master ("host:port") is needed for more than one
-/// rank.
+/// The flags (core/commands/own_flags.h) that say by hand what a launcher would. Rank and world
+/// size belong together; the local rank is 0 unless given; master ("host:port") is needed for more
+/// than one rank.
 struct LaunchFlags {
   std::optional<int> rank, world_size, local_rank;
   std::optional<std::string> master;

@@ -77,9 +77,8 @@ GenerateArguments parse_generate(const std::vector<std::string>& words) {
       "min-p", po::value<double>(), "")("repetition-penalty", po::value<double>(), "")(
       "seed", po::value<uint64_t>(), "")("num-samples", po::value<int64_t>(), "")(
       "stop", po::value<Strings>()->composing(), "")("ignore-eos", "")(
-      "batch-size", po::value<int64_t>(), "")("no-cache", "")("json", "")(
-      "rank", po::value<int>(), "")("world-size", po::value<int>(), "")(
-      "local-rank", po::value<int>(), "")("master", po::value<std::string>(), "");
+      "batch-size", po::value<int64_t>(), "")("no-cache", "")("json", "");
+  add_launch_flags(own);
   const OwnFlags flags = take_own_flags(words, own, "titan generate");
   const po::variables_map& values = flags.values;
   GenerateArguments result;
@@ -106,10 +105,7 @@ GenerateArguments parse_generate(const std::vector<std::string>& words) {
   take(values, "num-samples", options.num_samples);
   take(values, "stop", options.stop);
   options.uses_cache = values.count("no-cache") == 0;
-  if (values.count("rank")) result.launch.rank = values["rank"].as<int>();
-  if (values.count("world-size")) result.launch.world_size = values["world-size"].as<int>();
-  if (values.count("local-rank")) result.launch.local_rank = values["local-rank"].as<int>();
-  if (values.count("master")) result.launch.master = values["master"].as<std::string>();
+  result.launch = launch_flags(values);
   result.config = flags.rest;
 
   std::string wrong;

@@ -48,10 +48,8 @@ TrainArguments parse_train(const std::vector<std::string>& arguments) {
   po::options_description own("titan train");
   own.add_options()("help", "this text")(
       "dry-run", "check everything, print the resolved configuration, start nothing")(
-      "elsewhere", "with --dry-run: the job runs on another machine, do not look for files")(
-      "rank", po::value<int>(), "of this process")("world-size", po::value<int>(), "all ranks")(
-      "local-rank", po::value<int>(), "on this node")("master", po::value<std::string>(),
-                                                      "where the ranks meet");
+      "elsewhere", "with --dry-run: the job runs on another machine, do not look for files");
+  add_launch_flags(own);
   const OwnFlags flags = take_own_flags(arguments, own, "titan train");
   const po::variables_map& values = flags.values;
   TrainArguments result;
@@ -60,13 +58,8 @@ TrainArguments parse_train(const std::vector<std::string>& arguments) {
   result.elsewhere = values.count("elsewhere") > 0;
   TITAN_CHECK(result.dry_run || !result.elsewhere, config,
               "--elsewhere needs --dry-run: a job that starts here reads its files here");
-  if (values.count("rank")) result.launch.rank = values["rank"].as<int>();
-  if (values.count("world-size")) result.launch.world_size = values["world-size"].as<int>();
-  if (values.count("local-rank")) result.launch.local_rank = values["local-rank"].as<int>();
-  if (values.count("master")) result.launch.master = values["master"].as<std::string>();
+  result.launch = launch_flags(values);
   result.config = flags.rest;
-  TITAN_CHECK(!result.launch.world_size || *result.launch.world_size >= 1, config,
-              "--world-size must be >= 1, got ", *result.launch.world_size);
   return result;
 }
 
