@@ -12,11 +12,12 @@ const std::vector<Command>& commands() {
        "[--json] "
        "[--section.key VALUE]...",
        "what a job would take: memory, operations, traffic", run_estimate},
-      {"generate", "titan generate --checkpoint FOLDER [--prompt TEXT | --prompts FILE] [OPTION]...",
+      {"generate",
+       "titan generate --checkpoint FOLDER [--prompt TEXT | --prompts FILE] [OPTION]...",
        "text from a model: a checkpoint's or a Hugging Face folder's", run_generate},
       {"launch",
-       "titan launch --nproc N [--nnodes K --node-rank R --master HOST:PORT] [OPTION]... -- train "
-       "...",
+       "titan launch --nproc N [--nnodes K --node-rank R --master HOST:PORT] [OPTION]... -- "
+       "train|generate ...",
        "start N ranks on this node and see them to their end", run_launch},
       {"tokenize", "titan tokenize --output PREFIX [OPTION]... [--section.key VALUE]...",
        "text into tokens on disk, once for many runs", run_tokenize},

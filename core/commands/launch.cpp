@@ -1,5 +1,5 @@
-// titan launch --nproc N -- train ...: starts N ranks of this program on this node and sees them to
-// their end.
+// titan launch --nproc N -- train|generate ...: starts N ranks of this program on this node and
+// sees them to their end.
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,7 +17,8 @@ namespace titan::core {
 namespace {
 
 constexpr char kLaunchUsage[] =
-    "titan launch --nproc N [--nnodes K --node-rank R --master HOST:PORT] [OPTION]... -- train ...";
+    "titan launch --nproc N [--nnodes K --node-rank R --master HOST:PORT] [OPTION]... -- "
+    "train|generate ...";
 
 boost::program_options::options_description launch_flags() {
   namespace po = boost::program_options;
@@ -50,10 +51,12 @@ LaunchRequest request_of(const Arguments& parsed, std::vector<std::string> comma
                                     : std::nullopt;
   };
   const auto program = get("program");
-  TITAN_CHECK(program || !command.empty(), config,
-              "there is nothing to start: put a command of titan behind '--'; usage: ", kLaunchUsage);
+  TITAN_CHECK(
+      program || !command.empty(), config,
+      "there is nothing to start: put a command of titan behind '--'; usage: ", kLaunchUsage);
   TITAN_CHECK(program || command.front() != "launch", config,
-              "titan launch cannot start titan launch; put 'train' behind '--'");
+              "titan launch cannot start titan launch; put a command that runs on many ranks, such "
+              "as 'train', behind '--'");
   return {.nproc = get("nproc"),
           .nnodes = get("nnodes"),
           .node_rank = get("node-rank"),
@@ -86,9 +89,9 @@ int run_launch(const std::vector<std::string>& arguments) {
   const std::vector<std::string> own(arguments.begin(), divider);
   const Arguments parsed = parse_arguments(kLaunchUsage, launch_flags(), own, 0, SIZE_MAX);
   if (parsed.wants_help) return kExitDone;
-  TITAN_CHECK(
-      parsed.words.empty(), config, "'", parsed.words.front(),
-      "' is no flag of titan launch; what is to be started stands behind '--'; usage: ", kLaunchUsage);
+  TITAN_CHECK(parsed.words.empty(), config, "'", parsed.words.front(),
+              "' is no flag of titan launch; what is to be started stands behind '--'; usage: ",
+              kLaunchUsage);
   std::vector<std::string> command(divider == arguments.end() ? divider : divider + 1,
                                    arguments.end());
   const Environment environment = Environment::of_process();

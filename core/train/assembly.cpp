@@ -340,7 +340,7 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
 void assemble_weights(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,
                       FailureWatch& watch, const StartPoint& start) {
   connect(run, config, registry, rendezvous, watch);
-  run.tokenizer = open_tokenizer(config, registry);
+  if (!run.tokenizer) run.tokenizer = open_tokenizer(config, registry);
   build_model(run, config, registry);
   check_vocabulary(*run.tokenizer, *run.model, config);
   apply_transforms(run, config, registry);

@@ -38,7 +38,7 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
 
 /// The trained network alone, as this rank computes it: device, groups, tokenizer, layers through
 /// all transforms, and the weights of `start`. What a trainer needs beside is not there; `executor`
-/// gives logits.
+/// gives logits. A tokenizer that `run` has already stays.
 void assemble_weights(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,
                       FailureWatch& watch, const StartPoint& start);
 

@@ -244,7 +244,16 @@ class BadInputTest(GenerateCase):
         self.assert_holds(self.refused("--prompt", "a", "--temperature", 0, "--top-p", 1.5, "--num-samples", 0),
                           "--temperature must be > 0", "--top-p must be in (0, 1]", "--num-samples must be >= 1")
         self.assert_holds(self.refused("--prompt", "a", "--top-k", 3), "--top-k needs a --temperature")
-        self.assert_holds(self.refused("--prompt", "a", "--no-such-flag", 3), "--no-such-flag")
+        self.assert_holds(self.refused("--prompt", "a", "--no-such-flag", 3), "--no-such-flag", "See: titan generate --help")
+        self.assert_holds(self.refused("--prompts", self.write("none.txt", "\n")), "none.txt", "holds no prompt")
+
+    def test_prompts_are_checked_before_weights_are_read(self):
+        make_model(self.folder / "hf")
+        weights = self.folder / "hf" / "model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-1000])
+        error = self.refused("--prompts", self.prompts_file([[5] * 500]))
+        self.assert_holds(error, "a prompt of 500 tokens")
+        self.assertNotIn("safetensors", error)
 
     def test_a_folder_that_is_no_model_is_named(self):
         run = titan("generate", "--checkpoint", self.folder / "nothing", "--prompt", "a")

@@ -120,6 +120,22 @@ JobSources model_sources(const std::vector<std::string>& arguments,
   return sources;
 }
 
+JobConfig resolve_model(const JobSources& sources, ComponentLookup& lookup,
+                        const ModelResolution& asked) {
+  Diagnostics all, wrong;
+  std::optional<JobConfig> config =
+      try_resolve(sources, lookup, {.world_size = asked.world_size, .looks_for_files = false}, all);
+  for (Diagnostic message : all.sorted()) {
+    if (message.severity == Severity::warning && config && asked.tells)
+      log::warn(render_for_log(message));
+    if (message.severity != Severity::error) continue;
+    if (message.see.empty()) message.see = asked.command + " --help";
+    wrong.add(std::move(message));
+  }
+  if (!config) throw ConfigError(wrong);
+  return std::move(*config);
+}
+
 ChosenModel::ChosenModel(const std::vector<std::string>& arguments,
                          const std::optional<CheckpointManifest>& manifest,
                          const std::filesystem::path& folder, CountedConverters converters)
@@ -128,15 +144,7 @@ ChosenModel::ChosenModel(const std::vector<std::string>& arguments,
       registry_(catalog_) {
   RegistryLookup lookup(catalog_, registry_);
   choose_converters(sources_, converters, lookup);
-  Diagnostics all, wrong;
-  std::optional<JobConfig> config =
-      try_resolve(sources_, lookup, {.world_size = 1, .looks_for_files = false}, all);
-  for (const Diagnostic& message : all.sorted()) {
-    if (message.severity == Severity::error) wrong.add(message);
-    if (message.severity == Severity::warning && config) log::warn(render_for_log(message));
-  }
-  if (!config) throw ConfigError(wrong);  // what is not built yet is not needed here
-  config_ = std::move(*config);
+  config_ = resolve_model(sources_, lookup, {.command = "titan convert"});
   model_ = with_places(config_, [&] { return build_meta_model(config_, registry_); });
   if (converters == CountedConverters::none) return;
   for (const Selection& chosen : config_.transforms) {

@@ -50,7 +50,8 @@ constexpr const char* kUsage =
     "                           as of titan train; titan launch -- generate ... starts ranks\n"
     "  --job.config_file FILE, --section.key VALUE\n"
     "                           the model and the layout, as titan train takes them:\n"
-    "                           --parallelism.tensor_parallel_degree 2\n";
+    "                           --parallelism.tensor_parallel_degree 2; titan train --help lists\n"
+    "                           them\n";
 
 struct GenerateArguments {
   bool help = false, json = false, ignores_eos = false;
@@ -133,6 +134,8 @@ GenerateArguments parse_generate(const std::vector<std::string>& words) {
   if (values.count("prompts"))
     for (Prompt& prompt : read_prompts(values["prompts"].as<std::string>()))
       result.prompts.push_back(std::move(prompt));
+  TITAN_CHECK(!result.prompts.empty() || !values.count("prompts"), config, "--prompts ",
+              values["prompts"].as<std::string>(), " holds no prompt");
   return result;
 }
 
@@ -183,13 +186,18 @@ class Output {
   bool is_json_, is_rank_zero_, has_text_, streams_ = false;
 };
 
-void run_prompts(const std::vector<Prompt>& prompts, const GenerateArguments& arguments,
-                 TrainedModel& model, Generator& generator, Output& output) {
-  const std::vector<std::vector<int32_t>> ids =
-      prompt_ids(prompts, model.tokenizer(),
-                 {.context = model.context(),
-                  .max_new_tokens = arguments.options.max_new_tokens,
-                  .vocab_size = model.run().model->vocab_size()});
+using PromptIds = std::vector<std::vector<int32_t>>;
+
+PromptIds checked_ids(const std::vector<Prompt>& prompts, const GenerateArguments& arguments,
+                      const TrainedModel& model) {
+  return prompt_ids(prompts, model.tokenizer(),
+                    {.context = model.context(),
+                     .max_new_tokens = arguments.options.max_new_tokens,
+                     .vocab_size = model.model().vocab_size()});
+}
+
+void run_prompts(const PromptIds& ids, const GenerateArguments& arguments,
+                 const TrainedModel& model, Generator& generator, Output& output) {
   const auto at_once = static_cast<size_t>(
       std::max<int64_t>(1, arguments.batch_size / arguments.options.num_samples));
   for (size_t first = 0; first < ids.size(); first += at_once) {
@@ -217,20 +225,23 @@ std::optional<std::string> next_line(Rendezvous& rendezvous, int64_t number) {
   return told.is_string() ? std::optional(told.as_string()) : std::nullopt;
 }
 
-void generate_all(GenerateArguments& arguments, TrainedModel& model) {
+/// `given`: those of arguments.prompts.
+void generate_all(GenerateArguments& arguments, const PromptIds& given, TrainedModel& model) {
   Run& run = model.run();
   if (!arguments.ignores_eos) arguments.options.end_ids = end_ids(model.token_ids().eos);
   Generator generator(*run.executor, run.mesh, run.device->device(), model.tokenizer(),
                       run.part->num_sequence_cuts());
   Output output(arguments, run.mesh.rank() == 0, model.tokenizer() != nullptr);
   const double begin = monotonic_seconds();
-  if (!arguments.prompts.empty()) {
-    run_prompts(arguments.prompts, arguments, model, generator, output);
+  if (!given.empty()) {
+    run_prompts(given, arguments, model, generator, output);
   } else {
     for (int64_t number = 1; const auto line = next_line(model.rendezvous(), number); ++number)
       if (!line->empty())
-        run_prompts({{.text = *line, .ids = {}, .place = "line " + std::to_string(number)}},
-                    arguments, model, generator, output);
+        run_prompts(
+            checked_ids({{.text = *line, .ids = {}, .place = "line " + std::to_string(number)}},
+                        arguments, model),
+            arguments, model, generator, output);
   }
   const double seconds = monotonic_seconds() - begin;
   char text[160];
@@ -249,8 +260,9 @@ int run_generate(const std::vector<std::string>& words) {
     print(kUsage);
     return kExitDone;
   }
-  TrainedModel model(arguments.checkpoint, arguments.config, arguments.launch);
-  model.with_ranks([&] { generate_all(arguments, model); });
+  TrainedModel model(arguments.checkpoint, arguments.config, arguments.launch, "titan generate");
+  const PromptIds given = checked_ids(arguments.prompts, arguments, model);
+  model.with_ranks([&] { generate_all(arguments, given, model); });
   return kExitDone;
 }
 

@@ -27,6 +27,7 @@
 #include "core/runtime/build_info.h"
 #include "core/runtime/groups/failure_policy.h"
 #include "core/runtime/signals.h"
+#include "core/train/explained_failure.h"
 #include "core/train/run_facts.h"
 #include "core/train/trainer.h"
 
@@ -170,23 +171,6 @@ int play(JobConfig config, Registry& registry, const LaunchEnv& played) {
   return kExitDone;
 }
 
-/// Adds to an error what the other ranks were doing, and where this rank's last collectives stand.
-void explain(Error& error, Rendezvous& rendezvous, FailureWatch& watch) {
-  rendezvous.abandon();
-  for (const std::string& line : watch.report(error.what())) error.with_context(line);
-  const std::string path = watch.write_record();
-  if (error.kind() == ErrorKind::distributed && !path.empty())
-    error.with_context("the last collectives of this rank are in " + path +
-                       "; titan flight judges the records of all ranks");
-}
-
-/// Groups whose other ranks are gone can wait for them forever when they are closed, and a thread
-/// that hangs in a data set uses it: of a run that failed so nothing is destroyed.
-void leave_to_the_end_of_the_process(std::unique_ptr<Run>& run, const LaunchEnv& launch) {
-  const bool has_stalled = run->loader && run->loader->has_stalled();
-  if (launch.world_size > 1 || has_stalled) static_cast<void>(run.release());
-}
-
 /// Builds the run. False when nothing is left to train, which is said.
 bool build(Run& run, JobConfig& config, Registry& registry, Rendezvous& rendezvous,
            FailureWatch& watch) {
@@ -205,6 +189,41 @@ bool build(Run& run, JobConfig& config, Registry& registry, Rendezvous& rendezvo
   return true;
 }
 
+/// What is done when the ranks have met -> the exit code.
+int build_and_train(std::unique_ptr<Run>& run, JobConfig& config, Registry& registry,
+                    Rendezvous& rendezvous, FailureWatch& watch, StopSignals& signals,
+                    double start) {
+  const int rank = rendezvous.launch().rank;
+  bool is_built = false;
+  try {
+    is_built =
+        with_places(config, [&] { return build(*run, config, registry, rendezvous, watch); });
+  } catch (const ConfigError& e) {
+    refuse(config, registry, {.rank = rank}, e.diagnostics());
+  }
+  if (!is_built) return kExitDone;
+  signals.begin_to_ask();
+  if (config.checkpoint.create_seed_checkpoint) {
+    run->checkpoints->save_seed();
+    run->loggers.finish(RunOutcome::finished);
+    return kExitDone;
+  }
+  if (rank == 0) {
+    log::info("model " + config.model.name + " " + config.model.flavor + ": " +
+              with_commas(run->part->num_parameters()) + " parameters, " +
+              run->device->description());
+    log::info("training " + std::to_string(config.training.steps) + " steps of " +
+              std::to_string(config.layout.global_batch_size) + " x " +
+              std::to_string(config.training.seq_len) + " tokens; output in " +
+              config.job.dump_folder + "; ready after " +
+              std::to_string(static_cast<int64_t>(1000 * (monotonic_seconds() - start))) + " ms");
+  }
+  Trainer trainer(*run, config, watch, wall_seconds() - (monotonic_seconds() - start));
+  const StopReason reason = trainer.run();
+  run->mesh.group("world").barrier();  // nobody closes a connection that another still uses
+  return finish(reason, trainer);
+}
+
 int train(JobConfig config, Registry& registry, const LaunchEnv& launch, double start) {
   StopSignals signals(StopSignals::First::ends);
   Rendezvous rendezvous(launch, std::chrono::seconds(config.comm.init_timeout_seconds));
@@ -213,45 +232,11 @@ int train(JobConfig config, Registry& registry, const LaunchEnv& launch, double 
   FailureWatch watch(rendezvous, std::make_unique<EndProcess>(),
                      {config.job.dump_folder + "/" + config.comm.save_traces_folder,
                       config.comm.save_traces_file_prefix});
-  try {
-    bool is_built = false;
-    try {
-      is_built =
-          with_places(config, [&] { return build(*run, config, registry, rendezvous, watch); });
-    } catch (const ConfigError& e) {
-      refuse(config, registry, {.rank = launch.rank}, e.diagnostics());
-    }
-    if (!is_built) return kExitDone;
-    signals.begin_to_ask();
-    if (config.checkpoint.create_seed_checkpoint) {
-      run->checkpoints->save_seed();
-      run->loggers.finish(RunOutcome::finished);
-      return kExitDone;
-    }
-    if (launch.rank == 0) {
-      log::info("model " + config.model.name + " " + config.model.flavor + ": " +
-                with_commas(run->part->num_parameters()) + " parameters, " +
-                run->device->description());
-      log::info("training " + std::to_string(config.training.steps) + " steps of " +
-                std::to_string(config.layout.global_batch_size) + " x " +
-                std::to_string(config.training.seq_len) + " tokens; output in " +
-                config.job.dump_folder + "; ready after " +
-                std::to_string(static_cast<int64_t>(1000 * (monotonic_seconds() - start))) + " ms");
-    }
-    Trainer trainer(*run, config, watch, wall_seconds() - (monotonic_seconds() - start));
-    const StopReason reason = trainer.run();
-    run->mesh.group("world").barrier();  // nobody closes a connection that another still uses
-    return finish(reason, trainer);
-  } catch (Error& e) {
-    explain(e, rendezvous, watch);
-    leave_to_the_end_of_the_process(run, launch);
-    throw;
-  } catch (const std::exception& e) {
-    Error error(ErrorKind::internal, e.what());
-    explain(error, rendezvous, watch);
-    leave_to_the_end_of_the_process(run, launch);
-    throw error;
-  }
+  int code = kExitDone;
+  with_failures_explained(run, rendezvous, watch, [&] {
+    code = build_and_train(run, config, registry, rendezvous, watch, signals, start);
+  });
+  return code;
 }
 
 }  // namespace

@@ -15,9 +15,11 @@
 #include "core/config/registry_lookup.h"
 #include "core/config/toml_writer.h"
 #include "core/data/no_tokenizer.h"
+#include "core/data/open_sources.h"
 #include "core/runtime/groups/failure_policy.h"
 #include "core/runtime/signals.h"
 #include "core/train/assembly.h"
+#include "core/train/explained_failure.h"
 #include "core/train/run_facts.h"
 
 namespace titan::core {
@@ -84,7 +86,7 @@ bool names_model(const std::vector<std::string>& arguments) {
 }  // namespace
 
 TrainedModel::TrainedModel(const fs::path& folder, const std::vector<std::string>& arguments,
-                           const LaunchFlags& flags)
+                           const LaunchFlags& flags, const std::string& command)
     : folder_(complete_folder(folder)),
       sources_(model_sources(arguments, own_manifest(folder_), folder_)),
       catalog_(plugin_search_path(sources_.plugin_paths)),
@@ -99,16 +101,15 @@ TrainedModel::TrainedModel(const fs::path& folder, const std::vector<std::string
   }
   RegistryLookup lookup(catalog_, registry_);
   choose_converters(sources_, CountedConverters::exporting, lookup);
-  Diagnostics all, wrong;
-  std::optional<JobConfig> config = try_resolve(
-      sources_, lookup, {.world_size = launch_.world_size, .looks_for_files = false}, all);
-  for (const Diagnostic& message : all.sorted()) {
-    if (message.severity == Severity::error) wrong.add(message);
-    if (message.severity == Severity::warning && config && launch_.rank == 0)
-      log::warn(render_for_log(message));
-  }
-  if (!config || !wrong.can_start()) throw ConfigError(wrong);
-  config_ = std::move(*config);
+  config_ = resolve_model(
+      sources_, lookup,
+      {.world_size = launch_.world_size, .tells = launch_.rank == 0, .command = command});
+  run_ = std::make_unique<Run>();
+  with_places(config_, [&] {
+    run_->tokenizer = open_tokenizer(config_, registry_);
+    run_->model = build_meta_model(config_, registry_).model;
+    check_vocabulary(*run_->tokenizer, *run_->model, config_);
+  });
 }
 
 TrainedModel::~TrainedModel() = default;
@@ -136,17 +137,10 @@ void TrainedModel::with_ranks(const std::function<void()>& work) {
   StopSignals signals(StopSignals::First::ends);
   rendezvous_ = std::make_unique<Rendezvous>(
       launch_, std::chrono::seconds(config_.comm.init_timeout_seconds));
-  run_ = std::make_unique<Run>();
   FailureWatch watch(*rendezvous_, std::make_unique<EndProcess>(),
                      {config_.job.dump_folder + "/" + config_.comm.save_traces_folder,
                       config_.comm.save_traces_file_prefix});
-  const auto explain = [&](Error& error) {
-    rendezvous_->abandon();
-    for (const std::string& line : watch.report(error.what())) error.with_context(line);
-    // groups whose other ranks are gone can wait for them for ever when they are closed
-    if (launch_.world_size > 1) static_cast<void>(run_.release());
-  };
-  try {
+  with_failures_explained(run_, *rendezvous_, watch, [&] {
     rendezvous_->agree(rendezvous_->is_alone() ? Facts() : run_facts(config_, registry_));
     with_places(config_, [&] {
       assemble_weights(*run_, config_, registry_, *rendezvous_, watch,
@@ -154,14 +148,7 @@ void TrainedModel::with_ranks(const std::function<void()>& work) {
     });
     work();
     run_->mesh.group("world").barrier();  // nobody closes a connection that another still uses
-  } catch (Error& e) {
-    explain(e);
-    throw;
-  } catch (const std::exception& e) {
-    Error error(ErrorKind::internal, e.what());
-    explain(error);
-    throw error;
-  }
+  });
 }
 
 }  // namespace titan::core

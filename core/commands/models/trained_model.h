@@ -23,13 +23,14 @@ namespace titan::core {
 class TrainedModel {
  public:
   /// `folder`: a complete step of ours, a folder of steps, whose newest complete one is taken, or a
-  /// Hugging Face folder. `arguments`: --section.key VALUE, for model and layout. Without a
+  /// Hugging Face folder. `arguments`: --section.key VALUE, for model and layout; `command`: whose
+  /// --help a report of what is wrong points to. Without a
   /// configuration file among them the model is what the checkpoint's manifest says, or what an
   /// installed model makes of config.json (HfExchange::options_for). Converters that change what
   /// weights are for others, such as adapters, count; others do not. Throws as resolve(), and a
   /// config Error when nothing is there or no model knows it.
   TrainedModel(const std::filesystem::path& folder, const std::vector<std::string>& arguments,
-               const LaunchFlags& flags);
+               const LaunchFlags& flags, const std::string& command = "titan generate");
   ~TrainedModel();
 
   /// [once, on every rank] Brings the ranks together, loads the weights and runs `work`; errors get
@@ -39,6 +40,9 @@ class TrainedModel {
   // within with_ranks
   Run& run() { return *run_; }
   Rendezvous& rendezvous() { return *rendezvous_; }
+
+  // at any time
+  const Model& model() const { return *run_->model; }
   /// Null when there is none.
   const Tokenizer* tokenizer() const;
   /// Tokens of a sequence that the model is meant for.
@@ -53,7 +57,7 @@ class TrainedModel {
   JobConfig config_;
   LaunchEnv launch_;
   std::unique_ptr<Rendezvous> rendezvous_;
-  std::unique_ptr<Run> run_;
+  std::unique_ptr<Run> run_;  // before with_ranks: tokenizer and model alone
 };
 
 }  // namespace titan::core
