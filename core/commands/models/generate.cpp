@@ -134,8 +134,6 @@ GenerateArguments parse_generate(const std::vector<std::string>& words) {
   if (values.count("prompts"))
     for (Prompt& prompt : read_prompts(values["prompts"].as<std::string>()))
       result.prompts.push_back(std::move(prompt));
-  TITAN_CHECK(!result.prompts.empty() || !values.count("prompts"), config, "--prompts ",
-              values["prompts"].as<std::string>(), " holds no prompt");
   return result;
 }
 
