@@ -9,6 +9,7 @@
 #include <ATen/ops/tensor.h>
 
 #include <titan/error.h>
+#include <titan/ops/few_rows.h>
 
 namespace titan::core {
 namespace {
@@ -74,6 +75,9 @@ at::Tensor Generator::forward(const std::vector<Piece>& pieces, std::shared_ptr<
     cache->begin(std::move(spans));
     batch.kv_cache = std::move(cache);
   }
+  // without a cache rows are many, and what is compared with it is what training computes
+  std::optional<ops::FewRowsScope> few_rows;
+  if (batch.kv_cache) few_rows.emplace();
   const at::Tensor logits = executor_.logits(batch.to(device_));
   if (gives_none) return {};
   return logits.squeeze(0).to(at::kFloat).to(at::kCPU);

@@ -1,11 +1,12 @@
 // linear: x · weightᵀ with its backward in two halves. ATen has a matrix product for every device,
-// so no own kernel.
+// so no own kernel but for few rows on the CPU.
 #include <titan/ops/linear.h>
 
 #include <ATen/ops/mm.h>
 #include <titan/recompute.h>
 
 #include "autograd.h"
+#include "few_rows.h"
 
 namespace titan::ops {
 namespace {
@@ -62,6 +63,7 @@ Tensor linear(const Tensor& x, const Tensor& weight) {
               "linear: x and weight must have one dtype, got ", x.scalar_type(), " and ",
               weight.scalar_type());
   if (records_graph({&x, &weight})) return Linear::apply(x, weight);
+  if (std::optional<Tensor> few = few_rows(x, weight)) return *few;
   return product(x, weight);
 }
 

@@ -28,6 +28,12 @@ struct AttentionHead {
   bool causal;
 };
 
+/// Consecutive rows of a contiguous weight.
+struct WeightRows {
+  const void* data;
+  int64_t rows, cols;
+};
+
 /// One build of all inner loops.
 struct Kernels {
   /// out = exp(x), within 2 ulp over the whole range of floats.
@@ -56,6 +62,14 @@ struct Kernels {
 
   /// sum += row.
   void (*add)(float* sum, const float* row, int64_t n);
+
+  /// out[m · out_stride + r] = row r of the weight · row m of x, for `count` contiguous rows of x.
+  void (*few_rows)(WeightRows weight, const float* x, int64_t count, float* out,
+                   int64_t out_stride);
+  /// The same of a weight in bf16 with an even number of columns; each row of x has its elements of
+  /// even index first, then those of odd index.
+  void (*few_rows_bf16)(WeightRows weight, const float* x, int64_t count, float* out,
+                        int64_t out_stride);
 
   /// The heads that attention takes have a multiple of this many elements.
   int64_t attention_lanes;
