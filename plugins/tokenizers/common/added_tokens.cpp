@@ -28,7 +28,7 @@ void AddedTokenFinder::add(const AddedToken& token, std::string_view needle) {
   if (nodes_[at].token < 0) nodes_[at].token = static_cast<int32_t>(tokens_.size());
   tokens_.push_back(token);
   can_begin_[static_cast<unsigned char>(needle.front())] = true;
-  finds_any_ = finds_any_ || parse_special_ || !token.special;
+  has_plain_ = has_plain_ || !token.special;
 }
 
 AddedTokenFinder::Hit AddedTokenFinder::longest_at(std::string_view text, size_t begin) const {
@@ -65,9 +65,12 @@ void AddedTokenFinder::fit_to_neighbours(std::string_view text, size_t done, Hit
   }
 }
 
-void AddedTokenFinder::split(std::string_view text, AddedTokenSink& sink) const {
+void AddedTokenFinder::split(std::string_view text, SpelledTokens special,
+                             AddedTokenSink& sink) const {
+  const bool parses_special = special == SpelledTokens::become_ids;
+  const bool finds_any = has_plain_ || parses_special;
   size_t done = 0;
-  for (size_t at = 0; finds_any_ && at < text.size();) {
+  for (size_t at = 0; finds_any && at < text.size();) {
     if (!can_begin_[static_cast<unsigned char>(text[at])]) {
       ++at;
       continue;
@@ -79,7 +82,7 @@ void AddedTokenFinder::split(std::string_view text, AddedTokenSink& sink) const 
     }
     // A token that stays in the text still hides shorter ones inside, as in the reference.
     at = hit.end;
-    if (hit.token->special && !parse_special_) continue;
+    if (hit.token->special && !parses_special) continue;
     if (hit.token->single_word && touches_word(text, hit)) continue;
     fit_to_neighbours(text, done, hit);
     if (hit.begin > done) sink.text(text.substr(done, hit.begin - done));

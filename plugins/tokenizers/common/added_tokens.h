@@ -20,6 +20,9 @@ struct AddedToken {
   bool special = false;
 };
 
+/// What becomes of text that spells a special token.
+enum class SpelledTokens { stay_text, become_ids };
+
 /// Receives a text in parts.
 class AddedTokenSink {
  public:
@@ -34,12 +37,9 @@ class AddedTokenSink {
 /// add(); any thread may split.
 class AddedTokenFinder {
  public:
-  /// `parse_special`: false leaves special tokens in the text as plain text.
-  explicit AddedTokenFinder(bool parse_special) : parse_special_(parse_special) {}
-
   /// `needle`: what to look for, the token's content or its normalised form; not empty.
   void add(const AddedToken& token, std::string_view needle);
-  void split(std::string_view text, AddedTokenSink& sink) const;
+  void split(std::string_view text, SpelledTokens special, AddedTokenSink& sink) const;
 
  private:
   struct Node {
@@ -57,8 +57,7 @@ class AddedTokenFinder {
   void fit_to_neighbours(std::string_view text, size_t done, Hit& hit) const;
   static bool touches_word(std::string_view text, const Hit& hit);
 
-  bool parse_special_;
-  bool finds_any_ = false;  // false: every token here would be left in the text
+  bool has_plain_ = false;  // of the tokens: one that is not special
   std::vector<AddedToken> tokens_;
   std::vector<Node> nodes_{1};
   bool can_begin_[256] = {};

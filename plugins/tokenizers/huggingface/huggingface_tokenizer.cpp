@@ -52,17 +52,19 @@ struct HuggingfaceTokenizer::NormalizedSink final : bpe::AddedTokenSink {
 
 // Text between raw added tokens is normalised and searched again.
 struct HuggingfaceTokenizer::RawSink final : bpe::AddedTokenSink {
-  RawSink(const HuggingfaceTokenizer& t, Scratch& s, NormalizedSink& n, const char* b)
-      : tokenizer(t), scratch(s), next(n), begin(b) {}
+  RawSink(const HuggingfaceTokenizer& t, bpe::SpelledTokens special_ones, Scratch& s,
+          NormalizedSink& n, const char* b)
+      : tokenizer(t), special(special_ones), scratch(s), next(n), begin(b) {}
   void token(int32_t id) override { next.token(id); }
   void text(std::string_view part) override {
     const std::string_view normalized =
         tokenizer.parts_.normalizer.apply(part, scratch.pre_tokenizer.regex, scratch.normalizer);
     next.begin = normalized.data();
     next.starts_input = part.data() == begin;
-    tokenizer.normalized_added_tokens_.split(normalized, next);
+    tokenizer.normalized_added_tokens_.split(normalized, special, next);
   }
   const HuggingfaceTokenizer& tokenizer;
+  const bpe::SpelledTokens special;
   Scratch& scratch;
   NormalizedSink& next;
   const char* begin;  // of the document
@@ -73,9 +75,9 @@ HuggingfaceTokenizer::HuggingfaceTokenizer(const HuggingfaceOptions& options,
     : HuggingfaceTokenizer(options, read_tokenizer_folder(context.assets_path)) {}
 
 HuggingfaceTokenizer::HuggingfaceTokenizer(const HuggingfaceOptions& options, TokenizerParts parts)
-    : parts_(std::move(parts)),
-      raw_added_tokens_(options.parse_special_tokens),
-      normalized_added_tokens_(options.parse_special_tokens) {
+    : spelled_tokens_(options.parse_special_tokens ? bpe::SpelledTokens::become_ids
+                                                   : bpe::SpelledTokens::stay_text),
+      parts_(std::move(parts)) {
   bpe::RegexScratch regex;
   NormalizerScratch scratch;
   for (const AddedToken& token : parts_.added_tokens) {
@@ -91,26 +93,27 @@ HuggingfaceTokenizer::HuggingfaceTokenizer(const HuggingfaceOptions& options, To
   }
 }
 
-void HuggingfaceTokenizer::encode(std::string_view utf8, std::vector<int32_t>& ids) const {
+void HuggingfaceTokenizer::encode(std::string_view utf8, bpe::SpelledTokens special,
+                                  std::vector<int32_t>& ids) const {
   const auto lease = scratches_.lend();
   Scratch& scratch = *lease;
   utf8 = bpe::document_text(utf8, scratch.repaired);
   if (const auto* engine = std::get_if<bpe::Engine>(&parts_.model)) {
     bpe::IdWriter writer(*engine, scratch.writer, ids);
     EngineSink<ModelSink> sink(writer);
-    encode_valid(utf8, scratch, sink);
+    encode_valid(utf8, special, scratch, sink);
     writer.finish();
   } else {
     WordLevelSink<ModelSink> sink(std::get<WordLevel>(parts_.model), ids);
-    encode_valid(utf8, scratch, sink);
+    encode_valid(utf8, special, scratch, sink);
   }
 }
 
-void HuggingfaceTokenizer::encode_valid(std::string_view utf8, Scratch& scratch,
-                                        ModelSink& model) const {
+void HuggingfaceTokenizer::encode_valid(std::string_view utf8, bpe::SpelledTokens special,
+                                        Scratch& scratch, ModelSink& model) const {
   NormalizedSink normalized(parts_.pre_tokenizer, scratch.pre_tokenizer, model);
-  RawSink raw(*this, scratch, normalized, utf8.data());
-  raw_added_tokens_.split(utf8, raw);
+  RawSink raw(*this, special, scratch, normalized, utf8.data());
+  raw_added_tokens_.split(utf8, special, raw);
 }
 
 std::string HuggingfaceTokenizer::decode(std::span<const int32_t> ids) const {

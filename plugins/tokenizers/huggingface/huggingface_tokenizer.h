@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include <titan/special_token_text.h>
 #include <titan/tokenizer.h>
 
 #include "../common/added_tokens.h"
@@ -27,12 +28,17 @@ struct HuggingfaceOptions {
 };
 
 /// See titan/tokenizer.h for the contract.
-class HuggingfaceTokenizer final : public Tokenizer {
+class HuggingfaceTokenizer final : public Tokenizer, public SpecialTokenText {
  public:
   HuggingfaceTokenizer(const HuggingfaceOptions& options, TokenizerContext context);
   HuggingfaceTokenizer(const HuggingfaceOptions& options, TokenizerParts parts);
 
-  void encode(std::string_view utf8, std::vector<int32_t>& ids) const override;
+  void encode(std::string_view utf8, std::vector<int32_t>& ids) const override {
+    encode(utf8, spelled_tokens_, ids);
+  }
+  void encode_with_special_tokens(std::string_view utf8, std::vector<int32_t>& ids) const override {
+    encode(utf8, bpe::SpelledTokens::become_ids, ids);
+  }
   std::string decode(std::span<const int32_t> ids) const override;
   int64_t vocab_size() const override { return parts_.decoder.num_ids(); }
   SpecialTokens special_tokens() const override { return parts_.special_tokens; }
@@ -49,8 +55,11 @@ class HuggingfaceTokenizer final : public Tokenizer {
   struct NormalizedSink;
   struct RawSink;
 
-  void encode_valid(std::string_view utf8, Scratch& scratch, ModelSink& model) const;
+  void encode(std::string_view utf8, bpe::SpelledTokens special, std::vector<int32_t>& ids) const;
+  void encode_valid(std::string_view utf8, bpe::SpelledTokens special, Scratch& scratch,
+                    ModelSink& model) const;
 
+  bpe::SpelledTokens spelled_tokens_;
   TokenizerParts parts_;
   bpe::AddedTokenFinder raw_added_tokens_;
   bpe::AddedTokenFinder normalized_added_tokens_;

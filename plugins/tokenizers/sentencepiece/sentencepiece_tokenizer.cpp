@@ -93,6 +93,12 @@ SentencepieceTokenizer::SentencepieceTokenizer(ModelFile model)
     encoder_.emplace<BpeEncoder>(model_, user_defined_);
   else
     encoder_.emplace<UnigramEncoder>(model_);
+  for (size_t id = 0; id < model_.pieces.size(); ++id) {
+    const Piece& piece = model_.pieces[id];
+    if (piece.type == PieceType::control || piece.type == PieceType::unknown)
+      special_pieces_.add({.content = piece.text, .id = static_cast<int32_t>(id), .special = true},
+                          piece.text);
+  }
   for (size_t byte = 0; byte < model_.byte_ids.size(); ++byte)
     byte_of_[static_cast<size_t>(model_.byte_ids[byte])] = static_cast<int16_t>(byte);
 }
@@ -102,7 +108,29 @@ SentencepieceTokenizer::~SentencepieceTokenizer() = default;
 void SentencepieceTokenizer::encode(std::string_view utf8, std::vector<int32_t>& ids) const {
   const auto lease = scratches_.lend();
   Scratch& scratch = *lease;
-  utf8 = bpe::document_text(utf8, scratch.repaired);
+  encode_valid(bpe::document_text(utf8, scratch.repaired), scratch, ids);
+}
+
+void SentencepieceTokenizer::encode_with_special_tokens(std::string_view utf8,
+                                                        std::vector<int32_t>& ids) const {
+  struct Parts final : bpe::AddedTokenSink {
+    Parts(const SentencepieceTokenizer& t, Scratch& s, std::vector<int32_t>& i)
+        : tokenizer(t), scratch(s), ids(i) {}
+    void token(int32_t id) override { ids.push_back(id); }
+    void text(std::string_view part) override { tokenizer.encode_valid(part, scratch, ids); }
+    const SentencepieceTokenizer& tokenizer;
+    Scratch& scratch;
+    std::vector<int32_t>& ids;
+  };
+  const auto lease = scratches_.lend();
+  Scratch& scratch = *lease;
+  Parts parts(*this, scratch, ids);
+  special_pieces_.split(bpe::document_text(utf8, scratch.repaired), bpe::SpelledTokens::become_ids,
+                        parts);
+}
+
+void SentencepieceTokenizer::encode_valid(std::string_view utf8, Scratch& scratch,
+                                          std::vector<int32_t>& ids) const {
   normalizer_.apply(utf8, scratch.normalized);
   IdWriter writer(model_, ids);
   if (const auto* byte_pairs = std::get_if<BpeEncoder>(&encoder_)) {

@@ -13,8 +13,10 @@
 #include <variant>
 #include <vector>
 
+#include <titan/special_token_text.h>
 #include <titan/tokenizer.h>
 
+#include "../common/added_tokens.h"
 #include "../common/scratch_pool.h"
 #include "bpe_encoder.h"
 #include "model_file.h"
@@ -30,8 +32,9 @@ struct SentencepieceOptions {
 };
 
 /// See titan/tokenizer.h for the contract. Ids and texts are those of the reference library, but
-/// that text which spells a control piece never becomes one.
-class SentencepieceTokenizer final : public Tokenizer {
+/// that text which spells a control piece becomes one in encode_with_special_tokens alone: there
+/// the texts between them are encoded one by one, each as a text of its own.
+class SentencepieceTokenizer final : public Tokenizer, public SpecialTokenText {
  public:
   /// Reads context.assets_path / options.file, or context.assets_path itself if that is a file.
   SentencepieceTokenizer(const SentencepieceOptions& options, TokenizerContext context);
@@ -40,6 +43,7 @@ class SentencepieceTokenizer final : public Tokenizer {
   ~SentencepieceTokenizer() override;
 
   void encode(std::string_view utf8, std::vector<int32_t>& ids) const override;
+  void encode_with_special_tokens(std::string_view utf8, std::vector<int32_t>& ids) const override;
   std::string decode(std::span<const int32_t> ids) const override;
   int64_t vocab_size() const override { return static_cast<int64_t>(model_.pieces.size()); }
   SpecialTokens special_tokens() const override;
@@ -49,13 +53,16 @@ class SentencepieceTokenizer final : public Tokenizer {
 
   explicit SentencepieceTokenizer(ModelFile model);
 
+  void encode_valid(std::string_view utf8, Scratch& scratch, std::vector<int32_t>& ids) const;
+
   ModelFile model_;
   PieceTrie user_defined_;
   PieceTrie no_pieces_;
   Normalizer normalizer_;
   std::optional<Normalizer> denormalizer_;
   std::variant<std::monostate, BpeEncoder, UnigramEncoder> encoder_;
-  std::vector<int16_t> byte_of_;  // by id: the byte that a piece stands for; -1: none
+  bpe::AddedTokenFinder special_pieces_;  // of no text but what spells them
+  std::vector<int16_t> byte_of_;          // by id: the byte that a piece stands for; -1: none
   mutable bpe::ScratchPool<Scratch> scratches_;
 };
 

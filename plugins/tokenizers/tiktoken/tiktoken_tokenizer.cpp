@@ -156,7 +156,8 @@ TiktokenTokenizer::TiktokenTokenizer(const TiktokenOptions& options, RankFile ra
                                      const std::string& name)
     : pattern_(make_pattern(options.pattern)),
       engine_(make_engine(ranks)),
-      finder_(options.parse_special_tokens) {
+      spelled_tokens_(options.parse_special_tokens ? bpe::SpelledTokens::become_ids
+                                                   : bpe::SpelledTokens::stay_text) {
   for (RankedToken& token : ranks.tokens) {
     const auto id = static_cast<size_t>(token.rank);
     if (id >= bytes_.size()) bytes_.resize(id + 1);
@@ -181,14 +182,15 @@ TiktokenTokenizer::TiktokenTokenizer(const TiktokenOptions& options, RankFile ra
                      .pad = id_of("pad", options.pad, special)};
 }
 
-void TiktokenTokenizer::encode(std::string_view utf8, std::vector<int32_t>& ids) const {
+void TiktokenTokenizer::encode(std::string_view utf8, bpe::SpelledTokens special,
+                               std::vector<int32_t>& ids) const {
   const auto lease = scratches_.lend();
   Scratch& scratch = *lease;
   utf8 = bpe::document_text(utf8, scratch.repaired);
   bpe::IdWriter writer(engine_, scratch.writer, ids);
   PieceSink pieces(writer);
   TextSink texts(*pattern_, scratch.regex, pieces);
-  finder_.split(utf8, texts);
+  finder_.split(utf8, special, texts);
   writer.finish();
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <titan/special_token_text.h>
 #include <titan/tokenizer.h>
 
 #include "../common/added_tokens.h"
@@ -38,13 +39,18 @@ struct TiktokenOptions {
 };
 
 /// See titan/tokenizer.h for the contract.
-class TiktokenTokenizer final : public Tokenizer {
+class TiktokenTokenizer final : public Tokenizer, public SpecialTokenText {
  public:
   TiktokenTokenizer(const TiktokenOptions& options, TokenizerContext context);
   /// `name`: the file, for messages.
   TiktokenTokenizer(const TiktokenOptions& options, RankFile ranks, const std::string& name);
 
-  void encode(std::string_view utf8, std::vector<int32_t>& ids) const override;
+  void encode(std::string_view utf8, std::vector<int32_t>& ids) const override {
+    encode(utf8, spelled_tokens_, ids);
+  }
+  void encode_with_special_tokens(std::string_view utf8, std::vector<int32_t>& ids) const override {
+    encode(utf8, bpe::SpelledTokens::become_ids, ids);
+  }
   std::string decode(std::span<const int32_t> ids) const override;
   int64_t vocab_size() const override { return static_cast<int64_t>(bytes_.size()); }
   SpecialTokens special_tokens() const override { return special_tokens_; }
@@ -60,8 +66,11 @@ class TiktokenTokenizer final : public Tokenizer {
   struct PieceSink;
   struct TextSink;
 
+  void encode(std::string_view utf8, bpe::SpelledTokens special, std::vector<int32_t>& ids) const;
+
   std::unique_ptr<bpe::Pattern> pattern_;
   bpe::Engine engine_;
+  bpe::SpelledTokens spelled_tokens_;
   bpe::AddedTokenFinder finder_;
   SpecialTokens special_tokens_;
   std::vector<std::string> bytes_;  // by id; empty for special tokens and where no token is

@@ -19,13 +19,13 @@ class WrittenParts final : public AddedTokenSink {
 
 TEST(AddedTokenFinder, TakesTheLongestOfThoseThatBeginAtAPlace) {
   for (const bool shorter_first : {true, false}) {
-    AddedTokenFinder finder(true);
+    AddedTokenFinder finder;
     const AddedToken shorter{.content = "<ab", .id = 1}, longer{.content = "<ab>", .id = 2};
-    for (const AddedToken& token : {shorter_first ? shorter : longer,
-                                    shorter_first ? longer : shorter})
+    for (const AddedToken& token :
+         {shorter_first ? shorter : longer, shorter_first ? longer : shorter})
       finder.add(token, token.content);
     WrittenParts parts;
-    finder.split("x<ab>y<abz<a", parts);
+    finder.split("x<ab>y<abz<a", SpelledTokens::stay_text, parts);
     EXPECT_EQ(parts.written, "x|<2>|y|<1>|z<a");
   }
 }

@@ -48,6 +48,9 @@ TEST(HuggingfaceTokenizer, EncodesSpelledSpecialTokensAsTextUnlessAsked) {
   EXPECT_EQ(plain.encode("a<s>"), (Ids{'a', '<', 's', '>'}));
   const LoadedTokenizer parsing(small_tokenizer(), {.parse_special_tokens = true});
   EXPECT_EQ(parsing.encode("a<s></s>b"), (Ids{'a', 260, 261, 'b'}));
+  Ids ids{7};
+  plain.tokenizer.encode_with_special_tokens("a<s></s>b", ids);
+  EXPECT_EQ(ids, (Ids{7, 'a', 260, 261, 'b'}));
 }
 
 TEST(HuggingfaceTokenizer, DecodesWithoutSpecialTokens) {
@@ -184,8 +187,7 @@ TEST(HuggingfaceTokenizer, CutsBytesBehindByteLevelByTheirSpelling) {
   EXPECT_EQ(encode(run, "he12 12"), (Ids{256, 260, ' ', 260}));
   // the byte B2 is spelled by a character that is a number, A9 by one that is none
   EXPECT_EQ(encode(run, "\u00b2\u00e9"), (Ids{0xC2, 0xB2, 262}));
-  EXPECT_EQ(encode(split_step({{"Regex", "[0-9]"}}, "Isolated"), "12\u00b2"),
-            (Ids{'1', '2', 261}));
+  EXPECT_EQ(encode(split_step({{"Regex", "[0-9]"}}, "Isolated"), "12\u00b2"), (Ids{'1', '2', 261}));
   EXPECT_EQ(encode(split_step({{"String", token_of_byte(' ')}}, "Removed"), " the he"),
             (Ids{'t', 256, 256}));
 }

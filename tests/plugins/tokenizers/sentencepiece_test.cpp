@@ -95,6 +95,10 @@ TEST(Sentencepiece, ReplacesCharactersByTheCharsmap) {
 
 TEST(Sentencepiece, TakesTextThatSpellsAControlPieceAsText) {
   EXPECT_EQ(encode(small_model(), "<s>"), (Ids{3, 0}));
+  Ids ids;
+  const SentencepieceTokenizer tokenizer(small_model().text(), "small.model");
+  tokenizer.encode_with_special_tokens("bab<s></s>babc", ids);
+  EXPECT_EQ(ids, (Ids{3, 5, 7, 1, 2, 3, 5, 10}));  // each text between as one of its own
   EXPECT_EQ(decode(small_model(), {1, 9, 0, 2}), "a \xE2\x81\x87 ");
 }
 

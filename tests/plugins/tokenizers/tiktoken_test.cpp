@@ -86,6 +86,9 @@ TEST(Tiktoken, EncodesSpelledSpecialTokensAsTextUnlessAsked) {
   parsing.parse_special_tokens = true;
   const TiktokenTokenizer t = tokenizer({}, parsing);
   EXPECT_EQ(encode(t, "x<|a|><|b|>"), (Ids{'x', 256, 300}));
+  Ids ids;
+  tokenizer({}, options).encode_with_special_tokens("x<|a|><|b|>", ids);
+  EXPECT_EQ(ids, (Ids{'x', 256, 300}));
   EXPECT_EQ(t.decode(Ids{'x', 256, 300}), "x");
   EXPECT_EQ(t.vocab_size(), 301);
   EXPECT_THROW(t.decode(Ids{299}), Error);
