@@ -1,0 +1,42 @@
+// Python's operators on values, with Python's refusals. Used by the renderer, methods and filters.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "object.h"
+
+namespace titan::jinja {
+
+bool is_true(const Object& object);
+bool equals(const Object& a, const Object& b);
+/// `a < b`; raises TypeError's words for what has no order.
+bool less(const Object& a, const Object& b);
+bool is_same(const Object& a, const Object& b);  ///< `is`
+
+enum class Operator { add, subtract, multiply, divide, floor_divide, modulo, power };
+Object apply(Operator op, const Object& a, const Object& b);
+Object negated(const Object& value);
+
+/// `needle in haystack`
+bool contains(const Object& haystack, const Object& needle);
+/// Raises for what cannot be iterated.
+std::vector<Object> items_of(const Object& object);
+int64_t length_of(const Object& object);
+/// int(value) and float(value) of numbers and texts; nothing: a ValueError.
+Object int_of(const Object& number);
+std::optional<Object> parsed_int(std::string_view text, int64_t base);
+std::optional<double> parsed_float(std::string_view text);
+
+/// `object[key]` and `object.name`, undefined when there is none; Jinja looks for the other kind
+/// second.
+Object item_of(const Object& object, const Object& key);
+Object attribute_of(const Object& object, const std::string& name);
+/// `object[start:stop:step]`; none where nothing stands.
+Object slice_of(const Object& object, const Object& start, const Object& stop, const Object& step);
+
+/// A method of Python's type, bound; nothing when the type has no such attribute.
+std::optional<Object> method_of(const Object& object, std::string_view name);
+
+}  // namespace titan::jinja
