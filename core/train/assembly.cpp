@@ -20,6 +20,7 @@
 #include "core/exchange/rule_layout.h"
 #include "core/runtime/groups/played_mesh.h"
 #include "core/runtime/groups/process_groups.h"
+#include "core/runtime/tensors/huge_pages.h"
 #include "core/runtime/tensors/meta_memory.h"
 #include "core/train/logger_context.h"
 #include "core/train/model_text.h"
@@ -346,6 +347,10 @@ void assemble_weights(Run& run, const JobConfig& config, Registry& registry, Ren
   apply_transforms(run, config, registry);
   check_weights(run, start, config, registry);
   give_values(run, start, config);
+  std::vector<at::Tensor> weights;
+  for (const nn::Parameter* parameter : run.part->parameters())
+    weights.push_back(parameter->shard());
+  prefer_huge_pages(weights);
   load_state(run, start, rendezvous.launch());
   run.mesh.group("world").barrier();
 }

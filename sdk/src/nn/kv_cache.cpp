@@ -22,6 +22,12 @@ Tensor places(int64_t first, int64_t count, const Tensor& like) {
                     at::TensorOptions().dtype(at::kLong).device(like.device()));
 }
 
+/// In what keys and values are kept: those of 16 bits as fp32 on a CPU, whose products of 16 bits
+/// are slow.
+at::ScalarType kept_dtype(const Tensor& x) {
+  return x.is_cpu() && at::isReducedFloatingType(x.scalar_type()) ? at::kFloat : x.scalar_type();
+}
+
 /// One span's queries over the keys of its sequence, its own among them, which come last.
 Tensor attend_span(const Tensor& q, const Tensor& keys, const Tensor& values, int64_t start,
                    const AttentionRule& rule) {
@@ -68,9 +74,11 @@ Tensor KvCache::attend(const void* layer, const Tensor& q, const Tensor& k, cons
   TITAN_CHECK(q.size(0) == 1, internal, "a cache takes batches of one row, got ", q.size(0));
   Store& store = layers_[layer];
   if (!store.keys.defined()) {
-    store.keys = at::empty({num_slots_, k.size(1), capacity_, k.size(3)}, k.options());
-    store.values = at::empty({num_slots_, v.size(1), capacity_, v.size(3)}, v.options());
+    const auto options = k.options().dtype(kept_dtype(k));
+    store.keys = at::empty({num_slots_, k.size(1), capacity_, k.size(3)}, options);
+    store.values = at::empty({num_slots_, v.size(1), capacity_, v.size(3)}, options);
   }
+  const Tensor queries = q.to(store.keys.scalar_type());
   // such that transpose(1, 2) is contiguous, as the layers expect it
   const Tensor out =
       at::zeros_like(q.transpose(1, 2), at::MemoryFormat::Contiguous).transpose(1, 2);
@@ -81,7 +89,7 @@ Tensor KvCache::attend(const void* layer, const Tensor& q, const Tensor& k, cons
     values.narrow(2, span.start, span.count).copy_(v.narrow(2, span.first, span.count));
     const int64_t seen = span.start + span.count;
     out.narrow(2, span.first, span.count)
-        .copy_(attend_span(q.narrow(2, span.first, span.count), keys.narrow(2, 0, seen),
+        .copy_(attend_span(queries.narrow(2, span.first, span.count), keys.narrow(2, 0, seen),
                            values.narrow(2, 0, seen), span.start, rule));
   }
   return out;

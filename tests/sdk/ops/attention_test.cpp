@@ -51,6 +51,18 @@ TEST(Attention, IsAsExactAsTheComposition) {
   expect_as_exact_as(composed(all), fused(all), inputs(2, 3, 3, 50, 90, 20), at::kFloat, kFlash);
 }
 
+/// A token that is generated: its query sees keys that lie anywhere in a cache.
+TEST(Attention, OfOneQueryIsAsExact) {
+  const AttentionOptions all{.causal = false};
+  for (const int64_t keys : {1, 3, 7, 63, 64, 65, 130, 300})
+    for (const int64_t hd : {8, 16, 64, 128}) {
+      Tensors in = inputs(1, 4, 2, 1, keys, hd);
+      in[1] = random({1, 2, keys + 50, hd}).narrow(2, 0, keys);
+      in[2] = random({1, 2, keys + 50, hd}).narrow(2, 0, keys);
+      expect_as_exact_as(composed(all), fused(all), in, at::kFloat, kFlash);
+    }
+}
+
 TEST(Attention, SharesKeyHeads) {
   expect_as_exact_as(composed(), fused(), inputs(2, 8, 2, 130, 130, 16), at::kFloat, kFlash);
   expect_as_exact_as(composed(), fused(), inputs(1, 6, 1, 65, 65, 32), at::kFloat, kFlash);

@@ -23,8 +23,9 @@ struct CachedSpan {
 };
 
 /// What every layer that attends keeps of each sequence: keys after rotation and values, (KV,
-/// capacity, hd) a slot, in the activations' type: 2 · layers · slots · capacity · KV · hd numbers.
-/// Memory comes with the first use of each layer. Thread: trainer thread.
+/// capacity, hd) a slot: 2 · layers · slots · capacity · KV · hd numbers in the activations' type,
+/// on a CPU in fp32 at least. Memory comes with the first use of each layer. Thread: trainer
+/// thread.
 class TITAN_API KvCache {
  public:
   KvCache(int64_t num_slots, int64_t capacity);
