@@ -15,6 +15,8 @@ const std::vector<Command>& commands() {
       {"generate",
        "titan generate --checkpoint FOLDER [--prompt TEXT | --prompts FILE] [OPTION]...",
        "text from a model: a checkpoint's or a Hugging Face folder's", run_generate},
+      {"evaluate", "titan evaluate --checkpoint FOLDER --tasks FILE|FOLDER... [OPTION]...",
+       "score a model on tasks: choices, continuations, perplexity", run_evaluate},
       {"launch",
        "titan launch --nproc N [--nnodes K --node-rank R --master HOST:PORT] [OPTION]... -- "
        "train|generate ...",

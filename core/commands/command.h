@@ -23,6 +23,7 @@ const std::vector<Command>& commands();
 int run_train(const std::vector<std::string>& arguments);
 int run_estimate(const std::vector<std::string>& arguments);
 int run_generate(const std::vector<std::string>& arguments);
+int run_evaluate(const std::vector<std::string>& arguments);
 int run_launch(const std::vector<std::string>& arguments);
 int run_tokenize(const std::vector<std::string>& arguments);
 int run_download(const std::vector<std::string>& arguments);

@@ -1,5 +1,5 @@
 // A model with its trained weights on the ranks of a layout, without anything that trains. Used by
-// titan generate.
+// titan generate and titan evaluate.
 #pragma once
 
 #include <filesystem>
@@ -48,6 +48,7 @@ class TrainedModel {
   /// Tokens of a sequence that the model is meant for.
   int64_t context() const;
   HfTokenIds token_ids() const;
+  const JobConfig& config() const { return config_; }
 
  private:
   std::filesystem::path folder_;

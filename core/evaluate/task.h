@@ -1,0 +1,70 @@
+// What titan evaluate asks a model: tasks of documents, as lm-evaluation-harness has them. No
+// torch.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <titan/options.h>
+#include <titan/value.h>
+
+#include "core/evaluate/template.h"
+
+namespace titan::core {
+
+enum class TaskKind {
+  multiple_choice,        ///< which of a document's choices is the likeliest
+  loglikelihood,          ///< how likely one continuation is, and whether it is the greedy one
+  loglikelihood_rolling,  ///< how likely a whole text is: perplexity
+};
+
+/// A task's TOML file. Names and meanings are those of lm-evaluation-harness's YAML files; a text
+/// is the bare name of a field of the documents, or a TextTemplate.
+struct TaskOptions {
+  std::string task;               ///< its name; empty: the file's
+  std::filesystem::path dataset;  ///< JSON lines, a document each; from the TOML file's folder
+  TaskKind output_type = TaskKind::multiple_choice;
+  std::string doc_to_text;                 ///< the context
+  std::vector<std::string> doc_to_choice;  ///< texts, or one field that is a list of them
+  std::string doc_to_target;  ///< right choice: number, numbers or text; else the continuation
+  std::string description;    ///< in front of everything, as it is
+  std::string target_delimiter = " ";
+  std::string fewshot_delimiter = "\n\n";
+  int64_t num_fewshot = 0;
+  std::filesystem::path fewshot_dataset;  ///< whose first documents are the examples
+};
+
+/// Declares them: what a file may hold, and what messages say about it.
+Schema task_schema();
+
+/// One line of the data, as text for the model.
+struct TaskDocument {
+  Value source;
+  std::string place;                       ///< "arc.jsonl:3"
+  std::string context;                     ///< description and examples included; empty for rolling
+  std::vector<std::string> continuations;  ///< a request each; of rolling the text alone
+  std::vector<std::string> choices;        ///< continuations without the delimiter
+  std::vector<size_t> gold;                ///< right choices; at least one for multiple_choice
+  Value target;                            ///< as doc_to_target gives it, for the samples
+};
+
+struct Task {
+  TaskOptions options;
+  std::vector<TaskDocument> documents;
+  size_t num_original = 0;  ///< documents of the file, of which `limit` may have taken the first
+
+  const std::string& name() const { return options.task; }
+  TaskKind kind() const { return options.output_type; }
+};
+
+/// `paths`: task files (*.toml), plain data (*.jsonl: {"query" or "context", "choices", "gold"},
+/// {"context", "continuation"} or {"text"} a line), or folders of these, in which data that a
+/// task file names is no task of its own. `limit`: documents per task. Throws a ConfigError that
+/// holds all that is wrong with all of them, each with file, line and column.
+std::vector<Task> read_tasks(const std::vector<std::filesystem::path>& paths,
+                             std::optional<int64_t> limit = std::nullopt);
+
+}  // namespace titan::core
