@@ -48,6 +48,12 @@ void check_validation(const RuleContext& rules, const Layout& layout) {
                 "validation.steps must be > 0 or -1, got " + std::to_string(v.steps),
                 "-1: the whole set");
   if (v.enable) check_seq_len(rules, "validation.seq_len", v.seq_len, layout);
+  if (!v.tasks.empty() && rules.are_sound({"validation.tasks"}) && layout.context > 1)
+    rules.error("validation.tasks",
+                "tasks cannot be scored under context parallelism, which computes attention itself",
+                "score checkpoints with titan evaluate");
+  if (v.tasks.empty() && v.tasks_freq && rules.are_sound({"validation.tasks"}))
+    rules.error("validation.tasks_freq", "validation.tasks_freq is set, but no validation.tasks");
 }
 
 void check_data(const RuleContext& rules) {

@@ -112,7 +112,11 @@ void declare_validation(SchemaBuilder& schema) {
       .at_least(1)
       .option("steps", &Section::steps, "Batches per validation; -1: the whole set")
       .table("dataloader", &Section::dataloader, "Background loading of validation data",
-             declare_dataloader);
+             declare_dataloader)
+      .option("tasks", &Section::tasks,
+              "Task files, plain data or folders, as titan evaluate --tasks, to score the model on")
+      .option("tasks_freq", &Section::tasks_freq, "Steps between these scores; unset: freq")
+      .at_least(1);
 }
 
 void declare_debug(SchemaBuilder& schema) {

@@ -335,6 +335,8 @@ struct ValidationSection {
   int64_t freq = 10;
   int64_t steps = -1;
   DataloaderSection dataloader;
+  std::vector<std::string> tasks;     ///< (Titan) files and folders that titan evaluate takes
+  std::optional<int64_t> tasks_freq;  ///< (Titan) steps between them; unset: `freq`
 };
 
 /// [debug]

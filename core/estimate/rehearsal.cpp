@@ -14,6 +14,7 @@
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"
 #include "core/estimate/memory_limit.h"
+#include "core/train/task_validator.h"
 
 namespace titan::core {
 namespace {
@@ -59,6 +60,8 @@ class Rehearsal {
       if (config_.validation_source)
         all_opened = open(*config_.validation_source, tokenizer.get()) && all_opened;
       if (!all_opened && tokenizer) refuse_absent(*tokenizer);
+      if (!config_.validation.tasks.empty() && tokenizer && !as_none(*tokenizer))
+        attempt([&] { open_tasks(config_, *tokenizer); });
     }
     std::unique_ptr<Run> played = play(options.rank);
     if (played && tokenizer)

@@ -9,6 +9,7 @@
 
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "core/evaluate/template.h"
 
 namespace titan::core {
 namespace {

@@ -1,4 +1,4 @@
-// Lines of JSON made into a task's documents. Used by task.cpp.
+// Lines of JSON made into a task's documents. Used by read_tasks.cpp.
 #pragma once
 
 #include <filesystem>

@@ -20,8 +20,10 @@ Value error_of(const Metric& metric) {
 }
 
 /// The harness shows Python's repr of the number and of the boolean.
-Value response(const LogLikelihood& answer) {
-  return Value::list({to_json(Value(answer.sum)), answer.is_greedy ? "True" : "False"});
+Value response(const Task& task, const LogLikelihood& answer) {
+  const std::string sum = to_json(Value(answer.sum));
+  if (task.kind() == TaskKind::loglikelihood_rolling) return sum;
+  return Value::list({sum, answer.is_greedy ? "True" : "False"});
 }
 
 }  // namespace
@@ -58,6 +60,8 @@ Value results_json(const std::vector<Task>& tasks, const std::vector<TaskScores>
 
 std::string samples_jsonl(const Task& task, const Answers& answers, const TaskScores& scores) {
   std::string lines;
+  Value metrics = Value::list();
+  for (const Metric& metric : scores.metrics) metrics.as_list().emplace_back(metric.name);
   for (size_t i = 0; i < answers.size(); ++i) {
     const TaskDocument& document = task.documents[i];
     Value arguments = Value::map(), responses = Value::list(), filtered = Value::list();
@@ -66,15 +70,17 @@ std::string samples_jsonl(const Task& task, const Answers& answers, const TaskSc
       if (task.kind() != TaskKind::loglikelihood_rolling)
         texts = Value::map({{"arg_0", document.context}, {"arg_1", document.continuations[j]}});
       arguments["gen_args_" + std::to_string(j)] = texts;
-      responses.as_list().push_back(Value::list({response(answers[i][j])}));
-      filtered.as_list().push_back(response(answers[i][j]));
+      responses.as_list().push_back(Value::list({response(task, answers[i][j])}));
+      filtered.as_list().push_back(response(task, answers[i][j]));
     }
     Value line = Value::map({{"doc_id", static_cast<int64_t>(i)},
                              {"doc", document.source},
                              {"target", document.target},
                              {"arguments", arguments},
                              {"resps", responses},
-                             {"filtered_resps", filtered}});
+                             {"filtered_resps", filtered},
+                             {"filter", "none"},
+                             {"metrics", metrics}});
     for (const auto& [metric, value] : scores.documents[i]) line[metric] = value;
     lines += to_json(line) + "\n";
   }

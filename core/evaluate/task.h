@@ -4,14 +4,11 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <titan/options.h>
 #include <titan/value.h>
-
-#include "core/evaluate/template.h"
 
 namespace titan::core {
 
@@ -59,12 +56,5 @@ struct Task {
   const std::string& name() const { return options.task; }
   TaskKind kind() const { return options.output_type; }
 };
-
-/// `paths`: task files (*.toml), plain data (*.jsonl: {"query" or "context", "choices", "gold"},
-/// {"context", "continuation"} or {"text"} a line), or folders of these, in which data that a
-/// task file names is no task of its own. `limit`: documents per task. Throws a ConfigError that
-/// holds all that is wrong with all of them, each with file, line and column.
-std::vector<Task> read_tasks(const std::vector<std::filesystem::path>& paths,
-                             std::optional<int64_t> limit = std::nullopt);
 
 }  // namespace titan::core

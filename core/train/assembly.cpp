@@ -225,6 +225,13 @@ void make_validator(Run& run, const JobConfig& config, Registry& registry) {
     log::info("validation reports " + run.validator->description());
 }
 
+void make_task_validator(Run& run, const JobConfig& config) {
+  if (config.validation.tasks.empty()) return;
+  run.task_validator = std::make_unique<TaskValidator>(
+      open_tasks(config, *run.tokenizer), config.validation, *run.part, run.model->vocab_size(),
+      *run.executor, run.mesh, *run.device, run.loggers);
+}
+
 /// Frozen parameters are none of its business. In a rehearsal either component may be unknown.
 void add_optimizer(Run& run, const JobConfig& config, Registry& registry) {
   if (!config.lr_scheduler.name.empty())
@@ -302,6 +309,7 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
   make_debugging(run, config);
   apply_transforms(run, config, registry);
   make_validator(run, config, registry);
+  make_task_validator(run, config);
 
   check_weights(run, start, config, registry);
   run.state = state_at(start);

@@ -27,6 +27,7 @@
 #include "core/train/observations.h"
 #include "core/train/optimizer_set.h"
 #include "core/train/step_parts.h"
+#include "core/train/task_validator.h"
 #include "core/train/validator.h"
 
 namespace titan::core {
@@ -43,14 +44,14 @@ struct Run {
   std::unique_ptr<LossParts> loss_parts = std::make_unique<LossParts>();  ///< without names unless
                                                                           ///< [loss] has some
   std::unique_ptr<ModelPart> part;
-  std::vector<std::string> heads_with_loss;  ///< paths in the whole model; of [loss]
+  std::vector<std::string> heads_with_loss;    ///< paths in the whole model; of [loss]
   std::unique_ptr<Observations> observations;  ///< null unless a logger looks at tensors
   std::unique_ptr<StepDebugging> debugging;    ///< null unless [debug] asks for it
   std::vector<std::unique_ptr<ModelTransform>>
-      transforms;                              ///< in the order in which they were applied
+      transforms;  ///< in the order in which they were applied
   StepWorkers workers;
-  StepExecutor* executor = nullptr;            ///< the outermost
-  std::vector<StepMember*> members;            ///< those of plugins, in the order in which they act
+  StepExecutor* executor = nullptr;  ///< the outermost
+  std::vector<StepMember*> members;  ///< those of plugins, in the order in which they act
   std::vector<AfterOptimizerStep*> after_optimizer_step;
   std::vector<ExportTransform*> exports;
   std::unique_ptr<Optimizer> optimizer;
@@ -59,9 +60,10 @@ struct Run {
   std::unique_ptr<LrScheduler> lr_scheduler;
   std::unique_ptr<Checkpointer> checkpoints;
   LoggerSet loggers;
-  std::unique_ptr<Validator> validator;        ///< null unless [validation] is enabled
-  std::unique_ptr<Fingerprints> fingerprints;  ///< null unless [debug] asks for them
-  int64_t first_row = 0;                       ///< of the global batch, that this rank trains on
+  std::unique_ptr<Validator> validator;           ///< null unless [validation] is enabled
+  std::unique_ptr<TaskValidator> task_validator;  ///< null unless [validation] names tasks
+  std::unique_ptr<Fingerprints> fingerprints;     ///< null unless [debug] asks for them
+  int64_t first_row = 0;                          ///< of the global batch, that this rank trains on
   uint64_t seed = 0;
   TrainState state;  ///< where the run stands; not 0 at the start of a resumed one
 };

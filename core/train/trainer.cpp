@@ -112,11 +112,15 @@ StopReason Trainer::stop() {
 }
 
 void Trainer::validate() {
-  if (!run_.validator || !run_.validator->is_due(run_.state.step)) return;
+  const int64_t step = run_.state.step;
+  const bool validates = run_.validator && run_.validator->is_due(step);
+  const bool scores_tasks = run_.task_validator && run_.task_validator->is_due(step);
+  if (!validates && !scores_tasks) return;
   const double begin = monotonic_seconds();
   const PhaseScope phase(run_.mesh.recorder(), StepPhase::validation, "validation");
-  run_.validator->run(run_.state.step);
-  journal_.validated(run_.state.step, monotonic_seconds() - begin);
+  if (validates) run_.validator->run(step);
+  if (scores_tasks) run_.task_validator->run(step);
+  journal_.validated(step, monotonic_seconds() - begin);
 }
 
 void Trainer::save() {

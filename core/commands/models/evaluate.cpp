@@ -15,6 +15,7 @@
 #include "core/commands/command.h"
 #include "core/commands/models/trained_model.h"
 #include "core/commands/own_flags.h"
+#include "core/evaluate/read_tasks.h"
 #include "core/evaluate/results.h"
 #include "core/evaluate/scoring/scorer.h"
 
