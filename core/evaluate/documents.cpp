@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <optional>
+#include <utility>
 
 #include <titan/error.h>
 #include <titan/shown_text.h>
@@ -14,8 +15,6 @@
 namespace titan::core {
 namespace {
 
-constexpr size_t kMostMistakes = 20;  // of one file that are listed
-
 /// The parser's message, its column as part of the place: a line was all that it saw.
 std::string at_column(const std::string& place, const std::string& message) {
   const std::string before = "parse error at line 1, column ";
@@ -26,27 +25,6 @@ std::string at_column(const std::string& place, const std::string& message) {
   return place + ":" + message.substr(begin, end - begin) + ": malformed JSON" +
          (end == message.npos ? "" : message.substr(end));
 }
-
-/// Counts what is wrong with one file and says so of the first.
-class Mistakes {
- public:
-  explicit Mistakes(Diagnostics& wrong) : wrong_(wrong) {}
-  ~Mistakes() {
-    if (count_ > kMostMistakes)
-      wrong_.error({}, last_place_ + ": and " + std::to_string(count_ - kMostMistakes) +
-                           " more lines up to this one");
-  }
-  bool empty() const { return count_ == 0; }
-  void add(const std::string& place, const std::string& message) {
-    if (++count_ <= kMostMistakes) wrong_.error({}, message);
-    last_place_ = place;
-  }
-
- private:
-  Diagnostics& wrong_;
-  size_t count_ = 0;
-  std::string last_place_;
-};
 
 /// A bare name is a field, everything else a template.
 class FieldText {
@@ -187,16 +165,20 @@ class Maker {
 
 }  // namespace
 
+void add_mistake(Diagnostics& wrong, std::string message) {
+  wrong.error({}, std::move(message), "", kTasksHelp);
+}
+
 std::vector<JsonLine> read_json_lines(const std::filesystem::path& file, Diagnostics& wrong) {
   std::string text;
   try {
     text = read_text(file);
   } catch (const Error& e) {
-    wrong.error({}, e.message());
+    add_mistake(wrong, e.message());
     return {};
   }
-  Mistakes mistakes(wrong);
   std::vector<JsonLine> lines;
+  bool is_sound = true;
   size_t number = 0;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
@@ -210,10 +192,11 @@ std::vector<JsonLine> read_json_lines(const std::filesystem::path& file, Diagnos
                   to_string(object.type()));
       lines.push_back({std::move(object), place});
     } catch (const Error& e) {
-      mistakes.add(place, at_column(place, e.message()));
+      is_sound = false;
+      add_mistake(wrong, at_column(place, e.message()));
     }
   }
-  if (lines.empty() && mistakes.empty()) wrong.error({}, file.string() + " holds no document");
+  if (lines.empty() && is_sound) add_mistake(wrong, file.string() + " holds no document");
   return lines;
 }
 
@@ -226,21 +209,20 @@ std::vector<TaskDocument> make_documents(const TaskOptions& options, const std::
   try {
     maker.emplace(options);
   } catch (const Error& e) {
-    wrong.error({}, name + ": a text " + e.message());
+    add_mistake(wrong, name + ": a text " + e.message());
     return {};
   }
-  Mistakes mistakes(wrong);
   for (const JsonLine& shot : shots) try {
       examples = maker->examples({shot});
     } catch (const Error& e) {
-      mistakes.add(shot.place, shot.place + ": " + e.message());
+      add_mistake(wrong, shot.place + ": " + e.message());
       return {};
     }
   examples = maker->examples(shots);
   for (const JsonLine& line : lines) try {
       documents.push_back(maker->make(line, examples));
     } catch (const Error& e) {
-      mistakes.add(line.place, line.place + ": " + e.message());
+      add_mistake(wrong, line.place + ": " + e.message());
     }
   return documents;
 }

@@ -12,6 +12,13 @@
 
 namespace titan::core {
 
+/// What explains more about tasks, for reports.
+constexpr const char* kTasksHelp = "titan evaluate --help";
+
+/// An error without a place of its own: `message` begins with it. The report leads to the help of
+/// titan evaluate.
+void add_mistake(Diagnostics& wrong, std::string message);
+
 struct JsonLine {
   Value object;
   std::string place;  ///< "arc.jsonl:3"

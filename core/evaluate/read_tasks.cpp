@@ -25,7 +25,7 @@ Value as_declared(const Option& option, const Value& value) {
 /// Which texts a kind of task must have, and which would be without effect.
 void check_texts(const TaskOptions& options, const std::string& file, Diagnostics& wrong) {
   const auto require = [&](bool is_right, const std::string& what) {
-    if (!is_right) wrong.error({}, file + ": " + what);
+    if (!is_right) add_mistake(wrong, file + ": " + what);
   };
   require(options.task.find('/') == std::string::npos,
           "task is the name of a file too, so it must not hold '/'");
@@ -55,20 +55,21 @@ std::optional<TaskOptions> read_task_file(const fs::path& file, Diagnostics& wro
   Value values = Value::map();
   if (settings) {
     for (const TableHeader& header : settings->tables)
-      here.error(header.where, "a task has no sections; its keys stand at the top of the file");
+      here.error(header.where, "a task has no sections; its keys stand at the top of the file", "",
+                 kTasksHelp);
     for (const Setting& setting : settings->settings) {
       const std::string name = dotted(setting.path);
       const Option* option = schema.find(name);
       if (!option) {
         if (setting.path.size() == 1)
-          here.error(setting.key, "unknown key '" + name + "' of a task",
-                     did_you_mean(name, names));
+          here.error(setting.key, "unknown key '" + name + "' of a task", did_you_mean(name, names),
+                     kTasksHelp);
         continue;
       }
       const Value value = as_declared(*option, setting.value);
       if (setting.is_reported) continue;
       if (const auto problem = option->problem(value))
-        here.error(setting.where, name + " " + *problem);
+        here.error(setting.where, name + " " + *problem, "", kTasksHelp);
       else
         values[name] = value;
     }
@@ -136,7 +137,7 @@ std::vector<fs::path> files_of(const std::vector<fs::path>& paths, Diagnostics& 
     std::erase_if(data,
                   [&](const fs::path& file) { return named.contains(file.lexically_normal()); });
     if (tasks.empty() && data.empty())
-      wrong.error({}, path.string() + " holds no task: no *.toml and no *.jsonl");
+      add_mistake(wrong, path.string() + " holds no task: no *.toml and no *.jsonl");
     tasks.insert(tasks.end(), data.begin(), data.end());
     std::sort(tasks.begin(), tasks.end());
     files.insert(files.end(), tasks.begin(), tasks.end());
@@ -157,16 +158,16 @@ std::optional<Task> read_task(const fs::path& file, std::optional<int64_t> limit
     if (!lines.empty()) options = plain_options(file, lines.front(), wrong);
     if (!options) return std::nullopt;
   } else {
-    wrong.error({}, file.string() + " is no task: a *.toml, a *.jsonl or a folder is expected");
+    add_mistake(wrong, file.string() + " is no task: a *.toml, a *.jsonl or a folder is expected");
     return std::nullopt;
   }
   if (options->num_fewshot > 0) {
     shots = read_json_lines(options->fewshot_dataset, wrong);
     const auto count = static_cast<size_t>(options->num_fewshot);
     if (shots.size() < count)
-      wrong.error({}, file.string() + ": num_fewshot = " + std::to_string(count) + ", but " +
-                          options->fewshot_dataset.string() + " has " +
-                          std::to_string(shots.size()) + " documents");
+      add_mistake(wrong, file.string() + ": num_fewshot = " + std::to_string(count) + ", but " +
+                             options->fewshot_dataset.string() + " has " +
+                             std::to_string(shots.size()) + " documents");
     shots.resize(std::min(count, shots.size()));
   }
   Task task{.options = *options, .documents = {}, .num_original = lines.size()};
@@ -187,8 +188,8 @@ std::vector<Task> read_tasks(const std::vector<fs::path>& paths, std::optional<i
     if (!task) continue;
     const auto [first, is_new] = names.emplace(task->name(), file);
     if (!is_new)
-      wrong.error({}, file.string() + ": task '" + task->name() + "' has the name of " +
-                          first->second.string() + "; set task in one of them");
+      add_mistake(wrong, file.string() + ": task '" + task->name() + "' has the name of " +
+                             first->second.string() + "; set task in one of them");
     tasks.push_back(std::move(*task));
   }
   if (!wrong.can_start()) throw ConfigError(wrong);

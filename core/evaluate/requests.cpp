@@ -7,6 +7,7 @@
 
 #include "core/base/file.h"
 #include "core/config/diagnostics.h"
+#include "core/evaluate/documents.h"
 #include "core/evaluate/text_counts.h"
 
 namespace titan::core {
@@ -133,7 +134,7 @@ std::vector<Request> make_requests(const std::vector<Task>& tasks, const Tokeniz
             all.push_back(std::move(request));
           }
         } catch (const Error& e) {
-          wrong.error({}, document.place + ": " + e.message());
+          add_mistake(wrong, document.place + ": " + e.message());
         }
     }
   if (!wrong.can_start()) throw ConfigError(wrong);

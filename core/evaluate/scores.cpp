@@ -6,6 +6,7 @@
 
 #include <titan/error.h>
 
+#include "core/evaluate/bootstrap.h"
 #include "core/evaluate/text_counts.h"
 
 namespace titan::core {
@@ -65,7 +66,7 @@ TaskScores score_choices(const Task& task, const Answers& answers) {
   return scores;
 }
 
-TaskScores score_continuations(const Answers& answers) {
+TaskScores score_continuations(const Answers& answers, int64_t bootstrap_iterations) {
   TaskScores scores;
   std::vector<double> sums;
   for (const auto& answer : answers) {
@@ -75,8 +76,9 @@ TaskScores score_continuations(const Answers& answers) {
   }
   Metric perplexity{
       .name = "perplexity", .value = std::exp(-mean(sums)), .higher_is_better = false};
-  if (const auto error = standard_error(sums))
-    perplexity.standard_error = perplexity.value * *error;
+  if (sums.size() > 1 && bootstrap_iterations > 1)
+    perplexity.standard_error =
+        bootstrap_error(sums, bootstrap_iterations, [](double mean) { return std::exp(-mean); });
   scores.metrics = {perplexity, mean_of(scores, "acc")};
   return scores;
 }
@@ -125,12 +127,12 @@ std::vector<Answers> answers_by_task(const std::vector<Task>& tasks,
   return all;
 }
 
-TaskScores score(const Task& task, const Answers& answers) {
+TaskScores score(const Task& task, const Answers& answers, int64_t bootstrap_iterations) {
   switch (task.kind()) {
     case TaskKind::multiple_choice:
       return score_choices(task, answers);
     case TaskKind::loglikelihood:
-      return score_continuations(answers);
+      return score_continuations(answers, bootstrap_iterations);
     case TaskKind::loglikelihood_rolling:
       return score_texts(task, answers);
   }

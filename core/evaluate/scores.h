@@ -39,9 +39,9 @@ struct TaskScores {
 
 /// multiple_choice: acc (largest sum; the first of equal ones), acc_norm (sum per character of the
 /// choice), acc_bytes (per byte of UTF-8), each with s / sqrt(n), s with n - 1. loglikelihood:
-/// perplexity exp(-mean sum), whose standard error is value · that of the mean (the delta method;
-/// the harness draws bootstrap samples), and acc. loglikelihood_rolling: word_perplexity,
-/// byte_perplexity, bits_per_byte over all documents.
-TaskScores score(const Task& task, const Answers& answers);
+/// perplexity exp(-mean sum), whose standard error is that of `bootstrap_iterations` samples (below
+/// 2: there is none), and acc. loglikelihood_rolling: word_perplexity, byte_perplexity,
+/// bits_per_byte over all documents.
+TaskScores score(const Task& task, const Answers& answers, int64_t bootstrap_iterations = 0);
 
 }  // namespace titan::core

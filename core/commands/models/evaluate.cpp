@@ -42,6 +42,7 @@ constexpr const char* kEvaluateUsage =
     "  --max-length N           tokens that the model sees at once (default: its context)\n"
     "  --add-bos-token true|false\n"
     "                           put BOS in front of a text (default: as transformers' tokenizer)\n"
+    "  --bootstrap-iters N      samples for the standard error of a perplexity (default 100000)\n"
     "  --rank, --world-size, --local-rank, --master\n"
     "                           as of titan train; titan launch -- evaluate ... starts ranks\n"
     "  --job.config_file FILE, --section.key VALUE\n"
@@ -54,7 +55,7 @@ struct EvaluateArguments {
   std::vector<Task> tasks;
   std::optional<int64_t> limit, max_length;
   std::optional<bool> adds_bos;
-  int64_t batch_tokens = 4096;
+  int64_t batch_tokens = 4096, bootstrap_iterations = 100000;
   LaunchFlags launch;
   std::vector<std::string> config;
 };
@@ -71,9 +72,9 @@ EvaluateArguments parse_evaluate(const std::vector<std::string>& words) {
       "tasks", po::value<Strings>()->composing(), "")("json", "")(
       "output", po::value<std::string>(), "")("log-samples", "")("limit", po::value<int64_t>(), "")(
       "batch-tokens", po::value<int64_t>(), "")("max-length", po::value<int64_t>(), "")(
-      "add-bos-token", po::value<std::string>(), "")("rank", po::value<int>(), "")(
-      "world-size", po::value<int>(), "")("local-rank", po::value<int>(), "")(
-      "master", po::value<std::string>(), "");
+      "bootstrap-iters", po::value<int64_t>(), "")("add-bos-token", po::value<std::string>(), "")(
+      "rank", po::value<int>(), "")("world-size", po::value<int>(), "")(
+      "local-rank", po::value<int>(), "")("master", po::value<std::string>(), "");
   const OwnFlags flags = take_own_flags(words, own, "titan evaluate");
   const po::variables_map& values = flags.values;
   EvaluateArguments result;
@@ -86,6 +87,7 @@ EvaluateArguments parse_evaluate(const std::vector<std::string>& words) {
   take_flag<int64_t>(values, "limit", result.limit);
   take_flag<int64_t>(values, "max-length", result.max_length);
   take_flag<int64_t>(values, "batch-tokens", result.batch_tokens);
+  take_flag<int64_t>(values, "bootstrap-iters", result.bootstrap_iterations);
   take_flag<int>(values, "rank", result.launch.rank);
   take_flag<int>(values, "world-size", result.launch.world_size);
   take_flag<int>(values, "local-rank", result.launch.local_rank);
@@ -104,6 +106,7 @@ EvaluateArguments parse_evaluate(const std::vector<std::string>& words) {
   require(result.batch_tokens >= 1, "--batch-tokens must be >= 1");
   require(result.limit.value_or(1) >= 1, "--limit must be >= 1");
   require(result.max_length.value_or(1) >= 1, "--max-length must be >= 1");
+  require(result.bootstrap_iterations >= 0, "--bootstrap-iters must be >= 0 (0: none)");
   require(bos.empty() || bos == "true" || bos == "false",
           "--add-bos-token must be true or false, got " + in_quotes(bos));
   require(!result.logs_samples || !result.output.empty(),
@@ -167,10 +170,10 @@ void evaluate_all(const EvaluateArguments& arguments, TrainedModel& model) {
                  .tokens_multiple = run.part->num_sequence_cuts()});
   const std::vector<Answers> answers =
       answers_by_task(arguments.tasks, requests, scorer.score(requests));
+  if (run.mesh.rank() != 0) return;
   std::vector<TaskScores> scores;
   for (size_t i = 0; i < answers.size(); ++i)
-    scores.push_back(score(arguments.tasks[i], answers[i]));
-  if (run.mesh.rank() != 0) return;
+    scores.push_back(score(arguments.tasks[i], answers[i], arguments.bootstrap_iterations));
   const double seconds = monotonic_seconds() - begin;
   show(arguments, answers, scores, run_facts(arguments, rules, date, seconds));
   char text[120];

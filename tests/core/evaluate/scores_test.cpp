@@ -47,9 +47,10 @@ TEST_F(Scores, OfContinuationsAreTheirPerplexity) {
                                  "{\"context\": \"q\", \"continuation\": \"a\"}\n"
                                  "{\"context\": \"q\", \"continuation\": \"b\"}\n")})
                         .at(0);
-  const TaskScores scores = score(task, {{{-1, true}}, {{-3, false}}});
+  const TaskScores scores = score(task, {{{-1, true}}, {{-3, false}}}, 3000);
   EXPECT_NEAR(metric(scores, "perplexity").value, std::exp(2.0), 1e-12);
-  EXPECT_NEAR(metric(scores, "perplexity").standard_error.value(), std::exp(2.0), 1e-12);
+  EXPECT_NEAR(metric(scores, "perplexity").standard_error.value(), 6.456614185043171, 1e-9);
+  EXPECT_FALSE(metric(score(task, {{{-1, true}}, {{-3, false}}}), "perplexity").standard_error);
   EXPECT_EQ(metric(scores, "acc").value, 0.5);
 }
 
