@@ -19,6 +19,9 @@ class TextTemplate {
   /// The text with the fields of `document`: strings as they are, numbers and booleans as Jinja2
   /// writes them. Throws a data Error naming a field that is missing or is a list, a map or null.
   std::string apply(const Value& document) const;
+  /// The field itself where the text is one and nothing else, "{{choices.text}}"; else null. Throws
+  /// a data Error when it is missing.
+  const Value* only_field(const Value& document) const;
 
  private:
   struct Step {

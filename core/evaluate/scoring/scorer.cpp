@@ -1,6 +1,7 @@
 #include "core/evaluate/scoring/scorer.h"
 
 #include <algorithm>
+#include <string>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -10,6 +11,10 @@
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+
+#include <titan/error.h>
+
+#include "core/base/hash.h"
 
 namespace titan::core {
 namespace {
@@ -65,6 +70,25 @@ Scorer::Scorer(StepExecutor& executor, const dist::Mesh& mesh, c10::Device devic
                const ScorerOptions& options)
     : executor_(executor), mesh_(mesh), device_(device), options_(options) {}
 
+/// Each rank reads the files of its host, and ranks that plan differently would wait for ever.
+void Scorer::check_agreement(const std::vector<Request>& requests) const {
+  const dist::Group& world = mesh_.group("world");
+  if (world.size() == 1) return;
+  std::string all;
+  for (const Request& request : requests)
+    for (const auto* ids : {&request.context, &request.target}) {
+      all += std::to_string(ids->size()) + ":";
+      all.append(reinterpret_cast<const char*>(ids->data()), ids->size() * sizeof(int32_t));
+    }
+  // the upper half of the hash: a number that every transport takes
+  const auto hash = static_cast<int64_t>(std::stoull(hash64_hex(all).substr(0, 8), nullptr, 16));
+  const int64_t least = world.all_reduce(hash, dist::Reduce::min, device_);
+  const int64_t most = world.all_reduce(hash, dist::Reduce::max, device_);
+  TITAN_CHECK(least == most, distributed,
+              "ranks ask different things: the files of the tasks, or of the tokenizer, differ "
+              "between hosts; copy the same files to each");
+}
+
 /// (rows, vocab), fp32 on the device; one row of no meaning where nothing is asked.
 at::Tensor Scorer::logits(const PlannedForward& forward) {
   if (forward.begins_batch)
@@ -97,6 +121,7 @@ at::Tensor Scorer::logits(const PlannedForward& forward) {
 
 std::vector<LogLikelihood> Scorer::score(const std::vector<Request>& requests) {
   const at::NoGradGuard no_grad;
+  check_agreement(requests);
   const dist::Group& dp = mesh_.group("dp");
   const auto plan =
       plan_forwards(requests, {.tokens = options_.batch_tokens,

@@ -31,13 +31,14 @@ class Scorer {
          const ScorerOptions& options);
 
   /// [every rank, the same requests] The answer of each, on every rank. Log-softmax in fp32, summed
-  /// in fp64; no gradients.
+  /// in fp64; no gradients. distributed Error: ranks have different requests.
   std::vector<LogLikelihood> score(const std::vector<Request>& requests);
 
   /// Tokens that went through the layers on all ranks, what several requests share counted once.
   int64_t num_tokens() const { return num_tokens_; }
 
  private:
+  void check_agreement(const std::vector<Request>& requests) const;
   at::Tensor logits(const PlannedForward& forward);
 
   StepExecutor& executor_;

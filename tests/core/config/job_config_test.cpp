@@ -51,7 +51,9 @@ const std::set<std::string> kOwn = {"plugins.paths",
                                     "debug.trace_tensors",
                                     "debug.trace_tensors_from",
                                     "debug.trace_tensors_until",
-                                    "debug.trace_tensors_every"};
+                                    "debug.trace_tensors_every",
+                                    "validation.tasks",
+                                    "validation.tasks_freq"};
 
 struct Words {
   const char* key;
@@ -156,6 +158,7 @@ INSTANTIATE_TEST_SUITE_P(
         Range{"parallelism.tensor_parallel_degree", "1", "-1"},
         Range{"comm.trace_buf_size", "0", "-1"}, Range{"comm.train_timeout_seconds", "1", "0"},
         Range{"validation.steps", "-1", "0"}, Range{"validation.freq", "1", "0"},
+        Range{"validation.tasks_freq", "1", "0"},
         Range{"debug.seed", "0", "-1"},
         Range{"parallelism.context_parallel_load_balancer", "None", ""}));
 

@@ -96,7 +96,7 @@ num_fewshot = -1
         "wrong.toml:2:1: error: unknown key 'doc_to_txt' of a task", "did you mean 'doc_to_text'?",
         "wrong.toml:3:15: error: output_type must be one of",
         "wrong.toml:4:15: error: num_fewshot must be >= 0", "x.jsonl:1: a line must have \"query\"",
-        "not_there.jsonl"})
+        "not_there.jsonl", "errors; nothing was started. See: titan evaluate --help"})
     EXPECT_THAT(said, HasSubstr(line));
 }
 
