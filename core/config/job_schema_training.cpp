@@ -71,6 +71,10 @@ void declare_data(SchemaBuilder& schema) {
               "Positions begin at 0 with each document and attention sees no other document")
       .option("labels_cross_documents", &Section::labels_cross_documents,
               "The last token of a document predicts the first one of the next")
+      .option("too_long", &Section::too_long,
+              "Conversations longer than a sequence: an error, left out, or cut at the end (two that "
+              "are compared are left out)",
+              {{"error", TooLong::error}, {"skip", TooLong::skip}, {"truncate", TooLong::truncate}})
       .option("shuffle", &Section::shuffle,
               "Another order of the documents in every epoch, by seed")
       .option("shuffle_buffer", &Section::shuffle_buffer,

@@ -160,6 +160,7 @@ struct DataSection {
   Packing packing = Packing::concatenate;
   bool isolate_documents = false;
   bool labels_cross_documents = true;
+  TooLong too_long = TooLong::error;
   bool shuffle = false;
   int64_t shuffle_buffer = 1000;
   Duration timeout{60};

@@ -14,6 +14,7 @@ BestFitPacker::BestFitPacker(std::unique_ptr<RowReader> reader, const PackingOpt
     : reader_(std::move(reader)), options_(options), group_start_(reader_->state()) {}
 
 /// All documents of the group, in order; only the last piece of one is shorter than a window.
+/// Conversations are no longer than one, so they stay whole.
 std::vector<BestFitPacker::Piece> BestFitPacker::cut() const {
   const auto window = static_cast<size_t>(options_.window);
   std::vector<Piece> pieces;

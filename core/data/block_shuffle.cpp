@@ -2,6 +2,7 @@
 
 #include <titan/error.h>
 
+#include "core/data/document_size.h"
 #include "core/data/permutation.h"
 #include "core/data/saved_position.h"
 
@@ -17,7 +18,7 @@ void BlockShuffle::fill() {
   size_t bytes = 0;
   for (Document document; static_cast<int64_t>(documents_.size()) < num_documents_ &&
                           bytes < kMaxBlockBytes && inner_->next(document);) {
-    bytes += document.text.size() + sizeof(int32_t) * document.tokens.size();
+    bytes += content_bytes(document);
     documents_.push_back(std::move(document));
     document = {};
   }

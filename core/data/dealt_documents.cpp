@@ -4,6 +4,7 @@
 
 #include <titan/error.h>
 
+#include "core/data/document_size.h"
 #include "core/data/saved_position.h"
 
 namespace titan::core {
@@ -16,7 +17,7 @@ struct Position {
 };
 
 size_t bytes_of(const Document& document) {
-  return sizeof document + document.text.size() + sizeof(int32_t) * document.tokens.size();
+  return sizeof document + content_bytes(document);
 }
 
 }  // namespace

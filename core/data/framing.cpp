@@ -1,9 +1,15 @@
 #include "core/data/framing.h"
 
+#include <titan/error.h>
+
 namespace titan::core {
 
 void append_tokens(const Document& document, const Tokenizer& tokenizer, const Framing& framing,
                    std::vector<int32_t>& tokens) {
+  TITAN_CHECK(
+      document.conversations.empty(), data,
+      "the document is a conversation, which is learned in parts; only a training run reads "
+      "it");
   if (document.is_tokenised) {
     tokens.insert(tokens.end(), document.tokens.begin(), document.tokens.end());
     return;

@@ -15,6 +15,14 @@ std::unique_ptr<Tokenizer> open_tokenizer(const JobConfig& config, Registry& reg
   });
 }
 
+std::unique_ptr<ChatTemplate> open_chat_template(const JobConfig& config, Registry& registry) {
+  if (config.chat_template.name.empty()) return nullptr;
+  const std::string& folder = config.model.hf_assets_path;
+  return opening(config.chat_template, "model.hf_assets_path", folder, config, [&] {
+    return make_selected<ChatTemplate>(registry, config.chat_template, ChatTemplateContext{folder});
+  });
+}
+
 std::unique_ptr<Dataset> open_dataset(const DataSource& source, const JobConfig& config,
                                       uint64_t seed, Registry& registry) {
   try {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include <titan/chat_template.h>
 #include <titan/dataset.h>
 #include <titan/tokenizer.h>
 
@@ -17,6 +18,10 @@ namespace titan::core {
 /// The tokenizer of [model] hf_assets_path, a NoTokenizer where its files are not there. Throws a
 /// ConfigError at the key when the tokenizer speaks of the folder.
 std::unique_ptr<Tokenizer> open_tokenizer(const JobConfig& config, Registry& registry);
+
+/// The job's chat template; null when it has none. Throws a ConfigError at the key when the
+/// template speaks of the folder.
+std::unique_ptr<ChatTemplate> open_chat_template(const JobConfig& config, Registry& registry);
 
 /// Throws a ConfigError at the key of the source's path when nothing is there.
 std::unique_ptr<Dataset> open_dataset(const DataSource& source, const JobConfig& config,

@@ -1,6 +1,41 @@
 #include "core/data/packer.h"
 
+#include <algorithm>
+
 namespace titan::core {
+namespace {
+
+/// Of tokens [begin, begin + count) of `document`, which stand at `position` of the window.
+/// Returns how many are targets.
+int32_t append_targets(Window& window, const PackingOptions& options,
+                       const TokenizedDocument& document, size_t position, size_t begin,
+                       size_t count) {
+  const bool is_masked = !document.is_target.empty();
+  if (is_masked || !window.is_target.empty()) {
+    window.is_target.resize(position, 1);  // of documents before, which all are targets
+    if (is_masked) {
+      const auto first = document.is_target.begin() + static_cast<int64_t>(begin);
+      window.is_target.insert(window.is_target.end(), first, first + static_cast<int64_t>(count));
+    } else {
+      window.is_target.resize(position + count, 1);
+    }
+  }
+  if (!is_masked)
+    return static_cast<int32_t>(begins_with_target(options, position) ? count : count - 1);
+  const auto first = window.is_target.begin() + static_cast<int64_t>(position);
+  return static_cast<int32_t>(std::count(first, window.is_target.end(), uint8_t{1}));
+}
+
+/// The share of the bytes behind its targets that `num_targets` of them have.
+double share_of_bytes(const TokenizedDocument& document, int32_t num_targets) {
+  const size_t all = document.is_target.empty()
+                         ? document.tokens.size()
+                         : static_cast<size_t>(std::count(document.is_target.begin(),
+                                                          document.is_target.end(), uint8_t{1}));
+  return document.num_bytes * static_cast<double>(num_targets) / static_cast<double>(all);
+}
+
+}  // namespace
 
 Packer::~Packer() = default;
 
@@ -10,17 +45,19 @@ void append_piece(Window& window, const PackingOptions& options, const Tokenized
   const auto first = document.tokens.begin() + static_cast<int64_t>(begin);
   window.tokens.insert(window.tokens.end(), first, first + static_cast<int64_t>(count));
   window.starts.push_back(static_cast<int32_t>(position));
+  for (const int32_t start : document.starts)
+    if (start > 0) window.starts.push_back(static_cast<int32_t>(position) + start);
   window.num_tokens += static_cast<int32_t>(count);
-  const size_t num_targets = begins_with_target(options, position) ? count : count - 1;
-  window.num_targets += static_cast<int32_t>(num_targets);
-  window.num_bytes += document.num_bytes * static_cast<double>(num_targets) /
-                      static_cast<double>(document.tokens.size());
+  const int32_t num_targets = append_targets(window, options, document, position, begin, count);
+  window.num_targets += num_targets;
+  window.num_bytes += share_of_bytes(document, num_targets);
 }
 
 void pad(Window& window, const PackingOptions& options) {
   if (window.num_tokens == options.window) return;
   window.starts.push_back(window.num_tokens);
   window.tokens.resize(static_cast<size_t>(options.window), 0);
+  if (!window.is_target.empty()) window.is_target.resize(window.tokens.size(), 0);
 }
 
 }  // namespace titan::core

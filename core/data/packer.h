@@ -29,6 +29,9 @@ struct Window {
   std::vector<int32_t> starts;  ///< where the documents in it begin, ascending; the first is 0
   int32_t num_tokens = 0;       ///< without padding
   int32_t num_targets = 0;      ///< tokens that something is to predict
+  /// For each token whether it is to be predicted, where conversations are among the documents.
+  /// Empty: every token is that something stands before.
+  std::vector<uint8_t> is_target = {};
   double num_bytes = 0;  ///< of the text behind the targets; of a document that is cut, its share
 };
 

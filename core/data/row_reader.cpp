@@ -15,8 +15,13 @@ constexpr int64_t kMaxEmpty = 10000;
 }  // namespace
 
 RowReader::RowReader(std::vector<BlendedReader> sources, const Tokenizer& tokenizer,
-                     int64_t vocab_size)
-    : tokenizer_(tokenizer), framing_(framing_of(tokenizer)), vocab_size_(vocab_size) {
+                     int64_t vocab_size, ConversationOptions conversations)
+    : tokenizer_(tokenizer),
+      framing_(framing_of(tokenizer)),
+      vocab_size_(vocab_size),
+      conversations_(std::move(conversations)),
+      conversation_tokens_(tokenizer, conversations_.chat_template) {
+  if (!conversations_.left_out) conversations_.left_out = std::make_shared<LeftOut>();
   double sum = 0;
   for (const BlendedReader& source : sources) sum += source.weight;
   for (BlendedReader& source : sources) {
@@ -59,17 +64,87 @@ bool RowReader::read(Source& source, TokenizedDocument& document) {
   const int64_t first_epoch = source.blended.reader->epoch();
   int64_t num_empty = 0;
   do {
-    TITAN_CHECK(num_empty++ < kMaxEmpty || source.blended.reader->epoch() <= first_epoch + 1, data,
-                "the documents of a whole epoch hold no token");
+    TITAN_CHECK(
+        num_empty++ < kMaxEmpty || source.blended.reader->epoch() <= first_epoch + 1, data,
+        "the documents of a whole epoch hold no token",
+        document_.conversations.empty() ? "" : " to learn, or are all longer than a sequence");
     if (!source.blended.reader->next(document_)) return false;
-    document.tokens.clear();
-    append_tokens(document_, tokenizer_, framing_, document.tokens);
+    tokenise(source, document);
   } while (document.tokens.empty());
   check_ids(source, document.tokens);
-  document.num_bytes = document_.is_tokenised ? 0 : static_cast<double>(document_.text.size());
   const auto num_tokens = static_cast<int64_t>(document.tokens.size());
   source.tokens_read += num_tokens;
   tokens_read_ += num_tokens;
+  return true;
+}
+
+void RowReader::tokenise(const Source& source, TokenizedDocument& document) {
+  document.tokens.clear();
+  document.is_target.clear();
+  document.starts.clear();
+  document.num_bytes = 0;
+  if (!document_.conversations.empty()) {
+    read_conversations(source, document);
+    return;
+  }
+  append_tokens(document_, tokenizer_, framing_, document.tokens);
+  if (!document_.is_tokenised) document.num_bytes = static_cast<double>(document_.text.size());
+}
+
+/// Leaves `document` without tokens when it is left out.
+void RowReader::read_conversations(const Source& source, TokenizedDocument& document) const {
+  const std::string place = source.blended.reader->place();
+  TITAN_CHECK(conversations_.max_tokens > 0, data, place,
+              ": conversations are neither cut nor seen by others; set data.packing = \"best_fit\" "
+              "and data.isolate_documents = true");
+  try {
+    for (const Conversation& conversation : document_.conversations)
+      conversation_tokens_.append(conversation, document);
+  } catch (Error& e) {
+    throw e.with_context("in the conversation at " + place);
+  }
+  if (!fit(source, document)) {
+    document.tokens.clear();
+    return;
+  }
+  for (size_t i = 0; i < document.starts.size(); ++i) {
+    const auto begin = document.is_target.begin() + document.starts[i];
+    const auto end = i + 1 < document.starts.size()
+                         ? document.is_target.begin() + document.starts[i + 1]
+                         : document.is_target.end();
+    if (std::find(begin, end, uint8_t{1}) != end) continue;
+    conversations_.left_out->add(source.blended.name, "left out, with nothing to learn", place);
+    document.tokens.clear();
+    return;
+  }
+}
+
+/// Makes the document as long as a sequence at most; false when it is to be left out.
+bool RowReader::fit(const Source& source, TokenizedDocument& document) const {
+  const auto most = static_cast<size_t>(conversations_.max_tokens);
+  if (document.tokens.size() <= most) return true;
+  const std::string place = source.blended.reader->place();
+  const std::string why = "longer than a sequence (" + std::to_string(most) + " tokens)";
+  const bool belong_together = document.starts.size() > 1;
+  TITAN_CHECK(conversations_.too_long != TooLong::error, data, place, ": the ",
+              belong_together ? "two conversations have " : "conversation has ",
+              document.tokens.size(), " tokens", belong_together ? " together" : "",
+              ", more than the ", most,
+              " that fit training.seq_len; make that longer, or choose data.too_long = "
+              "\"skip\" or \"truncate\"");
+  if (conversations_.too_long == TooLong::skip || belong_together) {
+    conversations_.left_out->add(source.blended.name, "left out, " + why, place);
+    return false;
+  }
+  conversations_.left_out->add(source.blended.name, "truncated, " + why, place);
+  const auto learned = [&] {
+    return static_cast<double>(
+        std::count(document.is_target.begin(), document.is_target.end(), uint8_t{1}));
+  };
+  const double before = learned();
+  document.tokens.resize(most);
+  document.is_target.resize(most);
+  if (before > 0) document.num_bytes *= learned() / before;
   return true;
 }
 

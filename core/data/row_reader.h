@@ -13,14 +13,23 @@
 #include <titan/tokenizer.h>
 #include <titan/value.h>
 
+#include "core/config/packing.h"
+#include "core/data/conversation_tokens.h"
 #include "core/data/framing.h"
+#include "core/data/left_out.h"
 #include "core/data/source_reader.h"
+#include "core/data/tokenized_document.h"
 
 namespace titan::core {
 
-struct TokenizedDocument {
-  std::vector<int32_t> tokens;  ///< never empty
-  double num_bytes = 0;         ///< of its text; 0 when the source holds tokens only
+/// How documents of conversations are read.
+struct ConversationOptions {
+  const ChatTemplate* chat_template = nullptr;  ///< outlives the reader; null: the job has none
+  /// Tokens that fit a sequence: a document is not cut. 0: conversations are refused, for they
+  /// would be cut, or see each other.
+  int64_t max_tokens = 0;
+  TooLong too_long = TooLong::error;
+  std::shared_ptr<LeftOut> left_out = nullptr;  ///< shared by the readers of a run; null: their own
 };
 
 /// One source of a row.
@@ -34,12 +43,15 @@ struct BlendedReader {
 class RowReader {
  public:
   /// Ids are in [0, vocab_size); `tokenizer` outlives the reader. Weights are normalised.
-  RowReader(std::vector<BlendedReader> sources, const Tokenizer& tokenizer, int64_t vocab_size);
+  RowReader(std::vector<BlendedReader> sources, const Tokenizer& tokenizer, int64_t vocab_size,
+            ConversationOptions conversations = {});
 
   /// The next document of the source whose share of the tokens read so far falls shortest of its
   /// weight, so that the ratio holds in every prefix up to one document per source. Deterministic.
-  /// False when every source has ended. data Error: a source without tokens, an id that the model
-  /// has no room for; errors of a source carry its name.
+  /// False when every source has ended. Conversations that are too long or have nothing to learn
+  /// are left out and counted. data Error: a source without tokens, an id that the model has no
+  /// room for, a conversation that cannot be rendered or is too long; errors of a source carry its
+  /// name.
   bool next(TokenizedDocument& document);
 
   /// Before the next document: a few integers per source.
@@ -57,12 +69,17 @@ class RowReader {
 
   Source* most_wanting();
   bool read(Source& source, TokenizedDocument& document);
+  void tokenise(const Source& source, TokenizedDocument& document);
+  void read_conversations(const Source& source, TokenizedDocument& document) const;
+  bool fit(const Source& source, TokenizedDocument& document) const;
   void check_ids(const Source& source, const std::vector<int32_t>& tokens) const;
 
   std::vector<Source> sources_;
   const Tokenizer& tokenizer_;
   Framing framing_;
   int64_t vocab_size_;
+  ConversationOptions conversations_;
+  ConversationTokens conversation_tokens_;
   int64_t tokens_read_ = 0;  // of all sources
   std::atomic<size_t> reading_{0};
   Document document_;  // keeps its memory

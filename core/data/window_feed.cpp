@@ -27,10 +27,14 @@ struct Need {
   int64_t step = 0;   // since the start of this run
 };
 
-std::string describe(const PackingOptions& packing, const OrderOptions& order) {
+std::string describe(const FeedOptions& options) {
+  const PackingOptions& packing = options.packing;
+  const OrderOptions& order = options.order;
   std::string text = "concatenate";
   if (packing.packing == Packing::best_fit)
     text = "best_fit into sequences of " + std::to_string(packing.window - 1);
+  if (options.conversations.too_long == TooLong::skip) text += ", without what is longer";
+  if (options.conversations.too_long == TooLong::truncate) text += ", of what is longer the start";
   if (order.shuffle) text += ", shuffled in blocks of " + std::to_string(order.shuffle_buffer);
   return text;
 }
@@ -133,8 +137,10 @@ void WindowFeed::Work::run() {
 WindowFeed::WindowFeed(std::vector<Source> sources, const Tokenizer& tokenizer,
                        const FeedOptions& options)
     : sources_(std::move(sources)), tokenizer_(tokenizer), options_(options) {
+  if (!options_.conversations.left_out)
+    options_.conversations.left_out = std::make_shared<LeftOut>();
   start_.num_streams = options.num_rows;
-  start_.packing = describe(options.packing, options.order);
+  start_.packing = describe(options);
   start_.tokenizer = probe_hash(tokenizer);
   Value::List described;
   for (const Source& source : sources_)
@@ -183,9 +189,10 @@ void WindowFeed::build_lanes() {
     for (size_t i = 0; i < sources_.size(); ++i)
       readers.push_back({sources_[i].name, sources_[i].weight, work.accesses[i]->open(stream)});
     auto lane = std::make_unique<Lane>(stream);
-    lane->packer = make_packer(
-        std::make_unique<RowReader>(std::move(readers), tokenizer_, options_.vocab_size),
-        options_.packing);
+    lane->packer =
+        make_packer(std::make_unique<RowReader>(std::move(readers), tokenizer_, options_.vocab_size,
+                                                options_.conversations),
+                    options_.packing);
     if (const FeedState::Lane* from = saved[static_cast<size_t>(stream)]) {
       lane->packer->restore(from->packer);
       lane->next = from->next;

@@ -42,6 +42,7 @@ struct FeedOptions {
   double timeout_seconds = 60;  ///< without a window a step was waiting for: the source has stalled
   OrderOptions order;
   PackingOptions packing;
+  ConversationOptions conversations;
 };
 
 /// Thread: the trainer thread calls everything; its own threads produce.

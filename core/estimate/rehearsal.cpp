@@ -11,6 +11,7 @@
 #include "core/config/component_error.h"
 #include "core/config/key_places.h"
 #include "core/config/make_selected.h"
+#include "core/data/conversation_needs.h"
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"
 #include "core/estimate/memory_limit.h"
@@ -54,6 +55,8 @@ class Rehearsal {
     if (options.reads_files) {
       if (can_make(config_.tokenizer) && !is_unsound("model.hf_assets_path"))
         attempt([&] { tokenizer = open_tokenizer(config_, registry_); });
+      if (!is_unsound("model.hf_assets_path") && !has_unsound_options(config_.chat_template))
+        attempt([&] { chat_template_ = open_chat_template(config_, registry_); });
       bool all_opened = true;
       for (const DataSource& source : config_.sources)
         all_opened = open(source, tokenizer.get()) && all_opened;
@@ -66,6 +69,7 @@ class Rehearsal {
     std::unique_ptr<Run> played = play(options.rank);
     if (played && tokenizer)
       attempt([&] { check_vocabulary(*tokenizer, *played->model, config_); });
+    if (tokenizer) check_conversations(*tokenizer, played.get());
     if (diagnostics_.can_start()) {
       if (other_) std::rethrow_exception(other_);
       JobConfig tried = config_;
@@ -79,8 +83,21 @@ class Rehearsal {
     return config_.places && config_.places->has_unsound(key);
   }
   bool can_make(const Selection& component) const {
-    return !component.name.empty() &&
-           !(config_.places && config_.places->has_unsound(component));
+    return !component.name.empty() && !(config_.places && config_.places->has_unsound(component));
+  }
+
+  bool has_unsound_options(const Selection& component) const {
+    return config_.places && config_.places->has_unsound(component);
+  }
+
+  /// Without a model it is not known whether that isolates documents.
+  void check_conversations(const Tokenizer& tokenizer, const Run* played) {
+    const bool isolates =
+        config_.data.isolate_documents || !played || played->model->isolates_documents();
+    for (const ConversationNeeds& needs : needs_)
+      attempt([&] {
+        require_for_conversations(needs, tokenizer, chat_template_.get(), isolates, config_);
+      });
   }
 
   /// False when `work` failed; a mistake in the configuration is then reported.
@@ -118,6 +135,7 @@ class Rehearsal {
       const auto seed = static_cast<uint64_t>(config_.debug.seed.value_or(0));
       const std::unique_ptr<Dataset> dataset = open_dataset(source, config_, seed, registry_);
       if (tokenizer) require_tokenizer(*dataset, *tokenizer, source.name, config_);
+      needs_.push_back(needs_of(*dataset, source.name));
     });
   }
 
@@ -224,6 +242,8 @@ class Rehearsal {
   const JobConfig& config_;
   Registry& registry_;
   Diagnostics& diagnostics_;
+  std::unique_ptr<ChatTemplate> chat_template_;
+  std::vector<ConversationNeeds> needs_;  // of the sources that were opened
   bool has_stand_in_ = false;
   std::exception_ptr other_;  // the first error that is no mistake in the configuration
 };

@@ -11,6 +11,7 @@
 
 #include "core/config/component_error.h"
 #include "core/config/registry_lookup.h"
+#include "core/data/conversation_needs.h"
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"
 #include "core/data/tokenizer_hash.h"
@@ -71,8 +72,8 @@ JobSources sources_of(const std::vector<std::string>& arguments) {
 JobConfig config_of(const JobSources& sources, const Catalog& catalog, Registry& registry) {
   TextLookup lookup(catalog, registry);
   Diagnostics all, wrong;
-  std::optional<JobConfig> config = try_resolve(
-      sources, lookup, {.world_size = 1, .looks_for_files = false}, all);
+  std::optional<JobConfig> config =
+      try_resolve(sources, lookup, {.world_size = 1, .looks_for_files = false}, all);
   for (const Diagnostic& message : all.sorted()) {
     if (message.severity == Severity::error) wrong.add(message);
     if (message.severity == Severity::warning && config) log::warn(render_for_log(message));
@@ -99,7 +100,12 @@ ChosenSource::ChosenSource(const JobSources& sources)
         return open_dataset(config_.sources[0], config_, seed_of(config_), registry_);
       })) {
   with_places(config_, [this] {
-    require_tokenizer(*dataset_, *tokenizer_, config_.sources[0].dataset.name, config_);
+    const std::string& name = config_.sources[0].dataset.name;
+    require_tokenizer(*dataset_, *tokenizer_, name, config_);
+    TITAN_CHECK(!needs_of(*dataset_, name).has_conversations, config, "data set '", name,
+                "' holds conversations; a file of tokens could not say which of them are learned. "
+                "Train on the data set itself: training.dataset = \"",
+                name, "\"");
   });
 }
 

@@ -15,6 +15,7 @@
 #include "core/config/component_error.h"
 #include "core/config/make_selected.h"
 #include "core/config/parallelism_selection.h"
+#include "core/data/conversation_needs.h"
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"
 #include "core/exchange/rule_layout.h"
@@ -151,6 +152,9 @@ LoaderOptions loader_options(const Run& run, const JobConfig& config, int64_t nu
   const DataloaderSection& threads = config.training.dataloader;
   const int64_t num_own_rows = num_rows / run.mesh.grid().batch();
   const int64_t num_workers = std::max<int64_t>(1, threads.num_workers);
+  const bool isolates_documents = data.isolate_documents || run.model->isolates_documents();
+  const int64_t window = config.training.seq_len + 1;
+  const bool keeps_conversations = data.packing == Packing::best_fit && isolates_documents;
   const int64_t ahead = threads.num_workers > 0 ? threads.prefetch_factor.value_or(2) : 2;
   return {.feed = {.num_rows = num_rows,
                    .first_row = run.mesh.batch_rank() * num_own_rows,
@@ -163,10 +167,13 @@ LoaderOptions loader_options(const Run& run, const JobConfig& config, int64_t nu
                              .shuffle_buffer = data.shuffle_buffer,
                              .seed = run.seed},
                    .packing = {.packing = data.packing,
-                               .window = config.training.seq_len + 1,
-                               .labels_cross_documents = data.labels_cross_documents}},
+                               .window = window,
+                               .labels_cross_documents = data.labels_cross_documents},
+                   .conversations = {.chat_template = run.chat_template.get(),
+                                     .max_tokens = keeps_conversations ? window : 0,
+                                     .too_long = data.too_long}},
           .rows_per_microbatch = config.training.local_batch_size,
-          .isolates_documents = data.isolate_documents || run.model->isolates_documents(),
+          .isolates_documents = isolates_documents,
           .pins_memory = threads.pin_memory && run.device->device().is_cuda()};
 }
 
@@ -187,7 +194,11 @@ LoaderOptions validation_options(const Run& run, const JobConfig& config) {
 Source open_source(Run& run, const DataSource& chosen, const JobConfig& config,
                    Registry& registry) {
   run.datasets.push_back(open_dataset(chosen, config, run.seed, registry));
-  require_tokenizer(*run.datasets.back(), *run.tokenizer, chosen.name, config);
+  const Dataset& dataset = *run.datasets.back();
+  require_tokenizer(dataset, *run.tokenizer, chosen.name, config);
+  require_for_conversations(needs_of(dataset, chosen.name), *run.tokenizer, run.chat_template.get(),
+                            config.data.isolate_documents || run.model->isolates_documents(),
+                            config);
   return {chosen.name, chosen.weight, run.datasets.back().get()};
 }
 
@@ -302,6 +313,7 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
   run.profiler = Profiler(config, *run.device, run.mesh);
 
   run.tokenizer = open_tokenizer(config, registry);
+  run.chat_template = open_chat_template(config, registry);
   build_model(run, config, registry);
   check_vocabulary(*run.tokenizer, *run.model, config);
   open_data(run, config, registry, start);

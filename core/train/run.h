@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include <titan/chat_template.h>
 #include <titan/dataset.h>
 #include <titan/device.h>
 #include <titan/dist/mesh.h>
@@ -38,6 +39,7 @@ struct Run {
   dist::Mesh mesh;
   Profiler profiler;  ///< holds nothing unless [profiling] asks for it
   std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<ChatTemplate> chat_template;  ///< null unless the job has one
   std::vector<std::unique_ptr<Dataset>> datasets;  ///< one per source, then that of validation
   std::unique_ptr<Loader> loader;
   std::unique_ptr<Model> model;

@@ -19,6 +19,8 @@ void fill_row(const Window& window, int64_t seq_len, const PackingOptions& packi
   for (const int32_t start : window.starts)
     if (start > 0 && !begins_with_target(packing, static_cast<size_t>(start)))
       labels[start - 1] = Batch::kIgnoredLabel;
+  for (size_t t = 1; t < window.is_target.size(); ++t)
+    if (!window.is_target[t]) labels[t - 1] = Batch::kIgnoredLabel;
 }
 
 void fill_documents(const Window& window, int64_t seq_len, int64_t* positions, int32_t* documents) {

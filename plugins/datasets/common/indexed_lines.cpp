@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <utility>
 
 #include <titan/error.h>
 
 #include "plugins/datasets/common/bad_lines.h"
 #include "plugins/datasets/common/line_index.h"
-#include "plugins/datasets/common/text_field.h"
 
 namespace titan::datasets {
 namespace {
@@ -17,11 +17,12 @@ namespace {
 /// Takes the lines that are documents and counts the others.
 class GoodLines {
  public:
-  GoodLines(const std::string& field, BadLines& bad) : field_(field), bad_(bad) {}
+  GoodLines(const LineFormat& format, BadLines& bad) : format_(format), bad_(bad) {}
 
   bool operator()(std::string_view line, int64_t line_number) {
     try {
-      read_text_field(line, field_, text_);
+      document_.set_text({});
+      format_.parse(line, document_);
       return true;
     } catch (const Error& error) {
       bad_.add(line_number, error.message());
@@ -30,9 +31,9 @@ class GoodLines {
   }
 
  private:
-  const std::string& field_;
+  const LineFormat& format_;
   BadLines& bad_;
-  std::string text_;
+  Document document_;  // keeps its memory
 };
 
 /// The bytes [begin, end) up to the first line end, in `bytes`. What follows it is blank or was
@@ -52,18 +53,18 @@ std::string_view first_line(const InputFile& file, uint64_t begin, uint64_t end,
 
 }  // namespace
 
-IndexedLines::IndexedLines(const JsonLinesOptions& options, const std::vector<SourceFile>& files)
-    : field_(options.field) {
+IndexedLines::IndexedLines(LineFormat format, const std::vector<SourceFile>& files)
+    : format_(std::move(format)) {
   for (const SourceFile& source : files) {
     const uint64_t num_bytes = InputFile(source.path).size();
     const size_t first = starts_.size();
     names_.push_back(source.name);
     firsts_.push_back(first);
     files_.add(source.path, num_bytes);
-    if (options.skip_bad_lines) {
+    if (format_.skips_bad_lines) {
       std::atomic<bool> is_told = false;
       BadLines bad(source.path.string(), is_told);
-      index_lines(source.path, starts_, GoodLines(field_, bad));
+      index_lines(source.path, starts_, GoodLines(format_, bad));
     } else {
       index_lines(source.path, starts_);
       Document document;
@@ -89,7 +90,7 @@ void IndexedLines::read(int64_t index, Document& document) const {
   const std::string_view text = first_line(*file, line.begin, line.end, bytes);
   document.set_text({});
   try {
-    read_text_field(text, field_, document.text);
+    format_.parse(text, document);
   } catch (const Error& error) {
     fail(error.kind(), file->path().string(), ":", line_number(*file, line.begin), ": ",
          error.message());

@@ -8,7 +8,7 @@
 #include <titan/dataset.h>
 
 #include "plugins/datasets/common/fingerprint.h"
-#include "plugins/datasets/common/json_lines_options.h"
+#include "plugins/datasets/common/line_format.h"
 #include "plugins/datasets/common/open_files.h"
 #include "plugins/datasets/common/source_files.h"
 
@@ -19,7 +19,7 @@ class IndexedLines final : public IndexedDocuments {
  public:
   /// Reads all files once to index them, and the first document of each, so that a wrong field is
   /// found early. To pass over bad lines it has to look into every line.
-  IndexedLines(const JsonLinesOptions& options, const std::vector<SourceFile>& files);
+  IndexedLines(LineFormat format, const std::vector<SourceFile>& files);
 
   int64_t size() const override { return static_cast<int64_t>(starts_.size()); }
   void read(int64_t index, Document& document) const override;
@@ -35,7 +35,7 @@ class IndexedLines final : public IndexedDocuments {
   };
   Line line_at(int64_t index) const;
 
-  std::string field_;
+  LineFormat format_;
   std::vector<std::string> names_;  // of the files
   std::vector<size_t> firsts_;      // each file's first document; the next file's when it has none
   OpenFiles files_;

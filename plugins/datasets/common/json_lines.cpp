@@ -2,6 +2,7 @@
 #include "plugins/datasets/common/json_lines.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <titan/error.h>
 
@@ -9,8 +10,21 @@
 #include "plugins/datasets/common/fingerprint.h"
 #include "plugins/datasets/common/indexed_lines.h"
 #include "plugins/datasets/common/streamed_lines.h"
+#include "plugins/datasets/common/text_field.h"
 
 namespace titan::datasets {
+namespace {
+
+LineFormat text_format(const JsonLinesOptions& options) {
+  TITAN_CHECK(!options.field.empty(), config, "option 'field' of the data set must not be empty");
+  return {.parse = [field = options.field](
+                       std::string_view line,
+                       Document& document) { read_text_field(line, field, document.text); },
+          .description = options.field,
+          .skips_bad_lines = options.skip_bad_lines};
+}
+
+}  // namespace
 
 const std::vector<std::string>& json_lines_suffixes() {
   static const std::vector<std::string> kSuffixes = {".jsonl",   ".json",      ".jsonl.gz",
@@ -19,22 +33,24 @@ const std::vector<std::string>& json_lines_suffixes() {
 }
 
 JsonLines::JsonLines(const JsonLinesOptions& options, const std::string& path,
+                     const std::vector<SourceFile>& files)
+    : JsonLines(text_format(options), options.index, path, files) {}
+
+JsonLines::JsonLines(LineFormat format, bool index, const std::string& path,
                      const std::vector<SourceFile>& files) {
-  TITAN_CHECK(!options.field.empty(), config, "option 'field' of the data set must not be empty");
   const bool is_indexed =
-      options.index && std::none_of(files.begin(), files.end(), [](const SourceFile& file) {
-        return is_compressed(file.path);
-      });
+      index && std::none_of(files.begin(), files.end(),
+                            [](const SourceFile& file) { return is_compressed(file.path); });
   Fingerprint fingerprint;
   fingerprint.add(is_indexed ? "indexed lines" : "streamed lines");
-  fingerprint.add(options.field).add(options.skip_bad_lines);
+  fingerprint.add(format.description).add(format.skips_bad_lines);
   bool has_documents = false;
   if (is_indexed) {
-    indexed_ = std::make_unique<IndexedLines>(options, files);
+    indexed_ = std::make_unique<IndexedLines>(std::move(format), files);
     indexed_->add_to(fingerprint);
     has_documents = indexed_->size() > 0;
   } else {
-    streamed_ = std::make_unique<StreamedLines>(options, files);
+    streamed_ = std::make_unique<StreamedLines>(std::move(format), files);
     streamed_->add_to(fingerprint);
     has_documents = streamed_->has_documents();
   }

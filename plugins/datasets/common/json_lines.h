@@ -1,4 +1,5 @@
-// Documents from files with one JSON object a line. Used by the datasets `jsonl` and `c4`.
+// Documents from files with one JSON object a line. Used by the datasets `jsonl`, `c4` and
+// `messages`.
 #pragma once
 
 #include <memory>
@@ -8,6 +9,7 @@
 #include <titan/dataset.h>
 
 #include "plugins/datasets/common/json_lines_options.h"
+#include "plugins/datasets/common/line_format.h"
 #include "plugins/datasets/common/source_files.h"
 
 namespace titan::datasets {
@@ -25,6 +27,9 @@ class JsonLines : public Dataset {
  public:
   /// `path`: what the files were found by, for messages. Throws a data Error when there is no
   /// document in them.
+  JsonLines(LineFormat format, bool index, const std::string& path,
+            const std::vector<SourceFile>& files);
+  /// Of texts.
   JsonLines(const JsonLinesOptions& options, const std::string& path,
             const std::vector<SourceFile>& files);
   ~JsonLines() override;

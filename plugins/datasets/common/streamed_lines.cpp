@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include <titan/error.h>
 
 #include "plugins/datasets/common/bad_lines.h"
 #include "plugins/datasets/common/input_file.h"
 #include "plugins/datasets/common/line_reader.h"
-#include "plugins/datasets/common/text_field.h"
 
 namespace titan::datasets {
 namespace {
@@ -24,20 +24,31 @@ uint64_t natural_number(const Value& position, std::string_view name) {
 
 class LineStream final : public DocumentStream {
  public:
-  LineStream(const JsonLinesOptions& options, const SourceFile& source, std::atomic<bool>& is_told)
-      : options_(options),
+  LineStream(const LineFormat& format, const SourceFile& source, std::atomic<bool>& is_told)
+      : format_(format),
         source_(source),
         reader_(read_unpacked(source.path)),
         bad_lines_(source.path.string(), is_told) {}
 
   bool next(Document& document) override {
-    document.set_text({});
-    return next_text(document.text);
+    for (std::string_view line; next_line(line);) {
+      try {
+        document.set_text({});
+        format_.parse(line, document);
+        return true;
+      } catch (const Error& error) {
+        if (!format_.skips_bad_lines)
+          fail(error.kind(), source_.path.string(), ":", line_number_.load(), ": ",
+               error.message());
+        bad_lines_.add(line_number_, error.message());
+      }
+    }
+    return false;
   }
 
   bool skip() override {
     // a bad line is no document, for those who skip as well
-    if (options_.skip_bad_lines) return next_text(skipped_);
+    if (format_.skips_bad_lines) return next(skipped_);
     std::string_view line;
     return next_line(line);
   }
@@ -70,20 +81,6 @@ class LineStream final : public DocumentStream {
     line_number_ = reader_.position().lines;
     return true;
   }
-  bool next_text(std::string& text) {
-    for (std::string_view line; next_line(line);) {
-      try {
-        read_text_field(line, options_.field, text);
-        return true;
-      } catch (const Error& error) {
-        if (!options_.skip_bad_lines)
-          fail(error.kind(), source_.path.string(), ":", line_number_.load(), ": ",
-               error.message());
-        bad_lines_.add(line_number_, error.message());
-      }
-    }
-    return false;
-  }
   /// What can be said of a position in a plain file without reading all of it.
   void check_line_end(const LinePosition& target) const {
     const InputFile file(source_.path);
@@ -100,18 +97,18 @@ class LineStream final : public DocumentStream {
                 ": no such line ends there; was the position saved with another data set?");
   }
 
-  const JsonLinesOptions& options_;
+  const LineFormat& format_;
   const SourceFile& source_;
   LineReader reader_;
   BadLines bad_lines_;
-  std::string skipped_;
+  Document skipped_;
   std::atomic<int64_t> line_number_ = 0;  // place() is asked by other threads
 };
 
 }  // namespace
 
-StreamedLines::StreamedLines(const JsonLinesOptions& options, const std::vector<SourceFile>& files)
-    : options_(options) {
+StreamedLines::StreamedLines(LineFormat format, const std::vector<SourceFile>& files)
+    : format_(std::move(format)) {
   for (const SourceFile& source : files) {
     File& file = files_.emplace_back();
     file.source = source;
@@ -126,14 +123,14 @@ std::unique_ptr<DocumentStream> StreamedLines::open(int64_t shard) const {
   TITAN_CHECK(num_bytes == file.num_bytes, io, "'", file.source.path.string(),
               "' has changed from ", file.num_bytes, " to ", num_bytes,
               " bytes since the data set was opened");
-  return std::make_unique<LineStream>(options_, file.source, file.is_told);
+  return std::make_unique<LineStream>(format_, file.source, file.is_told);
 }
 
 bool StreamedLines::has_documents() const {
   Document document;
   std::atomic<bool> is_told = true;  // whoever reads all of a file counts its bad lines
   return std::any_of(files_.begin(), files_.end(), [&](const File& file) {
-    return LineStream(options_, file.source, is_told).next(document);
+    return LineStream(format_, file.source, is_told).next(document);
   });
 }
 

@@ -12,7 +12,7 @@
 #include <titan/dataset.h>
 
 #include "plugins/datasets/common/fingerprint.h"
-#include "plugins/datasets/common/json_lines_options.h"
+#include "plugins/datasets/common/line_format.h"
 #include "plugins/datasets/common/source_files.h"
 
 namespace titan::datasets {
@@ -22,7 +22,7 @@ namespace titan::datasets {
 class StreamedLines final : public StreamedDocuments {
  public:
   /// Reads no more than up to the first document of all, so that a wrong field is found early.
-  StreamedLines(const JsonLinesOptions& options, const std::vector<SourceFile>& files);
+  StreamedLines(LineFormat format, const std::vector<SourceFile>& files);
 
   int64_t num_shards() const override { return static_cast<int64_t>(files_.size()); }
   std::unique_ptr<DocumentStream> open(int64_t shard) const override;
@@ -39,7 +39,7 @@ class StreamedLines final : public StreamedDocuments {
     mutable std::atomic<bool> is_told = false;  // its bad lines
   };
 
-  JsonLinesOptions options_;
+  LineFormat format_;
   std::deque<File> files_;
 };
 

@@ -42,6 +42,7 @@ const std::set<std::string> kOwn = {"plugins.paths",
                                     "data.packing",
                                     "data.isolate_documents",
                                     "data.labels_cross_documents",
+                                    "data.too_long",
                                     "data.shuffle",
                                     "data.shuffle_buffer",
                                     "data.timeout",
@@ -64,6 +65,7 @@ const Words kEnumerations[] = {
     {"training.mixed_precision_param", {"float32", "bfloat16", "float16"}},  // and float16
     {"training.mixed_precision_reduce", {"float32", "bfloat16"}},            // and bfloat16
     {"data.packing", {"concatenate", "best_fit"}},
+    {"data.too_long", {"error", "skip", "truncate"}},
     {"parallelism.fsdp_reshard_after_forward", {"default", "always", "never"}},
     {"parallelism.context_parallel_load_balancer", {"headtail", "ptrr"}},
     {"parallelism.context_parallel_rotate_method", {"allgather", "alltoall"}},

@@ -1,0 +1,63 @@
+#include "core/data/conversation_needs.h"
+
+#include <algorithm>
+
+#include <titan/special_token_text.h>
+
+#include "core/config/default_plugins.h"
+#include "core/config/diagnostics.h"
+#include "core/config/key_places.h"
+#include "core/data/first_document.h"
+#include "core/data/no_tokenizer.h"
+
+namespace titan::core {
+namespace {
+
+/// Where the first of these keys or sections that was written stands.
+SourceRange place_of(const JobConfig& config, std::initializer_list<const char*> keys) {
+  for (const char* key : keys)
+    if (const SourceRange where = config.places ? config.places->place(key) : SourceRange{})
+      return where;
+  return {};
+}
+
+}  // namespace
+
+ConversationNeeds needs_of(const Dataset& dataset, const std::string& source) {
+  ConversationNeeds needs = {.source = source};
+  Document first;
+  if (!read_first(dataset, first)) return needs;
+  needs.has_conversations = !first.conversations.empty();
+  needs.has_chats = std::any_of(first.conversations.begin(), first.conversations.end(),
+                                [](const Conversation& one) { return !one.chat.is_null(); });
+  return needs;
+}
+
+void require_for_conversations(const ConversationNeeds& needs, const Tokenizer& tokenizer,
+                               const ChatTemplate* chat_template, bool isolates_documents,
+                               const JobConfig& config) {
+  if (!needs.has_conversations) return;
+  Diagnostics wrong;
+  const std::string holds =
+      "data source '" + needs.source + "' holds " + (needs.has_chats ? "chats" : "conversations");
+  if (needs.has_chats && !chat_template && config.chat_template.name.empty())
+    wrong.error(
+        place_of(config, {"chat_template", "training.dataset", "training"}),
+        holds + ", and no chat template says what they read like; set chat_template.name = \"" +
+            default_plugins::kChatTemplate + "\", which takes that of model.hf_assets_path");
+  if (needs.has_chats && !as_none(tokenizer) && !dynamic_cast<const SpecialTokenText*>(&tokenizer))
+    wrong.error(place_of(config, {"tokenizer.name", "model.hf_assets_path"}),
+                holds + ", but tokenizer '" + config.tokenizer.name +
+                    "' does not read the special tokens that chat templates write");
+  if (config.data.packing != Packing::best_fit)
+    wrong.error(place_of(config, {"data.packing", "data", "training.dataset"}),
+                holds +
+                    ", which data.packing = \"concatenate\" would cut; set data.packing = "
+                    "\"best_fit\"");
+  if (!isolates_documents)
+    wrong.error(place_of(config, {"data.isolate_documents", "data", "training.dataset"}),
+                holds + ", which must not see each other; set data.isolate_documents = true");
+  if (!wrong.can_start()) throw ConfigError(wrong);
+}
+
+}  // namespace titan::core

@@ -1,0 +1,27 @@
+// Documents that are not trained on, because they do not fit a sequence or have nothing to learn:
+// counted and told. Shared by the row readers of a run.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace titan::core {
+
+/// Thread-safe.
+class LeftOut {
+ public:
+  /// Counts a document of `source`. The 1st, 10th, 100th, ... of a source and reason is logged, so
+  /// that neither one is silent nor all of them fill the log. `what`: what is done and why, "left
+  /// out, with more than 2049 tokens". What is read again by a resumed run is counted again.
+  void add(const std::string& source, const std::string& what, const std::string& place);
+  int64_t count(const std::string& source, const std::string& what) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::pair<std::string, std::string>, int64_t> counts_;
+};
+
+}  // namespace titan::core
