@@ -26,8 +26,9 @@ struct Span {
 bool is_learned(const Value& message) {
   const Value* role = message.find("role");
   const Value* weight = message.find("weight");
-  return role && role->is_string() && role->as_string() == "assistant" &&
-         !(weight && weight->is_number() && weight->as_number() == 0);
+  const bool is_without_weight =
+      weight && (weight->is_integer() || weight->is_number()) && weight->as_number() == 0;
+  return role && role->is_string() && role->as_string() == "assistant" && !is_without_weight;
 }
 
 /// Throws unless `whole` begins with `start`; the messages up to `number` (from 1) gave `start`.

@@ -24,8 +24,8 @@ inline Document numbered_document(int64_t d, int64_t length, int64_t base = 0) {
   return document;
 }
 
-/// Reads in any order, and counts. `fails_at`: that document throws; `hangs_at`: that one takes very
-/// long.
+/// Reads in any order, and counts. `fails_at`: that document throws; `hangs_at`: that one takes
+/// very long.
 class NumberedDataset final : public IndexedDataset {
  public:
   explicit NumberedDataset(std::vector<int64_t> lengths, int64_t fails_at = -1, int64_t base = 0)

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/data/fake_chat.h"
 #include "core/data/fake_text.h"
 
 namespace titan::core {
@@ -117,6 +118,31 @@ TEST(Loader, PaddingIsNoTargetAndADocumentOfItsOwn) {
   const StepBatches after = loader.next_step();
   EXPECT_EQ(after.num_local_valid_tokens, 0) << "the data has ended";
   EXPECT_EQ(to_vector<int64_t>(after.microbatches[0].labels), std::vector<int64_t>(8, kNone));
+}
+
+TEST(Loader, WhatIsNotLearnedOfAConversationHasNoLabel) {
+  using titan::testing::completions;
+  const titan::testing::WrittenDataset dataset({completions({{"ab", "cd"}, {"ab", "e"}})});
+  const ByteTokenizer tokenizer({.eos = 1001});
+  LoaderOptions chats = options(1, 10);
+  chats.feed.packing.packing = Packing::best_fit;
+  chats.feed.packing.once = chats.feed.order.once = true;
+  chats.feed.conversations.max_tokens = 11;
+  chats.isolates_documents = true;
+  Loader loader({{"a", 1, &dataset}}, tokenizer, chats);
+  const StepBatches step = loader.next_step();
+  const Batch& batch = step.microbatches[0];
+  constexpr int64_t kNone = Batch::kIgnoredLabel;
+  EXPECT_EQ(to_vector<int64_t>(batch.tokens),
+            (std::vector<int64_t>{'a', 'b', 'c', 'd', 1001, 'a', 'b', 'e', 1001, 0}));
+  EXPECT_EQ(to_vector<int64_t>(batch.labels),
+            (std::vector<int64_t>{kNone, 'c', 'd', 1001, kNone, kNone, 'e', 1001, kNone, kNone}));
+  EXPECT_EQ(to_vector<int32_t>(batch.documents),
+            (std::vector<int64_t>{0, 0, 0, 0, 0, 1, 1, 1, 1, 2}));
+  EXPECT_EQ(to_vector<int64_t>(batch.positions),
+            (std::vector<int64_t>{0, 1, 2, 3, 4, 0, 1, 2, 3, 0}));
+  EXPECT_EQ(step.num_local_valid_tokens, 5);
+  EXPECT_EQ(step.num_local_text_bytes, 3);
 }
 
 }  // namespace
