@@ -163,6 +163,9 @@ Step Trainer::next_step() {
   }
   step.batches.num_valid_tokens = run_.mesh.group("dp").all_reduce(
       step.batches.num_local_valid_tokens, dist::Reduce::sum, run_.device->device());
+  TITAN_CHECK(step.batches.num_valid_tokens > 0, data, "no token of step ", step_,
+              " has a target, on any rank, so there is nothing to learn; look at the data of this "
+              "step");
   return step;
 }
 
