@@ -2,6 +2,7 @@
 the loss, a run goes on where it stopped, and data that cannot be used are named before anything starts."""
 
 import json
+import math
 import os
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
@@ -11,7 +12,7 @@ import transformers
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from checkpoint_case import SMALL, CheckpointCase
-from harness import ROOT, losses, main, titan
+from harness import ROOT, losses, main, metrics, titan
 from ranks_test import fingerprints
 
 transformers.utils.logging.disable_progress_bar()
@@ -88,11 +89,9 @@ class FinetuneCase(CheckpointCase):
             found.append((total.item(), int((targets != IGNORED).sum())))
         return found
 
-    def measured(self, steps, seq_len, *data, code=0, ranks=1):
-        """The loss of each step, the weights as they were."""
-        self.run_ranks(ranks, *data, "--training.steps", steps, "--training.seq_len", seq_len, "--optimizer.lr", "1e-30",
-                       "--checkpoint.no_enable", code=code)
-        return losses(self.out)
+    def leave(self, steps, seq_len, *arguments):
+        """A run that leaves the weights as they were."""
+        self.run_ranks(1, *arguments, "--training.steps", steps, "--training.seq_len", seq_len, "--optimizer.lr", "1e-30")
 
     def assert_losses(self, found, wanted):
         self.assertEqual(len(found), len(wanted))
@@ -116,11 +115,11 @@ class FinetuneCase(CheckpointCase):
 class MasksTest(FinetuneCase):
     """One conversation fills more than half of a sequence, so each step has one, in the order of the file."""
 
-    LONGEST = 320
+    LONGEST = 321
 
     def compare(self, examples, lines, *arguments):
-        found = self.measured(len(examples), self.LONGEST - 1, *self.lines(*lines), *arguments)
-        self.assert_losses(found, [total / count for total, count in self.judge(examples)])
+        self.leave(len(examples), self.LONGEST - 1, *self.lines(*lines), *arguments)
+        self.assert_losses(losses(self.out), [total / count for total, count in self.judge(examples)])
 
     def fitting(self, draw, count=24):
         """`count` of what is drawn whose ids fill more than half of a sequence and fit it."""
@@ -173,13 +172,22 @@ class MasksTest(FinetuneCase):
 class PackingTest(FinetuneCase):
     def test_conversations_in_one_sequence_have_the_loss_they_have_alone(self):
         random = self.chance()
-        chats = [self.draw_chat(random, 1) for _ in range(12)]
-        judged = self.judge([self.labels_of(messages) for messages in chats])
-        found = self.measured(1, 2047, *self.lines(*({"messages": messages} for messages in chats)), "--training.steps", 1,
-                              "--data.shuffle")
-        # the data repeat to fill the groups that are packed: whole rounds of them have the mean of one
-        self.assertEqual(len(found), 1)
-        self.assertGreater(len(judged), 1)
+        chats = [self.draw_chat(random, random.randrange(1, 4)) for _ in range(50)]
+        lines = [{"messages": messages} for messages in chats]
+        examples = [self.labels_of(messages) for messages in chats]
+        judged = self.judge(examples)
+        total, count = sum(part for part, _ in judged), sum(part for _, part in judged)
+        path = self.lines(*lines)[1]
+        said = sum(len(self.tokenizer.decode([label for label in labels if label != IGNORED], skip_special_tokens=True).encode())
+                   for _, labels in examples)
+        for seq_len in (1024, 2048):
+            self.out = self.folder / str(seq_len)
+            self.leave(1, seq_len, "--training.dataset_path", path, "--validation.enable", "--validation.dataset", "messages",
+                       "--validation.dataset_path", path, "--validation.steps", -1, "--validation.seq_len", seq_len,
+                       "--validation.local_batch_size", 1)
+            found = [line for line in metrics(self.out) if "validation_metrics/loss" in line][0]
+            self.assertAlmostEqual(found["validation_metrics/loss"], total / count, delta=2e-6 * total / count)
+            self.assertAlmostEqual(found["validation_metrics/bits_per_byte"], total / math.log(2) / said, delta=1e-5)
 
 
 class RunsTest(FinetuneCase):
@@ -193,9 +201,9 @@ class RunsTest(FinetuneCase):
                       "--data.shuffle"]
 
     def test_a_run_goes_on_exactly_under_other_ranks(self):
-        self.run_ranks(1, *self.learn, "--training.steps", 6, "--checkpoint.no_enable")
+        self.run_ranks(1, *self.learn, "--training.steps", 6)
         straight, tokens = losses(self.out), tokens_by_step(self.out)
-        self.assertLess(straight[-1], straight[0])
+        self.assertEqual(len(set(straight)), 6)
         self.out = self.folder / "stopped"
         self.run_ranks(1, *self.learn, "--training.steps", 3, "--checkpoint.interval", 3)
         self.run_ranks(2, *self.learn, "--training.steps", 6, "--checkpoint.interval", 3)
@@ -204,11 +212,11 @@ class RunsTest(FinetuneCase):
         self.assertEqual(tokens_by_step(self.out), tokens)
 
     def test_what_is_too_long_is_an_error_or_left_out(self):
-        short = ["--training.seq_len", 300]
+        short = ["--training.seq_len", 60]
         run = self.run_ranks(1, *self.learn, *short, code=1)
-        self.assert_holds(run.stderr, "more than the 301 that fit training.seq_len", "data.too_long", str(self.folder))
-        run = self.run_ranks(1, *self.learn, *short, "--data.too_long", "skip", "--checkpoint.no_enable")
-        self.assert_holds(run.stdout + run.stderr, "document was left out, longer than a sequence (301 tokens)")
+        self.assert_holds(run.stderr, "more than the 61 that fit training.seq_len", "data.too_long", "error: data.jsonl:")
+        run = self.run_ranks(1, *self.learn, *short, "--data.too_long", "skip")
+        self.assert_holds(run.stdout + run.stderr, "document was left out, longer than a sequence (61 tokens)")
 
 
 def tokens_by_step(folder):
@@ -246,7 +254,7 @@ class BadInputTest(FinetuneCase):
         chat = {"messages": 2 * self.CHAT["messages"]}
         run = self.run_ranks(1, *self.lines(chat), code=1)
         self.assert_holds(run.stderr, "the chat template renders message 2 differently when other messages follow", "data.jsonl:1")
-        self.run_ranks(1, *self.lines(chat), "--dataset.messages.learn", "last", "--checkpoint.no_enable")
+        self.run_ranks(1, *self.lines(chat), "--dataset.messages.learn", "last")
 
     def test_conversations_cannot_be_stored_as_tokens(self):
         words = ["--output", self.folder / "tokens", "--training.dataset", "messages", *self.lines(self.CHAT),
