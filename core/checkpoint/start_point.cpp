@@ -207,34 +207,78 @@ StartPoint opened(const Finding& found, const CheckpointSection& section) {
   return start;
 }
 
+/// What `find` gives on rank 0, on every rank.
+template <class Find>
+Finding found_by_rank_zero(Rendezvous& rendezvous, const std::string& what, Find&& find) {
+  Value told;
+  if (rendezvous.launch().rank == 0) {
+    const Finding found = find();
+    told = Value::map({{"kind", static_cast<int64_t>(found.kind)},
+                       {"folder", found.folder.string()},
+                       {"is_own", found.is_own}});
+  }
+  told = parse_json(rendezvous.from_rank_zero(what, to_json(told)));
+  return {static_cast<Kind>(told.at("kind").as_integer()), told.at("folder").as_string(),
+          told.at("is_own").as_boolean()};
+}
+
+Finding with_weights(const std::filesystem::path& folder) {
+  return {marker_of(folder) == Marker::manifest ? Kind::checkpoint : Kind::hugging_face, folder};
+}
+
 }  // namespace
+
+std::filesystem::path folder_of_weights(const std::filesystem::path& folder,
+                                        const std::string& key) {
+  TITAN_CHECK(std::filesystem::is_directory(folder), config, key, ": there is no folder ",
+              folder.string());
+  const Marker marker = marker_of(folder);
+  TITAN_CHECK(marker != Marker::dcp, config, key, ": ", folder.string(),
+              " is a checkpoint in torch's pickled format, which cannot be read here; see: titan "
+              "convert --help");
+  if (marker != Marker::none || std::filesystem::is_regular_file(folder / "config.json"))
+    return folder;
+  const std::vector<CheckpointStep> steps = list_steps(folder);
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+    if (step->marker == Marker::manifest || step->marker == Marker::hf_index) return step->path;
+  fail(ErrorKind::config, key, ": ", folder.string(),
+       " holds no manifest.json, no Hugging Face weights and no complete step");
+}
 
 std::filesystem::path checkpoint_folder(const JobConfig& config) {
   return std::filesystem::path(config.job.dump_folder) / config.checkpoint.folder;
 }
 
 StartPoint find_start(const JobConfig& config, Rendezvous& rendezvous) {
-  Value told;
-  if (rendezvous.launch().rank == 0) {
-    const Finding found = find(config);
-    told = Value::map({{"kind", static_cast<int64_t>(found.kind)},
-                       {"folder", found.folder.string()},
-                       {"is_own", found.is_own}});
-  }
-  told = parse_json(rendezvous.from_rank_zero("start point", to_json(told)));
-
-  return opened({static_cast<Kind>(told.at("kind").as_integer()), told.at("folder").as_string(),
-                 told.at("is_own").as_boolean()},
+  return opened(found_by_rank_zero(rendezvous, "start point", [&] { return find(config); }),
                 config.checkpoint);
+}
+
+bool names_reference(const JobConfig& config) {
+  const CheckpointSection& section = config.checkpoint;
+  return config.reference.checkpoint ||
+         (section.enable && (section.initial_load_path || section.initial_load_in_hf));
+}
+
+StartPoint find_reference(const JobConfig& config, Rendezvous& rendezvous) {
+  CheckpointSection only_weights = config.checkpoint;
+  only_weights.initial_load_model_only = true;
+  const auto find = [&]() -> Finding {
+    const auto& folder = config.reference.checkpoint;
+    if (folder)
+      return with_weights(folder_of_weights(*folder, "reference.checkpoint = '" + *folder + "'"));
+    TITAN_CHECK(names_reference(config), config,
+                "there is no reference model: set reference.checkpoint");
+    return initial(only_weights, config.model.hf_assets_path);
+  };
+  return opened(found_by_rank_zero(rendezvous, "reference", find), only_weights);
 }
 
 StartPoint start_with_weights(const std::filesystem::path& folder,
                               const CheckpointSection& section) {
   CheckpointSection only_weights = section;
   only_weights.initial_load_model_only = true;
-  return opened(
-      {marker_of(folder) == Marker::manifest ? Kind::checkpoint : Kind::hugging_face, folder},
-      only_weights);
+  return opened(with_weights(folder), only_weights);
 }
 
 FeedState read_data_position(const StartPoint& start, int64_t num_rows, int64_t first_row,

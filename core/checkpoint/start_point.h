@@ -46,6 +46,19 @@ StartPoint find_start(const JobConfig& config, Rendezvous& rendezvous);
 StartPoint start_with_weights(const std::filesystem::path& folder,
                               const CheckpointSection& section);
 
+/// The weights of the reference model: [reference] checkpoint, a step of ours, a folder of steps or
+/// a Hugging Face folder; else those that [checkpoint] starts a new run with, whatever this one has
+/// reached. Rank 0 looks, all ranks learn. Throws as find_start, and a config Error where neither
+/// is given.
+StartPoint find_reference(const JobConfig& config, Rendezvous& rendezvous);
+/// Whether find_reference has a key to follow.
+bool names_reference(const JobConfig& config);
+
+/// `folder` itself when it holds weights, ours or Hugging Face's, or its newest complete step.
+/// Config Error that begins with `key`: there is none.
+std::filesystem::path folder_of_weights(const std::filesystem::path& folder,
+                                        const std::string& key);
+
 /// [checkpoint] folder under [job] dump_folder.
 std::filesystem::path checkpoint_folder(const JobConfig& config);
 

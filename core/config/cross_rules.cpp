@@ -185,6 +185,21 @@ void check_paths(const RuleContext& rules) {
                 "parallelism.pipeline_parallel_schedule_csv: there is no file '" + *csv + "'");
 }
 
+void check_reference(const RuleContext& rules) {
+  const char* const key = "reference.checkpoint";
+  const auto& folder = rules.config.reference.checkpoint;
+  if (!folder || !rules.are_sound({key})) return;
+  if (!rules.config.loss_section.name && rules.are_sound({"loss.name"}))
+    rules.error(key,
+                titan::detail::concat(key,
+                                      " has no meaning without loss.name: the model's own "
+                                      "cross entropy compares with no other model"),
+                "name a loss that does, or remove it");
+  std::error_code ignored;
+  if (rules.looks_for_files && !std::filesystem::is_directory(*folder, ignored))
+    rules.error(key, titan::detail::concat(key, ": there is no folder '", *folder, "'"));
+}
+
 void warn_without_effect(const RuleContext& rules) {
   const auto warn = [&](const std::string& value, const char* key) {
     if (!value.empty())
@@ -209,6 +224,7 @@ void check_rules(const RuleContext& context, const Layout& layout) {
   check_debug(context);
   check_pareto(context);
   check_paths(context);
+  check_reference(context);
   warn_without_effect(context);
 }
 

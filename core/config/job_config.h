@@ -82,6 +82,7 @@ struct JobConfig {
   OptimizerSection optimizer_section;
   LrSchedulerSection lr_scheduler_section;
   LossSection loss_section;
+  ReferenceSection reference;
   ChatTemplateSection chat_template_section;
   TrainingSection training;
   DataSection data;

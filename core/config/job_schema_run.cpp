@@ -68,7 +68,8 @@ void declare_metrics(SchemaBuilder& schema) {
 void declare_model(SchemaBuilder& schema) {
   using Section = ModelSection;
   schema.option("name", &Section::name, "Model; its dimensions stand in this section too")
-      .option("flavor", &Section::flavor, "Preset of the model's dimensions; empty: the model's defaults")
+      .option("flavor", &Section::flavor,
+              "Preset of the model's dimensions; empty: the model's defaults")
       .option("hf_assets_path", &Section::hf_assets_path,
               "Hugging Face folder with the tokenizer, config.json and weights")
       .option(
@@ -113,6 +114,14 @@ void declare_run_sections(SchemaBuilder& schema) {
              "What is minimised instead of the model's own cross entropy, and its options",
              [](SchemaBuilder& section) {
                section.option("name", &LossSection::name, "Loss; unset: the cross entropy");
+             })
+      .table("reference", &JobConfig::reference,
+             "The frozen model that the loss compares with, where it does",
+             [](SchemaBuilder& section) {
+               section.option(
+                   "checkpoint", &ReferenceSection::checkpoint,
+                   "Folder of its weights: a checkpoint or a Hugging Face folder; unset: "
+                   "those that the run starts from");
              })
       .table("chat_template", &JobConfig::chat_template_section,
              "What renders conversations, and its options", [](SchemaBuilder& section) {

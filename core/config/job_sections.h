@@ -96,6 +96,11 @@ struct LossSection {
   std::optional<std::string> name;  ///< unset: the model's own cross entropy
 };
 
+/// [reference] (Titan): the frozen model that a loss compares the run's with
+struct ReferenceSection {
+  std::optional<std::string> checkpoint;  ///< unset: the weights that the run starts from
+};
+
 /// [tokenizer] (Titan)
 struct TokenizerSection {
   std::string name = "auto";  ///< as written; see JobConfig::tokenizer

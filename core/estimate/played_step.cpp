@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include <titan/recompute.h>
 
@@ -12,7 +13,15 @@
 namespace titan::core {
 namespace {
 
-StepBatches make_batches(const JobConfig& config, int64_t num_rounds) {
+/// Two documents a row, in host memory as real ones are.
+at::Tensor pairs_of_documents(int64_t rows, int64_t seq_len) {
+  const at::Tensor documents = at::zeros({rows, seq_len}, at::kInt);
+  documents.narrow(1, seq_len / 2, seq_len - seq_len / 2).fill_(1);
+  return documents;
+}
+
+StepBatches make_batches(const Run& run, const JobConfig& config) {
+  const int64_t num_rounds = config.layout.accumulation_rounds;
   const auto ids = at::TensorOptions().dtype(at::kLong).device(c10::kMeta);
   const int64_t rows = config.training.local_batch_size, seq_len = config.training.seq_len;
   StepBatches batches;
@@ -20,6 +29,7 @@ StepBatches make_batches(const JobConfig& config, int64_t num_rounds) {
     Batch batch;
     batch.tokens = at::empty({rows, seq_len}, ids);
     batch.labels = at::empty({rows, seq_len}, ids);
+    if (run.term_counter) batch.documents = pairs_of_documents(rows, seq_len);
     batches.microbatches.push_back(std::move(batch));
   }
   batches.num_local_valid_tokens = num_rounds * rows * seq_len;
@@ -73,7 +83,7 @@ PlayedStep play_step(Run& run, const JobConfig& config) {
   order.first.insert(order.first.begin(), &places);
   StepRunner runner(*run.part, *run.executor, order, run.mesh.group("world"), c10::kMeta);
   const auto run_step = [&](int64_t number) {
-    Step step{.number = number, .batches = make_batches(config, config.layout.accumulation_rounds)};
+    Step step{.number = number, .batches = make_batches(run, config)};
     runner.run(step);
   };
 

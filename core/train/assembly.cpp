@@ -18,18 +18,14 @@
 #include "core/data/conversation_needs.h"
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"
-#include "core/exchange/rule_layout.h"
 #include "core/runtime/groups/played_mesh.h"
 #include "core/runtime/groups/process_groups.h"
 #include "core/runtime/tensors/huge_pages.h"
 #include "core/runtime/tensors/meta_memory.h"
 #include "core/train/logger_context.h"
-#include "core/train/model_text.h"
-#include "core/train/parameter_statistics.h"
 #include "core/train/resume.h"
 #include "core/train/run_dtypes.h"
 #include "core/train/run_folder.h"
-#include "core/train/run_loss.h"
 #include "core/train/step_parts.h"
 
 namespace titan::core {
@@ -81,69 +77,6 @@ void make_debugging(Run& run, const JobConfig& config) {
   if (compute_dtype(config) == at::kHalf) smallest_scale = config.training.loss_scaling.minimum;
   run.debugging =
       std::make_unique<StepDebugging>(config.debug, run.mesh, run.device->device(), smallest_scale);
-}
-
-bool is_played(const Run& run) {
-  return run.device->device().is_meta();
-}
-
-void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
-  const TransformContext context{run.mesh,
-                                 *run.device,
-                                 parameter_dtype(config),
-                                 compute_dtype(config),
-                                 config.pipeline_plan.get(),
-                                 is_played(run) ? "" : config.job.dump_folder};
-  struct Chosen {
-    const Selection* selection;
-    std::unique_ptr<ModelTransform> transform;
-  };
-  std::vector<Chosen> all;
-  for (const Selection& chosen : config.transforms)
-    all.push_back({&chosen, make_selected<ModelTransform>(registry, chosen, context)});
-  std::stable_sort(all.begin(), all.end(), [](const Chosen& a, const Chosen& b) {
-    return a.transform->phase() < b.transform->phase();
-  });
-  StepParts parts(config);
-  const bool prints_any = config.model.print_after_conversion && run.mesh.rank() == 0;
-  bool is_converted = false;
-  const auto after_conversion = [&] {  // while every rank has the whole model
-    if (std::exchange(is_converted, true)) return;
-    if (prints_any) log::info("the model after conversion:\n" + model_text(*run.part));
-    if (run.observations) run.observations->match(*run.part, run.mesh);
-    ParameterStatistics::check(config.metrics, *run.part);
-    if (run.debugging) run.debugging->match(*run.part);
-  };
-  for (Chosen& chosen : all) {
-    ModelTransform* const transform = chosen.transform.get();
-    run.transforms.push_back(std::move(chosen.transform));
-    if (transform->phase() != Phase::convert) after_conversion();
-    on_behalf_of(*chosen.selection, [&] { transform->apply(*run.part, context); });
-    parts.add(*transform, *chosen.selection);
-  }
-  after_conversion();
-  if (prints_any && !run.transforms.empty() && run.transforms.back()->phase() == Phase::compile)
-    log::info("the model as this rank runs it:\n" + model_text(*run.part));
-  check_groups(config, run.part->all_parameters());
-  check_loss(run, config);
-  if (is_played(run)) {  // there are no numbers to show
-    run.observations.reset();
-    run.debugging.reset();
-  }
-  if (run.observations) run.observations->attach(*run.part);
-  run.profiler.attach(*run.part);
-  if (run.observations) parts.add_watcher(*run.observations);
-  if (run.debugging) {
-    run.debugging->attach(*run.part);
-    parts.add_watcher(run.debugging->watcher());
-  }
-  if (!run.loss_parts->names().empty()) parts.add_watcher(*run.loss_parts);
-  parts.add_modules(*run.part, run.mesh, config.model_plugin);
-  run.executor = &parts.connect(*run.part, *run.device, run.mesh.recorder(), run.workers);
-  if (run.debugging) run.executor = &run.debugging->around(*run.executor);
-  run.members = parts.members();
-  run.after_optimizer_step = parts.after_optimizer_step();
-  run.exports = parts.exports();
 }
 
 /// The rows of this rank out of `num_rows` in each step, as [training] and [data] ask for them.
@@ -268,13 +201,6 @@ void add_optimizer(Run& run, const JobConfig& config, Registry& registry) {
                                    run.mesh.rank() == 0, run.state);
 }
 
-void build_model(Run& run, const JobConfig& config, Registry& registry) {
-  MetaModel meta = build_meta_model(config, registry);
-  run.model = std::move(meta.model);
-  run.part = std::move(meta.part);
-  set_loss(run, config, registry);
-}
-
 /// The device, the groups of ranks, and who watches over both.
 void connect(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,
              FailureWatch& watch) {
@@ -296,15 +222,6 @@ void check_vocabulary(const Tokenizer& tokenizer, const Model& model, const JobC
               "; set model.vocab_size or choose another model.hf_assets_path");
 }
 
-MetaModel build_meta_model(const JobConfig& config, Registry& registry) {
-  MetaModel meta;
-  meta.model = make_selected<Model>(registry, config.model_plugin,
-                                    ModelContext{.seq_len = config.training.seq_len});
-  meta.part = std::make_unique<ModelPart>(meta.model->build());
-  check_name_rules(*meta.model, *meta.part, config.model.name);
-  return meta;
-}
-
 void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,
               FailureWatch& watch, const StartPoint& start) {
   const LaunchEnv& launch = rendezvous.launch();
@@ -320,10 +237,16 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
   make_loggers(run, config, registry, launch.rank == 0 || config.metrics.save_for_all_ranks);
   make_debugging(run, config);
   apply_transforms(run, config, registry);
+  add_reference(run, config, registry);
   make_validator(run, config, registry);
   make_task_validator(run, config);
 
   check_weights(run, start, config, registry);
+  StartPoint reference;
+  if (run.reference) {
+    reference = find_reference(config, rendezvous);
+    check_reference_weights(run.reference->run(), reference, config, registry);
+  }
   run.state = state_at(start);
   const std::string time = rendezvous.from_rank_zero("start", std::to_string(wall_seconds()));
   RunInfo info = {.dump_folder = config.job.dump_folder,
@@ -339,6 +262,7 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
   if (launch.rank == 0) check_run_folder(config);
   run.loader->start();
 
+  if (run.reference) load_reference(run.reference->run(), reference, config, launch);
   give_values(run, start, config);
   add_optimizer(run, config, registry);
   if (launch.rank == 0) prepare_run_folder(config);
@@ -384,9 +308,12 @@ std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry
   make_loggers(*run, config, registry, /*logs=*/false);
   make_debugging(*run, config);
   apply_transforms(*run, config, registry);
+  add_reference(*run, config, registry);
   {
     const MemoryUseScope use(MemoryUse::parameters);
     run->part->materialize(c10::kMeta, parameter_dtype(config), 0);
+    if (run->reference)
+      run->reference->run().part->materialize(c10::kMeta, parameter_dtype(config), 0);
   }
   add_optimizer(*run, config, registry);
   return run;

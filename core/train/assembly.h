@@ -14,16 +14,9 @@
 #include "core/runtime/groups/failure_watch.h"
 #include "core/runtime/groups/rendezvous.h"
 #include "core/train/run.h"
+#include "core/train/run_model.h"
 
 namespace titan::core {
-
-/// The model with its layers on the meta device: cheap for any size. Used by assemble, dry runs and
-/// estimates.
-struct MetaModel {
-  std::unique_ptr<Model> model;
-  std::unique_ptr<ModelPart> part;
-};
-MetaModel build_meta_model(const JobConfig& config, Registry& registry);
 
 /// Throws a config Error when the tokenizer has more ids than the model has rows for.
 void check_vocabulary(const Tokenizer& tokenizer, const Model& model, const JobConfig& config);

@@ -32,18 +32,17 @@ std::map<std::string, double> LossParts::sums(const dist::Mesh& mesh, c10::Devic
   for (const char* group : {"loss", "pp"})
     mesh.group(group).all_reduce(total, dist::Reduce::sum).wait();
   const at::Tensor values = total.cpu();
-  for (size_t i = 0; i < names_.size(); ++i)
-    found[names_[i]] = values.const_data_ptr<double>()[i];
+  for (size_t i = 0; i < names_.size(); ++i) found[names_[i]] = values.const_data_ptr<double>()[i];
   return found;
 }
 
 std::vector<Scalar> LossParts::scalars(const std::string& prefix,
                                        const std::map<std::string, double>& sums,
-                                       int64_t num_targets) {
+                                       int64_t num_terms) {
   std::vector<Scalar> scalars;
   for (const auto& [name, sum] : sums) {
     const std::string& tag = tags_.emplace(prefix + name, prefix + name).first->second;
-    scalars.push_back({tag, sum / static_cast<double>(std::max<int64_t>(1, num_targets))});
+    scalars.push_back({tag, sum / static_cast<double>(std::max<int64_t>(1, num_terms))});
   }
   return scalars;
 }

@@ -11,17 +11,22 @@
 #include <titan/logger.h>
 #include <titan/transform.h>
 
+#include "core/train/loss_terms.h"
+
 namespace titan::core {
 
 /// A reducer among those of the step, so that it forgets a run of the step that is thrown away.
 /// Without names it does nothing. Thread: trainer thread, but `take`, which the head calls.
 class LossParts final : public GradientReducer {
  public:
-  explicit LossParts(std::vector<std::string> names = {}) : names_(std::move(names)) {}
+  explicit LossParts(std::vector<std::string> names = {}, LossTerms terms = LossTerms())
+      : names_(std::move(names)), terms_(std::move(terms)) {}
 
   const std::vector<std::string>& names() const { return names_; }
-  /// Of one chunk of tokens: a sum for each name. Not while a layer is computed again in a
-  /// backward.
+  /// What the loss and its parts are divided by.
+  const LossTerms& terms() const { return terms_; }
+  /// Of one chunk of tokens, or of the sequences of a microbatch: a sum for each name. Not while a
+  /// layer is computed again in a backward.
   void take(const std::vector<at::Tensor>& parts);
 
   /// Forgets what was taken.
@@ -32,13 +37,14 @@ class LossParts final : public GradientReducer {
   /// Sums since begin_step over the tokens of all ranks, by name. Collective over the mesh, where
   /// there are names.
   std::map<std::string, double> sums(const dist::Mesh& mesh, c10::Device device) const;
-  /// The same over `num_targets`, under tags that outlive the run: `prefix` + name. The prefix is
+  /// The same over `num_terms`, under tags that outlive the run: `prefix` + name. The prefix is
   /// one of "loss_metrics/" and "validation_metrics/".
   std::vector<Scalar> scalars(const std::string& prefix, const std::map<std::string, double>& sums,
-                              int64_t num_targets);
+                              int64_t num_terms);
 
  private:
   std::vector<std::string> names_;
+  LossTerms terms_;
   at::Tensor sums_;  // double (names); undefined where no head has run on this rank
   std::map<std::string, std::string> tags_;
 };

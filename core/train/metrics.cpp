@@ -83,9 +83,10 @@ void Metrics::record(const Step& step, int64_t tokens_seen, double lr) {
   // ranks of one row of cp hold parts of the same sequences
   const double loss_of_rows =
       mesh_.group("cp").all_reduce(step.loss.normalized_sum, dist::Reduce::sum, place);
+  const int64_t num_terms = parts_.terms().global(batches, mesh_, place);
   const double local_loss =
-      loss_of_rows * static_cast<double>(batches.num_valid_tokens) /
-      static_cast<double>(std::max<int64_t>(1, batches.num_local_valid_tokens));
+      loss_of_rows * static_cast<double>(num_terms) /
+      static_cast<double>(std::max<int64_t>(1, parts_.terms().local(batches)));
   const double max_loss = loss_group.all_reduce(local_loss, dist::Reduce::max, place);
 
   const dist::Grid& grid = mesh_.grid();
@@ -103,7 +104,7 @@ void Metrics::record(const Step& step, int64_t tokens_seen, double lr) {
       {"lr", lr},
   };
   const std::vector<Scalar> parts =
-      parts_.scalars("loss_metrics/", parts_.sums(mesh_, place), batches.num_valid_tokens);
+      parts_.scalars("loss_metrics/", parts_.sums(mesh_, place), num_terms);
   scalars.insert(scalars.begin() + 2, parts.begin(), parts.end());
   if (const auto auxiliary = auxiliary_loss(step))
     scalars.push_back({"loss_metrics/global_avg_auxiliary_loss", *auxiliary});

@@ -25,8 +25,10 @@
 #include "core/train/logger_set.h"
 #include "core/train/loss_parts.h"
 #include "core/train/loss_scaler.h"
+#include "core/train/loss_terms.h"
 #include "core/train/observations.h"
 #include "core/train/optimizer_set.h"
+#include "core/train/reference_model.h"
 #include "core/train/step_parts.h"
 #include "core/train/task_validator.h"
 #include "core/train/validator.h"
@@ -35,7 +37,7 @@ namespace titan::core {
 
 /// Everything a trainer turns. Destroyed in reverse order: loggers first, the device last.
 struct Run {
-  std::unique_ptr<Device> device;
+  std::shared_ptr<Device> device;  ///< shared with the reference model's run
   dist::Mesh mesh;
   Profiler profiler;  ///< holds nothing unless [profiling] asks for it
   std::unique_ptr<Tokenizer> tokenizer;
@@ -46,14 +48,17 @@ struct Run {
   std::unique_ptr<LossParts> loss_parts = std::make_unique<LossParts>();  ///< without names unless
                                                                           ///< [loss] has some
   std::unique_ptr<ModelPart> part;
+  std::shared_ptr<Loss> loss;                  ///< of [loss]; null: heads have their own
   std::vector<std::string> heads_with_loss;    ///< paths in the whole model; of [loss]
+  std::unique_ptr<TermCounter> term_counter;   ///< null unless the loss is one of sequences
   std::unique_ptr<Observations> observations;  ///< null unless a logger looks at tensors
   std::unique_ptr<StepDebugging> debugging;    ///< null unless [debug] asks for it
   std::vector<std::unique_ptr<ModelTransform>>
       transforms;  ///< in the order in which they were applied
   StepWorkers workers;
-  StepExecutor* executor = nullptr;  ///< the outermost
-  std::vector<StepMember*> members;  ///< those of plugins, in the order in which they act
+  std::unique_ptr<ReferenceModel> reference;  ///< null unless the loss compares with one
+  StepExecutor* executor = nullptr;           ///< the outermost
+  std::vector<StepMember*> members;           ///< those of plugins, in the order in which they act
   std::vector<AfterOptimizerStep*> after_optimizer_step;
   std::vector<ExportTransform*> exports;
   std::unique_ptr<Optimizer> optimizer;

@@ -15,6 +15,7 @@ namespace titan::core {
 struct Validator::Sums {
   double local_loss = 0;         // nats, of this rank's tokens
   int64_t num_targets = 0;       // tokens that were predicted
+  int64_t num_terms = 0;         // of the loss
   int64_t num_local_tokens = 0;  // that went through the model on this rank
   double text_bytes = 0;
 };
@@ -69,8 +70,10 @@ Validator::Sums Validator::evaluate() {
         dp.all_reduce(batches.num_local_valid_tokens, dist::Reduce::sum, place);
     if (batches.num_valid_tokens == 0) break;
     const StepLoss loss = executor_.forward(batches);
-    sums.local_loss += loss.normalized_sum * static_cast<double>(batches.num_valid_tokens);
+    const int64_t num_terms = parts_.terms().global(batches, mesh_, place);
+    sums.local_loss += loss.normalized_sum * static_cast<double>(num_terms);
     sums.num_targets += batches.num_valid_tokens;
+    sums.num_terms += num_terms;
     sums.text_bytes += dp.all_reduce(batches.num_local_text_bytes, dist::Reduce::sum, place);
     for (const Batch& batch : batches.microbatches) sums.num_local_tokens += batch.tokens.numel();
   }
@@ -83,14 +86,14 @@ void Validator::run(int64_t step) {
   const double begin = monotonic_seconds();
   parts_.begin_step();
   const Sums sums = evaluate();
-  TITAN_CHECK(sums.num_targets > 0, data, "the validation data '", section_.dataset,
+  TITAN_CHECK(sums.num_terms > 0, data, "the validation data '", section_.dataset,
               "' holds nothing to predict; use more data");
   device_.synchronize();
   const double elapsed = monotonic_seconds() - begin;
   const double total =
       mesh_.group("loss").all_reduce(sums.local_loss, dist::Reduce::sum, device_.device());
   const auto num_targets = static_cast<double>(sums.num_targets);
-  const double loss = total / num_targets;
+  const double loss = total / static_cast<double>(sums.num_terms);
   const std::map<std::string, double> parts = parts_.sums(mesh_, device_.device());
   const std::optional<double> nats = log_likelihood(parts, total);
 
@@ -116,7 +119,7 @@ void Validator::run(int64_t step) {
   if (nats && sums.text_bytes > 0)  // data that come as tokens have no bytes
     scalars.push_back(
         {"validation_metrics/bits_per_byte", *nats / std::numbers::ln2 / sums.text_bytes});
-  for (const Scalar& part : parts_.scalars("validation_metrics/", parts, sums.num_targets))
+  for (const Scalar& part : parts_.scalars("validation_metrics/", parts, sums.num_terms))
     scalars.push_back(part);
   loggers_.log(step, scalars);
 }

@@ -29,22 +29,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kHfConfig = "config.json";
 
-/// `folder` itself or its newest complete step.
-fs::path complete_folder(const fs::path& folder) {
-  TITAN_CHECK(fs::is_directory(folder), config, "--checkpoint: there is no folder ",
-              folder.string());
-  const Marker marker = marker_of(folder);
-  TITAN_CHECK(marker != Marker::dcp, config, "--checkpoint ", folder.string(),
-              " is a checkpoint in torch's pickled format, which cannot be read here; see: titan "
-              "convert --help");
-  if (marker != Marker::none || fs::is_regular_file(folder / kHfConfig)) return folder;
-  const std::vector<CheckpointStep> steps = list_steps(folder);
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step)
-    if (step->marker == Marker::manifest || step->marker == Marker::hf_index) return step->path;
-  fail(ErrorKind::config, "--checkpoint ", folder.string(),
-       " holds no manifest.json, no Hugging Face weights and no complete step");
-}
-
 std::optional<CheckpointManifest> own_manifest(const fs::path& folder) {
   if (marker_of(folder) != Marker::manifest) return std::nullopt;
   return read_checkpoint_manifest(folder);
@@ -87,7 +71,7 @@ bool names_model(const std::vector<std::string>& arguments) {
 
 TrainedModel::TrainedModel(const fs::path& folder, const std::vector<std::string>& arguments,
                            const LaunchFlags& flags, const std::string& command)
-    : folder_(complete_folder(folder)),
+    : folder_(folder_of_weights(folder, "--checkpoint")),
       sources_(model_sources(arguments, own_manifest(folder_), folder_)),
       catalog_(plugin_search_path(sources_.plugin_paths)),
       registry_(catalog_),

@@ -11,6 +11,7 @@ namespace titan {
 
 /// What a reference model is asked for, token by token.
 enum class ReferenceOutput {
+  none,             ///< nothing, as the loss is configured: there is no reference model
   log_likelihoods,  ///< Batch::reference (rows, seq_len), nats, 0 where a token has no target
   logits,           ///< Batch::reference (rows, seq_len, vocab)
 };
@@ -19,6 +20,7 @@ enum class ReferenceOutput {
 class TITAN_API ComparesWithReference {
  public:
   virtual ~ComparesWithReference();
+  /// [once] The same on all ranks.
   virtual ReferenceOutput reference_output() const = 0;
 };
 

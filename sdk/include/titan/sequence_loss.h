@@ -15,7 +15,8 @@ namespace titan {
 /// A loss that is no sum over tokens, such as those that compare answers. The head computes the
 /// log-likelihood of each token, chunk by chunk; the loss makes one number of them, and what it
 /// differentiates to weighs the tokens in a second pass over the chunks, so that the logits of a
-/// batch never exist here either. Refused under parallelisms that cut sequences.
+/// batch never exist here either. A run with one isolates documents, so Batch::documents is there.
+/// Refused under parallelisms that cut sequences.
 class TITAN_API SequenceLoss : public Loss {
  public:
   /// Never called.

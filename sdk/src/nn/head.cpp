@@ -1,10 +1,9 @@
 #include <titan/nn/head.h>
 
-#include <ATen/core/grad_mode.h>
-#include <titan/error.h>
 #include <titan/ops/linear.h>
 #include <titan/ops/linear_cross_entropy.h>
-#include <torch/csrc/autograd/autograd.h>
+
+#include "head_loss.h"
 
 namespace titan::nn {
 namespace {
@@ -25,28 +24,6 @@ class PlainHeadKernel final : public HeadKernel {
                              loss);
   }
 };
-
-/// The loss of a chunk, whose logits become their gradient. Its graph lives here alone.
-at::Tensor loss_of_chunk(const HeadLoss& by, const at::Tensor& logits, const at::Tensor& labels,
-                         bool gradient) {
-  const at::AutoGradMode grad_mode(gradient);
-  const at::Tensor leaf = logits.detach().requires_grad_(gradient);
-  const RowsLoss rows = by.loss->of_rows(leaf, labels);
-  TITAN_CHECK(rows.sum.defined() && rows.sum.numel() == 1, plugin,
-              "the loss gives no single number for ", labels.size(0), " rows");
-  const size_t num_parts = by.loss->part_names().size();
-  TITAN_CHECK(rows.parts.size() == num_parts, plugin, "the loss gives ", rows.parts.size(),
-              " parts and names ", num_parts);
-  if (gradient && rows.sum.requires_grad())
-    logits.detach().copy_(torch::autograd::grad({rows.sum.sum()}, {leaf})[0]);
-  else if (gradient)
-    logits.detach().zero_();
-  const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> parts;
-  for (const at::Tensor& part : rows.parts) parts.push_back(part.detach().sum());
-  if (by.take_parts) by.take_parts(parts);
-  return rows.sum.detach().sum().to(at::kDouble);
-}
 
 }  // namespace
 
@@ -86,11 +63,7 @@ at::Tensor OutputHead::forward(const at::Tensor& x, const Batch& batch) {
   const at::Tensor labels = batch.labels.reshape({-1});
   if (!loss_.loss) return kernel_->loss_sum(rows, *weight_, labels);
   ops::check_labels(labels, weight_->global_shape()[0]);
-  return kernel_->loss_sum_by(
-      [this](const at::Tensor& logits, const at::Tensor& of_chunk, bool gradient) {
-        return loss_of_chunk(loss_, logits, of_chunk, gradient);
-      },
-      rows, *weight_, labels);
+  return loss_by_component(loss_, *kernel_.operator->(), rows, *weight_, batch);
 }
 
 }  // namespace titan::nn

@@ -1,0 +1,69 @@
+// What the sum of a run's loss is divided by, and how a loss of sequences comes by its own divisor
+// where everything else counts tokens. Used by assembly, metrics and validation.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <titan/dist/mesh.h>
+#include <titan/sequence_loss.h>
+#include <titan/transform.h>
+
+namespace titan::core {
+
+/// Tokens with a target or, of a SequenceLoss, its terms.
+class LossTerms {
+ public:
+  explicit LossTerms(std::shared_ptr<const SequenceLoss> loss = nullptr) : loss_(std::move(loss)) {}
+
+  /// Of this rank's microbatches. On played ranks, whose labels have no values, tokens.
+  int64_t local(const StepBatches& batches) const;
+  /// Of the whole step: of a SequenceLoss collective over dp, else known already.
+  int64_t global(const StepBatches& batches, const dist::Mesh& mesh, c10::Device device) const;
+
+ private:
+  std::shared_ptr<const SequenceLoss> loss_;
+};
+
+/// What heads compute in place of a SequenceLoss: the loss times the tokens per term of the step,
+/// so that who divides by tokens divides by terms. Losses of layers remain sums over tokens that
+/// are divided by tokens. Parts are the loss's own.
+class LossPerTerm final : public SequenceLoss {
+ public:
+  explicit LossPerTerm(std::shared_ptr<SequenceLoss> loss) : loss_(std::move(loss)) {}
+
+  void set_tokens_per_term(double ratio) { tokens_per_term_ = ratio; }
+
+  std::vector<std::string> part_names() const override { return loss_->part_names(); }
+  RowsLoss of_sequences(const at::Tensor& log_likelihoods, const Batch& batch) override;
+  int64_t num_terms(const Batch& batch) const override { return loss_->num_terms(batch); }
+
+ private:
+  std::shared_ptr<SequenceLoss> loss_;
+  double tokens_per_term_ = 1;
+};
+
+/// Counts the terms of each run of a step before heads need them. A step without any has loss 0.
+class TermCounter final : public ExecutorWrapper {
+ public:
+  /// `mesh` outlives this.
+  TermCounter(LossTerms terms, std::shared_ptr<LossPerTerm> loss, const dist::Mesh& mesh,
+              c10::Device device)
+      : terms_(std::move(terms)), loss_(std::move(loss)), mesh_(mesh), device_(device) {}
+
+  StepLoss forward_backward(const StepBatches& batches) override;
+  StepLoss forward(const StepBatches& batches) override;
+
+ private:
+  void count(const StepBatches& batches);
+
+  LossTerms terms_;
+  std::shared_ptr<LossPerTerm> loss_;
+  const dist::Mesh& mesh_;
+  c10::Device device_;
+};
+
+}  // namespace titan::core

@@ -1,0 +1,84 @@
+#include "core/train/reference_model.h"
+
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <titan/nn/head.h>
+#include <titan/sequence_loss.h>
+
+#include "core/train/run.h"
+
+namespace titan::core {
+namespace {
+
+RowsLoss nothing(const at::Tensor& like) {
+  return {.sum = at::zeros({}, like.options().dtype(at::kDouble))};
+}
+
+/// The loss of the reference's heads is what they leave behind: Batch::reference is memory of whole
+/// batches, and each microbatch that a head sees has its rows of it.
+class KeepsLikelihoods final : public SequenceLoss {
+ public:
+  RowsLoss of_sequences(const at::Tensor& log_likelihoods, const Batch& batch) override {
+    batch.reference.copy_(log_likelihoods);
+    return nothing(log_likelihoods);
+  }
+  int64_t num_terms(const Batch&) const override { return 0; }
+};
+
+class KeepsLogits final : public DistillationLoss {
+ public:
+  RowsLoss of_rows_beside(const at::Tensor& logits, const at::Tensor& reference,
+                          const at::Tensor&) override {
+    reference.copy_(logits);
+    return nothing(logits);
+  }
+};
+
+std::shared_ptr<Loss> keeper_of(ReferenceOutput output) {
+  if (output == ReferenceOutput::logits) return std::make_shared<KeepsLogits>();
+  return std::make_shared<KeepsLikelihoods>();
+}
+
+}  // namespace
+
+ReferenceModel::ReferenceModel(std::unique_ptr<Run> run, ReferenceOutput output,
+                               at::ScalarType dtype)
+    : run_(std::move(run)), output_(output), dtype_(dtype) {
+  const std::shared_ptr<Loss> keeper = keeper_of(output);
+  run_->part->visit_modules([&](const std::string&, nn::Module& module) {
+    auto* head = dynamic_cast<nn::OutputHead*>(&module);
+    if (!head) return;
+    head->set_loss({.loss = keeper});
+    has_head_ = true;
+  });
+}
+
+ReferenceModel::~ReferenceModel() = default;
+
+StepLoss ReferenceModel::forward_backward(const StepBatches& batches) {
+  return inner().forward_backward(with_reference(batches));
+}
+
+StepLoss ReferenceModel::forward(const StepBatches& batches) {
+  return inner().forward(with_reference(batches));
+}
+
+StepBatches ReferenceModel::with_reference(const StepBatches& batches) {
+  const at::NoGradGuard no_grad;
+  StepBatches asked = batches;
+  const auto options = at::TensorOptions(dtype_).device(run_->device->device());
+  if (has_head_)
+    for (Batch& batch : asked.microbatches) {
+      std::vector<int64_t> shape = batch.tokens.sizes().vec();
+      if (output_ == ReferenceOutput::logits) shape.push_back(run_->model->vocab_size());
+      batch.reference = at::empty(shape, options);
+    }
+  run_->executor->forward(asked);
+  return asked;
+}
+
+}  // namespace titan::core

@@ -1,0 +1,146 @@
+#include "core/train/run_model.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <titan/log.h>
+
+#include "core/config/component_error.h"
+#include "core/config/make_selected.h"
+#include "core/exchange/rule_layout.h"
+#include "core/train/model_text.h"
+#include "core/train/parameter_statistics.h"
+#include "core/train/resume.h"
+#include "core/train/run_dtypes.h"
+#include "core/train/run_loss.h"
+#include "core/train/step_parts.h"
+
+namespace titan::core {
+namespace {
+
+bool is_played(const Run& run) {
+  return run.device->device().is_meta();
+}
+
+/// Of the reference model, which is run and not trained.
+JobConfig without_training(JobConfig config) {
+  config.loss = {};
+  config.loggers.clear();
+  config.optimizer_groups.clear();
+  config.optimizer_section.early_step_in_backward = false;
+  config.model.print_after_conversion = false;
+  config.metrics = {};
+  config.checkpoint.last_save_in_hf = false;
+  return config;
+}
+
+}  // namespace
+
+MetaModel build_meta_model(const JobConfig& config, Registry& registry) {
+  MetaModel meta;
+  meta.model = make_selected<Model>(registry, config.model_plugin,
+                                    ModelContext{.seq_len = config.training.seq_len});
+  meta.part = std::make_unique<ModelPart>(meta.model->build());
+  check_name_rules(*meta.model, *meta.part, config.model.name);
+  return meta;
+}
+
+void build_model(Run& run, const JobConfig& config, Registry& registry) {
+  MetaModel meta = build_meta_model(config, registry);
+  run.model = std::move(meta.model);
+  run.part = std::move(meta.part);
+  set_loss(run, config, registry);
+}
+
+void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
+  const TransformContext context{run.mesh,
+                                 *run.device,
+                                 parameter_dtype(config),
+                                 compute_dtype(config),
+                                 config.pipeline_plan.get(),
+                                 is_played(run) ? "" : config.job.dump_folder};
+  struct Chosen {
+    const Selection* selection;
+    std::unique_ptr<ModelTransform> transform;
+  };
+  std::vector<Chosen> all;
+  for (const Selection& chosen : config.transforms)
+    all.push_back({&chosen, make_selected<ModelTransform>(registry, chosen, context)});
+  std::stable_sort(all.begin(), all.end(), [](const Chosen& a, const Chosen& b) {
+    return a.transform->phase() < b.transform->phase();
+  });
+  StepParts parts(config);
+  const bool prints_any = config.model.print_after_conversion && run.mesh.rank() == 0;
+  bool is_converted = false;
+  const auto after_conversion = [&] {  // while every rank has the whole model
+    if (std::exchange(is_converted, true)) return;
+    if (prints_any) log::info("the model after conversion:\n" + model_text(*run.part));
+    if (run.observations) run.observations->match(*run.part, run.mesh);
+    ParameterStatistics::check(config.metrics, *run.part);
+    if (run.debugging) run.debugging->match(*run.part);
+  };
+  for (Chosen& chosen : all) {
+    ModelTransform* const transform = chosen.transform.get();
+    run.transforms.push_back(std::move(chosen.transform));
+    if (transform->phase() != Phase::convert) after_conversion();
+    on_behalf_of(*chosen.selection, [&] { transform->apply(*run.part, context); });
+    parts.add(*transform, *chosen.selection);
+  }
+  after_conversion();
+  if (prints_any && !run.transforms.empty() && run.transforms.back()->phase() == Phase::compile)
+    log::info("the model as this rank runs it:\n" + model_text(*run.part));
+  check_groups(config, run.part->all_parameters());
+  check_loss(run, config);
+  if (is_played(run)) {  // there are no numbers to show
+    run.observations.reset();
+    run.debugging.reset();
+  }
+  if (run.observations) run.observations->attach(*run.part);
+  run.profiler.attach(*run.part);
+  if (run.observations) parts.add_watcher(*run.observations);
+  if (run.debugging) {
+    run.debugging->attach(*run.part);
+    parts.add_watcher(run.debugging->watcher());
+  }
+  if (!run.loss_parts->names().empty()) parts.add_watcher(*run.loss_parts);
+  parts.add_modules(*run.part, run.mesh, config.model_plugin);
+  run.executor = &parts.connect(*run.part, *run.device, run.mesh.recorder(), run.workers);
+  if (run.debugging) run.executor = &run.debugging->around(*run.executor);
+  count_terms(run);
+  run.members = parts.members();
+  run.after_optimizer_step = parts.after_optimizer_step();
+  run.exports = parts.exports();
+}
+
+void add_reference(Run& run, const JobConfig& config, Registry& registry) {
+  const ReferenceOutput output = reference_output(run);
+  check_reference(run, config);
+  if (output == ReferenceOutput::none) return;
+  const JobConfig of_reference = without_training(config);
+  auto other = std::make_unique<Run>();
+  other->device = run.device;
+  other->mesh = run.mesh;
+  other->seed = run.seed;
+  build_model(*other, of_reference, registry);
+  apply_transforms(*other, of_reference, registry);
+  const at::ScalarType dtype = compute_dtype(config) == at::kDouble ? at::kDouble : at::kFloat;
+  run.reference = std::make_unique<ReferenceModel>(std::move(other), output, dtype);
+  run.reference->wrap(*run.executor);
+  run.executor = run.reference.get();
+}
+
+void check_reference_weights(const Run& reference, const StartPoint& start, const JobConfig& config,
+                             Registry& registry) {
+  check_weights(reference, start, without_training(config), registry);
+}
+
+void load_reference(Run& reference, const StartPoint& start, const JobConfig& config,
+                    const LaunchEnv& launch) {
+  if (launch.rank == 0) log::info("the reference model:");
+  give_values(reference, start, config);
+  load_state(reference, start, launch);
+}
+
+}  // namespace titan::core
