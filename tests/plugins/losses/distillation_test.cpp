@@ -13,7 +13,7 @@
 
 #include "tests/plugins/registry.h"
 
-namespace titan {
+namespace titan::distillation_test {
 namespace {
 
 using at::Tensor;
@@ -66,4 +66,4 @@ TEST(Distillation, IsAtensDivergenceMixedWithItsCrossEntropy) {
 }
 
 }  // namespace
-}  // namespace titan
+}  // namespace titan::distillation_test

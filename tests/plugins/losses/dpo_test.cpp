@@ -15,7 +15,7 @@
 
 #include "tests/plugins/registry.h"
 
-namespace titan {
+namespace titan::dpo_test {
 namespace {
 
 using at::Tensor;
@@ -227,4 +227,4 @@ TEST(Dpo, RefusesSmoothingWithoutAMeaning) {
 }
 
 }  // namespace
-}  // namespace titan
+}  // namespace titan::dpo_test

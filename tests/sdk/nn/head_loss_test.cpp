@@ -18,7 +18,7 @@
 
 #include "tests/plugins/parallelism/tensor_fixture.h"
 
-namespace titan {
+namespace titan::head_loss_test {
 namespace {
 
 using at::Tensor;
@@ -169,4 +169,4 @@ TEST(DistillationLosses, SeeTheReferenceOfTheirOwnRows) {
 }
 
 }  // namespace
-}  // namespace titan
+}  // namespace titan::head_loss_test

@@ -1,0 +1,152 @@
+"""[loss] dpo and distillation against transformers and torch: curves of three steps, the same under every layout; the reference model;
+what is wrong with either is found before the start."""
+
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import torch
+import transformers
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from harness import HANG, ROOT, TITAN, Case, main, metrics, titan
+
+transformers.utils.logging.disable_progress_bar()
+
+VOCAB, ROWS, LENGTH, SEQ_LEN, STEPS = 512, 4, 30, 64, 3  # two documents of 30 tokens fill a window of 65, with padding
+TRAINING = {"lr": 3e-4, "weight_decay": 0.1, "max_norm": 1.0, "rows": ROWS, "length": LENGTH, "steps": STEPS}
+DPO = {"loss": "dpo", "beta": 0.3, "label_smoothing": 0.1}
+DISTILLATION = {"loss": "distillation", "temperature": 2.0, "alpha": 0.25, "divergence": "forward"}
+REWARDS = ["rewards/chosen", "rewards/rejected", "rewards/margins", "rewards/accuracies", "logps/chosen", "logps/rejected"]
+
+
+def make_model(folder, seed, layers=2):
+    torch.manual_seed(seed)
+    model = LlamaForCausalLM(LlamaConfig(
+        hidden_size=64, intermediate_size=192, num_hidden_layers=layers, num_attention_heads=4, num_key_value_heads=2, vocab_size=VOCAB,
+        rms_norm_eps=1e-5, max_position_embeddings=131072, tie_word_embeddings=False,
+        rope_parameters={"rope_theta": 500000.0, "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                         "original_max_position_embeddings": 8192}))
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "norm" not in name:
+                weight.mul_(4)
+    model.save_pretrained(folder)
+
+
+@functools.cache
+def files():
+    """Two models and the data, made once."""
+    folder = tempfile.TemporaryDirectory(prefix="titan_")
+    path = pathlib.Path(folder.name)
+    make_model(path / "student", 1)
+    make_model(path / "teacher", 2)
+    ids = torch.randint(0, VOCAB, (LENGTH * ROWS * 2 * (STEPS + 3),), generator=torch.Generator().manual_seed(3), dtype=torch.int32)
+    (path / "ids.bin").write_bytes(ids.numpy().tobytes())
+    return folder, path
+
+
+def file(name):
+    return str(files()[1] / name)
+
+
+@functools.cache
+def expected(reference, **options):
+    run = subprocess.run([sys.executable, ROOT / "tests/referee/preference_referee.py", file("student"), file(reference), file("ids.bin"),
+                          json.dumps(TRAINING | options)], capture_output=True, text=True, timeout=HANG)
+    assert run.returncode == 0, run.stderr
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def options_of(loss):
+    words = ["--loss.name", loss["loss"]]
+    for name, value in loss.items():
+        if name != "loss":
+            words += [f"--loss.{name}", str(value)]
+    return words
+
+
+def train(out, *arguments, ranks=1):
+    launch = ["launch", "--nproc", str(ranks), "--"] if ranks > 1 else []
+    return titan(*launch, "train", "--job.config_file", "train_configs/debug_model.toml", "--job.dump_folder", out, "--model.dim", "64",
+                 "--model.n_layers", "2", "--model.n_heads", "4", "--model.n_kv_heads", "2", "--model.multiple_of", "64",
+                 "--model.vocab_size", str(VOCAB), "--model.hf_assets_path", file("student"), "--checkpoint.enable",
+                 "--checkpoint.initial_load_in_hf", "--checkpoint.interval", "100", "--training.dataset", "tokens",
+                 "--training.dataset_path", file("ids.bin"), "--dataset.tokens.dtype", "int32", "--dataset.tokens.chunk_tokens", str(LENGTH),
+                 "--data.packing", "best_fit", "--data.isolate_documents", "--data.no_labels_cross_documents", "--training.seq_len", str(SEQ_LEN), "--training.steps",
+                 str(STEPS), "--training.local_batch_size", "1", "--training.global_batch_size", str(ROWS), "--optimizer.lr",
+                 str(TRAINING["lr"]), "--optimizer.weight_decay", str(TRAINING["weight_decay"]), "--training.max_norm",
+                 str(TRAINING["max_norm"]), "--lr_scheduler.warmup_steps", "0", "--lr_scheduler.decay_ratio", "0",
+                 "--metrics.no_enable_tensorboard", "--debug.deterministic", *arguments)
+
+
+def curves(out, names):
+    lines = [line for line in metrics(out) if "loss_metrics/global_avg_loss" in line]
+    tags = {"loss": "loss_metrics/global_avg_loss", "norm": "grad_norm"} | {name: f"loss_metrics/{name}" for name in names}
+    return [{name: line[tag] for name, tag in tags.items()} for line in lines]
+
+
+LAYOUTS = [("tp", 2, ["--parallelism.tensor_parallel_degree", "2"]),
+           ("pp", 2, ["--parallelism.pipeline_parallel_degree", "2", "--training.local_batch_size", "2"]),
+           ("fsdp", 2, ["--parallelism.data_parallel_shard_degree", "2"]),
+           ("ddp_tp", 4, ["--parallelism.data_parallel_replicate_degree", "2", "--parallelism.tensor_parallel_degree", "2",
+                          "--parallelism.disable_loss_parallel", "--training.local_batch_size", "2"]),
+           ("full", 1, ["--activation_checkpoint.mode", "full"])]
+
+
+class CurveTest(Case):
+    def run_it(self, *arguments, ranks=1, name="run", names=REWARDS):
+        run = train(self.folder / name, *arguments, ranks=ranks)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return curves(self.folder / name, names)
+
+    def assert_curves(self, found, exact, tolerance):
+        self.assertEqual(len(found), len(exact))
+        for step, (values, wanted) in enumerate(zip(found, exact), 1):
+            for name, value in wanted.items():
+                self.assertLess(abs(values[name] - value), tolerance * max(1, abs(value)), f"step {step}: {name} {values[name]} for {value}")
+
+    def check(self, loss, reference, arguments, names):
+        exact = expected(reference, **loss)
+        words = options_of(loss) + arguments
+        alone = self.run_it(*words, names=names)
+        self.assert_curves(alone, exact, 1e-5)
+        for name, ranks, layout in LAYOUTS:
+            with self.subTest(name):
+                self.assert_curves(self.run_it(*words, *layout, ranks=ranks, name=name, names=names), exact, 1e-5)
+        wide = ["--training.dtype", "float64"]
+        exact = self.run_it(*words, *wide, name="wide", names=names)
+        for name, ranks, layout in LAYOUTS:
+            with self.subTest(name + " wide"):
+                self.assert_curves(self.run_it(*words, *wide, *layout, ranks=ranks, name=name + "_wide", names=names), exact, 1e-10)
+
+    def test_dpo_equals_torch_under_every_layout(self):
+        self.check(DPO, "teacher", ["--reference.checkpoint", file("teacher")], REWARDS)
+        self.assertGreater(abs(expected("teacher", **DPO)[0]["rewards/margins"]), 1e-2)
+
+    def test_distillation_equals_torch_under_every_layout(self):
+        self.check(DISTILLATION, "teacher", ["--reference.checkpoint", file("teacher")], ["nll", "kl"])
+        reverse = DISTILLATION | {"divergence": "reverse"}
+        found = self.run_it(*options_of(reverse), "--reference.checkpoint", file("teacher"), name="reverse", names=["nll", "kl"])
+        self.assert_curves(found, expected("teacher", **reverse), 1e-5)
+
+    def test_the_reference_is_what_the_run_starts_from(self):
+        """Also when it goes on from a checkpoint of its own."""
+        exact = expected("student", **DPO)
+        self.assertEqual([exact[0]["rewards/margins"], exact[0]["rewards/accuracies"]], [0, 0])
+        saves = ["--checkpoint.interval", "2", "--checkpoint.no_last_save_model_only"]
+        first = self.run_it(*options_of(DPO), *saves, "--training.steps", "2")
+        self.assert_curves(first, exact[:2], 1e-5)
+        self.assertEqual(first[0]["rewards/margins"], 0)
+        self.assert_curves(self.run_it(*options_of(DPO), *saves)[2:], exact[2:], 1e-5)
+
+
+if __name__ == "__main__":
+    assert os.access(TITAN, os.X_OK), TITAN
+    main()
