@@ -260,6 +260,12 @@ bool names_reference(const JobConfig& config) {
          (section.enable && (section.initial_load_path || section.initial_load_in_hf));
 }
 
+std::filesystem::path folder_of_reference(const JobConfig& config) {
+  const auto& folder = config.reference.checkpoint;
+  if (!folder || !std::filesystem::is_directory(*folder)) return {};
+  return folder_of_weights(*folder, "reference.checkpoint");
+}
+
 StartPoint find_reference(const JobConfig& config, Rendezvous& rendezvous) {
   CheckpointSection only_weights = config.checkpoint;
   only_weights.initial_load_model_only = true;

@@ -26,6 +26,7 @@
 #include "core/train/resume.h"
 #include "core/train/run_dtypes.h"
 #include "core/train/run_folder.h"
+#include "core/train/run_loss.h"
 #include "core/train/step_parts.h"
 
 namespace titan::core {
@@ -237,16 +238,16 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
   make_loggers(run, config, registry, launch.rank == 0 || config.metrics.save_for_all_ranks);
   make_debugging(run, config);
   apply_transforms(run, config, registry);
-  add_reference(run, config, registry);
+  check_reference(run, config);
+  StartPoint reference;
+  if (reference_output(run) != ReferenceOutput::none)
+    reference = find_reference(config, rendezvous);
+  add_reference(run, config, registry, reference.folder);
   make_validator(run, config, registry);
   make_task_validator(run, config);
 
   check_weights(run, start, config, registry);
-  StartPoint reference;
-  if (run.reference) {
-    reference = find_reference(config, rendezvous);
-    check_reference_weights(run.reference->run(), reference, config, registry);
-  }
+  if (run.reference) check_weights(run.reference->run(), reference, run.reference->job(), registry);
   run.state = state_at(start);
   const std::string time = rendezvous.from_rank_zero("start", std::to_string(wall_seconds()));
   RunInfo info = {.dump_folder = config.job.dump_folder,
@@ -262,7 +263,11 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
   if (launch.rank == 0) check_run_folder(config);
   run.loader->start();
 
-  if (run.reference) load_reference(run.reference->run(), reference, config, launch);
+  if (run.reference) {
+    if (launch.rank == 0) log::info("the reference model:");
+    give_values(run.reference->run(), reference, run.reference->job());
+    load_state(run.reference->run(), reference, launch);
+  }
   give_values(run, start, config);
   add_optimizer(run, config, registry);
   if (launch.rank == 0) prepare_run_folder(config);
@@ -308,7 +313,8 @@ std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry
   make_loggers(*run, config, registry, /*logs=*/false);
   make_debugging(*run, config);
   apply_transforms(*run, config, registry);
-  add_reference(*run, config, registry);
+  check_reference(*run, config);
+  add_reference(*run, config, registry, folder_of_reference(config));
   {
     const MemoryUseScope use(MemoryUse::parameters);
     run->part->materialize(c10::kMeta, parameter_dtype(config), 0);

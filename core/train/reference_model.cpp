@@ -45,9 +45,9 @@ std::shared_ptr<Loss> keeper_of(ReferenceOutput output) {
 
 }  // namespace
 
-ReferenceModel::ReferenceModel(std::unique_ptr<Run> run, ReferenceOutput output,
+ReferenceModel::ReferenceModel(std::unique_ptr<Run> run, JobConfig job, ReferenceOutput output,
                                at::ScalarType dtype)
-    : run_(std::move(run)), output_(output), dtype_(dtype) {
+    : run_(std::move(run)), job_(std::move(job)), output_(output), dtype_(dtype) {
   const std::shared_ptr<Loss> keeper = keeper_of(output);
   run_->part->visit_modules([&](const std::string&, nn::Module& module) {
     auto* head = dynamic_cast<nn::OutputHead*>(&module);

@@ -6,6 +6,8 @@
 #include <titan/reference_loss.h>
 #include <titan/transform.h>
 
+#include "core/config/job_config.h"
+
 namespace titan::core {
 
 struct Run;
@@ -15,12 +17,14 @@ struct Run;
 /// have them. All microbatches of a step have theirs at once. Thread: trainer thread.
 class ReferenceModel final : public ExecutorWrapper {
  public:
-  /// `run`: a model through all transforms, of the layout of the run that is trained; its heads get
-  /// their losses here. `dtype`: of what they say, fp32 or double.
-  ReferenceModel(std::unique_ptr<Run> run, ReferenceOutput output, at::ScalarType dtype);
+  /// `run`: a model through all transforms of `job`, of the layout of the run that is trained; its
+  /// heads get their losses here. `dtype`: of what they say, fp32 or double.
+  ReferenceModel(std::unique_ptr<Run> run, JobConfig job, ReferenceOutput output,
+                 at::ScalarType dtype);
   ~ReferenceModel() override;
 
   Run& run() { return *run_; }
+  const JobConfig& job() const { return job_; }
 
   StepLoss forward_backward(const StepBatches& batches) override;
   StepLoss forward(const StepBatches& batches) override;
@@ -29,6 +33,7 @@ class ReferenceModel final : public ExecutorWrapper {
   StepBatches with_reference(const StepBatches& batches);
 
   std::unique_ptr<Run> run_;
+  JobConfig job_;
   ReferenceOutput output_;
   at::ScalarType dtype_;
   bool has_head_ = false;

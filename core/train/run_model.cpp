@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <titan/error.h>
 #include <titan/log.h>
 
 #include "core/config/component_error.h"
@@ -12,7 +13,7 @@
 #include "core/exchange/rule_layout.h"
 #include "core/train/model_text.h"
 #include "core/train/parameter_statistics.h"
-#include "core/train/resume.h"
+#include "core/train/reference_job.h"
 #include "core/train/run_dtypes.h"
 #include "core/train/run_loss.h"
 #include "core/train/step_parts.h"
@@ -22,18 +23,6 @@ namespace {
 
 bool is_played(const Run& run) {
   return run.device->device().is_meta();
-}
-
-/// Of the reference model, which is run and not trained.
-JobConfig without_training(JobConfig config) {
-  config.loss = {};
-  config.loggers.clear();
-  config.optimizer_groups.clear();
-  config.optimizer_section.early_step_in_backward = false;
-  config.model.print_after_conversion = false;
-  config.metrics = {};
-  config.checkpoint.last_save_in_hf = false;
-  return config;
 }
 
 }  // namespace
@@ -114,33 +103,25 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
   run.exports = parts.exports();
 }
 
-void add_reference(Run& run, const JobConfig& config, Registry& registry) {
+void add_reference(Run& run, const JobConfig& config, Registry& registry,
+                   const std::filesystem::path& folder) {
   const ReferenceOutput output = reference_output(run);
-  check_reference(run, config);
   if (output == ReferenceOutput::none) return;
-  const JobConfig of_reference = without_training(config);
   auto other = std::make_unique<Run>();
   other->device = run.device;
   other->mesh = run.mesh;
   other->seed = run.seed;
-  build_model(*other, of_reference, registry);
-  apply_transforms(*other, of_reference, registry);
+  const JobConfig job = reference_job(config, *run.model, folder, registry);
+  build_model(*other, job, registry);
+  TITAN_CHECK(other->model->vocab_size() == run.model->vocab_size(), config,
+              "reference.checkpoint: the model in '", folder.string(), "' has ",
+              other->model->vocab_size(), " words, the run's has ", run.model->vocab_size(),
+              " (model.vocab_size); a loss can compare models of one vocabulary only");
+  apply_transforms(*other, job, registry);
   const at::ScalarType dtype = compute_dtype(config) == at::kDouble ? at::kDouble : at::kFloat;
-  run.reference = std::make_unique<ReferenceModel>(std::move(other), output, dtype);
+  run.reference = std::make_unique<ReferenceModel>(std::move(other), job, output, dtype);
   run.reference->wrap(*run.executor);
   run.executor = run.reference.get();
-}
-
-void check_reference_weights(const Run& reference, const StartPoint& start, const JobConfig& config,
-                             Registry& registry) {
-  check_weights(reference, start, without_training(config), registry);
-}
-
-void load_reference(Run& reference, const StartPoint& start, const JobConfig& config,
-                    const LaunchEnv& launch) {
-  if (launch.rank == 0) log::info("the reference model:");
-  give_values(reference, start, config);
-  load_state(reference, start, launch);
 }
 
 }  // namespace titan::core

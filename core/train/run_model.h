@@ -2,14 +2,13 @@
 // it, and the reference model beside it. Used by assembly.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 
 #include <titan/model.h>
 
-#include "core/checkpoint/start_point.h"
 #include "core/config/job_config.h"
 #include "core/plugin/registry.h"
-#include "core/runtime/launch_env.h"
 #include "core/train/run.h"
 
 namespace titan::core {
@@ -28,14 +27,10 @@ void build_model(Run& run, const JobConfig& config, Registry& registry);
 /// [after build_model] Narrows it to what this rank computes, and connects what runs a step.
 void apply_transforms(Run& run, const JobConfig& config, Registry& registry);
 
-/// [after apply_transforms] Where the loss compares with a reference model: builds it through the
-/// same transforms, without memory, and has it run before each step. Throws as check_reference.
-void add_reference(Run& run, const JobConfig& config, Registry& registry);
-/// Of run.reference; as check_weights.
-void check_reference_weights(const Run& reference, const StartPoint& start, const JobConfig& config,
-                             Registry& registry);
-/// Collective. Memory and values.
-void load_reference(Run& reference, const StartPoint& start, const JobConfig& config,
-                    const LaunchEnv& launch);
+/// [after apply_transforms] Where the loss compares with a reference model: builds the one in
+/// `folder` (reference_job) through its transforms, without memory, and has it run before each
+/// step. Config Error: another vocabulary, or what transforms find wrong with it.
+void add_reference(Run& run, const JobConfig& config, Registry& registry,
+                   const std::filesystem::path& folder);
 
 }  // namespace titan::core

@@ -26,10 +26,19 @@ DISTILLATION = {"loss": "distillation", "temperature": 2.0, "alpha": 0.25, "dive
 REWARDS = ["rewards/chosen", "rewards/rejected", "rewards/margins", "rewards/accuracies", "logps/chosen", "logps/rejected"]
 
 
-def make_model(folder, seed, layers=2):
+MODEL = ["--model.dim", "64", "--model.n_layers", "2", "--model.n_heads", "4", "--model.n_kv_heads", "2", "--model.multiple_of", "64",
+         "--model.vocab_size", str(VOCAB), "--checkpoint.enable", "--checkpoint.initial_load_in_hf", "--checkpoint.interval", "100"]
+DATA = ["--training.dataset", "tokens", "--dataset.tokens.dtype", "int32", "--dataset.tokens.chunk_tokens", str(LENGTH), "--data.packing",
+        "best_fit", "--data.isolate_documents", "--data.no_labels_cross_documents", "--training.seq_len", str(SEQ_LEN)]
+STEP = ["--training.steps", str(STEPS), "--training.local_batch_size", "1", "--training.global_batch_size", str(ROWS), "--optimizer.lr",
+        str(TRAINING["lr"]), "--optimizer.weight_decay", str(TRAINING["weight_decay"]), "--training.max_norm", str(TRAINING["max_norm"]),
+        "--lr_scheduler.warmup_steps", "0", "--lr_scheduler.decay_ratio", "0", "--metrics.no_enable_tensorboard", "--debug.deterministic"]
+
+
+def make_model(folder, seed, layers=2, vocab=VOCAB):
     torch.manual_seed(seed)
     model = LlamaForCausalLM(LlamaConfig(
-        hidden_size=64, intermediate_size=192, num_hidden_layers=layers, num_attention_heads=4, num_key_value_heads=2, vocab_size=VOCAB,
+        hidden_size=64, intermediate_size=192, num_hidden_layers=layers, num_attention_heads=4, num_key_value_heads=2, vocab_size=vocab,
         rms_norm_eps=1e-5, max_position_embeddings=131072, tie_word_embeddings=False,
         rope_parameters={"rope_theta": 500000.0, "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                          "original_max_position_embeddings": 8192}))
@@ -47,6 +56,8 @@ def files():
     path = pathlib.Path(folder.name)
     make_model(path / "student", 1)
     make_model(path / "teacher", 2)
+    make_model(path / "deeper", 3, layers=3)
+    make_model(path / "other_words", 4, vocab=VOCAB // 2)
     ids = torch.randint(0, VOCAB, (LENGTH * ROWS * 2 * (STEPS + 3),), generator=torch.Generator().manual_seed(3), dtype=torch.int32)
     (path / "ids.bin").write_bytes(ids.numpy().tobytes())
     return folder, path
@@ -74,16 +85,8 @@ def options_of(loss):
 
 def train(out, *arguments, ranks=1):
     launch = ["launch", "--nproc", str(ranks), "--"] if ranks > 1 else []
-    return titan(*launch, "train", "--job.config_file", "train_configs/debug_model.toml", "--job.dump_folder", out, "--model.dim", "64",
-                 "--model.n_layers", "2", "--model.n_heads", "4", "--model.n_kv_heads", "2", "--model.multiple_of", "64",
-                 "--model.vocab_size", str(VOCAB), "--model.hf_assets_path", file("student"), "--checkpoint.enable",
-                 "--checkpoint.initial_load_in_hf", "--checkpoint.interval", "100", "--training.dataset", "tokens",
-                 "--training.dataset_path", file("ids.bin"), "--dataset.tokens.dtype", "int32", "--dataset.tokens.chunk_tokens", str(LENGTH),
-                 "--data.packing", "best_fit", "--data.isolate_documents", "--data.no_labels_cross_documents", "--training.seq_len", str(SEQ_LEN), "--training.steps",
-                 str(STEPS), "--training.local_batch_size", "1", "--training.global_batch_size", str(ROWS), "--optimizer.lr",
-                 str(TRAINING["lr"]), "--optimizer.weight_decay", str(TRAINING["weight_decay"]), "--training.max_norm",
-                 str(TRAINING["max_norm"]), "--lr_scheduler.warmup_steps", "0", "--lr_scheduler.decay_ratio", "0",
-                 "--metrics.no_enable_tensorboard", "--debug.deterministic", *arguments)
+    return titan(*launch, "train", "--job.config_file", "train_configs/debug_model.toml", "--job.dump_folder", out, *MODEL, *DATA, *STEP,
+                 "--model.hf_assets_path", file("student"), "--training.dataset_path", file("ids.bin"), *arguments)
 
 
 def curves(out, names):
@@ -110,7 +113,8 @@ class CurveTest(Case):
         self.assertEqual(len(found), len(exact))
         for step, (values, wanted) in enumerate(zip(found, exact), 1):
             for name, value in wanted.items():
-                self.assertLess(abs(values[name] - value), tolerance * max(1, abs(value)), f"step {step}: {name} {values[name]} for {value}")
+                self.assertLess(abs(values[name] - value), tolerance * max(1, abs(value)),
+                                f"step {step}: {name} {values[name]} for {value}")
 
     def check(self, loss, reference, arguments, names):
         exact = expected(reference, **loss)
@@ -145,6 +149,92 @@ class CurveTest(Case):
         self.assert_curves(first, exact[:2], 1e-5)
         self.assertEqual(first[0]["rewards/margins"], 0)
         self.assert_curves(self.run_it(*options_of(DPO), *saves)[2:], exact[2:], 1e-5)
+
+    def test_the_teacher_may_be_of_another_size(self):
+        exact = expected("deeper", **DISTILLATION)
+        words = options_of(DISTILLATION) + ["--reference.checkpoint", file("deeper")]
+        self.assert_curves(self.run_it(*words, names=["nll", "kl"]), exact, 1e-5)
+        for name, ranks, layout in LAYOUTS[:3]:
+            with self.subTest(name):
+                self.assert_curves(self.run_it(*words, *layout, ranks=ranks, name=name, names=["nll", "kl"]), exact, 1e-5)
+
+    def test_adapters_begin_where_the_reference_is(self):
+        found = self.run_it(*options_of(DPO), "--model.converters", "lora", "--optimizer.lr", "1e-2")
+        self.assertEqual([found[0]["rewards/chosen"], found[0]["rewards/rejected"]], [0, 0])
+        self.assertGreater(abs(found[2]["rewards/margins"]), 1e-4)
+
+    def test_validation_reports_the_loss_and_no_perplexity(self):
+        validation = ["--validation.enable", "--validation.dataset", "tokens", "--validation.dataset_path", file("ids.bin"),
+                      "--validation.freq", "3", "--validation.seq_len", str(SEQ_LEN), "--validation.local_batch_size", str(ROWS)]
+        words = [*options_of(DPO), "--reference.checkpoint", file("teacher"), "--training.steps", "1", "--optimizer.lr", "1e-30",
+                 *validation]
+        self.run_it(*words, "--validation.steps", "1")
+        line = next(line for line in metrics(self.folder / "run") if "validation_metrics/loss" in line)
+        self.assertNotIn("validation_metrics/perplexity", line)
+        first = expected("teacher", **DPO)[0]
+        self.assertLess(abs(line["validation_metrics/loss"] - first["loss"]), 1e-5)
+        for name in REWARDS:
+            self.assertLess(abs(line[f"validation_metrics/{name}"] - first[name]), 1e-5 * max(1, abs(first[name])), name)
+        # the mean over pairs of several batches, and of ranks that have no more
+        self.run_it(*words, "--validation.steps", "-1", name="all")
+        line = next(line for line in metrics(self.folder / "all") if "validation_metrics/loss" in line)
+        self.run_it(*words, "--validation.steps", "-1", "--parallelism.data_parallel_replicate_degree", "2",
+                    "--validation.local_batch_size", "3", ranks=2, name="ranks")
+        other = next(line for line in metrics(self.folder / "ranks") if "validation_metrics/loss" in line)
+        for name in ["loss", *REWARDS]:
+            value = line[f"validation_metrics/{name}"]
+            self.assertLess(abs(other[f"validation_metrics/{name}"] - value), 1e-5 * max(1, abs(value)), name)
+
+
+class MistakesTest(Case):
+    def test_what_is_wrong_is_found_before_the_start(self):
+        teacher = ["--reference.checkpoint", file("teacher")]
+        for arguments, texts in (
+                ([*options_of(DPO), "--checkpoint.no_initial_load_in_hf"],
+                 ["loss 'dpo' (loss.name) compares", "set reference.checkpoint", "checkpoint.initial_load_path"]),
+                (teacher, ["reference.checkpoint has no meaning without loss.name"]),
+                (["--loss.name", "cross_entropy", *teacher], ["reference.checkpoint", "loss 'cross_entropy'", "leave it out"]),
+                ([*options_of(DPO), "--loss.reference_free", *teacher], ["reference.checkpoint", "as it is configured", "leave it out"]),
+                ([*options_of(DPO), "--reference.checkpoint", "/nowhere"], ["reference.checkpoint: there is no folder '/nowhere'"]),
+                ([*options_of(DPO), "--reference.checkpoint", file("other_words")],
+                 ["reference.checkpoint", "has 256 words, the run's has 512"]),
+                ([*options_of(DPO), "--data.no_isolate_documents"], ["data.isolate_documents = false", "loss.name = 'dpo'"]),
+                ([*options_of(DPO), "--loss.variant", "hinge"], ["'label_smoothing' = 0.1", "sigmoid"])):
+            with self.subTest(" ".join(texts)):
+                run = train(self.out, *arguments)
+                self.assertEqual(run.returncode, 2, run.stderr)
+                self.assert_holds(run.stderr, *texts)
+        for loss in (DPO, DISTILLATION):
+            run = train(self.out, *options_of(loss), "--dry-run", "--world-size", "2", "--parallelism.context_parallel_degree", "2")
+            self.assertEqual(run.returncode, 2, run.stderr)
+            self.assert_holds(run.stderr, "parallelism.context_parallel_degree = 2 cuts sequences", f"loss.name = '{loss['loss']}'")
+        self.assert_nothing_was_written()
+
+    def test_answers_without_a_partner_are_no_data(self):
+        run = train(self.out, *options_of(DPO), "--dataset.tokens.chunk_tokens", "20")  # three in a window
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assert_holds(run.stderr, "holds a chosen answer as document 2", "in training step 1")
+
+    def test_without_a_reference_none_is_loaded(self):
+        run = train(self.out, *options_of(DPO), "--loss.reference_free")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertNotIn("the reference model", run.stderr)
+        self.assertLess(curves(self.out, REWARDS)[0]["rewards/chosen"], -10)
+
+    def test_played_ranks_hold_both_models(self):
+        def most(*arguments):
+            run = train(self.out, "--comm.mode", "fake_backend", "--world-size", "4", "--parallelism.tensor_parallel_degree", "2",
+                        *arguments)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            line = next(line for line in run.stdout.splitlines() if "most at once" in line)
+            return int(line.split()[-2])
+
+        weights = 4 * 164160 // 2
+        for loss in (DPO, DISTILLATION):
+            alone = most() if loss is DISTILLATION else most(*options_of(DPO), "--loss.reference_free")
+            self.assertGreater(most(*options_of(loss)), alone + weights // 2)
+        run = train(self.out, "--dry-run", *options_of(DPO))
+        self.assertEqual(run.returncode, 0, run.stderr)
 
 
 if __name__ == "__main__":

@@ -19,14 +19,14 @@ endfunction()
 
 foreach(name harness train metrics signal bad_input hostile_text logger_failure terminal prometheus launch failing_rank flight ranks convert checkpoint
         checkpoint_readers checkpoint_faults checkpoint_mounts checkpoint_damage checkpoint_kills durability data
-        validation loss tokenize
+        validation loss dpo tokenize
         download download_faults pipeline context layouts_checkpoint recompute precision lora
         float8 estimate wandb mlflow debugging report top profiling generate evaluate finetune)
   titan_add_end_to_end(${name} TIMEOUT 5400)
 endforeach()
 set_property(TEST end_to_end.float8 APPEND PROPERTY LABELS slow)  # three curves
 # several ranks at a time fill the cores by themselves
-foreach(name failing_rank metrics flight ranks pipeline context layouts_checkpoint loss recompute lora profiling debugging generate evaluate finetune)
+foreach(name failing_rank metrics flight ranks pipeline context layouts_checkpoint loss dpo recompute lora profiling debugging generate evaluate finetune)
   set_tests_properties(end_to_end.${name} PROPERTIES PROCESSORS 2 COST 500)
 endforeach()
 

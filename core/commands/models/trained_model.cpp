@@ -20,6 +20,7 @@
 #include "core/runtime/signals.h"
 #include "core/train/assembly.h"
 #include "core/train/explained_failure.h"
+#include "core/train/hf_model.h"
 #include "core/train/run_facts.h"
 
 namespace titan::core {
@@ -32,33 +33,6 @@ constexpr const char* kHfConfig = "config.json";
 std::optional<CheckpointManifest> own_manifest(const fs::path& folder) {
   if (marker_of(folder) != Marker::manifest) return std::nullopt;
   return read_checkpoint_manifest(folder);
-}
-
-/// [model] that makes the network which config.json describes: the first installed model that knows
-/// it. Throws a config Error when none does.
-Value model_section(const fs::path& folder, const Catalog& catalog, Registry& registry) {
-  const Value theirs = parse_json(read_text(folder / kHfConfig));
-  std::string asked;
-  for (const std::string& name : catalog.names("model")) {
-    std::unique_ptr<Model> model;
-    try {
-      model = registry.create<Model>(name, Value::map(), ModelContext{});
-    } catch (const Error&) {  // cannot be used here, or does without defaults
-      continue;
-    }
-    asked += (asked.empty() ? "" : ", ") + name;
-    const auto* exchange = dynamic_cast<const HfExchange*>(model.get());
-    if (!exchange) continue;
-    std::optional<Value> options = exchange->options_for(theirs);
-    if (!options) continue;
-    (*options)["name"] = name;
-    (*options)["flavor"] = "";  // config.json says all that a flavor would
-    return *options;
-  }
-  const Value* type = theirs.find("model_type");
-  fail(ErrorKind::config, (folder / kHfConfig).string(), ": model_type ",
-       type ? to_json(*type) : "is missing, and", " is known to none of the installed models (",
-       asked, "); name the model with --model.name and its options, or with --job.config_file");
 }
 
 bool names_model(const std::vector<std::string>& arguments) {
@@ -78,7 +52,10 @@ TrainedModel::TrainedModel(const fs::path& folder, const std::vector<std::string
       launch_(detect_launch(flags)) {
   if (launch_.world_size > 1) log::set_prefix("[rank" + std::to_string(launch_.rank) + "]");
   if (marker_of(folder_) != Marker::manifest && !names_model(arguments)) {
-    const Value section = model_section(folder_, catalog_, registry_);
+    const Value section =
+        model_of_hf_folder(folder_, catalog_, registry_,
+                           "name the model with --model.name and its options, or with "
+                           "--job.config_file");
     const std::vector<std::string> given = sources_.arguments;
     sources_ = read_sources("what " + (folder_ / kHfConfig).string() + " says",
                             to_toml(Value::map({{"model", section}})), given);

@@ -1,0 +1,21 @@
+// Which installed model a Hugging Face folder holds. Used by whoever takes weights without being
+// told of what.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include <titan/value.h>
+
+#include "core/plugin/catalog.h"
+#include "core/plugin/registry.h"
+
+namespace titan::core {
+
+/// [model] that makes the network which the folder's config.json describes: name, options and an
+/// empty flavor, of the first installed model that knows it (HfExchange::options_for). Throws a
+/// config Error that ends with `advice` when none does.
+Value model_of_hf_folder(const std::filesystem::path& folder, const Catalog& catalog,
+                         Registry& registry, const std::string& advice);
+
+}  // namespace titan::core
