@@ -25,6 +25,7 @@ int run_estimate(const std::vector<std::string>& arguments);
 int run_generate(const std::vector<std::string>& arguments);
 int run_evaluate(const std::vector<std::string>& arguments);
 int run_launch(const std::vector<std::string>& arguments);
+int run_chat_template(const std::vector<std::string>& arguments);
 int run_tokenize(const std::vector<std::string>& arguments);
 int run_download(const std::vector<std::string>& arguments);
 int run_convert(const std::vector<std::string>& arguments);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <optional>
 #include <utility>
 
@@ -10,7 +9,7 @@
 #include <titan/log.h>
 
 #include "core/config/component_error.h"
-#include "core/config/registry_lookup.h"
+#include "core/config/partial_lookup.h"
 #include "core/data/conversation_needs.h"
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"
@@ -29,33 +28,6 @@ bool decides(const KeyPath& path) {
          std::find(kKeys.begin(), kKeys.end(), path) != kKeys.end();
 }
 
-/// Opens plugins of data sets and tokenizers. Whatever else a whole job needs is there, and has no
-/// options: none of it is opened, nor must it be installed.
-class TextLookup final : public ComponentLookup {
- public:
-  TextLookup(const Catalog& catalog, Registry& registry) : real_(catalog, registry) {}
-
-  const Component* find(std::string_view kind, std::string_view name, std::string& why) override {
-    if (kind == Dataset::kKind || kind == Tokenizer::kKind) return real_.find(kind, name, why);
-    why.clear();
-    Component& other = others_.emplace_back();
-    other.kind = kind;
-    other.name = name;
-    return &other;
-  }
-  const Flavor* flavor(std::string_view, std::string_view, std::string& why) override {
-    why.clear();
-    return &no_flavor_;
-  }
-  std::vector<std::string> names(std::string_view kind) override { return real_.names(kind); }
-  std::string search_trail() override { return real_.search_trail(); }
-
- private:
-  RegistryLookup real_;
-  std::deque<Component> others_;
-  const Flavor no_flavor_ = {.model = "", .name = "", .help = "", .preset = Value::map()};
-};
-
 JobSources sources_of(const std::vector<std::string>& arguments) {
   JobSources sources = read_sources(arguments);
   for (const TableHeader& table : sources.file.tables)
@@ -70,7 +42,7 @@ JobSources sources_of(const std::vector<std::string>& arguments) {
 }
 
 JobConfig config_of(const JobSources& sources, const Catalog& catalog, Registry& registry) {
-  TextLookup lookup(catalog, registry);
+  PartialLookup lookup(catalog, registry, {Dataset::kKind, Tokenizer::kKind});
   Diagnostics all, wrong;
   std::optional<JobConfig> config =
       try_resolve(sources, lookup, {.world_size = 1, .looks_for_files = false}, all);

@@ -1,0 +1,62 @@
+#include "core/chat/chosen_chat.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <titan/error.h>
+#include <titan/log.h>
+
+#include "core/config/component_error.h"
+#include "core/config/partial_lookup.h"
+#include "core/data/no_tokenizer.h"
+#include "core/data/open_sources.h"
+
+namespace titan::core {
+namespace {
+
+bool decides(const KeyPath& path) {
+  return path[0] == "chat_template" || path[0] == "tokenizer" || path[0] == "plugins" ||
+         path == KeyPath{"model", "hf_assets_path"} || path == KeyPath{"model", "tokenizer_path"};
+}
+
+JobSources sources_of(const std::vector<std::string>& arguments) {
+  JobSources sources = read_sources(arguments);
+  std::erase_if(sources.file.settings,
+                [](const Setting& setting) { return !decides(setting.path); });
+  std::erase_if(sources.file.tables, [](const TableHeader& table) { return !decides(table.path); });
+  choose_chat_template(sources);
+  return sources;
+}
+
+JobConfig config_of(const JobSources& sources, const Catalog& catalog, Registry& registry) {
+  PartialLookup lookup(catalog, registry, {ChatTemplate::kKind, Tokenizer::kKind});
+  Diagnostics all, wrong;
+  std::optional<JobConfig> config =
+      try_resolve(sources, lookup, {.world_size = 1, .looks_for_files = false}, all);
+  for (const Diagnostic& message : all.sorted()) {
+    if (message.severity == Severity::error) wrong.add(message);
+    if (message.severity == Severity::warning && config) log::warn(render_for_log(message));
+  }
+  if (!config) throw ConfigError(wrong);  // what is not built yet is not needed here
+  return std::move(*config);
+}
+
+}  // namespace
+
+ChosenChat::ChosenChat(const std::vector<std::string>& arguments, Needs needs)
+    : ChosenChat(sources_of(arguments), needs) {}
+
+ChosenChat::ChosenChat(const JobSources& sources, Needs needs)
+    : catalog_(plugin_search_path(sources.plugin_paths)),
+      registry_(catalog_),
+      config_(config_of(sources, catalog_, registry_)) {
+  with_places(config_, [&] {
+    if (needs == Needs::ids) {
+      tokenizer_ = open_tokenizer(config_, registry_);
+      if (const NoTokenizer* none = as_none(*tokenizer_)) throw none->reason();
+    }
+    chat_.emplace(config_, registry_, tokenizer_.get());
+  });
+}
+
+}  // namespace titan::core
