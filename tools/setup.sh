@@ -14,7 +14,7 @@
 set -euo pipefail
 
 readonly logs=build/logs preset=release packages_file=tools/debian-packages.txt
-readonly run_wheels=requirements.txt test_wheels=requirements-test.txt
+readonly run_wheels=requirements.txt test_wheels=requirements-test.txt chat_templates=.venv/share/chat_templates
 readonly min_python_minor=10 max_python_minor=14   # 3.10 to 3.14: what the pinned torch wheel exists for
 with_test=false quiet=false scope=all ranks=1
 missing=() as_root=() pip_flags=() job=() plugins=()
@@ -101,6 +101,8 @@ needs_run_wheels() {
 needs_test_wheels() {
   "$with_test" && ! is_stamped .venv/.titan-test-wheels "$(hash_of "$run_wheels" "$test_wheels")"
 }
+
+needs_chat_templates() { "$with_test" && [[ ! -f $chat_templates/.complete ]]; }
 
 find_torch() {
   local candidate candidates=(.venv/lib/python3.*/site-packages/torch)
@@ -290,6 +292,15 @@ start_test_wheels() {
   test_pip_pid=$!
 }
 
+# Chat templates of real models, which the tests render. They are fetched once.
+fetch_chat_templates() {
+  needs_chat_templates || return 0
+  say 2 "chat templates: of models, for the tests (77 MB to download)"
+  make_venv
+  .venv/bin/python tools/fetch_chat_templates.py "$chat_templates" ||
+    fail "the chat templates could not be fetched" "mend what is said above (often the network), then start again"
+}
+
 finish_test_wheels() {
   [[ -n $test_pip_pid ]] || return 0
   await "$test_pip_pid" 2 "wheels" ||
@@ -393,7 +404,7 @@ main() {
     fail "TITAN_TORCH_ROOT=$TITAN_TORCH_ROOT holds no LibTorch" \
       "it must name the folder that holds lib/libtorch_cpu.so and include/ATen; or unset it to use the wheel"
   find_missing_packages
-  if ((${#missing[@]} == 0)) && ! needs_run_wheels && ! needs_test_wheels && find_torch &&
+  if ((${#missing[@]} == 0)) && ! needs_run_wheels && ! needs_test_wheels && ! needs_chat_templates && find_torch &&
     ! wants_arrow && ! needs_configure && ! needs_build; then
     "$quiet" || printf 'setup: everything is up to date\n'
     return
@@ -408,6 +419,7 @@ main() {
   finish_packages
   install_arrow
   start_test_wheels
+  fetch_chat_templates
   configure
   build
   finish_test_wheels

@@ -23,9 +23,14 @@ Prompt prompt_of_json(const std::string& line) {
     }
     return prompt;
   }
+  if (object.find("messages")) {
+    prompt.conversation = object;
+    return prompt;
+  }
   const Value* text = object.find("prompt");
-  TITAN_CHECK(text && text->is_string(), data,
-              "neither \"prompt\" (a string) nor \"prompt_ids\" (a list) is there");
+  TITAN_CHECK(
+      text && text->is_string(), data,
+      "neither \"prompt\" (a string) nor \"prompt_ids\" (a list) nor \"messages\" is there");
   prompt.text = text->as_string();
   return prompt;
 }
@@ -59,8 +64,13 @@ std::vector<Prompt> read_prompts(const std::filesystem::path& file) {
   return prompts;
 }
 
+Value conversation_of(const std::string& text) {
+  return Value::map(
+      {{"messages", Value::list({Value::map({{"role", "user"}, {"content", text}})})}});
+}
+
 std::vector<std::vector<int32_t>> prompt_ids(const std::vector<Prompt>& prompts,
-                                             const Tokenizer* tokenizer,
+                                             const Tokenizer* tokenizer, const ChatText* chat,
                                              const PromptLimits& limits) {
   std::vector<std::vector<int32_t>> all;
   std::string wrong;
@@ -76,6 +86,17 @@ std::vector<std::vector<int32_t>> prompt_ids(const std::vector<Prompt>& prompts,
           "text, but there is no tokenizer: set --model.hf_assets_path to its folder, or give "
           "\"prompt_ids\"");
       continue;
+    } else if (prompt.conversation && !chat) {
+      refuse("a conversation; say --chat to have it rendered by the model's chat template");
+      continue;
+    } else if (chat) {
+      try {
+        ids = chat->ids(chat->text(
+            prompt.conversation ? *prompt.conversation : conversation_of(prompt.text), true));
+      } catch (const Error& e) {
+        refuse(e.message());
+        continue;
+      }
     } else if (prompt.text.empty()) {
       refuse(
           "an empty prompt; to begin with nothing but BOS give {\"prompt_ids\": [ID]} in a file of "

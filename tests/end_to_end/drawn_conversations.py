@@ -40,8 +40,8 @@ class Drawn:
         message = {"role": "assistant", "tool_calls": calls}
         if self.chance(0.8):
             message["content"] = self.random.choice([self.text(), self.text(), None, ""])
-        answers = [{"role": "tool", "name": "get_0", "tool_call_id": call["id"], "content": self.random.choice([self.text(), '{"temp": 21.5}'])}
-                   for call in calls]
+        answers = [{"role": "tool", "name": "get_0", "tool_call_id": call["id"],
+                    "content": self.random.choice([self.text(), '{"temp": 21.5}'])} for call in calls]
         return [message, *answers]
 
     def answer(self):

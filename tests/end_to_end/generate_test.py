@@ -274,5 +274,55 @@ class BadInputTest(GenerateCase):
         self.assert_holds(run.stderr, "tokens cannot be generated while 'context parallelism' computes attention")
 
 
+class ChatTest(GenerateCase):
+    TEMPLATE = ("{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}\n{% endfor %}"
+                "{% if add_generation_prompt %}assistant: {% endif %}")
+    FLAGS = ["--chat", "--max-new-tokens", 12, "--json", "--ignore-eos"]
+
+    def setUp(self):
+        super().setUp()
+        self.model = make_model(self.folder / "hf")
+        self.tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
+        self.tokenizer.chat_template = self.TEMPLATE
+        self.tokenizer.save_pretrained(self.folder / "hf")
+
+    def prompt_ids(self, *messages):
+        text = self.tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False)
+        return self.tokenizer.encode(text, add_special_tokens=False)
+
+    def user(self, text):
+        return {"role": "user", "content": text}
+
+    def test_prompts_and_conversations_are_rendered_as_transformers_does(self):
+        talk = [{"role": "system", "content": "Be <|end_of_text|> brief."}, self.user("Hello"), {"role": "assistant", "content": "Hi"},
+                self.user("and now?")]
+        file = self.write("talks.jsonl", json.dumps({"messages": talk}) + "\n" + json.dumps({"prompt": "Hello"}) + "\n")
+        for ranks, layout in ((1, []), (2, ["--parallelism.tensor_parallel_degree", "2"])):
+            lines = self.generate(self.folder / "hf", "--prompt", "a word", "--prompts", file, *self.FLAGS, *layout, ranks=ranks)
+            expected = [self.prompt_ids(self.user("a word")), self.prompt_ids(*talk), self.prompt_ids(self.user("Hello"))]
+            self.assertEqual([line["prompt_ids"] for line in lines], expected)
+            self.assertEqual(lines[1]["ids"], greedy(self.model, expected[1], tokens=12))
+
+    def test_lines_go_on_with_a_conversation_and_an_empty_one_begins_anew(self):
+        run = subprocess.run([TITAN, "generate", "--checkpoint", self.folder / "hf", *map(str, self.FLAGS)],
+                             input="Hello\nand now?\n\nagain\n", env=environment(), cwd=ROOT, timeout=HANG, capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        first, second, third = (json.loads(line) for line in run.stdout.splitlines())
+        self.assertEqual(first["prompt_ids"], self.prompt_ids(self.user("Hello")))
+        answer = {"role": "assistant", "content": first["text"]}
+        self.assertEqual(second["prompt_ids"], self.prompt_ids(self.user("Hello"), answer, self.user("and now?")))
+        self.assertEqual(third["prompt_ids"], self.prompt_ids(self.user("again")))
+
+    def test_what_cannot_be_rendered_is_named(self):
+        file = self.write("talks.jsonl", json.dumps({"messages": [self.user("Hello")]}) + "\n" + json.dumps({"messages": []}) + "\n")
+        run = self.generate(self.folder / "hf", "--prompts", file, code=2)
+        self.assert_holds(run.stderr, "talks.jsonl:1", "--chat")
+        run = self.generate(self.folder / "hf", "--prompts", file, *self.FLAGS, code=2)
+        self.assert_holds(run.stderr, "talks.jsonl:2", "no messages")
+        (self.folder / "hf/chat_template.jinja").unlink()
+        run = self.generate(self.folder / "hf", "--prompts", file, *self.FLAGS, code=1)
+        self.assert_holds(run.stderr, "no chat template in", "chat_template.jinja")
+
+
 if __name__ == "__main__":
     main()

@@ -15,6 +15,7 @@ SELECTION = {
     "loss": ["--loss.name", "acme/new_loss"],
     "dataset": ["--training.dataset", "acme/new_dataset"],
     "tokenizer": ["--tokenizer.name", "acme/new_tokenizer"],
+    "chat_template": ["--chat_template.name", "acme/new_chat_template"],
     "logger": ["--metrics.loggers", "console,jsonl,acme/new_logger"],
     "model": ["--model.name", "acme/new_model", "--model.flavor", "small"],
     "flavor": ["--model.flavor", "acme/new_flavor"],

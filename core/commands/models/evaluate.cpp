@@ -190,7 +190,8 @@ int run_evaluate(const std::vector<std::string>& words) {
     print(kEvaluateUsage);
     return kExitDone;
   }
-  TrainedModel model(arguments.checkpoint, arguments.config, arguments.launch);
+  TrainedModel model(arguments.checkpoint, arguments.config, arguments.launch,
+                     {.command = "titan evaluate"});
   model.with_ranks([&] { evaluate_all(arguments, model); });
   return kExitDone;
 }

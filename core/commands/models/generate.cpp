@@ -32,6 +32,10 @@ constexpr const char* kUsage =
     "  --prompts FILE           a prompt a line; *.jsonl: {\"prompt\": TEXT} or {\"prompt_ids\": "
     "[...]}\n"
     "                           without either: each line of standard input, as it comes\n"
+    "  --chat                   prompts are what a user says, or conversations, {\"messages\": "
+    "[...]},\n"
+    "                           rendered by the model's chat template; lines of standard input\n"
+    "                           go on with a conversation, an empty one begins a new one\n"
     "  --max-new-tokens N       at most so many after each prompt (default 64)\n"
     "  --temperature T          draw tokens; without it the most likely one is taken\n"
     "  --top-k K, --top-p P, --min-p P\n"
@@ -54,7 +58,7 @@ constexpr const char* kUsage =
     "                           them\n";
 
 struct GenerateArguments {
-  bool help = false, json = false, ignores_eos = false;
+  bool help = false, json = false, ignores_eos = false, is_chat = false;
   std::filesystem::path checkpoint;
   std::vector<Prompt> prompts;
   int64_t batch_size = 16;
@@ -77,7 +81,7 @@ GenerateArguments parse_generate(const std::vector<std::string>& words) {
       "top-k", po::value<int64_t>(), "")("top-p", po::value<double>(), "")(
       "min-p", po::value<double>(), "")("repetition-penalty", po::value<double>(), "")(
       "seed", po::value<uint64_t>(), "")("num-samples", po::value<int64_t>(), "")(
-      "stop", po::value<Strings>()->composing(), "")("ignore-eos", "")(
+      "stop", po::value<Strings>()->composing(), "")("ignore-eos", "")("chat", "")(
       "batch-size", po::value<int64_t>(), "")("no-cache", "")("json", "");
   add_launch_flags(own);
   const OwnFlags flags = take_own_flags(words, own, "titan generate");
@@ -90,6 +94,7 @@ GenerateArguments parse_generate(const std::vector<std::string>& words) {
   result.checkpoint = values["checkpoint"].as<std::string>();
   result.json = values.count("json") > 0;
   result.ignores_eos = values.count("ignore-eos") > 0;
+  result.is_chat = values.count("chat") > 0;
   if (values.count("prompt"))
     for (const std::string& text : values["prompt"].as<Strings>())
       result.prompts.push_back({.text = text, .ids = {}, .place = "--prompt"});
@@ -188,14 +193,15 @@ using PromptIds = std::vector<std::vector<int32_t>>;
 
 PromptIds checked_ids(const std::vector<Prompt>& prompts, const GenerateArguments& arguments,
                       const TrainedModel& model) {
-  return prompt_ids(prompts, model.tokenizer(),
+  return prompt_ids(prompts, model.tokenizer(), model.chat(),
                     {.context = model.context(),
                      .max_new_tokens = arguments.options.max_new_tokens,
                      .vocab_size = model.model().vocab_size()});
 }
 
-void run_prompts(const PromptIds& ids, const GenerateArguments& arguments,
-                 const TrainedModel& model, Generator& generator, Output& output) {
+/// Gives the last text.
+std::string run_prompts(const PromptIds& ids, const GenerateArguments& arguments,
+                        const TrainedModel& model, Generator& generator, Output& output) {
   const auto at_once = static_cast<size_t>(
       std::max<int64_t>(1, arguments.batch_size / arguments.options.num_samples));
   for (size_t first = 0; first < ids.size(); first += at_once) {
@@ -208,8 +214,10 @@ void run_prompts(const PromptIds& ids, const GenerateArguments& arguments,
                                                 options, output.listener(is_alone))) {
       result.prompt += first;
       output.show(result, ids[result.prompt]);
+      last = result.text;
     }
   }
+  return last;
 }
 
 /// Lines of rank 0's standard input, one by one; nothing when it has ended.
@@ -223,6 +231,33 @@ std::optional<std::string> next_line(Rendezvous& rendezvous, int64_t number) {
   return told.is_string() ? std::optional(told.as_string()) : std::nullopt;
 }
 
+/// What a terminal says and the model answers, on every rank the same.
+void converse(const GenerateArguments& arguments, TrainedModel& model, Generator& generator,
+              Output& output) {
+  Value conversation;
+  for (int64_t number = 1; const auto line = next_line(model.rendezvous(), number); ++number) {
+    if (line->empty()) {
+      conversation = Value();
+      continue;
+    }
+    const Value said = conversation_of(*line);
+    if (conversation.is_null())
+      conversation = said;
+    else
+      conversation["messages"].as_list().push_back(said.at("messages").as_list()[0]);
+    const PromptIds ids = checked_ids({{.text = "",
+                                        .ids = {},
+                                        .conversation = conversation,
+                                        .place = "line " + std::to_string(number)}},
+                                      arguments, model);
+    const std::string answer = run_prompts(ids, arguments, model, generator, output);
+    conversation["messages"].as_list().push_back(
+        Value::map({{"role", "assistant"},
+                    {"content", model.rendezvous().from_rank_zero(
+                                    "answer " + std::to_string(number), answer)}}));
+  }
+}
+
 /// `given`: those of arguments.prompts.
 void generate_all(GenerateArguments& arguments, const PromptIds& given, TrainedModel& model) {
   Run& run = model.run();
@@ -233,6 +268,8 @@ void generate_all(GenerateArguments& arguments, const PromptIds& given, TrainedM
   const double begin = monotonic_seconds();
   if (!given.empty()) {
     run_prompts(given, arguments, model, generator, output);
+  } else if (arguments.is_chat) {
+    converse(arguments, model, generator, output);
   } else {
     for (int64_t number = 1; const auto line = next_line(model.rendezvous(), number); ++number)
       if (!line->empty())
@@ -258,7 +295,8 @@ int run_generate(const std::vector<std::string>& words) {
     print(kUsage);
     return kExitDone;
   }
-  TrainedModel model(arguments.checkpoint, arguments.config, arguments.launch, "titan generate");
+  TrainedModel model(arguments.checkpoint, arguments.config, arguments.launch,
+                     {.command = "titan generate", .is_chat = arguments.is_chat});
   const PromptIds given = checked_ids(arguments.prompts, arguments, model);
   model.with_ranks([&] { generate_all(arguments, given, model); });
   return kExitDone;

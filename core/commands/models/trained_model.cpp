@@ -44,7 +44,7 @@ bool names_model(const std::vector<std::string>& arguments) {
 }  // namespace
 
 TrainedModel::TrainedModel(const fs::path& folder, const std::vector<std::string>& arguments,
-                           const LaunchFlags& flags, const std::string& command)
+                           const LaunchFlags& flags, const TrainedModelUse& use)
     : folder_(folder_of_weights(folder, "--checkpoint")),
       sources_(model_sources(arguments, own_manifest(folder_), folder_)),
       catalog_(plugin_search_path(sources_.plugin_paths)),
@@ -60,16 +60,20 @@ TrainedModel::TrainedModel(const fs::path& folder, const std::vector<std::string
     sources_ = read_sources("what " + (folder_ / kHfConfig).string() + " says",
                             to_toml(Value::map({{"model", section}})), given);
   }
+  if (use.is_chat) choose_chat_template(sources_);
   RegistryLookup lookup(catalog_, registry_);
   choose_converters(sources_, CountedConverters::exporting, lookup);
   config_ = resolve_model(
       sources_, lookup,
-      {.world_size = launch_.world_size, .tells = launch_.rank == 0, .command = command});
+      {.world_size = launch_.world_size, .tells = launch_.rank == 0, .command = use.command});
   run_ = std::make_unique<Run>();
   with_places(config_, [&] {
     run_->tokenizer = open_tokenizer(config_, registry_);
     run_->model = build_meta_model(config_, registry_).model;
     check_vocabulary(*run_->tokenizer, *run_->model, config_);
+    if (!use.is_chat) return;
+    if (const NoTokenizer* none = as_none(*run_->tokenizer)) throw none->reason();
+    chat_.emplace(config_, registry_, run_->tokenizer.get());
   });
 }
 

@@ -48,7 +48,7 @@ std::vector<Object> split_at_space(std::string_view text, int64_t most) {
   text = strip(text, {.right = false});
   while (!text.empty()) {
     if (most == 0) {
-      parts.emplace_back(std::string(strip(text, {.left = false})));
+      parts.emplace_back(std::string(text));
       break;
     }
     size_t end = 0;
@@ -67,7 +67,7 @@ std::vector<Object> split_at_last_space(std::string_view text, int64_t most) {
   text = strip(text, {.left = false});
   while (!text.empty()) {
     if (most-- == 0) {
-      parts.emplace_back(std::string(strip(text, {.right = false})));
+      parts.emplace_back(std::string(text));
       break;
     }
     const std::vector<size_t> starts = character_starts(text);

@@ -1,0 +1,43 @@
+// Chat template @FULL_NAME@. As generated it writes ChatML: <|im_start|>ROLE, a line end, what was said, <|im_end|>. Contents are
+// texts; a conversation with other ones is refused by name.
+#include <string>
+
+#include <titan/chat_template.h>
+#include <titan/error.h>
+#include <titan/plugin.h>
+
+namespace {
+
+struct @CLASS@Options {
+  std::string system;  // said before conversations that begin otherwise; empty: nothing
+};
+
+class @CLASS@ final : public titan::ChatTemplate {
+ public:
+  @CLASS@(const @CLASS@Options& options, titan::ChatTemplateContext) : options_(options) {}
+
+  std::string render(const titan::Value& conversation, bool adds_generation_prompt) const override {
+    std::string text;
+    for (const titan::Value& message : conversation.at("messages").as_list()) {
+      const titan::Value &role = message.at("role"), &content = message.at("content");
+      TITAN_CHECK(role.is_string() && content.is_string(), data, "role and content of a message must be texts");
+      if (text.empty() && role.as_string() != "system" && !options_.system.empty()) text += turn("system", options_.system);
+      text += turn(role.as_string(), content.as_string());
+    }
+    return adds_generation_prompt ? text + "<|im_start|>assistant\n" : text;
+  }
+
+ private:
+  static std::string turn(const std::string& role, const std::string& content) {
+    return "<|im_start|>" + role + "\n" + content + "<|im_end|>\n";
+  }
+
+  @CLASS@Options options_;
+};
+
+}  // namespace
+
+TITAN_PLUGIN(plugin) {
+  plugin.add<@CLASS@>("@FULL_NAME@", "Conversations as ChatML.")
+      .option("system", &@CLASS@Options::system, "System message of conversations that have none");
+}
