@@ -240,14 +240,16 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
   apply_transforms(run, config, registry);
   check_reference(run, config);
   StartPoint reference;
-  if (reference_output(run) != ReferenceOutput::none)
+  JobConfig of_reference;
+  if (reference_output(run) != ReferenceOutput::none) {
     reference = find_reference(config, rendezvous);
-  add_reference(run, config, registry, reference.folder);
+    of_reference = add_reference(run, config, registry, reference.folder);
+  }
   make_validator(run, config, registry);
   make_task_validator(run, config);
 
   check_weights(run, start, config, registry);
-  if (run.reference) check_weights(run.reference->run(), reference, run.reference->job(), registry);
+  if (run.reference) check_weights(*run.reference, reference, of_reference, registry);
   run.state = state_at(start);
   const std::string time = rendezvous.from_rank_zero("start", std::to_string(wall_seconds()));
   RunInfo info = {.dump_folder = config.job.dump_folder,
@@ -265,8 +267,8 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
 
   if (run.reference) {
     if (launch.rank == 0) log::info("the reference model:");
-    give_values(run.reference->run(), reference, run.reference->job());
-    load_state(run.reference->run(), reference, launch);
+    give_values(*run.reference, reference, of_reference);
+    load_state(*run.reference, reference, launch);
   }
   give_values(run, start, config);
   add_optimizer(run, config, registry);
@@ -314,12 +316,12 @@ std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry
   make_debugging(*run, config);
   apply_transforms(*run, config, registry);
   check_reference(*run, config);
-  add_reference(*run, config, registry, folder_of_reference(config));
+  if (reference_output(*run) != ReferenceOutput::none)
+    add_reference(*run, config, registry, folder_of_reference(config));
   {
     const MemoryUseScope use(MemoryUse::parameters);
     run->part->materialize(c10::kMeta, parameter_dtype(config), 0);
-    if (run->reference)
-      run->reference->run().part->materialize(c10::kMeta, parameter_dtype(config), 0);
+    if (run->reference) run->reference->part->materialize(c10::kMeta, parameter_dtype(config), 0);
   }
   add_optimizer(*run, config, registry);
   return run;

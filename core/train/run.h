@@ -28,7 +28,7 @@
 #include "core/train/loss_terms.h"
 #include "core/train/observations.h"
 #include "core/train/optimizer_set.h"
-#include "core/train/reference_model.h"
+#include "core/train/reference_executor.h"
 #include "core/train/step_parts.h"
 #include "core/train/task_validator.h"
 #include "core/train/validator.h"
@@ -56,9 +56,11 @@ struct Run {
   std::vector<std::unique_ptr<ModelTransform>>
       transforms;  ///< in the order in which they were applied
   StepWorkers workers;
-  std::unique_ptr<ReferenceModel> reference;  ///< null unless the loss compares with one
-  StepExecutor* executor = nullptr;           ///< the outermost
-  std::vector<StepMember*> members;           ///< those of plugins, in the order in which they act
+  std::unique_ptr<Run> reference;  ///< device, mesh and network of the model that the loss
+                                   ///< compares with; null unless it does
+  std::unique_ptr<ReferenceExecutor> reference_executor;  ///< runs it before each step
+  StepExecutor* executor = nullptr;                       ///< the outermost
+  std::vector<StepMember*> members;  ///< those of plugins, in the order in which they act
   std::vector<AfterOptimizerStep*> after_optimizer_step;
   std::vector<ExportTransform*> exports;
   std::unique_ptr<Optimizer> optimizer;

@@ -103,25 +103,27 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
   run.exports = parts.exports();
 }
 
-void add_reference(Run& run, const JobConfig& config, Registry& registry,
-                   const std::filesystem::path& folder) {
-  const ReferenceOutput output = reference_output(run);
-  if (output == ReferenceOutput::none) return;
-  auto other = std::make_unique<Run>();
-  other->device = run.device;
-  other->mesh = run.mesh;
-  other->seed = run.seed;
-  const JobConfig job = reference_job(config, *run.model, folder, registry);
-  build_model(*other, job, registry);
-  TITAN_CHECK(other->model->vocab_size() == run.model->vocab_size(), config,
+JobConfig add_reference(Run& run, const JobConfig& config, Registry& registry,
+                        const std::filesystem::path& folder) {
+  JobConfig job = reference_job(config, *run.model, folder, registry);
+  run.reference = std::make_unique<Run>();
+  Run& other = *run.reference;
+  other.device = run.device;
+  other.mesh = run.mesh;
+  other.seed = run.seed;
+  build_model(other, job, registry);
+  TITAN_CHECK(other.model->vocab_size() == run.model->vocab_size(), config,
               "reference.checkpoint: the model in '", folder.string(), "' has ",
-              other->model->vocab_size(), " words, the run's has ", run.model->vocab_size(),
+              other.model->vocab_size(), " words, the run's has ", run.model->vocab_size(),
               " (model.vocab_size); a loss can compare models of one vocabulary only");
-  apply_transforms(*other, job, registry);
+  apply_transforms(other, job, registry);
   const at::ScalarType dtype = compute_dtype(config) == at::kDouble ? at::kDouble : at::kFloat;
-  run.reference = std::make_unique<ReferenceModel>(std::move(other), job, output, dtype);
-  run.reference->wrap(*run.executor);
-  run.executor = run.reference.get();
+  run.reference_executor = std::make_unique<ReferenceExecutor>(
+      ReferenceCalls{*other.part, *other.executor, reference_output(run), run.model->vocab_size(),
+                     at::TensorOptions(dtype).device(run.device->device())});
+  run.reference_executor->wrap(*run.executor);
+  run.executor = run.reference_executor.get();
+  return job;
 }
 
 }  // namespace titan::core

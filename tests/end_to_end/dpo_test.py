@@ -175,11 +175,11 @@ class CurveTest(Case):
         self.assertLess(abs(line["validation_metrics/loss"] - first["loss"]), 1e-5)
         for name in REWARDS:
             self.assertLess(abs(line[f"validation_metrics/{name}"] - first[name]), 1e-5 * max(1, abs(first[name])), name)
-        # the mean over pairs of several batches, and of ranks that have no more
+        # the mean over the pairs of all batches and ranks
         self.run_it(*words, "--validation.steps", "-1", name="all")
         line = next(line for line in metrics(self.folder / "all") if "validation_metrics/loss" in line)
         self.run_it(*words, "--validation.steps", "-1", "--parallelism.data_parallel_replicate_degree", "2",
-                    "--validation.local_batch_size", "3", ranks=2, name="ranks")
+                    "--validation.local_batch_size", str(ROWS // 2), ranks=2, name="ranks")
         other = next(line for line in metrics(self.folder / "ranks") if "validation_metrics/loss" in line)
         for name in ["loss", *REWARDS]:
             value = line[f"validation_metrics/{name}"]

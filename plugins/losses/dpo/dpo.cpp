@@ -1,8 +1,7 @@
 #include "dpo.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/log_sigmoid.h>
-#include <ATen/ops/logical_and.h>
+#include <ATen/ops/softplus.h>
 #include <ATen/ops/zeros_like.h>
 #include <titan/error.h>
 
@@ -11,6 +10,12 @@
 namespace titan::losses {
 
 using at::Tensor;
+
+/// ATen's log_sigmoid is not known to the meta device. Double numbers have no use for a threshold
+/// below this one.
+static Tensor log_sigmoid(const Tensor& x) {
+  return -at::softplus(-x, /*beta=*/1, /*threshold=*/50);
+}
 
 Dpo::Dpo(const DpoOptions& options, LossContext) : options_(options) {
   TITAN_CHECK(options.label_smoothing == 0 || options.variant == DpoVariant::sigmoid, config,
@@ -42,8 +47,8 @@ Tensor Dpo::of_differences(const Tensor& difference) const {
       break;
   }
   const double e = options_.label_smoothing;
-  const Tensor loss = (e - 1) * at::log_sigmoid(scaled);
-  return e == 0 ? loss : loss - e * at::log_sigmoid(-scaled);
+  const Tensor loss = (e - 1) * log_sigmoid(scaled);
+  return e == 0 ? loss : loss - e * log_sigmoid(-scaled);
 }
 
 RowsLoss Dpo::of_sequences(const Tensor& log_likelihoods, const Batch& batch) {
@@ -59,8 +64,7 @@ RowsLoss Dpo::of_sequences(const Tensor& log_likelihoods, const Batch& batch) {
   const Tensor rewards = own - theirs;
   const auto chosen = [](const Tensor& both) { return both.select(2, 0); };
   const auto rejected = [](const Tensor& both) { return both.select(2, 1); };
-  const Tensor is_pair =
-      at::logical_and(chosen(policy.counts).gt(0), rejected(policy.counts).gt(0));
+  const Tensor is_pair = policy.counts.amin(2).gt(0);
   const auto over_pairs = [&](const Tensor& of_pairs) {
     return of_pairs.masked_fill(is_pair.bitwise_not(), 0).sum(at::kDouble);
   };

@@ -63,7 +63,10 @@ at::Tensor OutputHead::forward(const at::Tensor& x, const Batch& batch) {
   const at::Tensor labels = batch.labels.reshape({-1});
   if (!loss_.loss) return kernel_->loss_sum(rows, *weight_, labels);
   ops::check_labels(labels, weight_->global_shape()[0]);
-  return loss_by_component(loss_, *kernel_.operator->(), rows, *weight_, batch);
+  const auto sum = [&](const ops::ChunkLoss& of_chunk) {
+    return kernel_->loss_sum_by(of_chunk, rows, *weight_, labels);
+  };
+  return loss_by_component(*loss_.loss, {sum, loss_.take_parts}, batch);
 }
 
 }  // namespace titan::nn

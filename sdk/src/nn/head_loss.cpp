@@ -18,26 +18,32 @@ namespace {
 
 using at::Tensor;
 
-void check_promises(const HeadLoss& by, const RowsLoss& loss, int64_t num_rows) {
+/// A loss and who takes its parts.
+struct By {
+  Loss& loss;
+  const ChunksOfHead& head;
+};
+
+void check_promises(const By& by, const RowsLoss& loss, int64_t num_rows) {
   TITAN_CHECK(loss.sum.defined() && loss.sum.numel() == 1, plugin,
               "the loss gives no single number for ", num_rows, " rows");
-  const size_t num_parts = by.loss->part_names().size();
+  const size_t num_parts = by.loss.part_names().size();
   TITAN_CHECK(loss.parts.size() == num_parts, plugin, "the loss gives ", loss.parts.size(),
               " parts and names ", num_parts);
 }
 
 /// Hands the parts over; the sum in double.
-Tensor taken(const HeadLoss& by, const RowsLoss& loss) {
+Tensor taken(const By& by, const RowsLoss& loss) {
   const at::NoGradGuard no_grad;
   std::vector<Tensor> parts;
   for (const Tensor& part : loss.parts) parts.push_back(part.detach().sum());
-  if (by.take_parts) by.take_parts(parts);
+  if (by.head.take_parts) by.head.take_parts(parts);
   return loss.sum.detach().sum().to(at::kDouble);
 }
 
 /// Of the rows of one chunk. Its graph lives here alone.
 template <class OfRows>
-Tensor loss_of_chunk(const HeadLoss& by, const Tensor& logits, bool gradient, OfRows&& of_rows) {
+Tensor loss_of_chunk(const By& by, const Tensor& logits, bool gradient, OfRows&& of_rows) {
   const at::AutoGradMode grad_mode(gradient);
   const Tensor leaf = logits.detach().requires_grad_(gradient);
   const RowsLoss loss = of_rows(leaf);
@@ -72,8 +78,7 @@ void weigh_in_place(const Tensor& logits, const Tensor& labels, const Tensor& we
   logits.scatter_(1, index, logits.gather(1, index) + weights.unsqueeze(1));
 }
 
-Tensor loss_of_sequences(const HeadLoss& by, SequenceLoss& sequences, HeadKernel& kernel,
-                         const Tensor& x, Parameter& weight, const Batch& batch) {
+Tensor loss_of_sequences(const By& by, SequenceLoss& sequences, const Batch& batch) {
   const Tensor labels = batch.labels.reshape({-1});
   const auto nothing = [](const Tensor& logits) {
     return at::zeros({}, logits.options().dtype(at::kDouble));
@@ -81,12 +86,10 @@ Tensor loss_of_sequences(const HeadLoss& by, SequenceLoss& sequences, HeadKernel
   std::vector<Tensor> chunks;
   {
     const at::NoGradGuard no_grad;
-    kernel.loss_sum_by(
-        [&](const Tensor& logits, const Tensor& of_chunk, bool) {
-          chunks.push_back(likelihoods_in_place(logits, of_chunk).logs);
-          return nothing(logits);
-        },
-        x.detach(), weight, labels);
+    by.head.sum([&](const Tensor& logits, const Tensor& of_chunk, bool) {
+      chunks.push_back(likelihoods_in_place(logits, of_chunk).logs);
+      return nothing(logits);
+    });
   }
   const bool gradient = at::GradMode::is_enabled();
   const Tensor leaf = at::cat(chunks).view(batch.labels.sizes()).requires_grad_(gradient);
@@ -102,45 +105,37 @@ Tensor loss_of_sequences(const HeadLoss& by, SequenceLoss& sequences, HeadKernel
   if (!gradient) return value.to(leaf.scalar_type());
 
   int64_t first = 0;  // chunks come in the order of the rows
-  return kernel.loss_sum_by(
-      [&](const Tensor& logits, const Tensor& of_chunk, bool differentiates) {
-        const int64_t begin = std::exchange(first, first + logits.size(0));
-        if (differentiates)
-          weigh_in_place(logits, of_chunk, weights.narrow(0, begin, logits.size(0)));
-        return begin == 0 ? value : nothing(logits);
-      },
-      x, weight, labels);
+  return by.head.sum([&](const Tensor& logits, const Tensor& of_chunk, bool differentiates) {
+    const int64_t begin = std::exchange(first, first + logits.size(0));
+    if (differentiates) weigh_in_place(logits, of_chunk, weights.narrow(0, begin, logits.size(0)));
+    return begin == 0 ? value : nothing(logits);
+  });
 }
 
-Tensor loss_beside_reference(const HeadLoss& by, DistillationLoss& beside, HeadKernel& kernel,
-                             const Tensor& x, Parameter& weight, const Batch& batch) {
+Tensor loss_beside_reference(const By& by, DistillationLoss& beside, const Batch& batch) {
   TITAN_ASSERT(batch.reference.defined());
   const Tensor reference = batch.reference.flatten(0, 1);
   int64_t first = 0;  // chunks come in the order of the rows
-  return kernel.loss_sum_by(
-      [&](const Tensor& logits, const Tensor& labels, bool gradient) {
-        const int64_t begin = std::exchange(first, first + logits.size(0));
-        return loss_of_chunk(by, logits, gradient, [&](const Tensor& leaf) {
-          return beside.of_rows_beside(leaf, reference.narrow(0, begin, leaf.size(0)), labels);
-        });
-      },
-      x, weight, batch.labels.reshape({-1}));
+  return by.head.sum([&](const Tensor& logits, const Tensor& labels, bool gradient) {
+    const int64_t begin = std::exchange(first, first + logits.size(0));
+    return loss_of_chunk(by, logits, gradient, [&](const Tensor& leaf) {
+      return beside.of_rows_beside(leaf, reference.narrow(0, begin, leaf.size(0)), labels);
+    });
+  });
 }
 
 }  // namespace
 
-Tensor loss_by_component(const HeadLoss& by, HeadKernel& kernel, const Tensor& x, Parameter& weight,
-                         const Batch& batch) {
-  if (auto* sequences = dynamic_cast<SequenceLoss*>(by.loss.get()))
-    return loss_of_sequences(by, *sequences, kernel, x, weight, batch);
-  if (auto* beside = dynamic_cast<DistillationLoss*>(by.loss.get()))
-    return loss_beside_reference(by, *beside, kernel, x, weight, batch);
-  return kernel.loss_sum_by(
-      [&](const Tensor& logits, const Tensor& labels, bool gradient) {
-        return loss_of_chunk(by, logits, gradient,
-                             [&](const Tensor& leaf) { return by.loss->of_rows(leaf, labels); });
-      },
-      x, weight, batch.labels.reshape({-1}));
+Tensor loss_by_component(Loss& loss, const ChunksOfHead& chunks, const Batch& batch) {
+  const By by{loss, chunks};
+  if (auto* sequences = dynamic_cast<SequenceLoss*>(&loss))
+    return loss_of_sequences(by, *sequences, batch);
+  if (auto* beside = dynamic_cast<DistillationLoss*>(&loss))
+    return loss_beside_reference(by, *beside, batch);
+  return chunks.sum([&](const Tensor& logits, const Tensor& labels, bool gradient) {
+    return loss_of_chunk(by, logits, gradient,
+                         [&](const Tensor& leaf) { return loss.of_rows(leaf, labels); });
+  });
 }
 
 }  // namespace titan::nn

@@ -1,6 +1,8 @@
-#include "core/train/reference_model.h"
+#include "core/train/reference_executor.h"
 
-#include <utility>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
@@ -8,8 +10,6 @@
 
 #include <titan/nn/head.h>
 #include <titan/sequence_loss.h>
-
-#include "core/train/run.h"
 
 namespace titan::core {
 namespace {
@@ -45,11 +45,9 @@ std::shared_ptr<Loss> keeper_of(ReferenceOutput output) {
 
 }  // namespace
 
-ReferenceModel::ReferenceModel(std::unique_ptr<Run> run, JobConfig job, ReferenceOutput output,
-                               at::ScalarType dtype)
-    : run_(std::move(run)), job_(std::move(job)), output_(output), dtype_(dtype) {
-  const std::shared_ptr<Loss> keeper = keeper_of(output);
-  run_->part->visit_modules([&](const std::string&, nn::Module& module) {
+ReferenceExecutor::ReferenceExecutor(const ReferenceCalls& calls) : calls_(calls) {
+  const std::shared_ptr<Loss> keeper = keeper_of(calls.output);
+  calls_.part.visit_modules([&](const std::string&, nn::Module& module) {
     auto* head = dynamic_cast<nn::OutputHead*>(&module);
     if (!head) return;
     head->set_loss({.loss = keeper});
@@ -57,27 +55,24 @@ ReferenceModel::ReferenceModel(std::unique_ptr<Run> run, JobConfig job, Referenc
   });
 }
 
-ReferenceModel::~ReferenceModel() = default;
-
-StepLoss ReferenceModel::forward_backward(const StepBatches& batches) {
+StepLoss ReferenceExecutor::forward_backward(const StepBatches& batches) {
   return inner().forward_backward(with_reference(batches));
 }
 
-StepLoss ReferenceModel::forward(const StepBatches& batches) {
+StepLoss ReferenceExecutor::forward(const StepBatches& batches) {
   return inner().forward(with_reference(batches));
 }
 
-StepBatches ReferenceModel::with_reference(const StepBatches& batches) {
+StepBatches ReferenceExecutor::with_reference(const StepBatches& batches) {
   const at::NoGradGuard no_grad;
   StepBatches asked = batches;
-  const auto options = at::TensorOptions(dtype_).device(run_->device->device());
   if (has_head_)
     for (Batch& batch : asked.microbatches) {
       std::vector<int64_t> shape = batch.tokens.sizes().vec();
-      if (output_ == ReferenceOutput::logits) shape.push_back(run_->model->vocab_size());
-      batch.reference = at::empty(shape, options);
+      if (calls_.output == ReferenceOutput::logits) shape.push_back(calls_.vocab_size);
+      batch.reference = at::empty(shape, calls_.options);
     }
-  run_->executor->forward(asked);
+  calls_.executor.forward(asked);
   return asked;
 }
 
