@@ -41,7 +41,8 @@ def of_transformers(model, tokens):
     ids = torch.tensor([PROMPT])
     start = time.perf_counter()
     with torch.inference_mode():
-        out = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=tokens, do_sample=False, eos_token_id=None, pad_token_id=0)
+        out = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=tokens, do_sample=False, eos_token_id=None,
+                             pad_token_id=0)
     return time.perf_counter() - start, out[0, len(PROMPT):].tolist()
 
 
@@ -49,7 +50,8 @@ def of_titan(titan, folder, tokens, threads, *flags):
     prompts = folder / "prompts.jsonl"
     prompts.write_text(json.dumps({"prompt_ids": PROMPT}) + "\n")
     run = subprocess.run([titan, "generate", "--checkpoint", folder / "hf", "--prompts", prompts, "--max-new-tokens", str(tokens),
-                          "--ignore-eos", "--json", *flags], env=os.environ | {"OMP_NUM_THREADS": str(threads)}, capture_output=True, text=True)
+                          "--ignore-eos", "--json", *flags], env=os.environ | {"OMP_NUM_THREADS": str(threads)}, capture_output=True,
+                         text=True)
     if run.returncode:
         sys.exit(run.stderr)
     seconds = float(re.search(r"in ([0-9.]+) s: ", run.stderr)[1])

@@ -85,7 +85,8 @@ def main():
         if got != bits(wanted):
             found = torch.tensor(got, dtype=torch.int32).view(torch.float32)
             place = next(i for i, (a, b) in enumerate(zip(got, bits(wanted))) if a != b)
-            sys.exit(f"{name} {options}: logit {place} of {len(logits)}, {logits[place]}: titan {found[place]}, transformers {wanted[place]}")
+            sys.exit(f"{name} {options}: logit {place} of {len(logits)}, {logits[place]}: titan {found[place]}, "
+                     f"transformers {wanted[place]}")
         changed[name] += got != bits(logits)
     for name, count in changed.items():
         if count < arguments.cases // 4:
