@@ -93,6 +93,21 @@ class GreedyTest(GenerateCase):
             with self.subTest(**degrees):
                 self.assert_equals_transformers(model, self.PROMPTS, *flags, ranks=ranks)
 
+    def test_bfloat16_takes_tokens_that_are_nearly_the_most_likely(self):
+        """Half the bytes: each token's logit, by transformers in fp32, is the highest but for roundings of the network in bf16."""
+        model = make_model(self.folder / "hf", rope=SCALED)
+        lines = self.generate(self.folder / "hf", "--prompts", self.prompts_file(self.PROMPTS), "--max-new-tokens", NEW, "--json",
+                              "--ignore-eos", "--training.dtype", "bfloat16")
+        missing, exact = [], 0
+        for line, prompt in zip(lines, self.PROMPTS):
+            with torch.no_grad():
+                logits = model(torch.tensor([prompt + line["ids"]])).logits[0, len(prompt) - 1:-1]
+            chosen = logits.gather(1, torch.tensor(line["ids"])[:, None])[:, 0]
+            missing += ((logits.max(1).values - chosen) / logits.std(1)).tolist()
+            exact += (logits.argmax(1) == torch.tensor(line["ids"])).sum().item()
+        self.assertLess(max(missing), 0.3)  # standard deviations of the logits; a wrong token misses by three
+        self.assertGreater(exact, 0.9 * NEW * len(self.PROMPTS))
+
     def test_long_prompts_go_in_parts(self):
         """More tokens than go through the network at once."""
         model = make_model(self.folder / "hf")

@@ -120,5 +120,28 @@ TEST(KvCache, IsRefusedWhereAnotherComputesAttention) {
   }
 }
 
+/// On a CPU bf16 is attended to in fp32 and rounded once.
+TEST(KvCache, RoundsNarrowTypesOnce) {
+  Qkv x = random_qkv(40, 2);
+  for (Tensor* part : {&x.q, &x.k, &x.v}) *part = part->to(at::kBFloat16);
+  const auto rule = plain_attention();
+  KvCache cache(1, 40);
+  const int layer = 0;
+  const auto step = [&](int64_t first, int64_t count) {
+    cache.begin({{.slot = 0, .start = first, .first = 0, .count = count}});
+    const Qkv part = x.at(first, count);
+    return cache.attend(&layer, part.q, part.k, part.v, *rule);
+  };
+  static_cast<void>(step(0, 39));
+  const Tensor last = step(39, 1);
+  EXPECT_EQ(last.scalar_type(), at::kBFloat16);
+  const Tensor exact =
+      attend(x.q.to(at::kDouble), x.k.to(at::kDouble), x.v.to(at::kDouble), Tensor(), rule)
+          .narrow(2, 39, 1);
+  const Tensor rounded = exact.to(at::kBFloat16);
+  // a value between two neighbours may go to either
+  EXPECT_LE(last.ne(rounded).sum().item<int64_t>(), 1);
+}
+
 }  // namespace
 }  // namespace titan::nn
