@@ -32,13 +32,15 @@ void require(bool condition, const char* what) {
 }
 
 std::vector<FileKind> file_kinds() {
-  return {kTokenizerJson, kTiktoken, kSentencepiece, kMegatronIndex, kJsonl, kPipelineCsv};
+  return {kTokenizerJson, kTiktoken,    kSentencepiece, kMegatronIndex,
+          kJsonl,         kPipelineCsv, kChatTemplate};
 }
 
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> all = {entry<kTokenizerJson>(), entry<kTiktoken>(),
                                          entry<kSentencepiece>(), entry<kMegatronIndex>(),
-                                         entry<kJsonl>(),         entry<kPipelineCsv>()};
+                                         entry<kJsonl>(),         entry<kPipelineCsv>(),
+                                         entry<kChatTemplate>()};
   return all;
 }
 

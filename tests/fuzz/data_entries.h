@@ -21,7 +21,7 @@ struct FileKind {
 };
 
 extern const FileKind kTokenizerJson, kTiktoken, kSentencepiece, kMegatronIndex, kJsonl,
-    kPipelineCsv;
+    kPipelineCsv, kChatTemplate;
 
 /// All of them.
 std::vector<FileKind> file_kinds();

@@ -1,4 +1,4 @@
-# Fuzzing of what tokenizers, data sets and pipeline schedules read. Included by CMakeLists.txt beside it.
+# Fuzzing of what chat templates, tokenizers, data sets and pipeline schedules read. Included by CMakeLists.txt beside it.
 #
 #   ctest -R '^fuzz\.'                              5 seconds each, the same inputs at each run
 #   data_fuzz tiktoken --seconds 3600 --seed 7      longer, and other inputs
@@ -8,6 +8,8 @@
 file(GLOB data_fuzz_sources CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/plugins/tokenizers/common/*.cpp ${PROJECT_SOURCE_DIR}/plugins/tokenizers/huggingface/*.cpp
   ${PROJECT_SOURCE_DIR}/plugins/tokenizers/sentencepiece/*.cpp ${PROJECT_SOURCE_DIR}/plugins/tokenizers/tiktoken/*.cpp)
+file(GLOB chat_template_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/plugins/chat_templates/jinja/engine/*.cpp)
+list(APPEND data_fuzz_sources ${chat_template_sources})
 list(FILTER data_fuzz_sources EXCLUDE REGEX "/plugin\\.cpp$")
 foreach(source byte_reader gzip_reader input_file json_scanner line_reader text_field utf8 zstd_reader)
   list(APPEND data_fuzz_sources ${PROJECT_SOURCE_DIR}/plugins/datasets/common/${source}.cpp)
@@ -24,7 +26,7 @@ endforeach()
 
 find_package(ZLIB REQUIRED)
 add_library(data_fuzz_entries OBJECT data_entries.cpp data_tokenizer_entries.cpp data_dataset_entries.cpp
-  pipeline_csv_entry.cpp
+  pipeline_csv_entry.cpp chat_template_entry.cpp
   ${data_fuzz_sources})
 target_link_libraries(data_fuzz_entries PUBLIC fuzzed pcre2-8 utf8proc ZLIB::ZLIB zstd)
 target_precompile_headers(data_fuzz_entries PRIVATE ${PROJECT_SOURCE_DIR}/sdk/src/base_pch.h)
@@ -35,7 +37,7 @@ target_link_libraries(data_fuzz PRIVATE data_fuzz_entries fuzz_driver fuzz_base)
 add_executable(data_hostile data_hostile.cpp)
 target_link_libraries(data_hostile PRIVATE data_fuzz_entries fuzz_base)
 
-foreach(entry tokenizer_json tiktoken sentencepiece megatron_index jsonl pipeline_csv)
+foreach(entry tokenizer_json tiktoken sentencepiece megatron_index jsonl pipeline_csv chat_template)
   add_test(NAME fuzz.${entry} COMMAND data_fuzz ${entry} --seconds 5 --seed 1)
   set_tests_properties(fuzz.${entry} PROPERTIES LABELS fuzz TIMEOUT 1800)
 endforeach()

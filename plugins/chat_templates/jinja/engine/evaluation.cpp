@@ -87,7 +87,10 @@ Object Renderer::computed(const Expression& expression, const ScopePointer& scop
     }
     case ExpressionKind::concatenate: {
       std::string text;
-      for (size_t i = 0; i < expression.operands.size(); ++i) text += str_of(operand(i));
+      for (size_t i = 0; i < expression.operands.size(); ++i) {
+        text += str_of(operand(i));
+        if (text.size() > kLongestText) raise("a text has grown beyond 256 MiB");
+      }
       return text;
     }
     case ExpressionKind::compare:

@@ -12,10 +12,8 @@
 namespace titan::jinja {
 namespace {
 
-using Names = std::vector<std::string_view>;
-
 struct CollectionMethod {
-  Names names;
+  std::vector<std::string_view> names;
   size_t num_required;
   Object (*call)(const Object& self, const BoundArguments& arguments);
 };

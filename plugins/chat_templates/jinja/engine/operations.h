@@ -5,15 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include "object.h"
+#include "comparison.h"
 
 namespace titan::jinja {
 
-bool is_true(const Object& object);
-bool equals(const Object& a, const Object& b);
-/// `a < b`; raises TypeError's words for what has no order.
-bool less(const Object& a, const Object& b);
-bool is_same(const Object& a, const Object& b);  ///< `is`
+inline constexpr size_t kLongestText = size_t{1} << 28;  ///< of a value, in bytes
 
 enum class Operator { add, subtract, multiply, divide, floor_divide, modulo, power };
 Object apply(Operator op, const Object& a, const Object& b);

@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "characters.h"
-#include "operations.h"
+#include "comparison.h"
 
 namespace titan::jinja {
 namespace {

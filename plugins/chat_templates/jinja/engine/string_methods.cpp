@@ -7,78 +7,12 @@
 #include "characters.h"
 #include "operations.h"
 #include "python_text.h"
+#include "string_parts.h"
 
 namespace titan::jinja {
 namespace {
 
-using Names = std::vector<std::string_view>;
 constexpr int64_t kWidest = 1'000'000;
-
-std::vector<Object> split_at(std::string_view text, std::string_view separator, int64_t most) {
-  if (separator.empty()) raise("empty separator");
-  std::vector<Object> parts;
-  while (most != 0) {
-    const size_t at = text.find(separator);
-    if (at == text.npos) break;
-    parts.emplace_back(std::string(text.substr(0, at)));
-    text.remove_prefix(at + separator.size());
-    --most;
-  }
-  parts.emplace_back(std::string(text));
-  return parts;
-}
-
-std::vector<Object> split_at_last(std::string_view text, std::string_view separator, int64_t most) {
-  if (separator.empty()) raise("empty separator");
-  std::vector<Object> parts;
-  while (most != 0) {
-    const size_t at = text.rfind(separator);
-    if (at == text.npos) break;
-    parts.emplace_back(std::string(text.substr(at + separator.size())));
-    text = text.substr(0, at);
-    --most;
-  }
-  parts.emplace_back(std::string(text));
-  std::reverse(parts.begin(), parts.end());
-  return parts;
-}
-
-std::vector<Object> split_at_space(std::string_view text, int64_t most) {
-  std::vector<Object> parts;
-  text = strip(text, {.right = false});
-  while (!text.empty()) {
-    if (most == 0) {
-      parts.emplace_back(std::string(text));
-      break;
-    }
-    size_t end = 0;
-    while (end < text.size() && !is_space(character_at(text, end).value))
-      end += character_at(text, end).length;
-    parts.emplace_back(std::string(text.substr(0, end)));
-    text = strip(text.substr(end), {.right = false});
-    --most;
-  }
-  return parts;
-}
-
-std::vector<Object> split_at_last_space(std::string_view text, int64_t most) {
-  if (most < 0) return split_at_space(text, most);
-  std::vector<Object> parts;
-  text = strip(text, {.left = false});
-  while (!text.empty()) {
-    if (most-- == 0) {
-      parts.emplace_back(std::string(text));
-      break;
-    }
-    const std::vector<size_t> starts = character_starts(text);
-    size_t begin = starts.size() - 1;
-    while (begin > 0 && !is_space(character_at(text, starts[begin - 1]).value)) --begin;
-    parts.emplace_back(std::string(text.substr(starts[begin])));
-    text = strip(text.substr(0, starts[begin]), {.left = false});
-  }
-  std::reverse(parts.begin(), parts.end());
-  return parts;
-}
 
 Object stripped(const Object& self, const BoundArguments& arguments, Sides sides) {
   if (!arguments.has(0) || arguments[0].is_none()) return std::string(strip(*self.text(), sides));
@@ -124,7 +58,6 @@ bool has_only_case(const Object& self, LetterCase wanted) {
 
 /// In characters; -1: not there.
 int64_t found_at(const Object& self, const BoundArguments& arguments, bool is_last) {
-  const std::string& text = *self.text();
   const Object part = slice_of(self, arguments[1], arguments[2], {});
   const size_t at =
       is_last ? part.text()->rfind(arguments.text(0)) : part.text()->find(arguments.text(0));
@@ -157,7 +90,7 @@ std::string title_of(std::string_view text) {
 }
 
 struct StringMethod {
-  Names names;
+  std::vector<std::string_view> names;
   size_t num_required;
   Object (*call)(const Object& self, const BoundArguments& arguments);
 };
@@ -170,93 +103,91 @@ Object adjusted(const Object& self, const BoundArguments& arguments, bool is_lef
   return is_left ? *self.text() + pad : pad + *self.text();
 }
 
-#define TITAN_METHOD(name, required, body, ...)                                            \
-  {                                                                                        \
-    name, {                                                                                \
-      {__VA_ARGS__}, required, [](const Object& self, const BoundArguments& a) -> Object { \
-        (void)a;                                                                           \
-        body                                                                               \
-      }                                                                                    \
-    }                                                                                      \
-  }
-
 const std::map<std::string_view, StringMethod>& methods() {
+  using O = const Object&;
+  using A = const BoundArguments&;
   static const std::map<std::string_view, StringMethod> all = {
-    TITAN_METHOD("strip", 0, return stripped(self, a, {});, "chars"),
-    TITAN_METHOD("lstrip", 0, return stripped(self, a, {.right = false});, "chars"),
-    TITAN_METHOD("rstrip", 0, return stripped(self, a, {.left = false});, "chars"),
-    TITAN_METHOD("lower", 0, return lower(*self.text());),
-    TITAN_METHOD("casefold", 0, return lower(*self.text());),
-    TITAN_METHOD("upper", 0, return upper(*self.text());),
-    TITAN_METHOD("title", 0, return title_of(*self.text());),
-    TITAN_METHOD("capitalize", 0, return capitalize(*self.text());),
-    TITAN_METHOD(
-        "split", 0,
-        {
+      {"strip", {{"chars"}, 0, [](O self, A a) -> Object { return stripped(self, a, {}); }}},
+      {"lstrip",
+       {{"chars"}, 0, [](O self, A a) -> Object { return stripped(self, a, {.right = false}); }}},
+      {"rstrip",
+       {{"chars"}, 0, [](O self, A a) -> Object { return stripped(self, a, {.left = false}); }}},
+      {"lower", {{}, 0, [](O self, A) -> Object { return lower(*self.text()); }}},
+      {"casefold", {{}, 0, [](O self, A) -> Object { return lower(*self.text()); }}},
+      {"upper", {{}, 0, [](O self, A) -> Object { return upper(*self.text()); }}},
+      {"title", {{}, 0, [](O self, A) -> Object { return title_of(*self.text()); }}},
+      {"capitalize", {{}, 0, [](O self, A) -> Object { return capitalize(*self.text()); }}},
+      {"split",
+       {{"sep", "maxsplit"},
+        0,
+        [](O self, A a) -> Object {
           const int64_t most = a.integer(1, -1);
           return Object::sequence(a.has(0) && !a[0].is_none()
                                       ? split_at(*self.text(), a.text(0), most)
                                       : split_at_space(*self.text(), most));
-        },
-        "sep", "maxsplit"),
-    TITAN_METHOD(
-        "rsplit", 0,
-        {
+        }}},
+      {"rsplit",
+       {{"sep", "maxsplit"},
+        0,
+        [](O self, A a) -> Object {
           const int64_t most = a.integer(1, -1);
           return Object::sequence(a.has(0) && !a[0].is_none()
                                       ? split_at_last(*self.text(), a.text(0), most)
                                       : split_at_last_space(*self.text(), most));
-        },
-        "sep", "maxsplit"),
-    TITAN_METHOD(
-        "splitlines", 0,
-        {
+        }}},
+      {"splitlines",
+       {{"keepends"},
+        0,
+        [](O self, A a) -> Object {
           if (a.boolean(0, false)) raise("splitlines(keepends=True) is not supported here");
           std::vector<Object> lines;
           for (const std::string_view line : split_lines(*self.text()))
             lines.emplace_back(std::string(line));
           return Object::sequence(std::move(lines));
-        },
-        "keepends"),
-    TITAN_METHOD(
-        "startswith", 1,
-        {
+        }}},
+      {"startswith",
+       {{"prefix", "start", "end"},
+        1,
+        [](O self, A a) -> Object {
           const Object part = slice_of(self, a[1], a[2], {});
           return any_of(
               a, [&](const std::string& prefix) { return part.text()->starts_with(prefix); });
-        },
-        "prefix", "start", "end"),
-    TITAN_METHOD(
-        "endswith", 1,
-        {
+        }}},
+      {"endswith",
+       {{"suffix", "start", "end"},
+        1,
+        [](O self, A a) -> Object {
           const Object part = slice_of(self, a[1], a[2], {});
           return any_of(a,
                         [&](const std::string& suffix) { return part.text()->ends_with(suffix); });
-        },
-        "suffix", "start", "end"),
-    TITAN_METHOD(
-        "removeprefix", 1,
-        {
+        }}},
+      {"removeprefix",
+       {{"prefix"},
+        1,
+        [](O self, A a) -> Object {
           const std::string& prefix = a.text(0);
           return self.text()->starts_with(prefix) ? self.text()->substr(prefix.size())
                                                   : *self.text();
-        },
-        "prefix"),
-    TITAN_METHOD(
-        "removesuffix", 1,
-        {
+        }}},
+      {"removesuffix",
+       {{"suffix"},
+        1,
+        [](O self, A a) -> Object {
           const std::string& suffix = a.text(0);
           return self.text()->ends_with(suffix)
                      ? self.text()->substr(0, self.text()->size() - suffix.size())
                      : *self.text();
-        },
-        "suffix"),
-    TITAN_METHOD("replace", 2,
-                 return replaced(*self.text(), a.text(0), a.text(1), a.integer(2, -1));
-                 , "old", "new", "count"),
-    TITAN_METHOD(
-        "join", 1,
-        {
+        }}},
+      {"replace",
+       {{"old", "new", "count"},
+        2,
+        [](O self, A a) -> Object {
+          return replaced(*self.text(), a.text(0), a.text(1), a.integer(2, -1));
+        }}},
+      {"join",
+       {{"iterable"},
+        1,
+        [](O self, A a) -> Object {
           std::string result;
           bool is_first = true;
           for (const Object& item : items_of(a[0])) {
@@ -266,21 +197,25 @@ const std::map<std::string_view, StringMethod>& methods() {
             result += *item.text();
           }
           return result;
-        },
-        "iterable"),
-    TITAN_METHOD("find", 1, return found_at(self, a, false);, "sub", "start", "end"),
-    TITAN_METHOD("rfind", 1, return found_at(self, a, true);, "sub", "start", "end"),
-    TITAN_METHOD(
-        "index", 1,
-        {
+        }}},
+      {"find",
+       {{"sub", "start", "end"},
+        1,
+        [](O self, A a) -> Object { return found_at(self, a, false); }}},
+      {"rfind",
+       {{"sub", "start", "end"}, 1, [](O self, A a) -> Object { return found_at(self, a, true); }}},
+      {"index",
+       {{"sub", "start", "end"},
+        1,
+        [](O self, A a) -> Object {
           const int64_t at = found_at(self, a, false);
           if (at < 0) raise("substring not found");
           return at;
-        },
-        "sub", "start", "end"),
-    TITAN_METHOD(
-        "count", 1,
-        {
+        }}},
+      {"count",
+       {{"sub"},
+        1,
+        [](O self, A a) -> Object {
           const std::string& sub = a.text(0);
           if (sub.empty()) return length_of(self) + 1;
           int64_t count = 0;
@@ -288,43 +223,56 @@ const std::map<std::string_view, StringMethod>& methods() {
                at += sub.size())
             ++count;
           return count;
-        },
-        "sub"),
-    TITAN_METHOD("partition", 1, return partitioned(self, a, false);, "sep"),
-    TITAN_METHOD("rpartition", 1, return partitioned(self, a, true);, "sep"),
-    TITAN_METHOD("center", 1,
-                 return centered(*self.text(), a.integer(0, 0), a.has(1) ? a.text(1) : " ");
-                 , "width", "fillchar"),
-    TITAN_METHOD("ljust", 1, return adjusted(self, a, true);, "width", "fillchar"),
-    TITAN_METHOD("rjust", 1, return adjusted(self, a, false);, "width", "fillchar"),
-    TITAN_METHOD(
-        "zfill", 1,
-        {
+        }}},
+      {"partition",
+       {{"sep"}, 1, [](O self, A a) -> Object { return partitioned(self, a, false); }}},
+      {"rpartition",
+       {{"sep"}, 1, [](O self, A a) -> Object { return partitioned(self, a, true); }}},
+      {"center",
+       {{"width", "fillchar"},
+        1,
+        [](O self, A a) -> Object {
+          return centered(*self.text(), a.integer(0, 0), a.has(1) ? a.text(1) : " ");
+        }}},
+      {"ljust",
+       {{"width", "fillchar"}, 1, [](O self, A a) -> Object { return adjusted(self, a, true); }}},
+      {"rjust",
+       {{"width", "fillchar"}, 1, [](O self, A a) -> Object { return adjusted(self, a, false); }}},
+      {"zfill",
+       {{"width"},
+        1,
+        [](O self, A a) -> Object {
           const bool has_sign = self.text()->starts_with('-') || self.text()->starts_with('+');
           std::string zeros;
           for (int64_t i = length_of(self); i < std::min(a.integer(0, 0), kWidest); ++i)
             zeros += '0';
           return has_sign ? self.text()->substr(0, 1) + zeros + self.text()->substr(1)
                           : zeros + *self.text();
-        },
-        "width"),
-    TITAN_METHOD("isdigit", 0, return all_are(self, is_digit);),
-    TITAN_METHOD("isdecimal", 0, return all_are(self, is_digit);),
-    TITAN_METHOD("isnumeric", 0, return all_are(self, is_digit);),
-    TITAN_METHOD("isspace", 0, return all_are(self, is_space);),
-    TITAN_METHOD("isalpha", 0, return all_are(self, is_letter);),
-    TITAN_METHOD("isalnum", 0,
-                 return all_are(self, [](char32_t c) { return c != '_' && is_word(c); });),
-    TITAN_METHOD(
-        "isascii", 0,
-        return self.text()->empty() || all_are(self, [](char32_t c) { return c < 0x80; });),
-    TITAN_METHOD("islower", 0, return has_only_case(self, LetterCase::lower);),
-    TITAN_METHOD("isupper", 0, return has_only_case(self, LetterCase::upper);),
+        }}},
+      {"isdigit", {{}, 0, [](O self, A) -> Object { return all_are(self, is_digit); }}},
+      {"isdecimal", {{}, 0, [](O self, A) -> Object { return all_are(self, is_digit); }}},
+      {"isnumeric", {{}, 0, [](O self, A) -> Object { return all_are(self, is_digit); }}},
+      {"isspace", {{}, 0, [](O self, A) -> Object { return all_are(self, is_space); }}},
+      {"isalpha", {{}, 0, [](O self, A) -> Object { return all_are(self, is_letter); }}},
+      {"isalnum",
+       {{},
+        0,
+        [](O self, A) -> Object {
+          return all_are(self, [](char32_t c) { return c != '_' && is_word(c); });
+        }}},
+      {"isascii",
+       {{},
+        0,
+        [](O self, A) -> Object {
+          return self.text()->empty() || all_are(self, [](char32_t c) { return c < 0x80; });
+        }}},
+      {"islower",
+       {{}, 0, [](O self, A) -> Object { return has_only_case(self, LetterCase::lower); }}},
+      {"isupper",
+       {{}, 0, [](O self, A) -> Object { return has_only_case(self, LetterCase::upper); }}},
   };
   return all;
 }
-
-#undef TITAN_METHOD
 
 }  // namespace
 
@@ -340,46 +288,6 @@ std::optional<Object> string_method(const Object& self, std::string_view name) {
     return method.call(self, BoundArguments(std::string(name), std::move(arguments), method.names,
                                             method.num_required));
   });
-}
-
-std::string replaced(std::string_view text, std::string_view old, std::string_view by,
-                     int64_t count) {
-  std::string result;
-  if (old.empty()) {  // between all characters
-    for (size_t i = 0; i <= text.size();) {
-      if (count-- != 0)
-        result += by;
-      else {
-        result += text.substr(i);
-        break;
-      }
-      if (i == text.size()) break;
-      const size_t length = character_at(text, i).length;
-      result += text.substr(i, length);
-      i += length;
-    }
-    return result;
-  }
-  while (count-- != 0) {
-    const size_t at = text.find(old);
-    if (at == text.npos) break;
-    (result += text.substr(0, at)) += by;
-    text.remove_prefix(at + old.size());
-  }
-  return result += text;
-}
-
-std::string centered(std::string_view text, int64_t width, std::string_view fill) {
-  const auto length = static_cast<int64_t>(num_characters(text));
-  width = std::min(width, kWidest);
-  if (width <= length) return std::string(text);
-  const int64_t missing = width - length;
-  const int64_t left = missing / 2 + (missing & width & 1);  // CPython's rule
-  std::string result;
-  for (int64_t i = 0; i < left; ++i) result += fill;
-  result += text;
-  for (int64_t i = left; i < missing; ++i) result += fill;
-  return result;
 }
 
 }  // namespace titan::jinja

@@ -8,7 +8,7 @@
 #include "characters.h"
 #include "operations.h"
 #include "python_text.h"
-#include "string_methods.h"
+#include "string_parts.h"
 
 namespace titan::jinja {
 namespace {
