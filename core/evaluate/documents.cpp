@@ -47,6 +47,11 @@ class FieldText {
     TITAN_CHECK(found, data, "there is no ", in_quotes(field_));
     return *found;
   }
+  /// The same, but a template that is one field gives what that is, a list for instance.
+  Value whole(const Value& document) const {
+    const Value* only = template_ ? template_->only_field(document) : nullptr;
+    return only ? *only : value(document);
+  }
   std::string text(const Value& document) const {
     Value found = value(document);
     TITAN_CHECK(found.is_string(), data, in_quotes(field_), " must be a string, it is a ",
@@ -106,13 +111,14 @@ class Maker {
  private:
   std::vector<std::string> choices(const Value& source) const {
     std::vector<std::string> texts;
-    if (choices_.size() == 1 && choices_.front().is_field()) {
-      const Value list = choices_.front().value(source);
-      TITAN_CHECK(list.is_list(), data, in_quotes(options_.doc_to_choice.front()),
-                  " must be a list of strings, it is a ", to_string(list.type()));
+    if (choices_.size() == 1) {
+      const Value list = choices_.front().whole(source);
+      const std::string name = in_quotes(options_.doc_to_choice.front());
+      TITAN_CHECK(list.is_list(), data, name, " must be a list of strings, it is a ",
+                  to_string(list.type()));
       for (const Value& item : list.as_list()) {
-        TITAN_CHECK(item.is_string(), data, in_quotes(options_.doc_to_choice.front()),
-                    " must be a list of strings, it holds ", to_json(item));
+        TITAN_CHECK(item.is_string(), data, name, " must be a list of strings, it holds ",
+                    to_json(item));
         texts.push_back(item.as_string());
       }
     } else {

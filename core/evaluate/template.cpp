@@ -19,7 +19,10 @@ bool is_name(char c, bool is_first) {
 }
 
 /// As Python's str(): True, and a number with a point for what is no integer.
-std::string text_of(const Value& value) {
+std::string text_of(const Value& value, const std::string& name) {
+  TITAN_CHECK(value.is_string() || value.is_number() || value.is_boolean() || value.is_integer(),
+              data, in_quotes(name), " is a ", to_string(value.type()),
+              ", which is no part of a text");
   if (value.is_string()) return value.as_string();
   if (value.is_boolean()) return value.as_boolean() ? "True" : "False";
   return to_json(value);
@@ -93,17 +96,19 @@ const Value& TextTemplate::resolve(const Part& part, const Value& document) {
     TITAN_CHECK(next, data, "there is no ", in_quotes(part.text));
     value = next;
   }
-  TITAN_CHECK(
-      value->is_string() || value->is_number() || value->is_boolean() || value->is_integer(), data,
-      in_quotes(part.text), " is a ", to_string(value->type()), ", which is no part of a text");
   return *value;
 }
 
 std::string TextTemplate::apply(const Value& document) const {
   std::string text;
   for (const Part& part : parts_)
-    text += part.path.empty() ? part.text : text_of(resolve(part, document));
+    text += part.path.empty() ? part.text : text_of(resolve(part, document), part.text);
   return text;
+}
+
+const Value* TextTemplate::only_field(const Value& document) const {
+  const bool is_one = parts_.size() == 1 && !parts_.front().path.empty();
+  return is_one ? &resolve(parts_.front(), document) : nullptr;
 }
 
 }  // namespace titan::core

@@ -18,7 +18,7 @@ from lm_eval import simple_evaluate
 from lm_eval.models.huggingface import HFLM
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-from harness import ROOT, Case, main, metrics, titan
+from harness import ROOT, TINY, Case, main, metrics, titan
 
 transformers.utils.logging.disable_progress_bar()
 
@@ -99,8 +99,8 @@ def task_files(folder, model, tokenizer):
     return [toml, *plain], theirs
 
 
-def harness(model, tokenizer, tasks, max_length=CONTEXT):
-    found = HFLM(pretrained=model, tokenizer=tokenizer, batch_size=8, device="cpu", max_length=max_length)
+def harness(model, tokenizer, tasks, max_length=CONTEXT, **more):
+    found = HFLM(pretrained=model, tokenizer=tokenizer, batch_size=8, device="cpu", max_length=max_length, **more)
     return simple_evaluate(found, tasks=tasks, log_samples=True, bootstrap_iters=BOOTSTRAP)
 
 
@@ -157,8 +157,8 @@ class FolderTest(EvaluateCase):
         cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="titan_"))
         cls.addClassCleanup(shutil.rmtree, cls.shared, ignore_errors=True)
         model, tokenizer = make_model(cls.shared / "hf")
-        cls.files, tasks = task_files(cls.shared, model, tokenizer)
-        cls.theirs = harness(model, tokenizer, tasks)
+        cls.files, cls.tasks = task_files(cls.shared, model, tokenizer)
+        cls.theirs = harness(model, tokenizer, cls.tasks)
 
     def test_the_tasks_tell_models_apart(self):
         """Scores that are 0 or 1 would hide mistakes."""
@@ -184,6 +184,12 @@ class FolderTest(EvaluateCase):
             with self.subTest(**degrees):
                 ours = self.evaluate(self.shared / "hf", self.files, "--batch-tokens", 256, *flags, ranks=ranks)
                 self.assert_equals_harness(ours, self.theirs)
+
+    def test_without_bos(self):
+        model = LlamaForCausalLM.from_pretrained(self.shared / "hf", dtype=torch.float32, local_files_only=True).eval()
+        theirs = harness(model, AutoTokenizer.from_pretrained(TOKENIZER), self.tasks, add_bos_token=False)
+        self.assertNotEqual(theirs["results"]["text"], self.theirs["results"]["text"])
+        self.assert_equals_harness(self.evaluate(self.shared / "hf", self.files, "--add-bos-token", "false"), theirs)
 
     def test_shows_a_table_and_json(self):
         run = titan("evaluate", "--checkpoint", self.shared / "hf", "--tasks", self.files[0], "--limit", 5)
@@ -223,7 +229,20 @@ class ValidationTest(EvaluateCase):
         exported = LlamaForCausalLM.from_pretrained(self.folder / "exported", dtype=torch.float32, local_files_only=True).eval()
         theirs = harness(exported, tokenizer, tasks, max_length=64)
         self.assert_equals_harness(self.evaluate(step, files, "--max-length", 64), theirs)
-        lines = {line["step"]: line for line in metrics(self.out)}
+        for layout, more in [("alone", []), ("tp", ["--parallelism.tensor_parallel_degree", 2]),
+                             ("fsdp", ["--parallelism.data_parallel_shard_degree", 2]),
+                             ("pp", ["--parallelism.pipeline_parallel_degree", 2])]:
+            with self.subTest(layout=layout):
+                out = self.out
+                if more:
+                    out = self.folder / layout
+                    run = titan("launch", "--nproc", 2, "--log-dir", self.folder / "logs", "--", "train", *TINY, "--job.dump_folder", out,
+                                *flags, *more)
+                    self.assertEqual(run.returncode, 0, run.stderr)
+                self.assert_logged(out, theirs)
+
+    def assert_logged(self, out, theirs):
+        lines = {line["step"]: line for line in metrics(out)}
         self.assertFalse([name for name in lines[1] if name.startswith("validation_metrics/")])
         for task, expected in theirs["results"].items():
             logged = {name.removeprefix(f"validation_metrics/{task}/") + ",none": value for name, value in lines[3].items()}

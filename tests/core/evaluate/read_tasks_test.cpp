@@ -54,6 +54,18 @@ TEST_F(ReadTasks, KnowsPlainDataByItsFields) {
   EXPECT_THAT(all[2].documents[0].continuations, ElementsAre("t"));
 }
 
+TEST_F(ReadTasks, TakesChoicesFromAFieldOrFromTexts) {
+  write("data.jsonl", R"({"q": "x?", "c": {"text": ["yes", "no"]}, "a": "A1", "right": "1"})");
+  const std::string head = "dataset = \"data.jsonl\"\ndoc_to_text = \"q\"\n";
+  for (const auto& [rest, second] :
+       {std::pair{"doc_to_choice = \"{{c.text}}\"\ndoc_to_target = \"{{right}}\"", "no"},
+        std::pair{"doc_to_choice = [\"is {{a}}\", \"{{a}}\"]\ndoc_to_target = \"a\"", "A1"}}) {
+    const auto task = tasks({write("t.toml", head + rest)}).at(0);
+    EXPECT_EQ(task.documents.at(0).choices.at(1), second);
+    EXPECT_THAT(task.documents.at(0).gold, ElementsAre(1));
+  }
+}
+
 TEST_F(ReadTasks, TakesOfAFolderWhatNoTaskNames) {
   write("data.jsonl", R"({"q": "x?", "options": ["yes", "no"], "right": 1})");
   write("b.toml", kChoices);

@@ -34,6 +34,12 @@ TEST(TextTemplate, PutsFieldsIntoTheText) {
   EXPECT_EQ(applied("", "{}"), "");
 }
 
+TEST(TextTemplate, GivesTheFieldThatItIs) {
+  const Value document = parse_json(R"({"a": {"b": ["x", "y"]}})");
+  EXPECT_EQ(*TextTemplate("{{a.b}}").only_field(document), Value::list({"x", "y"}));
+  EXPECT_EQ(TextTemplate(" {{a.b}}").only_field(document), nullptr);
+}
+
 TEST(TextTemplate, NamesAFieldThatIsNotThere) {
   EXPECT_EQ(refusal("{{question}}"), "there is no 'question'");
   EXPECT_EQ(refusal("{{a[2]}}", R"({"a": ["x"]})"), "there is no 'a[2]'");
