@@ -215,7 +215,8 @@ class FolderTest(EvaluateCase):
 class ValidationTest(EvaluateCase):
     """The model that is trained, and what it has saved."""
 
-    SAVED = ["--checkpoint.enable", "--checkpoint.interval", 3, "--model.hf_assets_path", TOKENIZER, "--validation.seq_len", 64]
+    SAVED = ["--checkpoint.enable", "--checkpoint.interval", 3, "--model.hf_assets_path", TOKENIZER, "--validation.seq_len", 64,
+             "--training.global_batch_size", 4]
 
     def test_a_run_logs_what_the_harness_finds_in_its_export(self):
         tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
@@ -235,17 +236,32 @@ class ValidationTest(EvaluateCase):
             with self.subTest(layout=layout):
                 out = self.out
                 if more:
-                    out = self.folder / layout
-                    run = titan("launch", "--nproc", 2, "--log-dir", self.folder / "logs", "--", "train", *TINY, "--job.dump_folder", out,
-                                *flags, *more)
-                    self.assertEqual(run.returncode, 0, run.stderr)
+                    out = self.train_on_two(layout, *flags, *more)
                 self.assert_logged(out, theirs)
 
+    def train_on_two(self, name, *arguments):
+        out = self.folder / name
+        run = titan("launch", "--nproc", 2, "--log-dir", self.folder / "logs", "--", "train", *TINY, "--job.dump_folder", out, *arguments)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return out
+
+    def test_scores_do_not_change_the_run(self):
+        tasks = self.write("tasks.jsonl", "".join(json.dumps({"text": text}) + "\n" for text in SENTENCES[:5]))
+        flags = [*self.SAVED, "--parallelism.data_parallel_shard_degree", 2]
+        plain = self.train_on_two("plain", *flags)
+        scored = self.train_on_two("scored", *flags, "--validation.tasks", tasks, "--validation.tasks_freq", 1)
+        self.assertEqual(*([line["loss_metrics/global_avg_loss"] for line in metrics(out) if "loss_metrics/global_avg_loss" in line]
+                           for out in (plain, scored)))
+        found = [line["validation_metrics/tasks/bits_per_byte"] for line in metrics(scored)
+                 if "validation_metrics/tasks/bits_per_byte" in line]
+        self.assertEqual(len(found), 3)
+        self.assertEqual(len(set(found)), 3)  # of three models
+
     def assert_logged(self, out, theirs):
-        lines = {line["step"]: line for line in metrics(out)}
-        self.assertFalse([name for name in lines[1] if name.startswith("validation_metrics/")])
+        scored = [line for line in metrics(out) if any(name.startswith("validation_metrics/") for name in line)]
+        self.assertEqual([line["step"] for line in scored], [3])
         for task, expected in theirs["results"].items():
-            logged = {name.removeprefix(f"validation_metrics/{task}/") + ",none": value for name, value in lines[3].items()}
+            logged = {name.removeprefix(f"validation_metrics/{task}/") + ",none": value for name, value in scored[0].items()}
             self.assert_scores(logged, {name: value for name, value in expected.items()
                                                 if value != "N/A" and not name.startswith("perplexity_stderr")}, task)
 
