@@ -52,8 +52,6 @@ void check_validation(const RuleContext& rules, const Layout& layout) {
     rules.error("validation.tasks",
                 "tasks cannot be scored under context parallelism, which computes attention itself",
                 "score checkpoints with titan evaluate");
-  if (v.tasks.empty() && v.tasks_freq && rules.are_sound({"validation.tasks"}))
-    rules.error("validation.tasks_freq", "validation.tasks_freq is set, but no validation.tasks");
 }
 
 void check_data(const RuleContext& rules) {

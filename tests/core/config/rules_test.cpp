@@ -66,6 +66,10 @@ const std::vector<Rule> kRules = {
      {"--validation.steps=-2"},
      {"--validation.steps=-1"},
      "validation.steps must be > 0 or -1, got -2"},
+    {2,
+     {P + "context_parallel_degree=2", "--validation.tasks=tasks.toml"},
+     {P + "tensor_parallel_degree=2", "--validation.tasks=tasks.toml"},
+     "tasks cannot be scored under context parallelism"},
     // experts
     {8,
      {P + "expert_parallel_degree=2", P + "expert_tensor_parallel_degree=4",
