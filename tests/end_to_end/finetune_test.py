@@ -156,6 +156,34 @@ class MasksTest(FinetuneCase):
         lines, examples = self.chats(self.chance())
         self.compare([last(*example) for example in examples], lines, "--dataset.messages.learn", "last")
 
+    def test_preferences_are_two_answers_to_one_prompt(self):
+        random = self.chance()
+
+        def draw():
+            start = self.draw_chat(random, random.randrange(2))
+            start.append({"role": "user", "content": random.choice(WORDS)[:60]})
+            answers = [[{"role": "assistant", "content": random.choice(WORDS)[:random.randrange(40, 120)] + end}] for end in "ab"]
+            whole = [self.labels_of(start + answer) for answer in answers]
+            before = len(self.tokenizer.apply_chat_template(start, chat_template=self.template, add_generation_prompt=True,
+                                                            return_dict=True)["input_ids"])
+            masked = [(ids, [IGNORED] * before + labels[before:]) for ids, labels in whole]
+            line = {"prompt": start, "chosen": answers[0], "rejected": answers[1]}
+            if random.random() < 0.5:  # the prompt is what both begin with
+                line = {"chosen": start + answers[0], "rejected": start + answers[1]}
+            return line, masked
+
+        found = []
+        while len(found) < 16:
+            line, pair = draw()
+            if self.LONGEST // 2 < sum(len(ids) for ids, _ in pair) <= self.LONGEST:
+                found.append((line, pair))
+        self.leave(len(found), self.LONGEST - 1, *self.lines(*(line for line, _ in found)))
+        wanted = []
+        for _, pair in found:
+            (chosen, count), (rejected, other) = self.judge(pair)
+            wanted.append((chosen + rejected) / (count + other))
+        self.assert_losses(losses(self.out), wanted)
+
     def test_completions_are_those_of_trl(self):
         random = self.chance()
 
@@ -210,6 +238,21 @@ class RunsTest(FinetuneCase):
         for found, wanted in zip(losses(self.out), straight, strict=True):
             self.assertAlmostEqual(found, wanted, delta=1e-5 * wanted)
         self.assertEqual(tokens_by_step(self.out), tokens)
+
+    def test_layouts_learn_the_same(self):
+        even = ["--training.local_batch_size", 2, "--checkpoint.interval", 100]
+        self.run_ranks(1, *self.learn, *even)
+        wanted, tokens = losses(self.out), tokens_by_step(self.out)
+        for name, layout in {"fsdp": ["--parallelism.data_parallel_shard_degree", 2],
+                             "tensor": ["--parallelism.tensor_parallel_degree", 2],
+                             "pipeline": ["--parallelism.pipeline_parallel_degree", 2],
+                             "context": ["--parallelism.context_parallel_degree", 2]}.items():
+            with self.subTest(name):
+                self.out = self.folder / name
+                self.run_ranks(2, *self.learn, *even, *layout)
+                for found, one_rank in zip(losses(self.out), wanted, strict=True):
+                    self.assertAlmostEqual(found, one_rank, delta=1e-5 * one_rank)
+                self.assertEqual(tokens_by_step(self.out), tokens)
 
     def test_what_is_too_long_is_an_error_or_left_out(self):
         short = ["--training.seq_len", 60]
