@@ -202,6 +202,7 @@ PromptIds checked_ids(const std::vector<Prompt>& prompts, const GenerateArgument
 /// Gives the last text.
 std::string run_prompts(const PromptIds& ids, const GenerateArguments& arguments,
                         const TrainedModel& model, Generator& generator, Output& output) {
+  std::string last;
   const auto at_once = static_cast<size_t>(
       std::max<int64_t>(1, arguments.batch_size / arguments.options.num_samples));
   for (size_t first = 0; first < ids.size(); first += at_once) {
