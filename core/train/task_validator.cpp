@@ -1,11 +1,14 @@
 #include "core/train/task_validator.h"
 
+#include <cstdio>
 #include <deque>
 #include <string>
 #include <utility>
 
 #include <titan/error.h>
+#include <titan/log.h>
 #include <titan/nn/attention_layer.h>
+#include <titan/shown_text.h>
 
 #include "core/data/no_tokenizer.h"
 #include "core/evaluate/read_tasks.h"
@@ -52,7 +55,8 @@ TaskValidator::TaskValidator(OpenedTasks opened, const ValidationSection& sectio
               {.batch_tokens = batch_tokens(section),
                .vocab_size = vocab_size,
                .tokens_multiple = part.num_sequence_cuts()}),
-      loggers_(loggers) {
+      loggers_(loggers),
+      is_rank_zero_(mesh.rank() == 0) {
   check_attention(part);
 }
 
@@ -61,17 +65,24 @@ void TaskValidator::run(int64_t step) {
       answers_by_task(opened_.tasks, opened_.requests, scorer_.score(opened_.requests));
   std::deque<std::string> names;  // that the scalars refer to
   std::vector<Scalar> scalars;
+  std::string said = "tasks after step " + std::to_string(step) + ":";
   const auto add = [&](std::string name, double value) {
     scalars.push_back({names.emplace_back(std::move(name)), value});
   };
   for (size_t i = 0; i < answers.size(); ++i) {
     const std::string name = "validation_metrics/" + opened_.tasks[i].name() + "/";
+    said += (i > 0 ? "; " : " ") + printable(opened_.tasks[i].name());
+    const char* between = " ";
     for (const Metric& metric : score(opened_.tasks[i], answers[i]).metrics) {
       add(name + metric.name, metric.value);
+      char value[40];
+      std::snprintf(value, sizeof value, " %.4g", metric.value);
+      said += std::exchange(between, ", ") + metric.name + value;
       if (metric.standard_error) add(name + metric.name + "_stderr", *metric.standard_error);
     }
   }
   loggers_.log(step, scalars);
+  if (is_rank_zero_) log::info(said);
 }
 
 }  // namespace titan::core

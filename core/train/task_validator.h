@@ -35,8 +35,8 @@ class TaskValidator {
                 LoggerSet& loggers);
 
   bool is_due(int64_t step) const { return step % freq_ == 0; }
-  /// Logs validation_metrics/<task>/<metric>, "<metric>_stderr" beside those that have one. Every
-  /// rank calls it.
+  /// Logs validation_metrics/<task>/<metric>, "<metric>_stderr" beside those that have one, and a
+  /// line on rank 0. Every rank calls it.
   void run(int64_t step);
 
  private:
@@ -44,6 +44,7 @@ class TaskValidator {
   int64_t freq_;
   Scorer scorer_;
   LoggerSet& loggers_;
+  bool is_rank_zero_;
 };
 
 }  // namespace titan::core

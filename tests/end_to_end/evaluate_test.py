@@ -223,7 +223,8 @@ class ValidationTest(EvaluateCase):
         model, _ = make_model(self.folder / "other")  # says what the documents are, nothing else
         files, tasks = task_files(self.folder, model, tokenizer)
         flags = ["--validation.tasks", ",".join(map(str, files)), "--validation.tasks_freq", 3, *self.SAVED]
-        self.train(*flags)
+        run = self.train(*flags)
+        self.assert_holds(run.stderr + run.stdout, "tasks after step 3: mcq acc", "; text word_perplexity")
         step = self.out / "checkpoint" / "step-3"
         run = titan("convert", "to-hf", step, self.folder / "exported")
         self.assertEqual(run.returncode, 0, run.stderr)
