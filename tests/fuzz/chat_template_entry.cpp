@@ -52,7 +52,8 @@ std::vector<std::string> chat_template_corpus() {
       "{{ messages | selectattr('role', 'equalto', 'user') | list | length }}{{ 7 // 2 ** 3 % 5 "
       "}}\n"
       "{{ {'a': [1, (2,)], 'b': 'c'}.items() | list | sort }}{{ 'a b'.split() | first | title }}\n"
-      "{% call(y) item() %}{% endcall %}{{ 'yes' if 1 < 2 <= 3 and 'a' in 'abc' else 'no' }}",
+      "{% macro m() %}{{ caller(1) }}{% endmacro %}{% call(y) m() %}{{ y }}{% endcall %}{{ 'yes' "
+      "if 1 < 2 <= 3 and 'a' in 'abc' else 'no' }}",
       "{{ numbers | select | batch(2, 'x') | list }}{% generation %}{{ messages[-1].content }}"
       "{% endgeneration %}{% with a = 1, b = [] %}{{ b or a }}{% endwith %}{% filter indent(2, "
       "true) %}"

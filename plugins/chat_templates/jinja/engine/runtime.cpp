@@ -5,7 +5,7 @@
 namespace titan::jinja {
 namespace {
 
-constexpr int64_t kMostSteps = 100'000'000;  // some ten seconds
+constexpr int64_t kMostSteps = 10'000'000;  // some seconds
 constexpr int kDeepestCall = 200;
 
 }  // namespace
