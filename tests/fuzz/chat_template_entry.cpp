@@ -44,7 +44,7 @@ std::vector<std::string> chat_template_corpus() {
       "{% endfor %}{% if add_generation_prompt %}{{ '[/INST]' }}{%- endif -%}",
       "{%- macro item(x, depth=0) -%}{{ x | tojson(indent=2) }}{{ varargs }}{% endmacro %}\n"
       "{%- set ns = namespace(n=0, last=none) -%}{# a comment #}{% raw %}{{ }}{% endraw %}\n"
-      "{% for n in numbers if n is number recursive %}{% set ns.n = ns.n + n %}{{ item(n, 1) }}\n"
+      "{% for n in numbers if (n is number) recursive %}{% set ns.n = ns.n + n %}{{ item(n, 1) }}\n"
       "{%- continue %}{% endfor %}{{ ns.n }}{{ messages[::-1][0:2] | map(attribute='role') | join "
       "}}",
       "{% set x %}{{ '%5.2f|%-4s' % (1.5, 'a') ~ '{:>8}'.format('b') }}{% endset %}{{ x | upper "
