@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <titan/error.h>
+#include <titan/log.h>
 
 #include "core/data/fake_chat.h"
 #include "core/data/fake_text.h"
@@ -178,6 +179,7 @@ TEST(ConversationWindows, GoOnExactlyFromTheirState) {
     documents.push_back(
         completions({{std::string(1 + static_cast<size_t>(i * 7 % 30), 'p'), std::to_string(i)}}));
   const WrittenDataset dataset(documents);
+  const log::Quiet quiet;
   for (const TooLong too_long : {TooLong::skip, TooLong::truncate})
     for (int steps = 0; steps < 120; steps += 7) {
       ChatRow straight(dataset, 24, too_long, false), resumed(dataset, 24, too_long, false);

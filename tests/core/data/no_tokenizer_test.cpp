@@ -61,8 +61,7 @@ TEST(NoTokenizer, IsEnoughForTokensAndSaysWhatTextLacks) {
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::io);
-    EXPECT_STREQ(error.what(),
-                 "no tokenizer in 'x'\n  the data set 'web' is text and needs it");
+    EXPECT_STREQ(error.what(), "no tokenizer in 'x'\n  the data set 'web' is text and needs it");
   }
   std::vector<int32_t> ids;
   EXPECT_THROW(none()->encode("x", ids), Error);

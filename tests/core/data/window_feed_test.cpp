@@ -296,7 +296,8 @@ TEST(WindowFeed, ReadsTheNextStepsWhileNobodyAsksForThem) {
     const auto feed = make_feed(drawn, 0, 1, 1, workers);
     for (int64_t step = 1; step <= kSteps; ++step) {
       feed->next_step();
-      // a window needs most of a document of its own; whoever reads only when asked never gets there
+      // a window needs most of a document of its own; whoever reads only when asked never gets
+      // there
       const double end = monotonic_seconds() + 600;
       while (dataset.reads < step + kAhead - 1 && monotonic_seconds() < end)
         std::this_thread::yield();

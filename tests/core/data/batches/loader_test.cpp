@@ -123,7 +123,7 @@ TEST(Loader, PaddingIsNoTargetAndADocumentOfItsOwn) {
 TEST(Loader, WhatIsNotLearnedOfAConversationHasNoLabel) {
   using titan::testing::completions;
   const titan::testing::WrittenDataset dataset({completions({{"ab", "cd"}, {"ab", "e"}})});
-  const ByteTokenizer tokenizer({.eos = 1001});
+  const titan::testing::ChatTokenizer tokenizer({.eos = 1001});
   LoaderOptions chats = options(1, 10);
   chats.feed.packing.packing = Packing::best_fit;
   chats.feed.packing.once = chats.feed.order.once = true;

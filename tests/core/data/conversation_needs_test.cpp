@@ -1,0 +1,76 @@
+// What a job needs for data sets of conversations; finetune_test.py sees the whole report.
+#include "core/data/conversation_needs.h"
+
+#include <gtest/gtest.h>
+
+#include "core/config/diagnostics.h"
+#include "core/data/fake_chat.h"
+#include "core/data/fake_text.h"
+
+namespace titan::core {
+namespace {
+
+using titan::testing::ByteTokenizer;
+using titan::testing::chat;
+using titan::testing::ChatMl;
+using titan::testing::ChatTokenizer;
+using titan::testing::completions;
+using titan::testing::TextDataset;
+using titan::testing::WrittenDataset;
+
+Document chat_document() {
+  Document document;
+  document.conversations.push_back({.chat = chat({{"user", "a"}, {"assistant", "b"}})});
+  return document;
+}
+
+JobConfig packing_config(Packing packing) {
+  JobConfig config;
+  config.tokenizer.name = "bytes";
+  config.data.packing = packing;
+  return config;
+}
+
+/// The report of what is missing; empty when nothing is.
+std::string missing(const Dataset& dataset, const Tokenizer& tokenizer,
+                    const ChatTemplate* chat_template, bool isolates, const JobConfig& config) {
+  try {
+    require_for_conversations(needs_of(dataset, "chats"), tokenizer, chat_template, isolates,
+                              config);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ConversationNeeds, TextNeedsNothing) {
+  const TextDataset dataset({"a"});
+  EXPECT_EQ(missing(dataset, ByteTokenizer(), nullptr, false, packing_config(Packing::concatenate)),
+            "");
+}
+
+TEST(ConversationNeeds, CompletionsNeedSequencesThatKeepThemWhole) {
+  const WrittenDataset dataset({completions({{"a", "b"}})});
+  EXPECT_EQ(missing(dataset, ByteTokenizer(), nullptr, true, packing_config(Packing::best_fit)),
+            "");
+  const std::string report =
+      missing(dataset, ByteTokenizer(), nullptr, false, packing_config(Packing::concatenate));
+  EXPECT_NE(report.find("set data.packing = \"best_fit\""), std::string::npos) << report;
+  EXPECT_NE(report.find("set data.isolate_documents = true"), std::string::npos) << report;
+  EXPECT_EQ(report.find("template"), std::string::npos) << report;
+}
+
+TEST(ConversationNeeds, ChatsNeedATemplateAndATokenizerThatReadsWhatItWrites) {
+  const ChatMl chat_ml;
+  const WrittenDataset dataset({chat_document()});
+  const JobConfig config = packing_config(Packing::best_fit);
+  EXPECT_EQ(missing(dataset, ChatTokenizer(), &chat_ml, true, config), "");
+  std::string report = missing(dataset, ChatTokenizer(), nullptr, true, config);
+  EXPECT_NE(report.find("no chat template says what they read like"), std::string::npos) << report;
+  report = missing(dataset, ByteTokenizer(), &chat_ml, true, config);
+  EXPECT_NE(report.find("tokenizer 'bytes' does not read the special tokens"), std::string::npos)
+      << report;
+}
+
+}  // namespace
+}  // namespace titan::core
