@@ -240,16 +240,15 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
   apply_transforms(run, config, registry);
   check_reference(run, config);
   StartPoint reference;
-  JobConfig of_reference;
   if (reference_output(run) != ReferenceOutput::none) {
     reference = find_reference(config, rendezvous);
-    of_reference = add_reference(run, config, registry, reference.folder);
+    add_reference(run, config, registry, reference.folder);
   }
   make_validator(run, config, registry);
   make_task_validator(run, config);
 
   check_weights(run, start, config, registry);
-  if (run.reference) check_weights(*run.reference, reference, of_reference, registry);
+  if (run.reference) check_weights(*run.reference, reference, *run.reference_job, registry);
   run.state = state_at(start);
   const std::string time = rendezvous.from_rank_zero("start", std::to_string(wall_seconds()));
   RunInfo info = {.dump_folder = config.job.dump_folder,
@@ -267,7 +266,7 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
 
   if (run.reference) {
     if (launch.rank == 0) log::info("the reference model:");
-    give_values(*run.reference, reference, of_reference);
+    give_values(*run.reference, reference, *run.reference_job);
     load_state(*run.reference, reference, launch);
   }
   give_values(run, start, config);

@@ -17,6 +17,7 @@
 #include <titan/transform.h>
 
 #include "core/checkpoint/checkpointer.h"
+#include "core/config/job_config.h"
 #include "core/data/batches/loader.h"
 #include "core/debug/step_debugging.h"
 #include "core/profile/profiler.h"
@@ -56,6 +57,7 @@ struct Run {
   std::vector<std::unique_ptr<ModelTransform>>
       transforms;  ///< in the order in which they were applied
   StepWorkers workers;
+  std::unique_ptr<JobConfig> reference_job;  ///< of `reference`, whose transforms look at its plan
   std::unique_ptr<Run> reference;  ///< device, mesh and network of the model that the loss
                                    ///< compares with; null unless it does
   std::unique_ptr<ReferenceExecutor> reference_executor;  ///< runs it before each step

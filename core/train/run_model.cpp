@@ -103,9 +103,11 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
   run.exports = parts.exports();
 }
 
-JobConfig add_reference(Run& run, const JobConfig& config, Registry& registry,
-                        const std::filesystem::path& folder) {
-  JobConfig job = reference_job(config, *run.model, folder, registry);
+void add_reference(Run& run, const JobConfig& config, Registry& registry,
+                   const std::filesystem::path& folder) {
+  run.reference_job =
+      std::make_unique<JobConfig>(reference_job(config, *run.model, folder, registry));
+  const JobConfig& job = *run.reference_job;
   run.reference = std::make_unique<Run>();
   Run& other = *run.reference;
   other.device = run.device;
@@ -123,7 +125,6 @@ JobConfig add_reference(Run& run, const JobConfig& config, Registry& registry,
                      at::TensorOptions(dtype).device(run.device->device())});
   run.reference_executor->wrap(*run.executor);
   run.executor = run.reference_executor.get();
-  return job;
 }
 
 }  // namespace titan::core

@@ -29,8 +29,8 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry);
 
 /// [after apply_transforms] For a loss that compares with a reference model: builds the one in
 /// `folder` (reference_job) through its transforms, without memory, and has it run before each
-/// step. Gives its job. Config Error: another vocabulary, or what transforms find wrong with it.
-JobConfig add_reference(Run& run, const JobConfig& config, Registry& registry,
-                        const std::filesystem::path& folder);
+/// step. Config Error: another vocabulary, or what transforms find wrong with it.
+void add_reference(Run& run, const JobConfig& config, Registry& registry,
+                   const std::filesystem::path& folder);
 
 }  // namespace titan::core
