@@ -4,9 +4,9 @@
     dpo_referee.py trl-0.19.1-py3-none-any.whl
 
 DPOTrainer.dpo_loss is taken out of the wheel as it stands, for the package wants a trainer's whole environment to be imported. What comes
-before it in TRL (sums over the tokens of an answer; for ipo means) is one line here, as in DPOTrainer.concatenated_forward. Prints rows for
-kGolden: variant, beta, label_smoothing, reference_free, the sum of the losses of all pairs, those of the chosen and the rejected rewards, and
-the gradient at a token of each answer.
+before it in TRL (sums over the tokens of an answer; for ipo means) is one line here, as in DPOTrainer.concatenated_forward. Prints rows
+for kGolden: variant, beta, label_smoothing, reference_free, the sum of the losses of all pairs, those of the chosen and the rejected
+rewards, and the gradient at a token of each answer.
 """
 
 import ast
