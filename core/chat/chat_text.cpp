@@ -5,7 +5,7 @@
 #include <titan/error.h>
 
 #include "core/config/default_plugins.h"
-#include "core/config/make_selected.h"
+#include "core/data/open_sources.h"
 
 namespace titan::core {
 
@@ -25,9 +25,7 @@ void choose_chat_template(JobSources& sources) {
 }
 
 ChatText::ChatText(const JobConfig& config, Registry& registry, const Tokenizer* tokenizer)
-    : template_(make_selected<ChatTemplate>(
-          registry, config.chat_template,
-          ChatTemplateContext{.assets_path = config.model.hf_assets_path})),
+    : template_(open_chat_template(config, registry)),
       tokenizer_(dynamic_cast<const SpecialTokenText*>(tokenizer)) {
   TITAN_CHECK(
       tokenizer_ || !tokenizer, config, "tokenizer '", config.tokenizer.name,

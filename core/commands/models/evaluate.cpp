@@ -72,9 +72,8 @@ EvaluateArguments parse_evaluate(const std::vector<std::string>& words) {
       "tasks", po::value<Strings>()->composing(), "")("json", "")(
       "output", po::value<std::string>(), "")("log-samples", "")("limit", po::value<int64_t>(), "")(
       "batch-tokens", po::value<int64_t>(), "")("max-length", po::value<int64_t>(), "")(
-      "bootstrap-iters", po::value<int64_t>(), "")("add-bos-token", po::value<std::string>(), "")(
-      "rank", po::value<int>(), "")("world-size", po::value<int>(), "")(
-      "local-rank", po::value<int>(), "")("master", po::value<std::string>(), "");
+      "bootstrap-iters", po::value<int64_t>(), "")("add-bos-token", po::value<std::string>(), "");
+  add_launch_flags(own);
   const OwnFlags flags = take_own_flags(words, own, "titan evaluate");
   const po::variables_map& values = flags.values;
   EvaluateArguments result;
@@ -88,10 +87,7 @@ EvaluateArguments parse_evaluate(const std::vector<std::string>& words) {
   take_flag<int64_t>(values, "max-length", result.max_length);
   take_flag<int64_t>(values, "batch-tokens", result.batch_tokens);
   take_flag<int64_t>(values, "bootstrap-iters", result.bootstrap_iterations);
-  take_flag<int>(values, "rank", result.launch.rank);
-  take_flag<int>(values, "world-size", result.launch.world_size);
-  take_flag<int>(values, "local-rank", result.launch.local_rank);
-  take_flag<std::string>(values, "master", result.launch.master);
+  result.launch = launch_flags(values);
   result.config = flags.rest;
 
   std::string wrong, bos;
