@@ -50,6 +50,9 @@ TEST(Scorer, SumsTheLogSoftmaxOfTheTokensAskedFor) {
   bool is_any_greedy = false;
   for (const int64_t batch_tokens : {4096, 16, 5}) {
     TableExecutor executor;
+    const Request& likely = requests[8];  // of one token: the greatest of its row
+    executor.table[likely.context.back()][static_cast<int64_t>(likely.context.size()) - 1]
+                  [likely.target.front()] = 20;
     Scorer scorer(executor, mesh, c10::kCPU,
                   {.batch_tokens = batch_tokens, .vocab_size = kVocab, .tokens_multiple = 4});
     const auto answers = scorer.score(requests);
