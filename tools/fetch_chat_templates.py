@@ -16,6 +16,7 @@ import sys
 import tarfile
 import urllib.parse
 
+from pip._internal.models.index import PyPI
 from pip._vendor import requests  # knows proxies, certificates and passwords as pip does
 
 PROJECT, FILE = "llama-cpp-python", "llama_cpp_python-0.3.36.tar.gz"
@@ -33,7 +34,7 @@ def pip_option(name, otherwise):
 def fetch():
     session = requests.Session()
     session.verify = pip_option("cert", True)
-    page_url = pip_option("index-url", "https://pypi.org/simple").rstrip("/") + f"/{PROJECT}/"
+    page_url = pip_option("index-url", PyPI.simple_url).rstrip("/") + f"/{PROJECT}/"
     page = session.get(page_url, timeout=60)
     page.raise_for_status()
     links = [html.unescape(link) for link in re.findall(r'href="([^"]+)"', page.text)]

@@ -298,7 +298,7 @@ fetch_chat_templates() {
   say 2 "chat templates: of models, for the tests (77 MB to download)"
   make_venv
   .venv/bin/python tools/fetch_chat_templates.py "$chat_templates" ||
-    fail "the chat templates could not be fetched" "mend what is said above (often the network), then start again"
+    say 2 "chat templates: not fetched, for the reason above; the tests that render them will be skipped"
 }
 
 finish_test_wheels() {

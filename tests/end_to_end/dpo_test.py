@@ -103,6 +103,49 @@ LAYOUTS = [("tp", 2, ["--parallelism.tensor_parallel_degree", "2"]),
            ("full", 1, ["--activation_checkpoint.mode", "full"])]
 
 
+class PreferenceDataTest(Case):
+    """Pairs as people write them: the data set `messages` makes two neighbouring documents of a line."""
+
+    LINE = {"prompt": "Question: What is water?\nAnswer:", "chosen": " It is wet.", "rejected": " A dry stone, as everybody knows."}
+
+    def ids_of(self, tokenizer, answer):
+        """Of the prompt and of both, as transformers tokenises them."""
+        prompt, both = (tokenizer.encode(text, add_special_tokens=False) for text in (self.LINE["prompt"], self.LINE["prompt"] + answer))
+        self.assertEqual(both[:len(prompt)], prompt)
+        start = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
+        return start + prompt, start + both + [tokenizer.eos_token_id]
+
+    def likelihood(self, model, tokenizer, answer):
+        prompt, both = self.ids_of(tokenizer, answer)
+        with torch.no_grad():
+            scores = torch.log_softmax(model(torch.tensor([both[:-1]]), use_cache=False).logits[0].double(), -1)
+        return sum(scores[place - 1, both[place]].item() for place in range(len(prompt), len(both)))
+
+    def test_the_first_step_has_the_loss_of_the_pair(self):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(ROOT / "tests/assets/tokenizer")
+        student, teacher = self.folder / "student", self.folder / "teacher"
+        make_model(student, 5, vocab=len(tokenizer))
+        make_model(teacher, 6, vocab=len(tokenizer))
+        tokenizer.save_pretrained(student)
+        (self.folder / "pairs.jsonl").write_text(json.dumps(self.LINE) + "\n")
+        margin = 0.0
+        for folder, sign in ((student, 1), (teacher, -1)):
+            model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32)
+            margin += sign * (self.likelihood(model, tokenizer, self.LINE["chosen"]) -
+                              self.likelihood(model, tokenizer, self.LINE["rejected"]))
+        run = titan("train", "--job.config_file", "train_configs/debug_model.toml", "--job.dump_folder", self.folder / "run", *MODEL,
+                    "--model.vocab_size", str(len(tokenizer)), *STEP, "--training.steps", "1", "--model.hf_assets_path", student,
+                    "--training.dataset", "messages", "--training.dataset_path", self.folder / "pairs.jsonl", "--data.packing", "best_fit",
+                    "--data.isolate_documents", "--training.seq_len", "128", "--loss.name", "dpo", "--loss.beta", "0.3",
+                    "--reference.checkpoint", teacher)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        found = curves(self.folder / "run", REWARDS)[0]
+        self.assertAlmostEqual(found["rewards/margins"], 0.3 * margin, delta=1e-4 * max(1, abs(margin)))
+        self.assertAlmostEqual(found["loss"], -torch.nn.functional.logsigmoid(torch.tensor(0.3 * margin, dtype=torch.double)).item(),
+                               delta=1e-4)
+        self.assertGreater(abs(margin), 0.05)
+
+
 class CurveTest(Case):
     def run_it(self, *arguments, ranks=1, name="run", names=REWARDS):
         run = train(self.folder / name, *arguments, ranks=ranks)
