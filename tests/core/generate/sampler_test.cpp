@@ -48,8 +48,9 @@ TEST(Sampler, KeepsTheFewestWordsThatReachP) {
   const Logits logits = {log_of(0.1F), log_of(0.5F), log_of(0.15F), log_of(0.25F)};
   EXPECT_EQ(processed(logits, {.temperature = 1, .top_p = 0.7}),
             (Logits{kOut, logits[1], kOut, logits[3]}));
-  EXPECT_EQ(processed(logits, {.temperature = 1, .top_p = 0.01}),
-            (Logits{kOut, logits[1], kOut, kOut}));
+  for (const double least : {0.01, 1e-12})  // in fp32 1 - 1e-12 is 1, which all words add up to
+    EXPECT_EQ(processed(logits, {.temperature = 1, .top_p = least}),
+              (Logits{kOut, logits[1], kOut, kOut}));
 }
 
 TEST(Sampler, KeepsAShareOfTheMostLikely) {

@@ -23,7 +23,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t kDim = 24, kVocab = 131, kRows = 3, kSeqLen = 110;  // 330 tokens: three chunks
+constexpr int64_t kDim = 24, kVocab = 66000, kRows = 2, kSeqLen = 70;  // 140 tokens: two chunks
 
 /// Of likelihoods 0 without a target; of no row alone: Σ over neighbours of the product of their
 /// sums.
