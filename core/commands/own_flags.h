@@ -40,6 +40,12 @@ inline OwnFlags take_own_flags(const std::vector<std::string>& words,
   return flags;
 }
 
+/// The value of a flag, if it was given.
+template <class T, class Into>
+void take_flag(const boost::program_options::variables_map& values, const char* name, Into& into) {
+  if (values.count(name)) into = values[name].as<T>();
+}
+
 /// --rank, --world-size, --local-rank and --master, of every command that runs on many ranks.
 inline void add_launch_flags(boost::program_options::options_description& own) {
   namespace po = boost::program_options;
@@ -52,10 +58,10 @@ inline void add_launch_flags(boost::program_options::options_description& own) {
 /// they must be is detect_launch's.
 inline LaunchFlags launch_flags(const boost::program_options::variables_map& values) {
   LaunchFlags flags;
-  if (values.count("rank")) flags.rank = values["rank"].as<int>();
-  if (values.count("world-size")) flags.world_size = values["world-size"].as<int>();
-  if (values.count("local-rank")) flags.local_rank = values["local-rank"].as<int>();
-  if (values.count("master")) flags.master = values["master"].as<std::string>();
+  take_flag<int>(values, "rank", flags.rank);
+  take_flag<int>(values, "world-size", flags.world_size);
+  take_flag<int>(values, "local-rank", flags.local_rank);
+  take_flag<std::string>(values, "master", flags.master);
   TITAN_CHECK(!flags.world_size || *flags.world_size >= 1, config,
               "--world-size must be >= 1, got ", *flags.world_size);
   return flags;

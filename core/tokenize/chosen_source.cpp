@@ -6,10 +6,10 @@
 #include <utility>
 
 #include <titan/error.h>
-#include <titan/log.h>
 
 #include "core/config/component_error.h"
 #include "core/config/partial_lookup.h"
+#include "core/config/partial_resolve.h"
 #include "core/data/conversation_needs.h"
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"
@@ -35,23 +35,13 @@ JobSources sources_of(const std::vector<std::string>& arguments) {
                 config, table.where.to_string(),
                 ": titan tokenize takes one data set, not a blend; name it in training.dataset and "
                 "blend the results");
-  std::erase_if(sources.file.settings,
-                [](const Setting& setting) { return !decides(setting.path); });
-  std::erase_if(sources.file.tables, [](const TableHeader& table) { return !decides(table.path); });
+  keep_settings(sources.file, decides);
   return sources;
 }
 
 JobConfig config_of(const JobSources& sources, const Catalog& catalog, Registry& registry) {
   PartialLookup lookup(catalog, registry, {Dataset::kKind, Tokenizer::kKind});
-  Diagnostics all, wrong;
-  std::optional<JobConfig> config =
-      try_resolve(sources, lookup, {.world_size = 1, .looks_for_files = false}, all);
-  for (const Diagnostic& message : all.sorted()) {
-    if (message.severity == Severity::error) wrong.add(message);
-    if (message.severity == Severity::warning && config) log::warn(render_for_log(message));
-  }
-  if (!config) throw ConfigError(wrong);  // what is not built yet is not needed here
-  return std::move(*config);
+  return resolve_part(sources, lookup);
 }
 
 uint64_t seed_of(const JobConfig& config) {

@@ -12,6 +12,7 @@
 #include "core/config/default_plugins.h"
 #include "core/config/legacy_names.h"
 #include "core/config/make_selected.h"
+#include "core/config/partial_resolve.h"
 #include "core/config/registry_lookup.h"
 #include "core/config/toml_writer.h"
 #include "core/exchange/hf_folder.h"
@@ -23,12 +24,10 @@ const KeyPath kConverters = {"model", "converters"};
 
 /// Sections of converters stay as well: which of them count is known when the plugins are.
 void keep_model_settings(SettingList& list) {
-  const auto is_other = [](const KeyPath& path) {
+  keep_settings(list, [](const KeyPath& path) {
     static const std::set<std::string> kKept = {"model", "tokenizer", "plugins", "converter"};
-    return !kKept.contains(path[0]) && path != KeyPath{"training", "seq_len"};
-  };
-  std::erase_if(list.settings, [&](const Setting& setting) { return is_other(setting.path); });
-  std::erase_if(list.tables, [&](const TableHeader& table) { return is_other(table.path); });
+    return kKept.contains(path[0]) || path == KeyPath{"training", "seq_len"};
+  });
 }
 
 /// The components of the converters that are named. One that is not there is an error: nobody else
@@ -69,11 +68,9 @@ void keep_converters(SettingList& list, const std::vector<const Component*>& cou
       return component->name == current_converter_name(name);
     });
   };
-  const auto is_other = [&](const KeyPath& path) {
-    return path[0] == "converter" && (path.size() < 2 || !is_counted(path[1]));
-  };
-  std::erase_if(list.settings, [&](const Setting& setting) { return is_other(setting.path); });
-  std::erase_if(list.tables, [&](const TableHeader& table) { return is_other(table.path); });
+  keep_settings(list, [&](const KeyPath& path) {
+    return path[0] != "converter" || (path.size() >= 2 && is_counted(path[1]));
+  });
   for (Setting& setting : list.settings)
     if (setting.path == kConverters && setting.value.is_list())
       std::erase_if(setting.value.as_list(), [&](const Value& name) {
@@ -120,22 +117,6 @@ JobSources model_sources(const std::vector<std::string>& arguments,
   return sources;
 }
 
-JobConfig resolve_model(const JobSources& sources, ComponentLookup& lookup,
-                        const ModelResolution& asked) {
-  Diagnostics all, wrong;
-  std::optional<JobConfig> config =
-      try_resolve(sources, lookup, {.world_size = asked.world_size, .looks_for_files = false}, all);
-  for (Diagnostic message : all.sorted()) {
-    if (message.severity == Severity::warning && config && asked.tells)
-      log::warn(render_for_log(message));
-    if (message.severity != Severity::error) continue;
-    if (message.see.empty()) message.see = asked.command + " --help";
-    wrong.add(std::move(message));
-  }
-  if (!config) throw ConfigError(wrong);
-  return std::move(*config);
-}
-
 ChosenModel::ChosenModel(const std::vector<std::string>& arguments,
                          const std::optional<CheckpointManifest>& manifest,
                          const std::filesystem::path& folder, CountedConverters converters)
@@ -144,7 +125,7 @@ ChosenModel::ChosenModel(const std::vector<std::string>& arguments,
       registry_(catalog_) {
   RegistryLookup lookup(catalog_, registry_);
   choose_converters(sources_, converters, lookup);
-  config_ = resolve_model(sources_, lookup, {.command = "titan convert"});
+  config_ = resolve_part(sources_, lookup, {.command = "titan convert"});
   model_ = with_places(config_, [&] { return build_meta_model(config_, registry_); });
   if (converters == CountedConverters::none) return;
   for (const Selection& chosen : config_.transforms) {

@@ -37,17 +37,6 @@ JobSources model_sources(const std::vector<std::string>& arguments,
 /// may count.
 void choose_converters(JobSources& sources, CountedConverters converters, ComponentLookup& lookup);
 
-/// Who asks resolve_model.
-struct ModelResolution {
-  int world_size = 1;
-  bool tells = true;    ///< logs warnings
-  std::string command;  ///< "titan generate": whose --help the report of what is wrong points to
-};
-/// The job of `sources`; what is not built yet is not needed for a model, and no file is looked
-/// for. Throws a ConfigError with all that is wrong.
-JobConfig resolve_model(const JobSources& sources, ComponentLookup& lookup,
-                        const ModelResolution& asked);
-
 /// A model on the meta device. Of a whole job only what says which model it is counts: [model],
 /// [tokenizer], [plugins] and training.seq_len; the rest need not fit this machine.
 class ChosenModel {

@@ -60,11 +60,6 @@ struct EvaluateArguments {
   std::vector<std::string> config;
 };
 
-template <class T, class Into>
-void take_flag(const po::variables_map& values, const char* name, Into& into) {
-  if (values.count(name)) into = values[name].as<T>();
-}
-
 EvaluateArguments parse_evaluate(const std::vector<std::string>& words) {
   po::options_description own("titan evaluate");
   using Strings = std::vector<std::string>;

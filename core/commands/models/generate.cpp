@@ -67,11 +67,6 @@ struct GenerateArguments {
   std::vector<std::string> config;
 };
 
-template <class T>
-void take(const po::variables_map& values, const char* name, T& into) {
-  if (values.count(name)) into = values[name].as<T>();
-}
-
 GenerateArguments parse_generate(const std::vector<std::string>& words) {
   po::options_description own("titan generate");
   using Strings = std::vector<std::string>;
@@ -98,18 +93,18 @@ GenerateArguments parse_generate(const std::vector<std::string>& words) {
   if (values.count("prompt"))
     for (const std::string& text : values["prompt"].as<Strings>())
       result.prompts.push_back({.text = text, .ids = {}, .place = "--prompt"});
-  take(values, "batch-size", result.batch_size);
+  take_flag<int64_t>(values, "batch-size", result.batch_size);
   GenerationOptions& options = result.options;
   SamplingOptions& sampling = options.sampling;
-  take(values, "max-new-tokens", options.max_new_tokens);
-  if (values.count("temperature")) sampling.temperature = values["temperature"].as<double>();
-  take(values, "top-k", sampling.top_k);
-  take(values, "top-p", sampling.top_p);
-  take(values, "min-p", sampling.min_p);
-  take(values, "repetition-penalty", sampling.repetition_penalty);
-  take(values, "seed", options.seed);
-  take(values, "num-samples", options.num_samples);
-  take(values, "stop", options.stop);
+  take_flag<int64_t>(values, "max-new-tokens", options.max_new_tokens);
+  take_flag<double>(values, "temperature", sampling.temperature);
+  take_flag<int64_t>(values, "top-k", sampling.top_k);
+  take_flag<double>(values, "top-p", sampling.top_p);
+  take_flag<double>(values, "min-p", sampling.min_p);
+  take_flag<double>(values, "repetition-penalty", sampling.repetition_penalty);
+  take_flag<uint64_t>(values, "seed", options.seed);
+  take_flag<int64_t>(values, "num-samples", options.num_samples);
+  take_flag<Strings>(values, "stop", options.stop);
   options.uses_cache = values.count("no-cache") == 0;
   result.launch = launch_flags(values);
   result.config = flags.rest;

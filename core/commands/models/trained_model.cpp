@@ -12,6 +12,7 @@
 #include "core/checkpoint/format/manifest.h"
 #include "core/commands/models/chosen_model.h"
 #include "core/config/component_error.h"
+#include "core/config/partial_resolve.h"
 #include "core/config/registry_lookup.h"
 #include "core/config/toml_writer.h"
 #include "core/data/no_tokenizer.h"
@@ -63,7 +64,7 @@ TrainedModel::TrainedModel(const fs::path& folder, const std::vector<std::string
   if (use.is_chat) choose_chat_template(sources_);
   RegistryLookup lookup(catalog_, registry_);
   choose_converters(sources_, CountedConverters::exporting, lookup);
-  config_ = resolve_model(
+  config_ = resolve_part(
       sources_, lookup,
       {.world_size = launch_.world_size, .tells = launch_.rank == 0, .command = use.command});
   run_ = std::make_unique<Run>();
