@@ -19,8 +19,8 @@
 #include "core/base/terminal.h"
 #include "core/checkpoint/format/checkpoint_folder.h"
 #include "core/checkpoint/format/manifest.h"
-#include "core/commands/command.h"
 #include "core/commands/models/chosen_model.h"
+#include "core/commands/models/models.h"
 #include "core/commands/own_flags.h"
 #include "core/exchange/convention.h"
 #include "core/exchange/conversion.h"
@@ -197,7 +197,7 @@ Value conversion_identity(const ConvertArguments& arguments, const Value& source
   return identity;
 }
 
-int run_convert(const std::vector<std::string>& words) {
+int convert_weights(const std::vector<std::string>& words) {
   if (std::find_if(words.begin(), words.end(), [](const std::string& word) {
         return word == "--help" || word == "-h";
       }) != words.end()) {

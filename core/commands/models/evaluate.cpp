@@ -12,7 +12,7 @@
 #include "core/base/file.h"
 #include "core/base/quantity_text.h"
 #include "core/base/terminal.h"
-#include "core/commands/command.h"
+#include "core/commands/models/models.h"
 #include "core/commands/models/trained_model.h"
 #include "core/commands/own_flags.h"
 #include "core/evaluate/read_tasks.h"
@@ -175,7 +175,7 @@ void evaluate_all(const EvaluateArguments& arguments, TrainedModel& model) {
 
 }  // namespace
 
-int run_evaluate(const std::vector<std::string>& words) {
+int evaluate_model(const std::vector<std::string>& words) {
   const EvaluateArguments arguments = parse_evaluate(words);
   if (arguments.help) {
     print(kEvaluateUsage);

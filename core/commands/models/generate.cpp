@@ -11,7 +11,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/terminal.h"
-#include "core/commands/command.h"
+#include "core/commands/models/models.h"
 #include "core/commands/models/trained_model.h"
 #include "core/commands/own_flags.h"
 #include "core/generate/generator.h"
@@ -285,7 +285,7 @@ void generate_all(GenerateArguments& arguments, const PromptIds& given, TrainedM
 
 }  // namespace
 
-int run_generate(const std::vector<std::string>& words) {
+int generate_text(const std::vector<std::string>& words) {
   GenerateArguments arguments = parse_generate(words);
   if (arguments.help) {
     print(kUsage);

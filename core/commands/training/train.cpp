@@ -13,7 +13,7 @@
 #include "core/base/quantity_text.h"
 #include "core/base/terminal.h"
 #include "core/commands/command.h"
-#include "core/commands/models/estimate.h"
+#include "core/commands/training/estimate.h"
 #include "core/commands/own_flags.h"
 #include "core/config/component_error.h"
 #include "core/config/flag_help.h"

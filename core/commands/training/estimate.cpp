@@ -1,5 +1,5 @@
 // `titan estimate`: what a job would take on machines that need not be here.
-#include "core/commands/models/estimate.h"
+#include "core/commands/training/estimate.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,15 @@
+// The commands of titan-models, which use a model that is trained: a file each.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/exit_codes.h"
+
+namespace titan::core {
+
+int convert_weights(const std::vector<std::string>& arguments);
+int evaluate_model(const std::vector<std::string>& arguments);
+int generate_text(const std::vector<std::string>& arguments);
+
+}  // namespace titan::core
