@@ -15,7 +15,7 @@ TransformerBlock::TransformerBlock(const BlockOptions& options, std::shared_ptr<
           "ffn_norm", std::make_unique<nn::RmsNorm>(options.attention.dim, options.norm_eps))) {}
 
 at::Tensor TransformerBlock::forward(const at::Tensor& x, const Batch& batch) {
-  const at::Tensor h = x + attention_(attention_norm_(x, batch), batch);
+  const at::Tensor h = ffn_norm_.add(x, attention_(attention_norm_(x, batch), batch));
   return h + feed_forward_(ffn_norm_(h, batch), batch);
 }
 

@@ -1,8 +1,29 @@
 #include <titan/nn/attention.h>
 
-#include <tuple>
-
 namespace titan::nn {
+
+AttentionInputKernel::~AttentionInputKernel() = default;
+
+/// Put together from the layer's children, whoever computes in them.
+class Attention::Composed final : public AttentionInputKernel {
+ public:
+  explicit Composed(Attention& layer) : layer_(layer) {}
+  AttentionInputs project(const at::Tensor& x, const AttentionInputWeights&, Rope& rope,
+                          const Batch& batch) override {
+    // Sizes come from the projections: tensor parallelism may gather the sequence inside them.
+    const auto heads = [&](const at::Tensor& projected) {  // (B, S, n·hd) -> (B, S, n, hd)
+      return projected.view({projected.size(0), projected.size(1), -1, layer_.head_dim_});
+    };
+    const at::Tensor q = heads(layer_.wq_(x, batch));
+    const at::Tensor k = heads(layer_.wk_(x, batch));
+    const at::Tensor v = heads(layer_.wv_(x, batch));
+    auto [q_rotated, k_rotated] = rope.rotate(q, k, batch);
+    return {q_rotated, k_rotated, v};
+  }
+
+ private:
+  Attention& layer_;
+};
 
 Attention::Attention(const AttentionOptions& options, std::shared_ptr<Rope> rope)
     : head_dim_(options.head_dim),
@@ -18,7 +39,8 @@ Attention::Attention(const AttentionOptions& options, std::shared_ptr<Rope> rope
       wo_(add_module("wo",
                      std::make_unique<Linear>(options.num_heads * options.head_dim, options.dim,
                                               WeightLayout::row, options.output_init))),
-      rope_(std::move(rope)) {
+      rope_(std::move(rope)),
+      inputs_(std::make_unique<Composed>(*this)) {
   set_region(Region::gathered_to_partial);
 }
 Attention::~Attention() = default;
@@ -39,19 +61,26 @@ void Attention::wrap_kernel(std::string taker, const KernelAround<AttentionKerne
   core_.wrap_kernel(std::move(taker), around, place());
 }
 
+void Attention::set_input_kernel(std::string taker, std::unique_ptr<AttentionInputKernel> kernel) {
+  check_runs(taker, place());
+  const std::string what = "the projections of " + place();
+  inputs_.takers().check_replaceable(taker, what);
+  for (Linear* linear : {&wq_, &wk_, &wv_}) linear->skip_kernel(taker);
+  rope_->skip_kernel(taker);
+  inputs_.replace(std::move(taker), std::move(kernel), what);
+}
+
+std::string Attention::computed_by() const {
+  const std::string core = core_.kernel_takers().text(), inputs = inputs_.takers().text();
+  if (inputs.empty()) return core;
+  return (core.empty() ? "" : core + ", ") + inputs + " in its projections";
+}
+
 at::Tensor Attention::forward(const at::Tensor& x, const Batch& batch) {
-  // Sizes come from the projections: tensor parallelism may gather the sequence inside them.
-  const auto heads = [&](const at::Tensor& projected) {  // (B, S, n·hd) -> (B, S, n, hd)
-    return projected.view({projected.size(0), projected.size(1), -1, head_dim_});
-  };
-  at::Tensor q = heads(wq_(x, batch));
-  const int64_t rows = q.size(0), seq_len = q.size(1);
-  at::Tensor k = heads(wk_(x, batch));
-  const at::Tensor v = heads(wv_(x, batch));
-  std::tie(q, k) = rope_->rotate(q, k, batch);
+  const auto [q, k, v] = inputs_->project(x, input_weights(), *rope_, batch);
   const at::Tensor out =  // (B, H, S, hd)
       core_.attend(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), batch);
-  return wo_(out.transpose(1, 2).reshape({rows, seq_len, -1}), batch);
+  return wo_(out.transpose(1, 2).reshape({q.size(0), q.size(1), -1}), batch);
 }
 
 }  // namespace titan::nn

@@ -16,6 +16,10 @@ class PlainRmsNormKernel final : public RmsNormKernel {
 
 RmsNormKernel::~RmsNormKernel() = default;
 
+at::Tensor RmsNormKernel::add(const at::Tensor& x, const at::Tensor& delta, Parameter&, double) {
+  return x + delta;
+}
+
 RmsNorm::RmsNorm(int64_t dim, double eps)
     : weight_(add_parameter("weight", {dim}, Init::constant(1))),
       eps_(eps),

@@ -81,16 +81,24 @@ void Rope::wrap_kernel(std::string taker, const KernelAround<RopeKernel>& around
   kernel_.wrap(std::move(taker), around, "the rotation of positions");
 }
 
-std::pair<at::Tensor, at::Tensor> Rope::rotate(const at::Tensor& q, const at::Tensor& k,
-                                               const Batch& batch) {
-  int64_t num_positions = std::max(q.size(1), batch.num_positions);
+void Rope::skip_kernel(std::string taker) {
+  if (kernel_.takers().is_skipped && kernel_.takers().replaced_by == taker) return;
+  kernel_.skip(std::move(taker), "the rotation of positions");
+}
+
+RopeTables Rope::tables_for(const at::Tensor& x, const Batch& batch) {
+  int64_t num_positions = std::max(x.size(1), batch.num_positions);
   if (batch.positions.defined() && batch.num_positions == 0 && !batch.positions.is_meta())
     num_positions = std::max(num_positions, at::max(batch.positions).item<int64_t>() + 1);
-  const Tables& narrow = tables(num_positions, q.device());
-  if (q.scalar_type() != at::kDouble) return kernel_->rotate(q, k, narrow, batch.positions);
+  const Tables& narrow = tables(num_positions, x.device());
+  if (x.scalar_type() != at::kDouble) return narrow;
   // the tables are fp32 for every other type
-  return kernel_->rotate(q, k, {narrow.cos.to(at::kDouble), narrow.sin.to(at::kDouble)},
-                         batch.positions);
+  return {narrow.cos.to(at::kDouble), narrow.sin.to(at::kDouble)};
+}
+
+std::pair<at::Tensor, at::Tensor> Rope::rotate(const at::Tensor& q, const at::Tensor& k,
+                                               const Batch& batch) {
+  return kernel_->rotate(q, k, tables_for(q, batch), batch.positions);
 }
 
 }  // namespace titan::nn

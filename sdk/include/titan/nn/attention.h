@@ -19,6 +19,28 @@ struct AttentionOptions {
   Init output_init;  ///< of wo
 };
 
+/// What this rank holds of the projections, as their layers read it: (heads · hd, dim).
+struct AttentionInputWeights {
+  Parameter& wq;
+  Parameter& wk;
+  Parameter& wv;
+};
+
+/// Queries (B, S, H, hd), keys and values (B, S, KV, hd), of one dtype, each head contiguous.
+struct AttentionInputs {
+  at::Tensor q, k, v;
+};
+
+/// Computes what attention works on: the three projections and the rotation.
+class TITAN_API AttentionInputKernel {
+ public:
+  virtual ~AttentionInputKernel();
+  /// x (B, S, dim) -> queries and keys rotated by the positions of `batch`, and values.
+  /// Differentiable in x and the weights.
+  virtual AttentionInputs project(const at::Tensor& x, const AttentionInputWeights& weights,
+                                  Rope& rope, const Batch& batch) = 0;
+};
+
 /// x (B, S, dim) -> (B, S, dim). Children wq, wk, wv (column), wo (row). The number of heads that
 /// runs here comes from the weights' actual shapes, so a column-parallel rank computes its own
 /// heads by the same code.
@@ -38,12 +60,18 @@ class TITAN_API Attention final : public Module, public AttentionLayer {
   void set_kernel(std::string taker, std::unique_ptr<AttentionKernel> kernel);
   void wrap_kernel(std::string taker, const KernelAround<AttentionKernel>& around);
   const KernelTakers& kernel_takers() const { return core_.kernel_takers(); }
-  std::string computed_by() const override { return core_.kernel_takers().text(); }
+  AttentionInputWeights input_weights() { return {wq_.weight(), wk_.weight(), wv_.weight()}; }
+  /// Of the projections and the rotation, which get nothing to run: refused where somebody computes
+  /// in one of them, and who would later is.
+  void set_input_kernel(std::string taker, std::unique_ptr<AttentionInputKernel> kernel);
+  const KernelTakers& input_kernel_takers() const { return inputs_.takers(); }
+  std::string computed_by() const override;
 
  protected:
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override;
 
  private:
+  class Composed;
   std::string place() const;
 
   int64_t head_dim_;
@@ -53,6 +81,7 @@ class TITAN_API Attention final : public Module, public AttentionLayer {
   Linear& wo_;
   std::shared_ptr<Rope> rope_;
   AttentionCore core_;
+  KernelSeam<AttentionInputKernel> inputs_;
 };
 
 }  // namespace titan::nn

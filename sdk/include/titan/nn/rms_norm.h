@@ -14,6 +14,10 @@ class TITAN_API RmsNormKernel {
   virtual ~RmsNormKernel();
   /// x (..., dim), weight (dim) -> (..., dim) in x's dtype. Differentiable in both.
   virtual at::Tensor normalize(const at::Tensor& x, Parameter& weight, double eps) = 0;
+  /// x + delta, both (..., dim), which is normalized next, unless something comes between. A fused
+  /// kernel computes both here and hands out the second there. Differentiable in both.
+  virtual at::Tensor add(const at::Tensor& x, const at::Tensor& delta, Parameter& weight,
+                         double eps);
 };
 
 /// y = x / sqrt(mean(x²) + eps) · w over the last dimension, in fp32, returned in x's dtype.
@@ -25,6 +29,11 @@ class TITAN_API RmsNorm final : public Module {
 
   Parameter& weight() { return weight_; }
   double eps() const { return eps_; }
+  /// x + delta, for a layer whose next step is to run this module on the sum. Records what the two
+  /// operations record.
+  at::Tensor add(const at::Tensor& x, const at::Tensor& delta) {
+    return kernel_->add(x, delta, weight_, eps_);
+  }
   /// As those of Linear.
   void set_kernel(std::string taker, std::unique_ptr<RmsNormKernel> kernel);
   void wrap_kernel(std::string taker, const KernelAround<RmsNormKernel>& around);

@@ -53,12 +53,18 @@ class TITAN_API Rope {
   /// q (B, S, H, hd) and k (B, S, KV, hd), rotated by the positions of `batch`.
   std::pair<at::Tensor, at::Tensor> rotate(const at::Tensor& q, const at::Tensor& k,
                                            const Batch& batch);
+  /// What rotate() rotates by: tables for the positions of `batch` and the sequence of `x`
+  /// (B, S, ...), on its device, fp32 (double for a double x).
+  RopeTables tables_for(const at::Tensor& x, const Batch& batch);
   /// Tables of at least `num_positions` rows on `device`.
   const Tables& tables(int64_t num_positions, c10::Device device);
 
   /// As those of Linear, for all layers that share it.
   void set_kernel(std::string taker, std::unique_ptr<RopeKernel> kernel);
   void wrap_kernel(std::string taker, const KernelAround<RopeKernel>& around);
+  /// `taker` rotates by the tables in all of what it computes, as skip_kernel of Linear; any number
+  /// of layers that share this may be its.
+  void skip_kernel(std::string taker);
   const KernelTakers& kernel_takers() const { return kernel_.takers(); }
 
  private:
