@@ -29,7 +29,7 @@ std::tuple<Tensor, Tensor> rms_norm_forward_on_meta(const Tensor& x, const Tenso
 }
 
 std::tuple<Tensor, Tensor> rms_norm_backward_on_meta(const Tensor& dy, const Tensor& x,
-                                             const Tensor& weight, const Tensor& rstd) {
+                                                     const Tensor& weight, const Tensor& rstd) {
   return {contiguous_like(x), contiguous_like(weight)};
 }
 
@@ -38,13 +38,14 @@ Tensor swiglu_forward_on_meta(const Tensor& gate, const Tensor& up) {
 }
 
 std::tuple<Tensor, Tensor> swiglu_backward_on_meta(const Tensor& dout, const Tensor& gate,
-                                           const Tensor& up) {
+                                                   const Tensor& up) {
   return {contiguous_like(gate), contiguous_like(up)};
 }
 
 std::tuple<Tensor, Tensor> rope_rotate_on_meta(const Tensor& q, const Tensor& k, const Tensor& cos,
-                                       const Tensor& sin, const std::optional<Tensor>& positions,
-                                       bool inverse) {
+                                               const Tensor& sin,
+                                               const std::optional<Tensor>& positions,
+                                               bool inverse) {
   return {contiguous_like(q), contiguous_like(k)};
 }
 
@@ -56,9 +57,10 @@ std::tuple<Tensor, Tensor> attention_forward_on_meta(const Tensor& q, const Tens
 }
 
 std::tuple<Tensor, Tensor, Tensor> attention_backward_on_meta(const Tensor& dout, const Tensor& q,
-                                                      const Tensor& k, const Tensor& v,
-                                                      const Tensor& out, const Tensor& logsumexp,
-                                                      bool causal, double scale) {
+                                                              const Tensor& k, const Tensor& v,
+                                                              const Tensor& out,
+                                                              const Tensor& logsumexp, bool causal,
+                                                              double scale) {
   return {heads_like(q), heads_like(k), heads_like(v)};
 }
 
@@ -74,6 +76,25 @@ std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy_on_meta(const Tensor& x,
                  needs_dx, needs_dweight);
   return {loss, dx, dweight};
 }
+
+std::tuple<Tensor, Tensor, Tensor> add_rms_norm_forward_on_meta(const Tensor& x,
+                                                                const Tensor& delta,
+                                                                const Tensor& weight, double eps) {
+  auto [y, rstd] = rms_norm_forward_on_meta(x, weight, eps);
+  return {contiguous_like(x), y, rstd};
+}
+
+std::tuple<Tensor, Tensor> add_rms_norm_backward_on_meta(const Tensor& dy, const Tensor& dsum,
+                                                         const Tensor& sum, const Tensor& weight,
+                                                         const Tensor& rstd) {
+  return rms_norm_backward_on_meta(dy, sum, weight, rstd);
+}
+
+void swiglu_backward_in_place_on_meta(const Tensor& dout, const Tensor& gate, const Tensor& up) {}
+
+void rope_into_on_meta(const Tensor& q, const Tensor& k, const Tensor& cos, const Tensor& sin,
+                       const std::optional<Tensor>& positions, bool inverse, const Tensor& q_out,
+                       const Tensor& k_out) {}
 
 Tensor embedding_forward_on_meta(const Tensor& weight, const Tensor& tokens) {
   std::vector<int64_t> shape = tokens.sizes().vec();
@@ -97,6 +118,10 @@ TORCH_LIBRARY_IMPL(titan, Meta, m) {
   m.impl("attention_backward", TORCH_FN(attention_backward_on_meta));
   m.impl("linear_cross_entropy", TORCH_FN(linear_cross_entropy_on_meta));
   m.impl("embedding_forward", TORCH_FN(embedding_forward_on_meta));
+  m.impl("add_rms_norm_forward", TORCH_FN(add_rms_norm_forward_on_meta));
+  m.impl("add_rms_norm_backward", TORCH_FN(add_rms_norm_backward_on_meta));
+  m.impl("swiglu_backward_in_place", TORCH_FN(swiglu_backward_in_place_on_meta));
+  m.impl("rope_into", TORCH_FN(rope_into_on_meta));
   m.impl("embedding_backward", TORCH_FN(embedding_backward_on_meta));
 }
 

@@ -20,5 +20,15 @@ TORCH_LIBRARY(titan, m) {
       "linear_cross_entropy(Tensor x, Tensor weight, Tensor labels, bool needs_dx,"
       " bool needs_dweight) -> (Tensor, Tensor, Tensor)");
   m.def("embedding_forward(Tensor weight, Tensor tokens) -> Tensor");
+  m.def(
+      "add_rms_norm_forward(Tensor x, Tensor delta, Tensor weight, float eps)"
+      " -> (Tensor, Tensor, Tensor)");
+  m.def(
+      "add_rms_norm_backward(Tensor dy, Tensor dsum, Tensor sum, Tensor weight, Tensor rstd)"
+      " -> (Tensor, Tensor)");
+  m.def("swiglu_backward_in_place(Tensor(a!) dout, Tensor(b!) gate, Tensor(c!) up) -> ()");
+  m.def(
+      "rope_into(Tensor q, Tensor k, Tensor cos, Tensor sin, Tensor? positions, bool inverse,"
+      " Tensor(a!) q_out, Tensor(b!) k_out) -> ()");
   m.def("embedding_backward(Tensor dout, Tensor tokens, int num_rows) -> Tensor");
 }

@@ -38,6 +38,18 @@ using LinearCrossEntropy = std::tuple<Tensor, Tensor, Tensor>(const Tensor& x, c
 using EmbeddingForward = Tensor(const Tensor& weight, const Tensor& tokens);
 using EmbeddingBackward = Tensor(const Tensor& dout, const Tensor& tokens, int64_t num_rows);
 
+// sum, y, rstd
+using AddRmsNormForward = std::tuple<Tensor, Tensor, Tensor>(const Tensor& x, const Tensor& delta,
+                                                             const Tensor& weight, double eps);
+// the gradient of x and of delta, and dweight
+using AddRmsNormBackward = std::tuple<Tensor, Tensor>(const Tensor& dy, const Tensor& dsum,
+                                                      const Tensor& sum, const Tensor& weight,
+                                                      const Tensor& rstd);
+using SwigluBackwardInPlace = void(const Tensor& dout, const Tensor& gate, const Tensor& up);
+using RopeInto = void(const Tensor& q, const Tensor& k, const Tensor& cos, const Tensor& sin,
+                      const std::optional<Tensor>& positions, bool inverse, const Tensor& q_out,
+                      const Tensor& k_out);
+
 /// Implementations for the CPU, registered by cpu/register.cpp.
 namespace cpu {
 RmsNormForward rms_norm_forward;
@@ -50,6 +62,18 @@ AttentionBackward attention_backward;
 LinearCrossEntropy linear_cross_entropy;
 EmbeddingForward embedding_forward;
 EmbeddingBackward embedding_backward;
+AddRmsNormForward add_rms_norm_forward;
+AddRmsNormBackward add_rms_norm_backward;
+SwigluBackwardInPlace swiglu_backward_in_place;
+RopeInto rope_into;
 }  // namespace cpu
+
+/// Made of the operations above, for devices and types that have nothing better.
+namespace composed {
+AddRmsNormForward add_rms_norm_forward;
+AddRmsNormBackward add_rms_norm_backward;
+SwigluBackwardInPlace swiglu_backward_in_place;
+RopeInto rope_into;
+}  // namespace composed
 
 }  // namespace titan::ops

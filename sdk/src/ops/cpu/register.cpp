@@ -14,5 +14,9 @@ TORCH_LIBRARY_IMPL(titan, CPU, m) {
   m.impl("attention_backward", TORCH_FN(cpu::attention_backward));
   m.impl("linear_cross_entropy", TORCH_FN(cpu::linear_cross_entropy));
   m.impl("embedding_forward", TORCH_FN(cpu::embedding_forward));
+  m.impl("add_rms_norm_forward", TORCH_FN(cpu::add_rms_norm_forward));
+  m.impl("add_rms_norm_backward", TORCH_FN(cpu::add_rms_norm_backward));
+  m.impl("swiglu_backward_in_place", TORCH_FN(cpu::swiglu_backward_in_place));
+  m.impl("rope_into", TORCH_FN(cpu::rope_into));
   m.impl("embedding_backward", TORCH_FN(cpu::embedding_backward));
 }

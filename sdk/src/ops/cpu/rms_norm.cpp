@@ -38,6 +38,47 @@ std::tuple<Tensor, Tensor> backward_in_double(const Tensor& dy, const Tensor& x,
   return {dx, dweight.to(weight.scalar_type())};
 }
 
+/// `residual`: null, or rows like those of dy that are added to dx.
+std::tuple<Tensor, Tensor> backward_in_float(const Tensor& dy, const Tensor& x,
+                                             const Tensor& weight, const Tensor& rstd,
+                                             const Rows* residual) {
+  const Rows grad = cpu::rows_of(dy);
+  const Rows in = cpu::rows_of(x);
+  const Rows w = cpu::rows_of(weight);
+  const int64_t dim = in.cols;
+  const Tensor dx = at::empty(x.sizes(), in.tensor.options());
+  float* dx_data = dx.mutable_data_ptr<float>();
+  const float* rstd_data = rstd.const_data_ptr<float>();
+
+  // Short blocks within chunks, and the chunks in pairs: about as exact as a pairwise sum of all
+  // rows.
+  const int64_t chunk_rows = std::max(kMinChunkRows, (in.rows + kMaxChunks - 1) / kMaxChunks);
+  const int64_t num_chunks = std::max<int64_t>(1, (in.rows + chunk_rows - 1) / chunk_rows);
+  const Tensor partial = at::zeros({num_chunks, dim}, in.tensor.options());
+  float* partial_data = partial.mutable_data_ptr<float>();
+  at::parallel_for(0, num_chunks, 1, [&](int64_t begin, int64_t end) {
+    std::vector<float> block(dim);
+    for (int64_t i = begin * chunk_rows; i < std::min(end * chunk_rows, in.rows); ++i) {
+      kernels().rms_norm_backward(grad.row(i), in.row(i), w.data, rstd_data[i], dx_data + i * dim,
+                                  block.data(), dim);
+      if (residual) kernels().add(dx_data + i * dim, residual->row(i), dim);
+      const int64_t chunk = i / chunk_rows;
+      const bool chunk_ends = (i + 1) % chunk_rows == 0 || i + 1 == in.rows;
+      if (chunk_ends || (i % chunk_rows + 1) % kBlockRows == 0) {
+        kernels().add(partial_data + chunk * dim, block.data(), dim);
+        std::fill(block.begin(), block.end(), 0.0f);
+      }
+    }
+  });
+  for (int64_t step = 1; step < num_chunks; step *= 2) {
+    for (int64_t chunk = 0; chunk + step < num_chunks; chunk += 2 * step) {
+      kernels().add(partial_data + chunk * dim, partial_data + (chunk + step) * dim, dim);
+    }
+  }
+  const Tensor dweight = partial[0].to(weight.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+  return {dx.to(x.scalar_type()), dweight};
+}
+
 }  // namespace
 
 std::tuple<Tensor, Tensor> rms_norm_forward(const Tensor& x, const Tensor& weight, double eps) {
@@ -60,40 +101,37 @@ std::tuple<Tensor, Tensor> rms_norm_forward(const Tensor& x, const Tensor& weigh
 std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& dy, const Tensor& x,
                                              const Tensor& weight, const Tensor& rstd) {
   if (x.scalar_type() == at::kDouble) return backward_in_double(dy, x, weight, rstd);
-  const Rows grad = rows_of(dy);
-  const Rows in = rows_of(x);
-  const Rows w = rows_of(weight);
-  const int64_t dim = in.cols;
-  const Tensor dx = at::empty(x.sizes(), in.tensor.options());
-  float* dx_data = dx.mutable_data_ptr<float>();
-  const float* rstd_data = rstd.const_data_ptr<float>();
+  return backward_in_float(dy, x, weight, rstd, nullptr);
+}
 
-  // Short blocks within chunks, and the chunks in pairs: about as exact as a pairwise sum of all
-  // rows.
-  const int64_t chunk_rows = std::max(kMinChunkRows, (in.rows + kMaxChunks - 1) / kMaxChunks);
-  const int64_t num_chunks = std::max<int64_t>(1, (in.rows + chunk_rows - 1) / chunk_rows);
-  const Tensor partial = at::zeros({num_chunks, dim}, in.tensor.options());
-  float* partial_data = partial.mutable_data_ptr<float>();
-  at::parallel_for(0, num_chunks, 1, [&](int64_t begin, int64_t end) {
-    std::vector<float> block(dim);
-    for (int64_t i = begin * chunk_rows; i < std::min(end * chunk_rows, in.rows); ++i) {
-      kernels().rms_norm_backward(grad.row(i), in.row(i), w.data, rstd_data[i], dx_data + i * dim,
-                                  block.data(), dim);
-      const int64_t chunk = i / chunk_rows;
-      const bool chunk_ends = (i + 1) % chunk_rows == 0 || i + 1 == in.rows;
-      if (chunk_ends || (i % chunk_rows + 1) % kBlockRows == 0) {
-        kernels().add(partial_data + chunk * dim, block.data(), dim);
-        std::fill(block.begin(), block.end(), 0.0f);
-      }
+std::tuple<Tensor, Tensor, Tensor> add_rms_norm_forward(const Tensor& x, const Tensor& delta,
+                                                        const Tensor& weight, double eps) {
+  if (x.scalar_type() != at::kFloat) return composed::add_rms_norm_forward(x, delta, weight, eps);
+  const Rows a = rows_of(x), b = rows_of(delta), w = rows_of(weight);
+  const Tensor sum = at::empty(x.sizes(), a.tensor.options());
+  const Tensor y = at::empty(x.sizes(), a.tensor.options());
+  const Tensor rstd = at::empty({a.rows}, a.tensor.options());
+  float* sum_data = sum.mutable_data_ptr<float>();
+  float* y_data = y.mutable_data_ptr<float>();
+  float* rstd_data = rstd.mutable_data_ptr<float>();
+  at::parallel_for(0, a.rows, grain(a.cols), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      float* const row = sum_data + i * a.cols;
+      kernels().sum(a.row(i), b.row(i), row, a.cols);
+      rstd_data[i] = kernels().rms_norm_forward(row, w.data, y_data + i * a.cols, a.cols,
+                                                static_cast<float>(eps));
     }
   });
-  for (int64_t step = 1; step < num_chunks; step *= 2) {
-    for (int64_t chunk = 0; chunk + step < num_chunks; chunk += 2 * step) {
-      kernels().add(partial_data + chunk * dim, partial_data + (chunk + step) * dim, dim);
-    }
-  }
-  const Tensor dweight = partial[0].to(weight.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
-  return {dx.to(x.scalar_type()), dweight};
+  return {sum, y, rstd};
+}
+
+std::tuple<Tensor, Tensor> add_rms_norm_backward(const Tensor& dy, const Tensor& dsum,
+                                                 const Tensor& sum, const Tensor& weight,
+                                                 const Tensor& rstd) {
+  if (sum.scalar_type() != at::kFloat)  // sums of other types are rounded on the way
+    return composed::add_rms_norm_backward(dy, dsum, sum, weight, rstd);
+  const Rows residual = rows_of(dsum);
+  return backward_in_float(dy, sum, weight, rstd, &residual);
 }
 
 }  // namespace titan::ops::cpu

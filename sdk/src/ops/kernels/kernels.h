@@ -84,6 +84,14 @@ struct Kernels {
   void (*attention_backward)(const AttentionHead& head, HeadRows dout, HeadRows out,
                              const float* logsumexp, float* dq, int64_t dq_stride, float* dk,
                              float* dv, int64_t dkv_stride, float* delta, float* scratch);
+
+  /// out = a + b.
+  void (*sum)(const float* a, const float* b, float* out, int64_t n);
+  /// swiglu_backward into `gate` and `up`; leaves what swiglu_forward gives in `dout`.
+  void (*swiglu_backward_in_place)(float* dout, float* gate, float* up, int64_t n);
+  /// bf16, as its bits, to fp32 and back: to the nearest, ties to even, every NaN to one NaN.
+  void (*widen_bf16)(const uint16_t* x, float* out, int64_t n);
+  void (*narrow_bf16)(const float* x, uint16_t* out, int64_t n);
 };
 
 /// The build for the CPU that runs this, chosen at the first call. Exported for the tests.
