@@ -54,6 +54,7 @@ class Chooser {
     choose_loggers();
     choose_converters();
     choose_recomputation();
+    choose_compile_backend();
     choose_schedule();
     for (const ParallelismRequest& request : parallelisms)
       add("parallelism", request.name, request.key, {}, Use::only_one, request.where);
@@ -182,6 +183,23 @@ class Chooser {
     const std::string key = "activation_checkpoint.mode";
     if (!given_.is_sound(key) || value(key) == Value("none")) return;
     add("activation_checkpoint", value(key).as_string(), key, {"activation_checkpoint"});
+  }
+
+  /// A backend that nothing runs is not looked for.
+  void choose_compile_backend() {
+    const std::string key = "compile.backend";
+    if (!given_.is_sound("compile.enable") || !given_.is_sound(key)) return;
+    if (!value("compile.enable").as_boolean()) return;
+    const std::string name = value(key).as_string();
+    if (name == "eager" || name == "aot_eager") {
+      diagnostics_.error(given_.place(key),
+                         "compile.backend = \"" + name + "\" has PyTorch trace a model and run it "
+                         "as it was, which is what happens without [compile]",
+                         "set compile.enable = false, or leave backend out");
+      return;
+    }
+    const bool is_default = name == CompileSection{}.backend;
+    add("compile_backend", is_default ? default_plugins::kCompileBackend : name, key, {});
   }
 
   /// A schedule that nothing runs is only known by name.

@@ -19,6 +19,9 @@ inline constexpr const char* kPieceTokenizer = "sentencepiece";   ///< a protobu
 
 inline constexpr const char* kChatTemplate = "jinja";  ///< of commands that render conversations
 
+// [compile] backend = "inductor", the compiler of PyTorch: what passes for it here
+inline constexpr const char* kCompileBackend = "fused";
+
 inline constexpr const char* kTensorBoard = "tensorboard";  ///< metrics.enable_tensorboard
 inline constexpr const char* kWandb = "wandb";              ///< metrics.enable_wandb
 inline constexpr const char* kScheduleFile = "csv";  ///< parallelism.pipeline_parallel_schedule_csv

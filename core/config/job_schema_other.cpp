@@ -5,10 +5,11 @@ namespace titan::core::job_schema_parts {
 namespace {
 
 void declare_compile(SchemaBuilder& schema) {
-  schema.option("enable", &CompileSection::enable, "Use fused kernels and captured graphs")
+  schema.option("enable", &CompileSection::enable, "Let a compile_backend swap how layers compute")
       .option("components", &CompileSection::components, "Which parts")
       .one_of({"model", "loss"})
-      .option("backend", &CompileSection::backend, "No effect: there is one backend");
+      .option("backend", &CompileSection::backend,
+              "A compile_backend; inductor, which compiles for PyTorch, stands for fused");
 }
 
 void declare_quantize_linear(SchemaBuilder& schema) {

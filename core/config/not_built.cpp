@@ -9,7 +9,6 @@ struct Feature {
   const char* key;                     ///< the key that asks for it
   bool (*is_asked)(const JobConfig&);  ///< does its value ask for it?
   const char* what;                    ///< "checkpoints are"
-  bool is_skipped = false;             ///< the job means the same without it
 };
 
 const Feature kFeatures[] = {
@@ -32,7 +31,6 @@ const Feature kFeatures[] = {
      "fault tolerance is"},
 
     // The step
-    {"compile.enable", [](const JobConfig& c) { return c.compile.enable; }, "compilation is", true},
     {"debug.moe_force_load_balance",
      [](const JobConfig& c) { return c.debug.moe_force_load_balance; },
      "mixture-of-experts models are"},
@@ -56,23 +54,14 @@ constexpr LaterComponent kLaterComponents[] = {
 
 void check_not_built(const JobConfig& config, const GivenValues& given,
                      const std::set<std::string>& taken, Diagnostics& diagnostics) {
-  std::string skipped;
-  SourceRange first_skipped;
   for (const Feature& feature : kFeatures) {
     if (!given.is_sound(feature.key) || !feature.is_asked(config)) continue;
     if (taken.contains(feature.key)) continue;
     const Given* asked = given.find(feature.key);
-    if (feature.is_skipped) {
-      if (skipped.empty() && asked) first_skipped = asked->where;
-      skipped += (skipped.empty() ? "" : ", ") + std::string(feature.key);
-      continue;
-    }
     const std::string value = asked ? " = " + to_json(asked->value) : "";
     diagnostics.not_built(asked ? asked->where : SourceRange{},
                           std::string(feature.what) + " not built yet: " + feature.key + value);
   }
-  if (!skipped.empty())
-    diagnostics.warning(first_skipped, "not built yet, the job goes on without: " + skipped);
 }
 
 bool is_built_later(std::string_view kind, std::string_view name) {

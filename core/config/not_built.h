@@ -1,6 +1,5 @@
 // What a configuration can ask for that is not built yet, as one table: whoever builds a feature
-// deletes its row. Asking for it is an error that says so, or where the job means the same without it,
-// one warning that names all that is skipped.
+// deletes its row. Asking for it is an error that says so.
 #pragma once
 
 #include <set>

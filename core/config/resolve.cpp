@@ -66,6 +66,7 @@ constexpr Place kPlaces[] = {
     {.kind = "parallelism", .many = &JobConfig::transforms},
     {.kind = "pipeline_schedule", .one = &JobConfig::pipeline_schedule},
     {.kind = "activation_checkpoint", .many = &JobConfig::transforms},
+    {.kind = "compile_backend", .many = &JobConfig::transforms},
     {.kind = "optimizer", .one = &JobConfig::optimizer},
     {.kind = "lr_scheduler", .one = &JobConfig::lr_scheduler},
     {.kind = "loss", .one = &JobConfig::loss},

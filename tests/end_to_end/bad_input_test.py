@@ -123,12 +123,6 @@ class ConfigurationTest(Case):
     def test_what_is_not_built_yet_is_said(self):
         self.refused("[fault_tolerance]\nenable = true\n", "train.toml:2:10: ", "not built yet", "fault_tolerance.enable")
 
-    def test_what_the_job_can_do_without_is_skipped_with_one_warning(self):
-        run = self.train("--compile.enable", "--training.steps", "1")
-        self.assertEqual(run.stderr.count("not built yet"), 1, run.stderr)
-        self.assert_holds(run.stderr, "warning command line: not built yet, the job goes on without: compile.enable")
-        self.assertNotIn("warning: ", run.stderr)
-
     def test_everything_wrong_is_reported_at_once(self):
         said = self.refused('[training]\nsteps = 0\nseq_len = "x"\n[optimizer]\nname = "AdamX"\n[modle]\nname = "a"\n',
                             "train.toml:2:9", "train.toml:3:11", "train.toml:5:8", "train.toml:6:",

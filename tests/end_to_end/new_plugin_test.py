@@ -25,6 +25,7 @@ SELECTION = {
                           "--parallelism.pipeline_parallel_degree", "2"],
     "activation_checkpoint": ["--activation_checkpoint.mode", "acme/new_activation_checkpoint"],
     "converter": ["--model.converters", "acme/new_converter"],
+    "compile_backend": ["--compile.enable", "--compile.backend", "acme/new_compile_backend"],
 }
 
 # One project of them all: one configuration of CMake and one build instead of a dozen.

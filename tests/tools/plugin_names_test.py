@@ -8,8 +8,8 @@ import re
 import unittest
 
 ROOT = pathlib.Path(os.environ["TITAN_SOURCE_DIR"])
-KINDS = ("model", "converter", "parallelism", "pipeline_schedule", "activation_checkpoint", "optimizer", "lr_scheduler", "loss", "dataset",
-         "tokenizer", "chat_template", "logger", "device")
+KINDS = ("model", "converter", "parallelism", "pipeline_schedule", "activation_checkpoint", "compile_backend", "optimizer", "lr_scheduler", "loss",
+         "dataset", "tokenizer", "chat_template", "logger", "device")
 # defaults of sections, what the core chooses unasked, names of before, what is not built yet
 DATA = {"core/config/job_sections.h", "core/config/default_plugins.h", "core/config/legacy_table.cpp",
         "core/config/legacy_names.cpp", "core/config/legacy_requests.cpp", "core/config/not_built.cpp"}

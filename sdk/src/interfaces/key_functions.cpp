@@ -1,4 +1,5 @@
 // Key functions of the interfaces that see torch: one vtable and one type_info each in the process.
+#include <titan/compile_backend.h>
 #include <titan/device.h>
 #include <titan/error.h>
 #include <titan/loss.h>
@@ -26,6 +27,7 @@ RowsLoss DistillationLoss::of_rows(const at::Tensor&, const at::Tensor&) {
 }
 Model::~Model() = default;
 ModelTransform::~ModelTransform() = default;
+CompileBackend::~CompileBackend() = default;
 BatchSplitter::~BatchSplitter() = default;
 StepMember::~StepMember() = default;
 nn::StepModule::~StepModule() = default;

@@ -77,7 +77,7 @@ TEST(ErrorReport, FeaturesThatAreNotBuilt) {
                        "[profiling]\nenable_profiling = true\n[model]\nconverters = "
                        "[\"quantize.grouped_mm.mx\"]\n"
                        "hf_assets_path = \".\"\n",
-                       {"--compile.enable", "--fault_tolerance.enable"}, 8));
+                       {"--fault_tolerance.enable"}, 8));
 }
 
 TEST(ErrorReport, OldNames) {

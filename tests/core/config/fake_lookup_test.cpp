@@ -77,6 +77,9 @@ struct ScheduleTableOptions {
 struct LoggerOptions {
   int64_t every = 1;
 };
+struct CompileOptions {
+  std::vector<std::string> components;
+};
 
 void declare_model(SchemaBuilder& schema) {
   schema.option("dim", &ModelOptions::dim, "Width")
@@ -246,6 +249,11 @@ FakeLookup::FakeLookup() {
     }));
   for (const char* name : {"selective", "full", "memory_budget"})
     components_.push_back(made("activation_checkpoint", name, [](SchemaBuilder&) {}));
+  for (const char* name : {"fused", "acme/captured"})
+    components_.push_back(made("compile_backend", name, [](SchemaBuilder& schema) {
+      schema.option("components", &CompileOptions::components, "Parts")
+          .fed_by("compile.components");
+    }));
   for (const char* name : {"quantize.linear.float8", "quantize.linear.mx"})
     components_.push_back(made("converter", name, [](SchemaBuilder&) {}));
   components_.push_back(made("converter", "acme/lora", [](SchemaBuilder& schema) {

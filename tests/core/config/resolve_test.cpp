@@ -164,6 +164,35 @@ TEST(Resolve, RecomputationIsChosenByName) {
             std::string::npos);
 }
 
+TEST(Resolve, ACompileBackendIsChosenWhereCompileIsOn) {
+  const auto chosen = [](const std::vector<std::string>& arguments) {
+    for (const Selection& selection : resolve_arguments(arguments).config.transforms)
+      if (selection.kind == "compile_backend")
+        return selection.name + " " + to_json(selection.options);
+    return std::string();
+  };
+  EXPECT_EQ(chosen({}), "");
+  EXPECT_EQ(chosen({"--compile.backend=acme/captured"}), "");
+  EXPECT_EQ(chosen({"--compile.enable"}), "fused {\"components\": [\"model\", \"loss\"]}");
+  EXPECT_EQ(chosen({"--compile.enable", "--compile.backend=inductor", "--compile.components=loss"}),
+            "fused {\"components\": [\"loss\"]}");
+  EXPECT_EQ(chosen({"--compile.enable", "--compile.backend=acme/captured",
+                    "--compile_backend.acme/captured.components=model"}),
+            "acme/captured {\"components\": [\"model\"]}");
+}
+
+TEST(Resolve, ACompileBackendThatIsNotThereIsRefused) {
+  EXPECT_NE(errors_of(kBase + "[compile]\nenable = true\nbackend = \"fusd\"\n")
+                .find("unknown compile_backend 'fusd'"),
+            std::string::npos);
+  EXPECT_NE(errors_of(kBase + "[compile]\nenable = true\nbackend = \"aot_eager\"\n")
+                .find("what happens without [compile]"),
+            std::string::npos);
+  EXPECT_NE(errors_of(kBase + "[compile]\nenable = true\ncomponents = [\"optimizer\"]\n")
+                .find("compile.components"),
+            std::string::npos);
+}
+
 const std::string kGroups =
     "[optimizer.groups.norms]\npatterns = [\"*norm*\"]\nweight_decay = 0\n"
     "[optimizer.groups.heads]\npatterns = [\"output.*\"]\nlr = 1e-5\n";

@@ -230,13 +230,6 @@ INSTANTIATE_TEST_SUITE_P(
                       "model.converters=quantize.grouped_mm.mx", "debug.moe_force_load_balance",
                       "model.name=llama4"));
 
-TEST(NotBuiltTable, WhatTheJobMeansTheSameWithoutIsSkippedWithOneWarning) {
-  const Diagnostics found = diagnostics_of(kBase, {"--compile.enable"});
-  EXPECT_TRUE(found.can_start());
-  EXPECT_EQ(messages(found, Severity::warning),
-            std::vector<std::string>{"not built yet, the job goes on without: compile.enable"});
-}
-
 TEST(NotBuiltTable, HarmlessKeysOfSwitchedOffFeaturesAreAccepted) {
   EXPECT_EQ(errors_of(kBase, {"--checkpoint.interval=5", "--checkpoint.load_only",
                               "--checkpoint.async_mode=async", "--checkpoint.initial_load_in_hf",

@@ -88,7 +88,8 @@ TEST(Describe, ReportsWrongUse) {
   EXPECT_EQ(run(run_describe, {}).code, kExitConfigError);
   EXPECT_EQ(run(run_describe, {"lr_schedular"}).error,
             "there is no plugin kind 'lr_schedular'; did you mean 'lr_scheduler'?\n  kinds: model, "
-            "flavor, converter, parallelism, pipeline_schedule, activation_checkpoint, optimizer, "
+            "flavor, converter, parallelism, pipeline_schedule, activation_checkpoint, "
+            "compile_backend, optimizer, "
             "lr_scheduler, loss, dataset, tokenizer, chat_template, logger, device");
   EXPECT_EQ(run(run_describe, {"model", "--json"}).code, kExitConfigError);
   EXPECT_EQ(run(run_describe, {"model", "a", "b"}).code, kExitConfigError);
