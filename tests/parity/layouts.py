@@ -200,4 +200,12 @@ CONTEXT = [
     *document_rungs(),
     Rung("PP 2 x FSDP 2 x CP 2 x TP 2", pipeline=2, shard=2, context=2, tensor=2, models=("plain",), is_long=True),
 ]
-RUNGS = [*DATA_AND_TENSOR, *PIPELINE, *CONTEXT]
+# each parallelism around fused layers, compared with one rank that fuses nothing
+COMPILE = {"compile.enable": None}
+COMPILED = [
+    Rung("FSDP 2, compile", shard=2, more=COMPILE, models=("plain", "uneven")),
+    Rung("TP 2, compile", tensor=2, more=COMPILE, models=("plain", "uneven")),
+    Rung("PP 2, InterleavedZeroBubble, compile", pipeline=2, models=("plain",), more={**schedule("InterleavedZeroBubble"), **COMPILE}),
+    Rung("CP 2 x FSDP 2, compile", context=2, shard=2, more=COMPILE, models=("plain",)),
+]
+RUNGS = [*DATA_AND_TENSOR, *PIPELINE, *CONTEXT, *COMPILED]

@@ -1,0 +1,73 @@
+#include "fused.h"
+
+#include <map>
+#include <memory>
+#include <utility>
+
+#include <titan/log.h>
+#include <titan/nn/attention.h>
+#include <titan/nn/feed_forward.h>
+#include <titan/nn/rms_norm.h>
+
+#include "attention_inputs.h"
+#include "feed_forward.h"
+#include "residual_norm.h"
+
+namespace titan::fused {
+namespace {
+
+constexpr const char* kTaker = "fused";
+
+/// Who computes in one of the modules, in words; empty: nobody, so all of them can be taken.
+std::string taker_among(nn::Module& layer, std::initializer_list<const char*> children) {
+  std::string taker;
+  layer.visit_modules([&](const std::string& path, nn::Module& module) {
+    for (const char* child : children)
+      if (taker.empty() && path == std::string(".") + child) taker = module.computed_by();
+  });
+  return taker;
+}
+
+/// What a layer was not fused for, and how many.
+class LeftAlone {
+ public:
+  void add(const char* what, const std::string& taker) { ++counts_[{what, taker}]; }
+  void say() const {
+    for (const auto& [reason, count] : counts_)
+      log::info("compile_backend 'fused' leaves " + std::to_string(count) + " " + reason.first +
+                " to " + reason.second);
+  }
+
+ private:
+  std::map<std::pair<std::string, std::string>, int> counts_;
+};
+
+}  // namespace
+
+void Fused::apply(ModelPart& part, const TransformContext& context) {
+  if (!compiles(options_.components, "model")) return;
+  LeftAlone left;
+  part.visit_modules([&](const std::string&, nn::Module& module) {
+    if (auto* attention = dynamic_cast<nn::Attention*>(&module);
+        attention && options_.attention_inputs) {
+      std::string taker = taker_among(module, {"wq", "wk", "wv"});
+      if (taker.empty() && !attention->rope()->kernel_takers().is_skipped)
+        taker = attention->rope()->kernel_takers().text();
+      if (!taker.empty()) return left.add("attention layers' projections", taker);
+      attention->set_input_kernel(kTaker, make_attention_inputs(attention->head_dim()));
+    } else if (auto* feed_forward = dynamic_cast<nn::FeedForward*>(&module);
+               feed_forward && options_.feed_forward) {
+      std::string taker = taker_among(module, {"w1", "w2", "w3"});
+      if (taker.empty()) taker = module.computed_by();
+      if (!taker.empty()) return left.add("feed-forward layers", taker);
+      feed_forward->set_kernel(kTaker, make_feed_forward());
+    } else if (auto* norm = dynamic_cast<nn::RmsNorm*>(&module); norm && options_.residual_norm) {
+      if (!norm->kernel_takers().empty())
+        return left.add("normalisations", norm->kernel_takers().text());
+      norm->set_kernel(kTaker, make_residual_norm());
+    }
+  });
+  if (context.mesh.rank() == 0) left.say();
+}
+
+}  // namespace titan::fused
