@@ -1,0 +1,174 @@
+"""FLOPs and bytes of the operations of a training step, from the shapes in a profile. Used by op_profile.py.
+
+A multiplication and an addition are two FLOPs. Bytes are the least that an operation has to move: each operand read once, each
+result written once. Attention is causal and counts the pairs that are seen, S (S + 1) / 2 a head: two products forward, five
+backward (the scores are computed again), as Dao (2023, FlashAttention-2, section 4.1) counts them. Costs of element-wise
+arithmetic are their bytes: their few FLOPs never bound them.
+"""
+
+import dataclasses
+import math
+import re
+
+ELEMENT_BYTES = {"float": 4, "double": 8, "long int": 8, "int": 4, "c10::BFloat16": 2, "c10::Half": 2, "bool": 1,
+                 "unsigned char": 1, "signed char": 1, "c10::Float8_e4m3fn": 1, "c10::Float8_e5m2": 1}
+
+
+@dataclasses.dataclass
+class Cost:
+    """What one call has to do. `flops_model` leaves out what is computed a second time, as estimates of a model do."""
+    flops: float
+    bytes: float
+    flops_model: float
+
+
+class Call:
+    """The tensors of one call, as the profile tells them."""
+
+    def __init__(self, arguments):
+        self.dims = arguments.get("Input Dims", [])
+        self.types = arguments.get("Input type", [])
+        self.concrete = arguments.get("Concrete Inputs", [])
+
+    def size(self, i):
+        """Elements of operand i; of a list of tensors all of theirs."""
+        dims = self.dims[i]
+        if dims and isinstance(dims[0], list):
+            return sum(math.prod(one) for one in dims)
+        return math.prod(dims)
+
+    def element(self, i):
+        return ELEMENT_BYTES.get(self.types[i], 0)
+
+    def bytes(self, *operands):
+        return sum(self.size(i) * self.element(i) for i in operands)
+
+    def tensors(self):
+        return [i for i, kind in enumerate(self.types) if kind in ELEMENT_BYTES]
+
+    def broadcast_bytes(self, *operands):
+        """Of a result as large as the largest operand."""
+        return max(self.bytes(i) for i in operands)
+
+
+def product(call, a, b, add=False):
+    """(M, K) x (K, N), or a batch of them; `add`: onto operand 0, which is read and written."""
+    rows, inner = call.dims[a][-2:]
+    columns = call.dims[b][-1]
+    batch = math.prod(call.dims[a][:-2])
+    flops = 2.0 * batch * rows * inner * columns
+    return flops, call.bytes(a, b) + (2 if add else 1) * batch * rows * columns * call.element(a)
+
+
+def linear(call):
+    columns, inner = call.dims[1]
+    rows = call.size(0) // inner
+    return 2.0 * rows * inner * columns, call.bytes(0, 1) + rows * columns * call.element(0)
+
+
+def attention(call, q, k, v, products):
+    batch, heads, length, width = call.dims[q]
+    keys = call.dims[k][2]
+    causal = "True" in call.concrete
+    pairs = length * (length + 1) / 2 if causal and keys == length else length * keys
+    return 2.0 * products * batch * heads * pairs * width
+
+
+def attention_forward(call):
+    flops = attention(call, 0, 1, 2, 2)
+    return flops, call.bytes(0, 1, 2) + call.bytes(0) + 4 * math.prod(call.dims[0][:3])
+
+
+def attention_backward(call):
+    flops = attention(call, 1, 2, 3, 5)
+    read = call.bytes(0, 1, 2, 3, 4, 5)
+    return flops, read + call.bytes(1, 2, 3), flops * 4 / 5
+
+
+def linear_cross_entropy(call):
+    """Logits, and where they are wanted the gradients of the input and of the weight."""
+    rows, width = call.dims[0]
+    words = call.dims[1][0]
+    wanted = call.concrete[3:].count("True")
+    once = 2.0 * rows * width * words
+    return once * (1 + wanted), call.bytes(0, 1, 2) * (1 if not wanted else 2)
+
+
+def gather(call, table, index):
+    width = call.dims[table][-1]
+    return 0.0, 2 * call.size(index) * width * call.element(table) + call.bytes(index)
+
+
+def embedding_backward(call):
+    rows = int(call.concrete[2])
+    return 0.0, call.bytes(0, 1) + rows * call.dims[0][-1] * call.element(0)
+
+
+def operands(*read, written=()):
+    """Reads each of `read`, writes results as large as each of `written`."""
+    return lambda call: (0.0, call.bytes(*read) + call.bytes(*written))
+
+
+def elementwise(call):
+    """Reads its tensors, writes one as large as the largest."""
+    tensors = call.tensors()
+    return 0.0, call.bytes(*tensors) + call.broadcast_bytes(*tensors)
+
+
+def in_place(call):
+    tensors = call.tensors()
+    return 0.0, call.bytes(*tensors) + call.bytes(0)
+
+
+def reduction(call):
+    return 0.0, call.bytes(*call.tensors())
+
+
+# The first pattern that fits the whole name is taken.
+FORMULAS = [
+    (r"aten::(mm|bmm)", lambda call: product(call, 0, 1)),
+    (r"aten::(addmm|baddbmm)_?", lambda call: product(call, 1, 2, add=True)),
+    (r"aten::linear|titan::linear", linear),
+    (r"titan::attention_forward", attention_forward),
+    (r"titan::attention_backward", attention_backward),
+    (r"titan::linear_cross_entropy", linear_cross_entropy),
+    (r"titan::rms_norm_forward", operands(0, 1, written=(0,))),
+    (r"titan::rms_norm_backward", operands(0, 1, 2, 3, written=(1, 2))),
+    (r"titan::swiglu_forward", operands(0, 1, written=(0,))),
+    (r"titan::swiglu_backward", operands(0, 1, 2, written=(1, 2))),
+    (r"titan::rope_rotate", operands(0, 1, 2, 3, written=(0, 1))),
+    (r"titan::embedding_forward", lambda call: gather(call, 0, 1)),
+    (r"titan::embedding_backward", embedding_backward),
+    (r"aten::(index_select|embedding)", lambda call: gather(call, 0, 2 if len(call.dims[1]) == 0 else 1)),
+    (r"aten::copy_", lambda call: (0.0, call.bytes(1) + call.bytes(0))),
+    (r"aten::(zero_|fill_)", lambda call: (0.0, call.bytes(0))),
+    (r"aten::(add|mul|sub|div|silu|neg|pow|exp|rsqrt|sqrt|cat|where|sigmoid|square|clamp|maximum)", elementwise),
+    (r"aten::(add|mul|sub|div|clamp|pow|sqrt)_", in_place),
+    (r"aten::(sum|mean|linalg_vector_norm|max|min|amax|argmax|_foreach_norm)", reduction),
+]
+
+# Bytes a parameter of updates whose operands are lists, which profiles do not tell the shapes of when they are long. fp32:
+# parameter, gradient and two states are read, all but the gradient written.
+PER_PARAMETER = {r"aten::_fused_adamw?_": 28}
+
+
+def cost(name, arguments, num_parameters=0):
+    """The cost of one call, or None where no formula is known."""
+    call = Call(arguments)
+    for pattern, bytes_each in PER_PARAMETER.items():
+        if re.fullmatch(pattern, name):
+            return Cost(0.0, num_parameters * bytes_each, 0.0)
+    for pattern, formula in FORMULAS:
+        if re.fullmatch(pattern, name):
+            try:
+                found = formula(call)
+            except (IndexError, ValueError):  # another overload of the operation, with other operands
+                return None
+            return Cost(found[0], found[1], found[2] if len(found) > 2 else found[0])
+    return None
+
+
+def operand_bytes(arguments):
+    """Of all tensor operands, each once: the least that an operation without formula reads, results left out."""
+    call = Call(arguments)
+    return call.bytes(*call.tensors())

@@ -1,0 +1,96 @@
+"""The table of operations of docs/performance.md: its formulas against torch's own FLOP counter, its sums against the step and
+against `titan estimate`."""
+
+import sys
+import unittest
+
+import harness
+
+sys.path.insert(0, str(harness.ROOT / "tests/benchmarks"))
+import op_formulas  # noqa: E402
+import op_profile  # noqa: E402
+
+FLOAT = "float"
+
+
+def cost(name, *dims, concrete=(), kind=FLOAT):
+    arguments = {"Input Dims": [list(one) for one in dims], "Input type": [kind] * len(dims),
+                 "Concrete Inputs": [""] * len(dims) + list(concrete)}
+    return op_formulas.cost(name, arguments)
+
+
+class Formulas(unittest.TestCase):
+    def test_flops_are_those_of_torch(self):
+        from torch.utils import flop_counter as torch_counts
+        a, b, bias = (96, 40), (40, 24), (96, 24)
+        self.assertEqual(cost("aten::mm", a, b).flops, torch_counts.mm_flop(a, b))
+        self.assertEqual(cost("aten::addmm_", bias, a, b).flops, torch_counts.addmm_flop(bias, a, b))
+        self.assertEqual(cost("aten::bmm", (3, *a), (3, *b)).flops, torch_counts.bmm_flop((3, *a), (3, *b)))
+        # without a mask; four key heads for eight query heads cost what eight would
+        q, k = (2, 8, 32, 16), (2, 4, 32, 16)
+        forward = torch_counts.sdpa_flop_count(q, q, q)
+        backward = torch_counts.sdpa_backward_flop_count(q, q, q, q)
+        rest = [q, (2, 8, 32)]
+        self.assertEqual(cost("titan::attention_forward", q, k, k, concrete=["False"]).flops, forward)
+        self.assertEqual(cost("titan::attention_backward", q, q, k, k, *rest, concrete=["False"]).flops, backward)
+        # the mask leaves (S + 1) / 2S of the pairs
+        self.assertEqual(cost("titan::attention_forward", q, k, k, concrete=["True"]).flops, forward * 33 / 64)
+
+    def test_bytes_are_operands_and_results(self):
+        self.assertEqual(cost("aten::mm", (96, 40), (40, 24)).bytes, 4 * (96 * 40 + 40 * 24 + 96 * 24))
+        self.assertEqual(cost("aten::add", (8, 4), (8, 4), kind="c10::BFloat16").bytes, 2 * 3 * 32)
+        self.assertEqual(cost("aten::add_", (8, 4), (8, 4)).bytes, 4 * 3 * 32)
+        self.assertEqual(cost("titan::swiglu_backward", *[(8, 4)] * 3).bytes, 4 * 5 * 32)
+
+    def test_unknown_operations_have_no_formula(self):
+        self.assertIsNone(cost("acme::fused_everything", (8, 4)))
+        self.assertIsNone(cost("aten::mm", (8,)))  # not the operands that the formula is for
+
+
+class Rows(unittest.TestCase):
+    @staticmethod
+    def event(name, begin, length, dims=(), cat="cpu_op"):
+        return {"name": name, "cat": cat, "ts": begin, "dur": length, "tid": 1,
+                "args": {"Input Dims": [list(one) for one in dims], "Input type": [FLOAT] * len(dims), "Concrete Inputs": []}}
+
+    def test_each_moment_of_a_step_belongs_to_one_row(self):
+        events = [self.event("ProfilerStep#1", 0, 100, cat="user_annotation"),
+                  self.event("forward of microbatch 0", 0, 60, cat="user_annotation"),
+                  self.event("aten::linear", 5, 30),
+                  self.event("aten::mm", 10, 20, [(4, 4), (4, 4)]),
+                  self.event("aten::empty", 11, 5),
+                  self.event("acme::own", 40, 10, [(4, 4)]),
+                  self.event("aten::mm", 42, 5, [(4, 4), (4, 4)]),
+                  self.event("backward of microbatch 0", 60, 40, cat="user_annotation"),
+                  self.event("autograd::engine::evaluate_function: MmBackward0", 60, 30),
+                  self.event("MmBackward0", 60, 30),
+                  self.event("aten::mm", 65, 25, [(4, 4), (4, 4)])]
+        rows = {(row.phase, row.name): row for row in op_profile.rows_of_step(events, 0)}
+        times = {key: row.time for key, row in rows.items()}
+        # linear has a formula too, but no operands here, so that it is looked into
+        self.assertEqual(times, {("forward", "aten::mm"): 20, ("forward", "views, allocation, dispatch"): 10,
+                                 ("forward", "acme::own"): 10, ("forward", "outside of operations"): 20,
+                                 ("backward", "aten::mm"): 25, ("backward", "outside of operations"): 15,
+                                 ("between", "outside of operations"): 0})
+        self.assertFalse(rows["forward", "acme::own"].has_formula)
+        self.assertEqual(rows["forward", "acme::own"].bytes, 64)
+
+
+class OfARun(unittest.TestCase):
+    def test_a_step_is_covered_and_counts_what_the_estimate_does(self):
+        flags = ["--training.seq_len", 256, *op_profile.DTYPES["fp32"]]
+        length, rows, plain, estimate, blocks = op_profile.profile(flags, 1, 2)
+        self.assertGreater(plain, 0)
+        self.assertAlmostEqual(sum(row.time for row in rows) / 1e6 / length, 1, delta=1e-3)
+        flops = sum(row.flops_model for row in rows) / estimate["flops_per_step"]["causal_half"]
+        # the estimate leaves out the diagonal of the mask and counts norms as matrices
+        self.assertAlmostEqual(flops, 1, delta=0.01)
+        self.assertGreater(sum(row.time for row in rows if row.has_formula and row.bytes), 0.5 * 1e6 * length)
+        self.assertGreater(blocks[0], 100)
+        self.assertGreater(blocks[1], 2**20)
+        peaks = op_profile.Peaks(1e11, 2e11, 2e10)
+        self.assertGreater(len(op_profile.table(length, rows, peaks)), 12)
+
+
+if __name__ == "__main__":
+    harness.main()
