@@ -20,6 +20,9 @@ readonly checks='combinations|30 min|200 drawn combinations of layouts and all t
 ladder|60 min|every layout with every model, 20 steps in float64 and float32
 recompute|20 min|every activation checkpoint mode under every layout
 float8_curve|5 min|200 steps of float8 and MXFP8 beside float32
+convergence|45 min|curves of two models over seeds, layouts, numbers and optimizers, beside those of torchtitan
+op_profile|6 min|share and speed of every operation of a step, beside the peaks of the machine
+presets|1 min|docs/presets.md is what titan estimate says
 drills|15 min|ranks that fail, die or hang, 30 of each kind
 checkpoint_kills|30 min|100 runs killed at random moments, all resumed
 drawn_mistakes|5 min|400 wrong configurations: every mistake with its line
@@ -43,13 +46,30 @@ with_package() {
   "$venv/bin/python" "${@:2}" --titan build/release/bin/titan
 }
 
+# The name of a Python that has torchtitan beside what the tests have.
+with_torchtitan() {
+  local venv="$state/venv-torchtitan"
+  if [[ ! -x $venv/bin/python ]]; then
+    python3 -m venv "$venv"
+    "$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/beside.pth"
+  fi
+  "$venv/bin/pip" install --quiet torchtitan==0.2.2 >&2
+  echo "$PWD/$venv/bin/python"
+}
+
 run_check() {
-  local target
+  local target torchtitan
   case $1 in
     combinations) "${titan_env[@]}" "$python" tests/parity/combinations.py --draws 200 --seed "$RANDOM" ;;
     ladder) "${titan_env[@]}" "$python" tests/parity/ladder.py --full --log "$PWD/$state/ladder-$commit.jsonl" ;;
     recompute) "${titan_env[@]}" "$python" tests/parity/recompute.py --full ;;
     float8_curve) "${titan_env[@]}" TITAN_FLOAT8_STEPS=200 "$python" tests/end_to_end/float8_test.py ;;
+    convergence)
+      torchtitan=$(with_torchtitan) && "${titan_env[@]}" "$python" tests/convergence/convergence.py --complete --torchtitan "$torchtitan" \
+        --results "$PWD/$state/convergence-$commit"
+      ;;
+    op_profile) ninja -C build/release benchmarks && "${titan_env[@]}" "$python" tests/benchmarks/op_profile.py ;;
+    presets) "${titan_env[@]}" "$python" tests/benchmarks/presets.py --check docs/presets.md ;;
     drills)
       "${titan_env[@]}" TITAN_DRILLS=30 "$python" tests/end_to_end/failing_rank_test.py &&
         "${titan_env[@]}" TITAN_DRILLS=30 "$python" tests/end_to_end/pipeline_test.py

@@ -85,9 +85,11 @@ def model_flags(cell):
 def train_flags(cell):
     """Of `titan train`, but for the folder."""
     local = ROWS // 2 if cell.layout == "FSDP 2" else ROWS
-    return [*model_flags(cell), "--training.steps", MODELS[cell.model].steps, "--training.global_batch_size", ROWS,
-            "--training.local_batch_size", local, "--lr_scheduler.warmup_steps", WARMUP, "--metrics.log_freq", 1, "--metrics.loggers",
-            "jsonl", "--metrics.no_enable_tensorboard", *LAYOUTS[cell.layout][1], *NUMBERS[cell.numbers], *OPTIMIZERS[cell.optimizer](MODELS[cell.model].lr)]
+    model = MODELS[cell.model]
+    return [*model_flags(cell), "--training.steps", model.steps, "--training.global_batch_size", ROWS, "--training.local_batch_size",
+            local, "--lr_scheduler.warmup_steps", WARMUP, "--metrics.log_freq", 1, "--metrics.loggers", "jsonl",
+            "--metrics.no_enable_tensorboard", *LAYOUTS[cell.layout][1], *NUMBERS[cell.numbers],
+            *OPTIMIZERS[cell.optimizer](model.lr)]
 
 
 def standard(model):

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Loss curves over seeds, layouts, types of numbers and optimizers, and torchtitan v0.2.2's beside them; judged, and shown.
 
-    python3 -m venv --system-site-packages bench && bench/bin/pip install torchtitan==0.2.2 --no-deps tyro torchdata tensorboard
     .venv/bin/python tests/convergence/convergence.py --torchtitan bench/bin/python                         # plan "standard"
     .venv/bin/python tests/convergence/convergence.py --torchtitan bench/bin/python --write docs/convergence.md
     .venv/bin/python tests/convergence/convergence.py --plan quick                                          # half a minute
 
-bench: a Python with torch 2.11.0, tokenizers and safetensors beside torchtitan. Each run's curve is kept in --results; called again,
-the script goes on with what is missing and judges what is there, so that a long plan can be run in pieces (--only, --limit).
-Exit code 1: a curve is not where it should be, or a run failed. On two idle cores: quick half a minute, standard about half an
-hour, full half a day or more.
+bench: a virtual environment into which torchtitan==0.2.2 was installed beside torch 2.11.0, tokenizers and safetensors, as
+`tools/long_checks.sh convergence` makes it. Each run's curve is kept in --results; called again, the script goes on with what is
+missing and judges what is there, so that a long plan can be run in pieces (--only, --limit). Exit code 1: a curve is not where it
+should be, or a run failed; --complete: or one is missing. On two idle cores: quick half a minute, standard about 40 minutes, full a
+day.
 """
 
 import argparse
@@ -102,7 +102,9 @@ def make(folder, cell, options):
 
 
 def chosen(options):
-    wanted = [cell for cell in cells.PLANS[options.plan]() if options.only in str(cell)]
+    wanted = [cell for cell in cells.PLANS[options.plan]() if any(text in str(cell) for text in options.only or [""])]
+    if not wanted:
+        raise SystemExit(f"no run of plan '{options.plan}' is called {' or '.join(options.only)}; one is called: {cells.Cell('debug')}")
     if not options.torchtitan:
         left_out = [cell for cell in wanted if cell.trainer == "torchtitan"]
         if left_out:
@@ -114,9 +116,10 @@ def chosen(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--plan", choices=list(cells.PLANS), default="standard")
-    parser.add_argument("--only", default="", metavar="TEXT", help="cells whose name contains the text")
+    parser.add_argument("--only", action="append", metavar="TEXT", help="runs whose name contains the text; may be repeated")
     parser.add_argument("--limit", type=int, help="make at most so many curves, for a piece of a long plan")
     parser.add_argument("--again", action="store_true", help="make curves that are there")
+    parser.add_argument("--complete", action="store_true", help="fail when a curve of the plan is missing")
     parser.add_argument("--jobs", type=int, default=2, help="runs of one rank at a time; runs of two ranks take turns")
     parser.add_argument("--results", type=pathlib.Path, default=RESULTS, help="folder of the curves")
     parser.add_argument("--torchtitan", metavar="PYTHON", help="a Python that has torchtitan v0.2.2")
@@ -138,8 +141,9 @@ def main():
     if options.write:
         page.write(options.write, options.plan, results, verdicts)
     failures = [f"{cell}: {text}" for cell, found in verdicts.items() for text in found if text.startswith("FAILED")]
-    print("\n".join(failures) or f"{len(results)} of {len(cells.PLANS[options.plan]())} curves are there, all where they should be")
-    return 1 if failures or not results else 0
+    num_wanted = len(cells.PLANS[options.plan]())
+    print("\n".join(failures) or f"{len(results)} of {num_wanted} curves are there, all where they should be")
+    return 1 if failures or not results or (options.complete and len(results) < num_wanted) else 0
 
 
 if __name__ == "__main__":
