@@ -275,11 +275,45 @@ def against_aten(threads):
     run = subprocess.run([str(OPS_BENCHMARK), f"--threads={threads}", "--benchmark_repetitions=7",
                           "--benchmark_enable_random_interleaving=true", "--benchmark_report_aggregates_only=true",
                           "--benchmark_min_time=0.2"], capture_output=True, text=True, check=True, timeout=1800)
-    lines = run.stdout.splitlines()
+    return ratios_of(run.stdout)
+
+
+def ratios_of(text):
+    """Of what ops_benchmark prints: a line of names, then operations with as many numbers each."""
+    lines = text.splitlines()
     begin = max(i for i, line in enumerate(lines) if line.startswith("operation"))
-    cells = [re.split(r"\s{2,}", line.strip()) for line in lines[begin:] if line.strip()]
-    head = "| " + " | ".join(cells[0]) + " |"
-    return [head, "|---" * len(cells[0]) + "|"] + ["| " + " | ".join(row) + " |" for row in cells[1:]]
+    head = re.findall(r"\S+ ms|of CPU time|\S+", lines[begin])
+    rows = [line.rsplit(None, len(head) - 1) for line in lines[begin + 1:] if line.strip()]
+    if not rows or any(len(row) != len(head) for row in rows):
+        raise RuntimeError(f"ops_benchmark prints another table than this script reads: {lines[begin:]}")
+    return ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"] + ["| " + " | ".join(row) + " |" for row in rows]
+
+
+FAMILIES = [("attention", r"(titan|aten)::.*attention.*"),
+            ("head and loss", r"titan::.*cross_entropy.*|aten::.*(nll_loss|log_softmax|cross_entropy).*"),
+            ("products of matrices", r"aten::(mm|bmm|addmm_?|baddbmm_?|linear)|titan::linear.*")]
+
+
+def family_of(row):
+    if row.phase in ("optimizer", "clipping"):
+        return "optimizer and clipping"
+    if not row.calls or row.name.startswith("views"):
+        return "outside of operations, views, dispatch"
+    return next((name for name, pattern in FAMILIES if re.fullmatch(pattern, row.name)), "everything else")
+
+
+def overview(found):
+    """Shares of the step by what operations are, of each job. `found`: length, rows and peaks of each."""
+    names = [*(name for name, _ in FAMILIES), "everything else", "optimizer and clipping", "outside of operations, views, dispatch"]
+    lines = ["| share of the step (of the bound) | " + " | ".join(found) + " |", "|---" + "|---:" * len(found) + "|"]
+    for name in names:
+        cells = []
+        for length, rows, peaks in found.values():
+            time = sum(row.time for row in rows if family_of(row) == name) / 1e6
+            at_peak = sum(bound_of(row, peaks)[0] for row in rows if family_of(row) == name and row.has_formula)
+            cells.append(f"{100 * time / length:.1f} %" + (f" ({100 * at_peak / time:.0f} %)" if at_peak else ""))
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return lines
 
 
 def write(path, name, lines):
@@ -298,16 +332,21 @@ def main():
     parser.add_argument("--steps", type=int, default=5, help="recorded; the median is shown")
     parser.add_argument("--no-ops", action="store_true", help="without the table against ATen's composition")
     options = parser.parse_args()
+    found = {}
     for name in options.only or JOBS:
         flags, what = JOBS[name]
         peaks = measure_peaks(options.threads)
         length, rows, plain, estimate, blocks = profile(flags, options.threads, options.steps)
         peaks = peaks.best_of(measure_peaks(options.threads))
+        found[name] = length, rows, peaks
         text = [f"{what}; {options.threads} thread{'s' * (options.threads > 1)}.", "",
                 *summary(length, rows, plain, estimate, blocks, peaks), *table(length, rows, peaks)]
         print("\n".join(text) + "\n", flush=True)
         if options.write:
             write(options.write, name, text)
+    print("\n".join(overview(found)) + "\n", flush=True)
+    if options.write and len(found) == len(JOBS):
+        write(options.write, "overview", overview(found))
     if not options.no_ops:
         text = against_aten(options.threads)
         print("\n".join(text))

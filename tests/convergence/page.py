@@ -162,8 +162,7 @@ def write(path, plan, results, verdicts):
     wanted = cells.PLANS[plan]()
     missing = [str(cell) for cell in wanted if cell not in results]
     programs = sorted({result["program"] for result in results.values()})
-    hours = sum(result["seconds"] for result in results.values()) / 3600
-    lines = [f"Plan \"{plan}\": {len(results)} of {len(wanted)} runs, {hours:.1f} hours together, made by {'; '.join(programs)}.", "",
+    lines = [f"Plan \"{plan}\": {len(results)} of {len(wanted)} runs, made by {'; '.join(programs)}.", "",
              *(["Not made: " + "; ".join(missing) + ".", ""] if missing else []), *summary(results), "", *table(results, verdicts), ""]
     for model in dict.fromkeys(cell.model for cell in results):
         picture = path.parent / f"convergence_{model}.png"

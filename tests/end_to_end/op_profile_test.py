@@ -76,6 +76,28 @@ class Rows(unittest.TestCase):
         self.assertEqual(rows["forward", "acme::own"].bytes, 64)
 
 
+class Pages(unittest.TestCase):
+    PRINTED = ("titan/rope   1 ms\n\noperation                  titan ms    ATen ms ATen/titan      of CPU time\n"
+               "rms_norm                      0.913     12.788      14.00            13.50\n"
+               "rope of two                     1.0        2.0       2.00             2.00\n")
+
+    def test_ratios_are_read_as_they_are_printed(self):
+        self.assertEqual(op_profile.ratios_of(self.PRINTED),
+                         ["| operation | titan ms | ATen ms | ATen/titan | of CPU time |", "|---|---:|---:|---:|---:|",
+                          "| rms_norm | 0.913 | 12.788 | 14.00 | 13.50 |", "| rope of two | 1.0 | 2.0 | 2.00 | 2.00 |"])
+        with self.assertRaisesRegex(RuntimeError, "another table"):
+            op_profile.ratios_of(self.PRINTED + "swiglu 1.0\n")
+
+    def test_shares_of_kinds_add_up(self):
+        row = op_profile.Row
+        rows = [row("forward", "aten::mm", "", 1, 50e6, 4e12), row("forward", "titan::attention_forward", "", 1, 30e6, 3e11),
+                row("optimizer", "aten::_fused_adamw_", "", 1, 15e6), row("backward", "outside of operations", "", 0, 5e6)]
+        lines = op_profile.overview({"job": (100.0, rows, op_profile.Peaks(1e11, 2e11, 1e10))})
+        self.assertIn("| products of matrices | 50.0 % (80 %) |", lines)
+        self.assertIn("| attention | 30.0 % (10 %) |", lines)
+        self.assertEqual(sum(float(line.split("|")[2].split("%")[0]) for line in lines[2:]), 100)
+
+
 class OfARun(unittest.TestCase):
     def test_a_step_is_covered_and_counts_what_the_estimate_does(self):
         flags = ["--training.seq_len", 256, *op_profile.DTYPES["fp32"]]
