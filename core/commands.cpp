@@ -36,6 +36,10 @@ const std::vector<Command>& commands() {
        "why a run stands still: who waits for whom, from what its ranks recorded", run_flight},
       {"compare", "titan compare RUN RUN [--tolerance X] [--json]",
        "where two runs part: configuration, data, losses, and the first layer", run_compare},
+      {"bench",
+       "titan bench [--job.config_file FILE] [--nproc N] [--steps N] [--against COMMAND] "
+       "[OPTION]...",
+       "how fast a job trains, or which of two is faster", run_bench},
       {"report", "titan report RUN... [--out FILE]",
        "what runs did, as one HTML file: curves, configuration, where the time went", run_report},
       {"top", "titan top RUN [--once]",

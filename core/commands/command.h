@@ -30,6 +30,7 @@ int run_tokenize(const std::vector<std::string>& arguments);
 int run_download(const std::vector<std::string>& arguments);
 int run_convert(const std::vector<std::string>& arguments);
 int run_inspect(const std::vector<std::string>& arguments);
+int run_bench(const std::vector<std::string>& arguments);
 int run_compare(const std::vector<std::string>& arguments);
 int run_flight(const std::vector<std::string>& arguments);
 int run_report(const std::vector<std::string>& arguments);

@@ -33,6 +33,9 @@ int run_convert(const std::vector<std::string>& arguments) {
   hand_over_to_models("convert", arguments);
 }
 
+int run_bench(const std::vector<std::string>& arguments) {
+  hand_over_to_runs("bench", arguments);
+}
 int run_flight(const std::vector<std::string>& arguments) {
   hand_over_to_runs("flight", arguments);
 }

@@ -64,6 +64,20 @@ TimelineSpan span_of(const Value& value) {
   return span;
 }
 
+/// Of counts that a rank of this version has written; absent in the files of earlier ones.
+std::vector<StepTraffic> traffic_of(const Value& line) {
+  std::vector<StepTraffic> rows;
+  const Value* list = line.find("traffic");
+  if (!list || !list->is_list()) return rows;
+  for (const Value& row : list->as_list()) {
+    const Value &calls = row.at("calls"), &bytes = row.at("bytes");
+    TITAN_CHECK(calls.is_integer() && bytes.is_integer(), data, "a count of traffic is no integer");
+    rows.push_back(
+        {text(row, "group"), text(row, "operation"), calls.as_integer(), bytes.as_integer()});
+  }
+  return rows;
+}
+
 TimelineStep step_of(const Value& line) {
   TimelineStep step;
   const Value& number_of_step = line.at("step");
@@ -73,6 +87,7 @@ TimelineStep step_of(const Value& line) {
   const Value& spans = line.at("spans");
   TITAN_CHECK(spans.is_list(), data, "member 'spans' is no list");
   for (const Value& span : spans.as_list()) step.spans.push_back(span_of(span));
+  step.traffic = traffic_of(line);
   return step;
 }
 

@@ -15,11 +15,18 @@ struct TimelineSpan {
   double waited = 0;          ///< of it, for others
 };
 
+/// What a rank sent by one operation of one group.
+struct StepTraffic {
+  std::string group, operation;
+  int64_t calls = 0, bytes = 0;
+};
+
 /// One step of one rank.
 struct TimelineStep {
   int64_t step = 0;
   double begin = 0;  ///< seconds since 1970
   std::vector<TimelineSpan> spans;
+  std::vector<StepTraffic> traffic;
 };
 
 /// What a rank of a pipeline was told to do.

@@ -5,9 +5,13 @@
 #include <array>
 #include <filesystem>
 
+#include <c10/core/ScalarType.h>
+
 #include "core/base/clock.h"
 #include "core/runtime/build_info.h"
 #include "core/train/run.h"
+#include "core/train/run_dtypes.h"
+#include "core/train/run_speed.h"
 
 namespace titan::core {
 namespace {
@@ -33,6 +37,11 @@ Value start_event(const Run& run, const JobConfig& config) {
   event["device"] = run.device->description();
   event["parameters"] = run.part->num_parameters();
   event["tokens_per_step"] = config.layout.global_batch_size * config.training.seq_len;
+  const Flops flops = run.model->flops_per_token(config.training.seq_len);
+  event["flops_per_token"] =
+      Value::map({{"full_attention", flops.full_attention}, {"causal_half", flops.causal_half}});
+  event["compute_dtype"] = c10::getDtypeNames(compute_dtype(config)).first;
+  if (const std::optional<double> peak = peak_flops(run, config)) event["peak_flops"] = *peak;
   event["config"] = config.resolved;
   return event;
 }

@@ -30,6 +30,22 @@ Value as_value(const PlannedPipeline& planned) {
                      {"actions", std::move(actions)}});
 }
 
+/// What was communicated between two looks at the recorder.
+Value::List difference(const TimelineFile::TrafficByKind& from,
+                       const TimelineFile::TrafficByKind& to) {
+  Value::List rows;
+  for (const auto& [kind, traffic] : to) {
+    const auto before = from.find(kind);
+    const dist::Traffic old = before == from.end() ? dist::Traffic{} : before->second;
+    if (traffic.calls == old.calls) continue;
+    rows.push_back(Value::map({{"group", kind.first},
+                               {"operation", kind.second},
+                               {"calls", traffic.calls - old.calls},
+                               {"bytes", traffic.bytes - old.bytes}}));
+  }
+  return rows;
+}
+
 }  // namespace
 
 TimelineFile::TimelineFile(const std::filesystem::path& path, bool goes_on,
@@ -49,7 +65,9 @@ TimelineFile::TimelineFile(const std::filesystem::path& path, bool goes_on,
 void TimelineFile::begin_step(int64_t step, bool is_logged) {
   step_ = is_logged && file_ && is_kept(++num_logged_) ? step : 0;
   begin_ = monotonic_seconds();
-  if (step_ != 0) recorder_.clock().keep_spans(true);
+  if (step_ == 0) return;
+  recorder_.clock().keep_spans(true);
+  traffic_ = recorder_.traffic();
 }
 
 void TimelineFile::end_step() {
@@ -63,7 +81,10 @@ void TimelineFile::end_step() {
                                 {"end", span.end - begin_},
                                 {"waited", span.waited}}));
   const double began = wall_seconds() - (monotonic_seconds() - begin_);
-  write(Value::map({{"step", step_}, {"begin", began}, {"spans", std::move(spans)}}));
+  write(Value::map({{"step", step_},
+                    {"begin", began},
+                    {"spans", std::move(spans)},
+                    {"traffic", difference(traffic_, recorder_.traffic())}}));
 }
 
 void TimelineFile::write(const Value& line) {

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <titan/dist/recorder.h>
 #include <titan/pipeline_schedule.h>
@@ -22,11 +24,14 @@ struct PlannedPipeline {
   int rank = 0;
 };
 
-/// Keeps the spans of every logged step up to the 10th, then of every 10th up to the 100th, and so
-/// on: a long run fills no disk. A line that cannot be written is warned of once and ends the
-/// record. Thread: trainer thread.
+/// Keeps the spans and the traffic of every logged step up to the 10th, then of every 10th up to
+/// the 100th, and so on: a long run fills no disk. A line that cannot be written is warned of once
+/// and ends the record. Thread: trainer thread.
 class TimelineFile {
  public:
+  /// By group and operation, as dist::Recorder counts it.
+  using TrafficByKind = std::map<std::pair<std::string, std::string>, dist::Traffic>;
+
   /// Goes on in `path` or begins it anew.
   TimelineFile(const std::filesystem::path& path, bool goes_on, dist::Recorder& recorder,
                const PlannedPipeline& planned);
@@ -41,8 +46,9 @@ class TimelineFile {
   dist::Recorder& recorder_;
   std::optional<GrowingFile> file_;
   int64_t num_logged_ = 0;
-  int64_t step_ = 0;  // 0: this one is not kept
-  double begin_ = 0;  // monotonic
+  int64_t step_ = 0;       // 0: this one is not kept
+  double begin_ = 0;       // monotonic
+  TrafficByKind traffic_;  // up to its begin
 };
 
 }  // namespace titan::core

@@ -8,16 +8,15 @@
 
 #include "core/base/clock.h"
 #include "core/runtime/signals.h"
+#include "core/train/run_speed.h"
 
 namespace titan::core {
 namespace {
 
 MetricsOptions metrics_options(const Run& run, const JobConfig& config) {
-  auto peak = config.metrics.peak_flops;
-  if (!peak) peak = run.device->peak_flops(at::kFloat);
   return {.log_freq = config.metrics.log_freq,
           .flops_per_token = run.model->flops_per_token(config.training.seq_len).full_attention,
-          .peak_flops = peak,
+          .peak_flops = peak_flops(run, config),
           .times_checkpoints = config.checkpoint.enable && !config.checkpoint.load_only};
 }
 

@@ -9,6 +9,7 @@
 namespace titan::core {
 
 int judge_flight_records(const std::vector<std::string>& arguments);
+int measure_runs(const std::vector<std::string>& arguments);
 int compare_runs(const std::vector<std::string>& arguments);
 int write_report(const std::vector<std::string>& arguments);
 int show_top(const std::vector<std::string>& arguments);

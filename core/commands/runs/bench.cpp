@@ -1,0 +1,286 @@
+// titan bench: measures a job, or two in turns. Each run is a training run of its own, started as a
+// user would start it, and the figures are what it recorded of itself.
+#include <filesystem>
+#include <sstream>
+
+#include <titan/log.h>
+
+#include "core/base/file.h"
+#include "core/base/terminal.h"
+#include "core/bench/gemm.h"
+#include "core/bench/pairs.h"
+#include "core/commands/hand_over.h"
+#include "core/commands/own_flags.h"
+#include "core/commands/runs/runs.h"
+
+namespace titan::core {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kBenchUsage[] =
+    "titan bench [--job.config_file FILE] [--warmup N] [--steps N] [--nproc N] [--json FILE] "
+    "[--against COMMAND | --vs-flags FLAGS ...] [--section.key VALUE]...";
+constexpr int64_t kFewestPairs = 7, kMostSteps = 1'000'000;
+
+boost::program_options::options_description bench_flags() {
+  namespace po = boost::program_options;
+  po::options_description flags;
+  const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
+  flags.add_options()("warmup", text("N"), "steps before those that are measured (default 3)")(
+      "steps", text("N"), "steps that are measured (default 10)")(
+      "interval", text("N"),
+      "read the clock every N steps, so that a GPU is not waited for in each (default 1)")(
+      "nproc", text("N"), "start so many ranks with titan launch: a number, 'cpu', 'gpu', 'auto'")(
+      "json", text("FILE"), "write everything there as JSON; '-': to standard output")(
+      "keep", text("FOLDER"), "leave what the runs wrote in this new folder")(
+      "program", text("PATH"), "the titan that is measured (default: this one)")(
+      "no-gemm", "measure no matrix products beside the runs")(
+      "against", text("COMMAND"), "compare with this shell command, in turns")(
+      "vs-flags", text("FLAGS"), "compare with the same job under these flags too")(
+      "vs-config", text("FILE"), "compare with the same flags on this configuration")(
+      "vs-program", text("PATH"), "compare with the same job in another titan")(
+      "pairs", text("N"), "runs of each side of a comparison (default 7, at least 7)")("help,h",
+                                                                                       "show this");
+  return flags;
+}
+
+struct BenchRequest {
+  BenchSide a;
+  std::optional<BenchSide> b;
+  BenchSteps steps;
+  int64_t num_pairs = kFewestPairs;
+  std::optional<std::string> json, keep;
+  bool has_gemm = true;
+};
+
+/// Words as a shell would cut them at blanks; '...' and "..." keep blanks.
+std::vector<std::string> words_in(const std::string& text) {
+  std::vector<std::string> words;
+  std::optional<std::string> word;
+  char quote = 0;
+  for (const char c : text) {
+    if (quote == 0 && (c == '\'' || c == '"')) {
+      quote = c;
+      if (!word) word.emplace();
+    } else if (c == quote) {
+      quote = 0;
+    } else if (quote == 0 && c == ' ') {
+      if (word) words.push_back(*word);
+      word.reset();
+    } else {
+      if (!word) word.emplace();
+      *word += c;
+    }
+  }
+  TITAN_CHECK(quote == 0, config, "--vs-flags: a ", quote, " without its end in: ", text);
+  if (word) words.push_back(*word);
+  return words;
+}
+
+/// `arguments` with `file` as their configuration.
+std::vector<std::string> with_config(std::vector<std::string> arguments, const std::string& file) {
+  for (size_t i = 0; i < arguments.size();) {
+    if (arguments[i] == "--job.config_file")
+      arguments.erase(
+          arguments.begin() + static_cast<std::ptrdiff_t>(i),
+          arguments.begin() + static_cast<std::ptrdiff_t>(std::min(i + 2, arguments.size())));
+    else if (arguments[i].starts_with("--job.config_file="))
+      arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i));
+    else
+      ++i;
+  }
+  arguments.insert(arguments.begin(), {"--job.config_file", file});
+  return arguments;
+}
+
+/// Reads flags and keeps what is wrong with them, so that all of it is said at once.
+class RequestReader {
+ public:
+  explicit RequestReader(const OwnFlags& flags) : flags_(flags) {}
+
+  BenchRequest read() {
+    BenchRequest request;
+    request.steps.warmup = count("warmup", 1, request.steps.warmup);
+    request.steps.measured = count("steps", 1, request.steps.measured);
+    request.steps.interval = count("interval", 1, request.steps.interval);
+    if (request.steps.warmup % request.steps.interval != 0 ||
+        request.steps.measured % request.steps.interval != 0)
+      wrong("--warmup (" + std::to_string(request.steps.warmup) + ") and --steps (" +
+            std::to_string(request.steps.measured) + ") must be multiples of --interval (" +
+            std::to_string(request.steps.interval) + ")");
+    request.num_pairs = count("pairs", kFewestPairs, kFewestPairs);
+    request.json = text("json");
+    request.keep = text("keep");
+    if (const fs::path parent = fs::path(request.json.value_or("")).parent_path();
+        !parent.empty() && !fs::is_directory(parent))
+      wrong("--json: there is no folder '" + parent.string() + "'");
+    if (request.keep && fs::exists(*request.keep) &&
+        !(fs::is_directory(*request.keep) && fs::is_empty(*request.keep)))
+      wrong("--keep: '" + *request.keep + "' is no new or empty folder");
+    request.has_gemm = !flags_.values.count("no-gemm");
+    const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
+    request.a = {.program = text("program").value_or((here / "titan").string()),
+                 .arguments = flags_.rest,
+                 .num_ranks = text("nproc").value_or(""),
+                 .command = ""};
+    take_other_side(request);
+    for (const BenchSide* side : {&request.a, request.b ? &*request.b : nullptr})
+      if (side && side->command.empty()) look_at(*side);
+    if (!request.b && flags_.values.count("pairs"))
+      wrong("--pairs counts runs of a comparison: give --against or a --vs- flag too");
+    TITAN_CHECK(problems_.empty(), config, problems_,
+                "nothing was started; see: titan bench --help");
+    return request;
+  }
+
+ private:
+  std::optional<std::string> text(const char* flag) const {
+    if (!flags_.values.count(flag)) return std::nullopt;
+    return flags_.values[flag].as<std::string>();
+  }
+  void wrong(const std::string& what) { problems_ += what + "\n"; }
+
+  int64_t count(const char* flag, int64_t least, int64_t by_default) {
+    const std::optional<std::string> given = text(flag);
+    if (!given) return by_default;
+    try {
+      return parse_integer(*given, std::string("--") + flag, least, kMostSteps);
+    } catch (const Error& e) {
+      wrong(e.message());
+      return by_default;
+    }
+  }
+
+  void take_other_side(BenchRequest& request) {
+    const bool has_job = flags_.values.count("vs-flags") || flags_.values.count("vs-config") ||
+                         flags_.values.count("vs-program");
+    const auto command = text("against");
+    if (command && has_job)
+      wrong(
+          "--against compares with another command, --vs-flags, --vs-config and --vs-program with "
+          "a job of Titan: give one of both");
+    if (command) request.b = {.program = "", .arguments = {}, .num_ranks = "", .command = *command};
+    if (command && command->empty()) wrong("--against is empty");
+    if (command || !has_job) return;
+    request.b = request.a;
+    if (const auto file = text("vs-config"))
+      request.b->arguments = with_config(request.b->arguments, *file);
+    if (const auto flags = text("vs-flags")) {
+      try {
+        for (std::string& word : words_in(*flags)) request.b->arguments.push_back(std::move(word));
+      } catch (const Error& e) {
+        wrong(e.message());
+      }
+    }
+    if (const auto program = text("vs-program")) request.b->program = *program;
+  }
+
+  void look_at(const BenchSide& side) {
+    if (!fs::exists(side.program)) wrong("there is no program '" + side.program + "'");
+    for (const std::string& word : words_of(BenchSide{}, {}, "")) {
+      if (!word.starts_with("--")) continue;
+      const std::string key = word.substr(0, word.find('='));
+      for (const std::string& given : side.arguments)
+        if (given == key || given.starts_with(key + "="))
+          wrong(given + " is set by titan bench itself" +
+                (key == "--training.steps" ? ": use --warmup and --steps" : ""));
+    }
+  }
+
+  const OwnFlags& flags_;
+  std::string problems_;
+};
+
+class Bench {
+ public:
+  explicit Bench(const BenchRequest& request) : request_(request), folder_(request.keep) {}
+
+  void run() {
+    if (request_.b) {
+      check_both();
+      compare();
+    } else {
+      const BenchFigures figures = measure(request_.a);
+      say(to_text(figures, request_.steps));
+      write("figures", to_value(figures));
+    }
+  }
+
+ private:
+  bool is_json_shown() const { return request_.json == "-"; }
+  /// Standard output is the JSON's where it was asked for.
+  void say(const std::string& text) const {
+    is_json_shown() ? print_to_errors(text) : print(text);
+    std::fflush(stdout);
+  }
+
+  BenchFigures measure(const BenchSide& side) {
+    const fs::path folder = folder_.path() / std::to_string(++num_runs_);
+    BenchFigures figures = run_once(side, request_.steps, folder, signals_);
+    if (side.command.empty()) facts_ = figures;
+    if (request_.has_gemm && facts_) figures.gemm_flops = measured_gemm(*facts_, signals_);
+    return figures;
+  }
+
+  /// All mistakes of both jobs before either is started.
+  void check_both() {
+    std::string mistakes = mistakes_in(request_.a, request_.steps, folder_.path(), signals_);
+    const std::string others = mistakes_in(*request_.b, request_.steps, folder_.path(), signals_);
+    if (!others.empty() && others != mistakes) mistakes += others;
+    TITAN_CHECK(mistakes.empty(), config, mistakes, "nothing was measured");
+  }
+
+  void compare() {
+    const BenchPairs pairs = run_pairs(
+        request_.num_pairs, [&](bool is_a) { return measure(is_a ? request_.a : *request_.b); },
+        [&](const BenchPairs& done) {
+          const double a = done.a.back().tokens_per_second, b = done.b.back().tokens_per_second;
+          std::ostringstream line;
+          line << "pair " << done.a.size() << " of " << request_.num_pairs << ": " << a << " and "
+               << b << " tokens/s, A over B " << a / b << "\n";
+          say(line.str());
+        });
+    const std::vector<BenchRatio> ratios = ratios_of(pairs);
+    say("\nA, its last run\n" + to_text(pairs.a.back(), request_.steps) + "\nB, its last run\n" +
+        to_text(pairs.b.back(), request_.steps) + "\n" + to_text(ratios));
+    Value::List a, b;
+    for (const BenchFigures& figures : pairs.a) a.push_back(to_value(figures));
+    for (const BenchFigures& figures : pairs.b) b.push_back(to_value(figures));
+    write("pairs", Value::map({{"ratios", to_value(ratios)}, {"a", a}, {"b", b}}));
+  }
+
+  void write(const char* what, Value value) const {
+    if (!request_.json) return;
+    Value all = Value::map({{"schema", 1},
+                            {"steps", Value::map({{"warmup", request_.steps.warmup},
+                                                  {"measured", request_.steps.measured},
+                                                  {"interval", request_.steps.interval}})}});
+    all[what] = std::move(value);
+    const std::string text = to_json(all, 2) + "\n";
+    is_json_shown() ? print_json(text) : write_text_atomically(*request_.json, text);
+  }
+
+  BenchRequest request_;
+  BenchFolder folder_;
+  SignalInbox signals_;
+  std::optional<BenchFigures> facts_;  // of the last run of Titan: what a GEMM beside it is like
+  int num_runs_ = 0;
+};
+
+}  // namespace
+
+int measure_runs(const std::vector<std::string>& arguments) {
+  const auto flags = bench_flags();
+  const OwnFlags own = take_own_flags(arguments, flags, "titan bench");
+  if (own.values.count("help")) {
+    std::ostringstream text;
+    text << "usage: " << kBenchUsage << "\n" << flags;
+    print(text.str());
+    return kExitDone;
+  }
+  Bench(RequestReader(own).read()).run();
+  return kExitDone;
+}
+
+}  // namespace titan::core
