@@ -32,10 +32,11 @@ std::string last_lines(const std::string& text) {
   return text.substr(begin == text.npos ? text.size() - kMost : begin + 1);
 }
 
-void require_success(const MeasuredRun& run, const std::string& command) {
+/// `is_titan`: exit codes of others say nothing of Titan's configuration.
+void require_success(const MeasuredRun& run, const std::string& command, bool is_titan) {
   if (run.status == 0) return;
   const std::string said = run.errors.empty() ? run.output : run.errors;
-  const int code = exit_code_of(run.status);
+  const int code = is_titan ? exit_code_of(run.status) : int{kExitRuntimeError};
   fail(code == kExitConfigError   ? ErrorKind::config
        : code == kExitPluginError ? ErrorKind::plugin
                                   : ErrorKind::io,
@@ -55,7 +56,7 @@ BenchFigures run_command(const BenchSide& side, const BenchSteps& steps, SignalI
        .environment = environment_with({{"TITAN_BENCH_WARMUP", std::to_string(steps.warmup)},
                                         {"TITAN_BENCH_STEPS", std::to_string(steps.measured)}})},
       std::nullopt, signals);
-  require_success(run, side.command);
+  require_success(run, side.command, false);
   BenchFigures figures = figures_of_other(run, steps);
   figures.command = side.command;
   return figures;
@@ -115,7 +116,7 @@ BenchFigures run_once(const BenchSide& side, const BenchSteps& steps, const fs::
   if (!side.num_ranks.empty()) shown = {"titan", "launch", "--nproc", side.num_ranks, "--"};
   shown.push_back("train");
   shown.insert(shown.end(), side.arguments.begin(), side.arguments.end());
-  require_success(run, joined(shown));
+  require_success(run, joined(shown), true);
   BenchFigures figures = figures_of_titan(folder / "run", run, steps);
   figures.command = joined(shown);
   return figures;

@@ -1,82 +1,134 @@
-"""Trains the debug model in torchtitan v0.2.2's own model code and in Titan, in turns on one machine.
+"""Compares Titan with torchtitan v0.2.2's own code in alternating pairs, by titan bench --against, on the CPUs of one machine.
 
-  python -m venv --system-site-packages bench && bench/bin/pip install torchtitan==0.2.2   # beside torch 2.11.0
-  bench/bin/python tests/benchmarks/torchtitan_comparison.py [--rounds 3] [--steps 8] [--write docs/benchmarks_torchtitan.md]
+  python -m venv --system-site-packages bench && bench/bin/pip install --no-deps torchtitan==0.2.2   # beside torch 2.11.0;
+  bench/bin/pip install tyro torchdata tensorboard
+  bench/bin/python tests/benchmarks/torchtitan_comparison.py [--only NAME...] [--pairs 7] [--steps 8] [--results FOLDER]
+      [--write docs/benchmarks_torchtitan.md]
 
-torchtitan runs eagerly, fp32, fused AdamW, clipping at 1, random tokens; its trainer wants a GPU, so its model is driven
-directly. Each side runs in a process of its own.
+Every case's result is kept in --results as titan bench --json writes it; a case that is there is not measured again, so the table
+can be made in several sittings. What its own side cannot run is said in the table with its error. Needs build/release/bin/titan
+and titan-runs; tests/benchmarks/torchtitan_side.py says what torchtitan's side does.
 """
 
 import argparse
+import json
+import os
 import pathlib
-import statistics
+import shlex
 import subprocess
 import sys
 
-from train_benchmark import ROOT, train
-
-TORCHTITAN = """
-import resource, sys, time, torch
-steps, threads = map(int, sys.argv[1:])
-torch.set_num_threads(threads)
-from torchtitan.models.llama3 import llama3_args
-from torchtitan.models.llama3.model.model import Transformer
-arguments = llama3_args["debugmodel"]
-arguments.max_seq_len = 2048
-model = Transformer(arguments)
-with torch.no_grad():
-    model.init_weights()
-optimizer = torch.optim.AdamW(model.parameters(), lr=8e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
-tokens = torch.randint(0, 2048, (2, 2049))
-times = []
-for _ in range(steps):
-    start = time.perf_counter()
-    optimizer.zero_grad()
-    logits = model(tokens[:, :-1]).flatten(0, 1).float()
-    loss = torch.nn.functional.cross_entropy(logits, tokens[:, 1:].flatten(), reduction="sum") / 4096
-    loss.backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)
-    optimizer.step()
-    times.append(time.perf_counter() - start)
-later = sorted(times[2:])
-print(4096 / later[len(later) // 2], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
-"""
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SIDE = ROOT / "tests/benchmarks/torchtitan_side.py"
+LARGE = ("--model.dim 768 --model.n_layers 12 --model.n_heads 12 --model.vocab_size 32000 --training.seq_len 1024").split()
+BF16 = ["--training.mixed_precision_param", "bfloat16"]
+TWO_RANKS = {
+    # layout: Titan's flags, sequences of all ranks
+    "fsdp": (["--parallelism.data_parallel_shard_degree", "2", "--training.local_batch_size", "1"], 2),
+    "tp": (["--parallelism.tensor_parallel_degree", "2", "--training.local_batch_size", "2"], 2),
+    "pp": (["--parallelism.pipeline_parallel_degree", "2", "--training.local_batch_size", "4",
+            "--parallelism.pipeline_parallel_schedule", "1F1B"], 4),
+    "cp": (["--parallelism.context_parallel_degree", "2", "--training.local_batch_size", "2"], 2),
+}
+ONE_RANK = ["--training.local_batch_size", "2", "--parallelism.data_parallel_shard_degree", "1"]
 
 
-def torchtitan(steps: int, threads: int) -> tuple[float, float]:
-    """Tokens per second (median, first two steps left out) and peak memory in GiB."""
-    run = subprocess.run([sys.executable, "-W", "ignore", "-c", TORCHTITAN, str(steps), str(threads)],
-                         stdout=subprocess.PIPE, text=True, check=True)
-    tokens_per_second, peak = run.stdout.split()[-2:]
-    return float(tokens_per_second), float(peak)
+class Comparison:
+    """One row: Titan's flags, and the arguments of the other side or, for `alone`, Titan's flags on one rank."""
+
+    def __init__(self, title, flags, side=None, ranks=1, alone=False):
+        self.title, self.flags, self.side, self.ranks, self.alone = title, flags, side, ranks, alone
+
+    def command(self, arguments, result):
+        words = [arguments.titan, "bench", "--job.config_file", ROOT / "train_configs/debug_model.toml", *self.flags,
+                 *arguments.titan_flags.split(), "--pairs", arguments.pairs, "--warmup", arguments.warmup, "--steps", arguments.steps,
+                 "--json", result]
+        if self.ranks > 1:
+            words += ["--nproc", self.ranks]
+        if self.alone:
+            words += ["--vs-nproc", "1", "--vs-flags", " ".join(ONE_RANK)]
+        else:
+            words += ["--against", shlex.join([sys.executable, "-W", "ignore", str(SIDE), *self.side, "--ranks", str(self.ranks)])]
+        return [str(word) for word in words]
 
 
-def main() -> None:
+def cases():
+    """By name, in the order of the table."""
+    found = {}
+    for model, flags in (("debug", []), ("100m", LARGE)):
+        for dtype, more in (("float32", []), ("bfloat16", BF16)):
+            for how, compiled in (("eager", []), ("compiled", ["--compile"])):
+                found[f"{model}-{dtype}-{how}"] = Comparison(
+                    f"{model}, {dtype}, torchtitan {how}", flags + more + ONE_RANK, ["--model", model, "--dtype", dtype, *compiled])
+    for layout, (flags, batch) in TWO_RANKS.items():
+        found[f"debug-{layout}2"] = Comparison(f"debug, float32, {layout.upper()} 2, both on two ranks", flags,
+                                               ["--layout", layout, "--batch", str(batch)], ranks=2)
+    found["debug-fsdp2-alone"] = Comparison("debug, float32, Titan's FSDP 2 over Titan's one rank with the threads of both",
+                                            TWO_RANKS["fsdp"][0], ranks=2, alone=True)
+    return found
+
+
+def measure(case, arguments, result):
+    """Leaves titan bench's JSON in `result`, or what kept it from that under "error"."""
+    # launch gives ranks their share of the CPUs; one rank takes all
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    run = subprocess.run(case.command(arguments, result), cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
+    if run.returncode != 0:
+        lines = [line.strip() for line in run.stderr.splitlines() if line.strip()]
+        errors = [line for line in lines if "Error" in line] or lines[-1:]
+        result.write_text(json.dumps({"error": errors[-1]}))
+
+
+def ratio_text(ratio):
+    if ratio is None:
+        return "not counted"
+    interval = f"{ratio['low']:.2f} to {ratio['high']:.2f}" if ratio["low"] is not None else "no interval"
+    verdict = "" if ratio["verdict"] != "inconclusive" else ", inconclusive"
+    return f"{ratio['median']:.2f} ({interval}{verdict})"
+
+
+def row(case, result):
+    if "error" in result:
+        return f"| {case.title} | cannot run: {result['error'].replace('|', '/')} | | | | |"
+    ratios = result["pairs"]["ratios"]
+    shares = sorted(run["share_of_gemm"]["full_attention"] for run in result["pairs"]["a"])
+    figures = [ratio_text(ratios.get(name)) for name in ("tokens_per_second", "cpu_seconds", "peak_bytes", "gemm_flops")]
+    return "| " + " | ".join([case.title, *figures, f"{100 * shares[len(shares) // 2]:.0f} %"]) + " |"
+
+
+def table(results, arguments):
+    text = ("# Beside torchtitan v0.2.2\n\nTitan over torchtitan's own model code on the CPUs of one machine, in alternating pairs with "
+            "the 95 % interval of the median\n(`titan bench --against`, [bench.md](bench.md)): tokens per second, CPU seconds per token, "
+            "peak memory, the matrix products\nmeasured beside each side, which should be 1, and the share of them that Titan's step "
+            "reaches. 100m: dimension 768, 12 layers,\n12 heads, sequences of 1,024, a vocabulary of 32,000. Made by\n\n"
+            f"    tests/benchmarks/torchtitan_comparison.py --pairs {arguments.pairs} --steps {arguments.steps} --write FILE\n\n"
+            "(the script says what it needs)\n\n"
+            "| case | tokens/s | CPU seconds | peak memory | GEMM | of the GEMM |\n|---|---|---|---|---|---|\n")
+    return text + "\n".join(row(case, result) for case, result in results) + "\n"
+
+
+def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--titan", type=pathlib.Path, default=ROOT / "build/release/bin/titan")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", nargs="*", choices=list(cases()), help="these cases alone")
+    parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--steps", type=int, default=8)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--write", type=pathlib.Path, help="a Markdown file to put the figures into")
+    parser.add_argument("--titan-flags", default="", help="more flags of Titan in every case, such as '--compile.enable'")
+    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "build/torchtitan_comparison")
+    parser.add_argument("--write", type=pathlib.Path, help="a Markdown file to put the table into")
     arguments = parser.parse_args()
-
-    table = ["| round | torchtitan v0.2.2, tokens/s | Titan, tokens/s | ratio | torchtitan, peak GiB | Titan, peak GiB |",
-             "|---|---|---|---|---|---|"]
-    ratios = []
-    for number in range(1, arguments.rounds + 1):
-        theirs, their_peak = torchtitan(arguments.steps, arguments.threads)
-        ours = train(arguments.titan, arguments.steps, arguments.threads)
-        ratios.append(ours["tokens_per_second"] / theirs)
-        table.append(f"| {number} | {theirs:,.0f} | {ours['tokens_per_second']:,.0f} | {ratios[-1]:.2f} | "
-                     f"{their_peak:.2f} | {ours['peak_gib']:.2f} |")
-        print(table[-1], flush=True)
-    table.append(f"| median | | | {statistics.median(ratios):.2f} | | |")
+    arguments.results.mkdir(parents=True, exist_ok=True)
+    results = []
+    for name, case in cases().items():
+        result = arguments.results / f"{name}.json"
+        if not result.exists() and (arguments.only is None or name in arguments.only):
+            measure(case, arguments, result)
+        if result.exists():
+            results.append((case, json.loads(result.read_text())))
+            print(row(*results[-1]), flush=True)
     if arguments.write:
-        text = ("# Beside torchtitan v0.2.2\n\nDebug model, fp32, batch 2 x 2,048 tokens, "
-                f"{arguments.threads} CPU threads, torch 2.11.0, in turns on one machine. Made by\n\n"
-                f"    tests/benchmarks/torchtitan_comparison.py --rounds {arguments.rounds} --steps {arguments.steps} "
-                f"--write {arguments.write}\n\n(the script says what it needs)\n\n")
-        arguments.write.write_text(text + "\n".join(table) + "\n")
+        arguments.write.write_text(table(results, arguments))
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ boost::program_options::options_description bench_flags() {
       "vs-flags", text("FLAGS"), "compare with the same job under these flags too")(
       "vs-config", text("FILE"), "compare with the same flags on this configuration")(
       "vs-program", text("PATH"), "compare with the same job in another titan")(
+      "vs-nproc", text("N"), "compare with the same job on so many ranks")(
       "pairs", text("N"), "runs of each side of a comparison (default 7, at least 7)")("help,h",
                                                                                        "show this");
   return flags;
@@ -78,19 +79,25 @@ std::vector<std::string> words_in(const std::string& text) {
   return words;
 }
 
-/// `arguments` with `file` as their configuration.
-std::vector<std::string> with_config(std::vector<std::string> arguments, const std::string& file) {
-  for (size_t i = 0; i < arguments.size();) {
-    if (arguments[i] == "--job.config_file")
-      arguments.erase(
-          arguments.begin() + static_cast<std::ptrdiff_t>(i),
-          arguments.begin() + static_cast<std::ptrdiff_t>(std::min(i + 2, arguments.size())));
-    else if (arguments[i].starts_with("--job.config_file="))
-      arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i));
-    else
-      ++i;
+/// `arguments` with those of `others` in the place of the same keys.
+std::vector<std::string> overridden(std::vector<std::string> arguments,
+                                    const std::vector<std::string>& others) {
+  for (const std::string& other : others) {
+    if (!other.starts_with("--")) continue;
+    const std::string key = other.substr(0, other.find('='));
+    std::vector<std::string> kept;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const bool is_it = arguments[i].substr(0, arguments[i].find('=')) == key;
+      if (!is_it) {
+        kept.push_back(arguments[i]);
+      } else if (arguments[i] == key && i + 1 < arguments.size() &&
+                 !arguments[i + 1].starts_with("--")) {
+        ++i;  // its value
+      }
+    }
+    arguments = std::move(kept);
   }
-  arguments.insert(arguments.begin(), {"--job.config_file", file});
+  arguments.insert(arguments.end(), others.begin(), others.end());
   return arguments;
 }
 
@@ -154,26 +161,27 @@ class RequestReader {
 
   void take_other_side(BenchRequest& request) {
     const bool has_job = flags_.values.count("vs-flags") || flags_.values.count("vs-config") ||
-                         flags_.values.count("vs-program");
+                         flags_.values.count("vs-program") || flags_.values.count("vs-nproc");
     const auto command = text("against");
     if (command && has_job)
       wrong(
-          "--against compares with another command, --vs-flags, --vs-config and --vs-program with "
+          "--against compares with another command, the --vs- flags with "
           "a job of Titan: give one of both");
     if (command) request.b = {.program = "", .arguments = {}, .num_ranks = "", .command = *command};
     if (command && command->empty()) wrong("--against is empty");
     if (command || !has_job) return;
     request.b = request.a;
     if (const auto file = text("vs-config"))
-      request.b->arguments = with_config(request.b->arguments, *file);
+      request.b->arguments = overridden(request.b->arguments, {"--job.config_file", *file});
     if (const auto flags = text("vs-flags")) {
       try {
-        for (std::string& word : words_in(*flags)) request.b->arguments.push_back(std::move(word));
+        request.b->arguments = overridden(request.b->arguments, words_in(*flags));
       } catch (const Error& e) {
         wrong(e.message());
       }
     }
     if (const auto program = text("vs-program")) request.b->program = *program;
+    if (const auto ranks = text("vs-nproc")) request.b->num_ranks = *ranks;
   }
 
   void look_at(const BenchSide& side) {
