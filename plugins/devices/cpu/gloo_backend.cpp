@@ -10,11 +10,12 @@
 #include <vector>
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/sum.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include <titan/error.h>
+
+#include "sum_chunks.h"
 
 namespace titan::cpu {
 namespace {
@@ -71,17 +72,6 @@ class Messages final : public Work {
   std::chrono::milliseconds timeout_;
   std::function<void()> finish_;
 };
-
-/// Sums the chunks (size, n) in rank order; 16-bit types in fp32, rounded once.
-void sum_chunks(const Tensor& out, const Tensor& chunks) {
-  Tensor total = out.view({-1});
-  if (at::isReducedFloatingType(out.scalar_type())) {
-    total.copy_(chunks.to(at::kFloat).sum(0));
-    return;
-  }
-  total.copy_(chunks[0]);
-  for (int64_t i = 1; i < chunks.size(0); ++i) total.add_(chunks[i]);
-}
 
 class GlooBackend final : public dist::Backend {
  public:

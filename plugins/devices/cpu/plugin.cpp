@@ -10,13 +10,14 @@
 #include <titan/plugin.h>
 
 #include "counting_allocator.h"
-#include "gloo_backend.h"
+#include "transport.h"
 
 namespace {
 
 struct CpuOptions {
   int64_t num_threads = 0;     // of each operation; 0 = what OMP_NUM_THREADS or the machine says
   bool count_tensors = false;  // report the memory of tensors instead of the process's
+  titan::cpu::Transport transport = titan::cpu::Transport::automatic;  // between ranks
 };
 
 /// The number after `key` in a file of "key: 123 kB" lines, in bytes; 0 when it is not there.
@@ -29,7 +30,8 @@ int64_t read_kib(const char* file, const std::string& key) {
 
 class Cpu final : public titan::Device, public titan::MemoryHistory {
  public:
-  Cpu(const CpuOptions& options, titan::DeviceContext) : counts_tensors_(options.count_tensors) {
+  Cpu(const CpuOptions& options, titan::DeviceContext)
+      : counts_tensors_(options.count_tensors), transport_(options.transport) {
     if (counts_tensors_) titan::cpu::TensorCount::start();
     if (options.num_threads > 0) at::set_num_threads(static_cast<int>(options.num_threads));
   }
@@ -63,11 +65,12 @@ class Cpu final : public titan::Device, public titan::MemoryHistory {
     titan::cpu::TensorCount::tell(listener);
   }
   std::shared_ptr<titan::dist::Backend> connect(const titan::dist::Endpoint& endpoint) override {
-    return titan::cpu::connect_gloo(endpoint);
+    return titan::cpu::connect(endpoint, transport_);
   }
 
  private:
   bool counts_tensors_;
+  titan::cpu::Transport transport_;
 };
 
 }  // namespace
@@ -78,5 +81,10 @@ TITAN_PLUGIN(plugin) {
               "Threads of each operation; 0 = OMP_NUM_THREADS or all cores")
       .at_least(0)
       .option("count_tensors", &CpuOptions::count_tensors,
-              "Report the memory that tensors take, as GPUs do, instead of the whole process's");
+              "Report the memory that tensors take, as GPUs do, instead of the whole process's")
+      .option("transport", &CpuOptions::transport,
+              "How ranks talk: through shared memory, over gloo, or what is possible",
+              {{"auto", titan::cpu::Transport::automatic},
+               {"gloo", titan::cpu::Transport::gloo},
+               {"shared_memory", titan::cpu::Transport::shared_memory}});
 }

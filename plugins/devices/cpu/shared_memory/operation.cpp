@@ -1,0 +1,184 @@
+#include "operation.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+
+namespace titan::cpu {
+namespace {
+
+uint64_t whole_lines(uint64_t bytes) {
+  return (bytes + kLine - 1) / kLine * kLine;
+}
+
+/// At most `most` of the `remaining` bytes: whole lines unless they are the last.
+uint64_t piece(uint64_t remaining, uint64_t most) {
+  return remaining <= most ? remaining : most / kLine * kLine;
+}
+
+}  // namespace
+
+Outgoing::Outgoing(SendLane& lane, const void* data, uint64_t bytes, int64_t tag,
+                   const uint64_t* ready)
+    : lane_(&lane),
+      data_(static_cast<const std::byte*>(data)),
+      bytes_(bytes),
+      turn_(lane.next_turn++),
+      tag_(tag),
+      ready_(ready) {}
+
+bool Outgoing::advance() {
+  if (is_done_ || lane_->turn != turn_) return false;
+  bool moved = false;
+  if (!header_sent_) {
+    const std::span<std::byte> space = lane_->ring.space();
+    if (space.empty()) return false;
+    new (space.data()) MessageHeader{.bytes = bytes_, .tag = tag_};
+    lane_->ring.commit(kLine);
+    header_sent_ = moved = true;
+  }
+  const uint64_t ready = ready_ ? *ready_ : bytes_;
+  if (sent_ < ready) {
+    const std::span<std::byte> space = lane_->ring.space();
+    const uint64_t most = std::min({space.size(), ready - sent_, kPiece});
+    const uint64_t count = piece(bytes_ - sent_, most);
+    if (count > 0) {
+      std::memcpy(space.data(), data_ + sent_, count);
+      lane_->ring.commit(whole_lines(count));
+      sent_ += count;
+      moved = true;
+    }
+  }
+  if (moved) lane_->ring_bells();
+  if (sent_ == bytes_) {
+    is_done_ = true;
+    ++lane_->turn;
+  }
+  return moved;
+}
+
+bool Outgoing::waits_for(int rank) const {
+  return !is_done_ &&
+         std::find(lane_->ranks.begin(), lane_->ranks.end(), rank) != lane_->ranks.end();
+}
+
+bool take_header(ReceiveLane& lane, uint64_t expected_bytes) {
+  const std::span<const std::byte> available = lane.ring.available();
+  if (available.empty()) return false;
+  MessageHeader header;
+  std::memcpy(&header, available.data(), sizeof header);
+  if (header.bytes != expected_bytes)
+    throw std::runtime_error("rank " + std::to_string(lane.rank) + " of the group sent " +
+                             std::to_string(header.bytes) + " bytes where " +
+                             std::to_string(expected_bytes) + " were expected");
+  lane.ring.release(kLine);
+  return true;
+}
+
+Incoming::Incoming(ReceiveLane& lane, void* place, uint64_t bytes)
+    : lane_(&lane),
+      place_(static_cast<std::byte*>(place)),
+      bytes_(bytes),
+      turn_(lane.next_turn++) {}
+
+bool Incoming::advance() {
+  if (is_done_ || lane_->turn != turn_) return false;
+  bool moved = false;
+  if (!header_seen_) {
+    if (!take_header(*lane_, bytes_)) return false;
+    header_seen_ = moved = true;
+  }
+  const std::span<const std::byte> available = lane_->ring.available();
+  const uint64_t count = std::min({available.size(), bytes_ - done_, kPiece});
+  if (count > 0) {
+    std::memcpy(place_ + done_, available.data(), count);
+    done_ += count;
+    lane_->ring.release(whole_lines(count));
+    moved = true;
+  }
+  if (moved) lane_->bell->ring();
+  if (done_ == bytes_) {
+    is_done_ = true;
+    ++lane_->turn;
+  }
+  return moved;
+}
+
+Joint::Joint(const std::vector<ReceiveLane*>& lanes, int size, uint64_t bytes, Use use,
+             const uint64_t* limit)
+    : sources_(static_cast<size_t>(size), nullptr),
+      bytes_(bytes),
+      use_(std::move(use)),
+      limit_(limit) {
+  for (ReceiveLane* lane : lanes) parts_.push_back({lane, lane->next_turn++});
+}
+
+bool Joint::advance() {
+  if (is_done_) return false;
+  bool moved = false, all_begun = true;
+  for (Part& part : parts_) {
+    if (!part.header_seen && part.lane->turn == part.turn && take_header(*part.lane, bytes_))
+      part.header_seen = moved = true;
+    all_begun = all_begun && part.header_seen;
+  }
+  if (!all_begun) return moved;
+  const uint64_t remaining = bytes_ - done_;
+  uint64_t most = std::min(kPiece, limit_ ? *limit_ - done_ : remaining);
+  for (const Part& part : parts_) {
+    const std::span<const std::byte> available = part.lane->ring.available();
+    sources_[static_cast<size_t>(part.lane->rank)] = available.data();
+    most = std::min<uint64_t>(most, available.size());
+  }
+  const uint64_t count = piece(remaining, most);
+  if (count > 0) {
+    use_(done_, count, sources_.data());
+    done_ += count;
+    for (const Part& part : parts_) part.lane->ring.release(whole_lines(count));
+    moved = true;
+  }
+  if (moved)
+    for (const Part& part : parts_) part.lane->bell->ring();
+  if (done_ == bytes_) {
+    is_done_ = true;
+    for (const Part& part : parts_) ++part.lane->turn;
+  }
+  return moved;
+}
+
+bool Joint::waits_for(int rank) const {
+  return !is_done_ && std::any_of(parts_.begin(), parts_.end(),
+                                  [&](const Part& part) { return part.lane->rank == rank; });
+}
+
+bool Operation::advance() {
+  bool moved = false;
+  for (Outgoing& part : outgoing) moved |= part.advance();
+  if (joint) moved |= joint->advance();
+  for (Incoming& part : incoming) moved |= part.advance();
+  return moved;
+}
+
+bool Operation::is_done() const {
+  const auto done = [](const auto& part) { return part.is_done(); };
+  return std::all_of(outgoing.begin(), outgoing.end(), done) &&
+         std::all_of(incoming.begin(), incoming.end(), done) && (!joint || joint->is_done()) &&
+         (!expected || expected->is_done);
+}
+
+bool Operation::has_unsent() const {
+  return std::any_of(outgoing.begin(), outgoing.end(),
+                     [](const Outgoing& part) { return !part.is_done(); });
+}
+
+bool Operation::waits_for(int rank) const {
+  return std::any_of(outgoing.begin(), outgoing.end(),
+                     [&](const Outgoing& part) { return part.waits_for(rank); }) ||
+         std::any_of(
+             incoming.begin(), incoming.end(),
+             [&](const Incoming& part) { return !part.is_done() && part.rank() == rank; }) ||
+         (joint && joint->waits_for(rank)) ||
+         (expected && !expected->is_done && expected->rank == rank);
+}
+
+}  // namespace titan::cpu
