@@ -14,9 +14,10 @@ struct RowStatistics {
   float sum_exp;  ///< Σ exp(element − max)
 };
 
-/// The rows of one head: row i starts at data + i * stride and holds the head's elements.
+/// The rows of one head, fp32 or bf16: row i starts i * stride elements after data and holds the
+/// head's elements.
 struct HeadRows {
-  const float* data;
+  const void* data;
   int64_t stride;
 };
 
@@ -24,8 +25,31 @@ struct HeadRows {
 struct AttentionHead {
   HeadRows q, k, v;
   int64_t num_queries, num_keys, dim;
-  float scale;
-  bool causal;
+  float scale;  ///< > 0
+  bool causal;  ///< needs num_queries = num_keys
+};
+
+/// What the backward pass of one query head has besides.
+struct AttentionUpstream {
+  HeadRows dout, out;
+  const float* logsumexp;
+};
+
+/// Attention for one dtype of the rows. Sums are taken in fp32.
+struct AttentionKernels {
+  /// Rows [first_query, first_query + num_queries) of one head: out and logsumexp of those rows. At
+  /// most attention_query_block of them, from a multiple of it on.
+  void (*forward)(const AttentionHead& head, int64_t first_query, int64_t num_queries, void* out,
+                  int64_t out_stride, float* logsumexp, float* scratch);
+  /// What those rows contribute: dq of the rows, and dk and dv without the factor `scale` of dk,
+  /// added to (attention_padded_keys, attention_padded_dim) sums. At most attention_backward_block
+  /// rows, from a multiple of it on.
+  void (*backward)(const AttentionHead& head, const AttentionUpstream& upstream,
+                   int64_t first_query, int64_t num_queries, void* dq, int64_t dq_stride, float* dk,
+                   float* dv, float* scratch);
+  /// out (rows, dim) = factor · such sums.
+  void (*store)(const float* sums, int64_t rows, int64_t dim, float factor, void* out,
+                int64_t out_stride);
 };
 
 /// Consecutive rows of a contiguous weight.
@@ -71,19 +95,17 @@ struct Kernels {
   void (*few_rows_bf16)(WeightRows weight, const float* x, int64_t count, float* out,
                         int64_t out_stride);
 
-  /// The heads that attention takes have a multiple of this many elements.
-  int64_t attention_lanes;
-  /// At most this many queries are computed by one call of attention_forward.
-  int64_t attention_query_block;
-  /// Floats of scratch memory that either call needs.
+  /// Columns and rows of the sums that attention's backward pass adds to.
+  int64_t (*attention_padded_dim)(int64_t dim);
+  int64_t (*attention_padded_keys)(int64_t num_keys);
+  int64_t attention_query_block, attention_backward_block;
+  /// Floats of scratch memory that a call for attention needs.
   int64_t (*attention_scratch)(int64_t dim);
-  /// Rows [first_query, first_query + num_queries) of one head: out and logsumexp of those rows.
-  void (*attention_forward)(const AttentionHead& head, int64_t first_query, int64_t num_queries,
-                            float* out, int64_t out_stride, float* logsumexp, float* scratch);
-  /// All rows of one head; adds to dq, dk and dv. `delta`: num_queries floats to work with.
-  void (*attention_backward)(const AttentionHead& head, HeadRows dout, HeadRows out,
-                             const float* logsumexp, float* dq, int64_t dq_stride, float* dk,
-                             float* dv, int64_t dkv_stride, float* delta, float* scratch);
+  /// The only query of a head, in fp32, to all keys.
+  void (*attention_one_query)(const AttentionHead& head, float* out, float* logsumexp,
+                              float* scratch);
+  /// Rows in fp32; and in bf16, of which the head's dim is even.
+  AttentionKernels attention, attention_bf16;
 
   /// out = a + b.
   void (*sum)(const float* a, const float* b, float* out, int64_t n);
@@ -101,8 +123,14 @@ TITAN_API const Kernels& kernels();
 TITAN_API const Kernels& baseline_kernels();
 /// For x86 with AVX2 and FMA; null when this binary has no such build or the CPU lacks them.
 TITAN_API const Kernels* avx2_kernels();
+/// For x86 with AVX-512 (F, BW, DQ, VL), in the same way.
+TITAN_API const Kernels* avx512_kernels();
+/// For x86 with AVX-512 and its products of bf16, in the same way.
+TITAN_API const Kernels* avx512_bf16_kernels();
 
 /// The same without asking the CPU.
 const Kernels* avx2_build();
+const Kernels* avx512_build();
+const Kernels* avx512_bf16_build();
 
 }  // namespace titan::ops
