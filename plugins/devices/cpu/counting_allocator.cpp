@@ -5,7 +5,8 @@
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
-#include <c10/core/impl/alloc_cpu.h>
+
+#include "host_memory.h"
 
 namespace titan::cpu {
 namespace {
@@ -32,12 +33,12 @@ void free_block(void* data) {
   live_bytes -= bytes;
   // first: another thread may get the address at once
   if (MemoryListener* const listener = told) listener->given_back(reinterpret_cast<uint64_t>(data));
-  c10::free_cpu(block);
+  give_memory_back(block);
 }
 
 char* take(size_t num_bytes) {
   try {
-    return static_cast<char*>(c10::alloc_cpu(num_bytes + kHeaderBytes));
+    return static_cast<char*>(take_memory(num_bytes + kHeaderBytes));
   } catch (...) {
     if (MemoryListener* const listener = told) listener->refused(static_cast<int64_t>(num_bytes));
     throw;
