@@ -108,7 +108,8 @@ LoaderOptions loader_options(const Run& run, const JobConfig& config, int64_t nu
                                      .too_long = data.too_long}},
           .rows_per_microbatch = config.training.local_batch_size,
           .isolates_documents = isolates_documents,
-          .pins_memory = threads.pin_memory && run.device->device().is_cuda()};
+          .pins_memory = threads.pin_memory && !run.device->device().is_cpu() &&
+                         !run.device->device().is_meta()};
 }
 
 /// In order and, when the whole set is asked for, to its end.

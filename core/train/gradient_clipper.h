@@ -5,13 +5,17 @@
 #include <titan/model.h>
 #include <titan/step.h>
 
+#include "core/train/held_numbers.h"
+
 namespace titan::core {
 
 /// See clip_gradients; takes the step's gradient scale out again. References outlive this.
+/// `held`: takes the norm of steps that it holds; null: every norm is read.
 class GradientClipper final : public StepMember {
  public:
-  GradientClipper(ModelPart& part, const dist::Mesh& mesh, c10::Device device, double max_norm)
-      : part_(part), mesh_(mesh), device_(device), max_norm_(max_norm) {}
+  GradientClipper(ModelPart& part, const dist::Mesh& mesh, c10::Device device, double max_norm,
+                  HeldNumbers* held = nullptr)
+      : part_(part), mesh_(mesh), device_(device), max_norm_(max_norm), held_(held) {}
   void reduced(Step& step) override;
 
  private:
@@ -19,6 +23,7 @@ class GradientClipper final : public StepMember {
   const dist::Mesh& mesh_;
   c10::Device device_;
   double max_norm_;
+  HeldNumbers* held_;
 };
 
 }  // namespace titan::core

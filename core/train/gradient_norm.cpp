@@ -2,13 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/clamp_max.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
@@ -38,6 +44,40 @@ at::Tensor sum_of_squares(const std::vector<at::Tensor>& gradients, c10::Device 
   return at::cat(norms).to(at::kDouble).square().sum().to(device);
 }
 
+/// Of this rank.
+struct Gradients {
+  std::vector<at::Tensor> all, counted;
+};
+
+Gradients gradients_of(ModelPart& part, const dist::Mesh& mesh) {
+  Gradients gradients;
+  for (const nn::Parameter* parameter : part.parameters()) {
+    at::Tensor gradient = parameter->grad();
+    if (!gradient.defined()) continue;
+    if (counts_elements(*parameter, mesh)) gradients.counted.push_back(gradient);
+    gradients.all.push_back(std::move(gradient));
+  }
+  return gradients;
+}
+
+/// As _foreach_mul_ does with a number on the host, which it rounds to the type that it computes
+/// in: fp32 for narrower ones.
+void multiply(const std::vector<at::Tensor>& gradients, const at::Tensor& coefficient) {
+  std::map<std::pair<at::ScalarType, c10::DeviceType>, std::vector<at::Tensor>> alike;
+  for (const at::Tensor& gradient : gradients)
+    alike[{gradient.scalar_type(), gradient.device().type()}].push_back(gradient);
+  for (auto& [form, tensors] : alike) {
+    const at::ScalarType type = form.first;
+    const at::ScalarType wide = c10::promoteTypes(type, at::kFloat);
+    const at::Tensor factor = coefficient.to(tensors.front().device()).to(wide);
+    if (type == wide) {
+      at::_foreach_mul_(tensors, factor);
+      continue;
+    }
+    for (at::Tensor& tensor : tensors) tensor.copy_(tensor.to(wide).mul_(factor));
+  }
+}
+
 }  // namespace
 
 bool counts_elements(const nn::Parameter& parameter, const dist::Mesh& mesh) {
@@ -50,21 +90,28 @@ bool counts_elements(const nn::Parameter& parameter, const dist::Mesh& mesh) {
 GradientNorm clip_gradients(ModelPart& part, const dist::Mesh& mesh, c10::Device device,
                             double max_norm, double gradient_scale) {
   at::NoGradGuard no_grad;
-  std::vector<at::Tensor> gradients, counted;
-  for (const nn::Parameter* parameter : part.parameters()) {
-    at::Tensor gradient = parameter->grad();
-    if (!gradient.defined()) continue;
-    if (counts_elements(*parameter, mesh)) counted.push_back(gradient);
-    gradients.push_back(std::move(gradient));
-  }
-
-  const at::Tensor total = sum_of_squares(counted, device);
+  const Gradients gradients = gradients_of(part, mesh);
+  const at::Tensor total = sum_of_squares(gradients.counted, device);
   mesh.group("world").all_reduce(total, dist::Reduce::sum).wait();
   const double norm = std::sqrt(read_scalar(total)) / gradient_scale;
   const double clipped = max_norm > 0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1;
   const double coefficient = clipped / gradient_scale;
-  if (coefficient != 1 && !gradients.empty()) at::_foreach_mul_(gradients, coefficient);
+  if (coefficient != 1 && !gradients.all.empty()) at::_foreach_mul_(gradients.all, coefficient);
   return {norm};
+}
+
+at::Tensor clip_gradients_unseen(ModelPart& part, const dist::Mesh& mesh, c10::Device device,
+                                 double max_norm) {
+  at::NoGradGuard no_grad;
+  const Gradients gradients = gradients_of(part, mesh);
+  const at::Tensor total = sum_of_squares(gradients.counted, device);
+  mesh.group("world").all_reduce(total, dist::Reduce::sum).wait();
+  const at::Tensor norm = total.sqrt();
+  if (max_norm <= 0) return norm;
+  // not max_norm / tensor, which is the reciprocal times max_norm and rounds twice
+  const at::Tensor limit = at::full({}, max_norm, total.options());
+  multiply(gradients.all, at::clamp_max(at::div(limit, norm + 1e-6), 1.0));
+  return norm;
 }
 
 }  // namespace titan::core

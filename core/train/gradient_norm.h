@@ -1,6 +1,7 @@
 // The global gradient norm and clipping by it. Pascanu et al., 2013.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <titan/dist/mesh.h>
 #include <titan/model.h>
 
@@ -23,5 +24,10 @@ bool counts_elements(const nn::Parameter& parameter, const dist::Mesh& mesh);
 /// `gradient_scale` times those of the loss; the norm is of the latter, and that is what is left.
 GradientNorm clip_gradients(ModelPart& part, const dist::Mesh& mesh, c10::Device device,
                             double max_norm, double gradient_scale = 1);
+
+/// The same with a gradient scale of 1, to the bit, but the host waits for nothing: the norm stays
+/// on the device, one element in fp64.
+at::Tensor clip_gradients_unseen(ModelPart& part, const dist::Mesh& mesh, c10::Device device,
+                                 double max_norm);
 
 }  // namespace titan::core

@@ -1,5 +1,7 @@
 #include "core/train/sequential_executor.h"
 
+#include <limits>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full_like.h>
@@ -11,6 +13,26 @@
 namespace titan::core {
 namespace {
 
+/// The losses of microbatches added up in fp64. On the CPU at once; elsewhere on the device, so
+/// that the host goes on to the next microbatch meanwhile. Same bits.
+class LossSum {
+ public:
+  void add(const at::Tensor& loss) {
+    if (loss.is_cpu() || loss.is_meta()) {
+      here_ += read_scalar(loss);
+      return;
+    }
+    const at::Tensor wide = loss.detach().to(at::kDouble);
+    there_ = there_.defined() ? there_ + wide : wide;
+  }
+  const at::Tensor& there() const { return there_; }
+  double read() const { return there_.defined() ? read_scalar(there_) : here_; }
+
+ private:
+  double here_ = 0;
+  at::Tensor there_;
+};
+
 std::string of_microbatch(const char* what, size_t number) {
   return what + (" of microbatch " + std::to_string(number));
 }
@@ -19,6 +41,7 @@ std::string of_microbatch(const char* what, size_t number) {
 
 StepLoss SequentialExecutor::forward_backward(const StepBatches& batches) {
   StepLoss total;
+  LossSum sum;
   const std::shared_ptr<AuxiliaryLosses> auxiliary = batches.auxiliary_losses();
   for (GradientReducer* reducer : context_->reducers) reducer->begin_step();
   dist::Recorder& recorder = context_->recorder;
@@ -33,14 +56,20 @@ StepLoss SequentialExecutor::forward_backward(const StepBatches& batches) {
     const PhaseScope phase(recorder, StepPhase::backward, of_microbatch("backward", i));
     loss.backward(batches.gradient_scale == 1 ? at::Tensor()
                                               : at::full_like(loss, batches.gradient_scale));
-    total.normalized_sum += read_scalar(loss);
+    sum.add(loss);
   }
   {
     const PhaseScope phase(recorder, StepPhase::backward);
     for (GradientReducer* reducer : context_->reducers) reducer->finish_gradients();
   }
-  if (const auto sum = auxiliary->sum())
-    total.auxiliary = *sum / static_cast<double>(batches.num_valid_tokens);
+  if (is_holding()) {
+    total.normalized_sum = std::numeric_limits<double>::quiet_NaN();
+    held_->set_loss(sum.there());
+    return total;
+  }
+  total.normalized_sum = sum.read();
+  if (const auto of_layers = auxiliary->sum())
+    total.auxiliary = *of_layers / static_cast<double>(batches.num_valid_tokens);
   return total;
 }
 

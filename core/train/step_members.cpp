@@ -5,22 +5,52 @@
 #include "core/train/finite_checks.h"
 #include "core/train/gradient_clipper.h"
 #include "core/train/parameter_statistics.h"
+#include "core/train/sequential_executor.h"
 #include "core/train/step_counters.h"
 
 namespace titan::core {
+namespace {
+
+/// Where loss and norm may stay on the device: it has one, and nobody but the trainer looks at the
+/// numbers of a step. A plugin's member may, and what repeats or skips a step has to.
+bool may_hold_numbers(const Run& run, const JobConfig& config) {
+  const c10::Device device = run.device->device();
+  return !device.is_cpu() && !device.is_meta() && run.workers.sequential &&
+         run.executor == run.workers.sequential.get() && run.members.empty() && !run.debugging &&
+         !run.early_optimizer && !run.loss_scaler->undoes_steps() &&
+         !ParameterStatistics::are_asked_for(config.metrics);
+}
+
+/// Steps that are logged or saved, and the last one.
+std::function<bool(int64_t)> looked_at(const JobConfig& config) {
+  return [&config](int64_t step) {
+    return step == 1 || step % config.metrics.log_freq == 0 || step >= config.training.steps ||
+           (config.checkpoint.enable && step % config.checkpoint.interval == 0);
+  };
+}
+
+}  // namespace
 
 StepMembers::StepMembers(Run& run, const JobConfig& config, BeforeUpdate before_update) {
   const double max_norm = config.training.max_norm;
   const bool updates_early = run.early_optimizer != nullptr;
   order_.plugins = run.members;
 
+  HeldNumbers* held = nullptr;
+  if (may_hold_numbers(run, config)) {
+    auto numbers = std::make_unique<HeldNumbers>(looked_at(config));
+    held = numbers.get();
+    static_cast<SequentialExecutor&>(*run.workers.sequential).leave_losses_to(*held);
+    add(order_.first, std::move(numbers));
+    held_numbers_ = held;
+  }
   add(order_.first, std::make_unique<StepCounters>(run.state, *run.lr_scheduler));
   if (run.fingerprints)
     add(order_.first, std::make_unique<TokenFingerprints>(*run.fingerprints, run.first_row));
   if (run.observations) order_.first.push_back(run.observations.get());
   if (run.debugging)
     for (StepMember* member : run.debugging->members()) order_.first.push_back(member);
-  add(order_.first, std::make_unique<FiniteLoss>(/*are_weights_unchanged=*/!updates_early));
+  add(order_.first, std::make_unique<FiniteLoss>(/*are_weights_unchanged=*/!updates_early, held));
   order_.first.push_back(run.loss_scaler.get());
   if (!updates_early) add(order_.first, std::make_unique<EndOfCopies>(std::move(before_update)));
 
@@ -30,8 +60,8 @@ StepMembers::StepMembers(Run& run, const JobConfig& config, BeforeUpdate before_
     if (ParameterStatistics::are_asked_for(config.metrics) && !run.device->device().is_meta())
       add(order_.last, std::make_unique<ParameterStatistics>(config.metrics, *run.part, run.mesh,
                                                              run.device->device(), run.loggers));
-    add(order_.last,
-        std::make_unique<GradientClipper>(*run.part, run.mesh, run.device->device(), max_norm));
+    add(order_.last, std::make_unique<GradientClipper>(*run.part, run.mesh, run.device->device(),
+                                                       max_norm, held));
     add(order_.last, std::make_unique<FiniteNorm>());
     add(order_.last, std::make_unique<OptimizerStep>(*run.optimizer));
   }

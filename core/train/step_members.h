@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/train/held_numbers.h"
 #include "core/train/optimizer_step.h"
 #include "core/train/run.h"
 #include "core/train/step_runner.h"
@@ -17,12 +18,17 @@ class StepMembers {
   /// `before_update`: called before weights change. `config` outlives this.
   StepMembers(Run& run, const JobConfig& config, BeforeUpdate before_update);
   const StepOrder& order() const { return order_; }
+  /// What was held back until now is finite, or a data Error. Before a save that no step knew of.
+  void require_finite() {
+    if (held_numbers_) held_numbers_->require_finite();
+  }
 
  private:
   void add(std::vector<StepMember*>& place, std::unique_ptr<StepMember> member);
 
   std::vector<std::unique_ptr<StepMember>> own_;
   StepOrder order_;
+  HeldNumbers* held_numbers_ = nullptr;  // one of own_, where numbers are held
 };
 
 }  // namespace titan::core

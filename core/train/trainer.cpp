@@ -103,6 +103,7 @@ void Trainer::take_step() {
 StopReason Trainer::stop() {
   const int signal = run_.state.step < steps_ ? stop_signal_ : 0;
   const bool goes_on = signal == SIGTERM || signal == SIGUSR1;
+  if (goes_on) members_.require_finite();
   const bool is_saved = goes_on && run_.checkpoints->save_now(run_.state);
   run_.checkpoints->finish();
   if (signal == 0) return StopReason::all_steps_done;

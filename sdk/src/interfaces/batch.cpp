@@ -4,15 +4,29 @@ namespace titan {
 
 Batch Batch::rows(int64_t first, int64_t count) const {
   Batch part = *this;
-  for (at::Tensor* tensor : {&part.tokens, &part.labels, &part.positions, &part.documents, &part.reference})
+  for (at::Tensor* tensor :
+       {&part.tokens, &part.labels, &part.positions, &part.documents, &part.reference})
     if (tensor->defined()) *tensor = tensor->narrow(0, first, count);
   return part;
 }
 
+namespace {
+
+/// A device copies by itself from pinned memory alone; from any other the host would wait for all
+/// that the device has been given before. So what is not pinned is copied to such memory first.
+at::Tensor moved_to(c10::Device device, const at::Tensor& tensor) {
+  const bool runs_beside = !device.is_cpu() && !device.is_meta();
+  const bool is_staged = runs_beside && tensor.is_cpu() && !tensor.is_pinned();
+  return (is_staged ? tensor.pin_memory() : tensor).to(device, /*non_blocking=*/true);
+}
+
+}  // namespace
+
 Batch Batch::to(c10::Device device) const {
   Batch moved = *this;
-  for (at::Tensor* tensor : {&moved.tokens, &moved.labels, &moved.positions, &moved.reference, &moved.logits_of})
-    if (tensor->defined()) *tensor = tensor->to(device, /*non_blocking=*/true);
+  for (at::Tensor* tensor :
+       {&moved.tokens, &moved.labels, &moved.positions, &moved.reference, &moved.logits_of})
+    if (tensor->defined()) *tensor = moved_to(device, *tensor);
   return moved;
 }
 
