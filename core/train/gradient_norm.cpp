@@ -60,8 +60,8 @@ Gradients gradients_of(ModelPart& part, const dist::Mesh& mesh) {
   return gradients;
 }
 
-/// As _foreach_mul_ does with a number on the host, which it rounds to the type that it computes
-/// in: fp32 for narrower ones.
+/// As a GPU's _foreach_mul_ does with a number of the host, which it rounds to the type that it
+/// computes in: fp32 for narrower ones. (The CPU's rounds it to the narrow type.)
 void multiply(const std::vector<at::Tensor>& gradients, const at::Tensor& coefficient) {
   std::map<std::pair<at::ScalarType, c10::DeviceType>, std::vector<at::Tensor>> alike;
   for (const at::Tensor& gradient : gradients)

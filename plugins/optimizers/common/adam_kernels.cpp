@@ -17,10 +17,6 @@
 namespace titan::optimizers {
 namespace {
 
-double value_of(const at::Tensor& step) {
-  return step.is_meta() ? 1 : step.item().toDouble();
-}
-
 double step_size(const AdamFactors& factors, double lr, double step) {
   return -lr / (1 - std::pow(factors.beta1, step));
 }
@@ -51,8 +47,7 @@ void update_foreach(const AdamLists& l, const AdamFactors& f, Decay decay, doubl
   at::_foreach_addcmul_(l.exp_avg_sqs, gradients, gradients, 1 - f.beta2);
   // every parameter has seen the same number of steps, except those that joined later
   std::vector<at::Scalar> step_sizes, corrections;
-  for (const at::Tensor& step : l.steps) {
-    const double t = value_of(step);
+  for (const double t : l.counts) {
     step_sizes.emplace_back(step_size(f, lr, t));
     corrections.emplace_back(correction(f, t));
   }
@@ -71,7 +66,7 @@ void update_in_loop(const AdamLists& l, const AdamFactors& f, Decay decay, doubl
       g = g.add(p, f.weight_decay);
     m.lerp_(g, 1 - f.beta1);
     v.mul_(number(f.beta2)).addcmul_(g, g, 1 - f.beta2);
-    const double t = value_of(l.steps[i]);
+    const double t = l.counts[i];
     const at::Tensor denominator = v.sqrt().div_(correction(f, t)).add_(f.eps);
     p.addcdiv_(m, denominator, step_size(f, lr, t));
   }

@@ -23,6 +23,7 @@ struct AdamFactors {
 /// float32 numbers that count this step already.
 struct AdamLists {
   std::vector<at::Tensor> parameters, gradients, exp_avgs, exp_avg_sqs, steps;
+  std::vector<double> counts;  ///< the numbers in `steps`, for whom the host computes with them
 };
 
 /// With g the gradient, t the step: m <- m + (1-b1)(g - m), v <- b2 v + (1-b2) g²,

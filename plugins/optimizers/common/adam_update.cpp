@@ -35,6 +35,7 @@ AdamUpdate::AdamUpdate(const AdamSettings& settings, const std::vector<Parameter
     : settings_(settings),
       parameters_(parameters),
       seed_(seed),
+      counts_(parameters.size()),
       step_(owner.add_state("step", parameters, {.is_number = true})),
       exp_avg_(
           owner.add_state("exp_avg", parameters, {.dtype = moment_dtype(settings.state_dtype)})),
@@ -47,15 +48,41 @@ bool AdamUpdate::is_wide(size_t index) {
          (settings_.stochastic_rounding && stored == at::kBFloat16);
 }
 
+/// Adds 1 to the steps of the parameters at `indices`. Where the host computes with these numbers
+/// it keeps them too, and reads what somebody else has changed, as whoever loads a checkpoint does:
+/// to read a device's in every step would be to wait for the device in every step.
+void AdamUpdate::count_step(const std::vector<size_t>& indices) {
+  std::vector<at::Tensor> steps;
+  for (const size_t i : indices) {
+    steps.push_back(step_[i]);
+    Count& known = counts_[i];
+    if (needs_counts() && !steps.back().is_meta() && known.version != steps.back()._version())
+      known.value = steps.back().item<double>();
+  }
+  at::_foreach_add_(steps, 1);
+  for (size_t k = 0; k < indices.size(); ++k) {
+    Count& known = counts_[indices[k]];
+    ++known.value;
+    if (!steps[k].is_cpu())
+      known.version = steps[k]._version();  // memory of the host may change unseen
+  }
+}
+
+bool AdamUpdate::needs_counts() const {
+  return settings_.implementation != Implementation::fused || settings_.stochastic_rounding;
+}
+
 void AdamUpdate::step(double lr) {
   at::NoGradGuard no_grad;
   AdamLists lists;
   std::vector<size_t> wide;
-  std::vector<at::Tensor> steps;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
+  std::vector<size_t> updated;
+  for (size_t i = 0; i < parameters_.size(); ++i)
+    if (parameters_[i]->grad().defined()) updated.push_back(i);
+  if (updated.empty()) return;
+  count_step(updated);
+  for (const size_t i : updated) {
     const at::Tensor gradient = parameters_[i]->grad();
-    if (!gradient.defined()) continue;
-    steps.push_back(step_[i]);
     if (is_wide(i)) {
       wide.push_back(i);
       continue;
@@ -65,9 +92,8 @@ void AdamUpdate::step(double lr) {
     lists.exp_avgs.push_back(exp_avg_[i]);
     lists.exp_avg_sqs.push_back(exp_avg_sq_[i]);
     lists.steps.push_back(step_[i]);
+    lists.counts.push_back(counts_[i].value);
   }
-  if (steps.empty()) return;
-  at::_foreach_add_(steps, 1);
   update_adam(lists, settings_.factors, settings_.decay, settings_.implementation, lr);
   for (const size_t i : wide) step_wide(i, lr);
 }
@@ -83,13 +109,14 @@ void AdamUpdate::step_wide(size_t index, double lr) {
                .gradients = {widened(parameter.grad())},
                .exp_avgs = {exp_avg},
                .exp_avg_sqs = {exp_avg_sq},
-               .steps = {step_[index]}},
+               .steps = {step_[index]},
+               .counts = {counts_[index].value}},
               settings_.factors, settings_.decay, settings_.implementation, lr);
   write_back(exp_avg_[index], exp_avg);
   write_back(exp_avg_sq_[index], exp_avg_sq);
   if (!settings_.stochastic_rounding || shard.scalar_type() != at::kBFloat16)
     return write_back(shard, weight);
-  const int64_t step = shard.is_meta() ? 1 : step_[index].item().toLong();
+  const auto step = static_cast<int64_t>(counts_[index].value);
   nn::round_stochastically(shard, weight, seed_, parameter.name(), step, parameter.global_shape(),
                            parameter.slice());
 }

@@ -2,6 +2,8 @@
 // Muon for the weights that are no hidden matrices.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <titan/optimizer.h>
@@ -35,12 +37,21 @@ class AdamUpdate {
   void step(double lr);
 
  private:
+  /// A number of `step_` as the host knows it.
+  struct Count {
+    double value = 0;
+    std::optional<uint32_t> version;  // of the tensor that it was in; none: has to be read
+  };
+
+  void count_step(const std::vector<size_t>& indices);
+  bool needs_counts() const;
   bool is_wide(size_t index);
   void step_wide(size_t index, double lr);
 
   AdamSettings settings_;
   std::vector<Parameter*> parameters_;
   uint64_t seed_;
+  std::vector<Count> counts_;  // of each parameter
   OptimizerState& step_;
   OptimizerState& exp_avg_;
   OptimizerState& exp_avg_sq_;

@@ -95,7 +95,9 @@ void round_stochastically(const at::Tensor& out, const at::Tensor& values, uint6
     });
     return;
   }
-  const at::Tensor noise = at::empty(slice.sizes, at::TensorOptions().dtype(at::kInt));
+  // pinned, so that the host goes on while it is copied
+  const at::Tensor noise =
+      at::empty(slice.sizes, at::TensorOptions().dtype(at::kInt).pinned_memory(true));
   int32_t* random_bits = noise.mutable_data_ptr<int32_t>();
   for_each_row(global_shape, slice, [&](int64_t place, int64_t first, int64_t count) {
     for_each_random(stream, first, count, [&](int64_t i, uint32_t random) {
@@ -103,7 +105,8 @@ void round_stochastically(const at::Tensor& out, const at::Tensor& values, uint6
     });
   });
   const at::Tensor bits = values.view(at::kInt);
-  const at::Tensor cut = bits.add(noise.to(values.device())).bitwise_and_(-0x10000);
+  const at::Tensor cut =
+      bits.add(noise.to(values.device(), /*non_blocking=*/true)).bitwise_and_(-0x10000);
   // rounding to bfloat16 changes nothing of a value whose lower half is zero
   out.copy_(cut.view(at::kFloat).where(values.isfinite(), values));
 }
