@@ -33,7 +33,7 @@ int64_t read_kib(const char* file, const std::string& key) {
 class Cpu final : public titan::Device, public titan::MemoryHistory {
  public:
   Cpu(const CpuOptions& options, titan::DeviceContext)
-      : counts_tensors_(options.count_tensors), transport_(options.transport) {
+      : counts_tensors_(options.count_tensors), connector_(options.transport) {
     if (options.keep_memory) titan::cpu::keep_memory();
     if (counts_tensors_) titan::cpu::TensorCount::start();
     if (options.num_threads > 0) at::set_num_threads(static_cast<int>(options.num_threads));
@@ -69,12 +69,12 @@ class Cpu final : public titan::Device, public titan::MemoryHistory {
     titan::cpu::TensorCount::tell(listener);
   }
   std::shared_ptr<titan::dist::Backend> connect(const titan::dist::Endpoint& endpoint) override {
-    return titan::cpu::connect(endpoint, transport_);
+    return connector_.connect(endpoint);
   }
 
  private:
   bool counts_tensors_;
-  titan::cpu::Transport transport_;
+  titan::cpu::Connector connector_;
 };
 
 }  // namespace

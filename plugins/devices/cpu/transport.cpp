@@ -29,21 +29,20 @@ Meeting meet_in_time(const dist::Endpoint& endpoint) {
 
 }  // namespace
 
-std::shared_ptr<dist::Backend> connect(const dist::Endpoint& endpoint, Transport transport) {
-  if (transport == Transport::gloo) return connect_gloo(endpoint);
+std::shared_ptr<dist::Backend> Connector::connect(const dist::Endpoint& endpoint) {
+  if (transport_ == Transport::gloo) return connect_gloo(endpoint);
   Meeting meeting = meet_in_time(endpoint);
+  const std::string ranks = std::to_string(endpoint.size) + " ranks of group '" + endpoint.name;
   if (meeting.members) {
-    if (endpoint.rank == 0)
-      log::info("group '" + endpoint.name + "': " + std::to_string(endpoint.size) +
-                " ranks through shared memory");
+    if (!said_shared_memory_.exchange(true))
+      log::info(ranks + "' and those of others on one machine talk through shared memory");
     return make_shared_memory_backend(std::move(*meeting.members), endpoint.timeout);
   }
-  TITAN_CHECK(transport != Transport::shared_memory, distributed, "group '", endpoint.name,
-              "' cannot use shared memory, as device.cpu.transport asks: ", meeting.reason,
+  TITAN_CHECK(transport_ != Transport::shared_memory, distributed, "group '", endpoint.name,
+              "' cannot use shared memory, as device.transport asks: ", meeting.reason,
               "; \"auto\" takes gloo where that is so");
-  if (endpoint.rank == 0)
-    log::info("group '" + endpoint.name + "': " + std::to_string(endpoint.size) +
-              " ranks over gloo, not through shared memory: " + meeting.reason);
+  if (!said_gloo_.exchange(true))
+    log::info(ranks + "' talk over gloo, not through shared memory: " + meeting.reason);
   return connect_gloo(endpoint);
 }
 

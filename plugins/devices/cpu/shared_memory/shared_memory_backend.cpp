@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/view_as_real.h>
 #include <c10/core/ScalarType.h>
 #include <titan/error.h>
 
@@ -82,6 +83,8 @@ class SharedMemoryBackend final : public dist::Backend {
   int size() const override { return engine_->size(); }
 
   std::shared_ptr<Work> all_reduce(const Tensor& inout, Reduce reduce) override {
+    if (inout.is_complex() && reduce == Reduce::sum)
+      return all_reduce(at::view_as_real(inout), reduce);
     const Combine combine = combine_function(inout.scalar_type(), reduce);
     require_taken(combine != nullptr);
     const uint64_t bytes = inout.nbytes();
@@ -163,7 +166,8 @@ class SharedMemoryBackend final : public dist::Backend {
   }
 
   std::shared_ptr<Work> broadcast(const Tensor& inout, int root) override {
-    require_taken(combine_function(inout.scalar_type(), Reduce::sum) != nullptr);
+    require_taken(combine_function(c10::toRealValueType(inout.scalar_type()), Reduce::sum) !=
+                  nullptr);
     auto operation = new_operation({inout});
     if (root == rank())
       operation->outgoing.emplace_back(engine_->publish(), bytes_of(inout), inout.nbytes());
