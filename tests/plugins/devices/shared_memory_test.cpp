@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -377,6 +379,30 @@ TEST(SharedMemoryFailures, RanksThatDoDifferentThingsAreTold) {
                             "bytes where 400 were expected") == 0,
               ranks.rank() == 0);
   });
+}
+
+/// Lines of this process's memory map and open files that are of segments.
+int64_t num_traces_of_segments() {
+  int64_t count = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    count += line.find("titan-ranks") != std::string::npos;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;  // that of the iterator itself
+    count += std::filesystem::read_symlink(entry, gone).string().find("titan-ranks") !=
+             std::string::npos;
+  }
+  return count;
+}
+
+TEST(SharedMemorySegments, AreMappedWhileTheGroupLivesAndGoneAfterIt) {
+  const int64_t before = num_traces_of_segments();
+  connected(3, true, [&](const Connected& ranks) {
+    finish(ranks.gloo->barrier());
+    EXPECT_EQ(num_traces_of_segments(), before + 9);  // each rank maps three, and keeps none open
+    finish(ranks.gloo->barrier());
+  });
+  EXPECT_EQ(num_traces_of_segments(), before);
 }
 
 TEST(Transport, IsGlooWhereOneRankCannotShareMemory) {
