@@ -146,7 +146,7 @@ def cells(arguments):
     all run with the first model, to be compared with each other."""
     chosen = []
     rungs = [(number, rung) for number, rung in enumerate(layouts.RUNGS)
-             if arguments.only in rung.name and (arguments.full or arguments.only or not rung.is_long)]
+             if arguments.only in rung.name and rung.ranks <= arguments.most_ranks and (arguments.full or arguments.only or not rung.is_long)]
     for turn in range(arguments.turns):
         for number, rung in rungs:
             models = [model for model in arguments.models if model in rung.models]
@@ -201,10 +201,14 @@ def main():
                         help="keeps each row of a run in full, so that one that was interrupted goes on")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="layouts at a time")
     parser.add_argument("--only", metavar="TEXT", default="")
+    parser.add_argument("--device", metavar="NAME", help="device of every rank, the one alone too (default: the configuration's)")
+    parser.add_argument("--most-ranks", type=int, default=10**6, metavar="N", help="leave out layouts of more ranks")
     parser.add_argument("--models", nargs="+", default=list(layouts.MODELS), choices=list(layouts.MODELS))
     parser.add_argument("--dtypes", nargs="+", default=list(LIMITS), choices=list(LIMITS))
     arguments = parser.parse_args()
     arguments.full = arguments.full or arguments.write is not None
+    if arguments.device:
+        BASE["device.name"] = arguments.device
     arguments.turns = arguments.turns or (len(arguments.models) if arguments.full else 1)
     if arguments.log and not arguments.full:
         parser.error("--log goes with --full")

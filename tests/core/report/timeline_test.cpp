@@ -28,6 +28,25 @@ std::vector<RankTimeline> two_ranks(int num_microbatches) {
   return ranks;
 }
 
+TEST(ParsedTimeline, HasTheTrafficOfAStep) {
+  const RankTimeline found = parse_timeline(
+      R"({"step":1,"begin":5.0,"spans":[],"traffic":[{"group":"tp","operation":"send","calls":2,"bytes":9}]})"
+      "\n"
+      R"({"step":2,"begin":6.0,"spans":[]})"
+      "\n"
+      R"({"step":3,"begin":7.0,"spans":[],"traffic":[{"group":"tp","operation":"send","calls":"2","bytes":9}]})"
+      "\n",
+      0);
+  ASSERT_EQ(found.steps.size(), 2u);
+  ASSERT_EQ(found.steps[0].traffic.size(), 1u);
+  EXPECT_EQ(found.steps[0].traffic[0].group, "tp");
+  EXPECT_EQ(found.steps[0].traffic[0].operation, "send");
+  EXPECT_EQ(found.steps[0].traffic[0].calls, 2);
+  EXPECT_EQ(found.steps[0].traffic[0].bytes, 9);
+  EXPECT_TRUE(found.steps[1].traffic.empty());  // as earlier versions wrote it
+  EXPECT_EQ(found.num_unreadable, 1);
+}
+
 TEST(PlannedTimeline, TakesTheSchedulesOrderAndMeasuredTimesWithoutWaiting) {
   const auto planned = planned_timeline(two_ranks(2), 5);
   ASSERT_EQ(planned.size(), 2u);
