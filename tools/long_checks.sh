@@ -20,7 +20,7 @@ readonly checks='combinations|30 min|200 drawn combinations of layouts and all t
 ladder|60 min|every layout with every model, 20 steps in float64 and float32
 recompute|20 min|every activation checkpoint mode under every layout
 float8_curve|5 min|200 steps of float8 and MXFP8 beside float32
-convergence|45 min|curves of two models over seeds, layouts, numbers and optimizers, beside those of torchtitan
+convergence|40 min|curves of two models over seeds, layouts, numbers and optimizers, beside those of torchtitan
 op_profile|6 min|share and speed of every operation of a step, beside the peaks of the machine
 presets|1 min|docs/presets.md is what titan estimate says
 drills|15 min|ranks that fail, die or hang, 30 of each kind

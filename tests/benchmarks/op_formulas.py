@@ -20,6 +20,7 @@ class Cost:
     flops: float
     bytes: float
     flops_model: float
+    exponentials: float = 0.0
 
 
 class Call:
@@ -152,6 +153,17 @@ FORMULAS = [
 PER_PARAMETER = {r"aten::_fused_adamw?_": 28}
 
 
+def exponentials(name, call):
+    """How many the softmax of an operation needs, one for each pair of tokens or token and word; the backward's are computed again."""
+    if name == "titan::attention_forward":
+        return attention(call, 0, 1, 2, 1) / (2 * call.dims[0][3])
+    if name == "titan::attention_backward":
+        return attention(call, 1, 2, 3, 1) / (2 * call.dims[1][3])
+    if name == "titan::linear_cross_entropy":
+        return float(call.dims[0][0] * call.dims[1][0])
+    return 0.0
+
+
 def cost(name, arguments, num_parameters=0):
     """The cost of one call, or None where no formula is known."""
     call = Call(arguments)
@@ -164,7 +176,7 @@ def cost(name, arguments, num_parameters=0):
                 found = formula(call)
             except (IndexError, ValueError):  # another overload of the operation, with other operands
                 return None
-            return Cost(found[0], found[1], found[2] if len(found) > 2 else found[0])
+            return Cost(found[0], found[1], found[2] if len(found) > 2 else found[0], exponentials(name, call))
     return None
 
 

@@ -67,17 +67,20 @@ for dtype in (torch.float32, torch.bfloat16):
     a, b = (torch.randn(2048, 2048).to(dtype) for _ in "ab")
     print(2 * 2048**3 / best(lambda: a @ b, 7))
 x, y = torch.ones(2**26), torch.zeros(2**26)
+z, w = torch.randn(2**14), torch.zeros(2**14)
 print(max(2 * 4 * 2**26 / best(lambda: y.copy_(x), 7), 3 * 4 * 2**26 / best(lambda: y.add_(x), 7)))
+print(2**14 * 100 / best(lambda: [torch.exp(z, out=w) for _ in range(100)], 7))
 """
 
 
 @dataclasses.dataclass
 class Peaks:
     """FLOP/s of a product of 2048 x 2048 matrices by type of number; bytes/s, read and written, of a copy of 256 MiB or of a
-    sum into such a tensor, whichever is faster."""
+    sum into such a tensor, whichever is faster; exponentials/s of ATen in fp32, of 16,384 numbers."""
     fp32: float
     bf16: float
     memory: float
+    exp: float
 
     def best_of(self, other):
         return Peaks(*(max(pair) for pair in zip(dataclasses.astuple(self), dataclasses.astuple(other))))
@@ -99,6 +102,7 @@ class Row:
     flops: float = 0.0
     flops_model: float = 0.0
     bytes: float = 0.0
+    exponentials: float = 0.0
     has_formula: bool = True
     dtype: str = ""
 
@@ -144,7 +148,7 @@ def rows_of_step(events, num_parameters):
             types = [t for t in arguments.get("Input type", []) if t in op_formulas.ELEMENT_BYTES]
             more = {"dtype": types[0] if types else ""}
             if found:
-                more |= {"flops": found.flops, "bytes": found.bytes, "flops_model": found.flops_model}
+                more |= dataclasses.asdict(found)
             else:
                 more |= {"bytes": float(op_formulas.operand_bytes(arguments)), "has_formula": False}
             add(phase, name, shapes_of(arguments), event["dur"], 1, **more)
@@ -262,10 +266,11 @@ def summary(length, rows, plain, estimate, blocks, peaks):
             f"autograd, our own code), {100 * unknown / length:.2f} % in operations without formula. Operations that run at their "
             f"bounds would take {1e3 * at_peak:,.1f} ms: the step is at {100 * at_peak / length:.0f} % of that. FLOPs by formulas: "
             f"{100 * flops_model / expected:.2f} % of what `titan estimate` says. {blocks[0]:,} allocations of "
-            f"{blocks[1] / 2**20:,.1f} MiB together in a step after warm-up.",
+            f"{blocks[1] / 2**20:,.1f} MiB together in a step after warm-up. The exponentials of its softmaxes, which no bound counts, "
+            f"would take {1e3 * sum(row.exponentials for row in rows) / peaks.exp:,.1f} ms at the rate of ATen's exp.",
             "",
             f"Peaks beside it: GEMM {peaks.fp32 / 1e9:,.0f} GFLOP/s in fp32, {peaks.bf16 / 1e9:,.0f} in bf16; memory "
-            f"{peaks.memory / 1e9:,.1f} GB/s.", ""]
+            f"{peaks.memory / 1e9:,.1f} GB/s; exp {peaks.exp / 1e9:,.2f} thousand million a second.", ""]
 
 
 def against_aten(threads):
@@ -351,7 +356,8 @@ def main():
         text = against_aten(options.threads)
         print("\n".join(text))
         if options.write:
-            write(options.write, "ops", [f"{options.threads} threads, medians of 7 interleaved repetitions.", "", *text])
+            threads = f"{options.threads} thread{'s' * (options.threads > 1)}"
+            write(options.write, "ops", [f"{threads}, medians of 7 interleaved repetitions.", "", *text])
 
 
 if __name__ == "__main__":

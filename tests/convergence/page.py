@@ -162,8 +162,12 @@ def write(path, plan, results, verdicts):
     wanted = cells.PLANS[plan]()
     missing = [str(cell) for cell in wanted if cell not in results]
     programs = sorted({result["program"] for result in results.values()})
-    lines = [f"Plan \"{plan}\": {len(results)} of {len(wanted)} runs, made by {'; '.join(programs)}.", "",
-             *(["Not made: " + "; ".join(missing) + ".", ""] if missing else []), *summary(results), "", *table(results, verdicts), ""]
+    more = len(results) - (len(wanted) - len(missing))
+    lines = [f"Plan \"{plan}\": {len(wanted) - len(missing)} of {len(wanted)} runs{f', and {more} more' if more else ''}. "
+             f"Made by {'; '.join(programs)}.", ""]
+    if missing:
+        lines += ["Not made: " + "; ".join(missing) + ".", ""]
+    lines += [*summary(results), "", *table(results, verdicts), ""]
     for model in dict.fromkeys(cell.model for cell in results):
         picture = path.parent / f"convergence_{model}.png"
         figure(picture, model, results)

@@ -36,6 +36,13 @@ class Formulas(unittest.TestCase):
         # the mask leaves (S + 1) / 2S of the pairs
         self.assertEqual(cost("titan::attention_forward", q, k, k, concrete=["True"]).flops, forward * 33 / 64)
 
+    def test_softmaxes_take_an_exponential_for_each_pair(self):
+        q, k, rest = (2, 8, 32, 16), (2, 4, 32, 16), (2, 8, 32)
+        pairs = 2 * 8 * 32 * 33 / 2
+        self.assertEqual(cost("titan::attention_forward", q, k, k, concrete=["True"]).exponentials, pairs)
+        self.assertEqual(cost("titan::attention_backward", q, q, k, k, q, rest, concrete=["True"]).exponentials, pairs)
+        self.assertEqual(cost("titan::linear_cross_entropy", (64, 8), (100, 8), (64,), concrete=["True", "True"]).exponentials, 6400)
+
     def test_bytes_are_operands_and_results(self):
         self.assertEqual(cost("aten::mm", (96, 40), (40, 24)).bytes, 4 * (96 * 40 + 40 * 24 + 96 * 24))
         self.assertEqual(cost("aten::add", (8, 4), (8, 4), kind="c10::BFloat16").bytes, 2 * 3 * 32)
@@ -92,7 +99,7 @@ class Pages(unittest.TestCase):
         row = op_profile.Row
         rows = [row("forward", "aten::mm", "", 1, 50e6, 4e12), row("forward", "titan::attention_forward", "", 1, 30e6, 3e11),
                 row("optimizer", "aten::_fused_adamw_", "", 1, 15e6), row("backward", "outside of operations", "", 0, 5e6)]
-        lines = op_profile.overview({"job": (100.0, rows, op_profile.Peaks(1e11, 2e11, 1e10))})
+        lines = op_profile.overview({"job": (100.0, rows, op_profile.Peaks(1e11, 2e11, 1e10, 1e9))})
         self.assertIn("| products of matrices | 50.0 % (80 %) |", lines)
         self.assertIn("| attention | 30.0 % (10 %) |", lines)
         self.assertEqual(sum(float(line.split("|")[2].split("%")[0]) for line in lines[2:]), 100)
@@ -110,7 +117,7 @@ class OfARun(unittest.TestCase):
         self.assertGreater(sum(row.time for row in rows if row.has_formula and row.bytes), 0.5 * 1e6 * length)
         self.assertGreater(blocks[0], 100)
         self.assertGreater(blocks[1], 2**20)
-        peaks = op_profile.Peaks(1e11, 2e11, 2e10)
+        peaks = op_profile.Peaks(1e11, 2e11, 2e10, 1e9)
         self.assertGreater(len(op_profile.table(length, rows, peaks)), 12)
 
 
