@@ -9,8 +9,7 @@ import statistics
 import cells
 
 EARLY_STEPS = 10
-EARLY = {"fp32": 1e-4}  # largest distance of two layouts in the first steps; of other numbers it is shown only
-EARLY_TORCHTITAN = 1e-3
+EARLY = 1e-4            # largest distance of two layouts, or trainers, in the first steps in fp32; of other numbers it is shown only
 RELATIVE = 0.02         # largest distance of final losses of other numbers from those of fp32
 FLOOR = 0.005           # seeds that happen to lie closer together than this are taken to differ by it
 LEARNT = 1.0            # a run that learnt is at least so far below its first loss at the end
@@ -50,9 +49,8 @@ def judge_distance(results, cell):
         return [f"not judged: {reference} is missing"]
     found = []
     early = max(distances(result, there)[:EARLY_STEPS])
-    limit = EARLY_TORCHTITAN if cell.trainer != "Titan" else EARLY.get(cell.numbers)
-    if cell.numbers == "fp32" and early > limit:
-        found.append(f"FAILED: {early:.2g} from {reference} within {EARLY_STEPS} steps, more than {limit:g}")
+    if cell.numbers == "fp32" and early > EARLY:
+        found.append(f"FAILED: {early:.2g} from {reference} within {EARLY_STEPS} steps, more than {EARLY:g}")
     gap = abs(final(cell, result) - final(reference, there))
     if cell.numbers == "fp32":
         seeds = spread(results, cell)

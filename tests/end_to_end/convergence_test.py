@@ -45,12 +45,12 @@ class Verdicts(harness.Case):
 
     def test_what_is_where_it_should_be_passes(self):
         self.assertEqual(self.failures(), {})
-        self.assertEqual(self.failures(tp=self.bent(9, 0.9e-4), theirs=self.bent(9, 0.9e-3)), {})
+        self.assertEqual(self.failures(tp=self.bent(9, 0.9e-4), theirs=self.bent(9, 0.9e-4)), {})
         self.assertEqual(self.failures(tp=self.bent(500, 1.0)), {})  # one step far from the start and from the end
 
     def test_early_steps_are_judged(self):
         self.assertEqual(list(self.failures(tp=self.bent(9, 1.1e-4))), [PLAIN.but(layout="TP 2")])
-        self.assertEqual(list(self.failures(theirs=self.bent(0, 1.1e-3))), [PLAIN.but(trainer="torchtitan")])
+        self.assertEqual(list(self.failures(theirs=self.bent(0, 1.1e-4))), [PLAIN.but(trainer="torchtitan")])
 
     def test_the_end_is_judged(self):
         spread = page.spread(made_up(), PLAIN)
