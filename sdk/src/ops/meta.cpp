@@ -52,8 +52,8 @@ std::tuple<Tensor, Tensor> rope_rotate_on_meta(const Tensor& q, const Tensor& k,
 std::tuple<Tensor, Tensor> attention_forward_on_meta(const Tensor& q, const Tensor& k,
                                                      const Tensor& v, bool causal, double scale) {
   const Tensor logsumexp =
-      at::empty({q.size(0), q.size(2), q.size(1)}, q.options().dtype(computed_in(q)));
-  return {heads_like(q), logsumexp.transpose(1, 2)};
+      at::empty(q.sizes().slice(0, 3), q.options().dtype(computed_in(q)));
+  return {heads_like(q), logsumexp};
 }
 
 std::tuple<Tensor, Tensor, Tensor> attention_backward_on_meta(const Tensor& dout, const Tensor& q,

@@ -134,13 +134,15 @@ TEST(Attention, BlocksOfKeysAddUpToTheWhole) {
 TEST(Attention, HasTheSameShapesOnMeta) {
   expect_meta_like_real(fused(), inputs(2, 4, 2, 9, 9, 8));
   expect_meta_like_real(fused(), inputs(2, 4, 2, 9, 9, 8), at::kBFloat16);
-  const Tensors in = leaves(inputs(2, 4, 2, 9, 9, 8), at::kBFloat16);
-  const AttentionResult real = attention_forward(in[0], in[1], in[2]);
-  const AttentionResult meta =
-      attention_forward(in[0].to(at::kMeta), in[1].to(at::kMeta), in[2].to(at::kMeta));
-  EXPECT_EQ(real.logsumexp.strides(), meta.logsumexp.strides());
-  EXPECT_EQ(real.logsumexp.sizes(), meta.logsumexp.sizes());
-  EXPECT_EQ(real.logsumexp.scalar_type(), meta.logsumexp.scalar_type());
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const Tensors in = leaves(inputs(2, 4, 2, 9, 9, 8), type);
+    const AttentionResult real = attention_forward(in[0], in[1], in[2]);
+    const AttentionResult meta =
+        attention_forward(in[0].to(at::kMeta), in[1].to(at::kMeta), in[2].to(at::kMeta));
+    EXPECT_EQ(real.logsumexp.strides(), meta.logsumexp.strides());
+    EXPECT_EQ(real.logsumexp.sizes(), meta.logsumexp.sizes());
+    EXPECT_EQ(real.logsumexp.scalar_type(), meta.logsumexp.scalar_type());
+  }
 }
 
 TEST(Attention, FollowsTheRulesForGraphs) {

@@ -14,7 +14,8 @@ namespace {
 
 std::vector<const Kernels*> builds() {
   std::vector<const Kernels*> out{&baseline_kernels()};
-  if (avx2_kernels() != nullptr) out.push_back(avx2_kernels());
+  for (const Kernels* build : {avx2_kernels(), avx512_kernels(), avx512_bf16_kernels()})
+    if (build != nullptr) out.push_back(build);
   return out;
 }
 
@@ -57,11 +58,20 @@ void expect_near(const Guarded& a, const Guarded& b, const char* what) {
   }
 }
 
-TEST(Kernels, TheAvx2BuildExistsWhereTheCpuHasIt) {
+TEST(Kernels, ABuildExistsWhereTheCpuHasItsInstructions) {
 #if defined(__x86_64__)
-  const bool supported = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  EXPECT_EQ(avx2_kernels() != nullptr, supported);
-  EXPECT_EQ(&kernels(), supported ? avx2_kernels() : &baseline_kernels());
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vl");
+  const bool bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
+  EXPECT_EQ(avx2_kernels() != nullptr, avx2);
+  EXPECT_EQ(avx512_kernels() != nullptr, avx512);
+  EXPECT_EQ(avx512_bf16_kernels() != nullptr, bf16);
+  EXPECT_EQ(&kernels(), bf16     ? avx512_bf16_kernels()
+                        : avx512 ? avx512_kernels()
+                        : avx2   ? avx2_kernels()
+                                 : &baseline_kernels());
 #else
   EXPECT_EQ(&kernels(), &baseline_kernels());
 #endif
@@ -120,9 +130,7 @@ TEST(Kernels, ExpKeepsSpecialValues) {
   }
 }
 
-TEST(Kernels, AllBuildsAgreeForEveryLengthOfRow) {
-  const Kernels& a = *builds().front();
-  const Kernels& b = *builds().back();
+void expect_agreement(const Kernels& a, const Kernels& b) {
   for (int64_t n = 1; n <= 70; ++n) {
     const auto x = randoms(n, 1), y = randoms(n, 2), z = randoms(n, 3);
     Guarded p(n), q(n), r(n, 0.5f), s(n, 0.5f);
@@ -160,6 +168,10 @@ TEST(Kernels, AllBuildsAgreeForEveryLengthOfRow) {
     b.add(q.get(), z.data(), n);
     expect_near(p, q, "add");
   }
+}
+
+TEST(Kernels, AllBuildsAgreeForEveryLengthOfRow) {
+  for (const Kernels* build : builds()) expect_agreement(baseline_kernels(), *build);
 }
 
 }  // namespace

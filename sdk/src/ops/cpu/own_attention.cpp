@@ -88,7 +88,7 @@ std::tuple<Tensor, Tensor> own_attention_forward(const Kernels& kernels, const T
   float* lse = logsumexp.mutable_data_ptr<float>();
   const int64_t block = kernels.attention_query_block;
   const int64_t num_blocks = (num_queries + block - 1) / block;
-  const bool is_alone = num_queries == 1 && !causal;
+  const bool is_alone = num_queries == 1 && !causal && q.scalar_type() == at::kFloat;
   share_tasks(batch * heads * num_blocks, kernels.attention_scratch(q.size(3)),
               [&](int64_t task, float* scratch) {
                 // the last blocks of a causal row cost most: they come first

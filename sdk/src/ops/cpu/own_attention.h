@@ -11,7 +11,8 @@
 namespace titan::ops::cpu {
 
 /// Whether the loops take q and its keys: fp32 or bf16, heads of at most 128 elements, an even
-/// number in bf16, scale > 0. A lone query in bf16 is ATen's.
+/// number in bf16, scale > 0. A lone query in bf16 is left to ATen,
+/// whose loop for it reads less.
 TITAN_API bool has_own_attention(const at::Tensor& q, bool causal, double scale);
 
 /// Out (B, H, S, hd) over (B, S, H, hd) storage and logsumexp (B, H, S) in fp32. Heads are
