@@ -1,6 +1,7 @@
 // Speed of titan/ops against the same computation composed of ATen operations: forward and backward
 // together, shapes of llama3's debug model (dim 256, 16 heads of 16, FFN 768, vocabulary 2048) at 2
-// rows of 2048 tokens. Prints the ratio of each pair at the end. Threads: --threads=N (default 2).
+// rows of 2048 tokens; attention also with heads of 64 and 128 at 2 rows of 1024, in bf16, and its
+// forward pass alone. Prints the ratio of each pair at the end. Threads: --threads=N (default 2).
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -60,6 +61,36 @@ Tensors heads(int64_t kv_heads) {
   return {make(kHeads), make(kv_heads), make(kv_heads)};
 }
 
+/// q, k and v of which none wants a gradient: only the forward pass is run.
+Tensors without_gradient(const Tensors& inputs) {
+  Tensors out;
+  for (const Tensor& x : inputs) out.push_back(x.detach());
+  return out;
+}
+
+struct HeadShape {
+  int64_t seq_len, heads, dim;
+};
+
+/// Causal attention, a key head for each query head, beside ATen's flash kernel.
+std::vector<Case> attention_cases(const Function& fused, const Function& composed) {
+  std::vector<Case> out;
+  for (const HeadShape& s :
+       {HeadShape{2048, 16, 16}, HeadShape{1024, 12, 64}, HeadShape{1024, 8, 128}})
+    for (const auto& [type, suffix] :
+         {std::pair{at::kFloat, ""}, std::pair{at::kBFloat16, "_bf16"}}) {
+      Tensors inputs;
+      for (int i = 0; i < 3; ++i)
+        inputs.push_back(at::randn({kRows, s.seq_len, s.heads, s.dim}, at::dtype(type))
+                             .transpose(1, 2)
+                             .requires_grad_());
+      const std::string name = "attention_hd" + std::to_string(s.dim) + suffix;
+      out.push_back({name, inputs, fused, composed});
+      out.push_back({name + "_forward", without_gradient(inputs), fused, composed});
+    }
+  return out;
+}
+
 std::vector<Case> cases() {
   const Tensor cos = at::randn({kSeqLen, kHeadDim / 2}), sin = at::randn({kSeqLen, kHeadDim / 2});
   const Tensor cos_pair = at::cat({cos, cos}, 1).view({1, kSeqLen, 1, kHeadDim});
@@ -72,7 +103,7 @@ std::vector<Case> cases() {
     return {at::scaled_dot_product_attention(in[0], in[1], in[2], {}, 0, /*is_causal=*/true,
                                              std::nullopt, /*enable_gqa=*/true)};
   };
-  return {
+  std::vector<Case> all{
       {"rms_norm",
        {leaf({kRows, kSeqLen, kDim}), leaf({kDim})},
        [](const Tensors& in) -> Tensors { return {titan::ops::rms_norm(in[0], in[1], 1e-5)}; },
@@ -90,7 +121,6 @@ std::vector<Case> cases() {
        [=](const Tensors& in) -> Tensors {
          return {rotate(in[0], cos_pair, sin_pair), rotate(in[1], cos_pair, sin_pair)};
        }},
-      {"attention", heads(kHeads), attend, aten_attend},
       {"attention_4_kv_heads", heads(4), attend, aten_attend},
       {"linear_cross_entropy",
        {leaf({kTokens, kDim}), leaf({kVocab, kDim})},
@@ -109,11 +139,14 @@ std::vector<Case> cases() {
        [](const Tensors& in) -> Tensors { return {titan::ops::linear(in[0], in[1])}; },
        [](const Tensors& in) -> Tensors { return {at::linear(in[0], in[1])}; }},
   };
+  for (Case& c : attention_cases(attend, aten_attend)) all.push_back(std::move(c));
+  return all;
 }
 
 void run(benchmark::State& state, const Function& f, const Tensors& inputs, const Tensors& seeds) {
   for (auto _ : state) {
     const Tensors outputs = f(inputs);
+    if (!outputs[0].requires_grad()) continue;
     benchmark::DoNotOptimize(torch::autograd::grad(outputs, inputs, seeds));
   }
 }
@@ -162,7 +195,7 @@ int main(int argc, char** argv) {
   for (const Case& c : all) {
     Tensors seeds;
     for (const Tensor& out : c.fused(c.inputs)) {
-      seeds.push_back(out.dim() == 0 ? Tensor() : at::randn(out.sizes()));
+      seeds.push_back(out.dim() == 0 ? Tensor() : at::randn(out.sizes(), out.options()));
     }
     for (const auto& [side, f] : {std::pair{"titan/", &c.fused}, std::pair{"aten/", &c.composed}}) {
       benchmark::RegisterBenchmark(
