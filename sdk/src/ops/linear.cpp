@@ -23,7 +23,7 @@ Tensor as_matrix(const Tensor& x) {
 Tensor multiply(const Tensor& x, const Tensor& matrix) {
   std::vector<int64_t> shape = x.sizes().vec();
   shape.back() = matrix.size(1);
-  return matmul(as_matrix(x), matrix).view(shape);
+  return matrix_product(as_matrix(x), matrix).view(shape);
 }
 
 /// x (..., in) · weight (out, in)ᵀ, or what a recomputation has kept of it.
@@ -74,7 +74,7 @@ Tensor linear_grad_input(const Tensor& grad_out, const Tensor& weight) {
 
 Tensor linear_grad_weight(const Tensor& grad_out, const Tensor& x) {
   BelowAutograd guard;
-  return matmul(as_matrix(grad_out).t(), as_matrix(x));
+  return matrix_product(as_matrix(grad_out).t(), as_matrix(x));
 }
 
 }  // namespace titan::ops

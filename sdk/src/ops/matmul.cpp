@@ -13,7 +13,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t kMaxDepth = 512;  // of packed panels: both factors' stay in the second cache
+constexpr int64_t kMaxDepth = 256;  // of packed panels: both factors' stay in the second cache
 constexpr int64_t kMaxCols = 2048;  // of the right factor that are packed at once
 constexpr int64_t kMaxPanels = 16;  // of the left factor that a thread packs at once
 constexpr int64_t kSlack = 16;      // floats that packing may write past the end
@@ -144,7 +144,7 @@ class Product {
 
 }  // namespace
 
-void matmul_out(const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate) {
+void product_into(const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate) {
   if (takes(out, a, b)) return Product(out, a, b, accumulate).run();
   Tensor to = out;
   if (accumulate)
@@ -153,10 +153,10 @@ void matmul_out(const Tensor& out, const Tensor& a, const Tensor& b, bool accumu
     at::mm_out(to, a, b);
 }
 
-Tensor matmul(const Tensor& a, const Tensor& b) {
+Tensor matrix_product(const Tensor& a, const Tensor& b) {
   if (!a.is_cpu() || a.scalar_type() != at::kFloat) return at::mm(a, b);
   const Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
-  matmul_out(out, a, b, /*accumulate=*/false);
+  product_into(out, a, b, /*accumulate=*/false);
   return out;
 }
 

@@ -1,6 +1,12 @@
 // Matrix products for x86 with AVX-512; ops.cmake compiles this file with those instructions.
 #include "matmul.h"
 
+#if defined(__AVX512F__)
+#include <utility>
+
+#include <immintrin.h>
+#endif
+
 namespace titan::ops {
 
 #if defined(__AVX512F__)
@@ -26,10 +32,13 @@ TITAN_INLINE void store(float* p, Vec value) {
   *reinterpret_cast<LooseVec*>(p) = value;
 }
 
-TITAN_INLINE Vec load_some(const float* p, int64_t count) {
-  Vec value{};
-  for (int64_t i = 0; i < count; ++i) value[i] = p[i];
-  return value;
+/// The first lanes of a vector.
+TITAN_INLINE __mmask16 first_lanes(int64_t count) {
+  return count >= kLanes ? 0xffff : count > 0 ? static_cast<__mmask16>((1u << count) - 1) : 0;
+}
+/// What `lanes` leaves out is 0 and not touched.
+TITAN_INLINE Vec load_some(const float* p, __mmask16 lanes) {
+  return _mm512_maskz_loadu_ps(lanes, p);
 }
 
 /// Of a 16 x 16 matrix, by halves: rows `Distance` apart change every second block of that size.
@@ -53,16 +62,11 @@ TITAN_INLINE void transpose_step(Vec (&m)[kLanes]) {
 /// 16 lanes that lie along the depth, `depth` <= 16 of them.
 TITAN_INLINE void pack_across(Lanes lanes, int64_t count, int64_t depth, int64_t width,
                               float* out) {
+  const __mmask16 valid = first_lanes(depth);
   Vec m[kLanes];
-  if (count >= kLanes && depth == kLanes) {
 #pragma GCC unroll 16
-    for (int i = 0; i < kLanes; ++i) m[i] = load(lanes.data + i * lanes.lane_stride);
-  } else {
-    for (int i = 0; i < kLanes; ++i) {
-      const float* row = lanes.data + i * lanes.lane_stride;
-      m[i] = i >= count ? Vec{} : depth == kLanes ? load(row) : load_some(row, depth);
-    }
-  }
+  for (int i = 0; i < kLanes; ++i)
+    m[i] = load_some(lanes.data + i * lanes.lane_stride, i < count ? valid : 0);
   transpose_step<8>(m);
   transpose_step<4>(m);
   transpose_step<2>(m);
@@ -77,18 +81,16 @@ TITAN_INLINE void pack_across(Lanes lanes, int64_t count, int64_t depth, int64_t
 
 /// 16 lanes that lie side by side.
 TITAN_INLINE void pack_along(Lanes lanes, int64_t count, int64_t depth, int64_t width, float* out) {
-  for (int64_t d = 0; d < depth; ++d) {
-    const float* row = lanes.data + d * lanes.depth_stride;
-    store(out + d * width, count >= kLanes ? load(row) : load_some(row, count));
-  }
+  const __mmask16 valid = first_lanes(count);
+  for (int64_t d = 0; d < depth; ++d)
+    store(out + d * width, load_some(lanes.data + d * lanes.depth_stride, valid));
 }
 
 /// Of 14 lanes, the next depth's overwrite the two too many.
 void pack(Lanes lanes, int64_t count, int64_t depth, int64_t width, float* out) {
   if (lanes.lane_stride == 1) {
     for (int64_t first = 0; first < width; first += kLanes) {
-      const int64_t valid = count - first < width - first ? count - first : width - first;
-      pack_along({lanes.data + first, 1, lanes.depth_stride}, valid > 0 ? valid : 0, depth, width,
+      pack_along({lanes.data + first, 1, lanes.depth_stride}, count - first, depth, width,
                  out + first);
     }
     return;
@@ -96,15 +98,20 @@ void pack(Lanes lanes, int64_t count, int64_t depth, int64_t width, float* out) 
   for (int64_t d = 0; d < depth; d += kLanes) {
     const int64_t part = depth - d < kLanes ? depth - d : kLanes;
     for (int64_t first = 0; first < width; first += kLanes) {
-      const int64_t valid = count - first;
-      pack_across({lanes.data + first * lanes.lane_stride + d, lanes.lane_stride, 1},
-                  valid > 0 ? valid : 0, part, width, out + d * width + first);
+      pack_across({lanes.data + first * lanes.lane_stride + d, lanes.lane_stride, 1}, count - first,
+                  part, width, out + d * width + first);
     }
   }
 }
 
 template <int Rows>
-void multiply_rows(const float* left, const float* right, int64_t depth, const Tile& tile) {
+TITAN_INLINE void multiply_rows(const float* left, const float* right, int64_t depth,
+                                const Tile& tile) {
+  // what the tile is added to, or overwrites, comes while the sums are made
+  for (int r = 0; r < Rows; ++r) {
+    __builtin_prefetch(tile.data + r * tile.stride, 1);
+    __builtin_prefetch(tile.data + r * tile.stride + kLanes, 1);
+  }
   Vec sum[Rows][2];
 #pragma GCC unroll 14
   for (int r = 0; r < Rows; ++r) sum[r][0] = sum[r][1] = Vec{};
@@ -122,26 +129,26 @@ void multiply_rows(const float* left, const float* right, int64_t depth, const T
 #pragma GCC unroll 14
   for (int r = 0; r < Rows; ++r) {
     float* to = tile.data + r * tile.stride;
-    if (tile.cols == kCols) {
-      store(to, tile.accumulate ? load(to) + sum[r][0] : sum[r][0]);
-      store(to + kLanes, tile.accumulate ? load(to + kLanes) + sum[r][1] : sum[r][1]);
-    } else {
-      float both[kCols];
-      store(both, sum[r][0]);
-      store(both + kLanes, sum[r][1]);
-      for (int64_t i = 0; i < tile.cols; ++i) to[i] = tile.accumulate ? to[i] + both[i] : both[i];
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+      const __mmask16 valid = first_lanes(tile.cols - half * kLanes);
+      Vec value = sum[r][half];
+      if (tile.accumulate) value = load_some(to + half * kLanes, valid) + value;
+      _mm512_mask_storeu_ps(to + half * kLanes, valid, value);
     }
   }
 }
 
-using MultiplyRows = void (*)(const float*, const float*, int64_t, const Tile&);
-constexpr MultiplyRows kMultiplyRows[kRows] = {
-    multiply_rows<1>,  multiply_rows<2>,  multiply_rows<3>,  multiply_rows<4>, multiply_rows<5>,
-    multiply_rows<6>,  multiply_rows<7>,  multiply_rows<8>,  multiply_rows<9>, multiply_rows<10>,
-    multiply_rows<11>, multiply_rows<12>, multiply_rows<13>, multiply_rows<14>};
+/// Calls body(the number of rows, known when this is compiled).
+template <class Body, int... Counts>
+TITAN_INLINE void with_rows(int64_t rows, const Body& body, std::integer_sequence<int, Counts...>) {
+  ((rows == Counts + 1 ? body(std::integral_constant<int, Counts + 1>{}) : void()), ...);
+}
 
 void multiply(const float* left, const float* right, int64_t depth, Tile tile) {
-  kMultiplyRows[tile.rows - 1](left, right, depth, tile);
+  with_rows(
+      tile.rows, [&](auto rows) { multiply_rows<rows>(left, right, depth, tile); },
+      std::make_integer_sequence<int, kRows>{});
 }
 
 constexpr MatmulKernels kMatmul{kRows, kCols, pack, multiply};
