@@ -1,6 +1,9 @@
 #include "matmul.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <new>
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
@@ -17,6 +20,27 @@ constexpr int64_t kMaxDepth = 256;  // of packed panels: both factors' stay in t
 constexpr int64_t kMaxCols = 2048;  // of the right factor that are packed at once
 constexpr int64_t kMaxPanels = 16;  // of the left factor that a thread packs at once
 constexpr int64_t kSlack = 16;      // floats that packing may write past the end
+
+/// Memory of this thread for packed panels, at least `count` floats. It is kept: a product takes no
+/// memory that a device counts, and the largest need is some 2 MiB.
+template <class Purpose>
+float* panel_memory(int64_t count) {
+  struct Free {
+    void operator()(void* data) const { std::free(data); }
+  };
+  thread_local std::unique_ptr<float, Free> memory;
+  thread_local int64_t size = 0;
+  if (size < count) {
+    constexpr size_t kAlignment = 64;
+    const size_t bytes = (count * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
+    memory.reset(static_cast<float*>(std::aligned_alloc(kAlignment, bytes)));
+    if (!memory) throw std::bad_alloc();
+    size = count;
+  }
+  return memory.get();
+}
+struct OfRight {};
+struct OfLeft {};
 
 int64_t divided(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -54,13 +78,12 @@ class Product {
   void run() {
     const int64_t block_cols = std::min(kMaxCols, divided(cols_, kernels_.cols) * kernels_.cols);
     const int64_t block_depth = block_of_depth();
-    const Tensor packed = at::empty({block_depth * block_cols + kSlack}, at::kFloat);
+    float* const packed = panel_memory<OfRight>(block_depth * block_cols + kSlack);
     for (int64_t col = 0; col < cols_; col += block_cols) {
       const int64_t cols = std::min(block_cols, cols_ - col);
       for (int64_t d = 0; d < depth_; d += block_depth) {
         const int64_t depth = std::min(block_depth, depth_ - d);
-        multiply_block({.col = col, .cols = cols, .first = d, .depth = depth},
-                       packed.mutable_data_ptr<float>());
+        multiply_block({.col = col, .cols = cols, .first = d, .depth = depth}, packed);
       }
     }
   }
@@ -111,8 +134,7 @@ class Product {
   void multiply_panels(const Block& block, const float* packed, Range left, Range right) const {
     const int64_t height = kernels_.rows, width = kernels_.cols;
     const int64_t most = std::min(kMaxPanels, left.end - left.begin);
-    const Tensor buffer = at::empty({most * height * block.depth + kSlack}, at::kFloat);
-    float* const panels = buffer.mutable_data_ptr<float>();
+    float* const panels = panel_memory<OfLeft>(most * height * block.depth + kSlack);
     for (int64_t first = left.begin; first < left.end; first += most) {
       const int64_t count = std::min(most, left.end - first);
       for (int64_t p = 0; p < count; ++p)
