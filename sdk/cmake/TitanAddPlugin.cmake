@@ -24,6 +24,10 @@ function(titan_manifest_text variable plugin version provides torch)
   if(NOT torch STREQUAL "none" AND TITAN_TORCH_CUDA)
     set(cuda ${TITAN_TORCH_CUDA})
   endif()
+  set(cuda_archs none)
+  if(TITAN_PLUGIN_CUDA_ARCHS)  # "80 90": of a plugin with kernels of its own, set before it is added
+    set(cuda_archs ${TITAN_PLUGIN_CUDA_ARCHS})
+  endif()
   set(sanitizer none)
   if(TITAN_SANITIZER)
     set(sanitizer ${TITAN_SANITIZER})
@@ -48,7 +52,7 @@ function(titan_manifest_text variable plugin version provides torch)
     "sdk_abi=${sdk_abi}" "sdk_abi_torch_free=${TITAN_SDK_ABI_TORCH_FREE}"
     "sdk_optional=${TITAN_SDK_OPTIONAL}"
     "torch=${torch}" "cxx11_abi=1" "compiler=${compiler}" "std=20"
-    "arch=${CMAKE_SYSTEM_PROCESSOR}" "cuda=${cuda}" "cuda_archs=none" "sanitizer=${sanitizer}"
+    "arch=${CMAKE_SYSTEM_PROCESSOR}" "cuda=${cuda}" "cuda_archs=${cuda_archs}" "sanitizer=${sanitizer}"
     "build_type=${CMAKE_BUILD_TYPE}" "built_by=${PROJECT_NAME}" "git=${git}")
   list(JOIN fields "\\0\"\n    \"" text)
   set(${variable} "${text}" PARENT_SCOPE)

@@ -16,3 +16,8 @@ set_tests_properties(tools.plugin_names PROPERTIES LABELS tools TIMEOUT 600
 add_test(NAME tools.sdk_abi COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/tools/sdk_abi_test.py)
 set_tests_properties(tools.sdk_abi PROPERTIES LABELS tools TIMEOUT 600
   ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_CMAKE=${CMAKE_COMMAND};PYTHONDONTWRITEBYTECODE=1")
+
+# registers, spills and shared memory of the compiled CUDA kernels; what needs nvcc says so where it is skipped
+add_test(NAME tools.cuda_kernels COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/tools/cuda_kernels_test.py)
+set_tests_properties(tools.cuda_kernels PROPERTIES LABELS tools TIMEOUT 600
+  ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_CUDA_LOGS=${PROJECT_BINARY_DIR}/plugins/devices/cuda;PYTHONDONTWRITEBYTECODE=1")

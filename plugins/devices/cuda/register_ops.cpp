@@ -1,8 +1,13 @@
-// Gives CUDA the operations of titan/ops, composed from ATen's.
+// Gives CUDA the operations of titan/ops: by the plugin's own kernels where it was built with them
+// and they take the tensors' type, composed from ATen's otherwise.
 #include <ATen/cuda/CUDAContextLight.h>
+#include <c10/cuda/CUDAStream.h>
+#include <titan/error.h>
 #include <torch/library.h>
 
 #include "composite_ops.h"
+#include "kernels/fused_ops.h"
+#include "kernels/launch.h"
 
 namespace titan::cuda {
 namespace {
@@ -41,19 +46,45 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& dout, const 
   return composite::attention_backward(path_for(q), dout, q, k, v, out, logsumexp, causal, scale);
 }
 
+#if defined(TITAN_CUDA_KERNELS)
+/// `own` where the first tensor has kernels, `composed` elsewhere.
+template <auto own, auto composed>
+struct Either;
+
+template <class Result, class First, class... Rest, Result (*own)(First, Rest...),
+          Result (*composed)(First, Rest...)>
+struct Either<own, composed> {
+  static Result call(First first, Rest... rest) {
+    return fused::has_kernels(first) ? own(first, rest...) : composed(first, rest...);
+  }
+};
+#define TITAN_CUDA_OPERATION(name) (&Either<&fused::name, &composite::name>::call)
+#else
+#define TITAN_CUDA_OPERATION(name) composite::name
+#endif
+
 }  // namespace
 
+#if defined(TITAN_CUDA_KERNELS)
+void* launch_stream() {
+  return c10::cuda::getCurrentCUDAStream().stream();
+}
+void launch_failed(const char* kernel, const char* why) {
+  TITAN_CHECK(false, internal, "the GPU refused the kernel ", kernel, ": ", why);
+}
+#endif
+
 TORCH_LIBRARY_IMPL(titan, CUDA, m) {
-  m.impl("rms_norm_forward", TORCH_FN(composite::rms_norm_forward));
-  m.impl("rms_norm_backward", TORCH_FN(composite::rms_norm_backward));
-  m.impl("swiglu_forward", TORCH_FN(composite::swiglu_forward));
-  m.impl("swiglu_backward", TORCH_FN(composite::swiglu_backward));
-  m.impl("rope_rotate", TORCH_FN(composite::rope_rotate));
+  m.impl("rms_norm_forward", TORCH_FN(TITAN_CUDA_OPERATION(rms_norm_forward)));
+  m.impl("rms_norm_backward", TORCH_FN(TITAN_CUDA_OPERATION(rms_norm_backward)));
+  m.impl("swiglu_forward", TORCH_FN(TITAN_CUDA_OPERATION(swiglu_forward)));
+  m.impl("swiglu_backward", TORCH_FN(TITAN_CUDA_OPERATION(swiglu_backward)));
+  m.impl("rope_rotate", TORCH_FN(TITAN_CUDA_OPERATION(rope_rotate)));
   m.impl("attention_forward", TORCH_FN(attention_forward));
   m.impl("attention_backward", TORCH_FN(attention_backward));
-  m.impl("linear_cross_entropy", TORCH_FN(composite::linear_cross_entropy));
+  m.impl("linear_cross_entropy", TORCH_FN(TITAN_CUDA_OPERATION(linear_cross_entropy)));
   m.impl("embedding_forward", TORCH_FN(composite::embedding_forward));
-  m.impl("embedding_backward", TORCH_FN(composite::embedding_backward));
+  m.impl("embedding_backward", TORCH_FN(TITAN_CUDA_OPERATION(embedding_backward)));
 }
 
 }  // namespace titan::cuda

@@ -1,0 +1,85 @@
+// The operations of titan/ops by the kernels of this folder, each in one or two launches and
+// without waiting for the GPU. register_ops.cpp registers them; the tests run the same code on the
+// host, where launches go to the emulator.
+//
+// fp32, bf16 and fp16; arithmetic in fp32, each result rounded once. Other types are
+// composite_ops'. Results are the same bits in every run. Shapes and layouts are as titan/ops
+// documents them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace titan::cuda::fused {
+
+using at::Tensor;
+
+/// Whether there are kernels for tensors like x.
+bool has_kernels(const Tensor& x);
+
+/// y, rstd.
+std::tuple<Tensor, Tensor> rms_norm_forward(const Tensor& x, const Tensor& weight, double eps);
+/// dx, dweight.
+std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& dy, const Tensor& x,
+                                             const Tensor& weight, const Tensor& rstd);
+
+/// x + residual, rounded to their type; its norm; rstd. In one pass over memory less than one after
+/// the other, to the same bits.
+struct SumAndNorm {
+  Tensor sum, y, rstd;
+};
+SumAndNorm add_rms_norm_forward(const Tensor& x, const Tensor& residual, const Tensor& weight,
+                                double eps);
+/// The gradient of `sum`, which is that of x and of residual, and dweight. `dsum`: what comes to
+/// the sum past the norm; rounded once with the norm's share.
+std::tuple<Tensor, Tensor> add_rms_norm_backward(const Tensor& dy, const Tensor& dsum,
+                                                 const Tensor& sum, const Tensor& weight,
+                                                 const Tensor& rstd);
+
+Tensor swiglu_forward(const Tensor& gate, const Tensor& up);
+std::tuple<Tensor, Tensor> swiglu_backward(const Tensor& dout, const Tensor& gate,
+                                           const Tensor& up);
+
+std::tuple<Tensor, Tensor> rope_rotate(const Tensor& q, const Tensor& k, const Tensor& cos,
+                                       const Tensor& sin, const std::optional<Tensor>& positions,
+                                       bool inverse);
+
+/// In the order of the tokens, as the CPU adds: the same bits.
+Tensor embedding_backward(const Tensor& dout, const Tensor& tokens, int64_t num_rows);
+
+/// Logits (rows, words), contiguous. Losses (rows) in fp32; with `gradient` the logits become
+/// theirs.
+Tensor cross_entropy(const Tensor& logits, const Tensor& labels, bool gradient);
+std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy(const Tensor& x, const Tensor& weight,
+                                                        const Tensor& labels, bool needs_dx,
+                                                        bool needs_dweight);
+
+/// Values in `format` (kFloat8_e4m3fn, kFloat8_e5m2) and the fp32 scale: a scalar, or (rows, 1). As
+/// titan::float8 scales and casts, to the bit. x (rows, columns), fp32 or bf16.
+std::tuple<Tensor, Tensor> quantize_tensor(const Tensor& x, at::ScalarType format,
+                                           bool to_power_of_two);
+/// kFloat8_e4m3fn alone.
+std::tuple<Tensor, Tensor> quantize_rows(const Tensor& x, bool to_power_of_two);
+
+struct AdamWStep {
+  double lr, beta1, beta2, eps, weight_decay;
+};
+/// The bits of titan/nn/rounding.h: the key of the weight's name, and where the slice lies in the
+/// whole, both seen as matrices.
+struct RandomRounding {
+  uint64_t key;
+  int64_t columns, first, whole_columns;
+};
+/// Whether there is a kernel for these types.
+bool has_adamw(const Tensor& weight, const Tensor& gradient, const Tensor& state);
+/// Updates weight, exp_avg and exp_avg_sq in place. All contiguous, of one shape; `step`: fp32
+/// scalar on the same device, which counts this step. `random`: for weights in bf16.
+void adamw_step(const Tensor& weight, const Tensor& gradient, const Tensor& exp_avg,
+                const Tensor& exp_avg_sq, const Tensor& step, const AdamWStep& numbers,
+                const std::optional<RandomRounding>& random);
+
+}  // namespace titan::cuda::fused
