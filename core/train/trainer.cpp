@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <titan/error.h>
+#include <titan/host_collectives.h>
 #include <titan/step_phase.h>
 
 #include "core/base/clock.h"
@@ -12,6 +13,11 @@
 
 namespace titan::core {
 namespace {
+
+/// Where ranks reduce numbers that their hosts need at once.
+c10::Device place_of_numbers(const Device& device) {
+  return dynamic_cast<const HostCollectives*>(&device) ? c10::Device(c10::kCPU) : device.device();
+}
 
 MetricsOptions metrics_options(const Run& run, const JobConfig& config) {
   return {.log_freq = config.metrics.log_freq,
@@ -133,7 +139,7 @@ void Trainer::save() {
 /// Whether any rank was asked to stop: all end after the same step.
 bool Trainer::should_stop() {
   stop_signal_ = static_cast<int>(run_.mesh.group("world").all_reduce(
-      int64_t{StopSignals::received()}, dist::Reduce::max, run_.device->device()));
+      int64_t{StopSignals::received()}, dist::Reduce::max, place_of_numbers(*run_.device)));
   return stop_signal_ != 0;
 }
 
@@ -162,7 +168,7 @@ Step Trainer::next_step() {
     step.batches = run_.loader->next_step();
   }
   step.batches.num_valid_tokens = run_.mesh.group("dp").all_reduce(
-      step.batches.num_local_valid_tokens, dist::Reduce::sum, run_.device->device());
+      step.batches.num_local_valid_tokens, dist::Reduce::sum, place_of_numbers(*run_.device));
   TITAN_CHECK(step.batches.num_valid_tokens > 0, data, "no token of step ", step_,
               " has a target, on any rank, so there is nothing to learn; look at the data of this "
               "step");

@@ -19,7 +19,7 @@
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
-#include "plugins/devices/cpu/gloo_backend.h"
+#include "plugins/devices/common/gloo_backend.h"
 #include "plugins/devices/cpu/transport.h"
 
 namespace titan::cpu {

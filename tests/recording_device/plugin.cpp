@@ -7,6 +7,7 @@
 
 #include <titan/device.h>
 #include <titan/error.h>
+#include <titan/host_collectives.h>
 #include <titan/lr_scheduler.h>
 #include <titan/plugin.h>
 
@@ -37,7 +38,7 @@ void write_list(std::ostream& out, const std::vector<std::string>& lines) {
   out << ']';
 }
 
-class Recording final : public titan::Device {
+class Recording final : public titan::Device, public titan::HostCollectives {
  public:
   Recording(const RecordingOptions& options, const titan::DeviceContext& context)
       : report_(options.report + "/rank" + std::to_string(context.local_rank) + ".json") {

@@ -7,7 +7,7 @@
 
 #include "host_kernels.h"
 #include "memory.h"
-#include "plugins/devices/cpu/gloo_backend.h"
+#include "plugins/devices/common/gloo_backend.h"
 
 namespace titan::recording {
 namespace {

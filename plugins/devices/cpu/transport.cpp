@@ -8,7 +8,7 @@
 #include <titan/error.h>
 #include <titan/log.h>
 
-#include "gloo_backend.h"
+#include "../common/gloo_backend.h"
 #include "shared_memory/meeting.h"
 #include "shared_memory/shared_memory_backend.h"
 

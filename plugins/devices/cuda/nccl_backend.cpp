@@ -1,6 +1,7 @@
 #include "nccl_backend.h"
 
 #include <exception>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 
 #include <titan/error.h>
 
+#include "../common/gloo_backend.h"
 #include "meeting.h"
 
 namespace titan::cuda {
@@ -48,10 +50,47 @@ class NcclWork final : public Work {
   c10::intrusive_ptr<c10d::Work> work_;
 };
 
+/// gloo between the same ranks, connected when the first tensor of the host comes: most groups see
+/// none. All ranks of a group reduce the same numbers in the same order, so all connect then.
+class HostSide {
+ public:
+  explicit HostSide(const dist::Endpoint& endpoint)
+      : store_(c10::intrusive_ptr<c10d::Store>::reclaim_copy(&endpoint.store)),
+        name_(endpoint.name + "/host"),
+        rank_(endpoint.rank),
+        size_(endpoint.size),
+        timeout_(endpoint.timeout),
+        is_one_host_(endpoint.is_one_host) {}
+
+  dist::Backend& backend() {
+    const std::lock_guard lock(mutex_);
+    if (!gloo_) gloo_ = cpu::connect_gloo({*store_, name_, rank_, size_, timeout_, is_one_host_});
+    return *gloo_;
+  }
+  void set_timeout(std::chrono::milliseconds timeout) {
+    const std::lock_guard lock(mutex_);
+    timeout_ = timeout;
+    if (gloo_) gloo_->set_timeout(timeout);
+  }
+  void abort(const std::string& reason) {
+    const std::lock_guard lock(mutex_);
+    if (gloo_) gloo_->abort(reason);
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::Store> store_;
+  std::string name_;
+  int rank_, size_;
+  std::chrono::milliseconds timeout_;
+  bool is_one_host_;
+  std::mutex mutex_;
+  std::shared_ptr<dist::Backend> gloo_;  // null before the first tensor of the host
+};
+
 class NcclBackend final : public dist::Backend {
  public:
-  NcclBackend(c10::intrusive_ptr<Nccl> nccl, c10::Device device)
-      : nccl_(std::move(nccl)), device_(device) {}
+  NcclBackend(c10::intrusive_ptr<Nccl> nccl, c10::Device device, const dist::Endpoint& endpoint)
+      : nccl_(std::move(nccl)), device_(device), host_(endpoint) {}
 
   /// Takes leave in order; while an error is on its way the others may never answer, so then the
   /// communicator is torn down.
@@ -70,6 +109,7 @@ class NcclBackend final : public dist::Backend {
   int size() const override { return nccl_->getSize(); }
 
   std::shared_ptr<Work> all_reduce(const Tensor& inout, Reduce reduce) override {
+    if (inout.is_cpu()) return host_.backend().all_reduce(inout, reduce);
     std::vector<Tensor> tensors = {inout};
     c10d::AllreduceOptions options;
     options.reduceOp = to_nccl(reduce);
@@ -77,12 +117,14 @@ class NcclBackend final : public dist::Backend {
   }
 
   std::shared_ptr<Work> all_gather(const Tensor& out, const Tensor& in) override {
+    if (in.is_cpu()) return host_.backend().all_gather(out, in);
     Tensor to = out, from = in;
     return started(nccl_->_allgather_base(to, from));
   }
 
   std::shared_ptr<Work> reduce_scatter(const Tensor& out, const Tensor& in,
                                        Reduce reduce) override {
+    if (in.is_cpu()) return host_.backend().reduce_scatter(out, in, reduce);
     Tensor to = out, from = in;
     c10d::ReduceScatterOptions options;
     options.reduceOp = to_nccl(reduce);
@@ -92,12 +134,14 @@ class NcclBackend final : public dist::Backend {
   /// NCCL's grouped sends and receives; a peer without rows gets no message.
   std::shared_ptr<Work> all_to_all(const Tensor& out, const Tensor& in,
                                    const dist::RowSplits& splits) override {
+    if (in.is_cpu()) return host_.backend().all_to_all(out, in, splits);
     Tensor to = out, from = in;
     std::vector<int64_t> received = splits.received, sent = splits.sent;
     return started(nccl_->alltoall_base(to, from, received, sent));
   }
 
   std::shared_ptr<Work> broadcast(const Tensor& inout, int root) override {
+    if (inout.is_cpu()) return host_.backend().broadcast(inout, root);
     std::vector<Tensor> tensors = {inout};
     c10d::BroadcastOptions options;
     options.rootRank = root;
@@ -105,10 +149,12 @@ class NcclBackend final : public dist::Backend {
   }
 
   std::shared_ptr<Work> send(const Tensor& tensor, int peer, int tag) override {
+    if (tensor.is_cpu()) return host_.backend().send(tensor, peer, tag);
     std::vector<Tensor> tensors = {tensor};
     return started(nccl_->send(tensors, peer, tag));
   }
   std::shared_ptr<Work> receive(const Tensor& tensor, int peer, int tag) override {
+    if (tensor.is_cpu()) return host_.backend().receive(tensor, peer, tag);
     std::vector<Tensor> tensors = {tensor};
     return started(nccl_->recv(tensors, peer, tag));
   }
@@ -119,10 +165,16 @@ class NcclBackend final : public dist::Backend {
     return started(nccl_->barrier(options));
   }
 
-  void set_timeout(std::chrono::milliseconds timeout) override { nccl_->setTimeout(timeout); }
+  void set_timeout(std::chrono::milliseconds timeout) override {
+    nccl_->setTimeout(timeout);
+    host_.set_timeout(timeout);
+  }
 
   /// Kernels that wait for other ranks end; what they were to compute is undefined.
-  void abort(const std::string&) override { nccl_->abort(); }
+  void abort(const std::string& reason) override {
+    nccl_->abort();
+    host_.abort(reason);
+  }
 
  private:
   static std::shared_ptr<Work> started(c10::intrusive_ptr<c10d::Work> work) {
@@ -132,6 +184,7 @@ class NcclBackend final : public dist::Backend {
 
   c10::intrusive_ptr<Nccl> nccl_;
   c10::Device device_;
+  HostSide host_;
 };
 
 /// "host a0b1...": tells apart all GPUs of a cluster.
@@ -160,7 +213,7 @@ std::shared_ptr<dist::Backend> connect_nccl(const dist::Endpoint& endpoint, c10:
     options->group_desc = endpoint.name;
     auto nccl = c10::make_intrusive<Nccl>(store, endpoint.rank, endpoint.size, options);
     nccl->eagerConnectSingleDevice(device);
-    return std::make_shared<NcclBackend>(std::move(nccl), device);
+    return std::make_shared<NcclBackend>(std::move(nccl), device, endpoint);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& e) {

@@ -11,6 +11,7 @@
 
 #include <titan/device.h>
 #include <titan/error.h>
+#include <titan/host_collectives.h>
 #include <titan/memory_history.h>
 #include <titan/plugin.h>
 
@@ -53,7 +54,9 @@ c10::Device choose_device(int local_rank) {
   return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
 }
 
-class Cuda final : public titan::Device, public titan::MemoryHistory {
+class Cuda final : public titan::Device,
+                   public titan::MemoryHistory,
+                   public titan::HostCollectives {
  public:
   explicit Cuda(const titan::DeviceContext& context) {
     // read by cuBLAS when it starts: without it sums of products may differ between runs
@@ -93,13 +96,12 @@ class Cuda final : public titan::Device, public titan::MemoryHistory {
 
   void synchronize() override { c10::cuda::device_synchronize(); }
 
-  /// LibTorch keeps a record of its own, with blocks that streams still use; `listener` is told what
-  /// the table of the peak needs.
+  /// LibTorch keeps a record of its own, with blocks that streams still use; `listener` is told
+  /// what the table of the peak needs.
   void start_history(titan::MemoryListener& listener, int64_t max_entries) override {
     torch::cuda::_record_memory_history("all", "all", "python", static_cast<size_t>(max_entries));
-    allocator::attachAllocatorTraceTracker([&listener, own = device_.index()](const auto& entry) {
-      tell(listener, entry, own);
-    });
+    allocator::attachAllocatorTraceTracker(
+        [&listener, own = device_.index()](const auto& entry) { tell(listener, entry, own); });
   }
   void set_memory_label(const std::string& label) override { allocator::setUserMetadata(label); }
   std::string memory_snapshot() override { return torch::cuda::_memory_snapshot_pickled(); }

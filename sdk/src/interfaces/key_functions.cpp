@@ -3,6 +3,7 @@
 #include <titan/device.h>
 #include <titan/error.h>
 #include <titan/loss.h>
+#include <titan/host_collectives.h>
 #include <titan/memory_history.h>
 #include <titan/model.h>
 #include <titan/nn/auxiliary_loss.h>
@@ -45,6 +46,7 @@ GradientReducer::~GradientReducer() = default;
 AfterOptimizerStep::~AfterOptimizerStep() = default;
 ExportTransform::~ExportTransform() = default;
 TensorObserver::~TensorObserver() = default;
+HostCollectives::~HostCollectives() = default;
 MemoryListener::~MemoryListener() = default;
 MemoryHistory::~MemoryHistory() = default;
 void MemoryHistory::set_memory_label(const std::string&) {}

@@ -26,7 +26,7 @@
 #include <titan/dist/endpoint.h>
 #include <titan/error.h>
 
-#include "plugins/devices/cpu/gloo_backend.h"
+#include "plugins/devices/common/gloo_backend.h"
 #include "plugins/devices/cpu/transport.h"
 
 namespace titan::cpu {

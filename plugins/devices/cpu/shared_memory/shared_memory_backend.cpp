@@ -12,7 +12,7 @@
 #include <c10/core/ScalarType.h>
 #include <titan/error.h>
 
-#include "../sum_chunks.h"
+#include "../../common/sum_chunks.h"
 #include "reduce_kernels.h"
 
 namespace titan::cpu {
