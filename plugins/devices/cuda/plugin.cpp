@@ -5,6 +5,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/cuda/CUDAContextLight.h>
+#include <c10/core/AllocatorConfig.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <torch/csrc/cuda/memory_snapshot.h>
@@ -21,6 +22,19 @@
 namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
+
+struct CudaOptions {
+  bool expandable_segments = true;  // memory of one stream is one range that grows
+};
+
+/// Before the first block is taken. What the environment says of the allocator prevails: LibTorch
+/// has read it already.
+void set_up_allocator(const CudaOptions& options) {
+  for (const char* name : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"})
+    if (std::getenv(name)) return;
+  c10::CachingAllocator::setAllocatorSettings(
+      options.expandable_segments ? "expandable_segments:True" : "expandable_segments:False");
+}
 
 /// "CUDA_VISIBLE_DEVICES is '0,1'", or that it is not set.
 std::string visible_devices() {
@@ -58,13 +72,14 @@ class Cuda final : public titan::Device,
                    public titan::MemoryHistory,
                    public titan::HostCollectives {
  public:
-  explicit Cuda(const titan::DeviceContext& context) {
+  Cuda(const CudaOptions& options, const titan::DeviceContext& context) {
     // read by cuBLAS when it starts: without it sums of products may differ between runs
     if (context.deterministic) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
     device_ = choose_device(context.local_rank);
     TITAN_ASSERT(at::hasCUDA(),
                  "LibTorch was asked for CUDA before the plugin was opened, and remembers that "
                  "there is none");
+    set_up_allocator(options);
     at::globalContext().lazyInitDevice(c10::kCUDA);
     c10::cuda::set_device(device_.index());
     reset_peak_memory();
@@ -132,5 +147,8 @@ class Cuda final : public titan::Device,
 }  // namespace
 
 TITAN_PLUGIN(plugin) {
-  plugin.add<Cuda>("cuda", "A GPU of NVIDIA's: the one with this rank's number on its machine.");
+  plugin.add<Cuda>("cuda", "A GPU of NVIDIA's: the one with this rank's number on its machine.")
+      .option("expandable_segments", &CudaOptions::expandable_segments,
+              "Memory in ranges that grow instead of blocks that cannot be joined; "
+              "PYTORCH_ALLOC_CONF prevails");
 }

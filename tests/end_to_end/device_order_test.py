@@ -1,0 +1,96 @@
+"""Training steps on the recording device: the losses are the CPU's to the bit, the host waits for the device in no step that
+nobody looks at, nothing reads what another stream may not have written, and no memory goes back while a stream may use it.
+
+The device is a backend of LibTorch in tests/recording_device. It computes at once on the CPU, so values say nothing of the
+order; vector clocks of streams and events do. Its judge has tests of its own, tests/plugins/devices/stream_order_test.cpp."""
+
+import json
+import os
+import pathlib
+import re
+
+from harness import ROOT, Case, main, metrics, titan
+
+BUILT = pathlib.Path(os.environ["TITAN_PROGRAM"]).parent.parent / "tests/recording_device"
+STEPS, LOG_FREQ = 6, 4
+UNSEEN = (2, 3, 5)  # neither first, nor logged, nor last; a record reaches to the next step's begin, with what loads its data
+
+
+class DeviceOrderTest(Case):
+    def recipe(self):
+        """The debug recipe without its schedule: one of the recording device's own tells it where steps begin."""
+        text = (ROOT / "train_configs/debug_model.toml").read_text()
+        text = re.sub(r"\[lr_scheduler\]\n(?:\w.*\n)*", '[lr_scheduler]\nname = "test/marked"\n', text)
+        return self.write("recipe.toml", text)
+
+    def run_on(self, device, *arguments, ranks=1, code=0, log_freq=LOG_FREQ):
+        out, report = self.folder / device / "out", self.folder / device / "report"
+        report.mkdir(parents=True, exist_ok=True)
+        command = ["launch", "--nproc", ranks, "--log-dir", self.folder / device / "logs", "--"] if ranks > 1 else []
+        name = ["--device.name", "test/recording", "--device.report", report] if device == "recording" else []
+        run = titan(*command, "train", "--job.config_file", self.recipe(), "--plugins.paths", BUILT, "--job.dump_folder", out,
+                    "--training.seq_len", 64, "--training.steps", STEPS, "--metrics.log_freq", log_freq,
+                    "--metrics.no_enable_tensorboard", *name, *arguments)
+        self.assertEqual(run.returncode, code, run.stderr)
+        numbers = [(line["step"], line["loss_metrics/global_avg_loss"], line["grad_norm"]) for line in metrics(out)]
+        records = [json.loads((report / f"rank{rank}.json").read_text()) for rank in range(ranks)] if name else []
+        return run, numbers, records
+
+    def steps_of(self, record):
+        return {step["number"]: step for step in record["steps"]}
+
+    def assert_in_order(self, *arguments, ranks=1, unseen=UNSEEN):
+        """Returns the records of the ranks."""
+        _, expected, _ = self.run_on("cpu", *arguments, ranks=ranks)
+        _, found, records = self.run_on("recording", *arguments, ranks=ranks)
+        self.assertEqual(found, expected)
+        for record in records:
+            self.assertEqual(record["mistakes"], [])
+            steps = self.steps_of(record)
+            for number in unseen:
+                self.assertEqual(steps[number]["host_waits"], [], f"step {number}")
+                self.assertGreater(steps[number]["launches"], 300)
+            self.assertIn("item()", steps[LOG_FREQ]["host_waits"])  # whoever looks waits, and is seen to
+        return records
+
+    def test_no_step_that_nobody_looks_at_waits(self):
+        [record] = self.assert_in_order()
+        # what a captured graph would keep: launch by launch the same operations, shapes and numbers, but for the learning rate
+        steps = self.steps_of(record)
+        traces = [[re.sub(r"(_fused_adamw_.*)", "_fused_adamw_", line) for line in steps[n]["trace"]] for n in (2, 3)]
+        self.assertEqual(*traces)
+        differing = [a for a, b in zip(steps[2]["trace"], steps[3]["trace"]) if a != b]
+        self.assertEqual(len(differing), 1)
+        self.assertIn("aten::_fused_adamw_", differing[0])
+
+    def test_every_step_waits_where_every_step_is_logged(self):
+        _, _, [record] = self.run_on("recording", log_freq=1)
+        for number in UNSEEN:
+            self.assertIn("item()", self.steps_of(record)[number]["host_waits"])
+
+    def test_bfloat16_with_microbatches(self):
+        self.assert_in_order("--training.mixed_precision_param", "bfloat16", "--training.global_batch_size", "4",
+                             "--optimizer.implementation", "foreach")
+
+    def test_activations_that_wait_on_the_host(self):
+        [record] = self.assert_in_order("--activation_checkpoint.mode", "offload", "--activation_checkpoint.min_bytes", "0")
+        self.assertGreater(self.steps_of(record)[3]["waits"], 100)  # of streams, one for another
+
+    def test_two_ranks_of_fsdp(self):
+        records = self.assert_in_order("--parallelism.data_parallel_shard_degree", "2", ranks=2)
+        for record in records:
+            trace = self.steps_of(record)[3]["trace"]
+            for collective in ("all_gather", "reduce_scatter", "all_reduce"):
+                self.assertTrue(any(re.match(rf"{collective} on stream 1\d\d$", line) for line in trace), collective)
+
+    def test_a_bad_step_that_nobody_looked_at_ends_the_run(self):
+        run, numbers, _ = self.run_on("recording", "--optimizer.lr", "1e30", "--checkpoint.enable", "--checkpoint.interval", "4",
+                                      code=1)
+        self.assertEqual([step for step, *_ in numbers], [1])
+        self.assertRegex(run.stderr, r"step 2 had loss \S+ and gradient norm -?(nan|inf); it was not logged")
+        self.assert_holds(run.stderr, "in training step 4", "metrics.log_freq = 1")
+        self.assertEqual(list((self.folder / "recording/out").rglob("*.safetensors")), [])
+
+
+if __name__ == "__main__":
+    main()
