@@ -45,7 +45,15 @@ void StreamOrder::complain(std::string text) {
 
 void StreamOrder::allocate(uintptr_t begin, int64_t bytes, StreamId stream) {
   const std::lock_guard lock(mutex_);
-  blocks_[begin] = {.bytes = bytes, .stream = stream};
+  Block& block = blocks_[begin] = {.bytes = bytes, .stream = stream};
+  // whatever had this memory before has been given to the same stream, and may not be through with
+  // it
+  if (const uint64_t time = clocks_[stream][stream]; time > 0)
+    block.past.push_back(
+        {.access = {.begin = begin, .end = begin + static_cast<uintptr_t>(bytes), .is_write = true},
+         .stream = stream,
+         .time = time,
+         .what = "what had this memory before"});
   in_use_ += bytes;
   peak_ = std::max(peak_, in_use_);
   ++step().num_allocated;

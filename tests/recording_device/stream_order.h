@@ -41,8 +41,8 @@ struct StepRecord {
 /// whatever the device would have done. Any thread may call.
 class StreamOrder {
  public:
-  /// Memory of `stream`'s pool: what is given back is handed out again to whatever that stream is
-  /// given next.
+  /// Memory of `stream`'s pool: what is given back is handed out again at once, for what the stream
+  /// is given next. So another stream may touch new memory only after what `stream` had been given.
   void allocate(uintptr_t begin, int64_t bytes, StreamId stream);
   /// Pinned memory of the host. Its allocator waits for the copies that use it by itself.
   void allocate_pinned(uintptr_t begin, int64_t bytes);

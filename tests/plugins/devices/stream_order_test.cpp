@@ -133,7 +133,24 @@ TEST_F(StreamOrderTest, AnUnorderedReadIsNotForgotten) {
   EXPECT_EQ(order_.mistakes().size(), 1u);
 }
 
-TEST_F(StreamOrderTest, MemoryTakenAnewHasNoPast) {
+TEST_F(StreamOrderTest, NewMemoryMayStillBeInUseByWhatItsStreamWasGivenBefore) {
+  order_.launch("last use", kMain, {writes(kBlock)});
+  order_.free(kBlock);
+  order_.allocate(kBlock, 256, kMain);
+  order_.launch("copy", kSide, {writes(kBlock)});
+  EXPECT_THAT(order_.mistakes(), ElementsAre(HasSubstr("what had this memory before")));
+}
+
+TEST_F(StreamOrderTest, NewMemoryIsAnybodysWhoWaitsForItsStream) {
+  order_.launch("last use", kMain, {writes(kBlock)});
+  order_.free(kBlock);
+  order_.allocate(kBlock, 256, kMain);
+  let_wait(kSide, kMain);
+  order_.launch("copy", kSide, {writes(kBlock)});
+  EXPECT_THAT(order_.mistakes(), IsEmpty());
+}
+
+TEST_F(StreamOrderTest, MemoryTakenAnewHasNoPastOfOtherStreams) {
   order_.launch("fill", kMain, {writes(kBlock)});
   order_.free(kBlock);
   order_.allocate(kBlock, 256, kSide);
