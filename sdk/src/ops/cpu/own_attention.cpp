@@ -7,6 +7,8 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
+#include <titan/error.h>
+
 namespace titan::ops::cpu {
 namespace {
 
@@ -112,6 +114,8 @@ std::tuple<Tensor, Tensor> own_attention_forward(const Kernels& kernels, const T
 std::tuple<Tensor, Tensor, Tensor> own_attention_backward(
     const Kernels& kernels, const Tensor& dout, const Tensor& q, const Tensor& k, const Tensor& v,
     const Tensor& out, const Tensor& logsumexp, bool causal, double scale) {
+  TITAN_ASSERT(dout.scalar_type() == q.scalar_type() && out.scalar_type() == q.scalar_type() &&
+               logsumexp.scalar_type() == at::kFloat);
   const AttentionKernels& own = kernels_for(kernels, q);
   const Tensor dq = empty_like_heads(q), dk = empty_like_heads(k), dv = empty_like_heads(v);
   const int64_t heads = q.size(1), kv_heads = k.size(1), shared = heads / kv_heads;
