@@ -7,6 +7,7 @@
 #include <titan/log.h>
 #include <titan/nn/attention.h>
 #include <titan/nn/feed_forward.h>
+#include <titan/nn/linear.h>
 #include <titan/nn/rms_norm.h>
 
 #include "attention_inputs.h"
@@ -18,12 +19,14 @@ namespace {
 
 constexpr const char* kTaker = "fused";
 
-/// Who computes in one of the modules, in words; empty: nobody, so all of them can be taken.
-std::string taker_among(nn::Module& layer, std::initializer_list<const char*> children) {
+/// Who computes in one of the projections, in words; empty: nobody, so all of them can be taken.
+std::string taker_among(nn::Module& layer, std::initializer_list<const char*> projections) {
   std::string taker;
   layer.visit_modules([&](const std::string& path, nn::Module& module) {
-    for (const char* child : children)
-      if (taker.empty() && path == std::string(".") + child) taker = module.computed_by();
+    for (const char* projection : projections) {
+      if (!taker.empty() || path != projection) continue;
+      taker = dynamic_cast<nn::Linear*>(&module) ? module.computed_by() : "the module in its place";
+    }
   });
   return taker;
 }

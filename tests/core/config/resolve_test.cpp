@@ -173,12 +173,12 @@ TEST(Resolve, ACompileBackendIsChosenWhereCompileIsOn) {
   };
   EXPECT_EQ(chosen({}), "");
   EXPECT_EQ(chosen({"--compile.backend=acme/captured"}), "");
-  EXPECT_EQ(chosen({"--compile.enable"}), "fused {\"components\": [\"model\", \"loss\"]}");
+  EXPECT_EQ(chosen({"--compile.enable"}), "fused {\"components\":[\"model\",\"loss\"]}");
   EXPECT_EQ(chosen({"--compile.enable", "--compile.backend=inductor", "--compile.components=loss"}),
-            "fused {\"components\": [\"loss\"]}");
+            "fused {\"components\":[\"loss\"]}");
   EXPECT_EQ(chosen({"--compile.enable", "--compile.backend=acme/captured",
                     "--compile_backend.acme/captured.components=model"}),
-            "acme/captured {\"components\": [\"model\"]}");
+            "acme/captured {\"components\":[\"model\"]}");
 }
 
 TEST(Resolve, ACompileBackendThatIsNotThereIsRefused) {

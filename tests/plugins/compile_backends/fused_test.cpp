@@ -8,8 +8,10 @@
 #include <gtest/gtest.h>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/linear.h>
 #include <titan/compile_backend.h>
+#include <titan/error.h>
 #include <titan/nn/attention.h>
 #include <titan/nn/feed_forward.h>
 #include <titan/nn/weight_gradients.h>
