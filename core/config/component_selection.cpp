@@ -193,8 +193,9 @@ class Chooser {
     const std::string name = value(key).as_string();
     if (name == "eager" || name == "aot_eager") {
       diagnostics_.error(given_.place(key),
-                         "compile.backend = \"" + name + "\" has PyTorch trace a model and run it "
-                         "as it was, which is what happens without [compile]",
+                         "compile.backend = \"" + name +
+                             "\" has PyTorch trace a model and run it as it was, which is what "
+                             "happens without [compile]",
                          "set compile.enable = false, or leave backend out");
       return;
     }
