@@ -88,7 +88,8 @@ def read(text):
     kernels = []
     for part in text.split("Compiling entry function '")[1:]:
         name, arch = re.match(r"(\S+)' for '(\w+)'", part).groups()
-        stack, stores, loads = map(int, re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", part).groups())
+        stack, stores, loads = map(int, re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads",
+                                                  part).groups())
         registers = int(re.search(r"Used (\d+) registers", part)[1])
         shared = re.search(r"(\d+) bytes smem", part)
         kernels.append(Kernel(name, arch, registers, stores + loads, stack, int(shared[1]) if shared else 0))
@@ -129,7 +130,7 @@ def table(kernels, threads_of):
     """Markdown: a row per kernel, a column group per architecture."""
     archs = [arch for arch in LIMITS if any(kernel.arch == arch for kernel in kernels)]
     head = ["kernel", "threads", "shared memory", "spills"]
-    head += [f"{arch}: registers, blocks, occupancy" for arch in archs]
+    head += archs
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     by_name = {}
     for kernel in kernels:

@@ -84,6 +84,9 @@ TORCH_LIBRARY_IMPL(titan, CUDA, m) {
   m.impl("attention_backward", TORCH_FN(attention_backward));
   m.impl("linear_cross_entropy", TORCH_FN(TITAN_CUDA_OPERATION(linear_cross_entropy)));
   m.impl("embedding_forward", TORCH_FN(composite::embedding_forward));
+#if defined(TITAN_CUDA_KERNELS)
+  m.impl("adamw_step_", TORCH_FN(fused::adamw_step));
+#endif
   m.impl("embedding_backward", TORCH_FN(TITAN_CUDA_OPERATION(embedding_backward)));
 }
 

@@ -7,6 +7,7 @@
 #include <c10/core/ScalarType.h>
 
 #include <titan/nn/rounding.h>
+#include <titan/ops/adamw_step.h>
 
 namespace titan::optimizers {
 namespace {
@@ -98,7 +99,21 @@ void AdamUpdate::step(double lr) {
   for (const size_t i : wide) step_wide(i, lr);
 }
 
+bool AdamUpdate::step_on_device(size_t index, double lr) {
+  if (settings_.decay != Decay::decoupled || settings_.implementation != Implementation::fused)
+    return false;
+  const Parameter& parameter = *parameters_[index];
+  const AdamFactors& f = settings_.factors;
+  const at::Tensor shard = parameter.shard().detach();
+  std::optional<ops::StochasticRounding> rounding;
+  if (settings_.stochastic_rounding && shard.scalar_type() == at::kBFloat16)
+    rounding.emplace(seed_, parameter.name(), parameter.global_shape(), parameter.slice());
+  return ops::adamw_step(shard, parameter.grad(), exp_avg_[index], exp_avg_sq_[index], step_[index],
+                         {lr, f.beta1, f.beta2, f.eps, f.weight_decay}, rounding);
+}
+
 void AdamUpdate::step_wide(size_t index, double lr) {
+  if (step_on_device(index, lr)) return;
   const Parameter& parameter = *parameters_[index];
   const at::Tensor shard = parameter.shard().detach();
   const at::ScalarType dtype = c10::promoteTypes(shard.scalar_type(), at::kFloat);

@@ -26,7 +26,8 @@ struct AdamSettings {
 /// What has states of its own dtype is updated by update_adam as it is. Where the states have
 /// another dtype than the weights, or the weights are rounded stochastically, parameter after
 /// parameter is updated in float32 (float64 for weights in float64): copies are made of what is
-/// narrower, updated and rounded back, to nearest unless asked for otherwise.
+/// narrower, updated and rounded back, to nearest unless asked for otherwise. A device that brings
+/// ops::adamw_step does that in one pass.
 class AdamUpdate {
  public:
   /// Declares "step", "exp_avg" and "exp_avg_sq" of the parameters as states of `owner`.
@@ -47,6 +48,8 @@ class AdamUpdate {
   bool needs_counts() const;
   bool is_wide(size_t index);
   void step_wide(size_t index, double lr);
+  /// In one pass, where the device has one for it.
+  bool step_on_device(size_t index, double lr);
 
   AdamSettings settings_;
   std::vector<Parameter*> parameters_;

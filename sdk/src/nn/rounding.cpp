@@ -5,11 +5,11 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
-#include <xxhash.h>
 
 #include <titan/error.h>
 
 #include "philox.h"
+#include "rounding_key.h"
 
 namespace titan::nn {
 namespace {
@@ -83,8 +83,7 @@ void round_stochastically(const at::Tensor& out, const at::Tensor& values, uint6
                name);
   TITAN_ASSERT(step >= 1, "step ", step, " of '", name, "'");  // 0 are the initial values
   if (out.is_meta()) return;
-  const Stream stream{XXH3_64bits_withSeed(name.data(), name.size(), seed),
-                      static_cast<uint64_t>(step)};
+  const Stream stream{rounding_key(seed, name), static_cast<uint64_t>(step)};
   if (out.is_cpu()) {
     const float* from = values.const_data_ptr<float>();
     c10::BFloat16* to = out.mutable_data_ptr<c10::BFloat16>();

@@ -31,4 +31,8 @@ TORCH_LIBRARY(titan, m) {
       "rope_into(Tensor q, Tensor k, Tensor cos, Tensor sin, Tensor? positions, bool inverse,"
       " Tensor(a!) q_out, Tensor(b!) k_out) -> ()");
   m.def("embedding_backward(Tensor dout, Tensor tokens, int num_rows) -> Tensor");
+  m.def(
+      "adamw_step_(Tensor(a!) weight, Tensor gradient, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq,"
+      " Tensor step, float lr, float beta1, float beta2, float eps, float weight_decay,"
+      " int? rounding_key, int first, int columns, int whole_columns) -> bool");
 }

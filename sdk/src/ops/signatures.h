@@ -37,6 +37,13 @@ using LinearCrossEntropy = std::tuple<Tensor, Tensor, Tensor>(const Tensor& x, c
                                                               bool needs_dweight);
 using EmbeddingForward = Tensor(const Tensor& weight, const Tensor& tokens);
 using EmbeddingBackward = Tensor(const Tensor& dout, const Tensor& tokens, int64_t num_rows);
+// false where the device has no kernel for these types. rounding_key: none to nearest; then where
+// the slice lies in the whole. No implementation on the CPU
+using AdamWStep = bool(const Tensor& weight, const Tensor& gradient, const Tensor& exp_avg,
+                       const Tensor& exp_avg_sq, const Tensor& step, double lr, double beta1,
+                       double beta2, double eps, double weight_decay,
+                       std::optional<int64_t> rounding_key, int64_t first, int64_t columns,
+                       int64_t whole_columns);
 
 // sum, y, rstd
 using AddRmsNormForward = std::tuple<Tensor, Tensor, Tensor>(const Tensor& x, const Tensor& delta,

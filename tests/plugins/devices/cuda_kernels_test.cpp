@@ -1,65 +1,35 @@
-// The kernels of the cuda plugin, by the grid emulator: against titan's CPU operations, ATen's and
-// torchao's numbers, in orders that a GPU might take.
+// The kernels of the cuda plugin, by the grid emulator: against titan's CPU operations and
+// ATen's, in orders that a GPU might take.
 #include "plugins/devices/cuda/kernels/fused_ops.h"
 
 #include <cmath>
 
-#include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/_fused_adamw.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/zeros_like.h>
-#include <titan/nn/rounding.h>
 #include <titan/ops/embedding.h>
 #include <titan/ops/linear_cross_entropy.h>
 #include <titan/ops/rms_norm.h>
 #include <titan/ops/rope.h>
 #include <titan/ops/swiglu.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <xxhash.h>
 
-#include "plugins/converters/float8/quantize.h"
 #include "plugins/devices/cuda/composite_ops.h"
 #include "plugins/devices/cuda/emulator/emulator.h"
-#include "plugins/devices/cuda/kernels/numbers.h"
-#include "tests/sdk/ops/ops_testing.h"
+#include "tests/plugins/devices/cuda_kernels_fixture.h"
 
 namespace titan::ops::testing {
 namespace {
 
 namespace fused = cuda::fused;
-using cuda::emulator::Defect;
 using cuda::emulator::GridError;
 using cuda::emulator::Order;
 using cuda::emulator::ScopedOrder;
 
+class CudaKernels : public KernelTest {};
+
 constexpr at::ScalarType kFusedTypes[] = {at::kFloat, at::kBFloat16, at::kHalf};
-
-/// Memory that nobody wrote is NaN, so that a kernel which leaves some of it shows.
-class CudaKernels : public ::testing::Test {
- protected:
-  void SetUp() override { at::globalContext().setDeterministicAlgorithms(true, true); }
-  void TearDown() override { at::globalContext().setDeterministicAlgorithms(false, false); }
-};
-
-double roundings(at::ScalarType type) {
-  return type == at::kFloat ? 2e-6 : type == at::kHalf ? 1e-3 : 8e-3;
-}
-
-void expect_near(const Tensor& got, const Tensor& expected, const char* what) {
-  ASSERT_EQ(got.sizes(), expected.sizes()) << what;
-  EXPECT_EQ(got.strides(), expected.strides()) << what;
-  EXPECT_EQ(got.scalar_type(), expected.scalar_type()) << what;
-  if (expected.numel() == 0) return;
-  const double largest = expected.detach().to(at::kDouble).abs().max().item<double>();
-  EXPECT_LE(max_error(got, expected.to(at::kDouble)),
-            roundings(got.scalar_type()) * (largest + 1e-300))
-      << what << " of " << got.scalar_type() << " " << got.sizes();
-}
 
 /// `compute` must give the same bits in any order of threads and blocks.
 template <class Compute>
@@ -74,13 +44,6 @@ void expect_same_in_any_order(const Compute& compute) {
     EXPECT_TRUE(backward[i].equal(forward[i])) << i;
     EXPECT_TRUE(shuffled[i].equal(forward[i])) << i;
   }
-}
-
-/// Of the same values, with rows that lie further apart or start at odd addresses.
-Tensor with_odd_start(const Tensor& x) {
-  const Tensor storage = at::zeros_like(x).flatten();
-  const Tensor longer = at::cat({storage.narrow(0, 0, 1), storage});
-  return longer.narrow(0, 1, x.numel()).view(x.sizes()).copy_(x);
 }
 
 TEST_F(CudaKernels, RmsNormIsThatOfTheCpu) {
@@ -301,141 +264,6 @@ TEST_F(CudaKernels, NothingIsNoLaunch) {
   const Tensor tokens = at::empty({0}, at::kLong);
   EXPECT_EQ(fused::embedding_backward(none, tokens, 3).abs().max().item<double>(), 0);
   EXPECT_EQ(fused::cross_entropy(none, tokens, true).numel(), 0);
-}
-
-at::ScalarType kFormats[] = {at::kFloat8_e4m3fn, at::kFloat8_e5m2};
-
-bool same_bytes(const Tensor& a, const Tensor& b) {
-  return a.view(at::kByte).equal(b.view(at::kByte));
-}
-
-// Every bfloat16 there is, and numbers between two of them.
-TEST_F(CudaKernels, RoundingToFewBitsIsThatOfAten) {
-  const Tensor upper = at::arange(1 << 16, at::kInt).mul(1 << 16);
-  for (const int64_t lower : {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff}) {
-    const Tensor x = upper.add(lower).view(at::kFloat);
-    const float* values = x.const_data_ptr<float>();
-    const Tensor narrow = x.to(at::kBFloat16), half = x.to(at::kHalf);
-    const Tensor e4m3 = x.clamp(-448, 448).to(at::kFloat8_e4m3fn);
-    const Tensor e5m2 = x.clamp(-57344, 57344).to(at::kFloat8_e5m2);
-    int64_t wrong = 0;
-    for (int64_t i = 0; i < x.numel(); ++i) {
-      if (std::isnan(values[i])) {
-        wrong += !std::isnan(cuda::widened(cuda::rounded<cuda::BFloat16>(values[i])));
-        wrong += (cuda::rounded<cuda::Float8E4m3>(values[i]).bits & 0x7f) != 0x7f;
-        wrong += (cuda::rounded<cuda::Float8E5m2>(values[i]).bits & 0x7f) <= 0x7c;
-        continue;
-      }
-      wrong += cuda::rounded<cuda::BFloat16>(values[i]).bits !=
-               static_cast<const uint16_t*>(narrow.const_data_ptr())[i];
-      wrong += cuda::rounded<cuda::Half>(values[i]).bits !=
-               static_cast<const uint16_t*>(half.const_data_ptr())[i];
-      wrong += cuda::rounded<cuda::Float8E4m3>(values[i]).bits !=
-               static_cast<const uint8_t*>(e4m3.const_data_ptr())[i];
-      wrong += cuda::rounded<cuda::Float8E5m2>(values[i]).bits !=
-               static_cast<const uint8_t*>(e5m2.const_data_ptr())[i];
-    }
-    EXPECT_EQ(wrong, 0) << lower;
-  }
-}
-
-TEST_F(CudaKernels, Float8OfATensorIsTheConverters) {
-  for (const at::ScalarType type : {at::kFloat, at::kBFloat16})
-    for (const at::ScalarType format : kFormats)
-      for (const bool power : {false, true})
-        for (const int64_t columns : {3, 40, 1100}) {
-          const Tensor x = random({7, columns}, type) * 3;
-          const auto rounding =
-              power ? float8::ScaleRounding::down_to_power_of_two : float8::ScaleRounding::none;
-          const Tensor scale = float8::scale_of(x.abs().max(), format, rounding);
-          const auto [values, own_scale] = fused::quantize_tensor(x, format, power);
-          EXPECT_TRUE(own_scale.equal(scale));
-          EXPECT_TRUE(same_bytes(values, float8::cast(x, scale, format)));
-          if (format != at::kFloat8_e4m3fn) continue;
-          const Tensor row_scale = float8::scale_of(float8::largest_along(x, 1), format, rounding);
-          const auto [rows, own_row_scale] = fused::quantize_rows(with_odd_start(x), power);
-          EXPECT_TRUE(own_row_scale.equal(row_scale));
-          EXPECT_TRUE(same_bytes(rows, float8::cast(x, row_scale, format)));
-        }
-}
-
-TEST_F(CudaKernels, Float8OfZerosAndOfWhatIsNoNumber) {
-  const auto [zeros, scale] =
-      fused::quantize_tensor(at::full({5, 5}, 0, at::kFloat), at::kFloat8_e4m3fn, false);
-  EXPECT_EQ(zeros.to(at::kFloat).abs().max().item<double>(), 0);
-  EXPECT_TRUE(scale.equal(float8::scale_of(at::full({}, 0, at::kFloat), at::kFloat8_e4m3fn,
-                                           float8::ScaleRounding::none)));
-  const Tensor x = random({3, 9}, at::kFloat);
-  x[1][4] = std::nan("");
-  EXPECT_TRUE(
-      std::get<1>(fused::quantize_tensor(x, at::kFloat8_e4m3fn, false)).isnan().item<bool>());
-  const Tensor by_row = std::get<1>(fused::quantize_rows(x, false)).isnan().flatten();
-  EXPECT_EQ(by_row.sum().item<int64_t>(), 1);
-  EXPECT_TRUE(by_row[1].item<bool>());
-}
-
-struct Weight {
-  Tensor weight, gradient, exp_avg, exp_avg_sq, step;
-};
-
-Weight weight_of(at::IntArrayRef shape, at::ScalarType w, at::ScalarType g, at::ScalarType s) {
-  return {random(shape, w), random(shape, g), random(shape, s) * 0.1,
-          random(shape, s).square() * 0.01, at::full({}, 7, at::kFloat)};
-}
-Weight widened(const Weight& from) {
-  const auto wide = [](const Tensor& x) { return x.to(at::kFloat, false, /*copy=*/true); };
-  return {wide(from.weight), wide(from.gradient), wide(from.exp_avg), wide(from.exp_avg_sq),
-          wide(from.step)};
-}
-
-constexpr fused::AdamWStep kStep{3e-3, 0.9, 0.95, 1e-8, 0.1};
-
-void step(const Weight& w, const std::optional<fused::RandomRounding>& random = {}) {
-  fused::adamw_step(w.weight, w.gradient, w.exp_avg, w.exp_avg_sq, w.step, kStep, random);
-}
-
-TEST_F(CudaKernels, AdamWIsThatOfAtenRoundedOnce) {
-  const at::ScalarType types[][3] = {
-      {at::kFloat, at::kFloat, at::kFloat},       {at::kFloat, at::kFloat, at::kBFloat16},
-      {at::kBFloat16, at::kBFloat16, at::kFloat}, {at::kBFloat16, at::kBFloat16, at::kBFloat16},
-      {at::kBFloat16, at::kFloat, at::kFloat},    {at::kBFloat16, at::kFloat, at::kBFloat16}};
-  for (const auto& [w, g, s] : types)
-    for (const int64_t size : {1, 77, 9000}) {
-      const Weight own = weight_of({size}, w, g, s);
-      EXPECT_TRUE(fused::has_adamw(own.weight, own.gradient, own.exp_avg));
-      const Weight exact = widened(own);
-      at::_fused_adamw_({exact.weight}, {exact.gradient}, {exact.exp_avg}, {exact.exp_avg_sq}, {},
-                        {exact.step}, kStep.lr, kStep.beta1, kStep.beta2, kStep.weight_decay,
-                        kStep.eps, false, false, {}, {});
-      step(own);
-      expect_near(own.weight, exact.weight.to(w), "weight");
-      expect_near(own.exp_avg, exact.exp_avg.to(s), "exp_avg");
-      expect_near(own.exp_avg_sq, exact.exp_avg_sq.to(s), "exp_avg_sq");
-    }
-  EXPECT_FALSE(fused::has_adamw(at::empty({1}, at::kHalf), at::empty({1}), at::empty({1})));
-  EXPECT_FALSE(fused::has_adamw(at::empty({1}), at::empty({1}, at::kBFloat16), at::empty({1})));
-}
-
-/// Bits of the update in fp32, by titan's own rounding, of a slice of a weight.
-void expect_rounded_as_the_cpu(const std::vector<int64_t>& whole, const nn::Slice& slice) {
-  constexpr uint64_t kSeed = 5;
-  const std::string name = "layers.0.weight";
-  Weight own = weight_of(slice.sizes, at::kBFloat16, at::kBFloat16, at::kFloat);
-  const Weight wide = widened(own);
-  step(wide);
-  const Tensor expected = at::empty(slice.sizes, at::kBFloat16);
-  nn::round_stochastically(expected, wide.weight, kSeed, name, 7, whole, slice);
-  step(own,
-       fused::RandomRounding{XXH3_64bits_withSeed(name.data(), name.size(), kSeed), slice.sizes[1],
-                             slice.offsets[0] * whole[1] + slice.offsets[1], whole[1]});
-  EXPECT_TRUE(own.weight.equal(expected));
-  EXPECT_FALSE(own.weight.equal(wide.weight.to(at::kBFloat16)));
-}
-
-TEST_F(CudaKernels, AdamWRoundsAtRandomWithTheBitsOfTheCpu) {
-  expect_rounded_as_the_cpu({40, 72}, {{0, 0}, {40, 72}});
-  expect_rounded_as_the_cpu({40, 72}, {{13, 0}, {9, 72}});
-  expect_rounded_as_the_cpu({40, 73}, {{3, 5}, {30, 41}});
 }
 
 TEST_F(CudaKernels, ResultsAreTheSameInAnyOrderOfThreads) {

@@ -14,11 +14,19 @@
 
 #include <c10/util/Half.h>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#define TITAN_TELL_SANITIZER(call) call
+#else
+#define TITAN_TELL_SANITIZER(call)
+#endif
+
 namespace titan::cuda::emulator {
 namespace {
 
 constexpr int kWarp = 32;
-constexpr size_t kStackBytes = size_t{64} << 10;
+constexpr size_t kStackBytes = size_t{128} << 10;
 
 std::string text_of(Where where) {
   std::string file = where.file_name();
@@ -71,9 +79,23 @@ struct SharedMemory {
 
 enum class State { ready, at_barrier, at_shuffle, finished };
 
-struct Fiber {
+/// Where the scheduler or a fiber stands; bounds and `shadow` are AddressSanitizer's.
+struct Stack {
   ucontext_t context;
-  std::unique_ptr<std::byte[]> stack;
+  const void* bottom = nullptr;
+  size_t bytes = 0;
+  void* shadow = nullptr;
+};
+
+void go(Stack& from, Stack& to) {
+  TITAN_TELL_SANITIZER(__sanitizer_start_switch_fiber(&from.shadow, to.bottom, to.bytes));
+  swapcontext(&from.context, &to.context);
+  TITAN_TELL_SANITIZER(__sanitizer_finish_switch_fiber(from.shadow, nullptr, nullptr));
+}
+
+struct Fiber {
+  Stack stack;
+  std::unique_ptr<std::byte[]> memory;
   State state = State::ready;
   Where where;
   uint64_t word = 0;  // brought to a shuffle, then taken from it
@@ -82,7 +104,7 @@ struct Fiber {
 
 struct Machine {
   std::vector<std::unique_ptr<Fiber>> fibers;
-  ucontext_t scheduler;
+  Stack scheduler;
   const std::function<void()>* body = nullptr;
   std::exception_ptr error;
   int threads = 0;
@@ -118,17 +140,21 @@ void wait(State state, Where where) {
   Fiber& fiber = *m.fibers[static_cast<size_t>(m.thread)];
   fiber.state = state;
   fiber.where = where;
-  swapcontext(&fiber.context, &m.scheduler);
+  go(fiber.stack, m.scheduler);
 }
 
 void fiber_main() {
   Machine& m = machine();
+  TITAN_TELL_SANITIZER(
+      __sanitizer_finish_switch_fiber(nullptr, &m.scheduler.bottom, &m.scheduler.bytes));
   try {
     (*m.body)();
   } catch (...) {
     m.error = std::current_exception();
   }
   m.fibers[static_cast<size_t>(m.thread)]->state = State::finished;
+  TITAN_TELL_SANITIZER(
+      __sanitizer_start_switch_fiber(nullptr, m.scheduler.bottom, m.scheduler.bytes));
 }
 
 std::vector<int64_t> turns(int64_t count, Machine& m) {
@@ -172,7 +198,7 @@ bool run_warp(Machine& m, int first) {
       Fiber& fiber = *m.fibers[static_cast<size_t>(m.thread)];
       if (fiber.state != State::ready) continue;
       progressed = true;
-      swapcontext(&m.scheduler, &fiber.context);
+      go(m.scheduler, fiber.stack);
       if (m.error) std::rethrow_exception(std::exchange(m.error, nullptr));
     }
   } while (exchange_words(m, first));
@@ -219,11 +245,15 @@ void run_block(Machine& m) {
   for (int t = 0; t < m.threads; ++t) {
     Fiber& fiber = *m.fibers[static_cast<size_t>(t)];
     fiber.state = State::ready;
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.get();
-    fiber.context.uc_stack.ss_size = kStackBytes;
-    fiber.context.uc_link = &m.scheduler;
-    makecontext(&fiber.context, fiber_main, 0);
+    // a launch that ended with an error left its frames there
+    TITAN_TELL_SANITIZER(__asan_unpoison_memory_region(fiber.memory.get(), kStackBytes));
+    getcontext(&fiber.stack.context);
+    fiber.stack.bottom = fiber.memory.get();
+    fiber.stack.bytes = kStackBytes;
+    fiber.stack.context.uc_stack.ss_sp = fiber.memory.get();
+    fiber.stack.context.uc_stack.ss_size = kStackBytes;
+    fiber.stack.context.uc_link = &m.scheduler.context;
+    makecontext(&fiber.stack.context, fiber_main, 0);
   }
   do {
     for (const int64_t warp : turns(m.threads / kWarp, m))
@@ -243,7 +273,7 @@ void run(int64_t num_blocks, int threads, const std::function<void()>& body) {
                                 std::to_string(threads));
   while (m.fibers.size() < static_cast<size_t>(threads)) {
     m.fibers.push_back(std::make_unique<Fiber>());
-    m.fibers.back()->stack = std::make_unique<std::byte[]>(kStackBytes);
+    m.fibers.back()->memory = std::make_unique<std::byte[]>(kStackBytes);
   }
   m.body = &body;
   m.threads = threads;

@@ -65,21 +65,11 @@ std::tuple<Tensor, Tensor> quantize_tensor(const Tensor& x, at::ScalarType forma
 /// kFloat8_e4m3fn alone.
 std::tuple<Tensor, Tensor> quantize_rows(const Tensor& x, bool to_power_of_two);
 
-struct AdamWStep {
-  double lr, beta1, beta2, eps, weight_decay;
-};
-/// The bits of titan/nn/rounding.h: the key of the weight's name, and where the slice lies in the
-/// whole, both seen as matrices.
-struct RandomRounding {
-  uint64_t key;
-  int64_t columns, first, whole_columns;
-};
-/// Whether there is a kernel for these types.
-bool has_adamw(const Tensor& weight, const Tensor& gradient, const Tensor& state);
-/// Updates weight, exp_avg and exp_avg_sq in place. All contiguous, of one shape; `step`: fp32
-/// scalar on the same device, which counts this step. `random`: for weights in bf16.
-void adamw_step(const Tensor& weight, const Tensor& gradient, const Tensor& exp_avg,
-                const Tensor& exp_avg_sq, const Tensor& step, const AdamWStep& numbers,
-                const std::optional<RandomRounding>& random);
+/// As the operation titan::adamw_step_ (titan/ops/adamw_step.h): false where there is no kernel for
+/// these types, or a tensor is not contiguous.
+bool adamw_step(const Tensor& weight, const Tensor& gradient, const Tensor& exp_avg,
+                const Tensor& exp_avg_sq, const Tensor& step, double lr, double beta1, double beta2,
+                double eps, double weight_decay, std::optional<int64_t> rounding_key, int64_t first,
+                int64_t columns, int64_t whole_columns);
 
 }  // namespace titan::cuda::fused

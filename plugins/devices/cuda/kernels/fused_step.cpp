@@ -27,7 +27,7 @@ void with_float_or_bfloat16(at::ScalarType type, const Use& use) {
     use(BFloat16{});
 }
 
-/// use(W{}, G{}, S{}): one more float in the types is a kernel that ATen has.
+/// use(W{}, G{}, S{}) for tensors that `takes_adamw` holds of.
 template <class Use>
 void with_adamw_types(const Tensor& weight, const Tensor& gradient, const Tensor& state,
                       const Use& use) {
@@ -39,6 +39,17 @@ void with_adamw_types(const Tensor& weight, const Tensor& gradient, const Tensor
       with_float_or_bfloat16(gradient.scalar_type(),
                              [&](auto g) { use(BFloat16{}, decltype(g){}, S{}); });
   });
+}
+
+bool takes_adamw(const Tensor& weight, const Tensor& gradient, const Tensor& exp_avg,
+                 const Tensor& exp_avg_sq, const Tensor& step) {
+  for (const Tensor* x : {&weight, &gradient, &exp_avg, &exp_avg_sq}) {
+    const bool has_type = x->scalar_type() == at::kFloat || x->scalar_type() == at::kBFloat16;
+    if (!has_type || !x->is_contiguous() || x->numel() != weight.numel()) return false;
+  }
+  if (exp_avg.scalar_type() != exp_avg_sq.scalar_type()) return false;
+  if (step.scalar_type() != at::kFloat || step.device() != weight.device()) return false;
+  return weight.scalar_type() == at::kBFloat16 || gradient.scalar_type() == at::kFloat;
 }
 
 }  // namespace
@@ -95,41 +106,31 @@ std::tuple<Tensor, Tensor> quantize_rows(const Tensor& x_in, bool to_power_of_tw
   return {values, scale};
 }
 
-bool has_adamw(const Tensor& weight, const Tensor& gradient, const Tensor& state) {
-  const auto is_one = [](const Tensor& x) {
-    return x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16;
-  };
-  if (!is_one(weight) || !is_one(gradient) || !is_one(state)) return false;
-  return weight.scalar_type() == at::kBFloat16 || gradient.scalar_type() == at::kFloat;
-}
-
-void adamw_step(const Tensor& weight, const Tensor& gradient, const Tensor& exp_avg,
-                const Tensor& exp_avg_sq, const Tensor& step, const AdamWStep& n,
-                const std::optional<RandomRounding>& random) {
-  TITAN_ASSERT(weight.is_contiguous() && gradient.is_contiguous() && exp_avg.is_contiguous() &&
-                   exp_avg_sq.is_contiguous(),
-               "a weight's update takes contiguous tensors");
-  const int64_t count = weight.numel();
+bool adamw_step(const Tensor& weight, const Tensor& gradient, const Tensor& exp_avg,
+                const Tensor& exp_avg_sq, const Tensor& step, double lr, double beta1, double beta2,
+                double eps, double weight_decay, std::optional<int64_t> rounding_key, int64_t first,
+                int64_t columns, int64_t whole_columns) {
+  if (!takes_adamw(weight, gradient, exp_avg, exp_avg_sq, step)) return false;
   const bool is_aligned = has_aligned_rows(weight, 0) && has_aligned_rows(gradient, 0) &&
                           has_aligned_rows(exp_avg, 0) && has_aligned_rows(exp_avg_sq, 0);
   with_adamw_types(weight, gradient, exp_avg, [&](auto w, auto g, auto s) {
     using W = decltype(w);
     using G = decltype(g);
     using S = decltype(s);
-    AdamW<W, G, S> kernel{.weight = span_of<W>(weight),
+    launch(AdamW<W, G, S>{.weight = span_of<W>(weight),
                           .gradient = span_of<const G>(gradient),
                           .exp_avg = span_of<S>(exp_avg),
                           .exp_avg_sq = span_of<S>(exp_avg_sq),
                           .step = span_of<const float>(step),
-                          .numbers = {n.lr, n.beta1, n.beta2, n.eps, n.weight_decay},
+                          .numbers = {lr, beta1, beta2, eps, weight_decay},
                           .per_block = kUpdated,
                           .is_aligned = is_aligned,
-                          .rounds_at_random = random.has_value(),
-                          .key = random ? random->key : 0,
-                          .place = {1, 0, 1}};
-    if (random) kernel.place = {random->columns, random->first, random->whole_columns};
-    launch(kernel, blocks_for(count, kUpdated));
+                          .rounds_at_random = rounding_key.has_value(),
+                          .key = static_cast<uint64_t>(rounding_key.value_or(0)),
+                          .place = {columns, first, whole_columns}},
+           blocks_for(weight.numel(), kUpdated));
   });
+  return true;
 }
 
 }  // namespace titan::cuda::fused
