@@ -83,6 +83,11 @@ class DeviceOrderTest(Case):
             for collective in ("all_gather", "reduce_scatter", "all_reduce"):
                 self.assertTrue(any(re.match(rf"{collective} on stream 1\d\d$", line) for line in trace), collective)
 
+    def test_two_ranks_of_other_layouts(self):
+        for axis in ("data_parallel_replicate", "tensor_parallel", "context_parallel"):
+            with self.subTest(axis):
+                self.assert_in_order(f"--parallelism.{axis}_degree", "2", ranks=2)
+
     def test_a_bad_step_that_nobody_looked_at_ends_the_run(self):
         run, numbers, _ = self.run_on("recording", "--optimizer.lr", "1e30", "--checkpoint.enable", "--checkpoint.interval", "4",
                                       code=1)
