@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
@@ -56,6 +57,34 @@ TEST(GradientNorm, LeavesSmallGradientsBitwiseAlone) {
 TEST(GradientNorm, IsZeroWithoutGradients) {
   ModelPart part = make_part();
   EXPECT_EQ(clip_gradients(part, dist::Mesh(), c10::kCPU, 1.0).value, 0);
+}
+
+// What stays on the device is computed there by other operations.
+TEST(GradientNorm, UnseenIsTheSameToTheBit) {
+  for (const double max_norm : {0.0, 0.3, 1.0, 1e9})
+    for (const double value : {0.1, 1.0 / 3, 7e5}) {
+      ModelPart seen = make_part(), unseen = make_part();
+      set_gradients(seen, value), set_gradients(unseen, value);
+      const GradientNorm norm = clip_gradients(seen, dist::Mesh(), c10::kCPU, max_norm);
+      const at::Tensor there = clip_gradients_unseen(unseen, dist::Mesh(), c10::kCPU, max_norm);
+      EXPECT_EQ(there.item<double>(), norm.value);
+      for (size_t i = 0; i < seen.parameters().size(); ++i)
+        EXPECT_TRUE(at::equal(seen.parameters()[i]->grad(), unseen.parameters()[i]->grad()))
+            << max_norm << " of " << value;
+    }
+}
+
+TEST(GradientNorm, UnseenMultipliesNarrowGradientsByAnUnroundedNumber) {
+  ModelPart part = make_part();
+  for (nn::Parameter* parameter : part.parameters()) {
+    parameter->shard().set_data(parameter->shard().to(at::kBFloat16));
+    parameter->shard().mutable_grad() =
+        at::full(parameter->slice().sizes, 1.0, at::TensorOptions().dtype(at::kBFloat16));
+  }
+  const double norm = clip_gradients_unseen(part, dist::Mesh(), c10::kCPU, 1.234).item<double>();
+  for (const nn::Parameter* parameter : part.parameters())
+    EXPECT_EQ(parameter->grad().max().item<float>(),
+              static_cast<float>(c10::BFloat16(static_cast<float>(1.234 / (norm + 1e-6)))));
 }
 
 TEST(GradientNorm, CountsEveryElementOnceWhateverTheLayout) {
