@@ -1,5 +1,5 @@
 // What asynchronous tensor parallelism gains on this machine's CPUs: forward and backward of
-// two Llama blocks on 2 ranks (threads over gloo, one core each), synchronous and asynchronous in
+// two Llama blocks on 2 ranks (threads, one core each), synchronous and asynchronous in
 // turns. Prints the ratio of each pair's times, how many pieces travelled while another was
 // multiplied, and writes the last asynchronous step as a Chrome trace.
 //

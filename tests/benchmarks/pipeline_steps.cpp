@@ -1,5 +1,5 @@
 // Step times of every pipeline schedule on 4 ranks, beside what the simulation predicts. The ranks
-// are threads over gloo that run the real executor; their layers compute by sleeping, so four of
+// are threads that run the real executor; their layers compute by sleeping, so four of
 // them are busy at once on any machine. One JSON object per schedule on standard output.
 //
 //   pipeline_steps [milliseconds per layer and pass] [microbatches]

@@ -55,7 +55,7 @@ def document(rows, limits, steps, turns):
         f"{turns} of the models in turn, each schedule with *{next(iter(layouts.MODELS))}* besides")
     return f"""# The parity ladder
 
-The same job under every layout gives the same training run. Each line is one layout on CPU ranks over gloo, compared
+The same job under every layout gives the same training run. Each line is one layout on CPU ranks of one machine, compared
 with one rank; figures are the largest relative differences.
 {len(rows)} runs of {len(by_layout(rows))} layouts on {ranks[0]} to {ranks[-1]} ranks:
 

@@ -90,6 +90,7 @@ bool Engine::advance() {
   } catch (const std::exception& e) {
     fail(e.what());
   }
+  if (moved && num_waiting_ > 1) bell_.ring();  // it may be what another thread waits for
   return moved;
 }
 
@@ -105,11 +106,7 @@ void Engine::start(const std::shared_ptr<Operation>& operation) {
   }
   for (int i = 0; i < kPiecesAtStart && advance() && operation->has_unsent(); ++i) {
   }
-  if (!wants_help() || num_waiting_ > 0) return;
-  if (!helper_.joinable())
-    helper_ = std::thread([this] { help(); });
-  else
-    help_wanted_.notify_one();
+  call_for_help();
 }
 
 void Engine::wait(Operation& operation, std::chrono::milliseconds timeout) {
@@ -117,7 +114,7 @@ void Engine::wait(Operation& operation, std::chrono::milliseconds timeout) {
   ++num_waiting_;
   const auto leave = [&] {
     --num_waiting_;
-    if (wants_help()) help_wanted_.notify_one();
+    call_for_help();
     if (num_waiting_ > 0) bell_.ring();
   };
   std::optional<Clock::time_point> deadline;
@@ -201,6 +198,14 @@ void Engine::fail(const std::string& reason) {
 bool Engine::wants_help() const {
   return std::any_of(active_.begin(), active_.end(),
                      [](const auto& operation) { return operation->has_unsent(); });
+}
+
+void Engine::call_for_help() {
+  if (num_waiting_ > 0 || is_closed_ || !wants_help()) return;
+  if (!helper_.joinable())
+    helper_ = std::thread([this] { help(); });
+  else
+    help_wanted_.notify_one();
 }
 
 void Engine::help() {

@@ -61,6 +61,7 @@ class Engine {
   void look_for_ended_ranks();
   std::string awaited_ranks(const Operation& operation) const;
   bool wants_help() const;
+  void call_for_help();
   void help();
 
   Members members_;
