@@ -162,6 +162,24 @@ class LaunchTest(RanksCase):
         self.assert_holds(err, "SIGTERM passed on")
         self.assert_stopped_together(self.log(0), self.log(1))
 
+    def test_shared_memory_is_taken_by_itself_and_changes_nothing(self):
+        """Three ranks, so that the order of sums shows."""
+        ranks = {"auto": "talk through shared memory", "gloo": None}
+        found = {}
+        for transport, says in ranks.items():
+            self.recipe = [*TINY, "--training.global_batch_size", "6", "--device.transport", transport]
+            self.out = self.folder / transport
+            command = self.launch_command()
+            command[command.index("--nproc") + 1] = "3"
+            (_, err), = self.finish([self.start(command)])
+            if says:
+                self.assert_holds(err, "3 ranks of group 'world.0'", says)
+            else:
+                self.assertNotIn("shared memory", err)
+            found[transport] = [(line[LOSS], line[NORM]) for line in metrics(self.out)]
+        self.assertEqual(found["auto"], found["gloo"])
+        self.assertEqual(len(found["gloo"]), 3)
+
     def test_every_rank_has_metrics_of_its_own_where_asked(self):
         self.launch("--metrics.save_for_all_ranks")
         self.assertEqual(sorted(path.name for path in self.out.glob("metrics*")),
