@@ -8,6 +8,7 @@
 
 #include "core/base/environment.h"
 #include "core/base/exit_codes.h"
+#include "core/config/default_plugins.h"
 
 namespace titan::core {
 
@@ -94,7 +95,7 @@ std::vector<std::string> words_of(const BenchSide& side, const BenchSteps& steps
            {"job.dump_folder", (folder / "run").string()},
            {"training.steps", std::to_string(steps.all())},
            {"metrics.log_freq", std::to_string(steps.interval)},
-           {"metrics.loggers", "jsonl"},
+           {"metrics.loggers", default_plugins::kMetricsFile},
            {"metrics.enable_tensorboard", "false"},
            {"metrics.enable_wandb", "false"},
            {"checkpoint.enable", "false"},

@@ -11,6 +11,7 @@
 #include <titan/error.h>
 
 #include "core/base/environment.h"
+#include "core/config/default_plugins.h"
 
 namespace titan::core {
 namespace {
@@ -53,8 +54,9 @@ std::optional<double> measured_gemm(const BenchFigures& figures, const SignalInb
     more["OMP_NUM_THREADS"] = std::to_string(std::max(1, num_cpus() / ranks));
   std::vector<StartedChild> children;
   for (int rank = 0; rank < ranks; ++rank) {
-    const std::string device =
-        figures.device_name == "cpu" ? "cpu" : figures.device_name + ":" + std::to_string(rank);
+    const std::string device = figures.device_name == default_plugins::kHost
+                                   ? figures.device_name
+                                   : figures.device_name + ":" + std::to_string(rank);
     children.push_back(start_child({.program = probe.string(),
                                     .arguments = {"gemm", device, figures.compute_dtype},
                                     .environment = environment_with(more)},

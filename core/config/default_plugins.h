@@ -1,5 +1,6 @@
-// Plugins that the core chooses without being told their names: data, the only place for them beside
-// the defaults of sections and the table of legacy names (tests/tools/plugin_names_test.py holds it).
+// Plugins that the core chooses without being told their names: data, the only place for them
+// beside the defaults of sections and the table of legacy names (tests/tools/plugin_names_test.py
+// holds it).
 #pragma once
 
 namespace titan::core::default_plugins {
@@ -13,9 +14,9 @@ inline constexpr const char* kHost = "cpu";
 inline constexpr const char* kGpu = "cuda";
 
 // [tokenizer] name = "auto", by what the folder of assets holds
-inline constexpr const char* kJsonTokenizer = "huggingface";      ///< tokenizer.json and its kin
-inline constexpr const char* kRankedTokenizer = "tiktoken";       ///< lines of base64 and a rank
-inline constexpr const char* kPieceTokenizer = "sentencepiece";   ///< a protobuf
+inline constexpr const char* kJsonTokenizer = "huggingface";     ///< tokenizer.json and its kin
+inline constexpr const char* kRankedTokenizer = "tiktoken";      ///< lines of base64 and a rank
+inline constexpr const char* kPieceTokenizer = "sentencepiece";  ///< a protobuf
 
 inline constexpr const char* kChatTemplate = "jinja";  ///< of commands that render conversations
 
@@ -25,5 +26,6 @@ inline constexpr const char* kCompileBackend = "fused";
 inline constexpr const char* kTensorBoard = "tensorboard";  ///< metrics.enable_tensorboard
 inline constexpr const char* kWandb = "wandb";              ///< metrics.enable_wandb
 inline constexpr const char* kScheduleFile = "csv";  ///< parallelism.pipeline_parallel_schedule_csv
+inline constexpr const char* kMetricsFile = "jsonl";  ///< what `titan bench` reads of a run
 
 }  // namespace titan::core::default_plugins
