@@ -1,7 +1,8 @@
 // titan-probe gemm DEVICE DTYPE: how fast this machine multiplies matrices now, as JSON. A program
 // of its own, for titan bench loads no torch and titan is not to grow by what only measures.
+#include <dlfcn.h>
+
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <string>
 #include <vector>
@@ -28,6 +29,13 @@ at::ScalarType dtype_named(const std::string& name) {
     if (c10::getDtypeNames(type).first == name) return type;
   titan::fail(titan::ErrorKind::config, "there is no dtype '", name,
               "'; try float64, float32, bfloat16 or float16");
+}
+
+/// LibTorch's library of GPUs registers them when it is opened, which a program for CPUs need not
+/// do.
+void open_gpu_library() {
+  TITAN_CHECK(::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL), io,
+              "cannot open LibTorch's library of GPUs: ", ::dlerror());
 }
 
 /// FLOP/s of the fastest of several products of square matrices, for half a second at least.
@@ -64,7 +72,9 @@ int main(int argc, char** argv) {
     const std::vector<std::string> words(argv + 1, argv + argc);
     TITAN_CHECK(words.size() == 3 && words[0] == "gemm", config,
                 "usage: titan-probe gemm DEVICE DTYPE");
-    const titan::Value found = fastest_product(at::Device(words[1]), dtype_named(words[2]));
+    const at::Device device(words[1]);
+    if (!device.is_cpu()) open_gpu_library();
+    const titan::Value found = fastest_product(device, dtype_named(words[2]));
     titan::core::print_json(titan::to_json(found) + "\n");
     return titan::core::kExitDone;
   } catch (const titan::Error& e) {
