@@ -3,6 +3,7 @@
 What would be a failure, of the final loss (the mean over the last steps) and of the first steps, where rounding has not grown yet:
 """
 
+import io
 import re
 import statistics
 
@@ -118,6 +119,7 @@ def label(cell):
 def figure(path, model, results):
     """Curves on the left; on the right how far each is from the one it is compared with. Seeds beyond the first are left out."""
     import matplotlib
+    import PIL.Image
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     shown = {cell: result for cell, result in results.items()
@@ -134,12 +136,14 @@ def figure(path, model, results):
             right.plot(steps, apart, label=label(cell), **style)
     left.set(xlabel="step", ylabel="loss (nats per token, mean of 20 steps)", title=cells.MODELS[model].title)
     right.set(xlabel="step", ylabel="distance (mean of 20 steps)", yscale="log", title="from what each is compared with")
-    left.legend(fontsize=6)
+    left.legend(fontsize=6 if len(shown) < 15 else 4, ncols=1 + len(shown) // 15)
     for axis in (left, right):
         axis.grid(alpha=0.3)
     drawn.tight_layout()
-    drawn.savefig(path)
+    whole = io.BytesIO()
+    drawn.savefig(whole)
     plt.close(drawn)
+    PIL.Image.open(whole).convert("RGB").quantize(256).save(path, optimize=True)  # half the size
 
 
 def summary(results):
