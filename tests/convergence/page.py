@@ -6,6 +6,7 @@ What would be a failure, of the final loss (the mean over the last steps) and of
 import io
 import re
 import statistics
+import textwrap
 
 import cells
 
@@ -168,7 +169,7 @@ def write(path, plan, results, verdicts):
     lines = [f"Plan \"{plan}\": {len(wanted) - len(missing)} of {len(wanted)} runs{f', and {more} more' if more else ''}. "
              f"Made by {'; '.join(programs)}.", ""]
     if missing:
-        lines += ["Not made: " + "; ".join(missing) + ".", ""]
+        lines += [*textwrap.wrap("Not made: " + "; ".join(missing) + ".", 138), ""]
     lines += [*summary(results), "", *table(results, verdicts), ""]
     for model in dict.fromkeys(cell.model for cell in results):
         picture = path.parent / f"convergence_{model}.png"
