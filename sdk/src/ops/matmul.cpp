@@ -16,6 +16,8 @@ namespace {
 
 using at::Tensor;
 
+/// Multiplications from which on it pays to pack the factors.
+constexpr int64_t kLargeProduct = int64_t{1} << 21;
 constexpr int64_t kMaxDepth = 256;  // of packed panels: both factors' stay in the second cache
 constexpr int64_t kMaxCols = 2048;  // of the right factor that are packed at once
 constexpr int64_t kMaxPanels = 16;  // of the left factor that a thread packs at once
@@ -166,8 +168,15 @@ class Product {
 
 }  // namespace
 
+bool multiply_in_tiles(const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate) {
+  if (!takes(out, a, b)) return false;
+  Product(out, a, b, accumulate).run();
+  return true;
+}
+
 void product_into(const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate) {
-  if (takes(out, a, b)) return Product(out, a, b, accumulate).run();
+  const bool is_large = a.size(0) * a.size(1) * b.size(1) >= kLargeProduct;
+  if (is_large && multiply_in_tiles(out, a, b, accumulate)) return;
   Tensor to = out;
   if (accumulate)
     to.addmm_(a, b);

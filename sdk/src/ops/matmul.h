@@ -7,14 +7,17 @@
 
 namespace titan::ops {
 
-/// out (m, n) = a (m, k) · b (k, n), plus what is in out with `accumulate`.
-///
-/// In fp32 on a CPU for which there are own inner loops (kernels/matmul.h) an element of the result
-/// depends on its row of a and its column of b alone: not on the number of threads, nor on the
-/// other rows. Sums run over at most 256 products, those sums are added in order. Everything else
-/// is at::mm_out or addmm_. `out` is a contiguous matrix, or rows of one.
+/// out (m, n) = a (m, k) · b (k, n), plus what is in out with `accumulate`: large ones by
+/// multiply_in_tiles where that can, all others by at::mm_out and addmm_.
 TITAN_API void product_into(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
                             bool accumulate);
+
+/// The same by own inner loops (kernels/matmul.h); false, and nothing done, where there are none
+/// for these tensors or this CPU. An element of the result depends on its row of a and its column
+/// of b alone: not on the number of threads, nor on the other rows. Sums run over at most 256
+/// products, those sums are added in order.
+TITAN_API bool multiply_in_tiles(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
+                                 bool accumulate);
 
 /// a (m, k) · b (k, n).
 TITAN_API at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b);

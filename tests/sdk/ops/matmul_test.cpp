@@ -51,21 +51,34 @@ double tolerance(const Tensor& a) {
   return 4e-7 * static_cast<double>(a.size(1)) + 1e-6;
 }
 
+Tensor in_tiles(const Tensor& a, const Tensor& b) {
+  const Tensor out =
+      at::full({a.size(0), b.size(1)}, std::numeric_limits<float>::quiet_NaN(), at::kFloat);
+  EXPECT_TRUE(multiply_in_tiles(out, a, b, /*accumulate=*/false));
+  return out;
+}
+
+/// Of tests that need own inner loops.
+#define TITAN_NEEDS_TILES() \
+  if (matmul_kernels() == nullptr) GTEST_SKIP() << "this CPU multiplies as LibTorch does"
+
 TEST(Matmul, IsTheProductInAllLayoutsAndSizes) {
+  TITAN_NEEDS_TILES();
   for_each_product([](const Tensor& a, const Tensor& b) {
     const Tensor exact = at::mm(a.to(at::kDouble), b.to(at::kDouble));
-    EXPECT_LE(max_error(matrix_product(a, b), exact), tolerance(a));
+    EXPECT_LE(max_error(in_tiles(a, b), exact), tolerance(a));
   });
 }
 
 TEST(Matmul, AddsToWhatIsThereAndTouchesNothingBesides) {
+  TITAN_NEEDS_TILES();
   for_each_product([](const Tensor& a, const Tensor& b) {
     const int64_t rows = a.size(0), cols = b.size(1);
     const Tensor frame = at::full({rows + 2, cols + 3}, 7.0f, at::kFloat);
     const Tensor out = frame.narrow(0, 1, rows).narrow(1, 2, cols);
     const Tensor before = random({rows, cols}, at::kFloat);
     out.copy_(before);
-    product_into(out, a, b, /*accumulate=*/true);
+    EXPECT_TRUE(multiply_in_tiles(out, a, b, /*accumulate=*/true));
     const Tensor exact = at::mm(a.to(at::kDouble), b.to(at::kDouble)) + before;
     EXPECT_LE(max_error(out, exact), tolerance(a));
     out.fill_(7.0f);
@@ -73,24 +86,25 @@ TEST(Matmul, AddsToWhatIsThereAndTouchesNothingBesides) {
   });
 }
 
-TEST(Matmul, OverwritesWhatIsNoNumber) {
-  const Tensor out = at::full({20, 40}, std::numeric_limits<float>::quiet_NaN(), at::kFloat);
-  const Tensor a = random({20, 300}, at::kFloat), b = random({300, 40}, at::kFloat);
-  product_into(out, a, b, /*accumulate=*/false);
-  EXPECT_LE(max_error(out, at::mm(a.to(at::kDouble), b.to(at::kDouble))), tolerance(a));
-}
-
 TEST(Matmul, GivesTheSameBitsForAnyNumberOfThreadsAndOfOtherRows) {
-  if (matmul_kernels() == nullptr) GTEST_SKIP() << "this CPU multiplies as LibTorch does";
+  TITAN_NEEDS_TILES();
   const int before = at::get_num_threads();
   const Tensor a = random({100, 600}, at::kFloat), b = random({600, 500}, at::kFloat);
   at::set_num_threads(1);
-  const Tensor alone = matrix_product(a, b);
+  const Tensor alone = in_tiles(a, b);
   at::set_num_threads(3);
-  EXPECT_TRUE(at::equal(matrix_product(a, b), alone));
-  EXPECT_TRUE(at::equal(matrix_product(a.narrow(0, 17, 30), b), alone.narrow(0, 17, 30)));
-  EXPECT_TRUE(at::equal(matrix_product(a, b.narrow(1, 45, 70)), alone.narrow(1, 45, 70)));
+  EXPECT_TRUE(at::equal(in_tiles(a, b), alone));
+  EXPECT_TRUE(at::equal(in_tiles(a.narrow(0, 17, 30), b), alone.narrow(0, 17, 30)));
+  EXPECT_TRUE(at::equal(in_tiles(a, b.narrow(1, 45, 70)), alone.narrow(1, 45, 70)));
   at::set_num_threads(before);
+}
+
+TEST(Matmul, LargeProductsAreThose) {
+  TITAN_NEEDS_TILES();
+  const Tensor a = random({200, 150}, at::kFloat), b = random({150, 90}, at::kFloat);
+  EXPECT_TRUE(at::equal(matrix_product(a, b), in_tiles(a, b)));
+  const Tensor few = a.narrow(0, 0, 3);
+  EXPECT_TRUE(at::equal(matrix_product(few, b), at::mm(few, b)));
 }
 
 TEST(Matmul, LeavesOtherTypesToATen) {
