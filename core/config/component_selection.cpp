@@ -191,14 +191,11 @@ class Chooser {
     if (!given_.is_sound("compile.enable") || !given_.is_sound(key)) return;
     if (!value("compile.enable").as_boolean()) return;
     const std::string name = value(key).as_string();
-    if (name == "eager" || name == "aot_eager") {
-      diagnostics_.error(given_.place(key),
-                         "compile.backend = \"" + name +
-                             "\" has PyTorch trace a model and run it as it was, which is what "
-                             "happens without [compile]",
-                         "set compile.enable = false, or leave backend out");
-      return;
-    }
+    if (name == "eager" || name == "aot_eager")
+      return diagnostics_.error(given_.place(key),
+                                "compile.backend = \"" + name + "\" runs a model as it was, which "
+                                    "is what happens without [compile]",
+                                "set compile.enable = false, or leave backend out");
     const bool is_default = name == CompileSection{}.backend;
     add("compile_backend", is_default ? default_plugins::kCompileBackend : name, key, {});
   }
