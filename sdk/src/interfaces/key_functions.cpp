@@ -2,8 +2,8 @@
 #include <titan/compile_backend.h>
 #include <titan/device.h>
 #include <titan/error.h>
-#include <titan/loss.h>
 #include <titan/host_collectives.h>
+#include <titan/loss.h>
 #include <titan/memory_history.h>
 #include <titan/model.h>
 #include <titan/nn/auxiliary_loss.h>
