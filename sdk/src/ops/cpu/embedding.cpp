@@ -7,6 +7,7 @@
 #include <ATen/ops/index_select.h>
 #include <titan/error.h>
 
+#include "../kernels/kernels.h"
 #include "../signatures.h"
 #include "rows.h"
 
@@ -36,6 +37,51 @@ TokensByRow sort_by_row(const Tensor& tokens, int64_t num_rows) {
   for (int64_t i = 0; i < tokens.numel(); ++i) sorted.index[next[t[i]]++] = i;
   return sorted;
 }
+
+/// Calls sum(row, token index) for each token of each row, a row's in their order, and between them
+/// begin(row) and end(row); several threads, each with a copy of `summing`.
+template <class Summing>
+void sum_each_row(const TokensByRow& sorted, int64_t num_rows, int64_t dim,
+                  const Summing& summing) {
+  at::parallel_for(0, num_rows, grain(dim), [&](int64_t begin, int64_t end) {
+    Summing own = summing;
+    for (int64_t row = begin; row < end; ++row) {
+      own.begin(row);
+      for (int64_t i = sorted.start[row]; i < sorted.start[row + 1]; ++i) own.add(sorted.index[i]);
+      own.end(row);
+    }
+  });
+}
+
+/// The sums are the gradient's own rows.
+struct FloatRows {
+  const float* from;
+  float* to;
+  int64_t dim;
+  float* row = nullptr;
+
+  void begin(int64_t index) {
+    row = to + index * dim;
+    std::fill_n(row, dim, 0.0f);
+  }
+  void add(int64_t token) { kernels().add(row, from + token * dim, dim); }
+  void end(int64_t) {}
+};
+
+/// Summed in fp32, rounded once.
+struct Bf16Rows {
+  const uint16_t* from;
+  uint16_t* to;
+  int64_t dim;
+  std::vector<float> sum = std::vector<float>(static_cast<size_t>(dim)), share = sum;
+
+  void begin(int64_t) { std::fill(sum.begin(), sum.end(), 0.0f); }
+  void add(int64_t token) {
+    kernels().widen_bf16(from + token * dim, share.data(), dim);
+    kernels().add(sum.data(), share.data(), dim);
+  }
+  void end(int64_t index) { kernels().narrow_bf16(sum.data(), to + index * dim, dim); }
+};
 
 template <class Real>
 void sum_rows(const Tensor& dout, const TokensByRow& sorted, const Tensor& dweight) {
@@ -69,10 +115,21 @@ Tensor embedding_forward(const Tensor& weight, const Tensor& tokens) {
 Tensor embedding_backward(const Tensor& dout, const Tensor& tokens, int64_t num_rows) {
   const Tensor in = dout.contiguous();
   const TokensByRow sorted = sort_by_row(tokens.contiguous(), num_rows);
-  const Tensor dweight = at::empty({num_rows, dout.size(-1)}, dout.options());
-  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, dout.scalar_type(),
-                                  "titan::embedding_backward",
-                                  [&] { sum_rows<scalar_t>(in, sorted, dweight); });
+  const int64_t dim = dout.size(-1);
+  const Tensor dweight = at::empty({num_rows, dim}, dout.options());
+  if (dout.scalar_type() == at::kFloat) {
+    sum_each_row(sorted, num_rows, dim,
+                 FloatRows{in.const_data_ptr<float>(), dweight.mutable_data_ptr<float>(), dim});
+    return dweight;
+  }
+  if (dout.scalar_type() == at::kBFloat16) {
+    sum_each_row(sorted, num_rows, dim,
+                 Bf16Rows{static_cast<const uint16_t*>(in.const_data_ptr()),
+                          static_cast<uint16_t*>(dweight.mutable_data_ptr()), dim});
+    return dweight;
+  }
+  AT_DISPATCH_FLOATING_TYPES_AND(at::kHalf, dout.scalar_type(), "titan::embedding_backward",
+                                 [&] { sum_rows<scalar_t>(in, sorted, dweight); });
   return dweight;
 }
 
