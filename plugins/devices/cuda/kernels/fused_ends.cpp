@@ -46,6 +46,7 @@ Tensor embedding_backward(const Tensor& dout_in, const Tensor& tokens, int64_t n
 }
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels_in, bool gradient) {
+  TITAN_ASSERT(logits.is_contiguous() && has_aligned_rows(logits, 0), "logits of a chunk of rows");
   const Tensor labels = labels_in.contiguous();
   const Tensor losses = at::empty({logits.size(0)}, logits.options().dtype(at::kFloat));
   with_type(logits.scalar_type(), [&](auto type) {
