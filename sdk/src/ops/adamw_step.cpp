@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "autograd.h"
 #include "../nn/rounding_key.h"
+#include "autograd.h"
 #include "signatures.h"
 
 namespace titan::ops {
