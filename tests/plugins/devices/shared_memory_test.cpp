@@ -1,5 +1,6 @@
 // The transport through shared memory, judged by gloo: ranks are threads that are connected by
 // both.
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -28,6 +29,7 @@
 #include <titan/error.h>
 
 #include "plugins/devices/common/gloo_backend.h"
+#include "plugins/devices/cpu/shared_memory/operation.h"
 #include "plugins/devices/cpu/transport.h"
 
 namespace titan::cpu {
@@ -336,6 +338,38 @@ TEST(SharedMemoryFailures, ARankThatEndsIsNoticedByAllOthers) {
     EXPECT_LT(std::chrono::steady_clock::now() - start, minutes(2));  // not its timeout of five
     both_have_noticed.arrive_and_wait();
   });
+}
+
+/// A ring of this process with a bell, and both of its ends.
+struct Ring {
+  alignas(kLine) std::array<std::byte, RingPlace::bytes(1, 4096)> memory{};
+  Bell bell{};
+  SendLane send{
+      .ring = RingWriter(RingPlace::at(memory.data(), 1, 4096)), .ranks = {0}, .bells = {&bell}};
+  ReceiveLane receive{
+      .ring = RingReader(RingPlace::at(memory.data(), 1, 4096), 0), .rank = 0, .bell = &bell};
+};
+
+TEST(SharedMemoryOperations, WaitForNobodyWhoseBytesAreHere) {
+  Ring from_one, from_two;
+  from_one.receive.rank = 1;
+  from_two.receive.rank = 2;
+  const std::array<std::byte, 640> bytes{};
+  Outgoing one(from_one.send, bytes.data(), bytes.size());
+  EXPECT_TRUE(one.advance());
+  uint64_t used = 0;
+  Joint joint({&from_one.receive, &from_two.receive}, 3, bytes.size(),
+              [&](uint64_t, uint64_t count, const std::byte* const*) { used += count; });
+  while (joint.advance()) {
+  }
+  EXPECT_FALSE(joint.waits_for(1));  // it may end
+  EXPECT_TRUE(joint.waits_for(2));
+  Outgoing two(from_two.send, bytes.data(), bytes.size());
+  EXPECT_TRUE(two.advance());
+  while (joint.advance()) {
+  }
+  EXPECT_TRUE(joint.is_done());
+  EXPECT_EQ(used, bytes.size());
 }
 
 TEST(SharedMemoryFailures, WhatARankSentBeforeItEndedIsReceived) {

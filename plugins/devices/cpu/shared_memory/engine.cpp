@@ -132,7 +132,7 @@ void Engine::wait(Operation& operation, std::chrono::milliseconds timeout) {
     const auto now = Clock::now();
     if (!deadline) deadline = now + timeout;
     if (now >= *deadline) {
-      fail("timed out after " + seconds(timeout) + ": " + awaited_ranks(operation));
+      fail("timed out after " + seconds(timeout) + ": " + awaited_ranks());
       break;
     }
     const uint32_t announced = bell_.announce_sleep();
@@ -155,12 +155,18 @@ void Engine::wait(Operation& operation, std::chrono::milliseconds timeout) {
   throw std::runtime_error("it was given up: " + *failure_);
 }
 
-std::string Engine::awaited_ranks(const Operation& operation) const {
+bool Engine::waits_for(int rank) {
+  return mailboxes_[index(rank)].is_waiting() ||
+         std::any_of(active_.begin(), active_.end(),
+                     [&](const auto& operation) { return operation->waits_for(rank); });
+}
+
+std::string Engine::awaited_ranks() {
   std::string ranks;
   for (int rank = 0; rank < size(); ++rank)
-    if (rank != members_.rank && operation.waits_for(rank))
+    if (rank != members_.rank && waits_for(rank))
       ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
-  if (ranks.empty()) return "operations before this one are not done";
+  if (ranks.empty()) return "this rank itself came to nothing";
   return "rank " + ranks + " of the group did not take part";
 }
 
@@ -175,11 +181,9 @@ void Engine::look_for_ended_ranks() {
   }
   for (int rank = 0; rank < size(); ++rank) {
     if ((polled[index(rank)].revents & (POLLHUP | POLLERR)) == 0) continue;
-    for (const auto& operation : active_) {
-      if (!operation->waits_for(rank)) continue;
-      fail("rank " + std::to_string(rank) + " of the group has ended");
-      return;
-    }
+    if (!waits_for(rank)) continue;
+    fail("rank " + std::to_string(rank) + " of the group has ended");
+    return;
   }
 }
 

@@ -59,7 +59,8 @@ class Engine {
   bool advance();
   void fail(const std::string& reason);
   void look_for_ended_ranks();
-  std::string awaited_ranks(const Operation& operation) const;
+  bool waits_for(int rank);
+  std::string awaited_ranks();
   bool wants_help() const;
   void call_for_help();
   void help();

@@ -89,6 +89,10 @@ void Mailbox::complete(Expected& expected) {
   waiting_.remove_if([&](const auto& operation) { return &*operation->expected == &expected; });
 }
 
+bool Mailbox::is_waiting() {
+  return !waiting_.empty() && lane_.ring.available().empty();
+}
+
 void Mailbox::clear() {
   waiting_.clear();
   has_current_ = false;

@@ -20,6 +20,8 @@ class Mailbox {
   void expect(std::shared_ptr<Operation> operation);
   /// Throws a std::runtime_error when a message is not of the size that is waited for.
   bool advance();
+  /// An operation waits for more of its rank; asked when nothing moves.
+  bool is_waiting();
   void clear();
 
  private:

@@ -59,8 +59,10 @@ bool Outgoing::advance() {
 }
 
 bool Outgoing::waits_for(int rank) const {
-  return !is_done_ &&
-         std::find(lane_->ranks.begin(), lane_->ranks.end(), rank) != lane_->ranks.end();
+  if (is_done_ || lane_->turn != turn_) return false;
+  const auto found = std::find(lane_->ranks.begin(), lane_->ranks.end(), rank);
+  return found != lane_->ranks.end() &&
+         lane_->ring.waits_for_reader(static_cast<size_t>(found - lane_->ranks.begin()));
 }
 
 bool take_header(ReceiveLane& lane, uint64_t expected_bytes) {
@@ -105,6 +107,11 @@ bool Incoming::advance() {
   return moved;
 }
 
+bool Incoming::waits_for(int rank) const {
+  return !is_done_ && lane_->rank == rank && lane_->turn == turn_ &&
+         lane_->ring.available().empty();
+}
+
 Joint::Joint(const std::vector<ReceiveLane*>& lanes, int size, uint64_t bytes, Use use,
              const uint64_t* limit)
     : sources_(static_cast<size_t>(size), nullptr),
@@ -147,8 +154,10 @@ bool Joint::advance() {
 }
 
 bool Joint::waits_for(int rank) const {
-  return !is_done_ && std::any_of(parts_.begin(), parts_.end(),
-                                  [&](const Part& part) { return part.lane->rank == rank; });
+  return !is_done_ && std::any_of(parts_.begin(), parts_.end(), [&](const Part& part) {
+    return part.lane->rank == rank && part.lane->turn == part.turn &&
+           part.lane->ring.available().empty();
+  });
 }
 
 bool Operation::advance() {
@@ -172,13 +181,9 @@ bool Operation::has_unsent() const {
 }
 
 bool Operation::waits_for(int rank) const {
-  return std::any_of(outgoing.begin(), outgoing.end(),
-                     [&](const Outgoing& part) { return part.waits_for(rank); }) ||
-         std::any_of(
-             incoming.begin(), incoming.end(),
-             [&](const Incoming& part) { return !part.is_done() && part.rank() == rank; }) ||
-         (joint && joint->waits_for(rank)) ||
-         (expected && !expected->is_done && expected->rank == rank);
+  const auto waits = [&](const auto& part) { return part.waits_for(rank); };
+  return std::any_of(outgoing.begin(), outgoing.end(), waits) ||
+         std::any_of(incoming.begin(), incoming.end(), waits) || (joint && waits(*joint));
 }
 
 }  // namespace titan::cpu

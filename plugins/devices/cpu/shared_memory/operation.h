@@ -78,7 +78,7 @@ class Incoming {
 
   bool advance();
   bool is_done() const { return is_done_; }
-  int rank() const { return lane_->rank; }
+  bool waits_for(int rank) const;
 
  private:
   ReceiveLane* lane_;
@@ -144,6 +144,7 @@ struct Operation {
   bool is_done() const;
   /// Others cannot go on until this rank sends more.
   bool has_unsent() const;
+  /// Nothing moves before this rank does something; asked when nothing moves. Not about `expected`.
   bool waits_for(int rank) const;
 };
 

@@ -60,6 +60,10 @@ void RingWriter::commit(uint64_t bytes) {
   place_.head->bytes.store(head_, std::memory_order_release);
 }
 
+bool RingWriter::waits_for_reader(size_t reader) const {
+  return head_ - place_.tails[reader].bytes.load(std::memory_order_acquire) == place_.capacity;
+}
+
 std::span<const std::byte> RingReader::available() {
   if (head_ == tail_) head_ = place_.head->bytes.load(std::memory_order_acquire);
   const uint64_t begin = tail_ % place_.capacity;

@@ -63,6 +63,8 @@ class RingWriter {
   std::span<std::byte> space();
   /// Hands the next `bytes` to the readers, who still have to be woken.
   void commit(uint64_t bytes);
+  /// There is no room because of this reader.
+  bool waits_for_reader(size_t reader) const;
 
  private:
   RingPlace place_;
