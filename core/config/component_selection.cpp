@@ -163,8 +163,7 @@ class Chooser {
     for (const auto& [item, where] : items("model.converters")) {
       const std::string name(current_converter_name(item));
       if (name != item)
-        diagnostics_.warning(where,
-                             "converter '" + item + "' is an old name; use '" + name + "'");
+        diagnostics_.warning(where, "converter '" + item + "' is an old name; use '" + name + "'");
       if (!names.insert(name).second) {
         diagnostics_.error(where, "converter '" + name + "' is named twice");
         continue;
@@ -193,7 +192,8 @@ class Chooser {
     const std::string name = value(key).as_string();
     if (name == "eager" || name == "aot_eager")
       return diagnostics_.error(given_.place(key),
-                                "compile.backend = \"" + name + "\" runs a model as it was, which "
+                                "compile.backend = \"" + name +
+                                    "\" runs a model as it was, which "
                                     "is what happens without [compile]",
                                 "set compile.enable = false, or leave backend out");
     const bool is_default = name == CompileSection{}.backend;
@@ -232,8 +232,8 @@ class Chooser {
       component = lookup_.find(kind, lower_case(name), why);
     if (!component) {
       if (!is_core_section)
-        table_.leave_unchecked(section, why.empty() ? meant_by(kind, name)
-                                                    : std::vector<const Component*>{});
+        table_.leave_unchecked(
+            section, why.empty() ? meant_by(kind, name) : std::vector<const Component*>{});
       report_missing(kind, name, key, where, why);
       return;
     }
@@ -356,8 +356,8 @@ void check_unchosen_sections(const SettingList& source, ComponentLookup& lookup,
                         did_you_mean(name, names));
     std::string ignored;
     const Component* component = lookup.find(kind, name, ignored);
-    table.leave_unchecked(section, component ? std::vector{component}
-                                             : std::vector<const Component*>{});
+    table.leave_unchecked(section,
+                          component ? std::vector{component} : std::vector<const Component*>{});
   }
 }
 

@@ -12,7 +12,8 @@
 
 namespace titan::core {
 
-/// Applies the table to `config`. `taken`: keys that a chosen plugin acts on, so that they are built.
+/// Applies the table to `config`. `taken`: keys that a chosen plugin acts on, so that they are
+/// built.
 void check_not_built(const JobConfig& config, const GivenValues& given,
                      const std::set<std::string>& taken, Diagnostics& diagnostics);
 

@@ -127,8 +127,7 @@ class Resolver {
     if (config_.model_plugin.name.empty()) check_flavor_of_any_model();
     config_.resolved = resolved_value(config_, table_, preset_);
     if (!has_flavor_) config_.model_plugin.name.clear();  // its options are not known
-    config_.places =
-        std::make_shared<const KeyPlaces>(table_, collected_.given, sources_.file);
+    config_.places = std::make_shared<const KeyPlaces>(table_, collected_.given, sources_.file);
     make_grid(config_, diagnostics_);
     return std::move(config_);
   }
@@ -221,9 +220,8 @@ class Resolver {
                                  source.weight, std::move(selection),
                                  dotted(chosen.section) + ".dataset_path"});
     } else {
-      config_.sources.push_back(
-          {name, config_.training.dataset_path.value_or(""), 1, std::move(selection),
-           "training.dataset_path"});
+      config_.sources.push_back({name, config_.training.dataset_path.value_or(""), 1,
+                                 std::move(selection), "training.dataset_path"});
     }
   }
 

@@ -19,7 +19,7 @@ struct CpuOptions {
   int64_t num_threads = 0;     // of each operation; 0 = what OMP_NUM_THREADS or the machine says
   bool count_tensors = false;  // report the memory of tensors instead of the process's
   titan::cpu::Transport transport = titan::cpu::Transport::automatic;  // between ranks
-  bool keep_memory = true;     // of freed tensors, for the next ones
+  bool keep_memory = true;  // of freed tensors, for the next ones
 };
 
 /// The number after `key` in a file of "key: 123 kB" lines, in bytes; 0 when it is not there.

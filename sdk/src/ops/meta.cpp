@@ -51,8 +51,7 @@ std::tuple<Tensor, Tensor> rope_rotate_on_meta(const Tensor& q, const Tensor& k,
 
 std::tuple<Tensor, Tensor> attention_forward_on_meta(const Tensor& q, const Tensor& k,
                                                      const Tensor& v, bool causal, double scale) {
-  const Tensor logsumexp =
-      at::empty(q.sizes().slice(0, 3), q.options().dtype(computed_in(q)));
+  const Tensor logsumexp = at::empty(q.sizes().slice(0, 3), q.options().dtype(computed_in(q)));
   return {heads_like(q), logsumexp};
 }
 

@@ -206,10 +206,10 @@ TEST(CrossRules, InitialWeightsWithoutCheckpointsWarn) {
                      Severity::warning),
             std::vector<std::string>{
                 "checkpoint.initial_load_path has no effect: checkpoint.enable = false"});
-  EXPECT_EQ(messages(diagnostics_of(
-                         kBase, {"--checkpoint.enable", "--checkpoint.initial_load_path=/"}),
-                     Severity::warning),
-            std::vector<std::string>());
+  EXPECT_EQ(
+      messages(diagnostics_of(kBase, {"--checkpoint.enable", "--checkpoint.initial_load_path=/"}),
+               Severity::warning),
+      std::vector<std::string>());
 }
 
 class NotBuilt : public ::testing::TestWithParam<const char*> {};
@@ -224,11 +224,10 @@ TEST_P(NotBuilt, IsAnErrorOfItsOwnKind) {
   EXPECT_NE(messages(found, Severity::not_built).front().find("not built yet"), std::string::npos);
   EXPECT_NE(found.report().find("not built yet; nothing was started"), std::string::npos);
 }
-INSTANTIATE_TEST_SUITE_P(
-    Keys, NotBuilt,
-    ::testing::Values("comm.mode=local_tensor", "fault_tolerance.enable",
-                      "model.converters=quantize.grouped_mm.mx", "debug.moe_force_load_balance",
-                      "model.name=llama4"));
+INSTANTIATE_TEST_SUITE_P(Keys, NotBuilt,
+                         ::testing::Values("comm.mode=local_tensor", "fault_tolerance.enable",
+                                           "model.converters=quantize.grouped_mm.mx",
+                                           "debug.moe_force_load_balance", "model.name=llama4"));
 
 TEST(NotBuiltTable, HarmlessKeysOfSwitchedOffFeaturesAreAccepted) {
   EXPECT_EQ(errors_of(kBase, {"--checkpoint.interval=5", "--checkpoint.load_only",
