@@ -9,7 +9,6 @@
 #include <torch/csrc/autograd/graph_task.h>
 
 #include "autograd.h"
-#include "matmul.h"
 
 namespace titan::ops {
 namespace {
@@ -72,20 +71,23 @@ LossAndGradients run_chunks(const at::Tensor& x, const at::Tensor& weight, const
     const int64_t rows = std::min(rows_per_chunk, num_rows - first);
     const at::Tensor in = x.narrow(0, first, rows);
     at::Tensor product = buffer.narrow(0, 0, rows);
-    product_into(product, in, weight.t(), /*accumulate=*/false);
+    at::mm_out(product, in, weight.t());
     const at::Tensor logits = product.to(wide);
     loss.add_(chunk_loss(logits, labels.narrow(0, first, rows), gradient));
     if (!gradient) continue;
     const at::Tensor dlogits = type == wide ? logits : product.copy_(logits);
     if (needs_dx) {
-      product_into(dx.narrow(0, first, rows), dlogits, weight, /*accumulate=*/false);
+      at::Tensor out = dx.narrow(0, first, rows);
+      at::mm_out(out, dlogits, weight);
     }
     if (!needs_dweight) continue;
     if (type != wide) {
       const at::Tensor share = at::mm(dlogits.t(), in);
       first == 0 ? dweight.copy_(share) : dweight.add_(share);
+    } else if (first == 0) {
+      at::mm_out(dweight, dlogits.t(), in);
     } else {
-      product_into(dweight, dlogits.t(), in, /*accumulate=*/first > 0);
+      dweight.addmm_(dlogits.t(), in);
     }
   }
   if (needs_dweight) dweight = dweight.to(type);

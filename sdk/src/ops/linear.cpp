@@ -1,12 +1,12 @@
-// linear: x · weightᵀ with its backward in two halves. ATen has a matrix product for every device;
-// own kernels are for the CPU: in matmul, and for few rows.
+// linear: x · weightᵀ with its backward in two halves. ATen has a matrix product for every device,
+// so no own kernel but for few rows on the CPU.
 #include <titan/ops/linear.h>
 
+#include <ATen/ops/mm.h>
 #include <titan/recompute.h>
 
 #include "autograd.h"
 #include "few_rows.h"
-#include "matmul.h"
 
 namespace titan::ops {
 namespace {
@@ -23,7 +23,7 @@ Tensor as_matrix(const Tensor& x) {
 Tensor multiply(const Tensor& x, const Tensor& matrix) {
   std::vector<int64_t> shape = x.sizes().vec();
   shape.back() = matrix.size(1);
-  return matrix_product(as_matrix(x), matrix).view(shape);
+  return at::mm(as_matrix(x), matrix).view(shape);
 }
 
 /// x (..., in) · weight (out, in)ᵀ, or what a recomputation has kept of it.
@@ -74,7 +74,7 @@ Tensor linear_grad_input(const Tensor& grad_out, const Tensor& weight) {
 
 Tensor linear_grad_weight(const Tensor& grad_out, const Tensor& x) {
   BelowAutograd guard;
-  return matrix_product(as_matrix(grad_out).t(), as_matrix(x));
+  return at::mm(as_matrix(grad_out).t(), as_matrix(x));
 }
 
 }  // namespace titan::ops

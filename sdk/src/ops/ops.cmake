@@ -11,10 +11,3 @@ foreach(build baseline avx2 avx512 avx512_bf16)
     set_property(SOURCE ${titan_kernels}/${build}.cpp APPEND PROPERTY COMPILE_OPTIONS ${titan_kernel_flags_${build}})
   endif()
 endforeach()
-
-# matrix products are written for one set of instructions alone
-set_source_files_properties(${titan_kernels}/matmul_avx512.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON
-  COMPILE_OPTIONS "-O3;-ffp-contract=fast")
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
-  set_property(SOURCE ${titan_kernels}/matmul_avx512.cpp APPEND PROPERTY COMPILE_OPTIONS -mavx512f -mfma)
-endif()

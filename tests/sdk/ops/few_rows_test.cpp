@@ -9,7 +9,6 @@
 #include <titan/ops/linear.h>
 
 #include "ops/kernels/kernels.h"
-#include "ops/matmul.h"
 #include "ops_testing.h"
 
 namespace titan::ops::testing {
@@ -90,24 +89,24 @@ TEST(FewRows, AreThoseOfTheBuildForAnyCpuAsWell) {
   EXPECT_LT(error(found, x, narrow), 1e-6);
 }
 
-/// To the bit what training computes.
-TEST(FewRows, AreLeftToTheProductWithoutAScopeOrWithManyRowsOrAGraph) {
+/// To the bit what ATen computes, which is what training has always computed.
+TEST(FewRows, AreLeftToBlasWithoutAScopeOrWithManyRowsOrAGraph) {
   const Tensor weight = drawn({1024, 768});
   const Tensor few = drawn({3, 768}), many = drawn({FewRowsScope::kMost + 1, 768});
-  const Tensor by_product = matrix_product(few, weight.t());
-  ASSERT_FALSE(at::equal(with_scope(few, weight), by_product));  // else nothing is shown here
-  EXPECT_TRUE(at::equal(linear(few, weight), by_product));
-  EXPECT_TRUE(at::equal(with_scope(many, weight), matrix_product(many, weight.t())));
+  const Tensor by_blas = few.mm(weight.t());
+  ASSERT_FALSE(at::equal(with_scope(few, weight), by_blas));  // else nothing is shown here
+  EXPECT_TRUE(at::equal(linear(few, weight), by_blas));
+  EXPECT_TRUE(at::equal(with_scope(many, weight), many.mm(weight.t())));
   const Tensor turned = drawn({768, 1024}).t();
-  EXPECT_TRUE(at::equal(with_scope(few, turned), matrix_product(few, turned.t())));
+  EXPECT_TRUE(at::equal(with_scope(few, turned), few.mm(turned.t())));
   const Tensor leaf = weight.clone().requires_grad_(true);
-  EXPECT_TRUE(at::equal(with_scope(few, leaf), by_product));
+  EXPECT_TRUE(at::equal(with_scope(few, leaf), by_blas));
   {
     const FewRowsScope outer;
     { const FewRowsScope inner; }
-    EXPECT_FALSE(at::equal(linear(few, weight), by_product));
+    EXPECT_FALSE(at::equal(linear(few, weight), by_blas));
   }
-  EXPECT_TRUE(at::equal(linear(few, weight), by_product));
+  EXPECT_TRUE(at::equal(linear(few, weight), by_blas));
 }
 
 }  // namespace
