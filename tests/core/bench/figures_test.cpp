@@ -9,18 +9,17 @@
 #include <titan/value.h>
 
 #include "core/base/file.h"
+#include "tests/plugins/test_folder.h"
 
 namespace titan::core {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
-class FiguresOfTitan : public testing::Test {
+class FiguresOfTitan : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) / "bench_figures";
-    std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_ / "timeline");
     std::filesystem::create_directories(folder_ / "status");
     write(
@@ -38,8 +37,6 @@ class FiguresOfTitan : public testing::Test {
     }
     write("metrics.jsonl", lines);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   void write(const std::string& name, const std::string& text) {
     write_text_atomically(folder_ / name, text);
   }
@@ -58,7 +55,8 @@ class FiguresOfTitan : public testing::Test {
   }
 
   static constexpr BenchSteps kSteps{.warmup = 2, .measured = 3};
-  std::filesystem::path folder_;
+  titan::testing::TestFolder own_;
+  const std::filesystem::path folder_ = own_.path();
 };
 
 TEST_F(FiguresOfTitan, AreOfTheStepsAfterTheWarmUp) {

@@ -21,7 +21,7 @@ struct Expected {
   double confidence, median, low, high;
 };
 
-class MedianIntervals : public testing::TestWithParam<Expected> {};
+class MedianIntervals : public ::testing::TestWithParam<Expected> {};
 
 TEST_P(MedianIntervals, AreScipys) {
   const Expected& expected = GetParam();
@@ -34,13 +34,13 @@ TEST_P(MedianIntervals, AreScipys) {
 
 INSTANTIATE_TEST_SUITE_P(
     Counts, MedianIntervals,
-    testing::Values(Expected{6, 0.95, 24.5, 7, 42}, Expected{7, 0.95, 28, 7, 49},
-                    Expected{8, 0.95, 31.5, 7, 56}, Expected{8, 0.99, 31.5, 7, 56},
-                    Expected{9, 0.95, 35, 14, 56}, Expected{9, 0.99, 35, 7, 63},
-                    Expected{12, 0.95, 45.5, 21, 70}, Expected{12, 0.99, 45.5, 14, 77},
-                    Expected{25, 0.95, 46, 28, 63}, Expected{25, 0.99, 46, 21, 70},
-                    Expected{60, 0.95, 48, 33, 63}, Expected{60, 0.99, 48, 29, 67},
-                    Expected{100, 0.95, 50.5, 40, 61}, Expected{100, 0.99, 50.5, 37, 64}));
+    ::testing::Values(Expected{6, 0.95, 24.5, 7, 42}, Expected{7, 0.95, 28, 7, 49},
+                      Expected{8, 0.95, 31.5, 7, 56}, Expected{8, 0.99, 31.5, 7, 56},
+                      Expected{9, 0.95, 35, 14, 56}, Expected{9, 0.99, 35, 7, 63},
+                      Expected{12, 0.95, 45.5, 21, 70}, Expected{12, 0.99, 45.5, 14, 77},
+                      Expected{25, 0.95, 46, 28, 63}, Expected{25, 0.99, 46, 21, 70},
+                      Expected{60, 0.95, 48, 33, 63}, Expected{60, 0.99, 48, 29, 67},
+                      Expected{100, 0.95, 50.5, 40, 61}, Expected{100, 0.99, 50.5, 37, 64}));
 
 TEST(MedianInterval, OfFiveValuesHasNoNinetyFivePercent) {
   EXPECT_FALSE(median_interval(drawn(5)).low);
