@@ -15,6 +15,7 @@
 
 #include <titan/error.h>
 
+#include "reduce_op.h"
 #include "sum_chunks.h"
 
 namespace titan::cpu {
@@ -23,18 +24,6 @@ namespace {
 using at::Tensor;
 using dist::Reduce;
 using dist::Work;
-
-c10d::ReduceOp to_gloo(Reduce reduce) {
-  switch (reduce) {
-    case Reduce::sum:
-      return c10d::ReduceOp::SUM;
-    case Reduce::max:
-      return c10d::ReduceOp::MAX;
-    case Reduce::min:
-      return c10d::ReduceOp::MIN;
-  }
-  return c10d::ReduceOp::SUM;
-}
 
 /// One collective of gloo; it keeps its own time.
 class GlooWork final : public Work {
@@ -85,7 +74,7 @@ class GlooBackend final : public dist::Backend {
     require_open();
     std::vector<Tensor> tensors = {inout};
     c10d::AllreduceOptions options;
-    options.reduceOp = to_gloo(reduce);
+    options.reduceOp = to_c10d(reduce);
     return std::make_shared<GlooWork>(gloo_->allreduce(tensors, options));
   }
 

@@ -15,6 +15,7 @@
 #include <titan/error.h>
 
 #include "../common/gloo_backend.h"
+#include "../common/reduce_op.h"
 #include "meeting.h"
 
 namespace titan::cuda {
@@ -24,18 +25,6 @@ using at::Tensor;
 using dist::Reduce;
 using dist::Work;
 using Nccl = c10d::ProcessGroupNCCL;
-
-c10d::ReduceOp to_nccl(Reduce reduce) {
-  switch (reduce) {
-    case Reduce::sum:
-      return c10d::ReduceOp::SUM;
-    case Reduce::max:
-      return c10d::ReduceOp::MAX;
-    case Reduce::min:
-      return c10d::ReduceOp::MIN;
-  }
-  return c10d::ReduceOp::SUM;
-}
 
 class NcclWork final : public Work {
  public:
@@ -112,7 +101,7 @@ class NcclBackend final : public dist::Backend {
     if (inout.is_cpu()) return host_.backend().all_reduce(inout, reduce);
     std::vector<Tensor> tensors = {inout};
     c10d::AllreduceOptions options;
-    options.reduceOp = to_nccl(reduce);
+    options.reduceOp = cpu::to_c10d(reduce);
     return started(nccl_->allreduce(tensors, options));
   }
 
@@ -127,7 +116,7 @@ class NcclBackend final : public dist::Backend {
     if (in.is_cpu()) return host_.backend().reduce_scatter(out, in, reduce);
     Tensor to = out, from = in;
     c10d::ReduceScatterOptions options;
-    options.reduceOp = to_nccl(reduce);
+    options.reduceOp = cpu::to_c10d(reduce);
     return started(nccl_->_reduce_scatter_base(to, from, options));
   }
 
