@@ -1,4 +1,5 @@
-// argv -> command. The only place that turns errors into exit codes.
+// argv -> command, in `titan` and in the programs that it hands commands over to. The only place
+// that turns errors into exit codes.
 #include <algorithm>
 #include <csignal>
 #include <exception>
@@ -10,6 +11,7 @@
 
 #include "core/base/terminal.h"
 #include "core/commands/command.h"
+#include "core/commands/hand_over.h"
 #include "core/config/diagnostics.h"
 #include "core/runtime/build_info.h"
 #include "core/runtime/error_file.h"
@@ -54,9 +56,11 @@ int dispatch(const std::vector<std::string>& arguments) {
     titan::core::print(titan::core::build_summary() + "\n");
     return titan::core::kExitDone;
   }
-  for (const Command& command : titan::core::commands())
-    if (name == command.name)
-      return command.run(std::vector<std::string>(arguments.begin() + 1, arguments.end()));
+  for (const Command& command : titan::core::commands()) {
+    if (name != command.name) continue;
+    if (command.program) titan::core::hand_over(command.program, arguments);
+    return command.run(std::vector<std::string>(arguments.begin() + 1, arguments.end()));
+  }
   titan::core::print_error("unknown command " + titan::in_quotes(name));
   titan::core::print_to_errors("\n" + usage());
   return titan::core::kExitConfigError;

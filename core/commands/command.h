@@ -1,5 +1,6 @@
-// The commands of the program: each has a file of its own here and one row in commands.cpp.
-// main.cpp dispatches.
+// The commands of `titan`: each has a row in core/commands.cpp, and is either run by it or handed
+// over to the program beside it that has it. Those programs have tables of their own, and main.cpp
+// dispatches in all of them.
 #pragma once
 
 #include <string>
@@ -13,8 +14,10 @@ struct Command {
   const char* name;
   const char* usage;    ///< "titan list [kind]"
   const char* summary;  ///< one line for `titan --help`
-  /// `arguments` follow the command's name. Returns the exit code; errors are thrown.
-  int (*run)(const std::vector<std::string>& arguments);
+  /// `arguments` follow the command's name. Returns the exit code; errors are thrown. Null: the
+  /// command is another program's.
+  int (*run)(const std::vector<std::string>& arguments) = nullptr;
+  const char* program = nullptr;  ///< which stands beside this one and has the command
 };
 
 /// In the order in which --help shows them.
@@ -22,20 +25,11 @@ const std::vector<Command>& commands();
 
 int run_train(const std::vector<std::string>& arguments);
 int run_estimate(const std::vector<std::string>& arguments);
-int run_generate(const std::vector<std::string>& arguments);
-int run_evaluate(const std::vector<std::string>& arguments);
 int run_launch(const std::vector<std::string>& arguments);
 int run_chat_template(const std::vector<std::string>& arguments);
 int run_tokenize(const std::vector<std::string>& arguments);
 int run_download(const std::vector<std::string>& arguments);
-int run_convert(const std::vector<std::string>& arguments);
 int run_inspect(const std::vector<std::string>& arguments);
-int run_bench(const std::vector<std::string>& arguments);
-int run_compare(const std::vector<std::string>& arguments);
-int run_flight(const std::vector<std::string>& arguments);
-int run_report(const std::vector<std::string>& arguments);
-int run_top(const std::vector<std::string>& arguments);
-int run_trace(const std::vector<std::string>& arguments);
 int run_list(const std::vector<std::string>& arguments);
 int run_describe(const std::vector<std::string>& arguments);
 int run_check(const std::vector<std::string>& arguments);

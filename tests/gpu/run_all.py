@@ -252,7 +252,7 @@ def main():
     PLACES.bin = PLACES.build / "bin"
     PLACES.titan = PLACES.bin / "titan"
     PLACES.out = (arguments.out or PLACES.build / "gpu_results").resolve()
-    missing = [name for name in ("titan", "titan-runs", "titan-probe", "device_probe") if not (PLACES.bin / name).exists()]
+    missing = [name for name in ("titan", "titan-train", "titan-runs", "titan-probe", "device_probe") if not (PLACES.bin / name).exists()]
     if missing:
         sys.exit(f"{PLACES.bin} has no {', '.join(missing)}; build with: cmake --build {PLACES.build}")
     facts = machine(arguments.device)

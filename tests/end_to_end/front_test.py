@@ -1,0 +1,63 @@
+"""`titan` itself: what it answers at once, and how it hands commands over to the programs beside it."""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+
+from harness import HANG, ROOT, TITAN, Case, environment, main, titan
+
+BIN = pathlib.Path(TITAN).parent
+
+
+class FrontTest(Case):
+    def libraries(self, program):
+        run = subprocess.run(["ldd", BIN / program], capture_output=True, text=True, check=True)
+        return {pathlib.PurePath(line.split()[0]).name for line in run.stdout.splitlines()}
+
+    def test_it_loads_no_torch_and_what_trains_does(self):
+        torch = re.compile(r"lib(torch|c10)")
+        self.assertFalse([name for name in self.libraries("titan") if torch.match(name)])
+        self.assertTrue([name for name in self.libraries("titan-train") if torch.match(name)])
+
+    def test_every_command_of_the_help_is_had_by_some_program(self):
+        listed = re.findall(r"^  ([a-z-]+) ", titan("--help").stdout, re.M)
+        self.assertGreater(len(listed), 15)
+        for command in listed:
+            run = titan(command, "--help")
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertIn(command, run.stdout)
+
+    def test_an_unknown_command_is_named_before_any_program_is_looked_for(self):
+        run = titan("tarin")
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("unknown command 'tarin'", run.stderr)
+
+    def test_a_program_that_is_missing_from_an_installation_is_named(self):
+        (self.out / "bin").mkdir(parents=True)
+        shutil.copy(TITAN, self.out / "bin" / "titan")
+        run = subprocess.run([self.out / "bin" / "titan", "train"], capture_output=True, text=True, env=environment())
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("titan-train", run.stderr)
+        self.assertIn("it is installed with titan", run.stderr)
+
+    def test_the_process_that_was_started_is_the_one_that_trains(self):
+        """Signals and exit codes of ranks go to the process that a launcher knows."""
+        process = subprocess.Popen([TITAN, "train", "--job.config_file", "train_configs/debug_model.toml", "--training.steps", "100000",
+                                    "--job.dump_folder", str(self.out)], cwd=ROOT, env=environment(),
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            for line in process.stderr:
+                if "step" in line:
+                    break
+            self.assertEqual(os.readlink(f"/proc/{process.pid}/exe"), str(BIN.resolve() / "titan-train"))
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=HANG)
+        finally:
+            process.kill()
+
+
+if __name__ == "__main__":
+    main()
