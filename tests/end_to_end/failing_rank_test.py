@@ -132,7 +132,8 @@ class StartTest(Ranks):
         program = self.folder / "other" / "bin" / "titan"
         plugins = self.folder / "other" / "lib" / "titan" / "plugins"
         program.parent.mkdir(parents=True)
-        shutil.copy(TITAN, program)
+        for name in ("titan", "titan-train"):
+            shutil.copy(pathlib.Path(TITAN).parent / name, program.parent / name)
         shutil.copytree(pathlib.Path(TITAN).parent.parent / "lib" / "titan" / "plugins", plugins)
         with (plugins / "adamw.plugin.so").open("ab") as file:
             file.write(b"another build")
