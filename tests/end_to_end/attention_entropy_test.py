@@ -79,8 +79,8 @@ class AttentionEntropyTest(Case):
         self.assertEqual(referee.returncode, 0, referee.stderr)
         expected = dict(enumerate(json.loads(referee.stdout), 1))
         print(f"entropies by transformers: {expected}, by the logger: {seen(out)}", flush=True)
-        for place in range(len(LAYERS)):  # other tokens would be seen
-            self.assertGreater(abs(expected[1][place] - expected[2][place]), 1e-3)
+        for place in range(len(LAYERS)):  # other tokens would be seen: ten times what is allowed below
+            self.assertGreater(abs(expected[1][place] - expected[2][place]), 1e-4)
         self.assert_near(seen(out), expected, 1e-5)
 
     def test_its_scalars_are_everybodys(self):
