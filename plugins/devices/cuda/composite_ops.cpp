@@ -50,6 +50,20 @@ std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& dy, const Tensor& x,
   return {dx.to(x.scalar_type()).contiguous(), dweight.to(weight.scalar_type())};
 }
 
+std::tuple<Tensor, Tensor, Tensor> add_rms_norm_forward(const Tensor& x, const Tensor& residual,
+                                                        const Tensor& weight, double eps) {
+  const Tensor sum = (x + residual).contiguous();
+  auto [y, rstd] = rms_norm_forward(sum, weight, eps);
+  return {sum, y, rstd};
+}
+
+std::tuple<Tensor, Tensor> add_rms_norm_backward(const Tensor& dy, const Tensor& dsum,
+                                                 const Tensor& sum, const Tensor& weight,
+                                                 const Tensor& rstd) {
+  auto [dx, dweight] = rms_norm_backward(dy, sum, weight, rstd);
+  return {dx.add_(dsum), dweight};
+}
+
 Tensor swiglu_forward(const Tensor& gate, const Tensor& up) {
   const Tensor g = widened(gate);
   return (g * at::sigmoid(g)).mul_(widened(up)).to(gate.scalar_type()).contiguous();

@@ -23,6 +23,14 @@ std::tuple<Tensor, Tensor> rms_norm_forward(const Tensor& x, const Tensor& weigh
 std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& dy, const Tensor& x,
                                              const Tensor& weight, const Tensor& rstd);
 
+/// x + residual in their dtype; its norm; rstd.
+std::tuple<Tensor, Tensor, Tensor> add_rms_norm_forward(const Tensor& x, const Tensor& residual,
+                                                        const Tensor& weight, double eps);
+/// The gradient of the sum, `dsum` past the norm included, and dweight.
+std::tuple<Tensor, Tensor> add_rms_norm_backward(const Tensor& dy, const Tensor& dsum,
+                                                 const Tensor& sum, const Tensor& weight,
+                                                 const Tensor& rstd);
+
 Tensor swiglu_forward(const Tensor& gate, const Tensor& up);
 /// dgate, dup.
 std::tuple<Tensor, Tensor> swiglu_backward(const Tensor& dout, const Tensor& gate,

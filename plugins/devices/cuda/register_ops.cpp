@@ -77,6 +77,8 @@ void launch_failed(const char* kernel, const char* why) {
 TORCH_LIBRARY_IMPL(titan, CUDA, m) {
   m.impl("rms_norm_forward", TORCH_FN(TITAN_CUDA_OPERATION(rms_norm_forward)));
   m.impl("rms_norm_backward", TORCH_FN(TITAN_CUDA_OPERATION(rms_norm_backward)));
+  m.impl("add_rms_norm_forward", TORCH_FN(TITAN_CUDA_OPERATION(add_rms_norm_forward)));
+  m.impl("add_rms_norm_backward", TORCH_FN(TITAN_CUDA_OPERATION(add_rms_norm_backward)));
   m.impl("swiglu_forward", TORCH_FN(TITAN_CUDA_OPERATION(swiglu_forward)));
   m.impl("swiglu_backward", TORCH_FN(TITAN_CUDA_OPERATION(swiglu_backward)));
   m.impl("rope_rotate", TORCH_FN(TITAN_CUDA_OPERATION(rope_rotate)));

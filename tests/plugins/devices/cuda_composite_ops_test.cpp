@@ -7,6 +7,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <titan/ops/attention.h>
 #include <titan/ops/embedding.h>
+#include <titan/ops/fused.h>
 #include <titan/ops/linear_cross_entropy.h>
 #include <titan/ops/rms_norm.h>
 #include <titan/ops/rope.h>
@@ -63,6 +64,25 @@ TEST(CudaCompositeOps, RmsNormTakesAWeightOfAnotherTypeAndStridedRows) {
   const auto [dx, dweight] = composite::rms_norm_backward(y, x, weight, rstd);
   EXPECT_EQ(dx.scalar_type(), at::kBFloat16);
   EXPECT_EQ(dweight.scalar_type(), at::kFloat);
+}
+
+TEST(CudaCompositeOps, TheSumAndItsNormAreThoseOfTheCpu) {
+  for (const at::ScalarType type : kTypes) {
+    const Tensor x = leaf({3, 7, 40}, type), residual = leaf({3, 7, 40}, type);
+    const Tensor weight = leaf({40}, type);
+    const AddedNorm both = add_rms_norm(x, residual, weight, 1e-5);
+    const Tensor dy = random(x.sizes(), type), dsum = random(x.sizes(), type);
+    const Tensors own =
+        torch::autograd::grad({both.normalized, both.sum}, {x, residual, weight}, {dy, dsum});
+    at::NoGradGuard no_grad;
+    const auto [sum, y, rstd] = composite::add_rms_norm_forward(x, residual, weight, 1e-5);
+    const auto [dx, dweight] = composite::add_rms_norm_backward(dy, dsum, sum, weight, rstd);
+    EXPECT_TRUE(sum.equal(both.sum));
+    expect_like(y, both.normalized, tolerance_of(type), "y");
+    expect_like(dx, own[0], tolerance_of(type), "dx");
+    expect_like(dx, own[1], tolerance_of(type), "dresidual");
+    expect_like(dweight, own[2], tolerance_of(type), "dweight");
+  }
 }
 
 TEST(CudaCompositeOps, SwigluIsThatOfTheCpu) {

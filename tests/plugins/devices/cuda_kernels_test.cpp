@@ -92,22 +92,29 @@ TEST_F(CudaKernels, RmsNormTakesOddAddressesAndAWeightOfAnotherType) {
 }
 
 TEST_F(CudaKernels, SumAndNormAreTheBitsOfOneAfterTheOther) {
-  for (const at::ScalarType type : kFusedTypes) {
-    const Tensor x = random({6, 56}, type), residual = random({6, 56}, type);
-    const Tensor weight = random({56}, type), dy = random({6, 56}, type);
-    const fused::SumAndNorm both = fused::add_rms_norm_forward(x, residual, weight, 1e-5);
-    const Tensor sum = x + residual;
-    const auto [y, rstd] = fused::rms_norm_forward(sum, weight, 1e-5);
-    EXPECT_TRUE(both.sum.equal(sum));
-    EXPECT_TRUE(both.y.equal(y));
-    EXPECT_TRUE(both.rstd.equal(rstd));
-    const Tensor dsum = random({6, 56}, type);
-    const auto [dx, dweight] = fused::add_rms_norm_backward(dy, dsum, sum, weight, rstd);
-    const auto [norm_dx, norm_dweight] = composite::rms_norm_backward(
-        dy.to(at::kFloat), sum.to(at::kFloat), weight.to(at::kFloat), rstd);
-    expect_near(dx, (norm_dx + dsum.to(at::kFloat)).to(type), "dx");
-    expect_near(dweight, norm_dweight.to(type), "dweight");
-  }
+  for (const at::ScalarType type : kFusedTypes)
+    for (const int64_t dim : {1, 33, 56, 2049}) {
+      const Tensor x = random({6, dim}, type);
+      const Tensor residual = random({dim, 6}, type).t();  // no row is contiguous
+      const Tensor weight = random({dim}, type), dy = random({6, dim}, type);
+      const auto [both_sum, both_y, both_rstd] =
+          fused::add_rms_norm_forward(x, residual, weight, 1e-5);
+      const Tensor sum = x + residual;
+      const auto [y, rstd] = fused::rms_norm_forward(sum, weight, 1e-5);
+      EXPECT_TRUE(both_sum.equal(sum));
+      EXPECT_TRUE(both_y.equal(y));
+      EXPECT_TRUE(both_rstd.equal(rstd));
+      // narrow accesses add up in another order
+      const Tensor narrow_y =
+          std::get<1>(fused::add_rms_norm_forward(with_odd_start(x), residual, weight, 1e-5));
+      expect_near(narrow_y, y, "y of narrow accesses");
+      const Tensor dsum = random({6, dim}, type);
+      const auto [dx, dweight] = fused::add_rms_norm_backward(dy, dsum, sum, weight, rstd);
+      const auto [norm_dx, norm_dweight] = composite::rms_norm_backward(
+          dy.to(at::kFloat), sum.to(at::kFloat), weight.to(at::kFloat), rstd);
+      expect_near(dx, (norm_dx + dsum.to(at::kFloat)).to(type), "dx");
+      expect_near(dweight, norm_dweight.to(type), "dweight");
+    }
 }
 
 TEST_F(CudaKernels, SwigluIsThatOfTheCpu) {

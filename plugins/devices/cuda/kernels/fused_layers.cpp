@@ -38,6 +38,11 @@ bool rows_are_aligned(const Tensor& x, int64_t dim) {
   return has_aligned_rows(x, dim);
 }
 
+struct SumAndNorm {
+  Tensor sum, y, rstd;
+};
+
+/// `residual` undefined: nothing is added, and there is no sum.
 SumAndNorm norm(const Tensor& x_in, const Tensor& residual_in, const Tensor& weight_in,
                 double eps) {
   const Tensor x = x_in.contiguous(), weight = weight_for(weight_in, x);
@@ -173,9 +178,10 @@ std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& dy, const Tensor& x,
   return norm_backward(dy, Tensor(), x, weight, rstd);
 }
 
-SumAndNorm add_rms_norm_forward(const Tensor& x, const Tensor& residual, const Tensor& weight,
-                                double eps) {
-  return norm(x, residual, weight, eps);
+std::tuple<Tensor, Tensor, Tensor> add_rms_norm_forward(const Tensor& x, const Tensor& residual,
+                                                        const Tensor& weight, double eps) {
+  const SumAndNorm out = norm(x, residual, weight, eps);
+  return {out.sum, out.y, out.rstd};
 }
 
 std::tuple<Tensor, Tensor> add_rms_norm_backward(const Tensor& dy, const Tensor& dsum,

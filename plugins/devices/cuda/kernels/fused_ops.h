@@ -29,11 +29,8 @@ std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& dy, const Tensor& x,
 
 /// x + residual, rounded to their type; its norm; rstd. In one pass over memory less than one after
 /// the other, to the same bits.
-struct SumAndNorm {
-  Tensor sum, y, rstd;
-};
-SumAndNorm add_rms_norm_forward(const Tensor& x, const Tensor& residual, const Tensor& weight,
-                                double eps);
+std::tuple<Tensor, Tensor, Tensor> add_rms_norm_forward(const Tensor& x, const Tensor& residual,
+                                                        const Tensor& weight, double eps);
 /// The gradient of `sum`, which is that of x and of residual, and dweight. `dsum`: what comes to
 /// the sum past the norm; rounded once with the norm's share.
 std::tuple<Tensor, Tensor> add_rms_norm_backward(const Tensor& dy, const Tensor& dsum,
