@@ -55,6 +55,15 @@ def train(titan: pathlib.Path, steps: int, threads: int) -> dict:
     }
 
 
+def version_seconds(titan: pathlib.Path) -> float:
+    """What `titan --version` takes, process start included: the least of ten."""
+    def once() -> float:
+        start = time.perf_counter()
+        subprocess.run([titan, "--version"], check=True, stdout=subprocess.DEVNULL)
+        return time.perf_counter() - start
+    return min(once() for _ in range(10))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--titan", type=pathlib.Path, default=ROOT / "build/release/bin/titan")
@@ -69,12 +78,14 @@ def main() -> None:
     for _ in range(arguments.rounds):
         before = gemm_flops(arguments.threads)
         row = train(arguments.titan, arguments.steps, arguments.threads)
+        row["version"] = version_seconds(arguments.titan)
         row["gemm_gflops"] = (before + gemm_flops(arguments.threads)) / 2 / 1e9
         row["gemm_ratio"] = row["tokens_per_second"] * FLOPS_PER_TOKEN / 1e9 / row["gemm_gflops"]
         rows.append(row)
         print(" ".join(f"{key}={value:.3f}" for key, value in row.items()), flush=True)
 
     names = {
+        "version": "titan --version (s)",
         "start_up": "launch to the start of step 1, weights initialised (s)",
         "first_step": "first step (s)",
         "to_first_step_end": "launch to the end of step 1 (s)",
