@@ -44,24 +44,26 @@ std::tuple<Tensor, Tensor> backward_in_float(const Tensor& dy, const Tensor& x,
                                              const Rows* residual) {
   const Rows grad = cpu::rows_of(dy);
   const Rows in = cpu::rows_of(x);
-  const Rows w = cpu::rows_of(weight);
+  const Tensor w = floats_of(weight);
   const int64_t dim = in.cols;
-  const Tensor dx = at::empty(x.sizes(), in.tensor.options());
-  float* dx_data = dx.mutable_data_ptr<float>();
+  const Result dx(x.sizes(), x.scalar_type());
   const float* rstd_data = rstd.const_data_ptr<float>();
 
   // Short blocks within chunks, and the chunks in pairs: about as exact as a pairwise sum of all
   // rows.
   const int64_t chunk_rows = std::max(kMinChunkRows, (in.rows + kMaxChunks - 1) / kMaxChunks);
   const int64_t num_chunks = std::max<int64_t>(1, (in.rows + chunk_rows - 1) / chunk_rows);
-  const Tensor partial = at::zeros({num_chunks, dim}, in.tensor.options());
+  const Tensor partial = at::zeros({num_chunks, dim}, w.options());
   float* partial_data = partial.mutable_data_ptr<float>();
   at::parallel_for(0, num_chunks, 1, [&](int64_t begin, int64_t end) {
     std::vector<float> block(dim);
+    Pieces scratch(in.is_narrow || grad.is_narrow || (residual && residual->is_narrow), 4, dim);
     for (int64_t i = begin * chunk_rows; i < std::min(end * chunk_rows, in.rows); ++i) {
-      kernels().rms_norm_backward(grad.row(i), in.row(i), w.data, rstd_data[i], dx_data + i * dim,
-                                  block.data(), dim);
-      if (residual) kernels().add(dx_data + i * dim, residual->row(i), dim);
+      float* const out = dx.piece(i * dim, scratch[2]);
+      kernels().rms_norm_backward(grad.row(i, scratch[0]), in.row(i, scratch[1]),
+                                  w.const_data_ptr<float>(), rstd_data[i], out, block.data(), dim);
+      if (residual) kernels().add(out, residual->row(i, scratch[3]), dim);
+      dx.finish(i * dim, dim, out);
       const int64_t chunk = i / chunk_rows;
       const bool chunk_ends = (i + 1) % chunk_rows == 0 || i + 1 == in.rows;
       if (chunk_ends || (i % chunk_rows + 1) % kBlockRows == 0) {
@@ -76,7 +78,7 @@ std::tuple<Tensor, Tensor> backward_in_float(const Tensor& dy, const Tensor& x,
     }
   }
   const Tensor dweight = partial[0].to(weight.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
-  return {dx.to(x.scalar_type()), dweight};
+  return {dx.tensor(), dweight};
 }
 
 }  // namespace
@@ -84,18 +86,20 @@ std::tuple<Tensor, Tensor> backward_in_float(const Tensor& dy, const Tensor& x,
 std::tuple<Tensor, Tensor> rms_norm_forward(const Tensor& x, const Tensor& weight, double eps) {
   if (x.scalar_type() == at::kDouble) return forward_in_double(x, weight, eps);
   const Rows in = rows_of(x);
-  const Rows w = rows_of(weight);
-  const Tensor y = at::empty(x.sizes(), in.tensor.options());
-  const Tensor rstd = at::empty({in.rows}, in.tensor.options());
-  float* y_data = y.mutable_data_ptr<float>();
+  const Tensor w = floats_of(weight);
+  const Result y(x.sizes(), x.scalar_type());
+  const Tensor rstd = at::empty({in.rows}, w.options());
   float* rstd_data = rstd.mutable_data_ptr<float>();
   at::parallel_for(0, in.rows, grain(in.cols), [&](int64_t begin, int64_t end) {
+    Pieces scratch(in.is_narrow, 2, in.cols);
     for (int64_t i = begin; i < end; ++i) {
-      rstd_data[i] = kernels().rms_norm_forward(in.row(i), w.data, y_data + i * in.cols, in.cols,
-                                                static_cast<float>(eps));
+      float* const out = y.piece(i * in.cols, scratch[1]);
+      rstd_data[i] = kernels().rms_norm_forward(in.row(i, scratch[0]), w.const_data_ptr<float>(),
+                                                out, in.cols, static_cast<float>(eps));
+      y.finish(i * in.cols, in.cols, out);
     }
   });
-  return {y.to(x.scalar_type()), rstd};
+  return {y.tensor(), rstd};
 }
 
 std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& dy, const Tensor& x,
@@ -107,7 +111,8 @@ std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& dy, const Tensor& x,
 std::tuple<Tensor, Tensor, Tensor> add_rms_norm_forward(const Tensor& x, const Tensor& delta,
                                                         const Tensor& weight, double eps) {
   if (x.scalar_type() != at::kFloat) return composed::add_rms_norm_forward(x, delta, weight, eps);
-  const Rows a = rows_of(x), b = rows_of(delta), w = rows_of(weight);
+  const Rows a = rows_of(x), b = rows_of(delta);
+  const Tensor w = floats_of(weight);
   const Tensor sum = at::empty(x.sizes(), a.tensor.options());
   const Tensor y = at::empty(x.sizes(), a.tensor.options());
   const Tensor rstd = at::empty({a.rows}, a.tensor.options());
@@ -117,9 +122,9 @@ std::tuple<Tensor, Tensor, Tensor> add_rms_norm_forward(const Tensor& x, const T
   at::parallel_for(0, a.rows, grain(a.cols), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       float* const row = sum_data + i * a.cols;
-      kernels().sum(a.row(i), b.row(i), row, a.cols);
-      rstd_data[i] = kernels().rms_norm_forward(row, w.data, y_data + i * a.cols, a.cols,
-                                                static_cast<float>(eps));
+      kernels().sum(a.row(i, nullptr), b.row(i, nullptr), row, a.cols);
+      rstd_data[i] = kernels().rms_norm_forward(row, w.const_data_ptr<float>(), y_data + i * a.cols,
+                                                a.cols, static_cast<float>(eps));
     }
   });
   return {sum, y, rstd};
