@@ -38,7 +38,7 @@ Tensor with_rows_of(const Tensor& x, const Tensor& matrix) {
 Tensor output_of(const Products& products, const Tensor& x, const Tensor& weight) {
   const at::AutoDispatchBelowADInplaceOrView below;
   Tensor maximum;
-  if (products.uses_maximum())
+  if (products.uses_maximum(x))
     maximum = keepable({.kind = Operation::Kind::maximum}, [&] { return largest_magnitude(x); });
   const Operation operation{
       .kind = Operation::Kind::matmul,

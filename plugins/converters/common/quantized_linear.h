@@ -18,8 +18,8 @@ class Products {
   virtual ~Products();
   /// Whether `output` wants the largest absolute value of all of x: it is then worth keeping where
   /// activations are recomputed.
-  virtual bool uses_maximum() const = 0;
-  /// x (rows, in) · weight (out, in)ᵀ. `x_maximum`: a scalar, undefined unless uses_maximum().
+  virtual bool uses_maximum(const at::Tensor& x) const = 0;
+  /// x (rows, in) · weight (out, in)ᵀ. `x_maximum`: a scalar, undefined unless uses_maximum(x).
   virtual at::Tensor output(const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& x_maximum) const = 0;
   /// grad (rows, out) · weight (out, in)

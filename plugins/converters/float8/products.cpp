@@ -1,6 +1,8 @@
 #include "products.h"
 
 #include <ATen/ops/mm.h>
+#include <titan/error.h>
+#include <titan/ops/quantize.h>
 
 #include "round_trip.h"
 
@@ -8,13 +10,45 @@ namespace titan::float8 {
 
 using at::Tensor;
 
-bool Float8Products::uses_maximum() const {
-  return recipe_.output.operands->left.granularity == Granularity::tensor;
+namespace {
+
+/// x (rows, columns), with a scale for all of it or for each slice along `dim`.
+Quantized quantize_on_device(const Tensor& x, const Operand& operand, int64_t dim,
+                             ScaleRounding rounding) {
+  const ops::Float8Scale scale = rounding == ScaleRounding::down_to_power_of_two
+                                     ? ops::Float8Scale::down_to_power_of_two
+                                     : ops::Float8Scale::as_it_is;
+  if (operand.granularity == Granularity::tensor) {
+    const ops::Float8 whole = ops::float8_of_tensor(x, operand.format, scale);
+    return {whole.values, whole.scale};
+  }
+  TITAN_ASSERT(operand.format == at::kFloat8_e4m3fn, "a scale for each row of ", operand.format);
+  if (dim == 1) {
+    const ops::Float8 rows = ops::float8_of_rows(x, scale);
+    return {rows.values, rows.scale};
+  }
+  const ops::Float8 columns = ops::float8_of_rows(x.t(), scale);
+  return {columns.values.t(), columns.scale.t()};
+}
+
+}  // namespace
+
+bool Float8Products::is_quantized_by_device(const Tensor& x) const {
+  return arithmetic_ == Arithmetic::by_device && ops::has_float8(x);
+}
+
+bool Float8Products::uses_maximum(const Tensor& x) const {
+  return !is_quantized_by_device(x) &&
+         recipe_.output.operands->left.granularity == Granularity::tensor;
 }
 
 /// `dim`: the one that the product adds up over. `maximum`: of the whole, where it is known.
 Float8Products::Scaled Float8Products::scale(const Tensor& x, const Operand& operand, int64_t dim,
                                              const Tensor& maximum) const {
+  if (is_quantized_by_device(x)) {
+    const auto own = quantize_on_device(x, operand, dim, recipe_.rounding);
+    return {.x = x, .scale = own.scale, .format = operand.format, .values = own.values};
+  }
   const Tensor largest = operand.granularity == Granularity::row ? largest_along(x, dim)
                          : maximum.defined()                     ? maximum
                                                                  : quantized::largest_magnitude(x);
@@ -39,8 +73,9 @@ Tensor Float8Products::multiply(const Scaled& left, const Scaled& right, at::Sca
     return at::mm(narrowed(left), narrowed(right)).to(dtype);
   }
   const auto quantized = [&](const Scaled& operand) {
-    return Quantized{turned(cast(operand.x, operand.scale, operand.format), operand),
-                     turned(operand.scale, operand)};
+    const Tensor values =
+        operand.values.defined() ? operand.values : cast(operand.x, operand.scale, operand.format);
+    return Quantized{turned(values, operand), turned(operand.scale, operand)};
   };
   return multiply_by_device(quantized(left), quantized(right), dtype, accumulation);
 }

@@ -22,7 +22,7 @@ class Float8Products final : public quantized::Products {
                  Arithmetic arithmetic)
       : recipe_(recipe), weight_scale_(std::move(weight_scale)), arithmetic_(arithmetic) {}
 
-  bool uses_maximum() const override;
+  bool uses_maximum(const at::Tensor& x) const override;
   at::Tensor output(const at::Tensor& x, const at::Tensor& weight,
                     const at::Tensor& x_maximum) const override;
   at::Tensor grad_input(const at::Tensor& grad, const at::Tensor& weight) const override;
@@ -34,7 +34,10 @@ class Float8Products final : public quantized::Products {
     at::Tensor x, scale;
     at::ScalarType format;
     bool is_transposed = false;
+    at::Tensor values = {};  ///< of x, where the device has quantised it already
   };
+  /// Whether the device finds scales and quantises by operations of its own.
+  bool is_quantized_by_device(const at::Tensor& x) const;
   Scaled scale(const at::Tensor& x, const Operand& operand, int64_t dim,
                const at::Tensor& maximum = {}) const;
   Scaled scale_weight(const at::Tensor& weight, const Operand& operand, int64_t dim) const;

@@ -31,7 +31,7 @@ Recipe find_recipe(const std::string& name);
 class MxProducts final : public quantized::Products {
  public:
   explicit MxProducts(const Recipe& recipe) : recipe_(recipe) {}
-  bool uses_maximum() const override { return false; }
+  bool uses_maximum(const at::Tensor&) const override { return false; }
   at::Tensor output(const at::Tensor& x, const at::Tensor& weight,
                     const at::Tensor& x_maximum) const override;
   at::Tensor grad_input(const at::Tensor& grad, const at::Tensor& weight) const override;

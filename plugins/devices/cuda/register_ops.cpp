@@ -88,6 +88,8 @@ TORCH_LIBRARY_IMPL(titan, CUDA, m) {
   m.impl("embedding_forward", TORCH_FN(composite::embedding_forward));
 #if defined(TITAN_CUDA_KERNELS)
   m.impl("adamw_step_", TORCH_FN(fused::adamw_step));
+  m.impl("float8_of_tensor", TORCH_FN(fused::quantize_tensor));
+  m.impl("float8_of_rows", TORCH_FN(fused::quantize_rows));
 #endif
   m.impl("embedding_backward", TORCH_FN(TITAN_CUDA_OPERATION(embedding_backward)));
 }

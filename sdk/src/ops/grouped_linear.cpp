@@ -14,6 +14,8 @@
 namespace titan::ops {
 namespace {
 
+using at::Tensor;
+
 /// Calls `visit(group, first row, number of rows)` for each group that has rows.
 template <class Visit>
 void for_each_group(at::IntArrayRef rows, const Visit& visit) {

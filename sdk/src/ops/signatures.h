@@ -45,6 +45,11 @@ using AdamWStep = bool(const Tensor& weight, const Tensor& gradient, const Tenso
                        std::optional<int64_t> rounding_key, int64_t first, int64_t columns,
                        int64_t whole_columns);
 
+// values, scale. No implementation on the CPU
+using Float8OfTensor = std::tuple<Tensor, Tensor>(const Tensor& x, at::ScalarType format,
+                                                  bool to_power_of_two);
+using Float8OfRows = std::tuple<Tensor, Tensor>(const Tensor& x, bool to_power_of_two);
+
 // sum, y, rstd
 using AddRmsNormForward = std::tuple<Tensor, Tensor, Tensor>(const Tensor& x, const Tensor& delta,
                                                              const Tensor& weight, double eps);

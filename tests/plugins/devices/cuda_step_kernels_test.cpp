@@ -9,12 +9,15 @@
 #include <ATen/ops/sin.h>
 #include <titan/nn/rounding.h>
 #include <titan/ops/adamw_step.h>
+#include <titan/ops/quantize.h>
 #include <torch/library.h>
 
+#include "plugins/converters/float8/products.h"
 #include "plugins/converters/float8/quantize.h"
 #include "plugins/devices/cuda/emulator/emulator.h"
 #include "plugins/devices/cuda/kernels/fused_ops.h"
 #include "plugins/devices/cuda/kernels/numbers.h"
+#include "tests/plugins/converters/layer_fixture.h"
 #include "tests/plugins/devices/cuda_kernels_fixture.h"
 #include "tests/plugins/optimizers/optimizer_fixture.h"
 
@@ -94,6 +97,46 @@ TEST_F(CudaStepKernels, Float8OfZerosAndOfWhatIsNoNumber) {
   const Tensor by_row = std::get<1>(fused::quantize_rows(x, false)).isnan().flatten();
   EXPECT_EQ(by_row.sum().item<int64_t>(), 1);
   EXPECT_TRUE(by_row[1].item<bool>());
+}
+
+// As if the CPU had the operations that the plugin gives to CUDA.
+TEST_F(CudaStepKernels, ProductsThatTheDeviceQuantisesForAreTheConvertersOwn) {
+  for (const char* name : {"tensorwise", "rowwise", "rowwise_with_gw_hp"})
+    for (const auto& c : quantized_test::layer_cases()) {
+      quantized_test::Layer layer(c);
+      const Tensor x = layer.x.detach(), w = layer.weight(), g = layer.grad;
+      const float8::Recipe recipe = float8::find_recipe(name);
+      const auto scales =
+          std::make_shared<float8::WeightScales>(dist::Mesh(), c10::kCPU, c.dtype, recipe.rounding);
+      const float8::Float8Products products(recipe, scales->add(layer.linear.weight()),
+                                            float8::Arithmetic::by_device);
+      const auto all = [&] {
+        std::vector<Tensor> results = {products.grad_input(g, w), products.grad_weight(g, x)};
+        if (recipe.name == "tensorwise") results.push_back(products.output(x, w, {}));
+        return results;
+      };
+      EXPECT_FALSE(has_float8(x));
+      EXPECT_EQ(products.uses_maximum(x), recipe.name == "tensorwise");
+      const std::vector<Tensor> composed = all();
+
+      torch::Library cpu(torch::Library::IMPL, "titan", c10::DispatchKey::CPU, __FILE__, __LINE__);
+      int64_t num_calls = 0;
+      cpu.impl("float8_of_tensor", [&](const Tensor& x, at::ScalarType format, bool power) {
+        ++num_calls;
+        return fused::quantize_tensor(x, format, power);
+      });
+      cpu.impl("float8_of_rows", [&](const Tensor& x, bool power) {
+        ++num_calls;
+        return fused::quantize_rows(x, power);
+      });
+      EXPECT_TRUE(has_float8(x));
+      EXPECT_FALSE(has_float8(x.to(at::kHalf)));
+      EXPECT_FALSE(products.uses_maximum(x));
+      const std::vector<Tensor> own = all();
+      for (size_t i = 0; i < own.size(); ++i)
+        EXPECT_TRUE(own[i].equal(composed[i])) << name << ", product " << i << " of " << c.rows;
+      EXPECT_GT(num_calls, 0);
+    }
 }
 
 struct Weight {
