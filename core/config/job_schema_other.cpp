@@ -9,7 +9,10 @@ void declare_compile(SchemaBuilder& schema) {
       .option("components", &CompileSection::components, "Which parts")
       .one_of({"model", "loss"})
       .option("backend", &CompileSection::backend,
-              "A compile_backend; inductor, which compiles for PyTorch, stands for fused");
+              "A compile_backend; inductor, which compiles for PyTorch, stands for fused")
+      .option("graphs", &CompileSection::graphs,
+              "Replay forward and backward as one graph where the device records them and steps "
+              "are alike");
 }
 
 void declare_quantize_linear(SchemaBuilder& schema) {

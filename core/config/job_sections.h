@@ -249,6 +249,7 @@ struct CompileSection {
   bool enable = false;
   std::vector<std::string> components = {"model", "loss"};
   std::string backend = "inductor";
+  bool graphs = true;  ///< (Titan)
 };
 
 /// [quantize.linear.float8]

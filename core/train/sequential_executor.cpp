@@ -5,6 +5,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full_like.h>
+#include <titan/error.h>
 #include <titan/nn/auxiliary_loss.h>
 #include <titan/step_phase.h>
 
@@ -40,6 +41,14 @@ std::string of_microbatch(const char* what, size_t number) {
 }  // namespace
 
 StepLoss SequentialExecutor::forward_backward(const StepBatches& batches) {
+  if (graph_) {
+    const PhaseScope phase(context_->recorder, StepPhase::forward,
+                           "forward and backward, replayed");
+    const auto work = [this](const std::vector<Batch>& microbatches, int64_t num_valid_tokens) {
+      return losses_of(microbatches, num_valid_tokens);
+    };
+    if (const auto sum = graph_->run(batches, work)) return left_or_read(*sum);
+  }
   StepLoss total;
   LossSum sum;
   const std::shared_ptr<AuxiliaryLosses> auxiliary = batches.auxiliary_losses();
@@ -62,15 +71,33 @@ StepLoss SequentialExecutor::forward_backward(const StepBatches& batches) {
     const PhaseScope phase(recorder, StepPhase::backward);
     for (GradientReducer* reducer : context_->reducers) reducer->finish_gradients();
   }
-  if (is_holding()) {
-    total.normalized_sum = std::numeric_limits<double>::quiet_NaN();
-    held_->set_loss(sum.there());
-    return total;
-  }
+  if (is_holding()) return left_or_read(sum.there());
   total.normalized_sum = sum.read();
   if (const auto of_layers = auxiliary->sum())
     total.auxiliary = *of_layers / static_cast<double>(batches.num_valid_tokens);
   return total;
+}
+
+at::Tensor SequentialExecutor::losses_of(const std::vector<Batch>& microbatches,
+                                         int64_t num_valid_tokens) {
+  LossSum sum;
+  StepBatches batches;
+  batches.num_valid_tokens = num_valid_tokens;
+  const std::shared_ptr<AuxiliaryLosses> auxiliary = batches.auxiliary_losses();
+  for (const Batch& microbatch : microbatches) {
+    const at::Tensor loss = loss_of(microbatch, num_valid_tokens, auxiliary);
+    loss.backward();
+    sum.add(loss);
+  }
+  TITAN_CHECK(!auxiliary->has_any(), config,
+              "layers have losses of their own, which are read in each step");
+  return sum.there();
+}
+
+StepLoss SequentialExecutor::left_or_read(const at::Tensor& sum) {
+  if (!is_holding()) return {.normalized_sum = read_scalar(sum)};
+  held_->set_loss(sum);
+  return {.normalized_sum = std::numeric_limits<double>::quiet_NaN()};
 }
 
 StepLoss SequentialExecutor::forward(const StepBatches& batches) {

@@ -4,6 +4,7 @@
 
 #include "core/train/finite_checks.h"
 #include "core/train/gradient_clipper.h"
+#include "core/train/graph_rules.h"
 #include "core/train/parameter_statistics.h"
 #include "core/train/sequential_executor.h"
 #include "core/train/step_counters.h"
@@ -44,6 +45,8 @@ StepMembers::StepMembers(Run& run, const JobConfig& config, BeforeUpdate before_
     add(order_.first, std::move(numbers));
     held_numbers_ = held;
   }
+  if (auto graph = make_step_graph(run, config))
+    static_cast<SequentialExecutor&>(*run.workers.sequential).replay_by(std::move(graph));
   add(order_.first, std::make_unique<StepCounters>(run.state, *run.lr_scheduler));
   if (run.fingerprints)
     add(order_.first, std::make_unique<TokenFingerprints>(*run.fingerprints, run.first_row));

@@ -32,7 +32,7 @@ class DeviceOrderTest(Case):
                     "--training.seq_len", 64, "--training.steps", STEPS, "--metrics.log_freq", log_freq,
                     "--metrics.no_enable_tensorboard", *name, *arguments)
         self.assertEqual(run.returncode, code, run.stderr)
-        numbers = [(line["step"], line["loss_metrics/global_avg_loss"], line["grad_norm"]) for line in metrics(out)]
+        numbers = [(line["step"], line["loss_metrics/global_avg_loss"], line.get("grad_norm")) for line in metrics(out)]
         records = [json.loads((report / f"rank{rank}.json").read_text()) for rank in range(ranks)] if name else []
         return run, numbers, records
 
@@ -62,6 +62,31 @@ class DeviceOrderTest(Case):
         differing = [a for a, b in zip(steps[2]["trace"], steps[3]["trace"]) if a != b]
         self.assertEqual(len(differing), 1)
         self.assertIn("aten::_fused_adamw_", differing[0])
+
+    def test_forward_and_backward_are_replayed_as_one_graph(self):
+        for more in ([], ["--training.global_batch_size", "4"], ["--activation_checkpoint.mode", "full"]):
+            with self.subTest(more):
+                [record] = self.assert_in_order("--compile.enable", *more)
+                steps = self.steps_of(record)
+                self.assertEqual([steps[n]["replays"] for n in range(1, STEPS + 1)], [0, 0, 1, 1, 1, 1])
+                # what is left for the host to give one by one: the batch, clipping, the update
+                beside = steps[5]["trace"][:steps[5]["trace"].index("replay a graph")]
+                self.assertEqual([line for line in beside if "linear" in line or "attention" in line], [])
+
+    def test_what_is_not_replayed_is_said_and_runs_as_ever(self):
+        for more, why in [(["--activation_checkpoint.mode", "offload"], "activations go to the host"),
+                          (["--data.isolate_documents"], "documents differ in length"),
+                          (["--optimizer.early_step_in_backward", "--training.max_norm", "0"], "weights change inside of the backward"),
+                          (["--training.mixed_precision_param", "float16"], "the loss scale of float16 changes"),
+                          (["--training.mixed_precision_param", "bfloat16"], "a plugin takes part in each step")]:
+            with self.subTest(why):
+                run, _, [record] = self.run_on("recording", "--compile.enable", *more)
+                self.assertIn("forward and backward are not replayed as a graph: " + why, run.stderr)
+                self.assertEqual({step["replays"] for step in record["steps"]}, {0})
+                self.assertEqual(record["mistakes"], [])
+        run, _, [record] = self.run_on("recording", "--compile.enable", "--compile.no_graphs")
+        self.assertNotIn("graph", run.stderr)
+        self.assertEqual({step["replays"] for step in record["steps"]}, {0})
 
     def test_every_step_waits_where_every_step_is_logged(self):
         _, _, [record] = self.run_on("recording", log_freq=1)

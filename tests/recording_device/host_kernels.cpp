@@ -7,6 +7,7 @@
 #include <ATen/core/List.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "graph.h"
 #include "memory.h"
 
 namespace titan::recording {
@@ -80,7 +81,39 @@ void describe(std::ostream& out, const IValue& value) {
     out << ' ' << std::hexfloat << value;
 }
 
+/// The operation on the same memory again; what it makes anew is copied to where it was.
+void compute_again(const c10::OperatorHandle& op, const std::vector<IValue>& given,
+                   const std::vector<IValue>& results) {
+  SharedMemory memory;
+  torch::jit::Stack stack;
+  for (const IValue& value : given) {
+    IValue argument = mapped(value, nullptr, [&](const at::Tensor& tensor) {
+      return is_ours(tensor) ? memory.on_host(tensor) : tensor;
+    });
+    stack.push_back(argument.isDevice() ? IValue(c10::Device(c10::kCPU)) : argument);
+  }
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+  for (size_t i = 0; i < results.size(); ++i) {
+    std::vector<at::Tensor> made;
+    mapped(stack[i], nullptr, [&](const at::Tensor& tensor) {
+      made.push_back(tensor);
+      return tensor;
+    });
+    size_t next = 0;
+    mapped(results[i], nullptr, [&](const at::Tensor& tensor) {
+      const at::Tensor place = memory.on_host(tensor), value = made.at(next++);
+      if (place.data_ptr() != value.data_ptr()) place.copy_(value);
+      return tensor;
+    });
+  }
+}
+
 }  // namespace
+
+at::Tensor alias_of(const at::Tensor& tensor) {
+  if (!is_ours(tensor)) return tensor;
+  return with_storage(tensor, tensor.storage(), c10::DispatchKey::PrivateUse1);
+}
 
 Access access_of(const at::Tensor& tensor, bool is_write) {
   if (tensor.numel() == 0) return {};
@@ -197,6 +230,20 @@ void compute_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::
   const std::string name = op.operator_name().name;
   const StreamId stream = current_stream();
   order().launch(what.str(), stream, accesses);
+  if (is_capturing()) {
+    const auto aliases = [](const std::vector<IValue>& values) {
+      std::vector<IValue> held;
+      for (const IValue& value : values) held.push_back(mapped(value, nullptr, alias_of));
+      return held;
+    };
+    const std::vector<IValue> results(stack->end() - static_cast<std::ptrdiff_t>(num_returns),
+                                      stack->end());
+    record_for_replay([op, stream, accesses, text = what.str(), given = aliases(given),
+                       results = aliases(results)] {
+      compute_again(op, given, results);
+      order().launch(text, stream, accesses);
+    });
+  }
   if (has_size_by_value(name) || has_mask(name, tensors))
     order().host_wait_for_stream(name, stream);
 }

@@ -7,6 +7,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
+#include "graph.h"
 #include "host_kernels.h"
 
 namespace titan::recording {
@@ -158,6 +159,13 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
     return tensor.is_cpu() ? tensor : memory.on_host(tensor);
   };
   here(to).copy_(here(from));
+  if (is_capturing()) {
+    if (from.is_cpu() || to.is_cpu())
+      order().host_wait_for_stream("a copy between host and device", tls_stream);
+    record_for_replay([from = alias_of(from), to = alias_of(to)] {
+      copy_from(from, to, /*non_blocking=*/true);
+    });
+  }
   const bool is_inside = !from.is_cpu() && !to.is_cpu();
   const char* const what = is_inside       ? "copy on the device"
                            : from.is_cpu() ? "copy to the device"

@@ -6,11 +6,13 @@
 #include <string>
 
 #include <titan/device.h>
+#include <titan/device_graphs.h>
 #include <titan/error.h>
 #include <titan/host_collectives.h>
 #include <titan/lr_scheduler.h>
 #include <titan/plugin.h>
 
+#include "graph.h"
 #include "memory.h"
 #include "recording_group.h"
 #include "stream_order.h"
@@ -38,7 +40,9 @@ void write_list(std::ostream& out, const std::vector<std::string>& lines) {
   out << ']';
 }
 
-class Recording final : public titan::Device, public titan::HostCollectives {
+class Recording final : public titan::Device,
+                        public titan::HostCollectives,
+                        public titan::DeviceGraphs {
  public:
   Recording(const RecordingOptions& options, const titan::DeviceContext& context)
       : report_(options.report + "/rank" + std::to_string(context.local_rank) + ".json") {
@@ -57,6 +61,9 @@ class Recording final : public titan::Device, public titan::HostCollectives {
   void reset_peak_memory() override { recording::order().reset_peak(); }
   std::optional<double> peak_flops(c10::ScalarType) const override { return std::nullopt; }
   void synchronize() override { recording::order().host_wait_for_all("synchronize the device"); }
+  std::unique_ptr<titan::DeviceGraph> capture(const std::function<void()>& work) override {
+    return recording::capture_graph(work);
+  }
   std::shared_ptr<titan::dist::Backend> connect(const titan::dist::Endpoint& endpoint) override {
     return recording::connect_recorded(endpoint);
   }
@@ -71,7 +78,7 @@ class Recording final : public titan::Device, public titan::HostCollectives {
     for (const recording::StepRecord& step : recording::order().steps()) {
       out << (std::exchange(is_first, false) ? "" : ",\n") << "{\"number\": " << step.number
           << ", \"launches\": " << step.num_launches << ", \"waits\": " << step.num_waits
-          << ", \"allocations\": " << step.num_allocated << ", \"host_waits\": ";
+          << ", \"allocations\": " << step.num_allocated << ", \"replays\": " << step.num_replays << ", \"host_waits\": ";
       write_list(out, step.host_waits);
       out << ", \"trace\": ";
       write_list(out, step.trace);

@@ -155,6 +155,7 @@ void StreamOrder::wait(StreamId stream, const Clock& event) {
 void StreamOrder::host_wait(const std::string& what, const Clock& event) {
   const std::lock_guard lock(mutex_);
   join(host_, event);
+  complain_of_wait(what);
   step().host_waits.push_back(what);
 }
 
@@ -165,7 +166,23 @@ void StreamOrder::host_wait_for_stream(const std::string& what, StreamId stream)
 void StreamOrder::host_wait_for_all(const std::string& what) {
   const std::lock_guard lock(mutex_);
   for (const auto& [stream, clock] : clocks_) join(host_, clock);
+  complain_of_wait(what);
   step().host_waits.push_back(what);
+}
+
+void StreamOrder::complain_of_wait(const std::string& what) {
+  if (is_capturing_) complain("the host waits while a graph is recorded: " + what);
+}
+
+void StreamOrder::set_capturing(bool is_capturing) {
+  const std::lock_guard lock(mutex_);
+  is_capturing_ = is_capturing;
+}
+
+void StreamOrder::note_replay() {
+  const std::lock_guard lock(mutex_);
+  ++step().num_replays;
+  step().trace.push_back("replay a graph");
 }
 
 void StreamOrder::note(const std::string& what) {

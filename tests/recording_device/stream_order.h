@@ -30,6 +30,7 @@ struct StepRecord {
   int64_t num_launches = 0;             ///< kernels and copies
   int64_t num_waits = 0;                ///< of a stream for an event
   int64_t num_allocated = 0;            ///< pieces of device memory
+  int64_t num_replays = 0;              ///< of graphs
   std::vector<std::string> host_waits;  ///< each with what it waited for
   std::vector<std::string> trace;       ///< one line per launch, wait and allocation
 };
@@ -66,6 +67,10 @@ class StreamOrder {
   /// A wait that orders nothing that anybody relies on, as cudaMalloc's.
   void note(const std::string& what);
 
+  /// While a graph is recorded the host may neither wait nor touch memory of the device.
+  void set_capturing(bool is_capturing);
+  void note_replay();
+
   void begin_step(int64_t number);
   std::vector<StepRecord> steps() const;
   std::vector<std::string> mistakes() const;
@@ -92,6 +97,7 @@ class StreamOrder {
   void touch(Block& block, const Past& now);
   bool is_before(const Past& past, StreamId stream) const;
   void complain(std::string text);
+  void complain_of_wait(const std::string& what);
   StepRecord& step();
 
   mutable std::mutex mutex_;
@@ -101,6 +107,7 @@ class StreamOrder {
   std::vector<StepRecord> steps_;
   std::vector<std::string> mistakes_;
   int64_t in_use_ = 0, peak_ = 0;
+  bool is_capturing_ = false;
 };
 
 /// The one of this process; never destroyed, for memory is freed until its very end.

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include <titan/device_graphs.h>
 #include <titan/nn/saved_tensors.h>
 #include <titan/options.h>
 #include <titan/transform.h>
@@ -42,11 +44,12 @@ class BlockMemory final : public nn::SavedTensorHooks {
 
 /// The blocks' kept tensors live in host memory between forward and backward; while the backward of
 /// one block runs, the memory of the block before it is on its way back.
-class Offload final : public ActivationCheckpoint {
+class Offload final : public ActivationCheckpoint, public HostWork {
  public:
   Offload(const OffloadOptions& options, TransformContext) : options_(options) {}
   Phase phase() const override { return Phase::recompute; }
   void apply(ModelPart& part, const TransformContext& context) override;
+  std::string host_work() const override { return "activations go to the host"; }
 
  private:
   OffloadOptions options_;

@@ -11,12 +11,14 @@
 #include <torch/csrc/cuda/memory_snapshot.h>
 
 #include <titan/device.h>
+#include <titan/device_graphs.h>
 #include <titan/error.h>
 #include <titan/host_collectives.h>
 #include <titan/memory_history.h>
 #include <titan/plugin.h>
 
 #include "gpu_peaks.h"
+#include "graph.h"
 #include "nccl_backend.h"
 
 namespace {
@@ -70,7 +72,8 @@ c10::Device choose_device(int local_rank) {
 
 class Cuda final : public titan::Device,
                    public titan::MemoryHistory,
-                   public titan::HostCollectives {
+                   public titan::HostCollectives,
+                   public titan::DeviceGraphs {
  public:
   Cuda(const CudaOptions& options, const titan::DeviceContext& context) {
     // read by cuBLAS when it starts: without it sums of products may differ between runs
@@ -120,6 +123,10 @@ class Cuda final : public titan::Device,
   }
   void set_memory_label(const std::string& label) override { allocator::setUserMetadata(label); }
   std::string memory_snapshot() override { return torch::cuda::_memory_snapshot_pickled(); }
+
+  std::unique_ptr<titan::DeviceGraph> capture(const std::function<void()>& work) override {
+    return titan::cuda::capture_graph(work, device_);
+  }
 
   std::shared_ptr<titan::dist::Backend> connect(const titan::dist::Endpoint& endpoint) override {
     return titan::cuda::connect_nccl(endpoint, device_);

@@ -2,6 +2,7 @@
 #include <titan/compile_backend.h>
 #include <titan/device.h>
 #include <titan/error.h>
+#include <titan/device_graphs.h>
 #include <titan/host_collectives.h>
 #include <titan/loss.h>
 #include <titan/memory_history.h>
@@ -47,6 +48,9 @@ AfterOptimizerStep::~AfterOptimizerStep() = default;
 ExportTransform::~ExportTransform() = default;
 TensorObserver::~TensorObserver() = default;
 HostCollectives::~HostCollectives() = default;
+DeviceGraph::~DeviceGraph() = default;
+DeviceGraphs::~DeviceGraphs() = default;
+HostWork::~HostWork() = default;
 MemoryListener::~MemoryListener() = default;
 MemoryHistory::~MemoryHistory() = default;
 void MemoryHistory::set_memory_label(const std::string&) {}

@@ -17,6 +17,7 @@ namespace {
 
 const std::set<std::string> kOwn = {"plugins.paths",
                                     "metrics.loggers",
+                                    "compile.graphs",
                                     "profiling.compress_traces",
                                     "metrics.norms",
                                     "metrics.histograms",

@@ -23,6 +23,7 @@ class TITAN_API AuxiliaryLosses {
   double gradient_factor() const { return gradient_factor_; }
   /// Adds `share` of `loss_sum`, a tensor of one element.
   void add(const at::Tensor& loss_sum, double share);
+  bool has_any() const { return sum_.defined(); }
   /// Of all that were added; none where there was none. Waits for the device.
   std::optional<double> sum() const;
 

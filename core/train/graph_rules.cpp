@@ -1,0 +1,57 @@
+#include "core/train/graph_rules.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <titan/device_graphs.h>
+#include <titan/log.h>
+
+#include "core/train/sequential_executor.h"
+
+namespace titan::core {
+namespace {
+
+bool reduces_nothing(const GradientReducer* reducer, const Run& run) {
+  return reducer == run.loss_parts.get() && run.loss_parts->names().empty();
+}
+
+}  // namespace
+
+std::string why_no_graph(const Run& run, const JobConfig& config) {
+  const std::vector<GradientReducer*> reducers =
+      run.workers.sequential ? static_cast<SequentialExecutor&>(*run.workers.sequential).reducers()
+                             : std::vector<GradientReducer*>{};
+  const bool reduces_none =
+      std::all_of(reducers.begin(), reducers.end(),
+                  [&](const GradientReducer* reducer) { return reduces_nothing(reducer, run); });
+  if (run.mesh.group("world").size() > 1) return "ranks communicate inside of them";
+  if (!run.workers.sequential || run.executor != run.workers.sequential.get())
+    return "a plugin runs the microbatches";
+  if (run.early_optimizer) return "weights change inside of the backward";
+  if (run.loss_scaler->undoes_steps()) return "the loss scale of float16 changes from step to step";
+  for (const auto& transform : run.transforms)
+    if (const auto* host = dynamic_cast<const HostWork*>(transform.get()))
+      if (!host->host_work().empty()) return host->host_work();
+  if (config.data.isolate_documents) return "documents differ in length";
+  if (run.debugging || run.observations) return "somebody looks at tensors of layers";
+  if (!run.after_optimizer_step.empty())
+    return "a transform prepares tensors for each step after the update";
+  if (!reduces_none || !run.members.empty()) return "a plugin takes part in each step";
+  return "";
+}
+
+std::unique_ptr<StepGraph> make_step_graph(Run& run, const JobConfig& config) {
+  auto* graphs = dynamic_cast<DeviceGraphs*>(run.device.get());
+  if (!graphs || !config.compile.enable || !config.compile.graphs) return nullptr;
+  const std::string why = why_no_graph(run, config);
+  const bool is_first = run.mesh.rank() == 0;
+  if (is_first)
+    log::info(why.empty()
+                  ? "forward and backward are replayed as a graph of the device from step " +
+                        std::to_string(run.state.step + StepGraph::kStepsBefore + 1) + " on"
+                  : "forward and backward are not replayed as a graph: " + why);
+  if (!why.empty()) return nullptr;
+  return std::make_unique<StepGraph>(*graphs, *run.part, run.device->device());
+}
+
+}  // namespace titan::core

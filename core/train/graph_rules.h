@@ -1,0 +1,21 @@
+// Whether forward and backward of a run's steps are replayed as a graph of the device.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/config/job_config.h"
+#include "core/train/run.h"
+#include "core/train/step_graph.h"
+
+namespace titan::core {
+
+/// Why steps of this run are not replayed although its device could: what would be different from
+/// step to step, or has to be done on the host. Empty: they are. After assembly.
+std::string why_no_graph(const Run& run, const JobConfig& config);
+
+/// Null where nobody asks for it ([compile]), the device has no graphs, or there is a reason, which
+/// is logged once.
+std::unique_ptr<StepGraph> make_step_graph(Run& run, const JobConfig& config);
+
+}  // namespace titan::core
