@@ -104,7 +104,7 @@ double measure(const PipelinePlan& plan) {
     const auto pipeline = testing::create<Parallelism>("pipeline", Value::map(), context);
     pipeline->apply(part, context);
     auto& executor = dynamic_cast<StepExecutor&>(*pipeline);
-    executor.connect({part, *device, {}, {}});
+    executor.connect({part, *device, {}, {}, mesh.recorder()});
     part.materialize(c10::kCPU, at::kFloat, 1);
     Batch batch{.tokens = at::zeros({plan.shape.num_microbatches, kTokens},
                                     at::TensorOptions().dtype(at::kLong))};

@@ -32,6 +32,10 @@ const Kernels* avx512_bf16_kernels() {
   return supported ? avx512_bf16_build() : nullptr;
 }
 
+bool multiplies_bf16_fast() {
+  return __builtin_cpu_is("amd");
+}
+
 #else
 
 const Kernels* avx2_kernels() {
@@ -43,12 +47,16 @@ const Kernels* avx512_kernels() {
 const Kernels* avx512_bf16_kernels() {
   return nullptr;
 }
+bool multiplies_bf16_fast() {
+  return false;
+}
 
 #endif
 
 const Kernels& kernels() {
   static const Kernels& chosen = []() -> const Kernels& {
-    for (const Kernels* build : {avx512_bf16_kernels(), avx512_kernels(), avx2_kernels()})
+    const Kernels* of_bf16 = multiplies_bf16_fast() ? avx512_bf16_kernels() : nullptr;
+    for (const Kernels* build : {of_bf16, avx512_kernels(), avx2_kernels()})
       if (build != nullptr) return *build;
     return baseline_kernels();
   }();
