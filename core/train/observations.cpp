@@ -8,6 +8,7 @@
 #include <titan/name_pattern.h>
 #include <titan/nn/attention_layer.h>
 #include <titan/nn/head.h>
+#include <titan/recompute.h>
 #include <torch/csrc/autograd/graph_task.h>
 
 #include "core/config/component_error.h"
@@ -211,9 +212,10 @@ void Observations::begin_step() {
   is_open_ = true;
 }
 
-/// What runs inside of a backward computes a layer again.
+/// Not when a layer is computed again: inside of a backward, or to be measured.
 bool Observations::is_looking(const Probe& probe) const {
-  return is_open_ && probe.is_due && torch::autograd::get_current_graph_task_id() == -1;
+  return is_open_ && probe.is_due && torch::autograd::get_current_graph_task_id() == -1 &&
+         is_first_run();
 }
 
 void Observations::look(Probe& probe, const std::string& module, ObservedTensors tensors) {
