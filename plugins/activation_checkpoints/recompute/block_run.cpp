@@ -86,7 +86,8 @@ std::vector<at::Tensor> BlockRun::run(const Operation& operation, const Compute&
 std::vector<at::Tensor> BlockRun::run_first(const Operation& operation, const Compute& compute) {
   Result result{.operation = operation, .num_saved_before = num_saved_};
   std::vector<at::Tensor> tensors = compute();
-  const bool is_kept = block_->policy->keeps(operations_);
+  const bool is_kept =
+      operation.kind == Operation::Kind::routing || block_->policy->keeps(operations_);
   for (const at::Tensor& tensor : tensors) {
     result.shapes.push_back(shape_of(tensor));
     if (!is_kept) continue;

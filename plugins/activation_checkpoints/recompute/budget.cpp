@@ -46,6 +46,8 @@ std::string in_words(const Operation& operation) {
       return "all_to_all";
     case Operation::Kind::maximum:
       return "maximum";
+    case Operation::Kind::routing:
+      return "routing";
   }
   return "";
 }

@@ -6,9 +6,11 @@
 namespace titan::recompute {
 namespace {
 
+/// Or is kept in any case.
 bool comes_from_others(const Operation& operation) {
   return operation.kind == Operation::Kind::reduce_scatter ||
-         operation.kind == Operation::Kind::all_to_all;
+         operation.kind == Operation::Kind::all_to_all ||
+         operation.kind == Operation::Kind::routing;
 }
 
 /// Of two candidates: is the first the better one to keep?

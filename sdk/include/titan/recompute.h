@@ -21,6 +21,8 @@ struct Operation {
     reduce_scatter,  ///< of activations over ranks
     all_to_all,      ///< of tokens over ranks
     maximum,         ///< the largest absolute value, for a scale
+    routing,         ///< which experts tokens go to: always kept, for a tie that is decided again
+                     ///< may be decided otherwise
   };
   Kind kind;
   double flops = 0;                       ///< multiplications and additions
