@@ -33,7 +33,7 @@ const Feature kFeatures[] = {
     // The step
     {"debug.moe_force_load_balance",
      [](const JobConfig& c) { return c.debug.moe_force_load_balance; },
-     "mixture-of-experts models are"},
+     "even load of experts in a model without any is"},
 };
 
 struct LaterComponent {

@@ -28,6 +28,10 @@ def read_tensor(path, shape):
     return torch.from_numpy(np.fromfile(path, dtype="<f4").astype(np.float32)).reshape(list(shape))
 
 
+def read_integers(path, shape):
+    return torch.from_numpy(np.fromfile(path, dtype="<i8")).reshape(list(shape))
+
+
 class Run:
     """One run of the probe and what it wrote."""
 

@@ -1,4 +1,4 @@
-// Runs a model plugin and an optimizer plugin for the referees of llama, its flavors and AdamW.
+// Runs a model plugin and an optimizer plugin for the referees of models and of AdamW.
 //
 //   llama_probe --plugins <folder> --job <job.json> --out <folder>
 //
@@ -13,9 +13,12 @@
 //   each are written (optional) optimizer              {name, options, steps, max_norm, lr_factors}
 //   (optional): step k trains on batch k gradients              folder of <fqn>.bin with `steps`
 //   gradients each: the optimizer gets these, nothing is run
+//   dtype                  "float64": the model computes in it (optional; else float32)
+//   outputs                list of patterns of modules whose outputs are written (optional)
 //
-// Writes result.json, logits.bin and gradients/<fqn>.bin of batch 0, parameters/<fqn>.bin before
-// and final/<fqn>.bin after the steps. Files are raw little-endian fp32 or int64.
+// Writes result.json, logits.bin, gradients/<fqn>.bin and outputs/<module>.bin of batch 0,
+// parameters/<fqn>.bin before and final/<fqn>.bin after the steps. Files are raw little-endian fp32
+// or int64.
 #include <filesystem>
 #include <map>
 #include <string>
@@ -27,6 +30,7 @@
 #include <titan/dist/mesh.h>
 #include <titan/hf_exchange.h>
 #include <titan/model.h>
+#include <titan/name_pattern.h>
 #include <titan/nn/rope.h>
 #include <titan/optimizer.h>
 
@@ -66,13 +70,14 @@ class Probe {
     model_ = registry_.create<titan::Model>(name, options, {.seq_len = seq_len_});
     part_ = std::make_unique<titan::ModelPart>(model_->build());
     if (const Value* seed = job.find("seed"))  // without: only what a model of any size tells
-      part_->materialize(c10::kCPU, at::kFloat, static_cast<uint64_t>(seed->as_integer()));
+      part_->materialize(c10::kCPU, dtype(), static_cast<uint64_t>(seed->as_integer()));
   }
 
   void run() {
     if (const Value* weights = job_.find("weights")) load_weights(weights->as_string());
     describe();
     if (job_.find("seed")) write_all("parameters");
+    watch_outputs();
     if (job_.find("tokens")) run_once();
     if (const Value* optimizer = job_.find("optimizer")) optimize(*optimizer);
     const std::string text = titan::to_json(result_, 2);
@@ -86,6 +91,29 @@ class Probe {
       at::Tensor shard = p->shard();
       shard.copy_(read_tensor(folder / file_name(*p), shard.sizes(), at::kFloat));
     }
+  }
+
+  at::ScalarType dtype() const {
+    const Value* name = job_.find("dtype");
+    return name && name->as_string() == "float64" ? at::kDouble : at::kFloat;
+  }
+
+  /// From now on each run of the modules that are asked for writes what they make.
+  void watch_outputs() {
+    const Value* patterns = job_.find("outputs");
+    if (!patterns) return;
+    part_->visit_modules([&](const std::string& path, titan::nn::Module& module) {
+      for (const Value& pattern : patterns->as_list()) {
+        if (!titan::matches_pattern(path, pattern.as_string())) continue;
+        module.wrap(
+            [this, path](const at::Tensor& x, const Batch& batch, const titan::nn::Next& next) {
+              at::Tensor y = next(x, batch);
+              write_tensor(out_ / "outputs" / (path + ".bin"),
+                           y.is_floating_point() ? y.to(at::kFloat) : y.to(at::kLong));
+              return y;
+            });
+      }
+    });
   }
 
   void describe() {

@@ -1,0 +1,38 @@
+// The dimensions of a Mixtral: what [model] may override and flavors preset.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace titan::mixtral {
+
+struct MixtralOptions {
+  int64_t dim = 4096;
+  int64_t n_layers = 32;
+  int64_t n_heads = 32;
+  std::optional<int64_t> n_kv_heads;  // unset: as many as n_heads
+  std::optional<int64_t> head_dim;    // unset: dim / n_heads
+  int64_t vocab_size = 32000;
+  int64_t hidden_dim = 14336;  // width within one expert
+  int64_t num_experts = 8;
+  int64_t top_k = 2;  // experts that a token goes to
+  double norm_eps = 1e-5;
+  double rope_theta = 1e6;
+  int64_t max_position_embeddings =
+      32768;               // longest sequence the weights are meant for; told to Hugging Face
+  bool depth_init = true;  // output projections are drawn narrower the deeper their layer
+  bool enable_weight_tying = false;
+  bool router_in_float32 = false;
+  double load_balance_coeff = 0;  // change of an expert's bias in a step; 0: no bias
+  double load_balance_loss = 0;   // coefficient of the loss of uneven load; 0: none
+  bool force_load_balance = false;
+};
+
+/// What follows from the options; throws a config Error naming the option that does not fit.
+struct Dimensions {
+  explicit Dimensions(const MixtralOptions& options);
+  int64_t num_kv_heads;
+  int64_t head_dim;
+};
+
+}  // namespace titan::mixtral

@@ -1,0 +1,21 @@
+#include "transformer_block.h"
+
+#include <ATen/TensorOperators.h>
+
+namespace titan::mixtral {
+
+TransformerBlock::TransformerBlock(const BlockOptions& options, std::shared_ptr<nn::Rope> rope)
+    : attention_(add_module("attention",
+                            std::make_unique<nn::Attention>(options.attention, std::move(rope)))),
+      moe_(add_module("moe", std::make_unique<nn::MixtureOfExperts>(options.moe))),
+      attention_norm_(add_module("attention_norm", std::make_unique<nn::RmsNorm>(
+                                                       options.attention.dim, options.norm_eps))),
+      ffn_norm_(add_module(
+          "ffn_norm", std::make_unique<nn::RmsNorm>(options.attention.dim, options.norm_eps))) {}
+
+at::Tensor TransformerBlock::forward(const at::Tensor& x, const Batch& batch) {
+  const at::Tensor h = ffn_norm_.add(x, attention_(attention_norm_(x, batch), batch));
+  return h + moe_(ffn_norm_(h, batch), batch);
+}
+
+}  // namespace titan::mixtral

@@ -1,0 +1,33 @@
+// One block of a Mixtral: h = x + Attention(RMSNorm(x)), out = h + MixtureOfExperts(RMSNorm(h)).
+#pragma once
+
+#include <memory>
+
+#include <titan/nn/attention.h>
+#include <titan/nn/moe.h>
+#include <titan/nn/rms_norm.h>
+
+namespace titan::mixtral {
+
+struct BlockOptions {
+  nn::AttentionOptions attention;
+  nn::MoeOptions moe;
+  double norm_eps = 1e-5;
+};
+
+/// x (B, S, dim) -> (B, S, dim). Children attention, moe, attention_norm, ffn_norm.
+class TransformerBlock final : public nn::Module {
+ public:
+  TransformerBlock(const BlockOptions& options, std::shared_ptr<nn::Rope> rope);
+
+ protected:
+  at::Tensor forward(const at::Tensor& x, const Batch& batch) override;
+
+ private:
+  nn::Attention& attention_;
+  nn::MixtureOfExperts& moe_;
+  nn::RmsNorm& attention_norm_;
+  nn::RmsNorm& ffn_norm_;
+};
+
+}  // namespace titan::mixtral

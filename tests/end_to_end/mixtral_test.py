@@ -1,0 +1,241 @@
+"""The mixture of experts of the model mixtral: every layout and recomputation against one rank in float64, its bias through steps,
+validation and checkpoints, the load of experts, and weights of transformers in and out."""
+
+import functools
+import json
+import os
+import pathlib
+import tempfile
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import numpy
+import safetensors.numpy
+import torch
+import transformers
+from transformers import MixtralConfig, MixtralForCausalLM
+
+from harness import ROOT, Case, main, metrics, titan
+
+transformers.utils.logging.disable_progress_bar()
+
+LAYERS, EXPERTS, TOP_K, STEPS, RATE = 2, 8, 2, 6, 1e-3
+SIZES = ["--model.dim", 64, "--model.n_layers", LAYERS, "--model.n_heads", 4, "--model.n_kv_heads", 2, "--model.hidden_dim", 32]
+RECIPE = ["--job.config_file", "train_configs/mixtral_debug.toml", *SIZES, "--model.load_balance_coeff", RATE,
+          "--training.seq_len", "64", "--training.local_batch_size", "1", "--training.global_batch_size", "8",
+          "--training.steps", STEPS, "--lr_scheduler.warmup_steps", "0", "--lr_scheduler.decay_ratio", "0.0",
+          "--metrics.no_enable_tensorboard"]
+DOUBLE = ["--training.dtype", "float64"]
+SAVES = ["--checkpoint.enable", "--checkpoint.interval", "3", "--checkpoint.no_last_save_model_only"]
+MEASURED = ["--metrics.loggers", "console,jsonl,expert_load", "--logger.expert_load.every", "2", "--logger.expert_load.each_expert",
+            "--debug.fingerprints", "--debug.deterministic"]
+
+
+def degrees(**axes):
+    return [word for axis, degree in axes.items() for word in (f"--parallelism.{axis}_degree", degree)]
+
+
+SHARD = degrees(data_parallel_shard=-1)
+
+
+def train(out, ranks, *arguments):
+    launch = ["launch", "--nproc", ranks, "--"] if ranks > 1 else []
+    return titan(*launch, "train", *RECIPE, "--job.dump_folder", out, *arguments)
+
+
+def biases(folder):
+    found = {}
+    for path in sorted(folder.glob("weights*.safetensors")):
+        for name, value in safetensors.numpy.load_file(path).items():
+            if name.endswith(".expert_bias"):
+                assert name not in found, name
+                found[name] = value
+    return found
+
+
+def tagged(out, prefix):
+    lines = [{tag: value for tag, value in line.items() if tag.startswith(prefix)} for line in metrics(out)]
+    return [line for line in lines if line]
+
+
+def curves(out):
+    return ([[line[tag] for line in metrics(out) if tag in line] for tag in ("loss_metrics/global_avg_loss", "grad_norm")],
+            (out / "fingerprints.jsonl").read_text(), tagged(out, "experts/"), biases(out / f"checkpoint/step-{STEPS}"))
+
+
+@functools.cache
+def alone(*arguments):
+    with tempfile.TemporaryDirectory(prefix="titan_") as folder:
+        run = train(folder, 1, *DOUBLE, *SAVES, *MEASURED, *arguments)
+        assert run.returncode == 0, run.stderr
+        return curves(pathlib.Path(folder))
+
+
+class MixtralTest(Case):
+    def assert_equals_one_rank(self, ranks, *arguments, same_load=True):
+        out = self.folder / "_".join(["run", str(ranks), *(str(word).strip("-").replace(".", "_") for word in arguments)])
+        run = train(out, ranks, *DOUBLE, *SAVES, *MEASURED, *arguments)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        values, prints, load, last = curves(out)
+        expected, expected_prints, expected_load, expected_last = alone()
+        self.assertEqual(prints, expected_prints, "initial weights or tokens")
+        numpy.testing.assert_allclose(values, expected, rtol=1e-9)
+        self.assertEqual(len(load), 4)  # steps 1, 2, 4, 6
+        for found, line in zip(load, expected_load, strict=True):
+            self.assertEqual(found.keys(), line.keys())
+            for tag in line:  # the others are of single microbatches of a rank
+                if tag.startswith("experts/load/") or same_load:
+                    self.assertAlmostEqual(found[tag], line[tag], 12, tag)
+        self.assert_equal_biases(last, expected_last)
+
+    def assert_equal_biases(self, found, expected):
+        self.assertEqual(sorted(expected), [f"layers.{i}.moe.expert_bias" for i in range(LAYERS)])
+        self.assertEqual(sorted(found), sorted(expected))
+        for name, value in expected.items():
+            self.assertEqual(value.dtype, numpy.float32)
+            self.assertGreater(numpy.abs(value).max(), RATE / 2, "it never moved")
+            numpy.testing.assert_array_equal(found[name], value, name)
+
+    def test_the_load_is_that_of_the_tokens(self):
+        for line in alone()[2]:
+            for layer in range(LAYERS):
+                load = [line[f"experts/load/layers.{layer}.moe/{expert}"] for expert in range(EXPERTS)]
+                self.assertAlmostEqual(sum(load), EXPERTS, 9)
+                fullest = line[f"experts/max_over_mean/layers.{layer}.moe"]
+                self.assertGreaterEqual(fullest + 1e-9, max(load))
+                self.assertGreaterEqual(line[f"experts/idle/layers.{layer}.moe"], 0)
+
+    def test_fsdp(self):
+        self.assert_equals_one_rank(2, *SHARD)
+        self.assert_equals_one_rank(4, *SHARD)
+
+    def test_replicas(self):
+        self.assert_equals_one_rank(2, *degrees(data_parallel_shard=1, data_parallel_replicate=2))
+        self.assert_equals_one_rank(4, *degrees(data_parallel_shard=2, data_parallel_replicate=2))
+
+    def test_pipelines(self):
+        self.assert_equals_one_rank(2, *degrees(pipeline_parallel=2), "--training.local_batch_size", "2", same_load=False)
+        self.assert_equals_one_rank(2, *degrees(pipeline_parallel=2), "--training.local_batch_size", "4",
+                                    "--parallelism.pipeline_parallel_schedule", "ZBVZeroBubble", same_load=False)
+
+    def test_tensor_and_context_parallelism_cut_the_rest(self):
+        self.assert_equals_one_rank(2, *degrees(tensor_parallel=2), same_load=False)
+        self.assert_equals_one_rank(2, *degrees(context_parallel=2), same_load=False)
+        self.assert_equals_one_rank(4, *SHARD, *degrees(tensor_parallel=2), same_load=False)
+
+    def test_where_blocks_are_run_again(self):
+        for mode in (["full"], ["full", "--activation_checkpoint.early_stop"],
+                     ["selective", "--activation_checkpoint.selective_ac_option", "op"],
+                     ["memory_budget", "--activation_checkpoint.memory_budget", "0.3"]):
+            self.assert_equals_one_rank(2, *SHARD, "--activation_checkpoint.mode", *mode)
+
+    def test_a_run_goes_on_under_another_layout(self):
+        run = train(self.out, 2, *DOUBLE, *SAVES, *SHARD, "--training.steps", "3")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        for ranks, arguments in ((1, []), (2, degrees(pipeline_parallel=2) + ["--training.local_batch_size", "2"])):
+            out = self.folder / f"on_{ranks}"
+            run = train(out, ranks, *DOUBLE, *SAVES, *arguments, "--checkpoint.initial_load_path", self.out / "checkpoint/step-3",
+                        "--checkpoint.no_initial_load_model_only")
+            self.assertEqual(run.returncode, 0, run.stderr)
+            found = [line["loss_metrics/global_avg_loss"] for line in metrics(out)]
+            numpy.testing.assert_allclose(found, alone()[0][0][3:], rtol=1e-9)
+            self.assert_equal_biases(biases(out / f"checkpoint/step-{STEPS}"), alone()[3])
+
+    def test_validation_moves_nothing(self):
+        run = train(self.out, 1, *DOUBLE, *SAVES, "--validation.enable", "--validation.dataset", "jsonl",
+                    "--validation.dataset_path", "./tests/assets/corpus/validation.jsonl", "--validation.seq_len", "64",
+                    "--validation.steps", "2", "--validation.freq", "1", "--validation.local_batch_size", "1")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assert_equal_biases(biases(self.out / f"checkpoint/step-{STEPS}"), alone()[3])
+
+    def test_a_loss_of_uneven_load_is_logged_and_evens_it(self):
+        fullest = {}
+        for coefficient in ("0", "1.0"):
+            out = self.folder / coefficient
+            run = train(out, 1, *MEASURED, "--model.load_balance_coeff", "0", "--model.load_balance_loss", coefficient,
+                        "--training.steps", "20", "--optimizer.lr", "1e-3")
+            self.assertEqual(run.returncode, 0, run.stderr)
+            logged = tagged(out, "loss_metrics/global_avg_auxiliary_loss")
+            self.assertEqual(len(logged), 20 if coefficient != "0" else 0)
+            for line in logged:  # two layers, 1 each where load is even
+                self.assertAlmostEqual(line["loss_metrics/global_avg_auxiliary_loss"], LAYERS, delta=0.1)
+            fullest[coefficient] = numpy.mean([max(line.values()) for line in tagged(out, "experts/load/")[-5:]])
+        self.assertLess(fullest["1.0"], fullest["0"] - 0.1)
+
+    def test_even_load_can_be_forced(self):
+        run = train(self.out, 1, *MEASURED, "--debug.moe_force_load_balance", "--training.steps", "2")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        for line in tagged(self.out, "experts/load/"):
+            self.assertEqual(set(line.values()), {1.0})
+
+    def test_what_cannot_be_is_refused_before_anything_starts(self):
+        for arguments, words in ((["--model.load_balance_loss", "0.1", *degrees(tensor_parallel=2)],
+                                  ["--model.load_balance_loss 0.1", "one of whole sequences"]),
+                                 (["--model.top_k", "9"], ["model.top_k = 9 is above model.num_experts = 8"]),
+                                 (["--parallelism.expert_parallel_degree", "2"], ["expert parallelism is not built yet"]),
+                                 (["--model.name", "llama3", "--model.flavor", "debugmodel", "--debug.moe_force_load_balance"],
+                                  ["even load of experts in a model without any is not built yet"])):
+            keeps = SIZES[:-2] if "llama3" in arguments else SIZES
+            recipe = ["--job.config_file", "train_configs/mixtral_debug.toml", *keeps]
+            if "llama3" in arguments:
+                recipe[1] = "train_configs/debug_model.toml"
+            run = titan("train", *recipe, "--training.seq_len", "64", "--job.dump_folder", self.out, *arguments, "--dry-run",
+                        "--world-size", "2")
+            self.assertEqual(run.returncode, 2, run.stderr)
+            self.assert_holds(run.stderr, *words)
+        self.assertFalse(self.out.exists())
+
+    def make_theirs(self):
+        torch.manual_seed(5)
+        config = MixtralConfig(hidden_size=64, intermediate_size=32, num_hidden_layers=LAYERS, num_attention_heads=4,
+                               num_key_value_heads=2, vocab_size=2048, num_local_experts=EXPERTS, max_position_embeddings=32768,
+                               rope_parameters={"rope_type": "default", "rope_theta": 1e6}, bos_token_id=0, eos_token_id=1)
+        model = MixtralForCausalLM(config).float().eval()
+        with torch.no_grad():
+            for name, weight in model.named_parameters():
+                weight.uniform_(0.5, 1.5) if "norm" in name else weight.mul_(5)
+        return model
+
+    def test_weights_of_transformers_come_in_and_go_out(self):
+        theirs = self.make_theirs()
+        theirs.save_pretrained(self.folder / "theirs")
+        # a step of no length on the weights that come in, saved as Hugging Face's
+        run = train(self.out, 2, *SHARD, "--checkpoint.enable", "--checkpoint.interval", "1", "--checkpoint.initial_load_path",
+                    self.folder / "theirs", "--checkpoint.initial_load_in_hf", "--optimizer.lr", "1e-30", "--training.steps", "1",
+                    "--checkpoint.last_save_in_hf", "--checkpoint.last_save_model_only")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        expected = safetensors_of(self.folder / "theirs")
+        self.assertEqual(len(expected), 3 + LAYERS * (7 + 3 * EXPERTS))
+        found = safetensors_of(self.out / "checkpoint/step-1")
+        self.assertEqual(sorted(found), sorted(expected))
+        for name, value in expected.items():
+            numpy.testing.assert_array_equal(found[name], value, name)
+        tokens = torch.arange(40).view(1, 40)
+        again = MixtralForCausalLM.from_pretrained(self.out / "checkpoint/step-1", dtype=torch.float32).eval()
+        with torch.no_grad():
+            self.assertTrue(torch.equal(again(tokens).logits, theirs(tokens).logits))
+        loss = torch.nn.functional.cross_entropy
+        self.assertGreater(metrics(self.out)[0]["loss_metrics/global_avg_loss"], loss(torch.zeros(1, 2048), torch.tensor([0])).item() / 2)
+
+    def test_text_goes_on_as_transformers_continues_it(self):
+        theirs = self.make_theirs()
+        theirs.save_pretrained(self.folder / "theirs")
+        prompt = [5, 99, 1000, 7]
+        prompts = self.write("prompts.jsonl", json.dumps({"prompt_ids": prompt}) + "\n")
+        run = titan("generate", "--checkpoint", self.folder / "theirs", "--prompts", prompts, "--max-new-tokens", "12", "--ignore-eos",
+                    "--json", "--model.hf_assets_path", f"{ROOT}/tests/assets/tokenizer")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        with torch.no_grad():
+            expected = theirs.generate(torch.tensor([prompt]), max_new_tokens=12, do_sample=False, eos_token_id=None, pad_token_id=0)
+        self.assertEqual(json.loads(run.stdout)["ids"], expected[0, len(prompt):].tolist())
+
+
+def safetensors_of(folder):
+    found = {}
+    for path in sorted(folder.rglob("*.safetensors")):
+        found |= safetensors.numpy.load_file(path)
+    return found
+
+
+if __name__ == "__main__":
+    main()
