@@ -1,7 +1,8 @@
 // Speed of titan/ops against the same computation composed of ATen operations: forward and backward
 // together, shapes of llama3's debug model (dim 256, 16 heads of 16, FFN 768, vocabulary 2048) at 2
 // rows of 2048 tokens; attention also with heads of 64 and 128 at 2 rows of 1024, in bf16, and its
-// forward pass alone. Prints the ratio of each pair at the end. Threads: --threads=N (default 2).
+// forward pass alone; the experts of a mixture. Prints the ratio of each pair at the end. Threads:
+// --threads=N (default 2).
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -15,19 +16,23 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/rms_norm.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/silu.h>
+#include <ATen/ops/zeros_like.h>
 #include <benchmark/benchmark.h>
 #include <titan/ops/attention.h>
 #include <titan/ops/embedding.h>
+#include <titan/ops/grouped_linear.h>
 #include <titan/ops/linear.h>
 #include <titan/ops/linear_cross_entropy.h>
 #include <titan/ops/rms_norm.h>
 #include <titan/ops/rope.h>
 #include <titan/ops/swiglu.h>
+#include <titan/ops/token_rows.h>
 #include <torch/csrc/autograd/autograd.h>
 
 namespace {
@@ -91,6 +96,56 @@ std::vector<Case> attention_cases(const Function& fused, const Function& compose
   return out;
 }
 
+struct ExpertShape {
+  int64_t experts, top_k, hidden;
+};
+
+/// x, w1, w2, w3 and weights (tokens, top_k) -> what the experts of each token make of it, beside a
+/// loop that takes the tokens of each expert and adds what becomes of them, as transformers does.
+std::vector<Case> expert_cases() {
+  using namespace titan::ops;  // NOLINT: names of the functions that are measured
+  std::vector<Case> out;
+  for (const ExpertShape& s : {ExpertShape{8, 2, 512}, ExpertShape{64, 8, 128}})
+    for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kBFloat16}) {
+      const auto precise = c10::promoteTypes(type, at::kFloat);
+      const auto make = [&](at::IntArrayRef shape, double scale) {
+        return (at::randn(shape) * scale).to(type).requires_grad_();
+      };
+      const Tensors inputs = {make({kTokens, kDim}, 1), make({s.experts, s.hidden, kDim}, 0.05),
+                              make({s.experts, kDim, s.hidden}, 0.05),
+                              make({s.experts, s.hidden, kDim}, 0.05),
+                              at::rand({kTokens, s.top_k}).to(precise).requires_grad_()};
+      const Tensor chosen =
+          at::rand({kTokens, s.experts}).argsort(int64_t{-1}, false).narrow(1, 0, s.top_k);
+      const Function grouped = [chosen, s](const Tensors& in) -> Tensors {
+        const Tensor flat = chosen.flatten(), order = flat.argsort(/*stable=*/true, 0, false);
+        const Tensor counts = flat.bincount({}, s.experts);
+        const at::IntArrayRef rows(counts.const_data_ptr<int64_t>(),
+                                   static_cast<size_t>(s.experts));
+        const Tensor x = rows_of_slots(in[0], order);
+        const Tensor gate = grouped_linear(x, in[1], rows), up = grouped_linear(x, in[3], rows);
+        const Tensor y = grouped_linear(swiglu(gate, up), in[2], rows);
+        return {sum_of_slots(in_order_of_slots(y, order), in[4])};
+      };
+      const Function loop = [chosen, s](const Tensors& in) -> Tensors {
+        Tensor y = at::zeros_like(in[0]);
+        for (int64_t e = 0; e < s.experts; ++e) {
+          const Tensors at = chosen.eq(e).nonzero_numpy();
+          const Tensor x = in[0].index({at[0]});
+          const Tensor hidden = at::silu(at::linear(x, in[1][e])) * at::linear(x, in[3][e]);
+          const Tensor made =
+              at::linear(hidden, in[2][e]) * in[4].index({at[0], at[1]}).unsqueeze(1);
+          y = y.index_add(0, at[0], made.to(y.scalar_type()));
+        }
+        return {y};
+      };
+      std::string name = "experts_" + std::to_string(s.top_k) + "_of_" + std::to_string(s.experts);
+      if (type != at::kFloat) name += type == at::kDouble ? "_double" : "_bf16";
+      out.push_back({name, inputs, grouped, loop});
+    }
+  return out;
+}
+
 std::vector<Case> cases() {
   const Tensor cos = at::randn({kSeqLen, kHeadDim / 2}), sin = at::randn({kSeqLen, kHeadDim / 2});
   const Tensor cos_pair = at::cat({cos, cos}, 1).view({1, kSeqLen, 1, kHeadDim});
@@ -140,6 +195,7 @@ std::vector<Case> cases() {
        [](const Tensors& in) -> Tensors { return {at::linear(in[0], in[1])}; }},
   };
   for (Case& c : attention_cases(attend, aten_attend)) all.push_back(std::move(c));
+  for (Case& c : expert_cases()) all.push_back(std::move(c));
   return all;
 }
 

@@ -7,6 +7,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
 #include <titan/error.h>
 #include <titan/nn/auxiliary_loss.h>
@@ -128,6 +129,29 @@ TEST(Recomputation, TellsFirstRunsFromOthers) {
     again.loss(batch);
     EXPECT_EQ(first_runs, 2) << "validation";
     EXPECT_EQ(*batch.auxiliary_losses->sum(), expected) << "validation";
+  }
+}
+
+/// A tie that is decided again may be decided otherwise.
+TEST(Recomputation, NeverChoosesExpertsAgain) {
+  std::vector<Mode> all_modes = modes();
+  all_modes.push_back({"memory_budget", Value::map({{"memory_budget", 0.0}})});
+  for (const Mode& mode : all_modes) {
+    int num_choices = 0;
+    std::vector<Layer> layers = llama_layers(false, 2);
+    for (size_t i : {1, 2})
+      layers[i].module->wrap([&](const at::Tensor& x, const Batch& batch, const nn::Next& next) {
+        const at::Tensor sign = keepable({.kind = Operation::Kind::routing}, [&] {
+          return at::ones({1}, x.options()) * (++num_choices % 2 ? 1.0 : -1.0);
+        });
+        return next(x * sign, batch);
+      });
+    Checkpointed again(std::move(layers), mode.name, mode.options, at::kCPU);
+    const at::Tensor loss = again.loss(make_rows(0, 2));
+    const int at_first = num_choices;
+    EXPECT_EQ(at_first, mode.name == "memory_budget" ? 3 : 2) << mode.name;  // it measures a block
+    loss.backward();
+    EXPECT_EQ(num_choices, at_first) << mode.name;
   }
 }
 
