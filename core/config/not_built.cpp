@@ -42,7 +42,6 @@ struct LaterComponent {
 constexpr LaterComponent kLaterComponents[] = {
     {"model", "llama3_ft"},
     {"model", "llama4"},
-    {"model", "qwen3"},
     {"model", "deepseek_v3"},
     {"model", "gpt_oss"},
     {"model", "flux"},

@@ -9,7 +9,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import torch
 import transformers
-from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 from transformers.generation.logits_process import (LogitsProcessorList, MinPLogitsWarper, RepetitionPenaltyLogitsProcessor,
                                                     TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper)
 
@@ -29,6 +29,21 @@ def make_model(folder, tied=False, rope=None, kv_heads=2, theta=500000.0):
         hidden_size=64, intermediate_size=176, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=kv_heads,
         vocab_size=VOCAB, rms_norm_eps=1e-5, rope_parameters={"rope_theta": theta} | (rope or {"rope_type": "default"}),
         tie_word_embeddings=tied, max_position_embeddings=512, bos_token_id=2046, eos_token_id=2047)).eval()
+    return saved(model, folder)
+
+
+def make_qwen3(folder):
+    """Heads are wider than hidden_size / num_attention_heads, and head and embedding are one matrix."""
+    torch.manual_seed(5)
+    model = Qwen3ForCausalLM(Qwen3Config(
+        hidden_size=64, intermediate_size=176, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=32,
+        vocab_size=VOCAB, rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}, tie_word_embeddings=True,
+        max_position_embeddings=512, bos_token_id=2046, eos_token_id=2047)).eval()
+    return saved(model, folder)
+
+
+def saved(model, folder):
+    """Wider than at the start of a training, so that the likeliest tokens are far from each other."""
     with torch.no_grad():
         for name, weight in model.named_parameters():
             weight.uniform_(0.5, 1.5) if "norm" in name else weight.mul_(5)
@@ -92,6 +107,12 @@ class GreedyTest(GenerateCase):
                 ranks *= degree
             with self.subTest(**degrees):
                 self.assert_equals_transformers(model, self.PROMPTS, *flags, ranks=ranks)
+
+    def test_equals_transformers_where_queries_and_keys_are_normalised(self):
+        model = make_qwen3(self.folder / "hf")
+        self.assert_equals_transformers(model, self.PROMPTS)
+        self.assert_equals_transformers(model, self.PROMPTS, "--no-cache")
+        self.assert_equals_transformers(model, self.PROMPTS, "--parallelism.tensor_parallel_degree", 2, ranks=2)
 
     def test_bfloat16_takes_tokens_that_are_nearly_the_most_likely(self):
         """Half the bytes: each token's logit, by transformers in fp32, is the highest but for roundings of the network in bf16."""
@@ -240,6 +261,23 @@ class OwnCheckpointTest(GenerateCase):
         self.assertEqual(run.returncode, 0, run.stderr)
         lines = [json.loads(line) for line in run.stdout.splitlines()]
         self.assertEqual([line["prompt_ids"] for line in lines], [self.tokenizer(text).input_ids for text in ("The quick", "fox")])
+
+
+class OwnQwen3Test(GenerateCase):
+    QWEN3 = ["--model.name", "qwen3", "--model.dim", 64, "--model.n_layers", 2, "--model.n_heads", 4, "--model.n_kv_heads", 2,
+             "--model.head_dim", 32, "--model.hidden_dim", 96]
+
+    def test_equals_transformers_on_its_export(self):
+        self.train(*OwnCheckpointTest.SAVED, *OwnCheckpointTest.LORA, *self.QWEN3)
+        step = self.out / "checkpoint" / "step-3"
+        run = titan("convert", "to-hf", step, self.folder / "exported")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        model = Qwen3ForCausalLM.from_pretrained(self.folder / "exported", dtype=torch.float32, local_files_only=True).eval()
+        self.assertTrue(model.config.tie_word_embeddings)
+        prompts = prompts_of(5, 17)
+        for source in (step, self.folder / "exported"):
+            lines = self.generate(source, "--prompts", self.prompts_file(prompts), "--json", "--ignore-eos", "--max-new-tokens", 40)
+            self.assertEqual([line["ids"] for line in lines], [greedy(model, prompt, 40) for prompt in prompts])
 
 
 class BadInputTest(GenerateCase):

@@ -67,7 +67,8 @@ class Combination:
     @staticmethod
     def draw(chance, rungs):
         rung = chance.choice(rungs)
-        other = chance.choice([r for r in rungs if (r.layers, r.documents) == (rung.layers, rung.documents)])
+        other = chance.choice([r for r in rungs if (r.layers, r.documents) == (rung.layers, rung.documents)
+                               and set(r.models) & set(rung.models)])
         models = [model for model in rung.models if model in other.models]
         return Combination(rung, other, chance.choice(models), *(chance.choice(list(table)) for table in (
             ["none", *recompute.MODES], CONVERTERS, OPTIMIZERS, PRECISIONS)), chance.random() < 0.25)

@@ -15,7 +15,11 @@ MODELS = {
     # neither the vocabulary nor the hidden size of the feed-forward layer nor dim divides by the ranks
     "uneven": {"model.dim": 70, "model.n_heads": 4, "model.n_kv_heads": 4, "model.head_dim": 18,
                "model.vocab_size": 2051, "model.multiple_of": 1, "model.ffn_dim_multiplier": 1.3},
+    # queries and keys are normalised by weights that all heads share; heads are wider than dim / n_heads, the matrix is tied
+    "qwen3": {"model.name": "qwen3", "model.dim": 64, "model.n_heads": 8, "model.n_kv_heads": 4, "model.head_dim": 16,
+              "model.hidden_dim": 171},
 }
+LLAMAS = ("plain", "tied", "uneven")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +34,7 @@ class Rung:
     accumulate: int = 1
     layers: int = 2
     documents: bool = False
-    models: tuple = tuple(MODELS)
+    models: tuple = LLAMAS
     is_long: bool = False  # runs with --full only
     more: dict = dataclasses.field(default_factory=dict)
 
@@ -208,4 +212,17 @@ COMPILED = [
     Rung("PP 2, InterleavedZeroBubble, compile", pipeline=2, models=("plain",), more={**schedule("InterleavedZeroBubble"), **COMPILE}),
     Rung("CP 2 x FSDP 2, compile", context=2, shard=2, more=COMPILE, models=("plain",)),
 ]
-RUNGS = [*DATA_AND_TENSOR, *PIPELINE, *CONTEXT, *COMPILED]
+# a model whose heads share weights: a rank of tensor parallelism has a part of their gradients alone
+HEAD_NORMS = [dataclasses.replace(rung, name=f"qwen3: {rung.name}", models=("qwen3",)) for rung in (
+    Rung("DDP 2, accumulation 2", replicate=2, accumulate=2),
+    Rung("FSDP 2", shard=2),
+    *tensor_rungs(2)[::2],
+    Rung("TP 4", tensor=4),
+    Rung("FSDP 2 x TP 2", shard=2, tensor=2),
+    Rung("PP 2, ZBVZeroBubble", pipeline=2, more=schedule("ZBVZeroBubble")),
+    Rung("PP 2 x TP 2", pipeline=2, tensor=2),
+    Rung("CP 2, alltoall, documents", context=2, documents=True, more=rotate("alltoall")),
+    Rung("CP 2 x TP 2", context=2, tensor=2),
+    Rung("TP 2, compile", tensor=2, more=COMPILE),
+)]
+RUNGS = [*DATA_AND_TENSOR, *PIPELINE, *CONTEXT, *COMPILED, *HEAD_NORMS]

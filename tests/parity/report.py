@@ -11,9 +11,9 @@ def by_layout(rows):
     return found
 
 
-def table(rows):
-    """Markdown: per rung one line, the models side by side."""
-    models = list(layouts.MODELS)
+def table(rows, models):
+    """Markdown: per rung that ran one of these models one line, the models side by side."""
+    rows = [row for row in rows if row["model"] in models]
     lines = ["| layout | ranks | blocks | weights and tokens | " + " | ".join(
         f"{model}: fp64 loss, norm; fp32 loss" for model in models) + " | sent by rank 0 in fp32, MiB per step |",
         "|---|---|---|---|" + "---|" * (len(models) + 1)]
@@ -51,7 +51,7 @@ def document(rows, limits, steps, turns):
     worst = {dtype: max(max(row["loss"], row["norm"]) for row in rows if row["dtype"] == dtype) for dtype in limits}
     later = max(row["last"] for row in rows if row["dtype"] == "float32")
     ranks = sorted({row["ranks"] for row in rows})
-    models = "every model" if turns >= len(layouts.MODELS) else (
+    models = "every model" if turns >= len(layouts.LLAMAS) else (
         f"{turns} of the models in turn, each schedule with *{next(iter(layouts.MODELS))}* besides")
     return f"""# The parity ladder
 
@@ -76,7 +76,14 @@ and with head-tail balancing where nothing else is said; *alltoall* is the ring,
 piece of each sequence. *documents*: rows of several short documents, none of which sees another
 (`data.isolate_documents`), without labels across their ends.
 
-{table(rows)}
+{table(rows, layouts.LLAMAS)}
+
+## Norms that all heads share
+
+A Qwen3 with a tied matrix, dim 64, 8 heads and 4 key heads of 16 elements, hidden size 171. A rank of tensor parallelism computes
+its own heads alone, and the weights by which all heads of queries and keys are normalised get a part of their gradients there.
+
+{table(rows, ["qwen3"])}
 
 ## Schedules to the bit
 

@@ -48,6 +48,7 @@ titan_add_referee(lr_schedule_referee --probe $<TARGET_FILE:lr_schedule_probe>)
 titan_add_referee(pipeline_schedule_referee --probe $<TARGET_FILE:pipeline_schedule_probe>
   --plugins ${TITAN_PLUGIN_DIRECTORY} --titan $<TARGET_FILE:titan>)
 titan_add_referee(llama_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
+titan_add_referee(qwen3_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
 titan_add_referee(hf_flavors_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
 titan_add_referee(mixtral_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
 titan_add_referee(adamw_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})

@@ -1,71 +1,14 @@
 // How others name a Llama's weights and describe its size: transformers, Meta and torchtitan. Part
 // of class Llama.
 #include <algorithm>
-#include <array>
 
 #include <titan/hf_config.h>
 
+#include "../common/weight_names.h"
 #include "llama.h"
 
 namespace titan::llama {
 namespace {
-
-using NameRule = HfExchange::NameRule;
-
-/// One weight of a block; names without "layers.N." before and ".weight" behind.
-struct BlockWeight {
-  const char* ours;  // Meta and torchtitan v0.2.2 use the same
-  const char* hugging_face;
-  const char* newer_torchtitan;  // null: unchanged
-  enum Rows { plain, of_queries, of_keys } rows;
-};
-constexpr BlockWeight kBlockWeights[] = {
-    {"attention.wq", "self_attn.q_proj", "attention.qkv_linear.wq", BlockWeight::of_queries},
-    {"attention.wk", "self_attn.k_proj", "attention.qkv_linear.wk", BlockWeight::of_keys},
-    {"attention.wv", "self_attn.v_proj", "attention.qkv_linear.wv", BlockWeight::plain},
-    {"attention.wo", "self_attn.o_proj", nullptr, BlockWeight::plain},
-    {"feed_forward.w1", "mlp.gate_proj", nullptr, BlockWeight::plain},
-    {"feed_forward.w3", "mlp.up_proj", nullptr, BlockWeight::plain},
-    {"feed_forward.w2", "mlp.down_proj", nullptr, BlockWeight::plain},
-    {"attention_norm", "input_layernorm", nullptr, BlockWeight::plain},
-    {"ffn_norm", "post_attention_layernorm", nullptr, BlockWeight::plain}};
-
-/// Transformers rotates halves of a head, as Titan does: a rename.
-std::vector<NameRule> hugging_face_rules(const LlamaOptions& options) {
-  std::vector<NameRule> rules = {{"tok_embeddings.weight", "model.embed_tokens.weight"}};
-  // a tied head that is written out is the embedding under another name
-  if (options.enable_weight_tying) rules.push_back({"tok_embeddings.weight", "lm_head.weight"});
-  for (int64_t i = 0; i < options.n_layers; ++i) {
-    const std::string layer = "layers." + std::to_string(i) + ".";
-    for (const BlockWeight& weight : kBlockWeights)
-      rules.push_back(
-          {layer + weight.ours + ".weight", "model." + layer + weight.hugging_face + ".weight"});
-  }
-  rules.push_back({"norm.weight", "model.norm.weight"});
-  if (!options.enable_weight_tying) rules.push_back({"output.weight", "lm_head.weight"});
-  return rules;
-}
-
-/// Meta's code, and torchtitan's after it, rotates neighbours: the rows of wq and wk are pairs.
-std::vector<NameRule> meta_rules(const LlamaOptions& options, int64_t num_kv_heads,
-                                 bool with_torchtitan) {
-  const char* head_of = options.enable_weight_tying ? "tok_embeddings.weight" : "output.weight";
-  std::vector<NameRule> rules = {{"tok_embeddings.weight", "tok_embeddings.weight"}};
-  for (int64_t i = 0; i < options.n_layers; ++i) {
-    const std::string layer = "layers." + std::to_string(i) + ".";
-    for (const BlockWeight& weight : kBlockWeights) {
-      const std::string ours = layer + weight.ours + ".weight";
-      const std::array<int64_t, 3> heads = {0, options.n_heads, num_kv_heads};  // by Rows
-      rules.push_back({ours, ours, heads[weight.rows]});
-      if (with_torchtitan && weight.newer_torchtitan)
-        rules.push_back({ours, layer + weight.newer_torchtitan + ".weight", heads[weight.rows]});
-    }
-  }
-  rules.push_back({"norm.weight", "norm.weight"});
-  rules.push_back({head_of, "output.weight"});
-  if (with_torchtitan) rules.push_back({head_of, "lm_head.weight"});
-  return rules;
-}
 
 /// With what transformers takes for a Llama where config.json does not say.
 std::vector<HfMember> config_members() {
@@ -103,14 +46,16 @@ std::vector<HfMember> config_members() {
 
 }  // namespace
 
-std::vector<NameRule> Llama::name_rules(Naming naming) const {
+/// Transformers rotates halves of a head, as Titan does: a rename. Meta's code, and torchtitan's
+/// after it, rotates neighbours.
+std::vector<HfExchange::NameRule> Llama::name_rules(Naming naming) const {
   switch (naming) {
     case Naming::hugging_face:
-      return hugging_face_rules(options_);
+      return models::hugging_face_rules(network_);
     case Naming::meta:
-      return meta_rules(options_, dimensions_.num_kv_heads, false);
+      return models::meta_rules(network_, models::RotaryRows::pairs, /*with_newer=*/false);
     case Naming::torchtitan:
-      return meta_rules(options_, dimensions_.num_kv_heads, true);
+      return models::meta_rules(network_, models::RotaryRows::pairs, /*with_newer=*/true);
   }
   return {};
 }
@@ -136,11 +81,11 @@ Value Llama::hf_config() const {
       {{"architectures", Value::list({"LlamaForCausalLM"})},
        {"model_type", "llama"},
        {"hidden_size", o.dim},
-       {"intermediate_size", dimensions_.ffn_dim},
+       {"intermediate_size", network_.ffn_dim},
        {"num_hidden_layers", o.n_layers},
        {"num_attention_heads", o.n_heads},
-       {"num_key_value_heads", dimensions_.num_kv_heads},
-       {"head_dim", dimensions_.head_dim},
+       {"num_key_value_heads", network_.n_kv_heads},
+       {"head_dim", network_.head_dim},
        {"vocab_size", o.vocab_size},
        {"max_position_embeddings", std::max(context_.seq_len, o.max_position_embeddings)},
        {"rope_theta", o.rope_theta},

@@ -2,6 +2,8 @@
 
 #include <titan/error.h>
 
+#include "../common/dense_transformer.h"
+
 namespace titan::llama {
 
 Dimensions::Dimensions(const LlamaOptions& o)
@@ -12,9 +14,7 @@ Dimensions::Dimensions(const LlamaOptions& o)
               "; set model.head_dim to choose the width of a head");
   TITAN_CHECK(head_dim % 2 == 0, config, "model.head_dim must be even for rotary positions, got ",
               head_dim, o.head_dim ? "" : " (= dim / n_heads)");
-  TITAN_CHECK(num_kv_heads <= o.n_heads && o.n_heads % num_kv_heads == 0, config,
-              "model.n_heads = ", o.n_heads,
-              " is not a multiple of model.n_kv_heads = ", num_kv_heads);
+  models::check_heads(o.n_heads, num_kv_heads);
   TITAN_CHECK(o.rope_scaling.low_freq_factor <= o.rope_scaling.high_freq_factor, config,
               "model.rope_scaling.low_freq_factor = ", o.rope_scaling.low_freq_factor,
               " is above model.rope_scaling.high_freq_factor = ", o.rope_scaling.high_freq_factor);

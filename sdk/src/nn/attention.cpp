@@ -1,5 +1,7 @@
 #include <titan/nn/attention.h>
 
+#include <titan/error.h>
+
 namespace titan::nn {
 
 AttentionInputKernel::~AttentionInputKernel() = default;
@@ -14,9 +16,13 @@ class Attention::Composed final : public AttentionInputKernel {
     const auto heads = [&](const at::Tensor& projected) {  // (B, S, n·hd) -> (B, S, n, hd)
       return projected.view({projected.size(0), projected.size(1), -1, layer_.head_dim_});
     };
-    const at::Tensor q = heads(layer_.wq_(x, batch));
-    const at::Tensor k = heads(layer_.wk_(x, batch));
+    at::Tensor q = heads(layer_.wq_(x, batch));
+    at::Tensor k = heads(layer_.wk_(x, batch));
     const at::Tensor v = heads(layer_.wv_(x, batch));
+    if (layer_.q_norm_) {
+      q = (*layer_.q_norm_)(q, batch);
+      k = (*layer_.k_norm_)(k, batch);
+    }
     auto [q_rotated, k_rotated] = rope.rotate(q, k, batch);
     return {q_rotated, k_rotated, v};
   }
@@ -39,8 +45,15 @@ Attention::Attention(const AttentionOptions& options, std::shared_ptr<Rope> rope
       wo_(add_module("wo",
                      std::make_unique<Linear>(options.num_heads * options.head_dim, options.dim,
                                               WeightLayout::row, options.output_init))),
+      q_norm_(nullptr),
+      k_norm_(nullptr),
       rope_(std::move(rope)),
       inputs_(std::make_unique<Composed>(*this)) {
+  if (options.qk_norm_eps) {
+    const auto norm = [&] { return std::make_unique<RmsNorm>(head_dim_, *options.qk_norm_eps); };
+    q_norm_ = &add_module("q_norm", norm());
+    k_norm_ = &add_module("k_norm", norm());
+  }
   set_region(Region::gathered_to_partial);
 }
 Attention::~Attention() = default;
@@ -64,6 +77,8 @@ void Attention::wrap_kernel(std::string taker, const KernelAround<AttentionKerne
 void Attention::set_input_kernel(std::string taker, std::unique_ptr<AttentionInputKernel> kernel) {
   check_runs(taker, place());
   const std::string what = "the projections of " + place();
+  TITAN_CHECK(!q_norm_, config, taker, " cannot compute ", what,
+              " and their rotation: queries and keys are normalised in between");
   inputs_.takers().check_replaceable(taker, what);
   for (Linear* linear : {&wq_, &wk_, &wv_}) linear->skip_kernel(taker);
   rope_->skip_kernel(taker);

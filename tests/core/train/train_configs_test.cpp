@@ -158,6 +158,22 @@ const Recipe kRecipes[] = {
      .world_size = 1,
      .num_parameters = 14'428'416,
      .global_batch_size = 2},
+    {.file = "qwen3_debug.toml",
+     .world_size = 1,
+     .num_parameters = 31'987'968,
+     .global_batch_size = 2},
+    {.file = "qwen3_0.6b.toml",
+     .world_size = 8,
+     .num_parameters = 596'049'920,
+     .global_batch_size = 32},
+    {.file = "qwen3_1.7b.toml",
+     .world_size = 8,
+     .num_parameters = 1'720'574'976,
+     .global_batch_size = 32},
+    {.file = "qwen3_32b.toml",
+     .world_size = 8,
+     .num_parameters = 32'762'123'264,
+     .global_batch_size = 16},
     {.file = "legacy/llama3_8b_8gpu.toml",
      .world_size = 8,
      .num_parameters = 8'030'261'248,
@@ -179,6 +195,7 @@ const Recipe kRecipes[] = {
 INSTANTIATE_TEST_SUITE_P(Recipe, TrainConfigs, ::testing::ValuesIn(kRecipes), [](const auto& info) {
   std::string name = std::filesystem::path(info.param.file).stem().string();
   std::replace(name.begin(), name.end(), '-', '_');
+  std::replace(name.begin(), name.end(), '.', '_');
   return name;
 });
 

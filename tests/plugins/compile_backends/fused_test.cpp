@@ -213,6 +213,32 @@ TEST(FusedBackend, LeavesWhatOthersComputeToThem) {
             "layers.1.feed_forward: \n");
 }
 
+TEST(FusedBackend, LeavesQueriesAndKeysThatAreNormalisedToTheirLayer) {
+  const auto trained = [](bool is_fused) {
+    const Value options = Value::map({{"dim", 32},
+                                      {"n_layers", 1},
+                                      {"n_heads", 4},
+                                      {"n_kv_heads", 2},
+                                      {"head_dim", 16},
+                                      {"hidden_dim", 48},
+                                      {"vocab_size", kVocab}});
+    ModelPart part(create<Model>("qwen3", options, {.seq_len = 16})->build());
+    if (is_fused) fuse(part);
+    part.materialize(c10::kCPU, at::kFloat, kSeed);
+    part.forward(at::Tensor(), make_rows(0, 2)).backward();
+    return part;
+  };
+  ModelPart fused = trained(true), plain = trained(false);
+  expect_gradients(fused, plain, 0);
+  fused.visit_modules([](const std::string& path, nn::Module& module) {
+    if (path == "layers.0.attention") {
+      EXPECT_EQ(module.computed_by(), "");
+    } else if (path == "layers.0.feed_forward") {
+      EXPECT_EQ(module.computed_by(), "fused");
+    }
+  });
+}
+
 TEST(FusedBackend, WhoComesLaterIsRefusedByName) {
   ModelPart part(llama_layers(false));
   fuse(part);

@@ -49,6 +49,32 @@ TEST(TensorParallel, CutsGroupedQueryHeads) {
   }
 }
 
+/// The norms of queries and keys are whole on every rank, which sees its own heads alone: what a
+/// rank has of their gradients is a part of a sum.
+TEST(TensorParallel, SumsTheGradientsOfNormsThatAllHeadsShare) {
+  const MakeLayers layers = [] {
+    const Value options = Value::map({{"dim", 64},
+                                      {"n_layers", 2},
+                                      {"n_heads", 8},
+                                      {"n_kv_heads", 4},
+                                      {"head_dim", 24},
+                                      {"hidden_dim", 171},
+                                      {"vocab_size", 131},
+                                      {"enable_weight_tying", true}});
+    return create<Model>("qwen3", options, {.seq_len = 16})->build();
+  };
+  const StepResult alone = run_alone(layers);
+  for (const TensorCase& c : all_tensor_cases()) {
+    SCOPED_TRACE(c.text());
+    const std::vector<StepResult> ranks = run_cut(layers, c);
+    expect_equal_steps(ranks, alone);
+    for (const char* name : {"q_norm", "k_norm"})
+      EXPECT_FALSE(ranks[0]
+                       .parameters.at("layers.1.attention." + std::string(name) + ".weight")
+                       .is_cut);
+  }
+}
+
 TEST(TensorParallel, StaysCloseInSixteenBits) {
   const MakeLayers layers = small_llama(true);
   const StepResult alone = run_alone(layers);

@@ -24,6 +24,7 @@
 #include <titan/nn/attention.h>
 #include <titan/nn/rope.h>
 
+#include "tests/plugins/error_of.h"
 #include "tests/sdk/nn/layer_fixture.h"
 
 namespace titan::nn {
@@ -35,6 +36,7 @@ using titan::testing::shard_linears;
 using titan::testing::weight_of;
 
 constexpr double kTolerance = 2e-5;
+constexpr double kQkEps = 0.3;  // large, so that a place without it shows
 
 AttentionOptions attention_options(int64_t num_kv_heads) {
   return {.dim = 32,
@@ -66,8 +68,15 @@ at::Tensor attention_in_double(Module& m, const at::Tensor& input, const at::Ten
   const auto project = [&](const char* name) {
     return at::linear(x, weight_of(m, name).to(at::kDouble)).view({rows, seq_len, -1, 8});
   };
-  const at::Tensor q = rotate(project("wq"), positions, 100),
-                   k = rotate(project("wk"), positions, 100), v = project("wv");
+  // where there are norms: each head by the root mean square of its elements, times the weight
+  const auto normalised = [&](const at::Tensor& heads, const char* name) {
+    const at::Tensor weight = weight_of(m, name);
+    if (!weight.defined()) return heads;
+    return heads / (heads.square().mean(-1, true) + kQkEps).sqrt() * weight.to(at::kDouble);
+  };
+  const at::Tensor q = rotate(normalised(project("wq"), "q_norm"), positions, 100),
+                   k = rotate(normalised(project("wk"), "k_norm"), positions, 100),
+                   v = project("wv");
   const int64_t heads_per_group = q.size(2) / k.size(2);
   const at::Tensor future = at::ones({seq_len, seq_len}, at::kBool).triu(1);
   std::vector<at::Tensor> outputs;
@@ -97,6 +106,70 @@ TEST(Attention, EqualsTheFormulaInDouble) {
                              attention_in_double(attention, x, jumping)),
               kTolerance);
   }
+}
+
+AttentionOptions with_qk_norms(AttentionOptions options) {
+  options.qk_norm_eps = kQkEps;
+  return options;
+}
+
+/// Weights of norms start at one: others show which element is multiplied by which.
+void spread_qk_norms(Module& m) {
+  at::NoGradGuard no_grad;
+  weight_of(m, "q_norm").copy_(at::arange(1, 9) / 8.0);
+  weight_of(m, "k_norm").copy_(at::arange(8, 0, -1) / 4.0);
+}
+
+TEST(Attention, NormalisesHeadsOfQueriesAndKeysBeforeTheyAreRotated) {
+  at::NoGradGuard no_grad;
+  const at::Tensor x = at::randn({2, 13, 32}, at::detail::createCPUGenerator(1));
+  const at::Tensor positions = at::arange(13).expand({2, 13});
+  for (int64_t num_kv_heads : {1, 2, 4}) {
+    Attention attention(with_qk_norms(attention_options(num_kv_heads)), make_rope());
+    ASSERT_TRUE(attention.q_norm() && attention.k_norm());
+    materialize(attention);
+    spread_qk_norms(attention);
+    EXPECT_LT(max_difference(attention(x, Batch()), attention_in_double(attention, x, positions)),
+              kTolerance);
+  }
+  Attention plain(attention_options(2), make_rope());
+  EXPECT_FALSE(plain.q_norm() || plain.k_norm());
+}
+
+TEST(Attention, WithNormsOfHeadsAddsUpOverRanksToo) {
+  at::NoGradGuard no_grad;
+  const at::Tensor x = at::randn({2, 13, 32}, at::detail::createCPUGenerator(3));
+  Attention whole(with_qk_norms(attention_options(2)), make_rope());
+  materialize(whole);
+  spread_qk_norms(whole);
+  at::Tensor sum = at::zeros_like(x);
+  for (int rank = 0; rank < 2; ++rank) {
+    Attention part(with_qk_norms(attention_options(2)), make_rope());
+    shard_linears(part, rank, 2);
+    materialize(part);
+    spread_qk_norms(part);
+    sum += part(x, Batch());
+  }
+  EXPECT_LT(max_difference(sum, whole(x, Batch())), kTolerance);
+}
+
+TEST(Attention, WithNormsOfHeadsRefusesAKernelThatKnowsNothingOfThem) {
+  class NoInputs final : public AttentionInputKernel {
+   public:
+    AttentionInputs project(const at::Tensor& x, const AttentionInputWeights&, Rope&,
+                            const Batch&) override {
+      return {x, x, x};
+    }
+  };
+  Attention attention(with_qk_norms(attention_options(2)), make_rope());
+  attention.set_names("layers.0.attention");
+  const Error error = titan::testing::error_of(
+      [&] { attention.set_input_kernel("joined", std::make_unique<NoInputs>()); });
+  EXPECT_EQ(error.kind(), ErrorKind::config);
+  EXPECT_STREQ(error.what(),
+               "joined cannot compute the projections of 'layers.0.attention' and their rotation: "
+               "queries and keys are normalised in between");
+  EXPECT_TRUE(attention.input_kernel_takers().empty());
 }
 
 TEST(Attention, PartialSumsOfRanksAddUpToTheWhole) {

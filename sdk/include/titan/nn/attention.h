@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include <titan/nn/attention_layer.h>
 #include <titan/nn/linear.h>
 #include <titan/nn/module.h>
+#include <titan/nn/rms_norm.h>
 #include <titan/nn/rope.h>
 
 namespace titan::nn {
@@ -17,6 +19,9 @@ struct AttentionOptions {
   int64_t head_dim = 0;
   Init input_init;   ///< of wq, wk, wv
   Init output_init;  ///< of wo
+  /// Queries and keys are normalised head by head before they are rotated (Henry et al., 2020),
+  /// with this epsilon; none: they are not.
+  std::optional<double> qk_norm_eps = {};
 };
 
 /// What this rank holds of the projections, as their layers read it: (heads · hd, dim).
@@ -44,6 +49,9 @@ class TITAN_API AttentionInputKernel {
 /// x (B, S, dim) -> (B, S, dim). Children wq, wk, wv (column), wo (row). The number of heads that
 /// runs here comes from the weights' actual shapes, so a column-parallel rank computes its own
 /// heads by the same code.
+///
+/// With qk_norm_eps also children q_norm and k_norm, RmsNorm over (hd): every head is normalised by
+/// the same weight, so where ranks compute heads of their own its gradient is a partial sum.
 class TITAN_API Attention final : public Module, public AttentionLayer {
  public:
   /// `rope` is shared by all attention layers of a model: one table.
@@ -56,13 +64,17 @@ class TITAN_API Attention final : public Module, public AttentionLayer {
   AttentionCore& core() override { return core_; }
   /// Null: the layer has no positions. Others may share it.
   Rope* rope() const { return rope_.get(); }
+  /// Null: queries and keys are rotated as they are projected. Both or none.
+  RmsNorm* q_norm() const { return q_norm_; }
+  RmsNorm* k_norm() const { return k_norm_; }
   /// As those of Linear.
   void set_kernel(std::string taker, std::unique_ptr<AttentionKernel> kernel);
   void wrap_kernel(std::string taker, const KernelAround<AttentionKernel>& around);
   const KernelTakers& kernel_takers() const { return core_.kernel_takers(); }
   AttentionInputWeights input_weights() { return {wq_.weight(), wk_.weight(), wv_.weight()}; }
   /// Of the projections and the rotation, which get nothing to run: refused where somebody computes
-  /// in one of them, and who would later is.
+  /// in one of them, and who would later is. config Error where queries and keys are normalised in
+  /// between, of which such a kernel knows nothing.
   void set_input_kernel(std::string taker, std::unique_ptr<AttentionInputKernel> kernel);
   const KernelTakers& input_kernel_takers() const { return inputs_.takers(); }
   std::string computed_by() const override;
@@ -79,6 +91,8 @@ class TITAN_API Attention final : public Module, public AttentionLayer {
   Linear& wk_;
   Linear& wv_;
   Linear& wo_;
+  RmsNorm* q_norm_;  // null: none
+  RmsNorm* k_norm_;
   std::shared_ptr<Rope> rope_;
   AttentionCore core_;
   KernelSeam<AttentionInputKernel> inputs_;

@@ -1,4 +1,4 @@
-// One block of a Llama: h = x + Attention(RMSNorm(x)), out = h + FeedForward(RMSNorm(h)).
+// One block: h = x + Attention(RMSNorm(x)), out = h + FeedForward(RMSNorm(h)).
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 #include <titan/nn/feed_forward.h>
 #include <titan/nn/rms_norm.h>
 
-namespace titan::llama {
+namespace titan::models {
 
 struct BlockOptions {
   nn::AttentionOptions attention;
@@ -30,4 +30,4 @@ class TransformerBlock final : public nn::Module {
   nn::RmsNorm& ffn_norm_;
 };
 
-}  // namespace titan::llama
+}  // namespace titan::models

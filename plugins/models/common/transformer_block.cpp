@@ -2,7 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 
-namespace titan::llama {
+namespace titan::models {
 
 TransformerBlock::TransformerBlock(const BlockOptions& options, std::shared_ptr<nn::Rope> rope)
     : attention_(add_module("attention",
@@ -19,4 +19,4 @@ at::Tensor TransformerBlock::forward(const at::Tensor& x, const Batch& batch) {
   return h + feed_forward_(ffn_norm_(h, batch), batch);
 }
 
-}  // namespace titan::llama
+}  // namespace titan::models

@@ -1,0 +1,29 @@
+// The dimensions of a Qwen3 model: what [model] may override and flavors preset. The defaults are
+// those of Qwen3 0.6B but for the tied matrix, as in torchtitan v0.2.2.
+#pragma once
+
+#include <cstdint>
+
+namespace titan::qwen3 {
+
+/// v0.2.2's names. Only `sdpa` sees the whole row; there is one implementation of the others.
+enum class AttentionType { sdpa, flex, varlen };
+
+struct Qwen3Options {
+  int64_t dim = 1024;
+  int64_t n_layers = 28;
+  int64_t n_heads = 16;
+  int64_t n_kv_heads = 8;
+  int64_t head_dim = 128;  // whatever dim / n_heads is
+  int64_t hidden_dim = 3072;
+  int64_t vocab_size = 151936;
+  double norm_eps = 1e-6;
+  double rope_theta = 1000000;
+  int64_t max_position_embeddings =
+      40960;               // longest sequence the weights are meant for; told to Hugging Face
+  bool depth_init = true;  // output projections are drawn narrower the deeper their layer
+  bool enable_weight_tying = false;
+  AttentionType attn_type = AttentionType::sdpa;
+};
+
+}  // namespace titan::qwen3

@@ -1,0 +1,85 @@
+// Registers the model qwen3 and the flavors without experts that torchtitan v0.2.2 has.
+#include <titan/plugin.h>
+
+#include "qwen3.h"
+
+namespace {
+
+using titan::qwen3::AttentionType;
+using titan::qwen3::Qwen3;
+using O = titan::qwen3::Qwen3Options;
+
+void declare_options(titan::ComponentBuilder<Qwen3>& builder) {
+  builder.option("dim", &O::dim, "Width of the residual stream")
+      .at_least(1)
+      .option("n_layers", &O::n_layers, "Number of transformer blocks")
+      .at_least(1)
+      .option("n_heads", &O::n_heads, "Number of query heads")
+      .at_least(1)
+      .option("n_kv_heads", &O::n_kv_heads, "Number of key and value heads")
+      .at_least(1)
+      .option("head_dim", &O::head_dim, "Width of one head, whatever dim and n_heads are")
+      .at_least(2)
+      .option("hidden_dim", &O::hidden_dim, "Width of the feed-forward")
+      .at_least(1)
+      .option("vocab_size", &O::vocab_size, "Rows of the embedding and of the head")
+      .at_least(1)
+      .option("norm_eps", &O::norm_eps,
+              "Epsilon of the normalisations, those of queries and keys too")
+      .greater_than(0)
+      .option("rope_theta", &O::rope_theta, "Base of the rotary wavelengths")
+      .greater_than(1)
+      .option("max_position_embeddings", &O::max_position_embeddings,
+              "Longest sequence the weights are meant for, as the exported config.json tells it; "
+              "at least training.seq_len")
+      .at_least(1)
+      .option("depth_init", &O::depth_init,
+              "Draw output projections narrower in deeper layers (else by n_layers)")
+      .option("enable_weight_tying", &O::enable_weight_tying, "Embedding and head share one matrix")
+      .option("attn_type", &O::attn_type,
+              "sdpa: causal over the whole row; flex and varlen: within documents",
+              {{"sdpa", AttentionType::sdpa},
+               {"flex", AttentionType::flex},
+               {"varlen", AttentionType::varlen}});
+}
+
+}  // namespace
+
+TITAN_PLUGIN(plugin) {
+  plugin
+      .add<Qwen3>("qwen3",
+                  "Qwen3 without experts: Llama's network with normalised queries and keys.")
+      .options(declare_options);
+
+  plugin.add_flavor("qwen3", "debugmodel", "32 million parameters, for tests and first runs",
+                    {{"dim", 256},
+                     {"n_layers", 8},
+                     {"n_heads", 16},
+                     {"hidden_dim", 3072},
+                     {"vocab_size", 2048},
+                     {"enable_weight_tying", true}});
+  plugin.add_flavor("qwen3", "0.6B", "Qwen3 0.6B",
+                    {{"dim", 1024},
+                     {"n_layers", 28},
+                     {"n_heads", 16},
+                     {"hidden_dim", 3072},
+                     {"enable_weight_tying", true}});
+  plugin.add_flavor("qwen3", "1.7B", "Qwen3 1.7B",
+                    {{"dim", 2048},
+                     {"n_layers", 28},
+                     {"n_heads", 16},
+                     {"hidden_dim", 6144},
+                     {"enable_weight_tying", true}});
+  plugin.add_flavor("qwen3", "4B", "Qwen3 4B",
+                    {{"dim", 2560},
+                     {"n_layers", 36},
+                     {"n_heads", 32},
+                     {"hidden_dim", 9728},
+                     {"enable_weight_tying", true}});
+  plugin.add_flavor("qwen3", "8B", "Qwen3 8B",
+                    {{"dim", 4096}, {"n_layers", 36}, {"n_heads", 32}, {"hidden_dim", 12288}});
+  plugin.add_flavor("qwen3", "14B", "Qwen3 14B",
+                    {{"dim", 5120}, {"n_layers", 40}, {"n_heads", 40}, {"hidden_dim", 17408}});
+  plugin.add_flavor("qwen3", "32B", "Qwen3 32B",
+                    {{"dim", 5120}, {"n_layers", 64}, {"n_heads", 64}, {"hidden_dim", 25600}});
+}
