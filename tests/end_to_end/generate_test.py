@@ -9,7 +9,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import torch
 import transformers
-from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM
 from transformers.generation.logits_process import (LogitsProcessorList, MinPLogitsWarper, RepetitionPenaltyLogitsProcessor,
                                                     TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper)
 
@@ -39,6 +39,15 @@ def make_qwen3(folder):
         hidden_size=64, intermediate_size=176, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=32,
         vocab_size=VOCAB, rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}, tie_word_embeddings=True,
         max_position_embeddings=512, bos_token_id=2046, eos_token_id=2047)).eval()
+    return saved(model, folder)
+
+
+def make_qwen3_moe(folder):
+    torch.manual_seed(5)
+    model = Qwen3MoeForCausalLM(Qwen3MoeConfig(
+        hidden_size=64, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, head_dim=32, vocab_size=VOCAB,
+        num_experts=8, num_experts_per_tok=3, moe_intermediate_size=48, norm_topk_prob=True, max_position_embeddings=512,
+        rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"}, bos_token_id=2046, eos_token_id=2047)).eval()
     return saved(model, folder)
 
 
@@ -113,6 +122,9 @@ class GreedyTest(GenerateCase):
         self.assert_equals_transformers(model, self.PROMPTS)
         self.assert_equals_transformers(model, self.PROMPTS, "--no-cache")
         self.assert_equals_transformers(model, self.PROMPTS, "--parallelism.tensor_parallel_degree", 2, ranks=2)
+
+    def test_equals_transformers_with_experts(self):
+        self.assert_equals_transformers(make_qwen3_moe(self.folder / "hf"), self.PROMPTS)
 
     def test_bfloat16_takes_tokens_that_are_nearly_the_most_likely(self):
         """Half the bytes: each token's logit, by transformers in fp32, is the highest but for roundings of the network in bf16."""

@@ -174,7 +174,9 @@ class MixtralTest(Case):
                                  (["--model.top_k", "9"], ["model.top_k = 9 is above model.num_experts = 8"]),
                                  (["--parallelism.expert_parallel_degree", "2"], ["expert parallelism is not built yet"]),
                                  (["--model.name", "llama3", "--model.flavor", "debugmodel", "--debug.moe_force_load_balance"],
-                                  ["even load of experts in a model without any is not built yet"])):
+                                  ["even load of experts in a model without any is not built yet"]),
+                                 (["--model.name", "qwen3", "--model.flavor", "debugmodel", "--model.load_balance_coeff", "0.1"],
+                                  ["--model.load_balance_coeff 0.1", "the model has no experts"])):
             keeps = SIZES[:-2] if "llama3" in arguments else SIZES
             recipe = ["--job.config_file", "train_configs/mixtral_debug.toml", *keeps]
             if "llama3" in arguments:

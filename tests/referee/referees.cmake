@@ -50,7 +50,7 @@ titan_add_referee(pipeline_schedule_referee --probe $<TARGET_FILE:pipeline_sched
 titan_add_referee(llama_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
 titan_add_referee(qwen3_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
 titan_add_referee(hf_flavors_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
-titan_add_referee(mixtral_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
+titan_add_referee(mixture_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
 titan_add_referee(adamw_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
 
 titan_add_probe(optimizer_probe titan_core_config titan::sdk)

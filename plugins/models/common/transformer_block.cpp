@@ -7,12 +7,17 @@ namespace titan::models {
 TransformerBlock::TransformerBlock(const BlockOptions& options, std::shared_ptr<nn::Rope> rope)
     : attention_(add_module("attention",
                             std::make_unique<nn::Attention>(options.attention, std::move(rope)))),
-      feed_forward_(
-          add_module("feed_forward", std::make_unique<nn::FeedForward>(options.feed_forward))),
+      feed_forward_(add_feed_forward(options)),
       attention_norm_(add_module("attention_norm", std::make_unique<nn::RmsNorm>(
                                                        options.attention.dim, options.norm_eps))),
       ffn_norm_(add_module(
           "ffn_norm", std::make_unique<nn::RmsNorm>(options.attention.dim, options.norm_eps))) {}
+
+nn::Module& TransformerBlock::add_feed_forward(const BlockOptions& options) {
+  if (options.mixture)
+    return add_module("moe", std::make_unique<nn::MixtureOfExperts>(*options.mixture));
+  return add_module("feed_forward", std::make_unique<nn::FeedForward>(options.feed_forward));
+}
 
 at::Tensor TransformerBlock::forward(const at::Tensor& x, const Batch& batch) {
   const at::Tensor h = ffn_norm_.add(x, attention_(attention_norm_(x, batch), batch));

@@ -1,21 +1,26 @@
-// One block: h = x + Attention(RMSNorm(x)), out = h + FeedForward(RMSNorm(h)).
+// One block: h = x + Attention(RMSNorm(x)), out = h + FeedForward(RMSNorm(h)), or a mixture of
+// experts in the feed-forward's place.
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include <titan/nn/attention.h>
 #include <titan/nn/feed_forward.h>
+#include <titan/nn/moe.h>
 #include <titan/nn/rms_norm.h>
 
 namespace titan::models {
 
 struct BlockOptions {
   nn::AttentionOptions attention;
-  nn::FeedForwardOptions feed_forward;
+  nn::FeedForwardOptions feed_forward;  ///< of a block without a mixture
+  std::optional<nn::MoeOptions> mixture = {};
   double norm_eps = 1e-5;
 };
 
-/// x (B, S, dim) -> (B, S, dim). Children attention, feed_forward, attention_norm, ffn_norm.
+/// x (B, S, dim) -> (B, S, dim). Children attention, feed_forward or moe, attention_norm,
+/// ffn_norm.
 class TransformerBlock final : public nn::Module {
  public:
   TransformerBlock(const BlockOptions& options, std::shared_ptr<nn::Rope> rope);
@@ -24,8 +29,10 @@ class TransformerBlock final : public nn::Module {
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override;
 
  private:
+  nn::Module& add_feed_forward(const BlockOptions& options);
+
   nn::Attention& attention_;
-  nn::FeedForward& feed_forward_;
+  nn::Module& feed_forward_;
   nn::RmsNorm& attention_norm_;
   nn::RmsNorm& ffn_norm_;
 };

@@ -3,7 +3,7 @@
 namespace titan::llama {
 namespace {
 
-models::DenseTransformer network_of(const LlamaOptions& o) {
+models::Transformer network_of(const LlamaOptions& o) {
   const Dimensions dimensions(o);
   return {.dim = o.dim,
           .n_layers = o.n_layers,

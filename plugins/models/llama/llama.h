@@ -7,7 +7,7 @@
 #include <titan/hf_exchange.h>
 #include <titan/model.h>
 
-#include "../common/dense_transformer.h"
+#include "../common/transformer.h"
 #include "options.h"
 
 namespace titan::llama {
@@ -31,7 +31,7 @@ class Llama final : public Model, public HfExchange {
 
  private:
   LlamaOptions options_;
-  models::DenseTransformer network_;
+  models::Transformer network_;
   ModelContext context_;
 };
 

@@ -2,7 +2,7 @@
 
 #include <titan/error.h>
 
-#include "../common/dense_transformer.h"
+#include "../common/transformer.h"
 
 namespace titan::llama {
 

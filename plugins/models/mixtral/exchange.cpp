@@ -3,25 +3,11 @@
 
 #include <titan/hf_config.h>
 
+#include "../common/weight_names.h"
 #include "mixtral.h"
 
 namespace titan::mixtral {
 namespace {
-
-using NameRule = HfExchange::NameRule;
-
-/// One weight of a block that is the same there; names without "layers.N." before.
-struct BlockWeight {
-  const char* ours;
-  const char* hugging_face;
-};
-constexpr BlockWeight kBlockWeights[] = {{"attention.wq.weight", "self_attn.q_proj.weight"},
-                                         {"attention.wk.weight", "self_attn.k_proj.weight"},
-                                         {"attention.wv.weight", "self_attn.v_proj.weight"},
-                                         {"attention.wo.weight", "self_attn.o_proj.weight"},
-                                         {"moe.router.gate.weight", "block_sparse_moe.gate.weight"},
-                                         {"attention_norm.weight", "input_layernorm.weight"},
-                                         {"ffn_norm.weight", "post_attention_layernorm.weight"}};
 
 /// With what transformers takes for a Mixtral where config.json does not say.
 std::vector<HfMember> config_members() {
@@ -56,28 +42,14 @@ std::vector<HfMember> config_members() {
 
 }  // namespace
 
-/// Transformers rotates halves of a head, as Titan does; experts are tensors of their own there.
-std::vector<NameRule> Mixtral::name_rules(Naming naming) const {
+/// Transformers rotates halves of a head, as Titan does: renames.
+std::vector<HfExchange::NameRule> Mixtral::name_rules(Naming naming) const {
   if (naming != Naming::hugging_face) return {};
-  const bool is_tied = options_.enable_weight_tying;
-  std::vector<NameRule> rules = {{"tok_embeddings.weight", "model.embed_tokens.weight"}};
-  // a tied head that is written out is the embedding under another name
-  if (is_tied) rules.push_back({"tok_embeddings.weight", "lm_head.weight"});
-  for (int64_t i = 0; i < options_.n_layers; ++i) {
-    const std::string layer = "layers." + std::to_string(i) + ".";
-    for (const BlockWeight& weight : kBlockWeights)
-      rules.push_back({layer + weight.ours, "model." + layer + weight.hugging_face});
-    for (const char* part : {"w1", "w2", "w3"})
-      for (NameRule& rule :
-           stack_rules(layer + "moe.experts." + part, options_.num_experts, [&](int64_t expert) {
-             return "model." + layer + "block_sparse_moe.experts." + std::to_string(expert) + "." +
-                    part + ".weight";
-           }))
-        rules.push_back(std::move(rule));
-  }
-  rules.push_back({"norm.weight", "model.norm.weight"});
-  if (!is_tied) rules.push_back({"output.weight", "lm_head.weight"});
-  return rules;
+  return models::hugging_face_rules(network_, {.gate = "block_sparse_moe.gate",
+                                               .experts = "block_sparse_moe.experts",
+                                               .w1 = "w1",
+                                               .w2 = "w2",
+                                               .w3 = "w3"});
 }
 
 std::vector<std::string> Mixtral::ignored_names(Naming) const {
@@ -93,8 +65,8 @@ Value Mixtral::hf_config() const {
        {"intermediate_size", o.hidden_dim},
        {"num_hidden_layers", o.n_layers},
        {"num_attention_heads", o.n_heads},
-       {"num_key_value_heads", dimensions_.num_kv_heads},
-       {"head_dim", dimensions_.head_dim},
+       {"num_key_value_heads", network_.n_kv_heads},
+       {"head_dim", network_.head_dim},
        {"vocab_size", o.vocab_size},
        {"num_local_experts", o.num_experts},
        {"num_experts_per_tok", o.top_k},

@@ -1,88 +1,46 @@
 #include "mixtral.h"
 
-#include <cmath>
-
-#include <titan/nn/embedding.h>
-#include <titan/nn/head.h>
-
-#include "transformer_block.h"
+#include <titan/error.h>
 
 namespace titan::mixtral {
+namespace {
 
-using nn::Init;
+models::Transformer network_of(const MixtralOptions& o) {
+  nn::RouterOptions router = {.num_experts = o.num_experts, .top_k = o.top_k, .normalises = true};
+  models::set_balance(o, router);
+  const int64_t n_kv_heads = o.n_kv_heads.value_or(o.n_heads);
+  const int64_t head_dim = o.head_dim.value_or(o.dim / o.n_heads);
+  TITAN_CHECK(o.head_dim || o.dim % o.n_heads == 0, config, "model.dim = ", o.dim,
+              " is not divisible by model.n_heads = ", o.n_heads,
+              "; set model.head_dim to choose the width of a head");
+  TITAN_CHECK(head_dim % 2 == 0, config, "model.head_dim must be even for rotary positions, got ",
+              head_dim, o.head_dim ? "" : " (= dim / n_heads)");
+  models::check_heads(o.n_heads, n_kv_heads);
+  models::check_experts(o.num_experts, o.top_k);
+  return {.dim = o.dim,
+          .n_layers = o.n_layers,
+          .n_heads = o.n_heads,
+          .n_kv_heads = n_kv_heads,
+          .head_dim = head_dim,
+          .mixture = models::Mixture{.router = router, .hidden_dim = o.hidden_dim},
+          .vocab_size = o.vocab_size,
+          .norm_eps = o.norm_eps,
+          .rope = {.theta = o.rope_theta},
+          .depth_init = o.depth_init,
+          .is_tied = o.enable_weight_tying};
+}
+
+}  // namespace
 
 Mixtral::Mixtral(const MixtralOptions& options, ModelContext context)
-    : options_(options), dimensions_(options), context_(context) {}
+    : options_(options), network_(network_of(options)), context_(context) {}
 
 std::vector<Layer> Mixtral::build() const {
-  const MixtralOptions& o = options_;
-  const double head_std = 1 / std::sqrt(static_cast<double>(o.dim));
-  const Init head_init = Init::truncated_normal(0, head_std, -3 * head_std, 3 * head_std);
-  const auto rope = std::make_shared<nn::Rope>(  // one table for all layers
-      dimensions_.head_dim, nn::RopeOptions{.theta = o.rope_theta});
-
-  std::vector<Layer> layers;
-  // a shared matrix is drawn by the head's rule: it is the head that sets the scale of the logits
-  auto embedding = std::make_unique<nn::Embedding>(
-      o.vocab_size, o.dim, o.enable_weight_tying ? head_init : Init::normal(0, 1));
-  const auto tied_weight = o.enable_weight_tying ? embedding->shared_weight() : nullptr;
-  layers.push_back({"tok_embeddings", std::move(embedding), "tok_embeddings", o.dim});
-
-  for (int64_t i = 0; i < o.n_layers; ++i) {
-    const Init input_init = Init::truncated_normal(0, 0.02);
-    const double depth = static_cast<double>(o.depth_init ? i + 1 : o.n_layers);
-    const Init output_init = Init::truncated_normal(0, 0.02 / std::sqrt(2 * depth));
-    const std::string name = "layers." + std::to_string(i);
-    const nn::RouterOptions router = {.dim = o.dim,
-                                      .num_experts = o.num_experts,
-                                      .top_k = o.top_k,
-                                      .score = nn::RouterScore::softmax,
-                                      .normalises = true,
-                                      .is_float32 = o.router_in_float32,
-                                      .balance_rate = o.load_balance_coeff,
-                                      .balance_loss = o.load_balance_loss,
-                                      .forces_balance = o.force_load_balance,
-                                      .init = output_init};
-    layers.push_back({name,
-                      std::make_unique<TransformerBlock>(
-                          BlockOptions{.attention = {.dim = o.dim,
-                                                     .num_heads = o.n_heads,
-                                                     .num_kv_heads = dimensions_.num_kv_heads,
-                                                     .head_dim = dimensions_.head_dim,
-                                                     .input_init = input_init,
-                                                     .output_init = output_init},
-                                       .moe = {.router = router,
-                                               .hidden_dim = o.hidden_dim,
-                                               .gate_init = input_init,
-                                               .output_init = output_init},
-                                       .norm_eps = o.norm_eps},
-                          rope),
-                      name, o.dim, /*is_block=*/true});
-  }
-
-  layers.push_back(
-      {"output",
-       std::make_unique<nn::OutputHead>(nn::OutputHeadOptions{.dim = o.dim,
-                                                              .vocab_size = o.vocab_size,
-                                                              .norm_eps = o.norm_eps,
-                                                              .init = head_init,
-                                                              .tied_weight = tied_weight}),
-       ""});
-  return layers;
+  return models::build_layers(network_);
 }
 
 Flops Mixtral::flops_per_token(int64_t seq_len) const {
-  const double dim = options_.dim, layers = options_.n_layers, vocab = options_.vocab_size;
-  const double heads_width = static_cast<double>(options_.n_heads) * dimensions_.head_dim;
-  const double kv_width = static_cast<double>(dimensions_.num_kv_heads) * dimensions_.head_dim;
-  const double experts = static_cast<double>(options_.top_k) * 3 * dim * options_.hidden_dim;
-  const double per_layer =
-      2 * dim * heads_width + 2 * dim * kv_width + dim * options_.num_experts + experts + 2 * dim;
-  const double matmul_parameters =
-      layers * per_layer + dim + vocab * dim;  // without the look-up table
-  const double attention = 6 * layers * heads_width * seq_len;
-  return {.full_attention = 6 * matmul_parameters + 2 * attention,
-          .causal_half = 6 * matmul_parameters + attention};
+  return models::flops_per_token(network_, seq_len);
 }
 
 }  // namespace titan::mixtral

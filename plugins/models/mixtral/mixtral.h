@@ -7,18 +7,18 @@
 #include <titan/hf_exchange.h>
 #include <titan/model.h>
 
+#include "../common/transformer.h"
 #include "options.h"
 
 namespace titan::mixtral {
 
-/// Layers "tok_embeddings", "layers.0" ..., "output" (normalisation and head). Initialised as
-/// torchtitan v0.2.2 does its models of this kind.
+/// Layers, names and initialisation as models::build_layers.
 class Mixtral final : public Model, public HfExchange {
  public:
+  /// Throws a config Error that names the option which does not fit.
   Mixtral(const MixtralOptions& options, ModelContext context);
 
   std::vector<Layer> build() const override;
-  /// Of the experts that a token goes through.
   Flops flops_per_token(int64_t seq_len) const override;
   bool isolates_documents() const override { return false; }
   int64_t vocab_size() const override { return options_.vocab_size; }
@@ -31,7 +31,7 @@ class Mixtral final : public Model, public HfExchange {
 
  private:
   MixtralOptions options_;
-  Dimensions dimensions_;
+  models::Transformer network_;
   ModelContext context_;
 };
 

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <optional>
 
+#include "../common/balance_options.h"
+
 namespace titan::mixtral {
 
-struct MixtralOptions {
+struct MixtralOptions : models::BalanceOptions {
   int64_t dim = 4096;
   int64_t n_layers = 32;
   int64_t n_heads = 32;
@@ -22,17 +24,6 @@ struct MixtralOptions {
       32768;               // longest sequence the weights are meant for; told to Hugging Face
   bool depth_init = true;  // output projections are drawn narrower the deeper their layer
   bool enable_weight_tying = false;
-  bool router_in_float32 = false;
-  double load_balance_coeff = 0;  // change of an expert's bias in a step; 0: no bias
-  double load_balance_loss = 0;   // coefficient of the loss of uneven load; 0: none
-  bool force_load_balance = false;
-};
-
-/// What follows from the options; throws a config Error naming the option that does not fit.
-struct Dimensions {
-  explicit Dimensions(const MixtralOptions& options);
-  int64_t num_kv_heads;
-  int64_t head_dim;
 };
 
 }  // namespace titan::mixtral

@@ -36,27 +36,12 @@ void declare_options(ComponentBuilder<Mixtral>& builder) {
       .at_least(1)
       .option("depth_init", &O::depth_init,
               "Draw output projections narrower in deeper layers (else by n_layers)")
-      .option("enable_weight_tying", &O::enable_weight_tying, "Embedding and head share one matrix")
-      .option("router_in_float32", &O::router_in_float32,
-              "The gate multiplies in float32 where the run computes in 16 bits")
-      .option("load_balance_coeff", &O::load_balance_coeff,
-              "Change of an expert's bias in a step, for even load without a loss; 0 = no bias. "
-              "Hugging Face's format has no place for the bias")
-      .at_least(0)
-      .option("load_balance_loss", &O::load_balance_loss,
-              "Coefficient of the loss of uneven load of each sequence; 0 = none")
-      .at_least(0)
-      .option("force_load_balance", &O::force_load_balance,
-              "Tokens go to experts in turn, whatever their scores: for timing")
-      .fed_by("debug.moe_force_load_balance")
-      .check([](const O& own, const JobView& job, RuleReport& report) {
-        for (const char* axis : {"tp", "cp"})
-          if (own.load_balance_loss > 0 && job.ranks(axis) > 1)
-            report.error("load_balance_loss",
-                         "the loss of uneven load is one of whole sequences, of which ranks of "
-                         "tensor and context parallelism hold parts",
-                         "use load_balance_coeff, or neither of these parallelisms");
-      });
+      .option("enable_weight_tying", &O::enable_weight_tying,
+              "Embedding and head share one matrix");
+  models::declare_balance<O>(builder);
+  builder.check([](const O& own, const JobView& job, RuleReport& report) {
+    models::check_balance(own, job, report);
+  });
 }
 
 }  // namespace

@@ -4,18 +4,23 @@
 
 #include <cstdint>
 
+#include "../common/balance_options.h"
+
 namespace titan::qwen3 {
 
 /// v0.2.2's names. Only `sdpa` sees the whole row; there is one implementation of the others.
 enum class AttentionType { sdpa, flex, varlen };
 
-struct Qwen3Options {
+struct Qwen3Options : models::BalanceOptions {
   int64_t dim = 1024;
   int64_t n_layers = 28;
   int64_t n_heads = 16;
   int64_t n_kv_heads = 8;
-  int64_t head_dim = 128;  // whatever dim / n_heads is
-  int64_t hidden_dim = 3072;
+  int64_t head_dim = 128;        // whatever dim / n_heads is
+  int64_t hidden_dim = 3072;     // without experts
+  int64_t num_experts = 0;       // of each layer; 0: feed-forwards
+  int64_t top_k = 8;             // experts that a token goes to
+  int64_t moe_hidden_dim = 768;  // width within one expert
   int64_t vocab_size = 151936;
   double norm_eps = 1e-6;
   double rope_theta = 1000000;

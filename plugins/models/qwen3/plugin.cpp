@@ -1,4 +1,4 @@
-// Registers the model qwen3 and the flavors without experts that torchtitan v0.2.2 has.
+// Registers the model qwen3 and the flavors that torchtitan v0.2.2 has.
 #include <titan/plugin.h>
 
 #include "qwen3.h"
@@ -20,7 +20,14 @@ void declare_options(titan::ComponentBuilder<Qwen3>& builder) {
       .at_least(1)
       .option("head_dim", &O::head_dim, "Width of one head, whatever dim and n_heads are")
       .at_least(2)
-      .option("hidden_dim", &O::hidden_dim, "Width of the feed-forward")
+      .option("hidden_dim", &O::hidden_dim, "Width of the feed-forward, without experts")
+      .at_least(1)
+      .option("num_experts", &O::num_experts,
+              "Experts of each layer, in the place of the feed-forward; 0 = none")
+      .at_least(0)
+      .option("top_k", &O::top_k, "Experts that a token goes to")
+      .at_least(1)
+      .option("moe_hidden_dim", &O::moe_hidden_dim, "Width within one expert")
       .at_least(1)
       .option("vocab_size", &O::vocab_size, "Rows of the embedding and of the head")
       .at_least(1)
@@ -41,14 +48,23 @@ void declare_options(titan::ComponentBuilder<Qwen3>& builder) {
               {{"sdpa", AttentionType::sdpa},
                {"flex", AttentionType::flex},
                {"varlen", AttentionType::varlen}});
+  titan::models::declare_balance<O>(builder);
+  builder.check([](const O& own, const titan::JobView& job, titan::RuleReport& report) {
+    titan::models::check_balance(own, job, report);
+    for (const auto& [name, is_set] : {std::pair("load_balance_coeff", own.load_balance_coeff > 0),
+                                       std::pair("load_balance_loss", own.load_balance_loss > 0),
+                                       std::pair("force_load_balance", own.force_load_balance)})
+      if (is_set && own.num_experts == 0)
+        report.error(name, "the model has no experts",
+                     "choose a flavor with experts, or set model.num_experts");
+  });
 }
 
 }  // namespace
 
 TITAN_PLUGIN(plugin) {
   plugin
-      .add<Qwen3>("qwen3",
-                  "Qwen3 without experts: Llama's network with normalised queries and keys.")
+      .add<Qwen3>("qwen3", "Qwen3: Llama's network with normalised queries and keys, and experts.")
       .options(declare_options);
 
   plugin.add_flavor("qwen3", "debugmodel", "32 million parameters, for tests and first runs",
@@ -82,4 +98,24 @@ TITAN_PLUGIN(plugin) {
                     {{"dim", 5120}, {"n_layers", 40}, {"n_heads", 40}, {"hidden_dim", 17408}});
   plugin.add_flavor("qwen3", "32B", "Qwen3 32B",
                     {{"dim", 5120}, {"n_layers", 64}, {"n_heads", 64}, {"hidden_dim", 25600}});
+
+  plugin.add_flavor(
+      "qwen3", "debugmodel_moe", "64 experts of which 8 are used, for tests",
+      {{"dim", 256}, {"n_layers", 8}, {"n_heads", 16}, {"vocab_size", 2048}, {"num_experts", 64}});
+  plugin.add_flavor("qwen3", "30B-A3B", "Qwen3 30B-A3B",
+                    {{"dim", 2048},
+                     {"n_layers", 48},
+                     {"n_heads", 32},
+                     {"n_kv_heads", 4},
+                     {"hidden_dim", 6144},
+                     {"num_experts", 128}});
+  plugin.add_flavor("qwen3", "235B-A22B", "Qwen3 235B-A22B",
+                    {{"dim", 4096},
+                     {"n_layers", 94},
+                     {"n_heads", 64},
+                     {"n_kv_heads", 4},
+                     {"hidden_dim", 12288},
+                     {"num_experts", 128},
+                     {"moe_hidden_dim", 1536},
+                     {"rope_theta", 5000000.0}});
 }

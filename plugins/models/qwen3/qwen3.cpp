@@ -5,16 +5,24 @@
 namespace titan::qwen3 {
 namespace {
 
-models::DenseTransformer network_of(const Qwen3Options& o) {
+models::Transformer network_of(const Qwen3Options& o) {
   TITAN_CHECK(o.head_dim % 2 == 0, config, "model.head_dim must be even for rotary positions, got ",
               o.head_dim);
   models::check_heads(o.n_heads, o.n_kv_heads);
+  std::optional<models::Mixture> mixture;
+  if (o.num_experts > 0) {
+    models::check_experts(o.num_experts, o.top_k);
+    nn::RouterOptions router = {.num_experts = o.num_experts, .top_k = o.top_k, .normalises = true};
+    models::set_balance(o, router);
+    mixture = {.router = router, .hidden_dim = o.moe_hidden_dim};
+  }
   return {.dim = o.dim,
           .n_layers = o.n_layers,
           .n_heads = o.n_heads,
           .n_kv_heads = o.n_kv_heads,
           .head_dim = o.head_dim,
           .ffn_dim = o.hidden_dim,
+          .mixture = mixture,
           .vocab_size = o.vocab_size,
           .norm_eps = o.norm_eps,
           .rope = {.theta = o.rope_theta},

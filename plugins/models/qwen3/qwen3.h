@@ -1,5 +1,6 @@
-// Qwen3 without experts: Llama's network with every head of queries and keys normalised before it
-// is rotated, and heads of 128 elements whatever the width. Yang et al., 2025.
+// Qwen3: Llama's network with every head of queries and keys normalised before it is rotated, and
+// heads of 128 elements whatever the width; with experts in the place of all feed-forwards, or
+// without. Yang et al., 2025.
 #pragma once
 
 #include <optional>
@@ -9,7 +10,7 @@
 #include <titan/hf_exchange.h>
 #include <titan/model.h>
 
-#include "../common/dense_transformer.h"
+#include "../common/transformer.h"
 #include "options.h"
 
 namespace titan::qwen3 {
@@ -34,7 +35,7 @@ class Qwen3 final : public Model, public HfExchange {
 
  private:
   Qwen3Options options_;
-  models::DenseTransformer network_;
+  models::Transformer network_;
   ModelContext context_;
 };
 

@@ -1,5 +1,5 @@
 // The mixtral plugin: names, sizes as published, initial values, exchange with Hugging Face,
-// refusals. What it computes is judged by tests/referee/mixtral_referee.py.
+// refusals. What it computes is judged by tests/referee/mixture_referee.py.
 #include <cmath>
 #include <map>
 #include <set>

@@ -1,6 +1,6 @@
 // The qwen3 plugin: names, initialisation by the rules of torchtitan v0.2.2, published sizes,
 // exchange with Hugging Face, refusals. What it computes is judged by
-// tests/referee/qwen3_referee.py.
+// tests/referee/qwen3_referee.py, with experts by mixture_referee.py.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -91,6 +91,103 @@ TEST(Qwen3, InitialisesEachTensorByItsRule) {
   }
 }
 
+std::unique_ptr<Model> tiny_mixture(std::initializer_list<Value::Member> changed = {}) {
+  Value options = Value::map({{"dim", 64},
+                              {"n_layers", 2},
+                              {"n_heads", 4},
+                              {"n_kv_heads", 2},
+                              {"head_dim", 32},
+                              {"vocab_size", 512},
+                              {"num_experts", 6},
+                              {"top_k", 2},
+                              {"moe_hidden_dim", 24}});
+  for (const auto& [name, value] : changed) options[name] = value;
+  return create<Model>("qwen3", options, {.seq_len = 128});
+}
+
+TEST(Qwen3, HasExpertsInThePlaceOfEveryFeedForward) {
+  std::set<std::string> expected = {"tok_embeddings.weight", "norm.weight", "output.weight"};
+  for (const char* layer : {"layers.0.", "layers.1."}) {
+    for (const char* name :
+         {"attention.wq", "attention.wk", "attention.wv", "attention.wo", "attention.q_norm",
+          "attention.k_norm", "attention_norm", "ffn_norm", "moe.router.gate"})
+      expected.insert(std::string(layer) + name + ".weight");
+    for (const char* name : {"w1", "w2", "w3"})
+      expected.insert(std::string(layer) + "moe.experts." + name);
+  }
+  const auto model = tiny_mixture();
+  EXPECT_EQ(parameter_names(*model), expected);
+  std::set<std::string> ours, theirs;
+  for (const auto& rule : exchange_of(*model).name_rules(Naming::hugging_face))
+    ours.insert(rule.ours), theirs.insert(rule.theirs);
+  EXPECT_EQ(ours, expected);
+  EXPECT_EQ(theirs.size(), 3U + 2 * (9 + 3 * 6));
+  EXPECT_TRUE(theirs.contains("model.layers.1.mlp.experts.5.down_proj.weight"));
+  EXPECT_TRUE(theirs.contains("model.layers.0.mlp.gate.weight"));
+  std::set<std::string> of_torchtitan;
+  for (const auto& rule : exchange_of(*model).name_rules(Naming::torchtitan))
+    of_torchtitan.insert(rule.ours);
+  EXPECT_EQ(of_torchtitan, expected);
+}
+
+TEST(Qwen3, FindsItsExpertsInConfigs) {
+  const auto model = tiny_mixture();
+  const HfExchange& exchange = exchange_of(*model);
+  const Value own = exchange.hf_config();
+  EXPECT_EQ(own.at("model_type"), Value("qwen3_moe"));
+  EXPECT_THAT(exchange.config_differences(own), IsEmpty());
+  const Value options = exchange.options_for(own).value();
+  EXPECT_EQ(exchange_of(*create<Model>("qwen3", options, {.seq_len = 128})).hf_config(), own);
+
+  Value newer = own;  // transformers 5 has Mixtral's word for their number
+  newer["num_local_experts"] = 6;
+  Value without = Value::map();
+  for (const auto& [name, value] : newer.as_map())
+    if (name != "num_experts") without[name] = value;
+  EXPECT_EQ(exchange.options_for(without)->at("num_experts"), Value(6));
+  EXPECT_THAT(exchange.config_differences(without), IsEmpty());
+
+  Value other = own;
+  other["norm_topk_prob"] = false;
+  other["decoder_sparse_step"] = 2;
+  other["mlp_only_layers"] = Value::list({0});
+  EXPECT_THAT(exchange.config_differences(other),
+              ElementsAre("decoder_sparse_step is 2 there and 1 here",
+                          "mlp_only_layers is [0] there and [] here",
+                          "norm_topk_prob is false there and true here"));
+  const Value silent = Value::map({{"model_type", "qwen3_moe"}, {"hidden_size", 1024}});
+  EXPECT_EQ(exchange.options_for(silent)->at("head_dim"), Value(32));  // of 32 heads
+  EXPECT_EQ(exchange.options_for(silent)->at("num_experts"), Value(128));
+}
+
+TEST(Qwen3, FlavorsWithExpertsHaveThePublishedSizes) {
+  struct Row {
+    const char* flavor;
+    int64_t num_parameters, num_active;
+    double full_at_4096;
+  };
+  for (const Row& row : {Row{"debugmodel_moe", 315'758'848, 51'517'696, 1.111},
+                         Row{"30B-A3B", 30'532'122'624, 3'353'032'704, 27.915},
+                         Row{"235B-A22B", 235'093'634'560, 22'190'763'520, 167.260}}) {
+    SCOPED_TRACE(row.flavor);
+    const auto model = create<Model>("qwen3", plugin_registry().flavor("qwen3", row.flavor).preset,
+                                     {.seq_len = 2048});
+    ModelPart part(model->build());
+    EXPECT_EQ(part.num_parameters(), row.num_parameters);
+    const Value config = exchange_of(*model).hf_config();
+    const auto number = [&](const char* name) {
+      return static_cast<double>(config.at(name).as_integer());
+    };
+    const Flops flops = model->flops_per_token(4096);
+    EXPECT_NEAR(flops.full_attention / 1e9, row.full_at_4096, 0.0005);
+    const double scores =
+        6 * number("num_hidden_layers") * number("num_attention_heads") * 128 * 4096;
+    const double looked_up = number("vocab_size") * number("hidden_size");
+    EXPECT_DOUBLE_EQ(flops.full_attention,
+                     6 * (static_cast<double>(row.num_active) - looked_up) + 2 * scores);
+  }
+}
+
 /// Sizes of torchtitan v0.2.2; GFLOP per token at 4096 as it counts, but with the head of a tied
 /// model: 6 N + 12 L H hd S, untied without the look-up table.
 struct PublishedQwen3 {
@@ -107,7 +204,8 @@ const PublishedQwen3 kPublishedQwen3[] = {
 
 TEST(Qwen3, FlavorsHaveThePublishedSizes) {
   const core::Catalog catalog({TITAN_PLUGIN_DIR});
-  std::set<std::string> expected, found;
+  std::set<std::string> expected = {"qwen3/debugmodel_moe", "qwen3/30B-A3B", "qwen3/235B-A22B"};
+  std::set<std::string> found;
   for (const PublishedQwen3& row : kPublishedQwen3) {
     SCOPED_TRACE(row.flavor);
     expected.insert(std::string("qwen3/") + row.flavor);
@@ -175,7 +273,7 @@ TEST(Qwen3, FindsItselfInConfigsOfBothVersionsOfTransformers) {
   newer["layer_types"] = Value::list({"full_attention", "full_attention"});
   EXPECT_EQ(exchange.options_for(newer)->at("rope_theta"), Value(2e6));
   EXPECT_THAT(exchange.config_differences(newer),
-              ElementsAre("rope_theta is 2000000.0 there and 1000000.0 here"));
+              ElementsAre("rope_theta is 2e+06 there and 1e+06 here"));
 
   Value other = own;
   other["model_type"] = "qwen2";
@@ -225,6 +323,8 @@ TEST(Qwen3, RefusesDimensionsThatDoNotFit) {
                     "model.n_heads = 4 is not a multiple of model.n_kv_heads = 3"));
   EXPECT_TRUE(holds(message({{"n_kv_heads", 8}}), "model.n_kv_heads = 8"));
   EXPECT_TRUE(holds(message({{"head_dim", 7}}), "model.head_dim must be even"));
+  EXPECT_TRUE(
+      holds(message({{"num_experts", 4}}), "model.top_k = 8 is above model.num_experts = 4"));
 }
 
 TEST(Qwen3, StaysInDocumentsWhereItsAttentionIsOfThatKind) {

@@ -1,6 +1,6 @@
 // A mixture of experts against one that runs every expert for every token under ATen's autograd;
 // choices, ties, balance, and what is kept where a layer runs again. Models of it are judged by
-// transformers (tests/referee/mixtral_referee.py).
+// transformers (tests/referee/mixture_referee.py).
 #include <titan/nn/moe.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-"""Lets Hugging Face transformers (eager attention) judge the mixtral plugin.
+"""Lets Hugging Face transformers (eager attention) judge the models with experts: mixtral and qwen3.
 
-    mixtral_referee.py --probe <llama_probe> --plugins <folder>
+    mixture_referee.py --probe <llama_probe> --plugins <folder>
 
 For random tiny models in fp32: logits, loss and all gradients, with weights that Titan initialises (exported to a folder that
 from_pretrained reads) and with wider ones that transformers initialises; which experts each token goes to, as integers, in
@@ -14,7 +14,8 @@ import tempfile
 import torch
 import transformers
 from safetensors.torch import save_file
-from transformers import AutoConfig, AutoModelForCausalLM, MixtralConfig, MixtralForCausalLM
+from transformers import (AutoConfig, AutoModelForCausalLM, MixtralConfig, MixtralForCausalLM, Qwen3MoeConfig,
+                          Qwen3MoeForCausalLM)
 
 import titan_referee as titan
 
@@ -22,15 +23,37 @@ LOSS, GRADIENTS, LOGITS = 1e-6, 1e-5, 1e-5
 LOGITS_OF_WIDE_WEIGHTS = 1e-4  # sharp attention magnifies rounding on both sides
 VOCAB, ROWS, SEQ_LEN = 128, 2, 96
 TINY = {"dim": 64, "n_layers": 2, "n_heads": 4, "n_kv_heads": 2, "vocab_size": VOCAB, "hidden_dim": 48, "num_experts": 8}
+TINY_QWEN3 = {"dim": 64, "n_layers": 2, "n_heads": 4, "n_kv_heads": 2, "head_dim": 16, "vocab_size": VOCAB, "num_experts": 8,
+              "top_k": 2, "moe_hidden_dim": 48}
+FAMILIES = {"mixtral": (MixtralConfig, MixtralForCausalLM), "qwen3": (Qwen3MoeConfig, Qwen3MoeForCausalLM)}
 CASES = {
-    "two of eight": TINY,
-    "one of four": TINY | {"num_experts": 4, "top_k": 1},
-    "five of six, tied": TINY | {"num_experts": 6, "top_k": 5, "enable_weight_tying": True},
-    "wide heads": TINY | {"head_dim": 32, "norm_eps": 1e-6, "rope_theta": 1e4},
+    "two of eight": ("mixtral", TINY),
+    "one of four": ("mixtral", TINY | {"num_experts": 4, "top_k": 1}),
+    "five of six, tied": ("mixtral", TINY | {"num_experts": 6, "top_k": 5, "enable_weight_tying": True}),
+    "wide heads": ("mixtral", TINY | {"head_dim": 32, "norm_eps": 1e-6, "rope_theta": 1e4}),
+    "qwen3, two of eight": ("qwen3", TINY_QWEN3),
+    "qwen3, eight of sixteen, tied": ("qwen3", TINY_QWEN3 | {"num_experts": 16, "top_k": 8, "enable_weight_tying": True}),
+    "qwen3, wide heads": ("qwen3", TINY_QWEN3 | {"head_dim": 128, "n_kv_heads": 4, "rope_theta": 1e4}),
 }
-PUBLISHED = {  # hidden, intermediate, layers, heads, kv heads, vocab, positions: from their config.json files
-    "8x7B": (4096, 14336, 32, 32, 8, 32000, 32768),
-    "8x22B": (6144, 16384, 56, 48, 8, 32000, 65536),
+PUBLISHED = {  # what their config.json files say, and parameters by torchtitan's count, where it has the model
+    ("mixtral", "8x7B"): ({"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
+                           "num_key_value_heads": 8, "vocab_size": 32000, "max_position_embeddings": 32768,
+                           "num_local_experts": 8, "num_experts_per_tok": 2, "rms_norm_eps": 1e-5, "sliding_window": None,
+                           "architectures": ["MixtralForCausalLM"]}, 1e6, None),
+    ("mixtral", "8x22B"): ({"hidden_size": 6144, "intermediate_size": 16384, "num_hidden_layers": 56, "num_attention_heads": 48,
+                            "num_key_value_heads": 8, "vocab_size": 32000, "max_position_embeddings": 65536,
+                            "num_local_experts": 8, "num_experts_per_tok": 2, "rms_norm_eps": 1e-5, "sliding_window": None,
+                            "architectures": ["MixtralForCausalLM"]}, 1e6, None),
+    ("qwen3", "30B-A3B"): ({"hidden_size": 2048, "intermediate_size": 6144, "moe_intermediate_size": 768, "head_dim": 128,
+                            "num_hidden_layers": 48, "num_attention_heads": 32, "num_key_value_heads": 4, "vocab_size": 151936,
+                            "num_experts": 128, "num_experts_per_tok": 8, "norm_topk_prob": True, "decoder_sparse_step": 1,
+                            "mlp_only_layers": [], "rms_norm_eps": 1e-6, "max_position_embeddings": 40960,
+                            "architectures": ["Qwen3MoeForCausalLM"]}, 1e6, 30_532_122_624),
+    ("qwen3", "235B-A22B"): ({"hidden_size": 4096, "intermediate_size": 12288, "moe_intermediate_size": 1536, "head_dim": 128,
+                              "num_hidden_layers": 94, "num_attention_heads": 64, "num_key_value_heads": 4,
+                              "vocab_size": 151936, "num_experts": 128, "num_experts_per_tok": 8, "norm_topk_prob": True,
+                              "decoder_sparse_step": 1, "mlp_only_layers": [], "rms_norm_eps": 1e-6,
+                              "max_position_embeddings": 40960, "architectures": ["Qwen3MoeForCausalLM"]}, 5e6, 235_093_634_560),
 }
 
 
@@ -75,6 +98,7 @@ def in_memory(ours, model):
                 plain = {"mlp.gate.weight": "moe.router.gate.weight", "input_layernorm.weight": "attention_norm.weight",
                          "post_attention_layernorm.weight": "ffn_norm.weight"}
                 plain |= {f"self_attn.{one}_proj.weight": f"attention.w{one}.weight" for one in "qkvo"}
+                plain |= {f"self_attn.{one}_norm.weight": f"attention.{one}_norm.weight" for one in "qk"}
                 found[name] = ours[block + plain[rest]]
     return found
 
@@ -93,6 +117,8 @@ def to_ours(theirs):
             found[block + "moe.experts.w1"], found[block + "moe.experts.w3"] = tensor.chunk(2, dim=1)
         elif rest == "mlp.experts.down_proj":
             found[block + "moe.experts.w2"] = tensor
+        elif rest.startswith("self_attn.") and rest.endswith("_norm.weight"):
+            found[block + "attention." + rest.removeprefix("self_attn.")] = tensor
         elif rest.startswith("self_attn."):
             found[f"{block}attention.w{rest.removeprefix('self_attn.')[0]}.weight"] = tensor
         else:
@@ -101,12 +127,12 @@ def to_ours(theirs):
     return found
 
 
-def load(folder, report, what, **changes):
-    model, info = MixtralForCausalLM.from_pretrained(
+def load(kind, folder, report, what, **changes):
+    model, info = kind.from_pretrained(
         folder, dtype=torch.float32, attn_implementation="eager", experts_implementation="eager", local_files_only=True,
         output_loading_info=True, **changes)
-    for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"):
-        report.equal(f"{what}: {kind}", sorted(info[kind]), [])
+    for names in ("missing_keys", "unexpected_keys", "mismatched_keys"):
+        report.equal(f"{what}: {names}", sorted(info[names]), [])
     return model.eval()
 
 
@@ -147,7 +173,7 @@ def controls(report, run, model, tokens):
 
     def swap():
         for gate in gates:
-            gate.experts.gate_up_proj.data = gate.experts.gate_up_proj.data.roll(gate.experts.intermediate_dim, dims=1)
+            gate.experts.gate_up_proj.data = gate.experts.gate_up_proj.data.roll(gate.experts.gate_up_proj.shape[1] // 2, dims=1)
 
     def renumber(by):
         for gate in gates:
@@ -172,22 +198,23 @@ def judge_routing(args, report, what, job, folder, model, tokens):
         ours = titan.read_integers(run.folder / f"outputs/layers.{number}.moe.router.choice.bin", theirs.shape)
         report.at_most(f"{what}: choices that differ in layer {number}",
                        (ours.sort(-1).values != theirs.sort(-1).values).sum().item(), 0)
-        counts = torch.bincount(theirs.flatten(), minlength=model.config.num_local_experts)
+        counts = torch.bincount(theirs.flatten(), minlength=job["options"]["num_experts"])
         report.at_least(f"{what}: most tokens of an expert over even load in layer {number}",
                         counts.max().item() / counts.double().mean().item(), 1.01)
 
 
 def judge_case(args, report, name, folder):
-    options = CASES[name]
+    family, options = CASES[name]
+    kind = FAMILIES[family][1]
     tokens, labels = choose_batch(1, torch.Generator().manual_seed(len(name)))
-    job = {"model": "mixtral", "seq_len": SEQ_LEN, "seed": 7, "options": options, "batches": 1, "rows": ROWS,
+    job = {"model": family, "seq_len": SEQ_LEN, "seed": 7, "options": options, "batches": 1, "rows": ROWS,
            "tokens": titan.write_tensor(folder / "tokens.bin", tokens),
            "labels": titan.write_tensor(folder / "labels.bin", labels)}
     ours = titan.Run(args, job, folder / "ours")
     (folder / "hf").mkdir()
     (folder / "hf/config.json").write_text(json.dumps(ours.result["hf_config"]))
     save_file(as_stored(ours, "parameters"), folder / "hf/model.safetensors", metadata={"format": "pt"})
-    model = load(folder / "hf", report, name)
+    model = load(kind, folder / "hf", report, name)
     compare(report, f"{name}, Titan's weights", ours, model, tokens[0], labels[0], LOGITS)
 
     torch.manual_seed(3)  # wider than any recipe, so that tokens go to their experts decidedly
@@ -199,24 +226,25 @@ def judge_case(args, report, name, folder):
     job |= {"weights": str(folder / "weights")}
     theirs = titan.Run(args, job, folder / "theirs")
     compare(report, f"{name}, wide weights", theirs, model, tokens[0], labels[0], LOGITS_OF_WIDE_WEIGHTS)
-    if name == "two of eight":
+    if name.endswith("two of eight"):
         controls(report, theirs, model, tokens[0])
     judge_routing(args, report, name, job, folder / "routing", model, tokens[0])
 
 
-def judge_training(args, report, folder):
-    steps, what = 10, "AdamW"
+def judge_training(args, report, family, options, folder):
+    steps, what = 10, f"AdamW, {family}"
+    config, kind = FAMILIES[family]
     generator = torch.Generator().manual_seed(5)
     tokens = torch.randint(16, (steps, ROWS, SEQ_LEN), generator=generator)  # few distinct ids: the loss falls quickly
     labels = tokens.roll(-1, dims=2)
     labels[..., -1] = -100
-    job = {"model": "mixtral", "seq_len": SEQ_LEN, "seed": 11, "options": TINY, "batches": steps, "rows": ROWS,
+    job = {"model": family, "seq_len": SEQ_LEN, "seed": 11, "options": options, "batches": steps, "rows": ROWS,
            "tokens": titan.write_tensor(folder / "tokens.bin", tokens),
            "labels": titan.write_tensor(folder / "labels.bin", labels),
            "optimizer": {"name": "AdamW", "steps": steps, "max_norm": 1.0,
                          "options": {"lr": 8e-4, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "weight_decay": 0.1}}}
     run = titan.Run(args, job, folder / "ours")
-    model = MixtralForCausalLM(MixtralConfig.from_dict(
+    model = kind(config.from_dict(
         run.result["hf_config"] | {"attn_implementation": "eager", "experts_implementation": "eager"})).float()
     start = run.tensors("parameters")
     with torch.no_grad():
@@ -244,24 +272,22 @@ def judge_training(args, report, folder):
     report.at_most(f"{what}: change of weights, worst relative", max(moved.values()), 1e-3)
 
 
-def judge_flavor(args, report, flavor, folder):
-    run = titan.Run(args, {"model": "mixtral", "flavor": flavor, "seq_len": 2048}, folder)
+def judge_flavor(args, report, family, flavor, folder):
+    run = titan.Run(args, {"model": family, "flavor": flavor, "seq_len": 2048}, folder)
     (folder / "config.json").write_text(json.dumps(run.result["hf_config"]))
     config = AutoConfig.from_pretrained(folder)
-    hidden, intermediate, layers, heads, kv_heads, vocab, positions = PUBLISHED[flavor]
-    for key, expected in (("hidden_size", hidden), ("intermediate_size", intermediate), ("num_hidden_layers", layers),
-                          ("num_attention_heads", heads), ("num_key_value_heads", kv_heads), ("vocab_size", vocab),
-                          ("max_position_embeddings", positions), ("num_local_experts", 8), ("num_experts_per_tok", 2),
-                          ("rms_norm_eps", 1e-5), ("tie_word_embeddings", False), ("sliding_window", None),
-                          ("architectures", ["MixtralForCausalLM"])):
-        report.equal(f"{flavor}: {key}", getattr(config, key), expected)
-    report.equal(f"{flavor}: theta", config.rope_parameters["rope_theta"], 1e6)
+    expected, theta, parameters = PUBLISHED[family, flavor]
+    for key, value in (expected | {"tie_word_embeddings": False, "hidden_act": "silu"}).items():
+        report.equal(f"{flavor}: {key}", getattr(config, key), value)
+    report.equal(f"{flavor}: theta", config.rope_parameters["rope_theta"], theta)
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config)
         ours = {name: torch.empty(shape) for name, shape in run.shapes.items()}
     theirs = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
     report.equal(f"{flavor}: shapes", {name: tuple(t.shape) for name, t in in_memory(ours, model).items()}, theirs)
     report.equal(f"{flavor}: parameters", run.result["num_parameters"], model.num_parameters())
+    if parameters:
+        report.equal(f"{flavor}: parameters as torchtitan counts", run.result["num_parameters"], parameters)
 
 
 def main():
@@ -272,9 +298,10 @@ def main():
         folder = pathlib.Path(temporary)
         for name in CASES:
             judge_case(args, report, name, folder / name.replace(" ", "_").replace(",", ""))
-        judge_training(args, report, folder / "training")
-        for flavor in PUBLISHED:
-            judge_flavor(args, report, flavor, folder / flavor)
+        judge_training(args, report, "mixtral", TINY, folder / "training")
+        judge_training(args, report, "qwen3", TINY_QWEN3, folder / "training_qwen3")
+        for family, flavor in PUBLISHED:
+            judge_flavor(args, report, family, flavor, folder / flavor)
     report.finish()
 
 

@@ -1,0 +1,57 @@
+// How a model's [model] says what its routers do beside choosing: the same words in each model with
+// experts.
+#pragma once
+
+#include <titan/nn/router.h>
+#include <titan/plugin.h>
+
+namespace titan::models {
+
+struct BalanceOptions {
+  bool router_in_float32 = false;
+  double load_balance_coeff = 0;  // change of an expert's bias in a step; 0: no bias
+  double load_balance_loss = 0;   // coefficient of the loss of uneven load; 0: none
+  bool force_load_balance = false;
+};
+
+/// Writes them into the options of a router.
+inline void set_balance(const BalanceOptions& balance, nn::RouterOptions& router) {
+  router.is_float32 = balance.router_in_float32;
+  router.balance_rate = balance.load_balance_coeff;
+  router.balance_loss = balance.load_balance_loss;
+  router.forces_balance = balance.force_load_balance;
+}
+
+/// Declares them for a model whose Options derive from BalanceOptions.
+template <class Options, class Builder>
+void declare_balance(Builder& builder) {
+  const auto of = [](auto BalanceOptions::*field) {
+    return static_cast<std::remove_reference_t<decltype(Options().*field)> Options::*>(field);
+  };
+  builder
+      .option("router_in_float32", of(&BalanceOptions::router_in_float32),
+              "The gate multiplies in float32 where the run computes in 16 bits")
+      .option("load_balance_coeff", of(&BalanceOptions::load_balance_coeff),
+              "Change of an expert's bias in a step, for even load without a loss; 0 = no bias. "
+              "Hugging Face's format has no place for the bias")
+      .at_least(0)
+      .option("load_balance_loss", of(&BalanceOptions::load_balance_loss),
+              "Coefficient of the loss of uneven load of each sequence; 0 = none")
+      .at_least(0)
+      .option("force_load_balance", of(&BalanceOptions::force_load_balance),
+              "Tokens go to experts in turn, whatever their scores: for timing")
+      .fed_by("debug.moe_force_load_balance");
+}
+
+/// What does not go together with the parallelism of a job.
+inline void check_balance(const BalanceOptions& own, const JobView& job, RuleReport& report) {
+  for (const char* axis : {"tp", "cp"})
+    if (own.load_balance_loss > 0 && job.ranks(axis) > 1)
+      report.error(
+          "load_balance_loss",
+          "the loss of uneven load is one of whole sequences, of which ranks of tensor and "
+          "context parallelism hold parts",
+          "use load_balance_coeff, or neither of these parallelisms");
+}
+
+}  // namespace titan::models
