@@ -154,6 +154,7 @@ void declare_parallelism(SchemaBuilder& schema) {
       .option("tensor_parallel", &Section::tensor_parallel, "Plugin of the tensor axis")
       .option("pipeline_parallel", &Section::pipeline_parallel, "Plugin of the pipeline axis")
       .option("context_parallel", &Section::context_parallel, "Plugin of the context axis")
+      .option("expert_parallel", &Section::expert_parallel, "Plugin that deals experts to ranks")
       .option("further", &Section::further, "Parallelism plugins applied beside these");
 }
 

@@ -19,9 +19,6 @@ const Feature kFeatures[] = {
               c.parallelism.context_parallel_load_balancer == "ptrr";
      },
      "balancing by the blocks of a mask is"},
-    {"parallelism.expert_parallel_degree",
-     [](const JobConfig& c) { return c.parallelism.expert_parallel_degree > 1; },
-     "expert parallelism is"},
     {"parallelism.expert_tensor_parallel_degree",
      [](const JobConfig& c) { return c.parallelism.expert_tensor_parallel_degree > 1; },
      "tensor parallelism of experts is"},

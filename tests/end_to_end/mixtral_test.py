@@ -109,6 +109,21 @@ class MixtralTest(Case):
         self.assert_equals_one_rank(2, *SHARD)
         self.assert_equals_one_rank(4, *SHARD)
 
+    def test_experts_are_dealt_to_ranks(self):
+        for ranks, degree, axes in ((2, 2, {}), (4, 2, {}), (4, 4, {}), (4, 2, {"data_parallel_replicate": 2, "data_parallel_shard": 2}),
+                                    (2, 2, {"context_parallel": 2}), (4, 4, {"context_parallel": 2}),
+                                    (4, 2, {"tensor_parallel": 2}), (4, 2, {"pipeline_parallel": 2})):
+            with self.subTest(ranks=ranks, degree=degree, **axes):
+                rows = ["--training.local_batch_size", "2"] if "pipeline_parallel" in axes else []
+                self.assert_equals_one_rank(ranks, *degrees(**{"data_parallel_shard": -1, "expert_parallel": degree} | axes), *rows,
+                                            same_load=not {"context_parallel", "tensor_parallel", "pipeline_parallel"} & axes.keys())
+
+    def test_dealt_experts_where_blocks_are_run_again(self):
+        for mode in (["full"], ["full", "--activation_checkpoint.early_stop"],
+                     ["selective", "--activation_checkpoint.selective_ac_option", "op"],
+                     ["memory_budget", "--activation_checkpoint.memory_budget", "0.3"]):
+            self.assert_equals_one_rank(2, *SHARD, *degrees(expert_parallel=2), "--activation_checkpoint.mode", *mode)
+
     def test_replicas(self):
         self.assert_equals_one_rank(2, *degrees(data_parallel_shard=1, data_parallel_replicate=2))
         self.assert_equals_one_rank(4, *degrees(data_parallel_shard=2, data_parallel_replicate=2))
@@ -130,10 +145,11 @@ class MixtralTest(Case):
             self.assert_equals_one_rank(2, *SHARD, "--activation_checkpoint.mode", *mode)
 
     def test_a_run_goes_on_under_another_layout(self):
-        run = train(self.out, 2, *DOUBLE, *SAVES, *SHARD, "--training.steps", "3")
+        run = train(self.out, 4, *DOUBLE, *SAVES, *SHARD, *degrees(expert_parallel=2), "--training.steps", "3")
         self.assertEqual(run.returncode, 0, run.stderr)
-        for ranks, arguments in ((1, []), (2, degrees(pipeline_parallel=2) + ["--training.local_batch_size", "2"])):
-            out = self.folder / f"on_{ranks}"
+        for ranks, arguments in ((1, []), (2, degrees(pipeline_parallel=2) + ["--training.local_batch_size", "2"]),
+                                 (2, SHARD), (2, SHARD + degrees(expert_parallel=2)), (4, SHARD + degrees(expert_parallel=4))):
+            out = self.folder / "_".join(["on", str(ranks), *map(str, arguments[1::2])])
             run = train(out, ranks, *DOUBLE, *SAVES, *arguments, "--checkpoint.initial_load_path", self.out / "checkpoint/step-3",
                         "--checkpoint.no_initial_load_model_only")
             self.assertEqual(run.returncode, 0, run.stderr)
@@ -172,7 +188,14 @@ class MixtralTest(Case):
         for arguments, words in ((["--model.load_balance_loss", "0.1", *degrees(tensor_parallel=2)],
                                   ["--model.load_balance_loss 0.1", "one of whole sequences"]),
                                  (["--model.top_k", "9"], ["model.top_k = 9 is above model.num_experts = 8"]),
-                                 (["--parallelism.expert_parallel_degree", "2"], ["expert parallelism is not built yet"]),
+                                 (degrees(expert_parallel=2) + ["--model.num_experts", "5"],
+                                  ["the 5 experts of 'layers.0.moe' cannot be dealt to 2 ranks", "a divisor of 5"]),
+                                 (degrees(expert_parallel=2, tensor_parallel=2), ["ranks of tensor parallelism are not taken yet"]),
+                                 (degrees(expert_parallel=2) + ["--parallelism.expert_parallel_comm_backend", "deepep"],
+                                  ["DeepEP is not built yet"]),
+                                 (degrees(expert_parallel=3), ["experts do not fit"]),
+                                 (["--model.name", "llama3", "--model.flavor", "debugmodel", *degrees(expert_parallel=2)],
+                                  ["found no experts to deal"]),
                                  (["--model.name", "llama3", "--model.flavor", "debugmodel", "--debug.moe_force_load_balance"],
                                   ["even load of experts in a model without any is not built yet"]),
                                  (["--model.name", "qwen3", "--model.flavor", "debugmodel", "--model.load_balance_coeff", "0.1"],

@@ -136,6 +136,7 @@ void add_schedule(std::deque<Component>& components, const char* name) {
 
 struct ExpertOptions {
   int64_t degree = 1;
+  bool even = false;
 };
 
 Value unless_stored_in_double(const Value& core, const JobView& job) {
@@ -199,13 +200,17 @@ FakeLookup::FakeLookup() {
           .fed_by("parallelism.enable_async_tensor_parallel")
           .option("sequence_parallel", &TensorOptions::sequence_parallel, "Shards the sequence");
     }));
-  components_.push_back(made("parallelism", "acme/experts", [](SchemaBuilder& schema) {
-    schema.option("degree", &ExpertOptions::degree, "Ranks that share the experts")
-        .fed_by("parallelism.expert_parallel_degree");
-  }));
-  components_.back().axes = [](const void* options, AxisPlan& plan) {
-    plan.borrow("ep", static_cast<const ExpertOptions*>(options)->degree, {"dp_shard"});
-  };
+  for (const char* name : {"expert", "acme/experts"}) {
+    components_.push_back(made("parallelism", name, [](SchemaBuilder& schema) {
+      schema.option("degree", &ExpertOptions::degree, "Ranks that share the experts")
+          .fed_by("parallelism.expert_parallel_degree")
+          .option("even", &ExpertOptions::even, "Deals tokens in turn")
+          .fed_by("debug.moe_force_load_balance");
+    }));
+    components_.back().axes = [](const void* options, AxisPlan& plan) {
+      plan.borrow("ep", static_cast<const ExpertOptions*>(options)->degree, {"dp_shard"});
+    };
+  }
   components_.push_back(made("parallelism", "pipeline", [](SchemaBuilder& schema) {
     schema.option("microbatch_size", &PipelineOptions::microbatch_size, "Sequences")
         .fed_by("parallelism.pipeline_parallel_microbatch_size")

@@ -132,11 +132,11 @@ TEST(Parallelisms, AnotherPluginCanServeAnAxis) {
 }
 
 TEST(Parallelisms, OfStrangersBringAxesAndTakeKeysThatWeHaveNotBuilt) {
-  const std::vector<std::string> asked = {"--parallelism.expert_parallel_degree=2"};
-  EXPECT_NE(errors_of(kBase, asked, 4).find("expert parallelism is not built yet"),
-            std::string::npos);
+  const std::vector<std::string> asked = {"--debug.moe_force_load_balance"};
+  EXPECT_NE(errors_of(kBase, asked, 4).find("without any is not built yet"), std::string::npos);
   std::vector<std::string> provided = asked;
-  provided.push_back("--parallelism.further=acme/experts");
+  provided.push_back("--parallelism.expert_parallel_degree=2");
+  provided.push_back("--parallelism.expert_parallel=acme/experts");
   EXPECT_TRUE(messages(diagnostics_of(kBase, provided, 4), Severity::not_built).empty());
   const dist::Grid grid = resolve_arguments(provided, 4).config.layout.grid;
   EXPECT_EQ(grid.ranks(2, "ep"), (std::vector<int>{2, 3}));

@@ -1,0 +1,79 @@
+#include "dispatcher.h"
+
+#include <utility>
+#include <vector>
+
+#include <ATen/ops/empty.h>
+#include <titan/dist/collectives.h>
+#include <titan/ops/token_rows.h>
+
+namespace titan::expert_parallel {
+namespace {
+
+using at::Tensor;
+
+/// Rows come by rank and within a rank by expert. The numbers of those of the first expert, then of
+/// the second: int64 (rows), a permutation.
+Tensor numbers_by_expert(const Tensor& received) {
+  const int64_t ranks = received.size(0), experts = received.size(1);
+  const int64_t* count = received.const_data_ptr<int64_t>();
+  std::vector<int64_t> first(static_cast<size_t>(ranks * experts));
+  int64_t num_rows = 0;
+  for (size_t i = 0; i < first.size(); ++i) first[i] = std::exchange(num_rows, num_rows + count[i]);
+  Tensor numbers = at::empty({num_rows}, at::TensorOptions().dtype(at::kLong));
+  int64_t* next = numbers.mutable_data_ptr<int64_t>();
+  for (int64_t e = 0; e < experts; ++e)
+    for (int64_t r = 0; r < ranks; ++r)
+      for (int64_t i = 0; i < count[r * experts + e]; ++i)
+        *next++ = first[static_cast<size_t>(r * experts + e)] + i;
+  return numbers;
+}
+
+class TokensAtRanks final : public nn::DispatchedTokens {
+ public:
+  TokensAtRanks(const Tensor& mine, const Tensor& order, dist::RowCounts told, dist::Group group)
+      : order_(order), told_(std::move(told)), group_(std::move(group)) {
+    const Tensor came = dist::all_to_all(mine, told_.splits, group_);
+    by_expert_ = numbers_by_expert(told_.received).to(came.device());
+    rows = ops::rows_of_slots(came, by_expert_);
+    const Tensor of_experts = told_.received.sum(0);
+    const int64_t* count = of_experts.const_data_ptr<int64_t>();
+    counts.assign(count, count + of_experts.numel());
+  }
+
+  Tensor bring_back(const Tensor& made) override {
+    const Tensor by_rank = ops::in_order_of_slots(made, by_expert_);
+    return ops::in_order_of_slots(dist::all_to_all(by_rank, told_.splits.swapped(), group_),
+                                  order_);
+  }
+
+ private:
+  Tensor order_;      // slots by expert
+  Tensor by_expert_;  // rows that came, by expert
+  dist::RowCounts told_;
+  dist::Group group_;
+};
+
+class Dispatcher final : public nn::TokenDispatcher {
+ public:
+  explicit Dispatcher(dist::Group group) : group_(std::move(group)) {}
+
+  std::unique_ptr<nn::DispatchedTokens> dispatch(const Tensor& x, const nn::Routing& routing,
+                                                 const Tensor& factors) override {
+    const Tensor order = nn::slots_by_expert(routing);
+    return std::make_unique<TokensAtRanks>(
+        nn::rows_by_expert(x, order, factors), order,
+        dist::exchange_counts(routing.counts, order.numel(), group_), group_);
+  }
+
+ private:
+  dist::Group group_;
+};
+
+}  // namespace
+
+std::unique_ptr<nn::TokenDispatcher> make_dispatcher(const dist::Group& group) {
+  return std::make_unique<Dispatcher>(group);
+}
+
+}  // namespace titan::expert_parallel
