@@ -29,11 +29,13 @@ void check_experts(const RuleContext& rules, const Layout& layout) {
   const ParallelismSection& p = rules.config.parallelism;
   const char* const etp_key = "parallelism.expert_tensor_parallel_degree";
   const char* const ep_key = "parallelism.expert_parallel_degree";
-  if (!rules.are_sound({etp_key, ep_key}) || p.expert_parallel_degree == 1) return;
+  if (!rules.are_sound({etp_key, ep_key})) return;
   const int64_t etp = p.expert_tensor_parallel_degree;
-  if (etp != 1 && etp != layout.tensor)
+  if (etp != 1 && etp != layout.tensor) {
     rules.error(etp_key, "expert_tensor_parallel_degree must be 1 or tensor_parallel_degree = " +
                              std::to_string(layout.tensor) + ", got " + std::to_string(etp));
+    return;
+  }
   const int64_t ranks = layout.shard * layout.context * layout.tensor;
   if (p.expert_parallel_degree > ranks || ranks % (etp * p.expert_parallel_degree) != 0)
     rules.error(ep_key, "experts do not fit: shard x context x tensor = " + std::to_string(ranks) +

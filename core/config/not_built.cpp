@@ -19,9 +19,9 @@ const Feature kFeatures[] = {
               c.parallelism.context_parallel_load_balancer == "ptrr";
      },
      "balancing by the blocks of a mask is"},
-    {"parallelism.expert_tensor_parallel_degree",
+    {"parallelism.expert_tensor_parallel_degree",  // of ours it is
      [](const JobConfig& c) { return c.parallelism.expert_tensor_parallel_degree > 1; },
-     "tensor parallelism of experts is"},
+     "cutting experts by this plugin of expert parallelism is"},
     {"comm.mode", [](const JobConfig& c) { return c.comm.mode == CommMode::local_tensor; },
      "ranks as tensors of one process are"},
     {"fault_tolerance.enable", [](const JobConfig& c) { return c.fault_tolerance.enable; },
@@ -38,12 +38,7 @@ struct LaterComponent {
 };
 constexpr LaterComponent kLaterComponents[] = {
     {"model", "llama3_ft"},
-    {"model", "llama4"},
-    {"model", "deepseek_v3"},
-    {"model", "gpt_oss"},
     {"model", "flux"},
-    {"converter", "quantize.grouped_mm.float8"},
-    {"converter", "quantize.grouped_mm.mx"},
 };
 
 }  // namespace

@@ -52,8 +52,9 @@ std::vector<ParallelismRequest> requested_parallelisms(const JobConfig& config,
     request(section.tensor_parallel, "tensor_parallel", {"parallelism.tensor_parallel_degree"});
   if (layout.context > 1)
     request(section.context_parallel, "context_parallel", {"parallelism.context_parallel_degree"});
-  if (section.expert_parallel_degree > 1)
-    request(section.expert_parallel, "expert_parallel", {"parallelism.expert_parallel_degree"});
+  if (section.expert_parallel_degree > 1 || section.expert_tensor_parallel_degree > 1)
+    request(section.expert_parallel, "expert_parallel",
+            {"parallelism.expert_parallel_degree", "parallelism.expert_tensor_parallel_degree"});
   for (size_t i = 0; i < section.further.size(); ++i)
     requests.push_back({section.further[i], "parallelism.further",
                         given.item_place("parallelism.further", i)});

@@ -18,11 +18,12 @@ constexpr size_t kMaxListed = 12;  // of each kind; a wrong flavor would list hu
 
 /// "is there" in the sense of WeightNames.
 bool is_ignored(const WeightNames& names, const std::string& name) {
-  const auto ends = [&](const std::string& end) {
-    return name == end || name.ends_with("." + end);
+  const auto names_it = [&](const std::string& ignored) {
+    if (ignored.ends_with('.')) return name.starts_with(ignored);
+    return name == ignored || name.ends_with("." + ignored);
   };
   const auto begins = [&](const std::string& begin) { return name.starts_with(begin); };
-  return std::any_of(names.ignored.begin(), names.ignored.end(), ends) ||
+  return std::any_of(names.ignored.begin(), names.ignored.end(), names_it) ||
          std::any_of(names.ignored_prefixes.begin(), names.ignored_prefixes.end(), begins);
 }
 

@@ -36,7 +36,7 @@ struct FoundWeight {
 /// Whose weights they are.
 struct WeightNames {
   std::vector<HfExchange::NameRule> rules;
-  std::vector<std::string> ignored;           ///< names, or ends of names after a dot
+  std::vector<std::string> ignored;           ///< as HfExchange::ignored_names has them
   std::vector<std::string> ignored_prefixes;  ///< "optim."
   std::set<std::string> optional;             ///< our names of parameters that may be missing
 };

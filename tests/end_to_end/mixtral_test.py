@@ -1,11 +1,9 @@
-"""The mixture of experts of the model mixtral: every layout and recomputation against one rank in float64, its bias through steps,
-validation and checkpoints, the load of experts, and weights of transformers in and out."""
+"""The mixture of experts of the model mixtral: layouts and recomputation against one rank in float64, its bias through steps,
+validation and checkpoints, the load of experts, and weights of transformers in and out. Experts at several ranks:
+expert_parallel_test.py."""
 
-import functools
 import json
 import os
-import pathlib
-import tempfile
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -15,87 +13,14 @@ import torch
 import transformers
 from transformers import MixtralConfig, MixtralForCausalLM
 
-from harness import ROOT, Case, main, metrics, titan
+from harness import ROOT, main, metrics, titan
+from mixtral_case import (DOUBLE, EXPERTS, LAYERS, MEASURED, SAVES, SHARD, SIZES, STEPS, MixtralCase, alone, biases, degrees,
+                          tagged, train)
 
 transformers.utils.logging.disable_progress_bar()
 
-LAYERS, EXPERTS, TOP_K, STEPS, RATE = 2, 8, 2, 6, 1e-3
-SIZES = ["--model.dim", 64, "--model.n_layers", LAYERS, "--model.n_heads", 4, "--model.n_kv_heads", 2, "--model.hidden_dim", 32]
-RECIPE = ["--job.config_file", "train_configs/mixtral_debug.toml", *SIZES, "--model.load_balance_coeff", RATE,
-          "--training.seq_len", "64", "--training.local_batch_size", "1", "--training.global_batch_size", "8",
-          "--training.steps", STEPS, "--lr_scheduler.warmup_steps", "0", "--lr_scheduler.decay_ratio", "0.0",
-          "--metrics.no_enable_tensorboard"]
-DOUBLE = ["--training.dtype", "float64"]
-SAVES = ["--checkpoint.enable", "--checkpoint.interval", "3", "--checkpoint.no_last_save_model_only"]
-MEASURED = ["--metrics.loggers", "console,jsonl,expert_load", "--logger.expert_load.every", "2", "--logger.expert_load.each_expert",
-            "--debug.fingerprints", "--debug.deterministic"]
 
-
-def degrees(**axes):
-    return [word for axis, degree in axes.items() for word in (f"--parallelism.{axis}_degree", degree)]
-
-
-SHARD = degrees(data_parallel_shard=-1)
-
-
-def train(out, ranks, *arguments):
-    launch = ["launch", "--nproc", ranks, "--"] if ranks > 1 else []
-    return titan(*launch, "train", *RECIPE, "--job.dump_folder", out, *arguments)
-
-
-def biases(folder):
-    found = {}
-    for path in sorted(folder.glob("weights*.safetensors")):
-        for name, value in safetensors.numpy.load_file(path).items():
-            if name.endswith(".expert_bias"):
-                assert name not in found, name
-                found[name] = value
-    return found
-
-
-def tagged(out, prefix):
-    lines = [{tag: value for tag, value in line.items() if tag.startswith(prefix)} for line in metrics(out)]
-    return [line for line in lines if line]
-
-
-def curves(out):
-    return ([[line[tag] for line in metrics(out) if tag in line] for tag in ("loss_metrics/global_avg_loss", "grad_norm")],
-            (out / "fingerprints.jsonl").read_text(), tagged(out, "experts/"), biases(out / f"checkpoint/step-{STEPS}"))
-
-
-@functools.cache
-def alone(*arguments):
-    with tempfile.TemporaryDirectory(prefix="titan_") as folder:
-        run = train(folder, 1, *DOUBLE, *SAVES, *MEASURED, *arguments)
-        assert run.returncode == 0, run.stderr
-        return curves(pathlib.Path(folder))
-
-
-class MixtralTest(Case):
-    def assert_equals_one_rank(self, ranks, *arguments, same_load=True):
-        out = self.folder / "_".join(["run", str(ranks), *(str(word).strip("-").replace(".", "_") for word in arguments)])
-        run = train(out, ranks, *DOUBLE, *SAVES, *MEASURED, *arguments)
-        self.assertEqual(run.returncode, 0, run.stderr)
-        values, prints, load, last = curves(out)
-        expected, expected_prints, expected_load, expected_last = alone()
-        self.assertEqual(prints, expected_prints, "initial weights or tokens")
-        numpy.testing.assert_allclose(values, expected, rtol=1e-9)
-        self.assertEqual(len(load), 4)  # steps 1, 2, 4, 6
-        for found, line in zip(load, expected_load, strict=True):
-            self.assertEqual(found.keys(), line.keys())
-            for tag in line:  # the others are of single microbatches of a rank
-                if tag.startswith("experts/load/") or same_load:
-                    self.assertAlmostEqual(found[tag], line[tag], 12, tag)
-        self.assert_equal_biases(last, expected_last)
-
-    def assert_equal_biases(self, found, expected):
-        self.assertEqual(sorted(expected), [f"layers.{i}.moe.expert_bias" for i in range(LAYERS)])
-        self.assertEqual(sorted(found), sorted(expected))
-        for name, value in expected.items():
-            self.assertEqual(value.dtype, numpy.float32)
-            self.assertGreater(numpy.abs(value).max(), RATE / 2, "it never moved")
-            numpy.testing.assert_array_equal(found[name], value, name)
-
+class MixtralTest(MixtralCase):
     def test_the_load_is_that_of_the_tokens(self):
         for line in alone()[2]:
             for layer in range(LAYERS):
@@ -109,24 +34,20 @@ class MixtralTest(Case):
         self.assert_equals_one_rank(2, *SHARD)
         self.assert_equals_one_rank(4, *SHARD)
 
-    def test_experts_are_dealt_to_ranks(self):
-        for ranks, degree, axes in ((2, 2, {}), (4, 2, {}), (4, 4, {}), (4, 2, {"data_parallel_replicate": 2, "data_parallel_shard": 2}),
-                                    (2, 2, {"context_parallel": 2}), (4, 4, {"context_parallel": 2}),
-                                    (4, 2, {"tensor_parallel": 2}), (4, 2, {"pipeline_parallel": 2})):
-            with self.subTest(ranks=ranks, degree=degree, **axes):
-                rows = ["--training.local_batch_size", "2"] if "pipeline_parallel" in axes else []
-                self.assert_equals_one_rank(ranks, *degrees(**{"data_parallel_shard": -1, "expert_parallel": degree} | axes), *rows,
-                                            same_load=not {"context_parallel", "tensor_parallel", "pipeline_parallel"} & axes.keys())
-
-    def test_dealt_experts_where_blocks_are_run_again(self):
-        for mode in (["full"], ["full", "--activation_checkpoint.early_stop"],
-                     ["selective", "--activation_checkpoint.selective_ac_option", "op"],
-                     ["memory_budget", "--activation_checkpoint.memory_budget", "0.3"]):
-            self.assert_equals_one_rank(2, *SHARD, *degrees(expert_parallel=2), "--activation_checkpoint.mode", *mode)
-
     def test_replicas(self):
         self.assert_equals_one_rank(2, *degrees(data_parallel_shard=1, data_parallel_replicate=2))
         self.assert_equals_one_rank(4, *degrees(data_parallel_shard=2, data_parallel_replicate=2))
+
+    def test_full_experts_drop_the_same_choices_under_every_layout(self):
+        full = ["--model.capacity_factor", "0.75"]
+        self.assertNotEqual(alone(*full)[0], alone()[0])
+        self.assert_equals_one_rank(2, *SHARD, model=full)
+        self.assert_equals_one_rank(2, *SHARD, *degrees(expert_parallel=2), "--activation_checkpoint.mode", "full", model=full)
+        self.assert_equals_one_rank(2, *degrees(pipeline_parallel=2), "--training.local_batch_size", "2", model=full, same_load=False)
+        for axis in ("tensor_parallel", "context_parallel"):
+            run = train(self.folder / axis, 2, *full, *degrees(**{axis: 2}))
+            self.assertEqual(run.returncode, 2, run.stderr)
+            self.assert_holds(run.stderr, "capacity_factor", "whole sequences", "drop no tokens")
 
     def test_pipelines(self):
         self.assert_equals_one_rank(2, *degrees(pipeline_parallel=2), "--training.local_batch_size", "2", same_load=False)
@@ -145,17 +66,7 @@ class MixtralTest(Case):
             self.assert_equals_one_rank(2, *SHARD, "--activation_checkpoint.mode", *mode)
 
     def test_a_run_goes_on_under_another_layout(self):
-        run = train(self.out, 4, *DOUBLE, *SAVES, *SHARD, *degrees(expert_parallel=2), "--training.steps", "3")
-        self.assertEqual(run.returncode, 0, run.stderr)
-        for ranks, arguments in ((1, []), (2, degrees(pipeline_parallel=2) + ["--training.local_batch_size", "2"]),
-                                 (2, SHARD), (2, SHARD + degrees(expert_parallel=2)), (4, SHARD + degrees(expert_parallel=4))):
-            out = self.folder / "_".join(["on", str(ranks), *map(str, arguments[1::2])])
-            run = train(out, ranks, *DOUBLE, *SAVES, *arguments, "--checkpoint.initial_load_path", self.out / "checkpoint/step-3",
-                        "--checkpoint.no_initial_load_model_only")
-            self.assertEqual(run.returncode, 0, run.stderr)
-            found = [line["loss_metrics/global_avg_loss"] for line in metrics(out)]
-            numpy.testing.assert_allclose(found, alone()[0][0][3:], rtol=1e-9)
-            self.assert_equal_biases(biases(out / f"checkpoint/step-{STEPS}"), alone()[3])
+        self.assert_goes_on((2, SHARD), ((1, []), (2, degrees(pipeline_parallel=2) + ["--training.local_batch_size", "2"]), (2, SHARD)))
 
     def test_validation_moves_nothing(self):
         run = train(self.out, 1, *DOUBLE, *SAVES, "--validation.enable", "--validation.dataset", "jsonl",
@@ -188,14 +99,6 @@ class MixtralTest(Case):
         for arguments, words in ((["--model.load_balance_loss", "0.1", *degrees(tensor_parallel=2)],
                                   ["--model.load_balance_loss 0.1", "one of whole sequences"]),
                                  (["--model.top_k", "9"], ["model.top_k = 9 is above model.num_experts = 8"]),
-                                 (degrees(expert_parallel=2) + ["--model.num_experts", "5"],
-                                  ["the 5 experts of 'layers.0.moe' cannot be dealt to 2 ranks", "a divisor of 5"]),
-                                 (degrees(expert_parallel=2, tensor_parallel=2), ["ranks of tensor parallelism are not taken yet"]),
-                                 (degrees(expert_parallel=2) + ["--parallelism.expert_parallel_comm_backend", "deepep"],
-                                  ["DeepEP is not built yet"]),
-                                 (degrees(expert_parallel=3), ["experts do not fit"]),
-                                 (["--model.name", "llama3", "--model.flavor", "debugmodel", *degrees(expert_parallel=2)],
-                                  ["found no experts to deal"]),
                                  (["--model.name", "llama3", "--model.flavor", "debugmodel", "--debug.moe_force_load_balance"],
                                   ["even load of experts in a model without any is not built yet"]),
                                  (["--model.name", "qwen3", "--model.flavor", "debugmodel", "--model.load_balance_coeff", "0.1"],

@@ -144,10 +144,10 @@ class FusedInputs final : public nn::AttentionInputKernel {
  public:
   explicit FusedInputs(int64_t head_dim) : head_dim_(head_dim) {}
 
-  AttentionInputs project(const Tensor& x, const AttentionInputWeights& w, nn::Rope& rope,
+  AttentionInputs project(const Tensor& x, const AttentionInputWeights& w, nn::Rope* rope,
                           const Batch& batch) override {
     const Tensor &wq = w.wq.value(), &wk = w.wk.value(), &wv = w.wv.value();
-    const nn::RopeTables tables = rope.tables_for(x, batch);
+    const nn::RopeTables tables = rope->tables_for(x, batch);
     const bool records_graph =
         at::GradMode::is_enabled() &&
         (x.requires_grad() || wq.requires_grad() || wk.requires_grad() || wv.requires_grad());

@@ -53,9 +53,12 @@ void Fused::apply(ModelPart& part, const TransformContext& context) {
   part.visit_modules([&](const std::string&, nn::Module& module) {
     if (auto* attention = dynamic_cast<nn::Attention*>(&module);
         attention && options_.attention_inputs) {
-      if (attention->q_norm())  // stands between what would be fused
-        return left.add("attention layers' projections", "the norms of queries and keys");
+      if (!attention->has_plain_inputs())
+        return left.add("attention layers' projections",
+                        attention->q_norm() ? "the norms of queries and keys"
+                                            : "their biases, or because they have no positions");
       std::string taker = taker_among(module, {"wq", "wk", "wv"});
+      if (taker.empty()) taker = attention->input_kernel_takers().text();
       if (taker.empty() && !attention->rope()->kernel_takers().is_skipped)
         taker = attention->rope()->kernel_takers().text();
       if (!taker.empty()) return left.add("attention layers' projections", taker);

@@ -11,6 +11,7 @@ struct BalanceOptions {
   bool router_in_float32 = false;
   double load_balance_coeff = 0;  // change of an expert's bias in a step; 0: no bias
   double load_balance_loss = 0;   // coefficient of the loss of uneven load; 0: none
+  double capacity_factor = 0;  // tokens of a sequence that an expert takes, over even load; 0: all
   bool force_load_balance = false;
 };
 
@@ -19,6 +20,7 @@ inline void set_balance(const BalanceOptions& balance, nn::RouterOptions& router
   router.is_float32 = balance.router_in_float32;
   router.balance_rate = balance.load_balance_coeff;
   router.balance_loss = balance.load_balance_loss;
+  router.capacity_factor = balance.capacity_factor;
   router.forces_balance = balance.force_load_balance;
 }
 
@@ -33,10 +35,15 @@ void declare_balance(Builder& builder) {
               "The gate multiplies in float32 where the run computes in 16 bits")
       .option("load_balance_coeff", of(&BalanceOptions::load_balance_coeff),
               "Change of an expert's bias in a step, for even load without a loss; 0 = no bias. "
-              "Hugging Face's format has no place for the bias")
+              "Of Hugging Face's formats DeepSeek-V3's alone has a place for the bias")
       .at_least(0)
       .option("load_balance_loss", of(&BalanceOptions::load_balance_loss),
               "Coefficient of the loss of uneven load of each sequence; 0 = none")
+      .at_least(0)
+      .option(
+          "capacity_factor", of(&BalanceOptions::capacity_factor),
+          "Tokens of a sequence that an expert takes, over even load; those that choose it later "
+          "do without it. 0 = no token is dropped")
       .at_least(0)
       .option("force_load_balance", of(&BalanceOptions::force_load_balance),
               "Tokens go to experts in turn, whatever their scores: for timing")
@@ -45,13 +52,17 @@ void declare_balance(Builder& builder) {
 
 /// What does not go together with the parallelism of a job.
 inline void check_balance(const BalanceOptions& own, const JobView& job, RuleReport& report) {
-  for (const char* axis : {"tp", "cp"})
-    if (own.load_balance_loss > 0 && job.ranks(axis) > 1)
-      report.error(
-          "load_balance_loss",
-          "the loss of uneven load is one of whole sequences, of which ranks of tensor and "
-          "context parallelism hold parts",
-          "use load_balance_coeff, or neither of these parallelisms");
+  if (job.ranks("tp") == 1 && job.ranks("cp") == 1) return;
+  if (own.load_balance_loss > 0)
+    report.error("load_balance_loss",
+                 "the loss of uneven load is one of whole sequences, of which ranks of tensor and "
+                 "context parallelism hold parts",
+                 "use load_balance_coeff, or neither of these parallelisms");
+  if (own.capacity_factor > 0)
+    report.error("capacity_factor",
+                 "the capacity of an expert is one for whole sequences, of which ranks of tensor "
+                 "and context parallelism hold parts",
+                 "drop no tokens, or use neither of these parallelisms");
 }
 
 }  // namespace titan::models

@@ -25,6 +25,43 @@ void check_experts(int64_t num_experts, int64_t top_k) {
               " is above model.num_experts = ", num_experts);
 }
 
+LayerInits inits_of(const Transformer& t, int64_t layer) {
+  const double depth = static_cast<double>(t.depth_init ? layer + 1 : t.n_layers);
+  return {.input = Init::truncated_normal(0, 0.02),
+          .output = Init::truncated_normal(0, 0.02 / std::sqrt(2 * depth))};
+}
+
+namespace {
+
+BlockOptions block_of(const Transformer& t, int64_t layer) {
+  const LayerInits inits = inits_of(t, layer);
+  BlockOptions block{.dim = t.dim,
+                     .attention = {.dim = t.dim,
+                                   .num_heads = t.n_heads,
+                                   .num_kv_heads = t.n_kv_heads,
+                                   .head_dim = t.head_dim,
+                                   .input_init = inits.input,
+                                   .output_init = inits.output},
+                     .norm_eps = t.norm_eps};
+  if (t.is_mixture(layer)) {
+    block.mixture = t.mixture;
+    block.mixture->gate_init = inits.input;
+    block.mixture->output_init = inits.output;
+    block.mixture->router.dim = t.dim;
+    block.mixture->router.init = inits.output;
+  } else {
+    block.feed_forward = {.dim = t.dim,
+                          .hidden_dim = t.ffn_dim,
+                          .gate_init = inits.input,
+                          .output_init = inits.output};
+  }
+  if (t.normalizes_qk) block.attention.qk_norm_eps = t.norm_eps;
+  if (t.adapt) t.adapt(layer, block);
+  return block;
+}
+
+}  // namespace
+
 std::vector<Layer> build_layers(const Transformer& t) {
   const double head_std = 1 / std::sqrt(static_cast<double>(t.dim));
   const Init head_init = Init::truncated_normal(0, head_std, -3 * head_std, 3 * head_std);
@@ -38,33 +75,9 @@ std::vector<Layer> build_layers(const Transformer& t) {
   layers.push_back({"tok_embeddings", std::move(embedding), "tok_embeddings", t.dim});
 
   for (int64_t i = 0; i < t.n_layers; ++i) {
-    const Init input_init = Init::truncated_normal(0, 0.02);
-    const double depth = static_cast<double>(t.depth_init ? i + 1 : t.n_layers);
-    const Init output_init = Init::truncated_normal(0, 0.02 / std::sqrt(2 * depth));
-    BlockOptions block{.attention = {.dim = t.dim,
-                                     .num_heads = t.n_heads,
-                                     .num_kv_heads = t.n_kv_heads,
-                                     .head_dim = t.head_dim,
-                                     .input_init = input_init,
-                                     .output_init = output_init},
-                       .norm_eps = t.norm_eps};
-    if (t.mixture) {
-      block.mixture = {.router = t.mixture->router,
-                       .hidden_dim = t.mixture->hidden_dim,
-                       .gate_init = input_init,
-                       .output_init = output_init};
-      block.mixture->router.dim = t.dim;
-      block.mixture->router.init = output_init;
-    } else {
-      block.feed_forward = {.dim = t.dim,
-                            .hidden_dim = t.ffn_dim,
-                            .gate_init = input_init,
-                            .output_init = output_init};
-    }
-    if (t.normalizes_qk) block.attention.qk_norm_eps = t.norm_eps;
     const std::string name = "layers." + std::to_string(i);
-    layers.push_back(
-        {name, std::make_unique<TransformerBlock>(block, rope), name, t.dim, /*is_block=*/true});
+    layers.push_back({name, std::make_unique<TransformerBlock>(block_of(t, i), rope), name, t.dim,
+                      /*is_block=*/true});
   }
 
   layers.push_back(
@@ -80,29 +93,36 @@ std::vector<Layer> build_layers(const Transformer& t) {
 
 namespace {
 
-/// Weights of a block's feed-forward that multiply one token.
-double feed_forward_weights(const Transformer& t) {
+/// Weights of a block's feed-forward that one token meets.
+double feed_forward_weights(const Transformer& t, int64_t layer) {
   const double dim = t.dim;
-  if (!t.mixture) return 3 * dim * t.ffn_dim;
-  const nn::RouterOptions& router = t.mixture->router;
-  return dim * router.num_experts +
-         3 * dim * static_cast<double>(router.top_k) * t.mixture->hidden_dim;
+  if (!t.is_mixture(layer)) return 3 * dim * t.ffn_dim;
+  const Mixture& mixture = *t.mixture;
+  const double hidden = mixture.hidden_dim, experts = mixture.router.num_experts;
+  const double of_expert = 3 * dim * hidden + (mixture.has_biases ? 2 * hidden + dim : 0.0);
+  return dim * experts + (mixture.router.has_bias ? experts : 0.0) +
+         static_cast<double>(mixture.router.top_k) * of_expert +
+         3 * dim * hidden * static_cast<double>(mixture.num_shared_experts);
+}
+
+AttentionCost attention_cost(const Transformer& t) {
+  if (t.attention_cost) return *t.attention_cost;
+  const double dim = t.dim, heads_width = static_cast<double>(t.n_heads) * t.head_dim;
+  const double kv_width = static_cast<double>(t.n_kv_heads) * t.head_dim;
+  return {.weights = 2 * dim * heads_width + 2 * dim * kv_width +
+                     (t.normalizes_qk ? 2.0 * t.head_dim : 0.0),
+          .pair_width = 2 * heads_width};
 }
 
 }  // namespace
 
 Flops flops_per_token(const Transformer& t, int64_t seq_len) {
   const double dim = t.dim, layers = t.n_layers, vocab = t.vocab_size;
-  const double heads_width = static_cast<double>(t.n_heads) * t.head_dim;
-  const double kv_width = static_cast<double>(t.n_kv_heads) * t.head_dim;
-  const double norms = 2 * dim + (t.normalizes_qk ? 2.0 * t.head_dim : 0.0);
-  const double per_layer =
-      2 * dim * heads_width + 2 * dim * kv_width + feed_forward_weights(t) + norms;
-  const double matmul_parameters =
-      layers * per_layer + dim + vocab * dim;  // without the look-up table
-  const double attention = 6 * layers * heads_width * seq_len;
-  return {.full_attention = 6 * matmul_parameters + 2 * attention,
-          .causal_half = 6 * matmul_parameters + attention};
+  const AttentionCost attention = attention_cost(t);
+  double weights = layers * (attention.weights + 2 * dim) + dim + vocab * dim;  // no look-up table
+  for (int64_t layer = 0; layer < t.n_layers; ++layer) weights += feed_forward_weights(t, layer);
+  const double pairs = 6 * layers * attention.pair_width * static_cast<double>(seq_len);
+  return {.full_attention = 6 * weights + pairs, .causal_half = 6 * weights + pairs / 2};
 }
 
 }  // namespace titan::models

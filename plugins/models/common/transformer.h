@@ -1,22 +1,29 @@
-// The network of Llama and of those that followed it: pre-normalised blocks of grouped-query
-// attention with rotary positions and of a SwiGLU or a mixture of them. A model of this kind says
-// what its options make of these numbers.
+// The network of Llama and of those that followed it: pre-normalised blocks of attention with
+// rotary positions and of a SwiGLU or a mixture of them. A model of this kind says what its options
+// make of these numbers.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
 #include <titan/model.h>
+#include <titan/nn/moe.h>
 #include <titan/nn/rope.h>
-#include <titan/nn/router.h>
+
+#include "transformer_block.h"
 
 namespace titan::models {
 
-/// Experts in the place of every feed-forward.
-struct Mixture {
-  nn::RouterOptions router;  ///< its dim is the network's and its init that of output projections
-  int64_t hidden_dim = 0;    ///< width within one expert
+/// Experts in the place of feed-forwards. The router's dim is the network's, its init that of
+/// output projections, and the experts' inits are those of a feed-forward.
+using Mixture = nn::MoeOptions;
+
+/// What a model's own attention weighs, for FLOPs.
+struct AttentionCost {
+  double weights = 0;     ///< of a layer, those of its norms too
+  double pair_width = 0;  ///< widths of keys and of values, over all heads
 };
 
 struct Transformer {
@@ -27,12 +34,23 @@ struct Transformer {
   int64_t head_dim = 0;
   int64_t ffn_dim = 0;  ///< width of the feed-forward, where there is no mixture
   std::optional<Mixture> mixture = {};
+  /// Which layers have the mixture; none: all.
+  std::function<bool(int64_t layer)> has_mixture = {};
   int64_t vocab_size = 0;
   double norm_eps = 1e-5;
   nn::RopeOptions rope = {};
   bool normalizes_qk = false;  ///< each head of queries and keys, by norm_eps
   bool depth_init = true;      ///< output projections are drawn narrower the deeper their layer is
   bool is_tied = false;        ///< embedding and head share one matrix
+
+  /// What layers have that the numbers above do not say: changes what they made of layer `layer`.
+  std::function<void(int64_t layer, BlockOptions& block)> adapt = {};
+  /// Of attention that is not nn::Attention (BlockOptions::make_attention), or is more than its
+  /// four matrices.
+  std::optional<AttentionCost> attention_cost = {};
+
+  /// Whether layer `layer` has experts.
+  bool is_mixture(int64_t layer) const { return mixture && (!has_mixture || has_mixture(layer)); }
 };
 
 /// Throws a config Error in the words of [model] for heads that do not fit.
@@ -40,12 +58,19 @@ void check_heads(int64_t n_heads, int64_t n_kv_heads);
 /// The same of more choices than experts.
 void check_experts(int64_t num_experts, int64_t top_k);
 
+/// How layer `layer` draws its weights: of what reads the residual stream, and of what adds to it
+/// (torchtitan draws w3 and gates by the latter, too).
+struct LayerInits {
+  nn::Init input, output;
+};
+LayerInits inits_of(const Transformer& network, int64_t layer);
+
 /// Layers "tok_embeddings", "layers.0" ..., "output" (normalisation and head). Initialised as
 /// torchtitan v0.2.2 does.
 std::vector<Layer> build_layers(const Transformer& network);
 
-/// Of the experts that a token goes through. Weights of norms count as torchtitan v0.2.2 counts
-/// them; the head does whether tied or not.
+/// Of the experts that a token goes through. Weights of norms and biases count as torchtitan v0.2.2
+/// counts them; the head does whether tied or not.
 Flops flops_per_token(const Transformer& network, int64_t seq_len);
 
 }  // namespace titan::models

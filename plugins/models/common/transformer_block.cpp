@@ -5,13 +5,22 @@
 namespace titan::models {
 
 TransformerBlock::TransformerBlock(const BlockOptions& options, std::shared_ptr<nn::Rope> rope)
-    : attention_(add_module("attention",
-                            std::make_unique<nn::Attention>(options.attention, std::move(rope)))),
+    : attention_(add_attention(options, std::move(rope))),
       feed_forward_(add_feed_forward(options)),
-      attention_norm_(add_module("attention_norm", std::make_unique<nn::RmsNorm>(
-                                                       options.attention.dim, options.norm_eps))),
-      ffn_norm_(add_module(
-          "ffn_norm", std::make_unique<nn::RmsNorm>(options.attention.dim, options.norm_eps))) {}
+      attention_norm_(add_module("attention_norm",
+                                 std::make_unique<nn::RmsNorm>(options.dim, options.norm_eps))),
+      ffn_norm_(
+          add_module("ffn_norm", std::make_unique<nn::RmsNorm>(options.dim, options.norm_eps))) {}
+
+nn::Module& TransformerBlock::add_attention(const BlockOptions& options,
+                                            std::shared_ptr<nn::Rope> rope) {
+  if (options.make_attention) return add_module("attention", options.make_attention());
+  nn::Attention& attention = add_module(
+      "attention", std::make_unique<nn::Attention>(
+                       options.attention, options.has_positions ? std::move(rope) : nullptr));
+  if (options.on_attention) options.on_attention(attention);
+  return attention;
+}
 
 nn::Module& TransformerBlock::add_feed_forward(const BlockOptions& options) {
   if (options.mixture)

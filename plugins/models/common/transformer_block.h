@@ -2,6 +2,7 @@
 // experts in the feed-forward's place.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -13,7 +14,13 @@
 namespace titan::models {
 
 struct BlockOptions {
+  int64_t dim = 0;
   nn::AttentionOptions attention;
+  bool has_positions = true;  ///< else attention does not rotate queries and keys
+  /// Makes the attention of a model that does not have nn::Attention; `attention` is not read then.
+  std::function<std::unique_ptr<nn::Module>()> make_attention = {};
+  /// Gets the attention that is made of `attention`: to go around what it computes.
+  std::function<void(nn::Attention&)> on_attention = {};
   nn::FeedForwardOptions feed_forward;  ///< of a block without a mixture
   std::optional<nn::MoeOptions> mixture = {};
   double norm_eps = 1e-5;
@@ -29,9 +36,10 @@ class TransformerBlock final : public nn::Module {
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override;
 
  private:
+  nn::Module& add_attention(const BlockOptions& options, std::shared_ptr<nn::Rope> rope);
   nn::Module& add_feed_forward(const BlockOptions& options);
 
-  nn::Attention& attention_;
+  nn::Module& attention_;
   nn::Module& feed_forward_;
   nn::RmsNorm& attention_norm_;
   nn::RmsNorm& ffn_norm_;

@@ -9,18 +9,12 @@ namespace {
 
 using NameRule = HfExchange::NameRule;
 
-/// One weight of a block; names without "layers.N." before and ".weight" behind.
-struct BlockWeight {
-  const char* ours;  // Meta and torchtitan v0.2.2 use the same
-  const char* hugging_face;
-  const char* newer_torchtitan;  // null: unchanged
-  enum Rows { plain, of_queries, of_keys, of_one_head } rows;
-};
-constexpr BlockWeight kBlockWeights[] = {
+constexpr BlockWeight kAttention[] = {
     {"attention.wq", "self_attn.q_proj", "attention.qkv_linear.wq", BlockWeight::of_queries},
     {"attention.wk", "self_attn.k_proj", "attention.qkv_linear.wk", BlockWeight::of_keys},
     {"attention.wv", "self_attn.v_proj", "attention.qkv_linear.wv", BlockWeight::plain},
-    {"attention.wo", "self_attn.o_proj", nullptr, BlockWeight::plain},
+    {"attention.wo", "self_attn.o_proj", nullptr, BlockWeight::plain}};
+constexpr BlockWeight kNorms[] = {
     {"attention_norm", "input_layernorm", nullptr, BlockWeight::plain},
     {"ffn_norm", "post_attention_layernorm", nullptr, BlockWeight::plain}};
 constexpr BlockWeight kFeedForward[] = {
@@ -32,12 +26,21 @@ constexpr BlockWeight kNormsOfHeads[] = {
     {"attention.q_norm", "self_attn.q_norm", nullptr, BlockWeight::of_one_head},
     {"attention.k_norm", "self_attn.k_norm", nullptr, BlockWeight::of_one_head}};
 
-std::vector<BlockWeight> block_weights(const Transformer& network) {
-  std::vector<BlockWeight> weights(std::begin(kBlockWeights), std::end(kBlockWeights));
-  if (!network.mixture)
-    weights.insert(weights.end(), std::begin(kFeedForward), std::end(kFeedForward));
-  if (network.normalizes_qk)
-    weights.insert(weights.end(), std::begin(kNormsOfHeads), std::end(kNormsOfHeads));
+std::vector<BlockWeight> block_weights(const Transformer& network, int64_t layer,
+                                       const WeightNames& names) {
+  std::vector<BlockWeight> weights = names.attention;
+  const auto add = [&](const auto& more) {
+    weights.insert(weights.end(), std::begin(more), std::end(more));
+  };
+  if (weights.empty()) add(kAttention);
+  add(kNorms);
+  if (!network.is_mixture(layer)) {
+    if (names.feed_forward.empty())
+      add(kFeedForward);
+    else
+      add(names.feed_forward);
+  }
+  if (network.normalizes_qk) add(kNormsOfHeads);
   return weights;
 }
 
@@ -45,58 +48,87 @@ void append(std::vector<NameRule>& to, std::vector<NameRule> rules) {
   for (NameRule& rule : rules) to.push_back(std::move(rule));
 }
 
-/// Of the router and the experts of layer `layer`, which ends in a dot.
-std::vector<NameRule> mixture_rules(const Transformer& network, const std::string& layer,
-                                    const MixtureNames& names) {
-  const std::string theirs = "model." + layer;
+/// Heads in whose rows what rotates together lies side by side there, by BlockWeight::Rows.
+std::array<int64_t, 4> rotary_heads(const Transformer& network, RotaryRows rows) {
+  if (rows == RotaryRows::halves) return {};
+  return {0, network.n_heads, network.n_kv_heads, 1};
+}
+
+/// Of the router and the experts of a layer; `ours` and `theirs` end in a dot.
+std::vector<NameRule> mixture_rules(const Transformer& network, const std::string& ours,
+                                    const std::string& theirs, const MixtureNames& names) {
   std::vector<NameRule> rules = {
-      {layer + "moe.router.gate.weight", theirs + names.gate + ".weight"}};
+      {ours + "moe.router.gate.weight", theirs + names.gate + ".weight"}};
+  if (network.mixture->router.balance_rate > 0 && names.expert_bias)
+    rules.push_back({ours + "moe.expert_bias", theirs + names.expert_bias});
   const std::pair<const char*, const char*> parts[] = {
       {"w1", names.w1}, {"w2", names.w2}, {"w3", names.w3}};
-  for (const auto& [ours, part] : parts)
-    append(rules, stack_rules(layer + "moe.experts." + ours, network.mixture->router.num_experts,
+  for (const auto& [own, part] : parts) {
+    append(rules, stack_rules(ours + "moe.experts." + own, network.mixture->router.num_experts,
                               [&, part = part](int64_t expert) {
                                 return theirs + names.experts + "." + std::to_string(expert) + "." +
                                        part + ".weight";
                               }));
+    if (network.mixture->num_shared_experts > 0)
+      rules.push_back({ours + "moe.shared_experts." + own + ".weight",
+                       theirs + names.shared + "." + part + ".weight"});
+  }
   return rules;
+}
+
+/// As torchtitan names them, where its mixture is the one of nn::MixtureOfExperts.
+std::vector<std::string> mixture_names(const Transformer& network) {
+  std::vector<std::string> names = {"moe.router.gate.weight", "moe.experts.w1", "moe.experts.w2",
+                                    "moe.experts.w3"};
+  if (network.mixture->router.has_bias) names.push_back("moe.router.gate.bias");
+  if (network.mixture->router.balance_rate > 0) names.push_back("moe.expert_bias");
+  for (const char* name : {"moe.shared_experts.w1.weight", "moe.shared_experts.w2.weight",
+                           "moe.shared_experts.w3.weight"})
+    if (network.mixture->num_shared_experts > 0) names.push_back(name);
+  return names;
 }
 
 }  // namespace
 
-std::vector<NameRule> hugging_face_rules(const Transformer& network, const MixtureNames& mixture) {
-  std::vector<NameRule> rules = {{"tok_embeddings.weight", "model.embed_tokens.weight"}};
-  if (network.is_tied) rules.push_back({"tok_embeddings.weight", "lm_head.weight"});
+std::vector<NameRule> hugging_face_rules(const Transformer& network, const WeightNames& names) {
+  const std::string model = std::string(names.prefix) + "model.",
+                    head = std::string(names.prefix) + "lm_head.weight";
+  const std::array<int64_t, 4> heads = rotary_heads(network, names.rows);
+  std::vector<NameRule> rules = {{"tok_embeddings.weight", model + "embed_tokens.weight"}};
+  if (network.is_tied) rules.push_back({"tok_embeddings.weight", head});
   for (int64_t i = 0; i < network.n_layers; ++i) {
-    const std::string layer = "layers." + std::to_string(i) + ".";
-    for (const BlockWeight& weight : block_weights(network))
-      rules.push_back(
-          {layer + weight.ours + ".weight", "model." + layer + weight.hugging_face + ".weight"});
-    if (network.mixture) append(rules, mixture_rules(network, layer, mixture));
+    const std::string ours = "layers." + std::to_string(i) + ".", theirs = model + ours;
+    for (const BlockWeight& weight : block_weights(network, i, names))
+      rules.push_back({ours + weight.ours + ".weight", theirs + weight.hugging_face + ".weight",
+                       heads[weight.rows]});
+    if (!network.is_mixture(i)) continue;
+    append(rules, names.mixture_rules ? names.mixture_rules(ours, theirs)
+                                      : mixture_rules(network, ours, theirs, names.mixture));
   }
-  rules.push_back({"norm.weight", "model.norm.weight"});
-  if (!network.is_tied) rules.push_back({"output.weight", "lm_head.weight"});
+  rules.push_back({"norm.weight", model + "norm.weight"});
+  if (!network.is_tied) rules.push_back({"output.weight", head});
+  if (names.scales)
+    for (NameRule& rule : rules)
+      if (rule.scales.empty()) rule.scales = rule.theirs + names.scales;
   return rules;
 }
 
-std::vector<NameRule> meta_rules(const Transformer& network, RotaryRows rows, bool with_newer) {
+std::vector<NameRule> meta_rules(const Transformer& network, RotaryRows rows, bool with_newer,
+                                 const WeightNames& names) {
   const char* head_of = network.is_tied ? "tok_embeddings.weight" : "output.weight";
-  // by BlockWeight::Rows
-  std::array<int64_t, 4> heads = {0, network.n_heads, network.n_kv_heads, 1};
-  if (rows == RotaryRows::halves) heads = {};
+  const std::array<int64_t, 4> heads = rotary_heads(network, rows);
   std::vector<NameRule> rules = {{"tok_embeddings.weight", "tok_embeddings.weight"}};
   for (int64_t i = 0; i < network.n_layers; ++i) {
     const std::string layer = "layers." + std::to_string(i) + ".";
-    for (const BlockWeight& weight : block_weights(network)) {
+    for (const BlockWeight& weight : block_weights(network, i, names)) {
       const std::string ours = layer + weight.ours + ".weight";
       rules.push_back({ours, ours, heads[weight.rows]});
       if (with_newer && weight.newer_torchtitan)
         rules.push_back({ours, layer + weight.newer_torchtitan + ".weight", heads[weight.rows]});
     }
-    if (network.mixture)
-      for (const char* name :
-           {"moe.router.gate.weight", "moe.experts.w1", "moe.experts.w2", "moe.experts.w3"})
-        rules.push_back({layer + name, layer + name});
+    if (!network.is_mixture(i)) continue;
+    for (const std::string& name : mixture_names(network))
+      rules.push_back({layer + name, layer + name});
   }
   rules.push_back({"norm.weight", "norm.weight"});
   rules.push_back({head_of, "output.weight"});

@@ -45,11 +45,11 @@ std::vector<HfMember> config_members() {
 /// Transformers rotates halves of a head, as Titan does: renames.
 std::vector<HfExchange::NameRule> Mixtral::name_rules(Naming naming) const {
   if (naming != Naming::hugging_face) return {};
-  return models::hugging_face_rules(network_, {.gate = "block_sparse_moe.gate",
-                                               .experts = "block_sparse_moe.experts",
-                                               .w1 = "w1",
-                                               .w2 = "w2",
-                                               .w3 = "w3"});
+  return models::hugging_face_rules(network_, {.mixture = {.gate = "block_sparse_moe.gate",
+                                                           .experts = "block_sparse_moe.experts",
+                                                           .w1 = "w1",
+                                                           .w2 = "w2",
+                                                           .w3 = "w3"}});
 }
 
 std::vector<std::string> Mixtral::ignored_names(Naming) const {

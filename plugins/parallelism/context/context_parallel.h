@@ -15,8 +15,8 @@ struct ContextParallelOptions {
 };
 
 /// Cuts the tokens of each batch and swaps the kernel of every nn::AttentionLayer, whose rule the
-/// new one follows. All other layers work token by token and stay as they are; gradients of weights are sums over the ranks, which data
-/// parallelism adds up (its axis "fsdp" spans "cp").
+/// new one follows. All other layers work token by token and stay as they are; gradients of weights
+/// are sums over the ranks, which data parallelism adds up (its axis "fsdp" spans "cp").
 class ContextParallel final : public Parallelism, public BatchSplitter {
  public:
   ContextParallel(const ContextParallelOptions& options, TransformContext context);

@@ -120,17 +120,19 @@ class Ring final : public Exchange {
 }  // namespace
 
 Tensor pack(const Tensor& k, const Tensor& v) {
-  const Tensor packed = at::empty({2, k.size(0), k.size(2), k.size(1), k.size(3)}, k.options());
-  keys_of(packed).copy_(k);
-  values_of(packed).copy_(v);
+  const int64_t width = k.size(3);
+  const Tensor packed =
+      at::empty({k.size(0), k.size(2), k.size(1), width + v.size(3)}, k.options());
+  keys_of(packed, width).copy_(k);
+  values_of(packed, width).copy_(v);
   return packed;
 }
 
-Tensor keys_of(const Tensor& packed) {
-  return packed[0].transpose(1, 2);
+Tensor keys_of(const Tensor& packed, int64_t width) {
+  return packed.narrow(3, 0, width).transpose(1, 2);
 }
-Tensor values_of(const Tensor& packed) {
-  return packed[1].transpose(1, 2);
+Tensor values_of(const Tensor& packed, int64_t width) {
+  return packed.narrow(3, width, packed.size(3) - width).transpose(1, 2);
 }
 
 Exchange::~Exchange() = default;

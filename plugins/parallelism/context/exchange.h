@@ -16,11 +16,12 @@ enum class RotateMethod {
   alltoall,   ///< a ring: from rank to rank while the last ones are used, two shares in memory
 };
 
-/// Keys and values as one message: (2, rows, n, KV, hd), contiguous. Gradients have the same shape.
+/// Keys (rows, KV, n, hd) and values (rows, KV, n, hdv) as one message: (rows, n, KV, hd + hdv),
+/// contiguous. Gradients have the same shape.
 at::Tensor pack(const at::Tensor& k, const at::Tensor& v);
-/// (rows, KV, n, hd) views of it.
-at::Tensor keys_of(const at::Tensor& packed);
-at::Tensor values_of(const at::Tensor& packed);
+/// Views of it, (rows, KV, n, hd) and (rows, KV, n, hdv); `width`: hd.
+at::Tensor keys_of(const at::Tensor& packed, int64_t width);
+at::Tensor values_of(const at::Tensor& packed, int64_t width);
 
 /// Uses the keys and values of rank `source`.
 using Visit = std::function<void(int64_t source, const at::Tensor& packed)>;

@@ -1,5 +1,6 @@
 #include "kernel.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <titan/error.h>
+#include <titan/nn/attention_rules.h>
 #include <titan/ops/attention.h>
 #include <titan/recompute.h>
 
@@ -27,23 +29,26 @@ struct Call : torch::CustomClassHolder {
   std::vector<std::vector<Block>> blocks;
   std::shared_ptr<const Exchange> exchange;
   std::shared_ptr<const nn::AttentionRule> rule;
-  std::vector<Tensor> places;  // by source: where its tokens stand; empty unless the rule asks
+  // by source: where its tokens stand, in host memory; empty unless the rule asks
+  std::vector<Tensor> places;
+  Tensor sinks;  // of the rule, outside of the graph; undefined: none
   int64_t rank = 0;
 
   /// `block` of the queries here and the keys of `source`, as the rule sees it.
   nn::AttentionBlock seen(const Block& block, int64_t source) const;
   /// Of the forward: two products per block, of which a causal mask leaves half.
-  double flops(const Tensor& q) const;
+  double flops(const Tensor& q, int64_t value_width) const;
 };
 using CallPtr = c10::intrusive_ptr<Call>;
 
-double Call::flops(const Tensor& q) const {
+double Call::flops(const Tensor& q, int64_t value_width) const {
   double total = 0;
   for (const std::vector<Block>& of_source : blocks)
     for (const Block& block : of_source) {
       const double pairs = static_cast<double>(block.rows.count * block.queries.count) *
-                           static_cast<double>(block.keys.count * q.size(1) * q.size(3));
-      total += block.causal ? 2 * pairs : 4 * pairs;
+                           static_cast<double>(block.keys.count * q.size(1));
+      const double flops = 2 * pairs * static_cast<double>(q.size(3) + value_width);
+      total += block.causal ? flops / 2 : flops;
     }
   return total;
 }
@@ -62,18 +67,17 @@ nn::AttentionBlock Call::seen(const Block& block, int64_t source) const {
 ops::AttentionResult attend_forward(const Tensor& q, const Tensor& own, const Call& call) {
   RunningAttention running(q);
   call.exchange->forward(own, [&](int64_t source, const Tensor& packed) {
-    const Tensor k = keys_of(packed), v = values_of(packed);
+    const Tensor k = keys_of(packed, q.size(3)), v = values_of(packed, q.size(3));
     for (const Block& block : call.blocks[static_cast<size_t>(source)]) {
-      const ops::AttentionResult result =
-          call.rule->forward(block.queries_of(q), block.keys_of(k), block.keys_of(v),
-                             call.seen(block, source));
+      const ops::AttentionResult result = call.rule->forward(
+          block.queries_of(q), block.keys_of(k), block.keys_of(v), call.seen(block, source));
       if (source == call.rank)
         running.set(block, result);
       else
         running.merge(block, result);
     }
   });
-  return running.finish();
+  return call.sinks.defined() ? nn::join_sinks(running.finish(), call.sinks) : running.finish();
 }
 
 struct Gradients {
@@ -88,7 +92,8 @@ Gradients attend_backward(const Tensor& grad_out, const Tensor& q, const Tensor&
       at::zeros({q.size(0), q.size(2), q.size(1), q.size(3)}, q.options().dtype(sum_type(q)))
           .transpose(1, 2);
   Tensor down = call.exchange->backward(own, [&](int64_t source, const Tensor& packed) {
-    const Tensor k = keys_of(packed), v = values_of(packed);
+    const int64_t width = q.size(3);
+    const Tensor k = keys_of(packed, width), v = values_of(packed, width);
     const std::vector<Block>& blocks = call.blocks[static_cast<size_t>(source)];
     std::vector<ops::AttentionGradients> shares;
     for (const Block& block : blocks) {
@@ -98,10 +103,10 @@ Gradients attend_backward(const Tensor& grad_out, const Tensor& q, const Tensor&
           call.seen(block, source)));
       block.queries_of(dq).add_(std::exchange(shares.back().q, Tensor()));
     }
-    return [&blocks, shares = std::move(shares)](const Tensor& gradients) {
+    return [&blocks, width, shares = std::move(shares)](const Tensor& gradients) {
       for (size_t i = 0; i < blocks.size(); ++i) {
-        blocks[i].keys_of(keys_of(gradients)).add_(shares[i].k);
-        blocks[i].keys_of(values_of(gradients)).add_(shares[i].v);
+        blocks[i].keys_of(keys_of(gradients, width)).add_(shares[i].k);
+        blocks[i].keys_of(values_of(gradients, width)).add_(shares[i].v);
       }
     };
   });
@@ -110,10 +115,11 @@ Gradients attend_backward(const Tensor& grad_out, const Tensor& q, const Tensor&
 
 struct RingAttention : torch::autograd::Function<RingAttention> {
   static Tensor forward(AutogradContext* ctx, const Tensor& q, const Tensor& k, const Tensor& v,
-                        const CallPtr& call) {
+                        const std::optional<Tensor>& sinks, const CallPtr& call) {
+    if (sinks) call->sinks = sinks->detach();
     const Tensor own = pack(k, v);
     const ops::AttentionResult result = keepable_pair<ops::AttentionResult>(
-        {.kind = Operation::Kind::attention, .flops = call->flops(q)},
+        {.kind = Operation::Kind::attention, .flops = call->flops(q, v.size(3))},
         [&] { return attend_forward(q, own, *call); });
     ctx->save_for_backward({q, own, result.out, result.logsumexp});
     ctx->saved_data["call"] = c10::IValue::make_capsule(call);
@@ -126,10 +132,15 @@ struct RingAttention : torch::autograd::Function<RingAttention> {
                 "create_graph");
     const variable_list saved = ctx->get_saved_variables();
     const auto call = ctx->saved_data["call"].toCapsule();
-    const Gradients d = attend_backward(grads[0], saved[0], saved[1], {saved[2], saved[3]},
-                                        static_cast<const Call&>(*call));
+    const auto& made = static_cast<const Call&>(*call);
+    const ops::AttentionResult whole = {saved[2], saved[3]};
+    const Gradients d = attend_backward(grads[0], saved[0], saved[1], whole, made);
     const at::ScalarType type = saved[0].scalar_type();
-    return {d.q.to(type), keys_of(d.own).to(type), values_of(d.own).to(type), Tensor()};
+    const int64_t width = saved[0].size(3);
+    const Tensor dsinks =
+        made.sinks.defined() ? nn::sink_gradient(grads[0], whole, made.sinks) : Tensor();
+    return {d.q.to(type), keys_of(d.own, width).to(type), values_of(d.own, width).to(type), dsinks,
+            Tensor()};
   }
 };
 
@@ -146,23 +157,27 @@ class Kernel final : public nn::AttentionKernel {
     call->exchange = exchange_;
     call->rule = rule_;
     if (rule_->needs_places()) {
-      const Tensor row = at::arange(q.size(2) * cut_.num_ranks(),
-                                    at::TensorOptions().dtype(at::kLong).device(q.device()));
+      const Tensor row =
+          at::arange(q.size(2) * cut_.num_ranks(), at::TensorOptions().dtype(at::kLong));
       for (int64_t source = 0; source < cut_.num_ranks(); ++source)
         call->places.push_back(cut_.share_of(source, row.unsqueeze(0)).squeeze(0));
     }
     for (int64_t source = 0; source < cut_.num_ranks(); ++source)
       call->blocks.push_back(
           visible_blocks(cut_, rank_, source, q.size(0), q.size(2), batch.documents));
-    return RingAttention::apply(q, k, v, call);
+    const Tensor sinks = rule_->sinks();
+    return RingAttention::apply(
+        q, k, v, sinks.defined() ? std::optional<Tensor>(sinks) : std::nullopt, call);
   }
 
  private:
   /// What no operation below would notice.
   void check(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& documents) const {
-    TITAN_CHECK(q.dim() == 4 && k.dim() == 4 && k.sizes() == v.sizes() && q.size(2) == k.size(2),
+    TITAN_CHECK(q.dim() == 4 && k.dim() == 4 && v.dim() == 4 &&
+                    k.sizes().slice(0, 3) == v.sizes().slice(0, 3) && q.size(2) == k.size(2),
                 config,
-                "context-parallel attention: q must be (B, H, n, hd), k and v (B, KV, n, hd), got ",
+                "context-parallel attention: q must be (B, H, n, hd), k (B, KV, n, hd) and v "
+                "(B, KV, n, hdv), got ",
                 q.sizes(), ", ", k.sizes(), " and ", v.sizes());
     TITAN_CHECK(k.scalar_type() == v.scalar_type(), config,
                 "context-parallel attention: k and v must have one dtype, got ", k.scalar_type(),

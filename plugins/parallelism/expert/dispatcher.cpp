@@ -41,10 +41,10 @@ class TokensAtRanks final : public nn::DispatchedTokens {
     counts.assign(count, count + of_experts.numel());
   }
 
-  Tensor bring_back(const Tensor& made) override {
+  Tensor combine(const Tensor& made, const Tensor& weights) override {
     const Tensor by_rank = ops::in_order_of_slots(made, by_expert_);
-    return ops::in_order_of_slots(dist::all_to_all(by_rank, told_.splits.swapped(), group_),
-                                  order_);
+    const Tensor back = dist::all_to_all(by_rank, told_.splits.swapped(), group_);
+    return ops::sum_of_slots(ops::in_order_of_slots(back, order_), weights);
   }
 
  private:
@@ -59,7 +59,8 @@ class Dispatcher final : public nn::TokenDispatcher {
   explicit Dispatcher(dist::Group group) : group_(std::move(group)) {}
 
   std::unique_ptr<nn::DispatchedTokens> dispatch(const Tensor& x, const nn::Routing& routing,
-                                                 const Tensor& factors) override {
+                                                 const Tensor& factors,
+                                                 const TokenCopies&) override {
     const Tensor order = nn::slots_by_expert(routing);
     return std::make_unique<TokensAtRanks>(
         nn::rows_by_expert(x, order, factors), order,

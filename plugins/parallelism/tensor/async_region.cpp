@@ -172,7 +172,11 @@ class RowKernel final : public nn::LinearKernel {
 
 bool can_be_async(const RegionLayout& region) {
   const auto is_plain = [](nn::Linear* linear) { return linear->has_plain_kernel(); };
-  const bool fits = !region.has_whole_linears && region.rows.size() == 1 &&
+  // a bias would meet a sum that is cut already
+  const auto has_bias = [](nn::Linear* linear) { return linear->bias() != nullptr; };
+  const bool fits = std::none_of(region.columns.begin(), region.columns.end(), has_bias) &&
+                    std::none_of(region.rows.begin(), region.rows.end(), has_bias) &&
+                    !region.has_whole_linears && region.rows.size() == 1 &&
                     !region.columns.empty() && region.columns.size() <= kMostColumns;
   if (!fits || (std::all_of(region.columns.begin(), region.columns.end(), is_plain) &&
                 is_plain(region.rows.front())))

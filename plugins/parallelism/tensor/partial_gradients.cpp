@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <ATen/core/Tensor.h>
+#include <titan/nn/cuts.h>
 
 namespace titan::tensor_parallel {
 namespace {
@@ -15,35 +16,37 @@ namespace {
 /// over the microbatches so far, part of it summed over the ranks already.
 class PartialGradients {
  public:
-  PartialGradients(std::vector<nn::Parameter*> parameters, const dist::Group& group)
-      : parameters_(std::move(parameters)), group_(group), hooked_(parameters_.size()) {}
+  PartialGradients(std::vector<nn::Parameter*> parameters, const dist::Mesh& mesh)
+      : parameters_(std::move(parameters)), mesh_(mesh), hooked_(parameters_.size()) {}
 
   void attach() {
     for (size_t i = 0; i < parameters_.size(); ++i) {
       const at::Tensor& value = parameters_[i]->value();
       if (hooked_[i].is_same(value) || !value.requires_grad()) continue;
-      value.register_hook([group = group_](const at::Tensor& gradient) {
+      hooked_[i] = value;
+      const dist::Group& group = mesh_.rest_of("tp", nn::cut_groups(*parameters_[i]));
+      if (group.size() == 1) continue;
+      value.register_hook([group](const at::Tensor& gradient) {
         if (!gradient.defined()) return gradient;  // deferred: Parameter::add_gradient comes here
         const at::Tensor total = gradient.clone(at::MemoryFormat::Contiguous);
         group.all_reduce(total, dist::Reduce::sum).wait();
         return total;
       });
-      hooked_[i] = value;
     }
   }
 
  private:
   std::vector<nn::Parameter*> parameters_;
-  dist::Group group_;
+  dist::Mesh mesh_;
   std::vector<at::Tensor> hooked_;
 };
 
 }  // namespace
 
 void sum_partial_gradients(nn::Module& layer, std::vector<nn::Parameter*> parameters,
-                           const dist::Group& group) {
+                           const dist::Mesh& mesh) {
   if (parameters.empty()) return;
-  const auto gradients = std::make_shared<PartialGradients>(std::move(parameters), group);
+  const auto gradients = std::make_shared<PartialGradients>(std::move(parameters), mesh);
   layer.wrap([gradients](const at::Tensor& x, const Batch& batch, const nn::Next& next) {
     gradients->attach();
     return next(x, batch);

@@ -4,15 +4,16 @@
 
 #include <vector>
 
-#include <titan/dist/group.h>
+#include <titan/dist/mesh.h>
 #include <titan/model.h>
 
 namespace titan::tensor_parallel {
 
-/// Sums the gradient of each of `parameters` over `group` once per backward, before it is added to
+/// Sums the gradient of each of `parameters` over "tp" once per backward, before it is added to
 /// those of earlier microbatches and before any data-parallel transform sees it. `layer` is the one
-/// that uses them.
+/// that uses them. One that is cut over some of these ranks by the time of its first forward is
+/// summed over the others: whoever has cut it brings it the gradients of the tokens of those.
 void sum_partial_gradients(nn::Module& layer, std::vector<nn::Parameter*> parameters,
-                           const dist::Group& group);
+                           const dist::Mesh& mesh);
 
 }  // namespace titan::tensor_parallel

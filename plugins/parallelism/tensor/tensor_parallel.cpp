@@ -55,7 +55,7 @@ void TensorParallel::apply(ModelPart& part, const TransformContext& context) {
     link_ = std::make_shared<PieceLink>(group);
   cut_weights(layout, group);
   connect(layout, group);
-  sum_gradients(part, layout, group);
+  sum_gradients(part, layout, context.mesh);
   if (options_.sequence_parallel) {
     part.cut_sequence(group.size());
   } else {  // between regions all ranks do the same
@@ -68,9 +68,14 @@ void TensorParallel::cut_weights(const ModelLayout& layout, const dist::Group& g
   for (const auto& embedding : layout.embeddings) cut(embedding.module->weight(), 0, group);
   for (const auto& head : layout.heads) cut(head.module->weight(), 0, group);
   for (const RegionLayout& region : layout.regions) {
-    for (nn::Linear* linear : region.columns) cut(linear->weight(), 0, group);
+    for (nn::Linear* linear : region.columns) {
+      cut(linear->weight(), 0, group);
+      if (linear->bias()) cut(*linear->bias(), 0, group);
+    }
     for (nn::Linear* linear : region.rows) cut(linear->weight(), 1, group);
   }
+  for (const auto& attention : layout.attentions)
+    for (nn::Parameter* of_heads : attention.module->head_parameters()) cut(*of_heads, 0, group);
 }
 
 void TensorParallel::connect(const ModelLayout& layout, const dist::Group& group) {
@@ -113,7 +118,8 @@ void TensorParallel::wrap_region(const RegionLayout& region, const dist::Group& 
 }
 
 void TensorParallel::sum_gradients(ModelPart& part, const ModelLayout& layout,
-                                   const dist::Group& group) const {
+                                   const dist::Mesh& mesh) const {
+  const dist::Group& group = mesh.group("tp");
   // within a region each rank goes on with its own heads or features, whatever comes in
   std::set<nn::Parameter*> in_regions;
   for (const RegionLayout& region : layout.regions)
@@ -127,7 +133,7 @@ void TensorParallel::sum_gradients(ModelPart& part, const ModelLayout& layout,
       if (is_partial && !is_cut(parameter, group) && seen.insert(&parameter).second)
         partial.push_back(&parameter);
     });
-    sum_partial_gradients(*layer.module, std::move(partial), group);
+    sum_partial_gradients(*layer.module, std::move(partial), mesh);
   }
 }
 

@@ -80,7 +80,8 @@ class TITAN_API HfExchange {
   /// Rules that leave an element of ours or of theirs out, or that take one twice, are refused when
   /// the model is made. How large theirs is follows from the rules.
   virtual std::vector<NameRule> name_rules(Naming naming) const = 0;
-  /// Names, or ends of names after a dot, that such weights may hold beside and that nobody needs.
+  /// Names, or ends of names after a dot, that such weights may hold beside and that nobody needs;
+  /// those that end in a dot are beginnings of names.
   virtual std::vector<std::string> ignored_names(Naming naming) const;
   /// The members of config.json that follow from the model: all but token ids and dtype.
   virtual Value hf_config() const = 0;

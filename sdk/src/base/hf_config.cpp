@@ -1,7 +1,15 @@
 #include <titan/hf_config.h>
 
+#include <optional>
+
 namespace titan {
 namespace {
+
+/// JSON that others write has 10000 where it means 10000.0.
+std::optional<double> as_number(const Value* value) {
+  if (!value || !(value->is_integer() || value->is_number())) return std::nullopt;
+  return value->as_number();
+}
 
 /// Everything that says how positions are rotated, out of whichever table holds it, as members of
 /// the configuration itself.
@@ -14,8 +22,7 @@ void flatten_rope(Value& config) {
   const Value* type = rope.find("rope_type");
   const Value* factor = rope.find("factor");
   const bool scales =
-      type && *type != Value("default") &&
-      !(*type == Value("llama3") && factor && factor->is_number() && factor->as_number() == 1);
+      type && *type != Value("default") && !(*type == Value("llama3") && as_number(factor) == 1.0);
   for (const auto& [key, value] : rope.as_map())
     if (scales || key == "rope_theta" || key == "partial_rotary_factor") config[key] = value;
 }
@@ -28,7 +35,7 @@ Value effective(const HfMember& member, const Value& config) {
 }
 
 bool is_equal(const Value& a, const Value& b) {
-  return a.is_number() && b.is_number() ? a.as_number() == b.as_number() : a == b;
+  return a == b || (as_number(&a) && as_number(&a) == as_number(&b));
 }
 
 std::string shown(const Value& value) {

@@ -1,6 +1,7 @@
 #include <titan/dist/collectives.h>
 
 #include <numeric>
+#include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
@@ -96,9 +97,24 @@ Tensor count_on_host(const Tensor& counts, const Group& group) {
   return at::stack({counts, received}).view({2, group.size(), -1}).cpu();
 }
 
+thread_local UncountedRows* uncounted_rows = nullptr;
+
+/// (2, size, n): all rows of all ranks come to number 0 of this rank.
+Tensor all_to_this_rank(const Tensor& counts, int64_t num_rows, const Group& group) {
+  const Tensor both = at::zeros({2, group.size(), counts.numel() / group.size()}, at::kLong);
+  both[0][group.rank()][0].fill_(num_rows);
+  both[1].select(1, 0).fill_(num_rows);
+  return both;
+}
+
 /// As count_on_host where there are no values.
-Tensor count_as_if_even(const Tensor& counts, int64_t num_rows, const Group& group) {
-  if (group.size() > 1) exchange(counts, {}, group);
+Tensor count_as_planned(const Tensor& counts, int64_t num_rows, const Group& group) {
+  if (group.size() > 1) {
+    exchange(counts, {}, group);
+    if (uncounted_rows) uncounted_rows->count_exchange();
+    if (uncounted_rows && uncounted_rows->dealing() == UncountedRows::all_to_this_rank)
+      return all_to_this_rank(counts, num_rows, group);
+  }
   const int64_t size = counts.numel();
   const Tensor sent = at::full({size}, num_rows / size, at::kLong);
   sent.narrow(0, 0, num_rows % size).add_(1);
@@ -265,13 +281,22 @@ Tensor RowCounts::by_rank(const std::vector<Tensor>& rows_of_numbers) const {
   return at::cat(transposed(pieces, static_cast<size_t>(received.size(0))));
 }
 
+UncountedRows::UncountedRows(Dealing dealing)
+    : dealing_(dealing), outer_(std::exchange(uncounted_rows, this)) {}
+UncountedRows::~UncountedRows() {
+  uncounted_rows = outer_;
+}
+UncountedRows* UncountedRows::current() {
+  return uncounted_rows;
+}
+
 RowCounts exchange_counts(const Tensor& counts, int64_t num_rows, const Group& group) {
   TITAN_ASSERT(counts.scalar_type() == at::kLong && counts.dim() == 1 && counts.numel() > 0 &&
                    counts.numel() % group.size() == 0,
                counts.dtype(), " counts of ", counts.sizes(), " for ", group.size(), " ranks");
   const at::NoGradGuard no_grad;
   const Tensor both = keepable({.kind = Operation::Kind::all_to_all}, [&] {
-    return counts.is_meta() ? count_as_if_even(counts, num_rows, group)
+    return counts.is_meta() ? count_as_planned(counts, num_rows, group)
                             : count_on_host(counts, group);
   });
   const RowSplits splits = {.sent = sums_of_rows(both[0]), .received = sums_of_rows(both[1])};

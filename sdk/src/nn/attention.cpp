@@ -1,6 +1,7 @@
 #include <titan/nn/attention.h>
 
 #include <titan/error.h>
+#include <titan/nn/attention_rules.h>
 
 namespace titan::nn {
 
@@ -10,7 +11,7 @@ AttentionInputKernel::~AttentionInputKernel() = default;
 class Attention::Composed final : public AttentionInputKernel {
  public:
   explicit Composed(Attention& layer) : layer_(layer) {}
-  AttentionInputs project(const at::Tensor& x, const AttentionInputWeights&, Rope& rope,
+  AttentionInputs project(const at::Tensor& x, const AttentionInputWeights&, Rope* rope,
                           const Batch& batch) override {
     // Sizes come from the projections: tensor parallelism may gather the sequence inside them.
     const auto heads = [&](const at::Tensor& projected) {  // (B, S, n·hd) -> (B, S, n, hd)
@@ -23,7 +24,8 @@ class Attention::Composed final : public AttentionInputKernel {
       q = (*layer_.q_norm_)(q, batch);
       k = (*layer_.k_norm_)(k, batch);
     }
-    auto [q_rotated, k_rotated] = rope.rotate(q, k, batch);
+    if (!rope) return {q, k, v};
+    auto [q_rotated, k_rotated] = rope->rotate(q, k, batch);
     return {q_rotated, k_rotated, v};
   }
 
@@ -31,23 +33,54 @@ class Attention::Composed final : public AttentionInputKernel {
   Attention& layer_;
 };
 
+Linear& Attention::add_projection(const char* name, const AttentionOptions& options,
+                                  int64_t num_heads) {
+  const auto bias = options.has_bias ? std::optional(options.input_init) : std::nullopt;
+  return add_module(name, std::make_unique<Linear>(options.dim, num_heads * options.head_dim,
+                                                   WeightLayout::column, options.input_init, bias));
+}
+
+std::shared_ptr<Parameter> Attention::add_sinks(const AttentionOptions& options) {
+  if (!options.sinks_init) return nullptr;
+  add_parameter("sinks", {options.num_heads}, *options.sinks_init);
+  return shared_parameter("sinks");
+}
+
+namespace {
+
+std::shared_ptr<const AttentionRule> rule_of(const AttentionOptions& options,
+                                             const std::shared_ptr<Parameter>& sinks) {
+  TITAN_CHECK(options.window == 0 || options.chunk == 0, config, "attention has either a window (",
+              options.window, ") or chunks (", options.chunk, ")");
+  auto rule = options.window > 0  ? windowed_attention(options.window)
+              : options.chunk > 0 ? chunked_attention(options.chunk)
+                                  : plain_attention();
+  return sinks ? with_sinks(std::move(rule), sinks) : rule;
+}
+
+/// The fused operations where the rule is the plain one.
+AttentionCore core_of(const AttentionOptions& options, const std::shared_ptr<Parameter>& sinks) {
+  const bool is_plain = options.window == 0 && options.chunk == 0 && !sinks;
+  return is_plain ? AttentionCore() : AttentionCore(rule_of(options, sinks));
+}
+
+}  // namespace
+
 Attention::Attention(const AttentionOptions& options, std::shared_ptr<Rope> rope)
     : head_dim_(options.head_dim),
-      wq_(add_module("wq",
-                     std::make_unique<Linear>(options.dim, options.num_heads * options.head_dim,
-                                              WeightLayout::column, options.input_init))),
-      wk_(add_module("wk",
-                     std::make_unique<Linear>(options.dim, options.num_kv_heads * options.head_dim,
-                                              WeightLayout::column, options.input_init))),
-      wv_(add_module("wv",
-                     std::make_unique<Linear>(options.dim, options.num_kv_heads * options.head_dim,
-                                              WeightLayout::column, options.input_init))),
+      wq_(add_projection("wq", options, options.num_heads)),
+      wk_(add_projection("wk", options, options.num_kv_heads)),
+      wv_(add_projection("wv", options, options.num_kv_heads)),
       wo_(add_module("wo",
-                     std::make_unique<Linear>(options.num_heads * options.head_dim, options.dim,
-                                              WeightLayout::row, options.output_init))),
+                     std::make_unique<Linear>(
+                         options.num_heads * options.head_dim, options.dim, WeightLayout::row,
+                         options.output_init,
+                         options.has_bias ? std::optional(options.output_init) : std::nullopt))),
       q_norm_(nullptr),
       k_norm_(nullptr),
       rope_(std::move(rope)),
+      sinks_(add_sinks(options)),
+      core_(core_of(options, sinks_)),
       inputs_(std::make_unique<Composed>(*this)) {
   if (options.qk_norm_eps) {
     const auto norm = [&] { return std::make_unique<RmsNorm>(head_dim_, *options.qk_norm_eps); };
@@ -77,12 +110,23 @@ void Attention::wrap_kernel(std::string taker, const KernelAround<AttentionKerne
 void Attention::set_input_kernel(std::string taker, std::unique_ptr<AttentionInputKernel> kernel) {
   check_runs(taker, place());
   const std::string what = "the projections of " + place();
-  TITAN_CHECK(!q_norm_, config, taker, " cannot compute ", what,
-              " and their rotation: queries and keys are normalised in between");
+  TITAN_CHECK(has_plain_inputs(), config, taker, " cannot compute ", what,
+              " and their rotation: a norm or a bias is in between, or there is no rotation");
   inputs_.takers().check_replaceable(taker, what);
   for (Linear* linear : {&wq_, &wk_, &wv_}) linear->skip_kernel(taker);
   rope_->skip_kernel(taker);
   inputs_.replace(std::move(taker), std::move(kernel), what);
+}
+
+void Attention::wrap_input_kernel(std::string taker,
+                                  const KernelAround<AttentionInputKernel>& around) {
+  check_runs(taker, place());
+  inputs_.wrap(std::move(taker), around, "the projections of " + place());
+}
+
+std::vector<Parameter*> Attention::head_parameters() {
+  if (!sinks_) return {};
+  return {sinks_.get()};
 }
 
 std::string Attention::computed_by() const {
@@ -92,7 +136,7 @@ std::string Attention::computed_by() const {
 }
 
 at::Tensor Attention::forward(const at::Tensor& x, const Batch& batch) {
-  const auto [q, k, v] = inputs_->project(x, input_weights(), *rope_, batch);
+  const auto [q, k, v] = inputs_->project(x, input_weights(), rope_.get(), batch);
   const at::Tensor out =  // (B, H, S, hd)
       core_.attend(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), batch);
   return wo_(out.transpose(1, 2).reshape({q.size(0), q.size(1), -1}), batch);

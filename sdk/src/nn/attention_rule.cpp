@@ -7,7 +7,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <titan/error.h>
-#include <titan/nn/attention_layer.h>
+#include <titan/nn/attention_rules.h>
 #include <titan/recompute.h>
 
 namespace titan::nn {
@@ -46,20 +46,27 @@ AttentionBlock own_block(const AttentionRule& rule, const at::Tensor& q, int64_t
   AttentionBlock block;
   if (rule.needs_places())
     block.query_places = block.key_places =
-        at::arange(first_place, first_place + q.size(2),
-                   at::TensorOptions().dtype(at::kLong).device(q.device()));
+        at::arange(first_place, first_place + q.size(2), at::TensorOptions().dtype(at::kLong));
   return block;
 }
 
 struct RuledAttention : torch::autograd::Function<RuledAttention> {
   static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& q,
-                            const at::Tensor& k, const at::Tensor& v, const RulePtr& rule,
+                            const at::Tensor& k, const at::Tensor& v,
+                            const std::optional<at::Tensor>& given_sinks, const RulePtr& rule,
                             int64_t first_place) {
-    const double pairs = static_cast<double>(q.numel()) * static_cast<double>(k.size(2));
+    const double pairs =
+        static_cast<double>(q.size(0) * q.size(1) * q.size(2)) * static_cast<double>(k.size(2));
+    const at::Tensor sinks = given_sinks.value_or(at::Tensor());
     const ops::AttentionResult result = keepable_pair<ops::AttentionResult>(
-        {.kind = Operation::Kind::attention, .flops = 2 * pairs},
-        [&] { return rule->forward(q, k, v, own_block(*rule, q, first_place)); });
-    ctx->save_for_backward({q, k, v, result.out, result.logsumexp});
+        {.kind = Operation::Kind::attention,
+         .flops = pairs * static_cast<double>(q.size(3) + v.size(3))},
+        [&] {
+          const ops::AttentionResult seen =
+              rule->forward(q, k, v, own_block(*rule, q, first_place));
+          return sinks.defined() ? join_sinks(seen, sinks) : seen;
+        });
+    ctx->save_for_backward({q, k, v, result.out, result.logsumexp, sinks});
     ctx->saved_data["rule"] = c10::IValue::make_capsule(c10::make_intrusive<HeldRule>(rule));
     ctx->saved_data["first_place"] = first_place;
     return result.out;
@@ -73,16 +80,21 @@ struct RuledAttention : torch::autograd::Function<RuledAttention> {
     const auto held = ctx->saved_data["rule"].toCapsule();
     const AttentionRule& rule = *static_cast<const HeldRule&>(*held).rule;
     const int64_t first_place = ctx->saved_data["first_place"].toInt();
-    const ops::AttentionGradients d =
-        rule.backward(grads[0], saved[0], saved[1], saved[2], {saved[3], saved[4]},
-                      own_block(rule, saved[0], first_place));
-    return {d.q, d.k, d.v, at::Tensor(), at::Tensor()};
+    const ops::AttentionResult whole = {saved[3], saved[4]};
+    const ops::AttentionGradients d = rule.backward(grads[0], saved[0], saved[1], saved[2], whole,
+                                                    own_block(rule, saved[0], first_place));
+    const at::Tensor dsinks =
+        saved[5].defined() ? sink_gradient(grads[0], whole, saved[5]) : at::Tensor();
+    return {d.q, d.k, d.v, dsinks, at::Tensor(), at::Tensor()};
   }
 };
 
 }  // namespace
 
 AttentionRule::~AttentionRule() = default;
+at::Tensor AttentionRule::sinks() const {
+  return {};
+}
 
 std::shared_ptr<const AttentionRule> plain_attention(std::optional<double> scale) {
   return std::make_shared<PlainAttention>(scale);
@@ -90,7 +102,10 @@ std::shared_ptr<const AttentionRule> plain_attention(std::optional<double> scale
 
 at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                   const at::Tensor& documents, const RulePtr& rule) {
-  if (!documents.defined()) return RuledAttention::apply(q, k, v, rule, 0);
+  const at::Tensor own_sinks = rule->sinks();
+  const auto sinks =
+      own_sinks.defined() ? std::optional<at::Tensor>(own_sinks) : std::optional<at::Tensor>();
+  if (!documents.defined()) return RuledAttention::apply(q, k, v, sinks, rule, 0);
   const int64_t rows = q.size(0), seq_len = q.size(2);
   TITAN_CHECK(documents.dim() == 2 && documents.size(0) == rows && documents.size(1) == seq_len &&
                   documents.scalar_type() == at::kInt && documents.is_cpu() && k.size(2) == seq_len,
@@ -107,10 +122,10 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
         return x.narrow(0, row, 1).narrow(2, first, end - first);
       };
       outs.push_back(
-          RuledAttention::apply(piece(q), piece(k), piece(v), rule, first).transpose(1, 2));
+          RuledAttention::apply(piece(q), piece(k), piece(v), sinks, rule, first).transpose(1, 2));
     }
   }
-  return at::cat(outs, 1).view({rows, seq_len, q.size(1), q.size(3)}).transpose(1, 2);
+  return at::cat(outs, 1).view({rows, seq_len, q.size(1), v.size(3)}).transpose(1, 2);
 }
 
 }  // namespace titan::nn

@@ -25,9 +25,12 @@ GroupedLinear::GroupedLinear(int64_t num_groups, int64_t in_features, int64_t ou
   weight_ = shared_parameter("weight");
 }
 
-GroupedLinear::GroupedLinear(std::shared_ptr<Parameter> weight)
-    : weight_(std::move(weight)), kernel_(std::make_unique<PlainGroupedLinearKernel>()) {
+GroupedLinear::GroupedLinear(std::shared_ptr<Parameter> weight, std::shared_ptr<Parameter> bias)
+    : weight_(std::move(weight)),
+      bias_(std::move(bias)),
+      kernel_(std::make_unique<PlainGroupedLinearKernel>()) {
   borrow_parameter(weight_);
+  if (bias_) borrow_parameter(bias_);
 }
 
 GroupedLinear::~GroupedLinear() = default;
@@ -55,7 +58,8 @@ void GroupedLinear::wrap_kernel(std::string taker,
 }
 
 at::Tensor GroupedLinear::forward(const at::Tensor& x, const Batch&) {
-  return kernel_->matmul(x, *weight_, rows_);
+  const at::Tensor y = kernel_->matmul(x, *weight_, rows_);
+  return bias_ ? ops::add_group_bias(y, bias_->value(), rows_, bias_factor_) : y;
 }
 
 }  // namespace titan::nn

@@ -7,19 +7,18 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/exp.h>
 #include <ATen/ops/logaddexp.h>
-#include <ATen/ops/zeros_like.h>
+#include <ATen/ops/zeros.h>
 
 #include <titan/error.h>
-#include <titan/nn/attention_layer.h>
+#include <titan/nn/attention_rules.h>
 
 namespace titan::nn {
 namespace {
 
 using at::Tensor;
 
-Tensor places(int64_t first, int64_t count, const Tensor& like) {
-  return at::arange(first, first + count,
-                    at::TensorOptions().dtype(at::kLong).device(like.device()));
+Tensor places(int64_t first, int64_t count) {
+  return at::arange(first, first + count, at::TensorOptions().dtype(at::kLong));
 }
 
 /// In what keys and values are kept: those of 16 bits as fp32 on a CPU, whose products of 16 bits
@@ -29,20 +28,20 @@ at::ScalarType kept_dtype(const Tensor& x) {
 }
 
 /// One span's queries over the keys of its sequence, its own among them, which come last.
-Tensor attend_span(const Tensor& q, const Tensor& keys, const Tensor& values, int64_t start,
-                   const AttentionRule& rule) {
+ops::AttentionResult attend_span(const Tensor& q, const Tensor& keys, const Tensor& values,
+                                 int64_t start, const AttentionRule& rule) {
   const int64_t count = q.size(2);
   AttentionBlock block{.causal = count > 1};
   if (rule.needs_places()) {
-    block.query_places = places(start, count, q);
-    block.key_places = block.causal ? block.query_places : places(0, start + 1, q);
+    block.query_places = places(start, count);
+    block.key_places = block.causal ? block.query_places : places(0, start + 1);
   }
-  if (!block.causal) return rule.forward(q, keys, values, block).out;  // a token sees all of them
+  if (!block.causal) return rule.forward(q, keys, values, block);  // a token sees all of them
   const ops::AttentionResult own =
       rule.forward(q, keys.narrow(2, start, count), values.narrow(2, start, count), block);
-  if (start == 0) return own.out;
+  if (start == 0) return own;
   block.causal = false;
-  if (rule.needs_places()) block.key_places = places(0, start, q);
+  if (rule.needs_places()) block.key_places = places(0, start);
   const ops::AttentionResult before =
       rule.forward(q, keys.narrow(2, 0, start), values.narrow(2, 0, start), block);
   // softmax over the union: each part's share is exp(its logsumexp - that of both)
@@ -51,7 +50,7 @@ Tensor attend_span(const Tensor& q, const Tensor& keys, const Tensor& values, in
     return at::exp(part.logsumexp - both).unsqueeze(-1);
   };
   // a token that sees none of the older keys has any finite output there
-  return (own.out * share(own) + before.out * share(before)).to(q.scalar_type());
+  return {(own.out * share(own) + before.out * share(before)).to(q.scalar_type()), both};
 }
 
 }  // namespace
@@ -78,19 +77,21 @@ Tensor KvCache::attend(const void* layer, const Tensor& q, const Tensor& k, cons
     store.keys = at::empty({num_slots_, k.size(1), capacity_, k.size(3)}, options);
     store.values = at::empty({num_slots_, v.size(1), capacity_, v.size(3)}, options);
   }
-  const Tensor queries = q.to(store.keys.scalar_type());
+  const Tensor queries = q.to(store.keys.scalar_type()), sinks = rule.sinks();
   // such that transpose(1, 2) is contiguous, as the layers expect it
   const Tensor out =
-      at::zeros_like(q.transpose(1, 2), at::MemoryFormat::Contiguous).transpose(1, 2);
+      at::zeros({q.size(0), q.size(2), q.size(1), v.size(3)}, q.options()).transpose(1, 2);
   for (const CachedSpan& span : spans_) {
     const Tensor keys = store.keys.narrow(0, span.slot, 1);
     const Tensor values = store.values.narrow(0, span.slot, 1);
     keys.narrow(2, span.start, span.count).copy_(k.narrow(2, span.first, span.count));
     values.narrow(2, span.start, span.count).copy_(v.narrow(2, span.first, span.count));
     const int64_t seen = span.start + span.count;
-    out.narrow(2, span.first, span.count)
-        .copy_(attend_span(queries.narrow(2, span.first, span.count), keys.narrow(2, 0, seen),
-                           values.narrow(2, 0, seen), span.start, rule));
+    ops::AttentionResult result =
+        attend_span(queries.narrow(2, span.first, span.count), keys.narrow(2, 0, seen),
+                    values.narrow(2, 0, seen), span.start, rule);
+    if (sinks.defined()) result = join_sinks(result, sinks);
+    out.narrow(2, span.first, span.count).copy_(result.out);
   }
   return out;
 }

@@ -14,8 +14,10 @@ class PlainLinearKernel final : public LinearKernel {
 
 LinearKernel::~LinearKernel() = default;
 
-Linear::Linear(int64_t in_features, int64_t out_features, WeightLayout layout, const Init& init)
+Linear::Linear(int64_t in_features, int64_t out_features, WeightLayout layout, const Init& init,
+               const std::optional<Init>& bias_init)
     : weight_(add_parameter("weight", {out_features, in_features}, init)),
+      bias_(bias_init ? &add_parameter("bias", {out_features}, *bias_init) : nullptr),
       layout_(layout),
       kernel_(std::make_unique<PlainLinearKernel>()) {}
 Linear::~Linear() = default;
@@ -40,8 +42,11 @@ void Linear::skip_kernel(std::string taker) {
   kernel_.skip(std::move(taker), place());
 }
 
-at::Tensor Linear::forward(const at::Tensor& x, const Batch&) {
-  return kernel_->matmul(x, weight_);
+at::Tensor Linear::forward(const at::Tensor& x, const Batch& batch) {
+  const at::Tensor y = kernel_->matmul(x, weight_);
+  if (!bias_) return y;
+  const int64_t parts = layout_ == WeightLayout::row ? batch.copies.num_ranks : 1;
+  return y + (parts == 1 ? bias_->value() : bias_->value() / parts);
 }
 
 }  // namespace titan::nn

@@ -3,7 +3,11 @@
 #include <utility>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <titan/ops/swiglu.h>
 #include <titan/ops/token_rows.h>
 
@@ -11,17 +15,47 @@ namespace titan::nn {
 
 using at::Tensor;
 
-GroupedLinear& GroupedExperts::add_projection(const std::string& name, std::vector<int64_t> shape,
-                                              const Init& init) {
-  add_parameter(name, std::move(shape), init);
-  return add_module(name, std::make_unique<GroupedLinear>(shared_parameter(name)));
+GroupedLinear& GroupedExperts::add_projection(const std::string& name,
+                                              const std::vector<int64_t>& shape, const Init& init,
+                                              bool has_bias) {
+  add_parameter(name, shape, init);
+  const auto weight = shared_parameter(name);
+  if (!has_bias) return add_module(name, std::make_unique<GroupedLinear>(weight));
+  add_parameter(name + "_bias", {shape[0], shape[1]}, init);
+  return add_module(name,
+                    std::make_unique<GroupedLinear>(weight, shared_parameter(name + "_bias")));
 }
 
 GroupedExperts::GroupedExperts(const MoeOptions& o)
-    : w1_(add_projection("w1", {o.router.num_experts, o.hidden_dim, o.router.dim}, o.gate_init)),
-      w2_(add_projection("w2", {o.router.num_experts, o.router.dim, o.hidden_dim}, o.output_init)),
-      w3_(add_projection("w3", {o.router.num_experts, o.hidden_dim, o.router.dim}, o.output_init)) {
+    : clamped_(o.clamped),
+      w1_(add_projection("w1", {o.router.num_experts, o.hidden_dim, o.router.dim}, o.gate_init,
+                         o.has_biases)),
+      w2_(add_projection("w2", {o.router.num_experts, o.router.dim, o.hidden_dim}, o.output_init,
+                         o.has_biases)),
+      w3_(add_projection("w3", {o.router.num_experts, o.hidden_dim, o.router.dim}, o.output_init,
+                         o.has_biases)) {}
+
+std::vector<Parameter*> GroupedExperts::stacks() {
+  std::vector<Parameter*> found;
+  for (GroupedLinear* product : projections())
+    product->visit_modules([&](const std::string&, Module& module) {
+      auto* layer = dynamic_cast<GroupedLinear*>(&module);  // or one attached to it
+      if (!layer) return;
+      found.push_back(&layer->weight());
+      if (layer->bias()) found.push_back(layer->bias());
+    });
+  return found;
 }
+
+namespace {
+
+Tensor clamped_swiglu(const ClampedSwiglu& by, const Tensor& gate, const Tensor& up) {
+  const Tensor g = gate.clamp_max(by.limit), u = up.clamp(-by.limit, by.limit);
+  return g * (g * by.alpha).sigmoid() * (u + 1);
+}
+
+}  // namespace
+
 GroupedExperts::~GroupedExperts() = default;
 
 Tensor GroupedExperts::operator()(const Tensor& rows, at::IntArrayRef counts) {
@@ -33,7 +67,8 @@ Tensor GroupedExperts::operator()(const Tensor& rows, at::IntArrayRef counts) {
 
 Tensor GroupedExperts::forward(const Tensor& rows, const Batch&) {
   const Tensor gate = w1_(rows, counts_);  // in this order on every compiler
-  return w2_(ops::swiglu(gate, w3_(rows, counts_)), counts_);
+  const Tensor up = w3_(rows, counts_);
+  return w2_(clamped_ ? clamped_swiglu(*clamped_, gate, up) : ops::swiglu(gate, up), counts_);
 }
 
 std::shared_ptr<Parameter> MixtureOfExperts::add_bias(const RouterOptions& options) {
@@ -75,14 +110,69 @@ std::string MixtureOfExperts::computed_by() const {
   return text.empty() ? text : text + " dispatches tokens";
 }
 
+namespace {
+
+/// Rows of x by number. ATen's index_select, the fastest, knows no meta tensors.
+Tensor rows_at(const Tensor& x, const Tensor& numbers) {
+  if (!x.is_meta()) return x.index_select(0, numbers);
+  if (x.dim() == 1) return x.gather(0, numbers);
+  return x.gather(0, numbers.unsqueeze(1).expand({-1, x.size(1)}));
+}
+/// `rows` at their numbers among `count`, zeros elsewhere.
+Tensor rows_among(int64_t count, const Tensor& rows, const Tensor& numbers) {
+  const Tensor zeros = at::zeros({count, rows.size(1)}, rows.options());
+  return rows.is_meta() ? zeros.scatter(0, numbers.unsqueeze(1).expand_as(rows), rows)
+                        : zeros.index_copy(0, numbers, rows);
+}
+
+/// Choices that are carried out, each as a token of its own with one expert: what is dropped
+/// neither travels nor is computed, whoever dispatches.
+class KeptTokens final : public DispatchedTokens {
+ public:
+  KeptTokens(std::unique_ptr<DispatchedTokens> inner, Tensor kept)
+      : inner_(std::move(inner)), kept_(std::move(kept)) {
+    rows = inner_->rows;
+    counts = inner_->counts;
+  }
+  Tensor combine(const Tensor& made, const Tensor& weights) override {
+    const Tensor own = inner_->combine(made, at::ones({kept_.numel(), 1}, weights.options()));
+    return ops::sum_of_slots(rows_among(weights.numel(), own, kept_), weights);
+  }
+
+ private:
+  std::unique_ptr<DispatchedTokens> inner_;
+  Tensor kept_;
+};
+
+std::unique_ptr<DispatchedTokens> dispatch(TokenDispatcher& dispatcher, const Tensor& x,
+                                           const Routing& routing, const Tensor& factors,
+                                           const TokenCopies& copies) {
+  if (!routing.kept.defined()) return dispatcher.dispatch(x, routing, factors, copies);
+  const Tensor& kept = routing.kept;
+  const auto of_kept = [&](const Tensor& by_slot) { return rows_at(by_slot, kept); };
+  const Tensor every_slot = at::arange(routing.experts.numel(), kept.options());
+  const Tensor experts = of_kept(routing.experts.flatten());
+  const Routing own = {
+      .experts = experts.unsqueeze(1),
+      .weights = of_kept(routing.weights.flatten()).unsqueeze(1),
+      .counts = at::zeros_like(routing.counts).scatter_add_(0, experts, at::ones_like(experts))};
+  return std::make_unique<KeptTokens>(
+      dispatcher.dispatch(of_kept(ops::rows_of_slots(x, every_slot)), own,
+                          factors.defined() ? of_kept(factors.flatten()).unsqueeze(1) : factors,
+                          copies),
+      kept);
+}
+
+}  // namespace
+
 Tensor MixtureOfExperts::forward(const Tensor& x, const Batch& batch) {
   const Routing routing = router_.route(x, batch);
   const Tensor factors = weighs_inputs_ ? routing.weights : Tensor();
-  const auto tokens =
-      dispatcher_->dispatch(x.reshape({-1, x.size(-1)}), routing, factors);        // rows (n, D)
-  const Tensor made = tokens->bring_back(experts_(tokens->rows, tokens->counts));  // (N k, D)
+  const auto tokens = dispatch(*dispatcher_.operator->(), x.reshape({-1, x.size(-1)}), routing,
+                               factors, batch.copies);  // rows (n, D)
+  const Tensor made = experts_(tokens->rows, tokens->counts);
   const Tensor weights = weighs_inputs_ ? at::ones_like(routing.weights.detach()) : routing.weights;
-  const Tensor y = ops::sum_of_slots(made, weights).view(x.sizes());
+  const Tensor y = tokens->combine(made, weights).view(x.sizes());
   return shared_ ? y + (*shared_)(x, batch) : y;
 }
 

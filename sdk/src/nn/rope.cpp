@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cos.h>
 #include <ATen/ops/max.h>
@@ -30,8 +31,47 @@ class PlainRopeKernel final : public RopeKernel {
 
 RopeKernel::~RopeKernel() = default;
 
+namespace {
+
+/// Every step in fp32, as the reference implementations have it.
+std::vector<float> yarn_frequencies(int64_t head_dim, double theta, const YarnOptions& yarn) {
+  // the index at which a wavelength fits the original length `turns` times
+  const auto index_of = [&](double turns) {
+    const double length = static_cast<double>(yarn.original_max_position);
+    return static_cast<double>(head_dim) * std::log(length / (turns * 2 * std::numbers::pi)) /
+           (2 * std::log(theta));
+  };
+  double low = index_of(yarn.beta_fast), high = index_of(yarn.beta_slow);
+  if (yarn.truncates) low = std::floor(low), high = std::ceil(high);
+  low = std::max(low, 0.0);
+  high = std::min(high, static_cast<double>(head_dim - 1));
+  TITAN_CHECK(yarn.factor >= 1 && low <= high, config, "YaRN by ", yarn.factor, " over ",
+              yarn.original_max_position, " positions with beta_fast ", yarn.beta_fast,
+              " and beta_slow ", yarn.beta_slow, " leaves no ramp within heads of ", head_dim,
+              "; the factor is at least 1 and beta_fast above beta_slow");
+  if (low == high) high += 0.001;  // as the reference implementations avoid 0 / 0
+  std::vector<float> frequencies(head_dim / 2);
+  for (int64_t j = 0; j < head_dim / 2; ++j) {
+    const float exponent = static_cast<float>(2 * j) / static_cast<float>(head_dim);
+    const float wave = std::pow(static_cast<float>(theta), exponent);
+    const float kept = 1.0f / wave, stretched = 1.0f / (static_cast<float>(yarn.factor) * wave);
+    const float ramp = std::clamp(
+        (static_cast<float>(j) - static_cast<float>(low)) / static_cast<float>(high - low), 0.0f,
+        1.0f);
+    frequencies[j] = stretched * ramp + kept * (1 - ramp);
+  }
+  return frequencies;
+}
+
+}  // namespace
+
+double yarn_amplitude(double factor, double mscale) {
+  return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
+}
+
 std::vector<float> rope_frequencies(int64_t head_dim, const RopeOptions& options) {
   TITAN_CHECK(head_dim % 2 == 0, config, "rotary positions need an even head_dim, got ", head_dim);
+  if (options.yarn) return yarn_frequencies(head_dim, options.theta, *options.yarn);
   const auto original = static_cast<float>(options.original_max_position);
   const auto factor = static_cast<float>(options.scaling_factor),
              low = static_cast<float>(options.low_freq_factor),
@@ -69,6 +109,9 @@ const Rope::Tables& Rope::tables(int64_t num_positions, c10::Device device) {
         at::outer(at::arange(num_positions, fp32),
                   at::tensor(rope_frequencies(head_dim_, options_)).to(device));
     tables_ = {at::cos(angles), at::sin(angles)};
+    if (options_.yarn && options_.yarn->amplitude != 1)
+      for (const at::Tensor& table : {tables_.cos, tables_.sin})
+        table.mul_(options_.yarn->amplitude);
   }
   return tables_;
 }

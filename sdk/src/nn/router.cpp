@@ -1,10 +1,16 @@
 #include <titan/nn/router.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
@@ -17,6 +23,21 @@ namespace titan::nn {
 namespace {
 
 using at::Tensor;
+
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+
+/// Throws where experts cannot be chosen from groups so.
+void check_groups(const RouterOptions& o) {
+  if (o.num_groups == 0 && o.limited_groups == 0) return;
+  const int64_t size = o.num_groups > 0 ? o.num_experts / o.num_groups : 0;
+  TITAN_CHECK(o.num_groups > 0 && o.num_experts % o.num_groups == 0 && size >= 2 &&
+                  o.limited_groups >= 1 && o.limited_groups <= o.num_groups &&
+                  o.top_k <= o.limited_groups * size,
+              config, o.top_k, " of ", o.num_experts, " experts cannot be chosen from the best ",
+              o.limited_groups, " of ", o.num_groups,
+              " groups: groups have two experts or more, all as many, and those that are left hold "
+              "enough");
+}
 
 /// Multiplies in fp32, double for double.
 class PreciseKernel final : public LinearKernel {
@@ -36,6 +57,26 @@ Tensor balance_loss(const Tensor& scores, const Tensor& experts) {
   const Tensor share = (scores / scores.sum(-1, /*keepdim=*/true)).mean(1);  // (B, E)
   const Tensor load = chosen.mean(1) * (num_experts / top_k);
   return (share * load).sum() * static_cast<double>(scores.size(1));
+}
+
+/// experts (B, S, k) -> Routing::kept.
+Tensor within_capacity(const Tensor& experts, const RouterOptions& o) {
+  const at::NoGradGuard no_grad;
+  const Tensor slots = experts.flatten(1);  // (B, S k)
+  const int64_t rows = slots.size(0), length = slots.size(1);
+  const int64_t capacity = static_cast<int64_t>(std::ceil(
+      o.capacity_factor * static_cast<double>(length) / static_cast<double>(o.num_experts)));
+  if (slots.is_meta())  // as if load were even
+    return at::empty({rows * std::min(length, capacity * o.num_experts)}, slots.options());
+  // how many of its expert's tokens come before each slot
+  const Tensor order = slots.argsort(/*stable=*/true, -1, /*descending=*/false);
+  const Tensor sorted = slots.gather(-1, order);
+  const Tensor counts = at::zeros({rows, o.num_experts}, slots.options())
+                            .scatter_add_(-1, slots, at::ones_like(slots));
+  const Tensor first = counts.cumsum(-1) - counts;
+  const Tensor before = at::arange(length, slots.options()) - first.gather(-1, sorted);
+  const Tensor is_kept = at::empty_like(slots, at::kBool).scatter_(-1, order, before < capacity);
+  return is_kept.flatten().nonzero().squeeze(1);
 }
 
 }  // namespace
@@ -58,9 +99,23 @@ class Router::Choice final : public Module {
  private:
   /// Sorted, not topk: of equal values topk takes any.
   Tensor best(const Tensor& scores) const {
-    const Tensor values = bias_ ? scores.detach() + bias_->value() : scores.detach();
-    const Tensor order = std::get<1>(values.sort(/*stable=*/true, -1, /*descending=*/true));
-    return order.narrow(-1, 0, options_.top_k).contiguous();
+    Tensor values = bias_ ? scores.detach() + bias_->value() : scores.detach();
+    if (options_.num_groups > 0) values = values.masked_fill(is_outside(values), kNever);
+    return first_of(values, options_.top_k).contiguous();
+  }
+  /// (B, S, E): whether an expert's group is not among the best.
+  Tensor is_outside(const Tensor& values) const {
+    const Tensor groups = values.unflatten(-1, {options_.num_groups, -1});  // (B, S, G, E / G)
+    const int64_t counted = options_.group_score == GroupScore::best_two ? 2 : 1;
+    const Tensor worth = std::get<0>(groups.topk(counted, -1)).sum(-1);
+    return at::ones_like(worth, at::kBool)
+        .scatter_(-1, first_of(worth, options_.limited_groups), false)
+        .unsqueeze(-1)
+        .expand_as(groups)
+        .flatten(-2);
+  }
+  static Tensor first_of(const Tensor& values, int64_t count) {
+    return std::get<1>(values.sort(/*stable=*/true, -1, /*descending=*/true)).narrow(-1, 0, count);
   }
   Tensor in_turn(const Tensor& scores) const {
     const int64_t rows = scores.size(0), length = scores.size(1);
@@ -78,13 +133,16 @@ class Router::Choice final : public Module {
 Router::Router(const RouterOptions& options, std::shared_ptr<Parameter> bias)
     : options_(options),
       bias_(std::move(bias)),
-      gate_(add_module("gate", std::make_unique<Linear>(options.dim, options.num_experts,
-                                                        WeightLayout::replicated, options.init))),
+      gate_(add_module("gate",
+                       std::make_unique<Linear>(
+                           options.dim, options.num_experts, WeightLayout::replicated, options.init,
+                           options.has_bias ? std::optional(Init::constant(0)) : std::nullopt))),
       choice_(add_module("choice", std::make_unique<Choice>(options, bias_))) {
   TITAN_CHECK(options.top_k >= 1 && options.top_k <= options.num_experts, config,
               "a token cannot go to ", options.top_k, " of ", options.num_experts, " experts");
   TITAN_ASSERT((bias_ != nullptr) == (options.balance_rate != 0),
                "a bias and the rate at which it moves come together");
+  check_groups(options);
   if (options.is_float32)
     gate_.set_kernel("a router in float32", std::make_unique<PreciseKernel>());
 }
@@ -109,15 +167,23 @@ Routing Router::route(const Tensor& x, const Batch& batch) {
   Tensor weights = scores.gather(-1, experts);
   if (options_.normalises) weights = weights / (weights.sum(-1, /*keepdim=*/true) + 1e-20);
   if (options_.scale != 1) weights = weights * options_.scale;
-  return {.experts = experts.flatten(0, -2), .weights = weights.flatten(0, -2), .counts = counts};
+  Routing routing = {
+      .experts = experts.flatten(0, -2), .weights = weights.flatten(0, -2), .counts = counts};
+  if (options_.capacity_factor > 0) routing.kept = within_capacity(experts, options_);
+  return routing;
 }
 
 void Router::connect(const dist::Mesh& mesh) {
   mesh_ = &mesh;
-  for (const char* axis : {"cp", "tp"})
-    TITAN_CHECK(options_.balance_loss == 0 || mesh.group(axis).size() == 1, config,
+  for (const char* axis : {"cp", "tp"}) {
+    if (mesh.group(axis).size() == 1) continue;
+    TITAN_CHECK(options_.balance_loss == 0, config,
                 "the loss of uneven load is one of whole sequences, of which ranks along ", axis,
                 " hold parts; leave out one of them");
+    TITAN_CHECK(options_.capacity_factor == 0, config,
+                "the capacity of experts is one for whole sequences, of which ranks along ", axis,
+                " hold parts; leave out one of them");
+  }
 }
 
 void Router::begin_run() {

@@ -14,7 +14,9 @@ using at::Tensor;
 class LocalTokens final : public DispatchedTokens {
  public:
   explicit LocalTokens(Tensor order) : order_(std::move(order)) {}
-  Tensor bring_back(const Tensor& made) override { return ops::in_order_of_slots(made, order_); }
+  Tensor combine(const Tensor& made, const Tensor& weights) override {
+    return ops::sum_of_slots(ops::in_order_of_slots(made, order_), weights);
+  }
 
  private:
   Tensor order_;
@@ -23,7 +25,7 @@ class LocalTokens final : public DispatchedTokens {
 class LocalDispatcher final : public TokenDispatcher {
  public:
   std::unique_ptr<DispatchedTokens> dispatch(const Tensor& x, const Routing& routing,
-                                             const Tensor& factors) override {
+                                             const Tensor& factors, const TokenCopies&) override {
     const Tensor order = slots_by_expert(routing);
     auto tokens = std::make_unique<LocalTokens>(order);
     tokens->rows = rows_by_expert(x, order, factors);

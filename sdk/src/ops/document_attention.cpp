@@ -47,7 +47,7 @@ at::Tensor document_attention(const at::Tensor& q, const at::Tensor& k, const at
     for (size_t i = 0; i < qs.size(); ++i)
       outs.push_back(attention(qs[i], ks[i], vs[i], options).transpose(1, 2));
   }
-  return at::cat(outs, 1).view({rows, seq_len, q.size(1), q.size(3)}).transpose(1, 2);
+  return at::cat(outs, 1).view({rows, seq_len, q.size(1), v.size(3)}).transpose(1, 2);
 }
 
 }  // namespace titan::ops

@@ -135,7 +135,7 @@ void add_schedule(std::deque<Component>& components, const char* name) {
 }
 
 struct ExpertOptions {
-  int64_t degree = 1;
+  int64_t degree = 1, tensor_degree = 1;
   bool even = false;
 };
 
@@ -201,11 +201,14 @@ FakeLookup::FakeLookup() {
           .option("sequence_parallel", &TensorOptions::sequence_parallel, "Shards the sequence");
     }));
   for (const char* name : {"expert", "acme/experts"}) {
-    components_.push_back(made("parallelism", name, [](SchemaBuilder& schema) {
+    components_.push_back(made("parallelism", name, [&](SchemaBuilder& schema) {
       schema.option("degree", &ExpertOptions::degree, "Ranks that share the experts")
           .fed_by("parallelism.expert_parallel_degree")
           .option("even", &ExpertOptions::even, "Deals tokens in turn")
           .fed_by("debug.moe_force_load_balance");
+      if (std::string_view(name) == "expert")
+        schema.option("tensor_degree", &ExpertOptions::tensor_degree, "Ranks that share each")
+            .fed_by("parallelism.expert_tensor_parallel_degree");
     }));
     components_.back().axes = [](const void* options, AxisPlan& plan) {
       plan.borrow("ep", static_cast<const ExpertOptions*>(options)->degree, {"dp_shard"});

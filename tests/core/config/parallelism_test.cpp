@@ -146,6 +146,17 @@ TEST(Parallelisms, OfStrangersBringAxesAndTakeKeysThatWeHaveNotBuilt) {
             std::string::npos);
 }
 
+TEST(Parallelisms, ExpertsAreCutByWhoeverTakesTheKey) {
+  std::vector<std::string> job = {"--parallelism.tensor_parallel_degree=2",
+                                  "--parallelism.expert_tensor_parallel_degree=2"};
+  EXPECT_EQ(parallelisms(job, 2), (Names{"parallelism:tensor", "parallelism:expert"}));
+  EXPECT_EQ(options(job, 2, "expert").at("tensor_degree"), Value(2));
+  EXPECT_TRUE(messages(diagnostics_of(kBase, job, 2), Severity::not_built).empty());
+  job.push_back("--parallelism.expert_parallel=acme/experts");
+  EXPECT_NE(errors_of(kBase, job, 2).find("by this plugin of expert parallelism is not built yet"),
+            std::string::npos);
+}
+
 TEST(Parallelisms, TheResolvedJobResolvesToItself) {
   const Value once =
       resolve_arguments({"--parallelism.tensor_parallel_degree=2",

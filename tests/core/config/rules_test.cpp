@@ -77,6 +77,10 @@ const std::vector<Rule> kRules = {
      {P + "expert_parallel_degree=2", P + "expert_tensor_parallel_degree=2",
       P + "tensor_parallel_degree=2"},
      "must be 1 or tensor_parallel_degree = 2"},
+    {2,
+     {P + "expert_tensor_parallel_degree=2"},
+     {P + "expert_tensor_parallel_degree=2", P + "tensor_parallel_degree=2"},
+     "must be 1 or tensor_parallel_degree = 1"},
     {4, {P + "expert_parallel_degree=3"}, {P + "expert_parallel_degree=4"}, "experts do not fit"},
     // checkpoints
     {1, {"--checkpoint.keep_latest_k=1"}, {"--checkpoint.keep_latest_k=2"}, "0 keeps all"},
@@ -226,8 +230,7 @@ TEST_P(NotBuilt, IsAnErrorOfItsOwnKind) {
 }
 INSTANTIATE_TEST_SUITE_P(Keys, NotBuilt,
                          ::testing::Values("comm.mode=local_tensor", "fault_tolerance.enable",
-                                           "model.converters=quantize.grouped_mm.mx",
-                                           "debug.moe_force_load_balance", "model.name=llama4"));
+                                           "debug.moe_force_load_balance", "model.name=flux"));
 
 TEST(NotBuiltTable, HarmlessKeysOfSwitchedOffFeaturesAreAccepted) {
   EXPECT_EQ(errors_of(kBase, {"--checkpoint.interval=5", "--checkpoint.load_only",

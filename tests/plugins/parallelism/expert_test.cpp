@@ -1,125 +1,65 @@
 // Experts that are dealt to ranks against all of them on one, in fp64: outputs, gradients of
-// tokens, gate and experts; ranks without tokens, experts without any, all tokens at one rank.
+// tokens, gate and experts; ranks without tokens, experts without any, all tokens at one rank. With
+// tensor parallelism: expert_tensor_test.cpp.
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/sin.h>
 #include <titan/error.h>
-#include <titan/nn/moe.h>
 
 #include "tests/plugins/error_of.h"
 #include "tests/plugins/parallelism/data_parallel_fixture.h"
+#include "tests/plugins/parallelism/expert_fixture.h"
 
-namespace titan {
+namespace titan::expert_test {
 namespace {
 
 using at::Tensor;
-using namespace titan::testing;
+using testing::error_of;
+using testing::holds;
+using testing::make_cpu;
+using testing::run_ranks;
+using Ranks = std::vector<int>;
 
-constexpr int64_t kDim = 6, kExperts = 8;
-
-struct Kind {
-  const char* name;
-  int64_t top_k;
-  bool weighs_inputs;
-  std::vector<double> gate;  // each expert's weight of every element of a token, which are positive
+struct Case {
+  Kind kind;
   std::vector<int64_t> tokens;  // of the ranks
 };
-const Kind kKinds[] = {
-    {"drawn", 3, false, {}, {5, 4, 3, 7}},
-    {"weighed before", 2, true, {}, {5, 4, 3, 7}},
-    {"all to the first rank", 2, false, {4, 3, 0, 0, 0, 0, 0, 0}, {5, 4, 3, 7}},
-    {"all to one expert of the last rank", 1, false, {0, 0, 0, 0, 0, 0, 0, 4}, {5, 4, 3, 7}},
-    {"ties", 2, false, {0, 0, 0, 0, 0, 0, 0, 0}, {5, 4, 3, 7}},
-    {"ranks without tokens", 2, false, {}, {5, 0, 3, 0}},
-    {"no tokens at all", 2, false, {}, {0, 0, 0, 0}},
+const Case kCases[] = {
+    {{"drawn", 3}, {5, 4, 3, 7}},
+    {{"weighed before", 2, true}, {5, 4, 3, 7}},
+    {{"all to the first rank", 2, false, {4, 3, 0, 0, 0, 0, 0, 0}}, {5, 4, 3, 7}},
+    {{"all to one expert of the last rank", 1, false, {0, 0, 0, 0, 0, 0, 0, 4}}, {5, 4, 3, 7}},
+    {{"ties", 2, false, {0, 0, 0, 0, 0, 0, 0, 0}}, {5, 4, 3, 7}},
+    {{"ranks without tokens"}, {5, 0, 3, 0}},
+    {{"no tokens at all"}, {0, 0, 0, 0}},
 };
-
-std::vector<Layer> one_mixture(const Kind& kind, bool forces_balance = false) {
-  const nn::Init init = nn::Init::normal(0, 0.5);
-  std::vector<Layer> layers;
-  layers.push_back({"moe",
-                    std::make_unique<nn::MixtureOfExperts>(
-                        nn::MoeOptions{.router = {.dim = kDim,
-                                                  .num_experts = kExperts,
-                                                  .top_k = kind.top_k,
-                                                  .normalises = kind.top_k > 1,
-                                                  .forces_balance = forces_balance,
-                                                  .init = init},
-                                       .hidden_dim = 10,
-                                       .weighs_inputs = kind.weighs_inputs,
-                                       .gate_init = init,
-                                       .output_init = init}),
-                    "moe", kDim});
-  return layers;
-}
-
-void set_gate(ModelPart& part, const Kind& kind) {
-  for (nn::Parameter* parameter : part.parameters())
-    if (!kind.gate.empty() && parameter->name() == "moe.router.gate.weight")
-      for (int64_t e = 0; e < kExperts; ++e)
-        parameter->shard().detach()[e].fill_(kind.gate[static_cast<size_t>(e)]);
-}
-
-/// (1, tokens, dim), a deterministic mess between 0 and 2 that differs by rank.
-Tensor numbers(int64_t tokens, int64_t rank, double shift) {
-  const Tensor places = at::arange(tokens * kDim, at::TensorOptions().dtype(at::kDouble));
-  return at::sin(places * 12.9898 + static_cast<double>(rank) * 3.7 + shift)
-             .view({1, tokens, kDim}) +
-         1;
-}
-
-struct Passed {
-  Tensor y, dx;
-};
-Passed pass(ModelPart& part, const Tensor& values, const Tensor& dy) {
-  const Tensor x = values.clone().set_requires_grad(true);
-  const Tensor y = (*part.layers()[0].module)(x, Batch());
-  y.backward(dy);
-  return {y.detach(), x.grad()};
-}
-
-void expect_close(const Tensor& found, const Tensor& expected, const std::string& what) {
-  ASSERT_EQ(found.sizes(), expected.sizes()) << what;
-  if (found.numel() > 0) EXPECT_LE((found - expected).abs().max().item<double>(), 1e-12) << what;
-}
 
 TEST(ExpertParallel, ComesToWhatOneRankComesTo) {
-  open_plugins();
-  for (const Kind& kind : kKinds)
-    for (const int ranks : {2, 4}) {
-      dist::Grid grid(dist::MeshShape{.dp_shard = ranks});
-      grid.borrow("ep", ranks, {"cp", "dp_shard"});
-      run_ranks(grid, [&](const dist::Mesh& mesh) {
+  testing::open_plugins();
+  for (const auto& [kind, tokens] : kCases)
+    for (const int ranks : {2, 4})
+      run_ranks(expert_grid({.dp_shard = ranks}, ranks), [&](const dist::Mesh& mesh) {
         const std::string what = std::string(kind.name) + ", " + std::to_string(ranks) + " ranks";
         const auto device = make_cpu();
         ModelPart part(one_mixture(kind)), whole(one_mixture(kind));
         const TransformContext context{mesh, *device, at::kDouble, at::kDouble};
-        create<Parallelism>("expert", Value::map({{"degree", ranks}}), context)
-            ->apply(part, context);
-        for (ModelPart* one : {&part, &whole}) {
-          one->materialize(c10::kCPU, at::kDouble, kSeed);
-          set_gate(*one, kind);
-        }
+        make_expert(context, ranks)->apply(part, context);
+        for (ModelPart* one : {&part, &whole}) give_memory(*one, kind);
         std::vector<Tensor> xs, dys;
         for (int r = 0; r < ranks; ++r) {
-          const int64_t tokens = kind.tokens[static_cast<size_t>(r)];
-          xs.push_back(numbers(tokens, r, 0)), dys.push_back(numbers(tokens, r, 0.5) - 1);
+          const int64_t count = tokens[static_cast<size_t>(r)];
+          xs.push_back(numbers(1, count, r, 0)), dys.push_back(numbers(1, count, r, 0.5) - 1);
         }
         const auto mine = static_cast<size_t>(mesh.rank());
         const Passed here = pass(part, xs[mine], dys[mine]);
         const Passed there = pass(whole, at::cat(xs, 1), at::cat(dys, 1));
         int64_t first = 0;
-        for (size_t r = 0; r < mine; ++r) first += kind.tokens[r];
-        expect_close(here.y, there.y.narrow(1, first, kind.tokens[mine]), what);
-        expect_close(here.dx, there.dx.narrow(1, first, kind.tokens[mine]), what + ": dx");
+        for (size_t r = 0; r < mine; ++r) first += tokens[r];
+        expect_close(here.y, there.y.narrow(1, first, tokens[mine]), what);
+        expect_close(here.dx, there.dx.narrow(1, first, tokens[mine]), what + ": dx");
         for (size_t i = 0; i < part.parameters().size(); ++i) {
           nn::Parameter &own = *part.parameters()[i], &all = *whole.parameters()[i];
           const std::string name = what + ": " + own.name();
@@ -134,46 +74,74 @@ TEST(ExpertParallel, ComesToWhatOneRankComesTo) {
           }
         }
       });
-    }
 }
 
 TEST(ExpertParallel, SendsRowsAsOftenAsTheFormulaSays) {
-  open_plugins();
-  const Kind kind = {"even", 2, false, {}, {}};
+  testing::open_plugins();
+  const Kind kind = {.name = "even", .forces_balance = true};
   constexpr int kRanks = 4;
   constexpr int64_t kTokens = 8;
-  dist::Grid grid(dist::MeshShape{.dp_shard = kRanks});
-  grid.borrow("ep", kRanks, {"cp", "dp_shard"});
-  run_ranks(grid, [&](const dist::Mesh& mesh) {
+  run_ranks(expert_grid({.dp_shard = kRanks}, kRanks), [&](const dist::Mesh& mesh) {
     const auto device = make_cpu();
-    ModelPart part(one_mixture(kind, /*forces_balance=*/true));
+    ModelPart part(one_mixture(kind));
     const TransformContext context{mesh, *device, at::kDouble, at::kDouble};
-    create<Parallelism>("expert", Value::map({{"degree", kRanks}}), context)->apply(part, context);
-    part.materialize(c10::kCPU, at::kDouble, kSeed);
-    pass(part, numbers(kTokens, mesh.rank(), 0), numbers(kTokens, mesh.rank(), 1));
+    make_expert(context, kRanks)->apply(part, context);
+    give_memory(part, kind);
+    pass(part, numbers(1, kTokens, mesh.rank(), 0), numbers(1, kTokens, mesh.rank(), 1));
     // there and back, forward and backward, of N k rows those for other ranks; and once the counts
     const int64_t rows = 4 * kTokens * kind.top_k * kDim * 8 * (kRanks - 1) / kRanks;
     const int64_t counts = kExperts * 8 * (kRanks - 1) / kRanks;
-    EXPECT_EQ(traffic_of(mesh, "ep", "all_to_all").bytes, rows + counts);
+    EXPECT_EQ(testing::traffic_of(mesh, "ep", "all_to_all").bytes, rows + counts);
   });
 }
 
+/// torchtitan v0.2.2's, as its mesh was seen to be built.
+TEST(ExpertParallel, TakesTheRanksThatTorchtitanTakes) {
+  dist::Grid grid = expert_grid({.dp_shard = 4, .tp = 2}, 4);
+  EXPECT_EQ(grid.ranks(1, "ep"), (Ranks{0, 1, 2, 3}));
+  EXPECT_EQ(grid.ranks(6, "ep"), (Ranks{4, 5, 6, 7}));
+  EXPECT_EQ(grid.ranks(5, grid.rest_of("fsdp", {"ep"})), (Ranks{1, 5}));
+  EXPECT_EQ(grid.ranks(7, "ep-of-tp"), (Ranks{6, 7}));
+
+  grid = expert_grid({.dp_shard = 4, .tp = 2}, 2, 2);
+  EXPECT_EQ(grid.ranks(0, "ep"), (Ranks{0, 2}));
+  EXPECT_EQ(grid.ranks(7, "ep"), (Ranks{5, 7}));
+  EXPECT_EQ(grid.ranks(0, grid.rest_of("fsdp", {"ep", "tp"})), (Ranks{0, 4}));
+  EXPECT_EQ(grid.size("ep-of-tp"), 1);
+
+  grid = expert_grid({.pp = 2, .dp_shard = 2, .cp = 2}, 4);
+  EXPECT_EQ(grid.ranks(5, "ep"), (Ranks{4, 5, 6, 7}));
+  EXPECT_EQ(grid.ranks(5, "fsdp"), (Ranks{4, 5, 6, 7}));
+
+  grid = expert_grid({.dp_replicate = 2, .dp_shard = 4}, 2);
+  EXPECT_EQ(grid.ranks(0, "ep"), (Ranks{0, 1}));
+  EXPECT_EQ(grid.ranks(3, grid.rest_of("fsdp", {"ep"})), (Ranks{1, 3}));
+}
+
 TEST(ExpertParallel, NamesWhatItCannotDeal) {
-  open_plugins();
-  dist::Grid grid(dist::MeshShape{.dp_shard = 3});
-  grid.borrow("ep", 3, {"cp", "dp_shard"});
-  run_ranks(grid, [&](const dist::Mesh& mesh) {
+  testing::open_plugins();
+  run_ranks(expert_grid({.dp_shard = 3}, 3), [&](const dist::Mesh& mesh) {
     const auto device = make_cpu();
     const TransformContext context{mesh, *device, at::kDouble, at::kDouble};
-    const auto made = create<Parallelism>("expert", Value::map({{"degree", 3}}), context);
-    ModelPart uneven(one_mixture(kKinds[0])), without(llama_layers(false));
+    const auto made = make_expert(context, 3);
+    ModelPart uneven(one_mixture(kCases[0].kind)), without(testing::llama_layers(false));
     const Error dealt = error_of([&] { made->apply(uneven, context); });
     EXPECT_EQ(dealt.kind(), ErrorKind::config);
     EXPECT_TRUE(holds(dealt.what(), "the 8 experts of 'moe' cannot be dealt to 3 ranks"));
     EXPECT_TRUE(
         holds(error_of([&] { made->apply(without, context); }).what(), "found no experts to deal"));
+
+    ModelPart adapted(one_mixture(kCases[0].kind));
+    adapted.visit_modules([](const std::string& path, nn::Module& module) {
+      if (path != "moe.experts.w1") return;
+      module.attach("adapter",
+                    std::make_unique<nn::Linear>(2, 2, nn::WeightLayout::replicated, nn::Init()));
+    });
+    adapted.refresh();
+    EXPECT_TRUE(holds(error_of([&] { made->apply(adapted, context); }).what(),
+                      "'moe.experts.w1.adapter.weight', which expert parallelism cannot deal"));
   });
 }
 
 }  // namespace
-}  // namespace titan
+}  // namespace titan::expert_test

@@ -156,7 +156,7 @@ TEST(Attention, WithNormsOfHeadsAddsUpOverRanksToo) {
 TEST(Attention, WithNormsOfHeadsRefusesAKernelThatKnowsNothingOfThem) {
   class NoInputs final : public AttentionInputKernel {
    public:
-    AttentionInputs project(const at::Tensor& x, const AttentionInputWeights&, Rope&,
+    AttentionInputs project(const at::Tensor& x, const AttentionInputWeights&, Rope*,
                             const Batch&) override {
       return {x, x, x};
     }
@@ -168,7 +168,7 @@ TEST(Attention, WithNormsOfHeadsRefusesAKernelThatKnowsNothingOfThem) {
   EXPECT_EQ(error.kind(), ErrorKind::config);
   EXPECT_STREQ(error.what(),
                "joined cannot compute the projections of 'layers.0.attention' and their rotation: "
-               "queries and keys are normalised in between");
+               "a norm or a bias is in between, or there is no rotation");
   EXPECT_TRUE(attention.input_kernel_takers().empty());
 }
 

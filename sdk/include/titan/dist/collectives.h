@@ -67,7 +67,33 @@ struct TITAN_API RowCounts {
 /// for; kept by recomputation where an all_to_all is.
 ///
 /// On the meta device nobody has counted: `num_rows` are dealt evenly, the first ones more by one,
-/// and as many come as go.
+/// and as many come as go; or as an UncountedRows says.
 TITAN_API RowCounts exchange_counts(const at::Tensor& counts, int64_t num_rows, const Group& group);
+
+/// While alive, says how exchange_counts deals rows on the meta device, for who plays a step. The
+/// innermost counts. Thread: the one that runs the step.
+class TITAN_API UncountedRows {
+ public:
+  enum Dealing {
+    evenly,
+    all_to_this_rank,  ///< every rank's, to its first number: the most that can come
+  };
+  explicit UncountedRows(Dealing dealing);
+  ~UncountedRows();
+  UncountedRows(const UncountedRows&) = delete;
+  UncountedRows& operator=(const UncountedRows&) = delete;
+
+  Dealing dealing() const { return dealing_; }
+  /// How often rows were dealt over more than one rank.
+  int64_t num_exchanges() const { return num_exchanges_; }
+  void count_exchange() { ++num_exchanges_; }
+  /// Null: there is none.
+  static UncountedRows* current();
+
+ private:
+  Dealing dealing_;
+  int64_t num_exchanges_ = 0;
+  UncountedRows* outer_;
+};
 
 }  // namespace titan::dist

@@ -7,11 +7,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <titan/batch.h>
 #include <titan/export.h>
 #include <titan/nn/kernel_seam.h>
+#include <titan/nn/parameter.h>
 #include <titan/ops/attention.h>
 
 namespace titan::nn {
@@ -21,8 +23,8 @@ struct AttentionBlock {
   /// The keys are the queries' own tokens, and query i sees keys 0 ... i. Else every key comes
   /// before every query.
   bool causal = true;
-  /// int64 (n) and (m), on the queries' device: where in its whole row each token stands. Undefined
-  /// unless the rule needs them.
+  /// int64 (n) and (m), in host memory, each ascending: where in its whole row each token stands.
+  /// Undefined unless the rule needs them.
   at::Tensor query_places, key_places;
 };
 
@@ -31,7 +33,8 @@ struct AttentionBlock {
 /// lie on other ranks or come one after the other. Scale, window and whatever else bends a score
 /// are the rule's own.
 ///
-/// q (B, H, n, hd), k and v (B, KV, m, hd) of one dtype. Calls record no graph. Stateless.
+/// q (B, H, n, hd), k (B, KV, m, hd) and v (B, KV, m, hdv) of one dtype. Calls record no graph.
+/// Stateless. Rules that there are: titan/nn/attention_rules.h.
 class TITAN_API AttentionRule {
  public:
   virtual ~AttentionRule();
@@ -46,13 +49,17 @@ class TITAN_API AttentionRule {
                                            const AttentionBlock& block) const = 0;
   /// Whether blocks have to say where their tokens stand.
   virtual bool needs_places() const { return false; }
+  /// (H), differentiable: a score of each query head that joins the softmax of each of its queries
+  /// once, with a value of zero. Whoever puts blocks together joins them to the whole, after the
+  /// last block (join_sinks). Undefined: there are none.
+  virtual at::Tensor sinks() const;
 };
 
 /// scale · q·k, by ops::attention_forward and ops::attention_backward; none: 1 / sqrt(hd).
 TITAN_API std::shared_ptr<const AttentionRule> plain_attention(std::optional<double> scale = {});
 
 /// By `rule` over all keys of this rank: causal within a row, or within its `documents` where these
-/// are defined (Batch::documents). (B, H, S, hd), differentiable once.
+/// are defined (Batch::documents). (B, H, S, hdv), differentiable once, in the rule's sinks too.
 TITAN_API at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const at::Tensor& documents,
                             const std::shared_ptr<const AttentionRule>& rule);
@@ -61,7 +68,8 @@ TITAN_API at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::
 class TITAN_API AttentionKernel {
  public:
   virtual ~AttentionKernel();
-  /// q (B, H, S, hd), k and v (B, KV, S, hd), H a multiple of KV -> (B, H, S, hd). Causal within a
+  /// q (B, H, S, hd), k (B, KV, S, hd), v (B, KV, S, hdv), H a multiple of KV -> (B, H, S, hdv);
+  /// the rule's sinks are joined. Causal within a
   /// row, or within the documents of a row when the batch has them.
   virtual at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const Batch& batch) = 0;
@@ -106,6 +114,9 @@ class TITAN_API AttentionLayer {
   /// Of the whole layer, whatever part of it this rank computes.
   virtual int64_t num_heads() const = 0;
   virtual int64_t num_kv_heads() const = 0;
+  /// Parameters that have one element or row for each query head, on dimension 0: whoever deals
+  /// heads to ranks cuts them there.
+  virtual std::vector<Parameter*> head_parameters() { return {}; }
 };
 
 }  // namespace titan::nn

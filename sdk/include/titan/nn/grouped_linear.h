@@ -20,13 +20,15 @@ class TITAN_API GroupedLinearKernel {
 };
 
 /// x (N, in) -> (N, out) by ops::grouped_linear: the first rows meet the weight of the first group
-/// that this rank holds, and so on.
+/// that this rank holds, and so on; plus each group's bias, where there are any.
 class TITAN_API GroupedLinear final : public Module {
  public:
   /// Parameter "weight" (num_groups, out, in), no bias.
   GroupedLinear(int64_t num_groups, int64_t in_features, int64_t out_features, const Init& init);
-  /// `weight` belongs to the layer that this one is a part of, which names it.
-  explicit GroupedLinear(std::shared_ptr<Parameter> weight);
+  /// `weight` (num_groups, out, in) and `bias` (num_groups, out), null where there is none, belong
+  /// to the layer that this one is a part of, which names them.
+  explicit GroupedLinear(std::shared_ptr<Parameter> weight,
+                         std::shared_ptr<Parameter> bias = nullptr);
   ~GroupedLinear() override;
 
   /// `rows`: how many rows of x each group has; they add up to N. Runs through what goes around
@@ -34,6 +36,11 @@ class TITAN_API GroupedLinear final : public Module {
   at::Tensor operator()(const at::Tensor& x, at::IntArrayRef rows);
 
   Parameter& weight() { return *weight_; }
+  /// Null: none.
+  Parameter* bias() const { return bias_.get(); }
+  /// [before anything runs] The bias counts so much: where each of n ranks gives a part of a sum,
+  /// 1 / n.
+  void scale_bias(double factor) { bias_factor_ = factor; }
 
   /// As those of Linear.
   void set_kernel(std::string taker, std::unique_ptr<GroupedLinearKernel> kernel);
@@ -48,6 +55,8 @@ class TITAN_API GroupedLinear final : public Module {
   std::string place() const;
 
   std::shared_ptr<Parameter> weight_;
+  std::shared_ptr<Parameter> bias_;  // null: none
+  double bias_factor_ = 1;
   KernelSeam<GroupedLinearKernel> kernel_;
   at::IntArrayRef rows_;  // of the call that is running
 };

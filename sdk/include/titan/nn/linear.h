@@ -1,8 +1,9 @@
-// Matrix multiplication with a weight: y = x Wᵀ. Its kernel can be swapped (float8, LoRA, split
-// backward).
+// Matrix multiplication with a weight: y = x Wᵀ, or y = x Wᵀ + b. Its kernel can be swapped
+// (float8, LoRA, split backward).
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include <titan/nn/kernel_seam.h>
 #include <titan/nn/module.h>
@@ -25,13 +26,19 @@ class TITAN_API LinearKernel {
   virtual at::Tensor matmul(const at::Tensor& x, Parameter& weight) = 0;
 };
 
-/// x (..., in) -> (..., out); parameter "weight" (out, in), no bias.
+/// x (..., in) -> (..., out); parameters "weight" (out, in) and, where it is asked for, "bias"
+/// (out), which is added to what the kernel gives.
 class TITAN_API Linear final : public Module {
  public:
-  Linear(int64_t in_features, int64_t out_features, WeightLayout layout, const Init& init);
+  /// `bias_init`: of the bias; none: there is none.
+  Linear(int64_t in_features, int64_t out_features, WeightLayout layout, const Init& init,
+         const std::optional<Init>& bias_init = {});
   ~Linear() override;
 
   Parameter& weight() { return weight_; }
+  /// Null: none. Cut like the weight's rows where these are cut. Where ranks each give a part of a
+  /// sum (WeightLayout::row), each adds its share of the whole bias.
+  Parameter* bias() const { return bias_; }
   WeightLayout layout() const { return layout_; }
   /// From now on `taker`, a name for messages, computes instead of the layer. Throws a config Error
   /// that names both when another one does already.
@@ -53,6 +60,7 @@ class TITAN_API Linear final : public Module {
   std::string place() const;
 
   Parameter& weight_;
+  Parameter* bias_;  // null: none
   WeightLayout layout_;
   KernelSeam<LinearKernel> kernel_;
 };

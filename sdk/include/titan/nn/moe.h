@@ -3,7 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <titan/nn/feed_forward.h>
 #include <titan/nn/grouped_linear.h>
@@ -14,19 +16,29 @@
 
 namespace titan::nn {
 
+/// gate' · sigmoid(alpha · gate') · (up' + 1), where gate' is gate, at most `limit`, and up' is up
+/// within ± limit (gpt-oss).
+struct ClampedSwiglu {
+  double limit = 7;
+  double alpha = 1.702;
+};
+
 struct MoeOptions {
   RouterOptions router;            ///< its dim is that of the layer
   int64_t hidden_dim = 0;          ///< width within one expert
   int64_t num_shared_experts = 0;  ///< each token goes through these, too: one feed-forward of so
                                    ///< many times hidden_dim
   bool weighs_inputs = false;      ///< a row is weighed before its expert, not after it (Llama 4)
-  Init gate_init;                  ///< of w1
-  Init output_init;                ///< of w2 and w3, as those of FeedForward
+  bool has_biases = false;         ///< each matrix of an expert has one, drawn like it
+  std::optional<ClampedSwiglu> clamped = {};  ///< in the place of silu(gate) ⊙ up
+  Init gate_init;                             ///< of w1
+  Init output_init;                           ///< of w2 and w3, as those of FeedForward
 };
 
 /// Many gated feed-forwards: rows (n, D) sorted by expert -> the same, w2(silu(w1 x) ⊙ w3 x).
 /// Parameters w1 and w3 (E, hidden, D), w2 (E, D, hidden); each is the weight of a GroupedLinear of
-/// its name, where others may compute.
+/// its name, where others may compute. With biases also w1_bias, w3_bias (E, hidden) and w2_bias
+/// (E, D).
 class TITAN_API GroupedExperts final : public Module {
  public:
   explicit GroupedExperts(const MoeOptions& options);
@@ -35,16 +47,21 @@ class TITAN_API GroupedExperts final : public Module {
   /// `counts`: rows of each expert that this rank has. Runs through what goes around this layer.
   at::Tensor operator()(const at::Tensor& rows, at::IntArrayRef counts);
 
-  /// What an expert parallelism cuts along dimension 0.
   FeedForwardWeights weights() { return {w1_.weight(), w2_.weight(), w3_.weight()}; }
+  /// Weights and biases, of adapters that are attached to the products too: what an expert
+  /// parallelism cuts along dimension 0.
+  std::vector<Parameter*> stacks();
+  /// The three products.
+  std::vector<GroupedLinear*> projections() { return {&w1_, &w2_, &w3_}; }
 
  protected:
   at::Tensor forward(const at::Tensor& rows, const Batch& batch) override;
 
  private:
-  GroupedLinear& add_projection(const std::string& name, std::vector<int64_t> shape,
-                                const Init& init);
+  GroupedLinear& add_projection(const std::string& name, const std::vector<int64_t>& shape,
+                                const Init& init, bool has_bias);
 
+  std::optional<ClampedSwiglu> clamped_;
   GroupedLinear& w1_;
   GroupedLinear& w2_;
   GroupedLinear& w3_;

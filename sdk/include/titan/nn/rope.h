@@ -1,9 +1,10 @@
 // Rotary position embedding in Hugging Face's half-split layout. Su et al., 2021; scaling of
-// Llama 3.1.
+// Llama 3.1; YaRN: Peng et al., 2023.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,21 @@
 
 namespace titan::nn {
 
+/// Wavelengths that fit `original_max_position` more than beta_fast times stay, those that fit less
+/// than beta_slow times are stretched by `factor`, between them it goes over along a ramp.
+struct YarnOptions {
+  double factor = 1;
+  int64_t original_max_position = 4096;
+  double beta_fast = 32;
+  double beta_slow = 1;
+  bool truncates = true;  ///< the ends of the ramp are whole numbers (not for gpt-oss)
+  double amplitude = 1;   ///< of cos and sin
+};
+
+/// What YaRN multiplies attention's scores by, once for queries and once for keys: 0.1 · mscale ·
+/// ln(factor) + 1, and 1 for a factor of at most 1.
+TITAN_API double yarn_amplitude(double factor, double mscale = 1);
+
 struct RopeOptions {
   double theta = 500000;
   /// Llama 3.1's scaling of long wavelengths; 1 = none.
@@ -22,12 +38,14 @@ struct RopeOptions {
   double low_freq_factor = 1;
   double high_freq_factor = 4;
   int64_t original_max_position = 8192;
+  std::optional<YarnOptions> yarn = {};  ///< in the place of Llama 3.1's
 };
 
 /// Inverse frequencies (head_dim / 2), fp32: theta^(-2j / head_dim), long wavelengths scaled.
+/// config Error on an odd head_dim, and on YaRN's numbers that leave no ramp within the head.
 TITAN_API std::vector<float> rope_frequencies(int64_t head_dim, const RopeOptions& options);
 
-/// cos and sin for positions 0 ... n-1, shape (n, head_dim / 2).
+/// cos and sin for positions 0 ... n-1 times the amplitude, shape (n, head_dim / 2).
 struct RopeTables {
   at::Tensor cos, sin;
 };

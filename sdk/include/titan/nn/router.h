@@ -17,6 +17,12 @@ enum class RouterScore {
   sigmoid,  ///< of each expert alone
 };
 
+/// What one group of experts is worth to a token.
+enum class GroupScore {
+  best_two,  ///< the sum of its two best (DeepSeek-V3)
+  best,      ///< its best (DeepSeek-V2)
+};
+
 struct RouterOptions {
   int64_t dim = 0;
   int64_t num_experts = 0;
@@ -24,6 +30,12 @@ struct RouterOptions {
   RouterScore score = RouterScore::softmax;
   bool normalises = false;  ///< weights of a token's experts are divided by their sum
   double scale = 1;         ///< factor on the weights, after that
+  /// Experts are num_groups groups of neighbours, of which the limited_groups best can be chosen
+  /// from. 0: all can.
+  int64_t num_groups = 0;
+  int64_t limited_groups = 0;
+  GroupScore group_score = GroupScore::best_two;
+  bool has_bias = false;    ///< the gate has a bias, zero at first
   bool is_float32 = false;  ///< the gate multiplies in fp32 where the run computes in 16 bits
   /// Change of an expert's bias in a step: balance without a loss. Wang et al., 2024
   /// (arXiv:2408.15664). 0: there is no bias.
@@ -31,6 +43,10 @@ struct RouterOptions {
   /// Coefficient of the loss of uneven load of each sequence: DeepSeek-V3, 2024 (arXiv:2412.19437),
   /// equations 17 to 20. 0: there is none.
   double balance_loss = 0;
+  /// An expert takes ceil(capacity_factor S k / E) tokens of each sequence of S, the first that
+  /// choose it; the others' choices of it are dropped and count as zero (Fedus et al., 2021). 0:
+  /// nothing is dropped.
+  double capacity_factor = 0;
   /// Token t of a row as this rank holds it goes to experts t k, t k + 1, ... (mod E), whatever its
   /// scores: for timing. Where parallelism cuts rows the choice depends on the layout.
   bool forces_balance = false;
@@ -42,6 +58,9 @@ struct Routing {
   at::Tensor experts;  ///< int64 (n, k): of each token the best first
   at::Tensor weights;  ///< (n, k) in fp32, double for double; differentiable in x and the gate
   at::Tensor counts;   ///< int64 (E): tokens of each expert; n k in all
+  /// int64 (m), ascending: the numbers t k + j of the choices that are carried out. Undefined: all
+  /// are, and so are those that a dispatcher gets.
+  at::Tensor kept = {};
 };
 
 /// x (B, S, D) -> scores (B, S, E) in fp32 (double for double) as a Module; `route` chooses by
@@ -59,7 +78,8 @@ struct Routing {
 class TITAN_API Router final : public Module, public StepModule {
  public:
   /// `bias` (E) in fp32: state of the layer that this one is a part of, which names it. Null
-  /// exactly where balance_rate is 0. Throws a config Error on top_k outside of 1 to num_experts.
+  /// exactly where balance_rate is 0. Throws a config Error on top_k outside of 1 to num_experts
+  /// and on groups that do not fit.
   Router(const RouterOptions& options, std::shared_ptr<Parameter> bias);
   ~Router() override;
 
@@ -69,7 +89,8 @@ class TITAN_API Router final : public Module, public StepModule {
   Linear& gate() { return gate_; }
   const RouterOptions& options() const { return options_; }
 
-  /// Throws a config Error for a balance_loss where ranks hold parts of sequences.
+  /// Throws a config Error for a balance_loss or a capacity_factor where ranks hold parts of
+  /// sequences.
   void connect(const dist::Mesh& mesh) override;
   void begin_run() override;
   void commit(const Step& step) override;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <titan/batch.h>
 #include <titan/export.h>
 #include <titan/nn/router.h>
 
@@ -18,9 +19,10 @@ class TITAN_API DispatchedTokens {
   at::Tensor rows;              ///< (n, D): those of the first expert that this rank has, and so on
   std::vector<int64_t> counts;  ///< how many each expert that this rank has got; n in all
 
-  /// made (n, D): what became of each of `rows`. Gives (N k, D): row t k + j is what expert
-  /// experts[t, j] has made of token t. Differentiable.
-  virtual at::Tensor bring_back(const at::Tensor& made) = 0;
+  /// made (n, D): what became of each of `rows`; `weights` (N, k) of the tokens' choices in fp32 or
+  /// double. Gives (N, D): of each token the sum over its choices, in their order, of weight times
+  /// what the expert has made of it (ops::sum_of_slots). Differentiable in both.
+  virtual at::Tensor combine(const at::Tensor& made, const at::Tensor& weights) = 0;
 };
 
 /// Differentiable in x, in both directions; counts and choices have no gradient. Every rank that
@@ -29,10 +31,11 @@ class TITAN_API TokenDispatcher {
  public:
   virtual ~TokenDispatcher();
   /// x (N, D); `routing` of its tokens. `factors`: undefined, or (N, k) in fp32 or double: what
-  /// each row is multiplied by on its way, differentiable too. On the meta device rows are dealt
-  /// evenly.
+  /// each row is multiplied by on its way, differentiable too. `copies`: who else has these tokens,
+  /// with the same routing. On the meta device rows are dealt evenly.
   virtual std::unique_ptr<DispatchedTokens> dispatch(const at::Tensor& x, const Routing& routing,
-                                                     const at::Tensor& factors) = 0;
+                                                     const at::Tensor& factors,
+                                                     const TokenCopies& copies) = 0;
 };
 
 /// Rows by expert, in the order of `experts_in_order`; a stage of dispatchers. (N k, D).

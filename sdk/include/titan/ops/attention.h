@@ -17,15 +17,16 @@ struct AttentionOptions {
 /// softmax(scale · q kᵀ) v. Vaswani et al., 2017; tiled as in Dao et al., 2022; grouped queries:
 /// Ainslie et al., 2023.
 ///
-/// q (B, H, S, hd), k and v (B, KV, Skv, hd), one dtype; H a multiple of KV, query head i reads key
-/// head i / (H/KV). Strided views of (B, S, H, hd) storage are read in place. Returns (B, H, S, hd)
-/// such that `out.transpose(1, 2)` is contiguous. Differentiable once in q, k, v; q, k, v, out and
-/// one number per query are kept. Throws config Error on shapes that do not fit.
+/// q (B, H, S, hd), k (B, KV, Skv, hd), v (B, KV, Skv, hdv), one dtype; H a multiple of KV, query
+/// head i reads key head i / (H/KV). Strided views of (B, S, H, hd) storage are read in place,
+/// where hdv is another width than hd a copy of the narrower is made. Returns (B, H, S, hdv) such
+/// that `out.transpose(1, 2)` is contiguous. Differentiable once in q, k, v; q, k, v, out and one
+/// number per query are kept. Throws config Error on shapes that do not fit.
 TITAN_API at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                const AttentionOptions& options = {});
 
 struct AttentionResult {
-  at::Tensor out;        ///< (B, H, S, hd), `transpose(1, 2)` contiguous
+  at::Tensor out;        ///< (B, H, S, hdv), `transpose(1, 2)` contiguous
   at::Tensor logsumexp;  ///< (B, H, S): log Σ exp(scale · q·k) per query, fp32 (double for double)
 };
 
@@ -34,6 +35,10 @@ struct AttentionResult {
 TITAN_API AttentionResult attention_forward(const at::Tensor& q, const at::Tensor& k,
                                             const at::Tensor& v,
                                             const AttentionOptions& options = {});
+
+/// `into`, the result over some keys, becomes that over these and those of `further`, in place;
+/// views of larger tensors are fine. Sums in the type of into.out.
+TITAN_API void merge_attention(const AttentionResult& into, const AttentionResult& further);
 
 struct AttentionGradients {
   at::Tensor q, k, v;  ///< shapes and dtypes of their inputs, `transpose(1, 2)` contiguous

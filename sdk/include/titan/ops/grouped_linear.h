@@ -15,4 +15,9 @@ namespace titan::ops {
 TITAN_API at::Tensor grouped_linear(const at::Tensor& x, const at::Tensor& weight,
                                     at::IntArrayRef rows);
 
+/// x (N, out), bias (G, out) of one dtype, `rows` as above -> x plus factor times the bias of each
+/// row's group. Differentiable once in x and bias.
+TITAN_API at::Tensor add_group_bias(const at::Tensor& x, const at::Tensor& bias,
+                                    at::IntArrayRef rows, double factor = 1);
+
 }  // namespace titan::ops

@@ -1,0 +1,13 @@
+// The type in which sums over elements of `x` are kept.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace titan::nn {
+
+/// fp32, double for double.
+inline at::ScalarType sum_type(const at::Tensor& x) {
+  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+}  // namespace titan::nn
