@@ -54,15 +54,17 @@ void declare_quantize_grouped(SchemaBuilder& schema) {
       .table("float8", &QuantizeGroupedSection::float8,
              "Options of converter quantize.grouped_mm.float8",
              [](SchemaBuilder& table) {
-               table.option("fqns", &Float8GroupedSection::fqns,
-                            "Expert layers, by a part of their name");
+               table
+                   .option("fqns", &Float8GroupedSection::fqns,
+                           "Expert layers, by a part of their name")
+                   .option("emulate", &Float8GroupedSection::emulate, "Compute float8 in software");
              })
       .table(
           "mx", &QuantizeGroupedSection::mx, "Options of converter quantize.grouped_mm.mx",
           [](SchemaBuilder& table) {
             table.option("fqns", &MxGroupedSection::fqns, "Expert layers, by a part of their name")
                 .option("recipe_name", &MxGroupedSection::recipe_name, "MX recipe")
-                .one_of({"mxfp8"});
+                .one_of({"mxfp8", "mxfp8_emulated"});
           });
 }
 

@@ -272,6 +272,7 @@ struct MxLinearSection {
 /// [quantize.grouped_mm.float8]
 struct Float8GroupedSection {
   std::vector<std::string> fqns;
+  bool emulate = false;
 };
 
 /// [quantize.grouped_mm.mx]

@@ -3,7 +3,9 @@
     float8_referee.py --probe <float8_probe>
 
 Scales and casts of random, tiny, huge, zero, denormal, infinite and undefined values; then forward and both
-gradients of whole layers under every recipe, beside torchao's emulated Float8Linear and MXFP8Linear.
+gradients of whole layers under every recipe, beside torchao's emulated Float8Linear and MXFP8Linear; then those of
+layers of experts, beside torchao's emulated grouped MXFP8 product, and, where torchao's kernels need a GPU (float8,
+MXFP8 in float32), beside its casts of each group and torch's products.
 """
 
 import argparse
@@ -20,7 +22,14 @@ from torchao.float8.config import Float8LinearConfig, ScalingGranularity  # noqa
 from torchao.float8.float8_linear import Float8Linear  # noqa: E402
 from torchao.float8.float8_scaling_utils import hp_tensor_to_float8_dynamic  # noqa: E402
 from torchao.float8.float8_training_tensor import LinearMMConfig  # noqa: E402
+from torchao.float8.float8_utils import tensor_to_scale, to_fp8_saturated  # noqa: E402
+from torchao.prototype.moe_training.mxfp8_grouped_mm import _to_mxfp8_then_scaled_grouped_mm  # noqa: E402
 from torchao.prototype.moe_training.mxfp8_linear import mx_mm  # noqa: E402
+from torchao.prototype.moe_training.utils import (  # noqa: E402
+    torch_to_3d_rowwise_float8_transpose_rhs,
+    torch_to_float8_per_group_colwise,
+    torch_to_float8_per_group_rowwise,
+)
 from torchao.prototype.mx_formats.config import (  # noqa: E402
     MXFP8Dim0CastKernelChoice,
     MXFP8Dim1CastKernelChoice,
@@ -160,6 +169,87 @@ def add_layers(probe, generator):
                     probe.add(recipe, name, (rows, features, out), inputs, their_mxfp8(recipe, x, weight, grad))
 
 
+def ends(rows):
+    return torch.tensor(rows).cumsum(0).to(torch.int32)
+
+
+def of_groups(rows):
+    """(expert, slice of its rows) of those that have rows."""
+    first = 0
+    for expert, count in enumerate(rows):
+        if count:
+            yield expert, slice(first, first + count)
+        first += count
+
+
+def their_float8_experts(x, weight, grad, rows):
+    """The casts of torchao's _Float8GroupedMM by its functions in torch; what its kernels multiply, in float32."""
+    def wide_rows(matrix):  # as triton_fp8_rowwise_2d_scale_and_cast
+        scale = tensor_to_scale(matrix, torch.float8_e4m3fn, scaling_granularity=ScalingGranularity.AXISWISE, axiswise_dim=-1,
+                                round_scales_to_power_of_2=True)
+        return to_fp8_saturated(matrix.float() * scale, torch.float8_e4m3fn).float() / scale
+
+    def wide_turned(stack):
+        """(E, m, n), a scale for each line along n -> (E, n, m); it wants columns side by side in memory."""
+        values, scales = torch_to_3d_rowwise_float8_transpose_rhs(stack, torch.float8_e4m3fn, True)
+        return values.float() / scales
+
+    for_y = wide_turned(weight.transpose(-2, -1).contiguous().transpose(-2, -1))  # (E, in, out), scaled along in
+    # (E, out, in), scaled along out; rows side by side in memory, since the order of the sums of a product depends on it
+    for_grad_x = wide_turned(weight.transpose(-2, -1)).contiguous()
+    filled = ends([count for count in rows if count])  # these two stop at a group without rows
+    x_columns, x_scales = torch_to_float8_per_group_colwise(x, filled, torch.float8_e4m3fn, True)
+    grad_rows, grad_scales = torch_to_float8_per_group_rowwise(grad.t().contiguous(), filled, torch.float8_e4m3fn, True)
+    x_scales, grad_scales = x_scales.view(len(filled), 1, -1), grad_scales.view(len(filled), -1, 1)
+    y, grad_x, grad_weight = torch.zeros_like(grad), torch.zeros_like(x), torch.zeros_like(weight)
+    for group, (expert, own) in enumerate(of_groups(rows)):
+        y[own] = torch.mm(wide_rows(x[own]), for_y[expert])
+        grad_x[own] = torch.mm(wide_rows(grad[own]), for_grad_x[expert])
+        grad_weight[expert] = torch.mm(grad_rows[:, own].float() / grad_scales[group], x_columns[own].float() / x_scales[group])
+    return {"y": y, "grad_x": grad_x, "grad_weight": grad_weight}
+
+
+def their_mx_experts(x, weight, grad, rows):
+    x, weight = x.clone().requires_grad_(), weight.clone().requires_grad_()
+    y = _to_mxfp8_then_scaled_grouped_mm(
+        x, weight.transpose(-2, -1), ends(rows), out_dtype=torch.bfloat16, kernel_preference=KernelPreference.EMULATED,
+        scale_calculation_mode=ScaleCalculationMode.RCEIL, pad_token_groups_for_grouped_mm=True)
+    y.backward(grad)
+    return {"y": y, "grad_x": x.grad, "grad_weight": weight.grad}
+
+
+def wide_mx_experts(x, weight, grad, rows):
+    """In float32, which torchao's grouped product rounds to bfloat16."""
+    def wide(matrix):
+        matrix = torch.nn.functional.pad(matrix, (0, -matrix.shape[1] % 32))
+        scales, values = to_mx(matrix.contiguous(), torch.float8_e4m3fn, 32, ScaleCalculationMode.RCEIL)
+        return to_dtype(values, scales, torch.float8_e4m3fn, 32, torch.float32)
+
+    y, grad_x, grad_weight = torch.zeros_like(grad), torch.zeros_like(x), torch.zeros_like(weight)
+    for expert, own in of_groups(rows):
+        y[own] = torch.mm(wide(x[own]), wide(weight[expert]).t())
+        grad_x[own] = torch.mm(wide(grad[own]), wide(weight[expert].t()).t())
+        grad_weight[expert] = torch.mm(wide(grad[own].t()), wide(x[own].t()).t())
+    return {"y": y, "grad_x": grad_x, "grad_weight": grad_weight}
+
+
+def add_experts(probe, generator):
+    def normal(*shape):
+        return torch.randn(*shape, generator=generator)
+
+    for name, dtype in DTYPES.items():
+        for rows in ([32, 0, 7, 70], [1, 33], [0, 64, 0]):  # experts without rows, and whose rows are no whole blocks
+            count, features, out = sum(rows), 64, 96
+            x = (normal(count, features) * 10 ** normal(count, 1) * 10 ** normal(1, features)).to(dtype)
+            weight = (normal(len(rows), out, features) * 0.02 * 10 ** normal(len(rows), out, 1)).to(dtype)
+            grad = (normal(count, out) * 1e-4 * 10 ** normal(count, 1)).to(dtype)
+            inputs = {"x": x, "weight": weight, "grad": grad}
+            shape = (count, features, out, *rows)
+            probe.add("experts_float8", name, shape, inputs, their_float8_experts(x, weight, grad, rows))
+            theirs = their_mx_experts if dtype == torch.bfloat16 else wide_mx_experts
+            probe.add("experts_mx", name, shape, inputs, theirs(x, weight, grad, rows))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--probe", required=True, help="the float8_probe program")
@@ -170,6 +260,7 @@ def main():
         probe = Probe(args.probe, pathlib.Path(folder))
         add_quantisation(probe, generator)
         add_layers(probe, generator)
+        add_experts(probe, generator)
         probe.compare()
 
 

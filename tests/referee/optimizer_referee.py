@@ -1,5 +1,7 @@
 """Lets torch.optim judge the optimizer plugins on weights in float32 and bfloat16; Lion is judged by a few lines of NumPy.
 
+Among the weights are stacks of experts, of which Muon takes each by itself.
+
     optimizer_referee.py --probe <optimizer_probe> --plugins <folder>
 
 Fifty steps on random gradients of very different sizes, with a changing learning rate. Where torch runs the same kernels
@@ -19,8 +21,10 @@ import titan_referee as titan
 STEPS = 50
 LR_FACTORS = [min(1.0, (n + 1) / 10) for n in range(STEPS)]
 SHAPES = {"layers.0.wq.weight": (24, 40), "layers.0.w2.weight": (40, 24), "layers.0.wo.weight": (32, 32),
-          "layers.1.w1.weight": (129, 17), "layers.0.norm.weight": (37,), "tok_embeddings.weight": (33, 24)}
-MATRICES = [name for name in SHAPES if name.startswith("layers") and "norm" not in name]
+          "layers.1.w1.weight": (129, 17), "layers.0.norm.weight": (37,), "tok_embeddings.weight": (33, 24),
+          "layers.0.moe.experts.w1": (5, 24, 40), "layers.0.moe.experts.w2": (3, 40, 24), "layers.0.moe.experts.w1_bias": (5, 24)}
+STACKS = [name for name, shape in SHAPES.items() if len(shape) == 3]
+MATRICES = [name for name, shape in SHAPES.items() if len(shape) == 2 and name.endswith(".weight") and name.startswith("layers")]
 
 ADAM = {"lr": 1e-2, "betas": (0.9, 0.95), "eps": 1e-8, "weight_decay": 0.1}
 MUON = {"lr": 2e-2, "weight_decay": 0.1, "momentum": 0.95, "nesterov": True}
@@ -94,12 +98,27 @@ def make_adam(kind, implementation):
     return lambda parameters: [kind(parameters.values(), **ADAM, **how)]
 
 
+class MuonOfEach(torch.optim.Muon):
+    """On each matrix of some stacks by itself, which share their memory."""
+
+    def __init__(self, stacks, **options):
+        self.stacks = [(stack, [torch.nn.Parameter(matrix) for matrix in stack.data]) for stack in stacks]
+        super().__init__([matrix for _, matrices in self.stacks for matrix in matrices], **options)
+
+    def step(self):
+        for stack, matrices in self.stacks:
+            for matrix, gradient in zip(matrices, stack.grad, strict=True):
+                matrix.grad = gradient
+        super().step()
+
+
 def make_muon(changed):
     """torch.optim.Muon takes matrices only: AdamW has the rest, as in the plugin."""
     def make(parameters):
-        matrices = [parameters[name] for name in MATRICES]
-        rest = [parameter for name, parameter in parameters.items() if name not in MATRICES]
-        return [torch.optim.Muon(matrices, **MUON | changed), torch.optim.AdamW(rest, **ADAM, fused=True)]
+        options = MUON | changed
+        rest = [parameter for name, parameter in parameters.items() if name not in MATRICES + STACKS]
+        return [torch.optim.Muon([parameters[name] for name in MATRICES], **options),
+                MuonOfEach([parameters[name] for name in STACKS], **options), torch.optim.AdamW(rest, **ADAM, fused=True)]
     return make
 
 

@@ -10,17 +10,21 @@
 //   floor, rceil                                      x (rows, in) -> scales, values, wide, tiles
 //   tensorwise, rowwise, rowwise_with_gw_hp, mxfp8_emulated, mxfp8_emulated_rceil
 //                                                     x, weight, grad -> y, grad_x, grad_weight
+//   experts_float8, experts_mx                        the same of experts, weight (G, out, in); the
+//                                                     rows of each stand behind OUT
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <ATen/core/grad_mode.h>
 #include <titan/error.h>
 
+#include "plugins/converters/common/quantized_grouped.h"
 #include "plugins/converters/float8/products.h"
-#include "plugins/converters/mx/converter.h"
+#include "plugins/converters/mx/grouped_converter.h"
 #include "tests/tools/probe_files.h"
 
 namespace {
@@ -33,6 +37,7 @@ struct Case {
   fs::path folder;
   std::string name, operation, dtype;
   int64_t rows = 0, in = 0, out = 0;
+  std::vector<int64_t> of_experts;  // rows
 
   at::ScalarType wide() const { return dtype == "bfloat16" ? at::kBFloat16 : at::kFloat; }
 
@@ -97,8 +102,34 @@ void run_layer(const Case& c) {
   c.write("grad_weight", linear.weight().grad());
 }
 
+void run_experts(const Case& c) {
+  const auto num_experts = static_cast<int64_t>(c.of_experts.size());
+  nn::GroupedLinear layer(num_experts, c.in, c.out, nn::Init::normal(0, 1));
+  layer.set_names("experts");
+  layer.weight().allocate(c10::kCPU, c.wide());
+  {
+    const at::NoGradGuard no_grad;
+    Tensor(layer.weight().value()).copy_(c.read("weight", {num_experts, c.out, c.in}));
+  }
+  std::shared_ptr<const quantized::Products> products;
+  if (c.operation == "experts_mx")
+    products = std::make_shared<mx::MxProducts>(mx::find_grouped_recipe("mxfp8_emulated"));
+  else
+    products = std::make_shared<float8::Float8Products>(float8::find_recipe("rowwise"), nullptr,
+                                                        float8::Arithmetic::by_definition);
+  layer.set_kernel("probe", std::make_unique<quantized::QuantizedGroupedKernel>(products));
+  const Tensor x = c.read("x", {c.rows, c.in}).requires_grad_(true);
+  const Tensor y = layer(x, c.of_experts);
+  y.backward(c.read("grad", {c.rows, c.out}));
+  c.write("y", y);
+  c.write("grad_x", x.grad());
+  c.write("grad_weight", layer.weight().grad());
+}
+
 void run(const Case& c) {
-  if (c.out > 0)
+  if (!c.of_experts.empty())
+    run_experts(c);
+  else if (c.out > 0)
     run_layer(c);
   else if (c.operation == "floor" || c.operation == "rceil")
     quantize_mx(c);
@@ -119,6 +150,7 @@ int main(int argc, char** argv) {
       words >> c.name >> c.operation >> c.dtype >> c.rows >> c.in;
       TITAN_CHECK(words, data, "cannot read the case '", line, "'");
       words >> c.out;  // of layers only
+      for (int64_t rows = 0; words >> rows;) c.of_experts.push_back(rows);
       run(c);
     }
     return 0;

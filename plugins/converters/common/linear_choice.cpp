@@ -1,11 +1,11 @@
 #include "linear_choice.h"
 
 #include <algorithm>
-#include <set>
 
 #include <titan/error.h>
 #include <titan/nn/head.h>
-#include <titan/suggest.h>
+
+#include "named_layers.h"
 
 namespace titan::quantized {
 namespace {
@@ -24,49 +24,20 @@ std::vector<Found> find_products(ModelPart& part) {
   return found;
 }
 
-bool holds(const std::string& path, const std::string& filter) {
-  return path.find(filter) != std::string::npos;
-}
-
-/// Every run of whole words of the paths: "layers.0.attention.wq" has "attention", "attention.wq".
-std::set<std::string> parts_of(const std::vector<Found>& found) {
-  std::set<std::string> parts;
-  for (const Found& product : found) {
-    const std::string& path = product.path;
-    for (size_t begin = 0; begin < path.size();) {
-      size_t end = begin;
-      do {
-        end = std::min(path.find('.', end + 1), path.size());
-        parts.insert(path.substr(begin, end - begin));
-      } while (end < path.size());
-      begin = std::min(path.find('.', begin), path.size()) + 1;
-    }
-  }
-  return parts;
+std::vector<std::string> paths_of(const std::vector<Found>& found) {
+  std::vector<std::string> paths;
+  for (const Found& product : found) paths.push_back(product.path);
+  return paths;
 }
 
 void check_filters(const std::vector<Found>& found, const ChoiceRules& rules) {
   for (const std::string& filter : rules.filters) {
     const auto is_held = [&](const Found& product) { return holds(product.path, filter); };
     if (!filter.empty() && std::any_of(found.begin(), found.end(), is_held)) continue;
-    const std::set<std::string> parts = parts_of(found);
-    const std::string near = did_you_mean(filter, {parts.begin(), parts.end()});
     fail(ErrorKind::config, rules.converter, ".filter_fqns: '", filter,
-         filter.empty() ? "' would leave every layer alone" : "' matches no linear layer",
-         near.empty() ? "; a filter is a part of a path such as '" + found.front().path + "'"
-                      : "; " + near);
+         filter.empty() ? "' would leave every layer alone" : "' matches no linear layer", "; ",
+         hint_for(filter, paths_of(found), "filter"));
   }
-}
-
-/// A kernel that others go around can still be swapped if it is done before they come.
-void check_takers(const nn::Linear& linear, const std::string& path, const ChoiceRules& rules) {
-  const nn::KernelTakers& takers = linear.kernel_takers();
-  TITAN_CHECK(takers.replaced_by.empty(), config, rules.converter, ": '", path, "' is computed by ",
-              takers.replaced_by, " already; name the layer in ", rules.converter,
-              ".filter_fqns, or take one of the two out of model.converters");
-  TITAN_CHECK(takers.wrapped_by.empty(), config, rules.converter, ": '", path, "' has ",
-              takers.wrapped_by.front(), " around it already; put ", rules.converter, " before ",
-              takers.wrapped_by.front(), " in model.converters");
 }
 
 std::string count(size_t number, const std::string& why) {
@@ -93,7 +64,8 @@ Choice choose_linears(ModelPart& part, const ChoiceRules& rules) {
     } else if (rules.is_too_small && rules.is_too_small(out, in)) {
       ++num_small;
     } else {
-      check_takers(*linear, path, rules);
+      check_takers(linear->kernel_takers(), path, rules.converter,
+                   "name the layer in " + rules.converter + ".filter_fqns");
       chosen.linears.push_back(linear);
     }
   }

@@ -68,9 +68,7 @@ struct QuantizedLinear : torch::autograd::Function<QuantizedLinear> {
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
-    TITAN_CHECK(!at::GradMode::is_enabled(), config,
-                "a quantised linear layer cannot be differentiated twice: call backward without "
-                "create_graph");
+    check_differentiated_once();
     const variable_list saved = ctx->get_saved_variables();  // may run the layer again
     const at::AutoDispatchBelowADInplaceOrView below;
     const auto held = ctx->saved_data["layer"].toCapsule();
@@ -91,6 +89,12 @@ struct QuantizedLinear : torch::autograd::Function<QuantizedLinear> {
 }  // namespace
 
 Products::~Products() = default;
+
+void check_differentiated_once() {
+  TITAN_CHECK(!at::GradMode::is_enabled(), config,
+              "a quantised linear layer cannot be differentiated twice: call backward without "
+              "create_graph");
+}
 
 Tensor largest_magnitude(const Tensor& x) {
   if (x.numel() == 0) return at::zeros({}, x.options());

@@ -1,5 +1,5 @@
 // A linear layer whose three matrix products are made in a narrow format while autograd sees and
-// saves wide tensors. Used by the float8 and mx converters.
+// saves wide tensors. Used by the float8 and mx converters, for each expert by quantized_grouped.h.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,8 @@ class Products {
   /// Whether `output` wants the largest absolute value of all of x: it is then worth keeping where
   /// activations are recomputed.
   virtual bool uses_maximum(const at::Tensor& x) const = 0;
-  /// x (rows, in) · weight (out, in)ᵀ. `x_maximum`: a scalar, undefined unless uses_maximum(x).
+  /// x (rows, in) · weight (out, in)ᵀ. `x_maximum`: a scalar; undefined unless uses_maximum(x), or
+  /// where nobody has computed it.
   virtual at::Tensor output(const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& x_maximum) const = 0;
   /// grad (rows, out) · weight (out, in)
@@ -31,6 +32,9 @@ class Products {
 /// The largest absolute value, a scalar in x's dtype; not a number when one element is not. 0 for
 /// no elements.
 at::Tensor largest_magnitude(const at::Tensor& x);
+
+/// Throws a config Error where a backward is itself differentiated: the rounding has no gradient.
+void check_differentiated_once();
 
 /// Computes a Linear by `products`. Saves x and the weight's value alone; the weight's half of the
 /// backward goes to nn::WeightGradientQueue::current() while it defers.

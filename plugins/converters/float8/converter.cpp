@@ -7,7 +7,6 @@
 
 #include "../common/linear_choice.h"
 #include "hardware.h"
-#include "products.h"
 
 namespace titan::float8 {
 namespace {
@@ -28,6 +27,14 @@ quantized::ChoiceRules choice_rules(const Float8Options& options, const Recipe& 
 
 }  // namespace
 
+void check_multiplies(Arithmetic arithmetic, const std::string& converter, Device& device) {
+  TITAN_CHECK(
+      arithmetic == Arithmetic::by_definition || multiplies_float8(device.device()), config,
+      converter, ": this device (", device.description(),
+      ") does not multiply in float8, which takes a GPU of compute capability 8.9 or more; set ",
+      converter, ".emulate = true");
+}
+
 Float8Converter::Float8Converter(const Float8Options& options, TransformContext)
     : options_(options), recipe_(find_recipe(options.recipe_name.value_or("tensorwise"))) {
   TITAN_CHECK(!options_.enable_fsdp_float8_all_gather || recipe_.name == "tensorwise", config,
@@ -38,10 +45,6 @@ Float8Converter::Float8Converter(const Float8Options& options, TransformContext)
 }
 
 void Float8Converter::check(const TransformContext& context) const {
-  TITAN_CHECK(options_.emulate || multiplies_float8(context.device.device()), config, kName,
-              ": this device (", context.device.description(),
-              ") does not multiply in float8, which takes a GPU of compute capability 8.9 or more; "
-              "set quantize.linear.float8.emulate = true");
   const at::ScalarType dtype = context.compute_dtype;
   TITAN_CHECK(
       !options_.enable_fsdp_float8_all_gather || dtype == at::kFloat || dtype == at::kBFloat16,
@@ -52,10 +55,11 @@ void Float8Converter::check(const TransformContext& context) const {
 }
 
 void Float8Converter::apply(ModelPart& part, const TransformContext& context) {
-  check(context);
-  const quantized::Choice choice = quantized::choose_linears(part, choice_rules(options_, recipe_));
   const Arithmetic arithmetic =
       options_.emulate ? Arithmetic::by_definition : Arithmetic::by_device;
+  check_multiplies(arithmetic, kName, context.device);
+  check(context);
+  const quantized::Choice choice = quantized::choose_linears(part, choice_rules(options_, recipe_));
   if (recipe_.scales_whole_weight())
     scales_ = std::make_shared<WeightScales>(context.mesh, context.device.device(),
                                              context.compute_dtype, recipe_.rounding);

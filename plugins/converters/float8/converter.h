@@ -9,6 +9,7 @@
 
 #include <titan/transform.h>
 
+#include "products.h"
 #include "recipe.h"
 #include "weight_scales.h"
 
@@ -21,6 +22,9 @@ struct Float8Options {
   std::vector<std::string> filter_fqns;
   bool emulate = false;
 };
+
+/// Throws a config Error that names `converter` where `device` is to multiply and does not.
+void check_multiplies(Arithmetic arithmetic, const std::string& converter, Device& device);
 
 /// Method and recipes: torchao's float8 training; formats of Micikevicius et al., 2022.
 class Float8Converter final : public Converter, public AfterOptimizerStep {

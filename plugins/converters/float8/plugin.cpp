@@ -1,7 +1,8 @@
-// Registers converter:quantize.linear.float8.
+// Registers converter:quantize.linear.float8 and converter:quantize.grouped_mm.float8.
 #include <titan/plugin.h>
 
 #include "converter.h"
+#include "grouped_converter.h"
 
 namespace titan::float8 {
 namespace {
@@ -39,4 +40,11 @@ TITAN_PLUGIN(plugin) {
               "Layers left alone, by a part of their path; \"auto_filter_small_kn\": small ones")
       .option("emulate", &Options::emulate, "Compute float8 in software, on any device")
       .check(titan::float8::check);
+
+  using Grouped = titan::float8::Float8GroupedOptions;
+  plugin
+      .add<titan::float8::Float8GroupedConverter>("quantize.grouped_mm.float8",
+                                                  "Layers of experts multiply in float8.")
+      .option("fqns", &Grouped::fqns, "Layers of experts, by a part of their path: \"experts\"")
+      .option("emulate", &Grouped::emulate, "Compute float8 in software, on any device");
 }

@@ -10,15 +10,21 @@
 namespace titan::lora {
 namespace {
 
+/// One of both is null.
 struct FoundLinear {
   std::string path;
-  nn::Linear* layer;
+  nn::Linear* layer = nullptr;
+  nn::GroupedLinear* experts = nullptr;
+
+  const nn::Parameter& weight() const { return layer ? layer->weight() : experts->weight(); }
 };
 
 std::vector<FoundLinear> linears_of(ModelPart& part) {
   std::vector<FoundLinear> found;
   part.visit_modules([&](const std::string& path, nn::Module& module) {
-    if (auto* linear = dynamic_cast<nn::Linear*>(&module)) found.push_back({path, linear});
+    auto* layer = dynamic_cast<nn::Linear*>(&module);
+    auto* experts = dynamic_cast<nn::GroupedLinear*>(&module);
+    if (layer || experts) found.push_back({path, layer, experts});
   });
   return found;
 }
@@ -62,18 +68,20 @@ void Lora::apply(ModelPart& part, const TransformContext&) {
   const std::vector<FoundLinear> linears = linears_of(part);
   check_targets(options_.targets, linears);
   for (nn::Parameter* parameter : part.parameters()) parameter->freeze();
-  std::vector<std::pair<nn::Linear*, std::shared_ptr<const Adapter>>> adapted;
-  for (const auto& [path, layer] : linears)
+  const int64_t rank = options_.rank;
+  const double scale = options_.alpha / static_cast<double>(options_.rank);
+  std::vector<std::pair<const nn::Parameter*, std::shared_ptr<const Adapter>>> adapted;
+  for (const FoundLinear& found : linears)
     if (std::any_of(options_.targets.begin(), options_.targets.end(),
-                    [&, &path = path](const std::string& target) { return names(target, path); }))
-      adapted.emplace_back(layer,
-                           attach_adapter(*layer, options_.rank,
-                                          options_.alpha / static_cast<double>(options_.rank)));
+                    [&](const std::string& target) { return names(target, found.path); }))
+      adapted.emplace_back(&found.weight(), found.layer
+                                                ? attach_adapter(*found.layer, rank, scale)
+                                                : attach_adapter(*found.experts, rank, scale));
   part.refresh();
-  for (const auto& [layer, adapter] : adapted) {
-    adapters_.emplace(layer->weight().name(), adapter);
-    absorbed_.insert(adapter->a.weight().name());
-    absorbed_.insert(adapter->b.weight().name());
+  for (const auto& [weight, adapter] : adapted) {
+    adapters_.emplace(weight->name(), adapter);
+    absorbed_.insert(adapter->a.name());
+    absorbed_.insert(adapter->b.name());
   }
 }
 

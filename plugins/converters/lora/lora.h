@@ -1,5 +1,6 @@
 // Low-rank adaptation: the model's weights stay as they are, and small matrices beside some of its
-// linear layers are trained. Hu et al., "LoRA: low-rank adaptation of large language models", 2021.
+// linear layers and layers of experts are trained. Hu et al., "LoRA: low-rank adaptation of large
+// language models", 2021.
 #pragma once
 
 #include <map>
@@ -21,11 +22,13 @@ struct LoraOptions {
 };
 
 /// Freezes every parameter of the model and attaches adapters to the linear layers that
-/// `options.targets` name: a target is a layer's full name or some of its parts in a row
-/// ("wq", "attention", "layers.0.attention.wq"). Adapters are parameters as others are, named
-/// "<layer>.lora_a.weight" and "<layer>.lora_b.weight", and checkpoints hold them beside the base.
+/// `options.targets` name, of experts to each: a target is a layer's full name or some of its parts
+/// in a row ("wq", "attention", "experts.w1", "layers.0.attention.wq"). Adapters are parameters as
+/// others are, named "<layer>.lora_a.weight" and "<layer>.lora_b.weight", and checkpoints hold them
+/// beside the base.
 ///
-/// For others they are merged: the exported weight is W + alpha / rank · B A.
+/// For others they are merged: the exported weight is W + alpha / rank · B A, of each expert by its
+/// own.
 class Lora final : public Converter, public ExportTransform {
  public:
   Lora(const LoraOptions& options, const TransformContext& context)

@@ -12,5 +12,5 @@ TITAN_PLUGIN(plugin) {
       .greater_than(0)
       .option("targets", &O::targets,
               "Linear layers that are adapted: their names, or parts of these such as wq, "
-              "feed_forward, layers.0.attention.wq");
+              "feed_forward, experts, layers.0.attention.wq");
 }

@@ -25,6 +25,14 @@ Recipe find_recipe(const std::string& name) {
   return {Rounding::rceil, true};
 }
 
+void check_multiplies(const Recipe& recipe, Device& device, const WayOut& way_out) {
+  TITAN_CHECK(recipe.is_emulated || multiplies_mxfp8(device.device()), config, way_out.converter,
+              ": this device (", device.description(),
+              ") does not multiply in MXFP8, which takes a GPU of compute capability 10 or more; "
+              "set ",
+              way_out.converter, ".recipe_name = \"", way_out.recipe, "\"");
+}
+
 /// left (m, k) · right (n, k)ᵀ
 Tensor MxProducts::multiply(const Tensor& left, const Tensor& right) const {
   const Rounding rounding = recipe_.rounding;
@@ -47,12 +55,10 @@ Tensor MxProducts::grad_weight(const Tensor& grad, const Tensor& x) const {
 }
 
 void MxConverter::apply(ModelPart& part, const TransformContext& context) {
-  TITAN_CHECK(recipe_.is_emulated || multiplies_mxfp8(context.device.device()), config, kName,
-              ": this device (", context.device.description(),
-              ") does not multiply in MXFP8, which takes a GPU of compute capability 10 or more; "
-              "set quantize.linear.mx.recipe_name = \"",
-              recipe_.rounding == Rounding::floor ? "mxfp8_emulated" : "mxfp8_emulated_rceil",
-              "\"");
+  const bool rounds_down = recipe_.rounding == Rounding::floor;
+  check_multiplies(
+      recipe_, context.device,
+      {.converter = kName, .recipe = rounds_down ? "mxfp8_emulated" : "mxfp8_emulated_rceil"});
   const quantized::Choice choice = quantized::choose_linears(part, {.converter = kName,
                                                                     .recipe = options_.recipe_name,
                                                                     .filters = options_.filter_fqns,

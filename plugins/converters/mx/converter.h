@@ -27,6 +27,13 @@ struct Recipe {
 /// Throws a config Error for another name.
 Recipe find_recipe(const std::string& name);
 
+/// What to set where the device does not multiply itself.
+struct WayOut {
+  std::string converter, recipe;
+};
+/// Throws a config Error that names `way_out` where `device` is to multiply and does not.
+void check_multiplies(const Recipe& recipe, Device& device, const WayOut& way_out);
+
 /// The products of one layer, each operand in blocks along what the product adds up over.
 class MxProducts final : public quantized::Products {
  public:

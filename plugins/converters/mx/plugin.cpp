@@ -1,19 +1,33 @@
-// Registers converter:quantize.linear.mx.
+// Registers converter:quantize.linear.mx and converter:quantize.grouped_mm.mx.
 #include <titan/plugin.h>
 
 #include "converter.h"
+#include "grouped_converter.h"
 
 namespace titan::mx {
 namespace {
 
+bool is_used(const JobView& job, const char* converter, const char* any_option) {
+  return !job.option("converter", converter, any_option).is_null();
+}
+
 /// Layers that both would take are refused where they are taken; layers of two formats in one model
 /// are nobody's recipe.
-void check(const MxOptions&, const JobView& job, RuleReport& report) {
-  if (!job.option("converter", "quantize.linear.float8", "filter_fqns").is_null())
+void report_other_format(const JobView& job, RuleReport& report) {
+  if (is_used(job, "quantize.linear.float8", "filter_fqns") ||
+      is_used(job, "quantize.grouped_mm.float8", "fqns"))
     report.error(
         "model.converters",
         "all quantize converters of one run use one format, but there are both float8 and mx",
         "leave one of them out");
+}
+
+void check(const MxOptions&, const JobView& job, RuleReport& report) {
+  report_other_format(job, report);
+}
+
+void check_grouped(const MxGroupedOptions&, const JobView& job, RuleReport& report) {
+  if (!is_used(job, "quantize.linear.mx", "filter_fqns")) report_other_format(job, report);
 }
 
 }  // namespace
@@ -33,4 +47,13 @@ TITAN_PLUGIN(plugin) {
               "mxfp8_emulated_rceil: software on any device; rceil: powers of two are rounded up")
       .option("filter_fqns", &Options::filter_fqns, "Layers left alone, by a part of their path")
       .check(titan::mx::check);
+
+  using Grouped = titan::mx::MxGroupedOptions;
+  plugin
+      .add<titan::mx::MxGroupedConverter>("quantize.grouped_mm.mx",
+                                          "Layers of experts multiply in MXFP8.")
+      .option("fqns", &Grouped::fqns, "Layers of experts, by a part of their path: \"experts\"")
+      .option("recipe_name", &Grouped::recipe_name,
+              "mxfp8: the device multiplies; mxfp8_emulated: software on any device")
+      .check(titan::mx::check_grouped);
 }

@@ -12,8 +12,11 @@
 namespace titan::muon {
 
 MatrixExchange::MatrixExchange(const nn::Parameter& example, const dist::Mesh* mesh) {
-  for (nn::Cut& cut : nn::cuts_of(example, mesh))
-    if (cut.group.size() > 1) cuts_.push_back(std::move(cut));
+  const auto rows = static_cast<int64_t>(example.global_shape().size()) - 2;  // their dimension
+  for (nn::Cut& cut : nn::cuts_of(example, mesh)) {
+    cut.dim -= rows;  // within a matrix; of a stack's own it is negative
+    if (cut.group.size() > 1 && cut.dim >= 0) cuts_.push_back(std::move(cut));
+  }
 }
 
 size_t MatrixExchange::batch_size() const {

@@ -9,11 +9,15 @@
 
 namespace titan::muon {
 
-/// How parameters of one global shape are cut over the same groups.
+/// How the matrices of parameters of one global shape are cut over the same groups. A parameter
+/// (n, rows, columns) is a stack of n matrices: cut along it, each is still whole on a rank.
 class MatrixExchange {
  public:
   /// `mesh`: may be null where nothing is cut.
   MatrixExchange(const nn::Parameter& example, const dist::Mesh* mesh);
+
+  /// Whether a rank holds but a slice of a matrix.
+  bool is_cut() const { return !cuts_.empty(); }
 
   /// How many matrices one call of `transform` takes: the ranks of the group that cut last.
   size_t batch_size() const;

@@ -25,6 +25,14 @@ FamilyKey key_of(const Parameter& matrix) {
   return key;
 }
 
+bool is_stack(const Parameter& parameter) {
+  return parameter.global_shape().size() == 3;
+}
+
+bool is_matrix_or_stack(const Parameter& parameter) {
+  return parameter.global_shape().size() == 2 || is_stack(parameter);
+}
+
 at::ScalarType iteration_dtype(IterationDtype dtype, c10::Device device) {
   const bool is_wide =
       dtype == IterationDtype::float32 || (dtype == IterationDtype::automatic && device.is_cpu());
@@ -45,8 +53,7 @@ Muon::Muon(const MuonOptions& options, const OptimizerContext& context) : option
   std::vector<Parameter*> others;
   std::map<FamilyKey, size_t> known;
   for (Parameter* parameter : context.parameters) {
-    if (parameter->global_shape().size() != 2 ||
-        matches_any(parameter->name(), options.adamw_patterns)) {
+    if (!is_matrix_or_stack(*parameter) || matches_any(parameter->name(), options.adamw_patterns)) {
       others.push_back(parameter);
       continue;
     }
@@ -72,6 +79,12 @@ void Muon::step_family(const Family& family, double lr) {
   std::vector<size_t> members;
   for (const size_t member : family.members)
     if (matrices_[member]->grad().defined()) members.push_back(member);
+  if (members.empty()) return;
+  if (!is_stack(*matrices_[members.front()])) return step_matrices(family, members, lr);
+  for (const size_t member : members) step_stack(family, member, lr);
+}
+
+void Muon::step_matrices(const Family& family, const std::vector<size_t>& members, double lr) {
   const size_t batch_size = family.exchange.batch_size();
   for (size_t begin = 0; begin < members.size(); begin += batch_size) {
     const size_t count = std::min(batch_size, members.size() - begin);
@@ -80,13 +93,33 @@ void Muon::step_family(const Family& family, double lr) {
     slices = family.exchange.transform(std::exchange(slices, {}), [&](const at::Tensor& whole) {
       return orthogonalize(whole, newton_schulz_);
     });
-    for (size_t i = 0; i < count; ++i) {
-      const Parameter& matrix = *matrices_[members[begin + i]];
-      at::Tensor weight = matrix.shard();
-      weight.mul_(optimizers::number(1 - lr * options_.weight_decay));
-      weight.add_(slices[i], -adjusted(lr, matrix.global_shape()));
-    }
+    for (size_t i = 0; i < count; ++i) move(members[begin + i], slices[i], lr);
   }
+}
+
+void Muon::step_stack(const Family& family, size_t index, double lr) {
+  const at::Tensor updates = update_of(index).contiguous();  // of this rank's matrices
+  if (!family.exchange.is_cut())
+    return move(index, orthogonalize_each(updates, newton_schulz_), lr);
+  const auto batch_size = static_cast<int64_t>(family.exchange.batch_size());
+  const std::vector<int64_t>& shape = matrices_[index]->global_shape();
+  const at::Tensor directions = empty_directions(updates, {shape[1], shape[2]});
+  for (int64_t begin = 0; begin < updates.size(0); begin += batch_size) {
+    const int64_t count = std::min(batch_size, updates.size(0) - begin);
+    const std::vector<at::Tensor> slices = family.exchange.transform(
+        updates.narrow(0, begin, count).unbind(0),
+        [&](const at::Tensor& whole) { return orthogonalize(whole, newton_schulz_); });
+    for (int64_t i = 0; i < count; ++i)
+      directions.select(0, begin + i).copy_(slices[static_cast<size_t>(i)]);
+  }
+  move(index, directions, lr);
+}
+
+void Muon::move(size_t index, const at::Tensor& direction, double lr) {
+  const Parameter& parameter = *matrices_[index];
+  at::Tensor weight = parameter.shard();
+  weight.mul_(optimizers::number(1 - lr * options_.weight_decay));
+  weight.add_(direction, -adjusted(lr, parameter.global_shape()));
 }
 
 /// Of this rank's slice, in the dtype of the iteration.
@@ -99,7 +132,9 @@ at::Tensor Muon::update_of(size_t index) {
 }
 
 double Muon::adjusted(double lr, const std::vector<int64_t>& shape) const {
-  const auto rows = static_cast<double>(shape[0]), columns = static_cast<double>(shape[1]);
+  const size_t last = shape.size() - 1;
+  const auto rows = static_cast<double>(shape[last - 1]),
+             columns = static_cast<double>(shape[last]);
   if (options_.adjust_lr == AdjustLr::original)
     return lr * std::sqrt(std::max(1.0, rows / columns));
   return lr * (0.2 * std::sqrt(std::max(rows, columns)));

@@ -37,7 +37,7 @@ struct MuonOptions {
   IterationDtype ns_dtype = IterationDtype::automatic;
   AdjustLr adjust_lr = AdjustLr::original;
 
-  std::vector<std::string> adamw_patterns = {"tok_embeddings.*", "output.*", "*norm*"};
+  std::vector<std::string> adamw_patterns = {"tok_embeddings.*", "output.*", "*norm*", "*bias"};
   double adamw_lr = 8e-4;
   double adamw_beta1 = 0.9;
   double adamw_beta2 = 0.95;
@@ -48,8 +48,12 @@ struct MuonOptions {
 /// With g the gradient: b <- b + (1-momentum)(g - b); u = nesterov ? g + momentum (b - g) : b;
 /// p <- p (1 - lr weight_decay) - lr adjusted orthogonalize(u). As torch.optim.Muon.
 ///
+/// A parameter (n, rows, columns) is a stack of matrices, the experts of a layer, each of which is
+/// updated by itself.
+///
 /// A matrix that is cut over ranks is made whole for its update: every rank of the group that cut
-/// last owns some of them, and the result is that of one rank, bit by bit.
+/// last owns some of them, and the result is that of one rank, bit by bit. A stack that is cut
+/// along its matrices has whole ones on each rank, and sends nothing.
 class Muon final : public Optimizer, public StatefulOptimizer {
  public:
   Muon(const MuonOptions& options, const OptimizerContext& context);
@@ -58,7 +62,7 @@ class Muon final : public Optimizer, public StatefulOptimizer {
   void step(double lr_factor) override;
 
  private:
-  /// Matrices of one shape that are cut alike, in the order of the model.
+  /// Matrices, or stacks of them, of one shape that are cut alike, in the order of the model.
   struct Family {
     MatrixExchange exchange;
     std::vector<size_t> members;
@@ -66,11 +70,14 @@ class Muon final : public Optimizer, public StatefulOptimizer {
 
   at::Tensor update_of(size_t index);
   void step_family(const Family& family, double lr);
+  void step_matrices(const Family& family, const std::vector<size_t>& members, double lr);
+  void step_stack(const Family& family, size_t index, double lr);
+  void move(size_t index, const at::Tensor& direction, double lr);
   double adjusted(double lr, const std::vector<int64_t>& shape) const;
 
   MuonOptions options_;
   NewtonSchulz newton_schulz_;
-  std::vector<Parameter*> matrices_;
+  std::vector<Parameter*> matrices_;   // and stacks
   OptimizerState* buffers_ = nullptr;  // of matrices_
   std::vector<Family> families_;
   std::unique_ptr<optimizers::AdamUpdate> adamw_;

@@ -21,4 +21,18 @@ struct NewtonSchulz {
 /// Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024.
 at::Tensor orthogonalize(const at::Tensor& matrix, const NewtonSchulz& settings);
 
+struct MatrixShape {
+  int64_t rows, columns;
+};
+
+/// Memory for what becomes of `updates` (n, rows, columns), matrices or slices of matrices of shape
+/// `whole`: laid out as orthogonalize() gives one, so that adding it to a weight rounds alike.
+at::Tensor empty_directions(const at::Tensor& updates, const MatrixShape& whole);
+
+/// Each matrix of `stack` (n, rows, columns), contiguous, by itself. On the CPU one after the
+/// other, so that its bits do not depend on how many there are; elsewhere in batched products.
+at::Tensor orthogonalize_each(const at::Tensor& stack, const NewtonSchulz& settings);
+/// In batched products on any device.
+at::Tensor orthogonalize_at_once(const at::Tensor& stack, const NewtonSchulz& settings);
+
 }  // namespace titan::muon

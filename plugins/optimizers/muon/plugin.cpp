@@ -34,8 +34,8 @@ TITAN_PLUGIN(plugin) {
               "0.2 sqrt(max(rows, columns)), which suits AdamW's learning rates",
               {{"original", AdjustLr::original}, {"match_rms_adamw", AdjustLr::match_rms_adamw}})
       .option("adamw_patterns", &O::adamw_patterns,
-              "Names of the matrices that AdamW updates, as it does all that are no matrices; * "
-              "stands for any text")
+              "Names of the matrices that AdamW updates, as it does all that are neither matrices "
+              "nor stacks of them; * stands for any text")
       .option("adamw_lr", &O::adamw_lr, "Base learning rate of what AdamW updates")
       .greater_than(0)
       .option("adamw_beta1", &O::adamw_beta1, "Decay of AdamW's first moment")

@@ -74,8 +74,7 @@ TEST(ErrorReport, FeaturesThatAreNotBuilt) {
   expect_golden("config_not_built",
                 report("[training]\ndataset = \"jsonl\"\nmixed_precision_param = "
                        "\"bfloat16\"\n[checkpoint]\nenable = true\n"
-                       "[profiling]\nenable_profiling = true\n[model]\nconverters = "
-                       "[\"quantize.grouped_mm.mx\"]\n"
+                       "[profiling]\nenable_profiling = true\n[model]\nname = \"flux\"\n"
                        "hf_assets_path = \".\"\n",
                        {"--fault_tolerance.enable"}, 8));
 }

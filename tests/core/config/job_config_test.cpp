@@ -36,6 +36,7 @@ const std::set<std::string> kOwn = {"plugins.paths",
                                     "parallelism.expert_parallel",
                                     "parallelism.further",
                                     "activation_checkpoint.memory_limit",
+                                    "quantize.grouped_mm.float8.emulate",
                                     "checkpoint.take_on_trust",
                                     "training.loss_scaling.initial",
                                     "training.loss_scaling.growth_factor",
@@ -79,7 +80,7 @@ const Words kEnumerations[] = {
     {"quantize.linear.mx.recipe_name",  // v0.2.2 takes any; the last is Titan's
      {"mxfp8_cublas", "mxfp8_cublas_rceil", "mxfp8_emulated", "mxfp8_emulated_rceil"}},
     {"quantize.linear.mx.mxfp8_dim1_cast_kernel_choice", {"triton", "cuda", "torch"}},
-    {"quantize.grouped_mm.mx.recipe_name", {"mxfp8"}},
+    {"quantize.grouped_mm.mx.recipe_name", {"mxfp8", "mxfp8_emulated"}},  // the last is Titan's
     {"comm.mode", {"default", "fake_backend", "local_tensor"}},
     {"fault_tolerance.process_group", {"gloo", "nccl"}},
     {"fault_tolerance.semi_sync_method", {"local_sgd", "diloco"}},

@@ -1,6 +1,4 @@
-// The three products of each float8 recipe against their definition, written here once more with
-// plain operations.
-#include <ATen/ops/exp2.h>
+// The three products of each float8 recipe against their definition.
 #include <ATen/ops/full.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/tensor.h>
@@ -8,6 +6,7 @@
 #include <titan/nn/weight_gradients.h>
 #include <titan/recompute.h>
 
+#include "definitions.h"
 #include "layer_fixture.h"
 #include "plugins/converters/float8/hardware.h"
 #include "plugins/converters/float8/products.h"
@@ -20,16 +19,7 @@ using float8::Arithmetic;
 using float8::Float8Products;
 using quantized_test::Layer;
 using quantized_test::layer_cases;
-
-/// x as float8 by one scale, or one for each line along `dim`, and back in fp32.
-Tensor narrowed(const Tensor& x, std::optional<int64_t> dim, bool is_power, double largest = 448) {
-  Tensor maximum = x.detach().to(at::kDouble).abs();
-  maximum = dim ? maximum.amax(*dim, true) : maximum.max();
-  Tensor scale = (largest / maximum.clamp_min(1e-12)).to(at::kFloat);
-  if (is_power) scale = at::exp2(scale.to(at::kDouble).log2().floor()).to(at::kFloat);
-  const Tensor cut = (x.detach().to(at::kFloat) * scale).clamp(-largest, largest);
-  return cut.to(largest == 448 ? at::kFloat8_e4m3fn : at::kFloat8_e5m2).to(at::kFloat) / scale;
-}
+using quantized_test::narrowed;
 
 struct Expected {
   Tensor y, grad_x, grad_weight;

@@ -2,7 +2,6 @@
 // that cutting the model over ranks changes nothing.
 #include <map>
 #include <mutex>
-#include <stdexcept>
 
 #include <gtest/gtest.h>
 
@@ -13,8 +12,8 @@
 #include <ATen/ops/randn_like.h>
 #include <titan/nn/linear.h>
 
+#include "tests/plugins/converters/adapted_fixture.h"
 #include "tests/plugins/error_of.h"
-#include "tests/plugins/parallelism/data_parallel_fixture.h"
 
 namespace titan {
 namespace {
@@ -23,65 +22,11 @@ using namespace titan::testing;
 
 constexpr double kRounding = 1e-12;
 
-bool is_adapter(const std::string& name) {
-  return name.ends_with(".lora_a.weight") || name.ends_with(".lora_b.weight");
-}
+using lora_test::Adapted;
+using lora_test::is_adapter;
+using lora_test::lora_options;
 
-Value lora_options(std::initializer_list<Value> targets) {
-  return Value::map({{"rank", 3}, {"alpha", 6.0}, {"targets", Value::list(targets)}});
-}
 const Value kAllTargets = lora_options({"wq", "wv", "wo", "feed_forward"});
-
-/// A part with adapters whose B, zero at first, has values as well.
-struct Adapted {
-  Adapted(std::vector<Layer> layers, const dist::Mesh& mesh, const Value& options = kAllTargets,
-          const std::vector<std::pair<std::string, Value>>& parallelisms = {})
-      : device(make_cpu()), part(std::move(layers)) {
-    const TransformContext context{.mesh = mesh, .device = *device, .parameter_dtype = at::kDouble};
-    lora = create<Converter>("lora", options, context);
-    lora->apply(part, context);
-    for (const auto& [name, settings] : parallelisms) {
-      transforms.push_back(create<Parallelism>(name, settings, context));
-      transforms.back()->apply(part, context);
-    }
-    part.materialize(c10::kCPU, at::kDouble, kSeed);
-    for (nn::Parameter* p : part.parameters()) {
-      if (!p->name().ends_with(".lora_b.weight")) continue;
-      at::Tensor shard = p->shard().detach();
-      nn::fill(shard, nn::Init::normal(0, 0.1), kSeed, p->name() + "*", p->global_shape(),
-               p->slice());
-    }
-  }
-
-  double run_step(const std::vector<Batch>& microbatches) {
-    auto* reducer =
-        transforms.empty() ? nullptr : dynamic_cast<GradientReducer*>(transforms.back().get());
-    double sum = 0;
-    for (size_t i = 0; i < microbatches.size(); ++i) {
-      if (reducer) reducer->start_microbatch(i + 1 == microbatches.size());
-      const at::Tensor loss = part.forward(at::Tensor(), microbatches[i]) / 64.0;
-      loss.backward();
-      sum += loss.item<double>();
-    }
-    if (reducer) reducer->finish_gradients();
-    return sum;
-  }
-
-  std::unique_ptr<Optimizer> make_adamw() {
-    return create<Optimizer>("AdamW", Value::map({{"lr", 0.01}}), {part.parameters()});
-  }
-
-  nn::Parameter& parameter(const std::string& name) {
-    for (nn::Parameter* p : part.parameters())
-      if (p->name() == name) return *p;
-    throw std::out_of_range(name);
-  }
-
-  std::unique_ptr<Device> device;
-  ModelPart part;
-  std::unique_ptr<Converter> lora;
-  std::vector<std::unique_ptr<Parallelism>> transforms;
-};
 
 TEST(Lora, AddsAScaledProductOfTwoSmallMatricesToALinearLayer) {
   std::vector<Layer> layers;
@@ -119,7 +64,7 @@ TEST(Lora, AddsAScaledProductOfTwoSmallMatricesToALinearLayer) {
 
 TEST(Lora, StartsFromTheBaseAndTrainsNothingElse) {
   const dist::Mesh mesh;
-  Adapted adapted(llama_layers(true), mesh);
+  Adapted adapted(llama_layers(true), mesh, kAllTargets);
   for (nn::Parameter* p : adapted.part.parameters())
     if (p->name().ends_with(".lora_b.weight")) p->shard().detach().zero_();
   Replica base(llama_layers(true), mesh, "", Value::map(), at::kDouble);
@@ -174,7 +119,7 @@ TEST(Lora, TrainsAsOneRankUnderEveryLayout) {
     Adapted opens(llama_layers(false), one, kAllTargets, {{"tensor", Value::map()}});
   }
   for (const bool is_tied : {false, true}) {
-    Adapted whole(llama_layers(is_tied), one);
+    Adapted whole(llama_layers(is_tied), one, kAllTargets);
     const auto whole_adamw = whole.make_adamw();
     std::vector<std::map<std::string, at::Tensor>> gradients;
     const std::vector<Batch> all = {make_rows(0, 8)};

@@ -1,12 +1,11 @@
 // MXFP8 blocks and products against their definition, value by value.
-#include <cmath>
 #include <limits>
 
-#include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
 
+#include "definitions.h"
 #include "layer_fixture.h"
 #include "plugins/converters/mx/converter.h"
 #include "tests/plugins/error_of.h"
@@ -17,30 +16,7 @@ namespace {
 using at::Tensor;
 using mx::Blocks;
 using mx::Rounding;
-
-/// Of one block by the text of the specification.
-int exponent_of(float maximum, Rounding rounding) {
-  if (maximum == 0) return -127;
-  const double exact = rounding == Rounding::floor ? std::floor(std::log2(double{maximum})) - 8
-                                                   : std::ceil(std::log2(double{maximum} / 448));
-  return static_cast<int>(std::max(-127.0, std::min(127.0, exact)));
-}
-
-/// x in blocks and back, in fp32.
-Tensor narrowed(const Tensor& x, Rounding rounding) {
-  const Tensor wide = x.to(at::kFloat).contiguous();
-  const int64_t missing = (32 - wide.size(1) % 32) % 32;
-  const Tensor whole = at::cat({wide, at::zeros({wide.size(0), missing})}, 1);
-  Tensor result = whole.clone();
-  for (int64_t row = 0; row < whole.size(0); ++row)
-    for (int64_t begin = 0; begin < whole.size(1); begin += 32) {
-      Tensor block = result[row].narrow(0, begin, 32);
-      const int exponent = exponent_of(block.abs().max().item<float>(), rounding);
-      const double power = std::ldexp(1.0, exponent);
-      block.copy_((block / power).clamp(-448, 448).to(at::kFloat8_e4m3fn).to(at::kFloat) * power);
-    }
-  return result;
-}
+using quantized_test::narrowed;
 
 TEST(MxBlocks, EqualTheirDefinition) {
   for (const Rounding rounding : {Rounding::floor, Rounding::rceil})

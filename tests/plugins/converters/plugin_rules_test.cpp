@@ -51,6 +51,17 @@ TEST(PluginRules, OneFormatQuantizesARun) {
   EXPECT_THAT(wrong_with({both}, 1),
               HasSubstr("command line: all quantize converters of one run use one "
                         "format, but there are both float8 and mx"));
+  for (const char* grouped :
+       {"quantize.linear.float8,quantize.grouped_mm.mx",
+        "quantize.linear.mx,quantize.grouped_mm.mx,quantize.grouped_mm.float8"}) {
+    const std::string wrong = wrong_with({std::string("--model.converters=") + grouped}, 1);
+    EXPECT_NE(wrong.find("one format"), std::string::npos) << grouped;
+    EXPECT_EQ(wrong.find("one format"), wrong.rfind("one format")) << "said once: " << wrong;
+  }
+  for (const char* alike : {"quantize.linear.float8,quantize.grouped_mm.float8",
+                            "quantize.linear.mx,quantize.grouped_mm.mx"})
+    EXPECT_THAT(wrong_with({std::string("--model.converters=") + alike}, 1),
+                Not(HasSubstr("one format")));
   EXPECT_THAT(wrong_with({"--model.converters=quantize.linear.mx"}, 1),
               Not(HasSubstr("one format")));
 }
