@@ -1,0 +1,38 @@
+// The dimensions of a gpt-oss model: what [model] may override and flavors preset. Names and
+// defaults are those of torchtitan v0.2.2, whose defaults are gpt-oss 20b's.
+#pragma once
+
+#include <cstdint>
+
+#include "../common/balance_options.h"
+
+namespace titan::gpt_oss {
+
+/// v0.2.2's names. Only `sdpa` sees the whole row; there is one implementation of the others.
+enum class AttentionType { sdpa, flex, varlen };
+
+struct GptOssOptions : models::BalanceOptions {
+  int64_t dim = 2880;
+  int64_t n_layers = 24;
+  int64_t n_heads = 64;
+  int64_t n_kv_heads = 8;
+  int64_t head_dim = 64;              // whatever dim / n_heads is
+  int64_t moe_hidden_dim = 2880;      // width within one expert
+  int64_t num_experts = 32;           // of each layer
+  int64_t top_k = 4;                  // experts that a token goes to
+  double swiglu_limit = 7;            // gates and ups beyond it are cut off
+  int64_t sliding_window_size = 128;  // tokens that layers of even index see
+  int64_t vocab_size = 201088;
+  double norm_eps = 1e-5;
+  double rope_theta = 150000;
+  double rope_factor = 32;          // YaRN
+  int64_t original_seq_len = 4096;  // YaRN
+  double beta_fast = 32;            // YaRN
+  double beta_slow = 1;             // YaRN
+  int64_t max_position_embeddings =
+      131072;              // longest sequence the weights are meant for; told to Hugging Face
+  bool depth_init = true;  // a layer's weights are drawn narrower the deeper it is
+  AttentionType attn_type = AttentionType::sdpa;
+};
+
+}  // namespace titan::gpt_oss
