@@ -1,0 +1,229 @@
+"""The model deepseek_v3: every layout against one rank in float64, latent attention and limited groups of experts among them; greedy
+ids of transformers, from latents that a cache keeps; weights of transformers in and out, blocks of float8 too."""
+
+import functools
+import json
+import os
+import pathlib
+import tempfile
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import numpy
+import safetensors.torch
+import torch
+import transformers
+from transformers import DeepseekV2Config, DeepseekV2ForCausalLM, DeepseekV3Config, DeepseekV3ForCausalLM
+
+from generate_test import NEW, VOCAB, GenerateCase, greedy, prompts_of, saved
+from harness import Case, main, metrics, titan
+
+transformers.utils.logging.disable_progress_bar()
+
+STEPS, EXPERTS = 5, 8
+SIZES = ["--model.dim", 64, "--model.inter_dim", 96, "--model.moe_inter_dim", 32, "--model.n_layers", 3, "--model.n_heads", 4,
+         "--model.kv_lora_rank", 32, "--model.qk_nope_head_dim", 16, "--model.qk_rope_head_dim", 8, "--model.v_head_dim", 20,
+         "--model.num_experts", EXPERTS, "--model.top_k", 2, "--model.yarn", "always", "--model.original_seq_len", 32]
+V3 = ["--model.q_lora_rank", 24, "--model.num_shared_experts", 1, "--model.score_func", "sigmoid", "--model.route_norm",
+      "--model.route_scale", 2.5, "--model.num_expert_groups", 4, "--model.num_limited_groups", 2, "--model.norm_eps", 1e-6]
+RECIPE = ["--job.config_file", "train_configs/deepseek_v3_debug.toml", *SIZES,
+          "--training.seq_len", "64", "--training.local_batch_size", "2", "--training.global_batch_size", "8",
+          "--training.steps", STEPS, "--lr_scheduler.warmup_steps", "0", "--lr_scheduler.decay_ratio", "0.0",
+          "--metrics.no_enable_tensorboard", "--metrics.loggers", "console,jsonl"]
+DOUBLE = ["--training.dtype", "float64", "--debug.fingerprints", "--debug.deterministic", "--checkpoint.enable",
+          "--checkpoint.no_last_save_model_only"]
+
+
+def degrees(**axes):
+    return [word for axis, degree in axes.items() for word in (f"--parallelism.{axis}_degree", degree)]
+
+
+def train(out, ranks, *arguments):
+    launch = ["launch", "--nproc", ranks, "--"] if ranks > 1 else []
+    run = titan(*launch, "train", *RECIPE, "--job.dump_folder", out, *arguments)
+    assert run.returncode == 0, run.stderr
+
+
+def weights_of(folder):
+    found = {}
+    for path in sorted(folder.rglob("*.safetensors")):
+        found |= safetensors.torch.load_file(path)
+    return found
+
+
+def curves(out, ranks, *arguments):
+    train(out, ranks, *DOUBLE, *arguments)
+    biases = {name: value for name, value in weights_of(out / f"checkpoint/step-{STEPS}").items() if name.endswith(".expert_bias")}
+    return ([[line[tag] for line in metrics(out) if tag in line] for tag in ("loss_metrics/global_avg_loss", "grad_norm")],
+            (out / "fingerprints.jsonl").read_text(), biases)
+
+
+@functools.cache
+def alone(*arguments):
+    with tempfile.TemporaryDirectory(prefix="titan_") as folder:
+        return curves(pathlib.Path(folder), 1, *arguments)
+
+
+class LayoutTest(Case):
+    def assert_equals_one_rank(self, ranks, *arguments, model):
+        out = self.folder / f"run{len(list(self.folder.iterdir()))}"
+        values, prints, biases = curves(out, ranks, *model, *arguments)
+        expected, expected_prints, expected_biases = alone(*model)
+        self.assertEqual(prints, expected_prints, "initial weights or tokens")
+        self.assertEqual(len(values[0]), STEPS)
+        numpy.testing.assert_allclose(values, expected, rtol=1e-9)
+        self.assertEqual(sorted(biases), ["layers.1.moe.expert_bias", "layers.2.moe.expert_bias"])
+        for name, value in expected_biases.items():
+            self.assertGreater(value.abs().max().item(), 5e-4, "it never moved")
+            self.assertTrue(torch.equal(biases[name], value), name)
+
+    def test_every_layout_of_a_deepseek_v3(self):
+        for ranks, axes in ((2, {"data_parallel_shard": -1}), (2, {"data_parallel_shard": 1, "tensor_parallel": 2}),
+                            (2, {"data_parallel_shard": 1, "pipeline_parallel": 2}),
+                            (2, {"data_parallel_shard": 1, "context_parallel": 2}),
+                            (2, {"data_parallel_shard": -1, "expert_parallel": 2}),
+                            (4, {"data_parallel_shard": 2, "tensor_parallel": 2, "expert_parallel": 2})):
+            with self.subTest(ranks=ranks, **axes):
+                self.assert_equals_one_rank(ranks, *degrees(**axes), model=V3)
+
+    def test_tensor_parallelism_without_cut_sequences_and_of_a_deepseek_v2(self):
+        one = degrees(data_parallel_shard=1, tensor_parallel=2)
+        self.assert_equals_one_rank(2, *one, model=[])
+        self.assert_equals_one_rank(2, *one, "--parallelism.tensor.no_sequence_parallel", model=V3)
+
+    def test_documents_and_blocks_that_run_again(self):
+        documents = [*V3, "--model.attn_type", "flex"]
+        self.assert_equals_one_rank(2, *degrees(data_parallel_shard=1, context_parallel=2), model=documents)
+        self.assertNotEqual(alone(*documents)[0], alone(*V3)[0])
+        for mode in (["full"], ["selective", "--activation_checkpoint.selective_ac_option", "op"]):
+            self.assert_equals_one_rank(1, "--activation_checkpoint.mode", *mode, model=V3)
+
+    def test_yarn_changes_losses_where_it_is_applied(self):
+        off = alone(*V3, "--model.yarn", "beyond_original", "--model.original_seq_len", 64)[0]
+        self.assertGreater(abs(numpy.subtract(off, alone(*V3)[0])).max(), 1e-6)
+        self.assertEqual(off, alone(*V3, "--model.rope_factor", 1.0)[0])
+
+
+COMMON = {"hidden_size": 64, "intermediate_size": 96, "moe_intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4,
+          "num_key_value_heads": 4, "vocab_size": VOCAB, "kv_lora_rank": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8,
+          "v_head_dim": 20, "n_routed_experts": EXPERTS, "num_experts_per_tok": 3, "max_position_embeddings": 512,
+          "attn_implementation": "eager", "experts_implementation": "eager", "bos_token_id": 2046, "eos_token_id": 2047}
+ROPE = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 8.0, "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0,
+        "mscale_all_dim": 1.0, "original_max_position_embeddings": 64}
+
+
+def make_v3(folder):
+    torch.manual_seed(5)
+    model = DeepseekV3ForCausalLM(DeepseekV3Config(**COMMON, q_lora_rank=24, n_group=4, topk_group=2, first_k_dense_replace=1,
+                                                   num_mtp_layers=0, rope_parameters=dict(ROPE))).eval()
+    with torch.no_grad():
+        for layer in model.model.layers[1:]:
+            layer.mlp.gate.e_score_correction_bias.normal_(0, 0.1)
+    return saved(model, folder)
+
+
+def make_v2(folder):
+    torch.manual_seed(6)
+    return saved(DeepseekV2ForCausalLM(DeepseekV2Config(
+        **COMMON, q_lora_rank=None, n_group=2, topk_group=1, topk_method="group_limited_greedy", routed_scaling_factor=4.0,
+        first_k_dense_replace=2, rope_parameters=ROPE | {"mscale": 0.707, "mscale_all_dim": 0.707})).eval(), folder)
+
+
+class GreedyTest(GenerateCase):
+    PROMPTS = prompts_of(5, 1, 23, 40, 2)
+
+    def test_equals_transformers(self):
+        for make in (make_v3, make_v2):
+            folder = self.folder / make.__name__
+            model = make(folder)
+            expected = [greedy(model, prompt) for prompt in self.PROMPTS]
+            for flags, ranks in (([], 1), (["--no-cache"], 1), (["--batch-size", 2], 1),
+                                 (["--parallelism.tensor_parallel_degree", 2], 2)):
+                with self.subTest(model=make.__name__, flags=flags):
+                    lines = self.generate(folder, "--prompts", self.prompts_file(self.PROMPTS), "--max-new-tokens", NEW, "--json",
+                                          "--ignore-eos", *flags, ranks=ranks)
+                    self.assertEqual([line["ids"] for line in lines], expected)
+
+
+class ExchangeTest(Case):
+    """Options are those of the configuration that transformers writes."""
+
+    def options(self, folder):
+        config = json.loads((folder / "config.json").read_text())
+        rope = config["rope_parameters"]
+        given = {"dim": "hidden_size", "inter_dim": "intermediate_size", "moe_inter_dim": "moe_intermediate_size",
+                 "n_layers": "num_hidden_layers", "n_dense_layers": "first_k_dense_replace", "n_heads": "num_attention_heads",
+                 "kv_lora_rank": "kv_lora_rank", "qk_nope_head_dim": "qk_nope_head_dim", "qk_rope_head_dim": "qk_rope_head_dim",
+                 "v_head_dim": "v_head_dim", "num_experts": "n_routed_experts", "num_shared_experts": "n_shared_experts",
+                 "top_k": "num_experts_per_tok", "route_scale": "routed_scaling_factor", "num_expert_groups": "n_group",
+                 "num_limited_groups": "topk_group", "norm_eps": "rms_norm_eps"}
+        words = [word for ours, theirs in given.items() for word in (f"--model.{ours}", config[theirs])]
+        return [*words, "--model.q_lora_rank", config["q_lora_rank"] or 0, "--model.yarn", "always", "--model.rope_factor",
+                rope["factor"], "--model.original_seq_len", rope["original_max_position_embeddings"], "--model.mscale",
+                rope["mscale_all_dim"]]
+
+    def load_and_save(self, folder, *arguments):
+        """A step of no length on the weights that come in, saved as Hugging Face's."""
+        train(self.out, 2, *self.options(folder), *degrees(data_parallel_shard=-1), "--checkpoint.enable", "--checkpoint.interval",
+              "1", "--checkpoint.initial_load_path", folder, "--checkpoint.initial_load_in_hf", "--optimizer.lr", "1e-30",
+              "--training.steps", "1", "--checkpoint.last_save_in_hf", "--checkpoint.last_save_model_only", *arguments)
+        return self.out / "checkpoint/step-1"
+
+    def test_weights_of_transformers_come_in_and_go_out(self):
+        for make, family, arguments in ((make_v3, DeepseekV3ForCausalLM, ["--model.score_func", "sigmoid", "--model.route_norm"]),
+                                        (make_v2, DeepseekV2ForCausalLM, ["--model.group_score", "best"])):
+            with self.subTest(make.__name__):
+                folder = self.folder / make.__name__
+                self.out = self.folder / f"out_{make.__name__}"
+                theirs = make(folder)
+                step = self.load_and_save(folder, *arguments)
+                expected, found = weights_of(folder), weights_of(step)
+                self.assertEqual(sorted(found), sorted(expected))
+                moved = [name for name in expected if not torch.equal(found[name], expected[name])]
+                # a step moves the biases of the choice whatever the learning rate is
+                self.assertEqual(moved, [name for name in expected if name.endswith("e_score_correction_bias")])
+                for name in moved:
+                    torch.testing.assert_close(found[name], expected[name], rtol=0, atol=2.1e-3)
+                again, info = family.from_pretrained(step, dtype=torch.float32, output_loading_info=True)
+                for names in ("missing_keys", "unexpected_keys", "mismatched_keys"):
+                    self.assertEqual(sorted(info[names]), [])
+                if make is make_v2:
+                    tokens = torch.arange(40).view(1, 40)
+                    with torch.no_grad():
+                        torch.testing.assert_close(again.eval()(tokens).logits, theirs(tokens).logits, rtol=0, atol=1e-5)
+
+    def test_blocks_of_float8_and_a_layer_that_predicts_further(self):
+        """As DeepSeek-V3 was published: weights times scales of 128 x 128 blocks, and one layer more than the network has."""
+        folder = self.folder / "v3"
+        make_v3(folder)
+        weights, expected = weights_of(folder), {}
+        for name, value in list(weights.items()):
+            if "_proj" not in name:
+                continue
+            scale = torch.rand([-(-size // 128) for size in value.shape]) * 0.01 + 0.001
+            wide = scale.repeat_interleave(128, 0).repeat_interleave(128, 1)[:value.shape[0], :value.shape[1]]
+            weights[name] = (value / wide).to(torch.float8_e4m3fn)
+            weights[name + "_scale_inv"] = scale
+            expected[name] = weights[name].float() * wide
+            if name.startswith("model.layers.2."):
+                for suffix in ("", "_scale_inv"):
+                    weights[name.replace(".2.", ".3.", 1) + suffix] = weights[name + suffix].clone()
+        for name in ("eh_proj.weight", "enorm.weight", "shared_head.head.weight", "mlp.gate.e_score_correction_bias"):
+            weights["model.layers.3." + name] = torch.ones(4)
+        for path in folder.rglob("*.safetensors"):
+            path.unlink()
+        safetensors.torch.save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+        config = json.loads((folder / "config.json").read_text())
+        config["quantization_config"] = {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8",
+                                         "weight_block_size": [128, 128]}
+        (folder / "config.json").write_text(json.dumps(config))
+        found = weights_of(self.load_and_save(folder, "--checkpoint.initial_load_in_hf_quantized", "--model.score_func", "sigmoid",
+                                              "--model.route_norm"))
+        self.assertGreater(len(expected), 3 * 5 + 3 + 2 * 3 * (EXPERTS + 1) - 1)
+        for name, value in expected.items():
+            torch.testing.assert_close(found[name], value, rtol=0, atol=1e-25)  # zeros take the step
+        self.assertFalse([name for name in found if ".layers.3." in name])
+
+
+if __name__ == "__main__":
+    main()
