@@ -1,0 +1,188 @@
+"""The model llama4: every layout against one rank in float64, with chunks that reach over the cuts of context parallelism and layers
+without positions; weights of transformers in and out, those of a model that sees images too; greedy ids of transformers."""
+
+import functools
+import os
+import pathlib
+import tempfile
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import numpy
+import safetensors.numpy
+import torch
+import transformers
+from transformers import Llama4Config, Llama4ForCausalLM, Llama4ForConditionalGeneration, Llama4TextConfig
+
+from generate_test import NEW, VOCAB, GenerateCase, greedy, prompts_of, saved
+from harness import Case, main, metrics, titan
+
+transformers.utils.logging.disable_progress_bar()
+transformers.utils.logging.set_verbosity_error()  # it warns of the scaling that Llama 4 has
+
+LAYERS, EXPERTS, CHUNK, FLOOR = 4, 4, 20, 4
+SIZES = ["--model.dim", 64, "--model.n_layers", LAYERS, "--model.n_heads", 4, "--model.n_kv_heads", 2, "--model.hidden_dim", 96,
+         "--model.moe_hidden_dim", 32, "--model.num_experts", EXPERTS, "--model.every_n_layers_nope", 4, "--model.nope_layer_offset", 3,
+         "--model.attention_chunk_size", CHUNK, "--model.use_qk_norm", "--model.attn_temperature_tuning", "--model.floor_scale", FLOOR]
+RECIPE = ["--job.config_file", "train_configs/llama4_debug.toml", *SIZES,
+          "--training.seq_len", "64", "--training.local_batch_size", "2", "--training.global_batch_size", "8",
+          "--lr_scheduler.warmup_steps", "0", "--lr_scheduler.decay_ratio", "0.0", "--metrics.no_enable_tensorboard",
+          "--metrics.loggers", "console,jsonl"]
+MEASURED = ["--training.dtype", "float64", "--training.steps", "5", "--optimizer.lr", "8e-4", "--debug.fingerprints",
+            "--debug.deterministic"]
+
+
+def degrees(**axes):
+    return [word for axis, degree in axes.items() for word in (f"--parallelism.{axis}_degree", degree)]
+
+
+def train(out, ranks, *arguments):
+    launch = ["launch", "--nproc", ranks, "--"] if ranks > 1 else []
+    return titan(*launch, "train", *RECIPE, "--job.dump_folder", out, *arguments)
+
+
+def curves(out, ranks, *arguments):
+    run = train(out, ranks, *MEASURED, *arguments)
+    assert run.returncode == 0, run.stderr
+    return ([[line[tag] for line in metrics(out) if tag in line] for tag in ("loss_metrics/global_avg_loss", "grad_norm")],
+            (out / "fingerprints.jsonl").read_text())
+
+
+@functools.cache
+def alone(*arguments):
+    with tempfile.TemporaryDirectory(prefix="titan_") as folder:
+        return curves(pathlib.Path(folder), 1, *arguments)
+
+
+class LayoutTest(Case):
+    def assert_equals_one_rank(self, ranks, *arguments, model=()):
+        values, prints = curves(self.folder / "_".join(map(str, [ranks, *arguments[1::2]])), ranks, *model, *arguments)
+        expected, expected_prints = alone(*model)
+        self.assertEqual(prints, expected_prints, "initial weights or tokens")
+        self.assertEqual(len(values[0]), 5)
+        numpy.testing.assert_allclose(values, expected, rtol=1e-9)
+
+    def test_every_layout(self):
+        ring = ["--parallelism.context_parallel_rotate_method", "alltoall", "--parallelism.context_parallel_load_balancer", "None"]
+        for ranks, axes, more in ((2, {"data_parallel_shard": -1}, []),
+                                  (2, {"data_parallel_shard": 1, "tensor_parallel": 2}, []),
+                                  (2, {"data_parallel_shard": 1, "pipeline_parallel": 2},
+                                   ["--parallelism.pipeline_parallel_schedule", "1F1B"]),
+                                  (2, {"data_parallel_shard": 1, "context_parallel": 2}, []),
+                                  (4, {"data_parallel_shard": 1, "context_parallel": 4}, ring),
+                                  (2, {"data_parallel_shard": -1, "expert_parallel": 2}, []),
+                                  (4, {"data_parallel_shard": 2, "tensor_parallel": 2, "expert_parallel": 2}, []),
+                                  (2, {"data_parallel_shard": 1, "tensor_parallel": 2, "expert_tensor_parallel": 2}, [])):
+            with self.subTest(ranks=ranks, **axes):
+                self.assert_equals_one_rank(ranks, *degrees(**axes), *more)
+
+    def test_documents_and_blocks_that_run_again(self):
+        documents = ["--model.attn_type", "flex"]
+        self.assert_equals_one_rank(2, *degrees(data_parallel_shard=1, context_parallel=2), model=documents)
+        self.assertNotEqual(alone(*documents)[0], alone()[0])
+        for mode in (["full"], ["selective", "--activation_checkpoint.selective_ac_option", "op"]):
+            self.assert_equals_one_rank(1, "--activation_checkpoint.mode", *mode)
+
+    def test_what_v022_has_not_changes_the_losses(self):
+        for change in (["--model.attention_chunk_size", "19"], ["--model.no_use_qk_norm"], ["--model.no_attn_temperature_tuning"],
+                       ["--model.nope_layer_offset", "0"]):
+            with self.subTest(change=change):
+                self.assertGreater(abs(numpy.subtract(alone(*change)[0], alone()[0])).max(), 1e-6)
+
+
+def text_config(**changes):
+    """What SIZES and the recipe make."""
+    return Llama4TextConfig(**{
+        "hidden_size": 64, "num_hidden_layers": LAYERS, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+        "intermediate_size": 32, "intermediate_size_mlp": 96, "num_local_experts": EXPERTS, "interleave_moe_layer_step": 2,
+        "vocab_size": VOCAB, "attention_chunk_size": CHUNK, "floor_scale": FLOOR, "max_position_embeddings": 1048576,
+        "rope_parameters": {"rope_type": "llama3", "rope_theta": 500000.0, "factor": 16.0, "low_freq_factor": 1.0,
+                            "high_freq_factor": 1.0, "original_max_position_embeddings": 8192},
+        "bos_token_id": 2046, "eos_token_id": 2047} | changes)
+
+
+def safetensors_of(folder):
+    found = {}
+    for path in sorted(folder.rglob("*.safetensors")):
+        found |= safetensors.numpy.load_file(path)
+    return found
+
+
+class ExchangeTest(Case):
+    def make_text(self):
+        torch.manual_seed(5)
+        return saved(Llama4ForCausalLM(text_config()).eval(), self.folder / "text")
+
+    def make_with_images(self, text):
+        torch.manual_seed(6)
+        vision = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128, "image_size": 28,
+                  "patch_size": 14, "vision_output_dim": 64, "projector_input_dim": 64, "projector_output_dim": 64}
+        model = Llama4ForConditionalGeneration(Llama4Config(text_config=text_config().to_dict(), vision_config=vision)).eval()
+        model.language_model.load_state_dict(text.state_dict())
+        model.save_pretrained(self.folder / "images")
+
+    def test_weights_come_in_and_go_out(self):
+        text = self.make_text()
+        self.make_with_images(text)
+        expected = safetensors_of(self.folder / "text")
+        with_images = safetensors_of(self.folder / "images")
+        self.assertEqual({name.removeprefix("language_model.") for name in with_images if name.startswith("language_model.")},
+                         set(expected))
+        self.assertTrue(any(name.startswith("vision_model.") for name in with_images))
+        tokens = torch.arange(50).view(1, 50)
+        for source in ("text", "images"):
+            with self.subTest(source=source):
+                # a step of no length on the weights that come in, saved as Hugging Face's
+                out = self.folder / f"out_{source}"
+                run = train(out, 2, *degrees(data_parallel_shard=-1), "--checkpoint.enable", "--checkpoint.interval", "1",
+                            "--checkpoint.initial_load_path", self.folder / source, "--checkpoint.initial_load_in_hf",
+                            "--optimizer.lr", "1e-30", "--training.steps", "1", "--checkpoint.last_save_in_hf",
+                            "--checkpoint.last_save_model_only")
+                self.assertEqual(run.returncode, 0, run.stderr)
+                found = safetensors_of(out / "checkpoint/step-1")
+                self.assertEqual(sorted(found), sorted(expected))
+                for name, value in expected.items():
+                    numpy.testing.assert_array_equal(found[name], value, name)
+                again, info = Llama4ForCausalLM.from_pretrained(out / "checkpoint/step-1", dtype=torch.float32,
+                                                                output_loading_info=True)
+                self.assertEqual([names for names in info.values() if names], [])
+                with torch.no_grad():
+                    self.assertTrue(torch.equal(again.eval()(tokens).logits, text(tokens).logits))
+                loss = torch.nn.functional.cross_entropy(torch.zeros(1, VOCAB), torch.tensor([0])).item()
+                self.assertGreater(metrics(out)[0]["loss_metrics/global_avg_loss"], loss / 2)
+
+    def test_a_config_of_other_layers_is_refused(self):
+        torch.manual_seed(5)
+        saved(Llama4ForCausalLM(text_config(moe_layers=[0, 3], use_qk_norm=False)), self.folder / "text")
+        run = train(self.out, 1, "--checkpoint.enable", "--checkpoint.initial_load_path", self.folder / "text",
+                    "--checkpoint.initial_load_in_hf", "--training.steps", "1")
+        self.assertEqual(run.returncode, 2, run.stderr)
+        self.assert_holds(run.stderr, "moe_layers is [0,3] there and [1,3] here", "use_qk_norm is false there and true here")
+
+
+class GreedyTest(GenerateCase):
+    """Prompts shorter and longer than a chunk."""
+
+    PROMPTS = prompts_of(5, 1, 23, 40, 2)
+
+    def assert_equals_transformers(self, config):
+        torch.manual_seed(5)
+        config._attn_implementation = "eager"
+        model = saved(Llama4ForCausalLM(config).eval(), self.folder / "hf")
+        expected = [greedy(model, prompt) for prompt in self.PROMPTS]
+        for flags, ranks in (([], 1), (["--no-cache"], 1), (["--parallelism.tensor_parallel_degree", 2], 2)):
+            with self.subTest(flags=flags):
+                lines = self.generate(self.folder / "hf", "--prompts", self.prompts_file(self.PROMPTS), "--max-new-tokens", NEW,
+                                      "--json", "--ignore-eos", *flags, ranks=ranks)
+                self.assertEqual([line["ids"] for line in lines], expected)
+
+    def test_equals_transformers(self):
+        self.assert_equals_transformers(text_config())
+
+    def test_equals_transformers_where_all_layers_are_alike(self):
+        self.assert_equals_transformers(text_config(
+            no_rope_layers=[1] * LAYERS, layer_types=["full_attention"] * LAYERS, use_qk_norm=False, attn_temperature_tuning=False))
+
+
+if __name__ == "__main__":
+    main()
