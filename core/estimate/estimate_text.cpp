@@ -58,6 +58,21 @@ std::string headline(const Estimate& estimate) {
   return text;
 }
 
+/// Where experts are dealt to ranks.
+std::string uneven_text(const Estimate& estimate) {
+  const RankEstimate* most = nullptr;
+  for (const RankEstimate& rank : estimate.ranks)
+    if (rank.step.uneven_peak &&
+        (!most || rank.step.uneven_peak->bytes.total() > most->step.uneven_peak->bytes.total()))
+      most = &rank;
+  if (!most) return "";
+  return "  with even load of experts; if all tokens of every layer came to the experts of one "
+         "rank, "
+         "it would be " +
+         gib(most->step.uneven_peak->bytes.total()) + " GiB (pp " +
+         std::to_string(most->pipeline_rank) + ")\n";
+}
+
 std::string memory_text(const Estimate& estimate) {
   std::vector<TextRow> rows = {{"pp", "rank", "layers"}};
   for (const UseName& use : kUses) rows[0].push_back(use.title);
@@ -76,7 +91,8 @@ std::string memory_text(const Estimate& estimate) {
   return "memory of a rank at its highest moment, in GiB (coordinate 0 on every axis but pp: the "
          "largest shares)\n" +
          text_table(rows, "  ") +
-         (estimate.ranks.size() > 1 ? "  * the largest of all ranks\n" : "");
+         (estimate.ranks.size() > 1 ? "  * the largest of all ranks\n" : "") +
+         uneven_text(estimate);
 }
 
 std::string held_text(const Estimate& estimate) {
@@ -160,18 +176,20 @@ Value rank_value(const RankEstimate& rank) {
                                   {"operation", key.second},
                                   {"calls", sent.calls},
                                   {"bytes", sent.bytes}}));
-  return Value::map({{"pipeline_rank", int64_t{rank.pipeline_rank}},
-                     {"rank", int64_t{rank.rank}},
-                     {"stages", Value(std::move(stages))},
-                     {"holds", Value::map({{"parameters", step.parameter_bytes},
-                                           {"gradients", step.gradient_bytes},
-                                           {"optimizer_states", step.optimizer_bytes}})},
-                     {"peak_bytes", step.peak.bytes.total()},
-                     {"peak_by_use", bytes_value(step.peak.bytes)},
-                     {"peak_place", step.peak.place},
-                     {"flops", rank.flops},
-                     {"recomputed_flops", step.recomputed_flops},
-                     {"traffic", Value(std::move(traffic))}});
+  return Value::map(
+      {{"pipeline_rank", int64_t{rank.pipeline_rank}},
+       {"rank", int64_t{rank.rank}},
+       {"stages", Value(std::move(stages))},
+       {"holds", Value::map({{"parameters", step.parameter_bytes},
+                             {"gradients", step.gradient_bytes},
+                             {"optimizer_states", step.optimizer_bytes}})},
+       {"peak_bytes", step.peak.bytes.total()},
+       {"peak_by_use", bytes_value(step.peak.bytes)},
+       {"peak_place", step.peak.place},
+       {"uneven_peak_bytes", step.uneven_peak ? Value(step.uneven_peak->bytes.total()) : Value()},
+       {"flops", rank.flops},
+       {"recomputed_flops", step.recomputed_flops},
+       {"traffic", Value(std::move(traffic))}});
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include <titan/dist/collectives.h>
 #include <titan/recompute.h>
 
 #include "core/base/units.h"
@@ -98,10 +99,21 @@ PlayedStep play_step(Run& run, const JobConfig& config) {
   MetaMemory::reset_peak();
   const double recomputed_before = RecomputeScope::recomputed_flops();
   watch.start_step();
-  run_step(2);
+  int64_t num_exchanges = 0;
+  {
+    const dist::UncountedRows rows(dist::UncountedRows::evenly);
+    run_step(2);
+    num_exchanges = rows.num_exchanges();
+  }
   played.recomputed_flops = RecomputeScope::recomputed_flops() - recomputed_before;
   played.peak = MetaMemory::peak();
   played.layers = watch.layers();
+  if (num_exchanges > 0) {
+    const dist::UncountedRows rows(dist::UncountedRows::all_to_this_rank);
+    MetaMemory::reset_peak();
+    run_step(3);
+    played.uneven_peak = MetaMemory::peak();
+  }
   MetaMemory::set_place("");
   return played;
 }

@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 
-from scaling_formulas import Layout, Model, held, sent
+from scaling_formulas import DeepSeek, Layout, Model, held, sent
 
 ROOT = pathlib.Path(os.environ.get("TITAN_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 TITAN = os.environ.get("TITAN_PROGRAM", str(ROOT / "build/release/bin/titan"))
@@ -37,7 +37,10 @@ MODELS = {
     "8B": Model(d=4096, layers=32, heads=32, kv_heads=8, ffn=14336, vocab=128256),
     "70B": Model(d=8192, layers=80, heads=64, kv_heads=8, ffn=28672, vocab=128256),
     "405B": Model(d=16384, layers=126, heads=128, kv_heads=8, ffn=53248, vocab=128256),
+    "671B": DeepSeek(d=7168, layers=61, heads=128, kv_heads=128, ffn=18432, vocab=129280, q_rank=1536, kv_rank=512, nope=128, rope=64,
+                     value=128, dense=3, experts=256, chosen=8, shared=1, expert_ffn=2048),
 }
+RECIPES = {name: "deepseek_v3_671b" if name == "671B" else f"llama3_{name.lower()}" for name in MODELS}
 LAYOUTS = [
     *[("8B", Layout(shards=gpus)) for gpus in (8, 64, 512, 4096)],
     ("8B", Layout(shards=512, replicas=8)),
@@ -51,6 +54,8 @@ QUICK = [("8B", Layout(shards=8)), ("70B", Layout(shards=8, tensor=8))]
 STAGES = [("405B", Layout(stages=16, shards=32, tensor=8, batch=16)),
           ("70B", Layout(stages=8, shards=8, tensor=8, batch=16))]
 QUICK_STAGES = STAGES[:1]
+EXPERTS = [("671B", Layout(stages=8, shards=shards, experts=32, batch=16, sequence=4096)) for shards in (64, 256)]
+QUICK_EXPERTS = EXPERTS[:1]
 # 64 GPUs: the first has each sequence on one rank.
 CONTEXT = [("8B", Layout(shards=64 // context, context=context, sequence=32768, is_ring=is_ring))
            for is_ring in (False, True) for context in ((2, 4, 8) if is_ring else (1, 2, 4, 8))]
@@ -78,6 +83,7 @@ def layout_flags(layout):
             "--parallelism.context_parallel_rotate_method", "alltoall" if layout.is_ring else "allgather",
             "--parallelism.pipeline_parallel_degree", layout.stages,
             f"--parallelism.{'' if layout.is_async else 'no_'}enable_async_tensor_parallel",
+            "--parallelism.expert_parallel_degree", layout.experts,
             "--training.local_batch_size", layout.batch, "--training.seq_len", layout.sequence]
 
 
@@ -112,7 +118,8 @@ def differences(what, printed, predicted):
 
 def recipe_flags(name):
     """The recipe's model, trained without what is not counted here."""
-    return ["--job.config_file", f"train_configs/llama3_{name.lower()}.toml", "--training.dataset", "jsonl",
+    return ["--job.config_file", f"train_configs/{RECIPES[name]}.toml", "--training.dataset", "jsonl",
+            "--parallelism.pipeline_parallel_schedule", "1F1B",
             "--activation_checkpoint.mode", "none", "--checkpoint.no_enable", "--profiling.no_enable_profiling",
             "--metrics.no_enable_tensorboard", "--compile.no_enable", "--model.converters", ""]
 
@@ -187,6 +194,26 @@ def judge_stages(name, layout):
     falls = [peaks[i] - peaks[i + 1] for i in range(layout.stages - 1) if parts[i] == parts[i + 1]]
     if not 0 < max(falls) < 1.02 * min(falls):
         problems.append(f"{name}, {layout}: what stages hold at once falls by {falls} GiB from stage to stage")
+    return "\n".join(rows), problems
+
+
+def judge_experts(name, layout):
+    """A row for the first, a middle and the last stage: the first and the last rank of each are judged."""
+    model, problems, rows = MODELS[name], [], []
+    per_stage = layout.ranks // layout.stages
+    for stage in (0, layout.stages // 2, layout.stages - 1):
+        part, seconds, together = model.part(layout.stages, stage), [], []
+        for rank in (stage * per_stage, (stage + 1) * per_stage - 1):
+            printed, took = play(recipe_flags(name), layout, rank)
+            problems += differences(f"{name}, {layout}, rank {rank}", printed, predict(model, layout, rank))
+            together.append(f"{printed['together'][0] / GIB:.4f}")
+            seconds.append(took)
+        size = {figure: amount(bytes / GIB) for figure, (bytes, _) in printed.items()}
+        cells = [name, f"{layout.ranks:,}", str(layout), str(stage), f"{model.blocks_with_experts(part)} of {part.blocks}",
+                 f"{model.parameters_of(part) / 1e9:.2f}", *together, size["ep all_to_all"], size["fsdp all_gather"],
+                 size["fsdp-ep all_gather"], size["fsdp reduce_scatter"], size["fsdp-ep reduce_scatter"], size["pp send"],
+                 f"{max(seconds):.1f}"]
+        rows.append("| " + " | ".join(cells) + " |")
     return "\n".join(rows), problems
 
 
@@ -266,6 +293,7 @@ def main():
     quick, tables, problems = arguments.quick, {}, []
     for name, judge, cases in [("played", judge_played, QUICK if quick else LAYOUTS),
                                ("stages", judge_stages, QUICK_STAGES if quick else STAGES),
+                               ("experts", judge_experts, QUICK_EXPERTS if quick else EXPERTS),
                                ("context", judge_context, QUICK_CONTEXT if quick else CONTEXT),
                                ("measured", judge_measured, [] if quick else [(ranks,) for ranks in MEASURED_RANKS])]:
         tables[name], wrong = run_all(name, judge, cases)

@@ -63,6 +63,54 @@ class Model:
 
 
 @dataclasses.dataclass(frozen=True)
+class DeepSeek(Model):
+    """DeepSeek-V3: latent queries, keys and values, `dense` blocks with a feed-forward, then blocks with experts."""
+    q_rank: int
+    kv_rank: int
+    nope: int
+    rope: int
+    value: int
+    dense: int
+    experts: int
+    chosen: int
+    shared: int
+    expert_ffn: int
+
+    @property
+    def attention(self):
+        return [(self.q_rank, self.d), (self.q_rank, 1), (self.heads * (self.nope + self.rope), self.q_rank),
+                (self.kv_rank + self.rope, self.d), (self.kv_rank, 1), (self.heads * (self.nope + self.value), self.kv_rank),
+                (self.d, self.heads * self.value), (self.d, 1), (self.d, 1)]
+
+    def blocks_with_experts(self, part):
+        assert not part.has_embedding or part.blocks >= self.dense
+        return part.blocks - self.dense * part.has_embedding
+
+    def units(self, tensor=1, part=None):
+        """All but the experts that are chosen from, and the biases of the choice."""
+        assert tensor == 1, "no formula for tensor parallelism"
+        part = part or self.part(1, 0)
+        with_experts = self.blocks_with_experts(part)
+        shared = self.shared * self.expert_ffn
+        dense = [*self.attention, (self.ffn, self.d), (self.d, self.ffn), (self.ffn, self.d)]
+        routed = [*self.attention, (self.experts, self.d), (shared, self.d), (self.d, shared), (shared, self.d)]
+        return [*[[(self.vocab, self.d)]] * part.has_embedding, *[dense] * (part.blocks - with_experts), *[routed] * with_experts,
+                *[[(self.d, 1), (self.vocab, self.d)]] * part.has_head]
+
+    def expert_units(self, ranks, part):
+        """Units of their own where `ranks` share the experts."""
+        return [[(self.experts // ranks, self.expert_ffn * self.d)] * 3] * self.blocks_with_experts(part)
+
+    def parameters_of(self, part):
+        rows = sum(self.units(1, part) + self.expert_units(1, part), [])
+        return sum(rows * columns for rows, columns in rows)
+
+    @property
+    def parameters(self):
+        return self.parameters_of(self.part(1, 0))
+
+
+@dataclasses.dataclass(frozen=True)
 class Layout:
     """Stages x replicas x shards x context x tensor ranks, the tensor ranks side by side; `batch` rows of `sequence` tokens
     for the context x tensor ranks that hold one of the data's shards, which a pipeline takes one by one (1F1B)."""
@@ -73,6 +121,7 @@ class Layout:
     context: int = 1
     is_ring: bool = False      # keys and values from rank to rank; else gathered at once
     is_async: bool = False
+    experts: int = 1           # of the ranks that see other tokens, so many share the experts
     batch: int = 1
     sequence: int = 8192
     wire: int = 2              # bytes of a gathered parameter and of an activation: bf16
@@ -101,7 +150,7 @@ class Layout:
 
     def __str__(self):
         words = [(self.stages, "stages"), (self.replicas, "replicas"), (self.shards, "shards"), (self.context, "context"),
-                 (self.tensor, "tensor")]
+                 (self.tensor, "tensor"), (self.experts, "of them share experts")]
         text = " x ".join(f"{size} {word}" for size, word in words if size > 1) or "1 rank"
         return text + (", ring" if self.is_ring else "") + (", async" if self.is_async else "")
 
@@ -118,9 +167,17 @@ def held(model, layout, rank=0):
         chunk = math.ceil(rows / layout.fsdp)
         elements += columns * min(max(rows - shard * chunk, 0), chunk)
         tensors += 1
+    biases = 0
+    if layout.experts > 1:  # the first ranks share the experts; over the others each rank's are cut
+        part, others = part_of(model, layout, rank), layout.fsdp // layout.experts
+        for rows, columns in sum(model.expert_units(layout.experts, part), []):
+            chunk = math.ceil(rows / others)
+            elements += columns * min(max(rows - shard // layout.experts * chunk, 0), chunk)
+            tensors += 1
+        biases = 4 * model.experts * model.blocks_with_experts(part)  # whole, not trained
     moments = 2 * STATE * elements + 4 * tensors  # and each parameter's count of steps
-    return {"parameters": STATE * elements, "gradients": STATE * elements, "optimizer states": moments,
-            "together": 2 * STATE * elements + moments}
+    return {"parameters": STATE * elements + biases, "gradients": STATE * elements, "optimizer states": moments,
+            "together": 2 * STATE * elements + biases + moments}
 
 
 def sent(model, layout, rank=0):
@@ -128,7 +185,8 @@ def sent(model, layout, rank=0):
     W parts travel; an all-reduce is a reduce-scatter and an all-gather."""
     part = part_of(model, layout, rank)
     traffic = {**_shard_traffic(model, layout, part), **_tensor_traffic(model, layout, part),
-               **_context_traffic(model, layout, part), **_stage_traffic(model, layout, part)}
+               **_context_traffic(model, layout, part), **_stage_traffic(model, layout, part),
+               **_expert_traffic(model, layout, part)}
     if layout.ranks > 1:  # the gradient norm, one fp64
         traffic["world all_reduce"] = (2 * 8 * (layout.ranks - 1) / layout.ranks, 1)
     return traffic
@@ -149,6 +207,23 @@ def _shard_traffic(model, layout, part):
     if layout.replicas > 1:
         share = 2 * (layout.replicas - 1) / layout.replicas
         traffic["dp_replicate all_reduce"] = (share * sum(reduce_slots), len(reduce_slots))
+    return traffic
+
+
+def _expert_traffic(model, layout, part):
+    """Rows to experts and back, forward and backward: 8 N k D (p - 1)/p bytes of bf16 for a layer and N tokens; before them how many,
+    an int64 for each expert. The experts themselves over the other ranks, and the counts for the biases of a step over all."""
+    if layout.experts == 1:
+        return {}
+    blocks, others = model.blocks_with_experts(part), layout.fsdp // layout.experts
+    times, share = layout.passes * blocks, (layout.experts - 1) / layout.experts
+    rows = 4 * layout.tokens * model.chosen * model.d * layout.wire
+    units = [[math.ceil(rows / others) * columns for rows, columns in unit] for unit in model.expert_units(layout.experts, part)]
+    traffic = {"ep all_to_all": (times * share * (rows + 8 * model.experts), times * 5),
+               "loss all_reduce": (blocks * 2 * 8 * model.experts * (layout.fsdp - 1) / layout.fsdp, blocks)}
+    if others > 1:  # a pipeline keeps what is gathered through the step
+        traffic["fsdp-ep all_gather"] = ((others - 1) * layout.wire * sum(map(sum, units)), blocks)
+        traffic["fsdp-ep reduce_scatter"] = ((others - 1) * 4 * sum(map(sum, units)), blocks)
     return traffic
 
 

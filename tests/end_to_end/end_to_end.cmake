@@ -21,12 +21,12 @@ foreach(name harness front train metrics signal bad_input hostile_text logger_fa
         checkpoint_readers checkpoint_faults checkpoint_mounts checkpoint_damage checkpoint_kills durability data
         validation loss dpo tokenize
         download download_faults pipeline context layouts_checkpoint recompute precision lora
- device_order        float8 compile estimate wandb mlflow debugging report top profiling op_profile convergence generate chat_template evaluate finetune finetune_task bench mixtral)
+ device_order        float8 compile estimate wandb mlflow debugging report top profiling op_profile convergence generate chat_template evaluate finetune finetune_task bench mixtral mixtral_tuning expert_parallel gpt_oss deepseek_v3 llama4)
   titan_add_end_to_end(${name} TIMEOUT 5400)
 endforeach()
 set_property(TEST end_to_end.float8 APPEND PROPERTY LABELS slow)  # three curves
 # several ranks at a time fill the cores by themselves
-foreach(name failing_rank metrics flight ranks pipeline context layouts_checkpoint loss dpo recompute lora profiling debugging generate evaluate finetune device_order bench convergence mixtral)
+foreach(name failing_rank metrics flight ranks pipeline context layouts_checkpoint loss dpo recompute lora profiling debugging generate evaluate finetune device_order bench convergence mixtral mixtral_tuning expert_parallel gpt_oss deepseek_v3 llama4)
   set_tests_properties(end_to_end.${name} PROPERTIES PROCESSORS 2 COST 500)
 endforeach()
 

@@ -35,6 +35,23 @@ class EstimateTest(Case):
             for rank in found["ranks"]:
                 self.assertEqual(sum(rank["peak_by_use"].values()), rank["peak_bytes"])
 
+    def test_tokens_that_all_come_to_one_rank_are_counted(self):
+        """Of p ranks that share experts p - 1 send it more than even load would, and each as many: that many times the same memory."""
+        extra = {}
+        for degree in (1, 2, 4, 8):
+            rank, = json.loads(self.estimate("--job.config_file", "train_configs/mixtral_debug.toml", "--ranks", 8, "--json",
+                                             "--parallelism.expert_parallel_degree", degree).stdout)["ranks"]
+            if degree == 1:
+                self.assertIsNone(rank["uneven_peak_bytes"])
+            else:
+                extra[degree] = rank["uneven_peak_bytes"] - rank["peak_bytes"]
+        tokens, top_k, dim, hidden = 2 * 1024, 2, 256, 512
+        self.assertGreater(extra[2], tokens * top_k * 4 * (2 * dim + 3 * hidden))  # rows in and out, gate, up and their product
+        for degree in (4, 8):
+            self.assertAlmostEqual(extra[degree] / extra[2], degree - 1, delta=0.01)
+        self.assert_holds(self.estimate("--job.config_file", "train_configs/mixtral_debug.toml", "--ranks", 2,
+                                        "--parallelism.expert_parallel_degree", 2).stdout, "if all tokens of every layer came to")
+
     def test_refuses_what_does_not_fit(self):
         run = self.estimate(*DEBUG, "--ranks", 6, "--parallelism.tensor_parallel_degree", 4, code=2)
         self.assert_holds(run.stderr, "tensor_parallel_degree", "the world size is 6")

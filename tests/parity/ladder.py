@@ -11,7 +11,7 @@ rounding grows from step to step).
     python3 tests/parity/ladder.py --only "TP 2"          # rungs whose name contains the text
 
 Without --full the models take turns, one layout after the other and shifted by one in float32; float64 runs 10 steps;
-every eighth layout runs in float32 too, the 5 steps that are judged. ctest sets TITAN_SOURCE_DIR, TITAN_PROGRAM and TITAN_WORK.
+every eighth layout runs in float32 too, the 5 steps that are judged; models with experts run in float64 alone. ctest sets TITAN_SOURCE_DIR, TITAN_PROGRAM and TITAN_WORK.
 """
 
 import argparse
@@ -153,7 +153,8 @@ def cells(arguments):
             if turn < len(models):
                 chosen += [(rung, models[(number + shift + turn) % len(models)], dtype)
                            for shift, dtype in enumerate(arguments.dtypes)
-                           if dtype == "float64" or arguments.full or arguments.only or number % SHORT_FLOAT32 == 0]
+                           if dtype == "float64" or not rung.is_exact and (
+                               arguments.full or arguments.only or number % SHORT_FLOAT32 == 0)]
     if arguments.full:
         names = {rung.name for ranks in (2, 4) for rung in layouts.schedule_rungs(ranks)}
         compared = [(rung, arguments.models[0], dtype) for _, rung in rungs if rung.name in names

@@ -18,8 +18,19 @@ MODELS = {
     # queries and keys are normalised by weights that all heads share; heads are wider than dim / n_heads, the matrix is tied
     "qwen3": {"model.name": "qwen3", "model.dim": 64, "model.n_heads": 8, "model.n_kv_heads": 4, "model.head_dim": 16,
               "model.hidden_dim": 171},
+    # eight experts in every block, of which a token meets two
+    "mixtral": {"model.name": "mixtral", "model.dim": 64, "model.n_heads": 8, "model.n_kv_heads": 4, "model.hidden_dim": 48,
+                "model.load_balance_coeff": 1e-3},
+    # latent keys and values, a dense first block, shared experts, groups of experts
+    "deepseek": {"model.name": "deepseek_v3", "model.dim": 64, "model.n_heads": 4, "model.inter_dim": 96, "model.moe_inter_dim": 48,
+                 "model.kv_lora_rank": 32, "model.q_lora_rank": 24, "model.qk_nope_head_dim": 16, "model.qk_rope_head_dim": 8,
+                 "model.v_head_dim": 12, "model.num_expert_groups": 4, "model.num_limited_groups": 2},
+    # a window that is shorter than the row, sinks, biases
+    "gpt_oss": {"model.name": "gpt_oss", "model.dim": 64, "model.n_heads": 8, "model.n_kv_heads": 4, "model.head_dim": 16,
+                "model.moe_hidden_dim": 48, "model.sliding_window_size": 20, "model.original_seq_len": 32},
 }
 LLAMAS = ("plain", "tied", "uneven")
+WITH_EXPERTS = ("mixtral", "deepseek", "gpt_oss")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,10 +43,14 @@ class Rung:
     tensor: int = 1
     pipeline: int = 1
     accumulate: int = 1
+    experts: int = 1  # ranks of the others that share them
+    expert_tensor: int = 1
     layers: int = 2
     documents: bool = False
     models: tuple = LLAMAS
     is_long: bool = False  # runs with --full only
+    # between scores that are nearly equal fp32 may choose another expert, and a token's loss jumps
+    is_exact: bool = False  # runs in float64 only
     more: dict = dataclasses.field(default_factory=dict)
 
     @property
@@ -58,6 +73,8 @@ class Rung:
             "parallelism.context_parallel_degree": self.context,
             "parallelism.tensor_parallel_degree": self.tensor,
             "parallelism.pipeline_parallel_degree": self.pipeline,
+            **({"parallelism.expert_parallel_degree": self.experts} if self.experts > 1 else {}),
+            **({"parallelism.expert_tensor_parallel_degree": self.expert_tensor} if self.expert_tensor > 1 else {}),
             "training.local_batch_size": GLOBAL_BATCH // data_parallel // self.accumulate,
             **(documents if self.documents else {}),
             **own,
@@ -225,4 +242,25 @@ HEAD_NORMS = [dataclasses.replace(rung, name=f"qwen3: {rung.name}", models=("qwe
     Rung("CP 2 x TP 2", context=2, tensor=2),
     Rung("TP 2, compile", tensor=2, more=COMPILE),
 )]
-RUNGS = [*DATA_AND_TENSOR, *PIPELINE, *CONTEXT, *COMPILED, *HEAD_NORMS]
+RECOMPUTED = {"activation_checkpoint.mode": "full"}
+SELECTIVE = {"activation_checkpoint.mode": "selective", "activation_checkpoint.selective_ac_option": "op"}
+EXPERTS = [dataclasses.replace(rung, models=WITH_EXPERTS, is_exact=True) for rung in (
+    Rung("experts: DDP 2, accumulation 2", replicate=2, accumulate=2),
+    Rung("experts: PP 2, ZBVZeroBubble", pipeline=2, more=schedule("ZBVZeroBubble")),
+    Rung("experts: CP 2, alltoall, documents", context=2, documents=True, more=rotate("alltoall")),
+    Rung("EP 2, FSDP 2", shard=2, experts=2),
+    Rung("EP 4, FSDP 4", shard=4, experts=4),
+    Rung("EP 2, FSDP 4", shard=4, experts=2),
+    Rung("EP 2, HSDP 2x2", replicate=2, shard=2, experts=2),
+    Rung("EP 2, TP 2", tensor=2, experts=2),
+    Rung("EP 4, FSDP 2 x TP 2", shard=2, tensor=2, experts=4),
+    Rung("EP 2, CP 2", context=2, experts=2),
+    Rung("EP 2, CP 2, alltoall, FSDP 2", context=2, shard=2, experts=2, more=rotate("alltoall")),
+    Rung("EP 2, PP 2 x FSDP 2", pipeline=2, shard=2, experts=2),
+    Rung("EP 2, PP 2 x FSDP 2, DualPipeV", pipeline=2, shard=2, experts=2, more=schedule("DualPipeV")),
+    Rung("EP 2, FSDP 2, recomputed", shard=2, experts=2, more=RECOMPUTED),
+    Rung("EP 2, FSDP 2, recomputed by op", shard=2, experts=2, accumulate=2, more=SELECTIVE),
+    Rung("experts cut, TP 2", tensor=2, expert_tensor=2),
+    Rung("EP 2, experts cut, FSDP 2 x TP 2", shard=2, tensor=2, experts=2, expert_tensor=2),
+)]
+RUNGS = [*DATA_AND_TENSOR, *PIPELINE, *CONTEXT, *COMPILED, *HEAD_NORMS, *EXPERTS]

@@ -24,9 +24,9 @@ def table(rows, models):
             texts.append((f"{wide['loss']:.0e}, {wide['norm']:.0e}; " if wide else "–; ")
                          + (f"{narrow['loss']:.0e}" if narrow else "–") if wide or narrow else "")
         equal = "equal" if all(cell["equal"] for cell in cells.values()) else "DIFFERENT"
-        narrow = {model: row for (model, dtype), row in cells.items() if dtype == "float32"} or {"": {"sent": float("nan")}}
-        sent = narrow.get("plain", next(iter(narrow.values())))["sent"]
-        lines.append(f"| {rung} | {ranks} | {layers} | {equal} | " + " | ".join(texts) + f" | {sent:.2f} |")
+        narrow = {model: row for (model, dtype), row in cells.items() if dtype == "float32"}
+        sent = f'{narrow.get("plain", next(iter(narrow.values())))["sent"]:.2f}' if narrow else "–"
+        lines.append(f"| {rung} | {ranks} | {layers} | {equal} | " + " | ".join(texts) + f" | {sent} |")
     return "\n".join(lines)
 
 
@@ -84,6 +84,14 @@ A Qwen3 with a tied matrix, dim 64, 8 heads and 4 key heads of 16 elements, hidd
 its own heads alone, and the weights by which all heads of queries and keys are normalised get a part of their gradients there.
 
 {table(rows, ["qwen3"])}
+
+## Experts
+
+Three models with eight experts a block, in float64 alone (in fp32 scores that are nearly equal may choose another expert): *mixtral*,
+*deepseek* (latent keys and values, a dense first block, shared experts, groups, biases that move) and *gpt_oss* (windows of 20 tokens,
+sinks, biases). EP: ranks of the others that share the experts; *experts cut*: each over the ranks of TP, too.
+
+{table(rows, layouts.WITH_EXPERTS)}
 
 ## Schedules to the bit
 

@@ -51,6 +51,9 @@ titan_add_referee(llama_referee --probe $<TARGET_FILE:llama_probe> --plugins ${T
 titan_add_referee(qwen3_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
 titan_add_referee(hf_flavors_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
 titan_add_referee(mixture_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
+titan_add_referee(deepseek_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
+titan_add_referee(llama4_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
+titan_add_referee(gpt_oss_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
 titan_add_referee(adamw_referee --probe $<TARGET_FILE:llama_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
 
 titan_add_probe(optimizer_probe titan_core_config titan::sdk)

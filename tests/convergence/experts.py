@@ -1,0 +1,95 @@
+"""A mixture of experts beside a dense model of as many active parameters, on the bundled text: does its loss fall below, and does its
+load stay even?
+
+    .venv/bin/python tests/convergence/experts.py [--steps 300] [--write docs/mixture_of_experts.md]    # some 15 minutes on two cores
+
+mixtral's debug model (8 experts of 512, of which a token meets 2) with a bias that moves and without, and a Llama of the same blocks
+with a feed-forward of 1,024: but for the router (0.2 % of them) the same active parameters, the same tokens in the same order, AdamW.
+Exit code 1 when the mixture's loss is not below the dense one's, or an expert gets twice its share or more with the bias.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(os.environ.get("TITAN_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
+TITAN = os.environ.get("TITAN_PROGRAM", str(ROOT / "build/release/bin/titan"))
+BEGIN, END = "<!-- beside a dense model -->", "<!-- end of beside a dense model -->"
+LAYERS, EXPERTS, LAST = 4, 8, 20
+LOSS, LOAD = "loss_metrics/global_avg_loss", "experts/load/layers."
+RECIPE = ["--training.seq_len", 256, "--training.local_batch_size", 4, "--metrics.no_enable_tensorboard", "--model.rope_theta", 1e6,
+          "--metrics.log_freq", 1]
+MIXTURE = ["--job.config_file", "train_configs/mixtral_debug.toml", "--metrics.loggers", "jsonl,expert_load",
+           "--logger.expert_load.each_expert", "--logger.expert_load.every", 1]
+RUNS = {
+    "mixture": [*MIXTURE, "--model.load_balance_coeff", 1e-3],
+    "mixture, no bias": [*MIXTURE, "--model.load_balance_coeff", 0],
+    "dense": ["--job.config_file", "train_configs/mixtral_debug.toml", "--model.name", "llama3", "--model.flavor", "debugmodel",
+              "--model.n_layers", LAYERS, "--model.n_heads", 8, "--model.n_kv_heads", 4, "--model.multiple_of", 1024,
+              "--model.rope_scaling.scaling_factor", 1, "--metrics.loggers", "jsonl"],
+}
+
+
+def run(flags, steps, folder):
+    words = [TITAN, "train", *flags, *RECIPE, "--training.steps", steps, "--job.dump_folder", folder]
+    if "llama3" in flags:  # an option of mixtral's that the file sets
+        text = (ROOT / "train_configs/mixtral_debug.toml").read_text()
+        config = pathlib.Path(folder) / "dense.toml"
+        config.write_text("".join(line for line in text.splitlines(keepends=True) if "load_balance" not in line))
+        words[words.index("train_configs/mixtral_debug.toml")] = config
+    done = subprocess.run(list(map(str, words)), cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stderr)
+    return [json.loads(line) for line in (pathlib.Path(folder) / "metrics.jsonl").read_text().splitlines()]
+
+
+def mean_loss(lines, step):
+    losses = [line[LOSS] for line in lines if LOSS in line and step - LAST < line["step"] <= step]
+    return sum(losses) / len(losses)
+
+
+def greatest_load(lines, step):
+    """Of any expert of any layer, over even load, mean of the last steps up to `step`."""
+    chosen = [line for line in lines if f"{LOAD}0.moe/0" in line and step - LAST < line["step"] <= step]
+    return max(sum(line[f"{LOAD}{layer}.moe/{expert}"] for line in chosen) / len(chosen)
+               for layer in range(LAYERS) for expert in range(EXPERTS))
+
+
+def table(found, steps):
+    marks = [step for step in range(steps // 6, steps + 1, steps // 6)]
+    lines = [f"Loss, mean of the {LAST} steps up to:", "", "| | " + " | ".join(map(str, marks)) + " |", "|---|" + "---:|" * len(marks)]
+    for name, metrics in found.items():
+        lines.append(f"| {name} | " + " | ".join(f"{mean_loss(metrics, step):.3f}" for step in marks) + " |")
+    for name in ("mixture", "mixture, no bias"):
+        lines.append(f"| fullest expert of any layer over the mean, {name} | "
+                     + " | ".join(f"{greatest_load(found[name], step):.2f}" for step in marks) + " |")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--write", type=pathlib.Path, help="a Markdown file with the place for the table")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        found = {}
+        for name, flags in RUNS.items():
+            out = pathlib.Path(folder) / name.replace(", ", "_").replace(" ", "_")
+            out.mkdir()
+            found[name] = run(flags, arguments.steps, out)
+    text = table(found, arguments.steps)
+    print(text)
+    if arguments.write:
+        before, rest = arguments.write.read_text().split(BEGIN)
+        arguments.write.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")
+    falls = mean_loss(found["mixture"], arguments.steps) < mean_loss(found["dense"], arguments.steps)
+    even = greatest_load(found["mixture"], arguments.steps) < 2
+    return 0 if falls and even else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
