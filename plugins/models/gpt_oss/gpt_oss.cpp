@@ -31,7 +31,7 @@ models::Transformer network_of(const GptOssOptions& o) {
       .mixture = models::Mixture{.router = router,
                                  .hidden_dim = o.moe_hidden_dim,
                                  .has_biases = true,
-                                 .clamped = nn::ClampedSwiglu{.limit = o.swiglu_limit}},
+                                 .clamped = ops::ClampedSwigluOptions{.limit = o.swiglu_limit}},
       .vocab_size = o.vocab_size,
       .norm_eps = o.norm_eps,
       .rope = {.theta = o.rope_theta,

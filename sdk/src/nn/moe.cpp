@@ -47,15 +47,6 @@ std::vector<Parameter*> GroupedExperts::stacks() {
   return found;
 }
 
-namespace {
-
-Tensor clamped_swiglu(const ClampedSwiglu& by, const Tensor& gate, const Tensor& up) {
-  const Tensor g = gate.clamp_max(by.limit), u = up.clamp(-by.limit, by.limit);
-  return g * (g * by.alpha).sigmoid() * (u + 1);
-}
-
-}  // namespace
-
 GroupedExperts::~GroupedExperts() = default;
 
 Tensor GroupedExperts::operator()(const Tensor& rows, at::IntArrayRef counts) {
@@ -68,7 +59,7 @@ Tensor GroupedExperts::operator()(const Tensor& rows, at::IntArrayRef counts) {
 Tensor GroupedExperts::forward(const Tensor& rows, const Batch&) {
   const Tensor gate = w1_(rows, counts_);  // in this order on every compiler
   const Tensor up = w3_(rows, counts_);
-  return w2_(clamped_ ? clamped_swiglu(*clamped_, gate, up) : ops::swiglu(gate, up), counts_);
+  return w2_(clamped_ ? ops::clamped_swiglu(gate, up, *clamped_) : ops::swiglu(gate, up), counts_);
 }
 
 std::shared_ptr<Parameter> MixtureOfExperts::add_bias(const RouterOptions& options) {

@@ -13,15 +13,9 @@
 #include <titan/nn/module.h>
 #include <titan/nn/router.h>
 #include <titan/nn/token_dispatcher.h>
+#include <titan/ops/clamped_swiglu.h>
 
 namespace titan::nn {
-
-/// gate' · sigmoid(alpha · gate') · (up' + 1), where gate' is gate, at most `limit`, and up' is up
-/// within ± limit (gpt-oss).
-struct ClampedSwiglu {
-  double limit = 7;
-  double alpha = 1.702;
-};
 
 struct MoeOptions {
   RouterOptions router;            ///< its dim is that of the layer
@@ -30,9 +24,9 @@ struct MoeOptions {
                                    ///< many times hidden_dim
   bool weighs_inputs = false;      ///< a row is weighed before its expert, not after it (Llama 4)
   bool has_biases = false;         ///< each matrix of an expert has one, drawn like it
-  std::optional<ClampedSwiglu> clamped = {};  ///< in the place of silu(gate) ⊙ up
-  Init gate_init;                             ///< of w1
-  Init output_init;                           ///< of w2 and w3, as those of FeedForward
+  std::optional<ops::ClampedSwigluOptions> clamped = {};  ///< in the place of silu(gate) ⊙ up
+  Init gate_init;                                         ///< of w1
+  Init output_init;                                       ///< of w2 and w3, as those of FeedForward
 };
 
 /// Many gated feed-forwards: rows (n, D) sorted by expert -> the same, w2(silu(w1 x) ⊙ w3 x).
@@ -61,7 +55,7 @@ class TITAN_API GroupedExperts final : public Module {
   GroupedLinear& add_projection(const std::string& name, const std::vector<int64_t>& shape,
                                 const Init& init, bool has_bias);
 
-  std::optional<ClampedSwiglu> clamped_;
+  std::optional<ops::ClampedSwigluOptions> clamped_;
   GroupedLinear& w1_;
   GroupedLinear& w2_;
   GroupedLinear& w3_;
