@@ -23,6 +23,8 @@ float8_curve|5 min|200 steps of float8 and MXFP8 beside float32
 convergence|40 min|curves of two models over seeds, layouts, numbers and optimizers, beside those of torchtitan
 op_profile|6 min|share and speed of every operation of a step, beside the peaks of the machine
 presets|1 min|docs/presets.md is what titan estimate says
+experts|15 min|300 steps of a mixture of experts beside a dense model of as many active parameters
+large_folder|7 min|DeepSeek-V3 671B of its true shapes, planned and in part converted, by its peak of memory
 drills|15 min|ranks that fail, die or hang, 30 of each kind
 checkpoint_kills|30 min|100 runs killed at random moments, all resumed
 drawn_mistakes|5 min|400 wrong configurations: every mistake with its line
@@ -69,6 +71,8 @@ run_check() {
         --results "$PWD/$state/convergence-$commit"
       ;;
     op_profile) ninja -C build/release benchmarks && "${titan_env[@]}" "$python" tests/benchmarks/op_profile.py ;;
+    experts) "${titan_env[@]}" "$python" tests/convergence/experts.py ;;
+    large_folder) "${titan_env[@]}" "$python" tests/benchmarks/large_folder.py --work "$PWD/$state" ;;
     presets) "${titan_env[@]}" "$python" tests/benchmarks/presets.py --check docs/presets.md ;;
     drills)
       "${titan_env[@]}" TITAN_DRILLS=30 "$python" tests/end_to_end/failing_rank_test.py &&

@@ -64,8 +64,11 @@ def best(f, n):
         times.append(time.perf_counter() - start)
     return min(times)
 for dtype in (torch.float32, torch.bfloat16):
-    a, b = (torch.randn(2048, 2048).to(dtype) for _ in "ab")
-    print(2 * 2048**3 / best(lambda: a @ b, 7))
+    def flops(size):
+        a, b = (torch.randn(size, size).to(dtype) for _ in "ab")
+        return 2 * size**3 / best(lambda: a @ b, 7)
+    small = flops(512)
+    print(flops(2048) if small > 2e10 else small)
 x, y = torch.ones(2**26), torch.zeros(2**26)
 z, w = torch.randn(2**14), torch.zeros(2**14)
 print(max(2 * 4 * 2**26 / best(lambda: y.copy_(x), 7), 3 * 4 * 2**26 / best(lambda: y.add_(x), 7)))
@@ -75,7 +78,7 @@ print(2**14 * 100 / best(lambda: [torch.exp(z, out=w) for _ in range(100)], 7))
 
 @dataclasses.dataclass
 class Peaks:
-    """FLOP/s of a product of 2048 x 2048 matrices by type of number; bytes/s, read and written, of a copy of 256 MiB or of a
+    """FLOP/s of a product of 2048 x 2048 matrices (512 x 512 on a CPU that is slow at it) by type of number; bytes/s, read and written, of a copy of 256 MiB or of a
     sum into such a tensor, whichever is faster; exponentials/s of ATen in fp32, of 16,384 numbers."""
     fp32: float
     bf16: float
