@@ -188,21 +188,53 @@ TEST(SharedMemoryOperations, MayBeWaitedForInAnyOrder) {
   });
 }
 
+/// Rank 0 starts an operation, and waits for it only when rank 1 is done with its own.
+void go_on_alone(
+    const Connected& ranks,
+    const std::function<std::shared_ptr<dist::Work>(Backend& backend, int rank)>& start) {
+  static std::atomic<bool> other_is_done;
+  if (ranks.rank() == 0) other_is_done = false;
+  finish(ranks.shared->barrier());
+  const auto work = start(*ranks.shared, ranks.rank());
+  if (ranks.rank() == 0)
+    while (!other_is_done) std::this_thread::yield();
+  finish(work);
+  if (ranks.rank() == 1) other_is_done = true;
+}
+
+constexpr int64_t kMoreThanARing = 3'000'000;  // of four bytes
+
 TEST(SharedMemoryOperations, GoOnWhileARankThatHasStartedThemDoesOtherThings) {
   connected(2, false, [](const Connected& ranks) {
-    static std::atomic<bool> other_is_done;
-    if (ranks.rank() == 0) other_is_done = false;
-    finish(ranks.shared->barrier());
-    const Tensor sum = at::full({3'000'000}, ranks.rank() + 1, at::kFloat);
-    const auto work = ranks.shared->all_reduce(sum, Reduce::sum);
-    if (ranks.rank() == 0) {
-      while (!other_is_done) std::this_thread::yield();  // does not wait for its work meanwhile
-      finish(work);
-    } else {
-      finish(work);
-      other_is_done = true;
-    }
+    const Tensor sum = at::full({kMoreThanARing}, ranks.rank() + 1, at::kFloat);
+    go_on_alone(ranks,
+                [&](Backend& backend, int) { return backend.all_reduce(sum, Reduce::sum); });
     EXPECT_TRUE(sum.eq(3).all().item<bool>());
+  });
+}
+
+TEST(SharedMemoryOperations, GoOnWhereTheRankThatDoesOtherThingsHasSentAll) {
+  connected(2, false, [](const Connected& ranks) {
+    const int64_t received = ranks.rank() == 0 ? kMoreThanARing : 0;
+    const Tensor in = at::full({kMoreThanARing - received}, 7, at::kInt);
+    const Tensor out = at::zeros({received}, at::kInt);
+    go_on_alone(ranks, [&](Backend& backend, int rank) {
+      return backend.all_to_all(out, in,
+                                rank == 0 ? dist::RowSplits{.sent = {0, 0}, .received = {0, received}}
+                                          : dist::RowSplits{.sent = {kMoreThanARing, 0},
+                                                            .received = {0, 0}});
+    });
+    EXPECT_TRUE(out.eq(7).all().item<bool>());
+  });
+}
+
+TEST(SharedMemoryMessages, GoOnWhileTheRankThatExpectsThemDoesOtherThings) {
+  connected(2, false, [](const Connected& ranks) {
+    const Tensor message = at::full({kMoreThanARing}, ranks.rank(), at::kInt);
+    go_on_alone(ranks, [&](Backend& backend, int rank) {
+      return rank == 0 ? backend.receive(message, 1, 5) : backend.send(message, 0, 5);
+    });
+    EXPECT_TRUE(message.eq(1).all().item<bool>());
   });
 }
 

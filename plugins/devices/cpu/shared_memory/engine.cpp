@@ -200,8 +200,14 @@ void Engine::fail(const std::string& reason) {
 }
 
 bool Engine::wants_help() const {
+  if (active_.empty()) return false;
+  const auto is_short = [](const ReceiveLane& lane) { return lane.is_short_of_space(); };
   return std::any_of(active_.begin(), active_.end(),
-                     [](const auto& operation) { return operation->has_unsent(); });
+                     [](const auto& operation) { return operation->has_unsent(); }) ||
+         std::any_of(published_.begin(), published_.end(), is_short) ||
+         std::any_of(from_.begin(), from_.end(), is_short) ||
+         std::any_of(mailboxes_.begin(), mailboxes_.end(),
+                     [](const Mailbox& mailbox) { return mailbox.is_short_of_space(); });
 }
 
 void Engine::call_for_help() {

@@ -61,6 +61,7 @@ class Engine {
   void look_for_ended_ranks();
   bool waits_for(int rank);
   std::string awaited_ranks();
+  /// Others cannot finish before this rank sends more, or reads more.
   bool wants_help() const;
   void call_for_help();
   void help();

@@ -93,6 +93,16 @@ bool Mailbox::is_waiting() {
   return !waiting_.empty() && lane_.ring.available().empty();
 }
 
+bool Mailbox::is_short_of_space() const {
+  uint64_t unread = 0;
+  for (const auto& operation : waiting_) {
+    const Expected& expected = *operation->expected;
+    unread += &expected == target_ ? whole_lines(expected.bytes - done_)
+                                   : kLine + whole_lines(expected.bytes);
+  }
+  return unread > lane_.ring.capacity();
+}
+
 void Mailbox::clear() {
   waiting_.clear();
   has_current_ = false;

@@ -22,6 +22,8 @@ class Mailbox {
   bool advance();
   /// An operation waits for more of its rank; asked when nothing moves.
   bool is_waiting();
+  /// The messages that are waited for do not fit into the ring together.
+  bool is_short_of_space() const;
   void clear();
 
  private:

@@ -8,16 +8,22 @@
 namespace titan::cpu {
 namespace {
 
-uint64_t whole_lines(uint64_t bytes) {
-  return (bytes + kLine - 1) / kLine * kLine;
-}
-
 /// At most `most` of the `remaining` bytes: whole lines unless they are the last.
 uint64_t piece(uint64_t remaining, uint64_t most) {
   return remaining <= most ? remaining : most / kLine * kLine;
 }
 
 }  // namespace
+
+uint64_t ReceiveLane::expect(uint64_t bytes) {
+  unread += kLine + whole_lines(bytes);
+  return next_turn++;
+}
+
+void ReceiveLane::release(uint64_t bytes) {
+  ring.release(bytes);
+  unread -= bytes;
+}
 
 Outgoing::Outgoing(SendLane& lane, const void* data, uint64_t bytes, int64_t tag,
                    const uint64_t* ready)
@@ -74,7 +80,7 @@ bool take_header(ReceiveLane& lane, uint64_t expected_bytes) {
     throw std::runtime_error("rank " + std::to_string(lane.rank) + " of the group sent " +
                              std::to_string(header.bytes) + " bytes where " +
                              std::to_string(expected_bytes) + " were expected");
-  lane.ring.release(kLine);
+  lane.release(kLine);
   return true;
 }
 
@@ -82,7 +88,7 @@ Incoming::Incoming(ReceiveLane& lane, void* place, uint64_t bytes)
     : lane_(&lane),
       place_(static_cast<std::byte*>(place)),
       bytes_(bytes),
-      turn_(lane.next_turn++) {}
+      turn_(lane.expect(bytes)) {}
 
 bool Incoming::advance() {
   if (is_done_ || lane_->turn != turn_) return false;
@@ -96,7 +102,7 @@ bool Incoming::advance() {
   if (count > 0) {
     std::memcpy(place_ + done_, available.data(), count);
     done_ += count;
-    lane_->ring.release(whole_lines(count));
+    lane_->release(whole_lines(count));
     moved = true;
   }
   if (moved) lane_->bell->ring();
@@ -118,7 +124,7 @@ Joint::Joint(const std::vector<ReceiveLane*>& lanes, int size, uint64_t bytes, U
       bytes_(bytes),
       use_(std::move(use)),
       limit_(limit) {
-  for (ReceiveLane* lane : lanes) parts_.push_back({lane, lane->next_turn++});
+  for (ReceiveLane* lane : lanes) parts_.push_back({lane, lane->expect(bytes)});
 }
 
 bool Joint::advance() {
@@ -141,7 +147,7 @@ bool Joint::advance() {
   if (count > 0) {
     use_(done_, count, sources_.data());
     done_ += count;
-    for (const Part& part : parts_) part.lane->ring.release(whole_lines(count));
+    for (const Part& part : parts_) part.lane->release(whole_lines(count));
     moved = true;
   }
   if (moved)

@@ -43,7 +43,19 @@ struct ReceiveLane {
   int rank = 0;          // that writes
   Bell* bell = nullptr;  // of that
   uint64_t next_turn = 0, turn = 0;
+  uint64_t unread = 0;  // bytes of messages that are expected, with their headers
+
+  /// A message of so many bytes is expected; gives its turn.
+  uint64_t expect(uint64_t bytes);
+  void release(uint64_t bytes);
+  /// The writer cannot finish before this rank has read more: the ring does not hold the rest.
+  bool is_short_of_space() const { return unread > ring.capacity(); }
 };
+
+/// What `bytes` take in a ring, where every message and piece starts on a line of its own.
+constexpr uint64_t whole_lines(uint64_t bytes) {
+  return (bytes + kLine - 1) / kLine * kLine;
+}
 
 /// One message out.
 class Outgoing {
@@ -124,7 +136,6 @@ struct Expected {
   int64_t tag = 0;
   std::byte* place = nullptr;
   uint64_t bytes = 0;
-  uint64_t received = 0;
   bool is_done = false;
 };
 
@@ -142,7 +153,6 @@ struct Operation {
 
   bool advance();
   bool is_done() const;
-  /// Others cannot go on until this rank sends more.
   bool has_unsent() const;
   /// Nothing moves before this rank does something; asked when nothing moves. Not about `expected`.
   bool waits_for(int rank) const;

@@ -82,6 +82,7 @@ class RingReader {
   std::span<const std::byte> available();
   /// Gives the next `bytes` back to the writer, who still has to be woken.
   void release(uint64_t bytes);
+  uint64_t capacity() const { return place_.capacity; }
 
  private:
   RingPlace place_;
