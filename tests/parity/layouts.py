@@ -21,6 +21,9 @@ MODELS = {
     # eight experts in every block, of which a token meets two
     "mixtral": {"model.name": "mixtral", "model.dim": 64, "model.n_heads": 8, "model.n_kv_heads": 4, "model.hidden_dim": 48,
                 "model.load_balance_coeff": 1e-3},
+    # fewer experts than ranks: data parallelism cuts within their matrices
+    "two_experts": {"model.name": "mixtral", "model.dim": 64, "model.n_heads": 8, "model.n_kv_heads": 4, "model.hidden_dim": 48,
+                    "model.num_experts": 2, "model.top_k": 1, "model.load_balance_coeff": 1e-3},
     # latent keys and values, a dense first block, shared experts, groups of experts
     "deepseek": {"model.name": "deepseek_v3", "model.dim": 64, "model.n_heads": 4, "model.inter_dim": 96, "model.moe_inter_dim": 48,
                  "model.kv_lora_rank": 32, "model.q_lora_rank": 24, "model.qk_nope_head_dim": 16, "model.qk_rope_head_dim": 8,
@@ -266,4 +269,8 @@ EXPERTS = [dataclasses.replace(rung, models=WITH_EXPERTS, is_exact=True, is_long
     Rung("experts cut, TP 2", tensor=2, expert_tensor=2),
     Rung("EP 2, experts cut, FSDP 2 x TP 2", shard=2, tensor=2, experts=2, expert_tensor=2),
 )]
-RUNGS = [*DATA_AND_TENSOR, *PIPELINE, *CONTEXT, *COMPILED, *HEAD_NORMS, *EXPERTS]
+WITHIN_EXPERTS = [dataclasses.replace(rung, models=("two_experts",), is_exact=True, is_long=rung.experts == 1) for rung in (
+    Rung("experts: FSDP 4 of two", shard=4),
+    Rung("EP 2, FSDP 4 of two", shard=4, experts=2),
+)]
+RUNGS = [*DATA_AND_TENSOR, *PIPELINE, *CONTEXT, *COMPILED, *HEAD_NORMS, *EXPERTS, *WITHIN_EXPERTS]

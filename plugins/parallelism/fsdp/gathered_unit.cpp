@@ -19,8 +19,7 @@ at::Tensor GatheredUnit::empty_bytes(at::IntArrayRef sizes) const {
 }
 
 void GatheredUnit::start() {
-  if (is_whole_ || buffer_.defined() || unit_.shards.size() == 1 || unit_.slot_bytes == 0)
-    return;
+  if (is_whole_ || buffer_.defined() || unit_.shards.size() == 1 || unit_.slot_bytes == 0) return;
   const MemoryUseScope use(MemoryUse::communication);
   at::NoGradGuard no_grad;
   at::AutoDispatchBelowADInplaceOrView below;
@@ -70,6 +69,16 @@ void GatheredUnit::copy_in(const at::Tensor& slot) const {
   if (!places.empty()) at::_foreach_copy_(places, shards, /*non_blocking=*/true);
 }
 
+/// The bytes of a whole parameter out of the ranks' chunks, each of which has a part of every
+/// matrix.
+at::Tensor GatheredUnit::in_order(const Member& member, const at::Tensor& wire) const {
+  const at::Tensor whole = empty_bytes({wire.numel()});
+  const at::Tensor elements = whole.view(member.wire_dtype);
+  const at::Tensor chunks = member.by_rank(elements);  // (ranks, outer, elements of one)
+  chunks.copy_(wire.view(member.wire_dtype).view(chunks.sizes()));
+  return whole;
+}
+
 void GatheredUnit::copy_out() const {
   const int64_t num_ranks = unit_.shards.size();
   std::vector<at::Tensor> wires;   // one per member, (ranks, wire_bytes)
@@ -92,11 +101,12 @@ void GatheredUnit::copy_out() const {
   for (size_t i = 0; i < wires.size(); ++i) {
     const Member& member = unit_.members[i];
     nn::GatherTransform* transform = member.parameter->gather_transform();
+    const at::Tensor gathered = member.outer > 1 ? in_order(member, wires[i]) : wires[i];
     if (!transform) {
-      give_memory(member.leaf, wires[i]);
+      give_memory(member.leaf, gathered);
       continue;
     }
-    const at::Tensor wire = wires[i].view({-1}).view(member.wire_dtype);
+    const at::Tensor wire = gathered.view({-1}).view(member.wire_dtype);
     give_memory(member.leaf, empty_bytes({static_cast<int64_t>(member.leaf.nbytes())}));
     // not the leaf itself: no decoder shall change the version of what autograd has saved
     transform->decode(wire.narrow(0, 0, member.leaf.numel()).view(member.leaf.sizes()),

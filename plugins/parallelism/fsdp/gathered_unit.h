@@ -29,6 +29,7 @@ class GatheredUnit {
   at::Tensor empty_bytes(at::IntArrayRef sizes) const;
   void copy_in(const at::Tensor& slot) const;
   void copy_out() const;
+  at::Tensor in_order(const Member& member, const at::Tensor& wire) const;
   void cast_alone() const;
 
   const Unit& unit_;

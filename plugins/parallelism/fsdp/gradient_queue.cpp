@@ -60,8 +60,7 @@ void GradientQueue::add(Unit& unit, bool completes_step) {
     const MemoryUseScope sums_use(becomes_gradient ? MemoryUse::gradients
                                                    : MemoryUse::communication);
     flight.sums = at::empty({unit.slot_elements}, packed.options());
-    flight.pending =
-        unit.shards.reduce_scatter(flight.sums, packed.view({-1}), dist::Reduce::sum);
+    flight.pending = unit.shards.reduce_scatter(flight.sums, packed.view({-1}), dist::Reduce::sum);
   }
   scattered_ = std::move(flight);
 }
@@ -70,10 +69,17 @@ at::Tensor GradientQueue::pack(Unit& unit) const {
   const at::Tensor packed =
       at::empty({unit.shards.size(), unit.slot_elements},
                 at::TensorOptions().dtype(settings_.reduce_dtype).device(settings_.device));
-  for (Member& member : unit.members)
-    if (member.chunk_elements > 0 && !member.is_frozen())
-      deal_out(take_gradient(member),
-               packed.narrow(1, member.gradient_offset, member.chunk_elements));
+  for (Member& member : unit.members) {
+    if (member.chunk_elements == 0 || member.is_frozen()) continue;
+    const at::Tensor gradient = take_gradient(member);
+    const at::Tensor slots = packed.narrow(1, member.gradient_offset, member.chunk_elements);
+    if (member.outer > 1 && gradient.defined()) {
+      const at::Tensor chunks = member.by_rank(gradient.contiguous());
+      slots.view(chunks.sizes()).copy_(chunks);
+    } else {
+      deal_out(gradient, slots);
+    }
+  }
   return packed;
 }
 

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <numeric>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -54,24 +55,38 @@ Ranks ranks_for(const nn::Parameter& parameter, const dist::Grid& grid) {
   return {grid.rest_of("fsdp", cuts), grid.rest_of("dp_replicate", cuts)};
 }
 
+int64_t product(std::span<const int64_t> sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+}
+
+/// The rows; of a stack of fewer matrices than ranks a dimension of the matrices that the ranks
+/// divide, if there is one, so that every rank holds as much.
+size_t dimension_to_cut(const std::vector<int64_t>& sizes, int64_t num_ranks) {
+  if (sizes.size() < 3 || sizes[0] >= num_ranks || product(sizes) == 0) return 0;
+  for (size_t dim = 1; dim < sizes.size(); ++dim)
+    if (sizes[dim] % num_ranks == 0) return dim;
+  return 0;
+}
+
 Member make_member(nn::Parameter& parameter, const dist::Group& shards, const Settings& settings) {
   TITAN_CHECK(!parameter.global_shape().empty(), config, "fsdp cannot shard parameter '",
               parameter.name(), "': it is a scalar and has no rows");
   const std::vector<int64_t> sizes = parameter.slice().sizes;
-  const int64_t row_elements =
-      std::accumulate(sizes.begin() + 1, sizes.end(), int64_t{1}, std::multiplies<>());
   const int64_t num_ranks = shards.size();
+  const size_t dim = dimension_to_cut(sizes, num_ranks);
+  const std::span<const int64_t> all = sizes;
 
   Member member{.parameter = &parameter, .wire_dtype = settings.param_dtype};
   if (parameter.gather_transform() && num_ranks > 1)
     member.wire_dtype = parameter.gather_transform()->wire_dtype();
-  if (num_ranks > 1) parameter.shard_over(0, shards);
+  if (num_ranks > 1) parameter.shard_over(static_cast<int64_t>(dim), shards);
   if (settings.is_offloaded()) parameter.keep_shard_on(c10::kCPU);
   member.leaf =
       make_empty_leaf(sizes, settings.param_dtype, settings.device, !parameter.is_frozen());
   parameter.separate_value(member.leaf);
-  member.chunk_rows = (sizes[0] + num_ranks - 1) / num_ranks;
-  member.chunk_elements = member.chunk_rows * row_elements;
+  member.outer = product(all.first(dim));
+  member.chunk_rows = (sizes[dim] + num_ranks - 1) / num_ranks;
+  member.chunk_elements = member.outer * member.chunk_rows * product(all.subspan(dim + 1));
   member.own_elements = parameter.shard().numel();
   member.wire_bytes =
       member.chunk_elements * static_cast<int64_t>(c10::elementSize(member.wire_dtype));
@@ -93,6 +108,11 @@ void lay_out(Unit& unit) {
 }
 
 }  // namespace
+
+at::Tensor Member::by_rank(const at::Tensor& whole) const {
+  const int64_t num_ranks = whole.numel() / chunk_elements;
+  return whole.view({outer, num_ranks, chunk_elements / outer}).transpose(0, 1);
+}
 
 std::vector<Unit> make_units(ModelPart& part, const Settings& settings) {
   const std::vector<size_t> relatives = first_relatives(part);

@@ -11,12 +11,15 @@
 namespace titan::fsdp {
 
 /// One parameter of a unit. Every rank's slot in a buffer has room for `chunk_rows` rows of it,
-/// although the last ranks may hold fewer.
+/// although the last ranks may hold fewer. Where it is a stack of fewer matrices than there are
+/// ranks, the rows, or else the columns, of every matrix are dealt out evenly, and a chunk has a
+/// part of each of the `outer` matrices.
 struct Member {
   nn::Parameter* parameter = nullptr;
   at::Tensor leaf;             ///< the whole parameter (as other transforms have cut it)
-  int64_t chunk_rows = 0;      ///< ceil(rows / ranks)
-  int64_t chunk_elements = 0;  ///< of chunk_rows
+  int64_t outer = 1;           ///< product of the sizes before the dimension that is cut
+  int64_t chunk_rows = 0;      ///< ceil(size of that dimension / ranks)
+  int64_t chunk_elements = 0;  ///< of a rank's slot
   int64_t own_elements = 0;    ///< that this rank's shard has
   at::ScalarType wire_dtype = at::kFloat;
   int64_t wire_offset = 0;      ///< bytes, in a rank's slot of the gather's buffer
@@ -28,10 +31,13 @@ struct Member {
   bool has_arrived = false;  ///< the gradient of this backward is there
 
   bool is_frozen() const { return parameter->is_frozen(); }
+  /// A view (ranks, outer, elements) of a contiguous `whole` that is cut evenly: what each rank has
+  /// of it.
+  at::Tensor by_rank(const at::Tensor& whole) const;
 };
 
-/// Parameters that communicate together: of one layer, or of layers that share a parameter; those of
-/// them that are cut over data-parallel ranks by somebody else are units of their own.
+/// Parameters that communicate together: of one layer, or of layers that share a parameter; those
+/// of them that are cut over data-parallel ranks by somebody else are units of their own.
 struct Unit {
   dist::Group shards;          ///< over which rows are cut
   dist::Group replicas;        ///< whose ranks hold equal shards
