@@ -7,11 +7,11 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
 #include <titan/error.h>
 #include <titan/nn/weight_gradients.h>
 #include <titan/ops/fused.h>
 #include <titan/ops/linear.h>
+#include <titan/ops/mm.h>
 #include <titan/ops/rope.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -66,7 +66,7 @@ struct Projections : torch::autograd::Function<Projections> {
     };
     const Operation operation = product_of(rows, widths[0] + widths[1] + widths[2]);
     return split(keepable(operation, [&] {  // rotated, so that a kept one is not rotated twice
-      const Tensor all = at::mm(rows, at::cat({wq, wk, wv}).t());
+      const Tensor all = ops::mm(rows, at::cat({wq, wk, wv}).t());
       const variable_list heads = split(all);
       ops::rope_into(heads[0], heads[1], cos, sin, positions, /*inverse=*/false, heads[0],
                      heads[1]);
@@ -94,7 +94,7 @@ struct Projections : torch::autograd::Function<Projections> {
     heads(2).copy_(grads[2]);
 
     variable_list out(9);
-    if (ctx->needs_input_grad(0)) out[0] = with_rows_of(x, at::mm(all, at::cat({wq, wk, wv})));
+    if (ctx->needs_input_grad(0)) out[0] = with_rows_of(x, ops::mm(all, at::cat({wq, wk, wv})));
     give_weight_gradients(ctx, layer, {rows, all, widths}, out);
     return out;
   }

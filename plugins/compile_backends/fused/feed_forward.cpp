@@ -3,11 +3,11 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>
-#include <ATen/ops/mm.h>
 #include <titan/error.h>
 #include <titan/nn/weight_gradients.h>
 #include <titan/ops/fused.h>
 #include <titan/ops/linear.h>
+#include <titan/ops/mm.h>
 #include <titan/ops/swiglu.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/graph_task.h>
@@ -37,7 +37,7 @@ struct FeedForward : torch::autograd::Function<FeedForward> {
     const at::AutoDispatchBelowADInplaceOrView below;
     const Tensor rows = as_matrix(x);
     const auto product = [](const Tensor& in, const Tensor& weight) {
-      return keepable(product_of(in, weight.size(0)), [&] { return at::mm(in, weight.t()); });
+      return keepable(product_of(in, weight.size(0)), [&] { return ops::mm(in, weight.t()); });
     };
     const Tensor gate = product(rows, w1);
     const Tensor up = product(rows, w3);
@@ -59,13 +59,13 @@ struct FeedForward : torch::autograd::Function<FeedForward> {
     const bool keep = torch::autograd::get_current_graph_task_keep_graph();
     const Tensor gate = keep ? saved[1].clone() : saved[1];
     const Tensor up = keep ? saved[2].clone() : saved[2];
-    const Tensor product = at::mm(dout, saved[4]);     // its gradient, at first
+    const Tensor product = ops::mm(dout, saved[4]);    // its gradient, at first
     ops::swiglu_backward_in_place(product, gate, up);  // gate and up: now their gradients
 
     variable_list out(5);  // of x, w1, w2, w3 and the weights
     if (ctx->needs_input_grad(0)) {
-      const Tensor dx = at::mm(gate, saved[3]);
-      out[0] = with_rows_of(saved[0], dx.add_(at::mm(up, saved[5])));
+      const Tensor dx = ops::mm(gate, saved[3]);
+      out[0] = with_rows_of(saved[0], dx.add_(ops::mm(up, saved[5])));
     }
     const auto weight_gradient = [&](size_t input, nn::Parameter& weight, const Tensor& grad,
                                      const Tensor& in) {

@@ -1,9 +1,9 @@
 #include "piecewise.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
 
 #include <titan/error.h>
+#include <titan/ops/mm.h>
 
 namespace titan::tensor_parallel {
 namespace {
@@ -21,11 +21,11 @@ Tensor piece_of(const Tensor& x, int64_t rank, int64_t size) {
 /// sequence is contiguous only there, and so is written in place.
 void multiply(const Tensor& x, const Tensor& matrix, const Tensor& out, bool adds) {
   for (int64_t row = 0; row < x.size(0); ++row) {
-    Tensor out_row = out[row];
+    const Tensor out_row = out[row];
     if (adds)
-      out_row.addmm_(x[row], matrix);
+      ops::add_mm_to(out_row, x[row], matrix);
     else
-      at::mm_out(out_row, x[row], matrix);
+      ops::mm_into(out_row, x[row], matrix);
   }
 }
 

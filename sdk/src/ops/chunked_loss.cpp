@@ -6,6 +6,7 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
 #include <titan/error.h>
+#include <titan/ops/mm.h>
 #include <torch/csrc/autograd/graph_task.h>
 
 #include "autograd.h"
@@ -71,18 +72,18 @@ LossAndGradients run_chunks(const at::Tensor& x, const at::Tensor& weight, const
     const int64_t rows = std::min(rows_per_chunk, num_rows - first);
     const at::Tensor in = x.narrow(0, first, rows);
     at::Tensor product = buffer.narrow(0, 0, rows);
-    at::mm_out(product, in, weight.t());
+    ops::mm_into(product, in, weight.t());
     const at::Tensor logits = product.to(wide);
     loss.add_(chunk_loss(logits, labels.narrow(0, first, rows), gradient));
     if (!gradient) continue;
     const at::Tensor dlogits = type == wide ? logits : product.copy_(logits);
     if (needs_dx) {
       at::Tensor out = dx.narrow(0, first, rows);
-      at::mm_out(out, dlogits, weight);
+      ops::mm_into(out, dlogits, weight);
     }
     if (!needs_dweight) continue;
     if (type != wide) {
-      const at::Tensor share = at::mm(dlogits.t(), in);
+      const at::Tensor share = ops::mm(dlogits.t(), in);
       first == 0 ? dweight.copy_(share) : dweight.add_(share);
     } else if (first == 0) {
       at::mm_out(dweight, dlogits.t(), in);

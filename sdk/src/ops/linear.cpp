@@ -1,8 +1,7 @@
-// linear: x · weightᵀ with its backward in two halves. ATen has a matrix product for every device,
-// so no own kernel but for few rows on the CPU.
+// linear: x · weightᵀ with its backward in two halves. No own kernel but for few rows on the CPU.
 #include <titan/ops/linear.h>
 
-#include <ATen/ops/mm.h>
+#include <titan/ops/mm.h>
 #include <titan/recompute.h>
 
 #include "autograd.h"
@@ -23,7 +22,7 @@ Tensor as_matrix(const Tensor& x) {
 Tensor multiply(const Tensor& x, const Tensor& matrix) {
   std::vector<int64_t> shape = x.sizes().vec();
   shape.back() = matrix.size(1);
-  return at::mm(as_matrix(x), matrix).view(shape);
+  return ops::mm(as_matrix(x), matrix).view(shape);
 }
 
 /// x (..., in) · weight (out, in)ᵀ, or what a recomputation has kept of it.
@@ -74,7 +73,7 @@ Tensor linear_grad_input(const Tensor& grad_out, const Tensor& weight) {
 
 Tensor linear_grad_weight(const Tensor& grad_out, const Tensor& x) {
   BelowAutograd guard;
-  return at::mm(as_matrix(grad_out).t(), as_matrix(x));
+  return ops::mm(as_matrix(grad_out).t(), as_matrix(x));
 }
 
 }  // namespace titan::ops

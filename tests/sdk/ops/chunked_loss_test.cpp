@@ -3,7 +3,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/mm.h>
+#include <titan/ops/mm.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
@@ -33,14 +33,14 @@ Tensors plainly(const Tensor& x, const Tensor& weight, const Tensor& labels, int
   for (int64_t first = 0; first < x.size(0); first += rows) {
     const int64_t count = std::min(rows, x.size(0) - first);
     const Tensor in = x.narrow(0, first, count);
-    const Tensor logits = at::mm(in, weight.t()).to(wide);
+    const Tensor logits = ops::mm(in, weight.t()).to(wide);
     loss += half_squares(logits, labels.narrow(0, first, count), true);
     const Tensor dlogits = logits.to(x.scalar_type());
-    dx.narrow(0, first, count).copy_(at::mm(dlogits, weight));
+    dx.narrow(0, first, count).copy_(ops::mm(dlogits, weight));
     if (x.scalar_type() == wide)
       dweight.addmm_(dlogits.t(), in);
     else
-      dweight += at::mm(dlogits.t(), in);
+      dweight += ops::mm(dlogits.t(), in);
   }
   return {loss.to(wide), dx, dweight.to(x.scalar_type())};
 }
