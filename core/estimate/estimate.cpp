@@ -142,7 +142,7 @@ Estimate estimate(const JobConfig& config, Registry& registry,
     std::optional<log::Quiet> quiet;  // the first rank has said it
     if (pipeline_rank > 0) quiet.emplace();
     const std::unique_ptr<Run> run = assemble_played(own, registry, rank.rank);
-    rank.step = play_step(*run, own);
+    rank.step = play_step(*run, own, {.finds_uneven_peak = true});
     rank.stages = stages_of(rank.step.layers);
     double per_token = converted_flops(*run->part, known);
     for (const WatchedLayer& layer : rank.step.layers) per_token += flops.of(layer.name);

@@ -67,8 +67,7 @@ std::string uneven_text(const Estimate& estimate) {
       most = &rank;
   if (!most) return "";
   return "  with even load of experts; if all tokens of every layer came to the experts of one "
-         "rank, "
-         "it would be " +
+         "rank, it would be " +
          gib(most->step.uneven_peak->bytes.total()) + " GiB (pp " +
          std::to_string(most->pipeline_rank) + ")\n";
 }

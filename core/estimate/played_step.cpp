@@ -75,7 +75,7 @@ std::string line(const std::string& name, int64_t bytes) {
 
 }  // namespace
 
-PlayedStep play_step(Run& run, const JobConfig& config) {
+PlayedStep play_step(Run& run, const JobConfig& config, const PlayOptions& options) {
   LayerWatch watch(*run.part, run.mesh.recorder(), own_actions(run, config));
   PlayedStep played;
   PlaceTeller places(*run.part, played);
@@ -108,7 +108,7 @@ PlayedStep play_step(Run& run, const JobConfig& config) {
   played.recomputed_flops = RecomputeScope::recomputed_flops() - recomputed_before;
   played.peak = MetaMemory::peak();
   played.layers = watch.layers();
-  if (num_exchanges > 0) {
+  if (options.finds_uneven_peak && num_exchanges > 0) {
     const dist::UncountedRows rows(dist::UncountedRows::all_to_this_rank);
     MetaMemory::reset_peak();
     run_step(3);

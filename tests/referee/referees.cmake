@@ -16,7 +16,7 @@ function(titan_add_referee script)
   add_test(NAME referee.${script}
            COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/referee/${script}.py ${ARGN})
   set_tests_properties(referee.${script} PROPERTIES COST 100 LABELS referee TIMEOUT 3600
-    ENVIRONMENT "PYTHONOPTIMIZE=;OMP_NUM_THREADS=1;HF_HUB_OFFLINE=1;TOKENIZERS_PARALLELISM=false")
+    ENVIRONMENT "${titan_python_environment};OMP_NUM_THREADS=1;HF_HUB_OFFLINE=1;TOKENIZERS_PARALLELISM=false")
 endfunction()
 
 foreach(probe tokenize_probe tensorboard_probe lr_schedule_probe)

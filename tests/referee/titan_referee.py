@@ -13,7 +13,26 @@ def arguments(description):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--probe", required=True, help="the llama_probe program")
     parser.add_argument("--plugins", required=True, help="folder of the plugins")
-    return parser.parse_args()
+    args = parser.parse_args()
+    args.jobs = Jobs(args.probe, args.plugins)
+    return args
+
+
+class Jobs:
+    """The probe at work, one process for all jobs: most of what a small one takes is the start of LibTorch."""
+
+    def __init__(self, probe, plugins):
+        self.command = [probe, "--plugins", plugins]
+        self.process = None
+
+    def run(self, job, folder):
+        """Of the file `job`; what it writes lies in `folder`."""
+        if not self.process:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process.stdin.write(f"{job}\t{folder}\n")
+        self.process.stdin.flush()
+        if self.process.stdout.readline() != "done\n":
+            raise SystemExit(f"{self.command[0]} ended with {self.process.wait()} at {job}: {job.read_text()}")
 
 
 def write_tensor(path, tensor):
@@ -38,17 +57,16 @@ class Run:
     def __init__(self, args, job, folder):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "job.json").write_text(json.dumps(job))
-        subprocess.run([args.probe, "--plugins", args.plugins, "--job", str(folder / "job.json"), "--out", str(folder)],
-                       check=True)
+        args.jobs.run(folder / "job.json", folder)
         self.folder = pathlib.Path(folder)
         self.result = json.loads((folder / "result.json").read_text())
         self.shapes = {p["name"]: p["shape"] for p in self.result["parameters"]}
         # several rules of one parameter are alternatives, the preferred name first
         self.their_name = {rule["ours"]: rule["theirs"] for rule in reversed(self.result["name_rules"])}
 
-    def tensors(self, kind):
-        """Tensors by name of one folder: "parameters", "gradients" or "final"."""
-        return {name: read_tensor(self.folder / kind / f"{name}.bin", shape) for name, shape in self.shapes.items()}
+    def tensors(self, kind, shapes=None):
+        """Tensors by name of one folder: "parameters", "gradients" or "final". `shapes`: of those that are wanted, by name; all."""
+        return {name: read_tensor(self.folder / kind / f"{name}.bin", shape) for name, shape in (shapes or self.shapes).items()}
 
     def logits(self, rows, seq_len, vocab):
         return read_tensor(self.folder / "logits.bin", (rows, seq_len, vocab))

@@ -1,7 +1,8 @@
 // Runs a model plugin and an optimizer plugin for the referees of models and of AdamW.
 //
-//   llama_probe --plugins <folder> --job <job.json> --out <folder>
+//   llama_probe --plugins <folder> [--job <job.json> --out <folder>]
 //
+// Without them jobs come by standard input (probe_files.h).
 // The job is a map:
 //   model, seq_len, seed   the plugin's name, [training] seq_len, the seed of the initial weights;
 //                          without a seed the model gets no memory and only result.json is written

@@ -47,17 +47,30 @@ inline void write_tensor(const std::filesystem::path& path, const at::Tensor& te
 }
 
 /// PROGRAM --plugins <folder> --job <job.json> --out <folder>: calls `run(plugins, job, out)` and
-/// gives the exit code.
+/// gives the exit code. Without job and folder they come by standard input, line by line with a tab
+/// between them, and "done" is said to each: most of what a small job takes is the start of
+/// LibTorch. The first error ends it.
 template <class Run>
 int run_job(int argc, char** argv, const Run& run) {
   std::map<std::string, std::string> flags;
   for (int i = 1; i + 1 < argc; i += 2) flags[argv[i]] = argv[i + 1];
-  if (argc != 7 || flags.count("--plugins") + flags.count("--job") + flags.count("--out") != 3) {
-    std::cerr << "usage: " << argv[0] << " --plugins <folder> --job <job.json> --out <folder>\n";
+  const bool is_given = argc == 7 && flags.count("--job") && flags.count("--out");
+  if (!flags.count("--plugins") || !(is_given || argc == 3)) {
+    std::cerr << "usage: " << argv[0] << " --plugins <folder> [--job <job.json> --out <folder>]\n";
     return 2;
   }
+  const auto run_file = [&](const std::string& job, const std::string& out) {
+    run(flags["--plugins"], parse_json(read_text(job)), out);
+  };
   try {
-    run(flags["--plugins"], parse_json(read_text(flags["--job"])), flags["--out"]);
+    if (is_given) {
+      run_file(flags["--job"], flags["--out"]);
+      return 0;
+    }
+    for (std::string job, out; std::getline(std::cin, job, '\t') && std::getline(std::cin, out);) {
+      run_file(job, out);
+      std::cout << "done" << std::endl;
+    }
     return 0;
   } catch (const std::exception& error) {
     std::cerr << error.what() << "\n";

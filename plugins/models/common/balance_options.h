@@ -11,6 +11,7 @@ struct BalanceOptions {
   bool router_in_float32 = false;
   double load_balance_coeff = 0;  // change of an expert's bias in a step; 0: no bias
   double load_balance_loss = 0;   // coefficient of the loss of uneven load; 0: none
+  double router_z_loss = 0;       // coefficient of the loss of large logits; 0: none
   double capacity_factor = 0;  // tokens of a sequence that an expert takes, over even load; 0: all
   bool force_load_balance = false;
 };
@@ -20,6 +21,7 @@ inline void set_balance(const BalanceOptions& balance, nn::RouterOptions& router
   router.is_float32 = balance.router_in_float32;
   router.balance_rate = balance.load_balance_coeff;
   router.balance_loss = balance.load_balance_loss;
+  router.z_loss = balance.router_z_loss;
   router.capacity_factor = balance.capacity_factor;
   router.forces_balance = balance.force_load_balance;
 }
@@ -39,6 +41,10 @@ void declare_balance(Builder& builder) {
       .at_least(0)
       .option("load_balance_loss", of(&BalanceOptions::load_balance_loss),
               "Coefficient of the loss of uneven load of each sequence; 0 = none")
+      .at_least(0)
+      .option("router_z_loss", of(&BalanceOptions::router_z_loss),
+              "Coefficient of the loss of large logits of the gate, a token's squared logsumexp; "
+              "0 = none")
       .at_least(0)
       .option(
           "capacity_factor", of(&BalanceOptions::capacity_factor),

@@ -25,13 +25,19 @@ void check_experts(int64_t num_experts, int64_t top_k) {
               " is above model.num_experts = ", num_experts);
 }
 
+namespace {
+
+/// How a layer draws its weights: of what reads the residual stream, and of what adds to it
+/// (torchtitan draws w3 and gates by the latter, too).
+struct LayerInits {
+  Init input, output;
+};
+
 LayerInits inits_of(const Transformer& t, int64_t layer) {
   const double depth = static_cast<double>(t.depth_init ? layer + 1 : t.n_layers);
   return {.input = Init::truncated_normal(0, 0.02),
           .output = Init::truncated_normal(0, 0.02 / std::sqrt(2 * depth))};
 }
-
-namespace {
 
 BlockOptions block_of(const Transformer& t, int64_t layer) {
   const LayerInits inits = inits_of(t, layer);

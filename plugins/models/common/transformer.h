@@ -58,13 +58,6 @@ void check_heads(int64_t n_heads, int64_t n_kv_heads);
 /// The same of more choices than experts.
 void check_experts(int64_t num_experts, int64_t top_k);
 
-/// How layer `layer` draws its weights: of what reads the residual stream, and of what adds to it
-/// (torchtitan draws w3 and gates by the latter, too).
-struct LayerInits {
-  nn::Init input, output;
-};
-LayerInits inits_of(const Transformer& network, int64_t layer);
-
 /// Layers "tok_embeddings", "layers.0" ..., "output" (normalisation and head). Initialised as
 /// torchtitan v0.2.2 does.
 std::vector<Layer> build_layers(const Transformer& network);

@@ -14,7 +14,8 @@ TransformerBlock::TransformerBlock(const BlockOptions& options, std::shared_ptr<
 
 nn::Module& TransformerBlock::add_attention(const BlockOptions& options,
                                             std::shared_ptr<nn::Rope> rope) {
-  if (options.make_attention) return add_module("attention", options.make_attention());
+  if (options.make_attention)
+    return add_module("attention", options.make_attention(std::move(rope)));
   nn::Attention& attention = add_module(
       "attention", std::make_unique<nn::Attention>(
                        options.attention, options.has_positions ? std::move(rope) : nullptr));

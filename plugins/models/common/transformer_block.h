@@ -17,8 +17,9 @@ struct BlockOptions {
   int64_t dim = 0;
   nn::AttentionOptions attention;
   bool has_positions = true;  ///< else attention does not rotate queries and keys
-  /// Makes the attention of a model that does not have nn::Attention; `attention` is not read then.
-  std::function<std::unique_ptr<nn::Module>()> make_attention = {};
+  /// Makes the attention of a model that does not have nn::Attention, of the network's rotation,
+  /// which is one for all layers; `attention` and `has_positions` are not read then.
+  std::function<std::unique_ptr<nn::Module>(std::shared_ptr<nn::Rope> rope)> make_attention = {};
   /// Gets the attention that is made of `attention`: to go around what it computes.
   std::function<void(nn::Attention&)> on_attention = {};
   nn::FeedForwardOptions feed_forward;  ///< of a block without a mixture

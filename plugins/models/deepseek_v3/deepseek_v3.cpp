@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include <titan/error.h>
 
@@ -83,9 +84,7 @@ double DeepseekV3::score_scale() const {
 std::vector<Layer> DeepseekV3::build() const {
   const DeepseekV3Options& o = options_;
   models::Transformer network = network_;
-  // one table for all layers
-  const auto rope = std::make_shared<nn::Rope>(o.qk_rope_head_dim, network.rope);
-  network.adapt = [&o, rope, scale = score_scale()](int64_t, models::BlockOptions& block) {
+  network.adapt = [&o, scale = score_scale()](int64_t, models::BlockOptions& block) {
     const LatentAttentionOptions attention = {.dim = o.dim,
                                               .num_heads = o.n_heads,
                                               .q_rank = o.q_lora_rank,
@@ -97,8 +96,8 @@ std::vector<Layer> DeepseekV3::build() const {
                                               .scale = scale,
                                               .input_init = block.attention.input_init,
                                               .output_init = block.attention.output_init};
-    block.make_attention = [attention, rope] {
-      return std::make_unique<LatentAttention>(attention, rope);
+    block.make_attention = [attention](std::shared_ptr<nn::Rope> rope) {
+      return std::make_unique<LatentAttention>(attention, std::move(rope));
     };
   };
   return models::build_layers(network);

@@ -6,12 +6,11 @@
 
 #include <titan/nn/router.h>
 
-#include "../common/balance_options.h"
+#include "../common/shared_options.h"
 
 namespace titan::deepseek_v3 {
 
-/// v0.2.2's names. Only `sdpa` sees the whole row; there is one implementation of the others.
-enum class AttentionType { sdpa, flex, varlen };
+using models::AttentionType;
 
 /// When positions are stretched, and scores scaled, by YaRN.
 enum class Yarn {

@@ -15,9 +15,6 @@ Dimensions::Dimensions(const LlamaOptions& o)
   TITAN_CHECK(head_dim % 2 == 0, config, "model.head_dim must be even for rotary positions, got ",
               head_dim, o.head_dim ? "" : " (= dim / n_heads)");
   models::check_heads(o.n_heads, num_kv_heads);
-  TITAN_CHECK(o.rope_scaling.low_freq_factor <= o.rope_scaling.high_freq_factor, config,
-              "model.rope_scaling.low_freq_factor = ", o.rope_scaling.low_freq_factor,
-              " is above model.rope_scaling.high_freq_factor = ", o.rope_scaling.high_freq_factor);
   ffn_dim = 2 * (4 * o.dim) / 3;
   if (o.ffn_dim_multiplier)
     ffn_dim = static_cast<int64_t>(*o.ffn_dim_multiplier * static_cast<double>(ffn_dim));

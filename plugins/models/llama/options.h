@@ -4,18 +4,12 @@
 #include <cstdint>
 #include <optional>
 
+#include "../common/shared_options.h"
+
 namespace titan::llama {
 
-/// Scaling of long RoPE wavelengths (Llama 3.1). A factor of 1 means none.
-struct RopeScaling {
-  double scaling_factor = 1;
-  double low_freq_factor = 1;
-  double high_freq_factor = 4;
-  int64_t original_max_position_embeddings = 8192;
-};
-
-/// v0.2.2's names. Only `sdpa` sees the whole row; there is one implementation of the others.
-enum class AttentionType { sdpa, flex, varlen };
+using models::AttentionType;
+using models::RopeScaling;
 
 struct LlamaOptions {
   int64_t dim = 4096;

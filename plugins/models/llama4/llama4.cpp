@@ -39,11 +39,7 @@ models::Transformer network_of(const Llama4Options& o) {
           .has_mixture = [o](int64_t layer) { return o.has_experts(layer); },
           .vocab_size = o.vocab_size,
           .norm_eps = o.norm_eps,
-          .rope = {.theta = o.rope_theta,
-                   .scaling_factor = o.rope_scaling.scaling_factor,
-                   .low_freq_factor = o.rope_scaling.low_freq_factor,
-                   .high_freq_factor = o.rope_scaling.high_freq_factor,
-                   .original_max_position = o.rope_scaling.original_max_position_embeddings},
+          .rope = models::scaled_rope(o.rope_theta, o.rope_scaling),
           .depth_init = o.depth_init,
           .is_tied = o.enable_weight_tying,
           .adapt = [o](int64_t layer, models::BlockOptions& block) { adapt(o, layer, block); }};

@@ -23,9 +23,6 @@ Dimensions::Dimensions(const Llama4Options& o)
               head_dim, o.head_dim ? "" : " (= dim / n_heads)");
   models::check_heads(o.n_heads, num_kv_heads);
   models::check_experts(o.num_experts, o.top_k);
-  TITAN_CHECK(o.rope_scaling.low_freq_factor <= o.rope_scaling.high_freq_factor, config,
-              "model.rope_scaling.low_freq_factor = ", o.rope_scaling.low_freq_factor,
-              " is above model.rope_scaling.high_freq_factor = ", o.rope_scaling.high_freq_factor);
   TITAN_CHECK(!o.every_n_layers_nope || o.nope_layer_offset < *o.every_n_layers_nope, config,
               "model.nope_layer_offset = ", o.nope_layer_offset,
               " is not below model.every_n_layers_nope = ", o.every_n_layers_nope.value_or(0));

@@ -5,21 +5,12 @@
 #include <cstdint>
 #include <optional>
 
-#include "../common/balance_options.h"
+#include "../common/shared_options.h"
 
 namespace titan::llama4 {
 
-/// Scaling of long RoPE wavelengths (Llama 3.1). A factor of 1 means none. Where the two ends are
-/// one, as in Llama 4, wavelengths are scaled or left alone, with nothing in between.
-struct RopeScaling {
-  double scaling_factor = 1;
-  double low_freq_factor = 1;
-  double high_freq_factor = 1;
-  int64_t original_max_position_embeddings = 8192;
-};
-
-/// v0.2.2's names. Only `sdpa` sees the whole row; there is one implementation of the others.
-enum class AttentionType { sdpa, flex, varlen };
+using models::AttentionType;
+using models::RopeScaling;
 
 struct Llama4Options : models::BalanceOptions {
   int64_t dim = 5120;
@@ -42,7 +33,7 @@ struct Llama4Options : models::BalanceOptions {
 
   double norm_eps = 1e-5;
   double rope_theta = 500000;
-  RopeScaling rope_scaling;
+  RopeScaling rope_scaling = {.high_freq_factor = 1};  // wavelengths are scaled or left alone
   /// Layer i has no positions where i % this is nope_layer_offset; unset: all have.
   std::optional<int64_t> every_n_layers_nope;
   int64_t nope_layer_offset = 0;

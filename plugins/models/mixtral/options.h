@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "../common/balance_options.h"
+#include "../common/shared_options.h"
 
 namespace titan::mixtral {
 

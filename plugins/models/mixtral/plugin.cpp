@@ -8,40 +8,17 @@ namespace {
 
 void declare_options(ComponentBuilder<Mixtral>& builder) {
   using O = MixtralOptions;
-  builder.option("dim", &O::dim, "Width of the residual stream")
-      .at_least(1)
-      .option("n_layers", &O::n_layers, "Number of transformer blocks")
-      .at_least(1)
-      .option("n_heads", &O::n_heads, "Number of query heads")
-      .at_least(1)
-      .option("n_kv_heads", &O::n_kv_heads, "Number of key and value heads; unset = n_heads")
-      .at_least(1)
-      .option("head_dim", &O::head_dim, "Width of one head; unset = dim / n_heads")
-      .at_least(2)
-      .option("vocab_size", &O::vocab_size, "Rows of the embedding and of the head")
-      .at_least(1)
-      .option("hidden_dim", &O::hidden_dim, "Width within one expert")
-      .at_least(1)
-      .option("num_experts", &O::num_experts, "Experts of each layer")
-      .at_least(1)
-      .option("top_k", &O::top_k, "Experts that a token goes to")
-      .at_least(1)
-      .option("norm_eps", &O::norm_eps, "Epsilon of the normalisations")
-      .greater_than(0)
-      .option("rope_theta", &O::rope_theta, "Base of the rotary wavelengths")
-      .greater_than(1)
-      .option("max_position_embeddings", &O::max_position_embeddings,
-              "Longest sequence the weights are meant for, as the exported config.json tells it; "
-              "at least training.seq_len")
-      .at_least(1)
-      .option("depth_init", &O::depth_init,
-              "Draw output projections narrower in deeper layers (else by n_layers)")
-      .option("enable_weight_tying", &O::enable_weight_tying,
-              "Embedding and head share one matrix");
-  models::declare_balance<O>(builder);
-  builder.check([](const O& own, const JobView& job, RuleReport& report) {
-    models::check_balance(own, job, report);
-  });
+  auto shared = models::shared_options<O>(builder);
+  shared.sizes().vocab_size();
+  builder.option("hidden_dim", &O::hidden_dim, "Width within one expert").at_least(1);
+  shared.num_experts()
+      .top_k()
+      .norm_eps()
+      .rope_theta()
+      .max_position_embeddings()
+      .depth_init()
+      .enable_weight_tying()
+      .balance();
 }
 
 }  // namespace

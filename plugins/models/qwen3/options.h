@@ -4,12 +4,11 @@
 
 #include <cstdint>
 
-#include "../common/balance_options.h"
+#include "../common/shared_options.h"
 
 namespace titan::qwen3 {
 
-/// v0.2.2's names. Only `sdpa` sees the whole row; there is one implementation of the others.
-enum class AttentionType { sdpa, flex, varlen };
+using models::AttentionType;
 
 struct Qwen3Options : models::BalanceOptions {
   int64_t dim = 1024;

@@ -5,54 +5,32 @@
 
 namespace {
 
-using titan::qwen3::AttentionType;
 using titan::qwen3::Qwen3;
 using O = titan::qwen3::Qwen3Options;
 
 void declare_options(titan::ComponentBuilder<Qwen3>& builder) {
-  builder.option("dim", &O::dim, "Width of the residual stream")
-      .at_least(1)
-      .option("n_layers", &O::n_layers, "Number of transformer blocks")
-      .at_least(1)
-      .option("n_heads", &O::n_heads, "Number of query heads")
-      .at_least(1)
-      .option("n_kv_heads", &O::n_kv_heads, "Number of key and value heads")
-      .at_least(1)
-      .option("head_dim", &O::head_dim, "Width of one head, whatever dim and n_heads are")
-      .at_least(2)
-      .option("hidden_dim", &O::hidden_dim, "Width of the feed-forward, without experts")
+  auto shared = titan::models::shared_options<O>(builder);
+  shared.sizes();
+  builder.option("hidden_dim", &O::hidden_dim, "Width of the feed-forward, without experts")
       .at_least(1)
       .option("num_experts", &O::num_experts,
               "Experts of each layer, in the place of the feed-forward; 0 = none")
-      .at_least(0)
-      .option("top_k", &O::top_k, "Experts that a token goes to")
-      .at_least(1)
-      .option("moe_hidden_dim", &O::moe_hidden_dim, "Width within one expert")
-      .at_least(1)
-      .option("vocab_size", &O::vocab_size, "Rows of the embedding and of the head")
-      .at_least(1)
-      .option("norm_eps", &O::norm_eps,
-              "Epsilon of the normalisations, those of queries and keys too")
-      .greater_than(0)
-      .option("rope_theta", &O::rope_theta, "Base of the rotary wavelengths")
-      .greater_than(1)
-      .option("max_position_embeddings", &O::max_position_embeddings,
-              "Longest sequence the weights are meant for, as the exported config.json tells it; "
-              "at least training.seq_len")
-      .at_least(1)
-      .option("depth_init", &O::depth_init,
-              "Draw output projections narrower in deeper layers (else by n_layers)")
-      .option("enable_weight_tying", &O::enable_weight_tying, "Embedding and head share one matrix")
-      .option("attn_type", &O::attn_type,
-              "sdpa: causal over the whole row; flex and varlen: within documents",
-              {{"sdpa", AttentionType::sdpa},
-               {"flex", AttentionType::flex},
-               {"varlen", AttentionType::varlen}});
-  titan::models::declare_balance<O>(builder);
+      .at_least(0);
+  shared.top_k()
+      .moe_hidden_dim()
+      .vocab_size()
+      .norm_eps("Epsilon of the normalisations, those of queries and keys too")
+      .rope_theta()
+      .max_position_embeddings()
+      .depth_init()
+      .enable_weight_tying()
+      .attn_type()
+      .balance();
   builder.check([](const O& own, const titan::JobView& job, titan::RuleReport& report) {
     titan::models::check_balance(own, job, report);
     for (const auto& [name, is_set] : {std::pair("load_balance_coeff", own.load_balance_coeff > 0),
                                        std::pair("load_balance_loss", own.load_balance_loss > 0),
+                                       std::pair("router_z_loss", own.router_z_loss > 0),
                                        std::pair("force_load_balance", own.force_load_balance)})
       if (is_set && own.num_experts == 0)
         report.error(name, "the model has no experts",

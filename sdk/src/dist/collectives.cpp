@@ -286,9 +286,6 @@ UncountedRows::UncountedRows(Dealing dealing)
 UncountedRows::~UncountedRows() {
   uncounted_rows = outer_;
 }
-UncountedRows* UncountedRows::current() {
-  return uncounted_rows;
-}
 
 RowCounts exchange_counts(const Tensor& counts, int64_t num_rows, const Group& group) {
   TITAN_ASSERT(counts.scalar_type() == at::kLong && counts.dim() == 1 && counts.numel() > 0 &&

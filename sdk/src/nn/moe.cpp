@@ -103,12 +103,6 @@ std::string MixtureOfExperts::computed_by() const {
 
 namespace {
 
-/// Rows of x by number. ATen's index_select, the fastest, knows no meta tensors.
-Tensor rows_at(const Tensor& x, const Tensor& numbers) {
-  if (!x.is_meta()) return x.index_select(0, numbers);
-  if (x.dim() == 1) return x.gather(0, numbers);
-  return x.gather(0, numbers.unsqueeze(1).expand({-1, x.size(1)}));
-}
 /// `rows` at their numbers among `count`, zeros elsewhere.
 Tensor rows_among(int64_t count, const Tensor& rows, const Tensor& numbers) {
   const Tensor zeros = at::zeros({count, rows.size(1)}, rows.options());
@@ -140,7 +134,7 @@ std::unique_ptr<DispatchedTokens> dispatch(TokenDispatcher& dispatcher, const Te
                                            const TokenCopies& copies) {
   if (!routing.kept.defined()) return dispatcher.dispatch(x, routing, factors, copies);
   const Tensor& kept = routing.kept;
-  const auto of_kept = [&](const Tensor& by_slot) { return rows_at(by_slot, kept); };
+  const auto of_kept = [&](const Tensor& by_slot) { return ops::rows_at(by_slot, kept); };
   const Tensor every_slot = at::arange(routing.experts.numel(), kept.options());
   const Tensor experts = of_kept(routing.experts.flatten());
   const Routing own = {
@@ -159,8 +153,8 @@ std::unique_ptr<DispatchedTokens> dispatch(TokenDispatcher& dispatcher, const Te
 Tensor MixtureOfExperts::forward(const Tensor& x, const Batch& batch) {
   const Routing routing = router_.route(x, batch);
   const Tensor factors = weighs_inputs_ ? routing.weights : Tensor();
-  const auto tokens = dispatch(*dispatcher_.operator->(), x.reshape({-1, x.size(-1)}), routing,
-                               factors, batch.copies);  // rows (n, D)
+  const auto tokens = dispatch(*dispatcher_, x.reshape({-1, x.size(-1)}), routing, factors,
+                               batch.copies);  // rows (n, D)
   const Tensor made = experts_(tokens->rows, tokens->counts);
   const Tensor weights = weighs_inputs_ ? at::ones_like(routing.weights.detach()) : routing.weights;
   const Tensor y = tokens->combine(made, weights).view(x.sizes());

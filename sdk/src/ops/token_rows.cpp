@@ -13,12 +13,6 @@ namespace {
 
 using at::Tensor;
 
-/// Rows of x by number. ATen's index_select, the fastest, knows no meta tensors.
-Tensor take(const Tensor& x, const Tensor& numbers) {
-  return x.is_meta() ? at::empty({numbers.size(0), x.size(1)}, x.options())
-                     : x.index_select(0, numbers);
-}
-
 Tensor inverse_of(const Tensor& order) {
   return at::empty_like(order).scatter_(0, order, at::arange(order.numel(), order.options()));
 }
@@ -35,7 +29,7 @@ int64_t num_slots(const Tensor& order, int64_t tokens) {
 
 Tensor gather_tokens(const Tensor& x, const Tensor& order) {
   const int64_t k = num_slots(order, x.size(0));
-  return take(x, k == 1 ? order : order.div(k, "floor"));
+  return rows_at(x, k == 1 ? order : order.div(k, "floor"));
 }
 
 struct RowsOfSlots : torch::autograd::Function<RowsOfSlots> {
@@ -50,7 +44,7 @@ struct RowsOfSlots : torch::autograd::Function<RowsOfSlots> {
     const Tensor order = ctx->get_saved_variables()[0];
     const int64_t tokens = ctx->saved_data["tokens"].toInt();
     BelowAutograd guard;
-    const Tensor by_slot = take(grads[0], inverse_of(order));
+    const Tensor by_slot = rows_at(grads[0], inverse_of(order));
     const int64_t k = num_slots(order, tokens);
     return {by_slot.view({tokens, k, by_slot.size(1)}).sum(1), Tensor()};
   }
@@ -60,13 +54,13 @@ struct InOrderOfSlots : torch::autograd::Function<InOrderOfSlots> {
   static Tensor forward(AutogradContext* ctx, const Tensor& rows, const Tensor& order) {
     ctx->save_for_backward({order});
     BelowAutograd guard;
-    return take(rows, inverse_of(order));
+    return rows_at(rows, inverse_of(order));
   }
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     check_differentiated_once("in_order_of_slots");
     const Tensor order = ctx->get_saved_variables()[0];
     BelowAutograd guard;
-    return {take(grads[0], order), Tensor()};
+    return {rows_at(grads[0], order), Tensor()};
   }
 };
 
@@ -107,6 +101,12 @@ struct SumOfSlots : torch::autograd::Function<SumOfSlots> {
 
 }  // namespace
 
+Tensor rows_at(const Tensor& x, const Tensor& numbers) {
+  if (!x.is_meta()) return x.index_select(0, numbers);
+  if (x.dim() == 1) return x.gather(0, numbers);
+  return x.gather(0, numbers.unsqueeze(1).expand({-1, x.size(1)}));
+}
+
 Tensor rows_of_slots(const Tensor& x, const Tensor& order) {
   TITAN_CHECK(x.dim() == 2 && order.dim() == 1 && order.scalar_type() == at::kLong &&
                   (x.size(0) > 0 ? order.numel() % x.size(0) : order.numel()) == 0,
@@ -124,7 +124,7 @@ Tensor in_order_of_slots(const Tensor& rows, const Tensor& order) {
               " and ", order.dtype(), " ", order.sizes());
   if (records_graph({&rows})) return InOrderOfSlots::apply(rows, order);
   BelowAutograd guard;
-  return take(rows, inverse_of(order));
+  return rows_at(rows, inverse_of(order));
 }
 
 Tensor sum_of_slots(const Tensor& rows, const Tensor& weights) {

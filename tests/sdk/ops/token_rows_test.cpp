@@ -8,6 +8,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/index.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randperm.h>
 #include <gtest/gtest.h>
@@ -32,6 +33,22 @@ Tensor gradient(const Tensor& y, const Tensor& of_y, Tensor& input) {
   input.mutable_grad() = Tensor();
   y.backward(of_y);
   return input.grad();
+}
+
+TEST(TokenRows, ByNumberAreThoseOfATenAndOnTheMetaDeviceOfTheirShapes) {
+  const Tensor numbers = at::randperm(kTokens, at::kLong).narrow(0, 1, kTokens - 2);
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{kTokens, kDim}, std::vector<int64_t>{kTokens}}) {
+    Tensor x = random(shape, at::kFloat).set_requires_grad(true);
+    const Tensor ours = rows_at(x, numbers), expected = at::index(x, {numbers});
+    EXPECT_TRUE(at::equal(ours, expected));
+    const Tensor of_y = random(ours.sizes(), at::kFloat);
+    const Tensor found = gradient(ours, of_y, x).clone();
+    EXPECT_TRUE(at::equal(found, gradient(expected, of_y, x)));
+    const Tensor planned = rows_at(x.detach().to(at::kMeta), numbers.to(at::kMeta));
+    EXPECT_EQ(planned.sizes(), expected.sizes());
+    EXPECT_EQ(planned.dtype(), expected.dtype());
+  }
 }
 
 TEST(TokenRows, OfSlotsAreThoseOfTheirTokens) {

@@ -87,8 +87,6 @@ class TITAN_API UncountedRows {
   /// How often rows were dealt over more than one rank.
   int64_t num_exchanges() const { return num_exchanges_; }
   void count_exchange() { ++num_exchanges_; }
-  /// Null: there is none.
-  static UncountedRows* current();
 
  private:
   Dealing dealing_;

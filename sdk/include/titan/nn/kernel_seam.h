@@ -61,6 +61,7 @@ class KernelSeam {
 
   const KernelTakers& takers() const { return takers_; }
   Kernel* operator->() const { return kernel_.get(); }
+  Kernel& operator*() const { return *kernel_; }
 
  private:
   std::unique_ptr<Kernel> kernel_;

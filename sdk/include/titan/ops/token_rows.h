@@ -11,6 +11,10 @@
 
 namespace titan::ops {
 
+/// x (N, D) or (N), numbers (M) int64 -> (M, D) or (M): row i is that of number numbers[i].
+/// Differentiable as ATen's index_select is, the fastest, which knows no meta tensors: this does.
+TITAN_API at::Tensor rows_at(const at::Tensor& x, const at::Tensor& numbers);
+
 /// x (N, D), order (N · k) int64, a permutation of the slots -> (N · k, D): row j is that of the
 /// token of slot order[j].
 TITAN_API at::Tensor rows_of_slots(const at::Tensor& x, const at::Tensor& order);

@@ -1,0 +1,33 @@
+#include "rope_scaling.h"
+
+#include <titan/error.h>
+
+namespace titan::models {
+
+void declare_rope_scaling(SchemaBuilder& table) {
+  using R = RopeScaling;
+  table.option("scaling_factor", &R::scaling_factor, "Factor on long wavelengths; 1 = none")
+      .at_least(1)
+      .option("low_freq_factor", &R::low_freq_factor,
+              "Wavelengths above original_max_position_embeddings / this are scaled")
+      .greater_than(0)
+      .option("high_freq_factor", &R::high_freq_factor,
+              "Wavelengths below original_max_position_embeddings / this are left alone")
+      .greater_than(0)
+      .option("original_max_position_embeddings", &R::original_max_position_embeddings,
+              "Sequence length that the unscaled wavelengths were made for")
+      .at_least(1);
+}
+
+nn::RopeOptions scaled_rope(double theta, const RopeScaling& scaling) {
+  TITAN_CHECK(scaling.low_freq_factor <= scaling.high_freq_factor, config,
+              "model.rope_scaling.low_freq_factor = ", scaling.low_freq_factor,
+              " is above model.rope_scaling.high_freq_factor = ", scaling.high_freq_factor);
+  return {.theta = theta,
+          .scaling_factor = scaling.scaling_factor,
+          .low_freq_factor = scaling.low_freq_factor,
+          .high_freq_factor = scaling.high_freq_factor,
+          .original_max_position = scaling.original_max_position_embeddings};
+}
+
+}  // namespace titan::models

@@ -1,0 +1,153 @@
+// The options that models of this family share: one name, one explanation and one limit each. A
+// model keeps the struct, with its own defaults, and declares what it has alone.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <titan/plugin.h>
+
+#include "balance_options.h"
+#include "rope_scaling.h"
+
+namespace titan::models {
+
+/// torchtitan v0.2.2's names. Only `sdpa` sees the whole row; there is one implementation of the
+/// others.
+enum class AttentionType { sdpa, flex, varlen };
+
+/// Each call declares what its name says, out of members of `Options` that are named alike. The
+/// order of the calls is the order in which users see the options. Where a model means something of
+/// its own by one, it says it by `help`.
+template <class Options, class Builder>
+class SharedOptions {
+ public:
+  explicit SharedOptions(Builder& builder) : builder_(builder) {}
+
+  /// dim, n_layers, n_heads, n_kv_heads and head_dim. The last two follow from the others where
+  /// their members may be unset.
+  SharedOptions& sizes() {
+    dim().n_layers();
+    builder_.option("n_heads", &Options::n_heads, "Number of query heads").at_least(1);
+    const std::string heads = "Number of key and value heads", width = "Width of one head";
+    builder_
+        .option("n_kv_heads", &Options::n_kv_heads,
+                may_be_unset(&Options::n_kv_heads) ? heads + "; unset = n_heads" : heads)
+        .at_least(1)
+        .option("head_dim", &Options::head_dim,
+                width + (may_be_unset(&Options::head_dim) ? "; unset = dim / n_heads"
+                                                          : ", whatever dim and n_heads are"))
+        .at_least(2);
+    return *this;
+  }
+  SharedOptions& dim() {
+    builder_.option("dim", &Options::dim, "Width of the residual stream").at_least(1);
+    return *this;
+  }
+  SharedOptions& n_layers() {
+    builder_.option("n_layers", &Options::n_layers, "Number of transformer blocks").at_least(1);
+    return *this;
+  }
+  SharedOptions& vocab_size() {
+    builder_.option("vocab_size", &Options::vocab_size, "Rows of the embedding and of the head")
+        .at_least(1);
+    return *this;
+  }
+
+  SharedOptions& num_experts(std::string help = "Experts of each layer") {
+    builder_.option("num_experts", &Options::num_experts, std::move(help)).at_least(1);
+    return *this;
+  }
+  SharedOptions& top_k() {
+    builder_.option("top_k", &Options::top_k, "Experts that a token goes to").at_least(1);
+    return *this;
+  }
+  SharedOptions& moe_hidden_dim() {
+    builder_.option("moe_hidden_dim", &Options::moe_hidden_dim, "Width within one expert")
+        .at_least(1);
+    return *this;
+  }
+  /// The options of BalanceOptions, and what of them does not go together with a job: a model that
+  /// checks more (ComponentBuilder::check) calls check_balance, too.
+  SharedOptions& balance() {
+    declare_balance<Options>(builder_);
+    builder_.check([](const Options& own, const JobView& job, RuleReport& report) {
+      check_balance(own, job, report);
+    });
+    return *this;
+  }
+
+  SharedOptions& norm_eps(std::string help = "Epsilon of the normalisations") {
+    builder_.option("norm_eps", &Options::norm_eps, std::move(help)).greater_than(0);
+    return *this;
+  }
+  SharedOptions& rope_theta() {
+    builder_.option("rope_theta", &Options::rope_theta, "Base of the rotary wavelengths")
+        .greater_than(1);
+    return *this;
+  }
+  SharedOptions& rope_scaling(std::string help) {
+    builder_.table("rope_scaling", &Options::rope_scaling, std::move(help), declare_rope_scaling);
+    return *this;
+  }
+  /// rope_factor, original_seq_len, beta_fast and beta_slow.
+  SharedOptions& yarn(std::string help_of_factor = "YaRN: long wavelengths are stretched by it") {
+    builder_.option("rope_factor", &Options::rope_factor, std::move(help_of_factor))
+        .at_least(1)
+        .option("original_seq_len", &Options::original_seq_len,
+                "YaRN: positions that wavelengths are measured against")
+        .at_least(1)
+        .option("beta_fast", &Options::beta_fast,
+                "YaRN: wavelengths that fit original_seq_len more often stay")
+        .greater_than(0)
+        .option("beta_slow", &Options::beta_slow,
+                "YaRN: wavelengths that fit original_seq_len less often are stretched in full")
+        .greater_than(0);
+    return *this;
+  }
+  SharedOptions& max_position_embeddings() {
+    builder_
+        .option("max_position_embeddings", &Options::max_position_embeddings,
+                "Longest sequence the weights are meant for, as the exported config.json tells it; "
+                "at least training.seq_len")
+        .at_least(1);
+    return *this;
+  }
+
+  SharedOptions& depth_init(
+      std::string help = "Draw output projections narrower in deeper layers (else by n_layers)") {
+    builder_.option("depth_init", &Options::depth_init, std::move(help));
+    return *this;
+  }
+  SharedOptions& enable_weight_tying() {
+    builder_.option("enable_weight_tying", &Options::enable_weight_tying,
+                    "Embedding and head share one matrix");
+    return *this;
+  }
+  SharedOptions& attn_type(
+      std::string help = "sdpa: causal over the whole row; flex and varlen: within documents") {
+    builder_.option("attn_type", &Options::attn_type, std::move(help),
+                    {{"sdpa", AttentionType::sdpa},
+                     {"flex", AttentionType::flex},
+                     {"varlen", AttentionType::varlen}});
+    return *this;
+  }
+
+ private:
+  template <class Member>
+  static constexpr bool may_be_unset(Member Options::*) {
+    return std::is_same_v<Member, std::optional<int64_t>>;
+  }
+
+  Builder& builder_;
+};
+
+template <class Options, class Builder>
+SharedOptions<Options, Builder> shared_options(Builder& builder) {
+  return SharedOptions<Options, Builder>(builder);
+}
+
+}  // namespace titan::models

@@ -1,0 +1,266 @@
+"""How transformers judges a model of ours: the questions that are put to every model. A referee's script says what its model is,
+how it is named there and what else is asked of it."""
+
+import contextlib
+import json
+import pathlib
+import tempfile
+
+import torch
+import transformers
+from safetensors.torch import save_file
+from torch.nn.functional import cross_entropy
+from transformers import AutoConfig, AutoModelForCausalLM
+
+import titan_referee as titan
+from model_names import BIAS, ModelNames
+
+LOSS, GRADIENTS = 1e-6, 1e-5
+LOGITS, LOGITS_OF_WIDE_WEIGHTS = 1e-5, 1e-4  # sharp attention magnifies rounding on both sides
+VOCAB, ROWS = 128, 2
+CHOICE = "moe.router.choice"
+
+
+def choose_batch(shape, generator, distinct=VOCAB):
+    """Random ids and the ids that follow; the last of each row and every tenth have no target."""
+    tokens = torch.randint(distinct, shape, generator=generator)
+    labels = tokens.roll(-1, dims=-1)
+    labels[..., -1] = -100
+    labels[torch.rand(labels.shape, generator=generator) < 0.1] = -100
+    return tokens, labels
+
+
+def forward(model, tokens, positions=None):
+    if positions is None:
+        return model(tokens, use_cache=False).logits
+    mask = torch.ones_like(tokens)  # or transformers takes jumps in the positions for document boundaries
+    return model(tokens, attention_mask=mask, position_ids=positions, use_cache=False).logits
+
+
+def without_memory(config):
+    with torch.device("meta"):
+        return AutoModelForCausalLM.from_config(config)
+
+
+class Controls:
+    """What mistakes would change, by the referee's own model: a comparison that could not see them would be worth nothing."""
+
+    def __init__(self, report, run, model, tokens):
+        self.report, self.model, self.tokens = report, model, tokens
+        self.logits = run.logits(*tokens.shape, VOCAB)
+
+    def see(self, what, model=None):
+        with torch.no_grad():
+            difference = titan.max_abs(forward(model or self.model, self.tokens), self.logits)
+        self.report.at_least(f"control: {what}, max abs", difference, 10 * LOGITS_OF_WIDE_WEIGHTS)
+
+    def weights(self, what, tensors, edit):
+        """With what `edit` makes of what `tensors` hold in its place."""
+        before = [tensor.data for tensor in tensors]
+        for tensor in tensors:
+            tensor.data = edit(tensor.data)
+        self.see(what)
+        for tensor, data in zip(tensors, before, strict=True):
+            tensor.data = data
+
+    def attribute(self, what, owners, name, value):
+        """With another value of an attribute of each of `owners`."""
+        before = [getattr(owner, name) for owner in owners]
+        for owner in owners:
+            setattr(owner, name, value)
+        self.see(what)
+        for owner, kept in zip(owners, before, strict=True):
+            setattr(owner, name, kept)
+
+    def config(self, what, **changes):
+        """With another config.json."""
+        config = self.model.config
+        other = type(self.model)(type(config).from_dict(config.to_dict() | {"attn_implementation": "eager"} | changes)).eval()
+        other.load_state_dict(self.model.state_dict())
+        self.see(what, other)
+
+
+class ModelReferee(ModelNames):
+    model = ""  # the plugin's name
+    kind = None  # transformers' class
+    seq_len = 96
+    implementations = {"attn_implementation": "eager", "experts_implementation": "eager"}
+    controlled = None  # the case whose wide weights `controls` is called with
+
+    def __init__(self, args, report, folder):
+        self.args, self.report, self.folder = args, report, folder
+
+    def judge(self):
+        """Puts the questions."""
+        raise NotImplementedError
+
+    def controls(self, controls):
+        """Has `controls` see mistakes."""
+
+    def gates(self, model):
+        """Of layers with experts by number: the module that chooses, and what makes the choices of it and its output."""
+        return {}
+
+    def judged(self, what, gradients, config):
+        """Names of gradients that can be told from noise."""
+        return list(gradients)
+
+    def job(self, folder, options, tokens, labels, **more):
+        return {"model": self.model, "seq_len": tokens.shape[-1], "options": options, "rows": tokens.shape[-2],
+                "batches": tokens[..., 0, 0].numel(), "tokens": titan.write_tensor(folder / "tokens.bin", tokens),
+                "labels": titan.write_tensor(folder / "labels.bin", labels)} | more
+
+    def write_config(self, folder, run):
+        folder.mkdir(exist_ok=True)
+        (folder / "config.json").write_text(json.dumps(run.result["hf_config"]))
+
+    def load(self, what, folder):
+        model, info = self.kind.from_pretrained(folder, dtype=torch.float32, local_files_only=True, output_loading_info=True,
+                                                **self.implementations)
+        for names in ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs"):
+            self.report.equal(f"{what}: {names}", sorted(info[names]), [])
+        return model.eval()
+
+    def compare(self, what, run, model, tokens, labels, positions, limit):
+        """Logits, loss and gradients; gives ours by their names."""
+        logits = forward(model, tokens, positions)
+        loss = cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
+        model.zero_grad()
+        loss.backward()
+        self.report.at_least(f"{what}: largest logit", logits.abs().max().item(), 0.5)
+        self.report.at_most(f"{what}: logits, max abs", titan.max_abs(run.logits(*tokens.shape, VOCAB), logits.detach()), limit)
+        self.report.at_most(f"{what}: loss, relative", abs(run.result["loss_sum"] / loss.item() - 1), LOSS)
+        theirs = {name: weight.grad for name, weight in model.named_parameters()}
+        trained = {name: shape for name, shape in run.shapes.items() if not name.endswith(BIAS)}
+        self.report.equal(f"{what}: names of gradients", sorted(self.to_ours(theirs, model.config)), sorted(trained))
+        ours = self.to_theirs(run.tensors("gradients", trained), theirs, model.config)
+        errors = {name: titan.relative(ours[name], theirs[name]) for name in self.judged(what, theirs, model.config)}
+        worst = max(errors, key=errors.get)
+        self.report.at_most(f"{what}: gradients, worst relative ({worst})", errors[worst], GRADIENTS)
+        return ours
+
+    def judge_routing(self, what, job, model, tokens, folder):
+        """In fp64 nothing but equal scores can part the choices; our own come from the probe's model in double."""
+        run = titan.Run(self.args, job | {"dtype": "float64", "outputs": [f"layers.*.{CHOICE}"]}, folder)
+        chosen = {}
+        with contextlib.ExitStack() as hooks, torch.no_grad():
+            for number, (gate, choices) in self.gates(model.double()).items():
+                hooks.callback(gate.register_forward_hook(
+                    lambda gate, _, out, number=number, choices=choices: chosen.update({number: choices(gate, out)})).remove)
+            forward(model, tokens)
+        written = [int(path.name.split(".")[1]) for path in (folder / "outputs").glob(f"layers.*.{CHOICE}.bin")]
+        self.report.equal(f"{what}: layers with experts", sorted(chosen), sorted(written))
+        for number, theirs in chosen.items():
+            ours = titan.read_integers(folder / f"outputs/layers.{number}.{CHOICE}.bin", theirs.shape)
+            self.report.at_most(f"{what}: choices that differ in layer {number}",
+                                (ours.sort(-1).values != theirs.sort(-1).values).sum().item(), 0)
+            counts = torch.bincount(theirs.flatten(), minlength=job["options"]["num_experts"]).double()
+            if theirs.shape[-1] < len(counts):  # else there is no choice
+                self.report.at_least(f"{what}: most tokens of an expert over even load in layer {number}",
+                                     (counts.max() / counts.mean()).item(), 1.01)
+
+    def judge_case(self, name, options, rows=ROWS, seq_len=None, positions=None):
+        """With weights that we draw, by way of a folder that from_pretrained reads, and with wider ones."""
+        folder = self.folder / name.replace(" ", "_").replace(",", "")
+        tokens, labels = choose_batch((rows, seq_len or self.seq_len), torch.Generator().manual_seed(len(name)))
+        job = self.job(folder, options, tokens, labels, seed=7)
+        if positions is not None:
+            job["positions"] = titan.write_tensor(folder / "positions.bin", positions)
+        ours = titan.Run(self.args, job, folder / "ours")
+        self.report.equal(f"{name}: model_type", ours.result["hf_config"]["model_type"], self.kind.config_class.model_type)
+        self.write_config(folder / "hf", ours)
+        stored = {theirs: tensor.contiguous() for theirs, tensor in self.stored(name, ours).items()}
+        save_file(stored, folder / "hf/model.safetensors", metadata={"format": "pt"})
+        model = self.load(name, folder / "hf")
+        self.compare(f"{name}, Titan's weights", ours, model, tokens, labels, positions, LOGITS)
+
+        torch.manual_seed(3)  # wider than any recipe, so that attention and choices are decided and mistakes in them show
+        with torch.no_grad():
+            for weight_name, weight in self.weights_of(model).items():
+                weight.uniform_(0.5, 1.5) if "norm" in weight_name else weight.normal_(0, 0.15)
+        wide = {weight: torch.zeros(shape) for weight, shape in ours.shapes.items() if weight.endswith(BIAS)}
+        wide |= self.to_ours({name: weight.detach() for name, weight in self.weights_of(model).items()}, model.config)
+        for weight_name, weight in wide.items():
+            titan.write_tensor(folder / "weights" / f"{weight_name}.bin", weight)
+        job["weights"] = str(folder / "weights")
+        theirs = titan.Run(self.args, job, folder / "theirs")
+        self.compare(f"{name}, wide weights", theirs, model, tokens, labels, positions, LOGITS_OF_WIDE_WEIGHTS)
+        if name == self.controlled:
+            self.controls(Controls(self.report, theirs, model, tokens))
+        if "num_experts" in options:
+            self.judge_routing(name, job, model, tokens, folder / "routing")
+
+    def judge_training(self, what, options, seq_len=None):
+        """Ten steps beside torch's AdamW."""
+        steps, folder, what = 10, self.folder / f"training_{what}".replace(" ", "_"), f"AdamW, {what}"
+        # few distinct ids, so that the loss falls quickly
+        tokens, labels = choose_batch((steps, ROWS, seq_len or self.seq_len), torch.Generator().manual_seed(5), distinct=16)
+        run = titan.Run(self.args, self.job(folder, options, tokens, labels, seed=11, optimizer={
+            "name": "AdamW", "steps": steps, "max_norm": 1.0,
+            "options": {"lr": 8e-4, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "weight_decay": 0.1}}), folder / "ours")
+        model = self.kind(self.kind.config_class.from_dict(run.result["hf_config"] | self.implementations)).float()
+        weights = dict(model.named_parameters())
+        before, final = (self.to_theirs(run.tensors(when), weights, model.config) for when in ("parameters", "final"))
+        with torch.no_grad():
+            for name, weight in weights.items():
+                weight.copy_(before[name])
+        optimizer = torch.optim.AdamW(model.parameters(), lr=8e-4, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
+        losses = []
+        for step in range(steps):
+            loss = cross_entropy(forward(model, tokens[step]).flatten(0, 1), labels[step].flatten())
+            optimizer.zero_grad()
+            loss.backward()
+            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0).item()
+            optimizer.step()
+            losses.append(loss.item())
+            self.report.at_most(f"{what}: loss of step {step + 1} ({losses[-1]:.5f})",
+                                abs(run.result["losses"][step] - losses[-1]), 1e-5)
+            self.report.at_most(f"{what}: gradient norm of step {step + 1}, relative",
+                                abs(run.result["norms"][step] / norm - 1), 1e-5)
+        self.report.at_least(f"{what}: the loss fell by", losses[0] - losses[-1], 0.1)
+        judged = self.judged(what, {name: weight.grad for name, weight in weights.items()}, model.config)
+        changes = [titan.relative(final[name] - before[name], weights[name].detach() - before[name]) for name in judged]
+        self.report.at_most(f"{what}: change of weights, worst relative", max(changes), 1e-3)
+        moved = min(titan.relative(final[name], before[name]) for name in judged)
+        self.report.at_least(f"{what}: the weights moved by", moved, 1e-4)
+
+    def judge_flavor(self, flavor, described, parameters=None, options={}):
+        """What config.json says of a published size, names and shapes. `described`: members of transformers' config; of those that
+        are tables, members of these. `parameters`: by torchtitan's count."""
+        folder = self.folder / flavor
+        run = titan.Run(self.args, {"model": self.model, "flavor": flavor, "options": options, "seq_len": 2048}, folder)
+        self.write_config(folder, run)
+        config = AutoConfig.from_pretrained(folder)
+        for key, expected in described.items():
+            found = getattr(config, key)
+            parts = expected.items() if isinstance(expected, dict) else ()
+            for part, value in parts:
+                self.report.equal(f"{flavor}: {key}.{part}", found.get(part), value)
+            if not parts:
+                self.report.equal(f"{flavor}: {key}", found, expected)
+        model = without_memory(config)
+        self.report.equal(f"{flavor}: class", type(model), self.kind)
+        weights = self.weights_of(model)
+        ours = {name: torch.empty(shape, device="meta") for name, shape in run.shapes.items()}
+
+        def shapes(tensors):
+            return {name: tuple(tensor.shape) for name, tensor in tensors.items() if not name.endswith(BIAS)}
+
+        self.report.equal(f"{flavor}: shapes by their names", shapes(self.to_theirs(ours, weights, config)), shapes(weights))
+        self.report.equal(f"{flavor}: shapes by our names", shapes(self.to_ours(weights, config)), shapes(ours))
+        self.report.equal(f"{flavor}: parameters", run.result["num_parameters"], model.num_parameters())
+        if parameters:
+            self.report.equal(f"{flavor}: parameters as torchtitan counts", run.result["num_parameters"], parameters)
+
+
+def judge(description, *referees):
+    """The whole of a referee's script: has each of them, classes of ModelReferee, put its questions in a folder of its own."""
+    args = titan.arguments(description.splitlines()[0])
+    transformers.utils.logging.disable_progress_bar()
+    report = titan.Report()
+    with tempfile.TemporaryDirectory() as temporary:
+        for number, referee in enumerate(referees):
+            folder = pathlib.Path(temporary) / str(number)
+            folder.mkdir()
+            referee(args, report, folder).judge()
+    report.finish()
