@@ -49,13 +49,19 @@ const char* words_of(Observed what) {
 class Observations::Attention final : public nn::AttentionKernel {
  public:
   Attention(Observations& all, Probe& probe, std::string module,
+            std::shared_ptr<const nn::AttentionRule> rule,
             std::unique_ptr<nn::AttentionKernel> inner)
-      : all_(all), probe_(probe), module_(std::move(module)), inner_(std::move(inner)) {}
+      : all_(all),
+        probe_(probe),
+        module_(std::move(module)),
+        rule_(std::move(rule)),
+        inner_(std::move(inner)) {}
 
   at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                     const Batch& batch) override {
     if (all_.is_looking(probe_))
-      all_.look(probe_, module_, {.batch = batch, .queries = q.detach(), .keys = k.detach()});
+      all_.look(probe_, module_,
+                {.batch = batch, .queries = q.detach(), .keys = k.detach(), .rule = rule_.get()});
     return inner_->attend(q, k, v, batch);
   }
 
@@ -63,6 +69,7 @@ class Observations::Attention final : public nn::AttentionKernel {
   Observations& all_;
   Probe& probe_;
   std::string module_;
+  std::shared_ptr<const nn::AttentionRule> rule_;  // shared with the layer
   std::unique_ptr<nn::AttentionKernel> inner_;
 };
 
@@ -171,14 +178,16 @@ void Observations::attach(ModelPart& part) {
 void Observations::attach(Probe& probe, const std::string& path, nn::Module& module) {
   const std::string who = "logger '" + probe.chosen.name + "'";
   switch (probe.asked.what) {
-    case Observed::attention:
-      dynamic_cast<nn::AttentionLayer&>(module).core().wrap_kernel(
+    case Observed::attention: {
+      nn::AttentionCore& core = dynamic_cast<nn::AttentionLayer&>(module).core();
+      core.wrap_kernel(
           who,
           [&](std::unique_ptr<nn::AttentionKernel> inner) {
-            return std::make_unique<Attention>(*this, probe, path, std::move(inner));
+            return std::make_unique<Attention>(*this, probe, path, core.rule(), std::move(inner));
           },
           path);
       return;
+    }
     case Observed::logits:
       dynamic_cast<nn::OutputHead&>(module).wrap_kernel(
           who, [&](std::unique_ptr<nn::HeadKernel> inner) {

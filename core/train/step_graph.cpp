@@ -35,7 +35,7 @@ std::optional<at::Tensor> StepGraph::run(const StepBatches& batches, const Work&
 bool StepGraph::is_like_recorded(const StepBatches& batches) const {
   const auto alike = [](const Batch& a, const Batch& b) {
     return a.tokens.sizes() == b.tokens.sizes() && a.labels.sizes() == b.labels.sizes() &&
-           a.num_positions == b.num_positions;
+           a.num_positions == b.num_positions && a.places.first_row == b.places.first_row;
   };
   return batches.num_valid_tokens == num_valid_tokens_ &&
          std::equal(inputs_.begin(), inputs_.end(), batches.microbatches.begin(),

@@ -1,5 +1,7 @@
-// How widely attention looks: the entropy of its weights, -Σ p ln p in nats, mean over heads and queries. 0: each query looks at
-// one key; ln n: at all n alike.
+// How widely attention looks: the entropy of its weights, -Σ p ln p in nats, mean over heads and
+// queries. 0: each query looks at one key; ln n: at all n alike. A sink is one more thing to look
+// at: its p counts like that of a key.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -9,19 +11,26 @@
 #include <vector>
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/log_softmax.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/ones.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/logaddexp.h>
+#include <ATen/ops/special_entr.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <titan/error.h>
 #include <titan/logger.h>
+#include <titan/nn/attention_layer.h>
 #include <titan/observe.h>
 #include <titan/plugin.h>
 #include <titan/value.h>
 
 namespace {
 
+using at::Tensor;
+
 constexpr std::string_view kPrefix = "attention_entropy/";
+constexpr int64_t kKeys = 32;  // whose weights there are at once
 
 struct AttentionEntropyOptions {
   std::vector<std::string> layers = {"layers.0.attention", "layers.1.attention"};
@@ -29,44 +38,110 @@ struct AttentionEntropyOptions {
   std::string file = "attention_entropy.jsonl";  // under job.dump_folder
 };
 
-/// Queries q and keys k (heads, S, hd) of one row: the entropy of each query's weights, (heads, S).
-at::Tensor entropy(const at::Tensor& q, const at::Tensor& k, const at::Tensor& is_hidden) {
-  const double scale = 1 / std::sqrt(static_cast<double>(q.size(-1)));
-  const at::Tensor scores = (at::matmul(q, k.transpose(1, 2)) * scale).masked_fill(is_hidden, -INFINITY);
-  const at::Tensor log_p = at::log_softmax(scores, -1);
-  return -(log_p.exp() * log_p.masked_fill(is_hidden, 0)).sum(-1);
+/// What queries look at, or a part of it. Both (1, heads, n).
+struct Looks {
+  Tensor entropy;    ///< of the weights within this part
+  Tensor logsumexp;  ///< of its scores: what the part weighs beside others
+  Looks of(int64_t first, int64_t count) const {
+    return {entropy.narrow(2, first, count), logsumexp.narrow(2, first, count)};
+  }
+  void set(const Looks& other) const {
+    entropy.copy_(other.entropy);
+    logsumexp.copy_(other.logsumexp);
+  }
+};
+
+/// Two parts together: the entropy between them, and that within each as far as it is looked at.
+Looks join(const Looks& a, const Looks& b) {
+  const Tensor all = at::logaddexp(a.logsumexp, b.logsumexp);
+  const Tensor p = (a.logsumexp - all).exp(), q = (b.logsumexp - all).exp();
+  return {p * a.entropy + at::special_entr(p) + q * b.entropy + at::special_entr(q), all};
+}
+
+/// Queries q (1, H, n, hd) at keys k (1, KV, m, hd), by the layer's own rule: of values that are
+/// unit vectors it makes the weights, whatever hides keys and bends scores.
+Looks look(const titan::nn::AttentionRule& rule, const Tensor& q, const Tensor& k,
+           const titan::nn::AttentionBlock& block) {
+  const Tensor units = at::eye(k.size(2), k.options()).expand({1, k.size(1), -1, -1}).contiguous();
+  const titan::ops::AttentionResult weights = rule.forward(q, k, units, block);
+  const Tensor sees_none = weights.logsumexp.eq(-INFINITY);  // any weights, which do not count
+  return {at::special_entr(weights.out).sum(-1).masked_fill(sees_none, 0), weights.logsumexp};
+}
+
+/// All queries of a document, which begins at token `place` of its row: the sum of their entropies.
+double entropy_of(const titan::nn::AttentionRule& rule, const Tensor& q, const Tensor& k,
+                  int64_t place) {
+  const int64_t length = q.size(2);
+  const Tensor places = at::arange(place, place + length), numbers = q.select(3, 0);
+  const Looks all = {at::empty_like(numbers), at::empty_like(numbers)};
+  // from the last keys on: queries behind some keys have looked at their own by then
+  for (int64_t first = (length - 1) / kKeys * kKeys; first >= 0; first -= kKeys) {
+    const int64_t count = std::min(kKeys, length - first), next = first + count;
+    const auto look_at_these = [&](int64_t query, int64_t num_queries) {
+      titan::nn::AttentionBlock block{.causal = query == first};
+      if (rule.needs_places()) {
+        block.query_places = places.narrow(0, query, num_queries);
+        block.key_places = places.narrow(0, first, count);
+      }
+      return look(rule, q.narrow(2, query, num_queries), k.narrow(2, first, count), block);
+    };
+    all.of(first, count).set(look_at_these(first, count));
+    if (next == length) continue;
+    const Looks later = all.of(next, length - next);
+    later.set(join(later, look_at_these(next, length - next)));
+  }
+  const Tensor sinks = rule.sinks();
+  if (!sinks.defined()) return all.entropy.sum().item<double>();
+  const Tensor scores = sinks.to(at::kDouble).view({1, -1, 1}).expand_as(numbers);
+  return join(all, {at::zeros_like(scores), scores}).entropy.sum().item<double>();
+}
+
+/// All queries of a row, whose `documents`, int32 (S) in host memory, do not see each other;
+/// undefined: it is one.
+double entropy_of_row(const titan::nn::AttentionRule& rule, const Tensor& q, const Tensor& k,
+                      const Tensor& documents) {
+  if (!documents.defined()) return entropy_of(rule, q, k, 0);
+  const Tensor numbers = documents.contiguous();
+  const int32_t* const number = numbers.const_data_ptr<int32_t>();
+  double sum = 0;
+  for (int64_t first = 0, end = 0; first < numbers.numel(); first = end) {
+    while (end < numbers.numel() && number[end] == number[first]) ++end;
+    sum +=
+        entropy_of(rule, q.narrow(2, first, end - first), k.narrow(2, first, end - first), first);
+  }
+  return sum;
 }
 
 class AttentionEntropy final : public titan::Logger, public titan::TensorObserver {
  public:
-  AttentionEntropy(const AttentionEntropyOptions& options, titan::LoggerContext) : options_(options) {}
+  AttentionEntropy(const AttentionEntropyOptions& options, titan::LoggerContext)
+      : options_(options) {}
 
   std::vector<titan::Observation> observations() const override {
     std::vector<titan::Observation> asked;
     for (const std::string& layer : options_.layers)
-      asked.push_back({.modules = layer, .what = titan::Observed::attention, .every = options_.every});
+      asked.push_back(
+          {.modules = layer, .what = titan::Observed::attention, .every = options_.every});
     return asked;
   }
 
   std::vector<titan::ObservedNumber> observe(const titan::ObservedTensors& seen) override {
-    const int64_t rows = seen.queries.size(0), heads = seen.queries.size(1), length = seen.queries.size(2);
-    const at::Tensor keys = seen.keys.repeat_interleave(heads / seen.keys.size(1), 1);
-    at::Tensor is_hidden = at::ones({length, length}, keys.options().dtype(at::kBool)).triu(1);
+    const int64_t rows = seen.queries.size(0), heads = seen.queries.size(1),
+                  length = seen.queries.size(2);
+    const Tensor& documents = seen.batch.documents;
     double sum = 0;
-    for (int64_t row = 0; row < rows; ++row) {  // one at a time: heads · S² numbers
-      at::Tensor hidden = is_hidden;
-      if (seen.batch.documents.defined()) {
-        const at::Tensor document = seen.batch.documents[row].to(keys.device());
-        hidden = hidden | document.unsqueeze(1).ne(document.unsqueeze(0));
-      }
-      sum += entropy(seen.queries[row].to(at::kDouble), keys[row].to(at::kDouble), hidden).sum().item<double>();
-    }
-    return {{std::string(kPrefix) + std::string(seen.module), sum, static_cast<double>(rows * heads * length)}};
+    for (int64_t row = 0; row < rows; ++row)
+      sum += entropy_of_row(*seen.rule, seen.queries.narrow(0, row, 1).to(at::kDouble),
+                            seen.keys.narrow(0, row, 1).to(at::kDouble),
+                            documents.defined() ? documents[row] : Tensor());
+    return {{std::string(kPrefix) + std::string(seen.module), sum,
+             static_cast<double>(rows * heads * length)}};
   }
 
   void start(const titan::RunInfo& run) override {
     if (run.rank != 0) return;
-    out_.open(run.dump_folder / options_.file, run.resumed_step > 0 ? std::ios::app : std::ios::trunc);
+    out_.open(run.dump_folder / options_.file,
+              run.resumed_step > 0 ? std::ios::app : std::ios::trunc);
     TITAN_CHECK(out_, io, "cannot write '", (run.dump_folder / options_.file).string(), "'");
   }
   void log(int64_t step, std::span<const titan::Scalar> scalars) override {
@@ -86,8 +161,11 @@ class AttentionEntropy final : public titan::Logger, public titan::TensorObserve
 
 TITAN_PLUGIN(plugin) {
   using O = AttentionEntropyOptions;
-  plugin.add<AttentionEntropy>("maintainers/attention_entropy", "How widely attention looks, in nats.")
+  plugin
+      .add<AttentionEntropy>("maintainers/attention_entropy",
+                             "How widely attention looks, in nats.")
       .option("layers", &O::layers, "Patterns of the layers that attend")
-      .option("every", &O::every, "Steps from one look to the next").at_least(1)
+      .option("every", &O::every, "Steps from one look to the next")
+      .at_least(1)
       .option("file", &O::file, "Name of the file under job.dump_folder");
 }

@@ -16,6 +16,15 @@ RECIPE = "experiments/attention_entropy/train.toml"
 NAME = "maintainers/attention_entropy"
 LAYERS = ("layers.0.attention", "layers.1.attention")
 ROWS, SEQ_LEN, STEPS = 4, 64, 3  # of the recipe, but for the steps
+# Layers that hide keys beside such that show all: a model's first and second one of either kind.
+SMALL = ["--training.seq_len", SEQ_LEN, "--training.local_batch_size", "2", "--training.global_batch_size", ROWS,
+         "--metrics.no_enable_tensorboard", "--metrics.loggers", f"console,jsonl,{NAME}", "--lr_scheduler.warmup_steps", "2",
+         "--model.dim", 64, "--model.n_heads", 4, "--model.n_kv_heads", 2, "--model.moe_hidden_dim", 32, "--model.num_experts", 4]
+WINDOWS_AND_SINKS = ["--job.config_file", "train_configs/gpt_oss_debug.toml", *SMALL, "--model.n_layers", 2, "--model.head_dim", 16,
+                     "--model.sliding_window_size", 20, "--model.original_seq_len", 32]
+CHUNKS = ["--job.config_file", "train_configs/llama4_debug.toml", *SMALL, "--model.n_layers", 2, "--model.hidden_dim", 96,
+          "--model.every_n_layers_nope", 2, "--model.nope_layer_offset", 1, "--model.attention_chunk_size", 20,
+          "--model.use_qk_norm", "--model.attn_temperature_tuning", "--model.floor_scale", 4]
 CORPUS, TOKENIZER = ROOT / "tests/assets/corpus/train.jsonl", ROOT / "tests/assets/tokenizer"
 # No update changes a weight: all steps have those of the export.
 STILL = ["--optimizer.lr", "1e-30"]
@@ -29,8 +38,8 @@ def setUpModule():
     PLUGINS = build_project(ROOT / "experiments/attention_entropy", build) / "lib/titan/plugins"
 
 
-def train(out, ranks, *arguments, steps=STEPS):
-    return train_installed(ranks, "--job.config_file", RECIPE, "--plugins.paths", PLUGINS, "--job.dump_folder", out,
+def train(out, ranks, *arguments, steps=STEPS, recipe=("--job.config_file", RECIPE)):
+    return train_installed(ranks, *recipe, "--plugins.paths", PLUGINS, "--job.dump_folder", out,
                            "--training.steps", steps, "--lr_scheduler.decay_ratio", "0", "--debug.deterministic", *arguments)
 
 
@@ -55,9 +64,9 @@ def alone():
 
 
 class AttentionEntropyTest(Case):
-    def run_it(self, ranks, *arguments, name="run", steps=STEPS):
+    def run_it(self, ranks, *arguments, name="run", **others):
         out = self.folder / name
-        run = train(out, ranks, *arguments, steps=steps)
+        run = train(out, ranks, *arguments, **others)
         self.assertEqual(run.returncode, 0, run.stderr)
         return out
 
@@ -67,21 +76,38 @@ class AttentionEntropyTest(Case):
             for value, right in zip(found[step], expected[step], strict=True):
                 self.assertLess(abs(value - right), tolerance, f"step {step}: {found[step]} for {expected[step]}")
 
-    def test_equals_transformers(self):
-        learnt = self.run_it(1, "--optimizer.lr", "3e-2", "--checkpoint.enable", "--checkpoint.interval", "30", name="learnt",
-                             steps=30) / "checkpoint/step-30"  # attention that has learnt to choose
-        out = self.run_it(1, *STILL, "--checkpoint.enable", "--checkpoint.initial_load_path", learnt)
-        export = self.folder / "export"
+    def assert_equals_transformers(self, name, **recipe):
+        learnt = self.run_it(1, "--optimizer.lr", "3e-2", "--checkpoint.enable", "--checkpoint.interval", "30", name=f"{name}_learnt",
+                             steps=30, **recipe) / "checkpoint/step-30"  # attention that has learnt to choose
+        out = self.run_it(1, *STILL, "--checkpoint.enable", "--checkpoint.initial_load_path", learnt, name=name, **recipe)
+        export = self.folder / f"{name}_export"
         run = titan_installed("convert", "to-hf", learnt, export)
         self.assertEqual(run.returncode, 0, run.stderr)
         referee = subprocess.run([sys.executable, ROOT / "tests/referee/attention_entropy_referee.py", export, CORPUS, TOKENIZER,
                                   str(ROWS), str(SEQ_LEN), str(STEPS)], capture_output=True, text=True, timeout=HANG)
         self.assertEqual(referee.returncode, 0, referee.stderr)
         expected = dict(enumerate(json.loads(referee.stdout), 1))
-        print(f"entropies by transformers: {expected}, by the logger: {seen(out)}", flush=True)
+        print(f"{name}: entropies by transformers: {expected}, by the logger: {seen(out)}", flush=True)
         for place in range(len(LAYERS)):  # other tokens would be seen: ten times what is allowed below
             self.assertGreater(abs(expected[1][place] - expected[2][place]), 1e-4)
         self.assert_near(seen(out), expected, 1e-5)
+
+    def test_equals_transformers(self):
+        self.assert_equals_transformers("plain")
+
+    def test_windows_and_sinks_equal_those_of_transformers(self):
+        self.assert_equals_transformers("windows", recipe=WINDOWS_AND_SINKS)
+
+    def test_chunks_equal_those_of_transformers(self):
+        self.assert_equals_transformers("chunks", recipe=CHUNKS)
+
+    def test_layouts_see_the_same_windows_and_sinks(self):
+        """Sinks are dealt with the heads, and documents hide keys as well."""
+        for name, arguments in (("rows", []), ("documents", ["--model.attn_type", "flex"])):
+            expected = seen(self.run_it(1, *WIDE, *arguments, name=name, recipe=WINDOWS_AND_SINKS))
+            found = self.run_it(2, *WIDE, *arguments, "--parallelism.tensor_parallel_degree", "2", name=f"{name}_tp",
+                                recipe=WINDOWS_AND_SINKS)
+            self.assert_near(seen(found), expected, 1e-9)
 
     def test_its_scalars_are_everybodys(self):
         out = self.run_it(1)

@@ -11,6 +11,7 @@ import safetensors.numpy
 from harness import Case, metrics, titan
 
 LAYERS, EXPERTS, TOP_K, STEPS, RATE = 2, 8, 2, 6, 1e-3
+AUXILIARY = "loss_metrics/global_avg_auxiliary_loss"  # where there is one
 SIZES = ["--model.dim", 64, "--model.n_layers", LAYERS, "--model.n_heads", 4, "--model.n_kv_heads", 2, "--model.hidden_dim", 32]
 RECIPE = ["--job.config_file", "train_configs/mixtral_debug.toml", *SIZES, "--model.load_balance_coeff", RATE,
           "--training.seq_len", "64", "--training.local_batch_size", "1", "--training.global_batch_size", "8",
@@ -50,7 +51,8 @@ def tagged(out, prefix):
 
 
 def curves(out):
-    return ([[line[tag] for line in metrics(out) if tag in line] for tag in ("loss_metrics/global_avg_loss", "grad_norm")],
+    logged = [[line[tag] for line in metrics(out) if tag in line] for tag in ("loss_metrics/global_avg_loss", "grad_norm", AUXILIARY)]
+    return ([values for values in logged if values],
             (out / "fingerprints.jsonl").read_text(), tagged(out, "experts/"), biases(out / f"checkpoint/step-{STEPS}"))
 
 

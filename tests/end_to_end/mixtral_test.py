@@ -14,8 +14,9 @@ import transformers
 from transformers import MixtralConfig, MixtralForCausalLM
 
 from harness import ROOT, main, metrics, titan
-from mixtral_case import (DOUBLE, EXPERTS, LAYERS, MEASURED, SAVES, SHARD, SIZES, STEPS, MixtralCase, alone, biases, degrees,
+from mixtral_case import (AUXILIARY, DOUBLE, EXPERTS, LAYERS, MEASURED, SAVES, SHARD, SIZES, STEPS, MixtralCase, alone, biases, degrees,
                           tagged, train)
+from scored_texts import assert_scores_equal_transformers
 
 transformers.utils.logging.disable_progress_bar()
 
@@ -82,10 +83,10 @@ class MixtralTest(MixtralCase):
             run = train(out, 1, *MEASURED, "--model.load_balance_coeff", "0", "--model.load_balance_loss", coefficient,
                         "--training.steps", "20", "--optimizer.lr", "1e-3")
             self.assertEqual(run.returncode, 0, run.stderr)
-            logged = tagged(out, "loss_metrics/global_avg_auxiliary_loss")
+            logged = tagged(out, AUXILIARY)
             self.assertEqual(len(logged), 20 if coefficient != "0" else 0)
             for line in logged:  # two layers, 1 each where load is even
-                self.assertAlmostEqual(line["loss_metrics/global_avg_auxiliary_loss"], LAYERS, delta=0.1)
+                self.assertAlmostEqual(line[AUXILIARY], LAYERS, delta=0.1)
             fullest[coefficient] = numpy.mean([max(line.values()) for line in tagged(out, "experts/load/")[-5:]])
         self.assertLess(fullest["1.0"], fullest["0"] - 0.1)
 
@@ -94,6 +95,27 @@ class MixtralTest(MixtralCase):
         self.assertEqual(run.returncode, 0, run.stderr)
         for line in tagged(self.out, "experts/load/"):
             self.assertEqual(set(line.values()), {1.0})
+
+    def test_forced_load_and_the_loss_of_logits_are_those_of_one_rank(self):
+        coefficient, experts = 0.5, 6  # of which neither a row nor the batch fills all alike
+        model = ["--debug.moe_force_load_balance", "--model.router_z_loss", coefficient, "--model.num_experts", experts]
+        curves, _, load, _ = alone(*model)
+        self.assertEqual(len(curves), 3)
+        for loss in curves[2]:  # logits are small: logsumexp is ln E
+            self.assertAlmostEqual(loss, LAYERS * coefficient * numpy.log(experts) ** 2, delta=0.1)
+        tokens = 8 * 64 * 2
+        for line in load:  # the last of all choices goes to expert 1023 % 6 = 3
+            for layer in range(LAYERS):
+                for expert in range(experts):
+                    count = tokens // experts + (expert <= 3)
+                    self.assertAlmostEqual(line[f"experts/load/layers.{layer}.moe/{expert}"], count * experts / tokens, 12)
+        tensor, two = degrees(tensor_parallel=2), ["--training.local_batch_size", "2"]
+        for ranks, arguments in ((2, [*SHARD, "--activation_checkpoint.mode", "full"]), (2, [*tensor, *two]),
+                                 (2, [*tensor, "--parallelism.tensor.no_sequence_parallel"]),
+                                 (2, degrees(context_parallel=2)), (2, [*degrees(pipeline_parallel=2), *two]),
+                                 (4, [*degrees(tensor_parallel=2, data_parallel_shard=-1, expert_parallel=2), *two])):
+            with self.subTest(arguments=arguments):
+                self.assert_equals_one_rank(ranks, *arguments, model=model, same_load=False)
 
     def test_what_cannot_be_is_refused_before_anything_starts(self):
         for arguments, words in ((["--model.load_balance_loss", "0.1", *degrees(tensor_parallel=2)],
@@ -145,7 +167,7 @@ class MixtralTest(MixtralCase):
         loss = torch.nn.functional.cross_entropy
         self.assertGreater(metrics(self.out)[0]["loss_metrics/global_avg_loss"], loss(torch.zeros(1, 2048), torch.tensor([0])).item() / 2)
 
-    def test_text_goes_on_as_transformers_continues_it(self):
+    def test_text_goes_on_and_is_scored_as_by_transformers(self):
         theirs = self.make_theirs()
         theirs.save_pretrained(self.folder / "theirs")
         prompt = [5, 99, 1000, 7]
@@ -156,6 +178,7 @@ class MixtralTest(MixtralCase):
         with torch.no_grad():
             expected = theirs.generate(torch.tensor([prompt]), max_new_tokens=12, do_sample=False, eos_token_id=None, pad_token_id=0)
         self.assertEqual(json.loads(run.stdout)["ids"], expected[0, len(prompt):].tolist())
+        assert_scores_equal_transformers(self, theirs, self.folder / "theirs", (1, []), (2, SHARD + degrees(expert_parallel=2)))
 
 
 def safetensors_of(folder):

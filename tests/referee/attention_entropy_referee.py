@@ -2,8 +2,9 @@
 
     attention_entropy_referee.py FOLDER TEXTS TOKENIZER ROWS SEQ_LEN STEPS
 
-Prints a JSON list with one list per step: for each layer the mean over rows, heads and queries of -sum p ln p, in nats. TEXTS is a
-JSON lines file; row r of ROWS reads its documents r, r + ROWS, ... with begin and end marks, in windows of SEQ_LEN + 1 tokens.
+Prints a JSON list with one list per step: for each layer the mean over rows, heads and queries of -sum p ln p, in nats. Sinks (gpt-oss)
+are no columns of transformers' weights: what these leave of 1 is the sink's p, and counts. TEXTS is a JSON lines file; row r of ROWS
+reads its documents r, r + ROWS, ... with begin and end marks, in windows of SEQ_LEN + 1 tokens.
 """
 
 import json
@@ -32,9 +33,12 @@ def tokens_of_steps(texts, folder, rows, seq_len, steps):
 
 
 def entropies(model, tokens):
+    has_sinks = any(name.endswith(".sinks") for name, _ in model.named_parameters())
     with torch.no_grad():
-        attentions = model(tokens, use_cache=False, output_attentions=True).attentions
-    return [torch.special.entr(weights.double()).sum(-1).mean().item() for weights in attentions]
+        attentions = [weights.double() for weights in model(tokens, use_cache=False, output_attentions=True).attentions]
+    of_keys = [torch.special.entr(weights).sum(-1) for weights in attentions]
+    of_sinks = [torch.special.entr((1 - weights.sum(-1)).clamp_min(0)) if has_sinks else 0 for weights in attentions]
+    return [(keys + sink).mean().item() for keys, sink in zip(of_keys, of_sinks, strict=True)]
 
 
 def main():

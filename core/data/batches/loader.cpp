@@ -77,8 +77,11 @@ StepBatches Loader::next_step() {
   const std::vector<Window> windows = feed_.next_step();
   StepBatches step;
   for (size_t first = 0; first < windows.size();
-       first += static_cast<size_t>(options_.rows_per_microbatch))
+       first += static_cast<size_t>(options_.rows_per_microbatch)) {
     step.microbatches.push_back(make_batch(&windows[first]));
+    step.microbatches.back().places.first_row =
+        options_.feed.first_row + static_cast<int64_t>(first);
+  }
   for (const Window& window : windows) {
     step.num_local_valid_tokens += window.num_targets;
     step.num_local_text_bytes += window.num_bytes;

@@ -57,13 +57,16 @@ Batch ContextParallel::split(const Batch& batch) const {
     return x.defined() ? cut_.share_of(rank_, x) : at::Tensor();
   };
   Batch part{.tokens = share(batch.tokens), .labels = share(batch.labels)};
+  const at::Tensor places =
+      at::arange(whole.size(1), at::TensorOptions().dtype(at::kLong).device(whole.device()));
+  part.places = {.first_row = batch.places.first_row,
+                 .row_length = whole.size(1),
+                 .in_row = share(places.unsqueeze(0)).squeeze(0)};
   if (batch.positions.defined()) {
     part.positions = share(batch.positions);
     part.num_positions = batch.num_positions;
   } else {
     part.num_positions = whole.size(1);
-    const at::Tensor places =
-        at::arange(whole.size(1), at::TensorOptions().dtype(at::kLong).device(whole.device()));
     part.positions = share(places.unsqueeze(0)).expand({whole.size(0), -1});
   }
   if (batch.documents.defined()) {

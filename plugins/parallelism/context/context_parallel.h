@@ -27,8 +27,9 @@ class ContextParallel final : public Parallelism, public BatchSplitter {
   void apply(ModelPart& part, const TransformContext& context) override;
 
   /// tokens, labels and positions (rows, S) -> (rows, S/C), this rank's; positions that were not
-  /// there are made, since they no longer follow from the place. documents -> whole rows in rank
-  /// order. Throws a config Error when S cannot be cut, a data Error when documents do not ascend.
+  /// there are made, since they no longer follow from the place, and places in the whole row are
+  /// told. documents -> whole rows in rank order. Throws a config Error when S cannot be cut, a
+  /// data Error when documents do not ascend.
   Batch split(const Batch& batch) const override;
 
  private:

@@ -28,10 +28,11 @@ void cut(nn::Parameter& weight, int64_t dim, const dist::Group& group) {
   if (!is_cut(weight, group)) weight.shard_over(dim, group);
 }
 
-/// Layers below see who else has their tokens.
-void tell_of_copies(nn::Module& module, const TokenCopies& copies) {
-  module.wrap([copies](const at::Tensor& x, const Batch& batch, const nn::Next& next) {
+/// Layers below see which tokens they have, and who else has them.
+void tell_of_tokens(nn::Module& module, const TokenPart& part, const TokenCopies& copies) {
+  module.wrap([part, copies](const at::Tensor& x, const Batch& batch, const nn::Next& next) {
     Batch told = batch;
+    told.places.part = part;
     told.copies = copies;
     return next(x, told);
   });
@@ -56,12 +57,14 @@ void TensorParallel::apply(ModelPart& part, const TransformContext& context) {
   cut_weights(layout, group);
   connect(layout, group);
   sum_gradients(part, layout, context.mesh);
-  if (options_.sequence_parallel) {
-    part.cut_sequence(group.size());
-  } else {  // between regions all ranks do the same
-    for (Layer& layer : part.layers())
-      tell_of_copies(*layer.module, {.num_ranks = group.size(), .gradients_are_summed = false});
+  const bool cuts = options_.sequence_parallel;
+  for (Layer& layer : part.layers()) {
+    if (cuts)
+      tell_of_tokens(*layer.module, {.number = group.rank(), .count = group.size()}, {});
+    else  // between regions all ranks do the same
+      tell_of_tokens(*layer.module, {}, {.num_ranks = group.size(), .gradients_are_summed = false});
   }
+  if (cuts) part.cut_sequence(group.size());
 }
 
 void TensorParallel::cut_weights(const ModelLayout& layout, const dist::Group& group) const {
@@ -86,7 +89,7 @@ void TensorParallel::connect(const ModelLayout& layout, const dist::Group& group
                                  : dist::reduce_partial(partial, group);
                    });
   for (const RegionLayout& region : layout.regions) {
-    tell_of_copies(*region.module, {.num_ranks = group.size(), .gradients_are_summed = true});
+    tell_of_tokens(*region.module, {}, {.num_ranks = group.size(), .gradients_are_summed = true});
     wrap_region(region, group);
   }
   for (const auto& head : layout.heads) {

@@ -22,6 +22,28 @@ struct TokenCopies {
   bool gradients_are_summed = false;
 };
 
+/// Which tokens of each row an activation has where a layer runs: the `number`-th of `count` equal
+/// parts, one after the other, of the row as the batch has it.
+struct TokenPart {
+  int64_t number = 0;
+  int64_t count = 1;
+};
+
+/// Where tokens stand in the global batch of the step. Whoever deals rows or cuts sequences says
+/// so, and a token's number is the same under every layout.
+struct TokenPlaces {
+  int64_t first_row = 0;   ///< of the batch, among the rows of all ranks and microbatches
+  int64_t row_length = 0;  ///< tokens of a whole row; 0: the batch has whole rows
+  /// int64 (seq_len): where in its whole row each token of a row of the batch stands; undefined =
+  /// 0 ... seq_len - 1.
+  at::Tensor in_row;
+  TokenPart part;  ///< tensor parallelism says so
+
+  /// Of an activation (rows, length, ...): each token's row times the length of a whole row plus
+  /// its place there, int64 (rows, length) on `device`.
+  TITAN_API at::Tensor numbers(int64_t rows, int64_t length, c10::Device device) const;
+};
+
 /// One microbatch on the device. Rows are sequences; all tensors have shape (rows, seq_len).
 struct Batch {
   at::Tensor tokens;  ///< int64 token ids
@@ -42,6 +64,7 @@ struct Batch {
   at::Tensor reference;
 
   TokenCopies copies;
+  TokenPlaces places;
   /// Generation: one row of tokens that go on with the sequences of a cache, whose spans say which;
   /// the tokens behind the last span are padding. Null: attention sees this batch alone.
   std::shared_ptr<nn::KvCache> kv_cache = nullptr;

@@ -13,6 +13,10 @@
 
 namespace titan {
 
+namespace nn {
+class AttentionRule;
+}
+
 /// What of a module is looked at.
 enum class Observed {
   input,      ///< its activation, (B, S, features)
@@ -42,6 +46,9 @@ struct ObservedTensors {
   at::Tensor tensor;   ///< input, output or logits
   at::Tensor queries;  ///< (B, heads, S, hd)
   at::Tensor keys;     ///< (B, key heads, S, hd); heads are a multiple
+  /// How they attend: scale, windows, sinks of the heads that this rank has
+  /// (titan/nn/attention_layer.h). Null but for `attention`.
+  const nn::AttentionRule* rule = nullptr;
 };
 
 /// What is logged of all numbers of a tag, on all ranks and in all microbatches of the step.

@@ -1,12 +1,25 @@
 #include <titan/batch.h>
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+
 namespace titan {
+
+at::Tensor TokenPlaces::numbers(int64_t rows, int64_t length, c10::Device device) const {
+  const auto longs = at::TensorOptions().dtype(at::kLong).device(device);
+  const int64_t first = part.number * length;
+  const at::Tensor here = in_row.defined() ? in_row.narrow(0, first, length).to(device)
+                                           : at::arange(first, first + length, longs);
+  const at::Tensor row = at::arange(first_row, first_row + rows, longs).unsqueeze(1);
+  return row * (row_length > 0 ? row_length : part.count * length) + here;
+}
 
 Batch Batch::rows(int64_t first, int64_t count) const {
   Batch part = *this;
   for (at::Tensor* tensor :
        {&part.tokens, &part.labels, &part.positions, &part.documents, &part.reference})
     if (tensor->defined()) *tensor = tensor->narrow(0, first, count);
+  part.places.first_row += first;
   return part;
 }
 
@@ -24,8 +37,8 @@ at::Tensor moved_to(c10::Device device, const at::Tensor& tensor) {
 
 Batch Batch::to(c10::Device device) const {
   Batch moved = *this;
-  for (at::Tensor* tensor :
-       {&moved.tokens, &moved.labels, &moved.positions, &moved.reference, &moved.logits_of})
+  for (at::Tensor* tensor : {&moved.tokens, &moved.labels, &moved.positions, &moved.reference,
+                             &moved.logits_of, &moved.places.in_row})
     if (tensor->defined()) *tensor = moved_to(device, *tensor);
   return moved;
 }

@@ -13,11 +13,12 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 #include <titan/error.h>
 #include <titan/nn/auxiliary_loss.h>
 #include <titan/ops/linear.h>
 #include <titan/recompute.h>
+
+#include "router_losses.h"
 
 namespace titan::nn {
 namespace {
@@ -47,17 +48,6 @@ class PreciseKernel final : public LinearKernel {
     return ops::linear(x.to(precise), weight.value().to(precise));
   }
 };
-
-/// Of each sequence E / (k S) sum over experts of count times mean share of scores, times its
-/// tokens, added up: 1 a token where both are even.
-Tensor balance_loss(const Tensor& scores, const Tensor& experts) {
-  const double num_experts = static_cast<double>(scores.size(2)),
-               top_k = static_cast<double>(experts.size(2));
-  const Tensor chosen = at::zeros_like(scores).scatter_(-1, experts, 1.0);
-  const Tensor share = (scores / scores.sum(-1, /*keepdim=*/true)).mean(1);  // (B, E)
-  const Tensor load = chosen.mean(1) * (num_experts / top_k);
-  return (share * load).sum() * static_cast<double>(scores.size(1));
-}
 
 /// experts (B, S, k) -> Routing::kept.
 Tensor within_capacity(const Tensor& experts, const RouterOptions& o) {
@@ -90,10 +80,11 @@ class Router::Choice final : public Module {
   }
 
  protected:
-  Tensor forward(const Tensor& scores, const Batch&) override {
+  Tensor forward(const Tensor& scores, const Batch& batch) override {
     const at::NoGradGuard no_grad;
-    return keepable({.kind = Operation::Kind::routing},
-                    [&] { return options_.forces_balance ? in_turn(scores) : best(scores); });
+    return keepable({.kind = Operation::Kind::routing}, [&] {
+      return options_.forces_balance ? in_turn(scores, batch.places) : best(scores);
+    });
   }
 
  private:
@@ -117,13 +108,10 @@ class Router::Choice final : public Module {
   static Tensor first_of(const Tensor& values, int64_t count) {
     return std::get<1>(values.sort(/*stable=*/true, -1, /*descending=*/true)).narrow(-1, 0, count);
   }
-  Tensor in_turn(const Tensor& scores) const {
-    const int64_t rows = scores.size(0), length = scores.size(1);
-    const Tensor slots = at::arange(length * options_.top_k, scores.options().dtype(at::kLong));
-    return slots.remainder(options_.num_experts)
-        .view({1, length, options_.top_k})
-        .expand({rows, -1, -1})
-        .contiguous();
+  Tensor in_turn(const Tensor& scores, const TokenPlaces& places) const {
+    const Tensor tokens = places.numbers(scores.size(0), scores.size(1), scores.device());
+    const Tensor choices = at::arange(options_.top_k, tokens.options());
+    return (tokens.unsqueeze(-1) * options_.top_k + choices).remainder(options_.num_experts);
   }
 
   RouterOptions options_;
@@ -151,7 +139,9 @@ Router::~Router() = default;
 
 at::Tensor Router::forward(const Tensor& x, const Batch& batch) {
   const at::ScalarType precise = c10::promoteTypes(x.scalar_type(), at::kFloat);
-  const Tensor logits = gate_(x, batch).to(precise);
+  Tensor logits = gate_(x, batch).to(precise);
+  if (options_.z_loss != 0 && batch.auxiliary_losses)
+    logits = with_auxiliary_loss(logits, z_loss_sum(logits, batch) * options_.z_loss, batch);
   return options_.score == RouterScore::softmax ? logits.softmax(-1) : logits.sigmoid();
 }
 
@@ -162,8 +152,8 @@ Routing Router::route(const Tensor& x, const Batch& batch) {
       at::zeros({options_.num_experts}, flat.options()).scatter_add_(0, flat, at::ones_like(flat));
   if (bias_) counts_.add(counts, batch);
   if (options_.balance_loss != 0)
-    scores =
-        with_auxiliary_loss(scores, balance_loss(scores, experts) * options_.balance_loss, batch);
+    scores = with_auxiliary_loss(scores, balance_loss_sum(scores, experts) * options_.balance_loss,
+                                 batch);
   Tensor weights = scores.gather(-1, experts);
   if (options_.normalises) weights = weights / (weights.sum(-1, /*keepdim=*/true) + 1e-20);
   if (options_.scale != 1) weights = weights * options_.scale;

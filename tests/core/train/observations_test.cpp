@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 #include <titan/error.h>
+#include <titan/nn/attention_layer.h>
 #include <titan/nn/feed_forward.h>
 
 #include "core/config/component_error.h"
@@ -181,6 +183,7 @@ TEST(Observations, ComeAtTheirOwnSteps) {
 
 TEST(Observations, ShowQueriesAndKeysAndLogits) {
   int num_attended = 0, num_logits = 0;
+  std::set<const nn::AttentionRule*> rules;
   Watched run({{.modules = "*", .what = Observed::attention},
                {.modules = "output", .what = Observed::logits, .rows = 5}},
               [&](const ObservedTensors& seen) {
@@ -188,13 +191,19 @@ TEST(Observations, ShowQueriesAndKeysAndLogits) {
                   ++num_attended;
                   EXPECT_EQ(seen.queries.sizes(), (at::IntArrayRef{3, 4, 16, 16}));
                   EXPECT_EQ(seen.keys.sizes(), (at::IntArrayRef{3, 4, 16, 16}));
+                  EXPECT_TRUE(rules.contains(seen.rule)) << "of another layer, or none";
                 } else {
                   ++num_logits;
+                  EXPECT_EQ(seen.rule, nullptr);
                   EXPECT_EQ(seen.tensor.sizes(), (at::IntArrayRef{5, 131}));
                   EXPECT_EQ(seen.batch.labels.sizes(), (at::IntArrayRef{5}));
                 }
                 return one_each(seen);
               });
+  run.part.visit_modules([&](const std::string&, nn::Module& module) {
+    if (auto* layer = dynamic_cast<nn::AttentionLayer*>(&module))
+      rules.insert(layer->core().rule().get());
+  });
   run.step(1);
   EXPECT_EQ(num_attended, 4);
   EXPECT_EQ(num_logits, 2);

@@ -119,6 +119,9 @@ TEST_F(StepGraphTest, LeavesOtherStepsToTheCallerAndGoesOnBehindThem) {
   StepBatches placed = batches_of({4, 4});
   placed.microbatches.back().positions = at::zeros({1, 4}, at::kLong);
   EXPECT_FALSE(is_replayed(placed));
+  StepBatches others = batches_of({4, 4});
+  others.microbatches.front().places.first_row = 8;
+  EXPECT_FALSE(is_replayed(others));
   EXPECT_TRUE(is_replayed(batches_of({4, 4})));
 }
 

@@ -149,7 +149,8 @@ TEST(ContextSplit, SharesAreAPermutationOfTheBatch) {
                     .labels = place * 3 + 1,
                     .positions = place % 48 % 7,
                     .num_positions = 7,
-                    .documents = documents_from({{4}, {}, {40, 41}}, 48)};
+                    .documents = documents_from({{4}, {}, {40, 41}}, 48),
+                    .places = {.first_row = 2}};
   for (const ContextCase& c : all_cases({1, 2, 3, 4, 8})) {
     std::vector<Tensor> parts, ordered;
     for (int rank = 0; rank < c.cp; ++rank) {
@@ -159,6 +160,7 @@ TEST(ContextSplit, SharesAreAPermutationOfTheBatch) {
       EXPECT_TRUE(at::equal(part.positions, part.tokens % 48 % 7));
       EXPECT_EQ(part.num_positions, 7);
       EXPECT_TRUE(at::equal(part.documents, c.cut().in_rank_order(whole.documents)));
+      EXPECT_TRUE(at::equal(part.places.numbers(3, 48 / c.cp, c10::kCPU), part.tokens + 2 * 48));
       parts.push_back(part.tokens);
     }
     EXPECT_TRUE(at::equal(at::cat(parts, 1), c.cut().in_rank_order(place))) << c.text();

@@ -43,12 +43,15 @@ struct RouterOptions {
   /// Coefficient of the loss of uneven load of each sequence: DeepSeek-V3, 2024 (arXiv:2412.19437),
   /// equations 17 to 20. 0: there is none.
   double balance_loss = 0;
+  /// Coefficient of the mean square of logsumexp(logits) over the tokens that the main loss counts,
+  /// which keeps logits small: Zoph et al., 2022 (arXiv:2202.08906), equation 5. 0: there is none.
+  double z_loss = 0;
   /// An expert takes ceil(capacity_factor S k / E) tokens of each sequence of S, the first that
   /// choose it; the others' choices of it are dropped and count as zero (Fedus et al., 2021). 0:
   /// nothing is dropped.
   double capacity_factor = 0;
-  /// Token t of a row as this rank holds it goes to experts t k, t k + 1, ... (mod E), whatever its
-  /// scores: for timing. Where parallelism cuts rows the choice depends on the layout.
+  /// Token t of the step's global batch (TokenPlaces::numbers) goes to experts t k, t k + 1, ...
+  /// (mod E), whatever its scores: for timing. The same under every layout.
   bool forces_balance = false;
   Init init;  ///< of the gate
 };

@@ -44,13 +44,15 @@ std::vector<std::vector<int64_t>> read_rows(int64_t num_rows, int64_t rows_per_r
     for (int step = 0; step < num_steps; ++step) {
       const StepBatches batches = loader.next_step();
       int64_t row = first;
-      for (const Batch& batch : batches.microbatches)
+      for (const Batch& batch : batches.microbatches) {
+        EXPECT_EQ(batch.places.first_row, row);
         for (int64_t i = 0; i < batch.tokens.size(0); ++i, ++row)
           for (const at::Tensor& part : {batch.tokens, batch.labels}) {
             const auto values = to_vector<int64_t>(part[i]);
             rows[static_cast<size_t>(row)].insert(rows[static_cast<size_t>(row)].end(),
                                                   values.begin(), values.end());
           }
+      }
     }
   }
   return rows;
