@@ -3,7 +3,7 @@
 A multiplication and an addition are two FLOPs. Bytes are the least that an operation has to move: each operand read once, each
 result written once. Attention is causal and counts the pairs that are seen, S (S + 1) / 2 a head: two products forward, five
 backward (the scores are computed again), as Dao (2023, FlashAttention-2, section 4.1) counts them. Costs of element-wise
-arithmetic are their bytes: their few FLOPs never bound them.
+arithmetic are their bytes: their few FLOPs never bound them. A mixture's experts count the rows that they have.
 """
 
 import dataclasses
@@ -67,23 +67,50 @@ def linear(call):
     return 2.0 * rows * inner * columns, call.bytes(0, 1) + rows * columns * call.element(0)
 
 
-def attention(call, q, k, v, products):
-    batch, heads, length, width = call.dims[q]
+def rows_of_groups(call):
+    """Of a mixture's experts; None where there are more than 30, which profiles leave out."""
+    return [int(count) for count in re.findall(r"\d+", call.concrete[2])] or None
+
+
+def grouped_product(call):
+    """The rows of each group times its matrix of (G, inner, columns); a matrix without rows is not read."""
+    groups, inner, columns = call.dims[1]
+    rows = call.dims[0][0]
+    told = rows_of_groups(call)
+    met = sum(count > 0 for count in told) if told else min(groups, rows)
+    return 2.0 * rows * inner * columns, call.bytes(0) + call.bytes(1) * met / groups + rows * columns * call.element(0)
+
+
+def grouped_weight_gradient(call):
+    """(G, columns of the first operand, columns of the second); only what is read where G is not told."""
+    rows, outer = call.dims[0]
+    inner = call.dims[1][1]
+    groups = len(rows_of_groups(call) or [])
+    return 2.0 * rows * outer * inner, call.bytes(0, 1) + groups * outer * inner * call.element(0)
+
+
+def attention_pairs(call, q, k):
+    """Of tokens, in all heads of all rows. Windows and chunks run as rows of their own length, causal or seeing all of their keys."""
+    batch, heads, length, _ = call.dims[q]
     keys = call.dims[k][2]
     causal = "True" in call.concrete
-    pairs = length * (length + 1) / 2 if causal and keys == length else length * keys
-    return 2.0 * products * batch * heads * pairs * width
+    return batch * heads * (length * (length + 1) / 2 if causal and keys == length else length * keys)
 
 
 def attention_forward(call):
-    flops = attention(call, 0, 1, 2, 2)
-    return flops, call.bytes(0, 1, 2) + call.bytes(0) + 4 * math.prod(call.dims[0][:3])
+    width, value_width = call.dims[1][3], call.dims[2][3]
+    queries = math.prod(call.dims[0][:3])
+    return (2 * attention_pairs(call, 0, 1) * (width + value_width),
+            call.bytes(0, 1, 2) + queries * value_width * call.element(0) + 4 * queries)
 
 
 def attention_backward(call):
-    flops = attention(call, 1, 2, 3, 5)
+    """Scores, their gradients, and those of queries and keys have the width of keys; two products that of values."""
+    width, value_width = call.dims[2][3], call.dims[3][3]
+    pairs = attention_pairs(call, 1, 2)
     read = call.bytes(0, 1, 2, 3, 4, 5)
-    return flops, read + call.bytes(1, 2, 3), flops * 4 / 5
+    return (2 * pairs * (3 * width + 2 * value_width), read + call.bytes(1, 2, 3),
+            4 * pairs * (width + value_width))
 
 
 def linear_cross_entropy(call):
@@ -130,6 +157,8 @@ FORMULAS = [
     (r"aten::(mm|bmm)", lambda call: product(call, 0, 1)),
     (r"aten::(addmm|baddbmm)_?", lambda call: product(call, 1, 2, add=True)),
     (r"aten::linear|titan::linear", linear),
+    (r"titan::grouped_mm", grouped_product),
+    (r"titan::grouped_mm_weight_grad", grouped_weight_gradient),
     (r"titan::attention_forward", attention_forward),
     (r"titan::attention_backward", attention_backward),
     (r"titan::linear_cross_entropy", linear_cross_entropy),
@@ -156,9 +185,9 @@ PER_PARAMETER = {r"aten::_fused_adamw?_": 28}
 def exponentials(name, call):
     """How many the softmax of an operation needs, one for each pair of tokens or token and word; the backward's are computed again."""
     if name == "titan::attention_forward":
-        return attention(call, 0, 1, 2, 1) / (2 * call.dims[0][3])
+        return attention_pairs(call, 0, 1)
     if name == "titan::attention_backward":
-        return attention(call, 1, 2, 3, 1) / (2 * call.dims[1][3])
+        return attention_pairs(call, 1, 2)
     if name == "titan::linear_cross_entropy":
         return float(call.dims[0][0] * call.dims[1][0])
     return 0.0

@@ -208,8 +208,8 @@ def allocations(flags, threads, folder):
     return seen[1][0] - seen[0][0], seen[1][1] - seen[0][1]
 
 
-def profile(flags, threads, steps):
-    """(length of the median step in s, its rows, length of a step that is not recorded, the estimate, allocations)."""
+def recorded_step(flags, threads, steps):
+    """(length of the median step in s, its rows, length of a step that is not recorded, the estimate)."""
     estimate = json.loads(titan("estimate", "--ranks", 1, "--json", *RECIPE, *flags, threads=threads))
     with tempfile.TemporaryDirectory(prefix="titan_") as folder:
         titan("train", *RECIPE, *flags, "--training.steps", 3 + 2 * steps, "--job.dump_folder", folder,
@@ -220,9 +220,13 @@ def profile(flags, threads, steps):
         lines = [json.loads(line) for line in (pathlib.Path(folder) / "metrics.jsonl").read_text().splitlines()]
     plain = sorted(line["time_metrics/end_to_end(s)"] for line in lines[2:2 + steps])
     length, rows = recorded[len(recorded) // 2]
+    return length, rows, plain[len(plain) // 2], estimate
+
+
+def profile(flags, threads, steps):
+    """What recorded_step gives, and allocations."""
     with tempfile.TemporaryDirectory(prefix="titan_") as folder:
-        blocks = allocations(flags, threads, folder)
-    return length, rows, plain[len(plain) // 2], estimate, blocks
+        return *recorded_step(flags, threads, steps), allocations(flags, threads, folder)
 
 
 def bound_of(row, peaks):
@@ -299,7 +303,7 @@ def ratios_of(text):
 
 FAMILIES = [("attention", r"(titan|aten)::.*attention.*"),
             ("head and loss", r"titan::.*cross_entropy.*|aten::.*(nll_loss|log_softmax|cross_entropy).*"),
-            ("products of matrices", r"aten::(mm|bmm|addmm_?|baddbmm_?|linear)|titan::linear.*")]
+            ("products of matrices", r"aten::(mm|bmm|addmm_?|baddbmm_?|linear)|titan::(linear|grouped_mm).*")]
 
 
 def family_of(row):

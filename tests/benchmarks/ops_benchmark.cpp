@@ -1,14 +1,13 @@
 // Speed of titan/ops against the same computation composed of ATen operations: forward and backward
 // together, shapes of llama3's debug model (dim 256, 16 heads of 16, FFN 768, vocabulary 2048) at 2
 // rows of 2048 tokens; attention also with heads of 64 and 128 at 2 rows of 1024, in bf16, and its
-// forward pass alone; the experts of a mixture. Prints the ratio of each pair at the end. Threads:
-// --threads=N (default 2).
+// forward pass alone; the experts of a mixture (ops_benchmark_experts.cpp). Prints the ratio of
+// each pair at the end. Threads: --threads=N (default 2).
+#include "ops_benchmark.h"
+
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <map>
-#include <string>
-#include <vector>
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
@@ -22,24 +21,19 @@
 #include <ATen/ops/rms_norm.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/silu.h>
-#include <ATen/ops/zeros_like.h>
 #include <benchmark/benchmark.h>
 #include <titan/ops/attention.h>
 #include <titan/ops/embedding.h>
-#include <titan/ops/grouped_linear.h>
 #include <titan/ops/linear.h>
 #include <titan/ops/linear_cross_entropy.h>
 #include <titan/ops/rms_norm.h>
 #include <titan/ops/rope.h>
 #include <titan/ops/swiglu.h>
-#include <titan/ops/token_rows.h>
 #include <torch/csrc/autograd/autograd.h>
 
 namespace {
 
-using at::Tensor;
-using Tensors = std::vector<Tensor>;
-using Function = std::function<Tensors(const Tensors&)>;
+using namespace titan::benchmarks;  // NOLINT: what its header declares
 
 constexpr int64_t kRows = 2, kSeqLen = 2048, kTokens = kRows * kSeqLen;
 constexpr int64_t kDim = 256, kHeads = 16, kHeadDim = 16, kHidden = 768, kVocab = 2048;
@@ -52,12 +46,6 @@ Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin) {
   const int64_t half = x.size(3) / 2;
   return x * cos + at::cat({-x.narrow(3, half, half), x.narrow(3, 0, half)}, 3) * sin;
 }
-
-struct Case {
-  std::string name;
-  Tensors inputs;
-  Function fused, composed;
-};
 
 Tensors heads(int64_t kv_heads) {
   const auto make = [](int64_t n) {
@@ -92,56 +80,6 @@ std::vector<Case> attention_cases(const Function& fused, const Function& compose
       const std::string name = "attention_hd" + std::to_string(s.dim) + suffix;
       out.push_back({name, inputs, fused, composed});
       out.push_back({name + "_forward", without_gradient(inputs), fused, composed});
-    }
-  return out;
-}
-
-struct ExpertShape {
-  int64_t experts, top_k, hidden;
-};
-
-/// x, w1, w2, w3 and weights (tokens, top_k) -> what the experts of each token make of it, beside a
-/// loop that takes the tokens of each expert and adds what becomes of them, as transformers does.
-std::vector<Case> expert_cases() {
-  using namespace titan::ops;  // NOLINT: names of the functions that are measured
-  std::vector<Case> out;
-  for (const ExpertShape& s : {ExpertShape{8, 2, 512}, ExpertShape{64, 8, 128}})
-    for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kBFloat16}) {
-      const auto precise = c10::promoteTypes(type, at::kFloat);
-      const auto make = [&](at::IntArrayRef shape, double scale) {
-        return (at::randn(shape) * scale).to(type).requires_grad_();
-      };
-      const Tensors inputs = {make({kTokens, kDim}, 1), make({s.experts, s.hidden, kDim}, 0.05),
-                              make({s.experts, kDim, s.hidden}, 0.05),
-                              make({s.experts, s.hidden, kDim}, 0.05),
-                              at::rand({kTokens, s.top_k}).to(precise).requires_grad_()};
-      const Tensor chosen =
-          at::rand({kTokens, s.experts}).argsort(int64_t{-1}, false).narrow(1, 0, s.top_k);
-      const Function grouped = [chosen, s](const Tensors& in) -> Tensors {
-        const Tensor flat = chosen.flatten(), order = flat.argsort(/*stable=*/true, 0, false);
-        const Tensor counts = flat.bincount({}, s.experts);
-        const at::IntArrayRef rows(counts.const_data_ptr<int64_t>(),
-                                   static_cast<size_t>(s.experts));
-        const Tensor x = rows_of_slots(in[0], order);
-        const Tensor gate = grouped_linear(x, in[1], rows), up = grouped_linear(x, in[3], rows);
-        const Tensor y = grouped_linear(swiglu(gate, up), in[2], rows);
-        return {sum_of_slots(in_order_of_slots(y, order), in[4])};
-      };
-      const Function loop = [chosen, s](const Tensors& in) -> Tensors {
-        Tensor y = at::zeros_like(in[0]);
-        for (int64_t e = 0; e < s.experts; ++e) {
-          const Tensors at = chosen.eq(e).nonzero_numpy();
-          const Tensor x = in[0].index({at[0]});
-          const Tensor hidden = at::silu(at::linear(x, in[1][e])) * at::linear(x, in[3][e]);
-          const Tensor made =
-              at::linear(hidden, in[2][e]) * in[4].index({at[0], at[1]}).unsqueeze(1);
-          y = y.index_add(0, at[0], made.to(y.scalar_type()));
-        }
-        return {y};
-      };
-      std::string name = "experts_" + std::to_string(s.top_k) + "_of_" + std::to_string(s.experts);
-      if (type != at::kFloat) name += type == at::kDouble ? "_double" : "_bf16";
-      out.push_back({name, inputs, grouped, loop});
     }
   return out;
 }
@@ -199,7 +137,13 @@ std::vector<Case> cases() {
   return all;
 }
 
-void run(benchmark::State& state, const Function& f, const Tensors& inputs, const Tensors& seeds) {
+void run(benchmark::State& state, const Function& f, const Tensors& inputs) {
+  Tensors seeds;
+  for (const Tensor& out : f(inputs)) {
+    if (seeds.empty())
+      state.counters["sum_of_squares"] = out.detach().to(at::kDouble).square().sum().item<double>();
+    seeds.push_back(out.dim() == 0 ? Tensor() : at::randn(out.sizes(), out.options()));
+  }
   for (auto _ : state) {
     const Tensors outputs = f(inputs);
     if (!outputs[0].requires_grad()) continue;
@@ -249,14 +193,11 @@ int main(int argc, char** argv) {
   at::set_num_threads(threads);
   const std::vector<Case> all = cases();
   for (const Case& c : all) {
-    Tensors seeds;
-    for (const Tensor& out : c.fused(c.inputs)) {
-      seeds.push_back(out.dim() == 0 ? Tensor() : at::randn(out.sizes(), out.options()));
-    }
     for (const auto& [side, f] : {std::pair{"titan/", &c.fused}, std::pair{"aten/", &c.composed}}) {
+      if (!*f) continue;
       benchmark::RegisterBenchmark(
           (side + c.name).c_str(),
-          [&c, f = f, seeds](benchmark::State& state) { run(state, *f, c.inputs, seeds); })
+          [&c, f = f](benchmark::State& state) { run(state, *f, c.inputs); })
           ->MeasureProcessCPUTime()
           ->UseRealTime()
           ->Unit(benchmark::kMillisecond);

@@ -56,7 +56,7 @@ def estimate(*arguments):
 
 def presets():
     """(path, GPUs; 1 where the preset runs on anything) of each."""
-    for path in sorted((ROOT / "train_configs").glob("*.toml")) + sorted((ROOT / "train_configs/legacy").glob("*.toml")):
+    for path in [path for folder in ("", "layouts", "legacy") for path in sorted((ROOT / "train_configs" / folder).glob("*.toml"))]:
         said = re.search(r"^# Hardware: (\d+) .*GPUs", path.read_text(), re.M) or re.search(r"_(\d+)gpu\.toml$", path.name)
         yield path, int(said[1]) if said else 1
 

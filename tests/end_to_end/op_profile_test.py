@@ -14,6 +14,7 @@ FLOAT = "float"
 
 
 def cost(name, *dims, concrete=(), kind=FLOAT):
+    """`concrete`: what follows the tensors."""
     arguments = {"Input Dims": [list(one) for one in dims], "Input type": [kind] * len(dims),
                  "Concrete Inputs": [""] * len(dims) + list(concrete)}
     return op_formulas.cost(name, arguments)
@@ -35,6 +36,38 @@ class Formulas(unittest.TestCase):
         self.assertEqual(cost("titan::attention_backward", q, q, k, k, *rest, concrete=["False"]).flops, backward)
         # the mask leaves (S + 1) / 2S of the pairs
         self.assertEqual(cost("titan::attention_forward", q, k, k, concrete=["True"]).flops, forward * 33 / 64)
+
+    def test_flops_of_groups_are_those_of_a_product_each(self):
+        from torch.utils import flop_counter as torch_counts
+        counts, x, grad, weight = [5, 0, 12], (17, 40), (17, 24), (3, 40, 24)
+        rows = str(counts)
+        forward = sum(torch_counts.mm_flop((n, 40), (40, 24)) for n in counts)
+        found = cost("titan::grouped_mm", x, weight, concrete=[rows])
+        self.assertEqual(found.flops, forward)
+        self.assertEqual(found.bytes, 4 * (17 * 40 + 2 * 40 * 24 + 17 * 24))  # the second matrix is not read
+        found = cost("titan::grouped_mm_weight_grad", grad, x, concrete=[rows])
+        self.assertEqual(found.flops, sum(torch_counts.mm_flop((24, n), (n, 40)) for n in counts))
+        self.assertEqual(found.bytes, 4 * (17 * 24 + 17 * 40 + 3 * 24 * 40))
+        found = cost("titan::grouped_mm", x, (31, 40, 24), concrete=[""])  # longer lists are not told
+        self.assertEqual(found.flops, forward)
+        self.assertEqual(found.bytes, 4 * (17 * 40 + 17 * 40 * 24 + 17 * 24))  # a row for each matrix that is met at most
+
+    def test_values_may_be_narrower_than_keys(self):
+        from torch.utils import flop_counter as torch_counts
+        q, v, rest = (2, 8, 32, 24), (2, 8, 32, 16), (2, 8, 32)
+        forward = cost("titan::attention_forward", q, q, v, concrete=["False"])
+        self.assertEqual(forward.flops, torch_counts.sdpa_flop_count(q, q, v))
+        self.assertEqual(forward.bytes, 4 * 2 * 8 * 32 * (24 + 24 + 16 + 16 + 1))
+        backward = cost("titan::attention_backward", v, q, q, v, v, rest, concrete=["False"])
+        self.assertEqual(backward.flops, torch_counts.sdpa_backward_flop_count(v, q, q, v))
+        self.assertEqual(backward.flops_model, 2 * forward.flops)
+
+    def test_a_window_costs_the_pairs_that_it_sees(self):
+        # as titan/nn/attention_rules.h runs it: pieces of its size, and queries that see a part of the piece before theirs
+        length, window = 256, 64
+        own, before = (4, 8, window, 16), (3, 8, window - 1, 16)
+        flops = sum(cost("titan::attention_forward", q, q, q, concrete=["True"]).flops for q in (own, before))
+        self.assertEqual(flops, 4 * 8 * 16 * sum(min(i + 1, window) for i in range(length)))
 
     def test_softmaxes_take_an_exponential_for_each_pair(self):
         q, k, rest = (2, 8, 32, 16), (2, 4, 32, 16), (2, 8, 32)
@@ -119,6 +152,14 @@ class OfARun(unittest.TestCase):
         self.assertGreater(blocks[1], 2**20)
         peaks = op_profile.Peaks(1e11, 2e11, 2e10, 1e9)
         self.assertGreater(len(op_profile.table(length, rows, peaks)), 12)
+
+    def test_a_mixture_counts_what_the_estimate_does(self):
+        flags = ["--model.name", "mixtral", "--training.seq_len", 64, *op_profile.DTYPES["fp32"]]
+        _, rows, _, estimate = op_profile.recorded_step(flags, 1, 1)
+        flops = sum(row.flops_model for row in rows)
+        self.assertAlmostEqual(flops / estimate["flops_per_step"]["causal_half"], 1, delta=0.002)
+        of_experts = sum(row.flops_model for row in rows if row.name.startswith("titan::grouped_mm"))
+        self.assertGreater(of_experts / flops, 0.6)
 
 
 if __name__ == "__main__":

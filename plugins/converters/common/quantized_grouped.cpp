@@ -11,6 +11,7 @@
 #include <ATen/ops/zeros.h>
 #include <titan/error.h>
 #include <titan/nn/weight_gradients.h>
+#include <titan/ops/grouped_linear.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 namespace titan::quantized {
@@ -20,32 +21,22 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Calls `visit(group, first row, number of rows)` for each group that has rows.
-template <class Visit>
-void for_each_group(at::IntArrayRef rows, const Visit& visit) {
-  int64_t first = 0;
-  for (size_t group = 0; group < rows.size(); first += rows[group++])
-    if (rows[group] > 0) visit(static_cast<int64_t>(group), first, rows[group]);
-}
-
 Tensor grouped_output(const Products& products, const Tensor& x, const Tensor& weight,
                       at::IntArrayRef rows) {
   const at::AutoDispatchBelowADInplaceOrView below;
   const Tensor out = at::empty({x.size(0), weight.size(1)}, x.options());
-  for_each_group(rows, [&](int64_t group, int64_t first, int64_t count) {
+  for (const auto& [group, first, count] : ops::rows_of_groups(rows))
     out.narrow(0, first, count)
         .copy_(products.output(x.narrow(0, first, count), weight.select(0, group), {}));
-  });
   return out;
 }
 
 Tensor grouped_grad_input(const Products& products, const Tensor& grad, const Tensor& weight,
                           at::IntArrayRef rows) {
   const Tensor out = at::empty({grad.size(0), weight.size(2)}, grad.options());
-  for_each_group(rows, [&](int64_t group, int64_t first, int64_t count) {
+  for (const auto& [group, first, count] : ops::rows_of_groups(rows))
     out.narrow(0, first, count)
         .copy_(products.grad_input(grad.narrow(0, first, count), weight.select(0, group)));
-  });
   return out;
 }
 
@@ -53,10 +44,9 @@ Tensor grouped_grad_weight(const Products& products, const Tensor& grad, const T
                            at::IntArrayRef rows) {
   const auto num_groups = static_cast<int64_t>(rows.size());
   const Tensor out = at::zeros({num_groups, grad.size(1), x.size(1)}, grad.options());
-  for_each_group(rows, [&](int64_t group, int64_t first, int64_t count) {
+  for (const auto& [group, first, count] : ops::rows_of_groups(rows))
     out.select(0, group).copy_(
         products.grad_weight(grad.narrow(0, first, count), x.narrow(0, first, count)));
-  });
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/cuda/CUDAContextLight.h>
 #include <c10/cuda/CUDAStream.h>
 #include <titan/error.h>
+#include <titan/ops/grouped_linear.h>
 #include <torch/library.h>
 
 #include "composite_ops.h"
@@ -46,6 +47,23 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& dout, const 
   return composite::attention_backward(path_for(q), dout, q, k, v, out, logsumexp, causal, scale);
 }
 
+/// at::_grouped_mm has a kernel for bf16 on Hopper and the Blackwell of data centres. Elsewhere it
+/// is a loop that waits for the GPU to tell it where groups end, which the host knows.
+bool has_grouped_kernel(const Tensor& x) {
+  const int major = at::cuda::getDeviceProperties(x.device().index())->major;
+  return x.scalar_type() == at::kBFloat16 && (major == 9 || major == 10);
+}
+
+Tensor grouped_mm(const Tensor& x, const Tensor& weight, at::IntArrayRef rows) {
+  return has_grouped_kernel(x) ? composite::grouped_mm(x, weight, rows)
+                               : ops::grouped_mm_by_groups(x, weight, rows);
+}
+
+Tensor grouped_mm_weight_grad(const Tensor& grad, const Tensor& x, at::IntArrayRef rows) {
+  return has_grouped_kernel(x) ? composite::grouped_mm_weight_grad(grad, x, rows)
+                               : ops::grouped_mm_weight_grad_by_groups(grad, x, rows);
+}
+
 #if defined(TITAN_CUDA_KERNELS)
 /// `own` where the first tensor has kernels, `composed` elsewhere.
 template <auto own, auto composed>
@@ -85,6 +103,8 @@ TORCH_LIBRARY_IMPL(titan, CUDA, m) {
   m.impl("attention_forward", TORCH_FN(attention_forward));
   m.impl("attention_backward", TORCH_FN(attention_backward));
   m.impl("linear_cross_entropy", TORCH_FN(TITAN_CUDA_OPERATION(linear_cross_entropy)));
+  m.impl("grouped_mm", TORCH_FN(grouped_mm));
+  m.impl("grouped_mm_weight_grad", TORCH_FN(grouped_mm_weight_grad));
   m.impl("embedding_forward", TORCH_FN(composite::embedding_forward));
 #if defined(TITAN_CUDA_KERNELS)
   m.impl("adamw_step_", TORCH_FN(fused::adamw_step));

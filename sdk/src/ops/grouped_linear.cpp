@@ -1,4 +1,4 @@
-// grouped_linear: a product of ATen's per group, written where it belongs in the result.
+// grouped_linear: shape checks and autograd around the products of the dispatcher.
 #include <titan/ops/grouped_linear.h>
 
 #include <algorithm>
@@ -6,33 +6,18 @@
 #include <vector>
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
 
 #include "autograd.h"
+#include "signatures.h"
 
 namespace titan::ops {
 namespace {
 
-using at::Tensor;
-
-/// Calls `visit(group, first row, number of rows)` for each group that has rows.
-template <class Visit>
-void for_each_group(at::IntArrayRef rows, const Visit& visit) {
-  int64_t first = 0;
-  for (size_t group = 0; group < rows.size(); first += rows[group++])
-    if (rows[group] > 0) visit(static_cast<int64_t>(group), first, rows[group]);
-}
-
 /// x's groups times their matrices of `weight` (G, in, out), which may be a transposed view.
 Tensor grouped_product(const Tensor& x, const Tensor& weight, at::IntArrayRef rows) {
-  Tensor out = at::empty({x.size(0), weight.size(2)}, x.options());
-  for_each_group(rows, [&](int64_t group, int64_t first, int64_t count) {
-    Tensor part = out.narrow(0, first, count);
-    at::mm_out(part, x.narrow(0, first, count), weight[group]);
-  });
-  return out;
+  static const auto operation = find_operation<GroupedMm>("titan::grouped_mm");
+  return operation.call(x, weight, rows);
 }
 
 struct GroupedLinearFunction : torch::autograd::Function<GroupedLinearFunction> {
@@ -46,19 +31,15 @@ struct GroupedLinearFunction : torch::autograd::Function<GroupedLinearFunction> 
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     check_differentiated_once("grouped_linear");
+    static const auto weight_grad =
+        find_operation<GroupedMmWeightGrad>("titan::grouped_mm_weight_grad");
     const variable_list saved = ctx->get_saved_variables();
     const std::vector<int64_t> rows = ctx->saved_data["rows"].toIntVector();
     const Tensor grad = grads[0].contiguous();
     BelowAutograd guard;
     variable_list out(3);
     if (ctx->needs_input_grad(0)) out[0] = grouped_product(grad, saved[1], rows);
-    if (ctx->needs_input_grad(1)) {
-      out[1] = at::zeros(saved[1].sizes(), saved[1].options());
-      for_each_group(rows, [&](int64_t group, int64_t first, int64_t count) {
-        Tensor part = out[1][group];
-        at::mm_out(part, grad.narrow(0, first, count).t(), saved[0].narrow(0, first, count));
-      });
-    }
+    if (ctx->needs_input_grad(1)) out[1] = weight_grad.call(grad, saved[0], rows);
     return out;
   }
 };
@@ -70,9 +51,8 @@ struct GroupBias : torch::autograd::Function<GroupBias> {
     ctx->saved_data["factor"] = factor;
     BelowAutograd guard;
     Tensor out = x.clone();
-    for_each_group(rows, [&](int64_t group, int64_t first, int64_t count) {
+    for (const auto& [group, first, count] : rows_of_groups(rows))
       out.narrow(0, first, count).add_(bias[group], factor);
-    });
     return out;
   }
 
@@ -85,9 +65,8 @@ struct GroupBias : torch::autograd::Function<GroupBias> {
     out[0] = grads[0];
     if (!ctx->needs_input_grad(1)) return out;
     out[1] = at::zeros({static_cast<int64_t>(rows.size()), grads[0].size(1)}, grads[0].options());
-    for_each_group(rows, [&](int64_t group, int64_t first, int64_t count) {
+    for (const auto& [group, first, count] : rows_of_groups(rows))
       out[1][group].copy_(grads[0].narrow(0, first, count).sum(0) * factor);
-    });
     return out;
   }
 };

@@ -105,6 +105,14 @@ Tensor embedding_backward_on_meta(const Tensor& dout, const Tensor& tokens, int6
   return at::empty({num_rows, dout.size(-1)}, dout.options());
 }
 
+Tensor grouped_mm_on_meta(const Tensor& x, const Tensor& weight, at::IntArrayRef rows) {
+  return at::empty({x.size(0), weight.size(2)}, x.options());
+}
+
+Tensor grouped_mm_weight_grad_on_meta(const Tensor& grad, const Tensor& x, at::IntArrayRef rows) {
+  return at::empty({static_cast<int64_t>(rows.size()), grad.size(1), x.size(1)}, grad.options());
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(titan, Meta, m) {
@@ -122,6 +130,8 @@ TORCH_LIBRARY_IMPL(titan, Meta, m) {
   m.impl("swiglu_backward_in_place", TORCH_FN(swiglu_backward_in_place_on_meta));
   m.impl("rope_into", TORCH_FN(rope_into_on_meta));
   m.impl("embedding_backward", TORCH_FN(embedding_backward_on_meta));
+  m.impl("grouped_mm", TORCH_FN(grouped_mm_on_meta));
+  m.impl("grouped_mm_weight_grad", TORCH_FN(grouped_mm_weight_grad_on_meta));
 }
 
 }  // namespace titan::ops

@@ -3,35 +3,31 @@
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/mm.h>
 
+#include "slow_products.h"
+
 namespace titan::ops {
 namespace {
 
 using at::Tensor;
 
-struct HostProducts {
-  bool bf16_is_fast = false, fp16_is_fast = false;
-};
-
-/// As ATen asks before it calls oneDNN.
-const HostProducts& host_products() {
-#if defined(__x86_64__)
-  static const HostProducts found = {.bf16_is_fast = __builtin_cpu_supports("avx512vl") &&
-                                                     __builtin_cpu_supports("avx512bw") &&
-                                                     __builtin_cpu_supports("avx512dq"),
-                                     .fp16_is_fast = __builtin_cpu_supports("avx512fp16") != 0};
-#else
-  static const HostProducts found = {.bf16_is_fast = true, .fp16_is_fast = true};
-#endif
-  return found;
-}
-
 bool is_widened(const Tensor& a) {
   if (a.is_cuda() || a.is_meta()) return false;
-  return (a.scalar_type() == at::kBFloat16 && !host_products().bf16_is_fast) ||
-         (a.scalar_type() == at::kHalf && !host_products().fp16_is_fast);
+  return are_products_slow(a.scalar_type());
 }
 
 }  // namespace
+
+bool are_products_slow([[maybe_unused]] at::ScalarType type) {
+#if defined(__x86_64__)
+  static const bool has_bf16 = __builtin_cpu_supports("avx512vl") &&
+                               __builtin_cpu_supports("avx512bw") &&
+                               __builtin_cpu_supports("avx512dq");
+  static const bool has_fp16 = __builtin_cpu_supports("avx512fp16");
+  return (type == at::kBFloat16 && !has_bf16) || (type == at::kHalf && !has_fp16);
+#else
+  return false;
+#endif
+}
 
 Tensor mm(const Tensor& a, const Tensor& b) {
   if (!is_widened(a)) return at::mm(a, b);

@@ -37,6 +37,10 @@ using LinearCrossEntropy = std::tuple<Tensor, Tensor, Tensor>(const Tensor& x, c
                                                               bool needs_dweight);
 using EmbeddingForward = Tensor(const Tensor& weight, const Tensor& tokens);
 using EmbeddingBackward = Tensor(const Tensor& dout, const Tensor& tokens, int64_t num_rows);
+// x (N, k), weight (G, k, n), which may be a transposed view; see titan/ops/grouped_linear.h
+using GroupedMm = Tensor(const Tensor& x, const Tensor& weight, at::IntArrayRef rows);
+// (G, out, in) of grad (N, out) and x (N, in); zero for groups without rows
+using GroupedMmWeightGrad = Tensor(const Tensor& grad, const Tensor& x, at::IntArrayRef rows);
 // false where the device has no kernel for these types. rounding_key: none to nearest; then where
 // the slice lies in the whole. No implementation on the CPU
 using AdamWStep = bool(const Tensor& weight, const Tensor& gradient, const Tensor& exp_avg,
@@ -74,6 +78,8 @@ AttentionBackward attention_backward;
 LinearCrossEntropy linear_cross_entropy;
 EmbeddingForward embedding_forward;
 EmbeddingBackward embedding_backward;
+GroupedMm grouped_mm;
+GroupedMmWeightGrad grouped_mm_weight_grad;
 AddRmsNormForward add_rms_norm_forward;
 AddRmsNormBackward add_rms_norm_backward;
 SwigluBackwardInPlace swiglu_backward_in_place;

@@ -14,6 +14,7 @@
 #include <titan/device.h>
 #include <titan/ops/attention.h>
 #include <titan/ops/embedding.h>
+#include <titan/ops/grouped_linear.h>
 #include <titan/ops/linear_cross_entropy.h>
 #include <titan/ops/rms_norm.h>
 #include <titan/ops/rope.h>
@@ -227,6 +228,17 @@ TEST(CudaOps, LossAndEmbeddingAreThoseOfTheCpu) {
     expect_as_on_the_cpu([](const Tensors& in) { return Tensors{ops::embedding(in[0], in[1])}; },
                          {random({100, 32}), random_ids(20, {4, 50})}, type, tolerance);
   }
+}
+
+TEST(CudaOps, ProductsOfGroupsAreThoseOfTheCpu) {
+  SKIP_WITHOUT_GPU();
+  const std::vector<int64_t> rows = {5, 0, 12, 0};
+  // with rows of 16 bytes, which ATen's grouped product wants, and without
+  for (const auto& [type, tolerance] : kPrecisions)
+    for (const int64_t width : {16, 18})
+      expect_as_on_the_cpu(
+          [&](const Tensors& in) { return Tensors{ops::grouped_linear(in[0], in[1], rows)}; },
+          {random({17, width}), random({4, 24, width})}, type, tolerance);
 }
 
 /// Every collective, with results that tell the ranks apart.

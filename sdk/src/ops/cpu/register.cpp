@@ -19,4 +19,6 @@ TORCH_LIBRARY_IMPL(titan, CPU, m) {
   m.impl("swiglu_backward_in_place", TORCH_FN(cpu::swiglu_backward_in_place));
   m.impl("rope_into", TORCH_FN(cpu::rope_into));
   m.impl("embedding_backward", TORCH_FN(cpu::embedding_backward));
+  m.impl("grouped_mm", TORCH_FN(cpu::grouped_mm));
+  m.impl("grouped_mm_weight_grad", TORCH_FN(cpu::grouped_mm_weight_grad));
 }

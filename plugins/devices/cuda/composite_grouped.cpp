@@ -1,0 +1,65 @@
+// Products of groups by ATen's grouped product, of which a GPU computes all groups at once.
+#include <cstdint>
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_grouped_mm.h>
+#include <ATen/ops/empty.h>
+#include <titan/ops/grouped_linear.h>
+
+#include "composite_ops.h"
+
+namespace titan::composite {
+namespace {
+
+constexpr int64_t kAlignedBytes = 16;  // of rows and addresses: the GPU copies them by TMA
+constexpr size_t kMostGroups = 1023;   // a thread of one block prepares each
+
+/// Whether the matrices of x (..., m, n) lie by rows or by columns as at::_grouped_mm takes them.
+bool is_aligned(const Tensor& x) {
+  const int64_t unit = kAlignedBytes / static_cast<int64_t>(x.element_size());
+  const int64_t rows = x.size(-2), cols = x.size(-1);
+  const bool by_rows = x.stride(-1) == 1 && x.stride(-2) >= cols && x.stride(-2) % unit == 0;
+  const bool by_cols = x.stride(-2) == 1 && x.stride(-1) >= rows && x.stride(-1) % unit == 0;
+  return (by_rows || by_cols) && x.numel() > 0 && (x.dim() == 2 || x.stride(0) % unit == 0) &&
+         reinterpret_cast<uintptr_t>(x.const_data_ptr()) % kAlignedBytes == 0;
+}
+
+bool is_taken(const Tensor& a, const Tensor& b, at::IntArrayRef rows) {
+  const at::ScalarType type = a.scalar_type();
+  const bool is_known = type == at::kBFloat16 || type == at::kHalf || type == at::kFloat;
+  // with columns that fill units of bytes the result has no gaps either
+  const bool is_dense = b.size(-1) * static_cast<int64_t>(b.element_size()) % kAlignedBytes == 0;
+  return is_known && is_dense && is_aligned(a) && is_aligned(b) && rows.size() <= kMostGroups;
+}
+
+/// Where each group ends, on the device. The host knows it and does not wait for the copy.
+Tensor ends_of(at::IntArrayRef rows, at::Device device) {
+  const Tensor ends =
+      at::empty({static_cast<int64_t>(rows.size())},
+                at::TensorOptions().dtype(at::kInt).pinned_memory(!device.is_cpu()));
+  auto* data = ends.mutable_data_ptr<int32_t>();
+  int64_t end = 0;
+  for (size_t group = 0; group < rows.size(); ++group)
+    data[group] = static_cast<int32_t>(end += rows[group]);
+  return ends.to(device, /*non_blocking=*/true);
+}
+
+}  // namespace
+
+Tensor grouped_mm(const Tensor& x, const Tensor& weight, at::IntArrayRef rows) {
+  if (!is_taken(x, weight, rows)) return ops::grouped_mm_by_groups(x, weight, rows);
+  return at::_grouped_mm(x, weight, ends_of(rows, x.device()));
+}
+
+Tensor grouped_mm_weight_grad(const Tensor& grad, const Tensor& x, at::IntArrayRef rows) {
+  const Tensor columns = grad.t();
+  if (!is_taken(columns, x, rows)) return ops::grouped_mm_weight_grad_by_groups(grad, x, rows);
+  const Tensor out = at::_grouped_mm(columns, x, ends_of(rows, x.device()));
+  // ATen does not say what becomes of groups without rows
+  for (size_t group = 0; group < rows.size(); ++group)
+    if (rows[group] == 0) out.select(0, static_cast<int64_t>(group)).zero_();
+  return out;
+}
+
+}  // namespace titan::composite
