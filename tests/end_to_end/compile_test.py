@@ -36,9 +36,15 @@ class CompileTest(Case):
         self.assertRegex(run.stderr, r"leaves \d+ attention layers' projections to lora")
         self.assertRegex(run.stderr, r"leaves \d+ feed-forward layers to lora")
 
-    def test_the_loss_alone_is_refused_with_what_to_do(self):
-        run = self.train(*TINY, "--compile.enable", "--compile.components", "loss", code=2)
-        self.assert_holds(run.stderr, "has nothing to do for the loss alone", 'add "model"', "nothing was started")
+    def test_the_loss_alone_leaves_nothing_to_swap_which_is_said_once(self):
+        _, plain = self.numbers("plain")
+        run, found = self.numbers("loss", "--compile.enable", "--compile.components", "loss", "--model.print_after_conversion")
+        self.assertEqual(found, plain)
+        self.assertEqual(run.stderr.count("compile_backend 'fused' has nothing to swap"), 1, run.stderr)
+        self.assertNotRegex(run.stderr, r"\bfused in|: fused")
+        run = self.train(*TINY, "--compile.enable", "--compile.components", "loss,optimizer", out=self.folder / "unknown", code=2)
+        self.assert_holds(run.stderr, "compile.components has an item that must be one of 'model', 'loss', got 'optimizer'",
+                          "nothing was started")
 
     def test_backends_that_are_not_there_are_refused(self):
         run = self.train(*TINY, "--compile.enable", "--compile.backend", "fusd", code=2)

@@ -17,6 +17,7 @@ from transformers import DeepseekV2Config, DeepseekV2ForCausalLM, DeepseekV3Conf
 
 from generate_test import NEW, VOCAB, GenerateCase, greedy, prompts_of, saved
 from harness import Case, main, metrics, titan
+from scored_texts import assert_scores_equal_transformers
 
 transformers.utils.logging.disable_progress_bar()
 
@@ -143,6 +144,9 @@ class GreedyTest(GenerateCase):
                     lines = self.generate(folder, "--prompts", self.prompts_file(self.PROMPTS), "--max-new-tokens", NEW, "--json",
                                           "--ignore-eos", *flags, ranks=ranks)
                     self.assertEqual([line["ids"] for line in lines], expected)
+            with self.subTest(scored=make.__name__):
+                both = degrees(tensor_parallel=2, expert_parallel=2)
+                assert_scores_equal_transformers(self, model, folder, (1, []), *([(2, both)] if make is make_v3 else []))
 
 
 class ExchangeTest(Case):

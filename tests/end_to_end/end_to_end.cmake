@@ -14,7 +14,7 @@ function(titan_add_end_to_end name)
   # ctest starts what costs most first
   set_tests_properties(end_to_end.${name} PROPERTIES COST 200
     LABELS "${labels}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
-    ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_PREFIX=${titan_prefix};TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;TITAN_CMAKE=${CMAKE_COMMAND};PYTHONDONTWRITEBYTECODE=1;PYTHONOPTIMIZE=")
+    ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_PREFIX=${titan_prefix};TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;TITAN_CMAKE=${CMAKE_COMMAND};${titan_python_environment}")
 endfunction()
 
 foreach(name harness front train metrics signal bad_input hostile_text logger_failure terminal prometheus launch failing_rank flight ranks convert checkpoint
@@ -30,6 +30,9 @@ foreach(name failing_rank metrics flight ranks pipeline context layouts_checkpoi
   set_tests_properties(end_to_end.${name} PROPERTIES PROCESSORS 2 COST 500)
 endforeach()
 
+titan_add_end_to_end(layouts TIMEOUT 5400)
+set_tests_properties(end_to_end.layouts PROPERTIES PROCESSORS 2 COST 500)
+
 # Loaded before the program by durability_test.py; without sanitizers, whatever the program is built with.
 add_library(titan_file_watch MODULE tools/file_watch.cpp)
 set_target_properties(titan_file_watch PROPERTIES
@@ -39,7 +42,7 @@ target_link_libraries(titan_file_watch PRIVATE ${CMAKE_DL_LIBS})
 add_test(NAME end_to_end.drawn_mistakes
   COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/end_to_end/drawn_mistakes.py --draws 60)
 set_tests_properties(end_to_end.drawn_mistakes PROPERTIES LABELS end_to_end TIMEOUT 1800
-  ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;PYTHONDONTWRITEBYTECODE=1")
+  ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;${titan_python_environment}")
 
 # An installation of this build, and what strangers build against it. With a sanitizer the projects would need it too.
 if(NOT TITAN_SANITIZER)
@@ -60,7 +63,7 @@ add_test(NAME scaling.formulas COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOUR
 # the longest by far, and two layouts at a time: started first
 set_tests_properties(parity.ladder parity.recompute PROPERTIES COST 10000 PROCESSORS 2 RESOURCE_LOCK parity_folder)
 set_tests_properties(parity.ladder parity.recompute scaling.formulas PROPERTIES LABELS "parity;slow" TIMEOUT 10800
-  ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;PYTHONDONTWRITEBYTECODE=1;PYTHONOPTIMIZE=")
+  ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;${titan_python_environment}")
 
 # a model whose weights others store in every form that name rules know
 block(SCOPE_FOR VARIABLES)

@@ -1,9 +1,13 @@
 """`titan generate`: the tokens of transformers' own generate, whatever the layout; draws by transformers' processors; texts that stop
 where they should; input that cannot be used."""
 
+import functools
 import json
 import os
+import pathlib
+import shutil
 import subprocess
+import tempfile
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -13,7 +17,8 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, Qwen3Conf
 from transformers.generation.logits_process import (LogitsProcessorList, MinPLogitsWarper, RepetitionPenaltyLogitsProcessor,
                                                     TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper)
 
-from harness import HANG, ROOT, TITAN, Case, environment, main, titan
+from harness import HANG, ROOT, TINY, TITAN, Case, environment, main, titan
+from scored_texts import assert_scores_equal_transformers
 
 transformers.utils.logging.disable_progress_bar()
 
@@ -66,8 +71,14 @@ def prompts_of(*sizes):
 
 
 def greedy(model, prompt, tokens=NEW, eos=None):
+    """The ids that transformers says, found once for each model, whose weights nobody changes."""
+    return list(found_greedy(model, tuple(prompt), tokens, tuple(eos) if eos else None))
+
+
+@functools.cache
+def found_greedy(model, prompt, tokens, eos):
     ids = model.generate(torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt), dtype=torch.long), max_new_tokens=tokens,
-                         do_sample=False, eos_token_id=eos, pad_token_id=0)
+                         do_sample=False, eos_token_id=list(eos) if eos else None, pad_token_id=0)
     return ids[0, len(prompt):].tolist()
 
 
@@ -124,7 +135,11 @@ class GreedyTest(GenerateCase):
         self.assert_equals_transformers(model, self.PROMPTS, "--parallelism.tensor_parallel_degree", 2, ranks=2)
 
     def test_equals_transformers_with_experts(self):
-        self.assert_equals_transformers(make_qwen3_moe(self.folder / "hf"), self.PROMPTS)
+        model = make_qwen3_moe(self.folder / "hf")
+        self.assert_equals_transformers(model, self.PROMPTS)
+        both = ["--parallelism.tensor_parallel_degree", 2, "--parallelism.expert_parallel_degree", 2,
+                "--parallelism.expert_tensor_parallel_degree", 2, "--parallelism.data_parallel_shard_degree", 2]
+        assert_scores_equal_transformers(self, model, self.folder / "hf", (1, []), (4, both))
 
     def test_bfloat16_takes_tokens_that_are_nearly_the_most_likely(self):
         """Half the bytes: each token's logit, by transformers in fp32, is the highest but for roundings of the network in bf16."""
@@ -231,20 +246,23 @@ class OwnCheckpointTest(GenerateCase):
     LORA = ["--model.converters", "lora", "--converter.lora.rank", 4, "--optimizer.lr", "1e-2"]
     SAVED = ["--checkpoint.enable", "--checkpoint.interval", 3, "--model.hf_assets_path", TOKENIZER]
 
-    def setUp(self):
-        super().setUp()
-        self.train(*self.SAVED, *self.LORA)
-        self.step = self.out / "checkpoint" / "step-3"
-        run = titan("convert", "to-hf", self.step, self.folder / "exported")
-        self.assertEqual(run.returncode, 0, run.stderr)
-        self.model = LlamaForCausalLM.from_pretrained(self.folder / "exported", dtype=torch.float32, local_files_only=True).eval()
-        self.tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="titan_"))
+        cls.addClassCleanup(shutil.rmtree, cls.shared, ignore_errors=True)
+        cls.steps, cls.exported = cls.shared / "checkpoint", cls.shared / "exported"
+        cls.step = cls.steps / "step-3"
+        for words in (["train", *TINY, "--job.dump_folder", cls.shared, *cls.SAVED, *cls.LORA], ["convert", "to-hf", cls.step, cls.exported]):
+            run = titan(*words)
+            assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
+        cls.model = LlamaForCausalLM.from_pretrained(cls.exported, dtype=torch.float32, local_files_only=True).eval()
+        cls.tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
 
     def test_equals_transformers_on_its_export(self):
         texts = ["The quick brown fox", "In the beginning", "x"]
         flags = [word for text in texts for word in ("--prompt", text)]
         # a folder of steps stands for its newest
-        for source in (self.step, self.out / "checkpoint", self.folder / "exported"):
+        for source in (self.step, self.steps, self.exported):
             lines = self.generate(source, *flags, "--json", "--ignore-eos", "--max-new-tokens", 40)
             for text, line in zip(texts, lines):
                 ids = self.tokenizer(text).input_ids

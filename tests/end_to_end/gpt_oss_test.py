@@ -16,6 +16,7 @@ from transformers import GptOssConfig, GptOssForCausalLM
 
 from generate_test import NEW, VOCAB, GenerateCase, greedy, prompts_of, saved
 from harness import Case, main, metrics, titan
+from scored_texts import assert_scores_equal_transformers
 
 transformers.utils.logging.disable_progress_bar()
 
@@ -93,6 +94,7 @@ class GreedyTest(GenerateCase):
                 lines = self.generate(self.folder / "hf", "--prompts", self.prompts_file(self.PROMPTS), "--max-new-tokens", NEW,
                                       "--json", "--ignore-eos", *flags, ranks=ranks)
                 self.assertEqual([line["ids"] for line in lines], expected)
+        assert_scores_equal_transformers(self, model, self.folder / "hf", (1, []), (2, degrees(tensor_parallel=2)))
 
 
 if __name__ == "__main__":

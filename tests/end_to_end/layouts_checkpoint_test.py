@@ -1,6 +1,8 @@
 """Checkpoints between layouts: one job changes its layout after every step, through every ordered pair of them, and stays on the
 curve of one rank; what a layout has written has the names and bytes of one rank's, and foreign software reads it."""
 
+import concurrent.futures
+import copy
 import json
 import os
 import shutil
@@ -50,6 +52,12 @@ class LayoutsCase(CheckpointCase):
         super().setUp()
         self.recipe = [*SMALL, "--training.global_batch_size", "8", "--training.local_batch_size", "8"]
 
+    def beside(self, name):
+        """This case with folders of its own, for runs that go on at the same time."""
+        case = copy.copy(self)
+        case.out, case.logs = self.folder / name, self.folder / f"logs {name}"
+        return case
+
     def run_as(self, layout, *arguments, **options):
         ranks, flags = LAYOUTS[layout]
         return self.run_ranks(ranks, *flags, *arguments, **options)
@@ -57,15 +65,24 @@ class LayoutsCase(CheckpointCase):
 
 class TourTest(LayoutsCase):
     def take(self, walk, *model):
-        """Each layout of the walk loads what the last one has saved, trains one step and saves."""
+        """Each layout of the walk loads what the last one has saved, trains one step and saves; two halves, each of which begins
+        anew, at a time."""
+        middle = len(walk) // 2
+        halves = {"first": walk[:middle + 1], "second": walk[middle:]}
+        steps, = set(map(len, halves.values()))
         # without a warm-up, which is cut where a run is shorter
         wide = ["--training.dtype", "float64", "--lr_scheduler.warmup_steps", "0", "--checkpoint.interval", "1",
                 "--checkpoint.keep_latest_k", "2", *model]
         self.out = self.folder / "alone"
-        self.run_as("one", *wide, "--training.steps", len(walk))
+        self.run_as("one", *wide, "--training.steps", steps)
         alone = {line["step"]: line for line in metrics(self.out)}
-        last = whole_state(self.saved / f"step-{len(walk)}")
-        self.out, before = self.folder / "tour", "nothing"
+        last = whole_state(self.saved / f"step-{steps}")
+        with concurrent.futures.ThreadPoolExecutor(len(halves)) as pool:
+            for done in [pool.submit(self.beside(name).follow, half, wide, alone, last) for name, half in halves.items()]:
+                done.result()
+
+    def follow(self, walk, wide, alone, last):
+        before = "nothing"
         for step, layout in enumerate(walk, 1):
             what = f"step {step}, from {before} to {layout}"
             run = self.run_as(layout, *wide, "--training.steps", step)

@@ -16,6 +16,7 @@ from transformers import Llama4Config, Llama4ForCausalLM, Llama4ForConditionalGe
 
 from generate_test import NEW, VOCAB, GenerateCase, greedy, prompts_of, saved
 from harness import Case, main, metrics, titan
+from scored_texts import assert_scores_equal_transformers
 
 transformers.utils.logging.disable_progress_bar()
 transformers.utils.logging.set_verbosity_error()  # it warns of the scaling that Llama 4 has
@@ -175,9 +176,12 @@ class GreedyTest(GenerateCase):
                 lines = self.generate(self.folder / "hf", "--prompts", self.prompts_file(self.PROMPTS), "--max-new-tokens", NEW,
                                       "--json", "--ignore-eos", *flags, ranks=ranks)
                 self.assertEqual([line["ids"] for line in lines], expected)
+        return model
 
     def test_equals_transformers(self):
-        self.assert_equals_transformers(text_config())
+        model = self.assert_equals_transformers(text_config())
+        shared = degrees(data_parallel_shard=2, expert_parallel=2)
+        assert_scores_equal_transformers(self, model, self.folder / "hf", (1, []), (2, shared))
 
     def test_equals_transformers_where_all_layers_are_alike(self):
         self.assert_equals_transformers(text_config(

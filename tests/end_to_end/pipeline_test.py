@@ -1,8 +1,9 @@
 """Pipelines: their metrics and held-out loss are those of one rank, schedules that add in the same order give the same bits, what
 does not fit is said before anything starts, and a rank that fails in mid-schedule ends the others with words for where they were."""
 
+import concurrent.futures
+import copy
 import re
-import shutil
 
 from checkpoint_case import SMALL
 from failing_rank_test import FAULTS, NEVER, REPEATS, TIMEOUT, Ranks, processes_with
@@ -62,19 +63,25 @@ class MetricsTest(ValidationCase):
         flags = [*VALIDATION, *self.held_out(23), "--training.steps", "4"]
 
         def found(name, ranks, rows, more):
-            self.run_in(name, ranks, *flags, *more, "--validation.local_batch_size", rows)
-            self.assertEqual(sorted(self.validation()), [1, 2, 4], "after step 1 and every freq steps")
-            return self.validation()
+            case = copy.copy(self)  # with folders of its own, beside another
+            case.logs = self.folder / f"logs {name}"
+            case.run_in(name, ranks, *flags, *more, "--validation.local_batch_size", rows)
+            self.assertEqual(sorted(case.validation()), [1, 2, 4], "after step 1 and every freq steps")
+            return case.validation()
 
-        alone = {rows: found(f"one {rows}", 1, rows, []) for rows in (4, 8, 12)}
-        for name, (ranks, all_rows, rows, more) in {
+        layouts = {
                 "less": (2, 4, 4, pipeline(2)),
                 "as many": (2, 8, 8, pipeline(2, "Interleaved1F1B")),
                 "more": (2, 12, 12, pipeline(2, "ZBVZeroBubble")),
                 "four ranks": (4, 4, 4, pipeline(4)),
                 "with fsdp 2": (4, 4, 2, [*pipeline(2), "--training.local_batch_size", "4"]),
-                "with tp 2": (4, 4, 4, [*pipeline(2), P + "tensor_parallel_degree", "2"])}.items():
-            for step, values in found(name, ranks, rows, more).items():
+                "with tp 2": (4, 4, 4, [*pipeline(2), P + "tensor_parallel_degree", "2"])}
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            alone = {rows: pool.submit(found, f"one {rows}", 1, rows, []) for rows in (4, 8, 12)}
+            runs = {name: pool.submit(found, name, ranks, rows, more) for name, (ranks, _, rows, more) in layouts.items()}
+        alone = {rows: run.result() for rows, run in alone.items()}
+        for name, (_, all_rows, _, _) in layouts.items():
+            for step, values in runs[name].result().items():
                 for figure in ("loss", "bits_per_byte"):
                     self.assertAlmostEqual(values[figure], alone[all_rows][step][figure], delta=2e-5, msg=f"{name}, step {step}")
         self.assertLess(alone[4][4]["loss"], alone[4][1]["loss"])
@@ -161,13 +168,16 @@ class RefusedTest(ValidationCase):
 
 
 class FaultTest(Ranks):
-    """Four ranks, each with one stage, started by hand. Ten repeats of each kind: forwards and backwards, every stage."""
+    """Four ranks, each with one stage, started by hand. Repeated, with other stages, forwards and backwards."""
 
     RANKS, MICROBATCHES = 4, 8
+    BESIDE = 3  # repeats at a time: most of each is waiting
 
-    def fail_once(self, kind, faulty, when):
-        shutil.rmtree(self.out, ignore_errors=True)
-        self.start("--training.steps", "1000000", "--plugins.paths", str(FAULTS), "--parallelism.further", "test/fault",
+    def start_one(self, number, kind, faulty, when):
+        """A case of its own, which waits for what comes of its ranks."""
+        case = copy.copy(self)
+        case.out = self.folder / f"{kind}_{number:03}"
+        case.start("--training.steps", "1000000", "--plugins.paths", str(FAULTS), "--parallelism.further", "test/fault",
                    "--model.n_layers", "2", "--model.dim", "64", "--training.local_batch_size", str(self.MICROBATCHES),
                    *map(str, pipeline(self.RANKS)), ranks=self.RANKS,
                    per_rank=lambda rank: [
@@ -175,8 +185,11 @@ class FaultTest(Ranks):
                        # microbatch 1 of step 2
                        f"--parallelism.test/fault.step={self.MICROBATCHES + 2}", f"--parallelism.test/fault.when={when}"],
                    timeout=TIMEOUT if kind == "hang" else NEVER)
-        self.wait_for_the_first_step()
-        results = self.ends(within=HANG)
+        return case
+
+    def judge(self, case, kind, faulty, when):
+        case.wait_for_the_first_step()
+        results = case.ends(within=HANG)
         with self.subTest(kind=kind, faulty=faulty, when=when):
             for rank, (code, err) in enumerate(results):
                 self.assertNotEqual(code, 0, err)
@@ -191,11 +204,14 @@ class FaultTest(Ranks):
                 self.assertIn("a fault was asked for", results[faulty][1])
                 for rank in set(range(self.RANKS)) - {faulty}:
                     self.assertIn(f"{when} of stage {faulty}, microbatch 1 ({faulty}{when[0].upper()}1)", results[rank][1])
-        self.assertEqual(processes_with(str(self.out)), [])
+        self.assertEqual(processes_with(str(case.out)), [])
 
     def fail_often(self, kind):
-        for i in range(REPEATS):
-            self.fail_once(kind, i % self.RANKS, ("forward", "backward")[i // self.RANKS % 2])
+        drills = [(kind, i % self.RANKS, ("forward", "backward")[i // self.RANKS % 2]) for i in range(REPEATS)]
+        for begin in range(0, REPEATS, self.BESIDE):
+            some = drills[begin:begin + self.BESIDE]
+            for drill, case in zip(some, [self.start_one(begin + i, *drill) for i, drill in enumerate(some)]):
+                self.judge(case, *drill)
 
     def test_a_rank_that_is_killed(self):
         self.fail_often("kill")

@@ -48,7 +48,13 @@ class LeftAlone {
 }  // namespace
 
 void Fused::apply(ModelPart& part, const TransformContext& context) {
-  if (!compiles(options_.components, "model")) return;
+  if (!compiles(options_.components, "model")) {
+    if (context.mesh.rank() == 0)
+      log::info(
+          "compile_backend 'fused' has nothing to swap: components is without \"model\", and the "
+          "head computes projection and loss as one with every backend and without");
+    return;
+  }
   LeftAlone left;
   part.visit_modules([&](const std::string&, nn::Module& module) {
     if (auto* attention = dynamic_cast<nn::Attention*>(&module);

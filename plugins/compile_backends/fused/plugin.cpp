@@ -3,20 +3,6 @@
 
 #include "fused.h"
 
-namespace titan::fused {
-namespace {
-
-void check(const FusedOptions& options, const JobView&, RuleReport& report) {
-  if (options.components.empty() || compiles(options.components, "model")) return;
-  report.error("components",
-               "compile_backend 'fused' has nothing to do for the loss alone: the head computes "
-               "projection and loss as one, chunk by chunk, with every backend and without",
-               "add \"model\", or switch [compile] off");
-}
-
-}  // namespace
-}  // namespace titan::fused
-
 TITAN_PLUGIN(plugin) {
   using O = titan::fused::FusedOptions;
   plugin
@@ -32,6 +18,5 @@ TITAN_PLUGIN(plugin) {
               "Feed-forward layers as one operation, whose backward computes the gate's product "
               "again and works where its inputs lie")
       .option("residual_norm", &O::residual_norm,
-              "The sum of a residual and its normalisation in one pass")
-      .check(titan::fused::check);
+              "The sum of a residual and its normalisation in one pass");
 }
