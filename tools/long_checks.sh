@@ -23,9 +23,10 @@ float8_curve|5 min|200 steps of float8 and MXFP8 beside float32
 convergence|40 min|curves of two models over seeds, layouts, numbers and optimizers, beside those of torchtitan
 op_profile|6 min|share and speed of every operation of a step, beside the peaks of the machine
 presets|1 min|docs/presets.md is what titan estimate says
-experts|15 min|300 steps of a mixture of experts beside a dense model of as many active parameters
+experts|20 min|300 steps of a mixture of experts beside a dense model of as many active parameters
 large_folder|7 min|DeepSeek-V3 671B of its true shapes, planned and in part converted, by its peak of memory
 drills|15 min|ranks that fail, die or hang, 30 of each kind
+checkpoint_layouts|5 min|checkpoints between layouts, those of models with experts too, through every ordered pair
 checkpoint_kills|30 min|100 runs killed at random moments, all resumed
 drawn_mistakes|5 min|400 wrong configurations: every mistake with its line
 wandb|5 min|runs read and uploaded by wandb itself, to a stand-in server
@@ -78,6 +79,7 @@ run_check() {
       "${titan_env[@]}" TITAN_DRILLS=30 "$python" tests/end_to_end/failing_rank_test.py &&
         "${titan_env[@]}" TITAN_DRILLS=30 "$python" tests/end_to_end/pipeline_test.py
       ;;
+    checkpoint_layouts) "${titan_env[@]}" TITAN_EVERY_PAIR=1 "$python" tests/end_to_end/layouts_checkpoint_test.py TourTest ;;
     checkpoint_kills) "${titan_env[@]}" "$python" tests/end_to_end/checkpoint_kills_test.py --kills 100 ;;
     drawn_mistakes) "${titan_env[@]}" "$python" tests/end_to_end/drawn_mistakes.py --draws 400 --strict-time ;;
     wandb) with_package wandb==0.31.0 tests/referee/wandb_check.py ;;

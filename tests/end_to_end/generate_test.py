@@ -252,7 +252,8 @@ class OwnCheckpointTest(GenerateCase):
         cls.addClassCleanup(shutil.rmtree, cls.shared, ignore_errors=True)
         cls.steps, cls.exported = cls.shared / "checkpoint", cls.shared / "exported"
         cls.step = cls.steps / "step-3"
-        for words in (["train", *TINY, "--job.dump_folder", cls.shared, *cls.SAVED, *cls.LORA], ["convert", "to-hf", cls.step, cls.exported]):
+        for words in (["train", *TINY, "--job.dump_folder", cls.shared, *cls.SAVED, *cls.LORA],
+                      ["convert", "to-hf", cls.step, cls.exported]):
             run = titan(*words)
             assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
         cls.model = LlamaForCausalLM.from_pretrained(cls.exported, dtype=torch.float32, local_files_only=True).eval()

@@ -28,8 +28,14 @@ TP, V = [P + "tensor_parallel_degree", "2"], [*PP, P + "pipeline_parallel_schedu
 HALF = ["--training.local_batch_size", "4"]
 OLD = {"one": (1, []), "fsdp 2": (2, HALF), "tp 2": (2, TP)}
 NEW = {"pp 2": (2, PP), "pp 2, v": (2, V), "cp 2": (2, CP), "pp 2 x tp 2": (4, PP + TP), "pp 2 x fsdp 2": (4, PP + HALF)}
-LAYOUTS = OLD | NEW
+EP = [P + "expert_parallel_degree", "2"]
+OF_EXPERTS = {"ep 2": (2, EP + HALF), "experts cut over tp 2": (2, [*TP, P + "expert_tensor_parallel_degree", "2"]),
+              "pp 2 x ep 2": (4, PP + EP + HALF), "ep 2 over tp 2": (2, EP + TP), "ep 2 over cp 2": (2, EP + CP),
+              "ep 4": (4, [P + "expert_parallel_degree", "4", "--training.local_batch_size", "2"])}
+LAYOUTS = OLD | NEW | OF_EXPERTS
 TIED = ["--model.enable_weight_tying"]
+EXPERTS = ["--model.name", "mixtral", "--model.hidden_dim", "32", "--model.num_experts", "4", "--model.load_balance_coeff", "1e-3"]
+EVERY_PAIR = "TITAN_EVERY_PAIR" in os.environ  # in tools/long_checks.sh
 
 
 def tour(pairs):
@@ -109,11 +115,17 @@ class TourTest(LayoutsCase):
             self.assertEqual(digest, xxhash.xxh3_64_hexdigest(stored[name].numpy().tobytes()), f"{what}: {name}")
 
     def test_every_layout_loads_what_every_other_has_saved(self):
-        self.take(tour([(a, b) for a in LAYOUTS for b in LAYOUTS if a != b and (a in NEW or b in NEW)]))
+        pairs = [(a, b) for a in OLD | NEW for b in OLD | NEW if a != b and (a in NEW or b in NEW)]
+        self.take(tour(pairs))
 
     def test_so_it_is_where_head_and_embedding_share_a_weight(self):
         some = ("one", "pp 2", "pp 2, v", "pp 2 x tp 2")
         self.take(tour([(a, b) for a in some for b in some if a != b]), *TIED)
+
+    def test_so_it_is_where_experts_are_dealt_and_cut(self):
+        all_of_them = ("one", *OF_EXPERTS)
+        some = all_of_them if EVERY_PAIR else all_of_them[:4]
+        self.take(tour([(a, b) for a in some for b in some if a != b]), *EXPERTS)
 
 
 class SameLayoutTest(LayoutsCase):

@@ -8,6 +8,7 @@ work together. A combination is judged three ways:
 
     python3 tests/parity/combinations.py --draws 60             # prints its seed; exit code 1 when one is wrong
     python3 tests/parity/combinations.py --draws 60 --seed 5    # the same again
+    python3 tests/parity/combinations.py --experts              # models with experts alone
 
 What the configuration refuses (exit code 2) is printed and counted, not judged. By hand: some 5 s a draw on 2 cores.
 """
@@ -23,6 +24,7 @@ import layouts
 import recompute
 
 STEPS, SAVED = 4, 2
+MIXTURES = (*layouts.WITH_EXPERTS, "two_experts")
 LIMITS = {"float64": 1e-9, "float32": 2e-2}
 LORA = {"model.converters": "lora", "converter.lora.rank": 4, "converter.lora.alpha": 8, "converter.lora.targets": "wq,wv,w2"}
 FLOAT8 = {"model.converters": "quantize.linear.float8", "quantize.linear.float8.emulate": None}
@@ -37,7 +39,15 @@ CONVERTERS = {
     "mx": {"model.converters": "quantize.linear.mx", "quantize.linear.mx.recipe_name": "mxfp8_emulated"},
     "float8, lora": {**FLOAT8, **LORA, "model.converters": "quantize.linear.float8,lora"},
 }
-EXACT = ("none", "lora", "lora, every layer")
+# of models with experts
+OF_EXPERTS = {
+    "lora, experts": {**LORA, "converter.lora.targets": "wq,experts"},
+    "float8 experts": {"model.converters": "quantize.grouped_mm.float8", "quantize.grouped_mm.float8.fqns": "experts",
+                       "quantize.grouped_mm.float8.emulate": None},
+    "mx experts": {"model.converters": "quantize.grouped_mm.mx", "quantize.grouped_mm.mx.fqns": "experts",
+                   "quantize.grouped_mm.mx.recipe_name": "mxfp8_emulated"},
+}
+EXACT = ("none", "lora", "lora, every layer", "lora, experts")
 OPTIMIZERS = {
     "AdamW": {},
     "AdamW for-loop": {"optimizer.implementation": "for-loop"},
@@ -69,9 +79,10 @@ class Combination:
         rung = chance.choice(rungs)
         other = chance.choice([r for r in rungs if (r.layers, r.documents) == (rung.layers, rung.documents)
                                and set(r.models) & set(rung.models)])
-        models = [model for model in rung.models if model in other.models]
-        return Combination(rung, other, chance.choice(models), *(chance.choice(list(table)) for table in (
-            ["none", *recompute.MODES], CONVERTERS, OPTIMIZERS, PRECISIONS)), chance.random() < 0.25)
+        model = chance.choice([model for model in rung.models if model in other.models])
+        converters = {**CONVERTERS, **(OF_EXPERTS if model in MIXTURES else {})}
+        return Combination(rung, other, model, *(chance.choice(list(table)) for table in (
+            ["none", *recompute.MODES], converters, OPTIMIZERS, PRECISIONS)), chance.random() < 0.25)
 
     def __str__(self):
         return (f"{self.rung.name}, then {self.other.name} | {self.model} | {self.mode} | {self.converter} | {self.optimizer} | "
@@ -83,7 +94,8 @@ class Combination:
 
     def run(self, rung, folder):
         """{step: (loss, norm)} of the steps that this run made; goes on with what is in `folder`."""
-        options = {**recompute.MODES.get(self.mode, recompute.NONE), **CONVERTERS[self.converter], **OPTIMIZERS[self.optimizer],
+        options = {**recompute.MODES.get(self.mode, recompute.NONE), **{**CONVERTERS, **OF_EXPERTS}[self.converter],
+                   **OPTIMIZERS[self.optimizer],
                    **PRECISIONS[self.precision], **(EARLY if self.is_early else {}), **SAVING}
         lines = ladder.run_in(folder, dataclasses.replace(rung, more={**rung.more, **options}), self.model, self.dtype, STEPS)
         return {line["step"]: (line[ladder.LOSS], line.get(ladder.NORM)) for line in lines}
@@ -114,12 +126,14 @@ def main():
     parser.add_argument("--draws", type=int, default=60)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--ranks", type=int, default=4, help="at most")
+    parser.add_argument("--experts", action="store_true", help="models with experts alone")
     arguments = parser.parse_args()
     print("seed", arguments.seed)
     chance = random.Random(arguments.seed)
     ladder.WORK.mkdir(parents=True, exist_ok=True)
     layouts.prepare(ladder.WORK, ladder.ROOT / "tests/assets/corpus/train.jsonl")
-    rungs = [rung for rung in layouts.RUNGS if rung.ranks <= arguments.ranks]
+    rungs = [rung for rung in layouts.RUNGS if rung.ranks <= arguments.ranks
+             and (not arguments.experts or set(rung.models) & set(MIXTURES))]
     num_wrong, num_refused = 0, 0
     for number in range(arguments.draws):
         combination = Combination.draw(chance, rungs)

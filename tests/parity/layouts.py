@@ -23,7 +23,7 @@ MODELS = {
                 "model.load_balance_coeff": 1e-3},
     # fewer experts than ranks: data parallelism cuts within their matrices
     "two_experts": {"model.name": "mixtral", "model.dim": 64, "model.n_heads": 8, "model.n_kv_heads": 4, "model.hidden_dim": 48,
-                    "model.num_experts": 2, "model.top_k": 1, "model.load_balance_coeff": 1e-3},
+                    "model.num_experts": 2, "model.load_balance_coeff": 1e-3},
     # latent keys and values, a dense first block, shared experts, groups of experts
     "deepseek": {"model.name": "deepseek_v3", "model.dim": 64, "model.n_heads": 4, "model.inter_dim": 96, "model.moe_inter_dim": 48,
                  "model.kv_lora_rank": 32, "model.q_lora_rank": 24, "model.qk_nope_head_dim": 16, "model.qk_rope_head_dim": 8,
