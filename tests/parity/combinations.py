@@ -39,13 +39,13 @@ CONVERTERS = {
     "mx": {"model.converters": "quantize.linear.mx", "quantize.linear.mx.recipe_name": "mxfp8_emulated"},
     "float8, lora": {**FLOAT8, **LORA, "model.converters": "quantize.linear.float8,lora"},
 }
-# of models with experts
+# what models with experts take, whatever they call their layers
 OF_EXPERTS = {
-    "lora, experts": {**LORA, "converter.lora.targets": "wq,experts"},
+    "none": {},
+    "lora, experts": {**LORA, "converter.lora.targets": "wo,experts"},
+    "float8": FLOAT8,
     "float8 experts": {"model.converters": "quantize.grouped_mm.float8", "quantize.grouped_mm.float8.fqns": "experts",
                        "quantize.grouped_mm.float8.emulate": None},
-    "mx experts": {"model.converters": "quantize.grouped_mm.mx", "quantize.grouped_mm.mx.fqns": "experts",
-                   "quantize.grouped_mm.mx.recipe_name": "mxfp8_emulated"},
 }
 EXACT = ("none", "lora", "lora, every layer", "lora, experts")
 OPTIMIZERS = {
@@ -80,9 +80,10 @@ class Combination:
         other = chance.choice([r for r in rungs if (r.layers, r.documents) == (rung.layers, rung.documents)
                                and set(r.models) & set(rung.models)])
         model = chance.choice([model for model in rung.models if model in other.models])
-        converters = {**CONVERTERS, **(OF_EXPERTS if model in MIXTURES else {})}
+        has_experts = model in MIXTURES
         return Combination(rung, other, model, *(chance.choice(list(table)) for table in (
-            ["none", *recompute.MODES], converters, OPTIMIZERS, PRECISIONS)), chance.random() < 0.25)
+            ["none", *recompute.MODES], OF_EXPERTS if has_experts else CONVERTERS, OPTIMIZERS, PRECISIONS)),
+            not has_experts and chance.random() < 0.25)
 
     def __str__(self):
         return (f"{self.rung.name}, then {self.other.name} | {self.model} | {self.mode} | {self.converter} | {self.optimizer} | "
@@ -95,8 +96,7 @@ class Combination:
     def run(self, rung, folder):
         """{step: (loss, norm)} of the steps that this run made; goes on with what is in `folder`."""
         options = {**recompute.MODES.get(self.mode, recompute.NONE), **{**CONVERTERS, **OF_EXPERTS}[self.converter],
-                   **OPTIMIZERS[self.optimizer],
-                   **PRECISIONS[self.precision], **(EARLY if self.is_early else {}), **SAVING}
+                   **OPTIMIZERS[self.optimizer], **PRECISIONS[self.precision], **(EARLY if self.is_early else {}), **SAVING}
         lines = ladder.run_in(folder, dataclasses.replace(rung, more={**rung.more, **options}), self.model, self.dtype, STEPS)
         return {line["step"]: (line[ladder.LOSS], line.get(ladder.NORM)) for line in lines}
 
