@@ -63,7 +63,7 @@ def greatest_load(lines, step):
 
 
 def marks_of(steps):
-    return [step for step in range(steps // 6, steps + 1, steps // 6)]
+    return list(range(steps // 6, steps + 1, steps // 6))
 
 
 def table(found, steps):

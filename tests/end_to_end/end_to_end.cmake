@@ -21,17 +21,14 @@ foreach(name harness front train metrics signal bad_input hostile_text logger_fa
         checkpoint_readers checkpoint_faults checkpoint_mounts checkpoint_damage checkpoint_kills durability data
         validation loss dpo tokenize
         download download_faults pipeline context layouts_checkpoint recompute precision lora
- device_order        float8 compile estimate wandb mlflow debugging report top profiling op_profile convergence generate chat_template evaluate finetune finetune_task bench mixtral mixtral_tuning expert_parallel gpt_oss deepseek_v3 llama4)
+ device_order        float8 compile estimate wandb mlflow debugging report top profiling op_profile convergence generate chat_template evaluate finetune finetune_task bench mixtral mixtral_tuning expert_parallel gpt_oss deepseek_v3 llama4 layouts)
   titan_add_end_to_end(${name} TIMEOUT 5400)
 endforeach()
 set_property(TEST end_to_end.float8 APPEND PROPERTY LABELS slow)  # three curves
 # several ranks at a time fill the cores by themselves
-foreach(name failing_rank metrics flight ranks pipeline context layouts_checkpoint loss dpo recompute lora profiling debugging generate evaluate finetune device_order bench convergence mixtral mixtral_tuning expert_parallel gpt_oss deepseek_v3 llama4)
+foreach(name failing_rank metrics flight ranks pipeline context layouts_checkpoint loss dpo recompute lora profiling debugging generate evaluate finetune device_order bench convergence mixtral mixtral_tuning expert_parallel gpt_oss deepseek_v3 llama4 layouts)
   set_tests_properties(end_to_end.${name} PROPERTIES PROCESSORS 2 COST 500)
 endforeach()
-
-titan_add_end_to_end(layouts TIMEOUT 5400)
-set_tests_properties(end_to_end.layouts PROPERTIES PROCESSORS 2 COST 500)
 
 # Loaded before the program by durability_test.py; without sanitizers, whatever the program is built with.
 add_library(titan_file_watch MODULE tools/file_watch.cpp)

@@ -1,5 +1,6 @@
 """Runs the real program as a user would. Every test of this folder uses it; ctest sets the three variables."""
 
+import copy
 import ctypes
 import json
 import os
@@ -86,6 +87,12 @@ class Case(unittest.TestCase):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="titan_"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.out = self.folder / "out"
+
+    def beside(self, name):
+        """This case with folders of its own, for runs that go on at the same time."""
+        case = copy.copy(self)
+        case.out, case.logs = self.folder / name, self.folder / f"logs {name}"
+        return case
 
     def free_port(self):
         """A port for ranks to meet at. Until the test ends the system gives it to nobody who asks for any port; nobody listens

@@ -2,7 +2,6 @@
 curve of one rank; what a layout has written has the names and bytes of one rank's, and foreign software reads it."""
 
 import concurrent.futures
-import copy
 import json
 import os
 import shutil
@@ -57,12 +56,6 @@ class LayoutsCase(CheckpointCase):
     def setUp(self):
         super().setUp()
         self.recipe = [*SMALL, "--training.global_batch_size", "8", "--training.local_batch_size", "8"]
-
-    def beside(self, name):
-        """This case with folders of its own, for runs that go on at the same time."""
-        case = copy.copy(self)
-        case.out, case.logs = self.folder / name, self.folder / f"logs {name}"
-        return case
 
     def run_as(self, layout, *arguments, **options):
         ranks, flags = LAYOUTS[layout]

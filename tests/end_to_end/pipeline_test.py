@@ -2,7 +2,6 @@
 does not fit is said before anything starts, and a rank that fails in mid-schedule ends the others with words for where they were."""
 
 import concurrent.futures
-import copy
 import re
 
 from checkpoint_case import SMALL
@@ -63,8 +62,7 @@ class MetricsTest(ValidationCase):
         flags = [*VALIDATION, *self.held_out(23), "--training.steps", "4"]
 
         def found(name, ranks, rows, more):
-            case = copy.copy(self)  # with folders of its own, beside another
-            case.logs = self.folder / f"logs {name}"
+            case = self.beside(name)
             case.run_in(name, ranks, *flags, *more, "--validation.local_batch_size", rows)
             self.assertEqual(sorted(case.validation()), [1, 2, 4], "after step 1 and every freq steps")
             return case.validation()
@@ -175,8 +173,7 @@ class FaultTest(Ranks):
 
     def start_one(self, number, kind, faulty, when):
         """A case of its own, which waits for what comes of its ranks."""
-        case = copy.copy(self)
-        case.out = self.folder / f"{kind}_{number:03}"
+        case = self.beside(f"{kind}_{number:03}")
         case.start("--training.steps", "1000000", "--plugins.paths", str(FAULTS), "--parallelism.further", "test/fault",
                    "--model.n_layers", "2", "--model.dim", "64", "--training.local_batch_size", str(self.MICROBATCHES),
                    *map(str, pipeline(self.RANKS)), ranks=self.RANKS,

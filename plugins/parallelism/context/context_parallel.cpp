@@ -67,7 +67,7 @@ Batch ContextParallel::split(const Batch& batch) const {
     part.num_positions = batch.num_positions;
   } else {
     part.num_positions = whole.size(1);
-    part.positions = share(places.unsqueeze(0)).expand({whole.size(0), -1});
+    part.positions = part.places.in_row.unsqueeze(0).expand({whole.size(0), -1});
   }
   if (batch.documents.defined()) {
     check_ascending(batch.documents);

@@ -2,11 +2,11 @@
 
 #include <map>
 #include <numeric>
-#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
 
+#include <c10/util/accumulate.h>
 #include <titan/error.h>
 #include <titan/nn/cuts.h>
 
@@ -55,14 +55,10 @@ Ranks ranks_for(const nn::Parameter& parameter, const dist::Grid& grid) {
   return {grid.rest_of("fsdp", cuts), grid.rest_of("dp_replicate", cuts)};
 }
 
-int64_t product(std::span<const int64_t> sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
-}
-
 /// The rows; of a stack of fewer matrices than ranks a dimension of the matrices that the ranks
 /// divide, if there is one, so that every rank holds as much.
 size_t dimension_to_cut(const std::vector<int64_t>& sizes, int64_t num_ranks) {
-  if (sizes.size() < 3 || sizes[0] >= num_ranks || product(sizes) == 0) return 0;
+  if (sizes.size() < 3 || sizes[0] >= num_ranks || c10::multiply_integers(sizes) == 0) return 0;
   for (size_t dim = 1; dim < sizes.size(); ++dim)
     if (sizes[dim] % num_ranks == 0) return dim;
   return 0;
@@ -74,7 +70,7 @@ Member make_member(nn::Parameter& parameter, const dist::Group& shards, const Se
   const std::vector<int64_t> sizes = parameter.slice().sizes;
   const int64_t num_ranks = shards.size();
   const size_t dim = dimension_to_cut(sizes, num_ranks);
-  const std::span<const int64_t> all = sizes;
+  const at::IntArrayRef all = sizes;
 
   Member member{.parameter = &parameter, .wire_dtype = settings.param_dtype};
   if (parameter.gather_transform() && num_ranks > 1)
@@ -84,9 +80,10 @@ Member make_member(nn::Parameter& parameter, const dist::Group& shards, const Se
   member.leaf =
       make_empty_leaf(sizes, settings.param_dtype, settings.device, !parameter.is_frozen());
   parameter.separate_value(member.leaf);
-  member.outer = product(all.first(dim));
+  member.outer = c10::multiply_integers(all.slice(0, dim));
   member.chunk_rows = (sizes[dim] + num_ranks - 1) / num_ranks;
-  member.chunk_elements = member.outer * member.chunk_rows * product(all.subspan(dim + 1));
+  member.chunk_elements =
+      member.outer * member.chunk_rows * c10::multiply_integers(all.slice(dim + 1));
   member.own_elements = parameter.shard().numel();
   member.wire_bytes =
       member.chunk_elements * static_cast<int64_t>(c10::elementSize(member.wire_dtype));
