@@ -1,6 +1,5 @@
 #include "core/train/graph_rules.h"
 
-#include <algorithm>
 #include <vector>
 
 #include <titan/device_graphs.h>
@@ -11,19 +10,16 @@
 namespace titan::core {
 namespace {
 
-bool reduces_nothing(const GradientReducer* reducer, const Run& run) {
-  return reducer == run.loss_parts.get() && run.loss_parts->names().empty();
+/// Empty: what it does can be recorded with the step.
+std::string why_not_recorded(const GradientReducer& reducer, const Run& run) {
+  if (&reducer == run.loss_parts.get() && run.loss_parts->names().empty()) return "";
+  const auto* host = dynamic_cast<const HostWork*>(&reducer);
+  return host ? host->host_work() : "a plugin takes part in each step";
 }
 
 }  // namespace
 
 std::string why_no_graph(const Run& run, const JobConfig& config) {
-  const std::vector<GradientReducer*> reducers =
-      run.workers.sequential ? static_cast<SequentialExecutor&>(*run.workers.sequential).reducers()
-                             : std::vector<GradientReducer*>{};
-  const bool reduces_none =
-      std::all_of(reducers.begin(), reducers.end(),
-                  [&](const GradientReducer* reducer) { return reduces_nothing(reducer, run); });
   if (run.mesh.group("world").size() > 1) return "ranks communicate inside of them";
   if (!run.workers.sequential || run.executor != run.workers.sequential.get())
     return "a plugin runs the microbatches";
@@ -36,7 +32,10 @@ std::string why_no_graph(const Run& run, const JobConfig& config) {
   if (run.debugging || run.observations) return "somebody looks at tensors of layers";
   if (!run.after_optimizer_step.empty())
     return "a transform prepares tensors for each step after the update";
-  if (!reduces_none || !run.members.empty()) return "a plugin takes part in each step";
+  if (!run.members.empty()) return "a plugin takes part in each step";
+  for (const GradientReducer* reducer :
+       static_cast<SequentialExecutor&>(*run.workers.sequential).reducers())
+    if (const std::string why = why_not_recorded(*reducer, run); !why.empty()) return why;
   return "";
 }
 

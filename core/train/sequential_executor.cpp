@@ -14,9 +14,15 @@
 namespace titan::core {
 namespace {
 
+std::string of_microbatch(const char* what, size_t number) {
+  return what + (" of microbatch " + std::to_string(number));
+}
+
+}  // namespace
+
 /// The losses of microbatches added up in fp64. On the CPU at once; elsewhere on the device, so
 /// that the host goes on to the next microbatch meanwhile. Same bits.
-class LossSum {
+class SequentialExecutor::LossSum {
  public:
   void add(const at::Tensor& loss) {
     if (loss.is_cpu() || loss.is_meta()) {
@@ -34,24 +40,27 @@ class LossSum {
   at::Tensor there_;
 };
 
-std::string of_microbatch(const char* what, size_t number) {
-  return what + (" of microbatch " + std::to_string(number));
-}
-
-}  // namespace
-
 StepLoss SequentialExecutor::forward_backward(const StepBatches& batches) {
   if (graph_) {
     const PhaseScope phase(context_->recorder, StepPhase::forward,
                            "forward and backward, replayed");
     const auto work = [this](const std::vector<Batch>& microbatches, int64_t num_valid_tokens) {
-      return losses_of(microbatches, num_valid_tokens);
+      return work_to_record(microbatches, num_valid_tokens);
     };
     if (const auto sum = graph_->run(batches, work)) return left_or_read(*sum);
   }
-  StepLoss total;
-  LossSum sum;
   const std::shared_ptr<AuxiliaryLosses> auxiliary = batches.auxiliary_losses();
+  const LossSum sum = run_microbatches(batches, auxiliary);
+  if (is_holding()) return left_or_read(sum.there());
+  StepLoss total{.normalized_sum = sum.read()};
+  if (const auto of_layers = auxiliary->sum())
+    total.auxiliary = *of_layers / static_cast<double>(batches.num_valid_tokens);
+  return total;
+}
+
+SequentialExecutor::LossSum SequentialExecutor::run_microbatches(
+    const StepBatches& batches, const std::shared_ptr<AuxiliaryLosses>& auxiliary) {
+  LossSum sum;
   for (GradientReducer* reducer : context_->reducers) reducer->begin_step();
   dist::Recorder& recorder = context_->recorder;
   for (size_t i = 0; i < batches.microbatches.size(); ++i) {
@@ -67,28 +76,18 @@ StepLoss SequentialExecutor::forward_backward(const StepBatches& batches) {
                                               : at::full_like(loss, batches.gradient_scale));
     sum.add(loss);
   }
-  {
-    const PhaseScope phase(recorder, StepPhase::backward);
-    for (GradientReducer* reducer : context_->reducers) reducer->finish_gradients();
-  }
-  if (is_holding()) return left_or_read(sum.there());
-  total.normalized_sum = sum.read();
-  if (const auto of_layers = auxiliary->sum())
-    total.auxiliary = *of_layers / static_cast<double>(batches.num_valid_tokens);
-  return total;
+  const PhaseScope phase(recorder, StepPhase::backward);
+  for (GradientReducer* reducer : context_->reducers) reducer->finish_gradients();
+  return sum;
 }
 
-at::Tensor SequentialExecutor::losses_of(const std::vector<Batch>& microbatches,
-                                         int64_t num_valid_tokens) {
-  LossSum sum;
+at::Tensor SequentialExecutor::work_to_record(const std::vector<Batch>& microbatches,
+                                              int64_t num_valid_tokens) {
   StepBatches batches;
+  batches.microbatches = microbatches;
   batches.num_valid_tokens = num_valid_tokens;
   const std::shared_ptr<AuxiliaryLosses> auxiliary = batches.auxiliary_losses();
-  for (const Batch& microbatch : microbatches) {
-    const at::Tensor loss = loss_of(microbatch, num_valid_tokens, auxiliary);
-    loss.backward();
-    sum.add(loss);
-  }
+  const LossSum sum = run_microbatches(batches, auxiliary);
   TITAN_CHECK(!auxiliary->has_any(), config,
               "layers have losses of their own, which are read in each step");
   return sum.there();

@@ -29,12 +29,17 @@ class SequentialExecutor final : public StepExecutor {
   const std::vector<GradientReducer*>& reducers() const { return context_->reducers; }
 
  private:
+  class LossSum;
+
   /// `auxiliary`: null in validation.
   at::Tensor loss_of(const Batch& microbatch, int64_t num_valid_tokens,
                      const std::shared_ptr<AuxiliaryLosses>& auxiliary);
 
-  /// What a graph is recorded of: a step without reducers. The sum of the losses, on the device.
-  at::Tensor losses_of(const std::vector<Batch>& microbatches, int64_t num_valid_tokens);
+  /// Forward and backward of each, and what reducers do around them.
+  LossSum run_microbatches(const StepBatches& batches,
+                           const std::shared_ptr<AuxiliaryLosses>& auxiliary);
+  /// What a graph is recorded of. The sum of the losses, on the device.
+  at::Tensor work_to_record(const std::vector<Batch>& microbatches, int64_t num_valid_tokens);
   /// `sum`: of the losses, on the device.
   StepLoss left_or_read(const at::Tensor& sum);
 

@@ -13,6 +13,7 @@ from harness import ROOT, Case, main, metrics, titan
 
 BUILT = pathlib.Path(os.environ["TITAN_PROGRAM"]).parent.parent / "tests/recording_device"
 STEPS, LOG_FREQ = 6, 4
+BFLOAT16 = ["--training.mixed_precision_param", "bfloat16"]
 UNSEEN = (2, 3, 5)  # neither first, nor logged, nor last; a record reaches to the next step's begin, with what loads its data
 
 
@@ -64,7 +65,8 @@ class DeviceOrderTest(Case):
         self.assertIn("aten::_fused_adamw_", differing[0])
 
     def test_forward_and_backward_are_replayed_as_one_graph(self):
-        for more in ([], ["--training.global_batch_size", "4"], ["--activation_checkpoint.mode", "full"]):
+        for more in ([], ["--training.global_batch_size", "4"], ["--activation_checkpoint.mode", "full"],
+                     [*BFLOAT16, "--training.global_batch_size", "4"]):
             with self.subTest(more):
                 [record] = self.assert_in_order("--compile.enable", *more)
                 steps = self.steps_of(record)
@@ -78,7 +80,7 @@ class DeviceOrderTest(Case):
                           (["--data.isolate_documents"], "documents differ in length"),
                           (["--optimizer.early_step_in_backward", "--training.max_norm", "0"], "weights change inside of the backward"),
                           (["--training.mixed_precision_param", "float16"], "the loss scale of float16 changes"),
-                          (["--training.mixed_precision_param", "bfloat16"], "a plugin takes part in each step")]:
+                          ([*BFLOAT16, "--training.enable_cpu_offload"], "weights are kept in host memory")]:
             with self.subTest(why):
                 run, _, [record] = self.run_on("recording", "--compile.enable", *more)
                 self.assertIn("forward and backward are not replayed as a graph: " + why, run.stderr)
@@ -94,8 +96,7 @@ class DeviceOrderTest(Case):
             self.assertIn("item()", self.steps_of(record)[number]["host_waits"])
 
     def test_bfloat16_with_microbatches(self):
-        self.assert_in_order("--training.mixed_precision_param", "bfloat16", "--training.global_batch_size", "4",
-                             "--optimizer.implementation", "foreach")
+        self.assert_in_order(*BFLOAT16, "--training.global_batch_size", "4", "--optimizer.implementation", "foreach")
 
     def test_activations_that_wait_on_the_host(self):
         [record] = self.assert_in_order("--activation_checkpoint.mode", "offload", "--activation_checkpoint.min_bytes", "0")
@@ -107,6 +108,10 @@ class DeviceOrderTest(Case):
             trace = self.steps_of(record)[3]["trace"]
             for collective in ("all_gather", "reduce_scatter", "all_reduce"):
                 self.assertTrue(any(re.match(rf"{collective} on stream 1\d\d$", line) for line in trace), collective)
+            # shards are copied into a gather's buffer beside the layer that computes meanwhile
+            for place in [i for i, line in enumerate(trace) if line.startswith("all_gather")]:
+                before = next(line for line in reversed(trace[:place]) if not line.startswith("wait"))
+                self.assertRegex(before, r"^copy on the device .* on stream [1-8]$")
 
     def test_two_ranks_of_other_layouts(self):
         for axis in ("data_parallel_replicate", "tensor_parallel", "context_parallel"):

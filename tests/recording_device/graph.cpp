@@ -1,5 +1,6 @@
 #include "graph.h"
 
+#include <map>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -12,40 +13,55 @@ namespace {
 /// In the order in which the host gave them: the engine of autograd runs one after the other.
 using Operations = std::vector<std::function<void()>>;
 
+/// Of a graph's memory, how each piece that went back is freed.
+using Pool = std::vector<std::function<void()>>;
+
 std::mutex mutex;
-Operations* captured = nullptr;  // where operations go while a graph is recorded
+Operations* captured = nullptr;       // where operations go while a graph is recorded
+Pool* pool = nullptr;                 // its memory
+std::map<const void*, Pool*> owners;  // of what was taken while a graph was recorded and is in use
 
 class Graph final : public DeviceGraph {
  public:
-  explicit Graph(Operations operations) : operations_(std::move(operations)) {}
+  ~Graph() override {
+    {
+      const std::lock_guard lock(mutex);
+      std::erase_if(owners, [&](const auto& owner) { return owner.second == &pool_; });
+    }
+    for (const auto& free : pool_) free();
+  }
+  void record(const std::function<void()>& work) {
+    capture_to(&operations_, &pool_);
+    try {
+      work();
+    } catch (...) {
+      capture_to(nullptr, nullptr);
+      throw;
+    }
+    capture_to(nullptr, nullptr);
+  }
   void replay() override {
     order().note_replay();
     for (const auto& operation : operations_) operation();
   }
 
  private:
-  Operations operations_;
-};
+  static void capture_to(Operations* operations, Pool* memory) {
+    const std::lock_guard lock(mutex);
+    captured = operations, pool = memory;
+    order().set_capturing(operations != nullptr);
+  }
 
-void capture_to(Operations* operations) {
-  const std::lock_guard lock(mutex);
-  captured = operations;
-  order().set_capturing(operations != nullptr);
-}
+  Operations operations_;
+  Pool pool_;
+};
 
 }  // namespace
 
 std::unique_ptr<DeviceGraph> capture_graph(const std::function<void()>& work) {
-  Operations operations;
-  capture_to(&operations);
-  try {
-    work();
-  } catch (...) {
-    capture_to(nullptr);
-    throw;
-  }
-  capture_to(nullptr);
-  return std::make_unique<Graph>(std::move(operations));
+  auto graph = std::make_unique<Graph>();
+  graph->record(work);
+  return graph;
 }
 
 void record_for_replay(std::function<void()> again) {
@@ -56,6 +72,23 @@ void record_for_replay(std::function<void()> again) {
 bool is_capturing() {
   const std::lock_guard lock(mutex);
   return captured != nullptr;
+}
+
+void taken(const void* memory) {
+  const std::lock_guard lock(mutex);
+  if (pool && memory) owners[memory] = pool;
+}
+
+void give_back(const void* memory, std::function<void()> free) {
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto owner = owners.find(memory); owner != owners.end()) {
+      owner->second->push_back(std::move(free));
+      owners.erase(owner);
+      return;
+    }
+  }
+  free();
 }
 
 }  // namespace titan::recording

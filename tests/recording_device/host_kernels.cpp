@@ -112,7 +112,10 @@ void compute_again(const c10::OperatorHandle& op, const std::vector<IValue>& giv
 
 at::Tensor alias_of(const at::Tensor& tensor) {
   if (!is_ours(tensor)) return tensor;
-  return with_storage(tensor, tensor.storage(), c10::DispatchKey::PrivateUse1);
+  c10::StorageImpl* own = tensor.storage().unsafeGetStorageImpl();
+  c10::Storage address(c10::Storage::use_byte_size_t(), own->nbytes(),
+                       c10::DataPtr(own->mutable_data(), tensor.device()));
+  return with_storage(tensor, std::move(address), c10::DispatchKey::PrivateUse1);
 }
 
 Access access_of(const at::Tensor& tensor, bool is_write) {

@@ -17,7 +17,8 @@ namespace titan::recording {
 /// The bytes that a tensor spans, gaps between its elements included.
 Access access_of(const at::Tensor& tensor, bool is_write);
 
-/// Another tensor of the same memory, sizes and strides, without a history.
+/// Another tensor of the same addresses, sizes and strides, without a history. Does not hold the
+/// memory, as no recorded graph of a GPU does.
 at::Tensor alias_of(const at::Tensor& tensor);
 
 /// Tensors of the device and of the host that share memory, for the time of one operation.

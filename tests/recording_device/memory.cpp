@@ -27,14 +27,20 @@ uintptr_t address(const void* memory) {
 
 void free_memory(void* memory) {
   if (!memory) return;
-  order().free(address(memory));
-  std::free(memory);
+  order().judge_free(address(memory));
+  give_back(memory, [memory] {
+    order().forget(address(memory));
+    std::free(memory);
+  });
 }
 
 void free_adopted(void* storage) {
   auto* const held = static_cast<c10::Storage*>(storage);
-  order().free(address(held->data()));
-  delete held;
+  order().judge_free(address(held->data()));
+  give_back(held->data(), [held] {
+    order().forget(address(held->data()));
+    delete held;
+  });
 }
 
 void* take(size_t bytes) {
@@ -48,6 +54,7 @@ class DeviceAllocator final : public c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
     void* const memory = take(bytes);
     if (memory) order().allocate(address(memory), static_cast<int64_t>(bytes), tls_stream);
+    taken(memory);
     return {memory, memory, &free_memory, kDevice};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free_memory; }
@@ -162,9 +169,8 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
   if (is_capturing()) {
     if (from.is_cpu() || to.is_cpu())
       order().host_wait_for_stream("a copy between host and device", tls_stream);
-    record_for_replay([from = alias_of(from), to = alias_of(to)] {
-      copy_from(from, to, /*non_blocking=*/true);
-    });
+    record_for_replay(
+        [from = alias_of(from), to = alias_of(to)] { copy_from(from, to, /*non_blocking=*/true); });
   }
   const bool is_inside = !from.is_cpu() && !to.is_cpu();
   const char* const what = is_inside       ? "copy on the device"
@@ -172,8 +178,12 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
                                            : "copy to the host";
   const at::Tensor& host = from.is_cpu() ? from : to;
   const bool is_pinned = is_inside || order().is_pinned(address(host.const_data_ptr()));
-  order().launch(c10::str(what, ' ', to.sizes()), tls_stream,
-                 {access_of(from, false), access_of(to, true)});
+  std::vector<Access> accesses;
+  for (const bool is_write : {false, true}) {
+    const at::Tensor& end = is_write ? to : from;
+    if (!end.is_cpu() || is_pinned) accesses.push_back(access_of(end, is_write));
+  }
+  order().launch(c10::str(what, ' ', to.sizes()), tls_stream, accesses);
   if (is_inside || to.numel() == 0) return to;
   if (!is_pinned)
     order().host_wait_for_stream(c10::str(what, " of pageable memory ", to.sizes()), tls_stream);
@@ -204,6 +214,7 @@ c10::Allocator* pinned_allocator() {
 c10::DataPtr adopt(const c10::Storage& host) {
   void* const memory = host.mutable_data();
   if (memory) order().allocate(address(memory), static_cast<int64_t>(host.nbytes()), tls_stream);
+  taken(memory);
   return {memory, new c10::Storage(host), &free_adopted, kDevice};
 }
 

@@ -65,18 +65,22 @@ void StreamOrder::allocate_pinned(uintptr_t begin, int64_t bytes) {
   blocks_[begin] = {.bytes = bytes, .is_pinned = true};
 }
 
-void StreamOrder::free(uintptr_t begin) {
+void StreamOrder::judge_free(uintptr_t begin) {
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(begin);
+  if (found == blocks_.end() || found->second.is_pinned) return;
+  const Block& block = found->second;
+  for (const Past& past : block.past)
+    if (!block.kept_for.contains(past.stream) && !is_before(past, block.stream))
+      complain("memory of " + on(block.stream) + " is freed while '" + past.what + "' on " +
+               on(past.stream) + " may still use it");
+}
+
+void StreamOrder::forget(uintptr_t begin) {
   const std::lock_guard lock(mutex_);
   const auto found = blocks_.find(begin);
   if (found == blocks_.end()) return;
-  const Block& block = found->second;
-  if (!block.is_pinned) {
-    in_use_ -= block.bytes;
-    for (const Past& past : block.past)
-      if (!block.kept_for.contains(past.stream) && !is_before(past, block.stream))
-        complain("memory of " + on(block.stream) + " is freed while '" + past.what + "' on " +
-                 on(past.stream) + " may still use it");
-  }
+  if (!found->second.is_pinned) in_use_ -= found->second.bytes;
   blocks_.erase(found);
 }
 
@@ -117,9 +121,13 @@ void StreamOrder::launch(const std::string& what, StreamId stream,
   const uint64_t time = ++clock[stream];
   ++step().num_launches;
   step().trace.push_back(what + " on " + on(stream));
-  for (const Access& access : accesses)
+  for (const Access& access : accesses) {
+    if (access.begin == access.end) continue;
     if (Block* block = block_at(access.begin))
       touch(*block, {.access = access, .stream = stream, .time = time, .what = what});
+    else
+      complain("'" + what + "' on " + on(stream) + " touches memory that nobody has");
+  }
 }
 
 void StreamOrder::touch(Block& block, const Past& now) {

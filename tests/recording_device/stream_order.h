@@ -47,14 +47,18 @@ class StreamOrder {
   void allocate(uintptr_t begin, int64_t bytes, StreamId stream);
   /// Pinned memory of the host. Its allocator waits for the copies that use it by itself.
   void allocate_pinned(uintptr_t begin, int64_t bytes);
-  /// A mistake where another stream may still use it: neither ordered before its own stream's next
-  /// work nor kept by `keep_for`.
-  void free(uintptr_t begin);
+  /// A mistake where another stream may still use what is about to be freed: neither ordered before
+  /// its own stream's next work nor kept by `keep_for`.
+  void judge_free(uintptr_t begin);
+  /// Nobody has it any more.
+  void forget(uintptr_t begin);
+  void free(uintptr_t begin) { judge_free(begin), forget(begin); }
   /// The allocator holds the block until `stream` has done what it was given before the block is
   /// freed.
   void keep_for(uintptr_t begin, StreamId stream);
   bool is_pinned(uintptr_t address) const;
 
+  /// A mistake where it touches memory that nobody has.
   void launch(const std::string& what, StreamId stream, const std::vector<Access>& accesses);
   /// What `stream` was given up to now.
   Clock record(StreamId stream);

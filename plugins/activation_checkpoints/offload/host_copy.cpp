@@ -3,31 +3,25 @@
 #include <utility>
 
 #include <ATen/ops/empty.h>
-#include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <titan/side_stream.h>
 
 namespace titan::offload {
 namespace {
 
-using c10::impl::VirtualGuardImpl;
-
-bool has_streams(c10::Device device) {
-  return !device.is_cpu() && !device.is_meta();
-}
-
-/// The stream that copies of a device run on: one for both ways, so that they stay in order.
-c10::Stream copy_stream(c10::Device device) {
-  thread_local std::optional<c10::Stream> stream;
-  if (!stream || stream->device() != device)
-    stream = VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
+/// What copies of a device run on: one stream for both ways, so that they stay in order.
+const SideStream& copy_stream(c10::Device device) {
+  thread_local std::optional<SideStream> stream;
+  thread_local c10::Device of = c10::kCPU;
+  if (!stream || of != device) stream.emplace(device), of = device;
   return *stream;
 }
 
-/// Whatever `first` has been given so far comes before what `second` is given from now on.
-void order(const c10::Stream& first, const c10::Stream& second) {
-  c10::Event event(first.device_type());
-  event.record(first);
-  event.block(second);
+/// The allocator keeps the memory until `stream` has done what it was given by then.
+void keep_for(const c10::Stream& stream, const at::Tensor& tensor) {
+  c10::impl::VirtualGuardImpl(stream.device_type())
+      .recordDataPtrOnStream(tensor.storage().data_ptr(), stream);
 }
 
 }  // namespace
@@ -42,14 +36,12 @@ HostCopy::HostCopy(const at::Tensor& flat, bool pins)
     host_.copy_(flat);
     return;
   }
-  const VirtualGuardImpl guard(device.type());
-  const c10::Stream copies = copy_stream(device);
-  order(guard.getStream(device), copies);
-  const c10::StreamGuard on_copies(copies);
+  const SideStream& copies = copy_stream(device);
+  const SideStreamScope on_copies(copies);
   host_.copy_(flat, /*non_blocking=*/true);
-  guard.recordDataPtrOnStream(flat.storage().data_ptr(), copies);
+  keep_for(copies.get(), flat);
   there_.emplace(device.type());
-  there_->record(copies);
+  there_->record(copies.get());
 }
 
 void HostCopy::start_return() {
@@ -60,21 +52,19 @@ void HostCopy::start_return() {
     if (host_.defined()) returned_.copy_(std::exchange(host_, at::Tensor()));
     return;
   }
-  const VirtualGuardImpl guard(device.type());
-  const c10::Stream current = guard.getStream(device), copies = copy_stream(device);
+  const SideStream& copies = copy_stream(device);
   returned_ = at::empty({num_elements_}, options_);  // of the current stream's memory
-  order(current, copies);
-  const c10::StreamGuard on_copies(copies);
-  there_->block(copies);
+  const SideStreamScope on_copies(copies);
+  there_->block(copies.get());
   returned_.copy_(host_, /*non_blocking=*/true);
-  guard.recordDataPtrOnStream(returned_.storage().data_ptr(), copies);
+  keep_for(copies.get(), returned_);
   back_.emplace(device.type());
-  back_->record(copies);
+  back_->record(copies.get());
 }
 
 at::Tensor HostCopy::take() {
   start_return();
-  if (back_) back_->block(VirtualGuardImpl(options_.device().type()).getStream(options_.device()));
+  if (back_) back_->block(current_stream(options_.device()));
   return returned_;
 }
 

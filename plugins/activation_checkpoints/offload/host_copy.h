@@ -7,7 +7,6 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Event.h>
-#include <c10/core/Stream.h>
 
 namespace titan::offload {
 

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
+#include <titan/device_graphs.h>
 #include <titan/transform.h>
 
 #include "options.h"
@@ -12,9 +14,10 @@ namespace titan::fsdp {
 
 /// Cuts parameters over the mesh's "fsdp" ranks and reduces gradients over these and over
 /// "dp_replicate" (hybrid sharding); a parameter that is cut over some of these ranks already, over
-/// the rest of them. One that is left to its owner stays as it is. Also owns the cast of parameters and inputs to the dtype of
-/// the computation, so it serves one rank too. Method: FSDP2 of PyTorch; Zhao et al., 2023.
-class Fsdp final : public Parallelism, public GradientReducer {
+/// the rest of them. One that is left to its owner stays as it is. Also owns the cast of parameters
+/// and inputs to the dtype of the computation, so it serves one rank too. Method: FSDP2 of PyTorch;
+/// Zhao et al., 2023.
+class Fsdp final : public Parallelism, public GradientReducer, public HostWork {
  public:
   Fsdp(const FsdpOptions& options, TransformContext) : options_(options) {}
 
@@ -23,6 +26,9 @@ class Fsdp final : public Parallelism, public GradientReducer {
   void begin_step() override { reducer_->begin_step(); }
   void start_microbatch(bool is_last) override { reducer_->start_microbatch(is_last); }
   void finish_gradients() override { reducer_->finish_gradients(); }
+  std::string host_work() const override {
+    return options_.cpu_offload ? "weights are kept in host memory" : "";
+  }
 
  private:
   FsdpOptions options_;

@@ -1,6 +1,8 @@
 // Makes the parameters of one unit whole and frees them again.
 #pragma once
 
+#include <titan/side_stream.h>
+
 #include "unit.h"
 
 namespace titan::fsdp {
@@ -8,13 +10,15 @@ namespace titan::fsdp {
 /// The way of a unit's shards to its leaves: cast while copying into this rank's slot of one flat
 /// buffer, gathered in place as bytes, split into the leaves' new memory.
 ///
-/// Everything runs on the current stream; only the collective itself is on the backend's, which
-/// orders it after what was issued before its start and makes it visible in `finish`. Thread: the
-/// one that runs forward or backward.
+/// Copying in runs on `beside`, so that it does not hold up the layer that computes meanwhile. The
+/// collective is on the backend's stream, after the copies alone, and visible after `finish`; the
+/// rest is on the current stream, which owns the memory. Thread: the one that runs forward or
+/// backward.
 class GatheredUnit {
  public:
-  /// Both outlive this object; `unit` is read only.
-  GatheredUnit(const Unit& unit, const Settings& settings) : unit_(unit), settings_(settings) {}
+  /// All outlive this object; `unit` is read only.
+  GatheredUnit(const Unit& unit, const Settings& settings, const SideStream& beside)
+      : unit_(unit), settings_(settings), beside_(beside) {}
 
   /// Starts the gather unless it was started or the unit is whole.
   void start();
@@ -34,6 +38,7 @@ class GatheredUnit {
 
   const Unit& unit_;
   const Settings& settings_;
+  const SideStream& beside_;
   at::Tensor buffer_;  // (ranks, slot_bytes); defined while a gather is under way
   dist::Pending pending_;
   bool is_whole_ = false;

@@ -50,11 +50,12 @@ std::shared_ptr<ShardedPart> ShardedPart::make(ModelPart& part, const Settings& 
 
 ShardedPart::ShardedPart(ModelPart& part, const Settings& settings)
     : settings_(settings),
+      copies_(settings_.device, SideStream::Priority::high),
       units_(make_units(part, settings_)),
       units_of_layer_(part.layers().size()),
       queue_(settings_) {
   for (size_t i = 0; i < units_.size(); ++i) {
-    gathered_.emplace_back(units_[i], settings_);
+    gathered_.emplace_back(units_[i], settings_, copies_);
     for (const size_t layer : units_[i].layers) units_of_layer_[layer].push_back(i);
   }
 }

@@ -48,6 +48,7 @@ class ShardedPart final : public GradientReducer, public std::enable_shared_from
   bool is_freed_in_backward() const;
 
   const Settings settings_;
+  const SideStream copies_;  // into the buffers of gathers
   std::vector<Unit> units_;
   std::deque<GatheredUnit> gathered_;  // one per unit
   std::vector<std::vector<size_t>> units_of_layer_;

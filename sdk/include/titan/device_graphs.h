@@ -36,7 +36,10 @@ class TITAN_API DeviceGraphs {
 };
 
 /// Optional: a transform derives from this whose layers do in forward or backward what no graph
-/// keeps: copy to the host, read a number, decide by it. Steps of its runs are not replayed.
+/// keeps: copy to the host, read a number, decide by it. Steps of its runs are not replayed. A
+/// GradientReducer is taken for one unless it derives from this and names nothing: then what it
+/// does between begin_step and finish_gradients is recorded with the step, and a replay does what
+/// the device did and calls none of its functions.
 class TITAN_API HostWork {
  public:
   virtual ~HostWork();

@@ -38,6 +38,16 @@ TEST_F(StreamOrderTest, AReadBesideTheWriteIsAMistake) {
                                     "may not have written yet")));
 }
 
+TEST_F(StreamOrderTest, MemoryThatNobodyHasIsAMistakeToTouch) {
+  order_.launch("guess", kMain, {writes(kOther)});
+  order_.launch("use", kMain, {reads(kBlock)});
+  order_.free(kBlock);
+  order_.launch("use again", kMain, {reads(kBlock)});
+  EXPECT_THAT(order_.mistakes(),
+              ElementsAre(HasSubstr("'guess' on the default stream touches"),
+                          HasSubstr("'use again' on the default stream touches")));
+}
+
 TEST_F(StreamOrderTest, AnEventAfterTheWriteOrdersTheRead) {
   order_.launch("fill", kMain, {writes(kBlock)});
   let_wait(kSide, kMain);
