@@ -4,10 +4,10 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_grouped_mm.h>
-#include <ATen/ops/empty.h>
 #include <titan/ops/grouped_linear.h>
 
 #include "composite_ops.h"
+#include "running_sums.h"
 
 namespace titan::composite {
 namespace {
@@ -33,16 +33,9 @@ bool is_taken(const Tensor& a, const Tensor& b, at::IntArrayRef rows) {
   return is_known && is_dense && is_aligned(a) && is_aligned(b) && rows.size() <= kMostGroups;
 }
 
-/// Where each group ends, on the device. The host knows it and does not wait for the copy.
+/// Where each group ends.
 Tensor ends_of(at::IntArrayRef rows, at::Device device) {
-  const Tensor ends =
-      at::empty({static_cast<int64_t>(rows.size())},
-                at::TensorOptions().dtype(at::kInt).pinned_memory(!device.is_cpu()));
-  auto* data = ends.mutable_data_ptr<int32_t>();
-  int64_t end = 0;
-  for (size_t group = 0; group < rows.size(); ++group)
-    data[group] = static_cast<int32_t>(end += rows[group]);
-  return ends.to(device, /*non_blocking=*/true);
+  return running_sums(rows, SumsFrom::first, device);
 }
 
 }  // namespace

@@ -72,6 +72,17 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(AttentionPath path, const 
                                                       const Tensor& logsumexp, bool causal,
                                                       double scale);
 
+/// titan::packed_attention_forward and _backward (titan/ops/document_attention.h): all documents at
+/// once by the flash kernel, which reads where each begins; by other paths one after the other. Out
+/// and gradients are contiguous; logsumexp is as the path keeps it.
+std::tuple<Tensor, Tensor> packed_attention_forward(AttentionPath path, const Tensor& q,
+                                                    const Tensor& k, const Tensor& v,
+                                                    at::IntArrayRef lengths, bool causal,
+                                                    double scale);
+std::tuple<Tensor, Tensor, Tensor> packed_attention_backward(
+    AttentionPath path, const Tensor& dout, const Tensor& q, const Tensor& k, const Tensor& v,
+    const Tensor& out, const Tensor& logsumexp, at::IntArrayRef lengths, bool causal, double scale);
+
 /// The dtype that results of `x` are computed in: double for double, else fp32.
 inline at::ScalarType wide_type(const Tensor& x) {
   return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;

@@ -21,11 +21,12 @@ constexpr int64_t kAlignment = 16;
 constexpr int64_t kWidestFlashHead = 256;
 constexpr int kFirstWithFlash = 8;  // Ampere; bfloat16 in hardware starts there too
 
+/// q (..., hd).
 AttentionPath path_for(const Tensor& q) {
   const int major = at::cuda::getDeviceProperties(q.device().index())->major;
   const at::ScalarType type = q.scalar_type();
   const bool is_narrow = type == at::kHalf || type == at::kBFloat16;
-  const int64_t head_dim = q.size(3);
+  const int64_t head_dim = q.size(-1);
   const bool is_aligned = head_dim * static_cast<int64_t>(q.element_size()) % kAlignment == 0;
   if (!is_aligned) return AttentionPath::math;
   if (is_narrow && major >= kFirstWithFlash && head_dim <= kWidestFlashHead)
@@ -45,6 +46,19 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& dout, const 
                                                       const Tensor& out, const Tensor& logsumexp,
                                                       bool causal, double scale) {
   return composite::attention_backward(path_for(q), dout, q, k, v, out, logsumexp, causal, scale);
+}
+
+std::tuple<Tensor, Tensor> packed_attention_forward(const Tensor& q, const Tensor& k,
+                                                    const Tensor& v, at::IntArrayRef lengths,
+                                                    bool causal, double scale) {
+  return composite::packed_attention_forward(path_for(q), q, k, v, lengths, causal, scale);
+}
+
+std::tuple<Tensor, Tensor, Tensor> packed_attention_backward(
+    const Tensor& dout, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
+    const Tensor& logsumexp, at::IntArrayRef lengths, bool causal, double scale) {
+  return composite::packed_attention_backward(path_for(q), dout, q, k, v, out, logsumexp, lengths,
+                                              causal, scale);
 }
 
 /// at::_grouped_mm has a kernel for bf16 on Hopper and the Blackwell of data centres. Elsewhere it
@@ -102,6 +116,8 @@ TORCH_LIBRARY_IMPL(titan, CUDA, m) {
   m.impl("rope_rotate", TORCH_FN(TITAN_CUDA_OPERATION(rope_rotate)));
   m.impl("attention_forward", TORCH_FN(attention_forward));
   m.impl("attention_backward", TORCH_FN(attention_backward));
+  m.impl("packed_attention_forward", TORCH_FN(packed_attention_forward));
+  m.impl("packed_attention_backward", TORCH_FN(packed_attention_backward));
   m.impl("linear_cross_entropy", TORCH_FN(TITAN_CUDA_OPERATION(linear_cross_entropy)));
   m.impl("grouped_mm", TORCH_FN(grouped_mm));
   m.impl("grouped_mm_weight_grad", TORCH_FN(grouped_mm_weight_grad));

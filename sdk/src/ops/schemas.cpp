@@ -17,6 +17,12 @@ TORCH_LIBRARY(titan, m) {
       "attention_backward(Tensor dout, Tensor q, Tensor k, Tensor v, Tensor out, Tensor logsumexp,"
       " bool causal, float scale) -> (Tensor, Tensor, Tensor)");
   m.def(
+      "packed_attention_forward(Tensor q, Tensor k, Tensor v, int[] lengths, bool causal,"
+      " float scale) -> (Tensor, Tensor)");
+  m.def(
+      "packed_attention_backward(Tensor dout, Tensor q, Tensor k, Tensor v, Tensor out,"
+      " Tensor logsumexp, int[] lengths, bool causal, float scale) -> (Tensor, Tensor, Tensor)");
+  m.def(
       "linear_cross_entropy(Tensor x, Tensor weight, Tensor labels, bool needs_dx,"
       " bool needs_dweight) -> (Tensor, Tensor, Tensor)");
   m.def("embedding_forward(Tensor weight, Tensor tokens) -> Tensor");

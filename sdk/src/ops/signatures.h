@@ -31,6 +31,13 @@ using AttentionBackward = std::tuple<Tensor, Tensor, Tensor>(const Tensor& dout,
                                                              const Tensor& out,
                                                              const Tensor& logsumexp, bool causal,
                                                              double scale);
+// of documents that lie one after the other; see titan/ops/document_attention.h
+using PackedAttentionForward = std::tuple<Tensor, Tensor>(const Tensor& q, const Tensor& k,
+                                                          const Tensor& v, at::IntArrayRef lengths,
+                                                          bool causal, double scale);
+using PackedAttentionBackward = std::tuple<Tensor, Tensor, Tensor>(
+    const Tensor& dout, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
+    const Tensor& logsumexp, at::IntArrayRef lengths, bool causal, double scale);
 // loss, dx and dweight for a loss gradient of 1; those not needed are undefined
 using LinearCrossEntropy = std::tuple<Tensor, Tensor, Tensor>(const Tensor& x, const Tensor& weight,
                                                               const Tensor& labels, bool needs_dx,

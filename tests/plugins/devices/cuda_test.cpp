@@ -61,8 +61,8 @@ std::string why_closed() {
 #define SKIP_UNLESS_OPEN() \
   if (const std::string why = why_closed(); !why.empty()) GTEST_SKIP() << why
 // With a GPU everything has to work: a plugin that does not open there is a failure.
-#define SKIP_WITHOUT_GPU()                                                                  \
-  if (!is_built()) GTEST_SKIP() << why_closed();                                            \
+#define SKIP_WITHOUT_GPU()                                                                 \
+  if (!is_built()) GTEST_SKIP() << why_closed();                                           \
   if (!has_driver()) GTEST_SKIP() << "this machine has no NVIDIA driver (/dev/nvidiactl)"; \
   ASSERT_EQ(why_closed(), "")
 #define SKIP_WITHOUT_TWO_GPUS()                         \
@@ -81,7 +81,8 @@ TEST(CudaPlugin, BringsOperationsAndStreams) {
   SKIP_UNLESS_OPEN();
   for (const char* name :
        {"rms_norm_forward", "rms_norm_backward", "swiglu_forward", "swiglu_backward", "rope_rotate",
-        "attention_forward", "attention_backward", "linear_cross_entropy", "embedding_forward",
+        "attention_forward", "attention_backward", "packed_attention_forward",
+        "packed_attention_backward", "linear_cross_entropy", "embedding_forward",
         "embedding_backward"}) {
     const auto operation =
         c10::Dispatcher::singleton().findSchemaOrThrow((std::string("titan::") + name).c_str(), "");

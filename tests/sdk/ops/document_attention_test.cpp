@@ -54,6 +54,26 @@ TEST(DocumentAttention, IsAsExactAsAMaskedSoftmaxForwardAndBackward) {
                      {.factor = 4, .roundings = 4, .absolute = 2e-6});
 }
 
+TEST(DocumentAttention, TakesValuesOfAnotherWidth) {
+  const Tensor documents = some_documents();
+  Tensors in = inputs(3, 4, 2, 40, 16);
+  in[2] = random({3, 40, 2, 12}).transpose(1, 2);
+  expect_as_exact_as(masked(documents), fused(documents), in, at::kFloat,
+                     {.factor = 4, .roundings = 4, .absolute = 2e-6});
+}
+
+TEST(DocumentAttention, GivesOnTheMetaDeviceWhatItGivesElsewhere) {
+  expect_meta_like_real(fused(some_documents()), inputs(3, 4, 2, 40, 16));
+}
+
+TEST(DocumentAttention, DoesNotDependOnTheNumberOfThreads) {
+  expect_same_for_any_number_of_threads(fused(some_documents()), inputs(3, 4, 2, 40, 16));
+}
+
+TEST(DocumentAttention, KeepsTheRulesOfGraphs) {
+  expect_graph_rules(fused(some_documents()), inputs(3, 4, 2, 40, 16), /*changed=*/0);
+}
+
 TEST(DocumentAttention, EachDocumentIsWhatItIsAlone) {
   const Tensor documents = some_documents();
   const Tensors in = inputs(3, 4, 2, 40, 16);
@@ -73,7 +93,8 @@ TEST(DocumentAttention, CutsEachRowAtItsOwnDocumentsWhateverTheOthersHold) {
     const Tensor all = fused(documents.index_select(0, place))(sorted)[0];
     for (int64_t row = 0; row < 3; ++row) {
       const auto alone = [&](const Tensor& x) { return x.narrow(0, order[row], 1); };
-      const Tensor expected = fused(alone(documents))({alone(in[0]), alone(in[1]), alone(in[2])})[0];
+      const Tensor expected =
+          fused(alone(documents))({alone(in[0]), alone(in[1]), alone(in[2])})[0];
       EXPECT_TRUE(all.narrow(0, row, 1).equal(expected)) << "row " << order[row];
     }
   }

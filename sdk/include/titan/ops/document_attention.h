@@ -2,6 +2,8 @@
 // nn::Attention.
 #pragma once
 
+#include <tuple>
+
 #include <titan/ops/attention.h>
 
 namespace titan::ops {
@@ -15,5 +17,18 @@ namespace titan::ops {
 TITAN_API at::Tensor document_attention(const at::Tensor& q, const at::Tensor& k,
                                         const at::Tensor& v, const at::Tensor& documents,
                                         const AttentionOptions& options = {});
+
+/// What titan::packed_attention_forward and _backward are made of where a device has nothing
+/// better: attention per document, without a graph. For device plugins. Documents lie one after the
+/// other, `lengths` numbers that add up to T: q (T, H, hd), k and v (T, KV, hd) -> out (T, H, hd)
+/// contiguous, logsumexp (H, T).
+TITAN_API std::tuple<at::Tensor, at::Tensor> packed_attention_by_documents(
+    const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::IntArrayRef lengths,
+    bool causal, double scale);
+/// dq, dk, dv of these shapes, contiguous.
+TITAN_API std::tuple<at::Tensor, at::Tensor, at::Tensor> packed_attention_backward_by_documents(
+    const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+    const at::Tensor& out, const at::Tensor& logsumexp, at::IntArrayRef lengths, bool causal,
+    double scale);
 
 }  // namespace titan::ops
