@@ -239,7 +239,7 @@ def _tensor_traffic(model, layout, part):
     norms = passes * (2 * part.blocks + part.has_head)
     statistics = chunks = 0
     if part.has_head:
-        most = max(128, LOSS_CHUNK // (4 * model.vocab // size))
+        most = max(512, LOSS_CHUNK // (4 * model.vocab // size))
         chunk_rows = math.ceil(tokens / math.ceil(tokens / most))
         chunks = passes * math.ceil(tokens / chunk_rows)
         statistics = passes * others * 3 * 4 * tokens  # per token the maximum, the sum and the label's logit of a rank's words

@@ -14,7 +14,9 @@
 namespace titan::ops {
 namespace {
 
-constexpr int64_t kMinChunkRows = 128;
+/// Each chunk reads the whole weight twice and adds to the whole of its gradient: with 32,000 words
+/// the products of 128 rows take a quarter more time than those of 1,024, of 512 a fiftieth.
+constexpr int64_t kMinChunkRows = 512;
 
 struct ReadyGradients : torch::autograd::Function<ReadyGradients> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,

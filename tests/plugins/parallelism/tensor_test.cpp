@@ -243,8 +243,8 @@ MakeLayers head_alone(int64_t dim, int64_t vocab_size) {
 }
 
 TEST(TensorParallel, CutsTheLossIntoChunksOfTokens) {
-  constexpr int64_t kDim = 3, kVocab = 131'081;  // 128 tokens a chunk
-  constexpr int64_t kLength = 200;
+  constexpr int64_t kDim = 3, kVocab = 32'777;  // 512 tokens a chunk
+  constexpr int64_t kLength = 800;
   const at::Tensor x = at::sin(at::arange(kLength * kDim, at::kDouble)).view({1, kLength, kDim});
   Batch batch;
   batch.labels = (at::arange(kLength) * 1'000'003).remainder(kVocab).view({1, kLength});

@@ -85,9 +85,9 @@ TEST(ChunkedLoss, AsksForGradientsWhereSomebodyWantsThem) {
 
 TEST(ChunkedLoss, CutsRowsByTheNumbersAlone) {
   EXPECT_EQ(chunk_rows(0, 1000, 1 << 20), 1);
-  EXPECT_EQ(chunk_rows(1000, 1000, 4000 * 250), 250);
-  EXPECT_EQ(chunk_rows(1001, 1000, 4000 * 250), 201);  // five, equal but for the last
-  EXPECT_EQ(chunk_rows(1000, 1 << 20, 1), 125);        // eight of at most 128
+  EXPECT_EQ(chunk_rows(4000, 1000, 4000 * 1000), 1000);
+  EXPECT_EQ(chunk_rows(4001, 1000, 4000 * 1000), 801);  // five, equal but for the last
+  EXPECT_EQ(chunk_rows(4000, 1 << 20, 1), 500);         // eight of at most 512
 }
 
 TEST(ChunkedLoss, CannotBeDifferentiatedTwice) {

@@ -25,7 +25,7 @@ using ChunkLoss =
 inline constexpr int64_t kComposedLogitsBytes = int64_t{32} << 20;
 
 /// Rows per chunk, equal but for the last, such that the fp32 logits of a chunk over `num_words`
-/// take at most `bytes`, but no fewer than 128 rows, which would make the matrix products slow. At
+/// take at most `bytes`, but no fewer than 512 rows, which would make the matrix products slow. At
 /// least 1. A function of the three numbers alone, so that sums have the same order with any number
 /// of threads, and on all ranks.
 TITAN_API int64_t chunk_rows(int64_t num_rows, int64_t num_words, int64_t bytes);
