@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/stack.h>
 #include <titan/error.h>
 
@@ -17,6 +18,14 @@ constexpr size_t kMostHeld = 1024;
 void HeldNumbers::begin(Step& step) {
   is_holding_ = !is_looked_at_(step.number) && held_.size() < kMostHeld;
   current_ = {.step = step.number};
+  step.batches.loss_stays = is_holding_;
+}
+
+void HeldNumbers::reduced(Step& step) {
+  if (!is_holding_) return;
+  current_.loss = step.loss.left.defined()
+                      ? step.loss.left
+                      : at::scalar_tensor(step.loss.normalized_sum, at::kDouble);
 }
 
 Judgement HeldNumbers::judge(const Step&) {
@@ -33,7 +42,7 @@ void HeldNumbers::require_finite() {
   if (held.empty()) return;
   std::vector<at::Tensor> numbers;
   for (const Held& one : held) {
-    numbers.push_back(one.loss);
+    numbers.push_back(one.loss.to(one.norm.device()));
     numbers.push_back(one.norm);
   }
   const at::Tensor read = at::stack(numbers).cpu();

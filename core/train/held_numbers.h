@@ -13,7 +13,7 @@
 
 namespace titan::core {
 
-/// While a step is held, StepLoss::normalized_sum is no number and Step::norm is none: whoever
+/// While a step is held, StepLoss::normalized_sum may be no number and Step::norm is none: whoever
 /// needs them has the step looked at. That no held step went bad is checked when the next one is
 /// looked at, before its update; the updates of the held steps after a bad one have been made by
 /// then, and the run ends.
@@ -25,14 +25,15 @@ class HeldNumbers final : public StepMember {
 
   /// Of the step that has begun.
   bool is_holding() const { return is_holding_; }
-  /// Both are of one element, fp64, on the device.
-  void set_loss(at::Tensor loss) { current_.loss = std::move(loss); }
+  /// One element, fp64, on the device.
   void set_norm(at::Tensor norm) { current_.norm = std::move(norm); }
   /// Waits for the device. A data Error where the loss or the norm of a held step is not finite.
   void require_finite();
 
   bool undoes_steps() const override { return false; }
+  /// Tells what runs the microbatches, by StepBatches::loss_stays.
   void begin(Step& step) override;
+  void reduced(Step& step) override;
   Judgement judge(const Step& step) override;
   void commit(const Step& step) override;
 

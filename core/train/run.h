@@ -42,7 +42,7 @@ struct Run {
   dist::Mesh mesh;
   Profiler profiler;  ///< holds nothing unless [profiling] asks for it
   std::unique_ptr<Tokenizer> tokenizer;
-  std::unique_ptr<ChatTemplate> chat_template;  ///< null unless the job has one
+  std::unique_ptr<ChatTemplate> chat_template;     ///< null unless the job has one
   std::vector<std::unique_ptr<Dataset>> datasets;  ///< one per source, then that of validation
   std::unique_ptr<Loader> loader;
   std::unique_ptr<Model> model;
@@ -61,7 +61,8 @@ struct Run {
   std::unique_ptr<Run> reference;  ///< device, mesh and network of the model that the loss
                                    ///< compares with; null unless it does
   std::unique_ptr<ReferenceExecutor> reference_executor;  ///< runs it before each step
-  StepExecutor* executor = nullptr;                       ///< the outermost
+  StepExecutor* innermost_executor = nullptr;             ///< runs the microbatches
+  StepExecutor* executor = nullptr;                       ///< the outermost of those around it
   std::vector<StepMember*> members;  ///< those of plugins, in the order in which they act
   std::vector<AfterOptimizerStep*> after_optimizer_step;
   std::vector<ExportTransform*> exports;

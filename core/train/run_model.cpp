@@ -96,6 +96,7 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
   if (!run.loss_parts->names().empty()) parts.add_watcher(*run.loss_parts);
   parts.add_modules(*run.part, run.mesh, config.model_plugin);
   run.executor = &parts.connect(*run.part, *run.device, run.mesh.recorder(), run.workers);
+  run.innermost_executor = &parts.executor();
   if (run.debugging) run.executor = &run.debugging->around(*run.executor);
   count_terms(run);
   run.members = parts.members();

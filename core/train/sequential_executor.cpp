@@ -1,15 +1,11 @@
 #include "core/train/sequential_executor.h"
 
-#include <limits>
-
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full_like.h>
 #include <titan/error.h>
 #include <titan/nn/auxiliary_loss.h>
 #include <titan/step_phase.h>
-
-#include "core/train/scalars.h"
 
 namespace titan::core {
 namespace {
@@ -20,26 +16,6 @@ std::string of_microbatch(const char* what, size_t number) {
 
 }  // namespace
 
-/// The losses of microbatches added up in fp64. On the CPU at once; elsewhere on the device, so
-/// that the host goes on to the next microbatch meanwhile. Same bits.
-class SequentialExecutor::LossSum {
- public:
-  void add(const at::Tensor& loss) {
-    if (loss.is_cpu() || loss.is_meta()) {
-      here_ += read_scalar(loss);
-      return;
-    }
-    const at::Tensor wide = loss.detach().to(at::kDouble);
-    there_ = there_.defined() ? there_ + wide : wide;
-  }
-  const at::Tensor& there() const { return there_; }
-  double read() const { return there_.defined() ? read_scalar(there_) : here_; }
-
- private:
-  double here_ = 0;
-  at::Tensor there_;
-};
-
 StepLoss SequentialExecutor::forward_backward(const StepBatches& batches) {
   if (graph_) {
     const PhaseScope phase(context_->recorder, StepPhase::forward,
@@ -47,19 +23,22 @@ StepLoss SequentialExecutor::forward_backward(const StepBatches& batches) {
     const auto work = [this](const std::vector<Batch>& microbatches, int64_t num_valid_tokens) {
       return work_to_record(microbatches, num_valid_tokens);
     };
-    if (const auto sum = graph_->run(batches, work)) return left_or_read(*sum);
+    if (const auto replayed = graph_->run(batches, work)) {
+      LossSum sum;
+      sum.add(*replayed);
+      return sum.loss(batches.loss_stays);
+    }
   }
   const std::shared_ptr<AuxiliaryLosses> auxiliary = batches.auxiliary_losses();
-  const LossSum sum = run_microbatches(batches, auxiliary);
-  if (is_holding()) return left_or_read(sum.there());
-  StepLoss total{.normalized_sum = sum.read()};
+  StepLoss total = run_microbatches(batches, auxiliary).loss(batches.loss_stays);
+  if (total.left.defined()) return total;
   if (const auto of_layers = auxiliary->sum())
     total.auxiliary = *of_layers / static_cast<double>(batches.num_valid_tokens);
   return total;
 }
 
-SequentialExecutor::LossSum SequentialExecutor::run_microbatches(
-    const StepBatches& batches, const std::shared_ptr<AuxiliaryLosses>& auxiliary) {
+LossSum SequentialExecutor::run_microbatches(const StepBatches& batches,
+                                             const std::shared_ptr<AuxiliaryLosses>& auxiliary) {
   LossSum sum;
   for (GradientReducer* reducer : context_->reducers) reducer->begin_step();
   dist::Recorder& recorder = context_->recorder;
@@ -93,19 +72,13 @@ at::Tensor SequentialExecutor::work_to_record(const std::vector<Batch>& microbat
   return sum.there();
 }
 
-StepLoss SequentialExecutor::left_or_read(const at::Tensor& sum) {
-  if (!is_holding()) return {.normalized_sum = read_scalar(sum)};
-  held_->set_loss(sum);
-  return {.normalized_sum = std::numeric_limits<double>::quiet_NaN()};
-}
-
 StepLoss SequentialExecutor::forward(const StepBatches& batches) {
   const at::NoGradGuard no_grad;
   const PhaseScope phase(context_->recorder, StepPhase::forward);
-  StepLoss total;
+  LossSum sum;
   for (const Batch& microbatch : batches.microbatches)
-    total.normalized_sum += read_scalar(loss_of(microbatch, batches.num_valid_tokens, nullptr));
-  return total;
+    sum.add(loss_of(microbatch, batches.num_valid_tokens, nullptr));
+  return sum.loss(batches.loss_stays);
 }
 
 at::Tensor SequentialExecutor::logits(const Batch& batch) {

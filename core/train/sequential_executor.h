@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include <titan/loss_sum.h>
 #include <titan/transform.h>
 
-#include "core/train/held_numbers.h"
 #include "core/train/step_graph.h"
 
 namespace titan::core {
@@ -21,16 +21,12 @@ class SequentialExecutor final : public StepExecutor {
   StepLoss forward(const StepBatches& batches) override;
   at::Tensor logits(const Batch& batch) override;
 
-  /// The losses of steps that `held` holds are left to it. It outlives the last step.
-  void leave_losses_to(HeldNumbers& held) { held_ = &held; }
   /// Steps that are alike are replayed by it. Null: none is.
   void replay_by(std::unique_ptr<StepGraph> graph) { graph_ = std::move(graph); }
   /// [after connect]
   const std::vector<GradientReducer*>& reducers() const { return context_->reducers; }
 
  private:
-  class LossSum;
-
   /// `auxiliary`: null in validation.
   at::Tensor loss_of(const Batch& microbatch, int64_t num_valid_tokens,
                      const std::shared_ptr<AuxiliaryLosses>& auxiliary);
@@ -40,13 +36,8 @@ class SequentialExecutor final : public StepExecutor {
                            const std::shared_ptr<AuxiliaryLosses>& auxiliary);
   /// What a graph is recorded of. The sum of the losses, on the device.
   at::Tensor work_to_record(const std::vector<Batch>& microbatches, int64_t num_valid_tokens);
-  /// `sum`: of the losses, on the device.
-  StepLoss left_or_read(const at::Tensor& sum);
-
-  bool is_holding() const { return held_ && held_->is_holding(); }
 
   std::optional<StepContext> context_;
-  HeldNumbers* held_ = nullptr;  // null: every loss is read
   std::unique_ptr<StepGraph> graph_;
 };
 

@@ -13,13 +13,13 @@ namespace titan::core {
 namespace {
 
 /// Where loss and norm may stay on the device: it has one, and nobody but the trainer looks at the
-/// numbers of a step. A plugin's member may, and what repeats or skips a step has to.
+/// numbers of a step. A plugin's member may, and what goes around the executor, and what repeats or
+/// skips a step has to.
 bool may_hold_numbers(const Run& run, const JobConfig& config) {
   const c10::Device device = run.device->device();
-  return !device.is_cpu() && !device.is_meta() && run.workers.sequential &&
-         run.executor == run.workers.sequential.get() && run.members.empty() && !run.debugging &&
-         !run.early_optimizer && !run.loss_scaler->undoes_steps() &&
-         !ParameterStatistics::are_asked_for(config.metrics);
+  return !device.is_cpu() && !device.is_meta() && run.executor == run.innermost_executor &&
+         run.members.empty() && !run.debugging && !run.early_optimizer &&
+         !run.loss_scaler->undoes_steps() && !ParameterStatistics::are_asked_for(config.metrics);
 }
 
 /// Steps that are logged or saved, and the last one.
@@ -41,7 +41,6 @@ StepMembers::StepMembers(Run& run, const JobConfig& config, BeforeUpdate before_
   if (may_hold_numbers(run, config)) {
     auto numbers = std::make_unique<HeldNumbers>(looked_at(config));
     held = numbers.get();
-    static_cast<SequentialExecutor&>(*run.workers.sequential).leave_losses_to(*held);
     add(order_.first, std::move(numbers));
     held_numbers_ = held;
   }

@@ -50,6 +50,8 @@ class StepParts {
   StepExecutor& connect(ModelPart& part, Device& device, dist::Recorder& recorder,
                         StepWorkers& workers);
 
+  /// [after connect] What runs the microbatches itself.
+  StepExecutor& executor() const { return *executor_; }
   const std::vector<StepMember*>& members() const { return members_; }
   const std::vector<AfterOptimizerStep*>& after_optimizer_step() const { return after_; }
   const std::vector<ExportTransform*>& exports() const { return exports_; }

@@ -18,6 +18,8 @@ import shlex
 import subprocess
 import sys
 
+from op_profile import write
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIDE = ROOT / "tests/benchmarks/torchtitan_side.py"
 LARGE = ("--model.dim 768 --model.n_layers 12 --model.n_heads 12 --model.vocab_size 32000 --training.seq_len 1024").split()
@@ -97,14 +99,10 @@ def row(case, result):
 
 
 def table(results, arguments):
-    text = ("# Beside torchtitan v0.2.2\n\nTitan over torchtitan's own model code on the CPUs of one machine, in alternating pairs with "
-            "the 95 % interval of the median\n(`titan bench --against`, [bench.md](bench.md)): tokens per second, CPU seconds per token, "
-            "peak memory, the matrix products\nmeasured beside each side, which should be 1, and the share of them that Titan's step "
-            "reaches. 100m: dimension 768, 12 layers,\n12 heads, sequences of 1,024, a vocabulary of 32,000. Made by\n\n"
-            f"    tests/benchmarks/torchtitan_comparison.py --pairs {arguments.pairs} --steps {arguments.steps} --write FILE\n\n"
-            "(the script says what it needs)\n\n"
-            "| case | tokens/s | CPU seconds | peak memory | GEMM | of the GEMM |\n|---|---|---|---|---|---|\n")
-    return text + "\n".join(row(case, result) for case, result in results) + "\n"
+    devices = sorted({result["pairs"]["a"][0]["device"] for _, result in results if "error" not in result})
+    return [f"{', '.join(devices)}; {arguments.pairs} pairs of {arguments.steps} steps each.", "",
+            "| case | tokens/s | CPU seconds | peak memory | GEMM | of the GEMM |", "|---|---|---|---|---|---|",
+            *(row(case, result) for case, result in results)]
 
 
 def main():
@@ -116,7 +114,7 @@ def main():
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--titan-flags", default="", help="more flags of Titan in every case, such as '--compile.enable'")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "build/torchtitan_comparison")
-    parser.add_argument("--write", type=pathlib.Path, help="a Markdown file to put the table into")
+    parser.add_argument("--write", type=pathlib.Path, help="a Markdown file to fill the table of in")
     arguments = parser.parse_args()
     arguments.results.mkdir(parents=True, exist_ok=True)
     results = []
@@ -128,7 +126,7 @@ def main():
             results.append((case, json.loads(result.read_text())))
             print(row(*results[-1]), flush=True)
     if arguments.write:
-        arguments.write.write_text(table(results, arguments))
+        write(arguments.write, "cases", table(results, arguments))
 
 
 if __name__ == "__main__":

@@ -118,6 +118,12 @@ class DeviceOrderTest(Case):
             with self.subTest(axis):
                 self.assert_in_order(f"--parallelism.{axis}_degree", "2", ranks=2)
 
+    def test_two_ranks_of_a_pipeline(self):
+        for schedule in ("1F1B", "Interleaved1F1B"):
+            with self.subTest(schedule):
+                self.assert_in_order("--parallelism.pipeline_parallel_degree", "2", "--parallelism.pipeline_parallel_schedule", schedule,
+                                     "--training.local_batch_size", "4", "--training.global_batch_size", "8", ranks=2)
+
     def test_a_bad_step_that_nobody_looked_at_ends_the_run(self):
         run, numbers, _ = self.run_on("recording", "--optimizer.lr", "1e30", "--checkpoint.enable", "--checkpoint.interval", "4",
                                       code=1)

@@ -135,7 +135,7 @@ Stage& Pipeline::stage(int index) {
 }
 
 StepLoss Pipeline::forward_backward(const StepBatches& batches) {
-  double loss = 0;
+  LossSum loss;
   const std::shared_ptr<AuxiliaryLosses> auxiliary = batches.auxiliary_losses();
   for (GradientReducer* reducer : step_->reducers) reducer->begin_step();
   for (const Batch& round : batches.microbatches) {
@@ -151,14 +151,16 @@ StepLoss Pipeline::forward_backward(const StepBatches& batches) {
           reducer->start_microbatch(is_last_round && task.ends_gradients);
       run(task.action);
     }
-    loss += end_round();
+    loss.add(end_round());
   }
   {
     const PhaseScope phase(*recorder_, StepPhase::backward);
     for (GradientReducer* reducer : step_->reducers) reducer->finish_gradients();
     tied_->sum(step_->device.device());
   }
-  StepLoss total{.normalized_sum = sum_over_stages(loss)};
+  loss.sum_over(group_, step_->device.device());
+  StepLoss total = loss.loss(batches.loss_stays);
+  if (total.left.defined()) return total;
   if (const auto sum = auxiliary->sum())
     total.auxiliary = *sum / static_cast<double>(batches.num_valid_tokens);
   return total;
@@ -167,7 +169,7 @@ StepLoss Pipeline::forward_backward(const StepBatches& batches) {
 /// The plan's forwards alone, as often as the microbatches of the round fill it.
 StepLoss Pipeline::forward(const StepBatches& batches) {
   const at::NoGradGuard no_grad;
-  double loss = 0;
+  LossSum loss;
   for (const Batch& round : batches.microbatches) {
     const int64_t rows_at_once = plan_->shape.num_microbatches * options_.microbatch_size;
     for (int64_t first = 0; first < round.tokens.size(0); first += rows_at_once) {
@@ -180,10 +182,11 @@ StepLoss Pipeline::forward(const StepBatches& batches) {
             (kind == Kind::forward || kind == Kind::send_output || kind == Kind::receive_input))
           run(task.action);
       }
-      loss += end_round();
+      loss.add(end_round());
     }
   }
-  return {sum_over_stages(loss)};
+  loss.sum_over(group_, step_->device.device());
+  return loss.loss(batches.loss_stays);
 }
 
 at::Tensor Pipeline::logits(const Batch& batch) {
@@ -323,19 +326,15 @@ void Pipeline::run_backward(Stage& stage, const PipelineAction& action) {
     stage.backward(microbatch, root, grad_output);
 }
 
-/// The sum of the round's losses on the rank of the last stage, 0 on others; in the order of
+/// The sum of the round's losses on the rank of the last stage, nothing on others; in the order of
 /// microbatches, whatever the schedule.
-double Pipeline::end_round() {
+LossSum Pipeline::end_round() {
   links_->finish();
-  double total = 0;
+  LossSum total;
   for (const at::Tensor& loss : losses_)
-    if (loss.defined() && !loss.is_meta()) total += loss.item<double>();
+    if (loss.defined()) total.add(loss);
   losses_.clear();
   return total;
-}
-
-double Pipeline::sum_over_stages(double loss) const {
-  return group_.all_reduce(loss, dist::Reduce::sum, step_->device.device());
 }
 
 }  // namespace titan::pipeline

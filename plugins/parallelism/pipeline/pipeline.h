@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include <titan/loss_sum.h>
 #include <titan/transform.h>
 
 #include "options.h"
@@ -51,8 +52,7 @@ class Pipeline final : public Parallelism, public StepExecutor {
   void run_forward(Stage& stage, int microbatch);
   void run_backward(Stage& stage, const PipelineAction& action);
   at::Tensor empty_like_boundary(const Boundary& boundary) const;
-  double end_round();
-  double sum_over_stages(double loss) const;
+  LossSum end_round();
 
   Stage& stage(int index);
   bool is_here(int stage) const;

@@ -24,6 +24,8 @@ struct StepBatches {
   /// What backward starts from instead of 1, so that gradients in a narrow type do not vanish;
   /// whoever asks for it divides the gradients again. Losses are reported without it.
   double gradient_scale = 1;
+  /// Nobody looks at this step's numbers: its loss may be left on the device.
+  bool loss_stays = false;
 
   /// For one run of them through the model: goes into every batch that layers see in it
   /// (Batch::auxiliary_losses), after the batch was split.
@@ -37,6 +39,9 @@ struct StepLoss {
   /// The auxiliary losses of this rank's layers, divided alike; of a pipeline each rank knows its
   /// own. None where no layer here has one.
   std::optional<double> auxiliary = {};
+  /// Where StepBatches::loss_stays: one fp64 on the device, in place of normalized_sum, which is no
+  /// number then. Whoever gives a number all the same is asked for no more.
+  at::Tensor left = {};
 };
 
 /// One step on its way. `number` and `batches` stay what they are until it is committed or skipped.

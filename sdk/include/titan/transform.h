@@ -102,6 +102,8 @@ class TITAN_API StepExecutor {
   virtual void connect(StepContext context) = 0;
   /// [trainer thread] Forward and backward of every microbatch; gradients are complete and reduced
   /// on return. Each batch gets StepBatches::auxiliary_losses, one for all, whose sum it reports.
+  /// Losses are best added up by LossSum (titan/loss_sum.h), which leaves them on the device where
+  /// the step says that they may stay.
   virtual StepLoss forward_backward(const StepBatches& batches) = 0;
   /// [trainer thread] Forward alone, without gradients: validation. Every rank calls it equally
   /// often.

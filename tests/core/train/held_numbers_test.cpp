@@ -12,15 +12,26 @@ namespace {
 
 class HeldNumbersTest : public ::testing::Test {
  protected:
+  /// From begin to reduced, as an executor does that leaves its losses where it is allowed to, and
+  /// whoever clips.
+  static void compute(HeldNumbers& numbers, Step& step, double loss) {
+    numbers.begin(step);
+    EXPECT_EQ(step.batches.loss_stays, numbers.is_holding());
+    if (step.batches.loss_stays) {
+      step.loss = {.normalized_sum = std::numeric_limits<double>::quiet_NaN(),
+                   .left = at::full({}, loss, at::kDouble)};
+      numbers.set_norm(at::full({}, 1.0, at::kDouble));
+    } else {
+      step.loss = {.normalized_sum = loss};
+    }
+    numbers.reduced(step);
+  }
+
   /// Steps up to `last`, each with this loss and a norm of 1; commits all.
   void run(int64_t first, int64_t last, double loss = 2) {
     for (int64_t number = first; number <= last; ++number) {
       Step step{.number = number};
-      numbers_.begin(step);
-      if (numbers_.is_holding()) {
-        numbers_.set_loss(at::full({}, loss, at::kDouble));
-        numbers_.set_norm(at::full({}, 1.0, at::kDouble));
-      }
+      compute(numbers_, step, loss);
       numbers_.judge(step);
       numbers_.commit(step);
     }
@@ -49,12 +60,23 @@ TEST_F(HeldNumbersTest, ABadStepIsNamedWhenTheNextOneIsLookedAt) {
 
 TEST_F(HeldNumbersTest, AnAttemptThatNeverWasIsForgotten) {
   Step step{.number = 1};
-  numbers_.begin(step);
-  numbers_.set_loss(at::full({}, std::numeric_limits<double>::quiet_NaN(), at::kDouble));
-  numbers_.set_norm(at::full({}, 1.0, at::kDouble));
+  compute(numbers_, step, std::numeric_limits<double>::quiet_NaN());
   numbers_.abort(step);
   run(1, 5);
   numbers_.require_finite();
+}
+
+TEST_F(HeldNumbersTest, ANumberOfAnExecutorThatLeavesNothingIsJudgedAlike) {
+  Step step{.number = 1};
+  numbers_.begin(step);
+  step.loss = {.normalized_sum = std::numeric_limits<double>::infinity()};
+  numbers_.set_norm(at::full({}, 1.0, at::kDouble));
+  numbers_.reduced(step);
+  numbers_.judge(step);
+  numbers_.commit(step);
+  EXPECT_NE(
+      testing::error_of([&] { numbers_.require_finite(); }).message().find("step 1 had loss inf"),
+      std::string::npos);
 }
 
 // A run that logs nothing for long must not collect tensors without end.
@@ -63,10 +85,8 @@ TEST_F(HeldNumbersTest, LooksAtAStepBeforeTooManyAreHeld) {
   int64_t num_seen = 0;
   for (int64_t number = 1; number <= 3000; ++number) {
     Step step{.number = number};
-    never.begin(step);
+    compute(never, step, 1);
     num_seen += !never.is_holding();
-    never.set_loss(at::full({}, 1.0, at::kDouble));
-    never.set_norm(at::full({}, 1.0, at::kDouble));
     never.judge(step);
     never.commit(step);
   }
