@@ -7,7 +7,7 @@
 namespace titan::core {
 
 Judgement FiniteLoss::judge(const Step& step) {
-  if (held_ && held_->is_holding()) return {};
+  if (step.batches.loss_stays) return {};
   TITAN_CHECK(std::isfinite(step.loss.normalized_sum), data, "the loss is ",
               step.loss.normalized_sum,
               are_weights_unchanged_ ? "; the weights were not changed by this step" : "",

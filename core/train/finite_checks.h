@@ -4,23 +4,19 @@
 
 #include <titan/step.h>
 
-#include "core/train/held_numbers.h"
-
 namespace titan::core {
 
-/// data Error in `judge`, on the rank whose loss it is.
+/// data Error in `judge`, on the rank whose loss it is. Losses that stay on the device are judged
+/// by whoever holds them.
 class FiniteLoss final : public StepMember {
  public:
   /// `are_weights_unchanged`: when a step is judged, which is not so where the optimizer works
   /// inside the backward.
-  /// `held`: checks the losses of steps that it holds by itself; null: there are none.
-  explicit FiniteLoss(bool are_weights_unchanged, const HeldNumbers* held = nullptr)
-      : are_weights_unchanged_(are_weights_unchanged), held_(held) {}
+  explicit FiniteLoss(bool are_weights_unchanged) : are_weights_unchanged_(are_weights_unchanged) {}
   Judgement judge(const Step& step) override;
 
  private:
   bool are_weights_unchanged_;
-  const HeldNumbers* held_;
 };
 
 /// data Error in `judge`, on all ranks. After whoever leaves steps out because of their norm.

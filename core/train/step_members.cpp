@@ -52,7 +52,7 @@ StepMembers::StepMembers(Run& run, const JobConfig& config, BeforeUpdate before_
   if (run.observations) order_.first.push_back(run.observations.get());
   if (run.debugging)
     for (StepMember* member : run.debugging->members()) order_.first.push_back(member);
-  add(order_.first, std::make_unique<FiniteLoss>(/*are_weights_unchanged=*/!updates_early, held));
+  add(order_.first, std::make_unique<FiniteLoss>(/*are_weights_unchanged=*/!updates_early));
   order_.first.push_back(run.loss_scaler.get());
   if (!updates_early) add(order_.first, std::make_unique<EndOfCopies>(std::move(before_update)));
 
