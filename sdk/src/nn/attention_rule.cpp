@@ -8,6 +8,7 @@
 
 #include <titan/error.h>
 #include <titan/nn/attention_rules.h>
+#include <titan/ops/document_attention.h>
 #include <titan/recompute.h>
 
 namespace titan::nn {
@@ -107,23 +108,18 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
       own_sinks.defined() ? std::optional<at::Tensor>(own_sinks) : std::optional<at::Tensor>();
   if (!documents.defined()) return RuledAttention::apply(q, k, v, sinks, rule, 0);
   const int64_t rows = q.size(0), seq_len = q.size(2);
-  TITAN_CHECK(documents.dim() == 2 && documents.size(0) == rows && documents.size(1) == seq_len &&
-                  documents.scalar_type() == at::kInt && documents.is_cpu() && k.size(2) == seq_len,
-              config, "attention by a rule: documents must be int32 (", rows, ", ", seq_len,
-              ") in host memory, got ", documents.sizes(), " ", documents.scalar_type(), " on ",
-              documents.device());
-  const at::Tensor numbers = documents.contiguous();
+  TITAN_CHECK(k.size(2) == seq_len, config, "attention by a rule: as many keys as queries, ",
+              seq_len, ", have documents, got ", k.size(2));
   std::vector<at::Tensor> outs;  // (1, n, H, hd), in the order of rows and documents
-  for (int64_t row = 0; row < rows; ++row) {
-    const int32_t* const number = numbers.const_data_ptr<int32_t>() + row * seq_len;
-    for (int64_t first = 0, end = 0; first < seq_len; first = end) {
-      while (end < seq_len && number[end] == number[first]) ++end;
-      const auto piece = [&](const at::Tensor& x) {
-        return x.narrow(0, row, 1).narrow(2, first, end - first);
-      };
-      outs.push_back(
-          RuledAttention::apply(piece(q), piece(k), piece(v), sinks, rule, first).transpose(1, 2));
-    }
+  int64_t token = 0;             // of all rows
+  for (const int64_t length : ops::document_lengths(documents, rows, seq_len)) {
+    const int64_t row = token / seq_len, first = token % seq_len;
+    const auto piece = [&](const at::Tensor& x) {
+      return x.narrow(0, row, 1).narrow(2, first, length);
+    };
+    outs.push_back(
+        RuledAttention::apply(piece(q), piece(k), piece(v), sinks, rule, first).transpose(1, 2));
+    token += length;
   }
   return at::cat(outs, 1).view({rows, seq_len, q.size(1), v.size(3)}).transpose(1, 2);
 }

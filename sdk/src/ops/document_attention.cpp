@@ -111,19 +111,27 @@ Tensor heads_of(const Tensor& x, int64_t first, int64_t length) {
 
 }  // namespace
 
-Tensor document_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                          const Tensor& documents, const AttentionOptions& options) {
-  check_attention(q, k, v, options.causal);
-  const int64_t rows = q.size(0), seq_len = q.size(2);
-  TITAN_CHECK(documents.dim() == 2 && documents.size(0) == rows && documents.size(1) == seq_len &&
-                  documents.scalar_type() == at::kInt && documents.is_cpu() && k.size(2) == seq_len,
-              config, "document_attention: documents must be int32 (", rows, ", ", seq_len,
+std::vector<int64_t> document_lengths(const Tensor& documents, int64_t num_rows, int64_t seq_len) {
+  TITAN_CHECK(documents.dim() == 2 && documents.size(0) == num_rows &&
+                  documents.size(1) == seq_len && documents.scalar_type() == at::kInt &&
+                  documents.is_cpu(),
+              config, "attention: documents must be int32 (", num_rows, ", ", seq_len,
               ") in host memory, got ", documents.sizes(), " ", documents.scalar_type(), " on ",
               documents.device());
   const Tensor numbers = documents.contiguous();
   std::vector<int64_t> lengths;
-  for (int64_t row = 0; row < rows; ++row)
+  for (int64_t row = 0; row < num_rows; ++row)
     add_run_lengths(numbers.const_data_ptr<int32_t>() + row * seq_len, seq_len, lengths);
+  return lengths;
+}
+
+Tensor document_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                          const Tensor& documents, const AttentionOptions& options) {
+  check_attention(q, k, v, options.causal);
+  const int64_t rows = q.size(0), seq_len = q.size(2);
+  TITAN_CHECK(k.size(2) == seq_len, config, "document_attention: as many keys as queries, ",
+              seq_len, ", have documents, got ", k.size(2));
+  const std::vector<int64_t> lengths = document_lengths(documents, rows, seq_len);
   if (static_cast<int64_t>(lengths.size()) == rows || q.numel() == 0)
     return attention(q, k, v, options);
   const double scale = scale_of(q, options.scale);

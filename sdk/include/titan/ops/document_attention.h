@@ -2,7 +2,9 @@
 // nn::Attention.
 #pragma once
 
+#include <cstdint>
 #include <tuple>
+#include <vector>
 
 #include <titan/ops/attention.h>
 
@@ -17,6 +19,11 @@ namespace titan::ops {
 TITAN_API at::Tensor document_attention(const at::Tensor& q, const at::Tensor& k,
                                         const at::Tensor& v, const at::Tensor& documents,
                                         const AttentionOptions& options = {});
+
+/// The lengths of the runs of equal numbers in `documents`, row after row; each row begins a new
+/// one. Throws a config Error unless they are int32 (num_rows, seq_len) in host memory.
+TITAN_API std::vector<int64_t> document_lengths(const at::Tensor& documents, int64_t num_rows,
+                                                int64_t seq_len);
 
 /// What titan::packed_attention_forward and _backward are made of where a device has nothing
 /// better: attention per document, without a graph. For device plugins. Documents lie one after the
