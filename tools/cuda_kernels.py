@@ -1,17 +1,24 @@
 #!/usr/bin/env python3
-"""What nvcc made of the cuda plugin's kernels: registers, spills, shared memory, and the occupancy they allow.
+"""What nvcc made of the cuda plugin's kernels: registers, spills, shared memory, occupancy, and the instructions for sm_90.
 
-    tools/cuda_kernels.py                        the table, as Markdown
-    tools/cuda_kernels.py --write                writes it to docs/cuda_kernels.md
-    tools/cuda_kernels.py --check                fails where a kernel spills, does not fit its limits, or the table is old
+    tools/cuda_kernels.py                        both tables, as Markdown
+    tools/cuda_kernels.py --write                writes them to docs/cuda_kernels.md
+    tools/cuda_kernels.py --check                fails where a kernel breaks its limits, or a table is old
 
-Reads what ptxas said while the plugin was built (build/release/plugins/devices/cuda/*.ptxas, or --logs FOLDER). Threads of a
-block and how many blocks a multiprocessor must hold are the kernels' own (kThreads, kBlocks). No GPU is needed.
+The first table is what ptxas said while the plugin was built (build/release/plugins/devices/cuda/*.ptxas, or --logs FOLDER).
+Threads of a block and how many blocks a multiprocessor must hold are the kernels' own (kThreads, kBlocks). The second table
+counts the machine instructions (SASS) in the objects of the same folder. It needs cuobjdump and nvdisasm: TITAN_CUOBJDUMP,
+PATH, the CUDA toolkit, or the wheel of triton, which brings both. Without them the first table alone is made and checked.
+No GPU is needed.
 """
 
 import argparse
+import collections
+import functools
+import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import typing
@@ -21,6 +28,26 @@ KERNELS = ROOT / "plugins/devices/cuda/kernels"
 LOGS = ROOT / "build/release/plugins/devices/cuda"
 PAGE = ROOT / "docs/cuda_kernels.md"
 BEGIN, END = "<!-- made by tools/cuda_kernels.py -->", "<!-- end -->"
+BEGIN_SASS, END_SASS = "<!-- SASS by tools/cuda_kernels.py -->", "<!-- end of SASS -->"
+SASS_ARCH = "sm_90"
+
+# 128-bit loads and stores that each instance of a kernel has at least: its tensors go through them where addresses are aligned.
+# The kernels of mixed types move the widest type by 128 bits and the others by as many elements. A thread of SumRows reads one
+# column.
+WIDE_ACCESSES = {
+    "AdamW": (1, 0),
+    "CrossEntropy": (2, 1),
+    "EmbeddingBackward": (1, 1),
+    "LargestOfBlocks": (1, 0),
+    "QuantizeRows": (2, 0),
+    "QuantizeTensor": (1, 0),
+    "RmsNormBackward": (4, 1),
+    "RmsNormForward": (3, 2),
+    "RopeRotate": (2, 2),
+    "SumRows": (0, 0),
+    "SwigluBackward": (3, 2),
+    "SwigluForward": (2, 1),
+}
 
 
 class Limits(typing.NamedTuple):
@@ -39,6 +66,7 @@ class Limits(typing.NamedTuple):
 LIMITS = {
     "sm_80": Limits(64, 32, 65536, 164 * 1024, 48 * 1024),
     "sm_90": Limits(64, 32, 65536, 228 * 1024, 48 * 1024),
+    "sm_90a": Limits(64, 32, 65536, 228 * 1024, 48 * 1024),
     "sm_100": Limits(64, 32, 65536, 228 * 1024, 48 * 1024),
 }
 
@@ -93,9 +121,11 @@ def read(text):
         registers = int(re.search(r"Used (\d+) registers", part)[1])
         shared = re.search(r"(\d+) bytes smem", part)
         kernels.append(Kernel(name, arch, registers, stores + loads, stack, int(shared[1]) if shared else 0))
-    names = subprocess.run(["c++filt"], input="\n".join(kernel.name for kernel in kernels), text=True, capture_output=True,
-                           check=True).stdout.splitlines()
-    return [kernel._replace(name=short(name)) for kernel, name in zip(kernels, names)]
+    return [kernel._replace(name=short(name)) for kernel, name in zip(kernels, demangled([kernel.name for kernel in kernels]))]
+
+
+def demangled(names):
+    return subprocess.run(["c++filt"], input="\n".join(names), text=True, capture_output=True, check=True).stdout.splitlines()
 
 
 def short(name):
@@ -151,9 +181,123 @@ def table(kernels, threads_of):
     return "\n".join(lines)
 
 
-def replaced(page, text):
-    before, rest = page.split(BEGIN)
-    return before + BEGIN + "\n" + text + "\n" + END + rest.split(END)[1]
+class Sass(typing.NamedTuple):
+    """Instructions of a kernel, by their place in its code: how often each runs is not known."""
+    name: str
+    instructions: int  # without NOP
+    loads: collections.Counter   # from global memory, by their width in bits
+    stores: collections.Counter
+    local: int     # accesses to local memory
+    tensor: int    # products of matrices
+    barriers: int  # of a block
+    special: int   # the unit for reciprocals, roots, exponentials and logarithms
+    double: int    # arithmetic in float64
+
+
+INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)")
+
+
+def width_in_bits(operation):
+    """Of an access: LDG.E.U16, STG.E.128, ..."""
+    for part in operation.split("."):
+        if part in ("U8", "S8", "U16", "S16", "64", "128"):
+            return int(part.lstrip("US"))
+    return 32
+
+
+def read_sass(text):
+    """The kernels of what `cuobjdump -sass` says, names demangled."""
+    kernels = []
+    for part in re.split(r"^\s*Function : ", text, flags=re.MULTILINE)[1:]:
+        lines = part.splitlines()
+        operations = [found[1] for line in lines if (found := INSTRUCTION.match(line))]
+        count = collections.Counter()
+        loads, stores = collections.Counter(), collections.Counter()
+        for operation in operations:
+            base = operation.split(".")[0]
+            count[base] += 1
+            if base == "LDG":
+                loads[width_in_bits(operation)] += 1
+            elif base == "STG":
+                stores[width_in_bits(operation)] += 1
+        # HFMA2.MMA, a multiply-add of pairs, is none
+        tensor = sum(n for base, n in count.items() if re.fullmatch(r"(U?TC)?[A-Z]?G?MMA", base))
+        kernels.append(Sass(name=lines[0].strip(), instructions=len(operations) - count["NOP"], loads=loads, stores=stores,
+                            local=count["LDL"] + count["STL"], tensor=tensor, barriers=count["BAR"], special=count["MUFU"],
+                            double=sum(count[base] for base in ("DADD", "DMUL", "DFMA", "DSETP"))))
+    return [kernel._replace(name=short(name)) for kernel, name in zip(kernels, demangled([kernel.name for kernel in kernels]))]
+
+
+def sass_problems(kernels):
+    """What is wrong, one line each."""
+    found = []
+    for kernel in kernels:
+        where = f"{kernel.name} on {SASS_ARCH}"
+        if kernel.local:
+            found.append(f"{where}: {kernel.local} accesses to local memory")
+        if kernel.tensor:
+            found.append(f"{where}: {kernel.tensor} products of matrices; {PAGE.name} says that no kernel has any")
+        struct = kernel.name.split("<")[0]
+        if struct not in WIDE_ACCESSES:
+            found.append(f"{where}: {pathlib.Path(__file__).name} does not say how many 128-bit accesses it needs")
+            continue
+        for what, least, of in zip(("loads", "stores"), WIDE_ACCESSES[struct], (kernel.loads, kernel.stores)):
+            if of[128] < least:
+                found.append(f"{where}: {of[128]} {what} of 128 bits, at least {least} are needed")
+    return found
+
+
+def between(numbers):
+    least, most = min(numbers), max(numbers)
+    return str(least) if least == most else f"{least}–{most}"
+
+
+def sass_table(kernels):
+    """Markdown: a row per kernel template, from the least to the most of its instances."""
+    by_struct = {}
+    for kernel in kernels:
+        by_struct.setdefault(kernel.name.split("<")[0], []).append(kernel)
+    head = ["kernel", "instances", "instructions", "128-bit loads", "all loads", "128-bit stores", "all stores", "local",
+            "tensor", "barriers", "MUFU", "float64"]
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    for struct in sorted(by_struct):
+        of = by_struct[struct]
+        columns = [lambda k: k.instructions, lambda k: k.loads[128], lambda k: sum(k.loads.values()), lambda k: k.stores[128],
+                   lambda k: sum(k.stores.values()), lambda k: k.local, lambda k: k.tensor, lambda k: k.barriers,
+                   lambda k: k.special, lambda k: k.double]
+        row = [f"`{struct}`", str(len(of))] + [between([column(kernel) for kernel in of]) for column in columns]
+        lines.append("| " + " | ".join(row) + " |")
+    return "\n".join(lines)
+
+
+@functools.cache
+def find_cuobjdump():
+    """The program, with nvdisasm beside it or on PATH; None where there is none."""
+    places = [os.environ.get("TITAN_CUOBJDUMP"), shutil.which("cuobjdump"), "/usr/local/cuda/bin/cuobjdump"]
+    wheels = [pathlib.Path(folder) for folder in sys.path if folder] + sorted(ROOT.glob(".venv/lib/python3*/site-packages"))
+    places += [folder / "triton/backends/nvidia/bin/cuobjdump" for folder in wheels]
+    for place in filter(None, places):
+        beside = pathlib.Path(place).parent / "nvdisasm"
+        if os.access(place, os.X_OK) and (os.access(beside, os.X_OK) or shutil.which("nvdisasm")):
+            return pathlib.Path(place)
+    return None
+
+
+def disassembled(program, objects, arch):
+    """The kernels of object files or libraries."""
+    environment = dict(os.environ, PATH=f"{program.parent}:{os.environ.get('PATH', '')}")
+    kernels = []
+    for path in objects:
+        run = subprocess.run([program, "-sass", "-arch", arch, path], text=True, capture_output=True, env=environment)
+        if run.returncode:
+            sys.exit(f"error: {program} on {path}: {run.stderr.strip()}")
+        kernels += read_sass(run.stdout)
+    return kernels
+
+
+def replaced(page, text, begin=BEGIN, end=END):
+    before, rest = page.split(begin)
+    return before + begin + "\n" + text + "\n" + end + rest.split(end)[1]
 
 
 def main():
@@ -167,18 +311,33 @@ def main():
         sys.exit(f"error: no *.ptxas in {options.logs}; build the cuda plugin where nvcc is found (ninja cuda.plugin)")
     kernels = [kernel for log in logs for kernel in read(log.read_text())]
     threads_of = declared()
-    found = problems(kernels, threads_of)
+    program = find_cuobjdump()
+    objects = sorted(options.logs.glob("*_kernels.o")) if program else []
+    archs = {kernel.arch for kernel in kernels}
+    arch = SASS_ARCH if SASS_ARCH in archs else SASS_ARCH + "a"
+    objects = objects if arch in archs else []
+    sass = disassembled(program, objects, arch) if objects else []
+    found = problems(kernels, threads_of) + sass_problems(sass)
+    if objects and {kernel.name for kernel in sass} != {kernel.name for kernel in kernels if kernel.arch == arch}:
+        found.append(f"the objects of {options.logs} have other kernels for {arch} than the logs beside them; build anew")
     if found:
         sys.exit("\n".join(f"error: {line}" for line in found))
-    text = table(kernels, threads_of)
+    missing = f"objects for {SASS_ARCH}" if program else "cuobjdump"
+    without = "" if sass else f"; their SASS was not looked at, for want of {missing}"
+    page = PAGE.read_text()
+    made = replaced(page, table(kernels, threads_of))
+    if sass:
+        made = replaced(made, sass_table(sass), BEGIN_SASS, END_SASS)
     if options.write:
-        PAGE.write_text(replaced(PAGE.read_text(), text))
+        PAGE.write_text(made)
     elif options.check:
-        if replaced(PAGE.read_text(), text) != PAGE.read_text():
-            sys.exit(f"error: the table of {PAGE.relative_to(ROOT)} is not that of this build; run tools/cuda_kernels.py --write")
-        print(f"{len(kernels)} kernels, none spills, all fit their limits")
+        if made != page:
+            sys.exit(f"error: the tables of {PAGE.relative_to(ROOT)} are not those of this build; run "
+                     "tools/cuda_kernels.py --write")
+        print(f"{len(kernels)} kernels, none spills, all fit their limits{without}")
     else:
-        print(text)
+        print(table(kernels, threads_of))
+        print(f"\n{sass_table(sass)}" if sass else f"\n{len(kernels)} kernels{without}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,34 @@
 # What a person with GPUs runs (docs/bench.md), and a run of all its stages on the CPU, in small, for the script's own sake.
 
-titan_add_probe(device_probe titan_core)
+add_executable(device_probe
+  gpu/probe/main.cpp gpu/probe/accuracy.cpp gpu/probe/collectives.cpp gpu/probe/float8.cpp gpu/probe/numbers.cpp
+  gpu/probe/operations.cpp gpu/probe/planted_operations.cpp gpu/probe/speed.cpp gpu/probe/step_operations.cpp)
+target_include_directories(device_probe PRIVATE ${PROJECT_SOURCE_DIR})
+target_compile_options(device_probe PRIVATE -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
+target_link_libraries(device_probe PRIVATE titan_core titan_float8 titan_mx)
 titan_use_torch(device_probe)
+titan_compile_options(device_probe)
 add_dependencies(device_probe plugins)
+
+# The tests of the cuda device alone, for a machine that has a GPU and no build tree: it finds the plugins beside itself, and
+# no path of the build is in it. The same tests are part of titan_torch_tests.
+add_executable(titan_gpu_tests
+  plugins/devices/cuda_test.cpp plugins/registry.cpp sdk/ops/ops_testing.cpp test_main.cpp)
+target_include_directories(titan_gpu_tests PRIVATE
+  ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/sdk/src ${CMAKE_CURRENT_SOURCE_DIR})
+target_compile_definitions(titan_gpu_tests PRIVATE TITAN_PLUGIN_DIR="../lib/titan/plugins")
+target_compile_options(titan_gpu_tests PRIVATE -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
+target_link_libraries(titan_gpu_tests PRIVATE titan_core titan::sdk GTest::gtest GTest::gmock)
+titan_use_torch(titan_gpu_tests)
+titan_compile_options(titan_gpu_tests)
+target_link_options(titan_gpu_tests PRIVATE -Wl,--no-as-needed)
+add_dependencies(titan_gpu_tests plugins)
 
 add_test(NAME gpu.run_all_on_the_cpu COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/gpu/run_all_test.py)
 set_tests_properties(gpu.run_all_on_the_cpu PROPERTIES COST 300 PROCESSORS 2 LABELS end_to_end TIMEOUT 1800
   ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_BUILD=${CMAKE_BINARY_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;${titan_python_environment}")
+
+# A bundle of what is built, made and checked on the CPU.
+add_test(NAME gpu.bundle COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/gpu/bundle_test.py)
+set_tests_properties(gpu.bundle PROPERTIES COST 40 LABELS end_to_end TIMEOUT 300
+  ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_BUILD=${CMAKE_BINARY_DIR};${titan_python_environment}")

@@ -1,283 +1,292 @@
-"""Runs everything that Titan wants to know of a machine with GPUs, and leaves one file to send back.
+"""Checks and measures Titan on a machine with a GPU, in minutes, from a bundle that was built elsewhere.
 
-    tests/gpu/run_all.sh                   # in the root of a built tree (build/release); under 30 minutes, no network
-    tests/gpu/run_all.sh --dry-run         # what it would run
-    tests/gpu/run_all.sh --device cpu      # the same stages in small, without a GPU: a test of this script
+    tools/gpu_bundle.sh DIR                                        # on a machine with nvcc; needs no GPU
+    DIR/tests/gpu/run_all.sh --bundle DIR --minutes 9 --out OUT    # on the machine with the GPU; needs no network, no compiler
+    tests/gpu/run_all.sh --device cpu                              # every stage in small on a CPU, from build/release
+    ... --only device graphs                                       # these stages alone
+    ... --again-failed OUT/report.json                             # the stages that failed in an earlier run
+    ... --list                                                     # the stages and their limits
 
-Stages: the GPU's tests, every operation's bits over 20 runs, collectives of all GPUs, the parity ladder, and training of 1B and
-8B in bf16 and float8 at 4,096 tokens by titan bench. Each stage's result is kept in --out under a key of the commit, the
-machine and what it runs; a stage that is there, and did not fail, is not run again, so that whoever is interrupted starts the
-same command once more. What does not fit into the GPU's memory by `titan estimate` is said with the estimate, not tried. Standard
-library only.
+Every stage is a process of its own with a time limit. A stage that fails, crashes or hangs ends alone; the run continues.
+OUT/report.json and OUT/report.md are complete after every stage, so that a run that is cut at any moment leaves a report, and the
+report names the stage that was running. tools/gpu_report.py makes docs/gpu.md from report.json. Standard library only.
 """
 
 import argparse
-import hashlib
 import json
+import math
 import os
 import pathlib
-import shlex
+import signal
 import subprocess
 import sys
-import tarfile
+import threading
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-FLOAT8 = ["--model.converters", "quantize.linear.float8"]
-# Tried in this order until the estimate fits.
-WAYS = (
-    ("all activations kept", ["--activation_checkpoint.mode", "none"]),
-    ("selective recomputation", ["--activation_checkpoint.mode", "selective"]),
-    ("full recomputation", ["--activation_checkpoint.mode", "full"]),
-    ("full recomputation, weights in bf16", ["--activation_checkpoint.mode", "full", "--training.dtype", "bfloat16"]),
-)
-ROOM = 0.92  # of the GPU's memory that an estimate may take: it knows nothing of CUDA's context and of fragments
+from stages import DIAGNOSIS, STAGES
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+GRACE = 2  # seconds between SIGTERM and SIGKILL of a stage at its limit
+CHECKS_KEPT = 4000
 
 
-def said(*command, default=""):
+def parsed():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bundle", type=pathlib.Path, help="folder made by tools/gpu_bundle.sh (default: the tree's build/release)")
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--minutes", type=float, default=9)
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("gpu_results"))
+    parser.add_argument("--only", nargs="+", metavar="STAGE")
+    parser.add_argument("--again-failed", type=pathlib.Path, metavar="REPORT", help="the stages that an earlier report calls failed")
+    parser.add_argument("--patience", type=float, default=1, metavar="F", help="multiplies every stage's limit, for slow machines")
+    parser.add_argument("--limit", type=float, metavar="SECONDS", help="no stage may take longer")
+    parser.add_argument("--no-diagnosis", action="store_true", help="do not rerun what failed under the CUDA tools")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--plant", nargs="+", default=[], metavar="STAGE=FAULT",
+                        help="for tests of this program: hang, crash, nan or garbage in place of a stage")
+    return parser.parse_args()
+
+
+def not_finite(value):
+    """Whether a NaN or an infinity stands anywhere in a JSON value."""
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, dict):
+        return any(map(not_finite, value.values()))
+    return isinstance(value, list) and any(map(not_finite, value))
+
+
+class Findings:
+    """What a stage printed, line by line: checks, figures and rows of tables as JSON objects. Thread-safe enough for one reader."""
+
+    def __init__(self):
+        self.checks, self.figures, self.tables, self.unread = [], {}, {}, 0
+
+    def take(self, line):
+        try:
+            found = json.loads(line)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            self.unread += bool(line.strip())
+        elif "check" in found and isinstance(found.get("ok"), bool):
+            if not_finite(found) and found["ok"]:
+                found.update(ok=False, says=f"a value is not finite; {found.get('says', '')}")
+            if len(self.checks) < CHECKS_KEPT:
+                self.checks.append(found)
+        elif "figure" in found and "value" in found:
+            if not_finite(found["value"]):
+                self.checks.append({"check": found["figure"], "ok": False, "says": "the figure is not finite"})
+            else:
+                self.figures[str(found["figure"])] = found["value"]
+        elif "table" in found and isinstance(found.get("row"), dict):
+            self.tables.setdefault(str(found["table"]), []).append(found["row"])
+        else:
+            self.unread += 1
+
+    def failed(self):
+        return [check for check in self.checks if not check["ok"]]
+
+
+def end_group(process):
+    """Ends a stage and everything that it started."""
+    for number, patience in ((signal.SIGTERM, GRACE), (signal.SIGKILL, 10)):
+        try:
+            os.killpg(process.pid, number)
+        except ProcessLookupError:
+            pass
+        try:
+            process.wait(patience)
+        except subprocess.TimeoutExpired:
+            continue
     try:
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60).stdout.strip() or default
-    except OSError:
-        return default
+        os.killpg(process.pid, signal.SIGKILL)  # children that outlived it
+    except ProcessLookupError:
+        pass
 
 
-def machine(device):
-    """What a result depends on beside the commit."""
-    facts = {"device": device, "commit": said("git", "rev-parse", "HEAD", default="unknown"),
-             "changes": hashlib.sha256(said("git", "diff", "HEAD").encode()).hexdigest()[:12], "cpus": os.cpu_count()}
-    if device == "cuda":
-        facts["gpus"] = said("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader").splitlines()
+def run_stage(stage, words, limit, log, environment):
+    """Runs one stage; its record for the report."""
+    findings, begin = Findings(), time.monotonic()
+    with open(log, "wb") as errors:
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, start_new_session=True,
+                                   env=environment)
+
+        def read():
+            with open(log.with_suffix(".out"), "wb") as copy:
+                for line in process.stdout:
+                    copy.write(line)
+                    copy.flush()
+                    findings.take(line.decode(errors="replace"))
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        says, hung = [], False
+        try:
+            code = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            hung, code = True, None
+            says.append(f"it did not finish within {limit:.0f} s")
+        end_group(process)
+        reader.join(5)
+    failed = findings.failed()
+    if not hung and code is not None and code < 0:
+        says.append(f"it was ended by signal {-code} ({signal.Signals(-code).name})")
+    elif not hung and code not in (0, 1):
+        says.append(f"exit code {code}")
+    if not findings.checks and not findings.figures and not findings.tables:
+        says.append(f"it printed nothing that this program reads ({findings.unread} other lines)")
+    elif not hung and code == 1 and not failed:
+        says.append("exit code 1 without a failed check")
+    status = "failed" if failed or says else "passed"
+    if says:
+        tail = log.read_bytes()[-3000:].decode(errors="replace").strip().splitlines()
+        says += [f"stderr: {line}" for line in tail[-8:]]
+    return {"stage": stage.name, "what": stage.what, "status": status, "seconds": round(time.monotonic() - begin, 1), "limit": limit,
+            "says": says, "checks": findings.checks, "figures": findings.figures, "tables": findings.tables,
+            "unread_lines": findings.unread}
+
+
+class Report:
+    """report.json and report.md, complete at any moment."""
+
+    def __init__(self, out, facts, chosen):
+        self.out, self.facts, self.begin = out, facts, time.monotonic()
+        self.records, self.waiting, self.running = [], [stage.name for stage in chosen], None
+
+    def starts(self, stage):
+        self.running = stage.name
+        self.waiting = [name for name in self.waiting if name != stage.name]
+        self.write()
+
+    def ends(self, record):
+        self.running = None
+        self.records.append(record)
+        self.write()
+
+    def write(self):
+        whole = {"schema": 2, "machine": self.facts, "seconds": round(time.monotonic() - self.begin, 1), "running": self.running,
+                 "not_started": self.waiting, "stages": self.records}
+        self.replace("report.json", json.dumps(whole, indent=1))
+        self.replace("report.md", self.text())
+
+    def replace(self, name, text):
+        temporary = self.out / f".{name}.tmp"
+        with open(temporary, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(self.out / name)
+
+    def text(self):
+        lines = ["# GPU run", "", *(f"- {name}: {value}" for name, value in self.facts.items()), "",
+                 "| stage | status | seconds | checks | failed |", "|---|---|---:|---:|---|"]
+        for record in self.records:
+            failed = [check["check"] for check in record["checks"] if not check["ok"]]
+            says = "; ".join(failed[:6] + record["says"][:1]).replace("|", "/")
+            lines.append(f"| {record['stage']} | {record['status']} | {record['seconds']} | {len(record['checks'])} | {says} |")
+        if self.running:
+            lines.append(f"| {self.running} | was running when this report was written | | | |")
+        lines += [f"| {name} | not started | | | |" for name in self.waiting]
+        return "\n".join(lines) + "\n"
+
+
+def facts_of(arguments, root):
+    facts = {"device": arguments.device, "cpus": os.cpu_count(), "date": time.strftime("%Y-%m-%d", time.gmtime())}
+    manifest = root / "bundle.json"
+    if manifest.exists():
+        bundle = json.loads(manifest.read_text())
+        facts.update({name: bundle.get(name) for name in ("commit", "changes", "torch")})
+    else:
+        done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
+        facts["commit"] = done.stdout.strip() or "unknown"
+    if arguments.device == "cuda":
+        done = subprocess.run(["nvidia-smi", "--query-gpu=name,memory.total,driver_version,clocks.sm,temperature.gpu,power.limit",
+                               "--format=csv,noheader"], capture_output=True, text=True, check=False, timeout=30)
+        facts["gpus"] = done.stdout.strip().splitlines()
         if not facts["gpus"]:
-            sys.exit("nvidia-smi shows no GPU; --device cpu runs the stages in small on the CPU")
+            sys.exit("run_all: error: nvidia-smi shows no GPU; --device cpu runs the stages in small on a CPU")
     return facts
 
 
-class Stage:
-    """A command that may take `seconds`; `judge` makes the result's members of its exit code and output; `choose_way`, where it is
-    given, says first how the job fits into memory: (name, more words)."""
-
-    def __init__(self, name, seconds, words, judge, choose_way=None):
-        self.name, self.seconds, self.words, self.judge = name, seconds, [str(word) for word in words], judge
-        self.choose_way = choose_way
-
-    def key(self, facts):
-        return hashlib.sha256(json.dumps([facts, self.name, self.words]).encode()).hexdigest()[:16]
-
-
-class Refused(Exception):
-    """The stage cannot run here; why."""
+def environment_of(root, bundle):
+    """Sources the bundle's env.sh, which finds LibTorch; the tree's own programs find it by themselves."""
+    environment = dict(os.environ)
+    if bundle:
+        done = subprocess.run(["bash", "-c", '. "$1/env.sh" >&2 && env -0', "bash", str(root)], capture_output=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"run_all: error: {root}/env.sh failed: {done.stderr.decode(errors='replace').strip()}")
+        environment = dict(pair.split("=", 1) for pair in done.stdout.decode().split("\0") if "=" in pair)
+    for name in [name for name in environment if name.startswith("TITAN_PLUGIN")]:
+        del environment[name]
+    return environment
 
 
-def run_words(stage, log):
-    """Runs the stage's program, what it says going to `log` too; (exit code, output)."""
-    environment = dict(os.environ, TITAN_SOURCE_DIR=str(ROOT), TITAN_PROGRAM=str(PLACES.titan), TITAN_WORK=str(PLACES.out / "work"))
-    with open(log, "w") as file:
-        try:
-            run = subprocess.run(stage.words, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                 stderr=file, text=True, timeout=stage.seconds)
-        except subprocess.TimeoutExpired as end:
-            output = end.stdout or b""
-            file.write(output.decode(errors="replace") if isinstance(output, bytes) else output)
-            raise Refused(f"it took longer than {stage.seconds} s") from None
-        file.write(run.stdout)
-    return run.returncode, run.stdout
-
-
-class Places:
-    """Where things are; filled by main."""
-    titan = bin = build = out = None
-
-
-PLACES = Places()
-
-
-def of_exit_code(code, output):
-    return {"status": "ok" if code == 0 else "failed", "says": output.strip().splitlines()[-3:]}
-
-
-def of_json(code, output):
-    """Of a program that prints its findings as one JSON value, whatever it ends with."""
-    try:
-        return {"status": "ok" if code == 0 else "failed", "found": json.loads(output)}
-    except ValueError:
-        return {"status": "failed", "says": output.strip().splitlines()[-3:]}
-
-
-def of_ctest(code, output):
-    """Skipped tests are told as such: a machine without two GPUs skips those that need two."""
-    skipped = [line.strip() for line in output.splitlines() if "Skipped" in line and "***" in line]
-    return {**of_exit_code(code, output), "skipped": skipped}
-
-
-class Training:
-    """The words for one training stage, and which way of fitting it into memory is taken."""
-
-    def __init__(self, arguments, facts, ranks):
-        self.arguments, self.facts, self.ranks = arguments, facts, ranks
-
-    def job(self, flavor, dtype):
-        words = ["--job.config_file", "train_configs/debug_model.toml", "--device.name", self.arguments.device]
-        if self.arguments.device == "cuda":
-            words += ["--model.flavor", flavor, "--training.seq_len", "4096", "--training.local_batch_size", "1"]
-        else:
-            words += ["--training.seq_len", "64"]
-        words += ["--training.mixed_precision_param", "bfloat16", "--parallelism.data_parallel_shard_degree", str(self.ranks)]
-        if dtype == "float8":
-            words += FLOAT8 + ([] if self.arguments.device == "cuda" else ["--quantize.linear.float8.emulate"])
-        return words
-
-    def memory(self):
-        """Bytes of one GPU."""
-        return float(self.facts["gpus"][0].split(",")[1].split()[0]) * 2**20
-
-    def fitting(self, job):
-        """The first of WAYS whose estimate fits, as (name, flags); every estimate when none does."""
-        if self.arguments.device == "cpu":
-            return WAYS[0]
-        estimates = []
-        for name, flags in WAYS:
-            run = subprocess.run([PLACES.titan, "estimate", *job, *flags, "--ranks", str(self.ranks), "--json"], cwd=ROOT,
-                                 capture_output=True, text=True, timeout=300)
-            if run.returncode != 0:
-                raise Refused(f"titan estimate: {run.stderr.strip().splitlines()[-1:]}")
-            peak = max(rank["peak_bytes"] for rank in json.loads(run.stdout)["ranks"])
-            if peak <= ROOM * self.memory():
-                return name, flags
-            estimates.append(f"{name}: {peak / 2**30:.1f} GiB")
-        raise Refused(f"it does not fit into {self.memory() / 2**30:.1f} GiB by titan estimate ({'; '.join(estimates)})")
-
-    def stage(self, flavor, dtype):
-        small = self.arguments.device == "cpu"
-        job = self.job(flavor, dtype)
-        name = f"train_{flavor}_{dtype}"
-        # on a GPU the clock is read every 5 steps: whoever reads it waits for the GPU
-        steps = [2, 3, 1] if small else [5, 20, 5]
-        words = [PLACES.titan, "bench", *job, *(word for pair in zip(("--warmup", "--steps", "--interval"), steps) for word in pair),
-                 "--json", "-"]
-        if self.ranks > 1:
-            words += ["--nproc", self.ranks]
-        return Stage(name, 120 if small else 240, words, of_json, lambda: self.fitting(job))
-
-
-def stages(arguments, facts):
-    small = arguments.device == "cpu"
-    ranks = 2 if small else len(facts["gpus"])
-    plugins = PLACES.build / "lib/titan/plugins"
-    probe = [PLACES.bin / "device_probe"]
-    rounds = 3 if small else 20
-    found = [
-        Stage("tests", 300, ["ctest", "--test-dir", PLACES.build, "-L", "gpu", "--output-on-failure"], of_ctest),
-        Stage("bits", 180, [*probe, "--plugins", plugins, "ops", arguments.device, rounds], of_json),
-        Stage("collectives", 180, [PLACES.titan, "launch", "--nproc", ranks, "--log-dir", PLACES.out / "collective_logs", "--program",
-                                   probe[0], "--", "--plugins", plugins, "collectives", arguments.device, 1 if small else 256],
-              of_rank_zero),
-        Stage("ladder", 420, [sys.executable, ROOT / "tests/parity/ladder.py", "--device", arguments.device, "--dtypes", "float32",
-                              "--most-ranks", ranks, "--jobs", 1, "--only", "FSDP 2, accumulation 2, summed" if small else ""],
-              of_exit_code),
-    ]
-    training = Training(arguments, facts, ranks)
-    sizes = ("debugmodel",) if small else ("1B", "8B")
-    return found + [training.stage(size, dtype) for size in sizes for dtype in ("bfloat16", "float8")]
-
-
-def of_rank_zero(code, output):
-    """titan launch shows rank 0 among lines of its own."""
-    lines = [line[line.index("{"):] for line in output.splitlines() if "{" in line and "sent_bytes_per_second" in line]
-    return of_json(code, lines[-1] if lines else output)
-
-
-def result_of(stage, facts):
-    """From its file, or by running it."""
-    file = PLACES.out / f"{stage.name}.json"
-    key = stage.key(facts)
-    if file.exists():
-        known = json.loads(file.read_text())
-        if known["key"] == key and known["status"] in ("ok", "skipped"):
-            return {**known, "known": True}
-    result, begin = {"stage": stage.name, "key": key, "command": shlex.join(stage.words)}, time.monotonic()
-    try:
-        if stage.choose_way:
-            result["memory"], more = stage.choose_way()
-            stage.words += more
-        result.update(stage.judge(*run_words(stage, PLACES.out / f"{stage.name}.log")))
-    except Refused as why:
-        # what does not fit is an answer, what took too long is not
-        result.update(status="skipped" if "does not fit" in str(why) else "failed", says=[str(why)])
-    result["seconds"] = round(time.monotonic() - begin, 1)
-    temporary = file.with_suffix(".tmp")
-    temporary.write_text(json.dumps(result, indent=1))
-    temporary.rename(file)
-    return result
-
-
-def training_row(result):
-    figures = result.get("found", {}).get("figures")
-    if not figures:
-        return f"| {result['stage']} | {result['status']}: {' '.join(map(str, result.get('says', [])))} | | | | |"
-    mfu = figures["mfu"]
-
-    def percent(share):
-        return "not known" if share is None else f"{100 * share:.1f} %"
-    return (f"| {result['stage']} | {figures['ranks']}, {result.get('memory', '')} | {figures['tokens_per_second_per_rank']:,.0f} | "
-            f"{percent(mfu['full_attention'])} / {percent(mfu['causal_half'])} | {percent(figures['share_of_gemm']['full_attention'])} | "
-            f"{figures['peak_bytes'] / 2**30:.1f} |")
-
-
-def report(results, facts):
-    text = ["# GPU run", "", *(f"- {name}: {value}" for name, value in facts.items()), "", "| stage | status | seconds | says |",
-            "|---|---|---|---|"]
-    for result in results:
-        says = " / ".join(map(str, result.get("says", []) + result.get("skipped", []))).replace("|", "/")
-        text.append(f"| {result['stage']} | {result['status']} | {result['seconds']} | {says} |")
-    text += ["", "| training | GPUs, memory | tokens/s per GPU | MFU, full attention / causal half | of the GEMM | peak GiB |",
-             "|---|---|---|---|---|---|", *(training_row(result) for result in results if result["stage"].startswith("train_"))]
-    for result in results:
-        rows = result.get("found", {}).get("rows", [])
-        if rows:
-            names = list(rows[0])
-            text += ["", f"## {result['stage']}", "", "| " + " | ".join(names) + " |", "|---" * len(names) + "|"]
-            text += ["| " + " | ".join(str(row[name]) for name in names) + " |" for row in rows]
-    return "\n".join(text) + "\n"
+def chosen_stages(arguments):
+    names = [stage.name for stage in STAGES]
+    wanted = list(arguments.only or [])
+    if arguments.again_failed:
+        earlier = json.loads(arguments.again_failed.read_text())
+        failed = [record["stage"] for record in earlier["stages"] if record["status"] == "failed"]
+        wanted += [name for name in [*failed, earlier.get("running"), *earlier.get("not_started", [])] if name in names]
+    unknown = [name for name in wanted if name not in names]
+    if unknown:
+        sys.exit(f"run_all: error: unknown stage {', '.join(unknown)}; the stages are {', '.join(names)}")
+    if (arguments.only or arguments.again_failed) and not wanted:
+        sys.exit("run_all: nothing failed in that report")
+    return [stage for stage in STAGES if not wanted or stage.name in wanted]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
-    parser.add_argument("--out", type=pathlib.Path, help="folder of the results (default: gpu_results in the build)")
-    parser.add_argument("--only", nargs="*", help="these stages alone")
-    parser.add_argument("--dry-run", action="store_true")
-    arguments = parser.parse_args()
-    PLACES.build = arguments.build.resolve()
-    PLACES.bin = PLACES.build / "bin"
-    PLACES.titan = PLACES.bin / "titan"
-    PLACES.out = (arguments.out or PLACES.build / "gpu_results").resolve()
-    missing = [name for name in ("titan", "titan-train", "titan-runs", "titan-probe", "device_probe") if not (PLACES.bin / name).exists()]
-    if missing:
-        sys.exit(f"{PLACES.bin} has no {', '.join(missing)}; build with: cmake --build {PLACES.build}")
-    facts = machine(arguments.device)
-    chosen = stages(arguments, facts)
-    unknown = set(arguments.only or []) - {stage.name for stage in chosen}
-    if unknown:
-        sys.exit(f"there is no stage {', '.join(sorted(unknown))}; there are {', '.join(stage.name for stage in chosen)}")
-    chosen = [stage for stage in chosen if not arguments.only or stage.name in arguments.only]
-    if arguments.dry_run:
+    arguments = parsed()
+    chosen = chosen_stages(arguments)
+    if arguments.list:
         for stage in chosen:
-            print(f"{stage.name} (at most {stage.seconds} s): {shlex.join(stage.words)}")
+            print(f"{stage.name:14} at most {stage.seconds:3} s: {stage.what}")
+        print(f"sum of the limits: {sum(stage.seconds for stage in chosen)} s")
         return 0
-    PLACES.out.mkdir(parents=True, exist_ok=True)
-    results = []
+    root = (arguments.bundle or ROOT).resolve()
+    programs = root / "bin" if arguments.bundle else root / "build/release/bin"
+    missing = [name for name in ("titan", "titan-train", "device_probe", "titan_gpu_tests") if not (programs / name).exists()]
+    if missing:
+        sys.exit(f"run_all: error: {programs} lacks {', '.join(missing)}; build the bundle with tools/gpu_bundle.sh")
+    out = arguments.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + 60 * arguments.minutes
+    report = Report(out, facts_of(arguments, root), chosen)
+    environment = environment_of(root, arguments.bundle)
+    plants = dict(plant.split("=", 1) for plant in arguments.plant)
+    report.write()
+
+    def run(stage, *more):  # fills in one record of the report
+        left = deadline - time.monotonic()
+        if left < min(stage.least, arguments.limit or stage.least):
+            report.ends({"stage": stage.name, "what": stage.what, "status": "left out", "seconds": 0, "limit": 0, "checks": [],
+                         "figures": {}, "tables": {}, "unread_lines": 0,
+                         "says": [f"{max(0, left):.0f} s were left, it needs {stage.least}"]})
+            report.waiting = [name for name in report.waiting if name != stage.name]
+            report.write()
+            return
+        report.starts(stage)
+        limit = min(stage.seconds * arguments.patience, arguments.limit or left, left)
+        words = [sys.executable, str(HERE / "checks.py"), stage.name, "--root", str(root), "--programs", str(programs), "--device",
+                 arguments.device, "--out", str(out), "--seconds", str(max(1, int(limit))), *more]
+        if stage.name in plants:
+            words = [sys.executable, str(HERE / "planted_fault.py"), plants[stage.name]]
+        report.ends(run_stage(stage, words, limit, out / f"{stage.name}.log", environment))
+
     for stage in chosen:
-        results.append(result_of(stage, facts))
-        print(f"{stage.name}: {results[-1]['status']}, {results[-1]['seconds']} s{', known' if 'known' in results[-1] else ''}", flush=True)
-    (PLACES.out / "report.md").write_text(report(results, facts))
-    (PLACES.out / "report.json").write_text(json.dumps({"schema": 1, "machine": facts, "stages": results}, indent=1))
-    with tarfile.open(PLACES.out / "report.tar.gz", "w:gz") as tar:
-        for file in sorted(PLACES.out.glob("*.*")):
-            if file.suffix in (".md", ".json", ".log"):
-                tar.add(file, arcname=f"gpu_report/{file.name}")
-    print(f"send back: {PLACES.out / 'report.tar.gz'}")
-    return 1 if any(result["status"] == "failed" for result in results) else 0
+        run(stage)
+        record = report.records[-1]
+        print(f"{record['stage']}: {record['status']}, {record['seconds']} s, {len(record['checks'])} checks"
+              + "".join(f"\n  failed: {check['check']}: value {check.get('value')}, limit {check.get('limit')}"
+                        f" {str(check.get('says', ''))[:300]}" for check in record["checks"] if not check["ok"])
+              + "".join(f"\n  {line[:300]}" for line in record["says"]), flush=True)
+    failed = [record["stage"] for record in report.records if record["status"] == "failed"]
+    if failed and not arguments.no_diagnosis:
+        run(DIAGNOSIS, "--failed", *failed)
+    print(f"report: {out / 'report.json'}")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

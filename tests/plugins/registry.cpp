@@ -1,5 +1,6 @@
 #include "tests/plugins/registry.h"
 
+#include <cstdlib>
 #include <mutex>
 
 #include "core/plugin/catalog.h"
@@ -7,8 +8,14 @@
 
 namespace titan::testing {
 
+std::filesystem::path plugin_folder() {
+  const char* named = std::getenv("TITAN_PLUGIN_DIR");
+  if (named && *named) return named;
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / TITAN_PLUGIN_DIR;
+}
+
 core::Registry& plugin_registry() {
-  static const core::Catalog catalog({TITAN_PLUGIN_DIR});
+  static const core::Catalog catalog({plugin_folder()});
   static core::Registry registry(catalog);
   return registry;
 }

@@ -1,6 +1,7 @@
 // The built plugins, as tests take their components: by name, through the registry.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string_view>
 
@@ -12,7 +13,11 @@ class Registry;
 
 namespace titan::testing {
 
-/// Of this process, over TITAN_PLUGIN_DIR. It serves one thread at a time; `create` below sees to
+/// The environment variable TITAN_PLUGIN_DIR, else the folder that the build names: absolute, or
+/// relative to the program's folder.
+std::filesystem::path plugin_folder();
+
+/// Of this process, over plugin_folder(). It serves one thread at a time; `create` below sees to
 /// that among its own callers.
 core::Registry& plugin_registry();
 

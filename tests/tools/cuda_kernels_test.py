@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/cuda_kernels.py: the rules of occupancy, what it finds in ptxas' words, and that the compiled kernels pass."""
+"""tools/cuda_kernels.py: the rules of occupancy, what it finds in ptxas' and cuobjdump's words, and that the kernels pass."""
 
 import os
 import pathlib
@@ -22,10 +22,31 @@ ptxas info    : Function properties for {name}
 ptxas info    : Used {registers} registers, used 1 barriers, {shared} bytes smem
 """
 DECLARED = {"SumRows": (256, 4)}
+SASS = """
+Fatbin elf code:
+================
+arch = sm_90
+
+	code for sm_90
+		Function : _ZN5titan4cuda12kernel_entryINS0_{struct}IfEEEEvT_
+	.headerflags	@"EF_CUDA_SM90 EF_CUDA_VIRTUAL_SM(EF_CUDA_SM90)"
+{lines}
+"""
 
 
 def said(name=NAME, arch="sm_90", stack=0, stores=0, registers=32, shared=0):
     return cuda_kernels.read(SAID.format(name=name, arch=arch, stack=stack, stores=stores, registers=registers, shared=shared))
+
+
+def disassembled(*operations, struct="13SwigluForward"):
+    """The kernel that cuobjdump shows in these operations."""
+    lines = "\n".join(f"        /*{16 * i:04x}*/  {text} ;  /* 0x00000a00ff017b82 */\n{' ' * 60}/* 0x000ff00000000800 */"
+                      for i, text in enumerate(operations))
+    kernel, = cuda_kernels.read_sass(SASS.format(struct=struct, lines=lines))
+    return kernel
+
+
+WIDE = ["LDG.E.128 R4, desc[UR4][R2.64]", "@P0 LDG.E.128.CONSTANT R8, desc[UR4][R2.64]", "@!P1 STG.E.128 desc[UR4][R2.64], R4"]
 
 
 class CudaKernels(unittest.TestCase):
@@ -57,8 +78,32 @@ class CudaKernels(unittest.TestCase):
             self.assertEqual(len(found), 1, found)
             self.assertIn(word, found[0])
 
+    def test_counts_instructions(self):
+        kernel = disassembled(*WIDE, "LDG.E.U16 R0, desc[UR4][R2.64]", "LDG.E R0, desc[UR4][R2.64]", "STG.E.64 [R2], R4",
+                              "LDS R0, [R1]", "HFMA2.MMA R1, -RZ, RZ, 0, 0", "MUFU.EX2 R1, R1", "BAR.SYNC.DEFER_BLOCKING 0x0",
+                              "@!UP0 UIADD3 UR4, UR4, 0x1, URZ", "DFMA R2, R2, R4, R6", "EXIT", "NOP", "NOP")
+        self.assertEqual((kernel.name, kernel.instructions, kernel.local, kernel.tensor), ("SwigluForward<float>", 13, 0, 0))
+        self.assertEqual((kernel.loads, kernel.stores), ({128: 2, 32: 1, 16: 1}, {128: 1, 64: 1}))
+        self.assertEqual((kernel.barriers, kernel.special, kernel.double), (1, 1, 1))
+        for operation in ["HMMA.16816.F32 R4, R8, R12, R4", "HGMMA.64x256x16.F32 R24, gdesc[UR4], R24",
+                          "IMMA.16832.S8.S8 R4, R8", "QGMMA.64x128x32.F32.E4M3.E4M3 R24, gdesc[UR4], R24",
+                          "DMMA.884 R4, R8, R12, R4"]:
+            self.assertEqual(disassembled(operation).tensor, 1, operation)
+
+    def test_finds_local_memory_tensor_cores_and_narrow_accesses(self):
+        self.assertEqual(cuda_kernels.sass_problems([disassembled(*WIDE)]), [])
+        for kernel, word in [(disassembled(*WIDE, "STL.64 [R1], R2"), "1 accesses to local memory"),
+                             (disassembled(*WIDE, "HGMMA.64x256x16.F32 R24, gdesc[UR4], R24"), "1 products of matrices"),
+                             (disassembled(*WIDE[1:]), "1 loads of 128 bits, at least 2"),
+                             (disassembled(*WIDE[:2], "STG.E.64 [R2], R4"), "0 stores of 128 bits, at least 1"),
+                             (disassembled(*WIDE, struct="5Other"), "does not say how many")]:
+            found = cuda_kernels.sass_problems([kernel])
+            self.assertEqual(len(found), 1, found)
+            self.assertIn(word, found[0])
+
     def test_knows_what_every_kernel_declares(self):
         self.assertEqual(cuda_kernels.declared()["CrossEntropy"], (512, 2))
+        self.assertEqual(set(cuda_kernels.WIDE_ACCESSES), set(cuda_kernels.declared()))
         structs = set()
         for line in (cuda_kernels.KERNELS / "instances.h").read_text().splitlines():
             if line.startswith("  X("):
@@ -76,12 +121,19 @@ class CudaKernels(unittest.TestCase):
         run = subprocess.run([SOURCE / "tools/cuda_kernels.py", "--logs", LOGS], text=True, capture_output=True)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("`AdamW<BFloat16, BFloat16, float>`", run.stdout)
+        if cuda_kernels.find_cuobjdump():
+            self.assertIn("| `AdamW` | 6 |", run.stdout)
+        else:
+            self.skipTest("the SASS part: no cuobjdump in TITAN_CUOBJDUMP, on PATH, in a toolkit or a wheel of triton")
 
     @unittest.skipUnless(shutil.which("nvcc") and list(LOGS.glob("*.ptxas")), "the page's table is of nvcc 13.0, which is not here")
     def test_the_page_has_the_table_of_this_build(self):
         version = subprocess.run(["nvcc", "--version"], text=True, capture_output=True).stdout
         if "release 13.0" not in version:
             self.skipTest("the page's table is of nvcc 13.0, here is another")
+        kernels = [kernel for log in LOGS.glob("*.ptxas") for kernel in cuda_kernels.read(log.read_text())]
+        if {kernel.arch for kernel in kernels} != {"sm_80", "sm_90", "sm_100"}:
+            self.skipTest("the page's table is of the default architectures, this build has others")
         run = subprocess.run([SOURCE / "tools/cuda_kernels.py", "--check", "--logs", LOGS], text=True, capture_output=True)
         self.assertEqual(run.returncode, 0, run.stderr)
 

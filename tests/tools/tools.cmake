@@ -21,3 +21,8 @@ set_tests_properties(tools.sdk_abi PROPERTIES LABELS tools TIMEOUT 600
 add_test(NAME tools.cuda_kernels COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/tools/cuda_kernels_test.py)
 set_tests_properties(tools.cuda_kernels PROPERTIES LABELS tools TIMEOUT 600
   ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_CUDA_LOGS=${PROJECT_BINARY_DIR}/plugins/devices/cuda;${titan_python_environment}")
+
+# bytes and operations that predict the time of a step on a GPU
+add_test(NAME tools.gpu_prediction COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/tools/gpu_prediction_test.py)
+set_tests_properties(tools.gpu_prediction PROPERTIES LABELS tools TIMEOUT 600
+  ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;${titan_python_environment}")

@@ -1,0 +1,506 @@
+"""Makes a folder with programs, plugins, tests and scripts that runs on a machine with a GPU and without a build tree.
+
+    tools/gpu_bundle.sh OUT_DIR                # builds what is out of date, then makes OUT_DIR
+    tools/gpu_bundle.sh OUT_DIR --check        # ... and proves that it runs elsewhere, on the CPU
+    tools/gpu_bundle.sh OUT_DIR --archs 90a    # kernels for Hopper alone
+
+There, in bash: `. OUT_DIR/env.sh`, then `titan ...`, `titan_gpu_tests`, `device_probe`, `tests/gpu/run_all.sh`. That machine
+needs Ubuntu 24.04 (or another system with its glibc and libstdc++), Python 3 and the torch wheel of the version that
+bundle.json names. OUT_DIR/bundle.json says what is in the bundle and from which commit. Standard library only; needs binutils
+and CMake.
+"""
+
+import argparse
+import ast
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+TORCH_VERSION = "2.11.0"
+LIMIT = 45 << 20  # bytes of a bundle
+PROGRAMS = ("titan", "titan-train", "titan-models", "titan-runs", "titan-probe", "titan_gpu_tests", "device_probe")
+TARGETS = ("titan", "titan_train", "titan_models", "titan_runs", "titan_probe", "titan_gpu_tests", "device_probe", "plugins")
+# They need libcurl or Arrow, and a GPU's tests and benchmarks need neither.
+LEFT_OUT = ("mlflow.plugin.so", "parquet_dataset.plugin.so")
+SCRIPTS = ("tests/gpu", "tests/parity/ladder.py")  # with the modules of the tree that they import
+MODULE_FOLDERS = ("tests/gpu", "tests/benchmarks", "tests/parity", "tests/end_to_end", "tests/referee", "tools")
+DATA = ("train_configs", "tests/assets")
+SOURCE_SUFFIXES = (".cpp", ".h", ".cu", ".cuh", ".cmake", ".pyc")
+SECTION = b".titan_plugin"
+# Libraries of the base of Ubuntu 24.04 (libc6, libgcc-s1, libstdc++6, zlib1g, libcrypt1) and of NVIDIA's driver.
+BASE = {"ld-linux-x86-64.so.2", "libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1",
+        "libresolv.so.2", "libgcc_s.so.1", "libstdc++.so.6", "libz.so.1", "libcrypt.so.1", "libcuda.so.1", "libnvidia-ml.so.1"}
+# The newest symbol versions that those have.
+NEWEST = {"GLIBC": (2, 39), "GLIBCXX": (3, 4, 33), "CXXABI": (1, 3, 15), "GCC": (14,)}
+ENVIRONMENT = '''# Prepares a shell for this bundle: . env.sh
+TITAN_BUNDLE=$(cd "$(dirname "${BASH_SOURCE:-$0}")" && pwd)
+if [ ! -f "$TITAN_BUNDLE/bundle.json" ]; then
+  echo "env.sh: source this file from bash" >&2
+  return 1
+fi
+if [ -z "${TITAN_TORCH_ROOT:-}" ]; then
+  TITAN_TORCH_ROOT=$(python3 -c '
+import importlib.util
+found = importlib.util.find_spec("torch")  # without importing it, which takes seconds
+print(found.submodule_search_locations[0] if found else "")')
+fi
+if [ ! -f "$TITAN_TORCH_ROOT/lib/libtorch_cpu.so" ]; then
+  echo "env.sh: no torch: install the wheel that bundle.json names, or set TITAN_TORCH_ROOT to the folder torch of it" >&2
+  return 1
+fi
+LD_LIBRARY_PATH=$TITAN_BUNDLE/lib:$TITAN_BUNDLE/debian:$TITAN_TORCH_ROOT/lib$(
+  for folder in "$(dirname "$TITAN_TORCH_ROOT")"/nvidia/*/lib /usr/local/cuda/lib64; do
+    [ ! -d "$folder" ] || printf ':%s' "$folder"
+  done)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+PATH=$TITAN_BUNDLE/bin:$PATH
+export TITAN_BUNDLE TITAN_TORCH_ROOT LD_LIBRARY_PATH PATH
+'''
+
+
+class Problem(Exception):
+    """Why there is no bundle, or why it does not pass."""
+
+
+def run(*words, **more):
+    words = [str(word) for word in words]
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
+    if done.returncode:
+        raise Problem(f"{shlex.join(words)[:300]} failed with code {done.returncode}:\n{done.stdout[-4000:]}")
+    return done.stdout
+
+
+def files_of(folder):
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+# ---- ELF files ---------------------------------------------------------------------------------------------------------
+
+
+def is_elf(path):
+    with open(path, "rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+class Elf:
+    """What a program or library needs."""
+
+    def __init__(self, path):
+        text = run("readelf", "-W", "-d", "-V", path, env=dict(os.environ, LC_ALL="C"))
+        self.needed = re.findall(r"\(NEEDED\).*\[(.*)\]", text)
+        self.search_path = ":".join(re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", text)).split(":")
+        # only what it needs stands behind "Name:" with flags; what it defines has other columns
+        needs = text.partition("Version needs section")[2].partition("Version definition section")[0]
+        self.versions = set(re.findall(r"Name: (\w+_[\d.]+)\s+Flags", needs))
+
+
+def too_new(versions):
+    """Those that Ubuntu 24.04 does not have."""
+    found = []
+    for version in versions:
+        name, _, number = version.rpartition("_")
+        if name in NEWEST and tuple(map(int, number.split("."))) > NEWEST[name]:
+            found.append(version)
+    return sorted(found)
+
+
+def scrub(content, folders):
+    """Replaces what stands for a folder of the build by as many other characters; (new content, number of places). Assertions
+    hold the file names of their sources, and nothing opens those."""
+    count = 0
+    for folder in sorted(map(str, folders), key=len, reverse=True):
+        name = folder.encode() + b"/"
+        count += content.count(name)
+        content = content.replace(name, b"." + b"/" * (len(name) - 1))
+    return content, count
+
+
+def torch_libraries(torch):
+    return {path.name for folder in (torch / "lib", *torch.parent.glob("nvidia/*/lib")) for path in folder.glob("*.so*")}
+
+
+def system_libraries():
+    """Name: file, of what the loader finds here."""
+    found = {}
+    for name, path in re.findall(r"^\s+(\S+) \(libc6,x86-64.*\) => (\S+)$", run("/sbin/ldconfig", "-p"), re.M):
+        found.setdefault(name, path)
+    return found
+
+
+def copy_needed(out, torch):
+    """Copies to `debian` what files of the bundle need of this system beside the base of Ubuntu 24.04."""
+    here, theirs = system_libraries(), torch_libraries(torch) | BASE
+    to_read = [path for path in files_of(out) if is_elf(path)]
+    ours = {path.name for path in to_read}
+    while to_read:
+        reader = to_read.pop()
+        for name in Elf(reader).needed:
+            if name in ours or name in theirs:
+                continue
+            if name not in here:
+                raise Problem(f"{reader.name} needs {name}, which is neither built here, nor torch's, nor on this system")
+            copy = out / "debian" / name
+            copy.parent.mkdir(exist_ok=True)
+            shutil.copy(here[name], copy)
+            ours.add(name)
+            to_read.append(copy)
+
+
+# ---- making --------------------------------------------------------------------------------------------------------------
+
+
+def cache_of(build):
+    """Variables of CMake's cache."""
+    try:
+        return dict(re.findall(r"^([\w-]+):\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.M))
+    except FileNotFoundError:
+        raise Problem(f"{build} is not a build tree; start tools/setup.sh first, or leave --skip-build out")
+
+
+def torch_version(torch):
+    found = re.search(r"__version__ = '(.*)'", (torch / "version.py").read_text())
+    return found[1] if found else "unknown"
+
+
+@contextlib.contextmanager
+def setup_lock():
+    """The lock of tools/setup.sh: one build of a tree at a time."""
+    (ROOT / "build").mkdir(exist_ok=True)
+    with open(ROOT / "build" / ".setup.lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def build_tree(build, archs):
+    if not (build / "build.ninja").exists():
+        subprocess.run([ROOT / "tools" / "setup.sh"], check=True)
+    with setup_lock():
+        if archs and cache_of(build).get("TITAN_CUDA_ARCHS") != ";".join(archs):
+            run("cmake", f"-DTITAN_CUDA_ARCHS={';'.join(archs)}", build)
+        run("ninja", "-C", build, *TARGETS)
+
+
+def imports_of(script):
+    """Modules of the tree that a script imports, as files."""
+    for node in ast.walk(ast.parse(script.read_text())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module]
+        for name in names:
+            for folder in (script.parent, *(ROOT / folder for folder in MODULE_FOLDERS)):
+                file = folder / f"{name}.py"
+                if file.exists():
+                    yield file
+                    break
+
+
+def scripts():
+    found = set()
+    to_read = []
+    for name in SCRIPTS:
+        path = ROOT / name
+        to_read += files_of(path) if path.is_dir() else [path]
+    while to_read:
+        path = to_read.pop()
+        if path in found or path.suffix in SOURCE_SUFFIXES:
+            continue
+        found.add(path)
+        if path.suffix == ".py":
+            to_read += imports_of(path)
+    return sorted(found)
+
+
+def copy_built(build, out):
+    for folder in ("bin", "lib/titan/plugins"):
+        (out / folder).mkdir(parents=True)
+    wanted = [(build / "bin" / name, out / "bin") for name in PROGRAMS]
+    wanted += [(path, out / "lib") for path in sorted((build / "lib").glob("*.so"))]
+    wanted += [(path, out / "lib/titan/plugins") for path in sorted((build / "lib/titan/plugins").glob("*.plugin.so"))
+               if path.name not in LEFT_OUT]
+    for source, folder in wanted:
+        if not source.exists():
+            raise Problem(f"{source} is missing: leave --skip-build out")
+        shutil.copy(source, folder)
+    if not (out / "lib/titan/plugins/cuda.plugin.so").exists():
+        raise Problem("this build has no cuda plugin: see TITAN_CUDA in the output of cmake")
+
+
+def make_relocatable(out, folders):
+    """Strips symbols, search paths and the folders' names."""
+    libraries = files_of(out / "lib")
+    run("strip", "-s", *files_of(out / "bin"))
+    run("strip", "--strip-unneeded", *libraries)
+    with tempfile.NamedTemporaryFile("w", suffix=".cmake") as script:
+        for path in files_of(out / "bin") + libraries:
+            script.write(f'file(RPATH_REMOVE FILE "{path}")\n')
+        script.flush()
+        run("cmake", "-P", script.name)
+    places = 0
+    for path in files_of(out / "bin") + libraries:
+        content, count = scrub(path.read_bytes(), folders)
+        places += count
+        if count:
+            path.write_bytes(content)
+    return places
+
+
+def copy_data(out, wheels):
+    for name in DATA:
+        shutil.copytree(ROOT / name, out / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+    for path in scripts():
+        copy = out / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copy)
+    (out / "env.sh").write_text(ENVIRONMENT)
+    if wheels:
+        (out / "wheels").mkdir()
+        for wheel in sorted(wheels.glob("*.whl")):
+            shutil.copy(wheel, out / "wheels")
+
+
+def git(*words):
+    done = subprocess.run(["git", "-C", ROOT, *words], capture_output=True)
+    return done.stdout if done.returncode == 0 else b""
+
+
+def changes():
+    """A short hash of what is not committed; None when everything is."""
+    status = git("status", "--porcelain=v1", "-z")
+    if not status:
+        return None
+    digest = hashlib.sha256(git("diff", "HEAD"))
+    for name in git("ls-files", "--others", "--exclude-standard", "-z").split(b"\0"):
+        path = ROOT / os.fsdecode(name)
+        if name and path.is_file():
+            digest.update(name + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def describe(out, build, torch, places):
+    cache = cache_of(build)
+    archs = re.search(rb"\0cuda_archs=([^\0]*)", (out / "lib/titan/plugins/cuda.plugin.so").read_bytes())
+    nvcc = cache.get("TITAN_NVCC", "")
+    nvcc_version = re.search(r"V([\d.]+)", run(nvcc, "--version")) if os.path.exists(nvcc) else None
+    files = {str(path.relative_to(out)): path for path in files_of(out)}
+    sizes = {}
+    for name, path in files.items():
+        top = name.split("/")[0]
+        sizes[top] = sizes.get(top, 0) + path.stat().st_size
+    facts = {
+        "schema": 1, "commit": git("rev-parse", "HEAD").decode().strip() or None, "changes": changes(),
+        "date": git("show", "-s", "--format=%cI", "HEAD").decode().strip() or None, "torch": torch_version(torch),
+        "cuda_archs": archs[1].decode().split() if archs else [], "nvcc": nvcc_version[1] if nvcc_version else None,
+        "paths_removed": places, "bytes": sum(sizes.values()), "sizes": sizes,
+        "sha256": {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}}
+    (out / "bundle.json").write_text(json.dumps(facts, indent=1) + "\n")
+    return facts
+
+
+def expected_losses(build):
+    """The CPU's losses that a GPU is compared with, computed once for what determines them: the programs, the plugins but those
+    of devices that are not used, and the jobs."""
+    digest = hashlib.sha256()
+    for path in [build / "bin/titan-train", *sorted((build / "lib").glob("*.so")),
+                 *sorted((build / "lib/titan/plugins").glob("*.plugin.so")), *sorted((ROOT / "tests/gpu").glob("*.py"))]:
+        if path.name not in ("cuda.plugin.so", *LEFT_OUT):
+            digest.update(path.read_bytes())
+    file = build / "gpu_expected" / f"{digest.hexdigest()[:16]}.json"
+    if not file.exists():
+        print("bundle: computing the CPU's losses, some minutes", flush=True)
+        with tempfile.TemporaryDirectory(prefix="titan_expected_") as name:
+            run(sys.executable, ROOT / "tests/gpu/checks.py", "expected", "--device", "cpu", "--root", ROOT, "--programs", build / "bin",
+                "--out", name, "--seconds", "3600")
+            shutil.rmtree(file.parent, ignore_errors=True)
+            file.parent.mkdir()
+            shutil.copy(pathlib.Path(name) / "expected.json", file)
+    return file
+
+
+def make(out, build, torch, wheels, with_losses=True):
+    if out.exists() and not (out / "bundle.json").exists() and any(out.iterdir()):
+        raise Problem(f"{out} holds something that is not a bundle; name another folder")
+    if not torch_version(torch).startswith(TORCH_VERSION):
+        raise Problem(f"{build} is built for torch {torch_version(torch)}, not {TORCH_VERSION}; name another with --build")
+    new = out.with_name(out.name + ".new")
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(parents=True)
+    copy_built(build, new)
+    places = make_relocatable(new, build_folders(torch))
+    copy_needed(new, torch)
+    copy_data(new, wheels)
+    if with_losses:
+        shutil.copy(expected_losses(build), new / "tests/gpu/expected.json")
+    facts = describe(new, build, torch, places)
+    shutil.rmtree(out, ignore_errors=True)
+    new.rename(out)
+    return facts
+
+
+def build_folders(torch):
+    """Folders whose names must not be in a bundle."""
+    return {ROOT, torch, torch.resolve()}
+
+
+# ---- checking ------------------------------------------------------------------------------------------------------------
+
+
+def static_problems(bundle, torch):
+    """What is wrong with a bundle as it lies there."""
+    problems = []
+    paths = files_of(bundle)
+    facts = json.loads((bundle / "bundle.json").read_text())
+    found = {str(path.relative_to(bundle)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+    found.pop("bundle.json")
+    for name in sorted(set(found) ^ set(facts["sha256"])):
+        problems.append(f"{name} is {'missing' if name not in found else 'not named by bundle.json'}")
+    problems += [f"{name} is not what bundle.json says" for name, digest in found.items()
+                 if facts["sha256"].get(name, digest) != digest]
+
+    names = {path.name for folder in ("lib", "debian") for path in (bundle / folder).glob("*.so*")}
+    known = names | torch_libraries(torch) | BASE
+    for path in paths:
+        name = path.relative_to(bundle)
+        content = path.read_bytes()
+        problems += [f"{name} holds the path {folder}" for folder in sorted(build_folders(torch)) if bytes(folder) in content]
+        if "__pycache__" in path.parts:
+            problems.append(f"{name} is a cache of Python")
+        if not is_elf(path):
+            continue
+        elf = Elf(path)
+        problems += [f"{name} searches {folder}" for folder in elf.search_path if folder and not folder.startswith("$ORIGIN")]
+        problems += [f"{name} links the path {needed}" for needed in elf.needed if "/" in needed]
+        problems += [f"{name} needs {needed}, which nothing there has" for needed in elf.needed
+                     if "/" not in needed and needed not in known]
+        problems += [f"{name} needs {version}, which Ubuntu 24.04 does not have" for version in too_new(elf.versions)]
+        if path.name.endswith(".plugin.so") and SECTION not in content:
+            problems.append(f"{name} has lost its manifest")
+    size = sum(path.stat().st_size for path in paths)
+    if size > LIMIT:
+        problems.append(f"it takes {size / 2**20:.1f} MiB, more than {LIMIT >> 20}")
+    return problems
+
+
+def can_hide():
+    words = namespace() + ["mount", "-t", "tmpfs", "none", "/mnt"]
+    return subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def namespace():
+    return ["unshare", "-m" if os.geteuid() == 0 else "-rm"]
+
+
+def elsewhere(command, bundle, work, torch, hides):
+    """The command line that runs `command` in the bundle, with the torch wheel in another folder and, when it `hides`, source
+    tree and build out of reach."""
+    copy = work / "python"
+    copy.mkdir(exist_ok=True)
+    steps = ["set -e"]
+    for folder in (torch, torch.parent / "nvidia"):
+        if not folder.is_dir():
+            continue
+        if hides:
+            (copy / folder.name).mkdir(exist_ok=True)
+            steps.append(f"mount --rbind {shlex.quote(str(folder))} {copy}/{folder.name}")
+        elif not (copy / folder.name).exists():
+            (copy / folder.name).symlink_to(folder)
+    if hides:
+        steps += [f"mount -t tmpfs none {shlex.quote(str(folder))}" for folder in (torch, ROOT)]
+    steps += [f"cd {bundle}", f"export PYTHONPATH={copy}", ". ./env.sh", "set +e", command]
+    return (namespace() if hides else []) + ["bash", "-c", "\n".join(steps)]
+
+
+def plays(work):
+    """What runs: (name, command, exit codes, what its output holds)."""
+    train = ("titan train --job.config_file train_configs/debug_model.toml --device.name cpu --training.steps 10 "
+             f"--training.seq_len 256 --training.local_batch_size 1 --job.dump_folder {work}/run")
+    return [
+        ("titan list", "titan list", (0,), r"\bcuda\b"),
+        ("ten steps of the debug model", train, (0,), r"step: *10\b"),
+        ("device_probe", "device_probe --plugins lib/titan/plugins ops cpu 2 --only rms_norm", (0,), r'"done":true,"ok":true'),
+        # 77: all of them are skipped
+        ("titan_gpu_tests", "titan_gpu_tests", (0, 77), r"\[ +(PASSED|SKIPPED) +\]"),
+    ]
+
+
+def play_problems(bundle, work, torch):
+    problems = []
+    kept = {name: value for name, value in os.environ.items() if not re.match("TITAN_|PYTHON|LD_", name)}
+    hides = can_hide()
+    if not hides:
+        print("check: no mount namespaces here (unshare -rm): source tree and build stay in reach", flush=True)
+    unreachable = ("source tree and build are out of reach", f"! ls {shlex.quote(str(ROOT / 'tools'))} 2>&1", (0,), "")
+    for what, command, codes, pattern in [unreachable] * hides + plays(work):
+        try:
+            done = subprocess.run(elsewhere(command, bundle, work, torch, hides), env=kept, timeout=300, text=True,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        except subprocess.TimeoutExpired:
+            problems.append(f"{what}: not finished after 300 s")
+            continue
+        skipped = ", ".join(sorted(set(re.findall(r"Skipped\n(?:\S+: )?(.*)", done.stdout))))
+        if done.returncode in codes and re.search(pattern, done.stdout):
+            print(f"check: {what}: passed" + (f" (skipped: {skipped})" if skipped else ""), flush=True)
+        else:
+            problems.append(f"{what}: exit code {done.returncode}:\n{done.stdout[-3000:]}")
+    return problems
+
+
+def check(bundle, torch):
+    with tempfile.TemporaryDirectory(prefix="titan_bundle_") as name:
+        work = pathlib.Path(name).resolve()
+        if ROOT in work.parents:
+            raise Problem(f"temporary files are in {work}, inside the source tree; set TMPDIR to a folder elsewhere")
+        copy = work / "bundle"
+        shutil.copytree(bundle, copy)
+        problems = static_problems(copy, torch)
+        size = sum(path.stat().st_size for path in files_of(copy))
+        print(f"check: {len(files_of(copy))} files, {size / 2**20:.1f} MiB", flush=True)
+        if not problems:
+            print("check: libraries, symbol versions, search paths, paths of the build: passed", flush=True)
+        problems += play_problems(copy, work, torch)
+    if problems:
+        raise Problem("check: failed\n" + "\n".join(problems))
+    print("check: passed")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", metavar="OUT_DIR", type=pathlib.Path, help="the bundle; it replaces an older bundle")
+    parser.add_argument("--check", action="store_true", help="run a copy of it with source tree and build out of reach")
+    parser.add_argument("--skip-build", action="store_true", help="take what is built")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release", help="the build tree (%(default)s)")
+    parser.add_argument("--archs", nargs="+", metavar="ARCH",
+                        help="configure the build's kernels for these, as 90a; the build stays so (default: as configured)")
+    parser.add_argument("--wheels", type=pathlib.Path, help="a folder of wheels that come along; an empty one is filled first")
+    parser.add_argument("--no-losses", action="store_true",
+                        help="without the CPU's losses, which the machine with the GPU then computes itself")
+    options = parser.parse_args()
+    try:
+        build = options.build.resolve()
+        if not options.skip_build:
+            build_tree(build, options.archs)
+        torch = pathlib.Path(cache_of(build)["TITAN_TORCH_ROOT"])
+        fetch = ROOT / "tests" / "gpu" / "fetch_wheels.sh"
+        if options.wheels and fetch.exists() and not list(options.wheels.glob("*.whl")):
+            run(fetch, options.wheels)
+        facts = make(options.out.resolve(), build, torch, options.wheels, not options.no_losses)
+        print(f"bundle: {options.out}: {facts['bytes'] / 2**20:.1f} MiB, {len(facts['sha256'])} files, torch {facts['torch']}, "
+              f"kernels for {' '.join(facts['cuda_archs'])}", flush=True)
+        if options.check:
+            check(options.out.resolve(), torch)
+    except Problem as problem:
+        sys.exit(f"gpu_bundle: {problem}")
+
+
+if __name__ == "__main__":
+    main()
