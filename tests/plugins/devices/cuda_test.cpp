@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <thread>
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/ops/arange.h>
@@ -42,7 +43,7 @@ std::unique_ptr<Device> make_cuda(int local_rank = 0) {
 }
 
 bool is_built() {
-  return std::filesystem::exists(std::filesystem::path(TITAN_PLUGIN_DIR) / "cuda.plugin.so");
+  return std::filesystem::exists(plugin_folder() / "cuda.plugin.so");
 }
 
 /// Why the plugin cannot be opened at all; empty when it can.
@@ -216,6 +217,20 @@ TEST(CudaOps, AttentionIsThatOfTheCpu) {
       }
     }
   }
+}
+
+// Lengths that a GPU with compute capability 9 leaves to cuDNN, without deterministic algorithms.
+TEST(CudaOps, AttentionOfLongSequencesIsThatOfTheCpu) {
+  SKIP_WITHOUT_GPU();
+  for (const int64_t head_dim : {64, 128})
+    expect_as_on_the_cpu(
+        [](const Tensors& in) {
+          return Tensors{
+              ops::attention(in[0].transpose(1, 2), in[1].transpose(1, 2), in[2].transpose(1, 2))};
+        },
+        {random({1, 1024, 8, head_dim}), random({1, 1024, 2, head_dim}),
+         random({1, 1024, 2, head_dim})},
+        at::kBFloat16, 3e-2);
 }
 
 TEST(CudaOps, LossAndEmbeddingAreThoseOfTheCpu) {
