@@ -8,6 +8,7 @@
 #include <titan/log.h>
 #include <titan/nn/head.h>
 
+#include "core/estimate/gpu_memory.h"
 #include "core/estimate/memory_limit.h"
 #include "core/pipeline/analysis.h"
 
@@ -113,7 +114,7 @@ std::vector<double> idle_shares(const Estimate& estimate) {
 const RankEstimate& Estimate::largest() const {
   return *std::max_element(ranks.begin(), ranks.end(),
                            [](const RankEstimate& a, const RankEstimate& b) {
-                             return a.step.peak.bytes.total() < b.step.peak.bytes.total();
+                             return a.peak_bytes() < b.peak_bytes();
                            });
 }
 
@@ -136,7 +137,8 @@ Estimate estimate(const JobConfig& config, Registry& registry,
 
   for (int pipeline_rank = 0; pipeline_rank < static_cast<int>(stages.size()); ++pipeline_rank) {
     RankEstimate rank{.rank = stages[static_cast<size_t>(pipeline_rank)],
-                      .pipeline_rank = pipeline_rank};
+                      .pipeline_rank = pipeline_rank,
+                      .library_bytes = library_bytes(config)};
     JobConfig own = config;
     fit_memory_limit(own, registry, rank.rank);
     std::optional<log::Quiet> quiet;  // the first rank has said it

@@ -68,13 +68,15 @@ std::string uneven_text(const Estimate& estimate) {
   if (!most) return "";
   return "  with even load of experts; if all tokens of every layer came to the experts of one "
          "rank, it would be " +
-         gib(most->step.uneven_peak->bytes.total()) + " GiB (pp " +
+         gib(most->step.uneven_peak->bytes.total() + most->library_bytes) + " GiB (pp " +
          std::to_string(most->pipeline_rank) + ")\n";
 }
 
 std::string memory_text(const Estimate& estimate) {
   std::vector<TextRow> rows = {{"pp", "rank", "layers"}};
   for (const UseName& use : kUses) rows[0].push_back(use.title);
+  const int64_t library_bytes = estimate.ranks.front().library_bytes;
+  if (library_bytes > 0) rows[0].push_back("libraries");
   rows[0].insert(rows[0].end(), {"PEAK", "during"});
   for (const RankEstimate& rank : estimate.ranks) {
     const auto& layers = rank.step.layers;
@@ -82,8 +84,9 @@ std::string memory_text(const Estimate& estimate) {
                    rank.stages.size() > 1 ? std::to_string(rank.stages.size()) + " stages"
                                           : range(layers.front().name, layers.back().name)};
     for (const UseName& use : kUses) row.push_back(gib(rank.step.peak.bytes[use.use]));
+    if (library_bytes > 0) row.push_back(gib(rank.library_bytes));
     const bool is_largest = estimate.ranks.size() > 1 && &rank == &estimate.largest();
-    row.push_back(gib(rank.step.peak.bytes.total()) + (is_largest ? " *" : ""));
+    row.push_back(gib(rank.peak_bytes()) + (is_largest ? " *" : ""));
     row.push_back(rank.step.peak.place);
     rows.push_back(std::move(row));
   }
@@ -91,6 +94,9 @@ std::string memory_text(const Estimate& estimate) {
          "largest shares)\n" +
          text_table(rows, "  ") +
          (estimate.ranks.size() > 1 ? "  * the largest of all ranks\n" : "") +
+         (library_bytes > 0 ? "  libraries: cuBLAS's workspaces, for a GPU of compute capability "
+                              "9.0 or 10.0 (H100, H200, B200)\n"
+                            : "") +
          uneven_text(estimate);
 }
 
@@ -163,6 +169,8 @@ Value bytes_value(const UseBytes& bytes) {
 
 Value rank_value(const RankEstimate& rank) {
   const PlayedStep& step = rank.step;
+  Value peak_by_use = bytes_value(step.peak.bytes);
+  if (rank.library_bytes > 0) peak_by_use["libraries"] = rank.library_bytes;
   Value::List stages, traffic;
   for (const StageEstimate& stage : rank.stages)
     stages.push_back(Value::map({{"stage", int64_t{stage.index}},
@@ -182,10 +190,10 @@ Value rank_value(const RankEstimate& rank) {
        {"holds", Value::map({{"parameters", step.parameter_bytes},
                              {"gradients", step.gradient_bytes},
                              {"optimizer_states", step.optimizer_bytes}})},
-       {"peak_bytes", step.peak.bytes.total()},
-       {"peak_by_use", bytes_value(step.peak.bytes)},
+       {"peak_bytes", rank.peak_bytes()},
+       {"peak_by_use", std::move(peak_by_use)},
        {"peak_place", step.peak.place},
-       {"uneven_peak_bytes", step.uneven_peak ? Value(step.uneven_peak->bytes.total()) : Value()},
+       {"uneven_peak_bytes", step.uneven_peak ? Value(step.uneven_peak->bytes.total() + rank.library_bytes) : Value()},
        {"flops", rank.flops},
        {"recomputed_flops", step.recomputed_flops},
        {"traffic", Value(std::move(traffic))}});

@@ -73,9 +73,12 @@ LayerWatch::LayerWatch(ModelPart& part, const dist::Recorder& recorder,
         [state = state_, i](const at::Tensor& x, const Batch& batch, const nn::Next& next) {
           const int64_t microbatch = state->enter_forward(i);
           MetaMemory::set_place("forward of " + state->name(i, microbatch));
+          const int64_t before = MetaMemory::live()[MemoryUse::activations];
           MetaMemory::ForwardScope forward;
           at::Tensor y = next(x, batch);
-          state->layers[i].kept_bytes = forward.end();
+          forward.end();
+          // without what layers before it have left and let go of meanwhile: copies to the host end
+          state->layers[i].kept_bytes = MetaMemory::live()[MemoryUse::activations] - before;
           if (y.requires_grad())
             y.register_hook([state, i, microbatch](const at::Tensor&) {
               MetaMemory::set_place("backward of " + state->name(i, microbatch));

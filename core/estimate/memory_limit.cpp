@@ -8,6 +8,7 @@
 #include <titan/log.h>
 
 #include "core/base/units.h"
+#include "core/estimate/gpu_memory.h"
 #include "core/estimate/played_step.h"
 
 namespace titan::core {
@@ -31,7 +32,7 @@ int representative(const JobConfig& config, int rank) {
 int64_t peak_of(const JobConfig& config, Registry& registry, int rank) {
   const log::Quiet quiet;
   const std::unique_ptr<Run> run = assemble_played(config, registry, rank);
-  return play_step(*run, config).peak.bytes.total();
+  return play_step(*run, config).peak.bytes.total() + library_bytes(config);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <titan/recompute.h>
 
 #include "core/base/units.h"
+#include "core/estimate/gpu_memory.h"
 #include "core/train/step_members.h"
 
 namespace titan::core {
@@ -76,6 +77,7 @@ std::string line(const std::string& name, int64_t bytes) {
 }  // namespace
 
 PlayedStep play_step(Run& run, const JobConfig& config, const PlayOptions& options) {
+  const PlayedKernels kernels(config);
   LayerWatch watch(*run.part, run.mesh.recorder(), own_actions(run, config));
   PlayedStep played;
   PlaceTeller places(*run.part, played);

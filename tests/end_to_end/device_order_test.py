@@ -102,6 +102,15 @@ class DeviceOrderTest(Case):
         [record] = self.assert_in_order("--activation_checkpoint.mode", "offload", "--activation_checkpoint.min_bytes", "0")
         self.assertGreater(self.steps_of(record)[3]["waits"], 100)  # of streams, one for another
 
+    def test_offload_lowers_the_peak_to_one_block(self):
+        """The peak is that of the order in which the host gives work: no memory is held until the device is done with a copy."""
+        peaks = {}
+        for mode in ("none", "full", "offload"):
+            self.run_on("recording", "--activation_checkpoint.mode", mode, "--training.seq_len", 512)
+            peaks[mode] = metrics(self.folder / "recording/out")[-1]["memory/max_active(GiB)"]
+        self.assertLess(peaks["offload"], 0.7 * peaks["none"])
+        self.assertLess(peaks["offload"], 1.1 * peaks["full"])
+
     def test_two_ranks_of_fsdp(self):
         records = self.assert_in_order("--parallelism.data_parallel_shard_degree", "2", ranks=2)
         for record in records:

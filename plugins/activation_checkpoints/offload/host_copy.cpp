@@ -3,68 +3,100 @@
 #include <utility>
 
 #include <ATen/ops/empty.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <titan/side_stream.h>
 
 namespace titan::offload {
 namespace {
 
-/// What copies of a device run on: one stream for both ways, so that they stay in order.
-const SideStream& copy_stream(c10::Device device) {
-  thread_local std::optional<SideStream> stream;
-  thread_local c10::Device of = c10::kCPU;
-  if (!stream || of != device) stream.emplace(device), of = device;
-  return *stream;
-}
-
-/// The allocator keeps the memory until `stream` has done what it was given by then.
-void keep_for(const c10::Stream& stream, const at::Tensor& tensor) {
-  c10::impl::VirtualGuardImpl(stream.device_type())
-      .recordDataPtrOnStream(tensor.storage().data_ptr(), stream);
+std::shared_ptr<c10::Event> record(const SideStream& side) {
+  auto event = std::make_shared<c10::Event>(side.get().device_type());
+  event->record(side.get());
+  return event;
 }
 
 }  // namespace
 
-HostCopy::HostCopy(const at::Tensor& flat, bool pins)
-    : options_(flat.options().requires_grad(false)), num_elements_(flat.numel()) {
+HostCopy::HostCopy(const at::Tensor& flat, std::shared_ptr<Transfers> transfers)
+    : options_(flat.options().requires_grad(false)),
+      num_elements_(flat.numel()),
+      transfers_(std::move(transfers)) {
   const c10::Device device = flat.device();
-  if (device.is_meta()) return;
-  host_ = at::empty({num_elements_},
-                    options_.device(c10::kCPU).pinned_memory(pins && has_streams(device)));
-  if (!has_streams(device)) {
-    host_.copy_(flat);
+  if (device.is_cpu()) {
+    on_cpu_ = at::empty({num_elements_}, options_);
+    on_cpu_.copy_(flat);
     return;
   }
-  const SideStream& copies = copy_stream(device);
+  source_ = flat;
+  transfers_->add_leaving(bytes());
+  if (!has_streams(device)) return;
+  stream_ = current_stream(device);
+  host_ = transfers_->take_host(bytes());
+  const SideStream& copies = transfers_->to_host(device);
   const SideStreamScope on_copies(copies);
-  host_.copy_(flat, /*non_blocking=*/true);
-  keep_for(copies.get(), flat);
-  there_.emplace(device.type());
-  there_->record(copies.get());
+  if (host_.read) std::exchange(host_.read, nullptr)->block(copies.get());
+  on_host().copy_(flat, /*non_blocking=*/true);
+  there_ = record(copies);
+}
+
+HostCopy::~HostCopy() {
+  try {
+    let_go();
+    use_returned();
+    if (host_.bytes.defined()) transfers_->give_back(std::move(host_));
+  } catch (...) {  // the device has failed, and the run ends with its error
+  }
+}
+
+at::Tensor HostCopy::on_host() const {
+  return host_.bytes.narrow(0, 0, bytes()).view(c10::typeMetaToScalarType(options_.dtype()));
+}
+
+void HostCopy::let_go() {
+  if (!source_.defined()) return;
+  if (there_) there_->block(*stream_);
+  source_.reset();
+  transfers_->add_leaving(-bytes());
 }
 
 void HostCopy::start_return() {
-  if (returned_.defined()) return;
+  if (source_.defined() || returned_.defined()) return;
   const c10::Device device = options_.device();
-  if (!has_streams(device)) {
-    returned_ = at::empty({num_elements_}, options_);
-    if (host_.defined()) returned_.copy_(std::exchange(host_, at::Tensor()));
+  returned_ = at::empty({num_elements_}, options_);  // of the current stream's memory
+  if (device.is_cpu()) {
+    returned_.copy_(std::exchange(on_cpu_, at::Tensor()));
     return;
   }
-  const SideStream& copies = copy_stream(device);
-  returned_ = at::empty({num_elements_}, options_);  // of the current stream's memory
+  transfers_->add_returned(bytes());
+  is_unused_ = true;
+  if (!has_streams(device)) return;
+  stream_ = current_stream(device);
+  const SideStream& copies = transfers_->to_device(device);
   const SideStreamScope on_copies(copies);
   there_->block(copies.get());
-  returned_.copy_(host_, /*non_blocking=*/true);
-  keep_for(copies.get(), returned_);
-  back_.emplace(device.type());
-  back_->record(copies.get());
+  returned_.copy_(on_host(), /*non_blocking=*/true);
+  back_ = record(copies);
+  host_.read = back_;
+  transfers_->give_back(std::exchange(host_, {}));
+}
+
+void HostCopy::use_returned() {
+  if (!is_unused_) return;
+  is_unused_ = false;
+  transfers_->add_returned(-bytes());
+  if (back_) back_->block(*stream_);
 }
 
 at::Tensor HostCopy::take() {
+  if (source_.defined()) {  // has not left yet
+    returned_ = source_;
+    let_go();
+  }
   start_return();
-  if (back_) back_->block(current_stream(options_.device()));
+  use_returned();
+  if (stream_)
+    if (const c10::Stream current = current_stream(options_.device()); current != *stream_)
+      (back_ ? back_ : there_)->block(current);
   return returned_;
 }
 

@@ -7,28 +7,51 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Event.h>
+#include <c10/core/Stream.h>
+
+#include "transfers.h"
 
 namespace titan::offload {
 
-/// Brings memory to the host and back. On a CPU both are plain copies; on the meta device
-/// nothing is copied and nothing counted.
+/// Brings memory to the host and back. On a CPU both are plain copies; on the meta device nothing is
+/// copied, and memory is held as a device with streams holds it.
+///
+/// The copy holds its source until let_go(): the allocator's record of streams would hold it until
+/// the copy is done, which is late where the host runs ahead.
 class HostCopy {
  public:
-  /// Starts copying `flat` (one dimension, contiguous) to the host; its memory is free to others as
-  /// soon as its holders let go of it.
-  HostCopy(const at::Tensor& flat, bool pins);
+  /// Starts copying `flat` (one dimension, contiguous) to the host.
+  HostCopy(const at::Tensor& flat, std::shared_ptr<Transfers> transfers);
+  ~HostCopy();
+  HostCopy(const HostCopy&) = delete;
 
-  /// Starts the way back unless it was started.
+  int64_t bytes() const { return num_elements_ * static_cast<int64_t>(options_.dtype().itemsize()); }
+  bool is_leaving() const { return source_.defined(); }
+  /// Whether start_return() ahead of take() would start a copy that runs beside the computation.
+  bool can_return_early() const {
+    return !source_.defined() && !returned_.defined() && !options_.device().is_cpu();
+  }
+
+  /// Gives the source's memory back: what its stream is given from now on comes after the copy.
+  void let_go();
+  /// Starts the way back, after what the current stream was given so far.
   void start_return();
   /// The memory on its device; the current stream may use it.
   at::Tensor take();
 
  private:
+  at::Tensor on_host() const;
+  void use_returned();
+
   at::TensorOptions options_;  // of the source
   int64_t num_elements_ = 0;
-  at::Tensor host_;
-  at::Tensor returned_;
-  std::optional<c10::Event> there_, back_;  // undefined where nothing runs beside
+  std::shared_ptr<Transfers> transfers_;  // the graph outlives the transform's own hold
+  HostPiece host_;                        // empty on a CPU and on the meta device
+  at::Tensor source_, returned_;
+  at::Tensor on_cpu_;
+  bool is_unused_ = false;             // returned, and nobody has taken it
+  std::optional<c10::Stream> stream_;  // that `source_`, later `returned_`, belongs to
+  std::shared_ptr<c10::Event> there_, back_;  // null where nothing runs beside
 };
 
 }  // namespace titan::offload

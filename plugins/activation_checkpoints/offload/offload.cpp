@@ -13,15 +13,23 @@ namespace {
 /// A view of memory that is elsewhere until it is asked for.
 class MovedTensor final : public nn::SavedTensor {
  public:
-  MovedTensor(std::shared_ptr<HostCopy> copy, const at::Tensor& tensor)
+  MovedTensor(std::shared_ptr<HostCopy> copy, std::weak_ptr<BlockMemory> block,
+              const at::Tensor& tensor)
       : copy_(std::move(copy)),
+        block_(std::move(block)),
         sizes_(tensor.sizes().vec()),
         strides_(tensor.strides().vec()),
         offset_(tensor.storage_offset()) {}
-  at::Tensor unpack() override { return copy_->take().as_strided(sizes_, strides_, offset_); }
+  at::Tensor unpack() override {
+    at::Tensor tensor = copy_->take().as_strided(sizes_, strides_, offset_);
+    if (!tensor.is_cpu())  // else another thread than the device's may be here
+      if (const auto block = block_.lock()) block->fetch_ahead();
+    return tensor;
+  }
 
  private:
   std::shared_ptr<HostCopy> copy_;
+  std::weak_ptr<BlockMemory> block_;  // gone where nothing is fetched ahead
   std::vector<int64_t> sizes_, strides_;
   int64_t offset_;
 };
@@ -34,9 +42,10 @@ struct Chain {
 
 }  // namespace
 
-BlockMemory::BlockMemory(const OffloadOptions& options,
-                         const std::vector<nn::Parameter*>& parameters)
-    : options_(options) {
+BlockMemory::BlockMemory(const OffloadOptions& options, std::shared_ptr<Transfers> transfers,
+                         const std::vector<nn::Parameter*>& parameters,
+                         std::weak_ptr<BlockMemory> before)
+    : options_(options), transfers_(std::move(transfers)), before_(std::move(before)) {
   for (nn::Parameter* parameter : parameters)
     stays_.insert(parameter->value().storage().unsafeGetStorageImpl());
 }
@@ -50,18 +59,31 @@ std::unique_ptr<nn::SavedTensor> BlockMemory::pack(const at::Tensor& tensor) {
   const auto found = moved_.find(address);
   if (found != moved_.end() && !found->second.storage.expired())
     if (std::shared_ptr<HostCopy> copy = found->second.copy.lock())
-      return std::make_unique<MovedTensor>(std::move(copy), tensor);
+      return std::make_unique<MovedTensor>(std::move(copy), weak_from_this(), tensor);
   const at::Tensor flat =
       tensor.as_strided({bytes / static_cast<int64_t>(tensor.element_size())}, {1}, 0);
-  auto copy = std::make_shared<HostCopy>(flat, options_.pin_memory);
+  auto copy = std::make_shared<HostCopy>(flat, transfers_);
   moved_.insert_or_assign(address, Entry{storage.getWeakStorageImpl(), copy});
   copies_.push_back(copy);
-  return std::make_unique<MovedTensor>(std::move(copy), tensor);
+  num_to_fetch_ = copies_.size();
+  kept_bytes_ += copy->bytes();
+  transfers_->start(copy, this);
+  return std::make_unique<MovedTensor>(std::move(copy), weak_from_this(), tensor);
 }
 
-void BlockMemory::start_return() {
-  for (auto copy = copies_.rbegin(); copy != copies_.rend(); ++copy)
-    if (const auto alive = copy->lock()) alive->start_return();
+void BlockMemory::start_backward() {
+  transfers_->finish_others(this);
+  fetch_ahead();
+}
+
+void BlockMemory::fetch_ahead() {
+  for (; num_to_fetch_ > 0; --num_to_fetch_) {
+    const auto copy = copies_[num_to_fetch_ - 1].lock();
+    if (!copy || !copy->can_return_early()) continue;
+    if (!transfers_->has_room(copy->bytes())) return;
+    copy->start_return();
+  }
+  if (const auto before = before_.lock()) before->fetch_ahead();
 }
 
 void Offload::apply(ModelPart& part, const TransformContext& context) {
@@ -70,25 +92,27 @@ void Offload::apply(ModelPart& part, const TransformContext& context) {
         "activation_checkpoint.mode = \"offload\" on a CPU: the activations are copied from "
         "host memory to host memory, which saves nothing");
   const auto last = std::make_shared<Chain>();
+  const auto transfers = std::make_shared<Transfers>(options_.pin_memory);
   size_t place = 0;
   for (Layer& layer : part.layers()) {
     if (!layer.is_block) continue;
     std::vector<nn::Parameter*> parameters;
     layer.module->visit_parameters([&](nn::Parameter& p) { parameters.push_back(&p); });
-    layer.module->wrap([last, place = ++place, parameters, options = options_](
+    layer.module->wrap([last, transfers, place = ++place, parameters, options = options_](
                            const at::Tensor& x, const Batch& batch, const nn::Next& next) {
       if (!at::GradMode::is_enabled()) return next(x, batch);
-      const auto memory = std::make_shared<BlockMemory>(options, parameters);
-      const std::weak_ptr<BlockMemory> before =
-          last->place + 1 == place ? last->memory : std::weak_ptr<BlockMemory>();
+      const auto memory = std::make_shared<BlockMemory>(
+          options, transfers, parameters,
+          last->place + 1 == place ? last->memory : std::weak_ptr<BlockMemory>());
       *last = {place, memory};
-      const nn::SavedTensorScope saved(memory.get());
-      at::Tensor y = next(x, batch);
+      at::Tensor y;
+      {
+        const nn::SavedTensorScope saved(memory.get());
+        y = next(x, batch);
+      }
+      memory->end_forward();
       if (options.prefetch && y.requires_grad())
-        y.register_hook([memory, before](const at::Tensor&) {
-          memory->start_return();
-          if (const auto alive = before.lock()) alive->start_return();
-        });
+        y.register_hook([memory](const at::Tensor&) { memory->start_backward(); });
       return y;
     });
   }

@@ -10,6 +10,6 @@ TITAN_PLUGIN(plugin) {
           "offload", "Blocks keep their activations in host memory until their backward.")
       .option("min_bytes", &O::min_bytes, "Smaller pieces of memory stay on the device")
       .option("prefetch", &O::prefetch,
-              "Bring the block before back while the backward of a block runs")
+              "Bring activations back before the backward asks for them, as far as one block's memory reaches")
       .option("pin_memory", &O::pin_memory, "Copy to pinned host memory, beside the computation");
 }

@@ -116,6 +116,41 @@ TEST_F(EstimateTest, RecomputationLowersThePeakAndIsCounted) {
   EXPECT_LT(again.step.recomputed_flops, again.flops / 3);
 }
 
+TEST_F(EstimateTest, CountsWorkspacesOfLibrariesForAGpuAlone) {
+  const auto found = [&](std::vector<std::string> arguments) {
+    return play(1, std::move(arguments)).ranks[0];
+  };
+  const RankEstimate gpu = found({});
+  EXPECT_EQ(gpu.library_bytes, int64_t{64} << 20);
+  EXPECT_EQ(gpu.peak_bytes(), gpu.step.peak.bytes.total() + gpu.library_bytes);
+  const RankEstimate cpu = found({"--comm.mode", "default", "--device.name", "cpu"});
+  EXPECT_EQ(cpu.library_bytes, 0);
+  EXPECT_EQ(cpu.peak_bytes(), cpu.step.peak.bytes.total());
+}
+
+/// All logits of a microbatch fit in a GPU's chunk, and exist beside what all layers keep.
+TEST_F(EstimateTest, AHeadOfAGpuHasLargerChunks) {
+  const std::vector<std::string> longer = {"--training.seq_len", "4096"};
+  std::vector<std::string> on_cpu = longer;
+  on_cpu.insert(on_cpu.end(), {"--comm.mode", "default", "--device.name", "cpu"});
+  const PlayedStep gpu = play(1, longer).ranks[0].step, cpu = play(1, on_cpu).ranks[0].step;
+  EXPECT_EQ(gpu.peak.place, "forward of output, microbatch 0");
+  EXPECT_GT(gpu.peak.bytes.total(), cpu.peak.bytes.total());
+  EXPECT_EQ(play(1, on_cpu).ranks[0].step.peak.bytes.total(), cpu.peak.bytes.total());
+}
+
+/// Device memory of copies under way is what one block keeps, not all blocks.
+TEST_F(EstimateTest, OffloadHoldsOneBlockWhateverTheirNumber) {
+  const auto found = [&](const char* mode) {
+    return play(1, {"--activation_checkpoint.mode", mode, "--training.seq_len", "2048"}).ranks[0];
+  };
+  const RankEstimate kept = found("none");
+  const int64_t blocks = kept.stages[0].activation_bytes;  // of six, and little else
+  const int64_t offloaded = found("offload").peak_bytes();
+  EXPECT_LT(offloaded, kept.peak_bytes() - blocks / 2);
+  EXPECT_LT(offloaded, found("full").peak_bytes() + blocks / 6);
+}
+
 TEST_F(EstimateTest, PredictsTimeByItsFormula) {
   const Estimate result = play(
       4, {"--parallelism.pipeline_parallel_degree", "4", "--parallelism.pipeline_parallel_schedule",
@@ -137,11 +172,11 @@ TEST_F(EstimateTest, WritesWhatItFound) {
   for (size_t i = 0; i < 2; ++i) {
     const Value& rank = value.at("ranks").as_list()[i];
     const PlayedStep& step = result.ranks[i].step;
-    EXPECT_EQ(rank.at("peak_bytes").as_integer(), step.peak.bytes.total());
+    EXPECT_EQ(rank.at("peak_bytes").as_integer(), result.ranks[i].peak_bytes());
     EXPECT_EQ(rank.at("peak_place").as_string(), step.peak.place);
     int64_t total = 0;
     for (const auto& [use, bytes] : rank.at("peak_by_use").as_map()) total += bytes.as_integer();
-    EXPECT_EQ(total, step.peak.bytes.total());
+    EXPECT_EQ(total, result.ranks[i].peak_bytes());
   }
   const std::string text = to_text(result);
   for (const char* part : {"PEAK", "tok_embeddings .. layers.2", "PREDICTED", "causal_half"})

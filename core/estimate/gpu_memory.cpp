@@ -1,0 +1,76 @@
+#include "core/estimate/gpu_memory.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
+#include <torch/library.h>
+
+#include <titan/ops/chunked_loss.h>
+
+#include "core/config/parallelism_selection.h"
+
+namespace titan::core {
+namespace {
+
+/// LibTorch's default on compute capability 9.0 and 10.0, and what ":4096:8" of [debug]
+/// deterministic asks for on every device; elsewhere its default is ":4096:2:16:8", 8.125 MiB.
+constexpr int64_t kWorkspaceBytes = int64_t{8} * 4096 * 1024;
+constexpr int64_t kNumThreads = 2;
+
+/// Logits that exist at a time on a GPU, as plugins/devices/cuda/kernels/fused_ends.cpp has it.
+constexpr int64_t kLogitsBytes = int64_t{512} << 20;
+
+int64_t rows_of_chunk(const at::Tensor& x, const at::Tensor& weight) {
+  const int64_t rows = x.size(0), bytes = x.element_size();
+  const bool is_narrow = x.scalar_type() != at::kFloat;
+  if (is_narrow && rows * bytes <= weight.size(1) * int64_t{sizeof(float)})
+    return std::max<int64_t>(1, rows);
+  return ops::chunk_rows(rows, weight.size(0), kLogitsBytes / bytes * int64_t{sizeof(float)});
+}
+
+/// The memory of the fused head: gradients, logits of one chunk in the type of `x`, losses.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> linear_cross_entropy(const at::Tensor& x,
+                                                                    const at::Tensor& weight,
+                                                                    const at::Tensor&,
+                                                                    bool needs_dx,
+                                                                    bool needs_dweight) {
+  const int64_t num_rows = x.size(0), rows = std::min(num_rows, rows_of_chunk(x, weight));
+  const at::ScalarType type = weight.scalar_type();
+  at::Tensor dx, dweight;
+  if (needs_dx) dx = at::empty(x.sizes(), x.options());
+  if (needs_dweight)
+    dweight = at::empty(weight.sizes(), weight.options().dtype(rows < num_rows ? at::kFloat : type));
+  {
+    const at::Tensor logits = at::empty({rows, weight.size(0)}, x.options());
+    const at::Tensor losses = at::empty({rows}, x.options().dtype(at::kFloat));
+  }
+  if (needs_dweight) dweight = dweight.to(type);
+  const bool is_double = x.scalar_type() == at::kDouble;
+  return {at::empty({}, x.options().dtype(is_double ? at::kDouble : at::kFloat)), dx, dweight};
+}
+
+class NoWarning final : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning&) override {}
+};
+
+}  // namespace
+
+int64_t library_bytes(const JobConfig& config) {
+  return runs_on_cpu(config) ? 0 : kNumThreads * kWorkspaceBytes;
+}
+
+PlayedKernels::PlayedKernels(const JobConfig& config) {
+  if (runs_on_cpu(config)) return;
+  NoWarning none;  // of a kernel that there is already, which is the purpose
+  const c10::WarningUtils::WarningHandlerGuard guard(&none);
+  replaced_ = std::make_unique<torch::Library>(torch::Library::IMPL, "titan",
+                                               c10::DispatchKey::Meta, __FILE__, __LINE__);
+  replaced_->impl("linear_cross_entropy", TORCH_FN(linear_cross_entropy));
+}
+
+PlayedKernels::~PlayedKernels() = default;
+
+}  // namespace titan::core

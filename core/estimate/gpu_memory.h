@@ -1,0 +1,34 @@
+// What a GPU takes in a played step that a CPU does not: memory of LibTorch's libraries, and larger
+// chunks of logits. Used by estimates and activation_checkpoint.memory_limit.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "core/config/job_config.h"
+
+namespace torch {
+class Library;
+}
+
+namespace titan::core {
+
+/// What LibTorch takes from the caching allocator for cuBLAS and keeps: one workspace for each
+/// thread that multiplies, the trainer's and autograd's. A played machine tells no compute
+/// capability: 9.0 or 10.0 is assumed. 0 on a CPU.
+int64_t library_bytes(const JobConfig& config);
+
+/// While alive, operations of the meta device take the memory of the device that `config` is for:
+/// of a GPU the chunks of logits that its fused head has. No change for a CPU.
+/// Thread: one at a time in the process; the trainer's.
+class PlayedKernels {
+ public:
+  explicit PlayedKernels(const JobConfig& config);
+  ~PlayedKernels();
+  PlayedKernels(const PlayedKernels&) = delete;
+
+ private:
+  std::unique_ptr<torch::Library> replaced_;
+};
+
+}  // namespace titan::core

@@ -1,0 +1,76 @@
+// What all copies of one model part share: a stream for each way, host memory that is used again,
+// and the limit of device memory that waits for copies.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
+
+#include <titan/side_stream.h>
+
+namespace titan::offload {
+
+class HostCopy;
+
+/// Host memory, and the last copy that reads it; null where none does.
+struct HostPiece {
+  at::Tensor bytes;
+  std::shared_ptr<c10::Event> read;
+};
+
+/// At most as much device memory as one block keeps waits for a copy: memory that has not left yet,
+/// and memory that is back and not used yet, together. The order of streams keeps this limit; the
+/// host does not wait. So the peak follows from the order in which the host gives work, whatever
+/// the speed of the bus.
+/// Thread: one at a time; the trainer's in the forward, autograd's in the backward.
+class Transfers {
+ public:
+  explicit Transfers(bool pins) : pins_(pins) {}
+
+  const SideStream& to_host(c10::Device device) { return stream(to_host_, device); }
+  const SideStream& to_device(c10::Device device) { return stream(to_device_, device); }
+
+  /// At least `bytes` of host memory. A copy into it waits for HostPiece::read.
+  HostPiece take_host(int64_t bytes);
+  void give_back(HostPiece piece);
+
+  /// A block has kept `bytes`: the limit is the most that any has.
+  void has_kept(int64_t bytes) { limit_ = std::max(limit_, bytes); }
+
+  /// `copy` of `block` has started; the oldest ones let go of their device memory until the limit
+  /// holds. The first block has no limit.
+  void start(const std::shared_ptr<HostCopy>& copy, const void* block);
+  /// All blocks but `block` let go of their device memory.
+  void finish_others(const void* block);
+  /// Whether `bytes` more may come back before they are needed. One piece always may.
+  bool has_room(int64_t bytes) const {
+    return returned_bytes_ == 0 || leaving_bytes_ + returned_bytes_ + bytes <= limit_;
+  }
+
+  /// Told by the copies: device memory that has not left yet, or is back and not used yet.
+  void add_leaving(int64_t bytes) { leaving_bytes_ += bytes; }
+  void add_returned(int64_t bytes) { returned_bytes_ += bytes; }
+
+ private:
+  struct Leaving {
+    std::weak_ptr<HostCopy> copy;
+    const void* block;
+  };
+  static const SideStream& stream(std::optional<SideStream>& stream, c10::Device device);
+
+  bool pins_;
+  std::optional<SideStream> to_host_, to_device_;
+  std::map<int64_t, std::vector<HostPiece>> free_;  // by size, a power of 2
+  std::deque<Leaving> leaving_;                     // the oldest first
+  int64_t limit_ = 0;
+  int64_t leaving_bytes_ = 0, returned_bytes_ = 0;
+};
+
+}  // namespace titan::offload
