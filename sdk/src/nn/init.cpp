@@ -1,5 +1,6 @@
 #include <titan/nn/init.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -34,11 +35,19 @@ class Sampler {
     }
   }
 
-  float operator()(uint32_t word) const {
-    const double u = center_ + half_width_ * symmetric_uniform(word);
-    const double x = init_.mean + init_.std * std::sqrt(2.0) * inverse_erf(u);
-    if (init_.kind == Init::Kind::normal) return static_cast<float>(x);
-    return static_cast<float>(std::fmin(std::fmax(x, init_.lower), init_.upper));
+  /// Of `count` words, at most kErfinvBlock.
+  void operator()(const uint32_t* words, float* out, int count) const {
+    double x[kErfinvBlock];
+    for (int i = 0; i < count; ++i) x[i] = center_ + half_width_ * symmetric_uniform(words[i]);
+    double y[kErfinvBlock];
+    inverse_erf(x, y, count);
+    const double scale = init_.std * std::sqrt(2.0);
+    const bool is_cut = init_.kind != Init::Kind::normal;
+    for (int i = 0; i < count; ++i) {
+      const double value = init_.mean + scale * y[i];
+      out[i] = static_cast<float>(is_cut ? std::fmin(std::fmax(value, init_.lower), init_.upper)
+                                         : value);
+    }
   }
 
  private:
@@ -48,16 +57,24 @@ class Sampler {
 
 /// Writes elements [first, first + count) of the global tensor.
 void fill_run(float* out, int64_t first, int64_t count, const Sampler& sample, uint64_t key) {
-  int64_t i = 0;
-  while (i < count) {
-    const int64_t element = first + i;
-    const uint64_t counter = static_cast<uint64_t>(element) / 4;
-    const PhiloxBlock words = philox4x32(
-        {static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), 0, 0}, key);
-    for (int64_t lane = element % 4; lane < 4 && i < count; ++lane, ++i)
-      out[i] = sample(words[lane]);
+  uint32_t words[kErfinvBlock];
+  for (int64_t i = 0; i < count;) {
+    // whole blocks of four words; the first may begin before the run
+    const int64_t element = first + i, skipped = element % 4;
+    const int64_t wanted = std::min<int64_t>(kErfinvBlock - skipped, count - i);
+    for (int64_t at = 0; at < skipped + wanted; at += 4) {
+      const uint64_t counter = static_cast<uint64_t>(element - skipped + at) / 4;
+      const PhiloxBlock block = philox4x32(
+          {static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), 0, 0}, key);
+      std::copy(block.begin(), block.end(), words + at);
+    }
+    sample(words + skipped, out + i, static_cast<int>(wanted));
+    i += wanted;
   }
 }
+
+/// Values travel to a device in pieces of so many elements at most, 64 MiB of pinned memory.
+constexpr int64_t kStagedElements = int64_t{1} << 24;
 
 }  // namespace
 
@@ -81,27 +98,42 @@ void fill(at::Tensor& out, const Init& init, uint64_t seed, std::string_view nam
   const uint64_t key = XXH3_64bits_withSeed(name.data(), name.size(), seed);
   const Sampler sample(init);
 
-  const bool in_place = out.device().is_cpu() && out.scalar_type() == at::kFloat;
-  at::Tensor values =
-      in_place ? out : at::empty(slice.sizes, at::TensorOptions().dtype(at::kFloat));
-  float* data = values.mutable_data_ptr<float>();
-  at::parallel_for(0, num_rows, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, row_length)),
-                   [&](int64_t begin, int64_t end) {
-                     for (int64_t row = begin; row < end; ++row) {
-                       int64_t first = 0, stride = 1, rest = row;
-                       for (int64_t dim = num_dims - 1; dim >= 0; --dim) {
-                         int64_t index = slice.offsets[dim];
-                         if (dim < num_dims - 1) {
-                           index += rest % slice.sizes[dim];
-                           rest /= slice.sizes[dim];
-                         }
-                         first += index * stride;
-                         stride *= global_shape[dim];
-                       }
-                       fill_run(data + row * row_length, first, row_length, sample, key);
-                     }
-                   });
-  if (!in_place) out.copy_(values);
+  const auto fill_rows = [&](float* data, int64_t first_row, int64_t count) {
+    const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, row_length));
+    at::parallel_for(0, count, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        int64_t first = 0, stride = 1, rest = first_row + row;
+        for (int64_t dim = num_dims - 1; dim >= 0; --dim) {
+          int64_t index = slice.offsets[dim];
+          if (dim < num_dims - 1) {
+            index += rest % slice.sizes[dim];
+            rest /= slice.sizes[dim];
+          }
+          first += index * stride;
+          stride *= global_shape[dim];
+        }
+        fill_run(data + row * row_length, first, row_length, sample, key);
+      }
+    });
+  };
+  const bool is_on_host = out.device().is_cpu(), is_float = out.scalar_type() == at::kFloat;
+  if (is_on_host && is_float) return fill_rows(out.mutable_data_ptr<float>(), 0, num_rows);
+  if (num_rows == 0) return;
+  // A device copies one piece while the host computes the next; LibTorch reuses pinned memory once
+  // its copy is done.
+  const at::Tensor rows = out.view({num_rows, row_length});
+  const int64_t rows_per_piece = std::max<int64_t>(1, kStagedElements / row_length);
+  for (int64_t first = 0; first < num_rows; first += rows_per_piece) {
+    const int64_t count = std::min(rows_per_piece, num_rows - first);
+    const at::Tensor piece = at::empty(
+        {count, row_length}, at::TensorOptions().dtype(at::kFloat).pinned_memory(!is_on_host));
+    fill_rows(piece.mutable_data_ptr<float>(), first, count);
+    const at::Tensor target = rows.narrow(0, first, count);
+    if (is_on_host || is_float)
+      target.copy_(piece, /*non_blocking=*/!is_on_host);
+    else
+      target.copy_(piece.to(out.device(), /*non_blocking=*/true));
+  }
 }
 
 }  // namespace titan::nn

@@ -95,7 +95,7 @@ TEST(Fill, IsWhatTheHeaderDocuments) {
   const std::string name = "layers.7.attention.wq.weight";
   const uint64_t seed = 42, key = XXH3_64bits_withSeed(name.data(), name.size(), seed);
   // starts inside a block of four; the counters need more than 32 bits
-  const int64_t total = int64_t{1} << 37, first = (int64_t{1} << 36) + 3, count = 41;
+  const int64_t total = int64_t{1} << 37, first = (int64_t{1} << 36) + 3, count = 2051;
   at::Tensor out = at::empty({count});
   fill(out, Init::normal(0.5, 2), seed, name, {total}, Slice{{first}, {count}});
   for (int64_t i = 0; i < count; ++i) {
