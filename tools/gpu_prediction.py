@@ -7,9 +7,10 @@
     tools/gpu_prediction.py --json -                                     for programs
 
 An operation takes what the slower of memory and arithmetic needs. The ceiling of a card is its copy bandwidth and the rate of a
-large matrix product; EFFICIENCY says which share of them each kind of operation is assumed to reach. None of these shares has
-been measured for Titan. The list of operations follows the code of a step: core/train, sdk/src/nn, sdk/src/ops, the plugins
-llama, fsdp, adamw and float8, and the kernels of the device cuda. It must change when they launch something else.
+large matrix product; EFFICIENCY says which share of them each kind of operation reaches. These shares were measured on an H200
+(docs/gpu.md), except those marked as assumed; an H100 is taken to reach the same. The list of operations follows the code of a
+step: core/train, sdk/src/nn, sdk/src/ops, the plugins llama, fsdp, adamw and float8, and the kernels of the device cuda. It
+must change when they launch something else.
 
 MFU divides by the card's peak in bf16, as `titan bench` does (docs/bench.md), with its two ways to count attention.
 """
@@ -27,8 +28,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 TITAN = ROOT / "build/release/bin/titan"
 PEAK = 989e12  # bf16 without sparsity: H100 SXM and H200, by NVIDIA's data sheets
 SECONDS_PER_LAUNCH = 5e-6  # of the host, for a kernel with its operator
-LOGITS_BYTES, LEAST_CHUNK_ROWS = 256 << 20, 512  # titan/ops/chunked_loss.h and kernels/fused_ends.cpp
-FOREACH_ELEMENTS, FOREACH_BLOCKS = 65536, 320    # ATen's multi_tensor_apply: of a block, and of a launch
+LOGITS_BYTES, LEAST_CHUNK_ROWS = 512 << 20, 512  # kernels/fused_ends.cpp and titan/ops/chunked_loss.h
+MOST_PARTIALS = 512  # kernels/fused_layers.cpp: blocks that share the rows of a norm's gradient
 
 
 class Card(typing.NamedTuple):
@@ -37,26 +38,44 @@ class Card(typing.NamedTuple):
     float8_gemm: float   # FLOP/s, one scale for each operand, fast accumulation
 
 
-# Bandwidth and bf16 as measured on such cards (8,192 cubed). Float8 is an assumption: 1.7 times bf16.
-CARDS = {"H100": Card(3.0e12, 798e12, 1350e12), "H200": Card(4.3e12, 790e12, 1350e12)}
+# As measured on such cards, at 8,192 cubed; float8 of the H100 is assumed to be 1.9 times bf16, as on the H200.
+CARDS = {"H100": Card(3.0e12, 798e12, 1.9 * 798e12), "H200": Card(4.25e12, 800e12, 1.5e15)}
 
-# Assumed shares of the ceiling. Attention is LibTorch's FlashAttention-2, which has no Hopper instructions: 350 of 798 TFLOP/s
-# forward with heads of 128, less backward and with heads of 64. Transposing copies read or write single elements far apart.
+# Shares of the ceiling. Products: the average of the shapes of an 8B layer. Attention: causal, by cuDNN, at 4,096 tokens with
+# heads of 128 and at 8,192 with heads of 64; at 8,192 with heads of 128 it reaches 0.77 and 0.56.
 EFFICIENCY = {
-    "gemm": 0.93,              # every dimension 2,048 or more
-    "small gemm": 0.80,        # a smaller one
-    "float8 gemm": 0.90,
-    "float8 gemm, full sums": 0.65,   # partial sums are added in fp32 outside of the tensor cores
-    "float8 gemm, rows": 0.80,        # a scale for each row and column
-    "attention forward": 0.45,
-    "attention backward": 0.34,
-    "small-head attention forward": 0.38,
-    "small-head attention backward": 0.29,
-    "own kernel": 0.85,
-    "norm backward": 0.60,     # 256 blocks, four barriers for each row
-    "copy": 0.85,              # ATen's elementwise operations, dense
-    "transposing copy": 0.35,  # elements of 2 bytes
-    "transposing byte copy": 0.20,
+    "gemm": 0.89,              # every dimension 2,048 or more
+    "small gemm": 0.79,        # a smaller one
+    "float8 gemm": 0.87,
+    "float8 gemm, full sums": 0.84,   # without fast accumulation
+    "float8 gemm, rows": 0.92,        # a scale for each row and column
+    "float8 gemm, rows in full": 0.77,  # what float8_linear takes beyond its quantisation
+    "attention forward": 0.67,
+    "attention backward": 0.52,
+    "small-head attention forward": 0.54,
+    "small-head attention backward": 0.51,
+    "flash attention forward": 0.32,  # where cuDNN is not asked
+    "flash attention backward": 0.28,
+    "norm": 0.53,
+    "norm backward": 0.58,
+    "sum and norm": 0.82,
+    "sum and norm backward": 0.67,
+    "swiglu": 0.72,
+    "swiglu backward": 0.78,
+    "rope": 0.65,
+    "cross entropy": 0.60,
+    "quantize": 0.84,          # one scale; assumed for weights, whose scale is known
+    "quantize rows": 0.76,
+    "quantize turned": 0.74,   # rows into the transpose, read twice; assumed for one scale
+    "AdamW": 0.95,
+    "gradient norm": 0.72,
+    "embedding backward": 0.21,  # with the sort of the tokens
+    "copy to bf16": 0.98,
+    "copy to fp32": 0.78,      # assumed, of _foreach_copy_
+    "addition": 0.94,
+    "scaling": 0.24,           # bf16 times a number on the device
+    "fill": 0.80,
+    "copy": 0.85,              # assumed, of ATen's other operations
 }
 ARITHMETIC = ("gemm", "attention")  # in the names of those that do more than to move memory
 
@@ -157,51 +176,37 @@ def moved(phase, name, count, read, written, kind="copy", **more):
     return Operation(phase, name, kind, count, bytes=read + written, **more)
 
 
-def quantized(phase, name, count, rows, columns, by_row):
-    """Float8 of activations or gradients (rows, columns) by the device's kernels; `by_row` None: one scale."""
-    size = rows * columns
-    if by_row is None:  # the largest value first, then the values
-        return [moved(phase, f"{name}: float8 with one scale", count, 4 * size, size, "own kernel", launches=2, linear=True)]
-    made = [] if by_row else [moved(phase, f"{name}: transposed before float8", count, 2 * size, 2 * size, "transposing copy",
-                                    linear=True)]
-    direction = "row" if by_row else "column"
-    return made + [moved(phase, f"{name}: float8 by {direction}", count, 2 * size, size, "own kernel", linear=True)]
+def quantized(phase, name, count, size, by_row, turned=False):
+    """Float8 of a matrix of `size` elements; `turned`: into its transpose, whose rows the tensor cores read."""
+    if by_row and not turned:  # a row stays in registers
+        return moved(phase, f"{name}: float8 by row", count, 2 * size, size, "quantize rows", linear=True)
+    # the largest value first, then the values
+    into = "by column" if by_row else "with one scale, transposed" if turned else "with one scale"
+    return moved(phase, f"{name}: float8 {into}", count, 4 * size, size, "quantize turned" if turned else "quantize",
+                 launches=3 if by_row else 2, linear=True)
 
 
-def float8_weight(phase, name, count, out, inner):
-    """A weight whose scale is known, by ATen: to fp32, times the scale, clamped, to float8."""
-    size = out * inner
-    return moved(phase, f"{name}: weight to float8", count, (2 + 4 + 4 + 4) * size, (4 + 4 + 4 + 1) * size, launches=4,
+def quantized_weight(job, phase, name, count, size, turned=False):
+    """The scale of a whole weight is known; those of rows are not."""
+    if job.recipe == "rowwise":
+        return quantized(phase, f"{name}, weight", count, size, by_row=True, turned=turned)
+    return moved(phase, f"{name}: weight to float8", count, 2 * size, size, "quantize turned" if turned else "quantize",
                  linear=True)
 
 
-def turned(phase, name, count, size):
-    """A float8 matrix copied for the tensor cores, which take both operands along the dimension of the sum."""
-    return moved(phase, f"{name}: float8 transposed", count, size, size, "transposing byte copy", linear=True)
-
-
 def float8_product(phase, name, count, m, n, k, recipe, fast):
-    kind = "float8 gemm" if fast else "float8 gemm, full sums"
-    if recipe == "rowwise" and fast:
-        kind = "float8 gemm, rows"
-    wide = recipe == "rowwise" and not fast  # sums in fp32, which ATen multiplies by both scales afterwards
-    made = [Operation(phase, name, kind, count, bytes=m * k + k * n + (4 if wide else 2) * m * n, flops=2 * m * n * k,
-                      launches=3, linear=True)]
-    if wide:
-        made.append(moved(phase, f"{name}: scaled in fp32, to bf16", count, (4 + 4 + 4) * m * n, (4 + 4 + 2) * m * n,
-                          launches=3, linear=True))
-    return made
+    rows = recipe == "rowwise"
+    kind = "float8 gemm" + ((", rows" if fast else ", rows in full") if rows else "" if fast else ", full sums")
+    return Operation(phase, name, kind, count, bytes=m * k + k * n + 2 * m * n, flops=2 * m * n * k, launches=3, linear=True)
 
 
 def linear_forward(job, phase, name, count, out, inner):
     t = job.tokens
     if job.recipe == "bf16":
         return [product(phase, name, count, t, out, inner, linear=True)]
-    if job.recipe == "tensorwise":
-        return [*quantized(phase, name, count, t, inner, None), float8_weight(phase, name, count, out, inner),
-                *float8_product(phase, name, count, t, out, inner, job.recipe, fast=True)]
-    return [*quantized(phase, name, count, t, inner, True), *quantized(phase, f"{name}, weight", count, out, inner, True),
-            *float8_product(phase, name, count, t, out, inner, job.recipe, fast=True)]
+    return [quantized(phase, name, count, t * inner, job.recipe == "rowwise"),
+            quantized_weight(job, phase, name, count, out * inner),
+            float8_product(phase, name, count, t, out, inner, job.recipe, fast=True)]
 
 
 def linear_backward(job, name, count, out, inner):
@@ -209,57 +214,61 @@ def linear_backward(job, name, count, out, inner):
     dx, dw = f"{name}: gradient of the input", f"{name}: gradient of the weight"
     if job.recipe == "bf16":
         return [product(phase, dx, count, t, inner, out, linear=True), product(phase, dw, count, out, inner, t, linear=True)]
-    if job.recipe == "tensorwise":
-        return [*quantized(phase, dx, count, t, out, None), float8_weight(phase, dx, count, out, inner),
-                turned(phase, dx, count, out * inner), *float8_product(phase, dx, count, t, inner, out, job.recipe, fast=False),
-                *quantized(phase, dw, count, t, out, None), *quantized(phase, dw, count, t, inner, None),
-                turned(phase, f"{dw}, gradient", count, t * out), turned(phase, f"{dw}, input", count, t * inner),
-                *float8_product(phase, dw, count, out, inner, t, job.recipe, fast=False)]
-    return [*quantized(phase, dx, count, t, out, True), *quantized(phase, f"{dx}, weight", count, out, inner, False),
-            *float8_product(phase, dx, count, t, inner, out, job.recipe, fast=False),
-            *quantized(phase, f"{dw}, gradient", count, t, out, False),
-            *quantized(phase, f"{dw}, input", count, t, inner, False),
-            *float8_product(phase, dw, count, out, inner, t, job.recipe, fast=False)]
+    rows = job.recipe == "rowwise"
+    return [quantized(phase, dx, count, t * out, rows), quantized_weight(job, phase, dx, count, out * inner, turned=True),
+            float8_product(phase, dx, count, t, inner, out, job.recipe, fast=False),
+            quantized(phase, f"{dw}, gradient", count, t * out, rows, turned=True),
+            quantized(phase, f"{dw}, input", count, t * inner, rows, turned=True),
+            float8_product(phase, dw, count, out, inner, t, job.recipe, fast=False)]
 
 
 def norm(phase, name, count, job, adds=False):
     """`adds`: the residual, in the same pass."""
     size = 2 * job.tokens * job.model.dim
-    return moved(phase, name, count, (2 if adds else 1) * size, (2 if adds else 1) * size + 4 * job.tokens, "own kernel")
+    return moved(phase, name, count, (2 if adds else 1) * size, (2 if adds else 1) * size + 4 * job.tokens,
+                 "sum and norm" if adds else "norm")
 
 
 def norm_backward(name, count, job, adds=False):
     size = 2 * job.tokens * job.model.dim
-    partial = 4 * min(256, job.tokens) * job.model.dim
-    return moved("backward", name, count, (3 if adds else 2) * size + partial, size + partial, "norm backward", launches=2)
+    partial = 4 * math.ceil(job.tokens / math.ceil(job.tokens / MOST_PARTIALS)) * job.model.dim
+    return moved("backward", name, count, (3 if adds else 2) * size + partial, size + partial,
+                 "sum and norm backward" if adds else "norm backward", launches=2)
 
 
 def added(phase, name, count, job):
     size = 2 * job.tokens * job.model.dim
-    return moved(phase, name, count, 2 * size, size)
+    return moved(phase, name, count, 2 * size, size, "addition")
+
+
+def is_by_cudnn(job):
+    """As composite::suits_cudnn, on the cards above."""
+    return 64 <= job.model.head_dim <= 128 and job.model.head_dim % 8 == 0 and job.seq_len >= 512 and job.seq_len % 128 == 0
 
 
 def attention(job, phase, count):
-    """FlashAttention-2: causal, so half of the pairs; keys of shared heads are expanded for their gradients."""
+    """Causal, so half of the pairs. FlashAttention-2 makes dk and dv of every head and adds them up."""
     m, t = job.model, job.tokens
     q, k = 2 * t * m.dim, 2 * t * m.kv_dim
-    small = "small-head " if m.head_dim < 128 else ""
+    kind = ("small-head " if m.head_dim < 128 else "") + "attention" if is_by_cudnn(job) else "flash attention"
     flops = 4 * t * job.seq_len * m.dim / 2
     if phase != "backward":
-        return Operation(phase, "attention", f"{small}attention forward", count, bytes=2 * q + 2 * k, flops=flops)
-    of_heads = 0 if m.heads == m.kv_heads else 2 * 2 * q  # dk and dv of every head, written and added up
-    return Operation(phase, "attention", f"{small}attention backward", count, bytes=4 * q + 4 * k + 2 * 2 * q + of_heads,
-                     flops=2.5 * flops, launches=5)
+        return Operation(phase, "attention", f"{kind} forward", count, bytes=2 * q + 2 * k, flops=flops)
+    more = 0
+    if not is_by_cudnn(job):  # dq in fp32, and what the heads of a key share
+        more = 2 * 2 * q + (0 if m.heads == m.kv_heads else 2 * 2 * q)
+    return Operation(phase, "attention", f"{kind} backward", count, bytes=4 * q + 4 * k + more, flops=2.5 * flops,
+                     launches=3 if is_by_cudnn(job) else 5)
 
 
 def rope(job, phase, count):
-    """Queries and keys; the backend 'fused' then copies them to their places in the packed product."""
+    """Queries and keys, in the packed product where there is one; its backward takes the values' gradient too."""
     m = job.model
     size = 2 * job.tokens * (m.dim + m.kv_dim)
-    made = [moved(phase, "rope", count, size, size, "own kernel", launches=2)]
-    if packs_inputs(job):
-        extra = 2 * job.tokens * m.kv_dim if phase == "backward" else 0
-        made.append(moved(phase, "rope: copied to its place", count, size + extra, size + extra, launches=3 if extra else 2))
+    made = [moved(phase, "rope", count, size, size, "rope", launches=2)]
+    if packs_inputs(job) and phase == "backward":
+        values = 2 * job.tokens * m.kv_dim
+        made.append(moved(phase, "gradient of the values copied to its place", count, values, values))
     return made
 
 
@@ -292,7 +301,7 @@ def block_forward(job, phase):
         made += [added(phase, "residual after attention", count, job), norm(phase, "ffn_norm", count, job)]
     made += linear("w1") + linear("w3")
     size = 2 * t * m.hidden
-    made += [moved(phase, "swiglu", count, 2 * size, size, "own kernel"), *linear("w2")]
+    made += [moved(phase, "swiglu", count, 2 * size, size, "swiglu"), *linear("w2")]
     made.append(added(phase, "residual after feed-forward", count, job))
     return made
 
@@ -301,12 +310,8 @@ def block_backward(job):
     m, t, count = job.model, job.tokens, job.model.layers
     sizes, size = m.linears(), 2 * t * m.hidden
     made = linear_backward(job, "w2", count, *sizes["w2"])
-    if packs_inputs(job):  # composed on this device: the product again, gradients, and three copies into their places
-        made += [moved("backward", "swiglu again", count, 2 * size, size, "own kernel"),
-                 moved("backward", "swiglu", count, 3 * size, 2 * size, "own kernel"),
-                 moved("backward", "swiglu: copied into its inputs", count, 3 * size, 3 * size, launches=3)]
-    else:
-        made.append(moved("backward", "swiglu", count, 3 * size, 2 * size, "own kernel"))
+    # packed: in place, with the product, which was not kept
+    made.append(moved("backward", "swiglu", count, 3 * size, (3 if packs_inputs(job) else 2) * size, "swiglu backward"))
     made += linear_backward(job, "w1", count, *sizes["w1"]) + linear_backward(job, "w3", count, *sizes["w3"])
     made.append(added("backward", "sum of gradients: w1, w3", count, job))
     made.append(norm_backward("ffn_norm", count, job, adds=job.compiled))
@@ -327,38 +332,44 @@ def block_backward(job):
     return made
 
 
-def chunk_rows(rows, words):
-    """As titan::ops::chunk_rows."""
-    most = max(LEAST_CHUNK_ROWS, LOGITS_BYTES // (4 * words))
+def chunk_rows(rows, words, dim):
+    """As fused::rows_of_logits, in bf16."""
+    if 2 * rows <= 4 * dim:
+        return rows
+    most = max(LEAST_CHUNK_ROWS, LOGITS_BYTES // (2 * words))
     return -(-rows // -(-rows // most))
 
 
 def head(job):
     """Norm, projection and cross entropy, chunk by chunk; gradients come in the forward."""
     m, t, phase = job.model, job.tokens, "forward"
-    rows = chunk_rows(t, m.vocab)
+    rows = chunk_rows(t, m.vocab, m.dim)
     chunks, logits, weight = -(-t // rows), 2 * rows * m.vocab, m.vocab * m.dim
-    return [norm(phase, "output norm", 1, job),
-            moved(phase, "head: gradient in fp32 set to zero", 1, 0, 4 * weight),
+    read = logits + 2 * rows * m.dim
+    made = [norm(phase, "output norm", 1, job),
             product(phase, "head: logits", chunks, rows, m.vocab, m.dim),
-            moved(phase, "head: cross entropy", chunks, 2 * logits, logits, "own kernel", launches=4),
+            moved(phase, "head: cross entropy", chunks, 2 * logits, logits, "cross entropy", launches=4),
             product(phase, "head: gradient of the input", chunks, rows, m.dim, m.vocab),
-            product(phase, "head: gradient of the weight", chunks, m.vocab, m.dim, rows),
-            moved(phase, "head: gradient of the weight added in fp32", chunks, (2 + 4) * weight, 4 * weight),
-            moved(phase, "head: gradient of the weight to bf16", 1, 4 * weight, 2 * weight),
-            moved("backward", "head: gradients times that of the loss", 1, 2 * (weight + t * m.dim), 2 * (weight + t * m.dim),
-                  launches=2),
-            norm_backward("output norm", 1, job)]
+            product(phase, "head: gradient of the weight", 1, m.vocab, m.dim, rows,
+                    bytes=read + (2 if chunks == 1 else 4) * weight)]
+    if chunks > 1:
+        made += [product(phase, "head: gradient of the weight, added up", chunks - 1, m.vocab, m.dim, rows,
+                         bytes=read + 8 * weight),
+                 moved(phase, "head: gradient of the weight to bf16", 1, 4 * weight, 2 * weight, "copy to bf16")]
+    return made + [
+        moved("backward", "head: gradients times that of the loss", 1, 2 * (weight + t * m.dim), 2 * (weight + t * m.dim),
+              "scaling", launches=2),
+        norm_backward("output norm", 1, job)]
 
 
 def embedding(job):
     m, t = job.model, job.tokens
     row, table = 2 * t * m.dim, 2 * m.vocab * m.dim
     made = [moved("forward", "embedding", 1, row, row),
-            moved("backward", "embedding: gradient set to zero", 1, 0, table),
-            moved("backward", "embedding: gradient", 1, row, row, "own kernel", launches=9)]  # with the sort of the tokens
+            moved("backward", "embedding: gradient set to zero", 1, 0, table, "fill"),
+            moved("backward", "embedding: gradient", 1, row, row, "embedding backward", launches=9)]
     if m.tied:
-        made.append(moved("backward", "embedding: gradient of the head added", 1, 2 * table, table))
+        made.append(moved("backward", "embedding: gradient of the head added", 1, 2 * table, table, "addition"))
     return made
 
 
@@ -371,21 +382,23 @@ def whole_weights(job):
     first = blocks + m.dim + 2 * table                   # a tied table is cast for each of its two layers
     again = blocks + (0 if m.tied else table)            # the head's weight stays
     total = m.parameters()
-    return [moved("forward", "weights to bf16", 1, 4 * first, 2 * first, launches=m.num_tensors() + (1 if m.tied else 0)),
-            moved("backward", "weights to bf16 again", 1, 4 * again, 2 * again, launches=m.layers * 9 + (0 if m.tied else 1)),
-            moved("backward", "gradients to fp32", 1, 2 * total, 4 * total, launches=m.num_tensors())]
+    return [moved("forward", "weights to bf16", 1, 4 * first, 2 * first, "copy to bf16",
+                  launches=m.num_tensors() + (1 if m.tied else 0)),
+            moved("backward", "weights to bf16 again", 1, 4 * again, 2 * again, "copy to bf16",
+                  launches=m.layers * 9 + (0 if m.tied else 1)),
+            moved("backward", "gradients to fp32", 1, 2 * total, 4 * total, "copy to fp32", launches=m.num_tensors())]
 
 
 def update(job):
     m = job.model
     total, wide = m.parameters(), 4 if job.weights == "float32" else 2
-    launches = math.ceil(total / FOREACH_ELEMENTS / FOREACH_BLOCKS)
-    made = [moved("update", "gradient norm", 1, wide * total, 0, launches=m.num_tensors() + 8),
-            moved("update", "gradients clipped", 1, wide * total, wide * total, launches=launches),
-            moved("update", "AdamW", 1, 4 * wide * total, 3 * wide * total, launches=launches + 2)]
+    made = [moved("update", "gradient norm", 1, wide * total, 0, "gradient norm", launches=m.num_tensors() + 8),
+            # multiplies the gradients by the factor that clips them
+            moved("update", "AdamW", 1, 4 * wide * total, 3 * wide * total, "AdamW", launches=m.num_tensors() + 3)]
     if job.recipe == "tensorwise":
         linears = m.layers * (m.block_parameters() - 2 * m.dim)
-        made.append(moved("forward", "scales of the weights", 1, wide * linears, 0, launches=3 * 7 * m.layers + 8, linear=True))
+        made.append(moved("forward", "scales of the weights", 1, wide * linears, 0, "gradient norm",
+                          launches=3 * 7 * m.layers + 8, linear=True))
     return made
 
 
@@ -480,7 +493,7 @@ def summary(predictions):
 
 def details(name, prediction):
     lines = [f"## {title(prediction)}, {name}", "",
-             "| operation | phase | count | GB | TFLOP | bound | at the ceiling | assumed share | expected | of the step |",
+             "| operation | phase | count | GB | TFLOP | bound | at the ceiling | share | expected | of the step |",
              "|" + " --- |" * 10]
     for (phase, operation, kind, bound), row in by_name(prediction["operations"]):
         expected = row["expected_seconds"]

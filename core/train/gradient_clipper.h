@@ -6,24 +6,34 @@
 #include <titan/step.h>
 
 #include "core/train/held_numbers.h"
+#include "core/train/optimizer_step.h"
 
 namespace titan::core {
 
 /// See clip_gradients; takes the step's gradient scale out again. References outlive this.
-/// `held`: takes the norm of steps that it holds; null: every norm is read.
+/// `held`: takes the norm of steps that it holds; null: every norm is read. `update`: multiplies
+/// the gradients in place of this, where its optimizer can; null where others read them after this.
 class GradientClipper final : public StepMember {
  public:
   GradientClipper(ModelPart& part, const dist::Mesh& mesh, c10::Device device, double max_norm,
-                  HeldNumbers* held = nullptr)
-      : part_(part), mesh_(mesh), device_(device), max_norm_(max_norm), held_(held) {}
+                  HeldNumbers* held = nullptr, OptimizerStep* update = nullptr)
+      : part_(part),
+        mesh_(mesh),
+        device_(device),
+        max_norm_(max_norm),
+        held_(held),
+        update_(update) {}
   void reduced(Step& step) override;
 
  private:
+  void measure_for_update(Step& step);
+
   ModelPart& part_;
   const dist::Mesh& mesh_;
   c10::Device device_;
   double max_norm_;
   HeldNumbers* held_;
+  OptimizerStep* update_;
 };
 
 }  // namespace titan::core

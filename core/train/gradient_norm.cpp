@@ -78,6 +78,26 @@ void multiply(const std::vector<at::Tensor>& gradients, const at::Tensor& coeffi
   }
 }
 
+Clipping measure(const std::vector<at::Tensor>& counted, const dist::Mesh& mesh, c10::Device device,
+                 double max_norm, double gradient_scale) {
+  const at::Tensor total = sum_of_squares(counted, device);
+  mesh.group("world").all_reduce(total, dist::Reduce::sum).wait();
+  const double norm = std::sqrt(read_scalar(total)) / gradient_scale;
+  const double clipped = max_norm > 0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1;
+  return {norm, clipped / gradient_scale};
+}
+
+UnseenClipping measure_unseen(const std::vector<at::Tensor>& counted, const dist::Mesh& mesh,
+                              c10::Device device, double max_norm) {
+  const at::Tensor total = sum_of_squares(counted, device);
+  mesh.group("world").all_reduce(total, dist::Reduce::sum).wait();
+  const at::Tensor norm = total.sqrt();
+  if (max_norm <= 0) return {norm, {}};
+  // not max_norm / tensor, which is the reciprocal times max_norm and rounds twice
+  const at::Tensor limit = at::full({}, max_norm, total.options());
+  return {norm, at::clamp_max(at::div(limit, norm + 1e-6), 1.0)};
+}
+
 }  // namespace
 
 bool counts_elements(const nn::Parameter& parameter, const dist::Mesh& mesh) {
@@ -87,15 +107,24 @@ bool counts_elements(const nn::Parameter& parameter, const dist::Mesh& mesh) {
   return mesh.is_first_outside_of(differing);
 }
 
+Clipping measure_clipping(ModelPart& part, const dist::Mesh& mesh, c10::Device device,
+                          double max_norm, double gradient_scale) {
+  at::NoGradGuard no_grad;
+  return measure(gradients_of(part, mesh).counted, mesh, device, max_norm, gradient_scale);
+}
+
+UnseenClipping measure_clipping_unseen(ModelPart& part, const dist::Mesh& mesh, c10::Device device,
+                                       double max_norm) {
+  at::NoGradGuard no_grad;
+  return measure_unseen(gradients_of(part, mesh).counted, mesh, device, max_norm);
+}
+
 GradientNorm clip_gradients(ModelPart& part, const dist::Mesh& mesh, c10::Device device,
                             double max_norm, double gradient_scale) {
   at::NoGradGuard no_grad;
   const Gradients gradients = gradients_of(part, mesh);
-  const at::Tensor total = sum_of_squares(gradients.counted, device);
-  mesh.group("world").all_reduce(total, dist::Reduce::sum).wait();
-  const double norm = std::sqrt(read_scalar(total)) / gradient_scale;
-  const double clipped = max_norm > 0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1;
-  const double coefficient = clipped / gradient_scale;
+  const auto [norm, coefficient] =
+      measure(gradients.counted, mesh, device, max_norm, gradient_scale);
   if (coefficient != 1 && !gradients.all.empty()) at::_foreach_mul_(gradients.all, coefficient);
   return {norm};
 }
@@ -104,13 +133,8 @@ at::Tensor clip_gradients_unseen(ModelPart& part, const dist::Mesh& mesh, c10::D
                                  double max_norm) {
   at::NoGradGuard no_grad;
   const Gradients gradients = gradients_of(part, mesh);
-  const at::Tensor total = sum_of_squares(gradients.counted, device);
-  mesh.group("world").all_reduce(total, dist::Reduce::sum).wait();
-  const at::Tensor norm = total.sqrt();
-  if (max_norm <= 0) return norm;
-  // not max_norm / tensor, which is the reciprocal times max_norm and rounds twice
-  const at::Tensor limit = at::full({}, max_norm, total.options());
-  multiply(gradients.all, at::clamp_max(at::div(limit, norm + 1e-6), 1.0));
+  const auto [norm, coefficient] = measure_unseen(gradients.counted, mesh, device, max_norm);
+  if (coefficient.defined()) multiply(gradients.all, coefficient);
   return norm;
 }
 

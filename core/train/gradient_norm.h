@@ -25,9 +25,25 @@ bool counts_elements(const nn::Parameter& parameter, const dist::Mesh& mesh);
 GradientNorm clip_gradients(ModelPart& part, const dist::Mesh& mesh, c10::Device device,
                             double max_norm, double gradient_scale = 1);
 
+/// What clip_gradients would do, without a change of the gradients.
+struct Clipping {
+  double norm = 0;
+  double coefficient = 1;  ///< that each gradient is to be multiplied by
+};
+Clipping measure_clipping(ModelPart& part, const dist::Mesh& mesh, c10::Device device,
+                          double max_norm, double gradient_scale = 1);
+
 /// The same with a gradient scale of 1, to the bit, but the host waits for nothing: the norm stays
 /// on the device, one element in fp64.
 at::Tensor clip_gradients_unseen(ModelPart& part, const dist::Mesh& mesh, c10::Device device,
                                  double max_norm);
+
+/// What clip_gradients_unseen would do, without a change of the gradients: one element in fp64
+/// each. A max_norm of 0 has no coefficient.
+struct UnseenClipping {
+  at::Tensor norm, coefficient;
+};
+UnseenClipping measure_clipping_unseen(ModelPart& part, const dist::Mesh& mesh, c10::Device device,
+                                       double max_norm);
 
 }  // namespace titan::core

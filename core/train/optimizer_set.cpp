@@ -39,6 +39,18 @@ void OptimizerSet::step(double lr_factor) {
   for (const auto& member : members()) member->step(lr_factor);
 }
 
+bool OptimizerSet::scales_gradients() const {
+  return std::all_of(members().begin(), members().end(), [](const auto& member) {
+    const auto* scales = dynamic_cast<const ScalesGradients*>(member.get());
+    return scales && scales->scales_gradients();
+  });
+}
+
+void OptimizerSet::step_scaled(double lr_factor, const at::Tensor& scale) {
+  for (const auto& member : members())
+    dynamic_cast<ScalesGradients&>(*member).step_scaled(lr_factor, scale);
+}
+
 void check_groups(const JobConfig& config, const std::vector<ParameterInfo>& parameters) {
   Diagnostics unused;
   std::vector<std::string> names;

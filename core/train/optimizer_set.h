@@ -7,6 +7,7 @@
 #include <titan/dist/mesh.h>
 #include <titan/model.h>
 #include <titan/optimizer.h>
+#include <titan/scales_gradients.h>
 
 #include "core/config/job_config.h"
 #include "core/plugin/registry.h"
@@ -27,11 +28,13 @@ class JoinedOptimizers : public Optimizer, public StatefulOptimizer {
   std::vector<std::unique_ptr<Optimizer>> members_;
 };
 
-/// All step together.
-class OptimizerSet final : public JoinedOptimizers {
+/// All step together. It scales gradients where all of its members do.
+class OptimizerSet final : public JoinedOptimizers, public ScalesGradients {
  public:
   using JoinedOptimizers::JoinedOptimizers;
   void step(double lr_factor) override;
+  bool scales_gradients() const override;
+  void step_scaled(double lr_factor, const at::Tensor& scale) override;
 };
 
 /// Throws a config Error that lists every pattern of a group that no parameter of the model has.

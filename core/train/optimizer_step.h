@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <titan/optimizer.h>
+#include <titan/scales_gradients.h>
 #include <titan/step.h>
 #include <titan/transform.h>
 
@@ -30,11 +31,26 @@ class EndOfCopies final : public StepMember {
 /// References outlive this.
 class OptimizerStep final : public StepMember {
  public:
-  explicit OptimizerStep(Optimizer& optimizer) : optimizer_(optimizer) {}
-  void commit(const Step& step) override { optimizer_.step(step.lr_factor); }
+  explicit OptimizerStep(Optimizer& optimizer)
+      : optimizer_(optimizer), scales_(dynamic_cast<ScalesGradients*>(&optimizer)) {}
+
+  /// Whether the optimizer multiplies gradients while it reads them.
+  bool scales_gradients() const { return scales_ && scales_->scales_gradients(); }
+  /// [scales_gradients, before commit] That the gradients of this step are multiplied by.
+  void set_scale(at::Tensor scale) { scale_ = std::move(scale); }
+
+  void begin(Step&) override { scale_.reset(); }
+  void commit(const Step& step) override {
+    if (const at::Tensor scale = std::exchange(scale_, {}); scale.defined())
+      scales_->step_scaled(step.lr_factor, scale);
+    else
+      optimizer_.step(step.lr_factor);
+  }
 
  private:
   Optimizer& optimizer_;
+  ScalesGradients* scales_;  // the optimizer, or null
+  at::Tensor scale_;         // of the gradients of this step, if any
 };
 
 /// The members are those of plugins, in the order in which they were applied.

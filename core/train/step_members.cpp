@@ -62,10 +62,13 @@ StepMembers::StepMembers(Run& run, const JobConfig& config, BeforeUpdate before_
     if (ParameterStatistics::are_asked_for(config.metrics) && !run.device->device().is_meta())
       add(order_.last, std::make_unique<ParameterStatistics>(config.metrics, *run.part, run.mesh,
                                                              run.device->device(), run.loggers));
-    add(order_.last, std::make_unique<GradientClipper>(*run.part, run.mesh, run.device->device(),
-                                                       max_norm, held));
+    auto update = std::make_unique<OptimizerStep>(*run.optimizer);
+    // where numbers may be held, nothing but the optimizer reads gradients after they are clipped
+    add(order_.last,
+        std::make_unique<GradientClipper>(*run.part, run.mesh, run.device->device(), max_norm, held,
+                                          held ? update.get() : nullptr));
     add(order_.last, std::make_unique<FiniteNorm>());
-    add(order_.last, std::make_unique<OptimizerStep>(*run.optimizer));
+    add(order_.last, std::move(update));
   }
   add(order_.last, std::make_unique<AfterOptimizerWork>(run.after_optimizer_step));
 }

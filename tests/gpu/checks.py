@@ -202,8 +202,9 @@ def recompute(c):
             measured = max(run.values("memory/max_active(GiB)")) * 2**30
             row("peak memory", mode=mode, dtype=kind, estimated_bytes=predicted, measured_bytes=round(measured),
                 error_percent=round(100 * (predicted / measured - 1), 3))
+            # how much of what is offloaded is still on its way depends on the speed of the copies
             within(f"{mode}, {kind}: estimated peak memory differs from the measured one (relative)",
-                   abs(predicted / measured - 1), 0.01)
+                   abs(predicted / measured - 1), 0.1 if mode == "offload" else 0.01)
     if ("cpu offload", "bf16") in done and ran("training.enable_cpu_offload", done["cpu offload", "bf16"]):
         within("training.enable_cpu_offload: losses differ from those without (relative)",
                largest_difference(done["cpu offload", "bf16"].losses(), done["none", "bf16"].losses()), 1e-2)

@@ -17,6 +17,8 @@ import gpu_prediction as prediction  # noqa: E402
 
 CARD = prediction.CARDS["H100"]
 JOB = prediction.Job(prediction.MODELS["8B"], seq_len=4096)
+SMALL = prediction.Job(prediction.MODELS["1B"], seq_len=8192)
+TENSORWISE, ROWWISE = (dataclasses.replace(JOB, recipe=recipe) for recipe in ("tensorwise", "rowwise"))
 JOBS = [prediction.Job(model, 4096, batch, recipe, weights, recompute, compiled)
         for model in prediction.MODELS.values() for batch in (1, 2) for recipe in ("bf16", "tensorwise", "rowwise")
         for weights in ("float32", "bfloat16") for recompute in ("none", "selective", "full") for compiled in (False, True)]
@@ -67,19 +69,47 @@ class GpuPrediction(unittest.TestCase):
                 (JOB, "forward", "w1", 32, 2 * (4096 * 4096 + 4096 * 14336 + 4096 * 14336)),
                 (JOB, "forward", "rope", 32, 2 * 2 * 4096 * (32 + 8) * 128),
                 (JOB, "forward", "attention_norm", 32, 2 * 2 * 4096 * 4096 + 4 * 4096),
-                (JOB, "forward", "head: cross entropy", 8, 3 * 2 * 512 * 128256),
+                (JOB, "backward", "attention", 32, 4 * 2 * 4096 * (4096 + 1024)),
+                (JOB, "backward", "attention_norm", 32, 3 * 2 * 4096 * 4096 + 2 * 4 * 512 * 4096),
+                (JOB, "forward", "head: cross entropy", 1, 3 * 2 * 4096 * 128256),
+                (JOB, "forward", "head: gradient of the weight", 1, 2 * (4096 * 128256 + 4096 * 4096 + 128256 * 4096)),
+                (SMALL, "forward", "head: cross entropy", 4, 3 * 2 * 2048 * 128256),
+                (SMALL, "forward", "head: gradient of the weight", 1, 2 * 2048 * (128256 + 2048) + 4 * 128256 * 2048),
+                (SMALL, "forward", "head: gradient of the weight, added up", 3,
+                 2 * 2048 * (128256 + 2048) + 8 * 128256 * 2048),
                 (JOB, "update", "AdamW", 1, 28 * 8_030_261_248),
-                (JOB, "update", "gradients clipped", 1, 8 * 8_030_261_248),
+                (JOB, "update", "gradient norm", 1, 4 * 8_030_261_248),
+                (dataclasses.replace(JOB, compiled=True), "backward", "swiglu", 32, 6 * 2 * 4096 * 14336),
+                (dataclasses.replace(JOB, compiled=True), "backward", "rope", 32, 2 * 2 * 4096 * (32 + 8) * 128),
                 (dataclasses.replace(JOB, weights="bfloat16"), "update", "AdamW", 1, 14 * 8_030_261_248),
-                (dataclasses.replace(JOB, recipe="tensorwise"), "forward", "w2: float8 with one scale", 32, 5 * 4096 * 14336),
-                (dataclasses.replace(JOB, recipe="rowwise"), "forward", "w2: float8 by row", 32, 3 * 4096 * 14336)]:
+                (TENSORWISE, "forward", "w2: float8 with one scale", 32, 5 * 4096 * 14336),
+                (TENSORWISE, "forward", "w2: weight to float8", 32, 3 * 4096 * 14336),
+                (TENSORWISE, "backward", "w2: gradient of the weight, input: float8 with one scale, transposed", 32,
+                 5 * 4096 * 14336),
+                (ROWWISE, "forward", "w2: float8 by row", 32, 3 * 4096 * 14336),
+                (ROWWISE, "backward", "w2: gradient of the input, weight: float8 by column", 32, 5 * 4096 * 14336),
+                (ROWWISE, "backward", "w2: gradient of the weight", 32, 4096 * 4096 + 4096 * 14336 + 2 * 4096 * 14336)]:
             operation = one(job, phase, name)
             self.assertEqual((operation.count, operation.bytes), (count, moved), name)
 
     def test_the_chunks_of_the_head_are_those_of_the_kernel(self):
-        for rows, words, expected in [(4096, 128256, 512), (8192, 128256, 512), (4096, 32000, 2048), (100, 32000, 100),
-                                      (4097, 128256, 513)]:
-            self.assertEqual(prediction.chunk_rows(rows, words), expected)
+        for rows, words, dim, expected in [(4096, 128256, 4096, 4096), (8192, 128256, 4096, 8192), (8193, 128256, 4096, 2049),
+                                           (8192, 128256, 2048, 2048), (4097, 128256, 2048, 2049), (9000, 32000, 2048, 4500),
+                                           (1100, 600_000, 512, 367), (100, 32000, 2048, 100)]:
+            self.assertEqual(prediction.chunk_rows(rows, words, dim), expected)
+
+    def test_every_kind_of_operation_has_a_share_and_every_share_an_operation(self):
+        short = dataclasses.replace(JOB, seq_len=500)  # attention by flash
+        kinds = {operation.kind for job in [*JOBS, short] for operation in prediction.operations(job)}
+        self.assertEqual(kinds, set(prediction.EFFICIENCY))
+        self.assertLessEqual(max(prediction.EFFICIENCY.values()), 1)
+
+    def test_steps_measured_on_an_h200(self):
+        copies = dict(prediction.EFFICIENCY, **{"copy to fp32": 0.45})  # by Tensor.copy_, when these were measured
+        for job, milliseconds in [(JOB, 436), (SMALL, 162), (dataclasses.replace(SMALL, recipe="tensorwise"), 153),
+                                  (dataclasses.replace(SMALL, recipe="rowwise"), 152)]:
+            step = prediction.predict(job, prediction.CARDS["H200"], copies)["step_seconds"] * 1e3
+            self.assertAlmostEqual(step / milliseconds, 1, delta=0.06, msg=(job, step))
 
     def test_a_faster_card_never_makes_a_step_slower(self):
         for job in JOBS:

@@ -28,6 +28,25 @@ at::Tensor first_columns(const at::Tensor& matrix, int64_t n) {
   return matrix.size(1) == n ? matrix : matrix.narrow(1, 0, n).contiguous();
 }
 
+/// Whether the device scales rows of bfloat16 results itself while it adds up in full precision:
+/// tried with a small product.
+bool scales_rows_in_full(const at::Tensor& like) {
+  if (like.is_cpu()) return false;
+  static const bool holds = [&] {
+    try {
+      const at::TensorOptions options = like.options();
+      const at::Tensor values =
+          at::zeros({64, 64}, options.dtype(at::kByte)).view(at::kFloat8_e4m3fn);
+      const at::Tensor scale = at::ones({64, 1}, options.dtype(at::kFloat));
+      at::_scaled_mm(values, values.t(), scale, scale.t(), {}, {}, at::kBFloat16, false);
+      return true;
+    } catch (const c10::Error&) {
+      return false;
+    }
+  }();
+  return holds;
+}
+
 /// `scale` of a matrix with `size` rows, as a column.
 at::Tensor as_column(const at::Tensor& scale, int64_t size) {
   return scale.dim() > 0 ? scale : scale.expand({size, 1});
@@ -65,15 +84,16 @@ at::Tensor multiply_by_device(const Quantized& left, const Quantized& right, at:
 
   a_factor = as_column(a_factor, m);
   b_factor = as_column(b_factor.dim() > 0 ? b_factor.t() : b_factor, n).t();
-  if (!is_fast) {  // the kernel that scales rows is slow when it adds up in full precision
+  if (!is_fast && (dtype != at::kBFloat16 || !scales_rows_in_full(a))) {
     const at::Tensor one = at::ones({}, left.scale.options());
     const at::Tensor sums = at::_scaled_mm(a, b, one, one, {}, {}, at::kFloat, false);
     return (first_columns(sums, n) * a_factor * b_factor).to(dtype);
   }
   a_factor = a_factor.contiguous();
-  b_factor = at::constant_pad_nd(b_factor.contiguous(), {0, missing(n)}, 1);
+  b_factor = b_factor.contiguous();
+  if (missing(n) > 0) b_factor = at::constant_pad_nd(b_factor, {0, missing(n)}, 1);
   // the kernel that scales rows gives bfloat16 only
-  return first_columns(at::_scaled_mm(a, b, a_factor, b_factor, {}, {}, at::kBFloat16, true), n)
+  return first_columns(at::_scaled_mm(a, b, a_factor, b_factor, {}, {}, at::kBFloat16, is_fast), n)
       .to(dtype);
 }
 

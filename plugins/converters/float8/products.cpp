@@ -12,23 +12,30 @@ using at::Tensor;
 
 namespace {
 
-/// x (rows, columns), with a scale for all of it or for each slice along `dim`.
+/// x (rows, columns), with a scale for all of it or for each slice along `dim`. Values lie one
+/// after the other along `dim`, along which the device's matrix units read both operands.
 Quantized quantize_on_device(const Tensor& x, const Operand& operand, int64_t dim,
                              ScaleRounding rounding) {
   const ops::Float8Scale scale = rounding == ScaleRounding::down_to_power_of_two
                                      ? ops::Float8Scale::down_to_power_of_two
                                      : ops::Float8Scale::as_it_is;
+  if (dim == 0) {
+    const Quantized turned = quantize_on_device(x.t(), operand, 1, rounding);
+    return {turned.values.t(), turned.scale.t()};
+  }
   if (operand.granularity == Granularity::tensor) {
     const ops::Float8 whole = ops::float8_of_tensor(x, operand.format, scale);
     return {whole.values, whole.scale};
   }
   TITAN_ASSERT(operand.format == at::kFloat8_e4m3fn, "a scale for each row of ", operand.format);
-  if (dim == 1) {
-    const ops::Float8 rows = ops::float8_of_rows(x, scale);
-    return {rows.values, rows.scale};
-  }
-  const ops::Float8 columns = ops::float8_of_rows(x.t(), scale);
-  return {columns.values.t(), columns.scale.t()};
+  const ops::Float8 rows = ops::float8_of_rows(x, scale);
+  return {rows.values, rows.scale};
+}
+
+/// The same with a scale that is known.
+Tensor cast_on_device(const Tensor& x, const Tensor& scale, at::ScalarType format, int64_t dim) {
+  return dim == 1 ? ops::float8_by_scale(x, scale, format)
+                  : ops::float8_by_scale(x.t(), scale, format).t();
 }
 
 }  // namespace
@@ -58,7 +65,10 @@ Float8Products::Scaled Float8Products::scale(const Tensor& x, const Operand& ope
 Float8Products::Scaled Float8Products::scale_weight(const Tensor& weight, const Operand& operand,
                                                     int64_t dim) const {
   if (operand.granularity == Granularity::row) return scale(weight, operand, dim);
-  return {weight, weight_scale_->value(), operand.format};
+  Scaled scaled{weight, weight_scale_->value(), operand.format};
+  if (is_quantized_by_device(weight))
+    scaled.values = cast_on_device(weight, scaled.scale, operand.format, dim);
+  return scaled;
 }
 
 Tensor Float8Products::multiply(const Scaled& left, const Scaled& right, at::ScalarType dtype,

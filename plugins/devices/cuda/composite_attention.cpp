@@ -1,8 +1,12 @@
 // Attention by ATen's fused kernels, or by matrix products over blocks of queries.
 #include <algorithm>
 #include <limits>
+#include <sstream>
 
+#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
+#include <ATen/ops/_scaled_dot_product_cudnn_attention_backward.h>
 #include <ATen/ops/_scaled_dot_product_efficient_attention.h>
 #include <ATen/ops/_scaled_dot_product_efficient_attention_backward.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention.h>
@@ -12,6 +16,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
+#include <titan/log.h>
 
 #include "composite_ops.h"
 
@@ -50,6 +56,80 @@ Tensor folded(const Tensor& grad, int64_t shared) {
   return grad.unflatten(1, {grad.size(1) / shared, shared})
       .sum(2, /*keepdim=*/false, wide_type(grad))
       .to(grad.scalar_type());
+}
+
+// Note [Attention by cuDNN]
+//
+// Lengths. cuDNN makes a plan for every new shape, which takes tenths of a second: short sequences,
+// and those that grow by a token at a time, are left to flash. Where a length is not a multiple of
+// 128, cuDNN 9.19 on Hopper can return NaN for gradients of very negative scores, because it scores
+// the rest of the last block of keys with 0.
+//
+// Strides. LibTorch keeps plans by the shapes and strides of q, k and v alone. A plan was made for
+// some strides of out and of its gradient, so these are always laid out by tokens.
+//
+// Refusals. cuDNN says that it has no plan before it starts anything. Flash keeps the same
+// logsumexp, so that the backward of one continues the forward of the other.
+constexpr int64_t kCudnnAlignment = 16;  // bytes of a head's address and strides
+constexpr int64_t kCudnnLengthUnit = 128, kShortestForCudnn = 512;
+constexpr int64_t kCudnnHeadUnit = 8, kNarrowestCudnnHead = 64, kWidestCudnnHead = 128;
+
+/// x in place where cuDNN can read it there, otherwise a copy.
+Tensor readable_by_cudnn(const Tensor& x) {
+  const int64_t size = static_cast<int64_t>(x.element_size());
+  bool is_readable =
+      x.stride(3) == 1 && reinterpret_cast<uintptr_t>(x.const_data_ptr()) % kCudnnAlignment == 0;
+  for (const int64_t dim : {0, 1, 2})
+    if (x.size(dim) > 1)
+      is_readable &= x.stride(dim) > 0 && x.stride(dim) * size % kCudnnAlignment == 0;
+  if (is_readable) return x;
+  return x.transpose(1, 2).clone(at::MemoryFormat::Contiguous).transpose(1, 2);
+}
+
+std::tuple<Tensor, Tensor> cudnn_forward(const Tensor& q, const Tensor& k, const Tensor& v,
+                                         bool causal, double scale) {
+  const auto result = at::_scaled_dot_product_cudnn_attention(
+      readable_by_cudnn(q), readable_by_cudnn(k), readable_by_cudnn(v), /*attn_bias=*/std::nullopt,
+      /*compute_log_sumexp=*/true, /*dropout_p=*/0.0, causal, /*return_debug_mask=*/false, scale);
+  // logsumexp is (B, H, S, 1)
+  return {by_tokens(std::get<0>(result)), std::get<1>(result).reshape(q.sizes().slice(0, 3))};
+}
+
+std::tuple<Tensor, Tensor, Tensor> cudnn_backward(const Tensor& dout, const Tensor& q,
+                                                  const Tensor& k, const Tensor& v,
+                                                  const Tensor& out, const Tensor& logsumexp,
+                                                  bool causal, double scale) {
+  // without dropout the state of the generator is not read; the operation wants tensors for it
+  const Tensor no_random = at::empty({}, q.options().dtype(at::kLong));
+  const auto [dq, dk, dv] = at::_scaled_dot_product_cudnn_attention_backward(
+      by_tokens(readable_by_cudnn(dout)), readable_by_cudnn(q), readable_by_cudnn(k),
+      readable_by_cudnn(v), by_tokens(readable_by_cudnn(out)), logsumexp.contiguous().unsqueeze(-1),
+      no_random, no_random, /*attn_bias=*/Tensor(), /*cum_seq_q=*/Tensor(), /*cum_seq_k=*/Tensor(),
+      q.size(2), k.size(2), /*dropout_p=*/0.0, causal, scale);
+  return {by_tokens(dq), by_tokens(dk), by_tokens(dv)};
+}
+
+/// The result of `compute`, or none where cuDNN refuses, now or before.
+template <class Compute>
+auto unless_refused(const Tensor& q, const Tensor& k, const Compute& compute)
+    -> std::optional<decltype(compute())> {
+  if (cudnn_has_refused()) return std::nullopt;
+  try {
+    return compute();
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::AcceleratorError&) {
+    throw;  // of something that ran before
+  } catch (const c10::Error& error) {
+    if (!cudnn_has_refused().exchange(true)) {
+      std::ostringstream message;
+      message << "cuDNN refused attention of queries " << q.sizes() << " and keys " << k.sizes()
+              << " (" << error.what_without_backtrace()
+              << "); flash attention is used for the rest of the run";
+      log::warn(message.str());
+    }
+    return std::nullopt;
+  }
 }
 
 // Queries in blocks: with the heads of a key head side by side, a block of b queries is a matrix of
@@ -131,6 +211,22 @@ std::tuple<Tensor, Tensor, Tensor> math_backward(const Tensor& dout_in, const Te
 
 }  // namespace
 
+std::atomic<bool>& cudnn_has_refused() {
+  static std::atomic<bool> has_refused = false;
+  return has_refused;
+}
+
+bool suits_cudnn(const Tensor& q, const Tensor& k) {
+  const auto suits = [](int64_t length) {
+    return length >= kShortestForCudnn && length % kCudnnLengthUnit == 0;
+  };
+  const int64_t head_dim = q.size(3);
+  return (q.scalar_type() == at::kHalf || q.scalar_type() == at::kBFloat16) &&
+         head_dim >= kNarrowestCudnnHead && head_dim <= kWidestCudnnHead &&
+         head_dim % kCudnnHeadUnit == 0 && suits(q.size(2)) && suits(k.size(2)) &&
+         !at::globalContext().deterministicAlgorithms() && !cudnn_has_refused();
+}
+
 std::tuple<Tensor, Tensor> attention_forward(AttentionPath path, const Tensor& q_in,
                                              const Tensor& k_in, const Tensor& v_in, bool causal,
                                              double scale) {
@@ -139,8 +235,13 @@ std::tuple<Tensor, Tensor> attention_forward(AttentionPath path, const Tensor& q
             at::zeros(q_in.sizes().slice(0, 3), q_in.options().dtype(wide_type(q_in)))};
   if (path == AttentionPath::math) return math_forward(q_in, k_in, v_in, causal, scale);
 
+  if (path == AttentionPath::cudnn)
+    if (const auto result = unless_refused(
+            q_in, k_in, [&] { return cudnn_forward(q_in, k_in, v_in, causal, scale); }))
+      return *result;
+
   const Tensor q = with_contiguous_heads(q_in);
-  if (path == AttentionPath::flash) {
+  if (path == AttentionPath::flash || path == AttentionPath::cudnn) {
     const auto result = at::_scaled_dot_product_flash_attention(
         q, with_contiguous_heads(k_in), with_contiguous_heads(v_in), /*dropout_p=*/0.0, causal,
         /*return_debug_mask=*/false, scale);
@@ -163,11 +264,17 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(AttentionPath path, const 
   if (path == AttentionPath::math)
     return math_backward(dout_in, q_in, k_in, v_in, out_in, logsumexp, causal, scale);
 
+  if (path == AttentionPath::cudnn)
+    if (const auto grads = unless_refused(q_in, k_in, [&] {
+          return cudnn_backward(dout_in, q_in, k_in, v_in, out_in, logsumexp, causal, scale);
+        }))
+      return *grads;
+
   const Tensor q = with_contiguous_heads(q_in), dout = with_contiguous_heads(dout_in);
   const Tensor out = by_tokens(out_in);  // the kernels take its strides for granted
   // without dropout the state of the generator is not read; the operations want tensors for it
   const Tensor no_random = at::empty({2}, q.options().dtype(at::kLong));
-  if (path == AttentionPath::flash) {
+  if (path == AttentionPath::flash || path == AttentionPath::cudnn) {
     const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_backward(
         dout, q, with_contiguous_heads(k_in), with_contiguous_heads(v_in), out,
         logsumexp.contiguous(), /*cum_seq_q=*/Tensor(), /*cum_seq_k=*/Tensor(), q.size(2),

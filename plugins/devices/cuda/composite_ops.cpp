@@ -78,6 +78,14 @@ std::tuple<Tensor, Tensor> swiglu_backward(const Tensor& dout, const Tensor& gat
   return {dgate.to(gate.scalar_type()).contiguous(), dup.to(up.scalar_type()).contiguous()};
 }
 
+void swiglu_backward_in_place(const Tensor& dout, const Tensor& gate, const Tensor& up) {
+  const Tensor product = swiglu_forward(gate, up);
+  const auto [dgate, dup] = swiglu_backward(dout, gate, up);
+  dout.copy_(product);
+  gate.copy_(dgate);
+  up.copy_(dup);
+}
+
 std::tuple<Tensor, Tensor> rope_rotate(const Tensor& q, const Tensor& k, const Tensor& cos,
                                        const Tensor& sin, const std::optional<Tensor>& positions,
                                        bool inverse) {
@@ -91,6 +99,14 @@ std::tuple<Tensor, Tensor> rope_rotate(const Tensor& q, const Tensor& k, const T
   Tensor s = pick(sin.contiguous());
   if (inverse) s = s.neg();
   return {turned(q, c, s), turned(k, c, s)};
+}
+
+void rope_into(const Tensor& q, const Tensor& k, const Tensor& cos, const Tensor& sin,
+               const std::optional<Tensor>& positions, bool inverse, const Tensor& q_out,
+               const Tensor& k_out) {
+  const auto [q_turned, k_turned] = rope_rotate(q, k, cos, sin, positions, inverse);
+  q_out.copy_(q_turned);
+  k_out.copy_(k_turned);
 }
 
 Tensor embedding_forward(const Tensor& weight, const Tensor& tokens) {

@@ -7,6 +7,7 @@
 // wait for the GPU in every layer.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <tuple>
@@ -35,11 +36,17 @@ Tensor swiglu_forward(const Tensor& gate, const Tensor& up);
 /// dgate, dup.
 std::tuple<Tensor, Tensor> swiglu_backward(const Tensor& dout, const Tensor& gate,
                                            const Tensor& up);
+/// dout, gate and up become silu(gate) · up and the gradients of gate and up.
+void swiglu_backward_in_place(const Tensor& dout, const Tensor& gate, const Tensor& up);
 
 /// q and k turned by the angles of `positions` (B, S), 0 ... S-1 without; `inverse`: turned back.
 std::tuple<Tensor, Tensor> rope_rotate(const Tensor& q, const Tensor& k, const Tensor& cos,
                                        const Tensor& sin, const std::optional<Tensor>& positions,
                                        bool inverse);
+/// The same in q_out and k_out, which may be q and k themselves.
+void rope_into(const Tensor& q, const Tensor& k, const Tensor& cos, const Tensor& sin,
+               const std::optional<Tensor>& positions, bool inverse, const Tensor& q_out,
+               const Tensor& k_out);
 
 Tensor embedding_forward(const Tensor& weight, const Tensor& tokens);
 Tensor embedding_backward(const Tensor& dout, const Tensor& tokens, int64_t num_rows);
@@ -57,10 +64,20 @@ std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy(const Tensor& x, const T
 
 /// Who computes attention. All keep the same logsumexp, so that forward and backward may differ.
 enum class AttentionPath {
+  cudnn,             ///< fp16 and bf16, where `suits_cudnn`; flash where cuDNN refuses
   flash,             ///< fp16 and bf16, heads of 8, 16 ... 256 numbers; shares key heads itself
   memory_efficient,  ///< fp32, fp16, bf16; rows of heads must be multiples of 16 bytes
   math               ///< everything else: matrix products over blocks of queries
 };
+
+/// Whether cuDNN may compute this attention: fp16 and bf16, heads of 64, 72 ... 128 numbers,
+/// lengths of 512 and more that are multiples of 128. Not with deterministic algorithms, which
+/// LibTorch does not ask of cuDNN's backward, and not after cuDNN refused. See Note [Attention by
+/// cuDNN].
+bool suits_cudnn(const Tensor& q, const Tensor& k);
+/// True once cuDNN refused an attention: from then on flash computes in its place, until the
+/// process ends. Set by the path `cudnn`; tests reset it. Any thread.
+std::atomic<bool>& cudnn_has_refused();
 
 /// out, logsumexp.
 std::tuple<Tensor, Tensor> attention_forward(AttentionPath path, const Tensor& q, const Tensor& k,

@@ -20,6 +20,9 @@ using composite::AttentionPath;
 constexpr int64_t kAlignment = 16;
 constexpr int64_t kWidestFlashHead = 256;
 constexpr int kFirstWithFlash = 8;  // Ampere; bfloat16 in hardware starts there too
+/// Hopper. On the Blackwell of data centres users of PyTorch report wrong results of cuDNN 9.19 and
+/// 9.20 for fewer than 8 key heads.
+constexpr int kWithCudnnAttention = 9;
 
 /// q (..., hd).
 AttentionPath path_for(const Tensor& q) {
@@ -36,16 +39,24 @@ AttentionPath path_for(const Tensor& q) {
   return AttentionPath::math;
 }
 
+/// The path of sequences that are not packed. q (B, H, S, hd), k (B, KV, Skv, hd).
+AttentionPath path_for(const Tensor& q, const Tensor& k) {
+  const int major = at::cuda::getDeviceProperties(q.device().index())->major;
+  return major == kWithCudnnAttention && composite::suits_cudnn(q, k) ? AttentionPath::cudnn
+                                                                      : path_for(q);
+}
+
 std::tuple<Tensor, Tensor> attention_forward(const Tensor& q, const Tensor& k, const Tensor& v,
                                              bool causal, double scale) {
-  return composite::attention_forward(path_for(q), q, k, v, causal, scale);
+  return composite::attention_forward(path_for(q, k), q, k, v, causal, scale);
 }
 
 std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& dout, const Tensor& q,
                                                       const Tensor& k, const Tensor& v,
                                                       const Tensor& out, const Tensor& logsumexp,
                                                       bool causal, double scale) {
-  return composite::attention_backward(path_for(q), dout, q, k, v, out, logsumexp, causal, scale);
+  return composite::attention_backward(path_for(q, k), dout, q, k, v, out, logsumexp, causal,
+                                       scale);
 }
 
 std::tuple<Tensor, Tensor> packed_attention_forward(const Tensor& q, const Tensor& k,
@@ -113,7 +124,9 @@ TORCH_LIBRARY_IMPL(titan, CUDA, m) {
   m.impl("add_rms_norm_backward", TORCH_FN(TITAN_CUDA_OPERATION(add_rms_norm_backward)));
   m.impl("swiglu_forward", TORCH_FN(TITAN_CUDA_OPERATION(swiglu_forward)));
   m.impl("swiglu_backward", TORCH_FN(TITAN_CUDA_OPERATION(swiglu_backward)));
+  m.impl("swiglu_backward_in_place", TORCH_FN(TITAN_CUDA_OPERATION(swiglu_backward_in_place)));
   m.impl("rope_rotate", TORCH_FN(TITAN_CUDA_OPERATION(rope_rotate)));
+  m.impl("rope_into", TORCH_FN(TITAN_CUDA_OPERATION(rope_into)));
   m.impl("attention_forward", TORCH_FN(attention_forward));
   m.impl("attention_backward", TORCH_FN(attention_backward));
   m.impl("packed_attention_forward", TORCH_FN(packed_attention_forward));
@@ -124,8 +137,10 @@ TORCH_LIBRARY_IMPL(titan, CUDA, m) {
   m.impl("embedding_forward", TORCH_FN(composite::embedding_forward));
 #if defined(TITAN_CUDA_KERNELS)
   m.impl("adamw_step_", TORCH_FN(fused::adamw_step));
+  m.impl("scaled_adamw_step_", TORCH_FN(fused::scaled_adamw_step));
   m.impl("float8_of_tensor", TORCH_FN(fused::quantize_tensor));
   m.impl("float8_of_rows", TORCH_FN(fused::quantize_rows));
+  m.impl("float8_by_scale", TORCH_FN(fused::quantize_by_scale));
 #endif
   m.impl("embedding_backward", TORCH_FN(TITAN_CUDA_OPERATION(embedding_backward)));
 }

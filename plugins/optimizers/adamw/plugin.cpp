@@ -2,6 +2,7 @@
 // Kingma and Ba, 2015; Loshchilov and Hutter, 2019.
 #include <titan/optimizer.h>
 #include <titan/plugin.h>
+#include <titan/scales_gradients.h>
 
 #include "../common/adam_update.h"
 
@@ -21,7 +22,9 @@ struct AdamOptions {
 };
 
 template <Decay kDecay>
-class Adam final : public titan::Optimizer, public titan::StatefulOptimizer {
+class Adam final : public titan::Optimizer,
+                   public titan::StatefulOptimizer,
+                   public titan::ScalesGradients {
  public:
   Adam(const AdamOptions& options, const titan::OptimizerContext& context)
       : lr_(options.lr),
@@ -34,6 +37,10 @@ class Adam final : public titan::Optimizer, public titan::StatefulOptimizer {
 
   double lr() const override { return lr_; }
   void step(double lr_factor) override { update_.step(lr_ * lr_factor); }
+  bool scales_gradients() const override { return update_.scales_gradients(); }
+  void step_scaled(double lr_factor, const at::Tensor& scale) override {
+    update_.step(lr_ * lr_factor, scale);
+  }
 
  private:
   double lr_;

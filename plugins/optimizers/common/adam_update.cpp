@@ -1,5 +1,6 @@
 #include "adam_update.h"
 
+#include <algorithm>
 #include <optional>
 
 #include <ATen/core/grad_mode.h>
@@ -7,7 +8,7 @@
 #include <c10/core/ScalarType.h>
 
 #include <titan/nn/rounding.h>
-#include <titan/ops/adamw_step.h>
+#include <titan/ops/scaled_adamw_step.h>
 
 namespace titan::optimizers {
 namespace {
@@ -23,6 +24,16 @@ std::optional<at::ScalarType> moment_dtype(StateDtype dtype) {
       break;
   }
   return std::nullopt;
+}
+
+/// With the bits of a trainer that multiplies the gradient itself.
+void multiply(at::Tensor gradient, const at::Tensor& scale) {
+  const at::ScalarType type = gradient.scalar_type(), wide = c10::promoteTypes(type, at::kFloat);
+  const at::Tensor factor = scale.to(gradient.device()).to(wide);
+  if (type == wide)
+    gradient.mul_(factor);
+  else
+    gradient.copy_(gradient.to(wide).mul_(factor));
 }
 
 void write_back(const at::Tensor& to, const at::Tensor& from) {
@@ -73,7 +84,18 @@ bool AdamUpdate::needs_counts() const {
   return settings_.implementation != Implementation::fused || settings_.stochastic_rounding;
 }
 
-void AdamUpdate::step(double lr) {
+bool AdamUpdate::wants_one_pass() const {
+  return settings_.decay == Decay::decoupled && settings_.implementation == Implementation::fused;
+}
+
+bool AdamUpdate::scales_gradients() const {
+  return wants_one_pass() &&
+         std::all_of(parameters_.begin(), parameters_.end(), [](const Parameter* parameter) {
+           return ops::has_scaled_adamw_step(parameter->shard());
+         });
+}
+
+void AdamUpdate::step(double lr, const at::Tensor& scale) {
   at::NoGradGuard no_grad;
   AdamLists lists;
   std::vector<size_t> wide;
@@ -82,8 +104,11 @@ void AdamUpdate::step(double lr) {
     if (parameters_[i]->grad().defined()) updated.push_back(i);
   if (updated.empty()) return;
   count_step(updated);
+  const at::Tensor scale_in_float = scale.defined() ? scale.to(at::kFloat) : scale;
   for (const size_t i : updated) {
+    if (step_on_device(i, lr, scale_in_float)) continue;
     const at::Tensor gradient = parameters_[i]->grad();
+    if (scale.defined()) multiply(gradient, scale);
     if (is_wide(i)) {
       wide.push_back(i);
       continue;
@@ -99,21 +124,23 @@ void AdamUpdate::step(double lr) {
   for (const size_t i : wide) step_wide(i, lr);
 }
 
-bool AdamUpdate::step_on_device(size_t index, double lr) {
-  if (settings_.decay != Decay::decoupled || settings_.implementation != Implementation::fused)
-    return false;
+bool AdamUpdate::step_on_device(size_t index, double lr, const at::Tensor& scale) {
+  if (!wants_one_pass()) return false;
   const Parameter& parameter = *parameters_[index];
   const AdamFactors& f = settings_.factors;
   const at::Tensor shard = parameter.shard().detach();
   std::optional<ops::StochasticRounding> rounding;
   if (settings_.stochastic_rounding && shard.scalar_type() == at::kBFloat16)
     rounding.emplace(seed_, parameter.name(), parameter.global_shape(), parameter.slice());
-  return ops::adamw_step(shard, parameter.grad(), exp_avg_[index], exp_avg_sq_[index], step_[index],
-                         {lr, f.beta1, f.beta2, f.eps, f.weight_decay}, rounding);
+  const ops::AdamWNumbers numbers{lr, f.beta1, f.beta2, f.eps, f.weight_decay};
+  if (!scale.defined())
+    return ops::adamw_step(shard, parameter.grad(), exp_avg_[index], exp_avg_sq_[index],
+                           step_[index], numbers, rounding);
+  return ops::scaled_adamw_step(shard, parameter.grad(), scale, exp_avg_[index], exp_avg_sq_[index],
+                                step_[index], numbers, rounding);
 }
 
 void AdamUpdate::step_wide(size_t index, double lr) {
-  if (step_on_device(index, lr)) return;
   const Parameter& parameter = *parameters_[index];
   const at::Tensor shard = parameter.shard().detach();
   const at::ScalarType dtype = c10::promoteTypes(shard.scalar_type(), at::kFloat);

@@ -23,19 +23,22 @@ struct AdamSettings {
   bool stochastic_rounding = false;  // of weights in bfloat16
 };
 
-/// What has states of its own dtype is updated by update_adam as it is. Where the states have
-/// another dtype than the weights, or the weights are rounded stochastically, parameter after
-/// parameter is updated in float32 (float64 for weights in float64): copies are made of what is
-/// narrower, updated and rounded back, to nearest unless asked for otherwise. A device that brings
-/// ops::adamw_step does that in one pass.
+/// A device that brings ops::adamw_step updates AdamW's weights by it, with the implementation
+/// `fused`. Elsewhere weights whose states have their dtype are updated by update_adam as they are.
+/// Where the states have another dtype than the weights, or the weights are rounded stochastically,
+/// parameter after parameter is updated in float32 (float64 for weights in float64): copies are
+/// made of what is narrower, updated and rounded back, to nearest unless asked for otherwise.
 class AdamUpdate {
  public:
   /// Declares "step", "exp_avg" and "exp_avg_sq" of the parameters as states of `owner`.
   AdamUpdate(const AdamSettings& settings, const std::vector<Parameter*>& parameters, uint64_t seed,
              StatefulOptimizer& owner);
 
-  /// As Optimizer::step, with the learning rate itself.
-  void step(double lr);
+  /// As Optimizer::step, with the learning rate itself. `scale`: as ScalesGradients::step_scaled;
+  /// undefined: gradients are taken as they are.
+  void step(double lr, const at::Tensor& scale = {});
+  /// As ScalesGradients.
+  bool scales_gradients() const;
 
  private:
   /// A number of `step_` as the host knows it.
@@ -48,8 +51,9 @@ class AdamUpdate {
   bool needs_counts() const;
   bool is_wide(size_t index);
   void step_wide(size_t index, double lr);
-  /// In one pass, where the device has one for it.
-  bool step_on_device(size_t index, double lr);
+  /// In one pass, where the device has one for it. `scale` is in float32 here.
+  bool step_on_device(size_t index, double lr, const at::Tensor& scale);
+  bool wants_one_pass() const;
 
   AdamSettings settings_;
   std::vector<Parameter*> parameters_;

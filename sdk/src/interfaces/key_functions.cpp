@@ -12,6 +12,7 @@
 #include <titan/observe.h>
 #include <titan/optimizer.h>
 #include <titan/reference_loss.h>
+#include <titan/scales_gradients.h>
 #include <titan/sequence_loss.h>
 #include <titan/step.h>
 #include <titan/transform.h>
@@ -50,6 +51,7 @@ TensorObserver::~TensorObserver() = default;
 HostCollectives::~HostCollectives() = default;
 DeviceGraph::~DeviceGraph() = default;
 DeviceGraphs::~DeviceGraphs() = default;
+ScalesGradients::~ScalesGradients() = default;
 HostWork::~HostWork() = default;
 MemoryListener::~MemoryListener() = default;
 MemoryHistory::~MemoryHistory() = default;

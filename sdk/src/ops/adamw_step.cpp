@@ -1,5 +1,5 @@
-// adamw_step: whether the device has it, and where a slice's random numbers are.
-#include <titan/ops/adamw_step.h>
+// The updates of AdamW: whether the device has them, and where a slice's random numbers are.
+#include <titan/ops/scaled_adamw_step.h>
 
 #include <algorithm>
 #include <bit>
@@ -35,6 +35,25 @@ std::optional<Place> place_of(const std::vector<int64_t>& shape, const nn::Slice
   return Place{first, std::max<int64_t>(1, slice.sizes[cut] * behind), whole_columns};
 }
 
+/// The last arguments of the operations: how the weight is rounded.
+struct Rounding {
+  std::optional<int64_t> key;  // none: to nearest
+  Place place{0, 1, 1};
+};
+
+/// None: no kernel rounds such a slice.
+std::optional<Rounding> rounding_of(const std::optional<StochasticRounding>& asked) {
+  if (!asked) return Rounding{};
+  const std::optional<Place> place = place_of(asked->global_shape, asked->slice);
+  if (!place) return std::nullopt;
+  return Rounding{std::bit_cast<int64_t>(nn::rounding_key(asked->seed, asked->name)), *place};
+}
+
+const c10::TypedOperatorHandle<ScaledAdamWStep>& scaled_operation() {
+  static const auto operation = find_operation<ScaledAdamWStep>("titan::scaled_adamw_step_");
+  return operation;
+}
+
 }  // namespace
 
 bool adamw_step(const Tensor& weight, const Tensor& gradient, const Tensor& exp_avg,
@@ -42,18 +61,28 @@ bool adamw_step(const Tensor& weight, const Tensor& gradient, const Tensor& exp_
                 const std::optional<StochasticRounding>& rounding) {
   static const auto operation = find_operation<AdamWStep>("titan::adamw_step_");
   if (!operation.hasKernelForDispatchKey(weight.options().computeDispatchKey())) return false;
-  std::optional<Place> place;
-  if (rounding) {
-    place = place_of(rounding->global_shape, rounding->slice);
-    if (!place) return false;
-  }
+  const std::optional<Rounding> r = rounding_of(rounding);
+  if (!r) return false;
   BelowAutograd guard;
-  return operation.call(
-      weight, gradient, exp_avg, exp_avg_sq, step, n.lr, n.beta1, n.beta2, n.eps, n.weight_decay,
-      rounding
-          ? std::optional(std::bit_cast<int64_t>(nn::rounding_key(rounding->seed, rounding->name)))
-          : std::nullopt,
-      place ? place->first : 0, place ? place->columns : 1, place ? place->whole_columns : 1);
+  return operation.call(weight, gradient, exp_avg, exp_avg_sq, step, n.lr, n.beta1, n.beta2, n.eps,
+                        n.weight_decay, r->key, r->place.first, r->place.columns,
+                        r->place.whole_columns);
+}
+
+bool has_scaled_adamw_step(const Tensor& weight) {
+  return scaled_operation().hasKernelForDispatchKey(weight.options().computeDispatchKey());
+}
+
+bool scaled_adamw_step(const Tensor& weight, const Tensor& gradient, const Tensor& gradient_scale,
+                       const Tensor& exp_avg, const Tensor& exp_avg_sq, const Tensor& step,
+                       const AdamWNumbers& n, const std::optional<StochasticRounding>& rounding) {
+  if (!has_scaled_adamw_step(weight)) return false;
+  const std::optional<Rounding> r = rounding_of(rounding);
+  if (!r) return false;
+  BelowAutograd guard;
+  return scaled_operation().call(weight, gradient, gradient_scale, exp_avg, exp_avg_sq, step, n.lr,
+                                 n.beta1, n.beta2, n.eps, n.weight_decay, r->key, r->place.first,
+                                 r->place.columns, r->place.whole_columns);
 }
 
 }  // namespace titan::ops

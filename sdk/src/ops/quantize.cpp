@@ -18,6 +18,10 @@ const auto& of_rows() {
   static const auto operation = find_operation<Float8OfRows>("titan::float8_of_rows");
   return operation;
 }
+const auto& by_scale() {
+  static const auto operation = find_operation<Float8ByScale>("titan::float8_by_scale");
+  return operation;
+}
 
 bool to_power_of_two(Float8Scale rounding) {
   return rounding == Float8Scale::down_to_power_of_two;
@@ -29,7 +33,7 @@ bool has_float8(const Tensor& x) {
   const bool has_type = x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16;
   const auto key = x.options().computeDispatchKey();
   return has_type && of_tensor().hasKernelForDispatchKey(key) &&
-         of_rows().hasKernelForDispatchKey(key);
+         of_rows().hasKernelForDispatchKey(key) && by_scale().hasKernelForDispatchKey(key);
 }
 
 Float8 float8_of_tensor(const Tensor& x, at::ScalarType format, Float8Scale rounding) {
@@ -44,6 +48,12 @@ Float8 float8_of_rows(const Tensor& x, Float8Scale rounding) {
   BelowAutograd guard;
   auto [values, scale] = of_rows().call(x, to_power_of_two(rounding));
   return {values, scale};
+}
+
+Tensor float8_by_scale(const Tensor& x, const Tensor& scale, at::ScalarType format) {
+  TITAN_ASSERT(has_float8(x), x.toString());
+  BelowAutograd guard;
+  return by_scale().call(x, scale, format);
 }
 
 }  // namespace titan::ops

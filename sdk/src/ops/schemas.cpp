@@ -41,8 +41,14 @@ TORCH_LIBRARY(titan, m) {
       "adamw_step_(Tensor(a!) weight, Tensor gradient, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq,"
       " Tensor step, float lr, float beta1, float beta2, float eps, float weight_decay,"
       " int? rounding_key, int first, int columns, int whole_columns) -> bool");
+  m.def(
+      "scaled_adamw_step_(Tensor(a!) weight, Tensor gradient, Tensor gradient_scale,"
+      " Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, Tensor step, float lr, float beta1,"
+      " float beta2, float eps, float weight_decay, int? rounding_key, int first, int columns,"
+      " int whole_columns) -> bool");
   m.def("grouped_mm(Tensor x, Tensor weight, int[] rows) -> Tensor");
   m.def("grouped_mm_weight_grad(Tensor grad, Tensor x, int[] rows) -> Tensor");
   m.def("float8_of_tensor(Tensor x, ScalarType format, bool to_power_of_two) -> (Tensor, Tensor)");
   m.def("float8_of_rows(Tensor x, bool to_power_of_two) -> (Tensor, Tensor)");
+  m.def("float8_by_scale(Tensor x, Tensor scale, ScalarType format) -> Tensor");
 }

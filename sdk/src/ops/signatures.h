@@ -55,11 +55,19 @@ using AdamWStep = bool(const Tensor& weight, const Tensor& gradient, const Tenso
                        double beta2, double eps, double weight_decay,
                        std::optional<int64_t> rounding_key, int64_t first, int64_t columns,
                        int64_t whole_columns);
+using ScaledAdamWStep = bool(const Tensor& weight, const Tensor& gradient,
+                             const Tensor& gradient_scale, const Tensor& exp_avg,
+                             const Tensor& exp_avg_sq, const Tensor& step, double lr, double beta1,
+                             double beta2, double eps, double weight_decay,
+                             std::optional<int64_t> rounding_key, int64_t first, int64_t columns,
+                             int64_t whole_columns);
 
 // values, scale. No implementation on the CPU
 using Float8OfTensor = std::tuple<Tensor, Tensor>(const Tensor& x, at::ScalarType format,
                                                   bool to_power_of_two);
 using Float8OfRows = std::tuple<Tensor, Tensor>(const Tensor& x, bool to_power_of_two);
+// values. No implementation on the CPU
+using Float8ByScale = Tensor(const Tensor& x, const Tensor& scale, at::ScalarType format);
 
 // sum, y, rstd
 using AddRmsNormForward = std::tuple<Tensor, Tensor, Tensor>(const Tensor& x, const Tensor& delta,

@@ -1,12 +1,15 @@
 #include "core/train/gradient_norm.h"
 
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
 #include "core/runtime/groups/process_groups.h"
+#include "core/train/gradient_clipper.h"
 
 namespace titan::core {
 namespace {
@@ -85,6 +88,73 @@ TEST(GradientNorm, UnseenMultipliesNarrowGradientsByAnUnroundedNumber) {
   for (const nn::Parameter* parameter : part.parameters())
     EXPECT_EQ(parameter->grad().max().item<float>(),
               static_cast<float>(c10::BFloat16(static_cast<float>(1.234 / (norm + 1e-6)))));
+}
+
+TEST(GradientNorm, MeasuresWhatClippingDoes) {
+  for (const double max_norm : {0.0, 1.234, 1e6}) {
+    ModelPart part = make_part();
+    set_gradients(part, 1.5);
+    const Clipping clipping = measure_clipping(part, dist::Mesh(), c10::kCPU, max_norm);
+    const UnseenClipping unseen = measure_clipping_unseen(part, dist::Mesh(), c10::kCPU, max_norm);
+    for (const nn::Parameter* parameter : part.parameters())
+      EXPECT_EQ(parameter->grad().max().item<float>(), 1.5f);
+    EXPECT_EQ(unseen.norm.item<double>(), clipping.norm);
+    EXPECT_EQ(unseen.coefficient.defined(), max_norm > 0);
+    if (max_norm > 0) {
+      EXPECT_EQ(unseen.coefficient.item<double>(), clipping.coefficient);
+    }
+    clip_gradients(part, dist::Mesh(), c10::kCPU, max_norm);
+    for (const nn::Parameter* parameter : part.parameters())
+      EXPECT_EQ(parameter->grad().max().item<float>(),
+                1.5f * static_cast<float>(clipping.coefficient));
+  }
+}
+
+/// Keeps what it is told.
+class Scaling final : public Optimizer, public ScalesGradients {
+ public:
+  void step(double) override { ++plain_steps; }
+  double lr() const override { return 1; }
+  bool scales_gradients() const override { return is_able; }
+  void step_scaled(double, const at::Tensor& scale) override {
+    scales.push_back(scale.item<double>());
+  }
+  bool is_able = true;
+  int plain_steps = 0;
+  std::vector<double> scales;
+};
+
+TEST(GradientNorm, OptimizersThatScaleGradientsClipThem) {
+  Scaling optimizer;
+  OptimizerStep update(optimizer);
+  HeldNumbers held([](int64_t number) { return number == 1; });
+  ModelPart part = make_part();
+  const dist::Mesh mesh;
+  const auto take = [&](int64_t number, double max_norm) {
+    set_gradients(part, 1.5);
+    GradientClipper clipper(part, mesh, c10::kCPU, max_norm, &held, &update);
+    Step step{.number = number};
+    held.begin(step), update.begin(step);
+    held.reduced(step), clipper.reduced(step);
+    held.commit(step), update.commit(step);
+    EXPECT_EQ(step.norm.has_value(), number == 1);
+    return part.parameters().front()->grad().max().item<float>();
+  };
+  EXPECT_EQ(take(1, 1.0), 1.5f);
+  EXPECT_EQ(take(2, 1.0), 1.5f);
+  ASSERT_EQ(optimizer.scales.size(), 2u);
+  EXPECT_EQ(optimizer.scales[0], optimizer.scales[1]);
+  EXPECT_LT(optimizer.scales[0], 1);
+  EXPECT_EQ(optimizer.plain_steps, 0);
+  EXPECT_EQ(take(1, 1e6), 1.5f);  // nothing to clip
+  EXPECT_EQ(take(2, 0), 1.5f);
+  EXPECT_EQ(optimizer.plain_steps, 2);
+  optimizer.is_able = false;
+  EXPECT_LT(take(1, 1.0), 1.5f);
+  EXPECT_LT(take(2, 1.0), 1.5f);
+  EXPECT_EQ(optimizer.plain_steps, 4);
+  EXPECT_EQ(optimizer.scales.size(), 2u);
+  held.require_finite();
 }
 
 TEST(GradientNorm, CountsEveryElementOnceWhateverTheLayout) {

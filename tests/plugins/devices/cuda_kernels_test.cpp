@@ -8,6 +8,7 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
 #include <titan/ops/embedding.h>
 #include <titan/ops/linear_cross_entropy.h>
 #include <titan/ops/rms_norm.h>
@@ -63,9 +64,10 @@ TEST_F(CudaKernels, RmsNormIsThatOfTheCpu) {
     }
 }
 
-// 600 rows are three to a block; 8200 columns are more than the shared memory takes.
+// 600 rows are two to a block. Rows of 2 to 4 accesses of each thread stay in registers, or are
+// added up in shared memory; 8200 columns are more than that takes.
 TEST_F(CudaKernels, RmsNormAddsTheWeightsGradientOverManyRowsAndColumns) {
-  const int64_t shapes[][2] = {{600, 24}, {2, 8200}};
+  const int64_t shapes[][2] = {{600, 24}, {1100, 40}, {3, 1032}, {4, 1030}, {3, 4100}, {2, 8200}};
   for (const auto& [rows, dim] : shapes) {
     const Tensor x = random({rows, dim}, at::kFloat), dy = random({rows, dim}, at::kFloat);
     const Tensor weight = random({dim}, at::kFloat);
@@ -76,6 +78,26 @@ TEST_F(CudaKernels, RmsNormAddsTheWeightsGradientOverManyRowsAndColumns) {
     EXPECT_LE(max_error(dx, exact_dx), 1e-5);
     EXPECT_LE(max_error(dweight, exact_dweight), 1e-6 * static_cast<double>(rows));
   }
+}
+
+// Pieces of 8 numbers: 1, 2 and 4 of each thread, the last ones not of all threads.
+TEST_F(CudaKernels, RmsNormTakesNarrowRowsOfAnyNumberOfAccesses) {
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf})
+    for (const int64_t dim : {2048, 2064, 4104, 8208}) {
+      const Tensor x = random({5, dim}, type), residual = random({5, dim}, type);
+      const Tensor dy = random({5, dim}, type), dsum = random({5, dim}, type);
+      for (const at::ScalarType weight_type : {type, at::kFloat}) {
+        const Tensor weight = random({dim}, weight_type);
+        const auto [sum, y, rstd] = fused::add_rms_norm_forward(x, residual, weight, 1e-5);
+        EXPECT_TRUE(sum.equal(x + residual));
+        expect_near(y, std::get<0>(composite::rms_norm_forward(sum, weight, 1e-5)), "y");
+        const auto [dx, dweight] = fused::add_rms_norm_backward(dy, dsum, sum, weight, rstd);
+        const auto [norm_dx, norm_dweight] = composite::rms_norm_backward(
+            dy.to(at::kFloat), sum.to(at::kFloat), weight.to(at::kFloat), rstd);
+        expect_near(dx, (norm_dx + dsum.to(at::kFloat)).to(type), "dx");
+        expect_near(dweight, norm_dweight.to(weight_type), "dweight");
+      }
+    }
 }
 
 TEST_F(CudaKernels, RmsNormTakesOddAddressesAndAWeightOfAnotherType) {
@@ -148,6 +170,25 @@ TEST_F(CudaKernels, SwigluReadsTheHalvesOfAPackedProductInPlace) {
   }
 }
 
+TEST_F(CudaKernels, SwigluBackwardInPlaceIsTheBitsOfTheTwoOperations) {
+  for (const at::ScalarType type : kFusedTypes)
+    for (const int64_t columns : {1, 33, 64, 2049}) {
+      const Tensor dout = random({2, 3, columns}, type), gate = random({2, 3, columns}, type) * 3;
+      const Tensor up = random({2, 3, columns}, type);
+      const Tensor product = fused::swiglu_forward(gate, up);
+      const auto [dgate, dup] = fused::swiglu_backward(dout, gate, up);
+      const Tensor d = dout.clone(), g = gate.clone(), u = up.clone();
+      composite::swiglu_backward_in_place(d, g, u);
+      expect_near(d, product, "composed product");
+      expect_near(g, dgate, "composed dgate");
+      expect_near(u, dup, "composed dup");
+      fused::swiglu_backward_in_place(dout, gate, up);
+      EXPECT_TRUE(dout.equal(product)) << type << columns;
+      EXPECT_TRUE(gate.equal(dgate)) << type << columns;
+      EXPECT_TRUE(up.equal(dup)) << type << columns;
+    }
+}
+
 TEST_F(CudaKernels, RopeIsThatOfTheCpuBothWays) {
   for (const at::ScalarType type : kFusedTypes)
     for (const int64_t head_dim : {6, 16, 64})
@@ -170,6 +211,33 @@ TEST_F(CudaKernels, RopeIsThatOfTheCpuBothWays) {
       }
 }
 
+// Queries, keys and values side by side in one product: in place, and into another one.
+TEST_F(CudaKernels, RopeIntoIsTheBitsOfRopeInPlaceAndElsewhere) {
+  for (const at::ScalarType type : kFusedTypes)
+    for (const int64_t head_dim : {10, 16, 64}) {
+      const Tensor angles = random({12, head_dim / 2}, at::kFloat);
+      const Tensor cos = angles.cos(), sin = angles.sin(), ids = random_ids(12, {2, 9});
+      const auto parts = [](const Tensor& all) {
+        return std::pair(all.narrow(2, 0, 3), all.narrow(2, 3, 1));
+      };
+      const Tensor all = random({2, 9, 5, head_dim}, type), elsewhere = at::full_like(all, 7);
+      const auto [q, k] = parts(all);
+      const auto [q_there, k_there] = parts(elsewhere);
+      const auto [q_turned, k_turned] = fused::rope_rotate(q, k, cos, sin, ids, true);
+      const Tensor composed = all.clone(), rest = all.narrow(2, 4, 1).clone();
+      const auto [q_own, k_own] = parts(composed);
+      composite::rope_into(q_own, k_own, cos, sin, ids, true, q_own, k_own);
+      expect_near(q_own.contiguous(), q_turned, "composed q");
+      expect_near(k_own.contiguous(), k_turned, "composed k");
+      fused::rope_into(q, k, cos, sin, ids, true, q_there, k_there);
+      fused::rope_into(q, k, cos, sin, ids, true, q, k);
+      for (const Tensor& out : {q, q_there}) EXPECT_TRUE(out.equal(q_turned)) << type << head_dim;
+      for (const Tensor& out : {k, k_there}) EXPECT_TRUE(out.equal(k_turned)) << type << head_dim;
+      EXPECT_TRUE(all.narrow(2, 4, 1).equal(rest));
+      EXPECT_TRUE(elsewhere.narrow(2, 4, 1).eq(7).all().item<bool>());
+    }
+}
+
 TEST_F(CudaKernels, RopeRefusesPositionsOutsideOfTheTable) {
   const Tensor angles = random({4, 4}, at::kFloat), q = random({1, 3, 2, 8}, at::kFloat);
   for (const int64_t wrong : {4, -1}) {
@@ -180,7 +248,7 @@ TEST_F(CudaKernels, RopeRefusesPositionsOutsideOfTheTable) {
 
 TEST_F(CudaKernels, CrossEntropyIsThatOfAten) {
   for (const at::ScalarType type : kFusedTypes)
-    for (const int64_t words : {2, 33, 500, 5001}) {
+    for (const int64_t words : {2, 33, 500, 5001, 36875}) {  // the last: reads ahead, and is odd
       const Tensor logits = random({7, words}, type) * 5;
       const Tensor labels = random_ids(words, {7});
       labels[2] = kIgnoredLabel;
@@ -244,6 +312,37 @@ TEST_F(CudaKernels, LinearCrossEntropyIsThatOfTheCpu) {
   }
 }
 
+TEST_F(CudaKernels, LinearCrossEntropyAddsUpTheGradientsOfItsChunks) {
+  for (const at::ScalarType type : kFusedTypes) {
+    const Tensor x = random({37, 12}, type), weight = random({50, 12}, type);
+    const Tensor labels = random_ids(50, {37});
+    const auto [whole, whole_dx, whole_dweight] =
+        fused::linear_cross_entropy_by_rows(37, x, weight, labels, true, true);
+    const auto [sum, dx, dweight] =
+        fused::linear_cross_entropy_by_rows(15, x, weight, labels, true, true);
+    EXPECT_NEAR(sum.item<double>(), whole.item<double>(), 1e-6 * whole.item<double>());
+    EXPECT_LE(max_error(dx, whole_dx.to(at::kDouble)), 4 * roundings(type));
+    EXPECT_EQ(dweight.scalar_type(), type);
+    EXPECT_LE(max_error(dweight, whole_dweight.to(at::kDouble)), 8 * roundings(type));
+    const auto [only_sum, no_dx, only_dweight] =
+        fused::linear_cross_entropy_by_rows(15, x, weight, labels, false, true);
+    EXPECT_TRUE(only_sum.equal(sum) && only_dweight.equal(dweight) && !no_dx.defined());
+  }
+}
+
+TEST_F(CudaKernels, LinearCrossEntropyTakesAllRowsWhereTheirLogitsAreSmall) {
+  const auto rows_of = [](int64_t rows, int64_t dim, at::ScalarType type) {
+    const auto options = at::TensorOptions().device(at::kMeta).dtype(type);
+    return fused::rows_of_logits(at::empty({rows, dim}, options),
+                                 at::empty({128'256, dim}, options));
+  };
+  EXPECT_EQ(rows_of(0, 4096, at::kBFloat16), 1);
+  EXPECT_EQ(rows_of(8192, 4096, at::kBFloat16), 8192);
+  EXPECT_EQ(rows_of(16384, 4096, at::kBFloat16), 2048);
+  EXPECT_EQ(rows_of(8192, 2048, at::kBFloat16), 2048);
+  EXPECT_EQ(rows_of(4096, 4096, at::kFloat), 1024);
+}
+
 // The CPU adds each row's tokens in their order too.
 TEST_F(CudaKernels, EmbeddingsGradientIsTheBitsOfTheCpu) {
   for (const at::ScalarType type : kFusedTypes)
@@ -271,6 +370,9 @@ TEST_F(CudaKernels, NothingIsNoLaunch) {
   const Tensor tokens = at::empty({0}, at::kLong);
   EXPECT_EQ(fused::embedding_backward(none, tokens, 3).abs().max().item<double>(), 0);
   EXPECT_EQ(fused::cross_entropy(none, tokens, true).numel(), 0);
+  const auto [loss, no_dx, zero] =
+      fused::linear_cross_entropy(none, weight.view({1, 8}), tokens, true, true);
+  EXPECT_EQ(loss.item<double>() + zero.abs().max().item<double>(), 0);
 }
 
 TEST_F(CudaKernels, ResultsAreTheSameInAnyOrderOfThreads) {

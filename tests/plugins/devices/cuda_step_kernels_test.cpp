@@ -10,6 +10,7 @@
 #include <titan/nn/rounding.h>
 #include <titan/ops/adamw_step.h>
 #include <titan/ops/quantize.h>
+#include <titan/scales_gradients.h>
 #include <torch/library.h>
 
 #include "plugins/converters/float8/products.h"
@@ -84,6 +85,66 @@ TEST_F(CudaStepKernels, Float8OfATensorIsTheConverters) {
         }
 }
 
+// Whole squares of 128, parts of them, and strips of 16 rows that are not whole.
+constexpr int64_t kTurnedShapes[][2] = {{7, 3},     {64, 40},   {16, 4},    {33, 136},
+                                        {128, 128}, {272, 144}, {130, 260}, {300, 520}};
+
+TEST_F(CudaStepKernels, Float8OfATransposeIsTheConverters) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16})
+    for (const auto& [rows, columns] : kTurnedShapes)
+      for (const bool is_odd : {false, true}) {
+        const Tensor dense = random({rows, columns}, type) * 3;
+        const Tensor x = (is_odd ? with_odd_start(dense) : dense).t();
+        for (const bool power : {false, true}) {
+          const auto rounding =
+              power ? float8::ScaleRounding::down_to_power_of_two : float8::ScaleRounding::none;
+          for (const at::ScalarType format : kFormats) {
+            const Tensor scale = float8::scale_of(x.abs().max(), format, rounding);
+            const auto [values, own_scale] = fused::quantize_tensor(x, format, power);
+            EXPECT_TRUE(own_scale.equal(scale));
+            EXPECT_TRUE(values.is_contiguous());
+            EXPECT_TRUE(same_bytes(values, float8::cast(x, scale, format).contiguous()))
+                << rows << " " << columns;
+          }
+          const Tensor scale =
+              float8::scale_of(float8::largest_along(x, 1), at::kFloat8_e4m3fn, rounding);
+          const auto [values, own_scale] = fused::quantize_rows(x, power);
+          EXPECT_TRUE(own_scale.equal(scale)) << rows << " " << columns;
+          EXPECT_TRUE(values.is_contiguous());
+          EXPECT_TRUE(same_bytes(values, float8::cast(x, scale, at::kFloat8_e4m3fn).contiguous()))
+              << rows << " " << columns;
+        }
+      }
+}
+
+// The largest values are cut.
+TEST_F(CudaStepKernels, Float8ByAKnownScaleIsTheConverters) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16})
+    for (const at::ScalarType format : kFormats)
+      for (const auto& [rows, columns] : kTurnedShapes) {
+        const Tensor dense = random({rows, columns}, type) * 3;
+        const Tensor scale = at::full({}, format == at::kFloat8_e4m3fn ? 60 : 8000, at::kFloat);
+        const Tensor expected = float8::cast(dense, scale, format);
+        for (const Tensor& x : {dense, with_odd_start(dense)}) {
+          EXPECT_TRUE(same_bytes(fused::quantize_by_scale(x, scale, format), expected));
+          EXPECT_TRUE(same_bytes(fused::quantize_by_scale(x.t(), scale, format),
+                                 expected.t().contiguous()));
+        }
+      }
+}
+
+TEST_F(CudaStepKernels, Float8OfATransposeOfWhatIsNoNumber) {
+  const Tensor x = random({140, 48}, at::kFloat);
+  x[133][4] = std::nan("");
+  EXPECT_TRUE(
+      std::get<1>(fused::quantize_tensor(x.t(), at::kFloat8_e4m3fn, false)).isnan().item<bool>());
+  const Tensor by_row = std::get<1>(fused::quantize_rows(x.t(), false)).isnan().flatten();
+  EXPECT_EQ(by_row.sum().item<int64_t>(), 1);
+  EXPECT_TRUE(by_row[4].item<bool>());
+  EXPECT_EQ(std::get<0>(fused::quantize_rows(at::full({0, 16}, 0, at::kFloat).t(), false)).sizes(),
+            at::IntArrayRef({16, 0}));
+}
+
 TEST_F(CudaStepKernels, Float8OfZerosAndOfWhatIsNoNumber) {
   const auto [zeros, scale] =
       fused::quantize_tensor(at::full({5, 5}, 0, at::kFloat), at::kFloat8_e4m3fn, false);
@@ -128,6 +189,10 @@ TEST_F(CudaStepKernels, ProductsThatTheDeviceQuantisesForAreTheConvertersOwn) {
       cpu.impl("float8_of_rows", [&](const Tensor& x, bool power) {
         ++num_calls;
         return fused::quantize_rows(x, power);
+      });
+      cpu.impl("float8_by_scale", [&](const Tensor& x, const Tensor& scale, at::ScalarType format) {
+        ++num_calls;
+        return fused::quantize_by_scale(x, scale, format);
       });
       EXPECT_TRUE(has_float8(x));
       EXPECT_FALSE(has_float8(x.to(at::kHalf)));
@@ -219,6 +284,31 @@ TEST_F(CudaStepKernels, AdamWRoundsAtRandomWithTheBitsOfTheCpu) {
   expect_rounded_as_the_cpu({37}, {{0}, {37}});
 }
 
+// As clipping multiplies: in fp32, rounded to the gradient's type.
+TEST_F(CudaStepKernels, AdamWOfAScaledGradientIsThatOfOneMultipliedBefore) {
+  const at::ScalarType types[][3] = {
+      {at::kFloat, at::kFloat, at::kFloat},       {at::kFloat, at::kFloat, at::kBFloat16},
+      {at::kBFloat16, at::kBFloat16, at::kFloat}, {at::kBFloat16, at::kBFloat16, at::kBFloat16},
+      {at::kBFloat16, at::kFloat, at::kFloat},    {at::kBFloat16, at::kFloat, at::kBFloat16}};
+  for (const auto& [w, g, s] : types)
+    for (const int64_t size : {1, 77, 9000}) {
+      const Weight own = weight_of({size}, w, g, s);
+      const auto copy = [](const Tensor& x) { return x.clone(); };
+      const Weight other = {copy(own.weight), copy(own.gradient), copy(own.exp_avg),
+                            copy(own.exp_avg_sq), own.step};
+      const Tensor scale = at::full({}, 0.3721, at::kFloat), before = own.gradient.clone();
+      other.gradient.copy_(other.gradient.to(at::kFloat).mul_(scale));
+      EXPECT_TRUE(step(other));
+      EXPECT_TRUE(fused::scaled_adamw_step(
+          own.weight, own.gradient, scale, own.exp_avg, own.exp_avg_sq, own.step, kStep.lr,
+          kStep.beta1, kStep.beta2, kStep.eps, kStep.weight_decay, std::nullopt, 0, 1, 1));
+      EXPECT_TRUE(own.weight.equal(other.weight));
+      EXPECT_TRUE(own.exp_avg.equal(other.exp_avg));
+      EXPECT_TRUE(own.exp_avg_sq.equal(other.exp_avg_sq));
+      EXPECT_TRUE(own.gradient.equal(before));
+    }
+}
+
 TEST_F(CudaStepKernels, AdamWLeavesToOthersWhatItDoesNotTake) {
   const auto takes = [](const std::vector<int64_t>& whole, const nn::Slice& slice) {
     const Weight w = weight_of(slice.sizes, at::kBFloat16, at::kBFloat16, at::kFloat);
@@ -247,6 +337,56 @@ Tensor trained(const char* state_dtype) {
     adamw->step(1);
   }
   return p.shard().detach().clone();
+}
+
+/// A weight after some steps of AdamW, whose gradients the optimizer multiplies or this does.
+Tensor clipped(at::ScalarType type, const char* state_dtype, bool by_optimizer) {
+  Parameter p(std::vector<int64_t>{24, 36}, nn::Init::constant(1));
+  p.set_name("w");
+  p.materialize(c10::kCPU, type, 1);
+  const auto adamw =
+      titan::testing::optimizer("AdamW", {{"lr", 1e-3}, {"state_dtype", state_dtype}}, {&p});
+  for (int step = 0; step < 5; ++step) {
+    const Tensor gradient =
+        at::sin(at::arange(24 * 36).to(at::kFloat) * (step + 1)).view({24, 36}).to(type);
+    const Tensor scale = at::full({}, 0.3721 + 0.01 * step, at::kDouble);
+    p.shard().mutable_grad() =
+        by_optimizer ? gradient : gradient.to(at::kFloat).mul(scale.to(at::kFloat)).to(type);
+    if (by_optimizer)
+      dynamic_cast<ScalesGradients&>(*adamw).step_scaled(1, scale);
+    else
+      adamw->step(1);
+  }
+  return p.shard().detach().clone();
+}
+
+TEST_F(CudaStepKernels, OptimizersMultiplyGradientsWithTheBitsOfClipping) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16})
+    for (const char* state_dtype : {"as_stored", "float32", "bfloat16"}) {
+      // without the operation the optimizer multiplies the gradient first
+      EXPECT_TRUE(clipped(type, state_dtype, true).equal(clipped(type, state_dtype, false)));
+      torch::Library library = cpu_with_adamw();
+      library.impl("scaled_adamw_step_", TORCH_FN(fused::scaled_adamw_step));
+      const int64_t launches = cuda::emulator::totals().launches;
+      EXPECT_TRUE(clipped(type, state_dtype, true).equal(clipped(type, state_dtype, false)));
+      EXPECT_EQ(cuda::emulator::totals().launches - launches, 10);
+    }
+}
+
+TEST_F(CudaStepKernels, OptimizersScaleGradientsWhereTheDeviceDoes) {
+  Parameter p(std::vector<int64_t>{4, 4}, nn::Init::constant(1));
+  p.set_name("w");
+  p.materialize(c10::kCPU, at::kFloat, 1);
+  const auto scales = [&](const char* name, const char* implementation) {
+    const auto made = titan::testing::optimizer(name, {{"implementation", implementation}}, {&p});
+    return dynamic_cast<ScalesGradients&>(*made).scales_gradients();
+  };
+  EXPECT_FALSE(scales("AdamW", "fused"));
+  torch::Library library = cpu_with_adamw();
+  library.impl("scaled_adamw_step_", TORCH_FN(fused::scaled_adamw_step));
+  EXPECT_TRUE(scales("AdamW", "fused"));
+  EXPECT_FALSE(scales("AdamW", "foreach"));
+  EXPECT_FALSE(scales("Adam", "fused"));
 }
 
 // The last bit of the update in fp32 may differ, and with it a few of the roundings.

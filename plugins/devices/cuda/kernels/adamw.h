@@ -44,7 +44,8 @@ struct AdamWNumbers {
 };
 
 /// m <- m + (1-b1)(g - m), v <- b2 v + (1-b2) g², w <- w - lr·wd·w - lr / (1-b1^t) · m /
-/// (sqrt(v) / sqrt(1-b2^t) + eps), in float32, each result rounded once.
+/// (sqrt(v) / sqrt(1-b2^t) + eps), in float32, each result rounded once. g is the gradient times
+/// `scale`, rounded to the gradient's type, as if it had been multiplied before.
 template <class W, class G, class S>
 struct AdamW {
   static constexpr int kThreads = 256, kBlocks = 4;
@@ -53,6 +54,7 @@ struct AdamW {
   grid::Span<S> exp_avg, exp_avg_sq;
   grid::Span<const float>
       step;  ///< (1): t, which counts this step; on the device, so that no one waits
+  grid::Span<const float> scale;  ///< (1): of the gradient; none: 1
   AdamWNumbers numbers;
   int64_t per_block;  ///< elements, a multiple of 8
   bool is_aligned;
@@ -76,6 +78,8 @@ struct AdamW {
     const float beta2 = static_cast<float>(numbers.beta2), eps = static_cast<float>(numbers.eps);
     const float rest1 = static_cast<float>(1 - numbers.beta1);
     const float rest2 = static_cast<float>(1 - numbers.beta2);
+    const bool is_scaled = scale.size > 0;
+    const float factor = is_scaled ? scale.load(0) : 1;
     const int64_t first = grid::block() * per_block;
     const int64_t left = weight.size - first;
     const int64_t count = left < per_block ? left : per_block;
@@ -88,7 +92,8 @@ struct AdamW {
       PhiloxWords random{};
       uint64_t block = ~uint64_t{0};
       for (int k = 0; k < M; ++k) {
-        const float grad = widened(g[k]);
+        float grad = widened(g[k]);
+        if (is_scaled) grad = widened(rounded<G>(grad * factor));
         const float mean = widened(m[k]) + rest1 * (grad - widened(m[k]));
         const float square = beta2 * widened(v[k]) + rest2 * grad * grad;
         m[k] = rounded<S>(mean);

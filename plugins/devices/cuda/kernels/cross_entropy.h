@@ -1,7 +1,7 @@
 // Cross entropy of rows of logits, with its gradient in their place.
 #pragma once
 
-#include "pieces.h"
+#include "held_row.h"
 
 namespace titan::cuda {
 
@@ -27,7 +27,8 @@ struct MergeStatistics {
 template <class T>
 struct CrossEntropy {
   static constexpr int kThreads = 512, kBlocks = 2;
-  grid::Span<T> logits;  ///< (rows, words)
+  static constexpr int kAhead = 4;  ///< reads of a thread under way at once
+  grid::Span<T> logits;             ///< (rows, words)
   grid::Span<const int64_t> labels;
   grid::Span<float> losses;  ///< (rows)
   int64_t words, ignored;
@@ -48,9 +49,8 @@ struct CrossEntropy {
       return;
     }
     SoftmaxStatistics own{-MergeStatistics::kInfinity(), 0};
-    for_each_piece<N, kThreads>(row, [&](int64_t i, auto width) {
+    for_each_read<N, kThreads, kAhead>(logits, start, row, [&](int64_t, const auto& x, auto width) {
       constexpr int M = decltype(width)::value;
-      const auto x = logits.template piece<M>(start + i);
       float largest = widened(x[0]);
       for (int k = 1; k < M; ++k) largest = Largest{}(largest, widened(x[k]));
       SoftmaxStatistics piece{largest, 0};
@@ -65,9 +65,8 @@ struct CrossEntropy {
     if (grid::thread() == 0) losses.store(grid::block(), logsumexp - target);
     if (!wants_gradient) return;
     grid::sync_block();
-    for_each_piece<N, kThreads>(row, [&](int64_t i, auto width) {
+    for_each_read<N, kThreads, kAhead>(logits, start, row, [&](int64_t i, auto x, auto width) {
       constexpr int M = decltype(width)::value;
-      auto x = logits.template piece<M>(start + i);
       for (int k = 0; k < M; ++k) {
         const float p = expf(widened(x[k]) - logsumexp);
         x[k] = rounded<T>(i + k == label ? p - 1 : p);

@@ -1,6 +1,7 @@
 // The fused operations at both ends of a model: embedding, and head with cross entropy.
 #include <algorithm>
 
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/sort.h>
@@ -16,8 +17,23 @@
 namespace titan::cuda::fused {
 namespace {
 
-/// Logits that exist at a time, in bytes of fp32, as composite_loss.cpp has them.
-constexpr int64_t kLogitsBytes = int64_t{256} << 20;
+/// Logits that exist at a time, in bytes of their type: 2,093 rows of Llama 3's 128,256 in bf16.
+/// Products with fewer rows run below the speed that a large GPU reaches.
+constexpr int64_t kLogitsBytes = int64_t{512} << 20;
+
+/// sum + a · b, and a · b for the first of the chunks, whose `sum` holds nothing yet. `sum` is
+/// fp32.
+void add_product(Tensor& sum, const Tensor& a, const Tensor& b, bool is_first) {
+  if (a.scalar_type() == at::kFloat) {
+    is_first ? at::mm_out(sum, a, b) : sum.addmm_(a, b);
+  } else if (sum.is_cuda()) {
+    // one product that reads and writes fp32: ATen has it for CUDA alone
+    at::addmm_out(sum, sum, a, b, at::kFloat, /*beta=*/is_first ? 0 : 1, /*alpha=*/1);
+  } else {
+    const Tensor share = at::mm(a, b);
+    is_first ? sum.copy_(share) : sum.add_(share);
+  }
+}
 
 }  // namespace
 
@@ -62,18 +78,38 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels_in, bool gradien
   return losses;
 }
 
-// As ops::run_chunks, whose chunks of narrow types are copied to fp32 and back: here the product is
-// its own gradient's place.
+int64_t rows_of_logits(const Tensor& x, const Tensor& weight) {
+  const int64_t rows = x.size(0), bytes = x.element_size();
+  const bool is_narrow = x.scalar_type() != at::kFloat;
+  if (is_narrow && rows * bytes <= weight.size(1) * int64_t{sizeof(float)})
+    return std::max<int64_t>(1, rows);
+  return ops::chunk_rows(rows, weight.size(0), kLogitsBytes / bytes * int64_t{sizeof(float)});
+}
+
 std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy(const Tensor& x, const Tensor& weight,
                                                         const Tensor& labels, bool needs_dx,
                                                         bool needs_dweight) {
+  return linear_cross_entropy_by_rows(rows_of_logits(x, weight), x, weight, labels, needs_dx,
+                                      needs_dweight);
+}
+
+// As ops::run_chunks, whose chunks of narrow types are copied to fp32 and back: here the product is
+// its own gradient's place.
+std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy_by_rows(int64_t rows_per_chunk,
+                                                                const Tensor& x,
+                                                                const Tensor& weight,
+                                                                const Tensor& labels, bool needs_dx,
+                                                                bool needs_dweight) {
   const int64_t num_rows = x.size(0), words = weight.size(0);
-  const int64_t rows_per_chunk = ops::chunk_rows(num_rows, words, kLogitsBytes);
-  const bool is_wide = x.scalar_type() == at::kFloat;
+  const bool is_whole = rows_per_chunk >= num_rows;  // dweight is one product
   Tensor dx, dweight;
   if (needs_dx) dx = at::empty(x.sizes(), x.options());
-  if (needs_dweight) dweight = at::zeros(weight.sizes(), weight.options().dtype(at::kFloat));
-  const Tensor buffer = at::empty({std::min(rows_per_chunk, num_rows), words}, x.options());
+  if (needs_dweight) {
+    const auto options = weight.options().dtype(is_whole ? weight.scalar_type() : at::kFloat);
+    dweight =
+        num_rows == 0 ? at::zeros(weight.sizes(), options) : at::empty(weight.sizes(), options);
+  }
+  Tensor buffer = at::empty({std::min(rows_per_chunk, num_rows), words}, x.options());
   const Tensor loss = at::zeros({}, x.options().dtype(at::kDouble));
   for (int64_t first = 0; first < num_rows; first += rows_per_chunk) {
     const int64_t rows = std::min(rows_per_chunk, num_rows - first);
@@ -87,11 +123,12 @@ std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy(const Tensor& x, const T
       at::mm_out(out, logits, weight);
     }
     if (!needs_dweight) continue;
-    if (is_wide)
-      dweight.addmm_(logits.t(), in);
+    if (is_whole)
+      at::mm_out(dweight, logits.t(), in);
     else
-      dweight.add_(at::mm(logits.t(), in));
+      add_product(dweight, logits.t(), in, first == 0);
   }
+  buffer.reset();  // before the sum is copied to the weight's type
   if (needs_dweight) dweight = dweight.to(weight.scalar_type());
   return {loss.to(at::kFloat), dx, dweight};
 }

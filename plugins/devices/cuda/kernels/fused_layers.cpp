@@ -1,6 +1,7 @@
 // The fused operations of a layer: norm, gate, rotary positions.
+#include <limits>
+
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 
 #include "fused_ops.h"
 #include "launch.h"
@@ -12,9 +13,10 @@
 namespace titan::cuda::fused {
 namespace {
 
-/// Rows whose shares of the weight's gradient one block adds up: a function of the number of rows
-/// alone, so that every GPU adds in the same order.
-constexpr int64_t kMostPartials = 256;
+/// Blocks that share the rows of a norm's gradient: four to each of 128 multiprocessors, which is
+/// what most GPUs hold at a time. The same number everywhere, so that every GPU adds up in the same
+/// order.
+constexpr int64_t kMostPartials = 512;
 
 /// x, or fp32 where its type is not that of the rows.
 Tensor weight_for(const Tensor& weight, const Tensor& x) {
@@ -104,7 +106,7 @@ std::tuple<Tensor, Tensor> norm_backward(const Tensor& dy_in, const Tensor& dsum
                       .out = span_of<W>(dweight),
                       .rows = blocks,
                       .columns = dim},
-           blocks_for(dim, SumRows<W>::kThreads));
+           blocks_for(dim, grid::kWarp));
   });
   return {dx, dweight.to(weight_in.scalar_type())};
 }
@@ -132,33 +134,61 @@ Tiles tiles_of(const Tensor& x, std::initializer_list<const Tensor*> matrices) {
   return tiles;
 }
 
-Tensor rotated(const Tensor& x_in, const Tensor& cos, const Tensor& sin, const Tensor& positions,
-               bool inverse) {
+/// x turned, in `out`, whose heads are contiguous.
+void rotate_into(const Tensor& x_in, const Tensor& cos, const Tensor& sin, const Tensor& positions,
+                 bool inverse, const Tensor& out) {
   const Tensor x = x_in.stride(3) == 1 ? x_in : x_in.contiguous();
-  const Tensor out = at::empty(x.sizes(), x.options());
   const int64_t half = x.size(3) / 2;
-  const bool is_aligned = has_aligned_rows(x, half) && has_aligned_rows(x, x.stride(0)) &&
-                          has_aligned_rows(x, x.stride(1)) && has_aligned_rows(x, x.stride(2)) &&
-                          has_aligned_rows(cos, half) && has_aligned_rows(sin, half);
+  const auto has_aligned_tokens = [](const Tensor& t) {
+    return has_aligned_rows(t, t.stride(0)) && has_aligned_rows(t, t.stride(1)) &&
+           has_aligned_rows(t, t.stride(2));
+  };
+  const bool is_aligned = has_aligned_rows(x, half) && has_aligned_tokens(x) &&
+                          has_aligned_tokens(out) && has_aligned_rows(cos, half) &&
+                          has_aligned_rows(sin, half);
   with_type(x.scalar_type(), [&](auto type) {
     using T = decltype(type);
+    const int64_t pieces = x.numel() / 2 / (is_aligned ? kPerAccess<T> : 1);
+    TITAN_ASSERT(pieces <= std::numeric_limits<uint32_t>::max(), x.sizes());
     launch(RopeRotate<T>{.x = span_of<const T>(x),
                          .batch_stride = x.stride(0),
                          .token_stride = x.stride(1),
                          .head_stride = x.stride(2),
                          .out = span_of<T>(out),
+                         .out_batch_stride = out.stride(0),
+                         .out_token_stride = out.stride(1),
                          .cosine = span_of<const float>(cos),
                          .sine = span_of<const float>(sin),
                          .positions = span_of<const int64_t>(positions),
-                         .tokens = x.size(1),
-                         .heads = x.size(2),
-                         .half = half,
                          .num_positions = cos.size(0),
+                         .num_pieces = static_cast<uint32_t>(pieces),
+                         .heads = static_cast<uint32_t>(x.size(2)),
+                         .tokens = static_cast<uint32_t>(x.size(1)),
+                         .half = static_cast<uint32_t>(half),
                          .sign = inverse ? -1.0f : 1.0f,
                          .is_aligned = is_aligned},
-           x.numel() ? x.size(0) * x.size(1) : 0);
+           blocks_for(pieces, RopeRotate<T>::kThreads));
   });
-  return out;
+}
+
+/// `product` undefined: not computed.
+void swiglu_backward_into(const Tensor& dout, const Tensor& gate, const Tensor& up,
+                          const Tensor& dgate, const Tensor& dup, const Tensor& product) {
+  const Tiles tiles = tiles_of(gate, {&dout, &gate, &up});
+  with_type(gate.scalar_type(), [&](auto type) {
+    using T = decltype(type);
+    launch(SwigluBackward<T>{.dout = span_of<const T>(dout),
+                             .gate = span_of<const T>(gate),
+                             .up = span_of<const T>(up),
+                             .dgate = span_of<T>(dgate),
+                             .dup = span_of<T>(dup),
+                             .product = span_of<T>(product),
+                             .dout_stride = dout.stride(0),
+                             .gate_stride = gate.stride(0),
+                             .up_stride = up.stride(0),
+                             .tiles = tiles},
+           tiles.rows * tiles.tiles_per_row);
+  });
 }
 
 }  // namespace
@@ -207,34 +237,34 @@ Tensor swiglu_forward(const Tensor& gate_in, const Tensor& up_in) {
   return out;
 }
 
-std::tuple<Tensor, Tensor> swiglu_backward(const Tensor& dout_in, const Tensor& gate_in,
-                                           const Tensor& up_in) {
-  const Tensor dout = as_rows(dout_in), gate = as_rows(gate_in), up = as_rows(up_in);
-  const Tensor dgate = at::empty(gate_in.sizes(), gate_in.options());
-  const Tensor dup = at::empty(gate_in.sizes(), gate_in.options());
-  const Tiles tiles = tiles_of(gate, {&dout, &gate, &up});
-  with_type(gate.scalar_type(), [&](auto type) {
-    using T = decltype(type);
-    launch(SwigluBackward<T>{.dout = span_of<const T>(dout),
-                             .gate = span_of<const T>(gate),
-                             .up = span_of<const T>(up),
-                             .dgate = span_of<T>(dgate),
-                             .dup = span_of<T>(dup),
-                             .dout_stride = dout.stride(0),
-                             .gate_stride = gate.stride(0),
-                             .up_stride = up.stride(0),
-                             .tiles = tiles},
-           tiles.rows * tiles.tiles_per_row);
-  });
+std::tuple<Tensor, Tensor> swiglu_backward(const Tensor& dout, const Tensor& gate,
+                                           const Tensor& up) {
+  const Tensor dgate = at::empty(gate.sizes(), gate.options());
+  const Tensor dup = at::empty(gate.sizes(), gate.options());
+  swiglu_backward_into(as_rows(dout), as_rows(gate), as_rows(up), dgate, dup, Tensor());
   return {dgate, dup};
 }
 
-std::tuple<Tensor, Tensor> rope_rotate(const Tensor& q, const Tensor& k, const Tensor& cos_in,
-                                       const Tensor& sin_in, const std::optional<Tensor>& positions,
+void swiglu_backward_in_place(const Tensor& dout, const Tensor& gate, const Tensor& up) {
+  swiglu_backward_into(as_rows(dout), as_rows(gate), as_rows(up), gate, up, dout);
+}
+
+std::tuple<Tensor, Tensor> rope_rotate(const Tensor& q, const Tensor& k, const Tensor& cos,
+                                       const Tensor& sin, const std::optional<Tensor>& positions,
                                        bool inverse) {
+  const Tensor q_out = at::empty(q.sizes(), q.options());
+  const Tensor k_out = at::empty(k.sizes(), k.options());
+  rope_into(q, k, cos, sin, positions, inverse, q_out, k_out);
+  return {q_out, k_out};
+}
+
+void rope_into(const Tensor& q, const Tensor& k, const Tensor& cos_in, const Tensor& sin_in,
+               const std::optional<Tensor>& positions, bool inverse, const Tensor& q_out,
+               const Tensor& k_out) {
   const Tensor cos = cos_in.contiguous(), sin = sin_in.contiguous();
   const Tensor places = positions ? positions->contiguous() : Tensor();
-  return {rotated(q, cos, sin, places, inverse), rotated(k, cos, sin, places, inverse)};
+  rotate_into(q, cos, sin, places, inverse, q_out);
+  rotate_into(k, cos, sin, places, inverse, k_out);
 }
 
 }  // namespace titan::cuda::fused

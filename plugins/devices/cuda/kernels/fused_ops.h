@@ -40,10 +40,17 @@ std::tuple<Tensor, Tensor> add_rms_norm_backward(const Tensor& dy, const Tensor&
 Tensor swiglu_forward(const Tensor& gate, const Tensor& up);
 std::tuple<Tensor, Tensor> swiglu_backward(const Tensor& dout, const Tensor& gate,
                                            const Tensor& up);
+/// dout, gate and up, which are contiguous, become silu(gate) · up and the gradients of gate and
+/// up: the bits of the two operations above, in one launch.
+void swiglu_backward_in_place(const Tensor& dout, const Tensor& gate, const Tensor& up);
 
 std::tuple<Tensor, Tensor> rope_rotate(const Tensor& q, const Tensor& k, const Tensor& cos,
                                        const Tensor& sin, const std::optional<Tensor>& positions,
                                        bool inverse);
+/// The same bits in q_out and k_out, whose heads are contiguous; they may be q and k themselves.
+void rope_into(const Tensor& q, const Tensor& k, const Tensor& cos, const Tensor& sin,
+               const std::optional<Tensor>& positions, bool inverse, const Tensor& q_out,
+               const Tensor& k_out);
 
 /// In the order of the tokens, as the CPU adds: the same bits.
 Tensor embedding_backward(const Tensor& dout, const Tensor& tokens, int64_t num_rows);
@@ -54,11 +61,24 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, bool gradient);
 std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy(const Tensor& x, const Tensor& weight,
                                                         const Tensor& labels, bool needs_dx,
                                                         bool needs_dweight);
+/// The same with the logits of `rows_per_chunk` rows in memory at a time.
+std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy_by_rows(int64_t rows_per_chunk,
+                                                                const Tensor& x,
+                                                                const Tensor& weight,
+                                                                const Tensor& labels, bool needs_dx,
+                                                                bool needs_dweight);
+/// The rows that linear_cross_entropy takes: all where their logits need no more memory than the
+/// weight's gradient in fp32, which several chunks add up in and one chunk does without; else as
+/// many as 512 MiB of logits hold, but no fewer than 512. By shapes and dtype alone.
+int64_t rows_of_logits(const Tensor& x, const Tensor& weight);
 
 /// Values in `format` (kFloat8_e4m3fn, kFloat8_e5m2) and the fp32 scale: a scalar, or (rows, 1). As
-/// titan::float8 scales and casts, to the bit. x (rows, columns), fp32 or bf16.
+/// titan::float8 scales and casts, to the bit. x (rows, columns), fp32 or bf16; of a transposed
+/// view the values are made in one pass, too. They are contiguous.
 std::tuple<Tensor, Tensor> quantize_tensor(const Tensor& x, at::ScalarType format,
                                            bool to_power_of_two);
+/// With a scale that is known, an fp32 scalar on x's device.
+Tensor quantize_by_scale(const Tensor& x, const Tensor& scale, at::ScalarType format);
 /// kFloat8_e4m3fn alone.
 std::tuple<Tensor, Tensor> quantize_rows(const Tensor& x, bool to_power_of_two);
 
@@ -68,5 +88,11 @@ bool adamw_step(const Tensor& weight, const Tensor& gradient, const Tensor& exp_
                 const Tensor& exp_avg_sq, const Tensor& step, double lr, double beta1, double beta2,
                 double eps, double weight_decay, std::optional<int64_t> rounding_key, int64_t first,
                 int64_t columns, int64_t whole_columns);
+/// As titan::scaled_adamw_step_ (titan/ops/scaled_adamw_step.h). An undefined scale is 1.
+bool scaled_adamw_step(const Tensor& weight, const Tensor& gradient, const Tensor& gradient_scale,
+                       const Tensor& exp_avg, const Tensor& exp_avg_sq, const Tensor& step,
+                       double lr, double beta1, double beta2, double eps, double weight_decay,
+                       std::optional<int64_t> rounding_key, int64_t first, int64_t columns,
+                       int64_t whole_columns);
 
 }  // namespace titan::cuda::fused

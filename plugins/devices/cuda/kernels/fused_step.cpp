@@ -54,42 +54,150 @@ bool takes_adamw(const Tensor& weight, const Tensor& gradient, const Tensor& exp
 
 }  // namespace
 
-std::tuple<Tensor, Tensor> quantize_tensor(const Tensor& x_in, at::ScalarType format,
-                                           bool to_power_of_two) {
+namespace {
+
+/// x, or a copy of it whose pieces of 16 bytes, counted from the first element, are aligned.
+Tensor aligned(const Tensor& x) {
+  const Tensor dense = x.contiguous();
+  return has_aligned_rows(dense, 0) ? dense : dense.clone();
+}
+
+/// Whether x is the transpose of a matrix whose rows lie one after the other. The kernels turn it
+/// in shared memory.
+bool is_turned(const Tensor& x) {
+  return x.dim() == 2 && x.numel() > 0 && !x.is_contiguous() && x.t().is_contiguous();
+}
+
+template <class Use>
+void with_format(at::ScalarType format, const Use& use) {
   TITAN_ASSERT(format == at::kFloat8_e4m3fn || format == at::kFloat8_e5m2, "format ", format);
-  // pieces of 16 bytes are counted from the first element
-  const Tensor dense = x_in.contiguous();
-  const Tensor x = has_aligned_rows(dense, 0) ? dense : dense.clone();
-  const Tensor values = at::empty(x.sizes(), x.options().dtype(format));
-  const Tensor scale = at::empty({}, x.options().dtype(at::kFloat));
-  const int64_t per_block =
-      std::max<int64_t>(1, blocks_for(blocks_for(x.numel(), kMostBlocks), kMultiple)) * kMultiple;
+  if (format == at::kFloat8_e4m3fn)
+    use(Float8E4m3{});
+  else
+    use(Float8E5m2{});
+}
+
+/// Elements of a block that takes its share of all of x.
+int64_t share_of_block(const Tensor& x) {
+  return std::max<int64_t>(1, blocks_for(blocks_for(x.numel(), kMostBlocks), kMultiple)) *
+         kMultiple;
+}
+
+/// x is aligned.
+Tensor largest_of_blocks(const Tensor& x) {
+  const int64_t per_block = share_of_block(x);
   const int64_t blocks = std::max<int64_t>(1, blocks_for(x.numel(), per_block));
-  const Tensor largest = at::empty({blocks}, scale.options());
+  const Tensor largest = at::empty({blocks}, x.options().dtype(at::kFloat));
   with_float_or_bfloat16(x.scalar_type(), [&](auto type) {
     using T = decltype(type);
-    const auto in = span_of<const T>(x);
-    launch(LargestOfBlocks<T>{.x = in, .largest = span_of<float>(largest), .per_block = per_block},
-           blocks);
-    const auto quantize = [&](auto to) {
+    launch(
+        LargestOfBlocks<T>{
+            .x = span_of<const T>(x), .largest = span_of<float>(largest), .per_block = per_block},
+        blocks);
+  });
+  return largest;
+}
+
+/// Of x (rows, columns): (columns).
+Tensor scale_of_columns(const Tensor& x, bool to_power_of_two) {
+  const int64_t rows = x.size(0), columns = x.size(1);
+  const Tensor scale = at::empty({columns}, x.options().dtype(at::kFloat));
+  with_float_or_bfloat16(x.scalar_type(), [&](auto type) {
+    using Kernel = LargestOfColumns<decltype(type)>;
+    const int64_t strips = blocks_for(rows, Kernel::kTall);
+    const int64_t column_blocks = blocks_for(columns, Kernel::kWide);
+    const Tensor largest = at::empty({strips, columns}, scale.options());
+    launch(Kernel{.x = span_of<const decltype(type)>(x),
+                  .largest = span_of<float>(largest),
+                  .rows = rows,
+                  .columns = columns,
+                  .column_blocks = column_blocks,
+                  .is_aligned = has_aligned_rows(x, columns)},
+           strips * column_blocks);
+    launch(ScaleOfColumns<Float8E4m3>{.largest = span_of<const float>(largest),
+                                      .scale = span_of<float>(scale),
+                                      .strips = strips,
+                                      .columns = columns,
+                                      .to_power_of_two = to_power_of_two},
+           blocks_for(columns, grid::kWarp));
+  });
+  return scale;
+}
+
+/// The transpose of x (rows, columns), whose rows lie one after the other. `largest`: of
+/// largest_of_blocks, or none where `scale` is known: one, or one for each column.
+Tensor quantize_turned(const Tensor& x, const Tensor& largest, const Tensor& scale,
+                       at::ScalarType format, bool to_power_of_two) {
+  const int64_t rows = x.size(0), columns = x.size(1);
+  const Tensor values = at::empty({columns, rows}, x.options().dtype(format));
+  with_float_or_bfloat16(x.scalar_type(), [&](auto type) {
+    with_format(format, [&](auto to) {
+      using T = decltype(type);
       using Format = decltype(to);
-      launch(QuantizeTensor<T, Format>{.x = in,
+      using Kernel = QuantizeTurned<T, Format>;
+      const int64_t column_blocks = blocks_for(columns, Kernel::kSide);
+      launch(Kernel{.x = span_of<const T>(x),
+                    .largest = span_of<const float>(largest),
+                    .values = span_of<Format>(values),
+                    .scale = span_of<float>(scale),
+                    .rows = rows,
+                    .columns = columns,
+                    .column_blocks = column_blocks,
+                    .is_aligned = has_aligned_rows(x, columns),
+                    .has_scale_of_columns = scale.dim() > 0,
+                    .to_power_of_two = to_power_of_two},
+             column_blocks * blocks_for(rows, Kernel::kSide));
+    });
+  });
+  return values;
+}
+
+/// x is aligned; `largest` and `scale` as above.
+Tensor quantize_whole(const Tensor& x, const Tensor& largest, const Tensor& scale,
+                      at::ScalarType format, bool to_power_of_two) {
+  const Tensor values = at::empty(x.sizes(), x.options().dtype(format));
+  const int64_t per_block = share_of_block(x);
+  with_float_or_bfloat16(x.scalar_type(), [&](auto type) {
+    with_format(format, [&](auto to) {
+      using T = decltype(type);
+      using Format = decltype(to);
+      launch(QuantizeTensor<T, Format>{.x = span_of<const T>(x),
                                        .largest = span_of<const float>(largest),
                                        .values = span_of<Format>(values),
                                        .scale = span_of<float>(scale),
                                        .per_block = per_block,
                                        .to_power_of_two = to_power_of_two},
-             blocks);
-    };
-    if (format == at::kFloat8_e4m3fn)
-      quantize(Float8E4m3{});
-    else
-      quantize(Float8E5m2{});
+             std::max<int64_t>(1, blocks_for(x.numel(), per_block)));
+    });
   });
+  return values;
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> quantize_tensor(const Tensor& x_in, at::ScalarType format,
+                                           bool to_power_of_two) {
+  const bool turned = is_turned(x_in);
+  const Tensor x = aligned(turned ? x_in.t() : x_in);
+  const Tensor scale = at::empty({}, x.options().dtype(at::kFloat));
+  const Tensor largest = largest_of_blocks(x);
+  const Tensor values = turned ? quantize_turned(x, largest, scale, format, to_power_of_two)
+                               : quantize_whole(x, largest, scale, format, to_power_of_two);
   return {values, scale};
 }
 
+Tensor quantize_by_scale(const Tensor& x_in, const Tensor& scale, at::ScalarType format) {
+  TITAN_ASSERT(scale.dim() == 0 && scale.scalar_type() == at::kFloat, scale.sizes());
+  return is_turned(x_in) ? quantize_turned(x_in.t(), {}, scale, format, false)
+                         : quantize_whole(aligned(x_in), {}, scale, format, false);
+}
+
 std::tuple<Tensor, Tensor> quantize_rows(const Tensor& x_in, bool to_power_of_two) {
+  if (is_turned(x_in)) {
+    const Tensor scale = scale_of_columns(x_in.t(), to_power_of_two);
+    return {quantize_turned(x_in.t(), {}, scale, at::kFloat8_e4m3fn, to_power_of_two),
+            scale.view({-1, 1})};
+  }
   const Tensor x = x_in.contiguous();
   const Tensor values = at::empty(x.sizes(), x.options().dtype(at::kFloat8_e4m3fn));
   const Tensor scale = at::empty({x.size(0), 1}, x.options().dtype(at::kFloat));
@@ -106,11 +214,15 @@ std::tuple<Tensor, Tensor> quantize_rows(const Tensor& x_in, bool to_power_of_tw
   return {values, scale};
 }
 
-bool adamw_step(const Tensor& weight, const Tensor& gradient, const Tensor& exp_avg,
-                const Tensor& exp_avg_sq, const Tensor& step, double lr, double beta1, double beta2,
-                double eps, double weight_decay, std::optional<int64_t> rounding_key, int64_t first,
-                int64_t columns, int64_t whole_columns) {
+bool scaled_adamw_step(const Tensor& weight, const Tensor& gradient, const Tensor& gradient_scale,
+                       const Tensor& exp_avg, const Tensor& exp_avg_sq, const Tensor& step,
+                       double lr, double beta1, double beta2, double eps, double weight_decay,
+                       std::optional<int64_t> rounding_key, int64_t first, int64_t columns,
+                       int64_t whole_columns) {
   if (!takes_adamw(weight, gradient, exp_avg, exp_avg_sq, step)) return false;
+  if (gradient_scale.defined() &&
+      (gradient_scale.scalar_type() != at::kFloat || gradient_scale.device() != weight.device()))
+    return false;
   const bool is_aligned = has_aligned_rows(weight, 0) && has_aligned_rows(gradient, 0) &&
                           has_aligned_rows(exp_avg, 0) && has_aligned_rows(exp_avg_sq, 0);
   with_adamw_types(weight, gradient, exp_avg, [&](auto w, auto g, auto s) {
@@ -122,6 +234,7 @@ bool adamw_step(const Tensor& weight, const Tensor& gradient, const Tensor& exp_
                           .exp_avg = span_of<S>(exp_avg),
                           .exp_avg_sq = span_of<S>(exp_avg_sq),
                           .step = span_of<const float>(step),
+                          .scale = span_of<const float>(gradient_scale),
                           .numbers = {lr, beta1, beta2, eps, weight_decay},
                           .per_block = kUpdated,
                           .is_aligned = is_aligned,
@@ -131,6 +244,15 @@ bool adamw_step(const Tensor& weight, const Tensor& gradient, const Tensor& exp_
            blocks_for(weight.numel(), kUpdated));
   });
   return true;
+}
+
+bool adamw_step(const Tensor& weight, const Tensor& gradient, const Tensor& exp_avg,
+                const Tensor& exp_avg_sq, const Tensor& step, double lr, double beta1, double beta2,
+                double eps, double weight_decay, std::optional<int64_t> rounding_key, int64_t first,
+                int64_t columns, int64_t whole_columns) {
+  return scaled_adamw_step(weight, gradient, /*gradient_scale=*/{}, exp_avg, exp_avg_sq, step, lr,
+                           beta1, beta2, eps, weight_decay, rounding_key, first, columns,
+                           whole_columns);
 }
 
 }  // namespace titan::cuda::fused

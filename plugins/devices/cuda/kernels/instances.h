@@ -57,4 +57,11 @@
   X(QuantizeTensor<BFloat16, Float8E4m3>) \
   X(QuantizeTensor<BFloat16, Float8E5m2>) \
   X(QuantizeRows<float, Float8E4m3>)      \
-  X(QuantizeRows<BFloat16, Float8E4m3>)
+  X(QuantizeRows<BFloat16, Float8E4m3>)   \
+  X(LargestOfColumns<float>)              \
+  X(LargestOfColumns<BFloat16>)           \
+  X(ScaleOfColumns<Float8E4m3>)           \
+  X(QuantizeTurned<float, Float8E4m3>)    \
+  X(QuantizeTurned<float, Float8E5m2>)    \
+  X(QuantizeTurned<BFloat16, Float8E4m3>) \
+  X(QuantizeTurned<BFloat16, Float8E5m2>)

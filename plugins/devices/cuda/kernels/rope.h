@@ -6,17 +6,20 @@
 
 namespace titan::cuda {
 
-/// A block per token; q or k, whichever `x` is.
+/// A thread per piece of a first half and its like in the second; q or k, whichever `x` is. `out`
+/// may be x itself.
 template <class T>
 struct RopeRotate {
   static constexpr int kThreads = 128, kBlocks = 8;
   grid::Span<const T> x;  ///< (B, S, heads, hd) with these strides, hd contiguous
   int64_t batch_stride, token_stride, head_stride;
-  grid::Span<T> out;                     ///< contiguous
+  grid::Span<T> out;  ///< with these strides, heads contiguous
+  int64_t out_batch_stride, out_token_stride;
   grid::Span<const float> cosine, sine;  ///< (positions, hd / 2)
   grid::Span<const int64_t> positions;   ///< (B, S), or nothing: 0 ... S - 1
-  int64_t tokens, heads, half, num_positions;
-  float sign;       ///< -1 turns back
+  int64_t num_positions;
+  uint32_t num_pieces, heads, tokens, half;  ///< pieces of all of x; tokens: S
+  float sign;                                ///< -1 turns back
   bool is_aligned;  ///< heads and their halves start at multiples of 16 bytes
 
   TITAN_DEVICE void operator()() const {
@@ -29,27 +32,30 @@ struct RopeRotate {
  private:
   template <int N>
   TITAN_DEVICE void rotate(Width<N>) const {
-    const int64_t token = grid::block();
-    const int64_t position = positions.size > 0 ? positions.load(token) : token % tokens;
+    const int64_t number = grid::block() * kThreads + grid::thread();
+    if (number >= num_pieces) return;
+    // divisions of 32 bits: those of 64 take a hundred instructions each
+    const uint32_t piece = static_cast<uint32_t>(number), pieces = half / N;
+    const uint32_t row = piece / pieces, column = piece % pieces * N;
+    const uint32_t token = row / heads, head = row % heads;
+    const uint32_t batch = token / tokens, place = token % tokens;
+    const int64_t position = positions.size > 0 ? positions.load(token) : int64_t{place};
     grid::require(position >= 0 && position < num_positions,
                   "rope: a position is outside of the table");
-    const int64_t from = token / tokens * batch_stride + token % tokens * token_stride;
-    const int64_t to = token * heads * 2 * half;
-    const int64_t pieces = half / N;
-    for (int64_t i = grid::thread(); i < heads * pieces; i += kThreads) {
-      const int64_t head = i / pieces, column = i % pieces * N;
-      auto a = x.template piece<N>(from + head * head_stride + column);
-      auto b = x.template piece<N>(from + head * head_stride + half + column);
-      const auto c = cosine.template piece<N>(position * half + column);
-      const auto s = sine.template piece<N>(position * half + column);
-      for (int k = 0; k < N; ++k) {
-        const float first = widened(a[k]), second = widened(b[k]), turn = sign * s[k];
-        a[k] = rounded<T>(first * c[k] - second * turn);
-        b[k] = rounded<T>(second * c[k] + first * turn);
-      }
-      out.template put<N>(to + head * 2 * half + column, a);
-      out.template put<N>(to + head * 2 * half + half + column, b);
+    const int64_t from = batch * batch_stride + place * token_stride + head * head_stride + column;
+    const int64_t to =
+        batch * out_batch_stride + place * out_token_stride + int64_t{head} * 2 * half + column;
+    auto a = x.template piece<N>(from);
+    auto b = x.template piece<N>(from + half);
+    const auto c = cosine.template piece<N>(position * half + column);
+    const auto s = sine.template piece<N>(position * half + column);
+    for (int k = 0; k < N; ++k) {
+      const float first = widened(a[k]), second = widened(b[k]), turn = sign * s[k];
+      a[k] = rounded<T>(first * c[k] - second * turn);
+      b[k] = rounded<T>(second * c[k] + first * turn);
     }
+    out.template put<N>(to, a);
+    out.template put<N>(to + half, b);
   }
 };
 

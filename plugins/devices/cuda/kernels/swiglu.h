@@ -46,11 +46,13 @@ struct SwigluForward {
   }
 };
 
+/// The gradients of gate and up, and silu(gate) · up where `product` has room for it. Results may
+/// take the places of dout, gate and up.
 template <class T>
 struct SwigluBackward {
   static constexpr int kThreads = 256, kBlocks = 4;
   grid::Span<const T> dout, gate, up;
-  grid::Span<T> dgate, dup;  ///< contiguous
+  grid::Span<T> dgate, dup, product;  ///< contiguous; product: or nothing
   int64_t dout_stride, gate_stride, up_stride;
   Tiles tiles;
 
@@ -60,6 +62,14 @@ struct SwigluBackward {
       auto d = dout.template piece<M>(row * dout_stride + column);
       auto g = gate.template piece<M>(row * gate_stride + column);
       const auto u = up.template piece<M>(row * up_stride + column);
+      if (product.size > 0) {
+        grid::Piece<T, M> out;
+        for (int k = 0; k < M; ++k) {
+          const float x = widened(g[k]);
+          out[k] = rounded<T>(x / (1.0f + expf(-x)) * widened(u[k]));
+        }
+        product.template put<M>(row * tiles.columns + column, out);
+      }
       for (int k = 0; k < M; ++k) {
         const float x = widened(g[k]), grad = widened(d[k]);
         const float s = 1.0f / (1.0f + expf(-x));
