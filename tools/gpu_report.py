@@ -1,21 +1,24 @@
 #!/usr/bin/env python3
 """Writes docs/gpu.md from the report.json files of tests/gpu/run_all.sh.
 
-    tools/gpu_report.py OUT/report.json                    the page on standard output
-    tools/gpu_report.py FIRST.json LATER.json --write      writes docs/gpu.md; a later run of a stage replaces an earlier one
-    tools/gpu_report.py --check                            fails where the page was not made by this script
-    tools/gpu_report.py --none --write                     the page as long as there was no run
+    tools/gpu_report.py OUT/report.json                    the tables on standard output
+    tools/gpu_report.py FIRST.json LATER.json --keep       keeps what the page shows of these runs in tests/gpu/runs.json
+    tools/gpu_report.py --write                            writes docs/gpu.md from the kept runs
+    tools/gpu_report.py --check                            fails where the page is not that of the kept runs
 
-Everything between the markers of docs/gpu.md comes from here; the text around them is written by hand.
+A later run of a stage replaces an earlier one. Everything between the markers of docs/gpu.md comes from here; the text around
+them is written by hand. Without a kept run the page says so, and README must say "has not run on a GPU yet".
 """
 
 import argparse
 import json
 import pathlib
+import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/gpu.md"
+RUNS = ROOT / "tests/gpu/runs.json"
 BEGIN, END = "<!-- made by tools/gpu_report.py -->", "<!-- end -->"
 NONE = "No GPU has run this yet. `tests/gpu/run_all.sh --list` shows what will be run."
 WORST = 12  # operations with the largest share of their error limit that the page shows
@@ -90,32 +93,49 @@ def errors(record):
                                                    [row[1:] for row in rows[:WORST]])]
 
 
-def speeds(record):
-    rows, ceilings = [], {}
+def timed(reports):
+    """{what was timed: (microseconds, number of the run)} of the first run that timed it."""
+    found = {}
+    for count, report in enumerate(reports, 1):
+        for record in report["stages"]:
+            for item in record["tables"].get("speed", []):
+                if "us" in item:
+                    found.setdefault(tuple(item.get(key) for key in ("operation", "direction", "shape", "dtype")), (item["us"], count))
+    return found
+
+
+def speeds(record, number_of_run, reports):
+    rows, ceilings, before = [], {}, timed(reports)
     for item in record["tables"].get("speed", []):
         ceilings = item.get("ceilings", ceilings)
         if "us" not in item:
             continue
-        rows.append((item["operation"], item.get("direction", ""), item.get("shape", ""), item.get("dtype", ""), number(item["us"]),
+        first, count = before[tuple(item.get(key) for key in ("operation", "direction", "shape", "dtype"))]
+        rows.append((item["operation"], item.get("direction", ""), item.get("shape", ""), item.get("dtype", ""),
+                     number(first) if count != number_of_run else "", number(item["us"]),
                      number(item.get("gb_per_s"), 0) if item.get("bound") != "matrix units" and item.get("gb_per_s") else "",
                      number(item.get("tflops"), 0) if item.get("tflops") else "",
                      percent(item["share"]) if item.get("share") and item["operation"] != "gemm" else ""))
     if not rows:
         return []
     text = ", ".join(f"{name.replace('_', ' ')} {number(value, 0)}" for name, value in ceilings.items())
-    return [f"Measured ceilings: {text}. The last column is the share of the ceiling that bounds the operation.", "",
-            *table(["operation", "direction", "shape", "dtype", "us", "GB/s", "TFLOP/s", "of ceiling"], rows,
-                   ("us", "GB/s", "TFLOP/s", "of ceiling"))]
+    return [f"Measured ceilings: {text}. The last column is the share of the ceiling that bounds the operation; *first* is the time in "
+            "the first run that timed it, before what that run led to.", "",
+            *table(["operation", "direction", "shape", "dtype", "first, us", "us", "GB/s", "TFLOP/s", "of ceiling"], rows,
+                   ("first, us", "us", "GB/s", "TFLOP/s", "of ceiling"))]
 
 
-def trainings(found):
-    rows = []
-    for record, count in found.values():
-        for item in record["tables"].get("training", []):
-            rows.append((item["job"], item["by"], count, item.get("memory", ""), number(item.get("tokens_per_second"), 0),
-                         percent(item.get("mfu_full_attention")), percent(item.get("mfu_causal_half")), number(item.get("peak_gib")),
-                         number(item.get("to_first_step"))))
-    rows.sort(key=lambda row: (row[0].split()[0], row[0], row[1]))
+def trainings(reports):
+    """Of every job the latest run that measured it; what no run had time for is left out."""
+    latest = {}
+    for count, report in enumerate(reports, 1):
+        for record in report["stages"]:
+            for item in record["tables"].get("training", []):
+                if item.get("tokens_per_second"):
+                    latest[item["job"], item["by"]] = (item, count)
+    rows = [(job, by, count, item.get("memory", ""), number(item["tokens_per_second"], 0), percent(item.get("mfu_full_attention")),
+             percent(item.get("mfu_causal_half")), number(item.get("peak_gib")), number(item.get("to_first_step")))
+            for (job, by), (item, count) in sorted(latest.items())]
     return table(["job", "by", "run", "memory", "tokens/s", "MFU, full attention", "MFU, causal half", "peak GiB",
                   "seconds to step 1"], rows, ("tokens/s", "peak GiB")) if rows else []
 
@@ -137,13 +157,13 @@ def others(found):
 def page(reports):
     found = merged(reports)
     lines = [*machine(reports), "", *overview(found), "", "## Failures", "", *failures(found)]
-    if trainings(found):
-        lines += ["", "## Training", "", *trainings(found)]
+    if trainings(reports):
+        lines += ["", "## Training", "", *trainings(reports)]
     if "operations" in found:
         lines += ["", "## Errors of operations", "", "Relative norm of the error against float64, inputs rounded first.", "",
                   *errors(found["operations"][0])]
     if "speed" in found:
-        lines += ["", "## Speed of operations", "", *speeds(found["speed"][0])]
+        lines += ["", "## Speed of operations", "", *speeds(*found["speed"], reports)]
     return "\n".join([*lines, "", "## Further tables", *others(found)])
 
 
@@ -152,27 +172,43 @@ def replaced(text, made):
     return before + BEGIN + "\n" + made + "\n" + END + rest.split(END, 1)[1]
 
 
+def kept(report):
+    """A report without what the page does not show: passed checks keep their name alone; nor paths of the machine."""
+    report = json.loads(re.sub(r"/(?:tmp|opt|root|home)/[\\w./-]*/", "", json.dumps(report)))
+    stages = [{**record, "checks": [check if not check["ok"] else {"check": check["check"], "ok": True} for check in record["checks"]]}
+              for record in report["stages"]]
+    return {**report, "stages": stages}
+
+
+def made_of(reports):
+    return page(reports) if reports else NONE
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("reports", nargs="*", type=pathlib.Path)
-    parser.add_argument("--none", action="store_true")
+    parser.add_argument("--keep", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    if options.check:
-        text = PAGE.read_text()
-        if text.count(BEGIN) != 1 or text.count(END) != 1:
-            sys.exit(f"error: {PAGE.relative_to(ROOT)} has no pair of markers")
-        made = text.split(BEGIN)[1].split(END)[0]
-        if NONE in made and "has not run on a GPU yet" not in (ROOT / "README.md").read_text():
-            sys.exit("error: README.md must say 'has not run on a GPU yet' as long as docs/gpu.md holds no run")
-        return
-    if not options.reports and not options.none:
-        parser.error("name a report, or --none")
-    made = NONE if options.none else page([json.loads(path.read_text()) for path in options.reports])
-    if options.write:
-        PAGE.write_text(replaced(PAGE.read_text(), made))
+    if options.reports:
+        reports = [kept(json.loads(path.read_text())) for path in options.reports]
     else:
+        reports = json.loads(RUNS.read_text()) if RUNS.exists() else []
+    if options.keep:
+        lines = [json.dumps({**report, "stages": []})[:-2] + "\n" + ",\n".join(json.dumps(record) for record in report["stages"]) + "]}"
+                 for report in reports]
+        RUNS.write_text("[" + ",\n".join(lines) + "]\n")
+    made, text = made_of(reports), PAGE.read_text()
+    if options.check:
+        if replaced(text, made) != text:
+            sys.exit(f"error: {PAGE.relative_to(ROOT)} is not what the runs say; run tools/gpu_report.py --write")
+        if not reports and "has not run on a GPU yet" not in (ROOT / "README.md").read_text():
+            sys.exit("error: README.md must say 'has not run on a GPU yet' as long as no run is kept")
+        print(f"{PAGE.relative_to(ROOT)} shows {len(reports)} runs")
+    elif options.write:
+        PAGE.write_text(replaced(text, made))
+    elif not options.keep:
         print(made)
 
 

@@ -369,6 +369,18 @@ def diagnosis(c):
         (c.out / f"sanitizer_{tool}.txt").write_text((run.stdout + run.stderr)[-200000:])
         summary = [line for line in run.stdout.splitlines() if "SUMMARY" in line or "Invalid" in line][:5]
         row("diagnosis", tool=f"compute-sanitizer {tool}", code=run.code, says=" / ".join(summary))
+    if not c.is_small and blocking.code not in (0, None) and c.left() > 15:
+        trace_of = c.run("/usr/bin/env", "cuda-gdb", "-batch", "-ex", "run", "-ex", "bt", "--args", *blocking.words, timeout=25)
+        (c.out / "backtrace.txt").write_text((trace_of.stdout + trace_of.stderr)[-100000:])
+        row("diagnosis", tool="cuda-gdb", code=trace_of.code, says=" / ".join(trace_of.stdout.splitlines()[-8:]))
+    if not c.is_small and c.left() > 15:
+        # the two own kernels that are furthest from the memory's bandwidth
+        for name in ("rms_norm", "rope"):
+            counters = c.run("/usr/bin/env", "ncu", "--clock-control", "none", "--set", "basic", "--kernel-name-base", "demangled",
+                             "-k", "regex:titan::cuda", "-c", "4", c.programs / "device_probe", "--plugins", c.plugins, "speed",
+                             c.device, "--only", name, timeout=20)
+            (c.out / f"ncu_{name}.txt").write_text((counters.stdout + counters.stderr)[-200000:])
+            row("diagnosis", tool=f"ncu {name}", code=counters.code, says=" / ".join(counters.stdout.splitlines()[-4:]))
     check("the failed stages were looked at", True, None, None, " ".join(c.failed))
 
 

@@ -26,3 +26,8 @@ set_tests_properties(tools.cuda_kernels PROPERTIES LABELS tools TIMEOUT 600
 add_test(NAME tools.gpu_prediction COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/tools/gpu_prediction_test.py)
 set_tests_properties(tools.gpu_prediction PROPERTIES LABELS tools TIMEOUT 600
   ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;${titan_python_environment}")
+
+# docs/gpu.md from the reports of GPU runs
+add_test(NAME tools.gpu_report COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/tools/gpu_report_test.py)
+set_tests_properties(tools.gpu_report PROPERTIES LABELS tools TIMEOUT 600
+  ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};${titan_python_environment}")
