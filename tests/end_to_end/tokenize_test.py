@@ -252,7 +252,7 @@ class TokenizeTest(Case):
         self.assertEqual(self.files(), ["corpus.bin", "corpus.idx"])
 
     def test_sigint_and_sigterm_say_how_to_go_on(self):
-        path = self.large()
+        path = self.large(copies=160)  # a fast machine must not be done before the second signal
         self.tokenize(path=path, prefix=self.folder / "whole")
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             ended, message = self.interrupt_after_an_entry(path, number)
