@@ -240,8 +240,8 @@ class ProfilingTest(Case):
                     self.train(*SNAPSHOTS, *recipe, *layout)
                 else:
                     self.launch(*SNAPSHOTS, *recipe, *layout)
-                estimate = json.loads(titan("estimate", "--ranks", ranks, "--json", "--job.config_file",
-                                            "train_configs/debug_model.toml", *recipe, *layout).stdout)["ranks"]
+                estimate = json.loads(titan("estimate", "--ranks", ranks, "--json", "--job.config_file", "train_configs/debug_model.toml",
+                                            "--device.name", "cpu", *recipe, *layout).stdout)["ranks"]
                 for rank in range(ranks):
                     path, snapshot = self.snapshot(rank=rank)
                     first = next(e["time_us"] for e in snapshot["device_traces"][0]
