@@ -5,8 +5,6 @@
 
 #include <ATen/ops/empty.h>
 
-#include "host_copy.h"
-
 namespace titan::offload {
 
 const SideStream& Transfers::stream(std::optional<SideStream>& stream, c10::Device device) {
@@ -29,7 +27,7 @@ void Transfers::give_back(HostPiece piece) {
   free_[piece.bytes.numel()].push_back(std::move(piece));
 }
 
-void Transfers::start(const std::shared_ptr<HostCopy>& copy, const void* block) {
+void Transfers::start(const std::shared_ptr<Leaving>& copy, const void* block) {
   if (!copy->is_leaving()) return;
   leaving_.push_back({copy, block});
   while (limit_ > 0 && leaving_bytes_ > limit_ && leaving_.size() > 1) {
@@ -39,10 +37,10 @@ void Transfers::start(const std::shared_ptr<HostCopy>& copy, const void* block) 
 }
 
 void Transfers::finish_others(const void* block) {
-  std::erase_if(leaving_, [&](const Leaving& leaving) {
-    const auto copy = leaving.copy.lock();
+  std::erase_if(leaving_, [&](const Entry& entry) {
+    const auto copy = entry.copy.lock();
     if (!copy || !copy->is_leaving()) return true;
-    if (leaving.block == block) return false;
+    if (entry.block == block) return false;
     copy->let_go();
     return true;
   });

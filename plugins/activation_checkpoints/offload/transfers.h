@@ -17,7 +17,14 @@
 
 namespace titan::offload {
 
-class HostCopy;
+/// Device memory on its way to the host.
+class Leaving {
+ public:
+  virtual ~Leaving() = default;
+  virtual bool is_leaving() const = 0;
+  /// Gives the source's memory back: what its stream is given from now on comes after the copy.
+  virtual void let_go() = 0;
+};
 
 /// Host memory, and the last copy that reads it; null where none does.
 struct HostPiece {
@@ -46,7 +53,7 @@ class Transfers {
 
   /// `copy` of `block` has started; the oldest ones let go of their device memory until the limit
   /// holds. The first block has no limit.
-  void start(const std::shared_ptr<HostCopy>& copy, const void* block);
+  void start(const std::shared_ptr<Leaving>& copy, const void* block);
   /// All blocks but `block` let go of their device memory.
   void finish_others(const void* block);
   /// Whether `bytes` more may come back before they are needed. One piece always may.
@@ -59,8 +66,8 @@ class Transfers {
   void add_returned(int64_t bytes) { returned_bytes_ += bytes; }
 
  private:
-  struct Leaving {
-    std::weak_ptr<HostCopy> copy;
+  struct Entry {
+    std::weak_ptr<Leaving> copy;
     const void* block;
   };
   static const SideStream& stream(std::optional<SideStream>& stream, c10::Device device);
@@ -68,7 +75,7 @@ class Transfers {
   bool pins_;
   std::optional<SideStream> to_host_, to_device_;
   std::map<int64_t, std::vector<HostPiece>> free_;  // by size, a power of 2
-  std::deque<Leaving> leaving_;                     // the oldest first
+  std::deque<Entry> leaving_;                       // the oldest first
   int64_t limit_ = 0;
   int64_t leaving_bytes_ = 0, returned_bytes_ = 0;
 };
