@@ -112,10 +112,9 @@ std::vector<double> idle_shares(const Estimate& estimate) {
 }  // namespace
 
 const RankEstimate& Estimate::largest() const {
-  return *std::max_element(ranks.begin(), ranks.end(),
-                           [](const RankEstimate& a, const RankEstimate& b) {
-                             return a.peak_bytes() < b.peak_bytes();
-                           });
+  return *std::max_element(
+      ranks.begin(), ranks.end(),
+      [](const RankEstimate& a, const RankEstimate& b) { return a.peak_bytes() < b.peak_bytes(); });
 }
 
 Estimate estimate(const JobConfig& config, Registry& registry,

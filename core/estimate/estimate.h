@@ -48,7 +48,7 @@ struct RankEstimate {
   std::vector<StageEstimate> stages;
   PlayedStep step;
   int64_t library_bytes = 0;  ///< beside the step's tensors, all the time (gpu_memory.h)
-  double flops = 0;           ///< of its step, forward and backward, causal_half; recomputation left out
+  double flops = 0;  ///< of its step, forward and backward, causal_half; recomputation left out
 
   /// What the device must have.
   int64_t peak_bytes() const { return step.peak.bytes.total() + library_bytes; }

@@ -193,7 +193,8 @@ Value rank_value(const RankEstimate& rank) {
        {"peak_bytes", rank.peak_bytes()},
        {"peak_by_use", std::move(peak_by_use)},
        {"peak_place", step.peak.place},
-       {"uneven_peak_bytes", step.uneven_peak ? Value(step.uneven_peak->bytes.total() + rank.library_bytes) : Value()},
+       {"uneven_peak_bytes",
+        step.uneven_peak ? Value(step.uneven_peak->bytes.total() + rank.library_bytes) : Value()},
        {"flops", rank.flops},
        {"recomputed_flops", step.recomputed_flops},
        {"traffic", Value(std::move(traffic))}});

@@ -41,7 +41,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> linear_cross_entropy(const at::Te
   at::Tensor dx, dweight;
   if (needs_dx) dx = at::empty(x.sizes(), x.options());
   if (needs_dweight)
-    dweight = at::empty(weight.sizes(), weight.options().dtype(rows < num_rows ? at::kFloat : type));
+    dweight =
+        at::empty(weight.sizes(), weight.options().dtype(rows < num_rows ? at::kFloat : type));
   {
     const at::Tensor logits = at::empty({rows, weight.size(0)}, x.options());
     const at::Tensor losses = at::empty({rows}, x.options().dtype(at::kFloat));

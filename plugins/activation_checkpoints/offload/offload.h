@@ -57,8 +57,8 @@ class BlockMemory final : public nn::SavedTensorHooks,
 };
 
 /// The blocks' kept tensors live in host memory between forward and backward. Device memory for the
-/// copies under way is limited to what one block keeps (Transfers): the forward of a block waits for
-/// the copies of the block before it, and its backward makes room for the copies of that one.
+/// copies under way is limited to what one block keeps (Transfers): the forward of a block waits
+/// for the copies of the block before it, and its backward makes room for the copies of that one.
 class Offload final : public ActivationCheckpoint, public HostWork {
  public:
   Offload(const OffloadOptions& options, TransformContext) : options_(options) {}

@@ -10,6 +10,7 @@ TITAN_PLUGIN(plugin) {
           "offload", "Blocks keep their activations in host memory until their backward.")
       .option("min_bytes", &O::min_bytes, "Smaller pieces of memory stay on the device")
       .option("prefetch", &O::prefetch,
-              "Bring activations back before the backward asks for them, as far as one block's memory reaches")
+              "Bring activations back before the backward asks for them, as far as one block's "
+              "memory reaches")
       .option("pin_memory", &O::pin_memory, "Copy to pinned host memory, beside the computation");
 }

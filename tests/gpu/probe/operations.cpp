@@ -255,7 +255,10 @@ void add_attention(std::vector<Case>& cases) {
          .types = kAllTypes,
          .limits = kAttention,
          .is_large = h.is_large,
-         .inputs = [h](at::Device device) { return Inputs{{"packed", h.make(device)}}; },
+         .inputs =
+             [h](at::Device device) {
+               return Inputs{{"packed", h.make(device)}};
+             },
          .run = h.by_parts(with_gradients([h](const Tensors& x) {
            return Results{
                {"out", ops::attention(h.q(x[0]).transpose(1, 2), h.k(x[0]).transpose(1, 2),

@@ -12,18 +12,23 @@ namespace titan::probe {
 
 void add_planted_cases(std::vector<Case>& cases) {
   const auto add = [&](const char* name, const std::function<Tensor(const Tensor&)>& run) {
-    cases.push_back(
-        {.operation = name,
-         .shape = "257 x 192",
-         .types = {at::kFloat, at::kBFloat16},
-         .limits = {.fp32 = 1e-5, .bf16 = 4e-3, .fp16 = 6e-4},
-         .inputs =
-             [](at::Device device) {
-               const auto options = at::TensorOptions().device(device);
-               return std::vector<Input>{{"x", at::randn({257, 192}, options)}};
-             },
-         .run = [run](const std::vector<Input>& in) { return Results{{"y", run(in[0].values)}}; },
-         .reference = [](const std::vector<Input>& in) { return Results{{"y", in[0].values}}; }});
+    cases.push_back({.operation = name,
+                     .shape = "257 x 192",
+                     .types = {at::kFloat, at::kBFloat16},
+                     .limits = {.fp32 = 1e-5, .bf16 = 4e-3, .fp16 = 6e-4},
+                     .inputs =
+                         [](at::Device device) {
+                           const auto options = at::TensorOptions().device(device);
+                           return std::vector<Input>{{"x", at::randn({257, 192}, options)}};
+                         },
+                     .run =
+                         [run](const std::vector<Input>& in) {
+                           return Results{{"y", run(in[0].values)}};
+                         },
+                     .reference =
+                         [](const std::vector<Input>& in) {
+                           return Results{{"y", in[0].values}};
+                         }});
   };
   add("planted_unwritten", [](const Tensor& x) {
     const Tensor y = at::empty_like(x);

@@ -377,11 +377,15 @@ class Speed {
     const double once = 2.0 * static_cast<double>(rows * dim);  // bytes
     both(
         "rms_norm", joined({rows, dim}), {.bytes = 2 * once}, {.bytes = 3 * once}, 2,
-        [&] { return Tensors{normal({rows, dim}), normal({dim})}; },
+        [&] {
+          return Tensors{normal({rows, dim}), normal({dim})};
+        },
         [](const Tensors& x) { return Tensors{ops::rms_norm(x[0], x[1], 1e-5)}; });
     both(
         "add_rms_norm", joined({rows, dim}), {.bytes = 4 * once}, {.bytes = 4 * once}, 3,
-        [&] { return Tensors{normal({rows, dim}), normal({rows, dim}), normal({dim})}; },
+        [&] {
+          return Tensors{normal({rows, dim}), normal({rows, dim}), normal({dim})};
+        },
         [](const Tensors& x) {
           const ops::AddedNorm out = ops::add_rms_norm(x[0], x[1], x[2], 1e-5);
           return Tensors{out.sum, out.normalized};
@@ -393,7 +397,9 @@ class Speed {
     const double once = 2.0 * static_cast<double>(rows * ffn);
     both(
         "swiglu", joined({rows, ffn}), {.bytes = 3 * once}, {.bytes = 5 * once}, 2,
-        [&] { return Tensors{normal({rows, ffn}), normal({rows, ffn})}; },
+        [&] {
+          return Tensors{normal({rows, ffn}), normal({rows, ffn})};
+        },
         [](const Tensors& x) { return Tensors{ops::swiglu(x[0], x[1])}; });
     row({"swiglu, halves of one product", "forward", joined({rows, ffn})}, {.bytes = 3 * once},
         bf16_peak_, [&] {
@@ -525,7 +531,9 @@ class Speed {
     both(
         "embedding", joined({s.tokens, s.dim, s.words}), {.bytes = 2 * rows_bytes},
         {.bytes = 2 * rows_bytes + table}, 1,
-        [&] { return Tensors{normal({s.words, s.dim}), integers(s.words, {1, s.tokens})}; },
+        [&] {
+          return Tensors{normal({s.words, s.dim}), integers(s.words, {1, s.tokens})};
+        },
         [](const Tensors& x) { return Tensors{ops::embedding(x[0], x[1])}; });
   }
 
