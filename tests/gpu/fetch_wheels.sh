@@ -15,5 +15,6 @@ mkdir -p "$1"
   --dest "$1" torchtitan==0.2.2 torchdata==0.11.0 torchao==0.18.0 datasets==5.2.0 dill==0.4.1 multiprocess==0.70.19 \
   tyro==1.0.17 docstring-parser==0.18.0 shtab==1.13.0 typeguard==4.6.1 tomli==2.5.0
 bytes=$(cat "$1"/*.whl | wc -c)
-echo "$(ls "$1"/*.whl | wc -l) wheels, $bytes bytes, in $1"
+set -- "$1" "$1"/*.whl
+echo "$(($# - 1)) wheels, $bytes bytes, in $1"
 [ "$bytes" -le 12000000 ] || { echo "more than the 12,000,000 bytes that a bundle has room for" >&2; exit 1; }

@@ -31,3 +31,8 @@ set_tests_properties(tools.gpu_prediction PROPERTIES LABELS tools TIMEOUT 600
 add_test(NAME tools.gpu_report COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/tools/gpu_report_test.py)
 set_tests_properties(tools.gpu_report PROPERTIES LABELS tools TIMEOUT 600
   ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};${titan_python_environment}")
+
+# two commits, bit for bit; the programs are stand-ins here
+add_test(NAME tools.same_bits COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/tools/same_bits_test.py)
+set_tests_properties(tools.same_bits PROPERTIES LABELS tools TIMEOUT 600
+  ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};${titan_python_environment}")

@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""Compares two commits bit for bit: losses, gradient norms, and all weights and optimizer states, over 24 training jobs on the CPU.
+
+    tools/same_bits.py HEAD~3 HEAD                 two commits; each is built once, in a worktree below build/same_bits
+    tools/same_bits.py HEAD .                      a commit, and this tree as it is built now (build/release)
+    tools/same_bits.py HEAD . --only 'TP 2' muon   these jobs alone; --list shows all
+    tools/same_bits.py . .                         the same program twice: whether the jobs themselves repeat
+
+A change that must not alter results has passed when this prints "24 of 24 jobs are the same". Every model family, every axis
+and some products, two pipeline schedules, float64, float32 and bf16, float8 and MXFP8 emulated, fused and composed layers,
+recomputation, LoRA, other optimizers, and a resume in the middle. Exit code 1: something differs, or a job failed under one
+commit alone. A job that fails under both says so and counts as a difference. Standard library only; building takes what
+tools/setup.sh takes.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests/gpu"))
+from running import LOSS, tensors_of  # noqa: E402
+
+STEPS = 4
+BF16 = ["--training.mixed_precision_param", "bfloat16"]
+FSDP = ["--parallelism.data_parallel_shard_degree"]
+# name: (recipe, ranks, flags). The debug model where a recipe is not named.
+JOBS = {
+    "dense fp32": ("debug_model", 1, []),
+    "dense bf16": ("debug_model", 1, BF16),
+    "dense float64": ("debug_model", 1, ["--training.dtype", "float64"]),
+    "dense bf16 weights": ("debug_model", 1, ["--training.dtype", "bfloat16", *BF16]),
+    "fused": ("debug_model", 1, ["--compile.enable", *BF16]),
+    "recompute": ("debug_model", 1, ["--activation_checkpoint.mode", "full"]),
+    "documents": ("debug_model", 1, ["--data.isolate_documents"]),
+    "float8": ("debug_model", 1, [*BF16, "--model.converters", "quantize.linear.float8", "--quantize.linear.float8.emulate"]),
+    "mxfp8": ("debug_model", 1, [*BF16, "--model.converters", "quantize.linear.mx", "--quantize.linear.mx.recipe_name",
+                                 "mxfp8_emulated"]),
+    "lora": ("debug_model", 1, ["--model.converters", "lora", "--converter.lora.targets", "wq,wv"]),
+    "muon": ("debug_model", 1, ["--optimizer.name", "Muon"]),
+    "qwen3": ("qwen3_debug", 1, []),
+    "mixtral": ("mixtral_debug", 1, []),
+    "deepseek_v3": ("deepseek_v3_debug", 1, []),
+    "llama4": ("llama4_debug", 1, []),
+    "gpt_oss": ("gpt_oss_debug", 1, []),
+    "DDP 2": ("debug_model", 2, ["--parallelism.data_parallel_replicate_degree", 2, *FSDP, 1]),
+    "FSDP 2": ("debug_model", 2, [*FSDP, 2, *BF16]),
+    "TP 2": ("debug_model", 2, ["--parallelism.tensor_parallel_degree", 2]),
+    "PP 2": ("debug_model", 2, ["--parallelism.pipeline_parallel_degree", 2]),
+    "PP 2 ZBV": ("debug_model", 2, ["--parallelism.pipeline_parallel_degree", 2, "--parallelism.pipeline_parallel_schedule",
+                                    "ZBVZeroBubble"]),
+    "CP 2": ("debug_model", 2, ["--parallelism.context_parallel_degree", 2]),
+    "EP 2": ("mixtral_debug", 2, [*FSDP, 2, "--parallelism.expert_parallel_degree", 2]),
+    "FSDP 2 x TP 2": ("debug_model", 4, [*FSDP, 2, "--parallelism.tensor_parallel_degree", 2]),
+}
+RESUMED = ("dense fp32", "mixtral", "FSDP 2")  # also stopped after half of the steps and started again
+
+
+class Side:
+    """One of the two programs."""
+
+    def __init__(self, name, root):
+        self.name, self.root, self.titan = name, root, root / "build/release/bin/titan"
+
+
+def git(*words):
+    return subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def torch_root():
+    """LibTorch of this tree, so that a worktree needs no wheels of its own."""
+    found = sorted((ROOT / ".venv/lib").glob("python3.*/site-packages/torch"))
+    return os.environ.get("TITAN_TORCH_ROOT") or (str(found[0]) if found else None)
+
+
+def side_of(name):
+    """Builds a commit unless that was done before; '.' is this tree."""
+    if name == ".":
+        return Side("this tree", ROOT)
+    commit = git("rev-parse", "--verify", f"{name}^{{commit}}")
+    folder = ROOT / "build/same_bits" / commit[:12]
+    if not (folder / "CMakeLists.txt").exists():
+        git("worktree", "prune")
+        git("worktree", "add", "--detach", "--force", str(folder), commit)
+    environment = dict(os.environ)
+    if torch := torch_root():
+        environment["TITAN_TORCH_ROOT"] = torch
+    print(f"building {name} ({commit[:12]}) in {folder}", flush=True)
+    subprocess.run([folder / "tools/setup.sh", "--quiet"], env=environment, check=True)
+    return Side(f"{name} ({commit[:12]})", folder)
+
+
+def run(side, name, folder, steps):
+    """Trains; why it failed, or None."""
+    recipe, ranks, flags = JOBS[name]
+    launch = ["launch", "--nproc", ranks, "--log-dir", folder.parent / f"{folder.name}_logs", "--"] if ranks > 1 else []
+    words = [side.titan, *launch, "train", "--job.config_file", f"train_configs/{recipe}.toml", "--job.dump_folder", folder,
+             "--device.name", "cpu", "--training.steps", STEPS, "--training.seq_len", 64, "--metrics.log_freq", 1,
+             "--metrics.loggers", "jsonl", "--metrics.no_enable_tensorboard", "--lr_scheduler.warmup_steps", 1,
+             "--lr_scheduler.decay_ratio", 0, "--checkpoint.enable", "--checkpoint.interval", STEPS // 2,
+             "--checkpoint.no_last_save_model_only", *flags]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("TITAN_")}
+    environment["OMP_NUM_THREADS"] = "1"
+    if steps < STEPS:  # the same schedule, with half of the run missing
+        words += ["--checkpoint.load_step", steps]
+    done = subprocess.run(list(map(str, words)), cwd=side.root, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=900, check=False)
+    if done.returncode == 0:
+        return None
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    return f"exit code {done.returncode}: " + " / ".join(lines[-4:])[:600]
+
+
+def curve(folder):
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return {line["step"]: (line.get(LOSS), line.get("grad_norm")) for line in lines if LOSS in line}
+
+
+def state(folder):
+    """{step: {tensor: hash}} of every checkpoint of a run."""
+    return {path.name: tensors_of(path) for path in sorted((folder / "checkpoint").glob("step-*"))}
+
+
+def result_of(side, name, work):
+    """Curve and states of one job under one side; a text when it failed."""
+    folder = work / name.replace(" ", "_")
+    if why := run(side, name, folder, STEPS):
+        return why
+    found = {"curve": curve(folder), "state": state(folder)}
+    if name in RESUMED:
+        shutil.rmtree(folder / f"checkpoint/step-{STEPS}")
+        if why := run(side, name, folder, STEPS // 2):
+            return f"resumed: {why}"
+        found["resumed curve"], found["resumed state"] = curve(folder), state(folder)
+    shutil.rmtree(folder)
+    return found
+
+
+def first_difference(old, new):
+    """What differs, in one line; None when nothing does."""
+    if isinstance(old, str) or isinstance(new, str):
+        return f"old: {old if isinstance(old, str) else 'ends well'}; new: {new if isinstance(new, str) else 'ends well'}"
+    for part in old:
+        if part.endswith("curve"):
+            for step in sorted(old[part].keys() | new[part].keys()):
+                if old[part].get(step) != new[part].get(step):
+                    return f"{part}, step {step}: (loss, norm) {old[part].get(step)} and {new[part].get(step)}"
+        elif old[part] != new[part]:
+            for step in sorted(old[part].keys() | new[part].keys()):
+                a, b = old[part].get(step, {}), new[part].get(step, {})
+                names = sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
+                if names:
+                    return f"{part}, {step}: {len(names)} of {len(a)} tensors, {', '.join(names[:3])}"
+    return None if old["curve"] and all(old["state"].values()) else "the runs left no losses or no tensors to compare"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old", nargs="?")
+    parser.add_argument("new", nargs="?")
+    parser.add_argument("--only", nargs="+", metavar="JOB")
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args()
+    chosen = options.only or list(JOBS)
+    unknown = [name for name in chosen if name not in JOBS]
+    if unknown:
+        sys.exit(f"same_bits: error: unknown job {', '.join(unknown)}; the jobs are: {', '.join(JOBS)}")
+    if options.list:
+        print("\n".join(JOBS))
+        return 0
+    if not options.old or not options.new:
+        parser.error("two commits are needed; '.' is this tree")
+    sides = [side_of(options.old), side_of(options.new)]
+    missing = [str(side.titan) for side in sides if not side.titan.exists()]
+    if missing:
+        sys.exit(f"same_bits: error: {missing[0]} is not built; start tools/setup.sh")
+    same = 0
+    with tempfile.TemporaryDirectory(prefix="titan_same_bits_") as folder:
+        for name in chosen:
+            results = []
+            for number, side in enumerate(sides):
+                work = pathlib.Path(folder) / str(number)
+                work.mkdir(exist_ok=True)
+                results.append(result_of(side, name, work))
+            difference = first_difference(*results)
+            same += difference is None
+            print(f"{name}: {'same' if difference is None else difference}", flush=True)
+    print(f"{same} of {len(chosen)} jobs are the same: {sides[0].name}, {sides[1].name}")
+    return 0 if same == len(chosen) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
