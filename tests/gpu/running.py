@@ -125,22 +125,22 @@ class Context:
             return {name: future.result() for name, future in waiting.items()}
 
     def relay(self, program, *words, prefix, **environment):
-        """Runs a program that prints JSON rows; each becomes a check and a row of a table."""
+        """Runs a program that prints JSON Lines; each becomes a row of a table, and a check where it has `ok`."""
         run = self.run(program, *words, **environment)
         for line in run.stdout.splitlines():
             try:
-                found = json.loads(line)
+                item = json.loads(line)
             except ValueError:
                 continue
-            for item in found.get("rows", [found]) if isinstance(found, dict) else []:
-                if isinstance(item, dict) and "figure" not in item and "ok" in item:
-                    name = " ".join(str(item[key]) for key in ("operation", "shape", "dtype") if item.get(key))
-                    worst = max((o for o in item.get("outputs", []) if o.get("error") is not None),
-                                key=lambda o: o["error"] / o["limit"] if o.get("limit") else 0, default={})
-                    check(f"{prefix}: {name}", item["ok"], worst.get("error"), worst.get("limit"),
-                          item.get("error") or None if item["ok"] else json.dumps(item)[:1500])
-                if isinstance(item, dict):
-                    row(prefix, **{key: value for key, value in item.items() if key != "figure"})
+            if not isinstance(item, dict):
+                continue
+            if "ok" in item:
+                name = " ".join(str(item[key]) for key in ("operation", "shape", "dtype") if item.get(key))
+                worst = max((o for o in item.get("outputs", []) if o.get("error") is not None),
+                            key=lambda o: o["error"] / o["limit"] if o.get("limit") else 0, default={})
+                check(f"{prefix}: {name}", item["ok"], worst.get("error"), worst.get("limit"),
+                      None if item["ok"] else json.dumps(item)[:1500])
+            row(prefix, **item)
         return run
 
 
