@@ -104,6 +104,19 @@ class RunAll(unittest.TestCase):
             if parent == 1 and len(command) > 2 and command[1].endswith("planted_fault.py") and command[2] == "hang":
                 os.kill(int(process.name), signal.SIGKILL)
 
+    def test_an_operation_that_leaves_a_nan_is_a_failed_check(self):
+        programs = pathlib.Path(os.environ["TITAN_PROGRAM"]).parent
+        script = ("import argparse, pathlib, sys; sys.path.insert(0, sys.argv[1]); from running import Context; "
+                  "c = Context(argparse.Namespace(root=pathlib.Path.cwd(), programs=pathlib.Path(sys.argv[2]), device='cpu', "
+                  "out=pathlib.Path(sys.argv[3]), seconds=100, failed=[])); "
+                  "c.relay('device_probe', '--plugins', c.plugins, 'ops', 'cpu', 2, '--only', 'planted_unwritten', prefix='ops')")
+        run = subprocess.run([sys.executable, "-c", script, ROOT / "tests/gpu", programs, self.out], cwd=ROOT, capture_output=True,
+                             text=True, check=False)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        checks = [found for found in map(json.loads, run.stdout.splitlines()) if "check" in found]
+        self.assertEqual([check["ok"] for check in checks if "planted_unwritten" in check["check"]], [False, False], run.stdout)
+        self.assertIn("not a number", run.stdout)
+
     def test_what_no_time_is_left_for_is_said(self):
         run = run_all("--out", self.out, "--only", "speed", "--minutes", 0.01)
         self.assertEqual(run.returncode, 0, run.stdout)

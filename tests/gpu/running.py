@@ -136,7 +136,8 @@ class Context:
                 continue
             if "ok" in item:
                 name = " ".join(str(item[key]) for key in ("operation", "shape", "dtype") if item.get(key))
-                worst = max((o for o in item.get("outputs", []) if o.get("error") is not None),
+                # an error that is not a number is a text
+                worst = max((o for o in item.get("outputs", []) if isinstance(o.get("error"), (int, float))),
                             key=lambda o: o["error"] / o["limit"] if o.get("limit") else 0, default={})
                 check(f"{prefix}: {name}", item["ok"], worst.get("error"), worst.get("limit"),
                       None if item["ok"] else json.dumps(item)[:1500])
