@@ -333,7 +333,7 @@ def block_backward(job):
 
 
 def chunk_rows(rows, words, dim):
-    """As fused::rows_of_logits, in bf16."""
+    """As titan::ops::fused_head_rows, in bf16."""
     if 2 * rows <= 4 * dim:
         return rows
     most = max(LEAST_CHUNK_ROWS, LOGITS_BYTES // (2 * words))

@@ -7,7 +7,7 @@
 #include <c10/util/Exception.h>
 #include <torch/library.h>
 
-#include <titan/ops/chunked_loss.h>
+#include <titan/ops/fused_head.h>
 
 #include "core/config/parallelism_selection.h"
 
@@ -19,24 +19,13 @@ namespace {
 constexpr int64_t kWorkspaceBytes = int64_t{8} * 4096 * 1024;
 constexpr int64_t kNumThreads = 2;
 
-/// Logits that exist at a time on a GPU, as plugins/devices/cuda/kernels/fused_ends.cpp has it.
-constexpr int64_t kLogitsBytes = int64_t{512} << 20;
-
-int64_t rows_of_chunk(const at::Tensor& x, const at::Tensor& weight) {
-  const int64_t rows = x.size(0), bytes = x.element_size();
-  const bool is_narrow = x.scalar_type() != at::kFloat;
-  if (is_narrow && rows * bytes <= weight.size(1) * int64_t{sizeof(float)})
-    return std::max<int64_t>(1, rows);
-  return ops::chunk_rows(rows, weight.size(0), kLogitsBytes / bytes * int64_t{sizeof(float)});
-}
-
 /// The memory of the fused head: gradients, logits of one chunk in the type of `x`, losses.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> linear_cross_entropy(const at::Tensor& x,
                                                                     const at::Tensor& weight,
                                                                     const at::Tensor&,
                                                                     bool needs_dx,
                                                                     bool needs_dweight) {
-  const int64_t num_rows = x.size(0), rows = std::min(num_rows, rows_of_chunk(x, weight));
+  const int64_t num_rows = x.size(0), rows = std::min(num_rows, ops::fused_head_rows(x, weight));
   const at::ScalarType type = weight.scalar_type();
   at::Tensor dx, dweight;
   if (needs_dx) dx = at::empty(x.sizes(), x.options());

@@ -10,6 +10,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
 #include <titan/ops/embedding.h>
+#include <titan/ops/fused_head.h>
 #include <titan/ops/linear_cross_entropy.h>
 #include <titan/ops/rms_norm.h>
 #include <titan/ops/rope.h>
@@ -333,8 +334,7 @@ TEST_F(CudaKernels, LinearCrossEntropyAddsUpTheGradientsOfItsChunks) {
 TEST_F(CudaKernels, LinearCrossEntropyTakesAllRowsWhereTheirLogitsAreSmall) {
   const auto rows_of = [](int64_t rows, int64_t dim, at::ScalarType type) {
     const auto options = at::TensorOptions().device(at::kMeta).dtype(type);
-    return fused::rows_of_logits(at::empty({rows, dim}, options),
-                                 at::empty({128'256, dim}, options));
+    return fused_head_rows(at::empty({rows, dim}, options), at::empty({128'256, dim}, options));
   };
   EXPECT_EQ(rows_of(0, 4096, at::kBFloat16), 1);
   EXPECT_EQ(rows_of(8192, 4096, at::kBFloat16), 8192);

@@ -6,7 +6,7 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/sort.h>
 #include <ATen/ops/zeros.h>
-#include <titan/ops/chunked_loss.h>
+#include <titan/ops/fused_head.h>
 
 #include "cross_entropy.h"
 #include "embedding.h"
@@ -16,10 +16,6 @@
 
 namespace titan::cuda::fused {
 namespace {
-
-/// Logits that exist at a time, in bytes of their type: 2,093 rows of Llama 3's 128,256 in bf16.
-/// Products with fewer rows run below the speed that a large GPU reaches.
-constexpr int64_t kLogitsBytes = int64_t{512} << 20;
 
 /// sum + a · b, and a · b for the first of the chunks, whose `sum` holds nothing yet. `sum` is
 /// fp32.
@@ -78,18 +74,10 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels_in, bool gradien
   return losses;
 }
 
-int64_t rows_of_logits(const Tensor& x, const Tensor& weight) {
-  const int64_t rows = x.size(0), bytes = x.element_size();
-  const bool is_narrow = x.scalar_type() != at::kFloat;
-  if (is_narrow && rows * bytes <= weight.size(1) * int64_t{sizeof(float)})
-    return std::max<int64_t>(1, rows);
-  return ops::chunk_rows(rows, weight.size(0), kLogitsBytes / bytes * int64_t{sizeof(float)});
-}
-
 std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy(const Tensor& x, const Tensor& weight,
                                                         const Tensor& labels, bool needs_dx,
                                                         bool needs_dweight) {
-  return linear_cross_entropy_by_rows(rows_of_logits(x, weight), x, weight, labels, needs_dx,
+  return linear_cross_entropy_by_rows(ops::fused_head_rows(x, weight), x, weight, labels, needs_dx,
                                       needs_dweight);
 }
 

@@ -61,16 +61,13 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, bool gradient);
 std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy(const Tensor& x, const Tensor& weight,
                                                         const Tensor& labels, bool needs_dx,
                                                         bool needs_dweight);
-/// The same with the logits of `rows_per_chunk` rows in memory at a time.
+/// The same with the logits of `rows_per_chunk` rows in memory at a time; above they are those of
+/// titan::ops::fused_head_rows.
 std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy_by_rows(int64_t rows_per_chunk,
                                                                 const Tensor& x,
                                                                 const Tensor& weight,
                                                                 const Tensor& labels, bool needs_dx,
                                                                 bool needs_dweight);
-/// The rows that linear_cross_entropy takes: all where their logits need no more memory than the
-/// weight's gradient in fp32, which several chunks add up in and one chunk does without; else as
-/// many as 512 MiB of logits hold, but no fewer than 512. By shapes and dtype alone.
-int64_t rows_of_logits(const Tensor& x, const Tensor& weight);
 
 /// Values in `format` (kFloat8_e4m3fn, kFloat8_e5m2) and the fp32 scale: a scalar, or (rows, 1). As
 /// titan::float8 scales and casts, to the bit. x (rows, columns), fp32 or bf16; of a transposed
