@@ -2,7 +2,7 @@
 // "FP8 formats for deep learning", 2022; scales as torchao computes them.
 #pragma once
 
-#include "pieces.h"
+#include "held_row.h"
 
 namespace titan::cuda {
 
@@ -54,23 +54,6 @@ struct LargestBits {
   TITAN_DEVICE uint32_t operator()(uint32_t a, uint32_t b) const { return a > b ? a : b; }
 };
 
-/// use(i, piece) for this thread's elements x[first + i], i < count, by pieces of N or of one.
-/// Pieces of N are read kAtOnce at a time, so that as many accesses are under way.
-template <int N, int kThreads, int kAtOnce, class T, class Use>
-TITAN_DEVICE void read_pieces(const grid::Span<const T>& x, int64_t first, const Row& row,
-                              const Use& use) {
-  constexpr int64_t kStep = int64_t{N} * kThreads;
-  const int64_t batches = row.head == 0 ? row.count / (kStep * kAtOnce) * (kStep * kAtOnce) : 0;
-  for (int64_t i = int64_t{N} * grid::thread(); i < batches; i += kStep * kAtOnce) {
-    grid::Piece<T, N> in[kAtOnce];
-    for (int k = 0; k < kAtOnce; ++k) in[k] = x.template piece<N>(first + i + k * kStep);
-    for (int k = 0; k < kAtOnce; ++k) use(i + k * kStep, in[k]);
-  }
-  for_each_piece<N, kThreads>({row.count - batches, row.head}, [&](int64_t i, auto width) {
-    use(batches + i, x.template piece<decltype(width)::value>(first + batches + i));
-  });
-}
-
 template <class T, int N>
 TITAN_DEVICE uint32_t largest_magnitude(uint32_t most, const grid::Piece<T, N>& in) {
   for (int k = 0; k < N; ++k) most = LargestBits{}(most, magnitude(widened(in[k])));
@@ -102,8 +85,9 @@ struct LargestOfBlocks {
     const int64_t left = x.size - first;
     const int64_t count = left < per_block ? left : per_block;
     uint32_t own = 0;
-    read_pieces<N, kThreads, 4>(x, first, {count, 0},
-                                [&](int64_t, const auto& in) { own = largest_magnitude(own, in); });
+    for_each_read<N, kThreads, 4>(x, first, {count, 0}, [&](int64_t, const auto& in, auto) {
+      own = largest_magnitude(own, in);
+    });
     own = over_block<kThreads>(own, scratch, LargestBits{});
     if (grid::thread() == 0) largest.store(grid::block(), float_of(own));
   }
@@ -133,9 +117,10 @@ struct QuantizeTensor {
     }
     const int64_t first = grid::block() * per_block;
     const int64_t left = x.size - first;
-    read_pieces<N, kThreads, 4>(
-        x, first, {left < per_block ? left : per_block, 0},
-        [&](int64_t i, const auto& in) { values.put(first + i, quantized<Format>(in, factor)); });
+    for_each_read<N, kThreads, 4>(x, first, {left < per_block ? left : per_block, 0},
+                                  [&](int64_t i, const auto& in, auto) {
+                                    values.put(first + i, quantized<Format>(in, factor));
+                                  });
   }
 };
 
@@ -155,12 +140,12 @@ struct QuantizeRows {
     const int64_t start = grid::block() * columns;
     const Row row{columns, is_aligned ? 0 : columns};
     uint32_t most = 0;
-    read_pieces<N, kThreads, 2>(
-        x, start, row, [&](int64_t, const auto& in) { most = largest_magnitude(most, in); });
+    for_each_read<N, kThreads, 2>(
+        x, start, row, [&](int64_t, const auto& in, auto) { most = largest_magnitude(most, in); });
     most = over_block<kThreads>(most, scratch, LargestBits{});
     const float factor = float8_scale<Format>(float_of(most), to_power_of_two);
     if (grid::thread() == 0) scale.store(grid::block(), factor);
-    read_pieces<N, kThreads, 2>(x, start, row, [&](int64_t i, const auto& in) {
+    for_each_read<N, kThreads, 2>(x, start, row, [&](int64_t i, const auto& in, auto) {
       values.put(start + i, quantized<Format>(in, factor));
     });
   }

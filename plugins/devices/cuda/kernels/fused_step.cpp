@@ -52,10 +52,6 @@ bool takes_adamw(const Tensor& weight, const Tensor& gradient, const Tensor& exp
   return weight.scalar_type() == at::kBFloat16 || gradient.scalar_type() == at::kFloat;
 }
 
-}  // namespace
-
-namespace {
-
 /// x, or a copy of it whose pieces of 16 bytes, counted from the first element, are aligned.
 Tensor aligned(const Tensor& x) {
   const Tensor dense = x.contiguous();
