@@ -1,8 +1,10 @@
 # What a person with GPUs runs (docs/bench.md), and a run of all its stages on the CPU, in small, for the script's own sake.
 
 add_executable(device_probe
-  gpu/probe/main.cpp gpu/probe/accuracy.cpp gpu/probe/collectives.cpp gpu/probe/float8.cpp gpu/probe/numbers.cpp
-  gpu/probe/operations.cpp gpu/probe/planted_operations.cpp gpu/probe/speed.cpp gpu/probe/step_operations.cpp)
+  gpu/probe/main.cpp gpu/probe/accuracy.cpp gpu/probe/collectives.cpp gpu/probe/float8.cpp gpu/probe/inputs.cpp
+  gpu/probe/numbers.cpp
+  gpu/probe/operations.cpp gpu/probe/planted_operations.cpp gpu/probe/speed.cpp gpu/probe/speed_operations.cpp
+  gpu/probe/speed_products.cpp gpu/probe/step_operations.cpp gpu/probe/stopwatch.cpp)
 target_include_directories(device_probe PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_options(device_probe PRIVATE -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
 target_link_libraries(device_probe PRIVATE titan_core titan_float8 titan_mx)

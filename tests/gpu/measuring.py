@@ -1,4 +1,4 @@
-"""The stages of run_all.py that measure: ceilings of the card, training of 1B and 8B, torchtitan v0.2.2 beside it, a step by operation."""
+"""The stages of run_all.py that measure: ceilings of the card, training of 1B and 8B, the same by torchtitan v0.2.2, a step by operation."""
 
 import collections
 import gzip

@@ -23,6 +23,7 @@
 #include <titan/ops/swiglu.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "inputs.h"
 #include "numbers.h"
 
 namespace titan::probe {
@@ -69,20 +70,6 @@ std::function<Results(const Inputs&)> with_gradients(const Forward& forward) {
   };
 }
 
-Tensor normal(at::IntArrayRef shape, at::Device device, double size = 1) {
-  return at::randn(shape, at::TensorOptions().device(device).dtype(at::kFloat)).mul_(size);
-}
-
-Tensor integers(int64_t below, at::IntArrayRef shape, at::Device device) {
-  return at::randint(below, shape, at::TensorOptions().device(device).dtype(at::kLong));
-}
-
-std::string joined(std::initializer_list<int64_t> sizes) {
-  std::string text;
-  for (const int64_t size : sizes) text += (text.empty() ? "" : " x ") + std::to_string(size);
-  return text;
-}
-
 void add_norms(std::vector<Case>& cases) {
   struct Shape {
     int64_t rows, dim;
@@ -97,35 +84,36 @@ void add_norms(std::vector<Case>& cases) {
       const auto weight = [has_wide_weight](const Tensor& w, const Tensor& x) {
         return has_wide_weight && x.scalar_type() != at::kDouble ? w.to(at::kFloat) : w;
       };
-      cases.push_back({.operation = "rms_norm",
-                       .shape = shape,
-                       .types = types,
-                       .limits = kOnePass,
-                       .is_large = s.is_large,
-                       .inputs =
-                           [s](at::Device device) {
-                             return Inputs{{"x", normal({s.rows, s.dim}, device)},
-                                           {"weight", normal({s.dim}, device)}};
-                           },
-                       .run = with_gradients([weight](const Tensors& x) {
-                         return Results{{"y", ops::rms_norm(x[0], weight(x[1], x[0]), 1e-5)}};
-                       })});
-      cases.push_back({.operation = "add_rms_norm",
-                       .shape = shape,
-                       .types = types,
-                       .limits = kOnePass,
-                       .is_large = s.is_large,
-                       .inputs =
-                           [s](at::Device device) {
-                             return Inputs{{"x", normal({s.rows, s.dim}, device)},
-                                           {"delta", normal({s.rows, s.dim}, device)},
-                                           {"weight", normal({s.dim}, device)}};
-                           },
-                       .run = with_gradients([weight](const Tensors& x) {
-                         const ops::AddedNorm out =
-                             ops::add_rms_norm(x[0], x[1], weight(x[2], x[0]), 1e-5);
-                         return Results{{"sum", out.sum}, {"normalized", out.normalized}};
-                       })});
+      const auto add = [&](const char* operation, std::function<Inputs(at::Device)> inputs,
+                           const std::function<Results(const Tensors&)>& run) {
+        cases.push_back({.operation = operation,
+                         .shape = shape,
+                         .types = types,
+                         .limits = kOnePass,
+                         .is_large = s.is_large,
+                         .inputs = std::move(inputs),
+                         .run = with_gradients(run)});
+      };
+      add(
+          "rms_norm",
+          [s](at::Device device) {
+            return Inputs{{"x", normal({s.rows, s.dim}, device)},
+                          {"weight", normal({s.dim}, device)}};
+          },
+          [weight](const Tensors& x) {
+            return Results{{"y", ops::rms_norm(x[0], weight(x[1], x[0]), 1e-5)}};
+          });
+      add(
+          "add_rms_norm",
+          [s](at::Device device) {
+            return Inputs{{"x", normal({s.rows, s.dim}, device)},
+                          {"delta", normal({s.rows, s.dim}, device)},
+                          {"weight", normal({s.dim}, device)}};
+          },
+          [weight](const Tensors& x) {
+            const ops::AddedNorm out = ops::add_rms_norm(x[0], x[1], weight(x[2], x[0]), 1e-5);
+            return Results{{"sum", out.sum}, {"normalized", out.normalized}};
+          });
     }
 }
 

@@ -13,6 +13,7 @@
 #include <titan/ops/adamw_step.h>
 #include <titan/ops/quantize.h>
 
+#include "inputs.h"
 #include "operations.h"
 #include "plugins/converters/common/quantized_linear.h"
 #include "plugins/converters/float8/quantize.h"
@@ -27,10 +28,6 @@ constexpr ops::AdamWNumbers kStep{1e-2, 0.9, 0.95, 1e-8, 0.1};
 constexpr int64_t kSteps = 7;
 constexpr uint64_t kSeed = 5;
 constexpr const char* kName = "layers.0.weight";
-
-Tensor normal(at::IntArrayRef shape, at::Device device, double size = 1) {
-  return at::randn(shape, at::TensorOptions().device(device).dtype(at::kFloat)).mul_(size);
-}
 
 struct Updated {
   Tensor weight, exp_avg, exp_avg_sq;
@@ -92,7 +89,7 @@ void add_adamw(std::vector<Case>& cases) {
       const auto inputs = [=](at::Device device) {
         return step_inputs({s.rows, s.columns}, {w, g, state}, device);
       };
-      const std::string shape = std::to_string(s.rows) + " x " + std::to_string(s.columns);
+      const std::string shape = joined({s.rows, s.columns});
       const std::string with =
           shape + ", gradient " + c10::toString(g) + ", states " + c10::toString(state);
       cases.push_back(
@@ -172,8 +169,8 @@ void add_float8(std::vector<Case>& cases) {
           is_power ? ops::Float8Scale::down_to_power_of_two : ops::Float8Scale::as_it_is;
       const auto rounding =
           is_power ? float8::ScaleRounding::down_to_power_of_two : float8::ScaleRounding::none;
-      const std::string shape = std::to_string(s.rows) + " x " + std::to_string(s.columns) +
-                                (is_power ? ", scales are powers of 2" : "");
+      const std::string shape =
+          joined({s.rows, s.columns}) + (is_power ? ", scales are powers of 2" : "");
       const auto inputs = [s](at::Device device) {
         // rows and columns differ by orders of magnitude
         const Tensor x = normal({s.rows, s.columns}, device)
@@ -181,49 +178,41 @@ void add_float8(std::vector<Case>& cases) {
                              .mul_(normal({1, s.columns}, device).exp_());
         return Inputs{{"x", x, Kind::constant}};
       };
-      const auto results = [](const Tensor& values, const Tensor& scale) {
-        return Results{{"values", values, true}, {"scale", scale, true}};
-      };
-      for (const at::ScalarType format : {at::kFloat8_e4m3fn, at::kFloat8_e5m2})
-        cases.push_back({.operation = "float8_of_tensor",
-                         .shape = shape + ", " + c10::toString(format),
+      // `run`: values and scale by the device; `largest`: what the scale is computed from
+      const auto add = [&](const char* operation, const std::string& text, at::ScalarType format,
+                           const std::function<ops::Float8(const Tensor&)>& run,
+                           const std::function<Tensor(const Tensor&)>& largest) {
+        const auto results = [](const Tensor& values, const Tensor& scale) {
+          return Results{{"values", values, true}, {"scale", scale, true}};
+        };
+        cases.push_back({.operation = operation,
+                         .shape = text,
                          .types = {at::kFloat, at::kBFloat16},
                          .limits = {},
                          .is_large = s.is_large,
                          .inputs = inputs,
                          .run =
                              [=](const Inputs& in) {
-                               const ops::Float8 out =
-                                   ops::float8_of_tensor(in[0].values, format, own);
+                               const ops::Float8 out = run(in[0].values);
                                return results(out.values, out.scale);
                              },
                          .reference =
                              [=](const Inputs& in) {
                                const Tensor x = in[0].values.cpu();
-                               const Tensor scale = float8::scale_of(
-                                   quantized::largest_magnitude(x), format, rounding);
+                               const Tensor scale = float8::scale_of(largest(x), format, rounding);
                                return results(float8::cast(x, scale, format), scale);
                              },
                          .missing = missing});
-      cases.push_back({.operation = "float8_of_rows",
-                       .shape = shape,
-                       .types = {at::kFloat, at::kBFloat16},
-                       .limits = {},
-                       .is_large = s.is_large,
-                       .inputs = inputs,
-                       .run =
-                           [=](const Inputs& in) {
-                             const ops::Float8 out = ops::float8_of_rows(in[0].values, own);
-                             return results(out.values, out.scale);
-                           },
-                       .reference =
-                           [=](const Inputs& in) {
-                             const Tensor x = in[0].values.cpu();
-                             const Tensor scale = float8::scale_of(float8::largest_along(x, 1),
-                                                                   at::kFloat8_e4m3fn, rounding);
-                             return results(float8::cast(x, scale, at::kFloat8_e4m3fn), scale);
-                           },
-                       .missing = missing});
+      };
+      for (const at::ScalarType format : {at::kFloat8_e4m3fn, at::kFloat8_e5m2})
+        add(
+            "float8_of_tensor", shape + ", " + c10::toString(format), format,
+            [=](const Tensor& x) { return ops::float8_of_tensor(x, format, own); },
+            [](const Tensor& x) { return quantized::largest_magnitude(x); });
+      add(
+          "float8_of_rows", shape, at::kFloat8_e4m3fn,
+          [=](const Tensor& x) { return ops::float8_of_rows(x, own); },
+          [](const Tensor& x) { return float8::largest_along(x, 1); });
     }
 }
 

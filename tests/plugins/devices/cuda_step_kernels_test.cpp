@@ -219,6 +219,11 @@ Weight widened(const Weight& from) {
 }
 
 constexpr AdamWNumbers kStep{3e-3, 0.9, 0.95, 1e-8, 0.1};
+/// Types of weight, gradient and states that the kernel takes.
+constexpr at::ScalarType kAdamWTypes[][3] = {
+    {at::kFloat, at::kFloat, at::kFloat},       {at::kFloat, at::kFloat, at::kBFloat16},
+    {at::kBFloat16, at::kBFloat16, at::kFloat}, {at::kBFloat16, at::kBFloat16, at::kBFloat16},
+    {at::kBFloat16, at::kFloat, at::kFloat},    {at::kBFloat16, at::kFloat, at::kBFloat16}};
 
 bool step(const Weight& w) {
   return fused::adamw_step(w.weight, w.gradient, w.exp_avg, w.exp_avg_sq, w.step, kStep.lr,
@@ -234,11 +239,7 @@ torch::Library cpu_with_adamw() {
 }
 
 TEST_F(CudaStepKernels, AdamWIsThatOfAtenRoundedOnce) {
-  const at::ScalarType types[][3] = {
-      {at::kFloat, at::kFloat, at::kFloat},       {at::kFloat, at::kFloat, at::kBFloat16},
-      {at::kBFloat16, at::kBFloat16, at::kFloat}, {at::kBFloat16, at::kBFloat16, at::kBFloat16},
-      {at::kBFloat16, at::kFloat, at::kFloat},    {at::kBFloat16, at::kFloat, at::kBFloat16}};
-  for (const auto& [w, g, s] : types)
+  for (const auto& [w, g, s] : kAdamWTypes)
     for (const int64_t size : {1, 77, 9000}) {
       const Weight own = weight_of({size}, w, g, s);
       const Weight exact = widened(own);
@@ -286,11 +287,7 @@ TEST_F(CudaStepKernels, AdamWRoundsAtRandomWithTheBitsOfTheCpu) {
 
 // As clipping multiplies: in fp32, rounded to the gradient's type.
 TEST_F(CudaStepKernels, AdamWOfAScaledGradientIsThatOfOneMultipliedBefore) {
-  const at::ScalarType types[][3] = {
-      {at::kFloat, at::kFloat, at::kFloat},       {at::kFloat, at::kFloat, at::kBFloat16},
-      {at::kBFloat16, at::kBFloat16, at::kFloat}, {at::kBFloat16, at::kBFloat16, at::kBFloat16},
-      {at::kBFloat16, at::kFloat, at::kFloat},    {at::kBFloat16, at::kFloat, at::kBFloat16}};
-  for (const auto& [w, g, s] : types)
+  for (const auto& [w, g, s] : kAdamWTypes)
     for (const int64_t size : {1, 77, 9000}) {
       const Weight own = weight_of({size}, w, g, s);
       const auto copy = [](const Tensor& x) { return x.clone(); };
