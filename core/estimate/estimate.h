@@ -47,11 +47,16 @@ struct RankEstimate {
   int pipeline_rank = 0;
   std::vector<StageEstimate> stages;
   PlayedStep step;
-  int64_t library_bytes = 0;  ///< beside the step's tensors, all the time (gpu_memory.h)
+  int64_t library_bytes = 0;  ///< of a GPU's libraries, in addition to the step's tensors
   double flops = 0;  ///< of its step, forward and backward, causal_half; recomputation left out
 
   /// What the device must have.
   int64_t peak_bytes() const { return step.peak.bytes.total() + library_bytes; }
+  /// The same where all tokens go to the experts of one rank; none for a model without experts.
+  std::optional<int64_t> uneven_peak_bytes() const {
+    if (!step.uneven_peak) return std::nullopt;
+    return step.uneven_peak->bytes.total() + library_bytes;
+  }
 };
 
 struct Estimate {

@@ -62,14 +62,13 @@ std::string headline(const Estimate& estimate) {
 std::string uneven_text(const Estimate& estimate) {
   const RankEstimate* most = nullptr;
   for (const RankEstimate& rank : estimate.ranks)
-    if (rank.step.uneven_peak &&
-        (!most || rank.step.uneven_peak->bytes.total() > most->step.uneven_peak->bytes.total()))
+    if (rank.step.uneven_peak && (!most || rank.uneven_peak_bytes() > most->uneven_peak_bytes()))
       most = &rank;
   if (!most) return "";
   return "  with even load of experts; if all tokens of every layer came to the experts of one "
          "rank, it would be " +
-         gib(most->step.uneven_peak->bytes.total() + most->library_bytes) + " GiB (pp " +
-         std::to_string(most->pipeline_rank) + ")\n";
+         gib(*most->uneven_peak_bytes()) + " GiB (pp " + std::to_string(most->pipeline_rank) +
+         ")\n";
 }
 
 std::string memory_text(const Estimate& estimate) {
@@ -169,6 +168,7 @@ Value bytes_value(const UseBytes& bytes) {
 
 Value rank_value(const RankEstimate& rank) {
   const PlayedStep& step = rank.step;
+  const std::optional<int64_t> uneven_peak = rank.uneven_peak_bytes();
   Value peak_by_use = bytes_value(step.peak.bytes);
   if (rank.library_bytes > 0) peak_by_use["libraries"] = rank.library_bytes;
   Value::List stages, traffic;
@@ -183,21 +183,19 @@ Value rank_value(const RankEstimate& rank) {
                                   {"operation", key.second},
                                   {"calls", sent.calls},
                                   {"bytes", sent.bytes}}));
-  return Value::map(
-      {{"pipeline_rank", int64_t{rank.pipeline_rank}},
-       {"rank", int64_t{rank.rank}},
-       {"stages", Value(std::move(stages))},
-       {"holds", Value::map({{"parameters", step.parameter_bytes},
-                             {"gradients", step.gradient_bytes},
-                             {"optimizer_states", step.optimizer_bytes}})},
-       {"peak_bytes", rank.peak_bytes()},
-       {"peak_by_use", std::move(peak_by_use)},
-       {"peak_place", step.peak.place},
-       {"uneven_peak_bytes",
-        step.uneven_peak ? Value(step.uneven_peak->bytes.total() + rank.library_bytes) : Value()},
-       {"flops", rank.flops},
-       {"recomputed_flops", step.recomputed_flops},
-       {"traffic", Value(std::move(traffic))}});
+  return Value::map({{"pipeline_rank", int64_t{rank.pipeline_rank}},
+                     {"rank", int64_t{rank.rank}},
+                     {"stages", Value(std::move(stages))},
+                     {"holds", Value::map({{"parameters", step.parameter_bytes},
+                                           {"gradients", step.gradient_bytes},
+                                           {"optimizer_states", step.optimizer_bytes}})},
+                     {"peak_bytes", rank.peak_bytes()},
+                     {"peak_by_use", std::move(peak_by_use)},
+                     {"peak_place", step.peak.place},
+                     {"uneven_peak_bytes", uneven_peak ? Value(*uneven_peak) : Value()},
+                     {"flops", rank.flops},
+                     {"recomputed_flops", step.recomputed_flops},
+                     {"traffic", Value(std::move(traffic))}});
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What a GPU takes in a played step that a CPU does not: memory of LibTorch's libraries, and larger
-// chunks of logits. Used by estimates and activation_checkpoint.memory_limit.
+// Memory of a dry run that only a GPU needs: workspaces of LibTorch's libraries, and larger chunks
+// of logits. Used by estimates and activation_checkpoint.memory_limit.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ class Library;
 namespace titan::core {
 
 /// What LibTorch takes from the caching allocator for cuBLAS and keeps: one workspace for each
-/// thread that multiplies, the trainer's and autograd's. A played machine tells no compute
-/// capability: 9.0 or 10.0 is assumed. 0 on a CPU.
+/// thread that multiplies, the trainer's and autograd's. A dry run knows no compute capability: 9.0
+/// or 10.0 is assumed. 0 on a CPU.
 int64_t library_bytes(const JobConfig& config);
 
 /// While alive, operations of the meta device take the memory of the device that `config` is for:

@@ -29,7 +29,7 @@ class HostCopy final : public Leaving {
     return num_elements_ * static_cast<int64_t>(options_.dtype().itemsize());
   }
   bool is_leaving() const override { return source_.defined(); }
-  /// Whether start_return() ahead of take() would start a copy that runs beside the computation.
+  /// Whether start_return() ahead of take() would start a copy that overlaps with the computation.
   bool can_return_early() const {
     return !source_.defined() && !returned_.defined() && !options_.device().is_cpu();
   }
@@ -52,7 +52,7 @@ class HostCopy final : public Leaving {
   at::Tensor on_cpu_;
   bool is_unused_ = false;                    // returned, and nobody has taken it
   std::optional<c10::Stream> stream_;         // that `source_`, later `returned_`, belongs to
-  std::shared_ptr<c10::Event> there_, back_;  // null where nothing runs beside
+  std::shared_ptr<c10::Event> there_, back_;  // null where nothing overlaps
 };
 
 }  // namespace titan::offload

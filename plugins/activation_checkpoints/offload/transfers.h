@@ -61,7 +61,7 @@ class Transfers {
     return returned_bytes_ == 0 || leaving_bytes_ + returned_bytes_ + bytes <= limit_;
   }
 
-  /// Told by the copies: device memory that has not left yet, or is back and not used yet.
+  /// Called by the copies: device memory that has not left yet, or is back and not used yet.
   void add_leaving(int64_t bytes) { leaving_bytes_ += bytes; }
   void add_returned(int64_t bytes) { returned_bytes_ += bytes; }
 

@@ -128,7 +128,7 @@ TEST_F(EstimateTest, CountsWorkspacesOfLibrariesForAGpuAlone) {
   EXPECT_EQ(cpu.peak_bytes(), cpu.step.peak.bytes.total());
 }
 
-/// All logits of a microbatch fit in a GPU's chunk, and exist beside what all layers keep.
+/// All logits of a microbatch fit in a GPU's chunk, in addition to what all layers keep.
 TEST_F(EstimateTest, AHeadOfAGpuHasLargerChunks) {
   const std::vector<std::string> longer = {"--training.seq_len", "4096"};
   std::vector<std::string> on_cpu = longer;

@@ -110,7 +110,7 @@ TEST(GradientNorm, MeasuresWhatClippingDoes) {
   }
 }
 
-/// Keeps what it is told.
+/// Records the scales that it is called with.
 class Scaling final : public Optimizer, public ScalesGradients {
  public:
   void step(double) override { ++plain_steps; }
