@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+"""What the build costs, in CPU seconds and at reference speed (tools/cost_unit.py): by stage, room, object and header.
+
+    tools/build_costs.py measure costs.json                 builds this tree in a new folder without ccache; notes each command
+    tools/build_costs.py measure costs.json --source DIR    another tree, a worktree of an older commit say
+    tools/build_costs.py table after.json --before before.json [--write docs/build_costs.md]
+    tools/build_costs.py headers --object PART [--top 30]   what one object includes and instantiates (-ftime-report, -H)
+
+The stages of `measure` are what people wait for: `first loss` (the program and the plugins of the debug model, what
+./run_train.sh builds), `plugins` (all programs and plugins besides), `tests` (all the rest).
+"""
+
+import argparse
+import collections
+import datetime
+import json
+import os
+import pathlib
+import re
+import resource
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+STAGES = ("first loss", "plugins", "tests")
+LONGEST = 25
+
+
+# ---- one command: the launcher that CMake puts before every compiler and linker ----------------------------------------------
+
+def record(log, command):
+    """Runs the command; appends its output file, CPU seconds and peak of memory to the log."""
+    start = time.monotonic()
+    code = subprocess.call(command)
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    output = command[command.index("-o") + 1] if "-o" in command else command[-1]
+    row = {"output": output, "cpu": usage.ru_utime + usage.ru_stime, "wall": time.monotonic() - start,
+           "mib": usage.ru_maxrss / 1024, "end": time.time()}
+    with open(log, "a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+    return code
+
+
+# ---- measure -----------------------------------------------------------------------------------------------------------------
+
+def job_plugins(source, build):
+    """Targets of the debug model's plugins, as the program tells."""
+    shown = subprocess.run([build / "bin/titan", "list", "--for-job", "--job.config_file", "train_configs/debug_model.toml"],
+                           cwd=source, capture_output=True, text=True).stdout
+    known = {line.split()[0] for line in (build / "lib/titan/plugins/plugins.txt").read_text().splitlines()[1:] if line.strip()}
+    return sorted({line.split()[2] for line in shown.splitlines()[1:] if len(line.split()) > 2} & known)
+
+
+class Watch:
+    """Peak of memory of a process and all below it, sampled."""
+
+    def __init__(self, pid):
+        self.pid, self.peak = pid, 0
+
+    def sample(self):
+        children = collections.defaultdict(list)
+        sizes = {}
+        for folder in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                sizes[int(folder.name)] = int((folder / "statm").read_text().split()[1])
+            except (OSError, IndexError):
+                continue
+            children[parent].append(int(folder.name))
+        total, waiting = 0, [self.pid]
+        while waiting:
+            pid = waiting.pop()
+            total += sizes.get(pid, 0)
+            waiting += children[pid]
+        self.peak = max(self.peak, total * os.sysconf("SC_PAGE_SIZE") / 2**20)
+
+
+def run_ninja(build, targets, jobs):
+    """CPU seconds, wall seconds, peak MiB and what the compilers said."""
+    usage = lambda: (lambda u: u.ru_utime + u.ru_stime)(resource.getrusage(resource.RUSAGE_CHILDREN))
+    before, start = usage(), time.monotonic()
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(["ninja", "-C", build, "-j", str(jobs), *targets], stdout=said, stderr=subprocess.STDOUT,
+                                   stdin=subprocess.DEVNULL, env={**os.environ, "NINJA_STATUS": "@ "})
+        watch = Watch(process.pid)
+        while process.poll() is None:
+            watch.sample()
+            time.sleep(0.5)
+        said.seek(0)
+        lines = [line for line in said.read().splitlines() if not line.startswith(("@ ", "ninja: "))]
+    if process.returncode != 0:
+        raise SystemExit("build_costs: error: the build failed:\n" + "\n".join(lines[-40:]))
+    warnings = sorted(set(re.findall(r"\[(-W[a-z0-9=-]+)\]", "\n".join(lines))))
+    return usage() - before, time.monotonic() - start, watch.peak, warnings
+
+
+def measure(arguments):
+    import cost_unit
+    source = arguments.source.resolve()
+    torch = arguments.torch or next(iter(sorted((ROOT / ".venv/lib").glob("python3.*/site-packages/torch"))), None)
+    if torch is None:
+        raise SystemExit("build_costs: error: no LibTorch: run tools/setup.sh first, or name one with --torch")
+    torch = torch.resolve()
+    build = pathlib.Path(arguments.build or tempfile.mkdtemp(prefix="titan_build_costs_")).resolve()
+    shutil.rmtree(build, ignore_errors=True)
+    log = build.with_suffix(".costs")
+    log.unlink(missing_ok=True)
+    log.touch()
+    launcher = ";".join([sys.executable, "-S", "-E", str(pathlib.Path(__file__).resolve()), "record", str(log)])
+    factor = cost_unit.median_factor()
+    subprocess.run(["cmake", "-S", source, "--preset", "release", "-B", build, f"-DTITAN_TORCH_ROOT={torch}", "-DCCACHE:FILEPATH=",
+                    *(f"-DCMAKE_{kind}_LAUNCHER={launcher}" for kind in ("CXX_COMPILER", "CUDA_COMPILER", "CXX_LINKER")),
+                    *arguments.define], check=True, stdout=subprocess.DEVNULL, cwd=source)
+    stages = []
+    for stage in STAGES:
+        seen = len(log.read_text().splitlines())
+        cpu, wall, peak, warnings = 0, 0, 0, set()
+        targets = {"first loss": ["titan"], "plugins": ["programs", "plugins"], "tests": ["all"]}[stage]
+        while targets:
+            done = run_ninja(build, targets, arguments.jobs)
+            cpu, wall, peak = cpu + done[0], wall + done[1], max(peak, done[2])
+            warnings.update(done[3])
+            # a flavor is known when its model can be asked, so the program is asked until nothing is new
+            again = [f"{name}.plugin" for name in job_plugins(source, build)] if stage == "first loss" else []
+            targets = again if again and again != targets else []
+        stages.append({"stage": stage, "cpu": cpu, "wall": wall, "mib": peak, "warnings": sorted(warnings),
+                       "commands": len(log.read_text().splitlines()) - seen})
+        print(f"{stage}: {cpu:.0f} CPU s, {wall:.0f} s, peak {peak:.0f} MiB, {len(warnings)} kinds of warnings", flush=True)
+        if stage == arguments.until:
+            break
+    factor = (factor + cost_unit.median_factor()) / 2
+    commands = [json.loads(line) for line in log.read_text().splitlines()]
+    for command in commands:
+        command["output"] = command["output"].removeprefix(f"{build}/")
+    git = lambda *what: subprocess.run(["git", "-C", source, *what], capture_output=True, text=True).stdout.strip()
+    arguments.file.write_text(json.dumps({
+        "commit": git("rev-parse", "--short=12", "HEAD"), "date": datetime.date.today().isoformat(), "host_factor": factor,
+        "jobs": arguments.jobs, "stages": stages, "commands": commands}, indent=1) + "\n")
+    if not arguments.build:
+        shutil.rmtree(build)
+        log.unlink()
+    return 0
+
+
+# ---- table -------------------------------------------------------------------------------------------------------------------
+
+def markdown(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows])
+
+
+def room_of(output):
+    """The room of the tree that an object belongs to: core/checkpoint, plugins/models, tests/core/train ..."""
+    if "CMakeFiles/" not in output:
+        return "links"
+    folder, rest = output.split("CMakeFiles/", 1)
+    if "cmake_pch" in rest:
+        return "precompiled headers"
+    unity = re.search(r"/unity_([A-Za-z0-9_]+?)_\d+_cxx\.cxx", rest)
+    if unity:
+        parts = unity[1].split("_")
+        known = pathlib.Path()
+        for part in parts:  # the batch's name is its folder's, with '_' for '/'
+            if (ROOT / known / part).is_dir():
+                known = known / part
+            elif known.parts:
+                joined = f"{known.name}_{part}"
+                known = known.parent / joined
+        text = str(known)
+    else:
+        path = rest.split("/", 1)[1] if "/" in rest else rest
+        text = str(pathlib.PurePosixPath(folder + path.replace("__/", "")).parent)
+    return "/".join(text.split("/")[:3 if text.startswith("tests/") else 2]) or "."
+
+
+def by_room(data):
+    rooms = collections.Counter()
+    for command in data["commands"]:
+        rooms[room_of(command["output"])] += command["cpu"] / data["host_factor"]
+    return rooms
+
+
+def describe(data):
+    return f"{data['commit']} on {data['date']} (host factor {data['host_factor']:.2f}, -j{data['jobs']})"
+
+
+def table(arguments):
+    after = json.loads(arguments.file.read_text())
+    before = json.loads(arguments.before.read_text()) if arguments.before else None
+    factor = after["host_factor"]
+    out = ["# What the build costs", "",
+           f"Written by `tools/build_costs.py table AFTER.json{' --before BEFORE.json' if before else ''} --write "
+           "docs/build_costs.md` from what `tools/build_costs.py measure` noted: a build without ccache in a new folder. "
+           "Costs are CPU seconds at reference speed (`tools/cost_unit.py`), and in brackets as the host took them.", "",
+           f"After: {describe(after)}" + (f". Before: {describe(before)}" if before else "") + ".", ""]
+    total = lambda data, until: sum(stage["cpu"] for stage in data["stages"][:until])
+    rows = []
+    for number, name in ((1, "first loss (./run_train.sh)"), (2, "all programs and plugins"), (3, "everything with tests")):
+        if number > len(after["stages"]):
+            break
+        now = total(after, number)
+        row = [name]
+        if before:
+            old = total(before, number)
+            row += [f"{old / before['host_factor']:.0f} ({old:.0f})"]
+        row += [f"{now / factor:.0f} ({now:.0f})"]
+        if before:
+            row += [f"{now / factor / (old / before['host_factor']):.0%}"]
+        rows.append(row)
+    objects = lambda data: [c for c in data["commands"] if "CMakeFiles/" in c["output"] and c["output"].endswith((".o", ".gch"))]
+    longest = lambda data: max(c["cpu"] / data["host_factor"] for c in objects(data))
+    peak = lambda data: max(stage["mib"] for stage in data["stages"])
+    warnings = lambda data: len({kind for stage in data["stages"] for kind in stage["warnings"]})
+    for name, of in (("longest object", lambda d: f"{longest(d):.1f}"), ("objects", lambda d: len(objects(d))),
+                     ("peak of memory, MiB", lambda d: f"{peak(d):.0f}"), ("kinds of compiler warnings", warnings)):
+        rows.append([name] + ([of(before)] if before else []) + [of(after)] + ([""] if before else []))
+    out += [markdown(["", *(["before"] if before else []), "after", *(["share"] if before else [])], rows), "",
+            "## By room", ""]
+    new, old = by_room(after), by_room(before) if before else {}
+    names = sorted(set(new) | set(old), key=lambda name: -max(new.get(name, 0), old.get(name, 0)))
+    out += [markdown(["room", *(["before"] if before else []), "after"],
+                     [[name, *([f"{old.get(name, 0):.1f}"] if before else []), f"{new.get(name, 0):.1f}"] for name in names
+                      if max(new.get(name, 0), old.get(name, 0)) >= 2]), "",
+            f"## The {LONGEST} dearest objects", ""]
+    dearest = sorted(objects(after), key=lambda c: -c["cpu"])[:LONGEST]
+    out += [markdown(["object", "CPU s at reference", "MiB"],
+                     [[f"`{re.sub(r'CMakeFiles/|[.]dir|[.]o$', '', c['output'])}`", f"{c['cpu'] / factor:.1f}", f"{c['mib']:.0f}"]
+                      for c in dearest]), ""]
+    text = "\n".join(out)
+    if arguments.write:
+        arguments.write.write_text(text)
+    else:
+        print(text)
+    return 0
+
+
+# ---- headers -----------------------------------------------------------------------------------------------------------------
+
+def headers(arguments):
+    """Compiles one object once more: the phases of -ftime-report, and how many lines each included header brings."""
+    build = ROOT / "build/release"
+    found = [entry for entry in json.loads((build / "compile_commands.json").read_text())
+             if arguments.object in entry.get("output", "") + entry["file"]]
+    if not found:
+        raise SystemExit(f"build_costs: error: no object of build/release has '{arguments.object}' in its name")
+    command = [part for part in shlex.split(found[0]["command"])]
+    while not re.search(r"(g|c|clang)\+\+", os.path.basename(command[0])) or "ccache" in command[0]:
+        command.pop(0)  # ccache and what sets its environment
+    command[command.index("-o") + 1] = os.devnull
+    print(found[0]["file"])
+    timed = subprocess.run([*command, "-ftime-report"], cwd=found[0]["directory"], capture_output=True, text=True)
+    rows = re.findall(r"^ (.+?) *: *([\d.]+) \(", timed.stderr, re.M)
+    for phase, seconds in sorted(((p.strip(), float(s)) for p, s in rows), key=lambda row: -row[1])[:arguments.top]:
+        print(f"{seconds:8.2f} s  {phase}")
+    shown = subprocess.run([*command, "-H", "-fsyntax-only"], cwd=found[0]["directory"], capture_output=True, text=True)
+    names = re.findall(r"^\.+ (.+)$", shown.stderr, re.M)
+    sizes = [(len(open(name, "rb").read().splitlines()), name) for name in set(names) if os.path.isfile(name)]
+    print(f"{len(sizes)} headers, {sum(lines for lines, _ in sizes)} lines")
+    for lines, name in sorted(sizes, reverse=True)[:arguments.top]:
+        print(f"{lines:8} lines  {name}")
+    return 0
+
+
+def main():
+    if len(sys.argv) > 3 and sys.argv[1] == "record":
+        return record(sys.argv[2], sys.argv[3:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    measuring = commands.add_parser("measure")
+    measuring.add_argument("file", type=pathlib.Path)
+    measuring.add_argument("--source", type=pathlib.Path, default=ROOT)
+    measuring.add_argument("--torch", type=pathlib.Path, help="LibTorch's folder; default: that of .venv")
+    measuring.add_argument("--build", type=pathlib.Path, help="build here and keep it")
+    measuring.add_argument("--jobs", type=int, default=2)
+    measuring.add_argument("--until", choices=STAGES, default=STAGES[-1])
+    measuring.add_argument("--define", action="append", default=[], metavar="-DNAME=VALUE", help="for cmake")
+    measuring.set_defaults(run=measure)
+    showing = commands.add_parser("table")
+    showing.add_argument("file", type=pathlib.Path)
+    showing.add_argument("--before", type=pathlib.Path)
+    showing.add_argument("--write", type=pathlib.Path)
+    showing.set_defaults(run=table)
+    looking = commands.add_parser("headers")
+    looking.add_argument("--object", required=True)
+    looking.add_argument("--top", type=int, default=30)
+    looking.set_defaults(run=headers)
+    arguments = parser.parse_args()
+    return arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT / "tools"))
+    sys.exit(main())

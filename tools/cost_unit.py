@@ -1,0 +1,74 @@
+"""The unit of every cost in this tree: CPU seconds (user and system, of a command and all its children) at one host's speed.
+
+Seconds of wall clock differ by three between hosts. So each table of costs says beside its CPU seconds how fast the host was:
+the script compiles tools/costs/reference.cpp ten times and divides by what the reference host takes. A cost at reference
+speed is the CPU seconds divided by that factor.
+
+    tools/cost_unit.py                          this host's factor
+    tools/cost_unit.py COMMAND...               what a command costs, in CPU seconds and at reference speed
+"""
+
+import json
+import os
+import pathlib
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+# CPU seconds of ten compiles by g++ 12.2 on the reference host: two cores of an AMD EPYC, both at work.
+REFERENCE_SECONDS = 9.0
+COMPILES = 10
+
+
+def children_seconds():
+    """CPU seconds of all children of this process that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def measured(command, **options):
+    """Runs a command; returns its exit code, CPU seconds (with its children) and seconds of wall clock."""
+    start, before = time.monotonic(), children_seconds()
+    code = subprocess.run(command, **options).returncode
+    return code, children_seconds() - before, time.monotonic() - start
+
+
+def host_factor(compiler="g++", workers=None):
+    """How many times as many CPU seconds as the reference host this one needs; all cores work, as in a build."""
+    workers = workers or min(2, os.cpu_count() or 1)
+    command = [compiler, "-std=c++20", "-O2", "-c", str(ROOT / "tools/costs/reference.cpp"), "-o", os.devnull]
+    subprocess.run(command, check=True)  # the compiler itself is read from the disk
+    before = children_seconds()
+    running = []
+    for _ in range(COMPILES):
+        if len(running) == workers:
+            if running.pop(0).wait() != 0:
+                raise RuntimeError(f"{compiler} could not compile tools/costs/reference.cpp")
+        running.append(subprocess.Popen(command))
+    for process in running:
+        if process.wait() != 0:
+            raise RuntimeError(f"{compiler} could not compile tools/costs/reference.cpp")
+    return (children_seconds() - before) / REFERENCE_SECONDS
+
+
+def median_factor(rounds=3):
+    return statistics.median(host_factor() for _ in range(rounds))
+
+
+def main():
+    if len(sys.argv) == 1:
+        print(json.dumps({"host_factor": round(median_factor(), 3), "reference_seconds": REFERENCE_SECONDS}))
+        return 0
+    before = host_factor()
+    code, cpu, wall = measured(sys.argv[1:])
+    factor = (before + host_factor()) / 2
+    print(json.dumps({"cpu_s": round(cpu, 1), "wall_s": round(wall, 1), "host_factor": round(factor, 3),
+                      "cpu_s_at_reference": round(cpu / factor, 1)}), file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
