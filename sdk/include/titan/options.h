@@ -3,12 +3,15 @@
 // and the resolved configuration all come from that one declaration. No torch.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <typeindex>
 #include <utility>
@@ -49,7 +52,27 @@ enum class OptionType {
 TITAN_API const char* to_string(OptionType type);
 
 struct Schema;
+struct Option;
 class JobView;
+
+namespace detail {
+
+/// How a member of one type is read and written; there is one for each type, not one for each
+/// option. An enumeration's `assign` and `read` take its integer.
+struct MemberType {
+  void (*describe)(Option& option);
+  void (*assign)(void* member, const Value& value);
+  Value (*read)(const void* member);
+};
+
+/// What a schema needs of its options struct.
+struct OwnerType {
+  const std::type_info& type;
+  std::shared_ptr<const void> (*make)();
+  std::shared_ptr<void> (*clone)(const void* options);
+};
+
+}  // namespace detail
 
 /// One declared option.
 struct TITAN_API Option {
@@ -72,11 +95,15 @@ struct TITAN_API Option {
   std::string fed_by;               ///< the core's key that it follows from; empty: none
   std::function<Value(const Value& core, const JobView& job)> feed;  ///< empty: as it is there
 
+  size_t offset = 0;                           ///< of the member in its struct, bytes
+  const detail::MemberType* member = nullptr;  ///< null of an item of a list
+  std::vector<int64_t> meanings;               ///< of an enumeration: what each choice stands for
+
   /// Sets the member of `options` from a value that `problem` finds nothing wrong with.
-  std::function<void(void* options, const Value& value)> assign;
+  void assign(void* options, const Value& value) const;
   /// The member's value in the canonical form: bytes as an integer, durations in seconds, unset as
   /// null.
-  std::function<Value(const void* options)> read;
+  Value read(const void* options) const;
 
   /// What is wrong with `value` for this option, as the end of a sentence that starts with the
   /// option's name
@@ -203,125 +230,161 @@ void describe_type(Option& option) {
   }
 }
 
-/// Makes the schema belong to `Owner`, with Owner's defaults, unless it does already.
-template <class Owner>
-void own(Schema& schema) {
-  if (schema.owner == typeid(void)) {
-    schema.owner = typeid(Owner);
-    schema.prototype = std::make_shared<const Owner>();
-    schema.clone = [](const void* options) -> std::shared_ptr<void> {
-      return std::make_shared<Owner>(*static_cast<const Owner*>(options));
-    };
-  }
-  TITAN_CHECK(schema.owner == typeid(Owner), plugin,
-              "options of two different structs were declared for one component: ",
-              schema.owner.name(), " and ", typeid(Owner).name());
+template <class T>
+const MemberType& member_type() {
+  static constexpr MemberType kType = {
+      [](Option& option) { describe_type<T>(option); },
+      [](void* member, const Value& value) { *static_cast<T*>(member) = from_value<T>(value); },
+      [](const void* member) { return to_value(*static_cast<const T*>(member)); }};
+  return kType;
 }
+
+// the usual ones are compiled once, in the library
+#define TITAN_MEMBER_TYPES(each)                                                                   \
+  each(bool) each(int64_t) each(double) each(std::string) each(std::filesystem::path) each(Bytes)  \
+      each(Duration) each(std::optional<bool>) each(std::optional<int64_t>)                        \
+          each(std::optional<double>) each(std::optional<std::string>)                             \
+              each(std::optional<std::filesystem::path>) each(std::optional<Bytes>)                \
+                  each(std::optional<Duration>) each(std::vector<bool>) each(std::vector<int64_t>) \
+                      each(std::vector<double>) each(std::vector<std::string>)                     \
+                          each(std::vector<std::filesystem::path>)
+#define TITAN_DECLARED_THERE(T) extern template TITAN_API const MemberType& member_type<T>();
+TITAN_MEMBER_TYPES(TITAN_DECLARED_THERE)
+#undef TITAN_DECLARED_THERE
+
+template <class E>
+const MemberType& enumeration_type() {
+  static constexpr MemberType kType = {
+      nullptr,
+      [](void* member, const Value& value) {
+        *static_cast<E*>(member) = static_cast<E>(value.as_integer());
+      },
+      [](const void* member) {
+        return Value(static_cast<int64_t>(*static_cast<const E*>(member)));
+      }};
+  return kType;
+}
+
+template <class Owner>
+const OwnerType& owner_type() {
+  static const OwnerType kType = {
+      typeid(Owner), []() -> std::shared_ptr<const void> { return std::make_shared<Owner>(); },
+      [](const void* options) -> std::shared_ptr<void> {
+        return std::make_shared<Owner>(*static_cast<const Owner*>(options));
+      }};
+  return kType;
+}
+
+/// Makes the schema belong to `owner`, with its defaults, unless it does already.
+TITAN_API void own(Schema& schema, const OwnerType& owner);
+
+/// The calls of SchemaDsl, without its types.
+class TITAN_API SchemaCalls {
+ protected:
+  explicit SchemaCalls(Schema& schema) : schema_(&schema) {}
+  Schema& schema() const { return *schema_; }
+
+  /// The struct with the defaults, after own().
+  const void* owned_by(const OwnerType& owner) const;
+  Option& add(std::string_view name, std::string_view help, size_t offset, const MemberType& type);
+  /// A table that starts with the defaults which the outer struct gives its member.
+  Option& add_table(std::string_view name, std::string_view help, size_t offset,
+                    const OwnerType& inner);
+  /// Reads the default.
+  void finish(Option& option) const;
+  void follow(std::string_view core_key,
+              std::function<Value(const Value& core, const JobView& job)> feed);
+  void bound(std::optional<Option::Bound> Option::*side, double value, bool inclusive);
+  void allow_only(std::vector<std::string> words);
+  void allow_only(std::initializer_list<const char*> words);
+
+  template <class Member, class Owner>
+  size_t offset_of(Member Owner::*member) const {
+    const auto* owner = static_cast<const Owner*>(owned_by(owner_type<Owner>()));
+    return static_cast<size_t>(reinterpret_cast<const char*>(&(owner->*member)) -
+                               reinterpret_cast<const char*>(owner));
+  }
+
+ private:
+  Option& target();
+
+  Schema* schema_;
+};
 
 }  // namespace detail
 
+/// A word of an enumeration, and what it stands for.
+template <class E>
+struct EnumName {
+  const char* word;
+  E meaning;
+};
+
 /// The words of an enum member: `{{"linear", Decay::linear}, {"cosine", Decay::cosine}}`.
 template <class E>
-using EnumNames = std::vector<std::pair<std::string, E>>;
+using EnumNames = std::initializer_list<EnumName<E>>;
 
 /// The declaring calls, shared by everything that has options. Each constraint applies to the
 /// option declared last.
 template <class Self>
-class SchemaDsl {
+class SchemaDsl : protected detail::SchemaCalls {
  public:
   /// Declares an option that is stored in `member`; its default is the member's initial value.
   template <class Member, class Owner>
-  Self& option(std::string name, Member Owner::*member, std::string help) {
-    Option& option = declare<Owner>(std::move(name), std::move(help));
-    detail::describe_type<Member>(option);
-    option.assign = [member](void* options, const Value& value) {
-      static_cast<Owner*>(options)->*member = detail::from_value<Member>(value);
-    };
-    option.read = [member](const void* options) {
-      return detail::to_value(static_cast<const Owner*>(options)->*member);
-    };
-    return finish(option);
+  Self& option(std::string_view name, Member Owner::*member, std::string_view help) {
+    check_self<Owner>();
+    finish(add(name, help, offset_of(member), detail::member_type<Member>()));
+    return self();
   }
 
   /// Where the option is not set itself, it follows from a key of the core, "training.dtype": it is
   /// the value there, or what `feed` makes of it (null: the option's own default). Options follow
   /// from no key by having its name.
-  Self& fed_by(std::string core_key,
-               std::function<Value(const Value& core, const JobView& job)> feed = {}) {
-    Option& last = schema_->options.back();
-    last.fed_by = std::move(core_key);
-    last.feed = std::move(feed);
-    return self();
+  Self& fed_by(std::string_view core_key) { return follow(core_key, nullptr), self(); }
+  Self& fed_by(std::string_view core_key,
+               std::function<Value(const Value& core, const JobView& job)> feed) {
+    return follow(core_key, std::move(feed)), self();
   }
 
   /// An enumeration: `names` gives each word and what it stands for.
   template <class Enum, class Owner>
-  requires std::is_enum_v<Enum> Self& option(std::string name, Enum Owner::*member,
-                                             std::string help,
+  requires std::is_enum_v<Enum> Self& option(std::string_view name, Enum Owner::*member,
+                                             std::string_view help,
                                              std::type_identity_t<EnumNames<Enum>> names) {
-    Option& option = declare<Owner>(std::move(name), std::move(help));
-    option.type = OptionType::enumeration;
-    for (const auto& [word, value] : names) option.choices.push_back(word);
-    option.assign = [member, names](void* options, const Value& value) {
-      for (const auto& [word, meaning] : names)
-        if (word == value.as_string()) static_cast<Owner*>(options)->*member = meaning;
-    };
-    option.read = [member, names](const void* options) -> Value {
-      for (const auto& [word, meaning] : names)
-        if (meaning == static_cast<const Owner*>(options)->*member) return word;
-      return {};
-    };
-    return finish(option);
-  }
-
-  /// A nested table: `declare` gets a builder for the inner struct.
-  template <class Inner, class Owner, class Declare>
-  Self& table(std::string name, Inner Owner::*member, std::string help, Declare&& declare_inner);
-
-  Self& greater_than(double bound) { return bounded(&Option::lower, bound, false); }
-  Self& at_least(double bound) { return bounded(&Option::lower, bound, true); }
-  Self& less_than(double bound) { return bounded(&Option::upper, bound, false); }
-  Self& at_most(double bound) { return bounded(&Option::upper, bound, true); }
-  Self& between(double lower, double upper) { return at_least(lower), at_most(upper); }
-  /// The only words a string option (or each item of a list) may be.
-  Self& one_of(std::vector<std::string> words) {
-    target().choices = std::move(words);
+    check_self<Owner>();
+    Option& option = add(name, help, offset_of(member), detail::enumeration_type<Enum>());
+    for (const EnumName<Enum>& name_of : names) {
+      option.choices.emplace_back(name_of.word);
+      option.meanings.push_back(static_cast<int64_t>(name_of.meaning));
+    }
+    finish(option);
     return self();
   }
 
+  /// A nested table: `declare_inner` gets a builder for the inner struct.
+  template <class Inner, class Owner, class Declare>
+  Self& table(std::string_view name, Inner Owner::*member, std::string_view help,
+              Declare&& declare_inner);
+
+  Self& greater_than(double value) { return bound(&Option::lower, value, false), self(); }
+  Self& at_least(double value) { return bound(&Option::lower, value, true), self(); }
+  Self& less_than(double value) { return bound(&Option::upper, value, false), self(); }
+  Self& at_most(double value) { return bound(&Option::upper, value, true), self(); }
+  Self& between(double lower, double upper) { return at_least(lower), at_most(upper); }
+  /// The only words a string option (or each item of a list) may be.
+  Self& one_of(std::vector<std::string> words) { return allow_only(std::move(words)), self(); }
+  Self& one_of(std::initializer_list<const char*> words) { return allow_only(words), self(); }
+
  protected:
-  explicit SchemaDsl(Schema& schema) : schema_(&schema) {}
-  Schema& schema() { return *schema_; }
+  explicit SchemaDsl(Schema& schema) : SchemaCalls(schema) {}
 
  private:
   Self& self() { return static_cast<Self&>(*this); }
-  /// A list's constraints are its items' constraints.
-  Option& target() {
-    TITAN_CHECK(!schema_->options.empty(), plugin, "a constraint stands before the first option");
-    Option& last = schema_->options.back();
-    return last.element ? *last.element : last;
-  }
-  Self& bounded(std::optional<Option::Bound> Option::*side, double value, bool inclusive) {
-    target().*side = Option::Bound{value, inclusive};
-    return self();
-  }
   template <class Owner>
-  Option& declare(std::string name, std::string help) {
+  static constexpr void check_self() {
     if constexpr (requires { Self::template check_owner<Owner>(); })
       Self::template check_owner<Owner>();
-    detail::own<Owner>(*schema_);
-    TITAN_CHECK(!schema_->find(name), plugin, "option '", name, "' is declared twice");
-    Option& option = schema_->options.emplace_back();
-    option.name = std::move(name);
-    option.help = std::move(help);
-    return option;
   }
-  Self& finish(Option& option) {
-    option.default_value = option.read(schema_->prototype.get());
-    return self();
-  }
-
-  Schema* schema_;
 };
 
 /// Builds a schema that stands alone: the core's sections, nested tables.
@@ -332,24 +395,14 @@ class SchemaBuilder : public SchemaDsl<SchemaBuilder> {
 
 template <class Self>
 template <class Inner, class Owner, class Declare>
-Self& SchemaDsl<Self>::table(std::string name, Inner Owner::*member, std::string help,
+Self& SchemaDsl<Self>::table(std::string_view name, Inner Owner::*member, std::string_view help,
                              Declare&& declare_inner) {
-  Option& option = declare<Owner>(std::move(name), std::move(help));
-  option.type = OptionType::table;
-  auto inner = std::make_shared<Schema>();
-  inner->owner = typeid(Inner);
-  inner->prototype =
-      std::make_shared<const Inner>(static_cast<const Owner*>(schema_->prototype.get())->*member);
-  SchemaBuilder builder(*inner);
+  check_self<Owner>();
+  Option& option = add_table(name, help, offset_of(member), detail::owner_type<Inner>());
+  SchemaBuilder builder(*option.table);
   declare_inner(builder);
-  option.table = inner;
-  option.assign = [member, inner](void* options, const Value& value) {
-    inner->assign(&(static_cast<Owner*>(options)->*member), value);
-  };
-  option.read = [member, inner](const void* options) {
-    return inner->read(&(static_cast<const Owner*>(options)->*member));
-  };
-  return finish(option);
+  finish(option);
+  return self();
 }
 
 }  // namespace titan

@@ -29,10 +29,10 @@ namespace titan {
 
 /// One registered component: a name of a kind, its options and how to make one.
 struct TITAN_API Component {
-  std::string kind;                    ///< "optimizer", "model", ...
-  std::string name;                    ///< "AdamW", "acme/signsgd"
-  std::string help;                    ///< one sentence
-  Schema schema;                       ///< its options
+  std::string kind;  ///< "optimizer", "model", ...
+  std::string name;  ///< "AdamW", "acme/signsgd"
+  std::string help;  ///< one sentence
+  Schema schema;     ///< its options
   std::vector<std::string>
       abilities;  ///< optional interfaces it has, by name: "StatefulOptimizer";
                   ///< those with a header of their own are asked for by is<I>()
@@ -98,7 +98,7 @@ class ComponentBuilder : public SchemaDsl<ComponentBuilder<T>> {
   template <class Options>
   ComponentBuilder& defaults(Options options) {
     check_owner<Options>();
-    detail::own<Options>(this->schema());
+    detail::own(this->schema(), detail::owner_type<Options>());
     TITAN_CHECK(this->schema().options.empty(), plugin, "defaults() stands after the first option");
     this->schema().prototype = std::make_shared<const Options>(std::move(options));
     return *this;

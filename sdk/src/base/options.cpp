@@ -130,7 +130,110 @@ double parse_duration(const Value& value) {
   TITAN_CHECK(seconds, config, "not a time span: ", quoted(value));
   return *seconds;
 }
+
+#define TITAN_MADE_HERE(T) template TITAN_API const MemberType& member_type<T>();
+TITAN_MEMBER_TYPES(TITAN_MADE_HERE)
+#undef TITAN_MADE_HERE
+
+void own(Schema& schema, const OwnerType& owner) {
+  if (schema.owner == typeid(void)) {
+    schema.owner = owner.type;
+    schema.prototype = owner.make();
+    schema.clone = owner.clone;
+  }
+  TITAN_CHECK(schema.owner == owner.type, plugin,
+              "options of two different structs were declared for one component: ",
+              schema.owner.name(), " and ", owner.type.name());
+}
+
+const void* SchemaCalls::owned_by(const OwnerType& owner) const {
+  own(*schema_, owner);
+  return schema_->prototype.get();
+}
+
+Option& SchemaCalls::add(std::string_view name, std::string_view help, size_t offset,
+                         const MemberType& type) {
+  TITAN_CHECK(!schema_->find(name), plugin, "option '", name, "' is declared twice");
+  Option& option = schema_->options.emplace_back();
+  option.name = name;
+  option.help = help;
+  option.offset = offset;
+  option.member = &type;
+  if (type.describe) {
+    type.describe(option);
+  } else {
+    option.type = OptionType::enumeration;
+  }
+  return option;
+}
+
+Option& SchemaCalls::add_table(std::string_view name, std::string_view help, size_t offset,
+                               const OwnerType& inner) {
+  static constexpr MemberType kTable = {[](Option& option) { option.type = OptionType::table; },
+                                        nullptr, nullptr};
+  Option& option = add(name, help, offset, kTable);
+  option.table = std::make_shared<Schema>();
+  option.table->owner = inner.type;
+  option.table->clone = inner.clone;
+  option.table->prototype =
+      inner.clone(static_cast<const char*>(schema_->prototype.get()) + offset);
+  return option;
+}
+
+void SchemaCalls::finish(Option& option) const {
+  option.default_value = option.read(schema_->prototype.get());
+}
+
+/// A list's constraints are its items' constraints.
+Option& SchemaCalls::target() {
+  TITAN_CHECK(!schema_->options.empty(), plugin, "a constraint stands before the first option");
+  Option& last = schema_->options.back();
+  return last.element ? *last.element : last;
+}
+
+void SchemaCalls::follow(std::string_view core_key,
+                         std::function<Value(const Value& core, const JobView& job)> feed) {
+  Option& last = schema_->options.back();
+  last.fed_by = core_key;
+  last.feed = std::move(feed);
+}
+
+void SchemaCalls::bound(std::optional<Option::Bound> Option::*side, double value, bool inclusive) {
+  target().*side = Option::Bound{value, inclusive};
+}
+
+void SchemaCalls::allow_only(std::vector<std::string> words) {
+  target().choices = std::move(words);
+}
+
+void SchemaCalls::allow_only(std::initializer_list<const char*> words) {
+  target().choices.assign(words.begin(), words.end());
+}
 }  // namespace detail
+
+void Option::assign(void* options, const Value& value) const {
+  void* place = static_cast<char*>(options) + offset;
+  if (type == OptionType::table) {
+    table->assign(place, value);
+  } else if (type == OptionType::enumeration) {
+    const auto word = std::find(choices.begin(), choices.end(), value.as_string());
+    if (word != choices.end())
+      member->assign(place, meanings[static_cast<size_t>(word - choices.begin())]);
+  } else {
+    member->assign(place, value);
+  }
+}
+
+Value Option::read(const void* options) const {
+  const void* place = static_cast<const char*>(options) + offset;
+  if (type == OptionType::table) return table->read(place);
+  if (type != OptionType::enumeration) return member->read(place);
+  const auto meaning =
+      std::find(meanings.begin(), meanings.end(), member->read(place).as_integer());
+  return meaning == meanings.end()
+             ? Value()
+             : Value(choices[static_cast<size_t>(meaning - meanings.begin())]);
+}
 
 std::string Option::allowed() const {
   switch (type) {
