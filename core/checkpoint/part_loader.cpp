@@ -26,7 +26,7 @@ struct OwnPart {
 };
 
 /// A tensor of others and what the model does with it; the same on every rank.
-struct Source {
+struct SourcePart {
   const TensorPart* part = nullptr;  ///< one of those that are made of it
   int num_uses = 0;
   Encoding encoding = Encoding::plain;
@@ -36,8 +36,7 @@ struct Source {
 /// The smallest rectangle that holds both.
 void widen(nn::Slice& box, const nn::Slice& other) {
   for (size_t d = 0; d < box.sizes.size(); ++d) {
-    const int64_t end =
-        std::max(box.offsets[d] + box.sizes[d], other.offsets[d] + other.sizes[d]);
+    const int64_t end = std::max(box.offsets[d] + box.sizes[d], other.offsets[d] + other.sizes[d]);
     box.offsets[d] = std::min(box.offsets[d], other.offsets[d]);
     box.sizes[d] = end - box.offsets[d];
   }
@@ -63,8 +62,8 @@ class PartLoader {
       }
     for (auto& [name, source] : sources_) {
       source.encoding = encoding_of(*source.part, index_);
-      source.is_direct = source.num_uses == 1 && source.encoding == Encoding::plain &&
-                         is_rectangle(*source.part);
+      source.is_direct =
+          source.num_uses == 1 && source.encoding == Encoding::plain && is_rectangle(*source.part);
     }
   }
 
@@ -134,15 +133,14 @@ class PartLoader {
       if (own == own_.end()) continue;
       Staged staged = {.name = name, .box = own->second.front().common.source, .tensors = {}};
       for (const OwnPart& part : own->second) widen(staged.box, part.common.source);
-      const Source& source = sources_.at(name);
+      const SourcePart& source = sources_.at(name);
       for (const StoredBox& needed : boxes_for(*source.part, source.encoding, staged.box)) {
         const std::string& dtype = index_.tensors.find(needed.name)->second.dtype;
         staged.tensors.push_back(wanted.size());
         StateTensor& target = wanted.emplace_back();
         target.name = needed.name;
         target.slice = needed.box;
-        target.tensor =
-            at::empty(needed.box.sizes, at::TensorOptions().dtype(scalar_type(dtype)));
+        target.tensor = at::empty(needed.box.sizes, at::TensorOptions().dtype(scalar_type(dtype)));
       }
       all.push_back(std::move(staged));
     }
@@ -150,7 +148,7 @@ class PartLoader {
     for (const Staged& staged : all) {
       std::vector<at::Tensor> stored;
       for (const size_t i : staged.tensors) stored.push_back(wanted[i].tensor);
-      const Source& source = sources_.at(staged.name);
+      const SourcePart& source = sources_.at(staged.name);
       const at::Tensor values = decoded(*source.part, source.encoding, staged.box, stored);
       for (const OwnPart& part : own_.at(staged.name)) {
         copy_part(*part.part, part.common, values, staged.box.offsets, part.weight->tensor,
@@ -164,7 +162,7 @@ class PartLoader {
   const TensorIndex& index_;
   const dist::Group& world_;
   c10::Device device_;
-  std::map<std::string, Source> sources_;
+  std::map<std::string, SourcePart> sources_;
   std::vector<std::string> order_;  // of the sources, the same on every rank
   std::map<std::string, std::vector<OwnPart>> own_;
   LoadStats stats_;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <thread>
 
 #include <ATen/core/grad_mode.h>
@@ -104,9 +105,9 @@ void Staging::copy(std::vector<ShardFile>& files) {
   if (files.empty()) return;
   // beside what the training thread runs on the device
   const c10::Device device = files.front().tensors.front().device();
-  c10::OptionalStreamGuard own_stream;
+  std::unique_ptr<c10::StreamGuard> own_stream;
   if (!device.is_cpu())
-    own_stream.reset_stream(
+    own_stream = std::make_unique<c10::StreamGuard>(
         c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device));
   allocate(staged_bytes(files));
   int64_t position = 0;

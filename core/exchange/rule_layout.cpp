@@ -187,9 +187,9 @@ int64_t num_elements(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
 
-class Layout {
+class RuleLayoutMaker {
  public:
-  Layout(const std::vector<ParameterInfo>& parameters, const std::string& model_name)
+  RuleLayoutMaker(const std::vector<ParameterInfo>& parameters, const std::string& model_name)
       : model_name_(model_name) {
     for (const ParameterInfo& parameter : parameters)
       shapes_.emplace(parameter.name, parameter.shape);
@@ -320,7 +320,7 @@ class Layout {
 
 RuleLayout lay_out_rules(const std::vector<ParameterInfo>& parameters,
                          const std::vector<NameRule>& rules, const std::string& model_name) {
-  return Layout(parameters, model_name).of(rules);
+  return RuleLayoutMaker(parameters, model_name).of(rules);
 }
 
 void check_name_rules(const Model& model, const ModelPart& part, const std::string& model_name) {

@@ -14,6 +14,11 @@ function(titan_compile_options target)
   endif()
 endfunction()
 
+# titan_cold(TARGET): of a target whose time a step or a token does not notice. -O1 compiles in four fifths of -O2's time.
+function(titan_cold target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
 # titan_use_torch(TARGET): links LibTorch and, inside Titan's own tree, shares one small precompiled header.
 function(titan_use_torch target)
   target_link_libraries(${target} PRIVATE titan::torch)

@@ -10,13 +10,13 @@
 namespace titan::core {
 namespace {
 
-struct Dtype {
+struct StoredType {
   std::string_view name;
   int bits;
 };
 
 /// In the order in which the reference writer places tensors.
-constexpr Dtype kDtypes[] = {
+constexpr StoredType kDtypes[] = {
     {"U64", 64},    {"I64", 64},        {"F64", 64},        {"C64", 64},    {"F32", 32},
     {"U32", 32},    {"I32", 32},        {"BF16", 16},       {"F16", 16},    {"U16", 16},
     {"I16", 16},    {"F8_E5M2FNUZ", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E8M0", 8}, {"F8_E4M3", 8},
@@ -24,9 +24,9 @@ constexpr Dtype kDtypes[] = {
     {"F4", 4},      {"BOOL", 8},
 };
 
-const Dtype* find_dtype(std::string_view name) {
+const StoredType* find_dtype(std::string_view name) {
   const auto found = std::find_if(std::begin(kDtypes), std::end(kDtypes),
-                                  [&](const Dtype& dtype) { return dtype.name == name; });
+                                  [&](const StoredType& dtype) { return dtype.name == name; });
   return found == std::end(kDtypes) ? nullptr : found;
 }
 
@@ -42,7 +42,7 @@ void append_numbers(std::string& out, const std::vector<int64_t>& numbers) {
 }  // namespace
 
 int bits_of(std::string_view dtype) {
-  const Dtype* found = find_dtype(dtype);
+  const StoredType* found = find_dtype(dtype);
   return found ? found->bits : 0;
 }
 
@@ -74,8 +74,8 @@ void lay_out(std::vector<TensorEntry>& tensors) {
   for (TensorEntry& entry : tensors)
     entry.end = num_bytes(entry.dtype, entry.shape, "tensor " + in_quotes(entry.name));
   std::sort(tensors.begin(), tensors.end(), [](const TensorEntry& a, const TensorEntry& b) {
-    const Dtype* first = find_dtype(a.dtype);
-    const Dtype* second = find_dtype(b.dtype);
+    const StoredType* first = find_dtype(a.dtype);
+    const StoredType* second = find_dtype(b.dtype);
     return first != second ? first < second : a.name < b.name;
   });
   int64_t position = 0;

@@ -34,7 +34,7 @@ auto with_type(TokenType type, Use use) {
 }
 
 template <class T>
-T load(const char* bytes) {
+T load_number(const char* bytes) {
   T value;
   std::memcpy(&value, bytes, sizeof(T));
   return value;
@@ -67,19 +67,20 @@ size_t decode_ids(TokenType type, const char* bytes, size_t count, int32_t* ids)
     using T = decltype(example);
     bool all_fit = true;
     for (size_t i = 0; i < count; ++i) {
-      const T id = load<T>(bytes + i * sizeof(T));
+      const T id = load_number<T>(bytes + i * sizeof(T));
       all_fit &= fits(id);
       ids[i] = static_cast<int32_t>(id);
     }
     if (all_fit) return count;
     size_t i = 0;
-    while (fits(load<T>(bytes + i * sizeof(T)))) ++i;
+    while (fits(load_number<T>(bytes + i * sizeof(T)))) ++i;
     return i;
   });
 }
 
 int64_t decode_id(TokenType type, const char* bytes) {
-  return with_type(type, [&](auto id) { return static_cast<int64_t>(load<decltype(id)>(bytes)); });
+  return with_type(type,
+                   [&](auto id) { return static_cast<int64_t>(load_number<decltype(id)>(bytes)); });
 }
 
 }  // namespace titan::datasets

@@ -7,15 +7,16 @@
 #include <titan/shown_text.h>
 
 namespace titan::bpe {
-namespace {
 
 template <auto kFree>
-struct Freer {
+struct PcreFreer {
   template <class T>
   void operator()(T* object) const {
     kFree(object);
   }
 };
+
+namespace {
 
 std::string pcre2_message(int code) {
   PCRE2_UCHAR buffer[256] = {};
@@ -30,11 +31,11 @@ constexpr size_t kJitStackLimit = 256 * 1024 * 1024;
 }  // namespace
 
 struct RegexScratch::Impl {
-  std::unique_ptr<pcre2_match_data, Freer<&pcre2_match_data_free>> data{
+  std::unique_ptr<pcre2_match_data, PcreFreer<&pcre2_match_data_free>> data{
       pcre2_match_data_create(1, nullptr)};
-  std::unique_ptr<pcre2_match_context, Freer<&pcre2_match_context_free>> context{
+  std::unique_ptr<pcre2_match_context, PcreFreer<&pcre2_match_context_free>> context{
       pcre2_match_context_create(nullptr)};
-  std::unique_ptr<pcre2_jit_stack, Freer<&pcre2_jit_stack_free>> stack;
+  std::unique_ptr<pcre2_jit_stack, PcreFreer<&pcre2_jit_stack_free>> stack;
 
   void grow_stack() {
     stack.reset(pcre2_jit_stack_create(kJitStackStart, kJitStackLimit, nullptr));
@@ -48,13 +49,13 @@ RegexScratch::RegexScratch(RegexScratch&&) noexcept = default;
 
 struct Regex::Impl {
   std::string pattern;
-  std::unique_ptr<pcre2_code, Freer<&pcre2_code_free>> code;
+  std::unique_ptr<pcre2_code, PcreFreer<&pcre2_code_free>> code;
 };
 
 Regex::Regex(std::string_view pattern, Dialect dialect) : impl_(std::make_unique<Impl>()) {
   impl_->pattern = pattern;
   const TranslatedPattern translated = translate_regex(pattern, dialect);
-  std::unique_ptr<pcre2_compile_context, Freer<&pcre2_compile_context_free>> context(
+  std::unique_ptr<pcre2_compile_context, PcreFreer<&pcre2_compile_context_free>> context(
       pcre2_compile_context_create(nullptr));
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   int error = 0;

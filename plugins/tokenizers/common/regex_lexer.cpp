@@ -79,7 +79,7 @@ std::pair<std::string, size_t> character_escape(std::string_view pattern, size_t
   if (c == 'v') return {"\\x0B", 2};
   if (c == 'u') return {"\\x{" + hex_digits_at(pattern, at + 2, 4, 4) + "}", 6};
   if (c == 'x') return hex_escape(pattern, at);
-  throw PatternError(at, detail::concat("the escape \\", c, " is not supported"));
+  throw PatternError(at, titan::detail::concat("the escape \\", c, " is not supported"));
 }
 
 }  // namespace titan::bpe

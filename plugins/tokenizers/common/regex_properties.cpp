@@ -112,7 +112,8 @@ void resolve(std::string_view written, Property& property) {
       std::find(std::begin(kRefused), std::end(kRefused), folded) != std::end(kRefused) ||
       !std::all_of(folded.begin(), folded.end(),
                    [](unsigned char c) { return std::isalnum(c) != 0; })) {
-    throw PatternError(0, detail::concat("the property \\p{", written, "} is not supported"));
+    throw PatternError(0,
+                       titan::detail::concat("the property \\p{", written, "} is not supported"));
   }
   property.name = "sc:" + folded;  // PCRE2 says so if there is no such script
 }
@@ -135,7 +136,7 @@ Property parse_property(std::string_view escape) {
   property.negated = kind == 'P';
   const size_t close = escape.find('}');
   if (escape.size() < 3 || escape[2] != '{' || close == std::string_view::npos) {
-    throw PatternError(0, detail::concat("\\", kind, " needs a name in braces"));
+    throw PatternError(0, titan::detail::concat("\\", kind, " needs a name in braces"));
   }
   std::string_view written = escape.substr(3, close - 3);
   if (written.starts_with('^')) {

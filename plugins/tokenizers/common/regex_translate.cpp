@@ -136,7 +136,7 @@ class Translator {
       const char dot_all = rust() ? 's' : 'm';
       if (in_[i] != 'i' && in_[i] != dot_all && in_[i] != '-') {
         at_ = i;
-        fail(detail::concat("(?", in_[i], " is not supported"));
+        fail(titan::detail::concat("(?", in_[i], " is not supported"));
       }
       flags += in_[i] == dot_all ? 's' : in_[i];
     }
@@ -221,9 +221,9 @@ class Translator {
       case 'W':
         return emit_atom("[^" + words + "]", 2);
       case 'h':
-        return emit_atom(detail::concat("[", kHexDigits, "]"), 2);
+        return emit_atom(titan::detail::concat("[", kHexDigits, "]"), 2);
       case 'H':
-        return emit_atom(detail::concat("[^", kHexDigits, "]"), 2);
+        return emit_atom(titan::detail::concat("[^", kHexDigits, "]"), 2);
       case 'b':
         return anchor(
             "(?:(?<=[" + words + "])(?![" + words + "])|(?<![" + words + "])(?=[" + words + "]))",
@@ -331,7 +331,7 @@ class Translator {
         break;
       case 'W':
       case 'H':
-        fail(detail::concat("\\", peek(1), " in a class is not supported"));
+        fail(titan::detail::concat("\\", peek(1), " in a class is not supported"));
       case 'b':
         text = "\\x08";
         set = false;
@@ -371,7 +371,7 @@ TranslatedPattern translate_regex(std::string_view pattern, Dialect dialect) {
   constexpr size_t kMaxBytes = 100'000;
   if (pattern.size() > kMaxBytes) {
     throw PatternError(kMaxBytes,
-                       detail::concat("the pattern has more than ", kMaxBytes, " bytes"));
+                       titan::detail::concat("the pattern has more than ", kMaxBytes, " bytes"));
   }
   return Translator(pattern, dialect).run();
 }

@@ -29,8 +29,8 @@ class TITAN_API Optimizer {
   template <class T>
   static std::vector<std::string> abilities() {
     std::vector<std::string> names;
-    if (std::is_base_of_v<StatefulOptimizer, T>) names.push_back("StatefulOptimizer");
-    if (std::is_base_of_v<StepMember, T>) names.push_back("StepMember");
+    if (std::is_base_of_v<StatefulOptimizer, T>) names.emplace_back("StatefulOptimizer");
+    if (std::is_base_of_v<StepMember, T>) names.emplace_back("StepMember");
     return names;
   }
 

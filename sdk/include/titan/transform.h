@@ -179,13 +179,13 @@ class TITAN_API ExportTransform {
 template <class T>
 std::vector<std::string> ModelTransform::abilities() {
   std::vector<std::string> names;
-  if (std::is_base_of_v<BatchSplitter, T>) names.push_back("BatchSplitter");
-  if (std::is_base_of_v<StepExecutor, T>) names.push_back("StepExecutor");
-  if (std::is_base_of_v<ExecutorWrapper, T>) names.push_back("ExecutorWrapper");
-  if (std::is_base_of_v<StepMember, T>) names.push_back("StepMember");
-  if (std::is_base_of_v<GradientReducer, T>) names.push_back("GradientReducer");
-  if (std::is_base_of_v<AfterOptimizerStep, T>) names.push_back("AfterOptimizerStep");
-  if (std::is_base_of_v<ExportTransform, T>) names.push_back("ExportTransform");
+  if (std::is_base_of_v<BatchSplitter, T>) names.emplace_back("BatchSplitter");
+  if (std::is_base_of_v<StepExecutor, T>) names.emplace_back("StepExecutor");
+  if (std::is_base_of_v<ExecutorWrapper, T>) names.emplace_back("ExecutorWrapper");
+  if (std::is_base_of_v<StepMember, T>) names.emplace_back("StepMember");
+  if (std::is_base_of_v<GradientReducer, T>) names.emplace_back("GradientReducer");
+  if (std::is_base_of_v<AfterOptimizerStep, T>) names.emplace_back("AfterOptimizerStep");
+  if (std::is_base_of_v<ExportTransform, T>) names.emplace_back("ExportTransform");
   return names;
 }
 

@@ -24,7 +24,7 @@ using Tokens = std::vector<int32_t>;
 using Mask = std::vector<uint8_t>;
 
 const ChatMl kWindowTemplate;
-const ChatTokenizer kTokenizer({.bos = 1000, .eos = 1001});
+const ChatTokenizer kChatTokenizer({.bos = 1000, .eos = 1001});
 
 /// A packer of row 0 of 1 and what it reads from.
 struct ChatRow {
@@ -34,7 +34,7 @@ struct ChatRow {
     std::vector<BlendedReader> readers;
     readers.push_back({"chats", 1, access->open(0)});
     packer = make_packer(std::make_unique<RowReader>(
-                             std::move(readers), kTokenizer, 1 << 20,
+                             std::move(readers), kChatTokenizer, 1 << 20,
                              ConversationOptions{&kWindowTemplate, window, too_long, left_out}),
                          {.packing = Packing::best_fit,
                           .window = window,
@@ -168,7 +168,7 @@ TEST(ConversationWindows, SequencesThatWouldCutConversationsRefuseThem) {
   auto access = access_source("chats", dataset, 1, {});
   std::vector<BlendedReader> readers;
   readers.push_back({"chats", 1, access->open(0)});
-  RowReader reader(std::move(readers), kTokenizer, 1 << 20);
+  RowReader reader(std::move(readers), kChatTokenizer, 1 << 20);
   TokenizedDocument document;
   EXPECT_THROW(reader.next(document), Error);
 }

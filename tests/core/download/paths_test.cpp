@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::string_view_literals;
 
-class RemotePaths : public testing::Test {
+class RemotePaths : public ::testing::Test {
  protected:
   RemotePaths() {
     std::string name = (fs::temp_directory_path() / "titan_paths_XXXXXX").string();

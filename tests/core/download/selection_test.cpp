@@ -10,7 +10,7 @@
 namespace titan::core::download {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 std::vector<RemoteFile> repo_of(const std::vector<std::string>& paths) {
   std::vector<RemoteFile> files;

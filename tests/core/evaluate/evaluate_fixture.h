@@ -17,9 +17,9 @@
 namespace titan::core {
 
 /// A token is a byte; BOS is 256, EOS 257.
-class ByteTokenizer final : public Tokenizer {
+class ScoredTokenizer final : public Tokenizer {
  public:
-  explicit ByteTokenizer(bool has_bos = true) : has_bos_(has_bos) {}
+  explicit ScoredTokenizer(bool has_bos = true) : has_bos_(has_bos) {}
   void encode(std::string_view utf8, std::vector<int32_t>& ids) const override {
     for (const char c : utf8) ids.push_back(static_cast<unsigned char>(c));
   }
@@ -38,12 +38,12 @@ class ByteTokenizer final : public Tokenizer {
   bool has_bos_;
 };
 
-class EvaluateFixture : public testing::Test {
+class EvaluateFixture : public ::testing::Test {
  protected:
   EvaluateFixture()
-      : folder_(std::filesystem::path(testing::TempDir()) /
+      : folder_(std::filesystem::path(::testing::TempDir()) /
                 ("evaluate_" +
-                 std::string(testing::UnitTest::GetInstance()->current_test_info()->name()))) {
+                 std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()))) {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }

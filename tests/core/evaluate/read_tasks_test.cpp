@@ -9,8 +9,8 @@
 namespace titan::core {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class ReadTasks : public EvaluateFixture {};
 

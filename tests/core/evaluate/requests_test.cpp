@@ -11,8 +11,8 @@
 namespace titan::core {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using Ids = std::vector<int32_t>;
 
 class Requests : public EvaluateFixture {
@@ -29,7 +29,7 @@ class Requests : public EvaluateFixture {
   }
   static Ids bytes(const std::string& text) { return {text.begin(), text.end()}; }
 
-  ByteTokenizer tokenizer_;
+  ScoredTokenizer tokenizer_;
 };
 
 TEST_F(Requests, GiveBlanksAtTheContextsEndToTheContinuation) {
@@ -43,7 +43,7 @@ TEST_F(Requests, PutBosBehindNothing) {
   EXPECT_THAT(pair("", "cd", 100, false).at(0).context, ElementsAre(256));
   EXPECT_EQ(pair("", "cd").at(0).target, bytes("cd"));
   EXPECT_THAT(pair("  ", "c", 100, false).at(0).context, ElementsAre(256));
-  const ByteTokenizer without(false);
+  const ScoredTokenizer without(false);
   const auto read = tasks({write("a.jsonl", R"({"context": "", "continuation": "c"})")});
   EXPECT_THAT(make_requests(read, without, {.max_length = 9}).at(0).context, ElementsAre(257));
 }

@@ -68,7 +68,7 @@ TEST_F(Scores, OfTextsArePerWordAndByteOfAllDocuments) {
 
 TEST_F(Scores, AddUpWindowsOfOneText) {
   const auto all = tasks({write("a.jsonl", "{\"text\": \"abcd\"}\n{\"text\": \"ab\"}\n")});
-  const auto requests = make_requests(all, ByteTokenizer(), {.adds_bos = false, .max_length = 2});
+  const auto requests = make_requests(all, ScoredTokenizer(), {.adds_bos = false, .max_length = 2});
   ASSERT_EQ(requests.size(), 3);
   const auto answers = answers_by_task(all, requests, {{-1, true}, {-2, false}, {-4, true}});
   EXPECT_EQ(answers.at(0).at(0).at(0).sum, -3);

@@ -50,8 +50,8 @@ TEST(TextTemplate, NamesAFieldThatIsNotThere) {
 TEST(TextTemplate, RefusesTheRestOfJinja) {
   for (const char* text :
        {"{{a|trim}}", "{{a + b}}", "{{}}", "{{a[b]}}", "{{a.}}", "{{'x'}}", "{{a[0}}"})
-    EXPECT_THAT(refusal(text), testing::HasSubstr("only {{field}}")) << text;
-  EXPECT_THAT(refusal("{% if a %}"), testing::HasSubstr("holds '{%'"));
+    EXPECT_THAT(refusal(text), ::testing::HasSubstr("only {{field}}")) << text;
+  EXPECT_THAT(refusal("{% if a %}"), ::testing::HasSubstr("holds '{%'"));
   EXPECT_EQ(refusal("{{a"), "holds '{{' without '}}'");
 }
 

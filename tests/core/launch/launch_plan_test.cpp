@@ -19,8 +19,8 @@
 namespace titan::core {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using Variables = std::map<std::string, std::string>;
 
 /// `titan launch --nproc 2`, and what a test puts on top.
@@ -32,7 +32,7 @@ LaunchPlan plan_of(const LaunchRequest& request, const Variables& variables = {}
   return make_launch_plan(request, Environment(variables));
 }
 
-std::string error_of(const LaunchRequest& request, const Variables& variables = {}) {
+std::string request_error(const LaunchRequest& request, const Variables& variables = {}) {
   try {
     plan_of(request, variables);
   } catch (const Error& e) {
@@ -113,14 +113,15 @@ TEST(LaunchPlan, CountsDevicesWhenAskedTo) {
   EXPECT_EQ(ranks("auto", {{"CUDA_VISIBLE_DEVICES", ""}}), num_cpus);
   LaunchRequest asked = request();
   asked.nproc = "gpu";
-  EXPECT_THAT(error_of(asked, {{"CUDA_VISIBLE_DEVICES", "-1"}}), HasSubstr("no GPU is visible"));
+  EXPECT_THAT(request_error(asked, {{"CUDA_VISIBLE_DEVICES", "-1"}}),
+              HasSubstr("no GPU is visible"));
 }
 
 TEST(LaunchPlan, RefusesWhatCannotBeStarted) {
   const auto with = [](auto member, const char* value) {
     LaunchRequest asked = request();
     asked.*member = value;
-    return error_of(asked);
+    return request_error(asked);
   };
   EXPECT_THAT(with(&LaunchRequest::nproc, "0"),
               HasSubstr("--nproc = '0' is not an integer from 1"));
@@ -141,24 +142,24 @@ TEST(LaunchPlan, RefusesWhatCannotBeStarted) {
   EXPECT_THAT(with(&LaunchRequest::program, "/etc/passwd"), HasSubstr("is not executable"));
   LaunchRequest asked = request();
   asked.nproc.reset();
-  EXPECT_THAT(error_of(asked), HasSubstr("--nproc is missing"));
-  EXPECT_THAT(error_of(asked, {{"PET_NPROC_PER_NODE", "many"}}),
+  EXPECT_THAT(request_error(asked), HasSubstr("--nproc is missing"));
+  EXPECT_THAT(request_error(asked, {{"PET_NPROC_PER_NODE", "many"}}),
               HasSubstr("environment variable PET_NPROC_PER_NODE = 'many'"));
 }
 
 TEST(LaunchPlan, RefusesNodesWithoutAMeetingPlaceOrWithRestarts) {
   LaunchRequest asked = request();
   asked.nnodes = "2", asked.node_rank = "0";
-  EXPECT_THAT(error_of(asked), HasSubstr("--master host:port is missing"));
-  EXPECT_THAT(error_of(asked, {{"PET_MASTER_ADDR", "n"}, {"PET_MASTER_PORT", "70000"}}),
+  EXPECT_THAT(request_error(asked), HasSubstr("--master host:port is missing"));
+  EXPECT_THAT(request_error(asked, {{"PET_MASTER_ADDR", "n"}, {"PET_MASTER_PORT", "70000"}}),
               HasSubstr("PET_MASTER_PORT = '70000'"));
   asked.master = "n0:4000", asked.max_restarts = "1";
-  EXPECT_THAT(error_of(asked), HasSubstr("cannot start the others anew"));
+  EXPECT_THAT(request_error(asked), HasSubstr("cannot start the others anew"));
 }
 
 TEST(LaunchPlan, RefusesToShowRanksThereAreNot) {
   for (const char* list : {"2", "0,2", "x", "0,", "-1"})
-    EXPECT_THAT(error_of(request(), {{"LOG_RANK", list}}), HasSubstr("LOG_RANK = '")) << list;
+    EXPECT_THAT(request_error(request(), {{"LOG_RANK", list}}), HasSubstr("LOG_RANK = '")) << list;
 }
 
 TEST(LaunchPlan, GivesRanksAnEnvironmentThatTitanReads) {

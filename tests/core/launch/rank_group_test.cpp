@@ -18,12 +18,12 @@ namespace titan::core {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// Runs shell scripts as ranks; $RANK tells them apart.
-class RankGroupTest : public testing::Test {
+class RankGroupTest : public ::testing::Test {
  protected:
   RankGroupTest() {
     char name[] = "/tmp/titan_rank_group_XXXXXX";

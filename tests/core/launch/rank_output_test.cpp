@@ -15,7 +15,7 @@ namespace titan::core {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 void put(const Descriptor& end, std::string_view text) {
   ASSERT_EQ(::write(end.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
@@ -27,7 +27,7 @@ std::string contents(const fs::path& path) {
 }
 
 /// A rank whose streams the test writes, and a screen that writes to two files.
-class RankOutputTest : public testing::Test {
+class RankOutputTest : public ::testing::Test {
  protected:
   ~RankOutputTest() override { fs::remove_all(folder_); }
 

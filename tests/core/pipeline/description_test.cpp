@@ -32,7 +32,7 @@ std::string describe(std::vector<std::string> words) {
 }
 
 /// The message of a config Error, for which the program ends with the exit code 2.
-std::string refusal(const std::vector<std::string>& words) {
+std::string command_refusal(const std::vector<std::string>& words) {
   const Error error = error_of([&] { describe(words); });
   EXPECT_EQ(error.kind(), ErrorKind::config) << error.message();
   return error.message();
@@ -73,23 +73,23 @@ TEST(DescribePipeline, WritesTablesThatTheScheduleCsvReads) {
 }
 
 TEST(DescribePipeline, RefusesWhatCannotBe) {
-  EXPECT_EQ(refusal({"GPipe", "--ranks", "2", "--stages", "4", "--microbatches", "2"}),
+  EXPECT_EQ(command_refusal({"GPipe", "--ranks", "2", "--stages", "4", "--microbatches", "2"}),
             "schedule 'GPipe' needs exactly 1 stage per rank, but there are 2");
-  EXPECT_EQ(refusal({"GPipe", "--ranks", "2"}), "--ranks needs --microbatches as well");
-  EXPECT_EQ(refusal({"--ranks", "2", "--microbatches", "2"}),
+  EXPECT_EQ(command_refusal({"GPipe", "--ranks", "2"}), "--ranks needs --microbatches as well");
+  EXPECT_EQ(command_refusal({"--ranks", "2", "--microbatches", "2"}),
             "--microbatches needs the name of one pipeline_schedule");
-  EXPECT_EQ(refusal({"GPipe", "--ranks", "0", "--microbatches", "2"}),
+  EXPECT_EQ(command_refusal({"GPipe", "--ranks", "0", "--microbatches", "2"}),
             "--ranks must be >= 1, got 0");
-  EXPECT_TRUE(holds(refusal({"GPipe", "--ranks", "2", "--microbatches", "2", "--json"}),
+  EXPECT_TRUE(holds(command_refusal({"GPipe", "--ranks", "2", "--microbatches", "2", "--json"}),
                     "exclude each other"));
   for (const char* costs : {"1,1", "1,1,0", "1,1,1,1", "1;1;1", "nan,1,1", ""})
     EXPECT_EQ(
-        refusal({"GPipe", "--ranks", "2", "--microbatches", "2", "--costs", costs}),
+        command_refusal({"GPipe", "--ranks", "2", "--microbatches", "2", "--costs", costs}),
         std::string("--costs must be three numbers > 0 for F, I and W, such as 1,1,1, got '") +
             costs + "'");
-  EXPECT_EQ(refusal({"csv", "--ranks", "2", "--microbatches", "2", "--option", "fil=x"}),
+  EXPECT_EQ(command_refusal({"csv", "--ranks", "2", "--microbatches", "2", "--option", "fil=x"}),
             "unknown option 'fil' for pipeline_schedule 'csv'; did you mean 'file'?");
-  EXPECT_EQ(refusal({"csv", "--ranks", "2", "--microbatches", "2", "--option", "file"}),
+  EXPECT_EQ(command_refusal({"csv", "--ranks", "2", "--microbatches", "2", "--option", "file"}),
             "--option must be NAME=VALUE, got 'file'");
 }
 

@@ -14,7 +14,7 @@ using titan::testing::error_of;
 using titan::testing::holds;
 
 /// The message for a table that a schedule gave; the shape is 2 ranks, 2 stages, 1 microbatch.
-std::string refusal(const std::string& table, PipelineShape shape = {2, 2, 1}) {
+std::string plan_refusal(const std::string& table, PipelineShape shape = {2, 2, 1}) {
   const Error error = error_of([&] { make_plan(WrittenSchedule(table), "mine", shape); });
   EXPECT_EQ(error.kind(), ErrorKind::plugin);
   return error.message();
@@ -72,34 +72,36 @@ TEST(PipelinePlan, NamesTheScheduleAndWhatItNeeds) {
 }
 
 TEST(PipelinePlan, ListsWhatIsWrongWithATable) {
-  EXPECT_EQ(refusal("0F0\n1F0,1F0,1B0\n"),
+  EXPECT_EQ(plan_refusal("0F0\n1F0,1F0,1B0\n"),
             "schedule 'mine' gives a table that cannot run 2 stages on 2 ranks with 1 "
             "microbatches:\n"
             "  rank 1: 1F0 occurs twice\n"
             "  0B0 is missing, or 0I0 and 0W0");
-  EXPECT_TRUE(holds(refusal("0F0,0B0\n"), "it has lists for 1 ranks, but there are 2"));
-  EXPECT_TRUE(holds(refusal("0F0,0B0\n1B0,1F0\n"), "rank 1: 1B0 is not preceded by 1F0"));
-  EXPECT_TRUE(holds(refusal("0F0,0B0\n1F0,1W0,1I0\n"), "rank 1: 1W0 is not preceded by 1I0"));
-  EXPECT_TRUE(holds(refusal("0F0,0B0\n1F0,1I0\n"), "1W0 is missing; 1I0 left it to do"));
-  EXPECT_TRUE(holds(refusal("0F0,0B0\n1F0,1B0,1W0\n"), "rank 1: 1W0 repeats a part of 1B0"));
-  EXPECT_TRUE(holds(refusal("0F0,0B0\n1F0,1I0,1B0,1W0\n"),
+  EXPECT_TRUE(holds(plan_refusal("0F0,0B0\n"), "it has lists for 1 ranks, but there are 2"));
+  EXPECT_TRUE(holds(plan_refusal("0F0,0B0\n1B0,1F0\n"), "rank 1: 1B0 is not preceded by 1F0"));
+  EXPECT_TRUE(holds(plan_refusal("0F0,0B0\n1F0,1W0,1I0\n"), "rank 1: 1W0 is not preceded by 1I0"));
+  EXPECT_TRUE(holds(plan_refusal("0F0,0B0\n1F0,1I0\n"), "1W0 is missing; 1I0 left it to do"));
+  EXPECT_TRUE(holds(plan_refusal("0F0,0B0\n1F0,1B0,1W0\n"), "rank 1: 1W0 repeats a part of 1B0"));
+  EXPECT_TRUE(holds(plan_refusal("0F0,0B0\n1F0,1I0,1B0,1W0\n"),
                     "rank 1: 1B0 repeats a backward that was done in two halves"));
-  EXPECT_TRUE(holds(refusal("0F0,0B0\n1F0,1B0,2F0\n"), "rank 1: 2F0 is of no stage of 2"));
-  EXPECT_TRUE(holds(refusal("0F0,0B0\n1F0,1B0,1F1\n"), "rank 1: 1F1 is of no microbatch of 1"));
-  EXPECT_TRUE(holds(refusal("0F0,0B0,1B0\n1F0\n"), "stage 1 is on rank 0 and on rank 1 (1F0)"));
-  EXPECT_TRUE(holds(refusal("0F0,1F0,2F0,2B0,1B0,0B0\n3F0,3B0\n", {2, 4, 1}),
+  EXPECT_TRUE(holds(plan_refusal("0F0,0B0\n1F0,1B0,2F0\n"), "rank 1: 2F0 is of no stage of 2"));
+  EXPECT_TRUE(
+      holds(plan_refusal("0F0,0B0\n1F0,1B0,1F1\n"), "rank 1: 1F1 is of no microbatch of 1"));
+  EXPECT_TRUE(
+      holds(plan_refusal("0F0,0B0,1B0\n1F0\n"), "stage 1 is on rank 0 and on rank 1 (1F0)"));
+  EXPECT_TRUE(holds(plan_refusal("0F0,1F0,2F0,2B0,1B0,0B0\n3F0,3B0\n", {2, 4, 1}),
                     "rank 0 holds 3 stages, but each of 2 ranks must hold 2"));
 }
 
 TEST(PipelinePlan, ShowsTheFirstTenProblems) {
-  const std::string message = refusal("0F0\n1F0\n", {2, 2, 50});
+  const std::string message = plan_refusal("0F0\n1F0\n", {2, 2, 50});
   EXPECT_TRUE(holds(message, "\n  0F5 is missing\n  and more"));
   EXPECT_FALSE(holds(message, "0F6"));
 }
 
 TEST(PipelinePlan, SaysWhichRankWaitsForWhat) {
   // each rank wants the other's second half first
-  EXPECT_EQ(refusal("0F0,2F0,2B0,0B0\n3F0,1F0,1B0,3B0\n", {2, 4, 1}),
+  EXPECT_EQ(plan_refusal("0F0,2F0,2B0,0B0\n3F0,1F0,1B0,3B0\n", {2, 4, 1}),
             "schedule 'mine' gives a table that cannot run 4 stages on 2 ranks with 1 "
             "microbatches:\n"
             "  rank 0 waits for ever at 2F0 for 1F0 of rank 1\n"
@@ -108,7 +110,7 @@ TEST(PipelinePlan, SaysWhichRankWaitsForWhat) {
 
 TEST(PipelinePlan, APairStartsWhenBothCan) {
   // the backward of the pair needs the pair's own forward
-  EXPECT_TRUE(holds(refusal("0F0,0B0\n(1F0;1B0)OVERLAP_F_B\n"),
+  EXPECT_TRUE(holds(plan_refusal("0F0,0B0\n(1F0;1B0)OVERLAP_F_B\n"),
                     "rank 1 waits for ever at 1F0 for 1F0 of rank 1"));
   PipelineTable table = {{{PipelineAction::Kind::forward, 0, 0, true}}};
   const Error error = error_of([&] { make_plan(WrittenSchedule(table), "mine", {1, 1, 1}); });

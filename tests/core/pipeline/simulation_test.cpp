@@ -97,7 +97,8 @@ bool is_sound(const PipelineTable& table, const PipelineShape& shape) {
       if (action.stage < 0 || action.stage >= shape.num_stages || action.microbatch < 0 ||
           action.microbatch >= shape.num_microbatches)
         return false;
-      kinds[{action.stage, action.microbatch}] += to_string({action.kind, 0, 0}).at(1);
+      kinds[{action.stage, action.microbatch}] +=
+          to_string(PipelineAction{action.kind, 0, 0}).at(1);
       ranks[action.stage].insert(rank);
     }
   }

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 /// A folder for one test, and what a process leaves in it: only the first error of a process
 /// counts, so each gets a process of its own.
-class ErrorFile : public testing::Test {
+class ErrorFile : public ::testing::Test {
  protected:
   ErrorFile() {
     char name[] = "/tmp/titan_error_file_XXXXXX";

@@ -11,9 +11,9 @@
 namespace titan::core {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 template <class Function>
 std::string error_of(const Function& function) {

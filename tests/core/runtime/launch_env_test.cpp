@@ -12,8 +12,8 @@
 namespace titan::core {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using Variables = std::map<std::string, std::string>;
 
 LaunchEnv detect(const Variables& variables, const LaunchFlags& flags = {}) {

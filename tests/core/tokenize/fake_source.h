@@ -24,11 +24,11 @@
 namespace titan::core::tokenize_test {
 
 /// The id of a byte is that byte times `factor`.
-class ByteTokenizer final : public Tokenizer {
+class WrittenTokenizer final : public Tokenizer {
  public:
   static constexpr int32_t kBos = 256, kEos = 257;
 
-  explicit ByteTokenizer(int64_t vocab_size = 300, int32_t factor = 1)
+  explicit WrittenTokenizer(int64_t vocab_size = 300, int32_t factor = 1)
       : vocab_size_(vocab_size), factor_(factor) {}
   void encode(std::string_view utf8, std::vector<int32_t>& ids) const override {
     for (const char c : utf8) ids.push_back(static_cast<unsigned char>(c) * factor_);
@@ -172,7 +172,7 @@ inline std::vector<std::vector<int64_t>> read_output(const std::filesystem::path
   return documents;
 }
 
-/// What `texts` become by `ByteTokenizer(..., factor)`.
+/// What `texts` become by `WrittenTokenizer(..., factor)`.
 inline std::vector<std::vector<int64_t>> expected_documents(const std::vector<std::string>& texts,
                                                             const Framing& framing,
                                                             int64_t factor = 1) {
@@ -186,10 +186,10 @@ inline std::vector<std::vector<int64_t>> expected_documents(const std::vector<st
   return documents;
 }
 
-inline constexpr Framing kFramed = {.bos = ByteTokenizer::kBos, .eos = ByteTokenizer::kEos};
+inline constexpr Framing kFramed = {.bos = WrittenTokenizer::kBos, .eos = WrittenTokenizer::kEos};
 
 /// A folder of its own, and a tokenisation into it in small blocks.
-class TokenizeTest : public testing::Test {
+class TokenizeTest : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string name = (std::filesystem::temp_directory_path() / "titan_tokenize_XXXXXX").string();
@@ -239,7 +239,7 @@ class TokenizeTest : public testing::Test {
   const std::vector<std::string> texts_ = mixed_texts(700);
   FakeIndexed indexed_{texts_};
   FakeStreamed streamed_{texts_, 7};
-  ByteTokenizer tokenizer_;
+  WrittenTokenizer tokenizer_;
   Tokenization request_;
 };
 

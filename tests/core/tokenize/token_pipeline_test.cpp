@@ -9,9 +9,9 @@
 namespace titan::core {
 namespace {
 
-using tokenize_test::ByteTokenizer;
 using tokenize_test::FakeIndexed;
 using tokenize_test::FakeStreamed;
+using tokenize_test::WrittenTokenizer;
 using Taken = OrderedPieces::Taken;
 
 constexpr int64_t kDocuments = 20'000;
@@ -23,7 +23,7 @@ constexpr int64_t kMostAhead = (20'000 + 4 * (2000 + 2 * 1000)) / 200 * 2;
 
 template <class Source>
 int64_t most_read_ahead(const Source& source) {
-  const ByteTokenizer tokenizer;
+  const WrittenTokenizer tokenizer;
   TokenPipeline pipeline(source, tokenizer, {}, {}, kSmall);
   TokenPiece piece;
   int64_t documents = 0, most = 0;
@@ -45,7 +45,7 @@ TEST(TokenPipeline, ReadsAheadOnlyAsFarAsItsMemoryReaches) {
 
 TEST(TokenPipeline, GivesPiecesOfABlockInOrderAndItsEndOnTheLast) {
   const FakeStreamed source(tokenize_test::mixed_texts(2000), 4);
-  const ByteTokenizer tokenizer;
+  const WrittenTokenizer tokenizer;
   TokenPipeline pipeline(source, tokenizer, {}, {}, kSmall);
   TokenPiece piece;
   int64_t block = 0, documents = 0;
@@ -61,7 +61,7 @@ TEST(TokenPipeline, GivesPiecesOfABlockInOrderAndItsEndOnTheLast) {
 
 TEST(TokenPipeline, GoesOnAtThePlaceThatABlockEndedAt) {
   const FakeStreamed source(tokenize_test::mixed_texts(900), 6);
-  const ByteTokenizer tokenizer;
+  const WrittenTokenizer tokenizer;
   std::string whole;
   std::vector<std::pair<SourcePosition, size_t>> ends;
   TokenPiece piece;
@@ -81,7 +81,7 @@ TEST(TokenPipeline, GoesOnAtThePlaceThatABlockEndedAt) {
 
 TEST(TokenPipeline, EndsWhileWorkersWaitForTheWriter) {
   const FakeIndexed source(kTexts);
-  const ByteTokenizer tokenizer;
+  const WrittenTokenizer tokenizer;
   for (int i = 0; i < 20; ++i) {
     TokenPipeline pipeline(source, tokenizer, {}, {}, kSmall);
     TokenPiece piece;

@@ -12,16 +12,16 @@ namespace titan::core {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using tokenize_test::ByteTokenizer;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using tokenize_test::expected_documents;
 using tokenize_test::FakeIndexed;
 using tokenize_test::kFramed;
 using tokenize_test::read_bytes;
 using tokenize_test::read_output;
 using tokenize_test::write_bytes;
+using tokenize_test::WrittenTokenizer;
 
 class TokenizationOutput : public tokenize_test::TokenizeTest {};
 
@@ -43,7 +43,7 @@ TEST_F(TokenizationOutput, HoldsEveryDocumentInOrderWhateverTheWorkersAndTheKind
 }
 
 TEST_F(TokenizationOutput, LeavesOutWhatIsNotWanted) {
-  request_.framing = {.bos = std::nullopt, .eos = ByteTokenizer::kEos};
+  request_.framing = {.bos = std::nullopt, .eos = WrittenTokenizer::kEos};
   run();
   EXPECT_EQ(read_output(request_.prefix), expected_documents(texts_, request_.framing));
   request_.framing = {};
@@ -54,7 +54,7 @@ TEST_F(TokenizationOutput, LeavesOutWhatIsNotWanted) {
 
 TEST_F(TokenizationOutput, TakesFourBytesFromTheVocabularySizeOnThatMegatronDoes) {
   for (const auto& [vocab_size, width] : {std::pair{65'499, 2u}, {65'500, 4u}}) {
-    const ByteTokenizer tokenizer(vocab_size, 400);
+    const WrittenTokenizer tokenizer(vocab_size, 400);
     request_.tokenizer = &tokenizer;
     request_.overwrite = true;
     const TokenizationState end = run();

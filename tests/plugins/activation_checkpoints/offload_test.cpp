@@ -19,9 +19,9 @@ namespace {
 
 using core::MetaMemory;
 
-struct Model {
-  Model(const std::string& mode, const Value& options, c10::Device where,
-        std::vector<Layer> layers = llama_layers(false, 3))
+struct OffloadedModel {
+  OffloadedModel(const std::string& mode, const Value& options, c10::Device where,
+                 std::vector<Layer> layers = llama_layers(false, 3))
       : device(make_cpu()), part(std::move(layers)) {
     const TransformContext context{.mesh = mesh, .device = *device};
     if (mode != "none") {
@@ -40,7 +40,7 @@ TEST(Offload, LeavesGradientsAsTheyAre) {
   for (const bool prefetches : {true, false})
     for (const char* min_bytes : {"1B", "3KiB"}) {
       const Value options = Value::map({{"min_bytes", min_bytes}, {"prefetch", prefetches}});
-      Model plain("none", Value::map(), at::kCPU), moved("offload", options, at::kCPU);
+      OffloadedModel plain("none", Value::map(), at::kCPU), moved("offload", options, at::kCPU);
       std::vector<at::Tensor> pending;  // two microbatches under way, as in a pipeline
       for (int round = 0; round < 2; ++round) {
         plain.part.forward(at::Tensor(), make_rows(3 * round, 3)).backward();
@@ -73,7 +73,7 @@ TEST(Offload, ViewsBeginWhereTheyBegan) {
   const auto gradient = [](const std::string& mode, const Value& options) {
     std::vector<Layer> layers;
     layers.push_back({"block", std::make_unique<TwoHalves>(), "block", 8, /*is_block=*/true});
-    Model model(mode, options, at::kCPU, std::move(layers));
+    OffloadedModel model(mode, options, at::kCPU, std::move(layers));
     model.part.forward(at::arange(8).to(at::kFloat), {}).sum().backward();
     return model.part.parameters()[0]->grad();
   };
@@ -83,7 +83,7 @@ TEST(Offload, ViewsBeginWhereTheyBegan) {
 
 int64_t kept_bytes(const std::string& mode, const Value& options) {
   MetaMemory::start_counting();
-  Model model(mode, options, c10::kMeta);
+  OffloadedModel model(mode, options, c10::kMeta);
   const auto ids = at::TensorOptions().dtype(at::kLong).device(c10::kMeta);
   const Batch batch{.tokens = at::empty({5, kSeqLen}, ids), .labels = at::empty({5, kSeqLen}, ids)};
   const int64_t before = MetaMemory::live().total();
@@ -106,8 +106,8 @@ TEST(Offload, KeepsOneBlockOnTheDeviceUntilItsCopiesAreWaitedFor) {
 /// The most at once of a forward and backward, and what the gradients take at the end.
 std::pair<int64_t, int64_t> peak_and_gradients(int num_blocks, bool prefetches) {
   MetaMemory::start_counting();
-  Model model("offload", Value::map({{"min_bytes", "1B"}, {"prefetch", prefetches}}), c10::kMeta,
-              llama_layers(false, num_blocks));
+  OffloadedModel model("offload", Value::map({{"min_bytes", "1B"}, {"prefetch", prefetches}}),
+                       c10::kMeta, llama_layers(false, num_blocks));
   const auto ids = at::TensorOptions().dtype(at::kLong).device(c10::kMeta);
   const Batch batch{.tokens = at::empty({5, kSeqLen}, ids), .labels = at::empty({5, kSeqLen}, ids)};
   const int64_t before = MetaMemory::live().total();

@@ -26,7 +26,7 @@ using titan::testing::Texts;
 using titan::testing::texts_of;
 using titan::testing::zstd_frame;
 
-JsonlDataset open(const std::string& path, const JsonLinesOptions& options = {}) {
+JsonlDataset open_jsonl(const std::string& path, const JsonLinesOptions& options = {}) {
   return JsonlDataset(options, {.path = path});
 }
 
@@ -40,13 +40,13 @@ TEST(JsonlDataset, ReadsTheFieldAndNothingElse) {
       "\n"
       R"({"text":"","body":"b"})"
       "\n");
-  EXPECT_EQ(texts_of(open(path)), (Texts{"one", "t\u00e4\n\U0001F600 \"q\"", ""}));
+  EXPECT_EQ(texts_of(open_jsonl(path)), (Texts{"one", "t\u00e4\n\U0001F600 \"q\"", ""}));
 }
 
 TEST(JsonlDataset, ReadsAnotherFieldWhenAsked) {
   TestFolder folder;
   const std::string path = folder.write("a.jsonl", R"({"text":1,"body":"b"})");
-  EXPECT_EQ(texts_of(open(path, {.field = "body"})), Texts{"b"});
+  EXPECT_EQ(texts_of(open_jsonl(path, {.field = "body"})), Texts{"b"});
 }
 
 TEST(JsonlDataset, ToleratesByteOrderMarkBlankLinesAndAMissingLastNewline) {
@@ -54,7 +54,7 @@ TEST(JsonlDataset, ToleratesByteOrderMarkBlankLinesAndAMissingLastNewline) {
   const std::string path = folder.write(
       "a.jsonl",
       "\xEF\xBB\xBF\n \t\r\n{\"text\":\"a\"}\r\n\n\n  {\"text\":\"b\"}  \n\r\n{\"text\":\"c\"}");
-  const JsonlDataset dataset = open(path);
+  const JsonlDataset dataset = open_jsonl(path);
   ASSERT_NE(dataset.indexed(), nullptr);
   EXPECT_EQ(dataset.streamed(), nullptr);
   EXPECT_EQ(dataset.indexed()->size(), 3);
@@ -70,12 +70,12 @@ TEST(JsonlDataset, ReadsTheFilesOfAFolderInTheOrderOfTheirNames) {
   folder.write("b/2.jsonl", "\n");
   folder.write("b/3.json", json_lines({all.begin() + 4, all.end()}));
   folder.write("b/notes.txt", "not part of it");
-  const JsonlDataset dataset = open(folder.at("b"));
+  const JsonlDataset dataset = open_jsonl(folder.at("b"));
   EXPECT_EQ(texts_of(dataset), all);
   EXPECT_EQ(dataset.indexed()->place(3), "1.jsonl:4");
   EXPECT_EQ(dataset.indexed()->place(4), "3.json:1");
 
-  const JsonlDataset streamed = open(folder.at("b"), {.index = false});
+  const JsonlDataset streamed = open_jsonl(folder.at("b"), {.index = false});
   EXPECT_EQ(streamed.streamed()->num_shards(), 3);
   EXPECT_EQ(texts_of(streamed), all);
 }
@@ -87,7 +87,7 @@ TEST(JsonlDataset, StreamsAllFilesWhenOneIsCompressed) {
   folder.write("x/2.jsonl", json_lines({"d"}));
   folder.write("x/3.json.zst", zstd_frame(json_lines({"e"})) + zstd_frame(json_lines({"f"})));
   folder.write("x/4.json.gz", gzip_member(""));
-  const JsonlDataset dataset = open(folder.at("x"));
+  const JsonlDataset dataset = open_jsonl(folder.at("x"));
   EXPECT_EQ(dataset.indexed(), nullptr);
   ASSERT_NE(dataset.streamed(), nullptr);
   EXPECT_EQ(dataset.streamed()->num_shards(), 4);
@@ -114,7 +114,7 @@ TEST(JsonlDataset, ContinuesExactlyWhereItsPositionWasTaken) {
          {folder.write("a.jsonl", content),
           folder.write("a.jsonl.gz", gzip_member(head) + gzip_member(tail)),
           folder.write("a.jsonl.zst", zstd_frame(head) + zstd_frame(tail))}) {
-      const JsonlDataset dataset = open(path, {.index = false});
+      const JsonlDataset dataset = open_jsonl(path, {.index = false});
       const auto stream = dataset.streamed()->open(0);
       const size_t num_read = random() % (all.size() + 1);
       Document document;
@@ -128,7 +128,7 @@ TEST(JsonlDataset, ContinuesExactlyWhereItsPositionWasTaken) {
       }
       const Value position = parse_json(to_json(stream->position()));  // as a checkpoint stores it
       const std::string place = stream->place();
-      const JsonlDataset later = open(path, {.index = false});
+      const JsonlDataset later = open_jsonl(path, {.index = false});
       const auto resumed = later.streamed()->open(0);
       if (random() % 2) resumed->next(document);
       resumed->seek(position);
@@ -152,14 +152,14 @@ TEST(JsonlDataset, TakesAGlob) {
   folder.write("x/c4.0.json", json_lines({"a"}));
   folder.write("x/other.json", json_lines({"no"}));
   folder.write("y/c4.0.json", json_lines({"c"}));
-  EXPECT_EQ(texts_of(open(folder.at("*/c4.*.json"))), (Texts{"a", "b", "c"}));
-  const Error error = error_of([&] { open(folder.at("*/d4.*")); });
+  EXPECT_EQ(texts_of(open_jsonl(folder.at("*/c4.*.json"))), (Texts{"a", "b", "c"}));
+  const Error error = error_of([&] { open_jsonl(folder.at("*/d4.*")); });
   EXPECT_TRUE(holds(error.what(), "no file matches data set path"));
 }
 
 TEST(JsonlDataset, AFileWhoseNameIsAGlobIsItself) {
   TestFolder folder;
-  EXPECT_EQ(texts_of(open(folder.write("a[1].jsonl", json_lines({"a"})))), Texts{"a"});
+  EXPECT_EQ(texts_of(open_jsonl(folder.write("a[1].jsonl", json_lines({"a"})))), Texts{"a"});
 }
 
 TEST(JsonlDataset, FingerprintTellsContentsApartButNotPlaces) {
@@ -169,19 +169,19 @@ TEST(JsonlDataset, FingerprintTellsContentsApartButNotPlaces) {
   folder.write("renamed/2.jsonl", json_lines({"one", "two"}));
   folder.write("longer/1.jsonl", json_lines({"one", "three"}));
   folder.write("joined/1.jsonl", json_lines({std::string("one") + std::string(15, 'x')}));
-  const std::string fingerprint = open(folder.at("a")).fingerprint();
+  const std::string fingerprint = open_jsonl(folder.at("a")).fingerprint();
   EXPECT_EQ(fingerprint.size(), 32U);
-  EXPECT_EQ(open(folder.at("moved")).fingerprint(), fingerprint);
-  EXPECT_EQ(open(folder.at("moved/1.jsonl")).fingerprint(), fingerprint);
-  EXPECT_EQ(open(folder.at("a/*.jsonl")).fingerprint(), fingerprint);
+  EXPECT_EQ(open_jsonl(folder.at("moved")).fingerprint(), fingerprint);
+  EXPECT_EQ(open_jsonl(folder.at("moved/1.jsonl")).fingerprint(), fingerprint);
+  EXPECT_EQ(open_jsonl(folder.at("a/*.jsonl")).fingerprint(), fingerprint);
   ASSERT_EQ(std::filesystem::file_size(folder.at("joined/1.jsonl")),
             std::filesystem::file_size(folder.at("a/1.jsonl")));
   for (const char* other : {"renamed", "longer", "joined"})
-    EXPECT_NE(open(folder.at(other)).fingerprint(), fingerprint) << other;
-  EXPECT_NE(open(folder.at("a"), {.index = false}).fingerprint(), fingerprint);
-  EXPECT_NE(open(folder.at("a"), {.skip_bad_lines = true}).fingerprint(), fingerprint);
-  EXPECT_EQ(open(folder.at("a"), {.index = false}).fingerprint(),
-            open(folder.at("moved"), {.index = false}).fingerprint());
+    EXPECT_NE(open_jsonl(folder.at(other)).fingerprint(), fingerprint) << other;
+  EXPECT_NE(open_jsonl(folder.at("a"), {.index = false}).fingerprint(), fingerprint);
+  EXPECT_NE(open_jsonl(folder.at("a"), {.skip_bad_lines = true}).fingerprint(), fingerprint);
+  EXPECT_EQ(open_jsonl(folder.at("a"), {.index = false}).fingerprint(),
+            open_jsonl(folder.at("moved"), {.index = false}).fingerprint());
 }
 
 TEST(JsonlDataset, MayBeReadByAnyNumberOfThreads) {
@@ -194,7 +194,7 @@ TEST(JsonlDataset, MayBeReadByAnyNumberOfThreads) {
     folder.write("x/" + std::to_string(10000 + i) + ".jsonl",
                  json_lines({first, first + per_file}));
   }
-  const JsonlDataset dataset = open(folder.at("x"));
+  const JsonlDataset dataset = open_jsonl(folder.at("x"));
   ASSERT_EQ(dataset.indexed()->size(), 2000);
   std::vector<std::thread> threads;
   for (unsigned seed = 0; seed < 4; ++seed) {
@@ -215,15 +215,15 @@ TEST(JsonlDataset, ReadsAVeryLongLine) {
   TestFolder folder;
   const std::string text(100 << 20, 'x');
   const std::string line = "{\"text\":\"" + text + "\"}\n";
-  EXPECT_EQ(
-      texts_of(open(folder.write("a.jsonl", json_lines({"short"}) + line + json_lines({"end"})))),
-      (Texts{"short", text, "end"}));
+  EXPECT_EQ(texts_of(open_jsonl(
+                folder.write("a.jsonl", json_lines({"short"}) + line + json_lines({"end"})))),
+            (Texts{"short", text, "end"}));
 }
 
 TEST(JsonlDataset, NoticesThatAFileChangedUnderIt) {
   TestFolder folder;
   const std::string path = folder.write("a.jsonl", json_lines({"a", "b"}));
-  const JsonlDataset dataset = open(path), streamed = open(path, {.index = false});
+  const JsonlDataset dataset = open_jsonl(path), streamed = open_jsonl(path, {.index = false});
   Document document;
   dataset.indexed()->read(0, document);
   std::filesystem::resize_file(path, 20);

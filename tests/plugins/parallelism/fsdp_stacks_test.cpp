@@ -12,10 +12,10 @@ namespace {
 
 using namespace titan::testing;
 
-constexpr int64_t kDim = 24, kExperts = 3;
+constexpr int64_t kStackDim = 24, kExperts = 3;
 
 std::vector<Layer> mixture_layers(int64_t hidden_dim) {
-  const Value options = Value::map({{"dim", kDim},
+  const Value options = Value::map({{"dim", kStackDim},
                                     {"n_layers", 2},
                                     {"n_heads", 4},
                                     {"n_kv_heads", 2},
@@ -65,7 +65,7 @@ TEST_F(FsdpStacks, LeaveNoRankWithoutItsPartWhereRanksDivideThem) {
             at::equal(p.shard(), slice_of(whole.part().parameters()[i]->value(), p.slice())))
             << p.name();
       }
-      const int64_t all = kExperts * c.hidden_dim * kDim;
+      const int64_t all = kExperts * c.hidden_dim * kStackDim;
       if (c.dim_of_w1 > 0) {
         EXPECT_EQ(stack(sharded, "w1").shard().numel(), all / 4);
       }
