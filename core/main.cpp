@@ -31,6 +31,19 @@ std::string usage() {
   return text + "\ntitan COMMAND --help tells more; titan --version names the build\n";
 }
 
+bool asks_for_help(const std::vector<std::string>& arguments) {
+  return std::any_of(arguments.begin() + 1, arguments.end(), [](const std::string& argument) {
+    return argument == "--help" || argument == "-h";
+  });
+}
+
+/// What is known of a command before its program is built: help never starts a build.
+std::string help_without_program(const Command& command) {
+  return std::string("usage: ") + command.usage + "\n\n" + command.summary + "\n\n" +
+         command.program + " is not built yet, and it lists the options. Build it with:\n  " +
+         titan::core::build_command(command.program) + "\n";
+}
+
 int exit_code(const titan::Error& error) {
   switch (error.kind()) {
     case titan::ErrorKind::config:
@@ -58,7 +71,13 @@ int dispatch(const std::vector<std::string>& arguments) {
   }
   for (const Command& command : titan::core::commands()) {
     if (name != command.name) continue;
-    if (command.program) titan::core::hand_over(command.program, arguments);
+    if (command.program) {
+      if (asks_for_help(arguments) && titan::core::needs_build(command.program)) {
+        titan::core::print(help_without_program(command));
+        return titan::core::kExitDone;
+      }
+      titan::core::hand_over(command.program, arguments);
+    }
     return command.run(std::vector<std::string>(arguments.begin() + 1, arguments.end()));
   }
   titan::core::print_error("unknown command " + titan::in_quotes(name));

@@ -181,8 +181,9 @@ def setup_lock():
 
 
 def build_tree(build, archs):
-    if not (build / "build.ninja").exists():
-        subprocess.run([ROOT / "tools" / "setup.sh"], check=True)
+    if not (build / "build.ninja").exists() or (
+            build == ROOT / "build/release" and cache_of(build).get("TITAN_CUDA_KERNELS") != "ON"):
+        subprocess.run([ROOT / "tools" / "setup.sh", "--cuda"], check=True)
     with setup_lock():
         if archs and cache_of(build).get("TITAN_CUDA_ARCHS") != ";".join(archs):
             run("cmake", f"-DTITAN_CUDA_ARCHS={';'.join(archs)}", build)

@@ -6,6 +6,7 @@
 #   tools/setup.sh --for-job ARG...   the program and the plugins of one job; ARG... as for `titan train`
 #   tools/setup.sh --plugins NAME...  the program and these plugins (`titan list` names them)
 #   tools/setup.sh --test             everything, also what the tests need: their wheels and every build target
+#   --cuda                            also the cuda plugin's own kernels, by nvcc (150 CPU s); remembered for later calls
 #   --quiet                           says nothing when nothing is to be done
 #   --ranks N                         before --for-job: of how many ranks
 #
@@ -16,11 +17,11 @@ set -euo pipefail
 readonly logs=build/logs preset=release packages_file=tools/debian-packages.txt
 readonly run_wheels=requirements.txt test_wheels=requirements-test.txt chat_templates=.venv/share/chat_templates
 readonly min_python_minor=10 max_python_minor=14   # 3.10 to 3.14: what the pinned torch wheel exists for
-with_test=false quiet=false scope=all ranks=1
+with_test=false quiet=false cuda=false scope=all ranks=1
 missing=() as_root=() pip_flags=() job=() plugins=()
 python='' torch_root='' apt_pid='' test_pip_pid=''
 
-usage() { sed -n '2,14s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '2,15s/^# \{0,1\}//p' "$0"; }
 
 # One line of progress: step, seconds since the start, what is being done.
 say() { printf '[%s/4 %4ds] %s\n' "$1" "$SECONDS" "$2"; }
@@ -119,7 +120,11 @@ find_torch() {
 # Arrow's libraries come with the pyarrow wheel; the dataset `parquet` is built where they are.
 arrow_folder() { printf '%s\n' .venv/lib/python3.*/site-packages/pyarrow | grep -v '[*]' || true; }
 
-configure_key() { printf '%s %s %s' "$(hash_of CMakePresets.json)" "$torch_root" "$(arrow_folder)"; }
+cuda_wanted() { [[ -f build/.titan-cuda ]]; }
+
+configure_key() {
+  printf '%s %s %s %s' "$(hash_of CMakePresets.json)" "$torch_root" "$(arrow_folder)" "$(cuda_wanted && echo cuda || true)"
+}
 
 needs_configure() {
   [[ ! -f build/$preset/build.ninja ]] ||
@@ -319,7 +324,9 @@ configure() {
     return
   fi
   say 3 "configure: cmake --preset $preset"
-  cmake --fresh --preset "$preset" "-DTITAN_TORCH_ROOT=$torch_root" >"$logs/configure.log" 2>&1 </dev/null ||
+  local flags=("-DTITAN_TORCH_ROOT=$torch_root")
+  ! cuda_wanted || flags+=(-DTITAN_CUDA=ON -DTITAN_CUDA_KERNELS=ON)
+  cmake --fresh --preset "$preset" "${flags[@]}" >"$logs/configure.log" 2>&1 </dev/null ||
     fail_with_log "$logs/configure.log" "cmake could not configure the build" \
       "mend what cmake says above, then start again"
   configure_key >"build/$preset/.titan-configured"
@@ -385,6 +392,7 @@ main() {
       --ranks) ranks=${2:?--ranks needs a number}; shift ;;
       --for-job) scope=job; shift; job=("$@"); break ;;
       --plugins) scope=some; shift; plugins=("$@"); break ;;
+      --cuda) cuda=true ;;
       --quiet) quiet=true ;;
       -h | --help) usage; exit 0 ;;
       *) printf "setup: error: unknown argument '%s'\n" "$1" >&2; usage >&2; exit 2 ;;
@@ -397,6 +405,7 @@ main() {
   cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
   mkdir -p "$logs"
+  ! "$cuda" || touch build/.titan-cuda
   exec 9>build/.setup.lock
   flock -n 9 || { printf 'setup: another setup is at work in this clone, waiting for it\n'; flock 9; }
 
@@ -423,7 +432,8 @@ main() {
   configure
   build
   finish_test_wheels
-  printf 'setup: ready after %d s\n' "$SECONDS"
+  printf 'setup: ready after %d s; the program is %s (export PATH="%s:$PATH")\n' \
+    "$SECONDS" "build/$preset/bin/titan" "$PWD/build/$preset/bin"
 }
 
 main "$@"

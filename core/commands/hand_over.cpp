@@ -1,5 +1,7 @@
 #include "core/commands/hand_over.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +32,26 @@ std::string target_of(std::string program) {
   return program;
 }
 
+fs::path own_folder() {
+  return fs::read_symlink("/proc/self/exe").parent_path();
+}
+fs::path own_tree() {
+  return own_folder().parent_path();
+}
+
+/// Holds the lock that tools/setup.sh takes: two builds at a time in one tree damage ninja's log.
+/// Closed when the process is replaced.
+void wait_for_other_builds(const fs::path& tree) {
+  fs::path lock = tree.parent_path() / ".setup.lock";
+  if (!fs::exists(lock)) lock = tree / ".build.lock";
+  const int file = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) return;  // a tree that cannot be written to: the build says so
+  if (::flock(file, LOCK_EX | LOCK_NB) == 0) return;
+  print_to_errors("another build is at work in this tree, waiting for it\n");
+  while (::flock(file, LOCK_EX) < 0 && errno == EINTR) {
+  }
+}
+
 /// What the build says goes to standard error: standard output is the command's own.
 bool builds(const fs::path& tree, const std::string& program) {
   print_to_errors("building " + program + ", which this build tree does not hold yet\n");
@@ -49,13 +71,21 @@ bool builds(const fs::path& tree, const std::string& program) {
 
 }  // namespace
 
+bool needs_build(const std::string& program) {
+  return !fs::exists(own_folder() / program) && fs::exists(own_tree() / "CMakeCache.txt");
+}
+
+std::string build_command(const std::string& program) {
+  return "cmake --build " + own_tree().string() + " --target " + target_of(program);
+}
+
 void hand_over(const std::string& program, const std::vector<std::string>& arguments) {
-  const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
-  const fs::path file = folder / program, tree = folder.parent_path();
-  const bool is_build_tree = fs::exists(tree / "CMakeCache.txt");
-  if (!fs::exists(file) && is_build_tree)
-    TITAN_CHECK(builds(tree, program), io, "cannot build ", program, "; try: cmake --build ",
-                tree.string(), " --target ", target_of(program));
+  const fs::path file = own_folder() / program, tree = own_tree();
+  if (needs_build(program)) {
+    wait_for_other_builds(tree);
+    TITAN_CHECK(!needs_build(program) || builds(tree, program), io, "cannot build ", program,
+                "; try: ", build_command(program));
+  }
   std::vector<std::string> words = {file.string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
   ::execv(file.c_str(), pointers(words).data());

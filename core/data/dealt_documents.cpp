@@ -10,17 +10,17 @@
 namespace titan::core {
 namespace {
 
-/// A row's position is that of the pass right behind the row's last document.
-struct Position {
-  int64_t count = 0;  // documents dealt to all rows before here
-  Value walk;         // null: the start
-};
-
 size_t bytes_of(const Document& document) {
   return sizeof document + content_bytes(document);
 }
 
 }  // namespace
+
+/// A row's position is that of the pass right behind the row's last document.
+struct DealtDocuments::Position {
+  int64_t count = 0;  // documents dealt to all rows before here
+  Value walk;         // null: the start
+};
 
 struct DealtDocuments::Pass {
   Pass(const StreamedDocuments& documents, const ShardOrder& order, const Position& from)

@@ -39,6 +39,7 @@ class DealtDocuments {
   std::string place() const;
 
  private:
+  struct Position;
   struct Pass;  // over all documents, from some position on
   struct Row;
 

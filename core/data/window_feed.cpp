@@ -21,12 +21,6 @@ namespace {
 
 constexpr double kSecondsToWarning = 10;
 
-/// Which windows of a stream this rank takes, and in which steps.
-struct Need {
-  int64_t index = 0;  // of the window within the stream
-  int64_t step = 0;   // since the start of this run
-};
-
 std::string describe(const FeedOptions& options) {
   const PackingOptions& packing = options.packing;
   const OrderOptions& order = options.order;
@@ -40,6 +34,12 @@ std::string describe(const FeedOptions& options) {
 }
 
 }  // namespace
+
+/// Which windows of a stream this rank takes, and in which steps.
+struct WindowFeed::Need {
+  int64_t index = 0;  // of the window within the stream
+  int64_t step = 0;   // since the start of this run
+};
 
 /// One stream on this rank. `packer` and `next` belong to the thread that has set `is_busy`, the
 /// other members that change are guarded by the mutex of Work.
@@ -81,7 +81,7 @@ struct WindowFeed::Work {
 };
 
 /// The first window of the stream, from `index` on, that this rank takes.
-Need WindowFeed::Work::need_from(int64_t stream, int64_t index) const {
+WindowFeed::Need WindowFeed::Work::need_from(int64_t stream, int64_t index) const {
   for (;; ++index) {
     const int64_t behind_start = index * num_streams + stream - first_window;
     if (behind_start < 0) continue;

@@ -71,6 +71,7 @@ class WindowFeed {
   bool has_stalled() const { return has_stalled_; }
 
  private:
+  struct Need;
   struct Lane;
   struct Work;  // what the threads share
 

@@ -25,10 +25,6 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return text;
 }
 
-bool holds(const std::vector<int>& ranks, int rank) {
-  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
-}
-
 std::string sizes_text(const std::vector<std::vector<int64_t>>& sizes) {
   std::string text;
   for (const std::vector<int64_t>& size : sizes) {

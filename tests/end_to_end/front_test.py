@@ -1,5 +1,6 @@
 """`titan` itself: what it answers at once, and how it hands commands over to the programs beside it."""
 
+import fcntl
 import os
 import pathlib
 import re
@@ -42,6 +43,41 @@ class FrontTest(Case):
         self.assertNotEqual(run.returncode, 0)
         self.assertIn("titan-train", run.stderr)
         self.assertIn("it is installed with titan", run.stderr)
+
+    def made_up_tree(self):
+        """A build tree that holds `titan` alone, and a cmake in the PATH that notes how it was called and builds a program."""
+        tree = self.out / "build" / "release"
+        (tree / "bin").mkdir(parents=True)
+        os.link(TITAN, tree / "bin" / "titan") if os.stat(TITAN).st_dev == os.stat(tree).st_dev else shutil.copy(TITAN, tree / "bin")
+        (tree / "lib").symlink_to(BIN.parent / "lib")
+        (tree / "CMakeCache.txt").touch()
+        cmake = self.out / "path" / "cmake"
+        cmake.parent.mkdir()
+        cmake.write_text('#!/bin/sh\necho "$@" >>"$0.calls"\nprintf \'#!/bin/sh\\necho built\\n\' >"$2/bin/titan-models"\n'
+                         'chmod +x "$2/bin/titan-models"\n')
+        cmake.chmod(0o755)
+        return tree, cmake.with_suffix(".calls"), {**environment(), "PATH": f"{cmake.parent}:{os.environ['PATH']}"}
+
+    def test_help_of_a_program_that_is_not_built_starts_no_build(self):
+        tree, calls, variables = self.made_up_tree()
+        for words in (["generate", "--help"], ["generate", "--prompt", "x", "-h"]):
+            run = subprocess.run([tree / "bin/titan", *words], capture_output=True, text=True, env=variables, timeout=HANG)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertIn("usage: titan generate --checkpoint FOLDER", run.stdout)
+            self.assertIn(f"cmake --build {tree} --target titan_models", run.stdout)
+        self.assertFalse(calls.exists())
+
+    def test_a_build_for_a_command_waits_for_the_build_that_is_at_work(self):
+        tree, calls, variables = self.made_up_tree()
+        with open(tree.parent / ".setup.lock", "w") as lock:  # as tools/setup.sh holds it
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            process = subprocess.Popen([tree / "bin/titan", "generate"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                       env=variables)
+            self.assertIn("another build is at work", process.stderr.readline())
+            self.assertFalse(calls.exists())
+        out, errors = process.communicate(timeout=HANG)
+        self.assertEqual((process.returncode, out), (0, "built\n"), errors)
+        self.assertEqual(calls.read_text(), f"--build {tree} --target titan_models\n")
 
     def test_the_process_that_was_started_is_the_one_that_trains(self):
         """Signals and exit codes of ranks go to the process that a launcher knows."""

@@ -10,6 +10,8 @@ target_compile_options(device_probe PRIVATE -ffile-prefix-map=${PROJECT_SOURCE_D
 target_link_libraries(device_probe PRIVATE titan_core titan_float8 titan_mx)
 titan_use_torch(device_probe)
 titan_compile_options(device_probe)
+titan_unity(device_probe)
+titan_cold(device_probe)
 add_dependencies(device_probe plugins)
 
 # The tests of the cuda device alone, for a machine that has a GPU and no build tree: it finds the plugins beside itself, and
@@ -23,6 +25,7 @@ target_compile_options(titan_gpu_tests PRIVATE -ffile-prefix-map=${PROJECT_SOURC
 target_link_libraries(titan_gpu_tests PRIVATE titan_core titan::sdk GTest::gtest GTest::gmock)
 titan_use_torch(titan_gpu_tests)
 titan_compile_options(titan_gpu_tests)
+titan_cold(titan_gpu_tests)
 target_link_options(titan_gpu_tests PRIVATE -Wl,--no-as-needed)
 add_dependencies(titan_gpu_tests plugins)
 

@@ -185,7 +185,9 @@ TEST(PeerState, ATensorThatArrivesDamagedIsNotTakenOver) {
       give_state(replica.state(), Value::map(), group, 1, c10::kCPU);
     else
       take_state(replica.state(), group, 0, c10::kCPU);
-    if (group.rank() == 1) EXPECT_FALSE(at::equal(before, replica.parameters[0]->shard()));
+    if (group.rank() == 1) {
+      EXPECT_FALSE(at::equal(before, replica.parameters[0]->shard()));
+    }
   });
 }
 

@@ -9,7 +9,7 @@ namespace titan::core {
 namespace {
 
 /// A token is a byte; bytes that are no whole character are U+FFFD, one for each.
-class Bytes final : public Tokenizer {
+class ByteTokens final : public Tokenizer {
  public:
   void encode(std::string_view, std::vector<int32_t>&) const override {}
   std::string decode(std::span<const int32_t> ids) const override {
@@ -39,7 +39,7 @@ std::vector<std::string> pieces(TextStream& stream, const std::string& text) {
 using Pieces = std::vector<std::string>;
 
 TEST(TextStream, GivesWholeCharacters) {
-  const Bytes bytes;
+  const ByteTokens bytes;
   TextStream stream(bytes, {});
   EXPECT_EQ(pieces(stream,
                    "a\xE2\x82\xAC"
@@ -51,13 +51,13 @@ TEST(TextStream, GivesWholeCharacters) {
 }
 
 TEST(TextStream, GivesWhatIsNoCharacterInTheEnd) {
-  const Bytes bytes;
+  const ByteTokens bytes;
   TextStream stream(bytes, {});
   EXPECT_EQ(pieces(stream, "a\xE2\x82"), (Pieces{"a", "", "", "\xEF\xBF\xBD"}));
 }
 
 TEST(TextStream, HoldsBackTheBeginningOfAStopString) {
-  const Bytes bytes;
+  const ByteTokens bytes;
   TextStream stream(bytes, {"END"});
   EXPECT_EQ(pieces(stream, "aENbEND"), (Pieces{"a", "", "", "ENb", "", "", "", ""}));
   EXPECT_EQ(stream.text(), "aENb");
@@ -66,14 +66,14 @@ TEST(TextStream, HoldsBackTheBeginningOfAStopString) {
 }
 
 TEST(TextStream, GivesAStopStringThatDidNotCome) {
-  const Bytes bytes;
+  const ByteTokens bytes;
   TextStream stream(bytes, {"END", "b?"});
   EXPECT_EQ(pieces(stream, "aEN"), (Pieces{"a", "", "", "EN"}));
   EXPECT_FALSE(stream.has_stopped());
 }
 
 TEST(TextStream, StopsAtTheFirstOfSeveral) {
-  const Bytes bytes;
+  const ByteTokens bytes;
   TextStream stream(bytes, {"cd", "bcd"});
   pieces(stream, "abcd");
   EXPECT_EQ(stream.text(), "a");

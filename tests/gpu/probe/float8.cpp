@@ -25,8 +25,8 @@
 namespace titan::probe {
 namespace {
 
-/// Results in bf16 are rounded once by each side. The output is summed by fast accumulation, in
-/// which Hopper's matrix units keep 14 bits; gradients in full precision.
+/// Float8Results in bf16 are rounded once by each side. The output is summed by fast accumulation,
+/// in which Hopper's matrix units keep 14 bits; gradients in full precision.
 constexpr double kLimit = 5e-3, kFastLimit = 2e-2;
 /// Of the same definition on two devices: the order of fp32 sums, and one rounding.
 double definition_limit(at::ScalarType type) {
@@ -67,12 +67,12 @@ struct Operands {
   }
 };
 
-struct Results {
+struct Float8Results {
   Tensor y, dx, dweight;
 };
 
 /// The three products of one layer. The scale of the whole weight comes from the weight.
-Results multiply(
+Float8Results multiply(
     const Operands& o,
     const std::function<std::shared_ptr<quantized::Products>(nn::Parameter&)>& products_of) {
   const at::NoGradGuard no_grad;
@@ -86,8 +86,8 @@ Results multiply(
           products->grad_weight(o.grad, o.x)};
 }
 
-Results multiply_float8(const Operands& o, const float8::Recipe& recipe,
-                        float8::Arithmetic arithmetic) {
+Float8Results multiply_float8(const Operands& o, const float8::Recipe& recipe,
+                              float8::Arithmetic arithmetic) {
   return multiply(o, [&](nn::Parameter& weight) {
     const auto scales = std::make_shared<float8::WeightScales>(
         dist::Mesh(), o.weight.device(), o.weight.scalar_type(), recipe.rounding);
@@ -95,13 +95,13 @@ Results multiply_float8(const Operands& o, const float8::Recipe& recipe,
   });
 }
 
-Results multiply_mx(const Operands& o, const mx::Recipe& recipe) {
+Float8Results multiply_mx(const Operands& o, const mx::Recipe& recipe) {
   return multiply(o, [&](nn::Parameter&) { return std::make_shared<mx::MxProducts>(recipe); });
 }
 
 /// x (N, in), weight (G, out, in), grad (N, out) by experts.
-Results multiply_grouped(const Operands& o, at::IntArrayRef rows,
-                         const std::shared_ptr<quantized::Products>& products) {
+Float8Results multiply_grouped(const Operands& o, at::IntArrayRef rows,
+                               const std::shared_ptr<quantized::Products>& products) {
   nn::GroupedLinear layer(o.weight.size(0), o.weight.size(2), o.weight.size(1),
                           nn::Init::normal(0, 1));
   layer.set_names("experts");
@@ -118,7 +118,7 @@ Results multiply_grouped(const Operands& o, at::IntArrayRef rows,
 }
 
 /// `output_limit`: that of y; 0: `limit`.
-Value judged(const Results& own, const Results& other, double limit_of_gradients,
+Value judged(const Float8Results& own, const Float8Results& other, double limit_of_gradients,
              double output_limit = 0) {
   bool is_ok = true;
   Value::List outputs;

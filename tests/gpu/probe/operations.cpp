@@ -41,10 +41,10 @@ constexpr Limits kProducts = {.fp32 = 1e-5, .bf16 = 4e-3, .fp16 = 6e-4};
 constexpr Limits kAttention = {.fp32 = 2e-5, .bf16 = 8e-3, .fp16 = 2e-3};
 constexpr Limits kLoss = {.fp32 = 1e-5, .bf16 = 1e-2, .fp16 = 2e-3};
 
-using Forward = std::function<Results(const Tensors&)>;
+using Composed = std::function<Results(const Tensors&)>;
 
 /// Outputs of `forward` and the gradients of its differentiable inputs.
-std::function<Results(const Inputs&)> with_gradients(const Forward& forward) {
+std::function<Results(const Inputs&)> with_gradients(const Composed& forward) {
   return [forward](const Inputs& inputs) {
     Tensors values, differentiable;
     std::vector<std::string> names;

@@ -106,7 +106,9 @@ TEST(MemoryPool, WhatItKeepsIsBoundedByWhatWasInUse) {
   // holes of 3 MiB, of no use to blocks of 8
   for (int i = 0; i < 80; ++i) blocks.push_back(take(pool, 3 * kMiB));
   for (int i = 0; i < 80; ++i)
-    if (i % 4 != 0) EXPECT_TRUE(pool.give_back(blocks[i].data));
+    if (i % 4 != 0) {
+      EXPECT_TRUE(pool.give_back(blocks[i].data));
+    }
   for (int i = 0; i < 20; ++i) take(pool, 8 * kMiB);
   const MemoryPool::Figures figures = pool.figures();
   const auto allowed = static_cast<int64_t>(figures.peak * (1 + MemoryPool::kSlack) + 8 * kMiB);

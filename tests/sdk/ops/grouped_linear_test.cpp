@@ -75,9 +75,10 @@ TEST(GroupedLinear, EqualsALayerPerGroup) {
       EXPECT_TRUE(at::allclose(ours.dx, theirs.dx, tolerance, tolerance)) << rows << type;
       EXPECT_TRUE(at::allclose(ours.dweight, theirs.dweight, tolerance, tolerance)) << rows << type;
       for (size_t group = 0; group < rows.size(); ++group)
-        if (rows[group] == 0)
+        if (rows[group] == 0) {
           EXPECT_TRUE(at::equal(ours.dweight[static_cast<int64_t>(group)],
                                 at::zeros({kOut, kIn}, ours.dweight.options())));
+        }
     }
 }
 

@@ -18,6 +18,8 @@
 #include <unistd.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "fail_with_errno.h"
+
 namespace titan::cpu {
 namespace {
 
@@ -26,10 +28,6 @@ using Clock = std::chrono::steady_clock;
 /// Of passing the segments, once all have said that they share a machine.
 constexpr std::chrono::seconds kPassingTime{20};
 constexpr const char* kAgreed = "ok";
-
-[[noreturn]] void fail_with_errno(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
 
 std::string line_of(const char* file) {
   std::ifstream in(file);

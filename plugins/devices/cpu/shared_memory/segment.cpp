@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fail_with_errno.h"
+
 namespace titan::cpu {
 namespace {
 
@@ -27,10 +29,6 @@ struct alignas(kLine) SegmentStart {
 
 uint64_t whole_pages(uint64_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage;
-}
-
-[[noreturn]] void fail_with_errno(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
 }
 
 std::byte* map_memory(int fd, uint64_t bytes) {

@@ -1,12 +1,19 @@
 # The kernels, compiled by nvcc where it is found: CMake's own CUDA language would try the compiler on every configure.
 #
-# In:  TITAN_CUDA_KERNELS (AUTO, OFF), TITAN_CUDA_ARCHS, TITAN_NVCC and the toolkit that TitanCuda.cmake found,
+# They cost 150 CPU seconds, so they are compiled where they can run, on a machine with an NVIDIA GPU, or when they are asked
+# for: tools/setup.sh --cuda, or the preset cuda.
+#
+# In:  TITAN_CUDA_KERNELS (AUTO, ON, OFF), TITAN_CUDA_ARCHS, TITAN_NVCC and the toolkit that TitanCuda.cmake found,
 #      TITAN_TORCH_ROOT
+# Needs TITAN_CUDART of the folder above.
 # Out: TITAN_CUDA_KERNEL_LIBRARIES, TITAN_CUDA_KERNEL_ARCHS: empty and "none" without nvcc, and the plugin is then built of
 #      ATen's operations alone. One status line says which and why.
 
-set(TITAN_CUDA_KERNELS AUTO CACHE STRING "The cuda plugin's own kernels: AUTO = where nvcc is found, OFF")
-set_property(CACHE TITAN_CUDA_KERNELS PROPERTY STRINGS AUTO OFF)
+set(TITAN_CUDA_KERNELS AUTO CACHE STRING "The cuda plugin's own kernels: AUTO = on a machine with a GPU and nvcc, ON, OFF")
+set_property(CACHE TITAN_CUDA_KERNELS PROPERTY STRINGS AUTO ON OFF)
+if(NOT TITAN_CUDA_KERNELS MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "TITAN_CUDA_KERNELS must be AUTO, ON or OFF, got '${TITAN_CUDA_KERNELS}'")
+endif()
 set(TITAN_CUDA_KERNEL_LIBRARIES "")
 set(TITAN_CUDA_KERNEL_ARCHS none)
 
@@ -30,27 +37,26 @@ if(newest MATCHES "^[0-9]+$")  # PTX of 90a and its like runs on no other GPU
 endif()
 list(JOIN titan_kernel_names ", " titan_kernel_names)
 
-if(NOT TITAN_CUDA_KERNELS STREQUAL "AUTO")
-  message(STATUS "CUDA kernels: off, as TITAN_CUDA_KERNELS says; operations are put together from ATen's")
+# titan_no_kernels(<why>): says why there are none; an error where they were asked for.
+function(titan_no_kernels why)
+  if(TITAN_CUDA_KERNELS STREQUAL "ON")
+    message(FATAL_ERROR "TITAN_CUDA_KERNELS=ON, but ${why}")
+  endif()
+  message(STATUS "CUDA kernels: off, because ${why}; the cuda plugin composes these operations of ATen's")
+endfunction()
+
+if(TITAN_CUDA_KERNELS STREQUAL "OFF")
+  titan_no_kernels("TITAN_CUDA_KERNELS is OFF")
+  return()
+endif()
+if(TITAN_CUDA_KERNELS STREQUAL "AUTO" AND NOT EXISTS /dev/nvidiactl)
+  titan_no_kernels("this machine has no NVIDIA GPU (tools/setup.sh --cuda compiles them all the same)")
   return()
 endif()
 if(NOT TITAN_NVCC)
-  message(STATUS "CUDA kernels: off, because no nvcc was found; operations are put together from ATen's")
+  titan_no_kernels("no nvcc was found")
   return()
 endif()
-string(REGEX MATCH "^[0-9]+" major ${TITAN_TORCH_CUDA})
-get_filename_component(nvcc_root ${TITAN_NVCC} REALPATH)
-get_filename_component(nvcc_root ${nvcc_root} DIRECTORY)
-# the runtime that LibTorch itself loads
-find_library(TITAN_CUDART NAMES libcudart.so.${major}
-  HINTS ${TITAN_TORCH_ROOT}/../nvidia/cu${major}/lib ${TITAN_TORCH_ROOT}/../nvidia/cuda_runtime/lib
-        ${nvcc_root}/../lib64 NO_DEFAULT_PATH)
-mark_as_advanced(TITAN_CUDART)
-if(NOT TITAN_CUDART)
-  message(STATUS "CUDA kernels: off, because libcudart.so.${major} was found neither beside LibTorch nor in the toolkit")
-  return()
-endif()
-
 file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/kernels/*.h ${CMAKE_CURRENT_SOURCE_DIR}/kernels/*.cuh)
 foreach(name norm layer step)
   set(source ${CMAKE_CURRENT_SOURCE_DIR}/kernels/${name}_kernels.cu)
@@ -65,6 +71,5 @@ foreach(name norm layer step)
   list(APPEND TITAN_CUDA_KERNEL_LIBRARIES ${object})
 endforeach()
 add_custom_target(titan_cuda_kernels DEPENDS ${TITAN_CUDA_KERNEL_LIBRARIES})
-list(APPEND TITAN_CUDA_KERNEL_LIBRARIES ${TITAN_CUDART})
 list(JOIN titan_kernel_archs " " TITAN_CUDA_KERNEL_ARCHS)
 message(STATUS "CUDA kernels: on, by ${TITAN_NVCC} for ${titan_kernel_names}")

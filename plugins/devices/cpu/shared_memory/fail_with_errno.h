@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cerrno>
+#include <system_error>
+
+namespace titan::cpu {
+
+/// Throws the error that a system call left in errno; `what` is the call.
+[[noreturn]] inline void fail_with_errno(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+}  // namespace titan::cpu
