@@ -17,7 +17,7 @@ function(titan_add_end_to_end name)
     ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_PREFIX=${titan_prefix};TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;TITAN_CMAKE=${CMAKE_COMMAND};${titan_python_environment}")
 endfunction()
 
-foreach(name harness front train metrics signal bad_input hostile_text logger_failure terminal prometheus launch failing_rank flight ranks convert checkpoint
+foreach(name harness front assets train metrics signal bad_input hostile_text logger_failure terminal prometheus launch failing_rank flight ranks convert checkpoint
         checkpoint_readers checkpoint_faults checkpoint_mounts checkpoint_damage checkpoint_kills durability data
         validation loss dpo tokenize
         download download_faults pipeline context layouts_checkpoint recompute precision lora
