@@ -1,25 +1,58 @@
 #!/usr/bin/env bash
-# Builds everything and runs every test. Arguments go to ctest: `./run_tests.sh -R Tokenizer` runs the tests so named.
-# Exits non-zero when the build fails, a test fails, or no test ran.
+# Builds everything and runs tests. Exits non-zero when the build fails, a test fails, or no test ran.
+#
+#   ./run_tests.sh                the everyday suite: what must hold after every change
+#   ./run_tests.sh --all          every test there is
+#   ./run_tests.sh --slice 2/8    the second of eight parts of all tests, of even cost
+#   ./run_tests.sh -R Tokenizer   other arguments go to ctest, which chooses among all tests
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
+usage() { sed -n '2,7s/^# \{0,1\}//p' "$0"; }
+
+suite=everyday slice='' arguments=()
+while (($#)); do
+  case $1 in
+    --all) suite=all ;;
+    --slice)
+      suite=all slice=${2:-}
+      [[ $slice =~ ^[1-9][0-9]*/[1-9][0-9]*$ ]] && ((${slice%/*} <= ${slice#*/})) ||
+        { printf "run_tests.sh: error: --slice takes K/N with 1 <= K <= N, got '%s'\n" "$slice" >&2; exit 2; }
+      shift
+      ;;
+    -h | --help) usage; exit 0 ;;
+    *) arguments+=("$1") ;;
+  esac
+  shift
+done
+# who chooses tests by name chooses among all
+((${#arguments[@]} == 0)) || suite=all
+
 "$root/tools/setup.sh" --test --quiet
 cd "$root"
+
+case $suite in
+  everyday)
+    export TITAN_TESTS=everyday
+    arguments+=(-LE '^thorough$')
+    ;;
+  all) [[ -z $slice ]] || arguments+=(-I "$(.venv/bin/python tools/test_slices.py "$slice")") ;;
+esac
 
 results=$root/build/release/test_results.xml
 rm -f "$results"
 status=0
 ctest --test-dir build/release --output-on-failure --no-tests=error --output-junit "$results" \
-  -j3 "$@" || status=$?
+  -j3 "${arguments[@]}" || status=$?
 [[ -f $results ]] || exit "$status"   # nothing was run: ctest only listed, or refused its arguments
 
-count() { grep -m1 -oE "\\b$1=\"[0-9]+\"" "$results" | grep -oE '[0-9]+'; }
+count() { grep -m1 -oE "\b$1=\"[0-9]+\"" "$results" | grep -oE '[0-9]+'; }
 total=$(count tests)
 failed=$(count failures)
 skipped=$(($(count skipped) + $(count disabled)))
 passed=$((total - failed - skipped))
 printf '\ntests: %d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+[[ $suite == all ]] || printf 'the everyday suite; ./run_tests.sh --all runs every test\n'
 
 if ((passed + failed == 0)); then
   printf 'run_tests.sh: error: no test ran\n' >&2

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the build costs, in CPU seconds and at reference speed (tools/cost_unit.py): by stage, room, object and header.
+"""What the build costs, in CPU seconds and at reference speed (tools/cost_unit.py): by stage, target, object and header.
 
     tools/build_costs.py measure costs.json                 builds this tree in a new folder without ccache; notes each command
     tools/build_costs.py measure costs.json --source DIR    another tree, a worktree of an older commit say
@@ -153,35 +153,19 @@ def markdown(head, rows):
     return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows])
 
 
-def room_of(output):
-    """The room of the tree that an object belongs to: core/checkpoint, plugins/models, tests/core/train ..."""
-    if "CMakeFiles/" not in output:
+def target_of(output):
+    """The target that a file is built for; programs and libraries themselves are `links`."""
+    found = re.search(r"CMakeFiles/([^/]+)\.dir/(.*)", output)
+    if not found:
         return "links"
-    folder, rest = output.split("CMakeFiles/", 1)
-    if "cmake_pch" in rest:
-        return "precompiled headers"
-    unity = re.search(r"/unity_([A-Za-z0-9_]+?)_\d+_cxx\.cxx", rest)
-    if unity:
-        parts = unity[1].split("_")
-        known = pathlib.Path()
-        for part in parts:  # the batch's name is its folder's, with '_' for '/'
-            if (ROOT / known / part).is_dir():
-                known = known / part
-            elif known.parts:
-                joined = f"{known.name}_{part}"
-                known = known.parent / joined
-        text = str(known)
-    else:
-        path = rest.split("/", 1)[1] if "/" in rest else rest
-        text = str(pathlib.PurePosixPath(folder + path.replace("__/", "")).parent)
-    return "/".join(text.split("/")[:3 if text.startswith("tests/") else 2]) or "."
+    return "precompiled headers" if "cmake_pch" in found[2] else found[1]
 
 
-def by_room(data):
-    rooms = collections.Counter()
+def by_target(data):
+    targets = collections.Counter()
     for command in data["commands"]:
-        rooms[room_of(command["output"])] += command["cpu"] / data["host_factor"]
-    return rooms
+        targets[target_of(command["output"])] += command["cpu"] / data["host_factor"]
+    return targets
 
 
 def describe(data):
@@ -219,10 +203,10 @@ def table(arguments):
                      ("peak of memory, MiB", lambda d: f"{peak(d):.0f}"), ("kinds of compiler warnings", warnings)):
         rows.append([name] + ([of(before)] if before else []) + [of(after)] + ([""] if before else []))
     out += [markdown(["", *(["before"] if before else []), "after", *(["share"] if before else [])], rows), "",
-            "## By room", ""]
-    new, old = by_room(after), by_room(before) if before else {}
+            "## By target", ""]
+    new, old = by_target(after), by_target(before) if before else {}
     names = sorted(set(new) | set(old), key=lambda name: -max(new.get(name, 0), old.get(name, 0)))
-    out += [markdown(["room", *(["before"] if before else []), "after"],
+    out += [markdown(["target", *(["before"] if before else []), "after"],
                      [[name, *([f"{old.get(name, 0):.1f}"] if before else []), f"{new.get(name, 0):.1f}"] for name in names
                       if max(new.get(name, 0), old.get(name, 0)) >= 2]), "",
             f"## The {LONGEST} dearest objects", ""]

@@ -9,6 +9,9 @@ rounding grows from step to step).
     python3 tests/parity/ladder.py --full                 # each layout with each model, all steps
     python3 tests/parity/ladder.py --write docs/parity.md # the same, and writes the table
     python3 tests/parity/ladder.py --only "TP 2"          # rungs whose name contains the text
+    python3 tests/parity/ladder.py --everyday             # each dimension once, a product of three, one with experts
+
+TITAN_TESTS=everyday, which ./run_tests.sh sets, is the same as --everyday.
 
 Without --full the models take turns, one layout after the other and shifted by one in float32; float64 runs 10 steps;
 every eighth layout runs in float32 too, the 5 steps that are judged; models with experts run in float64 alone. ctest sets TITAN_SOURCE_DIR, TITAN_PROGRAM and TITAN_WORK.
@@ -38,6 +41,8 @@ LIMITS = {"float64": (20, 1e-9), "float32": (5, 1e-5)}  # dtype: judged steps, l
 FULL_STEPS = {"float64": 20, "float32": 20}
 SHORT_STEPS = {"float64": 10, "float32": 5}
 SHORT_FLOAT32 = 8  # of so many layouts one
+EVERYDAY = ("1 rank, accumulation 4", "DDP 2", "FSDP 2, accumulation 2", "HSDP 2x2", "TP 2", "PP 2, ZBVZeroBubble", "CP 2, alltoall, headtail",
+            "PP 2 x CP 2 x TP 2", "CP 2 x FSDP 2, compile", "qwen3: FSDP 2 x TP 2", "EP 2, PP 2 x FSDP 2, DualPipeV")
 BASE = {
     "job.config_file": "train_configs/debug_model.toml",
     "metrics.no_enable_tensorboard": None,
@@ -147,6 +152,10 @@ def cells(arguments):
     chosen = []
     rungs = [(number, rung) for number, rung in enumerate(layouts.RUNGS)
              if arguments.only in rung.name and rung.ranks <= arguments.most_ranks and (arguments.full or arguments.only or not rung.is_long)]
+    if arguments.everyday:
+        rungs = [(number, rung) for number, rung in rungs if rung.name in EVERYDAY]
+        missing = set(EVERYDAY) - {rung.name for _, rung in rungs}
+        assert not missing, f"EVERYDAY names no rung of layouts.py: {sorted(missing)}"
     for turn in range(arguments.turns):
         for number, rung in rungs:
             models = [model for model in arguments.models if model in rung.models]
@@ -196,6 +205,7 @@ def run_all(chosen, steps, jobs, log):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--everyday", action="store_true")
     parser.add_argument("--turns", type=int, metavar="N", help="models for each layout and dtype; 1, with --full all")
     parser.add_argument("--write", metavar="FILE", type=pathlib.Path)
     parser.add_argument("--log", metavar="FILE", type=pathlib.Path,
@@ -208,6 +218,7 @@ def main():
     parser.add_argument("--dtypes", nargs="+", default=list(LIMITS), choices=list(LIMITS))
     arguments = parser.parse_args()
     arguments.full = arguments.full or arguments.write is not None
+    arguments.everyday = arguments.everyday or (os.environ.get("TITAN_TESTS") == "everyday" and not arguments.full and not arguments.only)
     if arguments.device:
         BASE["device.name"] = arguments.device
     arguments.turns = arguments.turns or (len(arguments.models) if arguments.full else 1)

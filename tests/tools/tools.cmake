@@ -29,3 +29,9 @@ titan_add_tool_test(gpu_report)
 
 # two commits, bit for bit; the programs are stand-ins here
 titan_add_tool_test(same_bits)
+
+# the parts of ./run_tests.sh --slice, what the everyday suite leaves out, and that every mutation still applies
+titan_add_tool_test(test_slices TITAN_BUILD=${PROJECT_BINARY_DIR})
+
+# what the build costs
+titan_add_tool_test(build_costs)

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""tools/test_slices.py: every test is in one slice, slices cost the same, and the everyday suite leaves out what it says."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+SOURCE = pathlib.Path(os.environ["TITAN_SOURCE_DIR"])
+BUILD = pathlib.Path(os.environ["TITAN_BUILD"])
+sys.path.insert(0, str(SOURCE / "tools"))
+import test_slices  # noqa: E402
+
+
+class TestSlices(unittest.TestCase):
+    def test_every_test_is_in_one_slice_and_slices_cost_the_same(self):
+        names = [f"test {i}" for i in range(200)]
+        costs = {name: 1 + 37 * i % 50 for i, name in enumerate(names)}
+        for count in (1, 3, 8):
+            parts = test_slices.slices(names, costs, count)
+            self.assertEqual(sorted(index for part in parts for index in part), list(range(200)))
+            sums = [sum(costs[names[index]] for index in part) for part in parts]
+            self.assertLessEqual(max(sums) - min(sums), 50)
+
+    def test_a_new_test_moves_no_more_than_it_must(self):
+        names = [f"test {i}" for i in range(50)]
+        self.assertEqual(test_slices.slices(names, {}, 4), test_slices.slices(names, {}, 4))
+
+    def test_the_slices_of_this_tree_are_what_ctest_runs(self):
+        names = test_slices.tests(BUILD)
+        self.assertGreater(len(names), 1000)
+        run = subprocess.run([sys.executable, SOURCE / "tools/test_slices.py", "2/40", "--build", BUILD], capture_output=True, text=True)
+        chosen = [int(word) for word in run.stdout.split(",")[3:]]
+        listed = subprocess.run(["ctest", "--test-dir", BUILD, "-N", "-I", run.stdout.strip()], capture_output=True, text=True).stdout
+        for number in chosen:
+            self.assertIn(f"Test #{number}: {names[number - 1]}\n", listed.replace("Test  #", "Test #").replace("Test   #", "Test #"))
+
+    def test_what_the_everyday_suite_leaves_out_are_tests_and_has_something_beside_it(self):
+        shown = subprocess.run(["ctest", "--test-dir", BUILD, "-N", "-L", "^thorough$"], capture_output=True, text=True).stdout
+        for line in (SOURCE / "tests/thorough.txt").read_text().splitlines():
+            if line.startswith("#"):
+                continue
+            name, beside = line.split(None, 1)
+            self.assertTrue(beside)
+            if name != "referee.parquet_referee":
+                self.assertIn(f": {name}\n", shown)
+
+    def test_costs_are_of_tests_that_exist(self):
+        names = set(test_slices.tests(BUILD))
+        unknown = set(json.loads(test_slices.COSTS.read_text())) - names
+        self.assertLess(len(unknown), 8, sorted(unknown))
+
+
+class Mutations(unittest.TestCase):
+    def test_every_text_to_find_stands_once_in_its_file(self):
+        run = subprocess.run([sys.executable, SOURCE / "tests/mutations/run.py", "--list"], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
