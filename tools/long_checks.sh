@@ -35,6 +35,7 @@ fuzz|60 min|every fuzz target for five minutes with a new seed
 mutations|90 min|small changes of meaning, each of which a test must notice
 asan|60 min|unit tests with AddressSanitizer and UndefinedBehaviorSanitizer
 tsan|40 min|unit tests without torch under ThreadSanitizer
+cuda_kernels|5 min|the CUDA kernels compiled by nvcc: registers, spills, widths of accesses
 report_page|2 min|the page of titan report in headless Chromium
 tensorboard_pages|2 min|pages of TensorBoard drawn by a browser, to be looked at
 benchmarks|15 min|start-up, step, loader and operations
@@ -94,6 +95,10 @@ run_check() {
       ;;
     mutations) "$python" tests/mutations/run.py --copy "$PWD/$state/mutated" --resume "$PWD/$state/mutations-$commit.jsonl" --write docs/mutations.md ;;
     asan | tsan) cmake --preset "$1" && cmake --build --preset "$1" && ctest --preset "$1" -j2 -LE 'end_to_end|slow|parity|gpu' ;;
+    cuda_kernels)
+      cmake --preset cuda "-DTITAN_TORCH_ROOT=$(grep -oP '(?<=^TITAN_TORCH_ROOT:PATH=).*' build/release/CMakeCache.txt)" &&
+        ninja -C build/cuda cuda.plugin && "$python" tools/cuda_kernels.py --check --logs build/cuda/plugins/devices/cuda
+      ;;
     report_page)
       python3 -m venv "$state/browser" && "$state/browser/bin/pip" install -q websocket-client==1.9.2 html5lib==1.1 pandas==3.1.1 &&
         "${titan_env[@]}" "$state/browser/bin/python" tests/end_to_end/report_page_check.py "$PWD/$state/report_page"
