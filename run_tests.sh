@@ -4,16 +4,18 @@
 #   ./run_tests.sh                the everyday suite: what must hold after every change
 #   ./run_tests.sh --all          every test there is
 #   ./run_tests.sh --slice 2/8    the second of eight parts of all tests, of even cost
+#   ./run_tests.sh --touched      the everyday suite, and the tests of the folders that changed in the last day
 #   ./run_tests.sh -R Tokenizer   other arguments go to ctest, which chooses among all tests
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
-usage() { sed -n '2,7s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '2,8s/^# \{0,1\}//p' "$0"; }
 
 suite=everyday slice='' arguments=()
 while (($#)); do
   case $1 in
     --all) suite=all ;;
+    --touched) suite=touched ;;
     --slice)
       suite=all slice=${2:-}
       [[ $slice =~ ^[1-9][0-9]*/[1-9][0-9]*$ ]] && ((${slice%/*} <= ${slice#*/})) ||
@@ -31,10 +33,24 @@ done
 "$root/tools/setup.sh" --test --quiet
 cd "$root"
 
+if [[ $suite == touched ]]; then
+  touched=$(.venv/bin/python tools/touched_tests.py)
+  case $touched in
+    all) suite=all ;;
+    '') suite=everyday ;;
+  esac
+fi
+
 case $suite in
   everyday)
     export TITAN_TESTS=everyday
     arguments+=(-LE '^thorough$')
+    ;;
+  touched)
+    export TITAN_TESTS=everyday
+    printf 'beside the everyday suite: %s\n' "$(xargs <<<"$touched")"
+    # shellcheck disable=SC2086  # names are single words
+    arguments+=(-I "$(.venv/bin/python tools/test_slices.py --everyday-and $touched)")
     ;;
   all) [[ -z $slice ]] || arguments+=(-I "$(.venv/bin/python tools/test_slices.py "$slice")") ;;
 esac

@@ -3,6 +3,7 @@
 
     tools/test_slices.py 2/8      the numbers of part 2, as ctest -I takes them
     tools/test_slices.py 2/8 --names
+    tools/test_slices.py --everyday-and NAME...   the everyday suite and these
 
 Costs are the seconds of tests/costs.json (written by tools/test_costs.py --costs); a test that is not in it counts as one
 second. A test that others need first, the installation, is in every part.
@@ -34,15 +35,20 @@ def tests(build):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", metavar="K/N")
+    parser.add_argument("part", metavar="K/N", nargs="?")
+    parser.add_argument("--everyday-and", nargs="+", metavar="NAME")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
     parser.add_argument("--names", action="store_true")
     arguments = parser.parse_args()
-    part, count = map(int, arguments.part.split("/"))
-    if not 1 <= part <= count:
-        parser.error(f"K/N with 1 <= K <= N, got '{arguments.part}'")
     names = tests(arguments.build)
-    chosen = sorted(slices(names, json.loads(COSTS.read_text()), count)[part - 1])
+    if arguments.everyday_and:
+        left_out = {line.split()[0] for line in (ROOT / "tests/thorough.txt").read_text().splitlines() if line[:1] not in ("", "#")}
+        chosen = [index for index, name in enumerate(names) if name not in left_out or name in arguments.everyday_and]
+    else:
+        part, count = map(int, (arguments.part or "0/0").split("/"))
+        if not 1 <= part <= count:
+            parser.error(f"K/N with 1 <= K <= N, got '{arguments.part}'")
+        chosen = sorted(slices(names, json.loads(COSTS.read_text()), count)[part - 1])
     if arguments.names:
         print("\n".join(names[index] for index in chosen))
     else:

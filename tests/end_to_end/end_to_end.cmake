@@ -55,11 +55,12 @@ endif()
 # Every layout against one rank; docs/parity.md is its table. And what played ranks hold and send against formulas;
 # docs/scaling.md has more of them.
 add_test(NAME parity.ladder COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/parity/ladder.py)
+add_test(NAME parity.everyday COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/parity/ladder.py --everyday)
 add_test(NAME parity.recompute COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/parity/recompute.py)
 add_test(NAME scaling.formulas COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/benchmarks/scaling.py --quick)
 # the longest by far, and two layouts at a time: started first
-set_tests_properties(parity.ladder parity.recompute PROPERTIES COST 10000 PROCESSORS 2 RESOURCE_LOCK parity_folder)
-set_tests_properties(parity.ladder parity.recompute scaling.formulas PROPERTIES LABELS "parity;slow" TIMEOUT 10800
+set_tests_properties(parity.ladder parity.everyday parity.recompute PROPERTIES COST 10000 PROCESSORS 2 RESOURCE_LOCK parity_folder)
+set_tests_properties(parity.ladder parity.everyday parity.recompute scaling.formulas PROPERTIES LABELS "parity;slow" TIMEOUT 10800
   ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;${titan_python_environment}")
 
 # a model whose weights others store in every form that name rules know

@@ -11,8 +11,6 @@ rounding grows from step to step).
     python3 tests/parity/ladder.py --only "TP 2"          # rungs whose name contains the text
     python3 tests/parity/ladder.py --everyday             # each dimension once, a product of three, one with experts
 
-TITAN_TESTS=everyday, which ./run_tests.sh sets, is the same as --everyday.
-
 Without --full the models take turns, one layout after the other and shifted by one in float32; float64 runs 10 steps;
 every eighth layout runs in float32 too, the 5 steps that are judged; models with experts run in float64 alone. ctest sets TITAN_SOURCE_DIR, TITAN_PROGRAM and TITAN_WORK.
 """
@@ -218,7 +216,6 @@ def main():
     parser.add_argument("--dtypes", nargs="+", default=list(LIMITS), choices=list(LIMITS))
     arguments = parser.parse_args()
     arguments.full = arguments.full or arguments.write is not None
-    arguments.everyday = arguments.everyday or (os.environ.get("TITAN_TESTS") == "everyday" and not arguments.full and not arguments.only)
     if arguments.device:
         BASE["device.name"] = arguments.device
     arguments.turns = arguments.turns or (len(arguments.models) if arguments.full else 1)

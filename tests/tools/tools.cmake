@@ -35,3 +35,6 @@ titan_add_tool_test(test_slices TITAN_BUILD=${PROJECT_BINARY_DIR})
 
 # what the build costs
 titan_add_tool_test(build_costs)
+
+# what .ci/run adds to the everyday suite
+titan_add_tool_test(touched_tests)
