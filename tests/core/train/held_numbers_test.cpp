@@ -7,7 +7,7 @@
 
 #include "tests/plugins/error_of.h"
 
-namespace titan::core {
+namespace titan::core::held_numbers_test {
 namespace {
 
 class HeldNumbersTest : public ::testing::Test {
@@ -94,4 +94,4 @@ TEST_F(HeldNumbersTest, LooksAtAStepBeforeTooManyAreHeld) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::core::held_numbers_test

@@ -43,7 +43,7 @@ class FormulaFeedForward final : public nn::Module {
   nn::Parameter &w1_, &w2_, &w3_;
 };
 
-void fuse(ModelPart& part) {
+void set_phase_kernels(ModelPart& part) {
   int num_norms = 0, num_feed_forwards = 0;
   part.visit_modules([&](const std::string& path, nn::Module& module) {
     if (auto* norm = dynamic_cast<nn::RmsNorm*>(&module)) {
@@ -78,14 +78,13 @@ TEST(CompilePhase, FusedLayersTrainAsTheOthersUnderDataParallelism) {
         const std::string what = transform + (" " + std::to_string(ranks)) + " " + mode;
         run_ranks(shape, [&](const dist::Mesh& mesh) {
           Replica fused(llama_layers(true), mesh, transform, Value::map(), at::kDouble,
-                        checkpointing(mode), nullptr, fuse);
+                        checkpointing(mode), nullptr, set_phase_kernels);
           Replica whole(llama_layers(true), mesh, "", Value::map(), at::kDouble);
           const auto optimizer = fused.make_adamw(), whole_optimizer = whole.make_adamw();
           for (int step = 0; step < 2; ++step) {
             fused.run_step(own_microbatches(mesh, 1, 2));
             std::vector<Batch> all;
-            for (int64_t row = 0; row < 2 * ranks; ++row)
-              all.push_back(make_rows(row, 1));
+            for (int64_t row = 0; row < 2 * ranks; ++row) all.push_back(make_rows(row, 1));
             whole.run_step(all);
             expect_equal_slices(fused, whole, 1e-12, what);
             optimizer->step(1);

@@ -17,15 +17,15 @@ namespace {
 using at::Tensor;
 using float8::Arithmetic;
 using float8::Float8Products;
-using quantized_test::Layer;
 using quantized_test::layer_cases;
 using quantized_test::narrowed;
+using quantized_test::OneLinear;
 
 struct Expected {
   Tensor y, grad_x, grad_weight;
 };
 
-Expected expected(const std::string& recipe, Layer& layer) {
+Expected expected(const std::string& recipe, OneLinear& layer) {
   const Tensor x = layer.x.detach(), w = layer.weight(), g = layer.grad;
   const at::ScalarType dtype = x.scalar_type();
   if (recipe == "tensorwise") {
@@ -40,7 +40,7 @@ Expected expected(const std::string& recipe, Layer& layer) {
   return {y, at::mm(narrowed(g, 1, true), narrowed(w, {}, true)).to(dtype), at::mm(g.t(), x)};
 }
 
-std::shared_ptr<const Float8Products> make_products(const std::string& name, Layer& layer,
+std::shared_ptr<const Float8Products> make_products(const std::string& name, OneLinear& layer,
                                                     Arithmetic arithmetic) {
   const float8::Recipe recipe = float8::find_recipe(name);
   const auto scales = std::make_shared<float8::WeightScales>(
@@ -53,7 +53,7 @@ const char* const kRecipes[] = {"tensorwise", "rowwise", "rowwise_with_gw_hp"};
 TEST(Float8Products, EqualTheirDefinitionToTheBit) {
   for (const char* recipe : kRecipes)
     for (const auto& c : layer_cases()) {
-      Layer layer(c);
+      OneLinear layer(c);
       layer.use(make_products(recipe, layer, Arithmetic::by_definition));
       const Tensor y = layer.run();
       const Expected definition = expected(recipe, layer);
@@ -70,7 +70,7 @@ TEST(Float8Products, EqualTheirDefinitionToTheBit) {
 /// is tested with it too.
 TEST(Float8Products, OfTheDeviceAreTheDefinitionsButForTheOrderOfSums) {
   for (const auto& c : layer_cases()) {
-    Layer layer(c);
+    OneLinear layer(c);
     const double tolerance = c.dtype == at::kFloat ? 1e-5 : 1e-2;
     const auto is_close = [&](const Tensor& actual, const Tensor& definition) {
       return ((actual - definition).norm() / definition.norm()).item<double>() < tolerance;
@@ -89,7 +89,7 @@ TEST(Float8Products, OfTheDeviceAreTheDefinitionsButForTheOrderOfSums) {
 }
 
 TEST(Float8Products, PutTheWeightsGradientIntoTheQueueThatDefers) {
-  Layer layer({32, 64, 48, at::kFloat});
+  OneLinear layer({32, 64, 48, at::kFloat});
   layer.use(make_products("tensorwise", layer, Arithmetic::by_definition));
   layer.run();
   const Tensor whole = layer.linear.weight().grad().clone(), grad_x = layer.x.grad().clone();
@@ -107,7 +107,7 @@ TEST(Float8Products, PutTheWeightsGradientIntoTheQueueThatDefers) {
 }
 
 TEST(Float8Products, SkipWhatNobodyAsksFor) {
-  Layer layer({32, 64, 48, at::kFloat});
+  OneLinear layer({32, 64, 48, at::kFloat});
   layer.use(make_products("tensorwise", layer, Arithmetic::by_definition));
   const at::NoGradGuard no_grad;
   EXPECT_FALSE(layer.linear(layer.x, Batch{}).requires_grad());
@@ -115,7 +115,7 @@ TEST(Float8Products, SkipWhatNobodyAsksFor) {
 
 TEST(Float8Products, TakeABatchWithoutTokens) {
   for (const char* recipe : kRecipes) {
-    Layer layer({32, 64, 48, at::kFloat});
+    OneLinear layer({32, 64, 48, at::kFloat});
     layer.use(make_products(recipe, layer, Arithmetic::by_definition));
     layer.x = at::zeros({0, 64}).set_requires_grad(true);
     layer.grad = at::zeros({0, 48});
@@ -140,7 +140,7 @@ struct Keeper : RecomputeScope {
 };
 
 TEST(Float8Products, LetARecomputationKeepTheMaximumAndTheProduct) {
-  Layer layer({32, 64, 48, at::kFloat});
+  OneLinear layer({32, 64, 48, at::kFloat});
   layer.use(make_products("tensorwise", layer, Arithmetic::by_definition));
   Keeper keeper;
   const RecomputeScope::Entry entry(&keeper);
@@ -177,7 +177,7 @@ TEST(Float8Products, RunOnMeta) {
 }
 
 TEST(Float8Scales, FollowTheWeightOnlyWhenTold) {
-  Layer layer({32, 64, 48, at::kFloat});
+  OneLinear layer({32, 64, 48, at::kFloat});
   const auto scales = std::make_shared<float8::WeightScales>(dist::Mesh(), c10::kCPU, at::kFloat,
                                                              float8::ScaleRounding::none);
   const auto scale = scales->add(layer.linear.weight());

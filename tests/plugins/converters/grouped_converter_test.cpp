@@ -18,7 +18,7 @@
 #include "tests/plugins/parallelism/data_parallel_fixture.h"
 #include "tests/plugins/parallelism/expert_fixture.h"
 
-namespace titan::testing {
+namespace titan::testing::grouped_converter_test {
 namespace {
 
 using at::Tensor;
@@ -226,4 +226,4 @@ TEST(GroupedConverters, ComputeTheSameWhereExpertsAreDealtToRanks) {
 }
 
 }  // namespace
-}  // namespace titan::testing
+}  // namespace titan::testing::grouped_converter_test

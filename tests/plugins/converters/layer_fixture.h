@@ -42,8 +42,8 @@ inline std::vector<LayerCase> layer_cases() {
 }
 
 /// A layer, its input and the gradient of its output.
-struct Layer {
-  explicit Layer(const LayerCase& c)
+struct OneLinear {
+  explicit OneLinear(const LayerCase& c)
       : linear(c.in, c.out, nn::WeightLayout::replicated, nn::Init::normal(0, 1)),
         x(numbers({c.rows, c.in}, c.dtype, 1)),
         grad(numbers({c.rows, c.out}, c.dtype, 1e-4)) {

@@ -18,7 +18,7 @@
 #include "tests/plugins/error_of.h"
 #include "tests/plugins/parallelism/expert_fixture.h"
 
-namespace titan::lora_test {
+namespace titan::lora_test::lora_experts_test {
 namespace {
 
 using namespace titan::testing;
@@ -208,4 +208,4 @@ TEST(LoraExperts, AreNotCutEach) {
 }
 
 }  // namespace
-}  // namespace titan::lora_test
+}  // namespace titan::lora_test::lora_experts_test

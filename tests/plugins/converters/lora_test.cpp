@@ -15,7 +15,7 @@
 #include "tests/plugins/converters/adapted_fixture.h"
 #include "tests/plugins/error_of.h"
 
-namespace titan {
+namespace titan::lora_test {
 namespace {
 
 using namespace titan::testing;
@@ -212,4 +212,4 @@ TEST(Lora, RefusesTargetsThatAreNotThere) {
 }
 
 }  // namespace
-}  // namespace titan
+}  // namespace titan::lora_test

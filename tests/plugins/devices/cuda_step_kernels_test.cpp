@@ -164,7 +164,7 @@ TEST_F(CudaStepKernels, Float8OfZerosAndOfWhatIsNoNumber) {
 TEST_F(CudaStepKernels, ProductsThatTheDeviceQuantisesForAreTheConvertersOwn) {
   for (const char* name : {"tensorwise", "rowwise", "rowwise_with_gw_hp"})
     for (const auto& c : quantized_test::layer_cases()) {
-      quantized_test::Layer layer(c);
+      quantized_test::OneLinear layer(c);
       const Tensor x = layer.x.detach(), w = layer.weight(), g = layer.grad;
       const float8::Recipe recipe = float8::find_recipe(name);
       const auto scales =

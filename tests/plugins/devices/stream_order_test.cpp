@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace titan::recording {
+namespace titan::recording::stream_order_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -184,4 +184,4 @@ TEST_F(StreamOrderTest, StepsHoldWhatHappenedInThem) {
 }
 
 }  // namespace
-}  // namespace titan::recording
+}  // namespace titan::recording::stream_order_test

@@ -17,7 +17,7 @@
 #include "tests/plugins/error_of.h"
 #include "tests/plugins/registry.h"
 
-namespace titan {
+namespace titan::mixtral_test {
 namespace {
 
 using titan::testing::create;
@@ -150,4 +150,4 @@ TEST(Mixtral, RefusesDimensionsThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace titan
+}  // namespace titan::mixtral_test

@@ -27,7 +27,7 @@
 #include "tests/plugins/error_of.h"
 #include "tests/sdk/dist/thread_ranks.h"
 
-namespace titan::nn {
+namespace titan::nn::moe_test {
 namespace {
 
 using at::Tensor;
@@ -353,4 +353,4 @@ TEST(MixtureOfExperts, RunsOnTheMetaDevice) {
 }
 
 }  // namespace
-}  // namespace titan::nn
+}  // namespace titan::nn::moe_test

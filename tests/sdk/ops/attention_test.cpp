@@ -10,7 +10,7 @@
 
 #include "ops_testing.h"
 
-namespace titan::ops::testing {
+namespace titan::ops::testing::attention_test {
 namespace {
 
 Function fused(const AttentionOptions& options = {}) {
@@ -163,4 +163,4 @@ TEST(Attention, RefusesShapesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace titan::ops::testing
+}  // namespace titan::ops::testing::attention_test

@@ -3,17 +3,17 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <titan/ops/mm.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 #include <titan/error.h>
 #include <titan/ops/linear_cross_entropy.h>
+#include <titan/ops/mm.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "ops_testing.h"
 
-namespace titan::ops::testing {
+namespace titan::ops::testing::chunked_loss_test {
 namespace {
 
 /// Σ logits² / 2, whose gradient is the logits: rows with an ignored label do not count.
@@ -97,4 +97,4 @@ TEST(ChunkedLoss, CannotBeDifferentiatedTwice) {
 }
 
 }  // namespace
-}  // namespace titan::ops::testing
+}  // namespace titan::ops::testing::chunked_loss_test

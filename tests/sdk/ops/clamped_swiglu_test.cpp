@@ -10,7 +10,7 @@
 
 #include "tests/plugins/error_of.h"
 
-namespace titan::ops {
+namespace titan::ops::clamped_swiglu_test {
 namespace {
 
 using at::Tensor;
@@ -55,11 +55,11 @@ TEST(ClampedSwiglu, WorksOnTheMetaDeviceAndRefusesWhatDoesNotFit) {
   EXPECT_EQ(out.scalar_type(), at::kBFloat16);
   out.sum().backward();
   EXPECT_EQ(up.grad().sizes(), up.sizes());
-  const Error error = testing::error_of([&] {
+  const Error error = titan::testing::error_of([&] {
     clamped_swiglu(at::empty({2, 3}), at::empty({3, 2}));
   });
   EXPECT_EQ(error.kind(), ErrorKind::config);
 }
 
 }  // namespace
-}  // namespace titan::ops
+}  // namespace titan::ops::clamped_swiglu_test

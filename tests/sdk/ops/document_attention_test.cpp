@@ -9,7 +9,7 @@
 
 #include "ops_testing.h"
 
-namespace titan::ops::testing {
+namespace titan::ops::testing::document_attention_test {
 namespace {
 
 /// Three rows of 40 tokens: one document, several, and one token each at the end.
@@ -113,4 +113,4 @@ TEST(DocumentAttention, RefusesNumbersThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace titan::ops::testing
+}  // namespace titan::ops::testing::document_attention_test

@@ -8,7 +8,7 @@
 
 #include "ops_testing.h"
 
-namespace titan::ops::testing {
+namespace titan::ops::testing::embedding_test {
 namespace {
 
 Function fused(const Tensor& tokens) {
@@ -75,4 +75,4 @@ TEST(Embedding, NamesATokenOutsideOfTheTable) {
 }
 
 }  // namespace
-}  // namespace titan::ops::testing
+}  // namespace titan::ops::testing::embedding_test

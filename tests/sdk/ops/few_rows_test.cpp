@@ -11,7 +11,7 @@
 #include "ops/kernels/kernels.h"
 #include "ops_testing.h"
 
-namespace titan::ops::testing {
+namespace titan::ops::testing::few_rows_test {
 namespace {
 
 using at::Tensor;
@@ -110,4 +110,4 @@ TEST(FewRows, AreLeftToBlasWithoutAScopeOrWithManyRowsOrAGraph) {
 }
 
 }  // namespace
-}  // namespace titan::ops::testing
+}  // namespace titan::ops::testing::few_rows_test

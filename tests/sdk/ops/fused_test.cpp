@@ -20,7 +20,7 @@
 
 #include "ops_testing.h"
 
-namespace titan::ops::testing {
+namespace titan::ops::testing::fused_test {
 namespace {
 
 constexpr double kEps = 1e-5;
@@ -144,4 +144,4 @@ TEST(RopeInto, RefusesAPositionOutsideOfTheTables) {
 }
 
 }  // namespace
-}  // namespace titan::ops::testing
+}  // namespace titan::ops::testing::fused_test

@@ -23,7 +23,7 @@
 #include "tests/plugins/error_of.h"
 #include "tests/sdk/nn/layer_fixture.h"
 
-namespace titan::ops {
+namespace titan::ops::grouped_linear_test {
 namespace {
 
 using at::Tensor;
@@ -106,7 +106,7 @@ TEST(GroupedLinear, KnowsItsShapesWithoutMemory) {
 TEST(GroupedLinear, RefusesWhatDoesNotFit) {
   const Tensor x = at::zeros({8, kIn}), weight = at::zeros({2, kOut, kIn});
   const auto refusal = [&](const Tensor& x, const std::vector<int64_t>& rows) {
-    return testing::error_of([&] { grouped_linear(x, weight, rows); }).message();
+    return titan::testing::error_of([&] { grouped_linear(x, weight, rows); }).message();
   };
   for (const std::vector<int64_t>& rows :
        std::vector<std::vector<int64_t>>{{4, 3}, {8}, {9, -1}, {4, 4, 0}})
@@ -145,7 +145,7 @@ class Experts final : public nn::Module {
 
 TEST(GroupedLinear, ComputesThroughItsSeamAndWhatGoesAroundIt) {
   Experts experts;
-  testing::materialize(experts);
+  titan::testing::materialize(experts);
   EXPECT_EQ(experts.w1().weight().name(), "m.w1");  // not m.w1.weight
   const Tensor x = made_up({8, kIn}, at::kFloat, 0.4);
   const Tensor plain = experts(x, {});
@@ -162,10 +162,10 @@ TEST(GroupedLinear, ComputesThroughItsSeamAndWhatGoesAroundIt) {
   const auto refuse = [&] {
     experts.w1().set_kernel("float8", std::make_unique<Doubled>(nullptr));
   };
-  const std::string refusal = testing::error_of(refuse).message();
+  const std::string refusal = titan::testing::error_of(refuse).message();
   EXPECT_NE(refusal.find("'m.w1'"), std::string::npos) << refusal;
   EXPECT_NE(refusal.find("doubled"), std::string::npos) << refusal;
 }
 
 }  // namespace
-}  // namespace titan::ops
+}  // namespace titan::ops::grouped_linear_test

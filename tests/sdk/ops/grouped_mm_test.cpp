@@ -10,7 +10,7 @@
 
 #include "ops_testing.h"
 
-namespace titan::ops::testing {
+namespace titan::ops::testing::grouped_mm_test {
 namespace {
 
 using Rows = std::vector<int64_t>;
@@ -145,4 +145,4 @@ TEST(GroupedMm, WalksThroughGroupsThatHaveRows) {
 }
 
 }  // namespace
-}  // namespace titan::ops::testing
+}  // namespace titan::ops::testing::grouped_mm_test

@@ -9,7 +9,7 @@
 
 #include "ops/kernels/kernels.h"
 
-namespace titan::ops {
+namespace titan::ops::kernels_test {
 namespace {
 
 std::vector<const Kernels*> builds() {
@@ -176,4 +176,4 @@ TEST(Kernels, AllBuildsAgreeForEveryLengthOfRow) {
 }
 
 }  // namespace
-}  // namespace titan::ops
+}  // namespace titan::ops::kernels_test

@@ -10,7 +10,7 @@
 #include "ops/chunks.h"
 #include "ops_testing.h"
 
-namespace titan::ops::testing {
+namespace titan::ops::testing::linear_cross_entropy_test {
 namespace {
 
 Function fused(const Tensor& labels) {
@@ -165,4 +165,4 @@ TEST(LinearCrossEntropy, RefusesShapesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace titan::ops::testing
+}  // namespace titan::ops::testing::linear_cross_entropy_test

@@ -6,7 +6,7 @@
 
 #include "ops_testing.h"
 
-namespace titan::ops::testing {
+namespace titan::ops::testing::linear_test {
 namespace {
 
 Tensors fused(const Tensors& in) {
@@ -74,4 +74,4 @@ TEST(Linear, RefusesShapesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace titan::ops::testing
+}  // namespace titan::ops::testing::linear_test

@@ -18,7 +18,7 @@
 #include "ops/chunks.h"
 #include "ops_testing.h"
 
-namespace titan::ops::testing {
+namespace titan::ops::testing::memory_test {
 namespace {
 
 /// Counts the bytes that live; takes the memory itself from `source`, or none.
@@ -160,4 +160,4 @@ TEST(Memory, AttentionNeverHoldsTheScores) {
 }
 
 }  // namespace
-}  // namespace titan::ops::testing
+}  // namespace titan::ops::testing::memory_test

@@ -6,7 +6,7 @@
 
 #include "ops_testing.h"
 
-namespace titan::ops::testing {
+namespace titan::ops::testing::mm_test {
 namespace {
 
 constexpr at::ScalarType kTypes[] = {at::kBFloat16, at::kHalf, at::kFloat, at::kDouble};
@@ -67,4 +67,4 @@ TEST(Mm, TakesNothing) {
 }
 
 }  // namespace
-}  // namespace titan::ops::testing
+}  // namespace titan::ops::testing::mm_test

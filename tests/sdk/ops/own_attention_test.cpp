@@ -13,7 +13,7 @@
 
 #include "ops_testing.h"
 
-namespace titan::ops::testing {
+namespace titan::ops::testing::own_attention_test {
 namespace {
 
 struct Build {
@@ -212,4 +212,4 @@ TEST(OwnAttention, PassesNaNAndInfinityOn) {
 }
 
 }  // namespace
-}  // namespace titan::ops::testing
+}  // namespace titan::ops::testing::own_attention_test

@@ -6,7 +6,7 @@
 
 #include "ops_testing.h"
 
-namespace titan::ops::testing {
+namespace titan::ops::testing::rms_norm_test {
 namespace {
 
 constexpr double kEps = 1e-5;
@@ -87,4 +87,4 @@ TEST(RmsNorm, RefusesAWeightOfAnotherSize) {
 }
 
 }  // namespace
-}  // namespace titan::ops::testing
+}  // namespace titan::ops::testing::rms_norm_test

@@ -9,7 +9,7 @@
 
 #include "ops_testing.h"
 
-namespace titan::ops::testing {
+namespace titan::ops::testing::rope_test {
 namespace {
 
 struct Angles {
@@ -145,4 +145,4 @@ TEST(Rope, RefusesPositionsOutsideOfTheTables) {
 }
 
 }  // namespace
-}  // namespace titan::ops::testing
+}  // namespace titan::ops::testing::rope_test

@@ -9,7 +9,7 @@
 
 #include "ops_testing.h"
 
-namespace titan::ops::testing {
+namespace titan::ops::testing::swiglu_test {
 namespace {
 
 Tensors fused(const Tensors& in) {
@@ -78,4 +78,4 @@ TEST(Swiglu, RefusesDifferentShapes) {
 }
 
 }  // namespace
-}  // namespace titan::ops::testing
+}  // namespace titan::ops::testing::swiglu_test

@@ -15,7 +15,7 @@
 
 #include "tests/plugins/error_of.h"
 
-namespace titan::ops {
+namespace titan::ops::token_rows_test {
 namespace {
 
 using at::Tensor;
@@ -131,4 +131,4 @@ TEST(TokenRows, AreRefusedWhereTheyDoNotFit) {
 }
 
 }  // namespace
-}  // namespace titan::ops
+}  // namespace titan::ops::token_rows_test
