@@ -1,8 +1,8 @@
 # titan_unity(TARGET [KIB n]): compiles the .cpp files of a target together, in batches of even size, at most n KiB of source
 # (default 110) in one go; files of one folder stay together.
 #
-# What the files include is then read, and its templates instantiated, once for all of them: a whole build takes a third of
-# the time. The price: file-local names (anonymous namespaces) must differ within a batch, and a changed file brings its
+# What the files include is then read, and its templates instantiated, once for all of them: most of what a file
+# costs is what it includes. The price: file-local names (anonymous namespaces) must differ within a batch, and a changed file brings its
 # neighbours along. `-DTITAN_UNITY=OFF` compiles each file by itself. Only Titan's own tree does this.
 
 option(TITAN_UNITY "Compile the files of a target together" ON)

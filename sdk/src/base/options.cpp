@@ -159,11 +159,7 @@ Option& SchemaCalls::add(std::string_view name, std::string_view help, size_t of
   option.help = help;
   option.offset = offset;
   option.member = &type;
-  if (type.describe) {
-    type.describe(option);
-  } else {
-    option.type = OptionType::enumeration;
-  }
+  type.describe(option);
   return option;
 }
 
