@@ -31,12 +31,6 @@ std::string usage() {
   return text + "\ntitan COMMAND --help tells more; titan --version names the build\n";
 }
 
-bool asks_for_help(const std::vector<std::string>& arguments) {
-  return std::any_of(arguments.begin() + 1, arguments.end(), [](const std::string& argument) {
-    return argument == "--help" || argument == "-h";
-  });
-}
-
 /// What is known of a command before its program is built: help never starts a build.
 std::string help_without_program(const Command& command) {
   return std::string("usage: ") + command.usage + "\n\n" + command.summary + "\n\n" +
@@ -72,7 +66,7 @@ int dispatch(const std::vector<std::string>& arguments) {
   for (const Command& command : titan::core::commands()) {
     if (name != command.name) continue;
     if (command.program) {
-      if (asks_for_help(arguments) && titan::core::needs_build(command.program)) {
+      if (titan::core::asks_for_help(arguments) && titan::core::needs_build(command.program)) {
         titan::core::print(help_without_program(command));
         return titan::core::kExitDone;
       }

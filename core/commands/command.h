@@ -3,6 +3,7 @@
 // dispatches in all of them.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ struct Command {
 
 /// In the order in which --help shows them.
 const std::vector<Command>& commands();
+
+/// Whether a command is asked for its help rather than to do something.
+inline bool asks_for_help(const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(),
+                     [](const std::string& word) { return word == "--help" || word == "-h"; });
+}
 
 int run_train(const std::vector<std::string>& arguments);
 int run_estimate(const std::vector<std::string>& arguments);

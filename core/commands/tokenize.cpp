@@ -67,11 +67,11 @@ TokenizeArguments parse_tokenize(const std::vector<std::string>& words) {
   TITAN_CHECK(values.count("output"), config,
               "titan tokenize needs --output PREFIX; see: titan tokenize --help");
   TokenizeArguments result = {.prefix = values["output"].as<std::string>(),
-                      .num_workers = values["workers"].as<int>(),
-                      .with_bos = !values.count("no-bos"),
-                      .with_eos = !values.count("no-eos"),
-                      .overwrite = values.count("overwrite") > 0,
-                      .config = flags.rest};
+                              .num_workers = values["workers"].as<int>(),
+                              .with_bos = !values.count("no-bos"),
+                              .with_eos = !values.count("no-eos"),
+                              .overwrite = values.count("overwrite") > 0,
+                              .config = flags.rest};
   TITAN_CHECK(result.prefix.has_filename() && !fs::is_directory(result.prefix), config,
               "--output '", result.prefix.string(),
               "' is a folder; give a folder and the start of a file name, as ",
@@ -145,9 +145,7 @@ Tokenization request_of(const TokenizeArguments& arguments, const ChosenSource& 
 }  // namespace
 
 int run_tokenize(const std::vector<std::string>& words) {
-  if (std::find_if(words.begin(), words.end(), [](const std::string& word) {
-        return word == "--help" || word == "-h";
-      }) != words.end()) {
+  if (asks_for_help(words)) {
     print(kTokenizeUsage);
     return kExitDone;
   }

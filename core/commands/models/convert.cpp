@@ -19,6 +19,7 @@
 #include "core/base/terminal.h"
 #include "core/checkpoint/format/checkpoint_folder.h"
 #include "core/checkpoint/format/manifest.h"
+#include "core/commands/command.h"
 #include "core/commands/models/chosen_model.h"
 #include "core/commands/models/models.h"
 #include "core/commands/own_flags.h"
@@ -198,9 +199,7 @@ Value conversion_identity(const ConvertArguments& arguments, const Value& source
 }
 
 int convert_weights(const std::vector<std::string>& words) {
-  if (std::find_if(words.begin(), words.end(), [](const std::string& word) {
-        return word == "--help" || word == "-h";
-      }) != words.end()) {
+  if (asks_for_help(words)) {
     print(kConvertUsage);
     return kExitDone;
   }
