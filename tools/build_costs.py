@@ -17,7 +17,6 @@ import json
 import os
 import pathlib
 import re
-import resource
 import shlex
 import shutil
 import subprocess
@@ -25,95 +24,76 @@ import sys
 import tempfile
 import time
 
+import cost_unit
+import same_bits
+import test_costs
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 STAGES = ("first loss", "plugins", "tests")
 LONGEST = 25
 
 
-# ---- one command: the launcher that CMake puts before every compiler and linker ----------------------------------------------
-
-def record(log, command):
-    """Runs the command; appends its output file, CPU seconds and peak of memory to the log."""
-    start = time.monotonic()
-    code = subprocess.call(command)
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    output = command[command.index("-o") + 1] if "-o" in command else command[-1]
-    row = {"output": output, "cpu": usage.ru_utime + usage.ru_stime, "wall": time.monotonic() - start,
-           "mib": usage.ru_maxrss / 1024, "end": time.time()}
-    with open(log, "a", encoding="utf-8") as file:
-        file.write(json.dumps(row) + "\n")
-    return code
-
-
 # ---- measure -----------------------------------------------------------------------------------------------------------------
 
 def job_plugins(source, build):
-    """Targets of the debug model's plugins, as the program tells."""
+    """Targets of the debug model's plugins, by `titan list`."""
     shown = subprocess.run([build / "bin/titan", "list", "--for-job", "--job.config_file", "train_configs/debug_model.toml"],
                            cwd=source, capture_output=True, text=True).stdout
     known = {line.split()[0] for line in (build / "lib/titan/plugins/plugins.txt").read_text().splitlines()[1:] if line.strip()}
     return sorted({line.split()[2] for line in shown.splitlines()[1:] if len(line.split()) > 2} & known)
 
 
-class Watch:
-    """Peak of memory of a process and all below it, sampled."""
-
-    def __init__(self, pid):
-        self.pid, self.peak = pid, 0
-
-    def sample(self):
-        children = collections.defaultdict(list)
-        sizes = {}
-        for folder in pathlib.Path("/proc").glob("[0-9]*"):
-            try:
-                parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
-                sizes[int(folder.name)] = int((folder / "statm").read_text().split()[1])
-            except (OSError, IndexError):
-                continue
-            children[parent].append(int(folder.name))
-        total, waiting = 0, [self.pid]
-        while waiting:
-            pid = waiting.pop()
-            total += sizes.get(pid, 0)
-            waiting += children[pid]
-        self.peak = max(self.peak, total * os.sysconf("SC_PAGE_SIZE") / 2**20)
+def memory_of(pid):
+    """MiB that a process and all below it hold."""
+    children = collections.defaultdict(list)
+    sizes = {}
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            sizes[int(folder.name)] = int((folder / "statm").read_text().split()[1])
+        except (OSError, IndexError):
+            continue
+        children[parent].append(int(folder.name))
+    total, waiting = 0, [pid]
+    while waiting:
+        process = waiting.pop()
+        total += sizes.get(process, 0)
+        waiting += children[process]
+    return total * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def run_ninja(build, targets, jobs):
-    """CPU seconds, wall seconds, peak MiB and what the compilers said."""
-    usage = lambda: (lambda u: u.ru_utime + u.ru_stime)(resource.getrusage(resource.RUSAGE_CHILDREN))
-    before, start = usage(), time.monotonic()
-    with tempfile.TemporaryFile("w+") as said:
-        process = subprocess.Popen(["ninja", "-C", build, "-j", str(jobs), *targets], stdout=said, stderr=subprocess.STDOUT,
-                                   stdin=subprocess.DEVNULL, env={**os.environ, "NINJA_STATUS": "@ "})
-        watch = Watch(process.pid)
-        while process.poll() is None:
-            watch.sample()
+    """CPU seconds, wall seconds, peak MiB and the kinds of warnings that the compilers gave."""
+    before, start, peak = cost_unit.children_seconds(), time.monotonic(), 0
+    with tempfile.TemporaryFile("w+") as output:
+        ninja = subprocess.Popen(["ninja", "-C", build, "-j", str(jobs), *targets], stdout=output, stderr=subprocess.STDOUT,
+                                 stdin=subprocess.DEVNULL, env={**os.environ, "NINJA_STATUS": "@ "})
+        while ninja.poll() is None:
+            peak = max(peak, memory_of(ninja.pid))
             time.sleep(0.5)
-        said.seek(0)
-        lines = [line for line in said.read().splitlines() if not line.startswith(("@ ", "ninja: "))]
-    if process.returncode != 0:
+        output.seek(0)
+        lines = [line for line in output.read().splitlines() if not line.startswith(("@ ", "ninja: "))]
+    if ninja.returncode != 0:
         raise SystemExit("build_costs: error: the build failed:\n" + "\n".join(lines[-40:]))
-    warnings = sorted(set(re.findall(r"\[(-W[a-z0-9=-]+)\]", "\n".join(lines))))
-    return usage() - before, time.monotonic() - start, watch.peak, warnings
+    warnings = set(re.findall(r"\[(-W[a-z0-9=-]+)\]", "\n".join(lines)))
+    return cost_unit.children_seconds() - before, time.monotonic() - start, peak, warnings
 
 
 def measure(arguments):
-    import cost_unit
     source = arguments.source.resolve()
-    torch = arguments.torch or next(iter(sorted((ROOT / ".venv/lib").glob("python3.*/site-packages/torch"))), None)
-    if torch is None:
+    torch = arguments.torch or same_bits.torch_root()
+    if not torch:
         raise SystemExit("build_costs: error: no LibTorch: run tools/setup.sh first, or name one with --torch")
-    torch = torch.resolve()
+    torch = pathlib.Path(torch).resolve()
     build = pathlib.Path(arguments.build or tempfile.mkdtemp(prefix="titan_build_costs_")).resolve()
     shutil.rmtree(build, ignore_errors=True)
     log = build.with_suffix(".costs")
     log.unlink(missing_ok=True)
     log.touch()
-    launcher = ";".join([sys.executable, "-S", "-E", str(pathlib.Path(__file__).resolve()), "record", str(log)])
+    launcher = ";".join([sys.executable, "-S", "-E", str(ROOT / "tools/costs/record.py"), str(log)])
     factor = cost_unit.median_factor()
     subprocess.run(["cmake", "-S", source, "--preset", "release", "-B", build, f"-DTITAN_TORCH_ROOT={torch}", "-DCCACHE:FILEPATH=",
-                    *(f"-DCMAKE_{kind}_LAUNCHER={launcher}" for kind in ("CXX_COMPILER", "CUDA_COMPILER", "CXX_LINKER")),
+                    *(f"-DCMAKE_{kind}_LAUNCHER={launcher}" for kind in ("CXX_COMPILER", "CXX_LINKER")),
                     *arguments.define], check=True, stdout=subprocess.DEVNULL, cwd=source)
     stages = []
     for stage in STAGES:
@@ -147,11 +127,6 @@ def measure(arguments):
 
 
 # ---- table -------------------------------------------------------------------------------------------------------------------
-
-def markdown(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
-    return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows])
-
 
 def target_of(output):
     """The target that a file is built for; programs and libraries themselves are `links`."""
@@ -198,20 +173,20 @@ def table(arguments):
     objects = lambda data: [c for c in data["commands"] if "CMakeFiles/" in c["output"] and c["output"].endswith((".o", ".gch"))]
     longest = lambda data: max(c["cpu"] / data["host_factor"] for c in objects(data))
     peak = lambda data: max(stage["mib"] for stage in data["stages"])
-    warnings = lambda data: len({kind for stage in data["stages"] for kind in stage["warnings"]})
-    for name, of in (("longest object", lambda d: f"{longest(d):.1f}"), ("objects", lambda d: len(objects(d))),
+    warnings = lambda data: str(len({kind for stage in data["stages"] for kind in stage["warnings"]}))
+    for name, of in (("longest object", lambda d: f"{longest(d):.1f}"), ("objects", lambda d: str(len(objects(d)))),
                      ("peak of memory, MiB", lambda d: f"{peak(d):.0f}"), ("kinds of compiler warnings", warnings)):
         rows.append([name] + ([of(before)] if before else []) + [of(after)] + ([""] if before else []))
-    out += [markdown(["", *(["before"] if before else []), "after", *(["share"] if before else [])], rows), "",
+    out += [test_costs.table(["", *(["before"] if before else []), "after", *(["share"] if before else [])], rows), "",
             "## By target", ""]
     new, old = by_target(after), by_target(before) if before else {}
     names = sorted(set(new) | set(old), key=lambda name: -max(new.get(name, 0), old.get(name, 0)))
-    out += [markdown(["target", *(["before"] if before else []), "after"],
+    out += [test_costs.table(["target", *(["before"] if before else []), "after"],
                      [[name, *([f"{old.get(name, 0):.1f}"] if before else []), f"{new.get(name, 0):.1f}"] for name in names
                       if max(new.get(name, 0), old.get(name, 0)) >= 2]), "",
             f"## The {LONGEST} dearest objects", ""]
     dearest = sorted(objects(after), key=lambda c: -c["cpu"])[:LONGEST]
-    out += [markdown(["object", "CPU s at reference", "MiB"],
+    out += [test_costs.table(["object", "CPU s at reference", "MiB"],
                      [[f"`{re.sub(r'CMakeFiles/|[.]dir|[.]o$', '', c['output'])}`", f"{c['cpu'] / factor:.1f}", f"{c['mib']:.0f}"]
                       for c in dearest]), ""]
     text = "\n".join(out)
@@ -250,8 +225,6 @@ def headers(arguments):
 
 
 def main():
-    if len(sys.argv) > 3 and sys.argv[1] == "record":
-        return record(sys.argv[2], sys.argv[3:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
     measuring = commands.add_parser("measure")
@@ -277,5 +250,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT / "tools"))
     sys.exit(main())

@@ -1,6 +1,6 @@
 """The unit of every cost in this tree: CPU seconds (user and system, of a command and all its children) at one host's speed.
 
-Seconds of wall clock differ by three between hosts. So each table of costs says beside its CPU seconds how fast the host was:
+Seconds of wall clock differ by three between hosts. So each table of costs gives its CPU seconds and the speed of the host:
 the script compiles tools/costs/reference.cpp ten times and divides by what the reference host takes. A cost at reference
 speed is the CPU seconds divided by that factor.
 
@@ -8,6 +8,7 @@ speed is the CPU seconds divided by that factor.
     tools/cost_unit.py COMMAND...               what a command costs, in CPU seconds and at reference speed
 """
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -36,21 +37,14 @@ def measured(command, **options):
     return code, children_seconds() - before, time.monotonic() - start
 
 
-def host_factor(compiler="g++", workers=None):
-    """How many times as many CPU seconds as the reference host this one needs; all cores work, as in a build."""
-    workers = workers or min(2, os.cpu_count() or 1)
-    command = [compiler, "-std=c++20", "-O2", "-c", str(ROOT / "tools/costs/reference.cpp"), "-o", os.devnull]
+def host_factor():
+    """How many times as many CPU seconds as the reference host this one needs; two cores work, as in a build."""
+    workers = min(2, os.cpu_count() or 1)
+    command = ["g++", "-std=c++20", "-O2", "-c", str(ROOT / "tools/costs/reference.cpp"), "-o", os.devnull]
     subprocess.run(command, check=True)  # the compiler itself is read from the disk
     before = children_seconds()
-    running = []
-    for _ in range(COMPILES):
-        if len(running) == workers:
-            if running.pop(0).wait() != 0:
-                raise RuntimeError(f"{compiler} could not compile tools/costs/reference.cpp")
-        running.append(subprocess.Popen(command))
-    for process in running:
-        if process.wait() != 0:
-            raise RuntimeError(f"{compiler} could not compile tools/costs/reference.cpp")
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        list(pool.map(lambda _: subprocess.run(command, check=True), range(COMPILES)))
     return (children_seconds() - before) / REFERENCE_SECONDS
 
 

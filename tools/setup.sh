@@ -6,7 +6,7 @@
 #   tools/setup.sh --for-job ARG...   the program and the plugins of one job; ARG... as for `titan train`
 #   tools/setup.sh --plugins NAME...  the program and these plugins (`titan list` names them)
 #   tools/setup.sh --test             everything, also what the tests need: their wheels and every build target
-#   --cuda                            also the cuda plugin's own kernels, by nvcc (150 CPU s); remembered for later calls
+#   --cuda                            also the cuda plugin's own kernels, by nvcc; remembered for later calls
 #   --quiet                           says nothing when nothing is to be done
 #   --ranks N                         before --for-job: of how many ranks
 #

@@ -3,6 +3,7 @@
 
     tools/test_costs.py                         the dearest tests and the sums by kind, as Markdown
     tools/test_costs.py --write docs/test_costs.md
+    tools/test_costs.py --costs tests/costs.json    the seconds of each test of two or more, for tools/test_slices.py
 
 Reads build/release/test_results.xml (ctest's JUnit file) and build/release/.ninja_log. Times are wall clock with several
 tests, or compilers, at a time: shares say more than seconds.
@@ -10,6 +11,7 @@ tests, or compilers, at a time: shares say more than seconds.
 
 import argparse
 import collections
+import json
 import os
 import pathlib
 import platform
@@ -33,9 +35,14 @@ def kind_of(name):
     return prefix if prefix in ("end_to_end", "referee", "fuzz", "parity", "scaling") else "unit"
 
 
+def measured():
+    """[(test, seconds)] of the last run."""
+    return [(case.get("name"), float(case.get("time"))) for case in
+            xml.etree.ElementTree.parse(BUILD / "test_results.xml").iter("testcase")]
+
+
 def tests():
-    cases = [(case.get("name"), float(case.get("time"))) for case in
-             xml.etree.ElementTree.parse(BUILD / "test_results.xml").iter("testcase")]
+    cases = measured()
     total = sum(seconds for _, seconds in cases)
     kinds = collections.Counter()
     for name, seconds in cases:
@@ -67,9 +74,14 @@ def build():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", metavar="FILE", type=pathlib.Path)
+    parser.add_argument("--costs", metavar="FILE", type=pathlib.Path)
     arguments = parser.parse_args()
     if not (BUILD / "test_results.xml").exists():
         parser.error("no build/release/test_results.xml: run ./run_tests.sh first")
+    if arguments.costs:
+        costs = {name: round(seconds) for name, seconds in sorted(measured()) if seconds >= 2}
+        arguments.costs.write_text(json.dumps(costs, indent=1) + "\n")
+        return
     commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     text = (f"# What the tests cost\n\nWritten by `tools/test_costs.py --write docs/test_costs.md` after `./run_tests.sh` at "
             f"{commit} on {os.cpu_count()} cores ({platform.machine()}).\n\n## Tests\n\n{tests()}\n\n## Build\n\n{build()}\n")

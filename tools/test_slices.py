@@ -6,13 +6,15 @@
     tools/test_slices.py --everyday-and NAME...   the everyday suite and these
 
 Costs are the seconds of tests/costs.json (written by tools/test_costs.py --costs); a test that is not in it counts as one
-second. A test that others need first, the installation, is in every part.
+second. ctest itself adds the installation to a part whose tests need it.
 """
 
 import argparse
 import json
 import pathlib
 import subprocess
+
+import touched_tests
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 COSTS = ROOT / "tests/costs.json"
@@ -42,7 +44,7 @@ def main():
     arguments = parser.parse_args()
     names = tests(arguments.build)
     if arguments.everyday_and:
-        left_out = {line.split()[0] for line in (ROOT / "tests/thorough.txt").read_text().splitlines() if line[:1] not in ("", "#")}
+        left_out = touched_tests.thorough_tests(ROOT)
         chosen = [index for index, name in enumerate(names) if name not in left_out or name in arguments.everyday_and]
     else:
         part, count = map(int, (arguments.part or "0/0").split("/"))

@@ -2,7 +2,7 @@
 """The thorough tests that .ci/run adds to the everyday suite: those of the folders that changed lately.
 
     tools/touched_tests.py              names, a line each; "all" alone where everything is to be run
-    tools/touched_tests.py --why        with the folder that calls for each
+    tools/touched_tests.py --why        with the file that calls for each
 
 Lately: since the newest commit that is older than a day, and what is not committed. tests/rooms.toml says which folder
 calls for which tests; a folder that it does not name calls for all. Without such a commit, in a young or a shallow clone,
@@ -24,12 +24,8 @@ def git(root, *words):
 
 
 def base_commit(root, now):
-    """The newest commit that is older than a day; None where there is none."""
-    for line in git(root, "log", "--first-parent", "--format=%H %ct").splitlines():
-        commit, seconds = line.split()
-        if now - int(seconds) > DAY:
-            return commit
-    return None
+    """The newest commit that is older than a day; None if all are younger."""
+    return git(root, "rev-list", "-1", "--first-parent", f"--min-age={int(now - DAY)}", "HEAD").strip() or None
 
 
 def touched(root, base):
@@ -38,27 +34,25 @@ def touched(root, base):
     return sorted(set(committed + changed))
 
 
-def row_of(file, rooms):
-    """The row of the deepest folder that is named; None: no row."""
-    found = [folder for folder in rooms if file == folder or file.startswith(folder + "/")]
-    return max(found, key=len) if found else None
+def patterns_of(file, rooms):
+    """The tests that a change of this file calls for; "*" stands for any text."""
+    path = pathlib.PurePath(file)
+    if file.startswith("tests/end_to_end/"):
+        # a test calls for itself, what several of them share for them all
+        return [f"end_to_end.{path.stem.removesuffix('_test')}" if path.stem.endswith("_test") else "end_to_end.*"]
+    for folder in (path, *path.parents):  # the deepest one that has a row
+        if str(folder) in rooms:
+            return rooms[str(folder)]
+    return ["*"]
 
 
 def chosen(files, rooms, thorough):
-    """{test: the folder or file that calls for it}"""
+    """{test: the file that calls for it}"""
     result = {}
     for file in files:
-        row = row_of(file, rooms)
-        own = pathlib.PurePath(file).name.removesuffix("_test.py").removesuffix(".py")
-        for test in thorough:
-            is_own = file.startswith("tests/") and test.split(".", 1)[1] == own
-            if is_own or (row is None and not file.startswith("tests/end_to_end/")) or any(
-                    fnmatch.fnmatchcase(test, pattern) for pattern in rooms.get(row, [])):
-                result.setdefault(test, row or file)
-        if file.startswith("tests/end_to_end/") and not file.endswith("_test.py"):  # what several of them share
-            for test in thorough:
-                if test.startswith("end_to_end."):
-                    result.setdefault(test, file)
+        for pattern in patterns_of(file, rooms):
+            for test in fnmatch.filter(thorough, pattern):
+                result.setdefault(test, file)
     return result
 
 

@@ -66,13 +66,13 @@ def main():
     shutil.rmtree(ASSETS, ignore_errors=True)
     ASSETS.mkdir(parents=True)
     expected = {"losses": {}}
-    for name, (ranks, arguments) in CHECKPOINTS.items():
-        folder = train(name, ranks, *arguments)
+    for name, (arguments, ranks, layout) in CHECKPOINTS.items():
+        folder = train(name, ranks, *arguments, *layout)
         expected["losses"][name] = losses(folder)
         shutil.copytree(folder / f"checkpoint/step-{SAVED}", ASSETS / f"{name}/step-{SAVED}")
     # a run's folder, without the checkpoints, which are above
-    ranks, arguments = CHECKPOINTS["dense"]
-    folder = train("run", ranks, *arguments, *EVERY_FILE)
+    arguments, ranks, layout = CHECKPOINTS["dense"]
+    folder = train("run", ranks, *arguments, *layout, *EVERY_FILE)
     shutil.rmtree(folder / "checkpoint")
     for path in folder.glob("memory_snapshot/*/rank1_memory_snapshot.pickle"):
         path.unlink()  # as large as rank 0's, and of the same form

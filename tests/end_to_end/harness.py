@@ -22,18 +22,11 @@ DEBUG_CONFIG = "train_configs/debug_model.toml"
 # whether something is quick is judged by what it does instead, not by a clock.
 HANG = 600
 SKIPPED = 77  # SKIP_RETURN_CODE of every test
-# "everyday" where ./run_tests.sh asks for the everyday suite
-SUITE = os.environ.get("TITAN_TESTS", "all")
 # What tests draw by chance; TITAN_TEST_SEED makes the draws of an earlier run again.
 SEED = int(os.environ.get("TITAN_TEST_SEED") or random.SystemRandom().randrange(10**6))
 
 # The debug recipe, small enough that a step takes some hundredths of a second.
 TINY = ["--job.config_file", DEBUG_CONFIG, "--training.seq_len", "64", "--training.steps", "3"]
-
-
-def thorough(test):
-    """Of a test that the everyday suite leaves out, because a cheaper one of the same file shows the same ability."""
-    return None if SUITE == "everyday" else test
 
 
 def environment(**changes):

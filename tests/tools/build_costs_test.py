@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tools/build_costs.py and tools/cost_unit.py: CPU seconds of children are counted, targets are told apart, tables say both speeds."""
+"""tools/build_costs.py and tools/cost_unit.py: the CPU seconds of children count, each file has its target, and tables
+have the seconds of the host and of the reference host."""
 
 import json
 import os
@@ -27,7 +28,7 @@ class BuildCosts(unittest.TestCase):
         log = self.folder / "log"
         child = [sys.executable, "-c", f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BUSY.format(0.5)!r}])\nsys.exit(3)",
                  "-o", "some/object.o"]
-        run = subprocess.run([sys.executable, SOURCE / "tools/build_costs.py", "record", log, *child])
+        run = subprocess.run([sys.executable, SOURCE / "tools/costs/record.py", log, *child])
         self.assertEqual(run.returncode, 3)
         row = json.loads(log.read_text())
         self.assertEqual(row["output"], "some/object.o")

@@ -37,13 +37,13 @@ class TestSlices(unittest.TestCase):
         for number in chosen:
             self.assertIn(f"Test #{number}: {names[number - 1]}\n", listed.replace("Test  #", "Test #").replace("Test   #", "Test #"))
 
-    def test_what_the_everyday_suite_leaves_out_are_tests_and_has_something_beside_it(self):
+    def test_what_the_everyday_suite_leaves_out_are_tests_and_each_names_a_cheaper_one(self):
         shown = subprocess.run(["ctest", "--test-dir", BUILD, "-N", "-L", "^thorough$"], capture_output=True, text=True).stdout
         for line in (SOURCE / "tests/thorough.txt").read_text().splitlines():
             if line.startswith("#"):
                 continue
-            name, beside = line.split(None, 1)
-            self.assertTrue(beside)
+            name, cheaper = line.split(None, 1)
+            self.assertTrue(cheaper)
             if name != "referee.parquet_referee":
                 self.assertIn(f": {name}\n", shown)
 

@@ -1,11 +1,9 @@
 # The kernels, compiled by nvcc where it is found: CMake's own CUDA language would try the compiler on every configure.
 #
-# They cost 150 CPU seconds, so they are compiled where they can run, on a machine with an NVIDIA GPU, or when they are asked
+# They cost some 30 CPU seconds at reference speed (tools/cost_unit.py), so they are compiled where they can run, on a machine with an NVIDIA GPU, or when they are asked
 # for: tools/setup.sh --cuda, or the preset cuda.
 #
-# In:  TITAN_CUDA_KERNELS (AUTO, ON, OFF), TITAN_CUDA_ARCHS, TITAN_NVCC and the toolkit that TitanCuda.cmake found,
-#      TITAN_TORCH_ROOT
-# Needs TITAN_CUDART of the folder above.
+# In:  TITAN_CUDA_KERNELS (AUTO, ON, OFF), TITAN_CUDA_ARCHS, TITAN_NVCC (TitanCuda.cmake)
 # Out: TITAN_CUDA_KERNEL_LIBRARIES, TITAN_CUDA_KERNEL_ARCHS: empty and "none" without nvcc, and the plugin is then built of
 #      ATen's operations alone. One status line says which and why.
 
