@@ -106,13 +106,15 @@ void plan_batch(const RuleContext& rules, Layout& layout) {
     rules.error(key, "training.global_batch_size must not be 0", "-1: one accumulation round");
   } else if (layout.global_batch_size % round != 0) {
     const int64_t below = layout.global_batch_size / round * round;
+    std::string nearest = "nearest: " + (below > 0 ? std::to_string(below) : "");
+    if (below <= INT64_MAX - round)  // else there is none above
+      nearest += (below > 0 ? " or " : "") + std::to_string(below + round);
     rules.error(key,
                 "training.global_batch_size = " + std::to_string(t.global_batch_size) +
                     " is not a multiple of local_batch_size x data-parallel ranks = " +
                     std::to_string(t.local_batch_size) + " x " +
                     std::to_string(layout.data_parallel) + " = " + std::to_string(round),
-                "nearest: " + (below > 0 ? std::to_string(below) + " or " : "") +
-                    std::to_string(below + round));
+                std::move(nearest));
   }
 }
 
@@ -130,7 +132,10 @@ void RuleContext::error(std::string_view key, std::string message, std::string h
 void make_grid(JobConfig& config, Diagnostics& diagnostics) {
   Layout& layout = config.layout;
   const dist::MeshShape core = layout.core_axes();
-  if (product({core.world_size(), layout.added}) != config.world_size) return;  // reported
+  // not core.world_size(): a product of any degrees, which int64 may not hold
+  if (product({core.pp, core.dp_replicate, core.dp_shard, core.cp, core.tp, layout.added}) !=
+      config.world_size)
+    return;  // reported
   layout.grid = dist::Grid(core);
   for (const AxisRequest& request : config.axis_requests) try {
       on_behalf_of(request.by, [&] { request.plan.apply(layout.grid); });
