@@ -42,12 +42,8 @@ if [[ $suite == touched ]]; then
 fi
 
 case $suite in
-  everyday)
-    export TITAN_TESTS=everyday
-    arguments+=(-LE '^thorough$')
-    ;;
+  everyday) arguments+=(-LE '^thorough$') ;;
   touched)
-    export TITAN_TESTS=everyday
     printf 'beside the everyday suite: %s\n' "$(xargs <<<"$touched")"
     # shellcheck disable=SC2086  # names are single words
     arguments+=(-I "$(.venv/bin/python tools/test_slices.py --everyday-and $touched)")

@@ -7,7 +7,8 @@
     tools/build_costs.py headers --object PART [--top 30]   what one object includes and instantiates (-ftime-report, -H)
 
 The stages of `measure` are what people wait for: `first loss` (the program and the plugins of the debug model, what
-./run_train.sh builds), `plugins` (all programs and plugins besides), `tests` (all the rest).
+./run_train.sh builds), `plugins` (all programs and plugins besides), `tests` (what ./run_tests.sh builds besides) and `thorough`
+(what thorough tests build when they run: fuzzers, programs for a GPU).
 """
 
 import argparse
@@ -29,7 +30,7 @@ import same_bits
 import test_costs
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-STAGES = ("first loss", "plugins", "tests")
+STAGES = ("first loss", "plugins", "tests", "thorough")
 LONGEST = 25
 
 
@@ -79,6 +80,10 @@ def run_ninja(build, targets, jobs):
     return cost_unit.children_seconds() - before, time.monotonic() - start, peak, warnings
 
 
+def has_target(build, name):
+    return subprocess.run(["ninja", "-C", build, "-t", "query", name], capture_output=True).returncode == 0
+
+
 def measure(arguments):
     source = arguments.source.resolve()
     torch = arguments.torch or same_bits.torch_root()
@@ -99,7 +104,8 @@ def measure(arguments):
     for stage in STAGES:
         seen = len(log.read_text().splitlines())
         cpu, wall, peak, warnings = 0, 0, 0, set()
-        targets = {"first loss": ["titan"], "plugins": ["programs", "plugins"], "tests": ["all"]}[stage]
+        targets = {"first loss": ["titan"], "plugins": ["programs", "plugins"], "tests": ["all"],
+                   "thorough": [name for name in ("fuzz_programs", "gpu_programs") if has_target(build, name)]}[stage]
         while targets:
             done = run_ninja(build, targets, arguments.jobs)
             cpu, wall, peak = cpu + done[0], wall + done[1], max(peak, done[2])
@@ -158,7 +164,8 @@ def table(arguments):
            f"After: {describe(after)}" + (f". Before: {describe(before)}" if before else "") + ".", ""]
     total = lambda data, until: sum(stage["cpu"] for stage in data["stages"][:until])
     rows = []
-    for number, name in ((1, "first loss (./run_train.sh)"), (2, "all programs and plugins"), (3, "everything with tests")):
+    for number, name in ((1, "first loss (./run_train.sh)"), (2, "all programs and plugins"),
+                         (3, "what ./run_tests.sh builds"), (4, "everything")):
         if number > len(after["stages"]):
             break
         now = total(after, number)

@@ -33,14 +33,22 @@ wandb|5 min|runs read and uploaded by wandb itself, to a stand-in server
 mlflow|10 min|runs on an MLflow server, read back by its client
 fuzz|60 min|every fuzz target for five minutes with a new seed
 mutations|90 min|small changes of meaning, each of which a test must notice
-asan|60 min|unit tests with AddressSanitizer and UndefinedBehaviorSanitizer
-tsan|40 min|unit tests without torch under ThreadSanitizer
+asan|60 min|unit tests and six end-to-end tests with AddressSanitizer and UndefinedBehaviorSanitizer
+tsan|40 min|unit tests without torch, and those of shared memory, under ThreadSanitizer
 cuda_kernels|5 min|the CUDA kernels compiled by nvcc: registers, spills, widths of accesses
 report_page|2 min|the page of titan report in headless Chromium
 tensorboard_pages|2 min|pages of TensorBoard drawn by a browser, to be looked at
 benchmarks|15 min|start-up, step, loader and operations
 first_loss|20 min|three clones, timed to the first loss
-trace_readers|5 min|traces of four ranks, read by HolisticTraceAnalysis and the plugin of TensorBoard'
+trace_readers|5 min|traces of four ranks, read by HolisticTraceAnalysis and the plugin of TensorBoard
+slice_1|10 min|./run_tests.sh --slice 1/8: an eighth of all tests
+slice_2|10 min|./run_tests.sh --slice 2/8: an eighth of all tests
+slice_3|10 min|./run_tests.sh --slice 3/8: an eighth of all tests
+slice_4|10 min|./run_tests.sh --slice 4/8: an eighth of all tests
+slice_5|10 min|./run_tests.sh --slice 5/8: an eighth of all tests
+slice_6|10 min|./run_tests.sh --slice 6/8: an eighth of all tests
+slice_7|10 min|./run_tests.sh --slice 7/8: an eighth of all tests
+slice_8|10 min|./run_tests.sh --slice 8/8: an eighth of all tests'
 
 # with_package PACKAGE==VERSION SCRIPT...: in a Python of its own, for packages that no test of every day needs
 with_package() {
@@ -86,15 +94,23 @@ run_check() {
     wandb) with_package wandb==0.31.0 tests/referee/wandb_check.py ;;
     mlflow) with_package mlflow==3.17.2 tests/referee/mlflow_check.py ;;
     fuzz)
+      ninja -C build/release fuzz_programs || return
       for target in safetensors manifest; do
         build/release/bin/checkpoint_fuzz "$target" --seconds 300 --seed "$RANDOM" || return
       done
-      for target in tokenizer_json tiktoken sentencepiece megatron_index jsonl pipeline_csv; do
+      for target in tokenizer_json tiktoken sentencepiece megatron_index jsonl pipeline_csv chat_template; do
         build/release/bin/data_fuzz "$target" --seconds 300 --seed "$RANDOM" || return
       done
       ;;
     mutations) "$python" tests/mutations/run.py --copy "$PWD/$state/mutated" --resume "$PWD/$state/mutations-$commit.jsonl" --write docs/mutations.md ;;
-    asan | tsan) cmake --preset "$1" && cmake --build --preset "$1" && ctest --preset "$1" -j2 -LE 'end_to_end|slow|parity|gpu' ;;
+    asan)
+      cmake --preset asan && cmake --build --preset asan && ctest --preset asan -j2 -LE 'end_to_end|slow|parity|gpu|thorough|tools' &&
+        ctest --preset asan -j2 -R '^end_to_end\.(train|checkpoint|pipeline|context|generate|expert_parallel)$'
+      ;;
+    tsan)
+      cmake --preset tsan && cmake --build --preset tsan && ctest --preset tsan -j2 -LE 'end_to_end|slow|parity|gpu' &&
+        ctest --test-dir build/tsan --output-on-failure -R '^SharedMemory'
+      ;;
     cuda_kernels)
       cmake --preset cuda "-DTITAN_TORCH_ROOT=$(grep -oP '(?<=^TITAN_TORCH_ROOT:PATH=).*' build/release/CMakeCache.txt)" &&
         ninja -C build/cuda cuda.plugin && "$python" tools/cuda_kernels.py --check --logs build/cuda/plugins/devices/cuda
@@ -109,6 +125,7 @@ run_check() {
         "${titan_env[@]}" "$python" tests/benchmarks/train_benchmark.py
       ;;
     first_loss) tools/time_first_loss.sh --write ;;
+    slice_?) ./run_tests.sh --slice "${1#slice_}/8" ;;
     trace_readers) "${titan_env[@]}" "$python" tests/benchmarks/trace_readers.py ;;
   esac
 }

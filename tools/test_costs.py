@@ -1,28 +1,36 @@
 #!/usr/bin/env python3
-"""What each test cost in the last run of ./run_tests.sh, and what each part of the build did.
+"""What each test costs, in CPU seconds at reference speed (tools/cost_unit.py), and the sums that are held to a budget.
 
-    tools/test_costs.py                         the dearest tests and the sums by kind, as Markdown
-    tools/test_costs.py --write docs/test_costs.md
-    tools/test_costs.py --costs tests/costs.json    the seconds of each test of two or more, for tools/test_slices.py
+    tools/test_costs.py measure                 runs every test; writes tests/costs.json
+    tools/test_costs.py measure -R REGEX        runs these alone, and changes their rows
+    tools/test_costs.py write                   writes docs/test_costs.md from tests/costs.json
 
-Reads build/release/test_results.xml (ctest's JUnit file) and build/release/.ninja_log. Times are wall clock with several
-tests, or compilers, at a time: shares say more than seconds.
+A cost is that of a test's process and of all processes it started and waited for. `measure` also notes the cost of each
+method of a Python test. tests/costs.json is what tools/test_slices.py cuts the tests by; tests/cost_budget.json has the most that
+each tier may cost, which the test tools.test_costs holds it to.
 """
 
 import argparse
 import collections
+import concurrent.futures
 import json
 import os
 import pathlib
-import platform
 import re
 import subprocess
 import sys
-import xml.etree.ElementTree
+import threading
+
+import cost_unit
+import touched_tests
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build/release"
+COSTS = ROOT / "tests/costs.json"
+BUDGET = ROOT / "tests/cost_budget.json"
 MOST = 40
+# unit tests that cost less share one row
+SMALL = 1.0
 
 
 def table(head, rows):
@@ -32,63 +40,129 @@ def table(head, rows):
 
 def kind_of(name):
     prefix = name.split(".")[0]
-    return prefix if prefix in ("end_to_end", "referee", "fuzz", "parity", "scaling") else "unit"
+    return prefix if prefix in ("build", "end_to_end", "referee", "fuzz", "parity", "scaling", "tools", "gpu") else "unit"
 
 
-def measured():
-    """[(test, seconds)] of the last run."""
-    return [(case.get("name"), float(case.get("time"))) for case in
-            xml.etree.ElementTree.parse(BUILD / "test_results.xml").iter("testcase")]
+def all_tests():
+    shown = subprocess.run(["ctest", "--test-dir", BUILD, "--show-only=json-v1"], capture_output=True, text=True, check=True)
+    tests = json.loads(shown.stdout)["tests"]
+    for test in tests:
+        test["properties"] = {entry["name"]: entry["value"] for entry in test["properties"]}
+    return tests
 
 
-def tests():
-    cases = measured()
-    total = sum(seconds for _, seconds in cases)
-    kinds = collections.Counter()
-    for name, seconds in cases:
-        kinds[kind_of(name)] += seconds
-    counts = collections.Counter(kind_of(name) for name, _ in cases)
-    by_kind = [(kind, str(counts[kind]), f"{seconds:.0f}", f"{seconds / total:.0%}") for kind, seconds in kinds.most_common()]
-    dearest = sorted(cases, key=lambda case: -case[1])[:MOST]
-    return (f"{len(cases)} tests, {total:.0f} s added up.\n\n"
-            + table(["kind", "tests", "s", "share"], by_kind) + f"\n\nThe {len(dearest)} dearest:\n\n"
-            + table(["test", "s", "share"], [(name, f"{s:.1f}", f"{s / total:.1%}") for name, s in dearest]))
+class Measurement:
+    def __init__(self):
+        self.costs, self.methods, self.failed = {}, {}, []
+        self.lock = threading.Lock()
+        self.log = BUILD / "test_costs.log"
+        self.log.write_text("")
+
+    def run(self, test):
+        """Runs one test and notes the CPU seconds of its process and of those that it waited for."""
+        name, properties = test["name"], test["properties"]
+        environment = dict(os.environ, **dict(entry.split("=", 1) for entry in properties.get("ENVIRONMENT", [])))
+        command = list(test["command"])
+        methods = BUILD / f"test_costs.{name}.methods" if command[-1].endswith("_test.py") else None
+        if methods:
+            methods.unlink(missing_ok=True)
+            command[1:1] = [str(ROOT / "tools/costs/methods.py"), str(methods)]
+        process = subprocess.Popen(command, cwd=properties["WORKING_DIRECTORY"], env=environment, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        output = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        with self.lock:
+            self.costs[name] = usage.ru_utime + usage.ru_stime
+            if methods and methods.exists():
+                self.methods[name] = json.loads(methods.read_text())
+                methods.unlink()
+            if process.returncode not in (0, properties.get("SKIP_RETURN_CODE")):
+                self.failed.append(name)
+                with self.log.open("a") as log:
+                    log.write(f"=== {name}\n{output}\n")
+            print(f"{self.costs[name]:8.2f}  {name}", flush=True)
 
 
-def build():
-    """Seconds per target; the newest entry of each output counts."""
-    steps = {}
-    for line in (BUILD / ".ninja_log").read_text().splitlines()[1:]:
-        start, end, _, output, _ = line.split("\t")
-        steps[output] = (int(end) - int(start)) / 1000
-    targets = collections.Counter()
-    for output, seconds in steps.items():
-        found = re.match(r"(.*?)CMakeFiles/([^/]+)\.dir/", output)
-        targets[found[1] + found[2] if found else "links and the rest"] += seconds
-    total = sum(targets.values())
-    return (f"{len(steps)} steps, {total:.0f} s added up over the compilers that ran at a time.\n\n"
-            + table(["target", "s", "share"],
-                    [(name, f"{s:.0f}", f"{s / total:.1%}") for name, s in targets.most_common(15)]))
+def measure(arguments):
+    tests = all_tests()
+    wanted = [test for test in tests if re.search(arguments.tests or "", test["name"])]
+    if not wanted:
+        sys.exit(f"test_costs: error: no test has a name that '{arguments.tests}' matches")
+    measurement = Measurement()
+    first = cost_unit.median_factor()
+    # what others wait for comes before them; what must not run beside its like is run alone
+    setup = [test for test in wanted if "FIXTURES_SETUP" in test["properties"]]
+    alone = [test for test in wanted if "RESOURCE_LOCK" in test["properties"] and test not in setup]
+    rest = [test for test in wanted if test not in setup and test not in alone]
+    for test in setup + alone:
+        measurement.run(test)
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        list(pool.map(measurement.run, sorted(rest, key=lambda test: -test["properties"].get("COST", 0))))
+    factor = (first + cost_unit.median_factor()) / 2
+    costs = {name: seconds / factor for name, seconds in measurement.costs.items() if name not in measurement.failed}
+    methods = {name: {method: seconds / factor for method, seconds in rows.items()} for name, rows in measurement.methods.items()}
+    note(costs, methods, factor, {test["name"] for test in tests})
+    if measurement.failed:
+        sys.exit(f"test_costs: error: {', '.join(measurement.failed)} failed, see {measurement.log}; they keep their rows")
+
+
+def note(costs, methods, factor, existing):
+    """Writes tests/costs.json: a row for each test, but one for all unit tests of less than a second."""
+    old = json.loads(COSTS.read_text()) if COSTS.exists() else {"tests": {}, "methods": {}, "small": 0.0}
+    has_row = {name for name, cost in costs.items() if cost >= SMALL or kind_of(name) != "unit"}
+    tests = {name: cost for name, cost in old["tests"].items() if name in existing and name not in costs}
+    tests.update({name: round(costs[name], 1) for name in has_row})
+    small = old["small"]
+    if all(name in costs for name in existing if kind_of(name) == "unit"):
+        small = round(sum(cost for name, cost in costs.items() if name not in has_row), 1)
+    kept = {name: rows for name, rows in old["methods"].items() if name in tests and name not in costs}
+    kept.update({name: {method: round(cost, 1) for method, cost in rows.items() if cost >= SMALL}
+                 for name, rows in methods.items() if costs.get(name, 0) >= 10})
+    written = {"host_factor": round(factor, 2), "small": small, "tests": dict(sorted(tests.items())), "methods": dict(sorted(kept.items()))}
+    COSTS.write_text(json.dumps(written, indent=1) + "\n")
+
+
+def tiers(written, thorough):
+    """{tier: {kind: CPU seconds}}"""
+    sums = {"everyday": collections.Counter({"unit": written["small"]}), "thorough": collections.Counter()}
+    for name, cost in written["tests"].items():
+        sums["thorough" if name in thorough else "everyday"][kind_of(name)] += cost
+    return sums
+
+
+def page():
+    written, thorough, budget = json.loads(COSTS.read_text()), touched_tests.thorough_tests(ROOT), json.loads(BUDGET.read_text())
+    sums = tiers(written, thorough)
+    kinds = [kind for kind, _ in (sums["everyday"] + sums["thorough"]).most_common()]
+    by_kind = [(kind, f"{sums['everyday'][kind]:.0f}", f"{sums['thorough'][kind]:.0f}") for kind in kinds]
+    by_kind += [("sum", *(f"{sums[tier].total():.0f}" for tier in ("everyday", "thorough"))),
+                ("budget", *(str(budget[tier]) for tier in ("everyday", "thorough")))]
+    dearest = sorted(written["tests"].items(), key=lambda row: -row[1])[:MOST]
+    rows = []
+    for name, cost in dearest:
+        methods = sorted(written["methods"].get(name, {}).items(), key=lambda row: -row[1])[:3]
+        rows.append((name, f"{cost:.1f}", "thorough" if name in thorough else "everyday",
+                     ", ".join(f"{method.split('.')[-1].removeprefix('test_')} {seconds:.0f}" for method, seconds in methods)))
+    return (f"# What the tests cost\n\nWritten by `tools/test_costs.py write` from tests/costs.json, which `tools/test_costs.py measure` wrote: "
+            f"CPU seconds at reference speed (`tools/cost_unit.py`; this host took {written['host_factor']:.2f} times as many). "
+            "./run_tests.sh runs the everyday tests; tests/thorough.txt names the others. The budget is that of tests/cost_budget.json, "
+            "which the test tools.test_costs asserts.\n\n"
+            + table(["kind", "everyday", "thorough"], by_kind) + f"\n\nThe {len(dearest)} dearest:\n\n"
+            + table(["test", "CPU s", "tier", "its dearest cases"], rows) + "\n")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", metavar="FILE", type=pathlib.Path)
-    parser.add_argument("--costs", metavar="FILE", type=pathlib.Path)
+    commands = parser.add_subparsers(dest="command", required=True)
+    measuring = commands.add_parser("measure")
+    measuring.add_argument("-R", dest="tests", metavar="REGEX")
+    measuring.add_argument("-j", dest="jobs", type=int, default=2)
+    commands.add_parser("write")
     arguments = parser.parse_args()
-    if not (BUILD / "test_results.xml").exists():
-        parser.error("no build/release/test_results.xml: run ./run_tests.sh first")
-    if arguments.costs:
-        costs = {name: round(seconds) for name, seconds in sorted(measured()) if seconds >= 2}
-        arguments.costs.write_text(json.dumps(costs, indent=1) + "\n")
-        return
-    commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
-    text = (f"# What the tests cost\n\nWritten by `tools/test_costs.py --write docs/test_costs.md` after `./run_tests.sh` at "
-            f"{commit} on {os.cpu_count()} cores ({platform.machine()}).\n\n## Tests\n\n{tests()}\n\n## Build\n\n{build()}\n")
-    if arguments.write:
-        arguments.write.write_text(text)
-    else:
-        print(text)
+    if arguments.command == "measure":
+        measure(arguments)
+    (ROOT / "docs/test_costs.md").write_text(page())
 
 
 if __name__ == "__main__":

@@ -1,32 +1,39 @@
 #!/usr/bin/env python3
 """Cuts all tests into N parts of even cost, always the same way: what ./run_tests.sh --slice K/N runs.
 
-    tools/test_slices.py 2/8      the numbers of part 2, as ctest -I takes them
-    tools/test_slices.py 2/8 --names
+    tools/test_slices.py 2/8                      the numbers of part 2, as ctest -I takes them
+    tools/test_slices.py 2/8 --names              its names
+    tools/test_slices.py 2/8 --not-in RESULTS     less the tests that ctest's JUnit file RESULTS has: what .ci/run adds
     tools/test_slices.py --everyday-and NAME...   the everyday suite and these
+    tools/test_slices.py --oldest                 the K of the part K/8 whose row in docs/long_checks.md is the oldest
 
-Costs are the seconds of tests/costs.json (written by tools/test_costs.py --costs); a test that is not in it counts as one
-second. ctest itself adds the installation to a part whose tests need it.
+Costs are the CPU seconds of tests/costs.json (written by tools/test_costs.py measure); a test that is not in it counts as a
+tenth of a second. ctest itself adds the installation to a part whose tests need it.
 """
 
 import argparse
 import json
 import pathlib
+import re
 import subprocess
+import xml.etree.ElementTree
 
 import touched_tests
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 COSTS = ROOT / "tests/costs.json"
+PAGE = ROOT / "docs/long_checks.md"
+COUNT = 8  # parts that docs/long_checks.md has a row of
+SMALL = 0.1  # CPU seconds of a test that has no row
 
 
 def slices(names, costs, count):
     """Indices of `names`, cut into `count` lists: the dearest first, each into the list that costs least so far."""
     parts, sums = [[] for _ in range(count)], [0.0] * count
-    for index in sorted(range(len(names)), key=lambda i: (-costs.get(names[i], 1.0), names[i])):
+    for index in sorted(range(len(names)), key=lambda i: (-costs.get(names[i], SMALL), names[i])):
         least = min(range(count), key=lambda part: (sums[part], part))
         parts[least].append(index)
-        sums[least] += costs.get(names[index], 1.0)
+        sums[least] += costs.get(names[index], SMALL)
     return parts
 
 
@@ -35,25 +42,49 @@ def tests(build):
     return [test["name"] for test in json.loads(shown.stdout)["tests"]]
 
 
+def oldest(page, commits):
+    """The K whose row on the page is the oldest: one that never ran; of several, another one after each commit."""
+    dates = {}
+    for line in page.splitlines():
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) > 5 and re.fullmatch(r"slice_[1-9]", cells[1]):
+            dates[int(cells[1].removeprefix("slice_"))] = "" if cells[4] == "never" else cells[4]
+    parts = range(1, COUNT + 1)
+    first = min(dates.get(part, "") for part in parts)
+    candidates = [part for part in parts if dates.get(part, "") == first]
+    return candidates[commits % len(candidates)]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", metavar="K/N", nargs="?")
     parser.add_argument("--everyday-and", nargs="+", metavar="NAME")
+    parser.add_argument("--not-in", type=pathlib.Path, metavar="RESULTS")
+    parser.add_argument("--oldest", action="store_true")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
     parser.add_argument("--names", action="store_true")
     arguments = parser.parse_args()
     names = tests(arguments.build)
+    left_out = touched_tests.thorough_tests(ROOT)
+    costs = json.loads(COSTS.read_text())["tests"]
+    if arguments.oldest:
+        commits = int(subprocess.run(["git", "-C", ROOT, "rev-list", "--count", "HEAD"], capture_output=True, text=True, check=True).stdout)
+        print(oldest(PAGE.read_text(), commits))
+        return
     if arguments.everyday_and:
-        left_out = touched_tests.thorough_tests(ROOT)
         chosen = [index for index, name in enumerate(names) if name not in left_out or name in arguments.everyday_and]
     else:
         part, count = map(int, (arguments.part or "0/0").split("/"))
         if not 1 <= part <= count:
             parser.error(f"K/N with 1 <= K <= N, got '{arguments.part}'")
-        chosen = sorted(slices(names, json.loads(COSTS.read_text()), count)[part - 1])
+        chosen = sorted(slices(names, costs, count)[part - 1])
+        if arguments.not_in:
+            ran = {case.get("name") for case in xml.etree.ElementTree.parse(arguments.not_in).iter("testcase")}
+            chosen = [index for index in chosen if names[index] not in ran]
     if arguments.names:
-        print("\n".join(names[index] for index in chosen))
-    else:
+        for index in chosen:
+            print(names[index])
+    elif chosen:
         # start, end and stride are not used; the numbers behind them are
         print(",".join(["0", "0", "0", *(str(index + 1) for index in chosen)]))
 

@@ -39,7 +39,8 @@ def patterns_of(file, rooms):
     path = pathlib.PurePath(file)
     if file.startswith("tests/end_to_end/"):
         # a test calls for itself, what several of them share for them all
-        return [f"end_to_end.{path.stem.removesuffix('_test')}" if path.stem.endswith("_test") else "end_to_end.*"]
+        name = f"end_to_end.{path.stem.removesuffix('_test')}"
+        return [name, f"{name}.thorough"] if path.stem.endswith("_test") else ["end_to_end.*"]
     for folder in (path, *path.parents):  # the deepest one that has a row
         if str(folder) in rooms:
             return rooms[str(folder)]

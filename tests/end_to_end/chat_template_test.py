@@ -14,7 +14,7 @@ from tokenizers import AddedToken
 from transformers import AutoTokenizer
 
 from drawn_conversations import Drawn
-from harness import ROOT, SEED, Case, main, titan
+from harness import ROOT, SEED, Case, main, thorough, titan
 
 ASSETS = ROOT / "tests/assets/tokenizer"
 TEMPLATES = pathlib.Path(os.environ.get("TITAN_CHAT_TEMPLATES") or ROOT / ".venv/share/chat_templates")
@@ -96,6 +96,7 @@ class RealTemplatesTest(ChatTemplateCase):
                 refused += self.compare(name, 200)
         self.assertGreater(refused, 20, "the drawn conversations hardly meet a refusal")
 
+    @thorough
     def test_so_does_every_other_template(self):
         names = sorted(file.stem for file in TEMPLATES.glob("*.jinja"))
         self.assertGreaterEqual(len(names), 70)
@@ -108,6 +109,7 @@ class RealTemplatesTest(ChatTemplateCase):
 class LanguageTest(ChatTemplateCase):
     """Each line of template_language.txt is a template, "↵" the end of a line. Both must give the same text, or both refuse."""
 
+    @thorough
     def test_every_construct_computes_as_jinja2_does(self):
         lines = (ROOT / "tests/end_to_end/template_language.txt").read_text().split("\n")
         templates = [line.replace("↵", "\n") for line in lines if line and not line.startswith("#!")]

@@ -14,7 +14,7 @@ import tempfile
 import xxhash
 
 from checkpoint_case import SMALL, CheckpointCase, complete_steps, content, damage, header, write_manifest
-from harness import HANG, ROOT, TITAN, main, titan
+from harness import HANG, ROOT, TITAN, main, thorough, titan
 from ranks_test import bare_environment
 
 
@@ -276,6 +276,7 @@ class DamageTest(CheckpointCase):
             "cut text": (whole[:-300].encode(), "cannot read"),
         }
 
+    @thorough
     def test_headers_with_lies(self):
         """With a manifest that was made to fit, and where there is none: a plain folder of shards."""
         plain = self.folder / "plain"

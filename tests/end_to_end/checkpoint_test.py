@@ -14,7 +14,7 @@ import numpy
 import xxhash
 from safetensors.numpy import load_file, save_file
 
-from harness import DEBUG_CONFIG, HANG, ROOT, TINY, TITAN, Background, main, metrics, titan
+from harness import DEBUG_CONFIG, HANG, ROOT, TINY, TITAN, Background, main, metrics, thorough, titan
 from ranks_test import RanksCase, bare_environment, fingerprints
 
 RECIPE = [*TINY, "--training.global_batch_size", "4", "--training.local_batch_size", "1", "--debug.fingerprints", "--debug.seed", "7",
@@ -140,6 +140,7 @@ class ResumeTest(CheckpointCase):
         self.same_within_rounding(4, "--parallelism.data_parallel_replicate_degree", "2", "--parallelism.data_parallel_shard_degree",
                                   "1", "--parallelism.tensor_parallel_degree", "2")
 
+    @thorough
     def test_the_first_state_after_a_resume_is_the_stored_one_under_any_layout(self):
         """DDP 4 -> DDP 2 x TP 2 -> 1 rank -> FSDP 3, uneven: each step is one more, each saved state is loaded exactly."""
         chain = [(4, 4, 1, 1), (4, 2, 1, 2), (1, 1, 1, 1), (3, 1, 3, 1)]

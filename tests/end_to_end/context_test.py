@@ -6,7 +6,7 @@ import re
 
 from checkpoint_case import SMALL
 from failing_rank_test import FAULTS, NEVER, TIMEOUT, Ranks, processes_with
-from harness import HANG, ROOT, losses, main, metrics, titan
+from harness import HANG, ROOT, losses, main, metrics, thorough, titan
 from validation_test import CORPUS, NEAR, VALIDATION, ValidationCase, texts_of
 
 P = "--parallelism."
@@ -39,6 +39,7 @@ class TrainingTest(ValidationCase):
             for name in ("step", "n_tokens_seen", "lr"):
                 self.assertEqual(mine[name], one[name], name)
 
+    @thorough
     def test_held_out_loss_is_that_of_one_rank(self):
         few = self.held_out(23)
         seen = {}
@@ -93,6 +94,7 @@ class TrainingTest(ValidationCase):
 
 
 class FaultTest(Ranks):
+    @thorough
     def test_a_rank_that_fails_in_the_ring_is_named_by_the_other(self):
         for kind in ("kill", "error", "hang"):
             with self.subTest(kind):
@@ -122,6 +124,7 @@ class MemoryTest(ValidationCase):
         self.assertEqual(run.returncode, 0, run.stderr)
         return int(re.search(r"(?m)^  most at once, with activations .* (\d+) bytes$", run.stdout)[1])
 
+    @thorough
     def test_activations_fall_with_the_number_of_ranks(self):
         for method in ("allgather", "alltoall"):
             with self.subTest(method):

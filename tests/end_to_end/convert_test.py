@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-from harness import HANG, ROOT, TITAN, Case, environment, main, titan
+from harness import HANG, ROOT, TITAN, Case, environment, main, thorough, titan
 
 transformers.utils.logging.disable_progress_bar()
 
@@ -446,6 +446,7 @@ class InterruptedTest(ConvertCase):
         self.assert_holds(said, "tensor norm.weight differs from its source")
 
 
+@thorough
 class MemoryTest(ConvertCase):
     """Twelve tensors of 64 MiB and some smaller ones, 1.1 GB in all."""
 

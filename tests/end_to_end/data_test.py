@@ -13,7 +13,7 @@ import pyarrow.parquet
 import zstandard
 
 from checkpoint_case import SMALL, CheckpointCase
-from harness import ROOT, TITAN, losses, main, titan
+from harness import ROOT, TITAN, losses, main, thorough, titan
 from ranks_test import fingerprints
 
 CORPUS = ROOT / "tests/assets/corpus"
@@ -111,6 +111,7 @@ class ResumeTest(DataCase):
 
     SAVE = ["--checkpoint.enable", "--checkpoint.interval", "2", "--checkpoint.no_last_save_model_only"]
 
+    @thorough
     def test_4_ranks_then_2_then_8_over_the_end_of_epochs(self):
         data = self.jsonl(texts()[:9])  # some 40 windows: several epochs pass
         big = ["--training.dataset_path", data, "--training.global_batch_size", "8", "--training.steps", "12"]
@@ -236,6 +237,7 @@ class FailureTest(DataCase):
 
 
 class OptimumTest(DataCase):
+    @thorough
     def test_the_model_learns_a_drawn_task_down_to_its_least_possible_loss(self):
         """An order-1 Markov chain: nobody can do better than its entropy rate, and the debug model gets there."""
         run = self.run_ranks(1, "--training.dataset", "synthetic", "--training.dataset_path", "None",

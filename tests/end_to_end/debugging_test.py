@@ -4,7 +4,7 @@ import csv
 import json
 import xml.etree.ElementTree as xml
 
-from harness import DEBUG_CONFIG, HANG, Case, losses, main, titan
+from harness import DEBUG_CONFIG, HANG, Case, losses, main, thorough, titan
 
 RECIPE = ["--job.config_file", DEBUG_CONFIG, "--training.seq_len", "32", "--training.steps", "2", "--training.global_batch_size", "4",
           "--training.local_batch_size", "2", "--parallelism.pipeline_parallel_microbatch_size", "1", "--metrics.log_freq", "1",
@@ -64,6 +64,7 @@ class CompareTest(DebuggingCase):
         self.assert_holds(text, "in step 2, before the forward, at the weight layers.3.attention.wo.weight",
                           "initial weights: all 57 that both have are equal")
 
+    @thorough
     def test_runs_of_other_layouts_are_compared_by_what_they_add_up_to(self):
         self.run_with("one", *TRACED)
         for name, flags in (("fsdp", []), ("pp", ["--parallelism.pipeline_parallel_degree", "2"]),

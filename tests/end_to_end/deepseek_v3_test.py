@@ -16,7 +16,7 @@ import transformers
 from transformers import DeepseekV2Config, DeepseekV2ForCausalLM, DeepseekV3Config, DeepseekV3ForCausalLM
 
 from generate_test import NEW, VOCAB, GenerateCase, greedy, prompts_of, saved
-from harness import Case, main, metrics, titan
+from harness import Case, main, metrics, thorough, titan
 from scored_texts import assert_scores_equal_transformers
 
 transformers.utils.logging.disable_progress_bar()
@@ -78,20 +78,25 @@ class LayoutTest(Case):
             self.assertGreater(value.abs().max().item(), 5e-4, "it never moved")
             self.assertTrue(torch.equal(biases[name], value), name)
 
-    def test_every_layout_of_a_deepseek_v3(self):
+    def test_fsdp_tensor_and_expert_parallelism(self):
+        self.assert_equals_one_rank(4, *degrees(data_parallel_shard=2, tensor_parallel=2, expert_parallel=2), model=V3)
+
+    @thorough
+    def test_every_other_layout_of_a_deepseek_v3(self):
         for ranks, axes in ((2, {"data_parallel_shard": -1}), (2, {"data_parallel_shard": 1, "tensor_parallel": 2}),
                             (2, {"data_parallel_shard": 1, "pipeline_parallel": 2}),
                             (2, {"data_parallel_shard": 1, "context_parallel": 2}),
-                            (2, {"data_parallel_shard": -1, "expert_parallel": 2}),
-                            (4, {"data_parallel_shard": 2, "tensor_parallel": 2, "expert_parallel": 2})):
+                            (2, {"data_parallel_shard": -1, "expert_parallel": 2})):
             with self.subTest(ranks=ranks, **axes):
                 self.assert_equals_one_rank(ranks, *degrees(**axes), model=V3)
 
+    @thorough
     def test_tensor_parallelism_without_cut_sequences_and_of_a_deepseek_v2(self):
         one = degrees(data_parallel_shard=1, tensor_parallel=2)
         self.assert_equals_one_rank(2, *one, model=[])
         self.assert_equals_one_rank(2, *one, "--parallelism.tensor.no_sequence_parallel", model=V3)
 
+    @thorough
     def test_documents_and_blocks_that_run_again(self):
         documents = [*V3, "--model.attn_type", "flex"]
         self.assert_equals_one_rank(2, *degrees(data_parallel_shard=1, context_parallel=2), model=documents)

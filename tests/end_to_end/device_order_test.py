@@ -9,7 +9,7 @@ import os
 import pathlib
 import re
 
-from harness import ROOT, Case, main, metrics, titan
+from harness import ROOT, Case, main, metrics, thorough, titan
 
 BUILT = pathlib.Path(os.environ["TITAN_PROGRAM"]).parent.parent / "tests/recording_device"
 STEPS, LOG_FREQ = 6, 4
@@ -75,6 +75,7 @@ class DeviceOrderTest(Case):
                 beside = steps[5]["trace"][:steps[5]["trace"].index("replay a graph")]
                 self.assertEqual([line for line in beside if "linear" in line or "attention" in line], [])
 
+    @thorough
     def test_what_is_not_replayed_is_said_and_runs_as_ever(self):
         for more, why in [(["--activation_checkpoint.mode", "offload"], "activations go to the host"),
                           (["--data.isolate_documents"], "documents differ in length"),
@@ -95,6 +96,7 @@ class DeviceOrderTest(Case):
         for number in UNSEEN:
             self.assertIn("item()", self.steps_of(record)[number]["host_waits"])
 
+    @thorough
     def test_bfloat16_with_microbatches(self):
         self.assert_in_order(*BFLOAT16, "--training.global_batch_size", "4", "--optimizer.implementation", "foreach")
 
@@ -102,6 +104,7 @@ class DeviceOrderTest(Case):
         [record] = self.assert_in_order("--activation_checkpoint.mode", "offload", "--activation_checkpoint.min_bytes", "0")
         self.assertGreater(self.steps_of(record)[3]["waits"], 100)  # of streams, one for another
 
+    @thorough
     def test_offload_lowers_the_peak_to_one_block(self):
         """The peak is that of the order in which the host gives work: no memory is held until the device is done with a copy."""
         peaks = {}
@@ -122,11 +125,13 @@ class DeviceOrderTest(Case):
                 before = next(line for line in reversed(trace[:place]) if not line.startswith("wait"))
                 self.assertRegex(before, r"^copy on the device .* on stream [1-8]$")
 
+    @thorough
     def test_two_ranks_of_other_layouts(self):
         for axis in ("data_parallel_replicate", "tensor_parallel", "context_parallel"):
             with self.subTest(axis):
                 self.assert_in_order(f"--parallelism.{axis}_degree", "2", ranks=2)
 
+    @thorough
     def test_two_ranks_of_a_pipeline(self):
         for schedule in ("1F1B", "Interleaved1F1B"):
             with self.subTest(schedule):

@@ -15,7 +15,7 @@ import torch
 import transformers
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from harness import HANG, ROOT, TITAN, Case, main, metrics, titan
+from harness import HANG, ROOT, TITAN, Case, main, metrics, thorough, titan
 
 transformers.utils.logging.disable_progress_bar()
 
@@ -177,6 +177,7 @@ class CurveTest(Case):
         self.check(DPO, "teacher", ["--reference.checkpoint", file("teacher")], REWARDS)
         self.assertGreater(abs(expected("teacher", **DPO)[0]["rewards/margins"]), 1e-2)
 
+    @thorough
     def test_distillation_equals_torch_under_every_layout(self):
         self.check(DISTILLATION, "teacher", ["--reference.checkpoint", file("teacher")], ["nll", "kl"])
         reverse = DISTILLATION | {"divergence": "reverse"}
@@ -193,6 +194,7 @@ class CurveTest(Case):
         self.assertEqual(first[0]["rewards/margins"], 0)
         self.assert_curves(self.run_it(*options_of(DPO), *saves)[2:], exact[2:], 1e-5)
 
+    @thorough
     def test_the_teacher_may_be_of_another_size(self):
         exact = expected("deeper", **DISTILLATION)
         words = options_of(DISTILLATION) + ["--reference.checkpoint", file("deeper")]

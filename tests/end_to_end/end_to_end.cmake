@@ -3,18 +3,28 @@
 
 set(titan_prefix ${CMAKE_BINARY_DIR}/tests/prefix)
 
+# Where tests/thorough.txt names end_to_end.<name>.thorough, the cases that the file marks as thorough are that test's.
 function(titan_add_end_to_end name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "INSTALLED" "TIMEOUT" "")
-  add_test(NAME end_to_end.${name} COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/end_to_end/${name}_test.py)
-  set(labels end_to_end)
-  if(arg_INSTALLED)
-    list(APPEND labels slow)
-    set_tests_properties(end_to_end.${name} PROPERTIES FIXTURES_REQUIRED titan_installation)
+  set(tests end_to_end.${name})
+  set(cases "")
+  if("end_to_end.${name}.thorough" IN_LIST thorough_names)
+    list(APPEND tests end_to_end.${name}.thorough)
+    set(cases everyday)
   endif()
-  # ctest starts what costs most first
-  set_tests_properties(end_to_end.${name} PROPERTIES COST 200
-    LABELS "${labels}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
-    ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_PREFIX=${titan_prefix};TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;TITAN_CMAKE=${CMAKE_COMMAND};${titan_python_environment}")
+  foreach(test ${tests})
+    add_test(NAME ${test} COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/end_to_end/${name}_test.py)
+    set(labels end_to_end)
+    if(arg_INSTALLED)
+      list(APPEND labels slow)
+      set_tests_properties(${test} PROPERTIES FIXTURES_REQUIRED titan_installation)
+    endif()
+    # ctest starts what costs most first
+    set_tests_properties(${test} PROPERTIES COST 200
+      LABELS "${labels}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
+      ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_PREFIX=${titan_prefix};TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;TITAN_CMAKE=${CMAKE_COMMAND};TITAN_CASES=${cases};${titan_python_environment}")
+    set(cases thorough)
+  endforeach()
 endfunction()
 
 foreach(name harness front assets train metrics signal bad_input hostile_text logger_failure terminal prometheus launch failing_rank flight ranks convert checkpoint
@@ -27,7 +37,11 @@ endforeach()
 set_property(TEST end_to_end.float8 APPEND PROPERTY LABELS slow)  # three curves
 # several ranks at a time fill the cores by themselves
 foreach(name failing_rank metrics flight ranks pipeline context layouts_checkpoint loss dpo recompute lora profiling debugging generate evaluate finetune device_order bench convergence mixtral mixtral_tuning expert_parallel gpt_oss deepseek_v3 llama4 layouts)
-  set_tests_properties(end_to_end.${name} PROPERTIES PROCESSORS 2 COST 500)
+  foreach(test end_to_end.${name} end_to_end.${name}.thorough)
+    if(TEST ${test})
+      set_tests_properties(${test} PROPERTIES PROCESSORS 2 COST 500)
+    endif()
+  endforeach()
 endforeach()
 
 # Loaded before the program by durability_test.py; without sanitizers, whatever the program is built with.

@@ -3,7 +3,7 @@
 import json
 import sys
 
-from harness import ROOT, Case, main, titan
+from harness import ROOT, Case, main, thorough, titan
 
 sys.path.insert(0, str(ROOT / "tests/benchmarks"))
 import memory_figures  # noqa: E402
@@ -17,6 +17,7 @@ class EstimateTest(Case):
         self.assertEqual(run.returncode, code, run.stdout + run.stderr)
         return run
 
+    @thorough
     def test_agrees_with_real_runs(self):
         """Within 2 %; of pipeline ranks each with its own."""
         for layout, checkpointing, dtype in memory_figures.QUICK:

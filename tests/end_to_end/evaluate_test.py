@@ -20,7 +20,7 @@ from lm_eval.models.huggingface import HFLM
 from lm_eval.tasks import TaskManager
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-from harness import ROOT, TINY, Case, main, metrics, titan
+from harness import ROOT, TINY, Case, main, metrics, thorough, titan
 
 transformers.utils.logging.disable_progress_bar()
 
@@ -179,6 +179,7 @@ class FolderTest(EvaluateCase):
         for size in (17, 300):
             self.assert_equals_harness(self.evaluate(self.shared / "hf", self.files, "--batch-tokens", size), self.theirs)
 
+    @thorough
     def test_equals_the_harness_under_every_layout(self):
         for degrees in [{"tensor_parallel": 2}, {"pipeline_parallel": 2}, {"data_parallel_shard": 2}, {"data_parallel_replicate": 2},
                         {"tensor_parallel": 2, "data_parallel_shard": 2}]:

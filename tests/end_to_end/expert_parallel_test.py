@@ -1,7 +1,7 @@
 """Experts that are dealt to ranks and cut over them, of the model mixtral: every layout, recomputation and way of checkpoints against
 one rank in float64, and what is refused."""
 
-from harness import main, titan
+from harness import main, thorough, titan
 from mixtral_case import SHARD, SIZES, MixtralCase, degrees
 
 TWO_ROWS = ["--training.local_batch_size", "2"]
@@ -27,6 +27,7 @@ class ExpertParallelTest(MixtralCase):
                                     (2, 2, {"context_parallel": 2}), (4, 4, {"context_parallel": 2}), (4, 2, {"pipeline_parallel": 2})):
             self.assert_equal(ranks, axes | {"expert_parallel": degree})
 
+    @thorough
     def test_experts_are_dealt_to_ranks_of_tensor_parallelism(self):
         self.assert_equal(2, DEALT_OVER_TENSOR)
         self.assert_equal(4, DEALT_OVER_TENSOR)
@@ -41,10 +42,12 @@ class ExpertParallelTest(MixtralCase):
         self.assert_equal(4, DEALT_AND_CUT)
         self.assert_equal(4, DEALT_AND_CUT | {"context_parallel": 2})
 
+    @thorough
     def test_ranks_that_all_have_the_same_tokens(self):
         for ranks, axes in ((2, DEALT_OVER_TENSOR), (4, TENSOR | {"expert_parallel": 4}), (2, CUT), (4, DEALT_AND_CUT)):
             self.assert_equal(ranks, axes, "--parallelism.tensor.no_sequence_parallel")
 
+    @thorough
     def test_where_blocks_are_run_again(self):
         modes = (["full"], ["full", "--activation_checkpoint.early_stop"],
                  ["selective", "--activation_checkpoint.selective_ac_option", "op"],
@@ -65,6 +68,7 @@ class ExpertParallelTest(MixtralCase):
         cut = layout(DEALT_AND_CUT) + TWO_ROWS
         self.assert_goes_on((4, cut), ((1, []), (2, layout(DEALT_OVER_TENSOR)), (2, layout({"expert_parallel": 2}))))
 
+    @thorough
     def test_a_run_of_dealt_experts_goes_on_cut(self):
         self.assert_goes_on((4, layout({"expert_parallel": 2})), ((2, layout(CUT)), (4, layout({"expert_parallel": 4}))))
 

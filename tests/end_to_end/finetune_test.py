@@ -12,7 +12,7 @@ import transformers
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from checkpoint_case import SMALL, CheckpointCase
-from harness import ROOT, losses, main, metrics, titan
+from harness import ROOT, losses, main, metrics, thorough, titan
 from ranks_test import fingerprints
 
 transformers.utils.logging.disable_progress_bar()
@@ -239,6 +239,7 @@ class RunsTest(FinetuneCase):
             self.assertAlmostEqual(found, wanted, delta=1e-5 * wanted)
         self.assertEqual(tokens_by_step(self.out), tokens)
 
+    @thorough
     def test_layouts_learn_the_same(self):
         even = ["--training.local_batch_size", 2, "--checkpoint.interval", 100]
         self.run_ranks(1, *self.learn, *even)

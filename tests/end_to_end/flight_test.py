@@ -13,7 +13,7 @@ import sys
 import time
 
 from failing_rank_test import FAULTS, Ranks
-from harness import HANG, ROOT, TITAN, environment, main
+from harness import HANG, ROOT, TITAN, environment, main, thorough
 
 ANALYSER = "from torch.distributed.flight_recorder.fr_trace import main; main()"
 TIMEOUT = 6  # of collectives: far above a step of these models
@@ -66,12 +66,14 @@ class FlightTest(Ranks):
     def test_fully_sharded(self):
         self.assert_both_name("fsdp", faulty=2, ranks=3)
 
+    @thorough
     def test_tensor_parallel(self):
         self.assert_both_name("tp", faulty=1, ranks=2)
 
     def test_pipeline(self):
         self.assert_both_name("pp", faulty=1, ranks=2)
 
+    @thorough
     def test_context_parallel(self):
         self.assert_both_name("cp", faulty=0, ranks=2)
 

@@ -69,6 +69,7 @@ class Float8(harness.Case):
         for found, wanted in zip(losses, expected, strict=True):
             self.assertLess(abs(found / wanted - 1), limit)
 
+    @harness.thorough
     def test_experts_go_the_way_of_fp32(self):
         wide, _ = self.few_losses("wide")
         self.assertLess(wide[-1], wide[0] - 0.2, "nothing was learnt, so nothing is compared")
@@ -79,6 +80,7 @@ class Float8(harness.Case):
                 self.assertNotEqual(losses, wide)  # it did compute in another way
                 self.assert_holds(run.stderr, f"{arguments[1]} (", "converts 12 layers of experts")
 
+    @harness.thorough
     def test_experts_go_that_way_on_several_ranks(self):
         """Pipelines and context parallelism too, which torchtitan refuses beside float8."""
         p = "--parallelism."

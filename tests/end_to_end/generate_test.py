@@ -17,7 +17,7 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, Qwen3Conf
 from transformers.generation.logits_process import (LogitsProcessorList, MinPLogitsWarper, RepetitionPenaltyLogitsProcessor,
                                                     TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper)
 
-from harness import HANG, ROOT, TINY, TITAN, Case, environment, main, titan
+from harness import HANG, ROOT, TINY, TITAN, Case, environment, main, thorough, titan
 from scored_texts import assert_scores_equal_transformers
 
 transformers.utils.logging.disable_progress_bar()
@@ -214,6 +214,7 @@ class SampledTest(GenerateCase):
                 # a draw that lies on the edge of two words may fall to either side by the last bit
                 self.assertLessEqual(sum(a != b for a, b in zip(found, wanted)), 1)
 
+    @thorough
     def test_has_transformers_distribution_over_many_draws(self):
         model = make_model(self.folder / "hf")
         expected = self.probabilities(model, TemperatureLogitsWarper(1.5), TopKLogitsWarper(50), TopPLogitsWarper(0.95))

@@ -15,7 +15,7 @@ import transformers
 from transformers import GptOssConfig, GptOssForCausalLM
 
 from generate_test import NEW, VOCAB, GenerateCase, greedy, prompts_of, saved
-from harness import Case, main, metrics, titan
+from harness import Case, main, metrics, thorough, titan
 from scored_texts import assert_scores_equal_transformers
 
 transformers.utils.logging.disable_progress_bar()
@@ -54,15 +54,19 @@ class LayoutTest(Case):
         self.assertEqual(len(values[0]), 5)
         numpy.testing.assert_allclose(values, expected, rtol=1e-9)
 
-    def test_every_layout(self):
+    def test_fsdp_tensor_and_expert_parallelism(self):
+        self.assert_equals_one_rank(4, *degrees(data_parallel_shard=2, tensor_parallel=2, expert_parallel=2))
+
+    @thorough
+    def test_every_other_layout(self):
         for ranks, axes in ((2, {"data_parallel_shard": -1}), (2, {"data_parallel_shard": 1, "tensor_parallel": 2}),
                             (2, {"data_parallel_shard": 1, "pipeline_parallel": 2}),
                             (2, {"data_parallel_shard": 1, "context_parallel": 2}),
-                            (2, {"data_parallel_shard": -1, "expert_parallel": 2}),
-                            (4, {"data_parallel_shard": 2, "tensor_parallel": 2, "expert_parallel": 2})):
+                            (2, {"data_parallel_shard": -1, "expert_parallel": 2})):
             with self.subTest(ranks=ranks, **axes):
                 self.assert_equals_one_rank(ranks, *degrees(**axes))
 
+    @thorough
     def test_documents_and_blocks_that_run_again(self):
         documents = ["--model.attn_type", "flex"]
         self.assert_equals_one_rank(2, *degrees(data_parallel_shard=1, context_parallel=2), model=documents)

@@ -25,6 +25,11 @@ SKIPPED = 77  # SKIP_RETURN_CODE of every test
 # What tests draw by chance; TITAN_TEST_SEED makes the draws of an earlier run again.
 SEED = int(os.environ.get("TITAN_TEST_SEED") or random.SystemRandom().randrange(10**6))
 
+# A shell starts what runs in the background with these ignored, and every child would inherit it.
+for ignored in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(ignored) is signal.SIG_IGN:
+        signal.signal(ignored, signal.default_int_handler if ignored == signal.SIGINT else signal.SIG_DFL)
+
 # The debug recipe, small enough that a step takes some hundredths of a second.
 TINY = ["--job.config_file", DEBUG_CONFIG, "--training.seq_len", "64", "--training.steps", "3"]
 
@@ -55,10 +60,28 @@ def without_privileges():
     return {"preexec_fn": drop}
 
 
+def thorough(item):
+    """Of a test method or a class of them: left to the ctest test NAME.thorough (tests/thorough.txt), which runs these alone."""
+    item.is_thorough = True
+    return item
+
+
+class ChosenTests(unittest.TestLoader):
+    """TITAN_CASES = thorough: what is marked so; everyday: all else; neither: everything."""
+
+    def getTestCaseNames(self, case):
+        chosen = os.environ.get("TITAN_CASES")
+        names = super().getTestCaseNames(case)
+        if not chosen:
+            return names
+        return [name for name in names if (chosen == "thorough") ==
+                (getattr(case, "is_thorough", False) or getattr(getattr(case, name), "is_thorough", False))]
+
+
 def main():
     """Runs the tests of the file that was started. unittest counts what is skipped as passed; here the exit code is SKIPPED when
     all was, and 1 when some was beside tests that ran: what cannot run everywhere has a file of its own."""
-    program = unittest.main(verbosity=2, exit=False)
+    program = unittest.main(verbosity=2, exit=False, testLoader=ChosenTests())
     skipped, there = len(program.result.skipped), program.test.countTestCases()
     if not program.result.wasSuccessful() or not there:
         sys.exit(1)

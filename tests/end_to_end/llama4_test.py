@@ -15,7 +15,7 @@ import transformers
 from transformers import Llama4Config, Llama4ForCausalLM, Llama4ForConditionalGeneration, Llama4TextConfig
 
 from generate_test import NEW, VOCAB, GenerateCase, greedy, prompts_of, saved
-from harness import Case, main, metrics, titan
+from harness import Case, main, metrics, thorough, titan
 from scored_texts import assert_scores_equal_transformers
 
 transformers.utils.logging.disable_progress_bar()
@@ -63,7 +63,11 @@ class LayoutTest(Case):
         self.assertEqual(len(values[0]), 5)
         numpy.testing.assert_allclose(values, expected, rtol=1e-9)
 
-    def test_every_layout(self):
+    def test_fsdp_tensor_and_expert_parallelism(self):
+        self.assert_equals_one_rank(4, *degrees(data_parallel_shard=2, tensor_parallel=2, expert_parallel=2))
+
+    @thorough
+    def test_every_other_layout(self):
         ring = ["--parallelism.context_parallel_rotate_method", "alltoall", "--parallelism.context_parallel_load_balancer", "None"]
         for ranks, axes, more in ((2, {"data_parallel_shard": -1}, []),
                                   (2, {"data_parallel_shard": 1, "tensor_parallel": 2}, []),
@@ -72,11 +76,11 @@ class LayoutTest(Case):
                                   (2, {"data_parallel_shard": 1, "context_parallel": 2}, []),
                                   (4, {"data_parallel_shard": 1, "context_parallel": 4}, ring),
                                   (2, {"data_parallel_shard": -1, "expert_parallel": 2}, []),
-                                  (4, {"data_parallel_shard": 2, "tensor_parallel": 2, "expert_parallel": 2}, []),
                                   (2, {"data_parallel_shard": 1, "tensor_parallel": 2, "expert_tensor_parallel": 2}, [])):
             with self.subTest(ranks=ranks, **axes):
                 self.assert_equals_one_rank(ranks, *degrees(**axes), *more)
 
+    @thorough
     def test_documents_and_blocks_that_run_again(self):
         documents = ["--model.attn_type", "flex"]
         self.assert_equals_one_rank(2, *degrees(data_parallel_shard=1, context_parallel=2), model=documents)
@@ -183,6 +187,7 @@ class GreedyTest(GenerateCase):
         shared = degrees(data_parallel_shard=2, expert_parallel=2)
         assert_scores_equal_transformers(self, model, self.folder / "hf", (1, []), (2, shared))
 
+    @thorough
     def test_equals_transformers_where_all_layers_are_alike(self):
         self.assert_equals_transformers(text_config(
             no_rope_layers=[1] * LAYERS, layer_types=["full_attention"] * LAYERS, use_qk_norm=False, attn_temperature_tuning=False))

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from checkpoint_case import CheckpointCase, content, header, whole_state, write_manifest
-from harness import losses, main, titan
+from harness import losses, main, thorough, titan
 
 transformers.utils.logging.disable_progress_bar()
 transformers.utils.logging.set_verbosity_error()
@@ -164,6 +164,7 @@ class LoraConversionTest(LoraCase):
             self.assertEqual(found[key].dtype, dtype, key)
             self.assertTrue(torch.equal(found[key], tensor.to(dtype)), key)
 
+    @thorough
     def test_equals_the_export_of_the_run_on_one_rank(self):
         source = self.trained("kept", "--checkpoint.interval", STEPS)
         exported = self.trained("exported", *EXPORT)

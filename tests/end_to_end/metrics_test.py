@@ -16,6 +16,7 @@ LAYOUTS = {"one": (1, []),
 PARTS = [f"time_metrics/{part}(s)" for part in
          ("data_loading", "forward", "backward", "communication", "optimizer", "checkpoint", "other")]
 STEPS = 4
+UNEXPLAINED = 0.2  # of a step; 0.02 s where it is shorter than 0.1 s
 
 
 def lines(path):
@@ -33,15 +34,18 @@ class MetricsTest(CheckpointCase):
         return self.run_ranks(ranks, "--training.steps", STEPS, *layout, *arguments)
 
     def unexplained(self, name, steps):
-        """Seconds between logged steps, by the clock of the machine, that are none of what was measured. A busy machine may take the
-        processor away between the two clocks: what is unexplained in this run counts if it is so in two more."""
+        """What is unexplained of the time between logged steps, by the clock of the machine: a share of what was measured and of 0.1 s.
+        A busy machine may take the processor away between the two clocks: what is unexplained in this run counts if it is so in
+        two more."""
         def of(steps):
-            return [abs(after["time"] - before["time"] - sum(after["seconds"].values())) for before, after in zip(steps, steps[1:])]
+            return [abs(after["time"] - before["time"] - sum(after["seconds"].values())) / max(sum(after["seconds"].values()), 0.1)
+                    for before, after in zip(steps, steps[1:])]
 
         found = of(steps)
         for attempt in (1, 2):
-            if max(found) < 0.02:
+            if max(found) < UNEXPLAINED:
                 break
+            print(f"{name}: {max(found):.1%} of a step are unexplained; it runs again, for the machine may have been busy", flush=True)
             self.run_in(name, "--checkpoint.interval", 2, attempt=attempt)
             again = [event for event in lines(self.out / "history.jsonl") if event["event"] == "steps"]
             found = list(map(min, found, of(again)))
@@ -64,7 +68,7 @@ class MetricsTest(CheckpointCase):
                     self.assertEqual("time_metrics/slowest_rank" in line, ranks > 1)
                     if ranks > 1:
                         self.assertIn(line["time_metrics/slowest_rank"], range(ranks))
-                self.assertLess(max(self.unexplained(name, steps)), 0.02)
+                self.assertLess(max(self.unexplained(name, steps)), UNEXPLAINED)
                 self.assertEqual([event["event"] for event in history if event["event"] != "steps"],
                                  ["start", "first_step", "checkpoint", "checkpoint", "end"])
                 self.assertEqual(history[-1]["outcome"], "finished")

@@ -13,7 +13,7 @@ import torch
 import transformers
 from transformers import MixtralConfig, MixtralForCausalLM
 
-from harness import ROOT, main, metrics, titan
+from harness import ROOT, main, metrics, thorough, titan
 from mixtral_case import (AUXILIARY, DOUBLE, EXPERTS, LAYERS, MEASURED, SAVES, SHARD, SIZES, STEPS, MixtralCase, alone, biases, degrees,
                           tagged, train)
 from scored_texts import assert_scores_equal_transformers
@@ -35,10 +35,12 @@ class MixtralTest(MixtralCase):
         self.assert_equals_one_rank(2, *SHARD)
         self.assert_equals_one_rank(4, *SHARD)
 
+    @thorough
     def test_replicas(self):
         self.assert_equals_one_rank(2, *degrees(data_parallel_shard=1, data_parallel_replicate=2))
         self.assert_equals_one_rank(4, *degrees(data_parallel_shard=2, data_parallel_replicate=2))
 
+    @thorough
     def test_full_experts_drop_the_same_choices_under_every_layout(self):
         full = ["--model.capacity_factor", "0.75"]
         self.assertNotEqual(alone(*full)[0], alone()[0])
@@ -55,11 +57,13 @@ class MixtralTest(MixtralCase):
         self.assert_equals_one_rank(2, *degrees(pipeline_parallel=2), "--training.local_batch_size", "4",
                                     "--parallelism.pipeline_parallel_schedule", "ZBVZeroBubble", same_load=False)
 
+    @thorough
     def test_tensor_and_context_parallelism_cut_the_rest(self):
         self.assert_equals_one_rank(2, *degrees(tensor_parallel=2), same_load=False)
         self.assert_equals_one_rank(2, *degrees(context_parallel=2), same_load=False)
         self.assert_equals_one_rank(4, *SHARD, *degrees(tensor_parallel=2), same_load=False)
 
+    @thorough
     def test_where_blocks_are_run_again(self):
         for mode in (["full"], ["full", "--activation_checkpoint.early_stop"],
                      ["selective", "--activation_checkpoint.selective_ac_option", "op"],
@@ -96,6 +100,7 @@ class MixtralTest(MixtralCase):
         for line in tagged(self.out, "experts/load/"):
             self.assertEqual(set(line.values()), {1.0})
 
+    @thorough
     def test_forced_load_and_the_loss_of_logits_are_those_of_one_rank(self):
         coefficient, experts = 0.5, 6  # of which neither a row nor the batch fills all alike
         model = ["--debug.moe_force_load_balance", "--model.router_z_loss", coefficient, "--model.num_experts", experts]

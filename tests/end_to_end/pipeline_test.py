@@ -6,7 +6,7 @@ import re
 
 from checkpoint_case import SMALL
 from failing_rank_test import FAULTS, NEVER, REPEATS, TIMEOUT, Ranks, processes_with
-from harness import HANG, ROOT, main, metrics, titan
+from harness import HANG, ROOT, main, metrics, thorough, titan
 from validation_test import VALIDATION, ValidationCase
 
 P = "--parallelism."
@@ -57,6 +57,7 @@ class MetricsTest(ValidationCase):
             self.assertEqual(losses, found["GPipe"], name)
         self.assertEqual(len(set(found["GPipe"])), 6)
 
+    @thorough
     def test_held_out_loss_is_that_of_one_rank(self):
         """Whether the rows of a validation batch are as many as the microbatches of a step, less or more."""
         flags = [*VALIDATION, *self.held_out(23), "--training.steps", "4"]
@@ -210,9 +211,11 @@ class FaultTest(Ranks):
             for drill, case in zip(some, [self.start_one(begin + i, *drill) for i, drill in enumerate(some)]):
                 self.judge(case, *drill)
 
+    @thorough
     def test_a_rank_that_is_killed(self):
         self.fail_often("kill")
 
+    @thorough
     def test_a_rank_that_raises_an_error(self):
         self.fail_often("error")
 

@@ -10,7 +10,7 @@ import resource
 import subprocess
 import sys
 
-from harness import HANG, ROOT, TITAN, Case, environment, losses, main, titan
+from harness import HANG, ROOT, TITAN, Case, environment, losses, main, thorough, titan
 
 PROFILED = ["--profiling.enable_profiling", "--profiling.profile_freq", "3", "--profiling.profiler_warmup", "1"]
 SNAPSHOTS = ["--profiling.enable_memory_snapshot", "--profiling.profile_freq", "2"]
@@ -253,6 +253,7 @@ class ProfilingTest(Case):
                     self.assertLess(abs(predicted / counted - 1), 0.01)
                     self.assertLess(abs(table / counted - 1), 0.001)
 
+    @thorough
     def test_out_of_memory_leaves_a_last_snapshot(self):
         def limit():
             resource.setrlimit(resource.RLIMIT_DATA, (3 * 2**30, resource.RLIM_INFINITY))

@@ -14,7 +14,7 @@ import tempfile
 import time
 
 from failing_rank_test import FAULTS, processes_with
-from harness import DEBUG_CONFIG, HANG, ROOT, TINY, TITAN, Case, environment, main, metrics, titan
+from harness import DEBUG_CONFIG, HANG, ROOT, TINY, TITAN, Case, environment, main, metrics, thorough, titan
 
 LOSS, NORM = "loss_metrics/global_avg_loss", "grad_norm"
 RECIPE = [*TINY, "--training.global_batch_size", "4", "--debug.fingerprints"]
@@ -234,6 +234,7 @@ class TorchrunTest(RanksCase):
                           "option 'lr' of optimizer 'AdamW' must be a number > 0, got 'fast'")
         self.assert_nothing_was_written()
 
+    @thorough
     def test_it_reports_the_rank_that_failed_in_a_step(self):
         report = self.reported(*ENDLESS, "--plugins.paths", FAULTS, "--parallelism.further", "test/fault",
                                "--parallelism.test/fault.rank=1", "--parallelism.test/fault.kind=error",
@@ -278,6 +279,7 @@ class EnvironmentTest(RanksCase):
         self.assert_trained_like_one_rank(err)
         self.assert_holds(err, f"by Slurm (SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID); store at localhost:{port} ")
 
+    @thorough
     def test_a_step_of_slurm_that_says_the_least(self):
         job, port = self.slurm_job()
         processes = self.start_ranks(variables=lambda rank: {
@@ -305,6 +307,7 @@ class EnvironmentTest(RanksCase):
         self.assert_trained_like_one_rank(err)
         self.assert_holds(err, "by flags (--rank, --world-size); store at 127.0.0.1:")
 
+    @thorough
     def test_flags_with_a_local_rank(self):
         flags = self.flags()
         (_, err), _ = self.finish(self.start_ranks(flags=lambda rank: [*flags(rank), "--local-rank", rank]))

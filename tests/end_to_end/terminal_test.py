@@ -11,7 +11,7 @@ import subprocess
 import termios
 
 import pyte
-from harness import DEBUG_CONFIG, HANG, ROOT, TITAN, Case, environment, losses, main
+from harness import DEBUG_CONFIG, HANG, ROOT, TITAN, Case, environment, losses, main, thorough
 
 RECIPE = ["train", "--job.config_file", DEBUG_CONFIG, "--training.seq_len", "64", "--metrics.log_freq", "5"]
 LINE = re.compile(r"step:\s+\d+  loss: +[\d.]+  grad_norm: +[\d.]+  memory: +[\d.]+GiB\([\d.]+%\)  tps: [\d,]+  tflops: [\d.]+$")
@@ -110,6 +110,7 @@ class TerminalTest(Case):
                 self.assertLess(len(re.sub(r"\x1b\[[\d;]*m", "", line)), columns)
             self.assertTrue(any(len(re.sub(r"\x1b\[[\d;]*m", "", line)) == columns - 1 for line in drawn), drawn)
 
+    @thorough
     def test_a_terminal_that_is_resized_gets_lines_of_its_new_width(self):
         run = Terminal(*RECIPE, "--job.dump_folder", self.out, "--training.steps", 1000000, errors=False)
         run.read_until(b"tokens/s")

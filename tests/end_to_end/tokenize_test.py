@@ -16,7 +16,7 @@ import numpy
 import tiktoken
 from tokenizers import Tokenizer
 
-from harness import HANG, ROOT, TITAN, Case, environment, main, titan
+from harness import HANG, ROOT, TITAN, Case, environment, main, thorough, titan
 
 CORPUS = ROOT / "tests/assets/corpus/train.jsonl"
 ASSETS = ROOT / "tests/assets/tokenizer"
@@ -222,6 +222,7 @@ class TokenizeTest(Case):
 
     # --- interruptions ----------------------------------------------------------------------------------------------------
 
+    @thorough
     def test_killed_ten_times_it_ends_with_the_same_bytes(self):
         path = self.large()
         start = time.monotonic()
@@ -361,6 +362,7 @@ class TokenizeTest(Case):
 
     # --- speed ------------------------------------------------------------------------------------------------------------
 
+    @thorough
     def test_two_workers_are_measured_beside_one(self):
         """Figures for the log: a busy machine decides nothing here, only the bytes do."""
         path = self.large()

@@ -25,16 +25,16 @@ foreach(source key_functions pipeline_action)
 endforeach()
 
 find_package(ZLIB REQUIRED)
-add_library(data_fuzz_entries OBJECT data_entries.cpp data_tokenizer_entries.cpp data_dataset_entries.cpp
+add_library(data_fuzz_entries OBJECT EXCLUDE_FROM_ALL data_entries.cpp data_tokenizer_entries.cpp data_dataset_entries.cpp
   pipeline_csv_entry.cpp chat_template_entry.cpp
   ${data_fuzz_sources})
 target_link_libraries(data_fuzz_entries PUBLIC fuzzed pcre2-8 utf8proc ZLIB::ZLIB zstd)
 target_precompile_headers(data_fuzz_entries PRIVATE ${PROJECT_SOURCE_DIR}/sdk/src/base_pch.h)
 titan_unity(data_fuzz_entries)
 
-add_executable(data_fuzz)
+add_executable(data_fuzz EXCLUDE_FROM_ALL)
 target_link_libraries(data_fuzz PRIVATE data_fuzz_entries fuzz_driver fuzz_base)
-add_executable(data_hostile data_hostile.cpp)
+add_executable(data_hostile EXCLUDE_FROM_ALL data_hostile.cpp)
 target_link_libraries(data_hostile PRIVATE data_fuzz_entries fuzz_base)
 
 foreach(entry tokenizer_json tiktoken sentencepiece megatron_index jsonl pipeline_csv chat_template)

@@ -1,6 +1,7 @@
 # What a person with GPUs runs (docs/bench.md), and a run of all its stages on the CPU, in small, for the script's own sake.
+# Both programs are built by the tests that need them, or by their names: `ninja -C build/release gpu_programs`.
 
-add_executable(device_probe
+add_executable(device_probe EXCLUDE_FROM_ALL
   gpu/probe/main.cpp gpu/probe/accuracy.cpp gpu/probe/collectives.cpp gpu/probe/float8.cpp gpu/probe/inputs.cpp
   gpu/probe/numbers.cpp
   gpu/probe/operations.cpp gpu/probe/planted_operations.cpp gpu/probe/speed.cpp gpu/probe/speed_operations.cpp
@@ -16,7 +17,7 @@ add_dependencies(device_probe plugins)
 
 # The tests of the cuda device alone, for a machine that has a GPU and no build tree: it finds the plugins beside itself, and
 # no path of the build is in it. The same tests are part of titan_torch_tests.
-add_executable(titan_gpu_tests
+add_executable(titan_gpu_tests EXCLUDE_FROM_ALL
   plugins/devices/cuda_test.cpp plugins/registry.cpp sdk/ops/ops_testing.cpp test_main.cpp)
 target_include_directories(titan_gpu_tests PRIVATE
   ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/sdk/src ${CMAKE_CURRENT_SOURCE_DIR})
@@ -28,6 +29,7 @@ titan_compile_options(titan_gpu_tests)
 titan_cold(titan_gpu_tests)
 target_link_options(titan_gpu_tests PRIVATE -Wl,--no-as-needed)
 add_dependencies(titan_gpu_tests plugins)
+add_custom_target(gpu_programs DEPENDS device_probe titan_gpu_tests)
 
 add_test(NAME gpu.run_all_on_the_cpu COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/gpu/run_all_test.py)
 set_tests_properties(gpu.run_all_on_the_cpu PROPERTIES COST 300 PROCESSORS 2 LABELS end_to_end TIMEOUT 1800
@@ -37,3 +39,5 @@ set_tests_properties(gpu.run_all_on_the_cpu PROPERTIES COST 300 PROCESSORS 2 LAB
 add_test(NAME gpu.bundle COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/gpu/bundle_test.py)
 set_tests_properties(gpu.bundle PROPERTIES COST 40 LABELS end_to_end TIMEOUT 300
   ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_BUILD=${CMAKE_BINARY_DIR};${titan_python_environment}")
+
+titan_build_when_tested(gpu_programs gpu.run_all_on_the_cpu gpu.bundle)

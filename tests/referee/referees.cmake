@@ -11,12 +11,13 @@ function(titan_add_probe name)
   titan_compile_options(${name})
 endfunction()
 
-# titan_add_referee(<script> ARGUMENTS...)
-function(titan_add_referee script)
-  add_test(NAME referee.${script}
+# titan_add_referee(<script>[.thorough] ARGUMENTS...)
+function(titan_add_referee name)
+  string(REGEX REPLACE "[.]thorough$" "" script ${name})
+  add_test(NAME referee.${name}
            COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/referee/${script}.py ${ARGN})
-  set_tests_properties(referee.${script} PROPERTIES COST 100 LABELS referee TIMEOUT 3600
-    ENVIRONMENT "${titan_python_environment};OMP_NUM_THREADS=1;HF_HUB_OFFLINE=1;TOKENIZERS_PARALLELISM=false")
+  set_tests_properties(referee.${name} PROPERTIES COST 100 LABELS referee TIMEOUT 3600
+    ENVIRONMENT "${titan_python_environment};HF_HUB_OFFLINE=1;TOKENIZERS_PARALLELISM=false")
 endfunction()
 
 foreach(probe tokenize_probe tensorboard_probe lr_schedule_probe)
@@ -32,9 +33,11 @@ add_dependencies(pipeline_schedule_probe plugins)
 titan_add_probe(llama_probe titan_core)
 titan_use_torch(llama_probe)
 
-titan_add_referee(tokenizer_referee --probe $<TARGET_FILE:tokenize_probe> --fuzz 150 --every 3)
+titan_add_referee(tokenizer_referee --probe $<TARGET_FILE:tokenize_probe> --fuzz 10 --every 60)
+titan_add_referee(tokenizer_referee.thorough --probe $<TARGET_FILE:tokenize_probe> --fuzz 150 --every 3)
 titan_add_referee(tiktoken_referee --probe $<TARGET_FILE:tokenize_probe> --fuzz 100)
-titan_add_referee(sentencepiece_referee --probe $<TARGET_FILE:tokenize_probe> --fuzz 150)
+titan_add_referee(sentencepiece_referee --probe $<TARGET_FILE:tokenize_probe> --fuzz 10)
+titan_add_referee(sentencepiece_referee.thorough --probe $<TARGET_FILE:tokenize_probe> --fuzz 150)
 foreach(referee text_files_referee token_files_referee)
   titan_add_referee(${referee} --probe $<TARGET_FILE:dataset_probe> --plugins ${TITAN_PLUGIN_DIRECTORY})
 endforeach()

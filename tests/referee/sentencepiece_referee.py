@@ -16,7 +16,6 @@ import argparse
 import glob
 import io
 import json
-import os
 import pathlib
 import random
 import re
@@ -323,8 +322,6 @@ def main():
     parser.add_argument("--vocab-size", type=int, default=8000, help="of the models of --bench")
     parser.add_argument("--text", nargs="*", default=[], help="globs of further text files for --bench")
     options = parser.parse_args()
-    if os.environ.get("TITAN_TESTS") == "everyday":
-        options.fuzz //= 5
     (bench if options.bench else judge)(options)
 
 

@@ -15,7 +15,6 @@ import argparse
 import functools
 import glob
 import json
-import os
 import pathlib
 import random
 import re
@@ -178,9 +177,6 @@ def main():
     parser.add_argument("--vocab-size", type=int, default=32_000, help="of the tokenizers for --bench")
     parser.add_argument("--text", nargs="*", default=[], help="globs of further text files for --bench")
     options = parser.parse_args()
-    if os.environ.get("TITAN_TESTS") == "everyday":
-        options.fuzz //= 5
-        options.every *= 8
     (bench if options.bench else judge)(options)
 
 

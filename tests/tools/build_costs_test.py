@@ -62,7 +62,7 @@ class BuildCosts(unittest.TestCase):
                               "--before", self.costs("before", 1.0, 100)], capture_output=True, text=True)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("| first loss (./run_train.sh) | 100 (100) | 30 (60) | 30% |", run.stdout)
-        self.assertIn("| everything with tests | 300 (300) | 90 (180) | 30% |", run.stdout)
+        self.assertIn("| what ./run_tests.sh builds | 300 (300) | 90 (180) | 30% |", run.stdout)
 
 
 if __name__ == "__main__":

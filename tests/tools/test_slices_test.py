@@ -6,7 +6,9 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
+from xml.sax.saxutils import quoteattr
 
 SOURCE = pathlib.Path(os.environ["TITAN_SOURCE_DIR"])
 BUILD = pathlib.Path(os.environ["TITAN_BUILD"])
@@ -30,12 +32,43 @@ class TestSlices(unittest.TestCase):
 
     def test_the_slices_of_this_tree_are_what_ctest_runs(self):
         names = test_slices.tests(BUILD)
-        self.assertGreater(len(names), 1000)
+        self.assertGreater(len(names), 300)
         run = subprocess.run([sys.executable, SOURCE / "tools/test_slices.py", "2/40", "--build", BUILD], capture_output=True, text=True)
         chosen = [int(word) for word in run.stdout.split(",")[3:]]
         listed = subprocess.run(["ctest", "--test-dir", BUILD, "-N", "-I", run.stdout.strip()], capture_output=True, text=True).stdout
         for number in chosen:
             self.assertIn(f"Test #{number}: {names[number - 1]}\n", listed.replace("Test  #", "Test #").replace("Test   #", "Test #"))
+
+    def test_the_oldest_slice_is_one_that_never_ran_or_the_one_that_ran_longest_ago(self):
+        rows = {part: f"| slice_{part} | an eighth | 10 min | 2026-11-{10 + part} | abc | 9 s | passed |" for part in range(1, 9)}
+        self.assertEqual(test_slices.oldest("\n".join(rows.values()), commits=5), 1)
+        rows[4] = rows[4].replace("2026-11-14", "2026-11-02")
+        self.assertEqual(test_slices.oldest("\n".join(rows.values()), commits=5), 4)
+        rows[2], rows[7] = "| slice_2 | an eighth | 10 min | never | | | |", "| other | x | 1 min | never | | | |"
+        page = "\n".join(rows.values())
+        self.assertEqual([test_slices.oldest(page, commits) for commits in range(4)], [2, 7, 2, 7])
+
+    def test_what_has_run_is_left_out_of_a_slice(self):
+        names = test_slices.tests(BUILD)
+        with tempfile.TemporaryDirectory() as folder:
+            results = pathlib.Path(folder, "results.xml")
+            chosen = lambda: subprocess.run([sys.executable, SOURCE / "tools/test_slices.py", "3/8", "--names", "--build", BUILD, "--not-in",
+                                             results], capture_output=True, text=True).stdout.splitlines()
+            results.write_text("<testsuite></testsuite>")
+            complete = chosen()
+            self.assertGreater(len(complete), 20)
+            results.write_text("<testsuite>" + "".join(f"<testcase name={quoteattr(name)}/>" for name in complete[1:]) + "</testsuite>")
+            self.assertEqual(chosen(), complete[:1])
+            results.write_text("<testsuite>" + "".join(f"<testcase name={quoteattr(name)}/>" for name in names) + "</testsuite>")
+            self.assertEqual(chosen(), [])
+
+    def test_every_suite_of_the_unit_tests_is_a_test(self):
+        names = set(test_slices.tests(BUILD))
+        for program in ("titan_torch_free_tests", "titan_torch_tests"):
+            listed = subprocess.run([BUILD / "bin" / program, "--gtest_list_tests"], capture_output=True, text=True).stdout
+            suites = {line.split("#")[0].strip().rstrip(".").split("/")[-1] for line in listed.splitlines() if line and line[0] not in " R"}
+            self.assertGreater(len(suites), 100)
+            self.assertEqual(suites - names, set())
 
     def test_what_the_everyday_suite_leaves_out_are_tests_and_each_names_a_cheaper_one(self):
         shown = subprocess.run(["ctest", "--test-dir", BUILD, "-N", "-L", "^thorough$"], capture_output=True, text=True).stdout
@@ -44,12 +77,12 @@ class TestSlices(unittest.TestCase):
                 continue
             name, cheaper = line.split(None, 1)
             self.assertTrue(cheaper)
-            if name != "referee.parquet_referee":
+            if name != "referee.parquet_referee":  # which needs Arrow
                 self.assertIn(f": {name}\n", shown)
 
     def test_costs_are_of_tests_that_exist(self):
         names = set(test_slices.tests(BUILD))
-        unknown = set(json.loads(test_slices.COSTS.read_text())) - names
+        unknown = set(json.loads(test_slices.COSTS.read_text())["tests"]) - names
         self.assertLess(len(unknown), 8, sorted(unknown))
 
 

@@ -33,6 +33,12 @@ titan_add_tool_test(same_bits)
 # the parts of ./run_tests.sh --slice, what the everyday suite leaves out, and that every mutation still applies
 titan_add_tool_test(test_slices TITAN_BUILD=${PROJECT_BINARY_DIR})
 
+# what the tests cost, held to its budget
+titan_add_tool_test(test_costs TITAN_BUILD=${PROJECT_BINARY_DIR})
+
+# when .ci/run adds a slice; what it calls are stand-ins here
+titan_add_tool_test(ci_run)
+
 # what the build costs
 titan_add_tool_test(build_costs)
 

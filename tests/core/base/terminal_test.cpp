@@ -6,6 +6,8 @@
 #include <iterator>
 #include <regex>
 #include <set>
+#include <string>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
@@ -13,6 +15,14 @@ namespace titan::core {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// False for most lines, which need not go through an expression.
+bool may_write(std::string_view line) {
+  for (const char* part :
+       {"print", "put", "write", "perror", "cout", "cerr", "clog", "FILENO", "borrow"})
+    if (line.find(part) != std::string_view::npos) return true;
+  return false;
+}
 
 TEST(Terminal, IsWrittenToInOnePlace) {
   const std::regex writes(
@@ -42,7 +52,8 @@ TEST(Terminal, IsWrittenToInOnePlace) {
       std::ifstream in(entry.path());
       std::string line;
       for (int number = 1; std::getline(in, line); ++number)
-        EXPECT_FALSE(std::regex_search(std::regex_replace(line, asks, ""), writes))
+        EXPECT_FALSE(may_write(line) &&
+                     std::regex_search(std::regex_replace(line, asks, ""), writes))
             << name << ":" << number << ": " << line
             << "\nprint with core/base/terminal.h, or say it with titan/log.h";
     }

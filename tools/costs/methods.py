@@ -1,0 +1,46 @@
+"""Runs a Python test as it runs itself, and notes the CPU seconds of each of its methods.
+
+    methods.py OUT TEST.py [ARGUMENTS...]
+
+OUT becomes a JSON object of method and seconds. What a class or a module sets up for all its methods counts for the first of them.
+"""
+
+import json
+import pathlib
+import resource
+import runpy
+import sys
+import unittest
+
+seconds = {}
+last = 0.0
+
+
+def spent():
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def stop_test(self, test, original=unittest.TestResult.stopTest):
+    global last
+    now = spent()
+    seconds[test.id().removeprefix("__main__.")] = now - last
+    last = now
+    original(self, test)
+
+
+def main():
+    global last
+    out, script = sys.argv[1:3]
+    sys.argv = sys.argv[2:]
+    sys.path.insert(0, str(pathlib.Path(script).parent))
+    unittest.TestResult.stopTest = stop_test
+    last = spent()
+    try:
+        runpy.run_path(script, run_name="__main__")
+    finally:
+        pathlib.Path(out).write_text(json.dumps(seconds))
+
+
+if __name__ == "__main__":
+    main()
