@@ -3,6 +3,7 @@
 
     tools/test_slices.py 2/8                      the numbers of part 2, as ctest -I takes them
     tools/test_slices.py 2/8 --names              its names
+    tools/test_slices.py 2/8 --and-touched        and the thorough tests of what changed (tools/touched_tests.py)
     tools/test_slices.py 2/8 --not-in RESULTS     less the tests that ctest's JUnit file RESULTS has: what .ci/run adds
     tools/test_slices.py --everyday-and NAME...   the everyday suite and these
     tools/test_slices.py --oldest                 the K of the part K/8 whose row in docs/long_checks.md is the oldest
@@ -16,6 +17,7 @@ import json
 import pathlib
 import re
 import subprocess
+import sys
 import xml.etree.ElementTree
 
 import touched_tests
@@ -59,6 +61,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", metavar="K/N", nargs="?")
     parser.add_argument("--everyday-and", nargs="+", metavar="NAME")
+    parser.add_argument("--and-touched", action="store_true")
     parser.add_argument("--not-in", type=pathlib.Path, metavar="RESULTS")
     parser.add_argument("--oldest", action="store_true")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
@@ -78,6 +81,9 @@ def main():
         if not 1 <= part <= count:
             parser.error(f"K/N with 1 <= K <= N, got '{arguments.part}'")
         chosen = sorted(slices(names, costs, count)[part - 1])
+        if arguments.and_touched:
+            touched = subprocess.run([sys.executable, ROOT / "tools/touched_tests.py"], capture_output=True, text=True, check=True).stdout.split()
+            chosen = [index for index, name in enumerate(names) if index in chosen or touched == ["all"] or name in touched]
         if arguments.not_in:
             ran = {case.get("name") for case in xml.etree.ElementTree.parse(arguments.not_in).iter("testcase")}
             chosen = [index for index in chosen if names[index] not in ran]
