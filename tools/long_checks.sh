@@ -16,7 +16,7 @@ readonly titan_env=(env "TITAN_SOURCE_DIR=$PWD" "TITAN_PROGRAM=$PWD/build/releas
   "TITAN_WORK=$PWD/build/release/tests/work" TITAN_CMAKE=cmake OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= "PYTHONPYCACHEPREFIX=$PWD/build/release/pycache")
 
 # name | about how long on two cores | what it is
-readonly checks='combinations|30 min|200 drawn combinations of layouts and all that changes a step
+checks='combinations|30 min|200 drawn combinations of layouts and all that changes a step
 ladder|60 min|every layout with every model, 20 steps in float64 and float32
 recompute|20 min|every activation checkpoint mode under every layout
 float8_curve|5 min|200 steps of float8 and MXFP8 beside float32
@@ -40,15 +40,11 @@ report_page|2 min|the page of titan report in headless Chromium
 tensorboard_pages|2 min|pages of TensorBoard drawn by a browser, to be looked at
 benchmarks|15 min|start-up, step, loader and operations
 first_loss|20 min|three clones, timed to the first loss
-trace_readers|5 min|traces of four ranks, read by HolisticTraceAnalysis and the plugin of TensorBoard
-slice_1|10 min|./run_tests.sh --slice 1/8: an eighth of all tests
-slice_2|10 min|./run_tests.sh --slice 2/8: an eighth of all tests
-slice_3|10 min|./run_tests.sh --slice 3/8: an eighth of all tests
-slice_4|10 min|./run_tests.sh --slice 4/8: an eighth of all tests
-slice_5|10 min|./run_tests.sh --slice 5/8: an eighth of all tests
-slice_6|10 min|./run_tests.sh --slice 6/8: an eighth of all tests
-slice_7|10 min|./run_tests.sh --slice 7/8: an eighth of all tests
-slice_8|10 min|./run_tests.sh --slice 8/8: an eighth of all tests'
+trace_readers|5 min|traces of four ranks, read by HolisticTraceAnalysis and the plugin of TensorBoard'
+for part in {1..8}; do
+  checks+=$'\n'"slice_$part|10 min|./run_tests.sh --slice $part/8: an eighth of all tests"
+done
+readonly checks
 
 # with_package PACKAGE==VERSION SCRIPT...: in a Python of its own, for packages that no test of every day needs
 with_package() {

@@ -22,11 +22,12 @@ import sys
 import threading
 
 import cost_unit
+import test_slices
 import touched_tests
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build/release"
-COSTS = ROOT / "tests/costs.json"
+COSTS = test_slices.COSTS
 BUDGET = ROOT / "tests/cost_budget.json"
 MOST = 40
 # unit tests that cost less share one row
@@ -41,14 +42,6 @@ def table(head, rows):
 def kind_of(name):
     prefix = name.split(".")[0]
     return prefix if prefix in ("build", "end_to_end", "referee", "fuzz", "parity", "scaling", "tools", "gpu") else "unit"
-
-
-def all_tests():
-    shown = subprocess.run(["ctest", "--test-dir", BUILD, "--show-only=json-v1"], capture_output=True, text=True, check=True)
-    tests = json.loads(shown.stdout)["tests"]
-    for test in tests:
-        test["properties"] = {entry["name"]: entry["value"] for entry in test["properties"]}
-    return tests
 
 
 class Measurement:
@@ -85,13 +78,13 @@ class Measurement:
 
 
 def measure(arguments):
-    tests = all_tests()
+    tests = test_slices.all_tests(BUILD)
     wanted = [test for test in tests if re.search(arguments.tests or "", test["name"])]
     if not wanted:
         sys.exit(f"test_costs: error: no test has a name that '{arguments.tests}' matches")
     measurement = Measurement()
     first = cost_unit.median_factor()
-    # what others wait for comes before them; what must not run beside its like is run alone
+    # fixtures run first, and tests that hold a resource lock run one at a time
     setup = [test for test in wanted if "FIXTURES_SETUP" in test["properties"]]
     alone = [test for test in wanted if "RESOURCE_LOCK" in test["properties"] and test not in setup]
     rest = [test for test in wanted if test not in setup and test not in alone]

@@ -4,9 +4,9 @@
     tools/test_slices.py 2/8                      the numbers of part 2, as ctest -I takes them
     tools/test_slices.py 2/8 --names              its names
     tools/test_slices.py 2/8 --and-touched        and the thorough tests of what changed (tools/touched_tests.py)
-    tools/test_slices.py 2/8 --not-in RESULTS     less the tests that ctest's JUnit file RESULTS has: what .ci/run adds
+    tools/test_slices.py 2/8 --not-in RESULTS...  less the tests that ctest's JUnit files RESULTS have: what .ci/run adds
     tools/test_slices.py --everyday-and NAME...   the everyday suite and these
-    tools/test_slices.py --oldest                 the K of the part K/8 whose row in docs/long_checks.md is the oldest
+    tools/test_slices.py --oldest                 the part, as K/8, whose row in docs/long_checks.md is the oldest
 
 Costs are the CPU seconds of tests/costs.json (written by tools/test_costs.py measure); a test that is not in it counts as a
 tenth of a second. ctest itself adds the installation to a part whose tests need it.
@@ -17,7 +17,6 @@ import json
 import pathlib
 import re
 import subprocess
-import sys
 import xml.etree.ElementTree
 
 import touched_tests
@@ -25,7 +24,7 @@ import touched_tests
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 COSTS = ROOT / "tests/costs.json"
 PAGE = ROOT / "docs/long_checks.md"
-COUNT = 8  # parts that docs/long_checks.md has a row of
+COUNT = 8  # parts; tools/long_checks.sh has a row for each
 SMALL = 0.1  # CPU seconds of a test that has no row
 
 
@@ -39,9 +38,17 @@ def slices(names, costs, count):
     return parts
 
 
-def tests(build):
+def all_tests(build):
+    """What ctest knows of each test; its properties as a dictionary."""
     shown = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True, check=True)
-    return [test["name"] for test in json.loads(shown.stdout)["tests"]]
+    tests = json.loads(shown.stdout)["tests"]
+    for test in tests:
+        test["properties"] = {entry["name"]: entry["value"] for entry in test["properties"]}
+    return tests
+
+
+def tests(build):
+    return [test["name"] for test in all_tests(build)]
 
 
 def oldest(page, commits):
@@ -62,7 +69,7 @@ def main():
     parser.add_argument("part", metavar="K/N", nargs="?")
     parser.add_argument("--everyday-and", nargs="+", metavar="NAME")
     parser.add_argument("--and-touched", action="store_true")
-    parser.add_argument("--not-in", type=pathlib.Path, metavar="RESULTS")
+    parser.add_argument("--not-in", type=pathlib.Path, nargs="+", default=[], metavar="RESULTS")
     parser.add_argument("--oldest", action="store_true")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
     parser.add_argument("--names", action="store_true")
@@ -72,7 +79,7 @@ def main():
     costs = json.loads(COSTS.read_text())["tests"]
     if arguments.oldest:
         commits = int(subprocess.run(["git", "-C", ROOT, "rev-list", "--count", "HEAD"], capture_output=True, text=True, check=True).stdout)
-        print(oldest(PAGE.read_text(), commits))
+        print(f"{oldest(PAGE.read_text(), commits)}/{COUNT}")
         return
     if arguments.everyday_and:
         chosen = [index for index, name in enumerate(names) if name not in left_out or name in arguments.everyday_and]
@@ -82,11 +89,11 @@ def main():
             parser.error(f"K/N with 1 <= K <= N, got '{arguments.part}'")
         chosen = sorted(slices(names, costs, count)[part - 1])
         if arguments.and_touched:
-            touched = subprocess.run([sys.executable, ROOT / "tools/touched_tests.py"], capture_output=True, text=True, check=True).stdout.split()
-            chosen = [index for index, name in enumerate(names) if index in chosen or touched == ["all"] or name in touched]
-        if arguments.not_in:
-            ran = {case.get("name") for case in xml.etree.ElementTree.parse(arguments.not_in).iter("testcase")}
-            chosen = [index for index in chosen if names[index] not in ran]
+            touched = touched_tests.tests_of_changes(ROOT)
+            wanted = {names[index] for index in chosen}.union(left_out if touched is None else touched)
+            chosen = [index for index, name in enumerate(names) if name in wanted]
+        ran = {case.get("name") for file in arguments.not_in for case in xml.etree.ElementTree.parse(file).iter("testcase")}
+        chosen = [index for index in chosen if names[index] not in ran]
     if arguments.names:
         for index in chosen:
             print(names[index])

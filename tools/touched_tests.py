@@ -61,21 +61,24 @@ def thorough_tests(root):
     return [line.split()[0] for line in (root / "tests/thorough.txt").read_text().splitlines() if line and not line.startswith("#")]
 
 
+def tests_of_changes(root):
+    """{thorough test: the file that calls for it}; None where all are to be run."""
+    try:
+        import tomllib
+    except ImportError:  # Python 3.10
+        return None
+    base = base_commit(root, time.time())
+    if base is None:
+        return None
+    return chosen(touched(root, base), tomllib.loads((root / "tests/rooms.toml").read_text()), thorough_tests(root))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--why", action="store_true")
     arguments = parser.parse_args()
-    try:
-        import tomllib
-    except ImportError:  # Python 3.10
-        tomllib = None
-    base = base_commit(ROOT, time.time())
-    if base is None or tomllib is None:
-        print("all")
-        return
-    tests = thorough_tests(ROOT)
-    found = chosen(touched(ROOT, base), tomllib.loads((ROOT / "tests/rooms.toml").read_text()), tests)
-    if set(found) == set(tests) and not arguments.why:
+    found = tests_of_changes(ROOT)
+    if found is None or (set(found) == set(thorough_tests(ROOT)) and not arguments.why):
         print("all")
         return
     for test, why in sorted(found.items()):

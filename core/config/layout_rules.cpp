@@ -23,6 +23,12 @@ int64_t product(std::initializer_list<int64_t> factors) {
   return result;
 }
 
+/// The ranks that all degrees together ask for.
+int64_t num_ranks(const Layout& layout) {
+  return product({layout.replicate, layout.shard, layout.context, layout.tensor, layout.pipeline,
+                  layout.added});
+}
+
 std::string text_of(const std::vector<Degree>& degrees) {
   std::string text;
   for (const Degree& degree : degrees)
@@ -68,7 +74,7 @@ void plan_degrees(const RuleContext& rules, Layout& layout) {
   for (const Degree& degree : degrees)
     if (!rules.given.is_sound(degree.key)) return;
   for (const AxisRequest& request : rules.config.axis_requests)
-    layout.added *= request.plan.num_added_ranks();
+    layout.added = product({layout.added, request.plan.num_added_ranks()});
   if (layout.added > 1) degrees.push_back({"parallelism.further", "axes of plugins", layout.added});
   layout.replicate = p.data_parallel_replicate_degree;
   layout.context = p.context_parallel_degree;
@@ -90,8 +96,8 @@ void plan_degrees(const RuleContext& rules, Layout& layout) {
     }
     layout.shard = world / others;
     layout.data_parallel = layout.replicate * layout.shard;
-  } else if (product({others, layout.shard}) != world) {
-    report_product(rules, degrees, product({others, layout.shard}));
+  } else if (num_ranks(layout) != world) {
+    report_product(rules, degrees, num_ranks(layout));
   }
 }
 
@@ -107,7 +113,7 @@ void plan_batch(const RuleContext& rules, Layout& layout) {
   } else if (layout.global_batch_size % round != 0) {
     const int64_t below = layout.global_batch_size / round * round;
     std::string nearest = "nearest: " + (below > 0 ? std::to_string(below) : "");
-    if (below <= INT64_MAX - round)  // else there is none above
+    if (below <= INT64_MAX - round)  // otherwise int64_t cannot hold the next multiple
       nearest += (below > 0 ? " or " : "") + std::to_string(below + round);
     rules.error(key,
                 "training.global_batch_size = " + std::to_string(t.global_batch_size) +
@@ -131,12 +137,8 @@ void RuleContext::error(std::string_view key, std::string message, std::string h
 
 void make_grid(JobConfig& config, Diagnostics& diagnostics) {
   Layout& layout = config.layout;
-  const dist::MeshShape core = layout.core_axes();
-  // not core.world_size(): a product of any degrees, which int64 may not hold
-  if (product({core.pp, core.dp_replicate, core.dp_shard, core.cp, core.tp, layout.added}) !=
-      config.world_size)
-    return;  // reported
-  layout.grid = dist::Grid(core);
+  if (num_ranks(layout) != config.world_size) return;  // reported
+  layout.grid = dist::Grid(layout.core_axes());
   for (const AxisRequest& request : config.axis_requests) try {
       on_behalf_of(request.by, [&] { request.plan.apply(layout.grid); });
     } catch (const Error& error) {

@@ -34,7 +34,7 @@ foreach(name harness front assets train metrics signal bad_input hostile_text lo
  device_order        float8 compile estimate wandb mlflow debugging report top profiling op_profile convergence generate chat_template evaluate finetune finetune_task bench mixtral mixtral_tuning expert_parallel gpt_oss deepseek_v3 llama4 layouts)
   titan_add_end_to_end(${name} TIMEOUT 5400)
 endforeach()
-set_property(TEST end_to_end.float8 APPEND PROPERTY LABELS slow)  # three curves
+set_property(TEST end_to_end.float8 end_to_end.float8.thorough APPEND PROPERTY LABELS slow)  # three curves
 # several ranks at a time fill the cores by themselves
 foreach(name failing_rank metrics flight ranks pipeline context layouts_checkpoint loss dpo recompute lora profiling debugging generate evaluate finetune device_order bench convergence mixtral mixtral_tuning expert_parallel gpt_oss deepseek_v3 llama4 layouts)
   foreach(test end_to_end.${name} end_to_end.${name}.thorough)

@@ -12,12 +12,14 @@ SOURCE = pathlib.Path(os.environ["TITAN_SOURCE_DIR"])
 
 RUN_TESTS = """#!/bin/bash
 echo "run_tests $*" >>calls
+mkdir -p build/release && touch build/release/test_results.xml
 [[ ! -e fails || $# -gt 0 ]]
 """
 # stands for Python with tools/test_slices.py: slice 3 is the oldest, and two of its tests have not run
 PYTHON = """#!/bin/bash
+echo "$*" >asked
 case "$*" in
-  *--oldest) echo 3 ;;
+  *--oldest) echo 3/8 ;;
   *--names) printf 'a\\nb\\n' ;;
   *) cat rest ;;
 esac
@@ -66,6 +68,8 @@ class CiRun(unittest.TestCase):
         code, output, calls = self.run_it(minutes="0")
         self.assertEqual((code, calls), (0, ["run_tests --slice 3/8", "run_tests "]), output)
         self.assertIn("slice 3 was left out twice", output)
+        self.assertTrue((self.root / "asked").read_text().endswith(
+            "--not-in build/release/test_results.xml build/long_checks/first_results.xml\n"), "the slice would run again")
         (self.root / "rest").write_text("0,0,0,4,7\n")
         self.assertEqual(self.run_it()[2], ["run_tests ", "run_tests -I 0,0,0,4,7"])
 

@@ -10,6 +10,7 @@ import unittest
 SOURCE = pathlib.Path(os.environ["TITAN_SOURCE_DIR"])
 sys.path.insert(0, str(SOURCE / "tools"))
 import test_costs  # noqa: E402
+import test_slices  # noqa: E402
 import touched_tests  # noqa: E402
 
 WRITTEN = json.loads(test_costs.COSTS.read_text())
@@ -19,7 +20,7 @@ SOMETIMES = {"referee.parquet_referee"}
 
 class Costs(unittest.TestCase):
     def test_every_script_that_is_a_test_has_been_measured(self):
-        names = [test["name"] for test in test_costs.all_tests() if test_costs.kind_of(test["name"]) != "unit"]
+        names = [name for name in test_slices.tests(test_costs.BUILD) if test_costs.kind_of(name) != "unit"]
         self.assertGreater(len(names), 100)
         missing = sorted(set(names) - set(WRITTEN["tests"]))
         self.assertFalse(missing, f"measure them: tools/test_costs.py measure -R '^({'|'.join(missing)})$'")
