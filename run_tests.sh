@@ -5,7 +5,7 @@
 #   ./run_tests.sh --all          every test there is
 #   ./run_tests.sh --slice 2/8    the second of eight parts of all tests, of even cost
 #   ./run_tests.sh --touched      the everyday suite, and the tests of the folders that changed in the last day
-#   ./run_tests.sh -R Tokenizer   other arguments go to ctest, which chooses among all tests
+#   ./run_tests.sh -R tokenizers  other arguments go to ctest, which chooses among all tests
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 

@@ -30,7 +30,7 @@ BUILD = ROOT / "build/release"
 COSTS = test_slices.COSTS
 BUDGET = ROOT / "tests/cost_budget.json"
 MOST = 40
-# unit tests that cost less share one row
+# cases that cost less are not listed
 SMALL = 1.0
 
 
@@ -40,8 +40,7 @@ def table(head, rows):
 
 
 def kind_of(name):
-    prefix = name.split(".")[0]
-    return prefix if prefix in ("build", "end_to_end", "referee", "fuzz", "parity", "scaling", "tools", "gpu") else "unit"
+    return name.partition(".")[0]
 
 
 class Measurement:
@@ -101,24 +100,20 @@ def measure(arguments):
 
 
 def note(costs, methods, factor, existing):
-    """Writes tests/costs.json: a row for each test, but one for all unit tests of less than a second."""
-    old = json.loads(COSTS.read_text()) if COSTS.exists() else {"tests": {}, "methods": {}, "small": 0.0}
-    has_row = {name for name, cost in costs.items() if cost >= SMALL or kind_of(name) != "unit"}
-    tests = {name: cost for name, cost in old["tests"].items() if name in existing and name not in costs}
-    tests.update({name: round(costs[name], 1) for name in has_row})
-    small = old["small"]
-    if all(name in costs for name in existing if kind_of(name) == "unit"):
-        small = round(sum(cost for name, cost in costs.items() if name not in has_row), 1)
+    """Writes tests/costs.json: a row for each test."""
+    old = json.loads(COSTS.read_text()) if COSTS.exists() else {"tests": {}, "methods": {}}
+    tests = {name: cost for name, cost in old["tests"].items() if name in existing}
+    tests.update({name: round(cost, 1) for name, cost in costs.items()})
     kept = {name: rows for name, rows in old["methods"].items() if name in tests and name not in costs}
     kept.update({name: {method: round(cost, 1) for method, cost in rows.items() if cost >= SMALL}
                  for name, rows in methods.items() if costs.get(name, 0) >= 10})
-    written = {"host_factor": round(factor, 2), "small": small, "tests": dict(sorted(tests.items())), "methods": dict(sorted(kept.items()))}
+    written = {"host_factor": round(factor, 2), "tests": dict(sorted(tests.items())), "methods": dict(sorted(kept.items()))}
     COSTS.write_text(json.dumps(written, indent=1) + "\n")
 
 
 def tiers(written, thorough):
     """{tier: {kind: CPU seconds}}"""
-    sums = {"everyday": collections.Counter({"unit": written["small"]}), "thorough": collections.Counter()}
+    sums = {"everyday": collections.Counter(), "thorough": collections.Counter()}
     for name, cost in written["tests"].items():
         sums["thorough" if name in thorough else "everyday"][kind_of(name)] += cost
     return sums

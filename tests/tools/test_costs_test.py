@@ -19,12 +19,12 @@ SOMETIMES = {"referee.parquet_referee"}
 
 
 class Costs(unittest.TestCase):
-    def test_every_script_that_is_a_test_has_been_measured(self):
-        names = [name for name in test_slices.tests(test_costs.BUILD) if test_costs.kind_of(name) != "unit"]
+    def test_every_test_has_been_measured(self):
+        names = test_slices.tests(test_costs.BUILD)
         self.assertGreater(len(names), 100)
         missing = sorted(set(names) - set(WRITTEN["tests"]))
         self.assertFalse(missing, f"measure them: tools/test_costs.py measure -R '^({'|'.join(missing)})$'")
-        gone = sorted({name for name in WRITTEN["tests"] if test_costs.kind_of(name) != "unit"} - set(names) - SOMETIMES)
+        gone = sorted(set(WRITTEN["tests"]) - set(names) - SOMETIMES)
         self.assertFalse(gone, "tests/costs.json has rows of tests that do not exist")
 
     def test_the_sums_are_within_the_budget(self):
@@ -42,18 +42,17 @@ class Costs(unittest.TestCase):
         self.addCleanup(setattr, test_costs, "COSTS", kept)
         self.addCleanup(file.unlink)
         test_costs.COSTS = file
-        existing = {"end_to_end.a", "end_to_end.b", "Quick", "Slow"}
-        test_costs.note({"end_to_end.a": 20.0, "end_to_end.b": 0.5, "Quick": 0.25, "Slow": 3.0}, {"end_to_end.a": {"A.x": 15.0, "A.y": 0.2}},
-                        1.0, existing)
+        existing = {"end_to_end.a", "end_to_end.b", "unit.slow"}
+        test_costs.note({"end_to_end.a": 20.0, "end_to_end.b": 0.52, "unit.slow": 3.0}, {"end_to_end.a": {"A.x": 15.0, "A.y": 0.2}}, 1.0, existing)
         first = json.loads(file.read_text())
-        self.assertEqual(first["tests"], {"Slow": 3.0, "end_to_end.a": 20.0, "end_to_end.b": 0.5})
-        self.assertEqual((first["small"], first["methods"]), (0.2, {"end_to_end.a": {"A.x": 15.0}}))
-        test_costs.note({"Slow": 2.0}, {}, 1.0, existing - {"end_to_end.b"})
+        self.assertEqual(first["tests"], {"unit.slow": 3.0, "end_to_end.a": 20.0, "end_to_end.b": 0.5})
+        self.assertEqual(first["methods"], {"end_to_end.a": {"A.x": 15.0}})
+        test_costs.note({"unit.slow": 2.0}, {}, 1.0, existing - {"end_to_end.b"})
         second = json.loads(file.read_text())
-        self.assertEqual(second["tests"], {"Slow": 2.0, "end_to_end.a": 20.0})
-        self.assertEqual((second["small"], second["methods"]), (first["small"], first["methods"]))
+        self.assertEqual(second["tests"], {"unit.slow": 2.0, "end_to_end.a": 20.0})
+        self.assertEqual(second["methods"], first["methods"])
         sums = test_costs.tiers(second, ["end_to_end.a"])
-        self.assertEqual({tier: kinds.total() for tier, kinds in sums.items()}, {"everyday": 2.2, "thorough": 20.0})
+        self.assertEqual({tier: kinds.total() for tier, kinds in sums.items()}, {"everyday": 2.0, "thorough": 20.0})
 
 
 if __name__ == "__main__":

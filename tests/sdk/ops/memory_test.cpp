@@ -24,23 +24,28 @@ namespace {
 /// Counts the bytes that live; takes the memory itself from `source`, or none.
 class CountingAllocator final : public c10::Allocator {
  public:
-  CountingAllocator(c10::Allocator* source, c10::Device device)
+  CountingAllocator(c10::Allocator* source, c10::DeviceType device)
       : source_(source), device_(device) {}
 
   c10::DataPtr allocate(size_t n) override {
     live_ += static_cast<int64_t>(n);
     peak_ = std::max(peak_, live_);
     auto* block = new Block{this, n, source_ ? source_->allocate(n) : c10::DataPtr()};
-    return {block->memory.get(), block, &release, device_};
+    return {block->memory.get(), block, &release, c10::Device(device_)};
   }
   void copy_data(void* to, const void* from, size_t n) const override {
     if (source_) std::memcpy(to, from, n);
   }
 
-  /// Bytes at the peak of f beyond those that lived before.
+  /// Bytes at the peak of f beyond those that lived before. Tensors take memory from here only as
+  /// long as f runs.
   int64_t peak_of(const std::function<void()>& f) {
+    constexpr uint8_t kFirst = 255;  // before LibTorch's own
+    c10::Allocator* const others = c10::GetAllocator(device_);
+    c10::SetAllocator(device_, this, kFirst);
     const int64_t before = peak_ = live_;
     f();
+    c10::SetAllocator(device_, others, kFirst);
     return peak_ - before;
   }
 
@@ -56,21 +61,14 @@ class CountingAllocator final : public c10::Allocator {
   }
 
   c10::Allocator* source_;
-  c10::Device device_;
+  c10::DeviceType device_;
   int64_t live_ = 0, peak_ = 0;
 };
 
+/// Stays for ever, for what f leaves behind is returned to it.
 CountingAllocator& allocator(c10::DeviceType device) {
-  static CountingAllocator* const cpu = [] {
-    auto* made = new CountingAllocator(c10::GetAllocator(c10::kCPU), c10::kCPU);
-    c10::SetAllocator(c10::kCPU, made, 255);
-    return made;
-  }();
-  static CountingAllocator* const meta = [] {
-    auto* made = new CountingAllocator(nullptr, c10::kMeta);
-    c10::SetAllocator(c10::kMeta, made, 255);
-    return made;
-  }();
+  static auto* const cpu = new CountingAllocator(c10::GetAllocator(c10::kCPU), c10::kCPU);
+  static auto* const meta = new CountingAllocator(nullptr, c10::kMeta);
   return device == c10::kCPU ? *cpu : *meta;
 }
 
