@@ -1,11 +1,8 @@
 """The model deepseek_v3: every layout against one rank in float64, latent attention and limited groups of experts among them; greedy
 ids of transformers, from latents that a cache keeps; weights of transformers in and out, blocks of float8 too."""
 
-import functools
 import json
 import os
-import pathlib
-import tempfile
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -15,34 +12,21 @@ import torch
 import transformers
 from transformers import DeepseekV2Config, DeepseekV2ForCausalLM, DeepseekV3Config, DeepseekV3ForCausalLM
 
+import layout_case
 from generate_test import NEW, VOCAB, GenerateCase, greedy, prompts_of, saved
-from harness import Case, main, metrics, thorough, titan
+from harness import Case, main, thorough
+from layout_case import degrees, train
 from scored_texts import assert_scores_equal_transformers
 
 transformers.utils.logging.disable_progress_bar()
 
-STEPS, EXPERTS = 5, 8
+EXPERTS = 8
 SIZES = ["--model.dim", 64, "--model.inter_dim", 96, "--model.moe_inter_dim", 32, "--model.n_layers", 3, "--model.n_heads", 4,
          "--model.kv_lora_rank", 32, "--model.qk_nope_head_dim", 16, "--model.qk_rope_head_dim", 8, "--model.v_head_dim", 20,
          "--model.num_experts", EXPERTS, "--model.top_k", 2, "--model.yarn", "always", "--model.original_seq_len", 32]
 V3 = ["--model.q_lora_rank", 24, "--model.num_shared_experts", 1, "--model.score_func", "sigmoid", "--model.route_norm",
       "--model.route_scale", 2.5, "--model.num_expert_groups", 4, "--model.num_limited_groups", 2, "--model.norm_eps", 1e-6]
-RECIPE = ["--job.config_file", "train_configs/deepseek_v3_debug.toml", *SIZES,
-          "--training.seq_len", "64", "--training.local_batch_size", "2", "--training.global_batch_size", "8",
-          "--training.steps", STEPS, "--lr_scheduler.warmup_steps", "0", "--lr_scheduler.decay_ratio", "0.0",
-          "--metrics.no_enable_tensorboard", "--metrics.loggers", "console,jsonl"]
-DOUBLE = ["--training.dtype", "float64", "--debug.fingerprints", "--debug.deterministic", "--checkpoint.enable",
-          "--checkpoint.no_last_save_model_only"]
-
-
-def degrees(**axes):
-    return [word for axis, degree in axes.items() for word in (f"--parallelism.{axis}_degree", degree)]
-
-
-def train(out, ranks, *arguments):
-    launch = ["launch", "--nproc", ranks, "--"] if ranks > 1 else []
-    run = titan(*launch, "train", *RECIPE, "--job.dump_folder", out, *arguments)
-    assert run.returncode == 0, run.stderr
+RECIPE = ["--job.config_file", "train_configs/deepseek_v3_debug.toml", *SIZES, *layout_case.SHORT]
 
 
 def weights_of(folder):
@@ -52,62 +36,31 @@ def weights_of(folder):
     return found
 
 
-def curves(out, ranks, *arguments):
-    train(out, ranks, *DOUBLE, *arguments)
-    biases = {name: value for name, value in weights_of(out / f"checkpoint/step-{STEPS}").items() if name.endswith(".expert_bias")}
-    return ([[line[tag] for line in metrics(out) if tag in line] for tag in ("loss_metrics/global_avg_loss", "grad_norm")],
-            (out / "fingerprints.jsonl").read_text(), biases)
+class LayoutTest(layout_case.LayoutCase):
+    RECIPE = [*RECIPE, "--checkpoint.enable", "--checkpoint.no_last_save_model_only"]
+    MODEL = V3
 
+    @classmethod
+    def further(cls, out):
+        weights = weights_of(out / f"checkpoint/step-{layout_case.STEPS}")
+        return {name: value for name, value in weights.items() if name.endswith(".expert_bias")}
 
-@functools.cache
-def alone(*arguments):
-    with tempfile.TemporaryDirectory(prefix="titan_") as folder:
-        return curves(pathlib.Path(folder), 1, *arguments)
-
-
-class LayoutTest(Case):
-    def assert_equals_one_rank(self, ranks, *arguments, model):
-        out = self.folder / f"run{len(list(self.folder.iterdir()))}"
-        values, prints, biases = curves(out, ranks, *model, *arguments)
-        expected, expected_prints, expected_biases = alone(*model)
-        self.assertEqual(prints, expected_prints, "initial weights or tokens")
-        self.assertEqual(len(values[0]), STEPS)
-        numpy.testing.assert_allclose(values, expected, rtol=1e-9)
-        self.assertEqual(sorted(biases), ["layers.1.moe.expert_bias", "layers.2.moe.expert_bias"])
-        for name, value in expected_biases.items():
+    def assert_further(self, found, expected):
+        self.assertEqual(sorted(found), ["layers.1.moe.expert_bias", "layers.2.moe.expert_bias"])
+        for name, value in expected.items():
             self.assertGreater(value.abs().max().item(), 5e-4, "it never moved")
-            self.assertTrue(torch.equal(biases[name], value), name)
-
-    def test_fsdp_tensor_and_expert_parallelism(self):
-        self.assert_equals_one_rank(4, *degrees(data_parallel_shard=2, tensor_parallel=2, expert_parallel=2), model=V3)
-
-    @thorough
-    def test_every_other_layout_of_a_deepseek_v3(self):
-        for ranks, axes in ((2, {"data_parallel_shard": -1}), (2, {"data_parallel_shard": 1, "tensor_parallel": 2}),
-                            (2, {"data_parallel_shard": 1, "pipeline_parallel": 2}),
-                            (2, {"data_parallel_shard": 1, "context_parallel": 2}),
-                            (2, {"data_parallel_shard": -1, "expert_parallel": 2})):
-            with self.subTest(ranks=ranks, **axes):
-                self.assert_equals_one_rank(ranks, *degrees(**axes), model=V3)
+            self.assertTrue(torch.equal(found[name], value), name)
 
     @thorough
     def test_tensor_parallelism_without_cut_sequences_and_of_a_deepseek_v2(self):
         one = degrees(data_parallel_shard=1, tensor_parallel=2)
         self.assert_equals_one_rank(2, *one, model=[])
-        self.assert_equals_one_rank(2, *one, "--parallelism.tensor.no_sequence_parallel", model=V3)
-
-    @thorough
-    def test_documents_and_blocks_that_run_again(self):
-        documents = [*V3, "--model.attn_type", "flex"]
-        self.assert_equals_one_rank(2, *degrees(data_parallel_shard=1, context_parallel=2), model=documents)
-        self.assertNotEqual(alone(*documents)[0], alone(*V3)[0])
-        for mode in (["full"], ["selective", "--activation_checkpoint.selective_ac_option", "op"]):
-            self.assert_equals_one_rank(1, "--activation_checkpoint.mode", *mode, model=V3)
+        self.assert_equals_one_rank(2, *one, "--parallelism.tensor.no_sequence_parallel")
 
     def test_yarn_changes_losses_where_it_is_applied(self):
-        off = alone(*V3, "--model.yarn", "beyond_original", "--model.original_seq_len", 64)[0]
-        self.assertGreater(abs(numpy.subtract(off, alone(*V3)[0])).max(), 1e-6)
-        self.assertEqual(off, alone(*V3, "--model.rope_factor", 1.0)[0])
+        off = self.losses_of_one_rank(*V3, "--model.yarn", "beyond_original", "--model.original_seq_len", 64)
+        self.assertGreater(abs(numpy.subtract(off, self.losses_of_one_rank(*V3))).max(), 1e-6)
+        self.assertEqual(off, self.losses_of_one_rank(*V3, "--model.rope_factor", 1.0))
 
 
 COMMON = {"hidden_size": 64, "intermediate_size": 96, "moe_intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4,
@@ -173,9 +126,11 @@ class ExchangeTest(Case):
 
     def load_and_save(self, folder, *arguments):
         """A step of no length on the weights that come in, saved as Hugging Face's."""
-        train(self.out, 2, *self.options(folder), *degrees(data_parallel_shard=-1), "--checkpoint.enable", "--checkpoint.interval",
-              "1", "--checkpoint.initial_load_path", folder, "--checkpoint.initial_load_in_hf", "--optimizer.lr", "1e-30",
-              "--training.steps", "1", "--checkpoint.last_save_in_hf", "--checkpoint.last_save_model_only", *arguments)
+        run = train(RECIPE, self.out, 2, *self.options(folder), *degrees(data_parallel_shard=-1), "--checkpoint.enable",
+                    "--checkpoint.interval", "1", "--checkpoint.initial_load_path", folder, "--checkpoint.initial_load_in_hf",
+                    "--optimizer.lr", "1e-30", "--training.steps", "1", "--checkpoint.last_save_in_hf",
+                    "--checkpoint.last_save_model_only", *arguments)
+        self.assertEqual(run.returncode, 0, run.stderr)
         return self.out / "checkpoint/step-1"
 
     def test_weights_of_transformers_come_in_and_go_out(self):

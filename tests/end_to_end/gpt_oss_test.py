@@ -1,11 +1,7 @@
 """The model gpt_oss: every layout against one rank in float64, with windows that reach over the cuts of context parallelism and sinks
 that tensor parallelism deals with the heads; greedy ids of transformers; experts as MXFP4 blocks."""
 
-import functools
-import json
 import os
-import pathlib
-import tempfile
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -14,68 +10,23 @@ import torch
 import transformers
 from transformers import GptOssConfig, GptOssForCausalLM
 
+import layout_case
 from generate_test import NEW, VOCAB, GenerateCase, greedy, prompts_of, saved
-from harness import Case, main, metrics, thorough, titan
+from harness import main
+from layout_case import degrees
 from scored_texts import assert_scores_equal_transformers
 
 transformers.utils.logging.disable_progress_bar()
 
 SIZES = ["--model.dim", 64, "--model.n_layers", 3, "--model.n_heads", 4, "--model.n_kv_heads", 2, "--model.head_dim", 16,
          "--model.moe_hidden_dim", 32, "--model.sliding_window_size", 20, "--model.original_seq_len", 32]
-RECIPE = ["--job.config_file", "train_configs/gpt_oss_debug.toml", *SIZES, "--training.dtype", "float64",
-          "--training.seq_len", "64", "--training.local_batch_size", "2", "--training.global_batch_size", "8",
-          "--training.steps", "5", "--lr_scheduler.warmup_steps", "0", "--lr_scheduler.decay_ratio", "0.0",
-          "--metrics.no_enable_tensorboard", "--metrics.loggers", "console,jsonl", "--debug.fingerprints", "--debug.deterministic"]
 
-
-def degrees(**axes):
-    return [word for axis, degree in axes.items() for word in (f"--parallelism.{axis}_degree", degree)]
-
-
-def curves(out, ranks, *arguments):
-    launch = ["launch", "--nproc", ranks, "--"] if ranks > 1 else []
-    run = titan(*launch, "train", *RECIPE, "--job.dump_folder", out, *arguments)
-    assert run.returncode == 0, run.stderr
-    return ([[line[tag] for line in metrics(out) if tag in line] for tag in ("loss_metrics/global_avg_loss", "grad_norm")],
-            (out / "fingerprints.jsonl").read_text())
-
-
-@functools.cache
-def alone(*arguments):
-    with tempfile.TemporaryDirectory(prefix="titan_") as folder:
-        return curves(pathlib.Path(folder), 1, *arguments)
-
-
-class LayoutTest(Case):
-    def assert_equals_one_rank(self, ranks, *arguments, model=()):
-        values, prints = curves(self.folder / "_".join(map(str, [ranks, *arguments[1::2]])), ranks, *model, *arguments)
-        expected, expected_prints = alone(*model)
-        self.assertEqual(prints, expected_prints, "initial weights or tokens")
-        self.assertEqual(len(values[0]), 5)
-        numpy.testing.assert_allclose(values, expected, rtol=1e-9)
-
-    def test_fsdp_tensor_and_expert_parallelism(self):
-        self.assert_equals_one_rank(4, *degrees(data_parallel_shard=2, tensor_parallel=2, expert_parallel=2))
-
-    @thorough
-    def test_every_other_layout(self):
-        for ranks, axes in ((2, {"data_parallel_shard": -1}), (2, {"data_parallel_shard": 1, "tensor_parallel": 2}),
-                            (2, {"data_parallel_shard": 1, "pipeline_parallel": 2}),
-                            (2, {"data_parallel_shard": 1, "context_parallel": 2}),
-                            (2, {"data_parallel_shard": -1, "expert_parallel": 2})):
-            with self.subTest(ranks=ranks, **axes):
-                self.assert_equals_one_rank(ranks, *degrees(**axes))
-
-    @thorough
-    def test_documents_and_blocks_that_run_again(self):
-        documents = ["--model.attn_type", "flex"]
-        self.assert_equals_one_rank(2, *degrees(data_parallel_shard=1, context_parallel=2), model=documents)
-        self.assertNotEqual(alone(*documents)[0], alone()[0])
-        for mode in (["full"], ["selective", "--activation_checkpoint.selective_ac_option", "op"]):
-            self.assert_equals_one_rank(1, "--activation_checkpoint.mode", *mode)
+class LayoutTest(layout_case.LayoutCase):
+    RECIPE = ["--job.config_file", "train_configs/gpt_oss_debug.toml", *SIZES, *layout_case.SHORT]
 
     def test_other_windows_give_other_losses(self):
-        self.assertGreater(abs(numpy.subtract(alone("--model.sliding_window_size", "19")[0], alone()[0])).max(), 1e-6)
+        other = self.losses_of_one_rank("--model.sliding_window_size", "19")
+        self.assertGreater(abs(numpy.subtract(other, self.losses_of_one_rank())).max(), 1e-6)
 
 
 class GreedyTest(GenerateCase):

@@ -1,10 +1,7 @@
 """The model llama4: every layout against one rank in float64, with chunks that reach over the cuts of context parallelism and layers
 without positions; weights of transformers in and out, those of a model that sees images too; greedy ids of transformers."""
 
-import functools
 import os
-import pathlib
-import tempfile
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -14,8 +11,10 @@ import torch
 import transformers
 from transformers import Llama4Config, Llama4ForCausalLM, Llama4ForConditionalGeneration, Llama4TextConfig
 
+import layout_case
 from generate_test import NEW, VOCAB, GenerateCase, greedy, prompts_of, saved
-from harness import Case, main, metrics, thorough, titan
+from harness import Case, main, metrics, thorough
+from layout_case import degrees, train
 from scored_texts import assert_scores_equal_transformers
 
 transformers.utils.logging.disable_progress_bar()
@@ -25,74 +24,21 @@ LAYERS, EXPERTS, CHUNK, FLOOR = 4, 4, 20, 4
 SIZES = ["--model.dim", 64, "--model.n_layers", LAYERS, "--model.n_heads", 4, "--model.n_kv_heads", 2, "--model.hidden_dim", 96,
          "--model.moe_hidden_dim", 32, "--model.num_experts", EXPERTS, "--model.every_n_layers_nope", 4, "--model.nope_layer_offset", 3,
          "--model.attention_chunk_size", CHUNK, "--model.use_qk_norm", "--model.attn_temperature_tuning", "--model.floor_scale", FLOOR]
-RECIPE = ["--job.config_file", "train_configs/llama4_debug.toml", *SIZES,
-          "--training.seq_len", "64", "--training.local_batch_size", "2", "--training.global_batch_size", "8",
-          "--lr_scheduler.warmup_steps", "0", "--lr_scheduler.decay_ratio", "0.0", "--metrics.no_enable_tensorboard",
-          "--metrics.loggers", "console,jsonl"]
-MEASURED = ["--training.dtype", "float64", "--training.steps", "5", "--optimizer.lr", "8e-4", "--debug.fingerprints",
-            "--debug.deterministic"]
+RECIPE = ["--job.config_file", "train_configs/llama4_debug.toml", *SIZES, *layout_case.SHORT]
+RING = ["--parallelism.context_parallel_rotate_method", "alltoall", "--parallelism.context_parallel_load_balancer", "None"]
 
 
-def degrees(**axes):
-    return [word for axis, degree in axes.items() for word in (f"--parallelism.{axis}_degree", degree)]
-
-
-def train(out, ranks, *arguments):
-    launch = ["launch", "--nproc", ranks, "--"] if ranks > 1 else []
-    return titan(*launch, "train", *RECIPE, "--job.dump_folder", out, *arguments)
-
-
-def curves(out, ranks, *arguments):
-    run = train(out, ranks, *MEASURED, *arguments)
-    assert run.returncode == 0, run.stderr
-    return ([[line[tag] for line in metrics(out) if tag in line] for tag in ("loss_metrics/global_avg_loss", "grad_norm")],
-            (out / "fingerprints.jsonl").read_text())
-
-
-@functools.cache
-def alone(*arguments):
-    with tempfile.TemporaryDirectory(prefix="titan_") as folder:
-        return curves(pathlib.Path(folder), 1, *arguments)
-
-
-class LayoutTest(Case):
-    def assert_equals_one_rank(self, ranks, *arguments, model=()):
-        values, prints = curves(self.folder / "_".join(map(str, [ranks, *arguments[1::2]])), ranks, *model, *arguments)
-        expected, expected_prints = alone(*model)
-        self.assertEqual(prints, expected_prints, "initial weights or tokens")
-        self.assertEqual(len(values[0]), 5)
-        numpy.testing.assert_allclose(values, expected, rtol=1e-9)
-
-    def test_fsdp_tensor_and_expert_parallelism(self):
-        self.assert_equals_one_rank(4, *degrees(data_parallel_shard=2, tensor_parallel=2, expert_parallel=2))
-
-    @thorough
-    def test_every_other_layout(self):
-        ring = ["--parallelism.context_parallel_rotate_method", "alltoall", "--parallelism.context_parallel_load_balancer", "None"]
-        for ranks, axes, more in ((2, {"data_parallel_shard": -1}, []),
-                                  (2, {"data_parallel_shard": 1, "tensor_parallel": 2}, []),
-                                  (2, {"data_parallel_shard": 1, "pipeline_parallel": 2},
-                                   ["--parallelism.pipeline_parallel_schedule", "1F1B"]),
-                                  (2, {"data_parallel_shard": 1, "context_parallel": 2}, []),
-                                  (4, {"data_parallel_shard": 1, "context_parallel": 4}, ring),
-                                  (2, {"data_parallel_shard": -1, "expert_parallel": 2}, []),
-                                  (2, {"data_parallel_shard": 1, "tensor_parallel": 2, "expert_tensor_parallel": 2}, [])):
-            with self.subTest(ranks=ranks, **axes):
-                self.assert_equals_one_rank(ranks, *degrees(**axes), *more)
-
-    @thorough
-    def test_documents_and_blocks_that_run_again(self):
-        documents = ["--model.attn_type", "flex"]
-        self.assert_equals_one_rank(2, *degrees(data_parallel_shard=1, context_parallel=2), model=documents)
-        self.assertNotEqual(alone(*documents)[0], alone()[0])
-        for mode in (["full"], ["selective", "--activation_checkpoint.selective_ac_option", "op"]):
-            self.assert_equals_one_rank(1, "--activation_checkpoint.mode", *mode)
+class LayoutTest(layout_case.LayoutCase):
+    RECIPE = [*RECIPE, "--optimizer.lr", "8e-4"]
+    MORE_LAYOUTS = ((2, [*degrees(data_parallel_shard=1, pipeline_parallel=2), "--parallelism.pipeline_parallel_schedule", "1F1B"]),
+                    (4, [*degrees(data_parallel_shard=1, context_parallel=4), *RING]),
+                    (2, degrees(data_parallel_shard=1, tensor_parallel=2, expert_tensor_parallel=2)))
 
     def test_what_v022_has_not_changes_the_losses(self):
         for change in (["--model.attention_chunk_size", "19"], ["--model.no_use_qk_norm"], ["--model.no_attn_temperature_tuning"],
                        ["--model.nope_layer_offset", "0"]):
             with self.subTest(change=change):
-                self.assertGreater(abs(numpy.subtract(alone(*change)[0], alone()[0])).max(), 1e-6)
+                self.assertGreater(abs(numpy.subtract(self.losses_of_one_rank(*change), self.losses_of_one_rank())).max(), 1e-6)
 
 
 def text_config(**changes):
@@ -139,7 +85,7 @@ class ExchangeTest(Case):
             with self.subTest(source=source):
                 # a step of no length on the weights that come in, saved as Hugging Face's
                 out = self.folder / f"out_{source}"
-                run = train(out, 2, *degrees(data_parallel_shard=-1), "--checkpoint.enable", "--checkpoint.interval", "1",
+                run = train(RECIPE, out, 2, *degrees(data_parallel_shard=-1), "--checkpoint.enable", "--checkpoint.interval", "1",
                             "--checkpoint.initial_load_path", self.folder / source, "--checkpoint.initial_load_in_hf",
                             "--optimizer.lr", "1e-30", "--training.steps", "1", "--checkpoint.last_save_in_hf",
                             "--checkpoint.last_save_model_only")
@@ -159,7 +105,7 @@ class ExchangeTest(Case):
     def test_a_config_of_other_layers_is_refused(self):
         torch.manual_seed(5)
         saved(Llama4ForCausalLM(text_config(moe_layers=[0, 3], use_qk_norm=False)), self.folder / "text")
-        run = train(self.out, 1, "--checkpoint.enable", "--checkpoint.initial_load_path", self.folder / "text",
+        run = train(RECIPE, self.out, 1, "--checkpoint.enable", "--checkpoint.initial_load_path", self.folder / "text",
                     "--checkpoint.initial_load_in_hf", "--training.steps", "1")
         self.assertEqual(run.returncode, 2, run.stderr)
         self.assert_holds(run.stderr, "moe_layers is [0,3] there and [1,3] here", "use_qk_norm is false there and true here")

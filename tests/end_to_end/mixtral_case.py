@@ -9,6 +9,7 @@ import numpy
 import safetensors.numpy
 
 from harness import Case, metrics, titan
+from layout_case import degrees
 
 LAYERS, EXPERTS, TOP_K, STEPS, RATE = 2, 8, 2, 6, 1e-3
 AUXILIARY = "loss_metrics/global_avg_auxiliary_loss"  # where there is one
@@ -21,10 +22,6 @@ DOUBLE = ["--training.dtype", "float64"]
 SAVES = ["--checkpoint.enable", "--checkpoint.interval", "3", "--checkpoint.no_last_save_model_only"]
 MEASURED = ["--metrics.loggers", "console,jsonl,expert_load", "--logger.expert_load.every", "2", "--logger.expert_load.each_expert",
             "--debug.fingerprints", "--debug.deterministic"]
-
-
-def degrees(**axes):
-    return [word for axis, degree in axes.items() for word in (f"--parallelism.{axis}_degree", degree)]
 
 
 SHARD = degrees(data_parallel_shard=-1)
