@@ -5,15 +5,20 @@ import functools
 import json
 import math
 import os
+import sys
 
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 
+import numpy
 import tokenizers
 import torch
 import transformers
 
 from checkpoint_case import SMALL, CheckpointCase
 from harness import ROOT, losses, main, metrics
+
+sys.path.insert(0, str(ROOT / "tests/referee"))
+from megatron_writer import write_megatron
 
 transformers.utils.logging.disable_progress_bar()
 transformers.utils.logging.set_verbosity_error()
@@ -122,6 +127,25 @@ class LossTest(ValidationCase):
                        "--validation.local_batch_size", "2")
         values = self.validation()
         self.assertEqual({round(value["loss"], 7) for value in values.values()}, {round(values[1]["loss"], 7)})
+
+    def test_a_batch_without_a_target_is_not_the_end_of_the_data(self):
+        """Three documents of 65 tokens, 65 of one token, which fill a sequence, and six of 65; each of them twice, for two rows."""
+        random = numpy.random.default_rng(3)
+        long = [random.integers(0, 2000, SEQ_LEN + 1).tolist() for _ in range(9)]
+        alone = [[int(token)] for token in random.integers(0, 2000, SEQ_LEN + 1)]
+        write_megatron(self.folder / "held_out", [[ids] for ids in long[:3] + alone + long[3:] for _ in range(2)], numpy.uint16)
+        flags = [*VALIDATION, "--validation.dataset", "megatron", "--validation.dataset_path", self.folder / "held_out",
+                 "--data.isolate_documents", "--data.no_labels_cross_documents", "--validation.local_batch_size", "1"]
+        found = {}
+        for ranks in (1, 2):
+            self.out = self.folder / f"ranks_{ranks}"
+            self.run_ranks(ranks, *STILL, *flags)
+            found[ranks] = self.validation()[1]["loss"]
+        with torch.no_grad():
+            logits = self.model()(torch.tensor(long)[:, :-1], use_cache=False).logits
+        expected = torch.nn.functional.cross_entropy(logits.double().flatten(0, 1), torch.tensor(long)[:, 1:].flatten()).item()
+        for ranks, loss in found.items():
+            self.assertAlmostEqual(loss, expected, delta=NEAR, msg=f"{ranks} ranks")
 
     def test_data_that_cannot_be_read_is_found_before_anything_is_written(self):
         run = self.run_ranks(1, *VALIDATION, "--validation.dataset_path", self.folder / "nowhere.jsonl", code=2)

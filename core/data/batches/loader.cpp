@@ -82,7 +82,9 @@ StepBatches Loader::next_step() {
     step.microbatches.back().places.first_row =
         options_.feed.first_row + static_cast<int64_t>(first);
   }
+  has_ended_ = true;
   for (const Window& window : windows) {
+    has_ended_ = has_ended_ && window.tokens.empty();
     step.num_local_valid_tokens += window.num_targets;
     step.num_local_text_bytes += window.num_bytes;
   }

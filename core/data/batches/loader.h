@@ -31,6 +31,8 @@ class Loader {
   /// The microbatches of the next step, on the CPU; counts are this rank's own. Rows of data that
   /// has ended (order.once) have no target. Errors as WindowFeed::next_step.
   StepBatches next_step();
+  /// Every row of the last step was of data that has ended.
+  bool has_ended() const { return has_ended_; }
 
   /// The position after the last `next_step`; see FeedState.
   FeedState state() const { return feed_.state(); }
@@ -45,6 +47,7 @@ class Loader {
 
   LoaderOptions options_;
   WindowFeed feed_;
+  bool has_ended_ = false;
 };
 
 }  // namespace titan::core
