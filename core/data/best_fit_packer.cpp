@@ -9,6 +9,9 @@
 #include "core/data/saved_position.h"
 
 namespace titan::core {
+namespace {
+constexpr int64_t kMaxEmptyGroups = 100;
+}
 
 BestFitPacker::BestFitPacker(std::unique_ptr<RowReader> reader, const PackingOptions& options)
     : reader_(std::move(reader)), options_(options), group_start_(reader_->state()) {}
@@ -26,6 +29,13 @@ std::vector<BestFitPacker::Piece> BestFitPacker::cut() const {
   return pieces;
 }
 
+/// A single token is a target only behind another piece.
+bool BestFitPacker::has_target(const Bin& bin) const {
+  return (bin.size() > 1 && options_.labels_cross_documents) ||
+         std::any_of(bin.begin(), bin.end(), [](const Piece& piece) { return piece.size > 1; });
+}
+
+/// The windows of the next group, none of them without a target; no document: the reader has ended.
 void BestFitPacker::fill() {
   documents_.clear();
   bins_.clear();
@@ -51,6 +61,14 @@ void BestFitPacker::fill() {
     bins_[bin].push_back(piece);
     if (room > piece.size) rooms.emplace(room - piece.size, bin);
   }
+
+  const auto empty =
+      std::partition(bins_.begin(), bins_.end(), [&](const Bin& bin) { return has_target(bin); });
+  for (auto bin = empty; bin != bins_.end(); ++bin)
+    for (const Piece& piece : *bin)
+      reader_->leave_out(documents_[piece.document].source,
+                         "packed without the last token, which alone has nothing to learn");
+  bins_.erase(empty, bins_.end());
 
   // windows come in the order of their first documents, not by length
   const auto earlier = [](const Piece& a, const Piece& b) {
@@ -80,11 +98,14 @@ bool BestFitPacker::next(Window& window) {
                 bins_.size(),
                 "; was it saved with another tokenizer, data set or sequence length?");
   }
-  if (is_empty()) {
+  for (int64_t num_groups = 0; is_empty(); ++num_groups) {
+    TITAN_CHECK(num_groups < kMaxEmptyGroups, data, reader_->place(), ": ", num_groups,
+                " groups of documents one after the other have nothing to learn, for each document "
+                "is a single token; use other data, or set data.labels_cross_documents = true");
     group_start_ = reader_->state();
     given_ = 0;
     fill();
-    if (is_empty()) return false;
+    if (documents_.empty()) return false;
   }
   window = to_window(bins_[static_cast<size_t>(given_++)]);
   return true;

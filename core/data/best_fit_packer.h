@@ -33,6 +33,7 @@ class BestFitPacker final : public Packer {
   using Bin = std::vector<Piece>;
 
   void fill();
+  bool has_target(const Bin& bin) const;
   std::vector<Piece> cut() const;
   Window to_window(const Bin& bin) const;
 

@@ -60,6 +60,11 @@ bool RowReader::next(TokenizedDocument& document) {
   return false;
 }
 
+void RowReader::leave_out(size_t source, const std::string& what) const {
+  const BlendedReader& blended = sources_[source].blended;
+  conversations_.left_out->add(blended.name, what, blended.reader->place());
+}
+
 bool RowReader::read(Source& source, TokenizedDocument& document) {
   const int64_t first_epoch = source.blended.reader->epoch();
   int64_t num_empty = 0;
@@ -72,6 +77,7 @@ bool RowReader::read(Source& source, TokenizedDocument& document) {
     tokenise(source, document);
   } while (document.tokens.empty());
   check_ids(source, document.tokens);
+  document.source = static_cast<size_t>(&source - sources_.data());
   const auto num_tokens = static_cast<int64_t>(document.tokens.size());
   source.tokens_read += num_tokens;
   tokens_read_ += num_tokens;

@@ -53,6 +53,8 @@ class RowReader {
   /// room for, a conversation that cannot be rendered or is too long; errors of a source carry its
   /// name.
   bool next(TokenizedDocument& document);
+  /// Counts a document of `source` among those that are left out; see LeftOut::add.
+  void leave_out(size_t source, const std::string& what) const;
 
   /// Before the next document: a few integers per source.
   Value state() const;

@@ -145,6 +145,42 @@ TEST(BestFitPacker, CutsOnlyDocumentsThatAreLongerThanAWindowAndPadsLittle) {
   EXPECT_LT(static_cast<double>(num_places - num_tokens) / static_cast<double>(num_places), 0.02);
 }
 
+TEST(BestFitPacker, GivesNoWindowWithoutATarget) {
+  const ByteTokenizer tokenizer;
+  const NumberedDataset dataset(std::vector<int64_t>(300, 66));  // a window, and one token
+  const auto windows_of = [&](bool labels_cross) {
+    Row row(dataset, tokenizer,
+            {.packing = Packing::best_fit,
+             .window = 65,
+             .labels_cross_documents = labels_cross,
+             .once = true});
+    int64_t count = 0;
+    for (Window window; row.packer->next(window); ++count)
+      EXPECT_GT(window.num_targets, 0) << "window " << count;
+    return count;
+  };
+  EXPECT_EQ(windows_of(false), 300);
+  EXPECT_EQ(windows_of(true), 300 + 5) << "60 documents are read at a time, 64 tokens over";
+}
+
+TEST(BestFitPacker, DataWithoutATargetAreAnErrorAndNoEndlessSearch) {
+  const ByteTokenizer tokenizer;
+  const NumberedDataset dataset(std::vector<int64_t>(300, 1));
+  const PackingOptions options = {
+      .packing = Packing::best_fit, .window = 65, .labels_cross_documents = false};
+  Row row(dataset, tokenizer, options);
+  Window window;
+  try {
+    row.packer->next(window);
+    FAIL() << "it found a target";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("nothing to learn"), std::string::npos);
+  }
+  PackingOptions once = options;
+  once.once = true;
+  EXPECT_FALSE(Row(dataset, tokenizer, once).packer->next(window)) << "it ends";
+}
+
 TEST(Packer, ADamagedStateIsAnError) {
   const ByteTokenizer tokenizer;
   const NumberedDataset dataset({4, 4});
