@@ -18,6 +18,20 @@ struct OwnFlags {
   std::vector<std::string> rest;  ///< --section.key VALUE ..., in their order
 };
 
+/// Takes the first word where it is a key of the configuration, "--section.key" or
+/// "--section.key=VALUE", which is not Boost's to judge: it refuses an empty value.
+inline std::vector<boost::program_options::option> take_key(std::vector<std::string>& words) {
+  const std::string word = words.front();
+  const std::string name = word.substr(0, word.find('='));
+  if (!name.starts_with("--") || name.find('.') == std::string::npos) return {};
+  words.erase(words.begin());
+  boost::program_options::option key;
+  key.string_key = name.substr(2);
+  key.unregistered = true;
+  key.original_tokens = {word};
+  return {key};
+}
+
 /// `command`: "titan train". Throws a config Error for a missing or malformed value.
 inline OwnFlags take_own_flags(const std::vector<std::string>& words,
                                const boost::program_options::options_description& own,
@@ -30,6 +44,7 @@ inline OwnFlags take_own_flags(const std::vector<std::string>& words,
         po::command_line_parser(words)
             .options(own)
             .style(style::allow_long | style::long_allow_adjacent | style::long_allow_next)
+            .extra_style_parser(take_key)
             .allow_unregistered()
             .run();
     po::store(parsed, flags.values);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string_view>
 
+#include <titan/error.h>
 #include <titan/suggest.h>
 
 #include "core/config/toml_source.h"
@@ -41,8 +42,24 @@ Value number_or_word(std::string_view word) {
   return error == std::errc() && rest == end ? Value(number) : Value(word);
 }
 
+/// A list as TOML and JSON write it, `["a", "b"]`; null where the word is none.
+Value bracketed_list(std::string_view word) {
+  if (!stripped(word).starts_with('[')) return {};
+  try {
+    return parse_json(word);
+  } catch (const Error&) {
+    return {};  // an item may begin with a bracket
+  }
+}
+
+bool is_list_of_lists(const Value& value) {
+  if (!value.is_list()) return false;
+  const Value::List& items = value.as_list();
+  return std::all_of(items.begin(), items.end(), [](const Value& item) { return item.is_list(); });
+}
+
 Value to_value(const Option& option, std::string_view word) {
-  if (option.may_be_unset && word == "None") return {};
+  if (option.means_unset(word)) return {};
   switch (option.type) {
     case OptionType::integer:
       return number_or_word<int64_t>(word);
@@ -53,6 +70,7 @@ Value to_value(const Option& option, std::string_view word) {
       if (word == "false" || word == "False") return false;
       return word;
     case OptionType::list: {
+      if (Value list = bracketed_list(word); list.is_list()) return list;
       Value::List items;
       while (!word.empty()) {
         const size_t comma = std::min(word.find(','), word.size());
@@ -196,7 +214,9 @@ class Parser {
     Value value;
     if (!nested) {
       value = to_value(option, words[0]);
-    } else if (!(option.may_be_unset && words.size() == 1 && words[0] == "None")) {
+    } else if (Value list = bracketed_list(words[0]); words.size() == 1 && is_list_of_lists(list)) {
+      value = std::move(list);
+    } else if (!(words.size() == 1 && option.means_unset(words[0]))) {
       Value::List inner;
       for (const std::string& word : words) inner.push_back(to_value(*option.element, word));
       value = Value(std::move(inner));
@@ -204,7 +224,7 @@ class Parser {
     add(known, std::move(value), place(shown, 1, flag_length),
         place(shown, flag_length + 2, num_code_points(shown) - flag_length - 1));
     if (option.type == OptionType::list && !nested)
-      expected_ = "a list is one word, its items separated by commas";
+      expected_ = R"(a list is one word: a,b or '["a", "b"]')";
   }
 
   void unknown(const std::string& argument, const std::string& flag) {

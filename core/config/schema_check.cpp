@@ -15,7 +15,7 @@ namespace {
 /// The words of a choice as the schema spells them, and "None" as unset.
 Value canonical(const Option& option, const Value& value) {
   if (!value.is_string()) return value;
-  if (option.may_be_unset && value.as_string() == "None") return {};
+  if (option.means_unset(value.as_string())) return {};
   if (option.ignores_case)
     for (const std::string& choice : option.choices)
       if (equal_ignoring_case(choice, value.as_string())) return choice;

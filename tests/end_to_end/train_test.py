@@ -68,6 +68,12 @@ class TrainTest(Case):
                           "  attention.wq: Linear, weight [256, 256] frozen, computed by lora around it",
                           "  attention.wq.lora_a: Linear, weight [8, 256]")
 
+    def test_a_list_is_emptied_by_a_flag(self):
+        for empty in (["--model.converters="], ["--model.converters", ""], ["--model.converters", "[]"]):
+            run = self.train("--dry-run", "--model.converters", "lora", *empty)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assert_holds(run.stdout, "converters = []")
+
     def test_one_member_of_a_flavors_table_leaves_the_others_alone(self):
         run = self.train("--dry-run", "--model.rope_scaling.low_freq_factor", "2")
         scaling = run.stdout.split("[model.rope_scaling]")[1].split("\n\n")[0]

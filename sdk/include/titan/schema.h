@@ -97,6 +97,9 @@ struct TITAN_API Option {
   /// ("must be > 0, got -0.1"); absent when nothing is. Of a table it checks the type only: its
   /// members have places of their own to be reported at.
   std::optional<std::string> problem(const Value& value) const;
+  /// Whether `word` stands for no value of an option that may be unset: "None", in any case unless
+  /// the option takes every word.
+  bool means_unset(std::string_view word) const;
   /// "integer >= 1", "one of 'linear', 'sqrt', 'cosine'", "list of string": for error messages,
   /// describe and docs.
   std::string allowed() const;

@@ -61,6 +61,10 @@ std::string words(const std::vector<std::string>& choices) {
   return text;
 }
 
+std::string choices_text(const Option& option) {
+  return words(option.choices) + (option.may_be_unset ? " or 'None'" : "");
+}
+
 std::string bounds_text(const Option& option) {
   const auto one = [](const char* strict, const char* inclusive, const Option::Bound& bound) {
     return std::string(bound.inclusive ? inclusive : strict) + " " + number_text(bound.value);
@@ -244,10 +248,17 @@ std::string Option::allowed() const {
     default:
       break;
   }
-  if (!choices.empty()) return "word, one of " + words(choices);
+  if (!choices.empty()) return "word, one of " + choices_text(*this);
   std::string text = to_string(type);
   if (lower || upper) text += " " + bounds_text(*this);
   return text;
+}
+
+bool Option::means_unset(std::string_view word) const {
+  if (!may_be_unset) return false;
+  const bool takes_every_word =
+      choices.empty() && (type == OptionType::string || type == OptionType::path);
+  return takes_every_word ? word == "None" : equal_ignoring_case(word, "None");
 }
 
 std::optional<std::string> Option::problem(const Value& value) const {
@@ -278,7 +289,7 @@ std::optional<std::string> Option::problem(const Value& value) const {
         if (choice == value.as_string() ||
             (ignores_case && equal_ignoring_case(choice, value.as_string())))
           return std::nullopt;
-      return "must be one of " + words(choices) + ", got " + quoted(value);
+      return "must be one of " + choices_text(*this) + ", got " + quoted(value);
     }
     case OptionType::list:
       if (!value.is_list()) return type_problem(*this, value);

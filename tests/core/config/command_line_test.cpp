@@ -73,6 +73,9 @@ TEST(CommandLine, ListIsOneWord) {
   EXPECT_EQ(loggers({"--metrics.loggers=jsonl, console"}),
             (std::vector<std::string>{"jsonl", "console"}));
   EXPECT_EQ(loggers({"--metrics.loggers="}), std::vector<std::string>{});
+  EXPECT_EQ(loggers({"--metrics.loggers", "[]"}), std::vector<std::string>{});
+  EXPECT_EQ(loggers({R"(--metrics.loggers=["jsonl", "console"])"}),
+            (std::vector<std::string>{"jsonl", "console"}));
   EXPECT_EQ(loggers({"--metrics.loggers", ""}), std::vector<std::string>{});
   EXPECT_EQ(first_error({"--metrics.loggers", "jsonl", "console"}),
             "unexpected argument 'console'");
@@ -87,10 +90,27 @@ TEST(CommandLine, ListOfListsIsOneWordEach) {
   EXPECT_EQ(parts, (std::vector<std::vector<std::string>>{{"a", "b"}, {"c", "d"}}));
 }
 
+TEST(CommandLine, ListOfListsMayBeOneWordOfJson) {
+  const auto parts = [](const char* word) {
+    return job({"--parallelism.module_fqns_per_model_part", word})
+        .parallelism.module_fqns_per_model_part;
+  };
+  using Parts = std::vector<std::vector<std::string>>;
+  EXPECT_EQ(parts(R"([["a", "b"], ["c"]])"), (Parts{{"a", "b"}, {"c"}}));
+  EXPECT_EQ(parts(R"(["a", "b"])"), (Parts{{"a", "b"}})) << "a stage, as a,b is";
+  EXPECT_EQ(parts("[]"), Parts{});
+}
+
 TEST(CommandLine, NoneUnsetsWhatMayBeUnset) {
   EXPECT_EQ(job({"--parallelism.context_parallel_load_balancer", "None"})
                 .parallelism.context_parallel_load_balancer,
             std::nullopt);
+  EXPECT_EQ(job({"--parallelism.context_parallel_load_balancer", "none"})
+                .parallelism.context_parallel_load_balancer,
+            std::nullopt);
+  EXPECT_EQ(first_error({"--parallelism.context_parallel_load_balancer", "tailhead"}),
+            "parallelism.context_parallel_load_balancer must be one of 'headtail', 'ptrr' or "
+            "'None', got 'tailhead'");
   EXPECT_EQ(job({"--debug.seed", "5", "--debug.seed=None"}).debug.seed, std::nullopt);
   EXPECT_EQ(
       job({"--parallelism.module_fqns_per_model_part=None"}).parallelism.module_fqns_per_model_part,
