@@ -167,8 +167,8 @@ class Report:
     def write(self):
         whole = {"schema": 2, "machine": self.facts, "seconds": round(time.monotonic() - self.begin, 1), "running": self.running,
                  "not_started": self.waiting, "stages": self.records}
-        self.replace("report.json", json.dumps(whole, indent=1))
         self.replace("report.md", self.text())
+        self.replace("report.json", json.dumps(whole, indent=1))  # last: who waits for it finds the other, too
 
     def replace(self, name, text):
         temporary = self.out / f".{name}.tmp"
