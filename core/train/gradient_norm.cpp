@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,21 +26,32 @@
 namespace titan::core {
 namespace {
 
-/// Sums in the gradients' own type run over so many elements at most; from there on in double. One
-/// long sum in fp32 would be wrong in the fifth digit, and otherwise wrong under another layout.
+/// Sums in the gradients' own type, but no narrower than fp32, run over so many elements; from
+/// there on in double. One long sum in fp32 would be wrong in the fifth digit, and otherwise wrong
+/// under another layout.
 constexpr int64_t kRowLength = 1024;
 
+/// The type of a sum in fp32 at least; absent where that is the gradients' own.
+std::optional<at::ScalarType> wider_type(at::ScalarType type) {
+  const at::ScalarType wide = c10::promoteTypes(type, at::kFloat);
+  return wide == type ? std::nullopt : std::optional(wide);
+}
+
 at::Tensor sum_of_squares(const std::vector<at::Tensor>& gradients, c10::Device device) {
-  std::vector<at::Tensor> norms, short_ones;
+  std::vector<at::Tensor> norms;
+  std::map<std::optional<at::ScalarType>, std::vector<at::Tensor>> short_ones;  // by wider_type
   for (const at::Tensor& gradient : gradients) {
+    const std::optional<at::ScalarType> wide = wider_type(gradient.scalar_type());
     const at::Tensor flat = gradient.reshape({-1});
     const int64_t num_rows = flat.numel() / kRowLength, rest = flat.numel() % kRowLength;
     if (num_rows > 0)
       norms.push_back(at::linalg_vector_norm(
-          flat.narrow(0, 0, num_rows * kRowLength).view({num_rows, kRowLength}), 2, {1}));
-    if (rest > 0) short_ones.push_back(flat.narrow(0, num_rows * kRowLength, rest));
+          flat.narrow(0, 0, num_rows * kRowLength).view({num_rows, kRowLength}), 2, {1},
+          /*keepdim=*/false, wide));
+    if (rest > 0) short_ones[wide].push_back(flat.narrow(0, num_rows * kRowLength, rest));
   }
-  if (!short_ones.empty()) norms.push_back(at::stack(at::_foreach_norm(short_ones)));
+  for (const auto& [wide, tensors] : short_ones)
+    norms.push_back(at::stack(at::_foreach_norm(tensors, 2, wide)));
   if (norms.empty()) return at::zeros({}, at::TensorOptions().dtype(at::kDouble).device(device));
   return at::cat(norms).to(at::kDouble).square().sum().to(device);
 }
@@ -76,6 +88,18 @@ void multiply(const std::vector<at::Tensor>& gradients, const at::Tensor& coeffi
     }
     for (at::Tensor& tensor : tensors) tensor.copy_(tensor.to(wide).mul_(factor));
   }
+}
+
+void multiply(const std::vector<at::Tensor>& gradients, double coefficient) {
+  std::vector<at::Tensor> together;
+  for (const at::Tensor& gradient : gradients) {
+    const std::optional<at::ScalarType> wide = wider_type(gradient.scalar_type());
+    if (wide && gradient.is_cpu())
+      gradient.copy_(gradient.to(*wide).mul_(coefficient));
+    else
+      together.push_back(gradient);
+  }
+  if (!together.empty()) at::_foreach_mul_(together, coefficient);
 }
 
 Clipping measure(const std::vector<at::Tensor>& counted, const dist::Mesh& mesh, c10::Device device,
@@ -125,7 +149,7 @@ GradientNorm clip_gradients(ModelPart& part, const dist::Mesh& mesh, c10::Device
   const Gradients gradients = gradients_of(part, mesh);
   const auto [norm, coefficient] =
       measure(gradients.counted, mesh, device, max_norm, gradient_scale);
-  if (coefficient != 1 && !gradients.all.empty()) at::_foreach_mul_(gradients.all, coefficient);
+  if (coefficient != 1) multiply(gradients.all, coefficient);
   return {norm};
 }
 

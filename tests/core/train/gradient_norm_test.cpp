@@ -6,6 +6,7 @@
 
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/linspace.h>
 #include <gtest/gtest.h>
 
 #include "core/runtime/groups/process_groups.h"
@@ -75,6 +76,29 @@ TEST(GradientNorm, UnseenIsTheSameToTheBit) {
         EXPECT_TRUE(at::equal(seen.parameters()[i]->grad(), unseen.parameters()[i]->grad()))
             << max_norm << " of " << value;
     }
+}
+
+TEST(GradientNorm, OfNarrowGradientsIsSummedAndClippedWithoutRounding) {
+  const int64_t length = 5000;  // several rows and a rest
+  std::vector<Layer> layers;
+  class Long final : public nn::Module {
+   public:
+    explicit Long(int64_t n) { add_parameter("a", {n}, nn::Init::constant(0)); }
+
+   protected:
+    at::Tensor forward(const at::Tensor& x, const Batch&) override { return x; }
+  };
+  layers.push_back({"layer", std::make_unique<Long>(length), "layer"});
+  ModelPart part(std::move(layers));
+  part.materialize(c10::kCPU, at::kBFloat16, 1);
+  const at::Tensor gradient = at::linspace(-1, 1, length, at::kFloat).to(at::kBFloat16);
+  part.parameters()[0]->shard().mutable_grad() = gradient.clone();
+  const double exact = gradient.to(at::kDouble).square().sum().sqrt().item<double>();
+  const double norm = clip_gradients(part, dist::Mesh(), c10::kCPU, 0.1234).value;
+  EXPECT_NEAR(norm, exact, 1e-6 * exact);
+  const auto factor = static_cast<float>(0.1234 / (norm + 1e-6));
+  EXPECT_TRUE(at::equal(part.parameters()[0]->grad(),
+                        (gradient.to(at::kFloat) * factor).to(at::kBFloat16)));
 }
 
 TEST(GradientNorm, UnseenMultipliesNarrowGradientsByAnUnroundedNumber) {
