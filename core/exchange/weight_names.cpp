@@ -127,6 +127,26 @@ WeightNames own_names(const ModelPart& part) {
   return names;
 }
 
+std::string told_left_out(const Model& model, const ModelPart& part,
+                          const std::string& model_name) {
+  std::set<std::string> named;
+  for (const HfExchange::NameRule& rule : names_of(model, model_name, Naming::hugging_face).rules)
+    named.insert(rule.ours);
+  std::vector<std::string> states;
+  for (const ParameterInfo& parameter : part.all_parameters())
+    if (parameter.is_state() && !named.contains(parameter.name)) states.push_back(parameter.name);
+  if (states.empty()) return "";
+  const size_t others = states.size() - 1;
+  return "Hugging Face's format of model '" + model_name + "' has no place for " + states[0] +
+         (others == 0 ? ""
+                      : " and " + std::to_string(others) + (others == 1 ? " state" : " states") +
+                            " like it") +
+         ": an export leaves " + (others == 0 ? "it" : "them") +
+         " out, and what reads it computes something else than this model does; titan describe "
+         "model " +
+         model_name + " lists the option that adds " + (others == 0 ? "it" : "them");
+}
+
 std::set<std::string> missing_states(const ModelPart& part, const WeightNames& names,
                                      const TensorIndex& index) {
   std::set<std::string> missing;

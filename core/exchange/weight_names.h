@@ -51,6 +51,10 @@ WeightNames names_of(const Model& model, const std::string& model_name, Naming n
 /// them beside the optimizer's states.
 WeightNames own_names(const ModelPart& part);
 
+/// The states of the model that `part` belongs to that an export in Hugging Face's format leaves
+/// out, told in a sentence; empty: there are none. Throws as names_of.
+std::string told_left_out(const Model& model, const ModelPart& part, const std::string& model_name);
+
 /// States of the model that `part` belongs to that nothing in `index` holds under any of `names`.
 std::set<std::string> missing_states(const ModelPart& part, const WeightNames& names,
                                      const TensorIndex& index);

@@ -156,6 +156,15 @@ class ExchangeTest(Case):
                     with torch.no_grad():
                         torch.testing.assert_close(again.eval()(tokens).logits, theirs(tokens).logits, rtol=0, atol=1e-5)
 
+    def test_a_bias_that_no_step_moves_is_kept(self):
+        theirs = make_v3(self.folder / "theirs")
+        step = self.load_and_save(self.folder / "theirs", "--model.score_func", "sigmoid", "--model.route_norm", "--model.load_balance_coeff", 0)
+        expected, found = weights_of(self.folder / "theirs"), weights_of(step)
+        self.assertEqual(sorted(found), sorted(expected))
+        for name, value in expected.items():
+            self.assertTrue(torch.equal(found[name], value), name)
+        assert_scores_equal_transformers(self, theirs, self.folder / "theirs", (1, ["--model.load_balance_coeff", 0]))
+
     def test_blocks_of_float8_and_a_layer_that_predicts_further(self):
         """As DeepSeek-V3 was published: weights times scales of 128 x 128 blocks, and one layer more than the network has."""
         folder = self.folder / "v3"

@@ -159,6 +159,7 @@ class MixtralTest(MixtralCase):
                     self.folder / "theirs", "--checkpoint.initial_load_in_hf", "--optimizer.lr", "1e-30", "--training.steps", "1",
                     "--checkpoint.last_save_in_hf", "--checkpoint.last_save_model_only")
         self.assertEqual(run.returncode, 0, run.stderr)
+        self.assert_holds(run.stderr, "Hugging Face's format of model 'mixtral' has no place for layers.0.moe.expert_bias and 1 state like it")
         expected = safetensors_of(self.folder / "theirs")
         self.assertEqual(len(expected), 3 + LAYERS * (7 + 3 * EXPERTS))
         found = safetensors_of(self.out / "checkpoint/step-1")

@@ -65,6 +65,9 @@ std::vector<PlannedTensor> planned_tensors(const ChosenModel& chosen, const Tens
                   [&](const FoundWeight& weight) { return merged->is_absorbed(weight.ours); });
   std::vector<PlannedTensor> tensors = hf_tensors(chosen.model(), chosen.config().model_plugin.name,
                                                   weights, index, arguments.dtype);
+  const std::string left_out =
+      told_left_out(chosen.model(), chosen.part(), chosen.config().model_plugin.name);
+  if (!left_out.empty()) log::warn(left_out);
   if (!merged) return tensors;
   for (PlannedTensor& tensor : tensors)
     tensor.compute = [merged](const std::string& source) {

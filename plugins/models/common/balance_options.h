@@ -9,7 +9,7 @@ namespace titan::models {
 
 struct BalanceOptions {
   bool router_in_float32 = false;
-  double load_balance_coeff = 0;  // change of an expert's bias in a step; 0: no bias
+  double load_balance_coeff = 0;  // change of an expert's bias in a step; 0: it stays
   double load_balance_loss = 0;   // coefficient of the loss of uneven load; 0: none
   double router_z_loss = 0;       // coefficient of the loss of large logits; 0: none
   double capacity_factor = 0;  // tokens of a sequence that an expert takes, over even load; 0: all
@@ -36,8 +36,9 @@ void declare_balance(Builder& builder) {
       .option("router_in_float32", of(&BalanceOptions::router_in_float32),
               "The gate multiplies in float32 where the run computes in 16 bits")
       .option("load_balance_coeff", of(&BalanceOptions::load_balance_coeff),
-              "Change of an expert's bias in a step, for even load without a loss; 0 = no bias. "
-              "Of Hugging Face's formats DeepSeek-V3's alone has a place for the bias")
+              "Change of an expert's bias in a step, for even load without a loss; 0 = no step "
+              "changes it, and a model whose Hugging Face format has no place for a bias, every "
+              "one but DeepSeek-V3, has none")
       .at_least(0)
       .option("load_balance_loss", of(&BalanceOptions::load_balance_loss),
               "Coefficient of the loss of uneven load of each sequence; 0 = none")

@@ -59,7 +59,7 @@ std::vector<NameRule> mixture_rules(const Transformer& network, const std::strin
                                     const std::string& theirs, const MixtureNames& names) {
   std::vector<NameRule> rules = {
       {ours + "moe.router.gate.weight", theirs + names.gate + ".weight"}};
-  if (network.mixture->router.balance_rate > 0 && names.expert_bias)
+  if (network.mixture->router.is_biased() && names.expert_bias)
     rules.push_back({ours + "moe.expert_bias", theirs + names.expert_bias});
   const std::pair<const char*, const char*> parts[] = {
       {"w1", names.w1}, {"w2", names.w2}, {"w3", names.w3}};
@@ -81,7 +81,7 @@ std::vector<std::string> mixture_names(const Transformer& network) {
   std::vector<std::string> names = {"moe.router.gate.weight", "moe.experts.w1", "moe.experts.w2",
                                     "moe.experts.w3"};
   if (network.mixture->router.has_bias) names.push_back("moe.router.gate.bias");
-  if (network.mixture->router.balance_rate > 0) names.push_back("moe.expert_bias");
+  if (network.mixture->router.is_biased()) names.push_back("moe.expert_bias");
   for (const char* name : {"moe.shared_experts.w1.weight", "moe.shared_experts.w2.weight",
                            "moe.shared_experts.w3.weight"})
     if (network.mixture->num_shared_experts > 0) names.push_back(name);

@@ -66,6 +66,8 @@ DeepseekV3::DeepseekV3(const DeepseekV3Options& options, ModelContext context)
                                          .original_max_position = options.original_seq_len,
                                          .beta_fast = options.beta_fast,
                                          .beta_slow = options.beta_slow};
+  // its weights were trained with a bias, which goes on choosing where no step moves it
+  network_.mixture->router.keeps_bias = kind() != Kind::v2;
 }
 
 bool DeepseekV3::has_yarn() const {

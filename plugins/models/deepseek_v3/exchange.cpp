@@ -56,7 +56,6 @@ std::vector<std::string> DeepseekV3::ignored_names(Naming naming) const {
   // embedding and head.
   models::Transformer longer = network_;
   longer.n_layers = options_.n_layers + 1;
-  longer.mixture->router.balance_rate = kBalanceRate;  // with its bias
   const std::string layer = "model.layers." + std::to_string(options_.n_layers) + ".";
   const auto add = [&](const std::string& name) {
     names.push_back(name);

@@ -63,7 +63,7 @@ Tensor GroupedExperts::forward(const Tensor& rows, const Batch&) {
 }
 
 std::shared_ptr<Parameter> MixtureOfExperts::add_bias(const RouterOptions& options) {
-  if (options.balance_rate == 0) return nullptr;
+  if (!options.is_biased()) return nullptr;
   add_state("expert_bias", {options.num_experts}, Init::constant(0));
   return shared_parameter("expert_bias");
 }

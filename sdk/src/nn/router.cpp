@@ -128,8 +128,8 @@ Router::Router(const RouterOptions& options, std::shared_ptr<Parameter> bias)
       choice_(add_module("choice", std::make_unique<Choice>(options, bias_))) {
   TITAN_CHECK(options.top_k >= 1 && options.top_k <= options.num_experts, config,
               "a token cannot go to ", options.top_k, " of ", options.num_experts, " experts");
-  TITAN_ASSERT((bias_ != nullptr) == (options.balance_rate != 0),
-               "a bias and the rate at which it moves come together");
+  TITAN_ASSERT((bias_ != nullptr) == options.is_biased(),
+               "a bias is given exactly where the options ask for one");
   check_groups(options);
   if (options.is_float32)
     gate_.set_kernel("a router in float32", std::make_unique<PreciseKernel>());
@@ -150,7 +150,7 @@ Routing Router::route(const Tensor& x, const Batch& batch) {
   const Tensor experts = choice_(scores, batch), flat = experts.flatten();
   const Tensor counts =
       at::zeros({options_.num_experts}, flat.options()).scatter_add_(0, flat, at::ones_like(flat));
-  if (bias_) counts_.add(counts, batch);
+  if (options_.balance_rate != 0) counts_.add(counts, batch);
   if (options_.balance_loss != 0)
     scores = with_auxiliary_loss(scores, balance_loss_sum(scores, experts) * options_.balance_loss,
                                  batch);
@@ -181,7 +181,7 @@ void Router::begin_run() {
 }
 
 void Router::commit(const Step&) {
-  if (!bias_) return;
+  if (options_.balance_rate == 0) return;
   const at::NoGradGuard no_grad;
   const Tensor counts = counts_.sum(*mesh_);
   const Tensor delta = (counts.sum() - counts * options_.num_experts).sign().to(at::kFloat);

@@ -76,7 +76,7 @@ Tensor dense(MixtureOfExperts& moe, const MoeOptions& o, const Tensor& x) {
   const Tensor scores =
       o.router.score == RouterScore::softmax ? logits.softmax(-1) : logits.sigmoid();
   Tensor choice = scores.detach();
-  if (o.router.balance_rate > 0) choice = choice + value_of(moe, "expert_bias");
+  if (o.router.is_biased()) choice = choice + value_of(moe, "expert_bias");
   const Tensor chosen = std::get<1>(choice.topk(o.router.top_k));
   Tensor weights = at::zeros_like(scores).scatter(-1, chosen, 1.0) * scores;
   if (o.router.normalises) weights = weights / weights.sum(-1, true);
@@ -110,13 +110,14 @@ TEST(MixtureOfExperts, ComesToWhatEveryExpertForEveryTokenComesTo) {
       },
       [](MoeOptions& o) { o.weighs_inputs = true, o.router.top_k = 1; },
       [](MoeOptions& o) { o.weighs_inputs = true, o.router.score = RouterScore::sigmoid; },
-      [](MoeOptions& o) { o.router.balance_rate = 0.1; }};
+      [](MoeOptions& o) { o.router.balance_rate = 0.1; },
+      [](MoeOptions& o) { o.router.keeps_bias = true; }};
   for (size_t kind = 0; kind < kinds.size(); ++kind)
     for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
       const MoeOptions options = small(kinds[kind]);
       MixtureOfExperts moe(options);
       give_memory(moe, type);
-      if (options.router.balance_rate > 0)
+      if (options.router.is_biased())
         value_of(moe, "expert_bias").copy_(at::tensor({0.4, -0.3, 0.0, 0.2, -0.2}));
       Tensor x = (at::rand({3, 8, kDim}, at::kDouble) - 0.5).to(type).set_requires_grad(true);
       const Tensor of_y = (at::rand(x.sizes(), at::kDouble) - 0.5).to(type);

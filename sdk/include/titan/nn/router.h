@@ -38,8 +38,10 @@ struct RouterOptions {
   bool has_bias = false;    ///< the gate has a bias, zero at first
   bool is_float32 = false;  ///< the gate multiplies in fp32 where the run computes in 16 bits
   /// Change of an expert's bias in a step: balance without a loss. Wang et al., 2024
-  /// (arXiv:2408.15664). 0: there is no bias.
+  /// (arXiv:2408.15664). 0: no step moves it.
   double balance_rate = 0;
+  /// There is a bias even where no step moves it, for weights that were trained with one.
+  bool keeps_bias = false;
   /// Coefficient of the loss of uneven load of each sequence: DeepSeek-V3, 2024 (arXiv:2412.19437),
   /// equations 17 to 20. 0: there is none.
   double balance_loss = 0;
@@ -54,6 +56,9 @@ struct RouterOptions {
   /// (mod E), whatever its scores: for timing. The same under every layout.
   bool forces_balance = false;
   Init init;  ///< of the gate
+
+  /// Experts are chosen by score and bias.
+  bool is_biased() const { return keeps_bias || balance_rate != 0; }
 };
 
 /// Of n tokens, in the order of the batch.
@@ -81,7 +86,7 @@ struct Routing {
 class TITAN_API Router final : public Module, public StepModule {
  public:
   /// `bias` (E) in fp32: state of the layer that this one is a part of, which names it. Null
-  /// exactly where balance_rate is 0. Throws a config Error on top_k outside of 1 to num_experts
+  /// exactly where options.is_biased() is false. Throws a config Error on top_k outside of 1 to num_experts
   /// and on groups that do not fit.
   Router(const RouterOptions& options, std::shared_ptr<Parameter> bias);
   ~Router() override;
