@@ -26,7 +26,9 @@ SourceRange place_of(const JobConfig& config, std::initializer_list<const char*>
 ConversationNeeds needs_of(const Dataset& dataset, const std::string& source) {
   ConversationNeeds needs = {.source = source};
   Document first;
-  if (!read_first(dataset, first)) return needs;
+  needs.may_have_pairs = !read_first(dataset, first) || first.is_tokenised;
+  if (needs.may_have_pairs) return needs;
+  needs.has_pairs = first.conversations.size() > 1;
   needs.has_conversations = !first.conversations.empty();
   needs.has_chats = std::any_of(first.conversations.begin(), first.conversations.end(),
                                 [](const Conversation& one) { return !one.chat.is_null(); });
@@ -58,6 +60,25 @@ void require_for_conversations(const ConversationNeeds& needs, const Tokenizer& 
     wrong.error(place_of(config, {"data.isolate_documents", "data", "training.dataset"}),
                 holds + ", which must not see each other; set data.isolate_documents = true");
   if (!wrong.can_start()) throw ConfigError(wrong);
+}
+
+void require_for_loss(const ConversationNeeds& needs, bool compares_answers,
+                      const JobConfig& config) {
+  if (needs.may_have_pairs || needs.has_pairs == compares_answers) return;
+  const std::string source = "data source '" + needs.source + "'";
+  const std::string loss =
+      config.loss.name.empty() ? "the model's own loss" : "loss '" + config.loss.name + "'";
+  Diagnostics wrong;
+  wrong.error(
+      place_of(config, {"loss.name", "training.dataset", "training"}),
+      compares_answers
+          ? loss + " compares a chosen answer with a rejected one, and " + source +
+                " holds no such pairs; give it documents of prompt, chosen and rejected, or choose "
+                "another loss"
+          : source + " holds preferences, and " + loss +
+                " compares no answers: it would learn the rejected ones like the chosen ones; "
+                "choose a loss of preferences (titan list loss), or data with one answer each");
+  throw ConfigError(wrong);
 }
 
 }  // namespace titan::core

@@ -17,6 +17,9 @@ struct ConversationNeeds {
   std::string source;
   bool has_conversations = false;
   bool has_chats = false;  ///< that a template renders
+  bool has_pairs = false;  ///< a document is a chosen answer and a rejected one
+  /// There is no document, or it is tokens, of which every second one may be a rejected answer.
+  bool may_have_pairs = false;
 };
 
 /// By the first document of `dataset`; later ones are looked at when they come.
@@ -28,5 +31,10 @@ ConversationNeeds needs_of(const Dataset& dataset, const std::string& source);
 void require_for_conversations(const ConversationNeeds& needs, const Tokenizer& tokenizer,
                                const ChatTemplate* chat_template, bool isolates_documents,
                                const JobConfig& config);
+
+/// Throws a ConfigError where the source holds preferences and the loss compares no answers, so
+/// that rejected ones would be learned, or the loss compares answers and the source holds none.
+void require_for_loss(const ConversationNeeds& needs, bool compares_answers,
+                      const JobConfig& config);
 
 }  // namespace titan::core

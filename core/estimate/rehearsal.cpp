@@ -15,6 +15,7 @@
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"
 #include "core/estimate/memory_limit.h"
+#include "core/train/run_loss.h"
 #include "core/train/task_validator.h"
 
 namespace titan::core {
@@ -98,6 +99,9 @@ class Rehearsal {
       attempt([&] {
         require_for_conversations(needs, tokenizer, chat_template_.get(), isolates, config_);
       });
+    if (!played) return;
+    for (const ConversationNeeds& needs : needs_)
+      attempt([&] { require_for_loss(needs, compares_answers(*played), config_); });
   }
 
   /// False when `work` failed; a mistake in the configuration is then reported.

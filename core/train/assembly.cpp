@@ -131,9 +131,11 @@ Source open_source(Run& run, const DataSource& chosen, const JobConfig& config,
   run.datasets.push_back(open_dataset(chosen, config, run.seed, registry));
   const Dataset& dataset = *run.datasets.back();
   require_tokenizer(dataset, *run.tokenizer, chosen.name, config);
-  require_for_conversations(needs_of(dataset, chosen.name), *run.tokenizer, run.chat_template.get(),
+  const ConversationNeeds needs = needs_of(dataset, chosen.name);
+  require_for_conversations(needs, *run.tokenizer, run.chat_template.get(),
                             config.data.isolate_documents || run.model->isolates_documents(),
                             config);
+  require_for_loss(needs, compares_answers(run), config);
   return {chosen.name, chosen.weight, run.datasets.back().get()};
 }
 

@@ -73,6 +73,11 @@ void count_terms(Run& run) {
   run.executor = run.term_counter.get();
 }
 
+bool compares_answers(const Run& run) {
+  const auto* sequences = dynamic_cast<const SequenceLoss*>(run.loss.get());
+  return sequences && sequences->compares_answers();
+}
+
 ReferenceOutput reference_output(const Run& run) {
   const auto* compares = dynamic_cast<const ComparesWithReference*>(run.loss.get());
   return compares ? compares->reference_output() : ReferenceOutput::none;

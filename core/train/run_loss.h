@@ -16,6 +16,9 @@ void set_loss(Run& run, const JobConfig& config, Registry& registry);
 /// [after all transforms] Puts around the executor what counts the terms of a loss of sequences.
 void count_terms(Run& run);
 
+/// Whether the run's loss compares a chosen answer with a rejected one.
+bool compares_answers(const Run& run);
+
 /// What the run's loss asks a reference model for.
 ReferenceOutput reference_output(const Run& run);
 

@@ -177,12 +177,11 @@ class MasksTest(FinetuneCase):
             line, pair = draw()
             if self.LONGEST // 2 < sum(len(ids) for ids, _ in pair) <= self.LONGEST:
                 found.append((line, pair))
-        self.leave(len(found), self.LONGEST - 1, *self.lines(*(line for line, _ in found)))
-        wanted = []
-        for _, pair in found:
-            (chosen, count), (rejected, other) = self.judge(pair)
-            wanted.append((chosen + rejected) / (count + other))
-        self.assert_losses(losses(self.out), wanted)
+        self.leave(len(found), self.LONGEST - 1, *self.lines(*(line for line, _ in found)), "--loss.name", "dpo", "--loss.reference_free")
+        for answer, name in enumerate(("chosen", "rejected")):
+            with self.subTest(name):
+                self.assert_losses([-line[f"loss_metrics/logps/{name}"] for line in metrics(self.out)],
+                                   [self.judge(pair)[answer][0] for _, pair in found])
 
     def test_completions_are_those_of_trl(self):
         random = self.chance()

@@ -44,6 +44,7 @@ class Dpo final : public SequenceLoss, public ComparesWithReference {
   std::vector<std::string> part_names() const override;
   RowsLoss of_sequences(const at::Tensor& log_likelihoods, const Batch& batch) override;
   int64_t num_terms(const Batch& batch) const override;
+  bool compares_answers() const override { return true; }
   ReferenceOutput reference_output() const override;
 
  private:

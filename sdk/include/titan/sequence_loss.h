@@ -30,6 +30,11 @@ class TITAN_API SequenceLoss : public Loss {
   /// How many terms the loss of `batch` adds up: a step's loss is the sum over all ranks divided by
   /// that of these numbers. [on the host, before the batch is on the device]
   virtual int64_t num_terms(const Batch& batch) const = 0;
+
+  /// Whether it compares two answers to one prompt, the chosen one and the rejected one. A run of
+  /// such a loss has data of preferences, and data of preferences have such a loss, or nothing
+  /// starts.
+  virtual bool compares_answers() const { return false; }
 };
 
 }  // namespace titan

@@ -72,5 +72,29 @@ TEST(ConversationNeeds, ChatsNeedATemplateAndATokenizerThatReadsWhatItWrites) {
       << report;
 }
 
+/// What is wrong between the data and a loss that compares answers, or none; empty: nothing.
+std::string wrong_with_loss(const Dataset& dataset, bool compares) {
+  try {
+    require_for_loss(needs_of(dataset, "answers"), compares, packing_config(Packing::best_fit));
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ConversationNeeds, PairsOfAnswersNeedALossThatComparesThem) {
+  Document pair = chat_document();
+  pair.conversations.push_back({.chat = chat({{"user", "a"}, {"assistant", "c"}})});
+  const WrittenDataset pairs({pair}), single({chat_document()});
+  const TextDataset text({"a"});
+  EXPECT_EQ(wrong_with_loss(pairs, true), "");
+  EXPECT_NE(wrong_with_loss(pairs, false).find("would learn the rejected ones"), std::string::npos);
+  for (const Dataset* dataset :
+       {static_cast<const Dataset*>(&single), static_cast<const Dataset*>(&text)}) {
+    EXPECT_EQ(wrong_with_loss(*dataset, false), "");
+    EXPECT_NE(wrong_with_loss(*dataset, true).find("holds no such pairs"), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace titan::core
