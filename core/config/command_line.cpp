@@ -242,7 +242,29 @@ class Parser {
     }
     candidates.emplace_back("--set");
     diagnostics_.error(place(argument, 1, num_code_points(flag)), "unknown option '" + flag + "'",
-                       did_you_mean(flag, candidates));
+                       likely_meant(flag, candidates));
+  }
+
+  /// A key without its section comes first: `--lr` is not the beginning of --lr_scheduler.name.
+  static std::string likely_meant(const std::string& flag,
+                                  const std::vector<std::string>& candidates) {
+    const auto key_of = [](const std::string& name) { return name.substr(name.rfind('.') + 1); };
+    const bool has_section = flag.find('.') != std::string::npos;
+    std::string key = has_section ? key_of(flag) : flag.substr(2);
+    std::replace(key.begin(), key.end(), '-', '_');
+    std::vector<std::string> same;
+    for (const std::string& candidate : candidates)
+      if (candidate.find('.') != std::string::npos && key_of(candidate) == key)
+        same.push_back("'" + candidate + "'");
+    std::string hint = has_section ? did_you_mean(flag, candidates) : "";
+    constexpr size_t kMost = 3;
+    if (hint.empty() && !same.empty() && same.size() <= kMost) {
+      hint = "did you mean " + same[0];
+      for (size_t i = 1; i < same.size(); ++i)
+        hint += (i + 1 < same.size() ? ", " : " or ") + same[i];
+      return hint + "?";
+    }
+    return hint.empty() ? did_you_mean(flag, candidates) : hint;
   }
 
   void add(const KnownOption& known, Value value, SourceRange key, SourceRange where) {

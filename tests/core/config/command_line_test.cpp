@@ -64,6 +64,16 @@ TEST(CommandLine, BooleansTakeNoWordAndOnlyTrueOrFalse) {
   EXPECT_EQ(first_error({"--training.no_steps"}), "unknown option '--training.no_steps'");
 }
 
+TEST(CommandLine, AKeyWithoutItsSectionIsFound) {
+  const auto hint = [](const char* flag) {
+    return diagnostics_of(kBase, {flag, "3"}).sorted().front().hint;
+  };
+  EXPECT_EQ(hint("--lr"), "did you mean '--optimizer.lr'?");
+  EXPECT_EQ(hint("--seq-len"), "did you mean '--training.seq_len' or '--validation.seq_len'?");
+  EXPECT_EQ(hint("--optim.warmup_steps"), "did you mean '--lr_scheduler.warmup_steps'?");
+  EXPECT_EQ(hint("--training.step"), "did you mean '--training.steps'?");
+}
+
 TEST(CommandLine, ListIsOneWord) {
   const auto loggers = [](std::vector<std::string> arguments) {
     return job(std::move(arguments)).metrics.loggers;
