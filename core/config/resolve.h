@@ -1,11 +1,13 @@
 // From argv and a TOML file to a checked, resolved job, or to one report of everything that is
-// wrong. Used by the commands (train, check, estimate):
+// wrong. Used by every command that takes a configuration:
 //
-//   const JobSources sources = read_sources(arguments);                        // only syntax
-//   errors stop here const Catalog catalog(plugin_search_path(sources.plugin_paths)); Registry
-//   registry(catalog); RegistryLookup lookup(catalog, registry); // registry_lookup.h const
-//   Resolution resolution = resolve(sources, lookup, {.world_size = 1}); for (const Diagnostic& d :
-//   resolution.messages) log::warn(render_for_log(d)); const JobConfig& config = resolution.config;
+//   const JobSources sources = read_sources(arguments);  // syntax errors throw here
+//   const Catalog catalog(plugin_search_path(sources.plugin_paths));
+//   Registry registry(catalog);
+//   RegistryLookup lookup(catalog, registry);  // registry_lookup.h
+//   const Resolution resolution = resolve(sources, lookup, {.world_size = 1});
+//   for (const Diagnostic& d : resolution.messages) log::warn(render_for_log(d));
+//   const JobConfig& config = resolution.config;
 #pragma once
 
 #include <optional>

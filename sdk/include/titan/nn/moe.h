@@ -1,5 +1,5 @@
-// A mixture of experts in the place of a feed-forward: each token goes through a few of many, none
-// is dropped. Shazeer et al., 2017; Fedus et al., 2021; shared experts: Dai et al., 2024.
+// A mixture of experts in the place of a feed-forward: each token goes through a few of many; none
+// is dropped unless RouterOptions::capacity_factor says so. Shazeer et al., 2017; Fedus et al., 2021; shared experts: Dai et al., 2024.
 #pragma once
 
 #include <memory>
