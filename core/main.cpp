@@ -79,6 +79,14 @@ int dispatch(const std::vector<std::string>& arguments) {
   return titan::core::kExitConfigError;
 }
 
+/// What is wrong with a configuration, for whoever called `command`.
+std::string report_of(const titan::core::ConfigError& error, const std::string& command) {
+  const std::string report = error.diagnostics().report();
+  // with a context around it, it stays as it is
+  return error.what() == report ? error.diagnostics().report("titan " + command + " --help")
+                                : error.what();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -90,9 +98,8 @@ int main(int argc, char** argv) {
     return dispatch(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const titan::Error& e) {
     // a report says "error:" on each of its diagnostics
-    const bool is_report = dynamic_cast<const titan::core::ConfigError*>(&e) != nullptr;
-    if (is_report)
-      titan::core::print_to_errors(std::string(e.what()) + "\n");
+    if (const auto* wrong = dynamic_cast<const titan::core::ConfigError*>(&e))
+      titan::core::print_to_errors(report_of(*wrong, argv[1]) + "\n");
     else
       titan::core::print_error(e.what());
     titan::core::write_error_file(e.what(), "");

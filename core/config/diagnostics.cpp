@@ -151,7 +151,7 @@ bool Diagnostics::can_start() const {
   return count(Severity::error) == 0 && count(Severity::not_built) == 0;
 }
 
-std::string Diagnostics::report() const {
+std::string Diagnostics::report(const std::string& help) const {
   std::string text;
   std::vector<std::string> see;
   int shown = 0;
@@ -167,7 +167,7 @@ std::string Diagnostics::report() const {
   if (not_built > 0)
     text += (errors > 0 ? ", " : "") + counted(not_built, "feature", "features") + " not built yet";
   text += "; nothing was started. See: ";
-  if (see.empty()) see.push_back("titan train --help");
+  if (see.empty()) see.push_back(help);
   for (size_t i = 0; i < see.size(); ++i) text += (i > 0 ? ", " : "") + clipped(see[i]);
   return text;
 }

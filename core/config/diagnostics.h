@@ -55,8 +55,8 @@ class Diagnostics {
   /// Nothing that keeps the job from starting.
   bool can_start() const;
   /// All but the notes, and the line "2 errors; nothing was started. See: titan describe optimizer
-  /// SGD".
-  std::string report() const;
+  /// SGD". `help` explains more where no diagnostic says what does.
+  std::string report(const std::string& help = "titan train --help") const;
 
  private:
   std::vector<Diagnostic> all_;

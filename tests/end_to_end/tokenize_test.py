@@ -354,6 +354,7 @@ class TokenizeTest(Case):
                              (self.arguments("--workers", "0"), ["--workers"]),
                              (self.arguments("--training.dataset", "jsonk"), ["jsonk", "jsonl"]),
                              (self.arguments("--dataset.jsonl.feild", "x"), ["feild", "field"]),
+                             (self.arguments("--training.datset", "x"), ["training.dataset", "See: titan tokenize --help"]),
                              (self.arguments("--model.hf_assets_path", self.folder), [str(self.folder)])):
             run = titan(*words)
             self.assertNotEqual(run.returncode, 0, words)
