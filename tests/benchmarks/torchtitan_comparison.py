@@ -22,6 +22,7 @@ from op_profile import write
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIDE = ROOT / "tests/benchmarks/torchtitan_side.py"
+FEWEST_PAIRS = 7  # of titan bench
 LARGE = ("--model.dim 768 --model.n_layers 12 --model.n_heads 12 --model.vocab_size 32000 --training.seq_len 1024").split()
 BF16 = ["--training.mixed_precision_param", "bfloat16"]
 TWO_RANKS = {
@@ -76,8 +77,9 @@ def measure(case, arguments, result):
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     run = subprocess.run(case.command(arguments, result), cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
     if run.returncode != 0:
+        sys.stderr.write(run.stderr)
         lines = [line.strip() for line in run.stderr.splitlines() if line.strip()]
-        errors = [line for line in lines if "Error" in line] or lines[-1:]
+        errors = [line for line in lines if "Error" in line or "error:" in line] or lines[-1:]
         result.write_text(json.dumps({"error": errors[-1]}))
 
 
@@ -116,6 +118,8 @@ def main():
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "build/torchtitan_comparison")
     parser.add_argument("--write", type=pathlib.Path, help="a Markdown file to fill the table of in")
     arguments = parser.parse_args()
+    if arguments.pairs < FEWEST_PAIRS:
+        parser.error(f"--pairs: titan bench takes {FEWEST_PAIRS} at least, got {arguments.pairs}")
     arguments.results.mkdir(parents=True, exist_ok=True)
     results = []
     for name, case in cases().items():
