@@ -82,10 +82,15 @@ void check_checkpoint(const RuleContext& rules) {
   needs(c.create_seed_checkpoint, "checkpoint.create_seed_checkpoint", c.enable,
         "checkpoint.enable");
   if (!c.enable) {
-    if (c.initial_load_path)
-      rules.diagnostics.warning(rules.given.place("checkpoint.initial_load_path"),
-                                "checkpoint.initial_load_path has no effect: checkpoint.enable = "
-                                "false");
+    // what the run would begin with is not what was asked for
+    const auto is_read = [&](bool is_asked, const char* key) {
+      if (is_asked && rules.are_sound({key, "checkpoint.enable"}))
+        rules.error(key, std::string(key) + " would not be read: checkpoint.enable = false",
+                    "set checkpoint.enable = true, or leave it out");
+    };
+    is_read(c.initial_load_path.has_value(), "checkpoint.initial_load_path");
+    is_read(c.initial_load_in_hf, "checkpoint.initial_load_in_hf");
+    is_read(c.load_step >= 0, "checkpoint.load_step");
     return;
   }
   needs(c.initial_load_in_hf, "checkpoint.initial_load_in_hf", c.initial_load_model_only,

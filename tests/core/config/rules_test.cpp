@@ -205,15 +205,15 @@ TEST(CrossRules, KeysWithoutEffectWarn) {
   EXPECT_EQ(found.size(), 3u);
 }
 
-TEST(CrossRules, InitialWeightsWithoutCheckpointsWarn) {
-  EXPECT_EQ(messages(diagnostics_of(kBase, {"--checkpoint.initial_load_path=/weights"}),
-                     Severity::warning),
-            std::vector<std::string>{
-                "checkpoint.initial_load_path has no effect: checkpoint.enable = false"});
-  EXPECT_EQ(
-      messages(diagnostics_of(kBase, {"--checkpoint.enable", "--checkpoint.initial_load_path=/"}),
-               Severity::warning),
-      std::vector<std::string>());
+TEST(CrossRules, WhatARunBeginsWithNeedsCheckpoints) {
+  for (const std::string flag : {"--checkpoint.initial_load_path=/",
+                                 "--checkpoint.initial_load_in_hf", "--checkpoint.load_step=3"}) {
+    const std::string key = flag.substr(2, flag.find('=') - 2);
+    EXPECT_EQ(messages(diagnostics_of(kBase, {flag}), Severity::error),
+              std::vector<std::string>{key + " would not be read: checkpoint.enable = false"});
+    EXPECT_EQ(messages(diagnostics_of(kBase, {"--checkpoint.enable", flag}), Severity::error),
+              std::vector<std::string>());
+  }
 }
 
 class NotBuilt : public ::testing::TestWithParam<const char*> {};
@@ -234,7 +234,8 @@ INSTANTIATE_TEST_SUITE_P(Keys, NotBuilt,
 
 TEST(NotBuiltTable, HarmlessKeysOfSwitchedOffFeaturesAreAccepted) {
   EXPECT_EQ(errors_of(kBase, {"--checkpoint.interval=5", "--checkpoint.load_only",
-                              "--checkpoint.async_mode=async", "--checkpoint.initial_load_in_hf",
+                              "--checkpoint.async_mode=async",
+                              "--checkpoint.exclude_from_loading=optimizer",
                               "--profiling.profile_freq=1", "--validation.freq=3",
                               "--quantize.linear.float8.emulate", "--fault_tolerance.group_size=2",
                               "--parallelism.data_parallel_shard_degree=-1",
