@@ -9,7 +9,9 @@ enum ExitCode : int {
   kExitRuntimeError = 1,
   kExitConfigError = 2,  ///< usage, configuration
   kExitPluginError = 3,
-  kExitRequeue = 75,      ///< SIGTERM or SIGUSR1: a checkpoint is complete, please start again
+  kExitRequeue = 75,       ///< SIGTERM or SIGUSR1: a checkpoint is complete, please start again
+  kExitInterrupted = 130,  ///< SIGINT: the current step was finished, saved where there are
+                           ///< checkpoints, and everything closed
   kExitTerminated = 143,  ///< SIGTERM or SIGUSR1 without checkpoints: the current step was finished
                           ///< and everything closed
 };

@@ -105,16 +105,14 @@ void Trainer::take_step() {
   save();
 }
 
-/// What is under way is brought to its end; a run that is to go on later is saved.
+/// What is under way is brought to its end; a run that is stopped before its end is saved.
 StopReason Trainer::stop() {
   const int signal = run_.state.step < steps_ ? stop_signal_ : 0;
-  const bool goes_on = signal == SIGTERM || signal == SIGUSR1;
-  if (goes_on) members_.require_finite();
-  const bool is_saved = goes_on && run_.checkpoints->save_now(run_.state);
+  if (signal != 0) members_.require_finite();
+  const bool is_saved = signal != 0 && run_.checkpoints->save_now(run_.state);
   run_.checkpoints->finish();
   if (signal == 0) return StopReason::all_steps_done;
-  if (!goes_on) return StopReason::interrupted;
-  return is_saved ? StopReason::saved : StopReason::terminated;
+  return is_saved ? StopReason::saved : StopReason::stopped;
 }
 
 void Trainer::validate() {

@@ -17,9 +17,8 @@ namespace titan::core {
 
 enum class StopReason {
   all_steps_done,
-  interrupted,  ///< SIGINT
-  terminated,   ///< SIGTERM or SIGUSR1, nothing was saved
-  saved,        ///< SIGTERM or SIGUSR1, after a checkpoint
+  stopped,  ///< by a signal; nothing was saved
+  saved,    ///< by a signal, after a checkpoint
 };
 
 /// Thread: construct and run on one thread.

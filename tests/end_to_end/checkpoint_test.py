@@ -353,15 +353,15 @@ class KeysTest(CheckpointCase):
         self.assertIn("nothing is left to do", run.stderr)
         self.assertEqual(sorted(path.name for path in folder.iterdir()), files)
 
-    def test_both_requests_to_stop_save_this_step_and_exit_with_75(self):
-        for number in (signal.SIGTERM, signal.SIGUSR1):
+    def test_every_request_to_stop_saves_this_step(self):
+        for number, expected in ((signal.SIGTERM, 75), (signal.SIGUSR1, 75), (signal.SIGINT, 130)):
             out = self.folder / number.name
             arguments = ["train", *RECIPE, "--training.steps", "1000000", "--checkpoint.interval", "100000", "--job.dump_folder", out]
             with Background(*arguments) as run:
                 run.wait_for("step:  2")
                 run.process.send_signal(number)
                 _, err, code = run.finish()
-            self.assertEqual(code, 75, err)
+            self.assertEqual(code, expected, err)
             stopped = re.search(rf"stopped by {number.name} after step (\d+), which is saved", err)
             self.assertTrue(stopped, err)
             step = int(stopped.group(1))

@@ -98,7 +98,7 @@ class FlightTest(Ranks):
         for run in self.runs:
             run.send_signal(signal.SIGINT)
         for code, err in self.ends(within=HANG):
-            self.assertEqual(code, 0, err)
+            self.assertEqual(code, 130, err)
             self.assertIn("SIGUSR2", err)
 
     def test_a_folder_without_records_is_refused(self):

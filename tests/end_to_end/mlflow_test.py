@@ -174,7 +174,7 @@ class MlflowTest(ServerCase):
             said = process.communicate(timeout=HANG)[1]
         finally:
             process.kill()
-        self.assertEqual(process.returncode, 0, said)
+        self.assertEqual(process.returncode, 130, said)
         (run,) = server.runs.values()
         self.assert_all_arrived(run, [line["step"] for line in metrics(self.out)])
         self.assertEqual(run.status, "KILLED")

@@ -119,7 +119,7 @@ class TerminalTest(Case):
         while not re.search(rb"\rstep \d+/1000000 0%\x1b|\r\x1b\[31mstep \d+/1000000 0%\x1b\[39m\x1b\[K", run.shown) and run.read():
             pass
         run.process.send_signal(signal.SIGINT)
-        self.assertEqual(run.finish(), 0, run.shown)
+        self.assertEqual(run.finish(), 130, run.shown)
 
     def test_a_run_that_is_stopped_leaves_a_clean_terminal(self):
         run = Terminal(*RECIPE, "--job.dump_folder", self.out, "--training.steps", 1000000)

@@ -1,4 +1,5 @@
 // `titan train`: checks the whole job, then runs it; with --dry-run only the first.
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -13,8 +14,8 @@
 #include "core/base/quantity_text.h"
 #include "core/base/terminal.h"
 #include "core/commands/command.h"
-#include "core/commands/training/estimate.h"
 #include "core/commands/own_flags.h"
+#include "core/commands/training/estimate.h"
 #include "core/config/component_error.h"
 #include "core/config/flag_help.h"
 #include "core/config/registry_lookup.h"
@@ -104,19 +105,12 @@ int finish(StopReason reason, const Trainer& trainer) {
     log::info("training completed after step " + step);
     return kExitDone;
   }
-  const std::string stopped =
-      "stopped by " + signal_name(trainer.stop_signal()) + " after step " + step;
-  log::info(stopped + (reason == StopReason::saved
-                           ? ", which is saved: the same command goes on from there"
-                           : ""));
-  switch (reason) {
-    case StopReason::saved:
-      return kExitRequeue;
-    case StopReason::terminated:
-      return kExitTerminated;
-    default:
-      return kExitDone;
-  }
+  const int signal = trainer.stop_signal();
+  log::info("stopped by " + signal_name(signal) + " after step " + step +
+            (reason == StopReason::saved ? ", which is saved: the same command goes on from there"
+                                         : "; nothing is saved, for checkpoint.enable = false"));
+  if (signal == SIGINT) return kExitInterrupted;  // whoever is at the keyboard wants no restart
+  return reason == StopReason::saved ? kExitRequeue : kExitTerminated;
 }
 
 /// [memory_estimation] enable: the job's own layout, and the end.
