@@ -105,7 +105,7 @@ run_check() {
       ;;
     tsan)
       cmake --preset tsan && cmake --build --preset tsan && ctest --preset tsan -j2 -LE 'end_to_end|slow|parity|gpu' &&
-        build/tsan/bin/titan_torch_tests --gtest_filter='SharedMemory*'
+        TSAN_OPTIONS="suppressions=$PWD/tests/tsan_suppressions.txt" build/tsan/bin/titan_torch_tests --gtest_filter='*SharedMemory*'
       ;;
     cuda_kernels)
       cmake --preset cuda "-DTITAN_TORCH_ROOT=$(grep -oP '(?<=^TITAN_TORCH_ROOT:PATH=).*' build/release/CMakeCache.txt)" &&

@@ -1,6 +1,7 @@
 #include "operation.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <new>
 #include <stdexcept>
@@ -16,13 +17,17 @@ uint64_t piece(uint64_t remaining, uint64_t most) {
 }  // namespace
 
 uint64_t ReceiveLane::expect(uint64_t bytes) {
-  unread += kLine + whole_lines(bytes);
+  std::atomic_ref(unread).fetch_add(kLine + whole_lines(bytes), std::memory_order_relaxed);
   return next_turn++;
 }
 
 void ReceiveLane::release(uint64_t bytes) {
   ring.release(bytes);
-  unread -= bytes;
+  std::atomic_ref(unread).fetch_sub(bytes, std::memory_order_relaxed);
+}
+
+bool ReceiveLane::is_short_of_space() const {
+  return std::atomic_ref(unread).load(std::memory_order_relaxed) > ring.capacity();
 }
 
 Outgoing::Outgoing(SendLane& lane, const void* data, uint64_t bytes, int64_t tag,

@@ -43,13 +43,15 @@ struct ReceiveLane {
   int rank = 0;          // that writes
   Bell* bell = nullptr;  // of that
   uint64_t next_turn = 0, turn = 0;
-  uint64_t unread = 0;  // bytes of messages that are expected, with their headers
+  // bytes of messages that are expected, with their headers; by std::atomic_ref alone, for the
+  // trainer's thread expects while the helper's releases
+  mutable uint64_t unread = 0;
 
   /// A message of so many bytes is expected; gives its turn.
   uint64_t expect(uint64_t bytes);
   void release(uint64_t bytes);
   /// The writer cannot finish before this rank has read more: the ring does not hold the rest.
-  bool is_short_of_space() const { return unread > ring.capacity(); }
+  bool is_short_of_space() const;
 };
 
 /// What `bytes` take in a ring, where every message and piece starts on a line of its own.
