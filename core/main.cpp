@@ -79,7 +79,7 @@ int dispatch(const std::vector<std::string>& arguments) {
   return titan::core::kExitConfigError;
 }
 
-/// What is wrong with a configuration, for whoever called `command`.
+/// The report on a wrong configuration; it refers to the help of `command`.
 std::string report_of(const titan::core::ConfigError& error, const std::string& command) {
   const std::string report = error.diagnostics().report();
   // with a context around it, it stays as it is

@@ -42,7 +42,7 @@ Value number_or_word(std::string_view word) {
   return error == std::errc() && rest == end ? Value(number) : Value(word);
 }
 
-/// A list as TOML and JSON write it, `["a", "b"]`; null where the word is none.
+/// A list as TOML and JSON write it, `["a", "b"]`; null if the word is not a list.
 Value bracketed_list(std::string_view word) {
   if (!stripped(word).starts_with('[')) return {};
   try {

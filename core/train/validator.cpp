@@ -69,8 +69,8 @@ Validator::Sums Validator::evaluate() {
     batches.num_valid_tokens =
         dp.all_reduce(batches.num_local_valid_tokens, dist::Reduce::sum, place);
     if (batches.num_valid_tokens == 0) {
-      if (dp.all_reduce(loader.has_ended() ? 0.0 : 1.0, dist::Reduce::sum, place) == 0) break;
-      continue;  // a batch may have nothing to predict where the data go on
+      if (dp.all_reduce(int64_t{!loader.has_ended()}, dist::Reduce::sum, place) == 0) break;
+      continue;  // a batch without targets is not the end of the data
     }
     const StepLoss loss = executor_.forward(batches);
     const int64_t num_terms = parts_.terms().global(batches, mesh_, place);

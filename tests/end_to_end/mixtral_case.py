@@ -8,7 +8,8 @@ import tempfile
 import numpy
 import safetensors.numpy
 
-from harness import Case, metrics, titan
+import layout_case
+from harness import Case, metrics
 from layout_case import degrees
 
 LAYERS, EXPERTS, TOP_K, STEPS, RATE = 2, 8, 2, 6, 1e-3
@@ -22,14 +23,11 @@ DOUBLE = ["--training.dtype", "float64"]
 SAVES = ["--checkpoint.enable", "--checkpoint.interval", "3", "--checkpoint.no_last_save_model_only"]
 MEASURED = ["--metrics.loggers", "console,jsonl,expert_load", "--logger.expert_load.every", "2", "--logger.expert_load.each_expert",
             "--debug.fingerprints", "--debug.deterministic"]
-
-
 SHARD = degrees(data_parallel_shard=-1)
 
 
 def train(out, ranks, *arguments):
-    launch = ["launch", "--nproc", ranks, "--"] if ranks > 1 else []
-    return titan(*launch, "train", *RECIPE, "--job.dump_folder", out, *arguments)
+    return layout_case.train(RECIPE, out, ranks, *arguments)
 
 
 def biases(folder):

@@ -109,7 +109,7 @@ int finish(StopReason reason, const Trainer& trainer) {
   log::info("stopped by " + signal_name(signal) + " after step " + step +
             (reason == StopReason::saved ? ", which is saved: the same command goes on from there"
                                          : "; nothing is saved, for checkpoint.enable = false"));
-  if (signal == SIGINT) return kExitInterrupted;  // whoever is at the keyboard wants no restart
+  if (signal == SIGINT) return kExitInterrupted;  // a user who presses Ctrl-C wants no restart
   return reason == StopReason::saved ? kExitRequeue : kExitTerminated;
 }
 
