@@ -16,7 +16,7 @@ namespace {
 
 using titan::testing::error_of;
 using titan::testing::holds;
-using Kind = FlightFinding::Kind;
+using FoundKind = FlightFinding::Kind;
 
 constexpr int64_t kSecond = 1'000'000'000;
 
@@ -72,7 +72,7 @@ TEST(FlightVerdict, NamesTheMemberThatDidNotCome) {
   const FlightVerdict verdict = judge(run.records());
   EXPECT_EQ(verdict.culprits, std::vector<int>{1});
   ASSERT_EQ(verdict.findings.size(), 1u);
-  EXPECT_EQ(verdict.findings[0].kind, Kind::missing);
+  EXPECT_EQ(verdict.findings[0].kind, FoundKind::missing);
   EXPECT_EQ(verdict.findings[0].absent, std::vector<int>{1});
   EXPECT_EQ(verdict.findings[0].waiting, (std::vector<int>{0, 2}));
   EXPECT_EQ(verdict.findings[0].waiting_seconds, 89);
@@ -117,7 +117,7 @@ TEST(FlightVerdict, TellsWhatMembersCameWithWhenItDiffers) {
   run.add(1, "tp.0", "all_gather", 1, false).out = {{16}};
   const FlightVerdict verdict = judge(run.records());
   ASSERT_EQ(verdict.findings.size(), 1u);
-  EXPECT_EQ(verdict.findings[0].kind, Kind::differs);
+  EXPECT_EQ(verdict.findings[0].kind, FoundKind::differs);
   EXPECT_EQ(verdict.culprits, (std::vector<int>{0, 1}));
   EXPECT_TRUE(holds(to_text(verdict, run.records()),
                     "  rank 0: all_reduce [8] -> [8]\n  rank 1: all_gather [8] -> [16]\n"));
@@ -126,7 +126,7 @@ TEST(FlightVerdict, TellsWhatMembersCameWithWhenItDiffers) {
   sizes.group("tp.0", {0, 1});
   sizes.add(0, "tp.0", "all_reduce", 1, false);
   sizes.add(1, "tp.0", "all_reduce", 1, false).in = {{9}};
-  EXPECT_EQ(judge(sizes.records()).findings.at(0).kind, Kind::differs);
+  EXPECT_EQ(judge(sizes.records()).findings.at(0).kind, FoundKind::differs);
 
   MadeUpRun uneven(2);  // rows of experts: each rank sends another number
   uneven.group("ep.0", {0, 1});
@@ -141,7 +141,7 @@ TEST(FlightVerdict, WhereAllCameTheTransportHangs) {
   for (const int rank : {0, 1}) run.add(rank, "tp.0", "all_reduce", 1, false);
   const FlightVerdict verdict = judge(run.records());
   ASSERT_EQ(verdict.findings.size(), 1u);
-  EXPECT_EQ(verdict.findings[0].kind, Kind::unfinished);
+  EXPECT_EQ(verdict.findings[0].kind, FoundKind::unfinished);
   EXPECT_TRUE(verdict.culprits.empty());
 }
 
