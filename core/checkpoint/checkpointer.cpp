@@ -8,10 +8,11 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/checkpoint/format/branches.h"
 #include "core/checkpoint/format/checkpoint_folder.h"
+#include "core/checkpoint/own_start.h"
 #include "core/checkpoint/rank_state.h"
 #include "core/checkpoint/shard_plan.h"
-#include "core/checkpoint/start_point.h"
 #include "core/exchange/hf_export.h"
 #include "core/runtime/build_info.h"
 #include "core/runtime/groups/together.h"
@@ -195,7 +196,8 @@ SaveJob Checkpointer::make_job(const std::filesystem::path& folder, const TrainS
                   .layout = {grid.axes()},
                   .config = config_.resolved,
                   .program = build_summary(),
-                  .time = wall_seconds()};
+                  .time = wall_seconds(),
+                  .lineage = saved_.lineage};
   std::vector<StateTensor> weights = own_part(all_weights, grid, rank);
   if (contents == Contents::weights) {
     const bool converts = state.step > 0;  // a seed checkpoint is exact
@@ -221,15 +223,13 @@ SaveJob Checkpointer::make_job(const std::filesystem::path& folder, const TrainS
   return job;
 }
 
-void Checkpointer::report(const std::optional<SaveOutcome>& outcome,
-                          const std::string& prospect) {
+void Checkpointer::report(const std::optional<SaveOutcome>& outcome, const std::string& prospect) {
   if (!outcome) return;
   last_error_ = outcome->error;
   if (saved_.mesh.rank() != 0) return;
   if (!outcome->error.empty()) {
-    log::warn("the checkpoint of step " + std::to_string(outcome->step) +
-              " could not be written" + prospect + "; older ones are untouched: " +
-              outcome->error);
+    log::warn("the checkpoint of step " + std::to_string(outcome->step) + " could not be written" +
+              prospect + "; older ones are untouched: " + outcome->error);
     return;
   }
   const auto megabytes = static_cast<double>(outcome->bytes) / 1e6;
@@ -248,12 +248,12 @@ void Checkpointer::tidy(const SaveOutcome& outcome) const {
   if (std::filesystem::exists(aside_path(folder), error)) rename_file(aside_path(folder), folder);
 }
 
-/// Looks at nothing above `newest`, which was just saved: the next step may be being written, and
-/// after load_step there are complete ones of the time before.
+/// Looks at nothing that training reaches after `newest`, which was just saved: the next step may
+/// be being written. Steps of other branches are neither counted nor removed.
 void Checkpointer::purge(int64_t newest) const {
   std::vector<CheckpointStep> complete;
-  for (const CheckpointStep& step : list_steps(folder_)) {
-    if (step.step > newest) break;
+  for (const CheckpointStep& step : Branches(folder_).line_of(saved_.lineage)) {
+    if (step.step > newest) continue;
     if (step.marker == Marker::none) {  // left behind by a writer that was killed
       if (section_.keep_latest_k > 0 && step.step < newest) remove_checkpoint(step.path);
       continue;

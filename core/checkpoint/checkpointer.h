@@ -14,6 +14,7 @@
 #include <titan/tokenizer.h>
 #include <titan/transform.h>
 
+#include "core/checkpoint/format/lineage.h"
 #include "core/checkpoint/saver.h"
 #include "core/checkpoint/train_state.h"
 #include "core/config/job_config.h"
@@ -32,6 +33,7 @@ struct Saved {
   Device& device;
   uint64_t seed = 0;
   std::vector<ExportTransform*> exports;  ///< what weights become for others
+  Lineage lineage;                        ///< goes into every manifest
 };
 
 /// Collective: every rank makes one and calls the same. Does nothing where [checkpoint] enable is

@@ -10,6 +10,7 @@
 #include "core/base/hash.h"
 #include "core/checkpoint/format/checkpoint_folder.h"
 #include "core/checkpoint/format/verify.h"
+#include "core/checkpoint/own_start.h"
 #include "core/checkpoint/rank_state.h"
 #include "core/exchange/convention.h"
 #include "core/exchange/hf_folder.h"
@@ -24,69 +25,23 @@ struct Finding {
   Kind kind = Kind::fresh;
   std::filesystem::path folder;
   bool is_own = false;
+  bool is_restart = false;
+  Lineage lineage;
 };
-
-std::string names_of(const std::vector<CheckpointStep>& steps) {
-  std::string text;
-  for (const CheckpointStep& step : steps)
-    text += (text.empty() ? "" : ", ") + std::to_string(step.step) +
-            (step.marker == Marker::none ? " (incomplete)" : "");
-  return text.empty() ? "none" : text;
-}
-
-/// The step that load_step asks for.
-CheckpointStep asked_step(const std::vector<CheckpointStep>& steps, int64_t wanted,
-                          const std::filesystem::path& folder) {
-  const auto found = std::find_if(steps.begin(), steps.end(),
-                                  [&](const CheckpointStep& step) { return step.step == wanted; });
-  TITAN_CHECK(found != steps.end(), config, "checkpoint.load_step = ", wanted, " is not in '",
-              folder.string(), "'; there are: ", names_of(steps));
-  TITAN_CHECK(found->marker != Marker::none, config, "checkpoint.load_step = ", wanted,
-              ": the checkpoint in '", found->path.string(),
-              "' is incomplete, it has no manifest.json; there are: ", names_of(steps));
-  return *found;
-}
-
-void refuse_foreign(const CheckpointStep& step) {
-  TITAN_CHECK(step.marker != Marker::dcp, data, "'", step.path.string(),
-              "' is a checkpoint in torch's pickled format (.metadata, *.distcp), which cannot be "
-              "read here; export it to safetensors with the program that wrote it and use titan "
-              "convert from-torchtitan-names");
-}
-
-/// Of the run's own folder, without load_step: the newest that a run can go on from.
-Finding newest_own(const std::vector<CheckpointStep>& steps, const JobConfig& config) {
-  std::optional<CheckpointStep> weights;  // the newest that holds no more than weights
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    if (step->marker == Marker::none) {
-      log::warn("the checkpoint in '" + step->path.string() +
-                "' is incomplete: it has no manifest.json; it is passed over");
-      continue;
-    }
-    refuse_foreign(*step);
-    if (step->marker == Marker::manifest &&
-        read_checkpoint_manifest(step->path).contents == Contents::training) {
-      if (weights && weights->step >= config.training.steps)
-        return {Kind::done, weights->path, true};
-      if (weights)
-        log::warn("'" + weights->path.string() + "' holds weights only; the run goes on from '" +
-                  step->path.string() + "'");
-      return {Kind::checkpoint, step->path, true};
-    }
-    if (!weights) weights = *step;
-  }
-  if (!weights) return {};
-  if (weights->step >= config.training.steps && weights->step > 0)
-    return {Kind::done, weights->path, true};
-  TITAN_CHECK(weights->step == 0 && weights->marker == Marker::manifest, config, "'",
-              weights->path.string(),
-              "' holds weights only, a run cannot go on from it; use it as "
-              "checkpoint.initial_load_path of a run with another job.dump_folder");
-  return {Kind::checkpoint, weights->path, true};
-}
 
 bool has_safetensors(const std::filesystem::path& folder) {
   return !safetensors_files(folder).empty();
+}
+
+/// The newest step of the newest branch whose marker is one of `markers`.
+std::optional<CheckpointStep> newest_of(const std::filesystem::path& folder,
+                                        std::initializer_list<Marker> markers) {
+  const Branches branches(folder);
+  const std::vector<CheckpointStep> line = branches.line_of(branches.newest());
+  const auto found = std::find_if(line.rbegin(), line.rend(), [&](const CheckpointStep& step) {
+    return std::find(markers.begin(), markers.end(), step.marker) != markers.end();
+  });
+  return found == line.rend() ? std::nullopt : std::optional(*found);
 }
 
 Finding initial(const CheckpointSection& section, const std::string& hf_assets_path) {
@@ -109,11 +64,11 @@ Finding initial(const CheckpointSection& section, const std::string& hf_assets_p
     case Marker::none:
       break;
   }
-  std::vector<CheckpointStep> steps = list_steps(path);
+  const std::vector<CheckpointStep> steps = list_steps(path);
   if (section.load_step >= 0 && !steps.empty())
     return {Kind::checkpoint, asked_step(steps, section.load_step, path).path};
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step)
-    if (step->marker == Marker::manifest) return {Kind::checkpoint, step->path};
+  if (const auto newest = newest_of(path, {Marker::manifest}))
+    return {Kind::checkpoint, newest->path};
   TITAN_CHECK(has_safetensors(path), config, key, " = '", path.string(),
               "' holds no complete checkpoint and no safetensors");
   TITAN_CHECK(section.initial_load_model_only, config, key, " = '", path.string(),
@@ -122,38 +77,39 @@ Finding initial(const CheckpointSection& section, const std::string& hf_assets_p
   return {Kind::shards, path};
 }
 
+/// What began `folder`, where it tells: the parent of a branch that starts with it.
+std::optional<Lineage::Point> point_of(const Finding& found) {
+  if (found.kind != Kind::checkpoint) return std::nullopt;
+  const CheckpointManifest manifest = read_checkpoint_manifest(found.folder);
+  if (!manifest.lineage.is_known()) return std::nullopt;
+  return Lineage::Point{manifest.lineage.job, manifest.lineage.branch, manifest.step};
+}
+
+Kind kind_of(const OwnStart& own) {
+  switch (own.kind) {
+    case OwnStart::Kind::fresh:
+      return Kind::fresh;
+    case OwnStart::Kind::checkpoint:
+      return Kind::checkpoint;
+    case OwnStart::Kind::done:
+      return Kind::done;
+  }
+  return Kind::fresh;
+}
+
 Finding find(const JobConfig& config) {
   const CheckpointSection& section = config.checkpoint;
   if (!section.enable) return {};
-  const std::filesystem::path own = checkpoint_folder(config);
-  if (!section.load_only) {
-    put_back_asides(own);
-    remove_export_folders(own);
-  }
-  const std::vector<CheckpointStep> steps = list_steps(own);
   const bool has_initial = section.initial_load_path || section.initial_load_in_hf;
-  Finding found;
-  if (section.load_step >= 0 && (!steps.empty() || !has_initial)) {
-    const CheckpointStep step = asked_step(steps, section.load_step, own);
-    refuse_foreign(step);
-    found = {Kind::checkpoint, step.path, true};
-    TITAN_CHECK(
-        step.marker == Marker::manifest &&
-            (step.step == 0 || read_checkpoint_manifest(step.path).contents == Contents::training),
-        config, "checkpoint.load_step = ", step.step, ": '", step.path.string(),
-        "' holds weights only, a run cannot go on from it");
-    if (steps.back().step > step.step)
-      log::warn("'" + steps.back().path.string() +
-                "' is newer than checkpoint.load_step = " + std::to_string(step.step) +
-                ": a later start without load_step goes on from it unless it is removed");
-  } else {
-    found = newest_own(steps, config);
-  }
-  if (found.kind != Kind::fresh && section.initial_load_path)
-    log::warn("checkpoint.initial_load_path is ignored: the run goes on from '" +
-              found.folder.string() + "'");
+  OwnStart own = find_own_start(config, has_initial);
+  Finding found{kind_of(own), own.folder, own.kind != OwnStart::Kind::fresh, own.is_restart,
+                own.lineage};
   if (found.kind != Kind::fresh || !has_initial) return found;
-  return initial(section, config.model.hf_assets_path);
+  const Lineage lineage = std::move(found.lineage);
+  found = initial(section, config.model.hf_assets_path);
+  found.lineage = lineage;
+  found.lineage.parent = point_of(found);
+  return found;
 }
 
 /// A small file of the checkpoint, compared with its hash.
@@ -173,6 +129,7 @@ void choose_parts(StartPoint& start, const CheckpointSection& section) {
               "' holds weights only, but checkpoint.initial_load_model_only = false");
   const auto is_taken = [&](const char* part) {
     const auto& left_out = section.exclude_from_loading;
+    if (start.is_restart) return true;  // they were left out when the branch began
     return std::find(left_out.begin(), left_out.end(), part) == left_out.end();
   };
   start.loads_optimizer = is_taken("optimizer");
@@ -187,6 +144,8 @@ StartPoint opened(const Finding& found, const CheckpointSection& section) {
   start.kind = found.kind;
   start.folder = found.folder;
   start.is_own = found.is_own;
+  start.is_restart = found.is_restart;
+  start.lineage = found.lineage;
   switch (start.kind) {
     case Kind::fresh:
     case Kind::done:
@@ -215,11 +174,16 @@ Finding found_by_rank_zero(Rendezvous& rendezvous, const std::string& what, Find
     const Finding found = find();
     told = Value::map({{"kind", static_cast<int64_t>(found.kind)},
                        {"folder", found.folder.string()},
-                       {"is_own", found.is_own}});
+                       {"is_own", found.is_own},
+                       {"is_restart", found.is_restart}});
+    if (found.lineage.is_known()) told["lineage"] = to_value(found.lineage);
   }
   told = parse_json(rendezvous.from_rank_zero(what, to_json(told)));
-  return {static_cast<Kind>(told.at("kind").as_integer()), told.at("folder").as_string(),
-          told.at("is_own").as_boolean()};
+  Finding found{static_cast<Kind>(told.at("kind").as_integer()), told.at("folder").as_string(),
+                told.at("is_own").as_boolean(), told.at("is_restart").as_boolean()};
+  if (const Value* lineage = told.find("lineage"))
+    found.lineage = parse_lineage(Members(*lineage, what, "lineage."));
+  return found;
 }
 
 Finding with_weights(const std::filesystem::path& folder) {
@@ -238,15 +202,10 @@ std::filesystem::path folder_of_weights(const std::filesystem::path& folder,
               "convert --help");
   if (marker != Marker::none || std::filesystem::is_regular_file(folder / "config.json"))
     return folder;
-  const std::vector<CheckpointStep> steps = list_steps(folder);
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step)
-    if (step->marker == Marker::manifest || step->marker == Marker::hf_index) return step->path;
+  if (const auto newest = newest_of(folder, {Marker::manifest, Marker::hf_index}))
+    return newest->path;
   fail(ErrorKind::config, key, ": ", folder.string(),
        " holds no manifest.json, no Hugging Face weights and no complete step");
-}
-
-std::filesystem::path checkpoint_folder(const JobConfig& config) {
-  return std::filesystem::path(config.job.dump_folder) / config.checkpoint.folder;
 }
 
 StartPoint find_start(const JobConfig& config, Rendezvous& rendezvous) {

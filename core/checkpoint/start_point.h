@@ -25,7 +25,9 @@ struct StartPoint {
   };
   Kind kind = Kind::fresh;
   std::filesystem::path folder;
-  bool is_own = false;          ///< of this run's own checkpoint folder
+  bool is_own = false;      ///< of this run's own checkpoint folder
+  bool is_restart = false;  ///< it continues a branch: what its beginning left out is loaded now
+  Lineage lineage;          ///< of what the run saves; not known where checkpoints are off
   CheckpointManifest manifest;  ///< of a checkpoint
   TensorIndex index;            ///< of everything but fresh and done
 
@@ -35,7 +37,7 @@ struct StartPoint {
   bool loads_weights() const { return kind != Kind::fresh && kind != Kind::done; }
 };
 
-/// Rank 0 looks, all ranks learn: the run's own folder first ([checkpoint] folder, load_step), then
+/// Rank 0 looks, all ranks learn: the run's own folder first (own_start.h), then
 /// initial_load_path or, with initial_load_in_hf, hf_assets_path. Headers are read and checked, no
 /// tensor is. Config Error: a folder or step that is not there, one that holds weights only where
 /// more is asked for; data Error: damage.
@@ -61,9 +63,6 @@ std::filesystem::path folder_of_reference(const JobConfig& config);
 /// Config Error that begins with `key`: there is none.
 std::filesystem::path folder_of_weights(const std::filesystem::path& folder,
                                         const std::string& key);
-
-/// [checkpoint] folder under [job] dump_folder.
-std::filesystem::path checkpoint_folder(const JobConfig& config);
 
 /// The data position out of the checkpoint's files, with the lanes of at least those streams that
 /// rows [first_row, first_row + num_own_rows) of steps of `num_rows` rows go on with. data Error:

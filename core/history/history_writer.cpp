@@ -18,18 +18,18 @@ std::string text_of(const std::filesystem::path& path) {
   return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
 }
 
-/// Whether what happens now happens to the same run.
-bool goes_on(const std::vector<RunEvent>& events, const Value& start) {
-  if (start.at("resumed_step").as_integer() > 0) return true;
-  const Value* config = nullptr;
+}  // namespace
+
+bool continues_history(const std::vector<RunEvent>& events, int64_t resumed_step,
+                       const Value& config) {
+  if (resumed_step > 0) return true;
+  const Value* last = nullptr;
   for (const RunEvent& event : events)
-    if (event.kind == RunEvent::Kind::start) config = event.details.find("config");
+    if (event.kind == RunEvent::Kind::start) last = event.details.find("config");
   const bool has_finished = !events.empty() && events.back().kind == RunEvent::Kind::end &&
                             events.back().outcome == RunEvent::Outcome::finished;
-  return config && !has_finished && *config == start.at("config");
+  return last && !has_finished && *last == config;
 }
-
-}  // namespace
 
 HistoryWriter::HistoryWriter(const std::filesystem::path& run_folder, const Value& start,
                              double begin) {
@@ -47,7 +47,8 @@ void HistoryWriter::open(const std::filesystem::path& path, const Value& start) 
   const std::string text = text_of(path);
   const RunHistory before = parse_history(text);
   file_.emplace(path);
-  if (!goes_on(before.events, start)) {
+  if (!continues_history(before.events, start.at("resumed_step").as_integer(),
+                         start.at("config"))) {
     file_->truncate(0);
     return;
   }

@@ -14,6 +14,11 @@
 
 namespace titan::core {
 
+/// Whether a start after step `resumed_step` belongs to the run that `events` tell of: it resumes,
+/// or it starts from nothing as the last session did, which did not finish.
+bool continues_history(const std::vector<RunEvent>& events, int64_t resumed_step,
+                       const Value& config);
+
 /// A line is in the file when the call returns. The first one that cannot be written is warned of
 /// and ends the record, never the run. One thread.
 class HistoryWriter {

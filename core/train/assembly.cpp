@@ -217,6 +217,12 @@ void connect(Run& run, const JobConfig& config, Registry& registry, Rendezvous& 
   watch.watch(run.mesh);
 }
 
+FolderStart folder_start(const StartPoint& start, const TrainState& state) {
+  if (state.step == 0) return FolderStart::from_nothing;
+  const bool goes_back = start.is_own && !start.is_restart && start.lineage.branch > 0;
+  return goes_back ? FolderStart::new_branch : FolderStart::continuation;
+}
+
 }  // namespace
 
 void check_vocabulary(const Tokenizer& tokenizer, const Model& model, const JobConfig& config) {
@@ -274,12 +280,12 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
   }
   give_values(run, start, config);
   add_optimizer(run, config, registry);
-  if (launch.rank == 0) prepare_run_folder(config);
+  if (launch.rank == 0) prepare_run_folder(config, folder_start(start, run.state), run.folder_lock);
   load_state(run, start, rendezvous.launch());
   run.checkpoints = std::make_unique<Checkpointer>(
       config,
       Saved{*run.part, *run.optimizer, *run.loader, *run.model, *run.tokenizer, run.mesh,
-            *run.device, run.seed, run.exports},
+            *run.device, run.seed, run.exports, start.lineage},
       rendezvous);
   if (config.debug.fingerprints) {
     run.fingerprints = std::make_unique<Fingerprints>(config.job.dump_folder, run.state.step > 0,

@@ -17,6 +17,7 @@
 #include "core/exchange/weight_copies.h"
 #include "core/exchange/weight_names.h"
 #include "core/runtime/groups/together.h"
+#include "core/train/changed_settings.h"
 #include "core/train/run_dtypes.h"
 
 namespace titan::core {
@@ -139,6 +140,27 @@ void check_quantised(const std::vector<FoundWeight>& found, const StartPoint& st
                   "); to train on from them set checkpoint.initial_load_in_hf_quantized = true");
 }
 
+/// What of the stored state the job leaves out, and which settings differ from those of the
+/// checkpoint. Both are allowed.
+void tell_changes(const StartPoint& start, const JobConfig& config, const std::string& place) {
+  const bool continues = start.is_own ? start.manifest.step > 0 : start.loads_train_state;
+  if (!continues) return;
+  std::string anew;
+  const auto add = [&](bool is_loaded, const char* part) {
+    if (!is_loaded) anew += std::string(anew.empty() ? "" : ", ") + part;
+  };
+  add(start.loads_optimizer, "the optimizer's states");
+  add(start.loads_lr, "the learning rate schedule");
+  add(start.loads_data, "the data's position");
+  add(start.loads_train_state, "the number of steps and tokens");
+  if (!anew.empty()) log::info("checkpoint.exclude_from_loading: " + anew + " begin anew");
+  std::string changed;
+  for (const std::string& setting : changed_settings(start.manifest, config))
+    changed += (changed.empty() ? "" : ", ") + setting;
+  if (!changed.empty())
+    log::info("the run continues with other settings than those of " + place + ": " + changed);
+}
+
 void restore_generators(const Run& run, const StartPoint& start, const LaunchEnv& launch) {
   const c10::Device device = run.device->device();
   std::optional<Value> saved;
@@ -190,7 +212,9 @@ void check_weights(const Run& run, const StartPoint& start, const JobConfig& con
   const std::string differs =
       check_model_options(start.manifest.config, config, *run.model, registry, place);
   if (!differs.empty() && world.rank() == 0) log::warn(differs);
-  if (!start.loads_train_state || world.rank() != 0) return;
+  if (world.rank() != 0) return;
+  tell_changes(start, config, place);
+  if (!start.loads_train_state) return;
   std::string changed;
   for (const std::string& line : loss_differences(start.manifest.config, config, registry))
     changed += "\n  " + line;

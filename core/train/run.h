@@ -16,6 +16,7 @@
 #include <titan/tokenizer.h>
 #include <titan/transform.h>
 
+#include "core/base/folder_lock.h"
 #include "core/checkpoint/checkpointer.h"
 #include "core/config/job_config.h"
 #include "core/data/batches/loader.h"
@@ -38,6 +39,7 @@ namespace titan::core {
 
 /// Everything a trainer turns. Destroyed in reverse order: loggers first, the device last.
 struct Run {
+  FolderLock folder_lock;          ///< of rank 0, on job.dump_folder
   std::shared_ptr<Device> device;  ///< shared with the reference model's run
   dist::Mesh mesh;
   Profiler profiler;  ///< holds nothing unless [profiling] asks for it

@@ -43,13 +43,15 @@ void check_run_folder(const JobConfig& config) {
               there.string(), is_folder ? "' may not be written" : "' is not a folder");
 }
 
-void prepare_run_folder(const JobConfig& config) {
+void prepare_run_folder(const JobConfig& config, FolderStart start, FolderLock& lock) {
   const std::filesystem::path folder = config.job.dump_folder;
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   TITAN_CHECK(!error && std::filesystem::is_directory(folder), io, "cannot make the folder '",
               folder.string(),
               "' (job.dump_folder): ", error ? error.message() : "it exists and is not a folder");
+  lock.take(folder, "job.dump_folder");
+  keep_earlier_files(config, start);
   write_file(folder / "config.toml", to_toml(config.resolved));
   if (config.job.save_config_file)
     write_file(folder / *config.job.save_config_file, to_json(config.resolved, 2) + "\n");

@@ -11,6 +11,7 @@
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/json_string.h"
+#include "core/checkpoint/format/branches.h"
 #include "core/checkpoint/format/strays.h"
 #include "core/checkpoint/format/verify.h"
 
@@ -199,14 +200,17 @@ std::optional<CheckpointManifest> readable_manifest(const fs::path& folder,
 }
 
 void inspect_steps(Inspection& inspection, const std::vector<CheckpointStep>& steps) {
+  const std::optional<CheckpointStep> newest = Branches(inspection.path).newest_step();
   for (const CheckpointStep& step : steps) {
     InspectedStep& shown = inspection.steps.emplace_back();
     shown.step = step;
+    shown.is_newest = newest && newest->path == step.path;
     shown.bytes = bytes_within(step.path);
     if (step.marker == Marker::hf_index) shown.strays = strays_of_hf_folder(step.path);
     if (step.marker == Marker::manifest)
       if (const auto manifest = readable_manifest(step.path, inspection)) {
         shown.contents = manifest->contents == Contents::training ? "training" : "weights";
+        shown.branch = manifest->lineage.branch;
         shown.strays = strays_of_checkpoint(step.path, *manifest);
       }
     for (const std::string& name : shown.strays) shown.bytes -= bytes_of_stray(step.path, name);
@@ -214,8 +218,8 @@ void inspect_steps(Inspection& inspection, const std::vector<CheckpointStep>& st
 }
 
 /// Those of a folder that has no manifest, or none that can be read.
-void inspect_weights(Inspection& inspection, std::vector<fs::path> files,
-                     Thoroughness thoroughness, const Progress& progress) {
+void inspect_weights(Inspection& inspection, std::vector<fs::path> files, Thoroughness thoroughness,
+                     const Progress& progress) {
   inspection.strays = strays_of_hf_folder(inspection.path);
   const auto is_stray = [&](const fs::path& file) {
     const auto& strays = inspection.strays;

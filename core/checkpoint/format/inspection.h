@@ -29,8 +29,10 @@ struct InspectedFile {
 /// One step of a folder of checkpoints.
 struct InspectedStep {
   CheckpointStep step;
-  int64_t bytes = 0;     ///< of all files in its folder, strays excepted
-  std::string contents;  ///< of its manifest: "training", "weights"; else empty
+  int64_t bytes = 0;                ///< of all files in its folder, strays excepted
+  std::string contents;             ///< of its manifest: "training", "weights"; else empty
+  int64_t branch = 0;               ///< of its manifest's lineage
+  bool is_newest = false;           ///< the newest complete one of the newest branch
   std::vector<std::string> strays;  ///< see Inspection
 };
 
@@ -56,7 +58,7 @@ struct Inspection {
   std::optional<CheckpointManifest> manifest;
   std::vector<InspectedStep> steps;  ///< of a folder of checkpoints: all else is empty
   std::vector<InspectedFile> files;
-  TensorIndex tensors;  ///< empty when damage prevents it
+  TensorIndex tensors;              ///< empty when damage prevents it
   std::vector<std::string> strays;  ///< what lies there and is no part of it
   std::vector<std::string> damage;
   std::optional<Verification> verification;

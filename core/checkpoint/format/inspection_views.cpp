@@ -63,13 +63,6 @@ const char* contents_text(Contents contents) {
   return contents == Contents::training ? "training" : "weights";
 }
 
-const InspectedStep* newest(const Inspection& inspection) {
-  const auto found =
-      std::find_if(inspection.steps.rbegin(), inspection.steps.rend(),
-                   [](const InspectedStep& step) { return step.step.marker != Marker::none; });
-  return found == inspection.steps.rend() ? nullptr : &*found;
-}
-
 /// Numbers stand at the right of their column: blanks in front, as many as the widest needs.
 void align_right(std::vector<TextRow>& rows, std::initializer_list<size_t> columns) {
   for (const size_t column : columns) {
@@ -91,26 +84,40 @@ std::string layout_text(const SavedLayout& layout) {
   return text;
 }
 
+/// "3fa…, branch 1 from step 10 of branch 0"
+std::string job_text(const Lineage& lineage) {
+  std::string text = lineage.job + ", branch " + std::to_string(lineage.branch);
+  if (lineage.parent)
+    text += " from step " + std::to_string(lineage.parent->step) + " of " +
+            (lineage.parent->job == lineage.job ? "" : "job " + lineage.parent->job + ", ") +
+            "branch " + std::to_string(lineage.parent->branch);
+  return text;
+}
+
 std::string manifest_text(const CheckpointManifest& manifest) {
   const bool is_training = manifest.contents == Contents::training;
-  return text_table(
-      {{"step", with_commas(manifest.step)},
-       {"contents", is_training ? "training: a run can go on from it" : "weights only"},
-       {"model", manifest.model + (manifest.flavor.empty() ? "" : " " + manifest.flavor)},
-       {"layout", layout_text(manifest.layout)},
-       {"tokens seen", with_commas(manifest.tokens_seen)},
-       {"seed", std::to_string(manifest.seed)},
-       {"saved", time_text(manifest.time)},
-       {"written by", manifest.program}},
-      "  ");
+  std::vector<TextRow> rows{
+      {"step", with_commas(manifest.step)},
+      {"contents", is_training ? "training: a run can go on from it" : "weights only"},
+      {"model", manifest.model + (manifest.flavor.empty() ? "" : " " + manifest.flavor)},
+      {"layout", layout_text(manifest.layout)},
+      {"tokens seen", with_commas(manifest.tokens_seen)},
+      {"seed", std::to_string(manifest.seed)},
+      {"saved", time_text(manifest.time)},
+      {"written by", manifest.program}};
+  if (manifest.lineage.is_known()) rows.push_back({"job", job_text(manifest.lineage)});
+  return text_table(rows, "  ");
 }
 
 std::string steps_text(const Inspection& inspection) {
   std::vector<TextRow> rows{{"step", "format", "contents", "size", ""}};
-  for (const InspectedStep& step : inspection.steps)
+  for (const InspectedStep& step : inspection.steps) {
+    std::string remark = step.is_newest ? "newest complete" : "";
+    if (step.branch > 0)
+      remark += (remark.empty() ? "branch " : ", branch ") + std::to_string(step.branch);
     rows.push_back({std::to_string(step.step.step), name_of(step.step.marker),
-                    step.contents.empty() ? "-" : step.contents, size_text(step.bytes),
-                    &step == newest(inspection) ? "newest complete" : ""});
+                    step.contents.empty() ? "-" : step.contents, size_text(step.bytes), remark});
+  }
   align_right(rows, {0, 3});
   return text_table(rows);
 }
@@ -184,15 +191,17 @@ Value texts_value(const std::vector<std::string>& texts) {
 }
 
 Value manifest_value(const CheckpointManifest& manifest) {
-  return Value::map({{"step", manifest.step},
-                     {"contents", contents_text(manifest.contents)},
-                     {"model", manifest.model},
-                     {"flavor", manifest.flavor},
-                     {"layout", to_value(manifest.layout)},
-                     {"tokens_seen", manifest.tokens_seen},
-                     {"seed", std::to_string(manifest.seed)},
-                     {"time", manifest.time},
-                     {"program", manifest.program}});
+  Value value = Value::map({{"step", manifest.step},
+                            {"contents", contents_text(manifest.contents)},
+                            {"model", manifest.model},
+                            {"flavor", manifest.flavor},
+                            {"layout", to_value(manifest.layout)},
+                            {"tokens_seen", manifest.tokens_seen},
+                            {"seed", std::to_string(manifest.seed)},
+                            {"time", manifest.time},
+                            {"program", manifest.program}});
+  if (manifest.lineage.is_known()) value["lineage"] = to_value(manifest.lineage);
+  return value;
 }
 
 Value tensors_value(const TensorIndex& index) {
@@ -223,7 +232,8 @@ Value steps_value(const Inspection& inspection) {
                                 {"contents", step.contents.empty() ? Value() : step.contents},
                                 {"bytes", step.bytes},
                                 {"strays", texts_value(step.strays)},
-                                {"is_newest", &step == newest(inspection)}}));
+                                {"branch", step.branch},
+                                {"is_newest", step.is_newest}}));
   return steps;
 }
 
@@ -232,7 +242,8 @@ Value steps_value(const Inspection& inspection) {
 std::vector<std::string> notes_of(const Inspection& inspection) {
   std::vector<std::string> notes;
   if (inspection.steps.empty() && inspection.marker == Marker::none)
-    notes.push_back("neither manifest.json nor an index: nothing tells whether all files are there");
+    notes.push_back(
+        "neither manifest.json nor an index: nothing tells whether all files are there");
   if (inspection.manifest && !inspection.manifest->carries_hash)
     notes.push_back(
         "its manifest carries no hash of its own: an older program wrote it, and that its step, "
@@ -241,10 +252,9 @@ std::vector<std::string> notes_of(const Inspection& inspection) {
   if (!inspection.strays.empty()) notes.push_back(strays_text(inspection.strays, namer));
   for (const InspectedStep& step : inspection.steps)
     if (!step.strays.empty())
-      notes.push_back(
-          step.step.path.filename().string() + ": " +
-          strays_text(step.strays,
-                      step.step.marker == Marker::manifest ? "its manifest" : "its index"));
+      notes.push_back(step.step.path.filename().string() + ": " +
+                      strays_text(step.strays, step.step.marker == Marker::manifest ? "its manifest"
+                                                                                    : "its index"));
   return notes;
 }
 

@@ -12,6 +12,7 @@
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/json_string.h"
+#include "core/checkpoint/format/members.h"
 
 namespace titan::core {
 namespace {
@@ -26,66 +27,6 @@ const char* to_string(Contents contents) {
 }
 
 constexpr const char* kBorrowed = "borrowed";  // axes whose ranks other axes count
-
-std::string with_article(Value::Type type) {
-  return std::string(type == Value::Type::integer ? "an " : "a ") + titan::to_string(type);
-}
-
-/// What was found in place of another type: "the string 'x'", "a list".
-std::string described(const Value& value) {
-  if (value.is_null() || value.is_list() || value.is_map()) return with_article(value.type());
-  return std::string("the ") + titan::to_string(value.type()) + " " +
-         (value.is_string() ? in_quotes(value.as_string()) : to_json(value));
-}
-
-/// A JSON object, read member by member; errors name the place and the member.
-class Members {
- public:
-  /// `path`: of this object within the whole, "files[3]."; empty for the whole.
-  Members(const Value& value, const std::string& place, std::string path)
-      : value_(value), place_(place), path_(std::move(path)) {
-    if (!value.is_map())
-      fail(ErrorKind::data, "cannot read ", place, ": ",
-           path_.empty() ? "it" : path_.substr(0, path_.size() - 1), " is ", described(value),
-           ", but must be a map");
-  }
-
-  [[noreturn]] void refuse(const char* name, const std::string& what) const {
-    fail(ErrorKind::data, "cannot read ", place_, ": ", path_, name, " ", what);
-  }
-  const Value* find(const char* name) const { return value_.find(name); }
-  const Value::Map& all() const { return value_.as_map(); }
-  const Value& at(const char* name, Value::Type type) const {
-    const Value* found = value_.find(name);
-    if (!found) refuse(name, "is missing");
-    if (found->type() != type)
-      refuse(name, "is " + described(*found) + ", but must be " + with_article(type));
-    return *found;
-  }
-  const std::string& text(const char* name) const {
-    return at(name, Value::Type::string).as_string();
-  }
-  int64_t integer(const char* name, int64_t least) const {
-    const int64_t number = at(name, Value::Type::integer).as_integer();
-    if (number < least)
-      refuse(name,
-             "is " + std::to_string(number) + ", but must be at least " + std::to_string(least));
-    return number;
-  }
-  double number(const char* name) const {
-    const Value* found = value_.find(name);
-    return found && found->is_integer() ? found->as_number()
-                                        : at(name, Value::Type::number).as_number();
-  }
-  Members map(const char* name) const {
-    return Members(at(name, Value::Type::map), place_, path_ + name + ".");
-  }
-
- private:
-  const Value& value_;
-  const std::string& place_;
-  std::string path_;
-};
 
 // Value has no unsigned integers: seeds above 2^63 - 1 stand as text.
 Value seed_value(uint64_t seed) {
@@ -250,6 +191,7 @@ std::string to_text(const CheckpointManifest& manifest) {
     value["loss_scale"] = manifest.loss_scale;
     value["loss_scale_steps"] = manifest.loss_scale_steps;
   }
+  if (manifest.lineage.is_known()) value["lineage"] = to_value(manifest.lineage);
   value[kOwnHash] = std::string(kHashDigits, '0');
   return with_own_hash(to_json(value, 1) + "\n");
 }
@@ -286,6 +228,7 @@ CheckpointManifest parse_checkpoint_manifest(std::string_view text, const std::s
   manifest.time = members.number("time");
   manifest.program = members.text("program");
   manifest.config = members.at("config", Value::Type::map);
+  if (whole.find("lineage")) manifest.lineage = parse_lineage(members.map("lineage"));
 
   std::set<std::string_view> names;
   const Value::List& files = members.at("files", Value::Type::list).as_list();
@@ -306,10 +249,11 @@ CheckpointManifest read_checkpoint_manifest(const std::filesystem::path& folder)
   const std::filesystem::path place = std::filesystem::absolute(path).lexically_normal();
   const std::optional<int64_t> told = step_of_name(place.parent_path().filename().string());
   const bool is_converted = manifest.contents == Contents::weights && manifest.step == 0;
-  TITAN_CHECK(!told || *told == manifest.step || is_converted, data, path.string(), " is of step ",
-              manifest.step, ", but its folder is named for step ", *told,
-              ": one of the two was changed; use another checkpoint, or give the folder its own name "
-              "back");
+  TITAN_CHECK(
+      !told || *told == manifest.step || is_converted, data, path.string(), " is of step ",
+      manifest.step, ", but its folder is named for step ", *told,
+      ": one of the two was changed; use another checkpoint, or give the folder its own name "
+      "back");
   return manifest;
 }
 

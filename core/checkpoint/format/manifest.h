@@ -12,6 +12,8 @@
 #include <titan/dist/grid.h>
 #include <titan/value.h>
 
+#include "core/checkpoint/format/lineage.h"
+
 namespace titan::core {
 
 inline constexpr const char* kManifestName = "manifest.json";
@@ -52,11 +54,12 @@ struct CheckpointManifest {
   Value config;         ///< the resolved configuration
   std::string program;  ///< version and build of what wrote it
   double time = 0;      ///< seconds since 1970
+  Lineage lineage;      ///< the job and the branch; not known of those saved before it was recorded
   bool carries_hash = true;  ///< false: of version 1, whose own changes nobody finds
 };
 
-/// {"pp": 1, ..., "tp": 2}: the sizes of the axes; those of borrowed ones in a map "borrowed", which
-/// is left out where there are none.
+/// {"pp": 1, ..., "tp": 2}: the sizes of the axes; those of borrowed ones in a map "borrowed",
+/// which is left out where there are none.
 Value to_value(const SavedLayout& layout);
 /// An entry of "files".
 Value to_value(const ManifestFile& file);

@@ -171,6 +171,7 @@ bool build(Run& run, JobConfig& config, Registry& registry, Rendezvous& rendezvo
   const int rank = rendezvous.launch().rank;
   rendezvous.agree(rendezvous.is_alone() ? Facts() : run_facts(config, registry));
   fit_memory_limit(config, registry, rank);
+  if (rank == 0) run.folder_lock.take_existing(config.job.dump_folder, "job.dump_folder");
   const StartPoint start_point = find_start(config, rendezvous);
   if (start_point.kind == StartPoint::Kind::done) {
     log::info("nothing is left to do: the weights of the last step are in '" +

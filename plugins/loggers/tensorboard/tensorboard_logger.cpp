@@ -27,15 +27,17 @@ std::string folder_name(double start_time) {
   std::tm local{};
   ::localtime_r(&seconds, &local);
   std::array<char, 32> name{};
-  std::strftime(name.data(), name.size(), "%Y%m%d-%H%M", &local);
+  std::strftime(name.data(), name.size(), "%Y%m%d-%H%M%S", &local);
   return name.data();
 }
 
 bool is_folder_name(const std::string& name) {
-  constexpr std::string_view kPattern = "00000000-0000";
-  return std::equal(
-      name.begin(), name.end(), kPattern.begin(), kPattern.end(),
-      [](unsigned char c, char wanted) { return wanted == '0' ? std::isdigit(c) != 0 : c == '-'; });
+  constexpr std::string_view kPattern = "00000000-000000";  // earlier ones end with the minute
+  const auto fits = [](unsigned char c, char wanted) {
+    return wanted == '0' ? std::isdigit(c) != 0 : c == '-';
+  };
+  return (name.size() == kPattern.size() || name.size() == kPattern.size() - 2) &&
+         std::equal(name.begin(), name.end(), kPattern.begin(), fits);
 }
 
 /// The folder of the latest run in `root`, as far as there is one.

@@ -12,9 +12,9 @@
 
 namespace titan::loggers {
 
-/// Writes into `<dump_folder>/<save_tb_folder>/YYYYmmdd-HHMM` (local time of the start), and there
-/// into `rank_<r>` when every rank writes its own. Scalars stand under their tags in fp32, the
-/// resolved configuration as text: JSON under "config", a table for each section under
+/// Writes into `<dump_folder>/<save_tb_folder>/YYYYmmdd-HHMMSS` (local time of the start), and
+/// there into `rank_<r>` when every rank writes its own. Scalars stand under their tags in fp32,
+/// the resolved configuration as text: JSON under "config", a table for each section under
 /// "config/<section>". A layout for the custom scalars dashboard comes with them.
 ///
 /// Rank 0 adds a session of the HParams dashboard, in an event file of its own that ends in

@@ -161,7 +161,8 @@ TEST(TensorboardLogger, NamesFolderAndFileAsTorchtitanDoes) {
   log_one(tensorboard_run_in(folder), 1);
   const std::time_t start = 1767225600;
   std::string minute(32, '\0');
-  minute.resize(std::strftime(minute.data(), minute.size(), "%Y%m%d-%H%M", std::localtime(&start)));
+  minute.resize(
+      std::strftime(minute.data(), minute.size(), "%Y%m%d-%H%M%S", std::localtime(&start)));
   const auto files = files_below(folder.path(), false);
   ASSERT_EQ(files.size(), 1U);
   EXPECT_TRUE(std::regex_match(

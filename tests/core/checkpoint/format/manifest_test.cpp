@@ -37,6 +37,12 @@ CheckpointManifest example() {
   manifest.config = Value::map({{"job", Value::map({{"description", "Gr\u00f6\u00dfe"}})}});
   manifest.program = "titan 0.1.0 (release)";
   manifest.time = 1700000000.125;
+  manifest.lineage = {.job = hash_hex("job"),
+                      .branch = 2,
+                      .ancestors = {{hash_hex("job"), 0, 10}, {hash_hex("job"), 1, 20}},
+                      .parent = Lineage::Point{hash_hex("job"), 1, 20},
+                      .start = {20, {"optimizer", "dataloader"}, "/weights"},
+                      .time = 1700000000.5};
   return manifest;
 }
 
@@ -55,6 +61,7 @@ void expect_equal(const CheckpointManifest& a, const CheckpointManifest& b) {
   EXPECT_EQ(a.config, b.config);
   EXPECT_EQ(a.program, b.program);
   EXPECT_EQ(a.time, b.time);
+  EXPECT_EQ(to_value(a.lineage), to_value(b.lineage));
   ASSERT_EQ(a.files.size(), b.files.size());
   for (size_t i = 0; i < a.files.size(); ++i) {
     EXPECT_EQ(a.files[i].name, b.files[i].name);
@@ -71,6 +78,35 @@ TEST(CheckpointManifest, ReadsBackWhatItWrites) {
   CheckpointManifest empty;
   empty.config = Value::map();
   expect_equal(parse_checkpoint_manifest(to_text(empty), "here"), empty);
+}
+
+TEST(CheckpointManifest, SaysHowItsBranchBegan) {
+  const CheckpointManifest read = parse_checkpoint_manifest(to_text(example()), "a");
+  EXPECT_EQ(read.lineage.branch, 2);
+  ASSERT_TRUE(read.lineage.parent);
+  EXPECT_EQ(read.lineage.parent->step, 20);
+  EXPECT_EQ(read.lineage.start.load_step, 20);
+  EXPECT_EQ(read.lineage.start.excluded, (std::vector<std::string>{"optimizer", "dataloader"}));
+}
+
+TEST(CheckpointManifest, KnowsTheStepsThatItsBranchDescendsFrom) {
+  const Lineage lineage = example().lineage;
+  EXPECT_EQ(lineage.place_of(0, 10), 0U);
+  EXPECT_EQ(lineage.place_of(0, 11), std::nullopt);  // after the next branch had left it
+  EXPECT_EQ(lineage.place_of(1, 20), 1U);
+  EXPECT_EQ(lineage.place_of(2, 500), 2U);
+  EXPECT_EQ(lineage.place_of(3, 1), std::nullopt);
+}
+
+TEST(CheckpointManifest, RefusesALineageOfANewerProgram) {
+  std::string text = to_text(example());
+  const std::string version = "\"lineage\": {\n  \"version\": 1";
+  const size_t place = text.find(version);
+  ASSERT_NE(place, std::string::npos);
+  text.replace(place, version.size(), "\"lineage\": {\n  \"version\": 2");
+  EXPECT_TRUE(
+      holds(error_of([&] { parse_checkpoint_manifest(with_own_hash(text), "a"); }).message(),
+            "cannot read a: lineage.version is 2, but this program reads up to 1"));
 }
 
 TEST(CheckpointManifest, KeepsSeedsOf64Bits) {

@@ -1,0 +1,19 @@
+// Which settings of a resumed run differ from those that its checkpoint was trained with. Used by
+// resume.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/checkpoint/format/manifest.h"
+#include "core/config/job_config.h"
+
+namespace titan::core {
+
+/// "optimizer.lr = 0.001 (was 0.0008)", for each setting of training, optimizer, schedule, data and
+/// converters that can change a result, and "tokens per step = 1024 (was 512)". The model and the
+/// loss are compared elsewhere. A setting that the checkpoint does not name is left out where
+/// another program wrote it: that program may not have had it.
+std::vector<std::string> changed_settings(const CheckpointManifest& saved, const JobConfig& config);
+
+}  // namespace titan::core

@@ -1,0 +1,103 @@
+#include "core/train/earlier_files.h"
+
+#include <array>
+#include <chrono>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include <titan/error.h>
+#include <titan/log.h>
+
+#include "core/history/event.h"
+#include "core/history/history_writer.h"
+
+namespace titan::core {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_results_file(const std::string& name) {
+  const bool is_metrics = name.starts_with("metrics") && name.ends_with(".jsonl");
+  return is_metrics || name == "history.jsonl" || name == "fingerprints.jsonl";
+}
+
+/// What belongs to a run beside its results.
+bool is_record(const std::string& name, const JobConfig& config) {
+  for (const std::string& known :
+       {std::string("config.toml"), std::string("status"), std::string("timeline"),
+        std::string("tensor_trace"), config.comm.save_traces_folder,
+        config.profiling.save_traces_folder, config.profiling.save_memory_snapshot_folder,
+        config.job.save_config_file.value_or("config.toml")})
+    if (name == known) return true;
+  return name.starts_with("mlflow_run") && name.ends_with(".json");
+}
+
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> entries;
+  std::error_code unreadable;  // a folder that is not there has none
+  for (fs::directory_iterator entry(folder, unreadable), end; !unreadable && entry != end;
+       entry.increment(unreadable))
+    entries.push_back(entry->path());
+  return entries;
+}
+
+bool has_results(const std::vector<fs::path>& entries) {
+  std::error_code ignored;
+  for (const fs::path& entry : entries)
+    if (is_results_file(entry.filename()) && fs::file_size(entry, ignored) > 0 && !ignored)
+      return true;
+  return false;
+}
+
+/// When the last session of `history` began, or when its folder was last changed.
+double begin_of(const RunHistory& history, const fs::path& folder) {
+  for (auto event = history.events.rbegin(); event != history.events.rend(); ++event)
+    if (event->kind == RunEvent::Kind::start) return event->time;
+  const auto changed = std::chrono::file_clock::to_sys(fs::last_write_time(folder));
+  return std::chrono::duration<double>(changed.time_since_epoch()).count();
+}
+
+fs::path free_folder(const fs::path& root, double time) {
+  const auto seconds = static_cast<std::time_t>(time);
+  std::tm local{};
+  ::localtime_r(&seconds, &local);
+  std::array<char, 32> name{};
+  std::strftime(name.data(), name.size(), "%Y%m%d-%H%M%S", &local);
+  fs::path folder = root / name.data();
+  for (int number = 2; fs::exists(folder); ++number)
+    folder = root / (std::string(name.data()) + "-" + std::to_string(number));
+  return folder;
+}
+
+}  // namespace
+
+fs::path keep_earlier_files(const JobConfig& config, FolderStart start) {
+  if (start == FolderStart::continuation) return {};
+  const fs::path folder = config.job.dump_folder;
+  const std::vector<fs::path> entries = entries_of(folder);
+  if (!has_results(entries)) return {};
+  try {
+    const RunHistory history = read_history(folder);
+    const bool moves = start == FolderStart::from_nothing &&
+                       !continues_history(history.events, 0, config.resolved);
+    const fs::path kept = free_folder(folder / "earlier", begin_of(history, folder));
+    fs::create_directories(kept);
+    for (const fs::path& entry : entries) {
+      const std::string name = entry.filename();
+      if (!is_results_file(name) && !is_record(name, config)) continue;
+      if (moves)
+        fs::rename(entry, kept / name);
+      else if (fs::is_regular_file(entry))
+        fs::copy_file(entry, kept / name);
+    }
+    log::info("what an earlier start wrote into '" + folder.string() + "' is " +
+              (moves ? "now" : "also") + " in '" + kept.string() + "'");
+    return kept;
+  } catch (const fs::filesystem_error& e) {
+    fail(ErrorKind::io, "cannot keep the results of the run that '", folder.string(),
+         "' (job.dump_folder) holds: ", e.what(), "; choose another job.dump_folder");
+  }
+}
+
+}  // namespace titan::core
