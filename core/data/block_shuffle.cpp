@@ -1,5 +1,7 @@
 #include "core/data/block_shuffle.h"
 
+#include <utility>
+
 #include <titan/error.h>
 
 #include "core/data/document_size.h"
@@ -7,17 +9,56 @@
 #include "core/data/saved_position.h"
 
 namespace titan::core {
+namespace {
 
-BlockShuffle::BlockShuffle(std::unique_ptr<SourceReader> inner, int64_t num_documents, uint64_t key)
-    : inner_(std::move(inner)), num_documents_(num_documents), key_(key) {
+/// Of a saved position. 1, which saved none: blocks of `num_documents` and kMaxBytes, whatever the
+/// epoch. 2: all documents of a block are of one epoch.
+constexpr int64_t kVersion = 2;
+
+}  // namespace
+
+BlockShuffle::BlockShuffle(std::unique_ptr<SourceReader> inner, const BlockLimits& limits,
+                           uint64_t key)
+    : inner_(std::move(inner)), limits_(limits), key_(key) {
   start_ = inner_->position();
 }
 
 void BlockShuffle::fill() {
   documents_.clear();
+  ends_with_epoch_ ? fill_with_one_epoch() : fill_over_epochs();
+}
+
+void BlockShuffle::fill_with_one_epoch() {
   size_t bytes = 0;
-  for (Document document; static_cast<int64_t>(documents_.size()) < num_documents_ &&
-                          bytes < kMaxBlockBytes && inner_->next(document);) {
+  const auto take = [&](Document&& document) {
+    bytes += content_bytes(document);
+    documents_.push_back(std::move(document));
+  };
+  if (ahead_) {
+    epoch_ = ahead_->epoch;
+    take(std::move(ahead_->document));
+    ahead_.reset();
+  }
+  while (static_cast<int64_t>(documents_.size()) < limits_.num_documents &&
+         bytes < limits_.num_bytes) {
+    Value before = inner_->position();
+    Document document;
+    if (!inner_->next(document)) return;
+    const int64_t epoch = inner_->epoch();
+    if (!documents_.empty() && epoch != epoch_) {
+      ahead_ = {std::move(document), std::move(before), epoch};
+      return;
+    }
+    epoch_ = epoch;
+    take(std::move(document));
+  }
+}
+
+void BlockShuffle::fill_over_epochs() {
+  size_t bytes = 0;
+  for (Document document; static_cast<int64_t>(documents_.size()) < limits_.num_documents &&
+                          bytes < BlockLimits::kMaxBytes && inner_->next(document);) {
+    epoch_ = inner_->epoch();
     bytes += content_bytes(document);
     documents_.push_back(std::move(document));
     document = {};
@@ -34,7 +75,8 @@ bool BlockShuffle::next(Document& document) {
   }
   if (given_ == static_cast<int64_t>(documents_.size())) {
     if (!documents_.empty()) ++block_;
-    start_ = inner_->position();
+    start_ = start_of_next();
+    ends_with_epoch_ = true;
     given_ = 0;
     fill();
     if (documents_.empty()) return false;
@@ -45,17 +87,32 @@ bool BlockShuffle::next(Document& document) {
 }
 
 Value BlockShuffle::position() const {
-  return Value::map({{"start", start_}, {"block", block_}, {"given", given_}});
+  Value position = Value::map({{"start", start_}, {"block", block_}, {"given", given_}});
+  if (!ends_with_epoch_) return position;
+  position["version"] = kVersion;
+  position["epoch"] = epoch_;
+  return position;
 }
 
 void BlockShuffle::seek(const Value& position) {
   const int64_t given = saved_integer(position, "given");
+  ends_with_epoch_ = position.find("version") != nullptr;
+  if (ends_with_epoch_) {
+    const int64_t version = saved_integer(position, "version");
+    TITAN_CHECK(version == kVersion, data, "the saved data position of shuffled documents is of ",
+                "version ", version, ", this program reads versions 1 and ", kVersion,
+                "; go on with the program that saved it, or set checkpoint.exclude_from_loading = "
+                "[\"dataloader\"] to begin the data at its start");
+    epoch_ = saved_integer(position, "epoch");
+  }
   block_ = saved_integer(position, "block");
   start_ = saved_member(position, "start");
   inner_->seek(start_);
+  if (!ends_with_epoch_) epoch_ = inner_->epoch();
   documents_.clear();
+  ahead_.reset();
   given_ = given;
-  must_refill_ = given > 0;
+  must_refill_ = given > 0 || !ends_with_epoch_;  // the first document may be partly used
 }
 
 }  // namespace titan::core

@@ -2,39 +2,63 @@
 // order.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "core/data/source_reader.h"
 
 namespace titan::core {
 
-/// Reads `num_documents` documents, or fewer when they are large, and gives them out in an order
-/// chosen by `key` and the block's number; then the next block. The position is that of the block's
-/// start and a place in it: a resumed run reads the block again.
+/// Where a block ends, if its epoch does not end before.
+struct BlockLimits {
+  static constexpr size_t kMaxBytes = size_t{32} << 20;
+
+  int64_t num_documents = 1;
+  size_t num_bytes = kMaxBytes;  ///< the document that reaches it is the block's last one
+};
+
+/// Reads the documents of a block, which are all of one epoch, and gives them out in an order
+/// chosen by `key` and the block's number; then the next block. So each document comes once in each
+/// epoch. The position is that of the block's start and a place in it: a resumed run reads the
+/// block again.
 class BlockShuffle final : public SourceReader {
  public:
-  static constexpr size_t kMaxBlockBytes = size_t{32} << 20;
-
-  BlockShuffle(std::unique_ptr<SourceReader> inner, int64_t num_documents, uint64_t key);
+  BlockShuffle(std::unique_ptr<SourceReader> inner, const BlockLimits& limits, uint64_t key);
 
   bool next(Document& document) override;
   Value position() const override;
+  /// A position of version 1, whose blocks reached over the end of an epoch, ends its block as it
+  /// was begun; the blocks behind it end with their epochs.
   void seek(const Value& position) override;
-  int64_t epoch() const override { return inner_->epoch(); }
+  int64_t epoch() const override { return epoch_; }
   std::string place() const override { return inner_->place(); }
 
  private:
+  struct Ahead {  // the first document of the next epoch
+    Document document;
+    Value before;
+    int64_t epoch;
+  };
+
   void fill();
+  void fill_with_one_epoch();
+  void fill_over_epochs();
+  Value start_of_next() const { return ahead_ ? ahead_->before : inner_->position(); }
 
   std::unique_ptr<SourceReader> inner_;
-  int64_t num_documents_;
+  BlockLimits limits_;
   uint64_t key_;
-  Value start_;               // of the block, in the inner reader
-  int64_t block_ = 0;         // number of the block
-  int64_t given_ = 0;         // documents of it that were given out
-  bool must_refill_ = false;  // after seek: reading waits until a document is asked for
+  Value start_;                  // of the block, in the inner reader
+  int64_t block_ = 0;            // number of the block
+  int64_t given_ = 0;            // documents of it that were given out
+  int64_t epoch_ = 0;            // of the block
+  bool must_refill_ = false;     // after seek: reading waits until a document is asked for
+  bool ends_with_epoch_ = true;  // the block; false: it was begun by version 1
   std::vector<Document> documents_;
+  std::optional<Ahead> ahead_;
 };
 
 }  // namespace titan::core

@@ -99,8 +99,8 @@ bool DealtDocuments::next(size_t handle, Document& document) {
     const bool is_wanted =
         reader && (reader == &row || !reader->own_pass) && pass.count >= reader->position.count;
     Document read;
-    const int64_t epoch = pass.walk.epoch();
     if (!pass.walk.next(is_wanted ? &read : nullptr)) return false;
+    const int64_t epoch = pass.walk.epoch();
     ++pass.count;
     if (!is_wanted) continue;
     if (reader == &row) {

@@ -30,6 +30,7 @@ class ShardWalk {
   /// data Error when a whole epoch of shards holds no document.
   bool next(Document* document);
 
+  /// Of the document that was given out last.
   int64_t epoch() const { return ordinal_ / documents_.num_shards(); }
   Value position() const;
   void seek(const Value& position);

@@ -1,5 +1,6 @@
 #include "core/data/source_access.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include <titan/error.h>
@@ -41,7 +42,7 @@ class IndexedReader final : public SourceReader {
                 ", which is not one of row ", row_, " of ", num_rows_);
     next_ = next;
   }
-  int64_t epoch() const override { return next_ / size_; }
+  int64_t epoch() const override { return std::max<int64_t>(0, next_ - num_rows_) / size_; }
   std::string place() const override {
     return documents_.place(reading_.load(std::memory_order_relaxed));
   }
@@ -121,10 +122,15 @@ class StreamedAccess final : public SourceAccess {
       : documents_(documents),
         num_rows_(num_rows),
         options_(options),
-        order_{.shuffle = options.shuffle, .key = mix(options.seed, name), .once = options.once} {
+        order_{.shuffle = options.shuffle, .key = mix(options.seed, name), .once = options.once},
+        block_{.num_documents = options.shuffle_buffer} {
     TITAN_CHECK(documents.num_shards() > 0, data, "the data set holds no shard");
-    if (documents.num_shards() < num_rows)
-      dealt_ = std::make_unique<DealtDocuments>(documents, order_, num_rows);
+    if (documents.num_shards() >= num_rows) return;
+    const size_t all = options.max_shared_block_bytes;
+    dealt_ = std::make_unique<DealtDocuments>(
+        documents, order_, num_rows, options.shuffle ? 2 * all : DealtDocuments::kMaxQueuedBytes);
+    const size_t share = std::max<size_t>(1, all / static_cast<size_t>(num_rows));
+    block_.num_bytes = std::min(block_.num_bytes, share);
   }
 
   std::unique_ptr<SourceReader> open(int64_t row) override {
@@ -138,7 +144,7 @@ class StreamedAccess final : public SourceAccess {
       reader = std::make_unique<ShardReader>(documents_, own);
     }
     if (!options_.shuffle) return reader;
-    return std::make_unique<BlockShuffle>(std::move(reader), options_.shuffle_buffer,
+    return std::make_unique<BlockShuffle>(std::move(reader), block_,
                                           mix(order_.key, static_cast<uint64_t>(row)));
   }
 
@@ -147,6 +153,7 @@ class StreamedAccess final : public SourceAccess {
   int64_t num_rows_;
   OrderOptions options_;
   ShardOrder order_;
+  BlockLimits block_;
   std::unique_ptr<DealtDocuments> dealt_;
 };
 

@@ -2,6 +2,7 @@
 // function of (seed, row, number of rows) alone, so it does not depend on how many ranks there are.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -16,6 +17,9 @@ namespace titan::core {
 struct OrderOptions {
   bool shuffle = false;
   int64_t shuffle_buffer = 1000;  ///< documents of one row that are mixed, for streamed sources
+  /// Where rows share shards: what the blocks of all rows together hold. A row's block gets an
+  /// equal part, so the pass that fills one fills all of them.
+  size_t max_shared_block_bytes = size_t{128} << 20;
   uint64_t seed = 0;
   bool once = false;  ///< ends after the first epoch
 };
@@ -32,7 +36,8 @@ class SourceAccess {
 /// Indexed: document g of the endless sequence of (shuffled) epochs goes to row g mod num_rows.
 /// Streamed with at least as many shards as rows: the same of whole shards. Streamed with fewer:
 /// the same of its documents. Shuffled streams have their shards permuted and each row's documents
-/// mixed in blocks of `shuffle_buffer`. `dataset` outlives the access, the access its readers.
+/// of an epoch mixed in blocks of `shuffle_buffer`. `dataset` outlives the access, the access its
+/// readers.
 std::unique_ptr<SourceAccess> access_source(const std::string& name, const Dataset& dataset,
                                             int64_t num_rows, const OrderOptions& options);
 

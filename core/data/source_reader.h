@@ -20,7 +20,7 @@ class SourceReader {
   /// continues exactly here. Throws a data Error for a position of another row or source.
   virtual Value position() const = 0;
   virtual void seek(const Value& position) = 0;
-  /// Epochs of the source that this row has begun, minus one.
+  /// From 0: of the document that was given out last; 0 before the first one.
   virtual int64_t epoch() const = 0;
   /// [any thread] The document that is being read, for messages.
   virtual std::string place() const = 0;

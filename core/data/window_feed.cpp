@@ -1,6 +1,7 @@
 #include "core/data/window_feed.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -9,7 +10,6 @@
 #include <numeric>
 
 #include <titan/error.h>
-#include <titan/log.h>
 
 #include "core/base/clock.h"
 #include "core/data/make_packer.h"
@@ -18,8 +18,6 @@
 
 namespace titan::core {
 namespace {
-
-constexpr double kSecondsToWarning = 10;
 
 std::string describe(const FeedOptions& options) {
   const PackingOptions& packing = options.packing;
@@ -183,8 +181,16 @@ void WindowFeed::build_lanes() {
   }
 
   work.lane_of_stream.resize(static_cast<size_t>(start_.num_streams));
-  for (const int64_t stream : own_streams(start_.num_streams, start_.num_windows, options_.num_rows,
-                                          options_.first_row, options_.num_own_rows)) {
+  const std::vector<int64_t> streams =
+      own_streams(start_.num_streams, start_.num_windows, options_.num_rows, options_.first_row,
+                  options_.num_own_rows);
+  SlowNotice notice(options_.seconds_to_notice);
+  std::atomic<size_t> num_lanes = 0;
+  const NoticeThread telling(notice, [&] {
+    return "reading up to the saved position of row " + std::to_string(num_lanes + 1) + " of " +
+           std::to_string(streams.size());
+  });
+  for (const int64_t stream : streams) {
     std::vector<BlendedReader> readers;
     for (size_t i = 0; i < sources_.size(); ++i)
       readers.push_back({sources_[i].name, sources_[i].weight, work.accesses[i]->open(stream)});
@@ -204,6 +210,7 @@ void WindowFeed::build_lanes() {
     lane->need = work.need_from(stream, lane->next);
     work.lane_of_stream[static_cast<size_t>(stream)] = lane.get();
     work.lanes.push_back(std::move(lane));
+    num_lanes = work.lanes.size();
   }
   start_.lanes.clear();
 }
@@ -214,19 +221,20 @@ void WindowFeed::start() {
   build_lanes();
   for (int64_t i = 0; i < std::max<int64_t>(1, options_.num_workers); ++i)
     threads_.emplace_back([work = work_] { work->run(); });
+  SlowNotice notice(options_.seconds_to_notice);
   std::unique_lock lock(work_->mutex);
   for (int64_t row = 0; row < options_.num_own_rows; ++row)
-    wait_for(options_.first_row + row, lock);
+    wait_for(options_.first_row + row, notice, lock);
 }
 
 /// Waits until window `behind_start` of this run is there, or its stream has ended; then its lane
 /// is returned. The lock is held on return.
-WindowFeed::Lane& WindowFeed::wait_for(int64_t behind_start, std::unique_lock<std::mutex>& lock) {
+WindowFeed::Lane& WindowFeed::wait_for(int64_t behind_start, SlowNotice& notice,
+                                       std::unique_lock<std::mutex>& lock) {
   Work& work = *work_;
   Lane& lane = *work.lane_of_stream[static_cast<size_t>((work.first_window + behind_start) %
                                                         work.num_streams)];
   const double begin = monotonic_seconds();
-  bool has_warned = false;
   while (lane.ready.empty() && !lane.has_ended) {
     if (lane.error) std::rethrow_exception(lane.error);  // stays: every later call fails too
     work.changed.wait_for(lock, std::chrono::milliseconds(250));
@@ -238,22 +246,36 @@ WindowFeed::Lane& WindowFeed::wait_for(int64_t behind_start, std::unique_lock<st
            lane.packer->place(), "; is its file system still there? data.timeout = ",
            static_cast<int64_t>(options_.timeout_seconds), " s sets this limit");
     }
-    if (!has_warned && seconds > kSecondsToWarning) {
-      has_warned = true;
-      log::warn("no data for " + std::to_string(static_cast<int64_t>(seconds)) +
-                " s, waiting for " + lane.packer->place());
-    }
+    notice.look([&] { return waiting_for(lane); });
   }
   return lane;
+}
+
+std::string WindowFeed::waiting_for(const Lane& lane) const {
+  const auto num_there =
+      std::count_if(work_->lanes.begin(), work_->lanes.end(),
+                    [](const auto& each) { return !each->ready.empty() || each->has_ended; });
+  std::string text = "the data of this step: " + std::to_string(num_there) + " of " +
+                     std::to_string(work_->lanes.size()) + " rows are there, reading " +
+                     lane.packer->place();
+  const bool fills_blocks = options_.order.shuffle &&
+                            std::any_of(sources_.begin(), sources_.end(), [](const Source& source) {
+                              return source.dataset->streamed() != nullptr;
+                            });
+  if (fills_blocks)
+    text += "; data.shuffle mixes a row's documents of a stream when up to " +
+            std::to_string(options_.order.shuffle_buffer) + " of them were read";
+  return text;
 }
 
 std::vector<Window> WindowFeed::next_step() {
   start();
   std::vector<Window> windows;
+  SlowNotice notice(options_.seconds_to_notice);
   std::unique_lock lock(work_->mutex);
   const int64_t first = num_steps_ * options_.num_rows + options_.first_row;
   for (int64_t row = 0; row < options_.num_own_rows; ++row) {
-    Lane& lane = wait_for(first + row, lock);
+    Lane& lane = wait_for(first + row, notice, lock);
     Window& window = windows.emplace_back();
     if (lane.ready.empty()) continue;  // has ended
     window = std::move(lane.ready.front().window);

@@ -21,6 +21,7 @@
 
 #include "core/data/feed_state.h"
 #include "core/data/packer.h"
+#include "core/data/slow_notice.h"
 #include "core/data/source_access.h"
 
 namespace titan::core {
@@ -40,6 +41,7 @@ struct FeedOptions {
   int64_t num_workers = 1;  ///< threads that read, tokenise and pack
   int64_t num_prefetched_steps = 2;
   double timeout_seconds = 60;  ///< without a window a step was waiting for: the source has stalled
+  double seconds_to_notice = 10;  ///< a step that waits longer says what for, then ever more rarely
   OrderOptions order;
   PackingOptions packing;
   ConversationOptions conversations;
@@ -76,7 +78,8 @@ class WindowFeed {
   struct Work;  // what the threads share
 
   void build_lanes();
-  Lane& wait_for(int64_t behind_start, std::unique_lock<std::mutex>& lock);
+  Lane& wait_for(int64_t behind_start, SlowNotice& notice, std::unique_lock<std::mutex>& lock);
+  std::string waiting_for(const Lane& lane) const;
 
   std::vector<Source> sources_;
   const Tokenizer& tokenizer_;

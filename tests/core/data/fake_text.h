@@ -52,8 +52,13 @@ class NumberedDataset final : public IndexedDataset {
 /// The same documents, in shards that are read from their start on.
 class ShardedDataset final : public StreamedDataset {
  public:
-  ShardedDataset(std::vector<int64_t> lengths, std::vector<int64_t> shard_sizes, int64_t base = 0)
-      : lengths_(std::move(lengths)), shard_sizes_(std::move(shard_sizes)), base_(base) {}
+  /// Each document takes `seconds`.
+  ShardedDataset(std::vector<int64_t> lengths, std::vector<int64_t> shard_sizes, int64_t base = 0,
+                 double seconds = 0)
+      : lengths_(std::move(lengths)),
+        shard_sizes_(std::move(shard_sizes)),
+        base_(base),
+        seconds_(seconds) {}
 
   int64_t num_shards() const override { return static_cast<int64_t>(shard_sizes_.size()); }
   std::unique_ptr<DocumentStream> open(int64_t shard) const override;
@@ -63,6 +68,7 @@ class ShardedDataset final : public StreamedDataset {
   friend class ShardedStream;
   std::vector<int64_t> lengths_, shard_sizes_;
   int64_t base_;
+  double seconds_;
 };
 
 class ShardedStream final : public DocumentStream {
@@ -73,6 +79,8 @@ class ShardedStream final : public DocumentStream {
   }
   bool next(Document& document) override {
     if (next_ == size_) return false;
+    if (dataset_.seconds_ > 0)
+      std::this_thread::sleep_for(std::chrono::duration<double>(dataset_.seconds_));
     const int64_t d = begin_ + next_++;
     document = numbered_document(d, dataset_.lengths_[static_cast<size_t>(d)], dataset_.base_);
     return true;

@@ -267,18 +267,42 @@ TEST(WindowFeed, ASourceThatHangsIsAnErrorWithItsPlace) {
                    .num_own_rows = 1,
                    .vocab_size = 1 << 20,
                    .timeout_seconds = 5,
+                   .seconds_to_notice = 2,
                    .packing = {.window = 20}};
   auto feed = make_feed(drawn, 0, 1, 1, 1);
   for (int i = 0; i < 5; ++i) EXPECT_NO_THROW(feed->next_step()) << i;
+  ::testing::internal::CaptureStderr();
   try {
     feed->next_step();
     FAIL() << "no error";
   } catch (const Error& e) {
     EXPECT_THAT(e.what(), HasSubstr("numbered:5 of source 'web'"));
   }
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("s: the data of this step: 0 of 1 rows are there, reading numbered:5 of "
+                        "source 'web'"));
   EXPECT_TRUE(feed->has_stalled());
   feed.reset();  // does not wait for it
   dataset.hangs_at = -1;
+}
+
+// None of the rows takes long, all of them together do.
+TEST(WindowFeed, AFirstStepThatTakesLongSaysWhatItDoes) {
+  const ShardedDataset dataset(std::vector<int64_t>(40, 20), {20, 20}, 0, /*seconds=*/0.02);
+  DrawnRun drawn;
+  drawn.sources = {{"web", 1, &dataset}};
+  drawn.options = {.num_rows = 2,
+                   .num_own_rows = 2,
+                   .vocab_size = 1 << 20,
+                   .seconds_to_notice = 0.6,
+                   .order = {.shuffle = true, .shuffle_buffer = 20},
+                   .packing = {.window = 20}};
+  const auto feed = make_feed(drawn, 0, 1, 2, 1);
+  ::testing::internal::CaptureStderr();
+  feed->start();
+  const std::string told = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(told, HasSubstr(" of 2 rows are there, reading sharded:"));
+  EXPECT_THAT(told, HasSubstr("data.shuffle mixes a row's documents of a stream when up to 20"));
 }
 
 // What hides the reading behind the computing: by the count of documents, whatever either takes.
