@@ -16,6 +16,18 @@ std::string shown(const Value* value) {
   return value ? to_json(*value) : "nothing";
 }
 
+/// Older programs saved none.
+std::vector<int64_t> saved_epochs(const Value& lane) {
+  std::vector<int64_t> epochs;
+  if (!lane.find("epochs")) return epochs;
+  for (const Value& epoch : saved_list(lane, "epochs")) {
+    TITAN_CHECK(epoch.is_integer() && epoch.as_integer() >= 0, data,
+                "the saved data position has an epoch that is no number of at least 0");
+    epochs.push_back(epoch.as_integer());
+  }
+  return epochs;
+}
+
 }  // namespace
 
 FeedState FeedState::from_value(const Value& value) {
@@ -28,15 +40,21 @@ FeedState FeedState::from_value(const Value& value) {
   for (const Value& lane : saved_list(value, "lanes"))
     state.lanes.push_back({.stream = saved_integer(lane, "stream"),
                            .next = saved_integer(lane, "next"),
-                           .packer = saved_member(lane, "packer")});
+                           .packer = saved_member(lane, "packer"),
+                           .epochs = saved_epochs(lane)});
   return state;
 }
 
 Value FeedState::to_value() const {
   Value::List all;
-  for (const Lane& lane : lanes)
-    all.push_back(
-        Value::map({{"stream", lane.stream}, {"next", lane.next}, {"packer", lane.packer}}));
+  for (const Lane& lane : lanes) {
+    Value::List epochs;
+    for (const int64_t epoch : lane.epochs) epochs.emplace_back(epoch);
+    all.push_back(Value::map({{"stream", lane.stream},
+                              {"next", lane.next},
+                              {"packer", lane.packer},
+                              {"epochs", Value(std::move(epochs))}}));
+  }
   return Value::map({{"num_windows", num_windows},
                      {"num_streams", num_streams},
                      {"packing", packing},

@@ -13,8 +13,9 @@ namespace titan::core {
 struct FeedState {
   struct Lane {
     int64_t stream = 0;
-    int64_t next = 0;  ///< windows of the stream that were given out or passed over
-    Value packer;      ///< Packer::state() before window `next`
+    int64_t next = 0;                  ///< windows of the stream that were given out or passed over
+    Value packer;                      ///< Packer::state() before window `next`
+    std::vector<int64_t> epochs = {};  ///< by source, that the stream has ended
   };
 
   /// Throws a data Error for what to_value() did not make.

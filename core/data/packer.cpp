@@ -39,6 +39,11 @@ double share_of_bytes(const TokenizedDocument& document, int32_t num_targets) {
 
 Packer::~Packer() = default;
 
+void raise_epochs(std::vector<int64_t>& epochs, const std::vector<int64_t>& others) {
+  epochs.resize(std::max(epochs.size(), others.size()));
+  for (size_t i = 0; i < others.size(); ++i) epochs[i] = std::max(epochs[i], others[i]);
+}
+
 void append_piece(Window& window, const PackingOptions& options, const TokenizedDocument& document,
                   size_t begin, size_t count) {
   const size_t position = window.tokens.size();
@@ -51,6 +56,9 @@ void append_piece(Window& window, const PackingOptions& options, const Tokenized
   const int32_t num_targets = append_targets(window, options, document, position, begin, count);
   window.num_targets += num_targets;
   window.num_bytes += share_of_bytes(document, num_targets);
+  if (window.epochs.size() <= document.source) window.epochs.resize(document.source + 1);
+  int64_t& epoch = window.epochs[document.source];
+  epoch = std::max(epoch, document.epoch);
 }
 
 void pad(Window& window, const PackingOptions& options) {

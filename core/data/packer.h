@@ -33,7 +33,13 @@ struct Window {
   /// Empty: every token is that something stands before.
   std::vector<uint8_t> is_target = {};
   double num_bytes = 0;  ///< of the text behind the targets; of a document that is cut, its share
+  /// By source, the latest epoch that a document in it is of; shorter where the last sources have
+  /// none.
+  std::vector<int64_t> epochs = {};
 };
+
+/// Raises `epochs` to those of `others`.
+void raise_epochs(std::vector<int64_t>& epochs, const std::vector<int64_t>& others);
 
 /// Whether a piece of a document that stands at `position` of a window begins with a target: not at
 /// the start of the window, and behind another document only when labels cross documents.

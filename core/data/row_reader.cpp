@@ -78,6 +78,7 @@ bool RowReader::read(Source& source, TokenizedDocument& document) {
   } while (document.tokens.empty());
   check_ids(source, document.tokens);
   document.source = static_cast<size_t>(&source - sources_.data());
+  document.epoch = source.blended.reader->epoch();
   const auto num_tokens = static_cast<int64_t>(document.tokens.size());
   source.tokens_read += num_tokens;
   tokens_read_ += num_tokens;

@@ -39,8 +39,8 @@ struct WindowFeed::Need {
   int64_t step = 0;   // since the start of this run
 };
 
-/// One stream on this rank. `packer` and `next` belong to the thread that has set `is_busy`, the
-/// other members that change are guarded by the mutex of Work.
+/// One stream on this rank. `packer`, `next` and `epochs` belong to the thread that has set
+/// `is_busy`, the other members that change are guarded by the mutex of Work.
 struct WindowFeed::Lane {
   explicit Lane(int64_t its_stream) : stream(its_stream) {}
 
@@ -50,8 +50,9 @@ struct WindowFeed::Lane {
     FeedState::Lane behind;
   };
   std::unique_ptr<Packer> packer;
-  int64_t next = 0;  // of the stream's windows, that the packer gives
-  Need need;         // the next one to produce
+  int64_t next = 0;             // of the stream's windows, that the packer gives
+  std::vector<int64_t> epochs;  // by source, of what the packer has given
+  Need need;                    // the next one to produce
   std::deque<Ready> ready;
   FeedState::Lane taken;     // behind the last window that was given out
   std::exception_ptr error;  // comes after what is ready
@@ -106,9 +107,14 @@ void WindowFeed::Work::produce(Lane& lane, std::unique_lock<std::mutex>& lock) {
   std::exception_ptr error;
   bool has_more = true;
   try {
-    for (; has_more && lane.next <= need.index; ++lane.next)
+    for (; has_more && lane.next <= need.index; ++lane.next) {
       has_more = lane.packer->next(ready.window);
-    ready.behind = {.stream = lane.stream, .next = lane.next, .packer = lane.packer->state()};
+      raise_epochs(lane.epochs, ready.window.epochs);
+    }
+    ready.behind = {.stream = lane.stream,
+                    .next = lane.next,
+                    .packer = lane.packer->state(),
+                    .epochs = lane.epochs};
   } catch (...) {
     error = std::current_exception();
   }
@@ -202,11 +208,16 @@ void WindowFeed::build_lanes() {
     if (const FeedState::Lane* from = saved[static_cast<size_t>(stream)]) {
       lane->packer->restore(from->packer);
       lane->next = from->next;
+      lane->epochs = from->epochs;
     } else {
       TITAN_CHECK(start_.num_windows == 0, data, "the saved data position lacks stream ", stream,
                   " of ", start_.num_streams);
     }
-    lane->taken = {.stream = stream, .next = lane->next, .packer = lane->packer->state()};
+    lane->epochs.resize(sources_.size());
+    lane->taken = {.stream = stream,
+                   .next = lane->next,
+                   .packer = lane->packer->state(),
+                   .epochs = lane->epochs};
     lane->need = work.need_from(stream, lane->next);
     work.lane_of_stream[static_cast<size_t>(stream)] = lane.get();
     work.lanes.push_back(std::move(lane));
@@ -286,6 +297,15 @@ std::vector<Window> WindowFeed::next_step() {
   lock.unlock();
   work_->changed.notify_all();
   return windows;
+}
+
+std::vector<int64_t> WindowFeed::ended_epochs() const {
+  TITAN_ASSERT(work_ && !work_->lanes.empty(), "epochs are counted of a feed that reads");
+  const std::lock_guard lock(work_->mutex);
+  std::vector<int64_t> ended = work_->lanes.front()->taken.epochs;
+  for (const auto& lane : work_->lanes)
+    for (size_t i = 0; i < ended.size(); ++i) ended[i] = std::min(ended[i], lane->taken.epochs[i]);
+  return ended;
 }
 
 FeedState WindowFeed::state() const {

@@ -68,6 +68,10 @@ class WindowFeed {
   /// ended. An error of a source is thrown at the step whose data it concerns. data Error when a
   /// source gives nothing for timeout_seconds: what was being read.
   std::vector<Window> next_step();
+  /// By source, the epochs that all of this rank's rows had ended by the last `next_step`: they
+  /// have begun the next one. Only after `start`.
+  std::vector<int64_t> ended_epochs() const;
+  const std::vector<Source>& sources() const { return sources_; }
   /// The position after the last `next_step`.
   FeedState state() const;
   bool has_stalled() const { return has_stalled_; }

@@ -58,6 +58,7 @@ Trainer::Trainer(Run& run, const JobConfig& config, FailureWatch& watch, double 
       watch_(watch),
       step_(run.state.step),
       journal_(run, config, begin),
+      epochs_(*run.loader, run.mesh),
       metrics_(metrics_options(run, config), run.mesh, *run.device, *run.loss_parts, run.loggers,
                journal_),
       members_(run, config, [this] { wait_for_checkpoint(); }),
@@ -109,6 +110,8 @@ void Trainer::take_step() {
 StopReason Trainer::stop() {
   const int signal = run_.state.step < steps_ ? stop_signal_ : 0;
   if (signal != 0) members_.require_finite();
+  if (!metrics_.is_due(run_.state.step))
+    epochs_.count(run_.state.step, place_of_numbers(*run_.device));
   const bool is_saved = signal != 0 && run_.checkpoints->save_now(run_.state);
   run_.checkpoints->finish();
   if (signal == 0) return StopReason::all_steps_done;
@@ -153,10 +156,18 @@ void Trainer::train_step() {
   Step step = next_step();
   runner_.run(step);
   journal_.end_step(step_);
+  count_epochs(step);
   metrics_.record(step, run_.state.tokens_seen, run_.optimizer->lr() * step.lr_factor);
   if (run_.observations)
     run_.observations->log(run_.loggers, run_.mesh.group("world"), run_.device->device());
   run_.loggers.step_done({.step = step_, .time = monotonic_seconds()});
+}
+
+/// Each row's place in the data is known now, whatever became of the step.
+void Trainer::count_epochs(Step& step) {
+  if (!metrics_.is_due(step_)) return;
+  const auto epochs = epochs_.count(step_, place_of_numbers(*run_.device));
+  step.scalars.insert(step.scalars.end(), epochs.begin(), epochs.end());
 }
 
 Step Trainer::next_step() {

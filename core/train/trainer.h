@@ -8,6 +8,7 @@
 #include <titan/value.h>
 
 #include "core/runtime/groups/failure_watch.h"
+#include "core/train/epoch_counter.h"
 #include "core/train/journal.h"
 #include "core/train/metrics.h"
 #include "core/train/run.h"
@@ -41,6 +42,7 @@ class Trainer {
   void take_step();
   void end_journal(RunOutcome outcome, const std::string& error);
   void train_step();
+  void count_epochs(Step& step);
   Step next_step();
   void validate();
   void save();
@@ -55,6 +57,7 @@ class Trainer {
   int stop_signal_ = 0;   ///< that some rank has got
   bool is_warm_ = false;  ///< a step was done
   Journal journal_;
+  EpochCounter epochs_;
   Metrics metrics_;
   StepMembers members_;
   StepRunner runner_;

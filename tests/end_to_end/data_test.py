@@ -10,10 +10,11 @@ import re
 import numpy
 import pyarrow
 import pyarrow.parquet
+import tokenizers
 import zstandard
 
 from checkpoint_case import SMALL, CheckpointCase
-from harness import ROOT, TITAN, losses, main, thorough, titan
+from harness import ROOT, TITAN, losses, main, metrics, thorough, titan
 from ranks_test import fingerprints
 
 CORPUS = ROOT / "tests/assets/corpus"
@@ -156,6 +157,40 @@ class ResumeTest(DataCase):
         self.assert_holds(run.stderr, "fingerprint", "exclude_from_loading")
         self.run_ranks(1, "--training.dataset_path", data, *self.SAVE, "--training.steps", "8",
                        "--checkpoint.exclude_from_loading", "dataloader")
+
+
+class EpochsTest(DataCase):
+    """The log and the scalar say how often the data were read, as the documents' lengths by the tokenizers package tell."""
+
+    ROWS = 4
+
+    def ended(self, documents, steps):
+        """Epochs that every row has ended after so many steps of windows of 65 tokens: it is in a document of a later one."""
+        encode = tokenizers.Tokenizer.from_file(str(ROOT / "tests/assets/tokenizer/tokenizer.json")).encode
+        sizes = [len(encode(text, add_special_tokens=False).ids) + 2 for text in documents]  # with BOS and EOS
+        ended = []
+        for row in range(self.ROWS):
+            number, read = row, sizes[row % len(sizes)]
+            while read < 65 * steps:
+                number += self.ROWS
+                read += sizes[number % len(sizes)]
+            ended.append(number // len(sizes))
+        return min(ended)
+
+    def test_each_end_is_told_once_and_counted_over_ranks_and_resumes(self):
+        documents = texts()[:6]
+        data = ["--training.dataset_path", self.jsonl(documents), "--metrics.log_freq", "4"]
+        stderr = ""
+        for ranks, steps in ((1, 5), (2, 22), (1, 40)):  # the last step of the first two is not logged
+            stderr += self.run_ranks(ranks, *data, *ResumeTest.SAVE, "--training.steps", steps).stderr
+        told = []
+        for first, last, step in re.findall(r"source 'jsonl': epochs? (\d+)(?: to (\d+))? ended by step (\d+)", stderr):
+            told += range(int(first), int(last or first) + 1)
+            self.assertEqual(self.ended(documents, int(step)), told[-1])
+        self.assertEqual(told, list(range(1, self.ended(documents, 40) + 1)))
+        self.assertGreater(len(told), 3)
+        logged = {line["step"]: line["data_metrics/epochs/jsonl"] for line in metrics(self.out)}
+        self.assertEqual(logged, {step: self.ended(documents, step) for step in (1, *range(4, 41, 4))})
 
 
 class BlendTest(DataCase):

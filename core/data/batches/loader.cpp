@@ -73,6 +73,12 @@ Batch Loader::make_batch(const Window* windows) const {
   return batch;
 }
 
+std::vector<std::string> Loader::source_names() const {
+  std::vector<std::string> names;
+  for (const Source& source : feed_.sources()) names.push_back(source.name);
+  return names;
+}
+
 StepBatches Loader::next_step() {
   const std::vector<Window> windows = feed_.next_step();
   StepBatches step;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <titan/transform.h>
@@ -33,6 +34,10 @@ class Loader {
   StepBatches next_step();
   /// Every row of the last step was of data that has ended.
   bool has_ended() const { return has_ended_; }
+
+  /// As WindowFeed::ended_epochs, and the sources' names.
+  std::vector<int64_t> ended_epochs() const { return feed_.ended_epochs(); }
+  std::vector<std::string> source_names() const;
 
   /// The position after the last `next_step`; see FeedState.
   FeedState state() const { return feed_.state(); }
