@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <regex>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -148,6 +149,22 @@ TEST(WindowFeed, AnotherGlobalBatchSizeReadsOnWithoutLossOrRepetition) {
     }
     ASSERT_LE(seen.size(), expected.size());
     for (size_t i = 0; i < seen.size(); ++i) ASSERT_EQ(seen[i], expected[i]) << "window " << i;
+  }
+}
+
+// Programs before epochs were counted saved lanes without them.
+TEST(WindowFeed, ReadsOnFromAStateWithoutEpochs) {
+  for (int seed = 0; seed < 10; ++seed) {
+    DrawnRun drawn = draw(seed);
+    drawn.options.order.shuffle = false;
+    const int64_t rows = drawn.options.num_rows;
+    const auto before = make_feed(drawn, 0, 1, rows, 1);
+    before->next_step();
+    const std::string text = std::regex_replace(to_json(before->state().to_value()),
+                                                std::regex("\"epochs\""), "\"no epochs\"");
+    const auto resumed = make_feed(drawn, 0, 1, rows, 1, {FeedState::from_value(parse_json(text))});
+    for (int64_t row = 0; const Window& window : resumed->next_step())
+      EXPECT_EQ(window.tokens, windows_of(drawn, 2 * rows)[static_cast<size_t>(rows + row++)]);
   }
 }
 
