@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <titan/dataset.h>
@@ -20,6 +21,11 @@ inline Framing framing_of(const Tokenizer& tokenizer) {
   const SpecialTokens special = tokenizer.special_tokens();
   return {.bos = special.bos, .eos = special.eos};
 }
+
+/// Warns when the documents of `dataset` are text and `tokenizer` has neither BOS nor EOS. `name`:
+/// of the data source; `folder`: of the tokenizer.
+void warn_of_bare_documents(const Dataset& dataset, const Tokenizer& tokenizer,
+                            const std::string& name, const std::string& folder);
 
 /// Appends `document` as a model reads it: text as BOS + ids + EOS, tokens as they are.
 void append_tokens(const Document& document, const Tokenizer& tokenizer, const Framing& framing,

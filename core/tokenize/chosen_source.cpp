@@ -11,6 +11,7 @@
 #include "core/config/partial_lookup.h"
 #include "core/config/partial_resolve.h"
 #include "core/data/conversation_needs.h"
+#include "core/data/framing.h"
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"
 #include "core/data/tokenizer_hash.h"
@@ -64,6 +65,7 @@ ChosenSource::ChosenSource(const JobSources& sources)
   with_places(config_, [this] {
     const std::string& name = config_.sources[0].dataset.name;
     require_tokenizer(*dataset_, *tokenizer_, name, config_);
+    warn_of_bare_documents(*dataset_, *tokenizer_, name, config_.model.hf_assets_path);
     TITAN_CHECK(!needs_of(*dataset_, name).has_conversations, config, "data set '", name,
                 "' holds conversations; a file of tokens could not say which of them are learned. "
                 "Train on the data set itself: training.dataset = \"",

@@ -16,6 +16,7 @@
 #include "core/config/make_selected.h"
 #include "core/config/parallelism_selection.h"
 #include "core/data/conversation_needs.h"
+#include "core/data/framing.h"
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"
 #include "core/runtime/groups/played_mesh.h"
@@ -131,6 +132,8 @@ Source open_source(Run& run, const DataSource& chosen, const JobConfig& config,
   run.datasets.push_back(open_dataset(chosen, config, run.seed, registry));
   const Dataset& dataset = *run.datasets.back();
   require_tokenizer(dataset, *run.tokenizer, chosen.name, config);
+  if (run.mesh.rank() == 0)
+    warn_of_bare_documents(dataset, *run.tokenizer, chosen.name, config.model.hf_assets_path);
   const ConversationNeeds needs = needs_of(dataset, chosen.name);
   require_for_conversations(needs, *run.tokenizer, run.chat_template.get(),
                             config.data.isolate_documents || run.model->isolates_documents(),

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 
 import numpy
 import pyarrow
@@ -248,6 +249,22 @@ class FailureTest(DataCase):
         run = self.run_ranks(1, "--training.dataset_path", self.jsonl(texts()), "--model.hf_assets_path", self.folder / "none", code=2)
         self.assert_holds(run.stderr, f"no tokenizer in '{self.folder}/none'", "is text and needs it", "hf_assets_path")
         self.assert_nothing_was_written()
+
+    def test_documents_that_nothing_marks_are_warned_of(self):
+        """A tokenizer with neither BOS nor EOS joins them."""
+        shutil.copytree(ROOT / "tests/assets/tokenizer", self.folder / "bare")
+        whole = json.loads((self.folder / "bare/tokenizer.json").read_text())
+        self.write("bare/tokenizer.json", json.dumps({**whole, "post_processor": None}))
+        data = ["--training.dataset_path", self.jsonl(texts()[:20])]
+        for config, is_bare in {'{}': True, '{"eos_token": "<|end_of_text|>"}': False}.items():
+            with self.subTest(config):
+                self.write("bare/tokenizer_config.json", config)
+                flags = [*data, "--model.hf_assets_path", self.folder / "bare"]
+                train = self.run_ranks(2, *flags, "--training.steps", 1)
+                tokenized = titan("tokenize", "--output", self.folder / f"tokens {is_bare}", "--training.dataset", "jsonl", *flags)
+                for run in (train, tokenized):
+                    self.assertEqual(run.returncode, 0, run.stderr)
+                    self.assertEqual(run.stderr.count("has neither BOS nor EOS"), int(is_bare), run.stderr)
 
     def test_a_pipe_among_the_data_is_refused(self):
         self.jsonl(texts(), "data/a.jsonl")

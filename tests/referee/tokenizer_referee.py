@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
 from tokenizer_families import SPECIALS, all_families
 from tokenizer_texts import (INVALID, NASTY, PHRASES, fuzz_strings, made_up_chinese, probe, read_code, read_corpus, show_difference,
@@ -113,6 +113,65 @@ def judge_vocab_files(options, training, strings):
     return total
 
 
+CLASSES = ("GPT2Tokenizer", "GPT2TokenizerFast", "GPTNeoXTokenizer", "Qwen2TokenizerFast", "LlamaTokenizer", "GemmaTokenizer",
+           "CohereTokenizerFast", "PreTrainedTokenizerFast")
+MODEL_TYPES = ("gpt2", "gpt_neox", "qwen2", "llama", "mistral", "olmo2", "opt", "starcoder2", "gemma2", "cohere")
+
+
+def drawn_folder(rng, in_vocabulary):
+    """Files that name special tokens, each in one way or another, or not at all."""
+    def draw(*choices):
+        return rng.choice(choices)
+    def named(fields, mark):
+        some = {}
+        for field in fields:
+            token = draw(None, *in_vocabulary, "<|unheard of|>")
+            if draw(True, False):
+                some[field] = token if draw(True, False) or token is None else {"content": token, "lstrip": False, "rstrip": False,
+                                                                               "normalized": False, "single_word": False, **mark}
+        return some
+    config = named(("bos_token", "eos_token", "pad_token"), {"__type": "AddedToken"}) if draw(True, True, False) else {}
+    if draw(True, True, False):
+        config["tokenizer_class"] = draw(*CLASSES)
+    if draw(True, False, False):
+        config["added_tokens_decoder"] = {}
+    files = {"tokenizer_config.json": config}
+    if draw(True, False):
+        files["special_tokens_map.json"] = named(("bos_token", "eos_token", "pad_token"), {})
+    if draw(True, False):
+        files["config.json"] = {"model_type": draw(*MODEL_TYPES)}
+    if "tokenizer_class" not in config and "config.json" not in files:
+        config["tokenizer_class"] = "GPT2Tokenizer"
+    return files
+
+
+def judge_special_tokens(options):
+    """BOS, EOS and pad of folders whose files and classes name them, as transformers' AutoTokenizer reads them."""
+    import transformers
+    transformers.logging.set_verbosity_error()
+    rng = random.Random(options.seed)
+    tokens = ["<|endoftext|>", "<s>", "</s>", "<pad>", "<bos>", "<eos>", "<|padding|>", "<BOS_TOKEN>", "<|END_OF_TURN_TOKEN|>", "<PAD>"]
+    reference = next(f for f in all_families() if f.name == "gpt2").train(PHRASES * 20, 600)
+    reference.add_special_tokens(tokens)
+    reference.post_processor = processors.ByteLevel(trim_offsets=False)  # a template would name some
+    num_alike = 0
+    for number in range(options.folders):
+        with tempfile.TemporaryDirectory() as folder:
+            reference.save(folder + "/tokenizer.json")
+            files = drawn_folder(rng, tokens)
+            for name, content in files.items():
+                pathlib.Path(folder, name).write_text(json.dumps(content), encoding="utf-8")
+            write_strings(folder + "/strings", [])
+            theirs = transformers.AutoTokenizer.from_pretrained(folder)
+            expected = [theirs.bos_token, theirs.eos_token, theirs.pad_token]  # texts: some classes deal ids anew
+            ids = [int(word) for word in probe(options.probe, folder, folder + "/strings", "--facts")[0].split()][1:]
+            got = [None if id == -1 else reference.id_to_token(id) or "<|unheard of|>" for id in ids]
+            if got != expected:
+                sys.exit(f"folder {number} of {files}: BOS, EOS and pad are {got}, {type(theirs).__name__} of transformers has {expected}")
+            num_alike += 1
+    print(f"special tokens: {num_alike} folders alike", flush=True)
+
+
 def judge(options):
     rng = random.Random(options.seed)
     corpus = read_corpus(options.assets)
@@ -133,6 +192,8 @@ def judge(options):
         print(f"{family.name}: {num_strings} strings, {num_ids} ids equal", flush=True)
     if re.search(options.only, "vocab files"):
         total += judge_vocab_files(options, training, nasty)
+    if re.search(options.only, "special tokens"):
+        judge_special_tokens(options)
     bundled = Tokenizer.from_file(str(pathlib.Path(options.assets, "tokenizer", "tokenizer.json")))
     num_strings, num_ids = compare(options.probe, "bundled", bundled, nasty + megabytes, True)
     print(f"bundled tokenizer: {num_strings} strings, {num_ids} ids equal")
@@ -173,6 +234,7 @@ def main():
     parser.add_argument("--fuzz", type=int, default=3000, help="random strings per family")
     parser.add_argument("--every", type=int, default=1, help="of the megabytes of text use every Nth text only: quicker")
     parser.add_argument("--only", default="", help="regular expression of the families to judge")
+    parser.add_argument("--folders", type=int, default=60, help="drawn folders whose special tokens are compared")
     parser.add_argument("--bench", action="store_true")
     parser.add_argument("--vocab-size", type=int, default=32_000, help="of the tokenizers for --bench")
     parser.add_argument("--text", nargs="*", default=[], help="globs of further text files for --bench")

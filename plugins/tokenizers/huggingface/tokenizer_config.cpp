@@ -9,11 +9,29 @@
 
 #include <titan/error.h>
 
+#include "tokenizer_class.h"
+
 namespace titan::huggingface {
 namespace {
 
+std::shared_ptr<const nlohmann::json> parse_object(std::string_view content,
+                                                   const std::string& file) {
+  std::shared_ptr<const nlohmann::json> json = parse_json(content, file);
+  JsonView(*json, file, "").require_object();
+  return json;
+}
+
+/// Of config.json, which is the model's: what is wrong there is nothing to a tokenizer.
+std::string text_of_model(const std::string& content, const char* field) {
+  if (content.empty()) return "";
+  const nlohmann::json json = nlohmann::json::parse(content, nullptr, /*allow_exceptions=*/false);
+  const auto found = json.is_object() ? json.find(field) : json.end();
+  return json.is_object() && found != json.end() && found->is_string() ? found->get<std::string>()
+                                                                       : "";
+}
+
 // "<s>" or {"content": "<s>", ...}; absent and null: nothing.
-std::optional<AddedToken> named_token(const JsonView& config, std::string_view field) {
+std::optional<AddedToken> read_named_token(const JsonView& config, std::string_view field) {
   const std::optional<JsonView> named = config.find(field);
   if (!named) return std::nullopt;
   AddedToken token;
@@ -34,14 +52,34 @@ bool holds(const std::vector<AddedToken>& tokens, const std::string& content) {
 
 }  // namespace
 
-TokenizerConfig::TokenizerConfig(std::string_view content, std::string file)
-    : file_(std::move(file)) {
+TokenizerConfig::TokenizerConfig(std::string_view content, std::string file,
+                                 const FilesBeside& beside, bool is_byte_level)
+    : file_(std::move(file)), map_file_(beside.folder + "/" + kSpecialTokensMapFile) {
   if (content.empty()) {
     json_ = std::make_shared<nlohmann::json>(nlohmann::json::object());
   } else {
     json_ = parse_json(content, file_);
   }
   view().require_object();
+  if (!beside.special_tokens_map.empty() && !json_->contains("added_tokens_decoder"))
+    map_ = parse_object(beside.special_tokens_map, map_file_);
+  const std::optional<JsonView> named = view().find("tokenizer_class");
+  class_ = tokenizer_class_of(named && named->is_string()
+                                  ? named->text()
+                                  : text_of_model(beside.model_config, "tokenizer_class"),
+                              text_of_model(beside.model_config, "model_type"), is_byte_level);
+}
+
+/// A file that says null names none, and nobody behind it is asked.
+std::optional<AddedToken> TokenizerConfig::named_token(std::string_view field) const {
+  if (map_ && map_->contains(field)) return read_named_token(JsonView(*map_, map_file_, ""), field);
+  if (json_->contains(field)) return read_named_token(view(), field);
+  const std::string_view content = token_of_class(class_, field);
+  if (content.empty()) return std::nullopt;
+  AddedToken token;
+  token.content = content;
+  token.special = true;
+  return token;
 }
 
 JsonView TokenizerConfig::view() const {
@@ -76,7 +114,7 @@ void TokenizerConfig::add_listed_tokens(Vocabulary& vocabulary,
 SpecialTokens TokenizerConfig::add_named_tokens(Vocabulary& vocabulary,
                                                 std::vector<AddedToken>& added_tokens) const {
   const auto add = [&](std::string_view field) -> std::optional<int32_t> {
-    std::optional<AddedToken> token = named_token(view(), field);
+    std::optional<AddedToken> token = named_token(field);
     if (!token) return std::nullopt;
     token->id = vocabulary.find(token->content).value_or(vocabulary.next_id());
     vocabulary.add(token->content, token->id, view());

@@ -1,8 +1,10 @@
-// tokenizer_config.json: names the special tokens, and may add tokens that tokenizer.json lacks.
+// tokenizer_config.json and the files beside it: name the special tokens, and may add tokens that
+// tokenizer.json lacks.
 // Used by tokenizer_json and tokenizer_folder.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,10 +18,23 @@
 
 namespace titan::huggingface {
 
+inline constexpr const char* kSpecialTokensMapFile = "special_tokens_map.json";
+
+/// Contents of files, empty where there is none. `folder`: theirs, for messages.
+struct FilesBeside {
+  std::string special_tokens_map;  ///< special_tokens_map.json
+  std::string model_config;        ///< config.json, for the class where the tokenizer names none
+  std::string folder;
+};
+
+/// Who names a token, as in transformers: special_tokens_map.json, unless tokenizer_config.json has
+/// added_tokens_decoder; then tokenizer_config.json; then the tokenizer's class.
 class TokenizerConfig {
  public:
   /// An empty `content` is an empty configuration. Throws a data Error for what is not JSON.
-  TokenizerConfig(std::string_view content, std::string file);
+  /// `is_byte_level`: what tokenizer.json is.
+  TokenizerConfig(std::string_view content, std::string file, const FilesBeside& beside,
+                  bool is_byte_level);
 
   /// The tokens of added_tokens_decoder, with the ids given there. One that the vocabulary has must
   /// have the same id.
@@ -31,8 +46,10 @@ class TokenizerConfig {
 
  private:
   JsonView view() const;
+  std::optional<AddedToken> named_token(std::string_view field) const;
 
-  std::string file_;
+  std::string file_, map_file_, class_;
+  std::shared_ptr<const nlohmann::json> map_;   // null: not read
   std::shared_ptr<const nlohmann::json> json_;  // shared: the type is incomplete here
 };
 

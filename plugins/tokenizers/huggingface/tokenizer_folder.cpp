@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 constexpr const char* kVocabJson = "vocab.json";
 constexpr const char* kVocabText = "vocab.txt";
 constexpr const char* kMerges = "merges.txt";
+constexpr const char* kModelConfigFile = "config.json";
 
 bool has_file(const fs::path& file) {
   std::error_code ignored;
@@ -50,6 +51,14 @@ std::string read_file(const fs::path& file) {
   TITAN_CHECK(in.is_open(), io, "cannot open ", file.string(), ": ", std::strerror(errno));
   std::string content((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   TITAN_CHECK(!in.bad(), io, "cannot read ", file.string(), ": ", std::strerror(errno));
+  return content;
+}
+
+/// Empty: there is no such file.
+std::string read_json_file(const fs::path& file) {
+  if (!has_file(file)) return "";
+  std::string content = read_file(file);
+  TITAN_CHECK(!content.empty(), data, file.string(), ": is empty; expected JSON");
   return content;
 }
 
@@ -168,16 +177,19 @@ TokenizerParts read_vocab_folder(const fs::path& folder, const TokenizerConfig& 
 TokenizerParts read_tokenizer_folder(const std::string& folder_name) {
   const fs::path folder(folder_name);
   require_folder(folder);
-  const fs::path config_file = folder / kConfigFile;
-  std::string config_json;
-  if (has_file(config_file)) {
-    config_json = read_file(config_file);
-    TITAN_CHECK(!config_json.empty(), data, config_file.string(), ": is empty; expected JSON");
-  }
+  const std::string config_json = read_json_file(folder / kConfigFile);
+  const FilesBeside beside = {.special_tokens_map = read_json_file(folder / kSpecialTokensMapFile),
+                              .model_config = has_file(folder / kModelConfigFile)
+                                                  ? read_file(folder / kModelConfigFile)
+                                                  : "",
+                              .folder = folder_name};
   if (has_file(folder / kTokenizerFile)) {
-    return parse_tokenizer_json(read_file(folder / kTokenizerFile), config_json, folder_name);
+    return parse_tokenizer_json(read_file(folder / kTokenizerFile), config_json, folder_name,
+                                beside);
   }
-  return read_vocab_folder(folder, TokenizerConfig(config_json, config_file.string()));
+  const bool is_bpe = has_file(folder / kMerges);
+  return read_vocab_folder(
+      folder, TokenizerConfig(config_json, (folder / kConfigFile).string(), beside, is_bpe));
 }
 
 }  // namespace titan::huggingface

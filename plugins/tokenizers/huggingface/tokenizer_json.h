@@ -37,10 +37,11 @@ struct TokenizerParts {
 };
 
 /// `json` and `config_json`: the contents of tokenizer.json and of tokenizer_config.json, the
-/// latter empty when there is no such file. `name`: the folder that messages name. Throws a data
+/// latter empty when there is no such file. `name`: the folder that messages name. `beside`: its
+/// other files. Throws a data
 /// Error that names the file and the component which is missing, wrong or not supported.
 TokenizerParts parse_tokenizer_json(std::string_view json, std::string_view config_json,
-                                    const std::string& name);
+                                    const std::string& name, const FilesBeside& beside = {});
 
 /// Puts the configuration's tokens into the vocabulary, where they have no id yet behind the last,
 /// and into `added_tokens`; gives their ids.

@@ -256,6 +256,44 @@ TEST(HuggingfaceTokenizer, NamesSpecialTokensByTheTemplate) {
   EXPECT_EQ(without.bos, std::nullopt);
 }
 
+/// BOS, EOS and pad of the small tokenizer with `files` beside it; -1: none.
+Ids special_ids(const std::vector<std::pair<std::string, Json>>& files) {
+  const TokenizerFolder folder;
+  folder.write("tokenizer.json", small_tokenizer().dump());
+  for (const auto& [name, content] : files) folder.write(name, content.dump());
+  const HuggingfaceTokenizer tokenizer({}, TokenizerContext{.assets_path = folder.path()});
+  const SpecialTokens special = tokenizer.special_tokens();
+  return {special.bos.value_or(-1), special.eos.value_or(-1), special.pad.value_or(-1)};
+}
+
+// tests/referee/tokenizer_referee.py compares drawn folders with transformers.
+TEST(HuggingfaceTokenizer, NamesSpecialTokensByTheMapThenTheConfigThenTheClass) {
+  const char* const map = "special_tokens_map.json";
+  const char* const config = "tokenizer_config.json";
+  const Json some = {{"bos_token", {{"content", "<s>"}, {"lstrip", false}}}, {"eos_token", "</s>"}};
+  EXPECT_EQ(special_ids({{map, some}}), (Ids{260, 261, -1}));
+  EXPECT_EQ(special_ids({{map, some}, {config, {{"bos_token", "ll"}, {"pad_token", "he"}}}}),
+            (Ids{260, 261, 256}))
+      << "the map wins";
+  EXPECT_EQ(
+      special_ids(
+          {{map, some}, {config, {{"bos_token", "ll"}, {"added_tokens_decoder", Json::object()}}}}),
+      (Ids{259, -1, -1}))
+      << "a configuration with all tokens leaves no room for the map";
+  EXPECT_EQ(special_ids({{config, {{"tokenizer_class", "GPT2TokenizerFast"}}}}),
+            (Ids{262, 262, -1}))
+      << "<|endoftext|>, which no file has";
+  EXPECT_EQ(special_ids({{config, {{"model_max_length", 1024}}},
+                         {"config.json", {{"model_type", "gpt2"}}}}),
+            (Ids{262, 262, -1}));
+  EXPECT_EQ(special_ids({{config, {{"tokenizer_class", "GPT2Tokenizer"}, {"bos_token", nullptr}}},
+                         {map, {{"eos_token", "</s>"}}}}),
+            (Ids{-1, 261, -1}))
+      << "null names none";
+  EXPECT_EQ(special_ids({{config, {{"tokenizer_class", "LlamaTokenizer"}}}}), (Ids{-1, -1, -1}))
+      << "a byte-level tokenizer of that class is Llama 3's";
+}
+
 TEST(HuggingfaceTokenizer, AddsTokensThatOnlyTheConfigHas) {
   const Json config = {
       {"added_tokens_decoder", {{"262", {{"content", "<pad>"}, {"special", true}}}}},
