@@ -15,10 +15,11 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-/// A template of tokenizer.json that begins with a special token.
+/// A template of tokenizer.json that begins with a special token; BERT's and RoBERTa's do.
 bool begins_with_special(const Value& processor) {
   if (const Value* inner = processor.find("processors"); inner && inner->is_list())
     return std::any_of(inner->as_list().begin(), inner->as_list().end(), begins_with_special);
+  if (processor.find("cls")) return true;
   const Value* single = processor.find("single");
   return single && single->is_list() && !single->as_list().empty() &&
          single->as_list().front().find("SpecialToken");
@@ -105,13 +106,14 @@ bool adds_bos(const std::filesystem::path& assets) {
     const auto file = assets / name;
     return std::filesystem::is_regular_file(file) ? read_json(file) : Value();
   };
+  const Value tokenizer = read("tokenizer.json");
+  if (!tokenizer.is_null()) {
+    const Value* processor = tokenizer.find("post_processor");
+    return processor && begins_with_special(*processor);
+  }
   const Value config = read("tokenizer_config.json");
   const Value* said = config.find("add_bos_token");
-  if (said && said->is_boolean()) return said->as_boolean();
-  const Value tokenizer = read("tokenizer.json");
-  if (tokenizer.is_null()) return true;
-  const Value* processor = tokenizer.find("post_processor");
-  return processor && begins_with_special(*processor);
+  return !said || !said->is_boolean() || said->as_boolean();
 }
 
 std::vector<Request> make_requests(const std::vector<Task>& tasks, const Tokenizer& tokenizer,

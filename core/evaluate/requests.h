@@ -24,8 +24,9 @@ struct TokenRules {
   int64_t max_length = 0;  ///< tokens that the model sees at once
 };
 
-/// Whether transformers' tokenizer of this folder puts BOS in front of a text: what
-/// tokenizer_config.json (add_bos_token) or tokenizer.json (post_processor) says, else yes.
+/// Whether transformers' tokenizer of this folder puts BOS in front of a text: what tokenizer.json
+/// (post_processor) says; without that file what tokenizer_config.json (add_bos_token) says, else
+/// yes.
 bool adds_bos(const std::filesystem::path& assets);
 
 /// The requests of all documents in order. Ids are those of lm-evaluation-harness: blanks at the

@@ -197,6 +197,22 @@ class FolderTest(EvaluateCase):
         self.assertNotEqual(theirs["results"]["text"], self.theirs["results"]["text"])
         self.assert_equals_harness(self.evaluate(self.shared / "hf", self.files, "--add-bos-token", "false"), theirs)
 
+    def test_a_tokenizer_that_contradicts_itself_is_read_as_by_transformers(self):
+        """The post-processor of tokenizer.json against add_bos_token; the harness asks transformers."""
+        model = LlamaForCausalLM.from_pretrained(self.shared / "hf", dtype=torch.float32, local_files_only=True).eval()
+        for puts_bos in (True, False):
+            with self.subTest(puts_bos=puts_bos):
+                folder = self.folder / f"hf_{puts_bos}"
+                shutil.copytree(self.shared / "hf", folder)
+                for name, changed in {"tokenizer_config.json": {"add_bos_token": not puts_bos},
+                                      "tokenizer.json": {} if puts_bos else {"post_processor": None}}.items():
+                    content = {**json.loads(pathlib.Path(TOKENIZER, name).read_text()), **changed}
+                    (folder / name).write_text(json.dumps(content))
+                theirs = harness(model, AutoTokenizer.from_pretrained(folder), self.tasks)
+                self.assert_equals_harness(self.evaluate(folder, self.files), theirs)
+                run = titan("evaluate", "--checkpoint", folder, "--tasks", self.files[0], "--limit", 1)
+                self.assert_holds(run.stderr, f"add_bos_token is {str(not puts_bos).lower()}, but the post_processor of tokenizer.json")
+
     def test_shows_a_table_and_json(self):
         run = titan("evaluate", "--checkpoint", self.shared / "hf", "--tasks", self.files[0], "--limit", 5)
         self.assertEqual(run.returncode, 0, run.stderr)

@@ -26,7 +26,7 @@ endforeach()
 
 find_package(ZLIB REQUIRED)
 add_library(data_fuzz_entries OBJECT EXCLUDE_FROM_ALL data_entries.cpp data_tokenizer_entries.cpp data_dataset_entries.cpp
-  pipeline_csv_entry.cpp chat_template_entry.cpp
+  pipeline_csv_entry.cpp chat_template_entry.cpp quiet_log.cpp
   ${data_fuzz_sources})
 target_link_libraries(data_fuzz_entries PUBLIC fuzzed pcre2-8 utf8proc ZLIB::ZLIB zstd)
 target_precompile_headers(data_fuzz_entries PRIVATE ${PROJECT_SOURCE_DIR}/sdk/src/base_pch.h)

@@ -45,6 +45,7 @@ FrameTokens read_template(const JsonView& processor, const Vocabulary& vocabular
     processor.at("single").fail(
         detail::concat("the template must hold the text once, it holds it ", num_texts, " times"));
   }
+  frame.begins = num_before > 0;
   if (num_before != 1) frame.bos.reset();
   if (num_after != 1) frame.eos.reset();
   return frame;
@@ -72,7 +73,8 @@ FrameTokens read_post_processor(const std::optional<JsonView>& view, const Vocab
   if (type == "RobertaProcessing" || type == "BertProcessing") {
     view->allow_only({"type", "sep", "cls", "trim_offsets", "add_prefix_space"});
     return {.bos = id_of_pair(view->at("cls"), vocabulary),
-            .eos = id_of_pair(view->at("sep"), vocabulary)};
+            .eos = id_of_pair(view->at("sep"), vocabulary),
+            .begins = true};
   }
   if (type != "Sequence") {
     view->fail_unsupported_type(
@@ -84,6 +86,7 @@ FrameTokens read_post_processor(const std::optional<JsonView>& view, const Vocab
     const FrameTokens inner = read_post_processor(item, vocabulary);
     if (inner.bos) frame.bos = inner.bos;
     if (inner.eos) frame.eos = inner.eos;
+    frame.begins = frame.begins || inner.begins;
   }
   return frame;
 }

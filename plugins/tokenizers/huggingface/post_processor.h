@@ -14,6 +14,7 @@ namespace titan::huggingface {
 struct FrameTokens {
   std::optional<int32_t> bos;  ///< the one token that stands before the text
   std::optional<int32_t> eos;  ///< the one that stands behind it
+  bool begins = false;         ///< some token stands before the text
 };
 
 /// `view`: the component, or nothing when it is null. Throws a data Error.

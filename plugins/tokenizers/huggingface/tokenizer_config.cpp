@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <titan/error.h>
+#include <titan/log.h>
 
 #include "tokenizer_class.h"
 
@@ -84,6 +85,15 @@ std::optional<AddedToken> TokenizerConfig::named_token(std::string_view field) c
 
 JsonView TokenizerConfig::view() const {
   return JsonView(*json_, file_, "");
+}
+
+void TokenizerConfig::warn_of_contradiction(bool begins) const {
+  const std::optional<JsonView> flag = view().find("add_bos_token");
+  if (!flag || !flag->json().is_boolean() || flag->flag() == begins) return;
+  log::warn(file_ + ": add_bos_token is " + (begins ? "false" : "true") +
+            ", but the post_processor of tokenizer.json puts " + (begins ? "a" : "no") +
+            " token before a text; tokenizer.json decides, as in transformers. Make both say the "
+            "same");
 }
 
 void TokenizerConfig::add_listed_tokens(Vocabulary& vocabulary,

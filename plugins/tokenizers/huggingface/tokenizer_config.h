@@ -36,6 +36,9 @@ class TokenizerConfig {
   TokenizerConfig(std::string_view content, std::string file, const FilesBeside& beside,
                   bool is_byte_level);
 
+  /// Warns when add_bos_token says other than tokenizer.json, whose post_processor puts a token
+  /// before a text when `begins`.
+  void warn_of_contradiction(bool begins) const;
   /// The tokens of added_tokens_decoder, with the ids given there. One that the vocabulary has must
   /// have the same id.
   void add_listed_tokens(Vocabulary& vocabulary, std::vector<AddedToken>& added_tokens) const;

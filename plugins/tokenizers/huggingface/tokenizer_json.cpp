@@ -129,6 +129,7 @@ TokenizerParts parse_tokenizer_json(std::string_view json, std::string_view conf
   if (type == "BPE" && is_byte_level) require_merges(model, vocabulary, added_tokens);
 
   const FrameTokens frame = read_post_processor(document.find("post_processor"), vocabulary);
+  config.warn_of_contradiction(frame.begins);
   Decoder decoder(document.find("decoder"), vocabulary, added_tokens);
   if (!special.bos) special.bos = frame.bos;
   if (!special.eos) special.eos = frame.eos;

@@ -88,8 +88,17 @@ TEST_F(Requests, AddBosAsTransformersTokenizerDoes) {
   write("tokenizer.json", R"({"post_processor": {"type": "TemplateProcessing",
       "single": [{"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "</s>"}}]}})");
   EXPECT_FALSE(adds_bos(folder_));
-  write("tokenizer_config.json", R"({"add_bos_token": true})");
+  write("tokenizer.json", R"({"post_processor": {"type": "RobertaProcessing", "cls": ["<s>", 0],
+      "sep": ["</s>", 2]}})");
   EXPECT_TRUE(adds_bos(folder_));
+  write("tokenizer.json", R"({"post_processor": null})");
+  EXPECT_FALSE(adds_bos(folder_));
+  write("tokenizer_config.json", R"({"add_bos_token": true})");
+  EXPECT_FALSE(adds_bos(folder_)) << "tokenizer.json decides";
+  std::filesystem::remove(folder_ / "tokenizer.json");
+  EXPECT_TRUE(adds_bos(folder_));
+  write("tokenizer_config.json", R"({"add_bos_token": false})");
+  EXPECT_FALSE(adds_bos(folder_));
 }
 
 }  // namespace

@@ -294,6 +294,31 @@ TEST(HuggingfaceTokenizer, NamesSpecialTokensByTheMapThenTheConfigThenTheClass) 
       << "a byte-level tokenizer of that class is Llama 3's";
 }
 
+TEST(HuggingfaceTokenizer, WarnsOfAFlagThatContradictsThePostProcessor) {
+  const auto told = [](const Json& processor, const Json& config) {
+    Json json = small_tokenizer();
+    json["post_processor"] = processor;
+    ::testing::internal::CaptureStderr();
+    const LoadedTokenizer loaded(json, {}, config);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const Json begins = {
+      {"type", "RobertaProcessing"}, {"cls", {"<s>", 260}}, {"sep", {"</s>", 261}}};
+  EXPECT_EQ(told(begins, {{"add_bos_token", true}}), "");
+  EXPECT_EQ(told(nullptr, {{"add_bos_token", false}}), "");
+  EXPECT_EQ(told(begins, {{"bos_token", "<s>"}}), "");
+  const std::string off = told(begins, {{"add_bos_token", false}});
+  EXPECT_NE(off.find("tokenizer_config.json: add_bos_token is false, but the post_processor of "
+                     "tokenizer.json puts a token before a text"),
+            std::string::npos)
+      << off;
+  const std::string on = told(nullptr, {{"add_bos_token", true}});
+  EXPECT_NE(
+      on.find("add_bos_token is true, but the post_processor of tokenizer.json puts no token"),
+      std::string::npos)
+      << on;
+}
+
 TEST(HuggingfaceTokenizer, AddsTokensThatOnlyTheConfigHas) {
   const Json config = {
       {"added_tokens_decoder", {{"262", {{"content", "<pad>"}, {"special", true}}}}},
