@@ -4,19 +4,14 @@
 #include <thread>
 
 #include <titan/error.h>
-#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "core/base/clock.h"
 
 namespace titan::core {
 namespace {
 
-std::string text_of(const std::vector<uint8_t>& bytes) {
-  return {bytes.begin(), bytes.end()};
-}
-std::vector<uint8_t> bytes_of(const std::string& text) {
-  return {text.begin(), text.end()};
-}
+/// For one answer of the store: its host may be busy with writing the same checkpoint.
+constexpr std::chrono::seconds kAnswerLimit{60};
 
 /// "" or what `conclude` threw.
 std::string attempt(const std::function<void(const std::vector<std::string>&)>& conclude,
@@ -33,7 +28,9 @@ std::string attempt(const std::function<void(const std::vector<std::string>&)>& 
 
 Agreement::Agreement(const Rendezvous& rendezvous)
     : rank_(rendezvous.launch().rank), world_size_(rendezvous.launch().world_size) {
-  if (!rendezvous.is_alone()) store_ = rendezvous.another_connection();
+  if (!rendezvous.is_alone())
+    store_.emplace(rendezvous.another_connection(), kAnswerLimit,
+                   [this] { return is_abandoned_.load(); });
 }
 
 Agreement::~Agreement() = default;
@@ -65,7 +62,7 @@ std::string Agreement::collect(const std::string& prefix,
   try {
     wait_for(keys, patience);
     for (int rank = 0; rank < world_size_; ++rank) {
-      const std::string said = text_of(store_->get(keys[static_cast<size_t>(rank)]));
+      const std::string said = store_->get(keys[static_cast<size_t>(rank)]);
       if (said[0] == '!')
         problems +=
             (problems.empty() ? "rank " : "; rank ") + std::to_string(rank) + ": " + said.substr(1);
@@ -74,7 +71,7 @@ std::string Agreement::collect(const std::string& prefix,
   } catch (const std::exception& e) {
     problems = e.what();
   }
-  for (const std::string& key : keys) store_->deleteKey(key);
+  for (const std::string& key : keys) store_->erase(key);
   return problems.empty() ? attempt(conclude, results) : problems;
 }
 
@@ -85,13 +82,13 @@ std::string Agreement::settle(int64_t number, const std::string& result, const s
   const std::string prefix = "checkpoint " + std::to_string(number) + "/";
   try {
     store_->set(prefix + "rank " + std::to_string(rank_),
-                bytes_of(error.empty() ? " " + result : "!" + error));
+                error.empty() ? " " + result : "!" + error);
     if (rank_ != 0) {
       wait_for({prefix + "outcome"}, 2 * patience);
-      return text_of(store_->get(prefix + "outcome")).substr(1);
+      return store_->get(prefix + "outcome").substr(1);
     }
     const std::string outcome = collect(prefix, conclude, patience);
-    store_->set(prefix + "outcome", bytes_of(" " + outcome));
+    store_->set(prefix + "outcome", " " + outcome);
     return outcome;
   } catch (const std::exception& e) {
     return e.what();

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,7 @@ class Agreement {
                       std::chrono::seconds patience);
 
   int rank_, world_size_;
-  c10::intrusive_ptr<c10d::Store> store_;  // null: a single process
+  std::optional<StoreClient> store_;  // none: a single process
   std::atomic<bool> is_abandoned_{false};
 };
 

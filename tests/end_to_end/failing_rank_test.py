@@ -3,11 +3,12 @@
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import time
 
-from harness import HANG, ROOT, TINY, TITAN, Case, environment, main
+from harness import HANG, ROOT, TINY, TITAN, Case, environment, main, thorough
 
 FAULTS = pathlib.Path(os.environ["TITAN_WORK"]).parent / "bad_plugins" / "fault"
 TIMEOUT = 10  # of collectives, where one hangs: far above what a step takes on a slow machine
@@ -111,6 +112,43 @@ class FaultTest(Ranks):
 
     def test_a_rank_that_hangs(self):
         self.fail_often("hang", max(2, REPEATS // 2))
+
+
+class FrozenTest(Ranks):
+    """A process that is stopped keeps its connections open and answers nothing."""
+
+    LIMIT = 4  # of collectives, in seconds
+
+    def test_a_stopped_rank_0_does_not_hold_the_others(self):
+        """It hosts the store, whose answers LibTorch's client waits for without a limit."""
+        self.start("--training.steps", "1000000", timeout=self.LIMIT)
+        self.wait_for_the_first_step()
+        time.sleep(1)  # until the time of the second step counts
+        self.runs[0].send_signal(signal.SIGSTOP)
+        _, err = self.runs[1].communicate(timeout=HANG)
+        self.assertEqual(self.runs[1].returncode, 1, err)
+        self.assert_holds(err, "the store is gone: rank 0 or the launcher that hosts it has ended or is stopped (the store gave no answer "
+                          "for 5 s")
+        self.assertRegex(err, r"all_reduce number \d+ of group|all_gather number \d+ of group|reduce_scatter number \d+ of group")
+
+    @thorough
+    def test_titan_launch_ends_a_stopped_rank_0(self):
+        run = subprocess.Popen([TITAN, "launch", "--nproc", "2", "--log-dir", str(self.folder / "logs"), "--", "train", *TINY,
+                                "--job.dump_folder", str(self.out), "--training.steps", "1000000",
+                                "--comm.train_timeout_seconds", str(self.LIMIT)], cwd=ROOT, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+        self.runs = [run]
+        self.addCleanup(self.kill_all)
+        self.wait_for_the_first_step()
+        time.sleep(1)
+        rank_0, = [pid for pid in processes_with(str(self.out))
+                   if b"\0RANK=0\0" in b"\0" + pathlib.Path(f"/proc/{pid}/environ").read_bytes()]
+        os.kill(int(rank_0), signal.SIGSTOP)
+        begin = time.monotonic()
+        _, err = run.communicate(timeout=HANG)
+        self.assertNotEqual(run.returncode, 0)
+        self.assertLess(time.monotonic() - begin, 60, err)
+        self.assertEqual(processes_with(str(self.out)), [])
 
 
 class StartTest(Ranks):

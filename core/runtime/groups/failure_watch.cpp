@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include <titan/error.h>
 #include <titan/log.h>
 #include <titan/value.h>
-#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "core/base/clock.h"
 #include "core/runtime/groups/rank_activity.h"
@@ -17,13 +17,6 @@ namespace {
 
 constexpr const char* kFailure = "failure";
 
-std::string get(c10d::Store& store, const std::string& key) {
-  const std::vector<uint8_t> bytes = store.get(key);
-  return std::string(bytes.begin(), bytes.end());
-}
-void set(c10d::Store& store, const std::string& key, const std::string& text) {
-  store.set(key, std::vector<uint8_t>(text.begin(), text.end()));
-}
 std::string status_key(int rank) {
   return "status/" + std::to_string(rank);
 }
@@ -31,6 +24,11 @@ std::string status_key(int rank) {
 /// Set by a rank that has read what the others say, and needs the store no more.
 std::string read_key(int rank) {
   return "read/" + std::to_string(rank);
+}
+
+std::string first_line_of(const std::exception& e) {
+  const std::string text = e.what();
+  return text.substr(0, text.find('\n'));
 }
 
 /// Looks until it is so, at most so long.
@@ -93,19 +91,22 @@ void FailureWatch::run() {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, time, [this] { return closing_; });
   };
-  c10::intrusive_ptr<c10d::Store> store;
+  std::optional<StoreClient> store;
   double patience = std::chrono::duration<double>(kPatience).count();
   std::vector<std::string> others;
   try {
-    store = rendezvous_.another_connection();
+    store.emplace(rendezvous_.another_connection(), rendezvous_.timeout(), [this] {
+      const std::lock_guard lock(mutex_);
+      return closing_;
+    });
     while (!store->check({kFailure})) {
       if (close_or_wait(std::chrono::milliseconds(500))) return;
       if (StopSignals::take_record_request())
         log::info("SIGUSR2: what this rank has communicated is in '" + write_record() +
                   "'; titan flight judges the records of all ranks");
     }
-    failure = get(*store, kFailure);
-    set(*store, status_key(rendezvous_.launch().rank), status());
+    failure = store->get(kFailure);
+    store->set(status_key(rendezvous_.launch().rank), status());
     remember(failure, {});
     policy_->learned(failure, mesh_);
     const double begin = monotonic_seconds();
@@ -113,14 +114,15 @@ void FailureWatch::run() {
     patience -= monotonic_seconds() - begin;
     others = describe_others(*store);
     remember(failure, others);
-    set(*store, read_key(rendezvous_.launch().rank), "yes");
-  } catch (const std::exception&) {
+    store->set(read_key(rendezvous_.launch().rank), "yes");
+  } catch (const std::exception& e) {
+    if (close_or_wait(std::chrono::milliseconds(0))) return;
     const LaunchEnv& launch = rendezvous_.launch();
     if (!failure.empty()) failure += "\n  ";
     failure += "the store at " + launch.master_host + ":" + std::to_string(launch.master_port) +
                " is gone: " +
                (launch.agent_hosts_store ? "the launcher's agent" : "rank 0, which hosts it,") +
-               " has ended";
+               " has ended or is stopped (" + first_line_of(e) + ")";
     policy_->learned(failure, mesh_);
   }
   if (close_or_wait(std::chrono::milliseconds(static_cast<int64_t>(1000 * patience)))) return;
@@ -139,32 +141,33 @@ std::vector<std::string> FailureWatch::report(const std::string& error) {
   stop();  // this rank is on its way out and speaks for itself
   const int rank = rendezvous_.launch().rank;
   try {
-    c10d::Store& store = rendezvous_.store();  // a new connection would be tried for minutes
+    // a new connection would be tried for minutes
+    const StoreClient store = rendezvous_.client(kAnswerLimit);
     const std::string own = "rank " + std::to_string(rank) + " failed: " + error;
-    const std::vector<uint8_t> first =
-        store.compareSet(kFailure, {}, std::vector<uint8_t>(own.begin(), own.end()));
-    const std::string failure(first.begin(), first.end());
-    set(store, status_key(rank), status());
+    const std::string failure = store.set_first(kFailure, own);
+    store.set(status_key(rank), status());
 
     wait_until([&] { return have_all_answered(store); }, kPatience);
 
     std::vector<std::string> lines = describe_others(store);
     if (failure != own) lines.insert(lines.begin(), "before that, " + failure);
-    set(store, read_key(rank), "yes");
+    store.set(read_key(rank), "yes");
     if (rank == 0 && !rendezvous_.launch().agent_hosts_store) wait_for_readers(store);
     return lines;
-  } catch (const std::exception&) {
+  } catch (const std::exception& e) {
     const std::lock_guard lock(mutex_);
     std::vector<std::string> lines = known_others_;
     if (!known_failure_.empty()) lines.insert(lines.begin(), "before that, " + known_failure_);
-    lines.push_back("the store is gone: rank 0 or the launcher that hosts it has ended");
+    lines.push_back(
+        "the store is gone: rank 0 or the launcher that hosts it has ended or is stopped (" +
+        first_line_of(e) + ")");
     return lines;
   }
 }
 
 /// The store goes with its host, which therefore stays while others still read what happened: who
 /// came late waits for answers as long as this rank did.
-void FailureWatch::wait_for_readers(c10d::Store& store) const {
+void FailureWatch::wait_for_readers(const StoreClient& store) const {
   const auto nobody_reads = [&] {
     for (int rank = 0; rank < rendezvous_.launch().world_size; ++rank)
       if (store.check({status_key(rank)}) && !store.check({read_key(rank)})) return false;
@@ -174,7 +177,7 @@ void FailureWatch::wait_for_readers(c10d::Store& store) const {
   wait_until(nobody_reads, kPatience);
 }
 
-bool FailureWatch::have_all_answered(c10d::Store& store) const {
+bool FailureWatch::have_all_answered(const StoreClient& store) const {
   std::vector<std::string> keys;
   for (int rank = 0; rank < rendezvous_.launch().world_size; ++rank)
     keys.push_back(status_key(rank));
@@ -187,7 +190,7 @@ void FailureWatch::remember(const std::string& failure, const std::vector<std::s
   known_others_ = others;
 }
 
-std::vector<std::string> FailureWatch::describe_others(c10d::Store& store) const {
+std::vector<std::string> FailureWatch::describe_others(const StoreClient& store) const {
   const LaunchEnv& launch = rendezvous_.launch();
   std::vector<dist::CommRecord> open;
   if (const dist::Mesh* mesh = mesh_) open = mesh->recorder().under_way();
@@ -199,7 +202,7 @@ std::vector<std::string> FailureWatch::describe_others(c10d::Store& store) const
       lines.push_back(name + " gives no sign of life");
       continue;
     }
-    const Value state = parse_json(get(store, status_key(rank)));
+    const Value state = parse_json(store.get(status_key(rank)));
     bool is_late = false;
     for (const dist::CommRecord& record : open) {
       if (record.is_message()) continue;  // what the other end is doing says it

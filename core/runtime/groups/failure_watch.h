@@ -24,6 +24,8 @@ class FailureWatch {
  public:
   /// From the moment that a failure is known to FailurePolicy::overdue.
   static constexpr std::chrono::seconds kPatience{3};
+  /// So long the store may take for one answer, once this rank is on its way out.
+  static constexpr std::chrono::seconds kAnswerLimit{5};
   /// At least for so long the rank that hosts the store stays after all have answered.
   static constexpr std::chrono::milliseconds kLinger{1200};
 
@@ -49,9 +51,9 @@ class FailureWatch {
   void stop();
   std::string doing() const;
   std::string status() const;
-  std::vector<std::string> describe_others(c10d::Store& store) const;
-  bool have_all_answered(c10d::Store& store) const;
-  void wait_for_readers(c10d::Store& store) const;
+  std::vector<std::string> describe_others(const StoreClient& store) const;
+  bool have_all_answered(const StoreClient& store) const;
+  void wait_for_readers(const StoreClient& store) const;
   void remember(const std::string& failure, const std::vector<std::string>& others);
 
   const Rendezvous& rendezvous_;

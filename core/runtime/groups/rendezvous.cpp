@@ -103,13 +103,17 @@ c10::intrusive_ptr<c10d::Store> Rendezvous::another_connection() const {
   return store_->clone();
 }
 
+/// The store lets a `get` wait for its own time; its host may be stopped.
+StoreClient Rendezvous::patient_client() const {
+  return client(timeout_ + std::chrono::seconds(5));
+}
+
 std::string Rendezvous::fetch(const std::string& key) const {
-  const std::vector<uint8_t> bytes = store_->get(key);
-  return std::string(bytes.begin(), bytes.end());
+  return patient_client().get(key);
 }
 
 void Rendezvous::publish(const std::string& key, const std::string& text) const {
-  store_->set(key, std::vector<uint8_t>(text.begin(), text.end()));
+  patient_client().set(key, text);
 }
 
 /// Waits until every rank has set its key; returns the ranks that did not, "2, 5".
@@ -118,12 +122,12 @@ std::string Rendezvous::wait_for_all(const std::string& prefix) const {
   for (int rank = 0; rank < launch_.world_size; ++rank)
     keys.push_back(prefix + std::to_string(rank));
   try {
-    store_->wait(keys, timeout_);
+    patient_client().wait(keys, timeout_);
     return "";
   } catch (const std::exception&) {
     std::string missing;
     for (int rank = 0; rank < launch_.world_size; ++rank)
-      if (!store_->check({keys[static_cast<size_t>(rank)]}))
+      if (!patient_client().check({keys[static_cast<size_t>(rank)]}))
         missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
     return missing;
   }

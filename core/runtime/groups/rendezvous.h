@@ -9,6 +9,7 @@
 
 #include <c10/util/intrusive_ptr.h>
 
+#include "core/runtime/groups/store_client.h"
 #include "core/runtime/launch_env.h"
 
 namespace c10d {
@@ -37,6 +38,8 @@ class Rendezvous {
   /// All ranks are on this machine. Known after `agree`.
   bool is_one_host() const { return launch_.world_size == launch_.local_world_size; }
   c10d::Store& store() const { return *store_; }
+  /// Asks over the connection of `store`.
+  StoreClient client(std::chrono::milliseconds limit) const { return {store_, limit}; }
   /// A connection of its own, for another thread.
   c10::intrusive_ptr<c10d::Store> another_connection() const;
 
@@ -52,6 +55,7 @@ class Rendezvous {
   void abandon() { is_abandoned_ = true; }
 
  private:
+  StoreClient patient_client() const;
   std::string fetch(const std::string& key) const;
   void publish(const std::string& key, const std::string& text) const;
   std::string wait_for_all(const std::string& prefix) const;
