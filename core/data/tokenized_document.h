@@ -13,8 +13,8 @@ struct TokenizedDocument {
   /// Where the sequences in it begin, ascending from 0; they stay in one window, and each is a
   /// document of its own there. Empty: it is one, which may be cut unless it has `is_target`.
   std::vector<int32_t> starts = {};
-  size_t source = 0;  ///< its number among the sources of the row
-  int64_t epoch = 0;  ///< of the source, from 0
+  size_t source = 0;     ///< its number among the sources of the row
+  int64_t epoch = 0;     ///< of the source, from 0
   double num_bytes = 0;  ///< of its text, of conversations what is learned; 0 when the source
                          ///< holds tokens only
 };
