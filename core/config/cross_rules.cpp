@@ -218,10 +218,14 @@ void warn_without_effect(const RuleContext& rules) {
 
 }  // namespace
 
-void check_rules(const RuleContext& context, const Layout& layout) {
+void check_layout(const RuleContext& context, const Layout& layout) {
   check_seq_len(context, "training.seq_len", context.config.training.seq_len, layout);
   check_experts(context, layout);
   check_validation(context, layout);
+}
+
+void check_rules(const RuleContext& context, const Layout& layout) {
+  check_layout(context, layout);
   check_data(context);
   check_checkpoint(context);
   check_early_step(context, layout);

@@ -34,7 +34,10 @@ Layout plan_layout(const RuleContext& context);
 /// Reports what they get wrong at the option of the plugin. `config.places` is set.
 void make_grid(JobConfig& config, Diagnostics& diagnostics);
 
-/// All other rules. `layout` is plan_layout()'s.
+/// The rules that a layout decides about: sequences, experts and validation.
+void check_layout(const RuleContext& context, const Layout& layout);
+
+/// All other rules, check_layout's among them. `layout` is plan_layout()'s.
 void check_rules(const RuleContext& context, const Layout& layout);
 
 /// The part of it that concerns stages and microbatches (pipeline_rules.cpp): what every rank of

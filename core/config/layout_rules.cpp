@@ -1,5 +1,6 @@
 // The degrees against the world size, and the batch against the degrees.
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "core/config/component_error.h"
@@ -12,6 +13,8 @@ struct Degree {
   const char* key;
   const char* name;
   int64_t value;
+  int64_t ParallelismSection::*member = nullptr;  // null: several options of plugins
+  bool cuts_model = false;                        // not every model fits every value
 };
 
 /// Capped: no machine has this many ranks, and products stay in range.
@@ -37,24 +40,62 @@ std::string text_of(const std::vector<Degree>& degrees) {
   return text;
 }
 
-/// Sharding takes up what is left, so it is the first to change; then whichever degree can be set
-/// right alone.
+/// How many rules of layouts and batches `tried` breaks.
+int broken_rules(const JobConfig& tried, const RuleContext& rules) {
+  Diagnostics found;
+  const RuleContext context{tried, rules.given, found, /*looks_for_files=*/false};
+  check_layout(context, plan_layout(context));
+  return found.count(Severity::error);
+}
+
+/// Whether a run with this degree breaks no more rules than one of `whole` ranks with the degrees
+/// as they are.
+bool keeps_rules(const RuleContext& rules, const Degree& degree, int64_t value, int64_t whole) {
+  JobConfig tried = rules.config, as_written = rules.config;
+  tried.parallelism.*degree.member = value;
+  as_written.world_size = static_cast<int>(whole);
+  return broken_rules(tried, rules) <= broken_rules(as_written, rules);
+}
+
+/// A value that sets the product right alone; none: 0. Of a degree that cuts the model it divides
+/// the present one, for what fits that many ranks fits this many. `shards_rest`: sharding takes the
+/// ranks that are left.
+int64_t proposed(const RuleContext& rules, const Degree& degree, int64_t whole, bool shards_rest) {
+  if (!degree.member || degree.value < 1 || whole % degree.value != 0) return 0;
+  const int64_t world = rules.config.world_size, rest = whole / degree.value;
+  if (world % rest != 0) return 0;
+  int64_t value = world / rest;
+  if (shards_rest) value = std::gcd(value, degree.value);
+  if (value == degree.value || (degree.cuts_model && degree.value % value != 0)) return 0;
+  return keeps_rules(rules, degree, value, whole) ? value : 0;
+}
+
+/// The nearest number of ranks that the degrees make, or two that are as near.
+std::string nearest_ranks(int64_t world, int64_t whole, bool shards_rest) {
+  const int64_t below = shards_rest ? world / whole * whole : 0;
+  const int64_t above = below + whole;
+  if (below == 0 || above - world < world - below)
+    return "start " + std::to_string(above) + (above == 1 ? " rank" : " ranks");
+  return "start " + std::to_string(below) +
+         (above - world == world - below ? " or " + std::to_string(above) : "") +
+         (below == 1 ? " rank" : " ranks");
+}
+
+/// Blames the first degree that can be set right alone, else the largest. `whole`: the product of
+/// the degrees.
 void report_product(const RuleContext& rules, const std::vector<Degree>& degrees, int64_t whole) {
   const int64_t world = rules.config.world_size;
-  const Degree* blamed = nullptr;
-  std::string hint;
-  for (const Degree& degree : degrees) {
-    if (degree.value < 1 || whole % degree.value != 0) continue;
-    const int64_t rest = whole / degree.value;
-    if (world % rest != 0 || world / rest == degree.value) continue;
-    blamed = &degree;
-    hint = "set " + std::string(degree.key).substr(12) + " = " + std::to_string(world / rest) +
-           " or start " + std::to_string(whole) + (whole == 1 ? " rank" : " ranks");
-    break;
-  }
-  if (!blamed)
-    blamed = &*std::max_element(degrees.begin(), degrees.end(),
-                                [](const Degree& a, const Degree& b) { return a.value < b.value; });
+  const bool shards_rest = degrees.front().value < 0;
+  const Degree* blamed =
+      &*std::max_element(degrees.begin(), degrees.end(),
+                         [](const Degree& a, const Degree& b) { return a.value < b.value; });
+  std::string hint = nearest_ranks(world, whole, shards_rest);
+  for (const Degree& degree : degrees)
+    if (const int64_t value = proposed(rules, degree, whole, shards_rest); value > 0) {
+      blamed = &degree;
+      hint += " or set " + std::string(degree.key).substr(12) + " = " + std::to_string(value);
+      break;
+    }
   rules.error(blamed->key,
               "the parallel degrees do not make the world size: " + text_of(degrees) + " = " +
                   std::to_string(whole) + ", but the world size is " + std::to_string(world),
@@ -65,11 +106,16 @@ void plan_degrees(const RuleContext& rules, Layout& layout) {
   const ParallelismSection& p = rules.config.parallelism;
   const int64_t world = rules.config.world_size;
   std::vector<Degree> degrees = {
-      {"parallelism.data_parallel_shard_degree", "shard", p.data_parallel_shard_degree},
-      {"parallelism.data_parallel_replicate_degree", "replicate", p.data_parallel_replicate_degree},
-      {"parallelism.tensor_parallel_degree", "tensor", p.tensor_parallel_degree},
-      {"parallelism.context_parallel_degree", "context", p.context_parallel_degree},
-      {"parallelism.pipeline_parallel_degree", "pipeline", p.pipeline_parallel_degree},
+      {"parallelism.data_parallel_shard_degree", "shard", p.data_parallel_shard_degree,
+       &ParallelismSection::data_parallel_shard_degree},
+      {"parallelism.data_parallel_replicate_degree", "replicate", p.data_parallel_replicate_degree,
+       &ParallelismSection::data_parallel_replicate_degree},
+      {"parallelism.tensor_parallel_degree", "tensor", p.tensor_parallel_degree,
+       &ParallelismSection::tensor_parallel_degree, true},
+      {"parallelism.context_parallel_degree", "context", p.context_parallel_degree,
+       &ParallelismSection::context_parallel_degree, true},
+      {"parallelism.pipeline_parallel_degree", "pipeline", p.pipeline_parallel_degree,
+       &ParallelismSection::pipeline_parallel_degree, true},
   };
   for (const Degree& degree : degrees)
     if (!rules.given.is_sound(degree.key)) return;

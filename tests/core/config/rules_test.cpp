@@ -25,7 +25,7 @@ const std::vector<Rule> kRules = {
     {8,
      {P + "tensor_parallel_degree=3"},
      {P + "tensor_parallel_degree=2"},
-     "set tensor_parallel_degree = 8 or start 3 ranks"},
+     "start 9 ranks or set tensor_parallel_degree = 1"},
     {4,
      {P + "data_parallel_shard_degree=4", P + "tensor_parallel_degree=2"},
      {P + "data_parallel_shard_degree=2", P + "tensor_parallel_degree=2"},
@@ -33,7 +33,7 @@ const std::vector<Rule> kRules = {
     {4,
      {P + "data_parallel_shard_degree=4", P + "tensor_parallel_degree=2"},
      {},
-     "set data_parallel_shard_degree = 2 or start 8 ranks"},
+     "start 8 ranks or set data_parallel_shard_degree = 2"},
     {1,
      {P + "data_parallel_shard_degree=4"},
      {P + "data_parallel_shard_degree=1"},
@@ -214,6 +214,22 @@ TEST(CrossRules, WhatARunBeginsWithNeedsCheckpoints) {
     EXPECT_EQ(messages(diagnostics_of(kBase, {"--checkpoint.enable", flag}), Severity::error),
               std::vector<std::string>());
   }
+}
+
+/// What is proposed is accepted: a model that fits 8 ranks of tensor parallelism need not fit 60.
+TEST(CrossRules, WhatIsProposedForTheDegreesKeepsTheOtherRules) {
+  const std::string tensor = "--parallelism.tensor_parallel_degree=";
+  const auto report = [](const std::vector<std::string>& flags, int ranks) {
+    return diagnostics_of(kBase, flags, ranks).report();
+  };
+  const std::string of_60 = report({tensor + "8"}, 60);
+  EXPECT_NE(of_60.find("start 56 or 64 ranks or set tensor_parallel_degree = 4"),
+            std::string::npos)
+      << of_60;
+  // 4 ranks for each of 2 sequences on 3 data-parallel ranks would be a step of 6
+  const std::string of_batch = report({tensor + "4", "--training.global_batch_size=8"}, 6);
+  EXPECT_NE(of_batch.find("start 4 or 8 ranks"), std::string::npos) << of_batch;
+  EXPECT_EQ(of_batch.find("set tensor_parallel_degree"), std::string::npos) << of_batch;
 }
 
 class NotBuilt : public ::testing::TestWithParam<const char*> {};
