@@ -87,14 +87,12 @@ LayerWatch::LayerWatch(ModelPart& part, const dist::Recorder& recorder,
         });
 }
 
-/// A whole parameter's gradient that waits for its reduction to a shard is part of communication.
+/// Gradients of whole parameters count as gradients, too, until they are reduced to shards.
 void LayerWatch::watch_gradients(ModelPart& part) {
   for (nn::Parameter* parameter : part.parameters())
     parameter->on_gradient([](nn::Parameter& p) {
-      const bool is_shard = p.value().is_same(p.shard());
-      MetaMemory::relabel(p.value().grad(),
-                          is_shard ? MemoryUse::gradients : MemoryUse::communication);
-      if (!is_shard) MetaMemory::relabel(p.grad(), MemoryUse::gradients);
+      MetaMemory::relabel(p.value().grad(), MemoryUse::gradients);
+      if (!p.value().is_same(p.shard())) MetaMemory::relabel(p.grad(), MemoryUse::gradients);
     });
 }
 

@@ -125,13 +125,12 @@ void MemoryProfile::go_around(nn::Module& module, int32_t forward, int32_t backw
   });
 }
 
-/// A whole parameter's gradient that waits for its reduction to a shard is part of communication.
+/// Gradients of whole parameters count as gradients, too, until they are reduced to shards.
 void MemoryProfile::watch_gradients(ModelPart& part) {
   for (nn::Parameter* parameter : part.parameters())
     parameter->on_gradient([this](nn::Parameter& p) {
-      const bool is_shard = p.value().is_same(p.shard());
-      relabel(p.value().grad(), is_shard ? MemoryUse::gradients : MemoryUse::communication, p);
-      if (!is_shard) relabel(p.grad(), MemoryUse::gradients, p);
+      relabel(p.value().grad(), MemoryUse::gradients, p);
+      if (!p.value().is_same(p.shard())) relabel(p.grad(), MemoryUse::gradients, p);
     });
 }
 

@@ -30,7 +30,7 @@ bool has_gradients(const Unit& unit) {
 
 /// Adds the leaf's gradient to the member's sum in the wider dtype and frees it.
 void accumulate_in(at::ScalarType dtype, Member& member) {
-  const MemoryUseScope use(MemoryUse::communication);
+  const MemoryUseScope use(MemoryUse::gradients);
   at::NoGradGuard no_grad;
   const at::Tensor gradient = std::exchange(member.leaf.mutable_grad(), at::Tensor());
   if (!gradient.defined()) return;

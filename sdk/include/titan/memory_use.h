@@ -8,7 +8,7 @@ namespace titan {
 enum class MemoryUse {
   temporary,   ///< of the operation that is running, and whatever nobody has named
   parameters,  ///< shards
-  gradients,   ///< of shards, or of whole parameters where nothing is sharded
+  gradients,   ///< of shards, and of whole parameters until they are reduced to shards
   optimizer_states,
   activations,    ///< kept by the forward for the backward
   communication,  ///< gathered parameters, buffers of collectives
