@@ -295,9 +295,14 @@ std::vector<ChosenComponent> choose_components(const GivenValues& given,
   return Chooser(given, lookup, table, diagnostics).choose(parallelisms);
 }
 
-std::string choose_device(const GivenValues& given, ComponentLookup& lookup) {
+std::string device_name(const GivenValues& given, ComponentLookup& lookup, bool picks) {
+  if (picks) return choose_device(given, lookup);
   const Given* named = given.find("device.name");
-  const std::string name = named && named->is_valid ? named->value.as_string() : "auto";
+  return named && named->is_valid ? named->value.as_string() : "auto";
+}
+
+std::string choose_device(const GivenValues& given, ComponentLookup& lookup) {
+  const std::string name = device_name(given, lookup, /*picks=*/false);
   if (name != "auto") return name;
   std::error_code ignored;
   const std::vector<std::string> known = lookup.names("device");

@@ -33,6 +33,9 @@ std::vector<ChosenComponent> choose_components(const GivenValues& given,
 /// [device] name, or for "auto" the device that this machine has: a GPU when there is one and a
 /// plugin for it.
 std::string choose_device(const GivenValues& given, ComponentLookup& lookup);
+/// The same, or, unless `picks`, the configuration's own word: "auto" stays for the machine that
+/// runs the job.
+std::string device_name(const GivenValues& given, ComponentLookup& lookup, bool picks);
 
 /// Sections of components that nobody chose, [dataset.other]: a warning, or an error when there is
 /// no such component. Either way their keys are left unchecked.

@@ -147,7 +147,7 @@ class Resolver {
     JobConfig sketch;
     job_schema().assign(&sketch, given_map(first, table_, nullptr, {}));
     sketch.world_size = options_.world_size;
-    sketch.device_section.name = choose_device(first, lookup_);
+    sketch.device_section.name = device_name(first, lookup_, options_.picks_device);
     Diagnostics unheard;
     sketch.layout = plan_layout({sketch, first, unheard});
     config_.layout = sketch.layout;
@@ -158,7 +158,7 @@ class Resolver {
     job_schema().assign(&config_, given_map(collected_.given, table_, nullptr, {}));
     config_.job.config_file = sources_.config_file;
     config_.world_size = options_.world_size;
-    config_.device_section.name = choose_device(collected_.given, lookup_);
+    config_.device_section.name = device_name(collected_.given, lookup_, options_.picks_device);
     if (!flavor_.empty()) config_.model.flavor = flavor_;
     config_.tokenizer_section.name = choose_tokenizer(collected_.given);
     if (table_.source_names().empty() && !config_.sources.empty())  // as the component spells it
@@ -188,6 +188,8 @@ class Resolver {
       merge(values, given);
       const std::shared_ptr<void> options = component.schema.make(values);
       if (options) selection.options = component.schema.read(options.get());
+      if (component.kind == "device" && config_.device_section.name == "auto")
+        selection.options = given;  // another device has other options and defaults
       made_.push_back({&component, options, selection.section, chosen.where});
       if (component.axes) {
         AxisRequest request{.by = selection};

@@ -46,6 +46,7 @@ bool plays_ranks(const JobSources& sources);
 struct ResolveOptions {
   int world_size = 1;           ///< ranks that will run; with --dry-run any number
   bool looks_for_files = true;  ///< the job runs here: files that it reads must be here
+  bool picks_device = true;     ///< the job runs here: this machine decides what "auto" is
 };
 
 struct Resolution {
@@ -58,8 +59,8 @@ struct Resolution {
 Resolution resolve(const JobSources& sources, ComponentLookup& lookup,
                    const ResolveOptions& options = {});
 
-/// For callers that look further: the job as far as it could be worked out, whatever was found to be
-/// wrong. What is unsound or was not found is left at its default or out; `places` knows it.
+/// For callers that look further: the job as far as it could be worked out, whatever was found to
+/// be wrong. What is unsound or was not found is left at its default or out; `places` knows it.
 JobConfig resolve_partly(const JobSources& sources, ComponentLookup& lookup,
                          const ResolveOptions& options, Diagnostics& diagnostics);
 

@@ -5,6 +5,7 @@ Exit codes: 1 data or files, 2 the configuration or the command line, 3 plugins.
 
 import json
 import shutil
+import tomllib
 
 from harness import DEBUG_CONFIG, ROOT, TINY, Case, main, metrics, titan
 
@@ -113,6 +114,9 @@ class ConfigurationTest(Case):
         self.assertNotIn("everything fits", run.stderr)
         run = self.train(*arguments, "--elsewhere")
         self.assert_holds(run.stderr, "everything fits but for files, which were not looked for")
+        self.assertNotIn("on a CPU", run.stderr)
+        printed = tomllib.loads(run.stdout)
+        self.assertEqual(printed["device"], {"name": "auto"}, "the machine that runs it decides")
         run = self.train("--elsewhere", code=2)
         self.assert_holds(run.stderr, "--elsewhere needs --dry-run")
 

@@ -91,10 +91,23 @@ class EstimateTest(Case):
         self.assertAlmostEqual(adapted["ranks"][0]["flops"] - without["ranks"][0]["flops"],
                                (6 * attached - 2 * matrices) * adapted["tokens_per_step"])
 
+    def test_gradients_that_wait_for_their_reduction_are_gradients(self):
+        """In the last stage of a pipeline those of whole parameters, summed in fp32 over the microbatches: 4 bytes
+        for each parameter, of which this rank keeps the half."""
+        found = json.loads(self.estimate("--json", *DEBUG, "--ranks", 4, "--parallelism.pipeline_parallel_degree", 2,
+                                         "--parallelism.data_parallel_shard_degree", 2).stdout)
+        last = found["ranks"][-1]
+        whole = 2 * sum(stage["parameters"] for stage in last["stages"])
+        self.assertAlmostEqual(last["peak_by_use"]["gradients"] / (4 * whole), 1, delta=0.1, msg=last["peak_by_use"])
+
     def test_a_training_job_can_ask_for_it(self):
         run = self.train("--memory_estimation.enable", "--parallelism.pipeline_parallel_degree", 2)
         self.assert_holds(run.stdout, "on 2 ranks", "PEAK")
         self.assert_nothing_was_written()
+        asked = self.train("--memory_estimation.enable", "--world-size", 8,
+                           config=["--job.config_file", ROOT / "train_configs/llama3_8b.toml"])
+        estimated = titan("estimate", "--job.config_file", ROOT / "train_configs/llama3_8b.toml", "--ranks", 8)
+        self.assertEqual(asked.stdout, estimated.stdout, "it speaks of the same machine, whatever this one is")
         run = self.train("--memory_estimation.enable", "--memory_estimation.disable_fake_mode", code=2)
         self.assert_holds(run.stderr, "memory_estimation.disable_fake_mode")
 

@@ -75,7 +75,8 @@ const Value* given(const GivenValues& values, const char* key) {
   return found && found->is_valid ? &found->value : nullptr;
 }
 
-/// Unless the job is for CPUs, it is for a machine that need not be this one.
+}  // namespace
+
 void play_unless_on_cpus(JobSources& sources) {
   const Collected first = first_sight(sources.file, sources.arguments, 1);
   const Value* device = given(first.given, "device.name");
@@ -83,8 +84,6 @@ void play_unless_on_cpus(JobSources& sources) {
   if (!given(first.given, "comm.mode"))
     sources.arguments.insert(sources.arguments.end(), {"--comm.mode", "fake_backend"});
 }
-
-}  // namespace
 
 bool asks_for_estimate(const JobSources& sources) {
   const Collected first = first_sight(sources.file, sources.arguments, 1);
@@ -138,8 +137,8 @@ int run_estimate(const std::vector<std::string>& raw_arguments) {
   Registry registry(catalog);
   RegistryLookup lookup(catalog, registry);
   const int world_size = estimated_ranks(sources, arguments.ranks);
-  const Resolution resolution = resolve(
-      sources, lookup, {.world_size = world_size, .looks_for_files = false});
+  const Resolution resolution =
+      resolve(sources, lookup, {.world_size = world_size, .looks_for_files = false});
   for (const Diagnostic& message : resolution.messages)
     if (message.severity == Severity::warning) log::warn(render_for_log(message));
   const JobConfig& config = resolution.config;

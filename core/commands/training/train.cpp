@@ -239,7 +239,7 @@ int train(JobConfig config, Registry& registry, const LaunchEnv& launch, double 
 int run_train(const std::vector<std::string>& raw_arguments) {
   const TrainArguments arguments = parse_train(raw_arguments);
   const double start = monotonic_seconds();
-  const JobSources sources = read_sources(arguments.config);
+  JobSources sources = read_sources(arguments.config);
   const Catalog catalog(plugin_search_path(sources.plugin_paths));
   Registry registry(catalog);
   RegistryLookup lookup(catalog, registry);
@@ -255,10 +255,14 @@ int run_train(const std::vector<std::string>& raw_arguments) {
                    : launch_of(arguments, is_played);
   if (launch.world_size > 1 && !is_played && !is_estimated && !arguments.dry_run)
     log::set_prefix("[rank" + std::to_string(launch.rank) + "]");
+  if (is_estimated) play_unless_on_cpus(sources);
   const bool reads_files = !is_played && !is_estimated && !arguments.elsewhere;
   Diagnostics found;
-  const JobConfig config = resolve_partly(
-      sources, lookup, {.world_size = launch.world_size, .looks_for_files = reads_files}, found);
+  const JobConfig config = resolve_partly(sources, lookup,
+                                          {.world_size = launch.world_size,
+                                           .looks_for_files = reads_files,
+                                           .picks_device = !arguments.elsewhere},
+                                          found);
   if (!found.can_start())
     refuse(config, registry, {.rank = launch.rank, .reads_files = reads_files}, std::move(found));
   if (launch.rank == 0) tell(found.sorted());
