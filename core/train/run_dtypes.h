@@ -11,5 +11,7 @@ namespace titan::core {
 at::ScalarType parameter_dtype(const JobConfig& config);
 /// What the layers compute in.
 at::ScalarType compute_dtype(const JobConfig& config);
+/// What gradients are summed over ranks in.
+at::ScalarType reduce_dtype(const JobConfig& config);
 
 }  // namespace titan::core

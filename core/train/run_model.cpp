@@ -48,6 +48,7 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
                                  *run.device,
                                  parameter_dtype(config),
                                  compute_dtype(config),
+                                 reduce_dtype(config),
                                  config.pipeline_plan.get(),
                                  is_played(run) ? "" : config.job.dump_folder};
   struct Chosen {

@@ -4,6 +4,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <c10/core/ScalarType.h>
 
 #include <titan/error.h>
 
@@ -22,7 +23,12 @@ void Bucket::take(size_t index) {
   const at::Tensor& value = slot.parameter->value();
   TITAN_ASSERT(!is_started_, "a gradient of '", slot.parameter->name(),
                "' came after the microbatch that was called the last");
-  if (!flat_.defined()) flat_ = at::empty({num_elements_}, value.options());
+  if (!flat_.defined()) {
+    const at::ScalarType wider = c10::promoteTypes(value.scalar_type(), reduce_dtype_);
+    const bool is_narrow = wider == reduce_dtype_;  // else as the gradients are
+    flat_ =
+        at::empty({num_elements_}, value.options().dtype(is_narrow ? wider : value.scalar_type()));
+  }
   at::Tensor place = flat_.narrow(0, slot.offset, slot.num_elements).view(value.sizes());
   const at::Tensor gradient = std::exchange(value.mutable_grad(), at::Tensor());
   if (slot.is_taken) {
@@ -46,6 +52,7 @@ void Bucket::start(const dist::Group& group) {
 
 void Bucket::finish() {
   pending_.wait();
+  if (flat_.defined()) flat_ = flat_.to(slots_.front().parameter->value().scalar_type());
   for (const Slot& slot : slots_) {
     const at::Tensor& value = slot.parameter->value();
     value.mutable_grad() = flat_.narrow(0, slot.offset, slot.num_elements).view(value.sizes());

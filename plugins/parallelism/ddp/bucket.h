@@ -12,6 +12,9 @@ namespace titan::ddp {
 /// and on its end the parameters' gradients are views of the bucket's memory.
 class Bucket {
  public:
+  /// `reduce_dtype`: of the sum, where gradients are narrower.
+  explicit Bucket(at::ScalarType reduce_dtype) : reduce_dtype_(reduce_dtype) {}
+
   void add(nn::Parameter& parameter);
   int64_t num_elements() const { return num_elements_; }
   size_t num_parameters() const { return slots_.size(); }
@@ -35,6 +38,7 @@ class Bucket {
     bool is_taken = false;
   };
 
+  at::ScalarType reduce_dtype_;
   std::vector<Slot> slots_;
   int64_t num_elements_ = 0;
   size_t num_taken_ = 0;

@@ -21,13 +21,13 @@ struct DdpOptions {
 };
 
 /// The buckets of parameters that are summed over one group, in the order in which backward is
-/// expected to fill them. They are started in this order, whatever the order in which they are full,
-/// so that all ranks agree.
+/// expected to fill them. They are started in this order, whatever the order in which they are
+/// full, so that all ranks agree.
 class Buckets final : public GradientReducer {
  public:
   /// `parameters`: none of them frozen.
   Buckets(const std::vector<nn::Parameter*>& parameters, int64_t max_elements,
-          const dist::Group& group)
+          const dist::Group& group, at::ScalarType reduce_dtype)
       : group_(group) {
     for (size_t i = parameters.size(); i-- > 0;) {
       nn::Parameter& parameter = *parameters[i];
@@ -36,7 +36,7 @@ class Buckets final : public GradientReducer {
                   "': another data-parallel transform has taken it; select one");
       const int64_t num_elements = parameter.shard().numel();
       if (buckets_.empty() || buckets_.back().num_elements() + num_elements > max_elements)
-        buckets_.emplace_back();
+        buckets_.emplace_back(reduce_dtype);
       places_.push_back({buckets_.size() - 1, buckets_.back().num_parameters()});
       buckets_.back().add(parameter);
     }
@@ -111,8 +111,8 @@ class Ddp final : public Parallelism, public GradientReducer {
         reducers_.push_back(std::make_shared<LocalGradients>(parameters));
         continue;
       }
-      const auto buckets =
-          std::make_shared<Buckets>(parameters, options_.bucket_size.count / element_size, group);
+      const auto buckets = std::make_shared<Buckets>(
+          parameters, options_.bucket_size.count / element_size, group, context.reduce_dtype);
       Buckets::attach(buckets, parameters);
       reducers_.push_back(buckets);
     }

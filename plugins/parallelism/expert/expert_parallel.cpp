@@ -97,7 +97,8 @@ void ExpertParallel::apply(ModelPart& part, const TransformContext& context) {
     std::unique_ptr<nn::TokenDispatcher> dispatcher =
         group.size() > 1 ? make_dispatcher(group) : nn::make_local_dispatcher();
     if (are_split)
-      dispatcher = gather_tokens(tensor, std::move(dispatcher), split(*mixture, path, tensor));
+      dispatcher = gather_tokens(tensor, std::move(dispatcher), split(*mixture, path, tensor),
+                                 context.reduce_dtype);
     else if (of_tensor.size() > 1)
       dispatcher = share_copies(of_tensor, std::move(dispatcher));
     mixture->set_dispatcher("expert parallelism", std::move(dispatcher));

@@ -1,5 +1,6 @@
 #include "tensor_ranks.h"
 
+#include <optional>
 #include <utility>
 
 #include <ATen/ops/ones_like.h>
@@ -7,7 +8,7 @@
 #include <titan/dist/chunk.h>
 #include <titan/dist/collectives.h>
 #include <titan/error.h>
-#include <titan/nn/parameter.h>
+#include <titan/nn/gradient_sum.h>
 
 namespace titan::expert_parallel {
 namespace {
@@ -64,43 +65,20 @@ class CopiedTokens final : public TokensAround {
   }
 };
 
-/// Sums the gradient of a parameter, or of none, over a group, once per backward.
-class SummedGradient {
- public:
-  SummedGradient(nn::Parameter* parameter, dist::Group group)
-      : parameter_(parameter), group_(std::move(group)) {}
-
-  /// [before each forward] The tensor that forward reads is another one once there is memory, or
-  /// data parallelism has taken it.
-  void attach() {
-    if (!parameter_ || hooked_.is_same(parameter_->value()) || parameter_->is_frozen()) return;
-    hooked_ = parameter_->value();
-    hooked_.register_hook([group = group_](const Tensor& gradient) {
-      if (!gradient.defined()) return gradient;
-      const Tensor total = gradient.clone(at::MemoryFormat::Contiguous);
-      group.all_reduce(total, dist::Reduce::sum).wait();
-      return total;
-    });
-  }
-
- private:
-  nn::Parameter* parameter_;
-  dist::Group group_;
-  Tensor hooked_;
-};
-
 class GatheringDispatcher final : public nn::TokenDispatcher {
  public:
   GatheringDispatcher(const dist::Group& group, std::unique_ptr<nn::TokenDispatcher> inner,
-                      nn::Parameter* bias)
-      : group_(group), inner_(std::move(inner)), bias_(bias, group) {}
+                      nn::Parameter* bias, at::ScalarType reduce_dtype)
+      : group_(group), inner_(std::move(inner)) {
+    if (bias) bias_.emplace(*bias, reduce_dtype);
+  }
 
   std::unique_ptr<nn::DispatchedTokens> dispatch(const Tensor& x, const nn::Routing& routing,
                                                  const Tensor& factors,
                                                  const TokenCopies& copies) override {
     check_is_whole(copies);
     if (copies.num_ranks > 1) {
-      bias_.attach();
+      if (bias_) bias_->attach(group_);
       return std::make_unique<CopiedTokens>(
           inner_->dispatch(dist::copy_to_ranks(x, group_), routing,
                            factors.defined() ? dist::copy_to_ranks(factors, group_) : factors, {}),
@@ -117,7 +95,7 @@ class GatheringDispatcher final : public nn::TokenDispatcher {
  private:
   dist::Group group_;
   std::unique_ptr<nn::TokenDispatcher> inner_;
-  SummedGradient bias_;
+  std::optional<nn::GradientSum> bias_;
 };
 
 /// Rows `own` of what all ranks of `group` have, each to do something else with them.
@@ -165,8 +143,9 @@ class SharingDispatcher final : public nn::TokenDispatcher {
 
 std::unique_ptr<nn::TokenDispatcher> gather_tokens(const dist::Group& group,
                                                    std::unique_ptr<nn::TokenDispatcher> inner,
-                                                   nn::Parameter* bias) {
-  return std::make_unique<GatheringDispatcher>(group, std::move(inner), bias);
+                                                   nn::Parameter* bias,
+                                                   at::ScalarType reduce_dtype) {
+  return std::make_unique<GatheringDispatcher>(group, std::move(inner), bias, reduce_dtype);
 }
 
 std::unique_ptr<nn::TokenDispatcher> share_copies(const dist::Group& group,

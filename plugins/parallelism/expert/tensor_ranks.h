@@ -21,10 +21,11 @@ namespace titan::expert_parallel {
 ///
 /// `bias`, or null: a parameter that no rank of `group` has cut and of which each adds its share to
 /// that sum, so that its gradient is one share of the whole. Tensor parallelism adds them up where
-/// each rank has its own tokens, the dispatcher where all have the same.
+/// each rank has its own tokens, the dispatcher where all have the same, in `reduce_dtype`.
 std::unique_ptr<nn::TokenDispatcher> gather_tokens(const dist::Group& group,
                                                    std::unique_ptr<nn::TokenDispatcher> inner,
-                                                   nn::Parameter* bias);
+                                                   nn::Parameter* bias,
+                                                   at::ScalarType reduce_dtype);
 
 /// Of experts that are dealt to ranks of `group` among others: where all of it have the same
 /// tokens, `inner` dispatches a share of them on each, in order, and each rank gets what became of

@@ -1,52 +1,42 @@
 #include "partial_gradients.h"
 
 #include <memory>
-#include <utility>
 
 #include <ATen/core/Tensor.h>
 #include <titan/nn/cuts.h>
+#include <titan/nn/gradient_sum.h>
 
 namespace titan::tensor_parallel {
 namespace {
 
-/// Hooks stand on the tensors that forward reads. Which these are is known only when forward runs:
-/// a parameter's value changes when it gets memory or is handed to a data-parallel transform.
-///
-/// A hook on the tensor sees the gradient of one backward; Parameter::on_gradient would see the sum
-/// over the microbatches so far, part of it summed over the ranks already.
+/// Over which ranks a gradient is summed is known only when forward runs: others may cut the
+/// parameter meanwhile.
 class PartialGradients {
  public:
-  PartialGradients(std::vector<nn::Parameter*> parameters, const dist::Mesh& mesh)
-      : parameters_(std::move(parameters)), mesh_(mesh), hooked_(parameters_.size()) {}
+  PartialGradients(const std::vector<nn::Parameter*>& parameters, const TransformContext& context)
+      : parameters_(parameters), mesh_(context.mesh) {
+    for (nn::Parameter* parameter : parameters)
+      sums_.emplace_back(*parameter, context.reduce_dtype);
+  }
 
   void attach() {
-    for (size_t i = 0; i < parameters_.size(); ++i) {
-      const at::Tensor& value = parameters_[i]->value();
-      if (hooked_[i].is_same(value) || !value.requires_grad()) continue;
-      hooked_[i] = value;
-      const dist::Group& group = mesh_.rest_of("tp", nn::cut_groups(*parameters_[i]));
-      if (group.size() == 1) continue;
-      value.register_hook([group](const at::Tensor& gradient) {
-        if (!gradient.defined()) return gradient;  // deferred: Parameter::add_gradient comes here
-        const at::Tensor total = gradient.clone(at::MemoryFormat::Contiguous);
-        group.all_reduce(total, dist::Reduce::sum).wait();
-        return total;
-      });
-    }
+    for (size_t i = 0; i < parameters_.size(); ++i)
+      if (!sums_[i].is_attached())
+        sums_[i].attach(mesh_.rest_of("tp", nn::cut_groups(*parameters_[i])));
   }
 
  private:
   std::vector<nn::Parameter*> parameters_;
   dist::Mesh mesh_;
-  std::vector<at::Tensor> hooked_;
+  std::vector<nn::GradientSum> sums_;
 };
 
 }  // namespace
 
-void sum_partial_gradients(nn::Module& layer, std::vector<nn::Parameter*> parameters,
-                           const dist::Mesh& mesh) {
+void sum_partial_gradients(nn::Module& layer, const std::vector<nn::Parameter*>& parameters,
+                           const TransformContext& context) {
   if (parameters.empty()) return;
-  const auto gradients = std::make_shared<PartialGradients>(std::move(parameters), mesh);
+  const auto gradients = std::make_shared<PartialGradients>(parameters, context);
   layer.wrap([gradients](const at::Tensor& x, const Batch& batch, const nn::Next& next) {
     gradients->attach();
     return next(x, batch);

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include <titan/dist/mesh.h>
 #include <titan/model.h>
+#include <titan/transform.h>
 
 namespace titan::tensor_parallel {
 
@@ -13,7 +13,7 @@ namespace titan::tensor_parallel {
 /// those of earlier microbatches and before any data-parallel transform sees it. `layer` is the one
 /// that uses them. One that is cut over some of these ranks by the time of its first forward is
 /// summed over the others: whoever has cut it brings it the gradients of the tokens of those.
-void sum_partial_gradients(nn::Module& layer, std::vector<nn::Parameter*> parameters,
-                           const dist::Mesh& mesh);
+void sum_partial_gradients(nn::Module& layer, const std::vector<nn::Parameter*>& parameters,
+                           const TransformContext& context);
 
 }  // namespace titan::tensor_parallel

@@ -56,7 +56,7 @@ void TensorParallel::apply(ModelPart& part, const TransformContext& context) {
     link_ = std::make_shared<PieceLink>(group);
   cut_weights(layout, group);
   connect(layout, group);
-  sum_gradients(part, layout, context.mesh);
+  sum_gradients(part, layout, context);
   const bool cuts = options_.sequence_parallel;
   for (Layer& layer : part.layers()) {
     if (cuts)
@@ -121,8 +121,8 @@ void TensorParallel::wrap_region(const RegionLayout& region, const dist::Group& 
 }
 
 void TensorParallel::sum_gradients(ModelPart& part, const ModelLayout& layout,
-                                   const dist::Mesh& mesh) const {
-  const dist::Group& group = mesh.group("tp");
+                                   const TransformContext& context) const {
+  const dist::Group& group = context.mesh.group("tp");
   // within a region each rank goes on with its own heads or features, whatever comes in
   std::set<nn::Parameter*> in_regions;
   for (const RegionLayout& region : layout.regions)
@@ -136,7 +136,7 @@ void TensorParallel::sum_gradients(ModelPart& part, const ModelLayout& layout,
       if (is_partial && !is_cut(parameter, group) && seen.insert(&parameter).second)
         partial.push_back(&parameter);
     });
-    sum_partial_gradients(*layer.module, std::move(partial), mesh);
+    sum_partial_gradients(*layer.module, partial, context);
   }
 }
 

@@ -36,7 +36,8 @@ class TensorParallel final : public Parallelism {
   void cut_weights(const ModelLayout& layout, const dist::Group& group) const;
   void connect(const ModelLayout& layout, const dist::Group& group);
   void wrap_region(const RegionLayout& region, const dist::Group& group);
-  void sum_gradients(ModelPart& part, const ModelLayout& layout, const dist::Mesh& mesh) const;
+  void sum_gradients(ModelPart& part, const ModelLayout& layout,
+                     const TransformContext& context) const;
 
   TensorParallelOptions options_;
   std::shared_ptr<PieceLink> link_;  // shared with the kernels; null without async

@@ -37,6 +37,8 @@ struct TransformContext {
   Device& device;
   at::ScalarType parameter_dtype = at::kFloat;  ///< [training] dtype: of shards and their gradients
   at::ScalarType compute_dtype = at::kFloat;    ///< that layers compute in
+  at::ScalarType reduce_dtype = at::kFloat;     ///< that gradients are summed over ranks in; where
+                                                ///< layers compute in a wider one, in that
   const PipelinePlan* pipeline = nullptr;       ///< null where there is one pipeline rank
   std::string dump_folder = {};  ///< [job] dump_folder, for files about the run; there once layers
                                  ///< run. Empty: nothing is to be written
