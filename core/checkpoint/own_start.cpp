@@ -85,8 +85,8 @@ OwnStart newest_of(const std::vector<CheckpointStep>& line, const JobConfig& con
   if (!weights) return {};
   if (weights->step >= config.training.steps && weights->step > 0)
     return {OwnKind::done, weights->path};
-  TITAN_CHECK(weights->step == 0 && weights->marker == Marker::manifest, config, "'",
-              weights->path.string(),
+  TITAN_CHECK(weights->step == 0 && weights->marker == Marker::manifest, config,
+              "checkpoint.folder: '", weights->path.string(),
               "' holds weights only, a run cannot go on from it; use it as "
               "checkpoint.initial_load_path of a run with another job.dump_folder");
   return {OwnKind::checkpoint, weights->path};

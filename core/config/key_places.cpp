@@ -26,8 +26,8 @@ std::vector<Word> words_of(std::string_view message) {
     }
     size_t end = i;
     while (end < message.size() && is_of_a_name(message[end])) ++end;
-    const bool is_quoted = i > 0 && message[i - 1] == '\'' && end < message.size() &&
-                           message[end] == '\'';
+    const bool is_quoted =
+        i > 0 && message[i - 1] == '\'' && end < message.size() && message[end] == '\'';
     const bool is_assigned = message.substr(end).starts_with(" = ");
     std::string text(message.substr(i, end - i));
     while (text.ends_with('.')) text.pop_back();
@@ -62,17 +62,22 @@ KeyPlaces::KeyPlaces(const OptionTable& table, const GivenValues& given, const S
 
 NamedKey KeyPlaces::named_in(std::string_view message, const std::string& section) const {
   NamedKey found;
+  const size_t num_stated = words_of(message.substr(0, message.find(';'))).size();
+  bool states_key = false;  // then keys of the advice are not what is wrong
+  size_t number = 0;
   for (const Word& word : words_of(message)) {
+    const bool is_stated = number++ < num_stated;
     std::string key = word.text;
     if (!known_.contains(key)) {
       if (!word.is_option || section.empty()) continue;
       key = section + "." + word.text;
       if (!known_.contains(key)) continue;
     }
+    states_key = states_key || is_stated;
     const auto written = given_.find(key);
     if (written == given_.end()) continue;
     if (!written->second.is_valid) found.is_sound = false;
-    if (!found.key.empty()) continue;
+    if (!found.key.empty() || (states_key && !is_stated)) continue;
     found.key = key;
     found.where = written->second.where;
     found.items = quoted_items(message, written->second);

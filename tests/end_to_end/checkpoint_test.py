@@ -280,6 +280,12 @@ class KeysTest(CheckpointCase):
         self.assertEqual(self.losses(everything), {step: self.losses()[step] for step in (3, 4)})
         self.assert_same_state(everything / "checkpoint/step-4", self.out / "checkpoint/step-4")
 
+    def test_an_error_of_the_own_folder_does_not_point_at_another_key(self):
+        self.run_ranks(1, *steps(2), "--checkpoint.last_save_model_only")
+        run = self.run_ranks(1, *steps(4), "--checkpoint.initial_load_path", self.folder / "elsewhere", code=2)
+        self.assert_holds(run.stderr, f"error: checkpoint.folder: '{self.out}/checkpoint/step-2' holds weights only")
+        self.assertNotIn("^~", run.stderr)
+
     def test_load_only_never_saves_and_off_does_nothing(self):
         self.run_ranks(1, *steps(4), "--checkpoint.interval", "2", "--checkpoint.load_only")
         self.assertFalse((self.out / "checkpoint").exists())
