@@ -22,4 +22,22 @@ bool check_hf_config(const HfExchange& exchange, const std::filesystem::path& fo
   return true;
 }
 
+Value exported_hf_config(const HfExchange& exchange, const std::filesystem::path& assets) {
+  Value ours = exchange.hf_config();
+  const std::filesystem::path path = assets / "config.json";
+  if (!std::filesystem::is_regular_file(path)) return ours;
+  const Value theirs = read_json(path);
+  if (!theirs.is_map()) return ours;
+  for (const char* name : {"model_type", "architectures"}) {
+    const Value* found = theirs.find(name);
+    const Value* own = ours.find(name);
+    if (!found || !own || !(*found == *own)) return ours;
+  }
+  if (!exchange.config_differences(theirs).empty()) return ours;
+  Value kept = Value::map();
+  for (const auto& [name, value] : theirs.as_map())
+    if (name != "quantization_config" && name != "dtype") kept[name] = value;
+  return kept;
+}
+
 }  // namespace titan::core

@@ -13,4 +13,12 @@ namespace titan::core {
 /// them (HfExchange::config_differences).
 bool check_hf_config(const HfExchange& exchange, const std::filesystem::path& folder);
 
+/// The config.json of an export of the model, but for token ids and the data type.
+///
+/// Where `assets`/config.json describes this model (same architecture, nothing that would change
+/// results), it is that file: what Titan has no option for, such as max_position_embeddings, which
+/// servers read, is kept. `quantization_config` goes: exports are not quantised. Otherwise
+/// HfExchange::hf_config().
+Value exported_hf_config(const HfExchange& exchange, const std::filesystem::path& assets);
+
 }  // namespace titan::core

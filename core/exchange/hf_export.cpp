@@ -5,6 +5,7 @@
 #include <titan/error.h>
 
 #include "core/base/file.h"
+#include "core/exchange/hf_config.h"
 #include "core/exchange/hf_folder.h"
 #include "core/exchange/rule_layout.h"
 #include "core/runtime/groups/together.h"
@@ -51,7 +52,7 @@ void export_to_hf(const std::filesystem::path& shards, const std::filesystem::pa
   const std::vector<PlannedTensor> tensors =
       hf_tensors(what.model, what.model_name, weights, index, "");
   const HfDescription description = {
-      .config = exchange_of(what.model, what.model_name).hf_config(),
+      .config = exported_hf_config(exchange_of(what.model, what.model_name), what.assets),
       .dtype = tensors.front().entry.dtype,
       .tokens = hf_token_ids(what.assets, what.tokenizer.special_tokens()),
       .assets = what.assets};

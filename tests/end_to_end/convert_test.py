@@ -195,6 +195,15 @@ class HuggingFaceTest(ConvertCase):
         self.assertEqual(json.loads((self.folder / "back" / "generation_config.json").read_text()),
                          json.loads((source / "generation_config.json").read_text()))
 
+    def test_settings_without_effect_on_logits_are_kept(self):
+        """Servers read the context length, trainers the range; Titan has no use for them."""
+        model = make_model()
+        for name, value in {"max_position_embeddings": 16384, "initializer_range": 0.013, "use_cache": False}.items():
+            setattr(model.config, name, value)
+        self.convert("from-hf", self.saved(model), self.folder / "ours")
+        self.convert("to-hf", self.folder / "ours", self.folder / "back", "--verify")
+        self.assert_same_model(model, self.folder / "back")
+
     def test_torch_reads_the_checkpoint(self):
         model = make_model()
         self.convert("from-hf", self.saved(model), self.folder / "ours", "--max-shard-size", "100KB")

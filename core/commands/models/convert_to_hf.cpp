@@ -14,6 +14,7 @@
 #include "core/commands/models/convert.h"
 #include "core/exchange/convention.h"
 #include "core/exchange/conversion.h"
+#include "core/exchange/hf_config.h"
 #include "core/exchange/hf_export.h"
 #include "core/exchange/hf_folder.h"
 #include "core/exchange/merged_weights.h"
@@ -105,7 +106,7 @@ int convert_to_hf(const ConvertArguments& arguments) {
                       assets.string()
                 : "the tokenizer in " + assets.string() + " goes along");
   const HfDescription description = {
-      .config = exchange_of(chosen.model(), chosen.name()).hf_config(),
+      .config = exported_hf_config(exchange_of(chosen.model(), chosen.name()), assets),
       .dtype = tensors.front().entry.dtype,
       .tokens = hf_token_ids(assets, tokenizer ? tokenizer->special_tokens() : SpecialTokens()),
       .assets = assets};
