@@ -48,6 +48,15 @@ void compare_configs(const RunRecord& a, const RunRecord& b, Comparison& result)
   }
 }
 
+void compare_starts(const RunRecord& a, const RunRecord& b, Comparison& result) {
+  for (const auto& [name, first] : a.start) {
+    const auto second = b.start.find(name);
+    if (second == b.start.end()) continue;
+    ++result.num_start;
+    if (first != second->second) result.start.push_back({name, first, second->second});
+  }
+}
+
 bool are_near(double a, double b, double tolerance) {
   if (a == b || (std::isnan(a) && std::isnan(b))) return true;
   return std::abs(a - b) <= tolerance * std::max(std::abs(a), std::abs(b));
@@ -111,6 +120,7 @@ bool Comparison::are_same() const {
 Comparison compare(const RunRecord& a, const RunRecord& b, double tolerance) {
   Comparison result{.first = a.folder, .second = b.folder, .tolerance = tolerance};
   compare_configs(a, b, result);
+  compare_starts(a, b, result);
   result.numbers = compare_steps(a.numbers, b.numbers,
                                  [&](const auto& first, const auto& second, StepComparison& into) {
                                    into.differences = differences(first, second, tolerance);

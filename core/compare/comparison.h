@@ -44,6 +44,8 @@ struct Comparison {
   double tolerance = 0;
   std::vector<ConfigDifference> config;  ///< that can change numbers
   int64_t num_harmless = 0;              ///< differences of configuration that cannot
+  std::vector<ConfigDifference> start;   ///< of what their last starts found, where both tell
+  int64_t num_start = 0;                 ///< things that both tell about their starts
   StepComparison numbers, tokens;
   WeightsComparison weights;
   TraceComparison tensors;

@@ -47,6 +47,15 @@ std::string config_text(const Comparison& c) {
   return text + text_table(std::move(rows), "  ");
 }
 
+std::string start_text(const Comparison& c) {
+  if (c.num_start == 0) return "";
+  if (c.start.empty()) return "start: ranks, tokens a step, device and build are equal\n";
+  std::vector<TextRow> rows;
+  for (const ConfigDifference& d : c.start) rows.push_back({d.key, d.first, d.second});
+  return "start: " + count_of(static_cast<int64_t>(c.start.size()), "difference", "differences") +
+         " in what the last start of each run found\n" + text_table(std::move(rows), "  ");
+}
+
 std::string steps_text(const StepComparison& steps, const std::string& equal) {
   if (!steps.parts_at)
     return equal + " at all " + std::to_string(steps.num_steps) + " common steps\n";
@@ -191,15 +200,17 @@ Value value_of(const TraceComparison& t) {
 
 std::string to_text(const Comparison& c) {
   std::string text = "first:  " + c.first + "\nsecond: " + c.second + "\n\n";
-  text += config_text(c) + numbers_text(c) + tokens_text(c.tokens) + weights_text(c.weights) +
-          tensors_text(c.tensors);
+  text += config_text(c) + start_text(c) + numbers_text(c) + tokens_text(c.tokens) +
+          weights_text(c.weights) + tensors_text(c.tensors);
   return text + (c.are_same() ? "\nthe same in all that both wrote down\n" : "\nthe runs differ\n");
 }
 
 Value to_value(const Comparison& c) {
-  Value::List config, numbers;
+  Value::List config, start, numbers;
   for (const ConfigDifference& d : c.config)
     config.push_back(Value::map({{"key", d.key}, {"first", d.first}, {"second", d.second}}));
+  for (const ConfigDifference& d : c.start)
+    start.push_back(Value::map({{"key", d.key}, {"first", d.first}, {"second", d.second}}));
   for (const NumberDifference& d : c.numbers.differences)
     numbers.push_back(
         Value::map({{"tag", d.tag}, {"first", exact(d.first)}, {"second", exact(d.second)}}));
@@ -212,6 +223,7 @@ Value to_value(const Comparison& c) {
        {"tolerance", c.tolerance},
        {"configuration", Value(std::move(config))},
        {"harmless_differences", c.num_harmless},
+       {"start", Value(std::move(start))},
        {"numbers", of_numbers},
        {"tokens", value_of(c.tokens)},
        {"initial_weights", Value::map({{"common", c.weights.num_weights},

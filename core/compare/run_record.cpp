@@ -14,6 +14,7 @@
 #include "core/base/file.h"
 #include "core/config/diagnostics.h"
 #include "core/config/toml_source.h"
+#include "core/history/event.h"
 
 namespace titan::core {
 namespace {
@@ -73,6 +74,18 @@ void read_config(const path& file, RunRecord& run) {
   if (!list) throw ConfigError(diagnostics);
   for (const Setting& setting : list->settings)
     run.config[dotted(setting.path)] = to_json(setting.value);
+}
+
+void read_start(const path& folder, RunRecord& run) {
+  for (const RunEvent& event : read_history(folder).events) {
+    if (event.kind != RunEvent::Kind::start) continue;
+    run.start.clear();
+    for (const auto& [name, member] : {std::pair{"ranks", "world_size"},
+                                       {"tokens a step", "tokens_per_step"},
+                                       {"device", "device"},
+                                       {"build", "titan"}})
+      if (const Value* value = event.details.find(member)) run.start[name] = to_json(*value);
+  }
 }
 
 void read_numbers(const path& file, RunRecord& run) {
@@ -155,6 +168,7 @@ RunRecord read_run(const std::string& folder) {
               "' is not the folder of a run: it holds no config.toml; name the job.dump_folder of "
               "one");
   read_config(root / "config.toml", run);
+  read_start(root, run);
   for (const char* name : {"metrics.jsonl", "metrics_rank_0.jsonl"})
     if (std::filesystem::exists(root / name)) {
       read_numbers(root / name, run);

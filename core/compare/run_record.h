@@ -43,6 +43,8 @@ struct RunRecord {
   std::string folder;
   /// Dotted keys of config.toml and their values as JSON.
   std::map<std::string, std::string> config;
+  /// What the last start found or resolved, as JSON: "ranks", "tokens a step", "device", "build".
+  std::map<std::string, std::string> start;
   /// By step, by tag: losses, norms, learning rates; no times. NaN and infinities as they are.
   std::map<int64_t, std::map<std::string, double>> numbers;
   std::map<int64_t, std::string> tokens;                     ///< fingerprints by step

@@ -90,6 +90,29 @@ TEST(Comparison, OfEqualRunsFindsNothingWhateverTheirTimesAndFolders) {
   EXPECT_TRUE(to_value(c).at("same").as_boolean());
 }
 
+TEST(Comparison, NamesWhatTheStartsResolvedDifferently) {
+  const auto started = [](int64_t ranks, int64_t tokens) {
+    return "{\"event\":\"start\",\"time\":1,\"resumed_step\":0,\"world_size\":" +
+           std::to_string(ranks) + ",\"tokens_per_step\":" + std::to_string(tokens) +
+           ",\"device\":\"CPU\",\"titan\":\"titan 0.1.0\"}\n";
+  };
+  MadeUpRun a, b, silent;
+  a.step(1, "2.5").folder().write("history.jsonl", started(4, 4096) + started(1, 512));
+  b.step(1, "2.5").folder().write("history.jsonl", started(2, 1024));
+  silent.step(1, "2.5");
+  const Comparison c = compared(a, b);
+  EXPECT_TRUE(c.config.empty());
+  ASSERT_EQ(c.start.size(), 2u);
+  EXPECT_EQ(c.start[0].key, "ranks");
+  EXPECT_EQ(c.start[0].first + " " + c.start[0].second, "1 2");
+  EXPECT_EQ(c.start[1].key, "tokens a step");
+  EXPECT_EQ(c.start[1].first + " " + c.start[1].second, "512 1024");
+  EXPECT_TRUE(holds(to_text(c), "start: 2 differences"));
+  EXPECT_EQ(to_value(c).at("start").as_list().size(), 2u);
+  EXPECT_TRUE(holds(to_text(compared(a, a)), "ranks, tokens a step, device and build are equal"));
+  EXPECT_FALSE(holds(to_text(compared(a, silent)), "start:"));
+}
+
 TEST(Comparison, NamesTheFirstStepAndEveryNumberThatDiffersThere) {
   MadeUpRun a, b;
   a.step(1, "2.5").step(2, "2.25").step(3, "2.0");
