@@ -1,6 +1,7 @@
 // Counts, bytes and times as people read them. Used by whatever says how far it is and what it did.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -14,5 +15,9 @@ std::string short_count(int64_t count);
 std::string bytes_text(double bytes);
 /// "12 s", "3:07", "2:03:07", "3 d 2:01:05"
 std::string duration_text(double seconds);
+/// The number to print: a NaN without its sign, which streams and printf would show as "-nan".
+inline double without_nan_sign(double value) {
+  return std::isnan(value) ? std::fabs(value) : value;
+}
 
 }  // namespace titan::core

@@ -8,6 +8,7 @@
 #include <ATen/ops/from_blob.h>
 #include <titan/error.h>
 
+#include "core/base/quantity_text.h"
 #include "core/debug/tensor_statistics.h"
 
 namespace titan::core {
@@ -112,8 +113,8 @@ Judgement BadValueFinder::judge(const Step& step) {
   TITAN_CHECK(step.batches.num_valid_tokens > 0, data, "no token of step ", step.number,
               " has a label, on any rank: its loss is 0 / 0; look at the data of this step");
   looks_at_ = step.number;
-  before_ = detail::concat("loss ", step.loss.normalized_sum);
-  if (step.norm) before_ += detail::concat(", gradient norm ", *step.norm);
+  before_ = detail::concat("loss ", without_nan_sign(step.loss.normalized_sum));
+  if (step.norm) before_ += detail::concat(", gradient norm ", without_nan_sign(*step.norm));
   std::string reason;
   if (mesh_.rank() == 0)
     reason = detail::concat("step ", step.number, " gave ", before_,
@@ -129,7 +130,8 @@ void BadValueFinder::report(const Step& step) {
       earliest != kNothing, data, "step ", step.number, " gave ", before_,
       " on this rank or another, but no layer, weight or gradient holds a bad value when it "
       "is run again, which gave loss ",
-      step.loss.normalized_sum, " and gradient norm ", step.norm.value_or(0),
+      without_nan_sign(step.loss.normalized_sum), " and gradient norm ",
+      without_nan_sign(step.norm.value_or(0)),
       step.norm && !std::isfinite(*step.norm) && std::isfinite(step.loss.normalized_sum)
           ? ": the squares of finite gradients overflow; lower optimizer.lr"
           : ": the step does not repeat itself; set debug.deterministic = true, and suspect "

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "core/base/quantity_text.h"
 #include "core/base/text_table.h"
 
 namespace titan::core {
@@ -11,7 +12,8 @@ constexpr const char* kFilter = ",none";  // of the harness's filters: answers a
 
 std::string fixed(double value) {
   char text[40];
-  std::snprintf(text, sizeof text, value != 0 && value < 1000 ? "%.4f" : "%.4g", value);
+  std::snprintf(text, sizeof text, value != 0 && value < 1000 ? "%.4f" : "%.4g",
+                without_nan_sign(value));
   return text;
 }
 

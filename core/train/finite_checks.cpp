@@ -4,12 +4,14 @@
 
 #include <titan/error.h>
 
+#include "core/base/quantity_text.h"
+
 namespace titan::core {
 
 Judgement FiniteLoss::judge(const Step& step) {
   if (step.batches.loss_stays) return {};
   TITAN_CHECK(std::isfinite(step.loss.normalized_sum), data, "the loss is ",
-              step.loss.normalized_sum,
+              without_nan_sign(step.loss.normalized_sum),
               are_weights_unchanged_ ? "; the weights were not changed by this step" : "",
               ". Lower optimizer.lr, lengthen lr_scheduler.warmup_steps or look at the data of "
               "this step; ",
@@ -19,8 +21,8 @@ Judgement FiniteLoss::judge(const Step& step) {
 }
 
 Judgement FiniteNorm::judge(const Step& step) {
-  TITAN_CHECK(!step.norm || std::isfinite(*step.norm), data, "the gradient norm is ", *step.norm,
-              " at loss ", step.loss.normalized_sum,
+  TITAN_CHECK(!step.norm || std::isfinite(*step.norm), data, "the gradient norm is ",
+              without_nan_sign(*step.norm), " at loss ", without_nan_sign(step.loss.normalized_sum),
               "; the weights were not changed by this step. Lower optimizer.lr or lengthen "
               "lr_scheduler.warmup_steps; debug.find_nan = true names the first layer that goes "
               "bad");

@@ -1,5 +1,7 @@
 #include "core/base/quantity_text.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 namespace titan::core {
@@ -37,6 +39,12 @@ TEST(QuantityText, WritesTimesAsLongAsTheyHaveToBe) {
   EXPECT_EQ(duration_text(7387), "2:03:07");
   EXPECT_EQ(duration_text(90061), "1 d 1:01:01");
   EXPECT_EQ(duration_text(-1), "0 s");
+}
+
+TEST(QuantityText, TakesTheSignOffANaNAlone) {
+  EXPECT_FALSE(std::signbit(without_nan_sign(-std::nan(""))));
+  EXPECT_TRUE(std::isnan(without_nan_sign(-std::nan(""))));
+  EXPECT_EQ(without_nan_sign(-2.5), -2.5);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // committed leaves no trace.
 #include "core/train/step_members.h"
 
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <string>
@@ -15,7 +16,9 @@
 #include <gtest/gtest.h>
 #include <titan/error.h>
 
+#include "core/train/finite_checks.h"
 #include "tests/core/train/step_fixture.h"
+#include "tests/plugins/error_of.h"
 #include "tests/sdk/dist/thread_ranks.h"
 
 namespace titan::core {
@@ -159,6 +162,15 @@ TEST_F(StepMembersTest, AGradientThatIsNoNumberEndsTheRunBeforeTheWeightsChange)
   EXPECT_THROW(played.take(kInfinite), Error);
   EXPECT_TRUE(at::equal(played.weight(), before));
   EXPECT_EQ(played.run.state.step, 0);
+}
+
+TEST(FiniteChecks, ShowANaNWithoutItsSign) {
+  const Step step{.loss = {-std::nan("")}, .norm = -std::nan("")};
+  const std::string loss =
+      titan::testing::error_of([&] { FiniteLoss(true).judge(step); }).message();
+  EXPECT_TRUE(titan::testing::holds(loss, "the loss is nan;"));
+  const std::string norm = titan::testing::error_of([&] { FiniteNorm().judge(step); }).message();
+  EXPECT_TRUE(titan::testing::holds(norm, "the gradient norm is nan at loss nan;"));
 }
 
 /// A guard over the norm, as a plugin would be one.
