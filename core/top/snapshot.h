@@ -43,6 +43,10 @@ struct RunSnapshot {
 /// A rank is silent when it has said nothing for this long, and others wait "for some time" then.
 inline constexpr double kSilentSeconds = 5;
 
+/// A rank writes its status once a second: an older status may be out of date, and its age is
+/// shown.
+inline constexpr double kFreshSeconds = 3;
+
 /// `now`: seconds since 1970.
 RunSnapshot to_snapshot(RankStatuses statuses, double now);
 

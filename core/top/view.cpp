@@ -116,8 +116,13 @@ std::string memory_text(const RankStatus& status) {
 }
 
 /// What a rank is doing, as the column has room for it: without the step, which has a column of its
-/// own, and when it is too long what it waits in rather than what for.
-std::string doing_text(const RankStatus& status, size_t columns) {
+/// own, and when it is too long what it waits in rather than what for. Of a rank that has not
+/// written its status for some time that comes after the age of the status.
+std::string doing_text(const RankRow& row, size_t columns) {
+  const RankStatus& status = row.status;
+  if (row.mark != RankMark::ended && row.age > kFreshSeconds)
+    return "no sign of life " + duration_text(row.age) +
+           "; last: " + printable(status.doing.empty() ? status.phase : status.doing);
   std::string text = printable(status.doing.empty() ? status.phase : status.doing);
   const std::string step = "in step " + std::to_string(status.step) + ", ";
   if (text.starts_with(step)) text.erase(0, step.size());
@@ -152,7 +157,7 @@ std::string line_of(const RankRow& row, const Table& table, const ViewOptions& o
   const double share = status.communication_share();
   const std::string line = table.line(
       {std::to_string(status.rank), status.step < 0 ? "-" : with_commas(status.step),
-       doing_text(status, table.doing),
+       doing_text(row, table.doing),
        status.waiting_seconds > 0 ? seconds_text(status.waiting_seconds) : "-",
        std::isnan(share) ? "-" : decimal(100 * share, 0) + "%", memory_text(status), note_of(row)});
   if (!options.has_colours || row.mark == RankMark::none) return line;

@@ -139,6 +139,27 @@ TEST(TopView, WhatARankDoesLeavesOutItsStepAndEndsWithWhatItWaitsIn) {
   EXPECT_TRUE(holds(shown(80), " waits in send  "));
 }
 
+TEST(TopView, AStatusThatIsOldIsNotShownAsWhatTheRankIsDoing) {
+  RankStatuses statuses = four();
+  for (RankStatus& status : statuses.ranks) status.doing = "forward";
+  statuses.ranks[1].time = kNow - 4;
+  statuses.ranks[2].time = kNow - 187;
+  statuses.ranks[3].time = kNow - 187;
+  statuses.ranks[3].state = "ended";
+  const std::vector<std::string> lines =
+      to_view(to_snapshot(statuses, kNow), "run", {.columns = 80, .order = RankOrder::rank}).lines;
+  const auto row = [&](int rank) {
+    for (const std::string& line : lines)
+      if (line.starts_with("    " + std::to_string(rank) + " ")) return line;
+    return std::string();
+  };
+  EXPECT_TRUE(holds(row(0), " forward "));
+  EXPECT_TRUE(holds(row(1), " no sign of life 4 s"));
+  EXPECT_TRUE(holds(row(2), " no sign of life 3:07"));
+  EXPECT_TRUE(holds(row(2), "! SILENT"));
+  EXPECT_TRUE(holds(row(3), " forward ")) << "it has said that it ended";
+}
+
 TEST(TopView, ColoursAreNeverTheOnlySign) {
   RankStatuses statuses = four();
   statuses.ranks[2].time = 0;
