@@ -12,10 +12,21 @@ import tempfile
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
+def require():
+    """Ends the program with what is missing and how to install it."""
+    if CHROMIUM is None:
+        raise SystemExit("error: no browser: neither chromium nor google-chrome is on PATH; install it: apt-get install chromium")
+    try:
+        import websocket  # noqa: F401
+    except ImportError:
+        raise SystemExit("error: no Python package websocket-client; install it: pip install websocket-client") from None
+
+
 class Browser:
     """One page. Use as a context."""
 
     def __init__(self, width=1400, height=900, dark=False):
+        require()
         import websocket
         self.folder = tempfile.mkdtemp(prefix="titan_browser_")
         self.process = subprocess.Popen(
