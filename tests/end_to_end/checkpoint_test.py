@@ -255,6 +255,11 @@ class KeysTest(CheckpointCase):
         # done is done; more steps go on from the last full one
         run = self.run_ranks(1, *steps(4), "--checkpoint.interval", "2", "--checkpoint.last_save_model_only")
         self.assertIn("nothing is left to do", run.stderr)
+        for flags, expected in ((["--training.dataset_path", self.folder / "none"], "training.dataset_path: there is nothing at"),
+                                (["--model.norm_eps", "0.5"], "model.norm_eps is 1e-05 there and 0.5 here")):
+            run = self.run_ranks(1, *steps(4), "--checkpoint.interval", "2", *flags, code=2)
+            self.assertIn(expected, run.stderr)
+            self.assertNotIn("nothing is left to do", run.stderr)
         run = self.run_ranks(1, *steps(6), "--checkpoint.interval", "2")
         self.assert_holds(run.stderr, "step-4' holds weights only; the run goes on from", "resumed after step 2")
         run = self.run_ranks(1, *steps(6), "--checkpoint.load_step", "4", code=0)  # rewritten in full by the run above

@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include <boost/program_options.hpp>
@@ -13,6 +14,7 @@
 #include "core/base/clock.h"
 #include "core/base/quantity_text.h"
 #include "core/base/terminal.h"
+#include "core/checkpoint/format/manifest.h"
 #include "core/commands/command.h"
 #include "core/commands/own_flags.h"
 #include "core/commands/training/estimate.h"
@@ -25,6 +27,7 @@
 #include "core/estimate/played_rank.h"
 #include "core/estimate/played_step.h"
 #include "core/estimate/rehearsal.h"
+#include "core/exchange/model_options.h"
 #include "core/runtime/build_info.h"
 #include "core/runtime/groups/failure_policy.h"
 #include "core/runtime/signals.h"
@@ -165,6 +168,24 @@ int play(JobConfig config, Registry& registry, const LaunchEnv& played) {
   return kExitDone;
 }
 
+/// Throws when the job of a finished run could not be started anew, or asks for another
+/// model than the one whose weights are there: "nothing is left to do" would hide the mistake.
+void check_finished(const JobConfig& config, Registry& registry, const StartPoint& done, int rank) {
+  Diagnostics wrong;
+  std::unique_ptr<Run> played;
+  {
+    const log::Quiet quiet;
+    played = rehearse(config, registry, {.rank = rank}, wrong);
+  }
+  if (!wrong.can_start()) throw ConfigError(wrong);
+  std::error_code ignored;
+  if (!played || !std::filesystem::exists(done.folder / "manifest.json", ignored)) return;
+  const std::string differs =
+      check_model_options(read_checkpoint_manifest(done.folder).config, config, *played->model,
+                          registry, "'" + done.folder.string() + "'");
+  if (!differs.empty() && rank == 0) log::warn(differs);
+}
+
 /// Builds the run. False when nothing is left to train, which is said.
 bool build(Run& run, JobConfig& config, Registry& registry, Rendezvous& rendezvous,
            FailureWatch& watch) {
@@ -174,6 +195,7 @@ bool build(Run& run, JobConfig& config, Registry& registry, Rendezvous& rendezvo
   if (rank == 0) run.folder_lock.take_existing(config.job.dump_folder, "job.dump_folder");
   const StartPoint start_point = find_start(config, rendezvous);
   if (start_point.kind == StartPoint::Kind::done) {
+    check_finished(config, registry, start_point, rank);
     log::info("nothing is left to do: the weights of the last step are in '" +
               start_point.folder.string() +
               "'; raise training.steps or choose another "
