@@ -192,8 +192,10 @@ void check_weights(const Run& run, const StartPoint& start, const JobConfig& con
   if (!start.loads_weights()) return;
   const std::string name = shown_model(config);
   const bool is_hf = start.kind == Kind::hugging_face;
-  const bool is_compared = start.kind == Kind::checkpoint ||
-                           (is_hf && check_hf_config(exchange_of(*run.model, name), start.folder));
+  const bool is_compared =
+      start.kind == Kind::checkpoint ||
+      (is_hf && check_hf_config(exchange_of(*run.model, name), start.folder, registry,
+                                config.model_plugin.name, config.training.seq_len));
   if (!is_compared && run.mesh.rank() == 0)
     log::warn("'" + start.folder.string() + "' has no " +
               (is_hf ? "config.json" : "manifest.json") +

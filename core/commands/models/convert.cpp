@@ -116,7 +116,8 @@ int convert_from(const ConvertArguments& arguments, Naming naming) {
   WeightNames names = names_of(chosen.model(), chosen.config().model_plugin.name, naming);
   const std::vector<fs::path> files = hf_files(arguments.in);
   if (naming == Naming::hugging_face &&
-      !check_hf_config(exchange_of(chosen.model(), chosen.name()), arguments.in))
+      !check_hf_config(exchange_of(chosen.model(), chosen.name()), arguments.in, chosen.registry(),
+                       chosen.config().model_plugin.name, chosen.config().training.seq_len))
     log::warn(arguments.in.string() +
               " has no config.json: rotary positions, epsilon and tying are taken on trust");
   const TensorIndex index =

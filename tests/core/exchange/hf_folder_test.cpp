@@ -133,6 +133,27 @@ TEST(HfFolder, TakesWhatAnOldConfigurationLeavesOut) {
   EXPECT_TRUE(check_hf_config(exchange_of(*model), folder.path()));
 }
 
+TEST(HfFolder, SaysWhatNoOptionOfTheModelChanges) {
+  const TestFolder folder;
+  const auto model = tiny_model();
+  const auto make = [](const Value& options) {
+    return create<Model>("llama3", options, {.seq_len = 64});
+  };
+  Value theirs = exchange_of(*model).hf_config();
+  theirs["hidden_size"] = 32;
+  folder.write("config.json", to_json(theirs));
+  const auto check = [&] { check_hf_config(exchange_of(*model), folder.path(), make); };
+  EXPECT_TRUE(holds(error_of(check).what(), "choose the model.flavor"));
+  theirs["hidden_act"] = "gelu";
+  folder.write("config.json", to_json(theirs));
+  const Error error = error_of(check);
+  EXPECT_EQ(error.kind(), ErrorKind::data);
+  EXPECT_TRUE(holds(error.what(),
+                    "config.json describes a network that this model does not offer:\n  hidden_act "
+                    "is \"gelu\" there and \"silu\" here\n  no flavor and no option"))
+      << error.what();
+}
+
 TEST(HfFolder, ListsEveryDifferenceThatChangesResults) {
   const TestFolder folder;
   const auto model = tiny_model({{"rope_scaling", Value::map({{"scaling_factor", 8.0}})}});
