@@ -8,6 +8,7 @@
 #include <boost/program_options.hpp>
 
 #include <titan/error.h>
+#include <titan/suggest.h>
 
 #include "core/runtime/launch_env.h"
 
@@ -32,7 +33,29 @@ inline std::vector<boost::program_options::option> take_key(std::vector<std::str
   return {key};
 }
 
-/// `command`: "titan train". Throws a config Error for a missing or malformed value.
+/// Throws a config Error for a word that is none of the configuration's keys, which have a dot, and
+/// almost one of the command's own flags.
+inline void refuse_misspelt(const std::vector<std::string>& words,
+                            const boost::program_options::options_description& own,
+                            const std::string& command) {
+  constexpr int kMostEdits = 2;
+  for (const std::string& word : words) {
+    const std::string flag = word.substr(0, word.find('='));
+    if (!flag.starts_with("--") || flag.size() < 5 || flag == "--set" ||
+        flag.find('.') != std::string::npos)
+      continue;
+    std::vector<std::string> near;
+    for (const auto& option : own.options()) {
+      std::string name = "--" + option->long_name();
+      if (edit_distance(flag, name) <= kMostEdits) near.push_back(std::move(name));
+    }
+    TITAN_CHECK(near.empty(), config, "unknown option '", flag, "'; ", did_you_mean(flag, near),
+                " See: ", command, " --help");
+  }
+}
+
+/// `command`: "titan train". Throws a config Error for a missing or malformed value, and for a
+/// misspelt flag of the command.
 inline OwnFlags take_own_flags(const std::vector<std::string>& words,
                                const boost::program_options::options_description& own,
                                const std::string& command) {
@@ -49,6 +72,7 @@ inline OwnFlags take_own_flags(const std::vector<std::string>& words,
             .run();
     po::store(parsed, flags.values);
     flags.rest = po::collect_unrecognized(parsed.options, po::include_positional);
+    refuse_misspelt(flags.rest, own, command);
   } catch (const po::error& e) {
     fail(ErrorKind::config, e.what(), "; see: ", command, " --help");
   }

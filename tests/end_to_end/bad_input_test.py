@@ -143,6 +143,13 @@ class ConfigurationTest(Case):
         self.assert_holds(run.stderr, "--training.step", "did you mean")
         self.assert_nothing_was_written()
 
+    def test_a_misspelt_flag_of_a_command_is_refused_with_the_nearest(self):
+        for command, flag, meant in (("tokenize", "--worker", "--workers"), ("train", "--dryrun", "--dry-run"),
+                                     ("train", "--word-size=2", "--world-size")):
+            run = titan(command, *TINY, flag)
+            self.assertEqual(run.returncode, 2, run.stderr)
+            self.assert_holds(run.stderr, f"unknown option '{flag.split('=')[0]}'; did you mean '{meant}'?", f"titan {command} --help")
+
     def test_a_flag_without_its_value_is_refused(self):
         run = self.train("--training.steps", code=2)
         self.assert_holds(run.stderr, "--training.steps")
