@@ -15,6 +15,7 @@
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"
 #include "core/estimate/memory_limit.h"
+#include "core/train/run_folder.h"
 #include "core/train/run_loss.h"
 #include "core/train/task_validator.h"
 
@@ -54,6 +55,7 @@ class Rehearsal {
   std::unique_ptr<Run> run(const RehearsalOptions& options) {
     std::unique_ptr<Tokenizer> tokenizer;
     if (options.reads_files) {
+      attempt([&] { check_run_folder(config_); });
       if (can_make(config_.tokenizer) && !is_unsound("model.hf_assets_path"))
         attempt([&] { tokenizer = open_tokenizer(config_, registry_); });
       if (!is_unsound("model.hf_assets_path") && !has_unsound_options(config_.chat_template))

@@ -40,7 +40,8 @@ void check_run_folder(const JobConfig& config) {
   const bool is_folder = std::filesystem::is_directory(there, ignored);
   TITAN_CHECK(is_folder && ::access(there.c_str(), W_OK | X_OK) == 0, io,
               "cannot make the folder '", config.job.dump_folder, "' (job.dump_folder): '",
-              there.string(), is_folder ? "' may not be written" : "' is not a folder");
+              there.string(), is_folder ? "' may not be written" : "' is a file, not a folder",
+              "; choose another job.dump_folder");
 }
 
 void prepare_run_folder(const JobConfig& config, FolderStart start, FolderLock& lock) {

@@ -192,6 +192,10 @@ class DataTest(Case):
     def test_an_empty_data_set_is_refused(self):
         self.stopped(self.write("empty.jsonl", ""), "empty.jsonl", "holds no document")
 
+    def test_parquet_for_json_lines_is_placed_and_sent_to_its_data_set(self):
+        self.stopped(self.write("a.parquet", "PAR1 and so on PAR1"), "--training.dataset_path", "is a Parquet file",
+                     'choose the data set "parquet"', code=2)
+
     def test_a_data_set_of_blank_lines_is_empty(self):
         self.stopped(self.write("blank.jsonl", "\n\n\n"), "blank.jsonl")
 
@@ -267,8 +271,9 @@ class FolderTest(Case):
 
     def test_a_file_is_no_folder(self):
         blocker = self.write("file", "in the way")
-        run = self.train(out=blocker, code=1)
-        self.assert_holds(run.stderr, str(blocker), "job.dump_folder")
+        for flags in ([], ["--dry-run"]):
+            run = self.train(*flags, out=blocker, code=1)
+            self.assert_holds(run.stderr, f"'{blocker}' is a file, not a folder; choose another job.dump_folder")
         self.assertEqual(blocker.read_text(), "in the way")
 
     def test_a_place_that_takes_no_folder_is_named(self):

@@ -2,6 +2,8 @@
 #include "plugins/datasets/common/json_lines.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include <titan/error.h>
@@ -9,6 +11,7 @@
 #include "plugins/datasets/common/byte_reader.h"
 #include "plugins/datasets/common/fingerprint.h"
 #include "plugins/datasets/common/indexed_lines.h"
+#include "plugins/datasets/common/input_file.h"
 #include "plugins/datasets/common/streamed_lines.h"
 #include "plugins/datasets/common/text_field.h"
 
@@ -22,6 +25,16 @@ LineFormat text_format(const JsonLinesOptions& options) {
                        Document& document) { read_text_field(line, field, document.text); },
           .description = options.field,
           .skips_bad_lines = options.skip_bad_lines};
+}
+
+/// Parquet has no lines: its first one would only be reported as malformed JSON.
+void refuse_parquet(const std::filesystem::path& path) {
+  constexpr std::string_view kMagic = "PAR1";
+  char bytes[kMagic.size()];
+  const size_t count = InputFile(path).read_some(0, bytes, sizeof bytes);
+  TITAN_CHECK(std::string_view(bytes, count) != kMagic, config, "'", path.string(),
+              "' is a Parquet file, and this data set reads JSON lines; choose the data set "
+              "\"parquet\" for it, or give a path of .jsonl or .json files");
 }
 
 }  // namespace
@@ -38,6 +51,7 @@ JsonLines::JsonLines(const JsonLinesOptions& options, const std::string& path,
 
 JsonLines::JsonLines(LineFormat format, bool index, const std::string& path,
                      const std::vector<SourceFile>& files) {
+  for (const SourceFile& file : files) refuse_parquet(file.path);
   const bool is_indexed =
       index && std::none_of(files.begin(), files.end(),
                             [](const SourceFile& file) { return is_compressed(file.path); });

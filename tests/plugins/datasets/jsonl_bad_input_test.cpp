@@ -36,6 +36,19 @@ Error error_in(const std::string& content, const JsonLinesOptions& options = {})
   return error_of([&] { texts_of(open_lines(path, options)); });
 }
 
+TEST(JsonlDatasetBadInput, NamesTheDataSetThatReadsParquet) {
+  const TestFolder folder;
+  const std::string path = folder.write("a.parquet", "PAR1\x15\x04 and so on PAR1");
+  for (const bool index : {true, false})
+    for (const bool skips : {true, false}) {
+      const Error error =
+          error_of([&] { open_lines(path, {.index = index, .skip_bad_lines = skips}); });
+      EXPECT_EQ(error.kind(), ErrorKind::config);
+      EXPECT_TRUE(holds(error.message(), "'" + path + "' is a Parquet file"));
+      EXPECT_TRUE(holds(error.message(), "choose the data set \"parquet\""));
+    }
+}
+
 TEST(JsonlDatasetBadInput, NamesFileAndLineOfEveryBadLine) {
   struct Case {
     std::string line, wanted;
