@@ -119,9 +119,8 @@ class Checker {
     for (size_t i = 0; i < items.size(); ++i) {
       const auto wrong = element->problem(items[i]);
       if (!wrong) continue;
-      const auto place =
-          std::find_if(setting.items.begin(), setting.items.end(),
-                       [&](const ItemPlace& item) { return item.index == i; });
+      const auto place = std::find_if(setting.items.begin(), setting.items.end(),
+                                      [&](const ItemPlace& item) { return item.index == i; });
       diagnostics_.error(place == setting.items.end() ? setting.where : place->where,
                          option_name(known) + " has an item that " + *wrong,
                          items[i].is_string() ? did_you_mean(items[i].as_string(), element->choices)
@@ -150,11 +149,11 @@ class Checker {
         for (const Option& option : component->schema.options) names.push_back(option.name);
       std::string hint = did_you_mean(name, names);
       if (hint.empty()) hint = key_elsewhere(setting.path.back());
-      diagnostics_.error(setting.key,
-                         "unknown option '" + name + "'" +
-                             (is_one ? " for " + describe(first)
-                                     : ": no " + first.kind + " has it"),
-                         hint, see);
+      diagnostics_.error(
+          setting.key,
+          "unknown option '" + name + "'" +
+              (is_one ? " for " + describe(first) : ": no " + first.kind + " has it"),
+          hint, see);
       return;
     }
     const bool fits_one = std::any_of(options.begin(), options.end(), [&](const Option* option) {
@@ -183,12 +182,23 @@ class Checker {
     }
     std::string hint = did_you_mean(key, candidates);
     if (hint.empty()) hint = key_elsewhere(key);
+    if (hint.empty()) hint = few_keys(section);
     if (const Component* component = table_.component_of(section))
       diagnostics_.error(setting.key, "unknown option '" + key + "' for " + describe(*component),
                          hint, describe_command(*component));
     else
       diagnostics_.error(setting.key, "unknown key '" + key + "' in [" + dotted(section) + "]",
                          hint);
+  }
+
+  /// All keys of a section that has few: a name that is like none of them may mean any.
+  std::string few_keys(const KeyPath& section) const {
+    constexpr size_t kFew = 6;
+    std::string hint;
+    const std::vector<std::string> keys = table_.keys_in(section);
+    if (keys.size() > kFew) return "";
+    for (const std::string& key : keys) hint += (hint.empty() ? "there are: " : ", ") + key;
+    return hint;
   }
 
   /// The right key in the wrong section is the commonest slip.

@@ -157,6 +157,16 @@ TEST(CommandLine, MissingValueIsReported) {
   EXPECT_EQ(first_error({"--set"}), "--set needs section.key=VALUE");
 }
 
+TEST(CommandLine, AKeyLikeNoneOfASmallTableIsAnsweredWithAllOfThem) {
+  const auto hint = [](const char* setting) {
+    return diagnostics_of(kBase, {"--set", setting}).sorted().front().hint;
+  };
+  EXPECT_EQ(hint("validation.dataloader.zzqqxx=4"),
+            "there are: num_workers, persistent_workers, pin_memory, prefetch_factor");
+  EXPECT_EQ(hint("validation.dataloader.pin_memry=true"), "did you mean 'pin_memory'?");
+  EXPECT_EQ(hint("training.zzqqxx=4"), "") << "too many to list";
+}
+
 TEST(CommandLine, SetTakesToml) {
   EXPECT_EQ(job({"--set", "training.steps=12"}).training.steps, 12);
   EXPECT_EQ(job({"--set=job.description=\"a b\""}).job.description, "a b");
