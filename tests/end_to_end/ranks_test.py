@@ -116,7 +116,7 @@ class RanksCase(Case):
         self.assertEqual(fingerprints(self.out), one_rank()[1])
         self.assert_same_steps(metrics(self.out))
         self.assertEqual(sorted(path.name for path in self.out.iterdir()),
-                         ["config.toml", "fingerprints.jsonl", "history.jsonl", "metrics.jsonl", "status", "tb", "timeline"])
+                         ["config.toml", "fingerprints.jsonl", "history.jsonl", "metrics.jsonl", "run.lock", "status", "tb", "timeline"])
         self.assertEqual(len(list(self.out.rglob("events.out.tfevents.*.0"))), 1)
         self.assert_nothing_is_half_written()
 
