@@ -103,12 +103,19 @@ class ExchangeTest(Case):
                 self.assertGreater(metrics(out)[0]["loss_metrics/global_avg_loss"], loss / 2)
 
     def test_a_config_of_other_layers_is_refused(self):
+        """Which layers have experts cannot be chosen freely; whether queries are normed is an option."""
         torch.manual_seed(5)
-        saved(Llama4ForCausalLM(text_config(moe_layers=[0, 3], use_qk_norm=False)), self.folder / "text")
-        run = train(RECIPE, self.out, 1, "--checkpoint.enable", "--checkpoint.initial_load_path", self.folder / "text",
-                    "--checkpoint.initial_load_in_hf", "--training.steps", "1")
-        self.assertEqual(run.returncode, 2, run.stderr)
-        self.assert_holds(run.stderr, "moe_layers is [0,3] there and [1,3] here", "use_qk_norm is false there and true here")
+        for name, config, code, texts in (
+                ("layers", {"moe_layers": [0, 3], "use_qk_norm": False}, 1,
+                 ("does not offer", "moe_layers is [0,3] there and [1,3] here", "no option of [model] changes that")),
+                ("norms", {"use_qk_norm": False}, 2,
+                 ("describes another model", "use_qk_norm is false there and true here", "set the model's options"))):
+            with self.subTest(name):
+                saved(Llama4ForCausalLM(text_config(**config)), self.folder / name)
+                run = train(RECIPE, self.out, 1, "--checkpoint.enable", "--checkpoint.initial_load_path", self.folder / name,
+                            "--checkpoint.initial_load_in_hf", "--training.steps", "1")
+                self.assertEqual(run.returncode, code, run.stderr)
+                self.assert_holds(run.stderr, *texts)
 
 
 class GreedyTest(GenerateCase):
