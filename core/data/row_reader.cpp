@@ -72,7 +72,10 @@ bool RowReader::read(Source& source, TokenizedDocument& document) {
     TITAN_CHECK(
         num_empty++ < kMaxEmpty || source.blended.reader->epoch() <= first_epoch + 1, data,
         "the documents of a whole epoch hold no token",
-        document_.conversations.empty() ? "" : " to learn, or are all longer than a sequence");
+        document_.conversations.empty()
+            ? ""
+            : " to learn, or are all longer than a sequence; data.too_long says what becomes of "
+              "these: make training.seq_len longer, or choose \"truncate\"");
     if (!source.blended.reader->next(document_)) return false;
     tokenise(source, document);
   } while (document.tokens.empty());

@@ -160,7 +160,9 @@ TEST(ConversationWindows, WhatHasNothingToLearnIsLeftOut) {
   EXPECT_EQ(row.left_out->count("chats", "left out, with nothing to learn"), 1);
   const WrittenDataset nothing({document});
   ChatRow never(nothing, 40, TooLong::error, /*once=*/false);
-  EXPECT_NE(error_of_row(never).find("hold no token to learn"), std::string::npos);
+  const std::string error = error_of_row(never);
+  EXPECT_NE(error.find("hold no token to learn"), std::string::npos);
+  EXPECT_NE(error.find("data.too_long"), std::string::npos);
 }
 
 TEST(ConversationWindows, SequencesThatWouldCutConversationsRefuseThem) {
