@@ -39,7 +39,7 @@ class StepGuardTest(Case):
         self.assertTrue(any("optimizer" in name for name in files), files.keys())
         saved = [json.loads(path.read_text()) for path in sorted((out / "checkpoint").rglob("manifest.json"))]
         self.assertEqual(len(saved), 2)
-        counters = [{name: value for name, value in manifest.items() if name not in ("time", "config", "xxh3_128")}
+        counters = [{name: value for name, value in manifest.items() if name not in ("time", "config", "lineage", "xxh3_128")}
                     for manifest in saved]
         return lines, (out / "fingerprints.jsonl").read_text(), files, counters
 
