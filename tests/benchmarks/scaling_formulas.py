@@ -236,7 +236,7 @@ def _tensor_traffic(model, layout, part):
     # per block attention and feed-forward, each in and out, forward and backward: half gathers, half scatters
     in_blocks, at_ends = 4 * part.blocks, part.has_embedding + part.has_head  # behind the one, before the other
     calls = passes * (at_ends + (0 if layout.is_async else in_blocks))
-    norms = passes * (2 * part.blocks + part.has_head)
+    norms = passes * (2 * part.blocks + part.has_head)  # whose gradients are summed in fp32
     statistics = chunks = 0
     if part.has_head:
         most = max(512, LOSS_CHUNK // (4 * model.vocab // size))
@@ -245,7 +245,7 @@ def _tensor_traffic(model, layout, part):
         statistics = passes * others * 3 * 4 * tokens  # per token the maximum, the sum and the label's logit of a rank's words
     traffic = {"tp all_gather": (calls * piece + statistics, calls + chunks),
                "tp reduce_scatter": (calls * piece, calls),
-               "tp all_reduce": (norms * 2 * model.d * layout.wire * others / size, norms)}
+               "tp all_reduce": (norms * 2 * model.d * 4 * others / size, norms)}
     if layout.is_async:  # the same pieces, sent one by one
         messages = passes * 2 * in_blocks * others
         traffic["tp send"] = (passes * 2 * in_blocks * piece, messages)
