@@ -1,61 +1,38 @@
 #include "core/base/folder_lock.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
-#include <fstream>
-#include <iterator>
 
 #include <titan/error.h>
 #include <titan/log.h>
 #include <titan/value.h>
 
 #include "core/base/clock.h"
+#include "core/base/file.h"
+#include "core/base/flock.h"
+#include "core/base/host.h"
 
 namespace titan::core {
 namespace {
 
-std::string own_host() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "an unknown host";
-}
-
-std::string time_of_day(double seconds) {
-  const auto time = static_cast<std::time_t>(seconds);
-  std::tm local{};
-  ::localtime_r(&time, &local);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &local);
-  return text.data();
-}
-
 /// "process 17 on host a, since 2026-01-01 10:00:00"
 std::string holder_of(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   try {
-    const Value value = parse_json(text);
+    const Value value = read_json(path);
     return "process " + std::to_string(value.at("pid").as_integer()) + " on host " +
-           value.at("host").as_string() + ", since " + time_of_day(value.at("time").as_number());
+           value.at("host").as_string() + ", since " +
+           local_time_text(value.at("time").as_number(), "%Y-%m-%d %H:%M:%S");
   } catch (const Error&) {
     return "a process that has not said yet which it is";
   }
 }
 
-bool try_flock(int file) {
-  int result;
-  do result = ::flock(file, LOCK_EX | LOCK_NB);
-  while (result != 0 && errno == EINTR);
-  return result == 0;
-}
-
 void write_holder(int file, const std::filesystem::path& path) {
-  const std::string text = to_json(Value::map({{"host", own_host()},
+  const std::string host = host_name();
+  const std::string text = to_json(Value::map({{"host", host.empty() ? "an unknown host" : host},
                                                {"pid", static_cast<int64_t>(::getpid())},
                                                {"time", wall_seconds()}})) +
                            "\n";

@@ -1,7 +1,6 @@
 #include "core/base/growing_file.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +10,8 @@
 #include <utility>
 
 #include <titan/error.h>
+
+#include "core/base/flock.h"
 
 namespace titan::core {
 namespace {
@@ -109,11 +110,8 @@ void GrowingFile::sync() {
 }
 
 bool GrowingFile::lock() {
-  int result;
-  do result = ::flock(descriptor_, LOCK_EX | LOCK_NB);
-  while (result != 0 && errno == EINTR);
   // a file system without locks does not keep anybody out
-  if (result != 0 && errno == EWOULDBLOCK) return false;
+  if (!try_flock(descriptor_) && errno == EWOULDBLOCK) return false;
   // whoever held it before may have written since this was opened
   struct stat status {};
   if (::fstat(descriptor_, &status) != 0) fail_growing("ask for the size of", path_, errno);
@@ -126,8 +124,8 @@ bool GrowingFile::is_linked() const {
   }, named{};
   const int found =
       links_ == Links::refuse ? ::lstat(path_.c_str(), &named) : ::stat(path_.c_str(), &named);
-  return found == 0 && ::fstat(descriptor_, &opened) == 0 &&
-         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+  return found == 0 && ::fstat(descriptor_, &opened) == 0 && opened.st_ino == named.st_ino &&
+         opened.st_dev == named.st_dev;
 }
 
 }  // namespace titan::core

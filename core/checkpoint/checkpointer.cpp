@@ -251,19 +251,18 @@ void Checkpointer::tidy(const SaveOutcome& outcome) const {
 /// Looks at nothing that training reaches after `newest`, which was just saved: the next step may
 /// be being written. Steps of other branches are neither counted nor removed.
 void Checkpointer::purge(int64_t newest) const {
+  const std::filesystem::path aside = aside_path(step_path(folder_, newest));
+  std::error_code error;
+  if (std::filesystem::exists(aside, error)) remove_checkpoint(aside);
+  if (section_.keep_latest_k == 0) return;  // before manifests are read
   std::vector<CheckpointStep> complete;
   for (const CheckpointStep& step : Branches(folder_).line_of(saved_.lineage)) {
     if (step.step > newest) continue;
-    if (step.marker == Marker::none) {  // left behind by a writer that was killed
-      if (section_.keep_latest_k > 0 && step.step < newest) remove_checkpoint(step.path);
-      continue;
-    }
-    complete.push_back(step);
-    std::error_code error;
-    if (std::filesystem::exists(aside_path(step.path), error))
-      remove_checkpoint(aside_path(step.path));
+    if (step.marker != Marker::none)
+      complete.push_back(step);
+    else if (step.step < newest)  // left behind by a writer that was killed
+      remove_checkpoint(step.path);
   }
-  if (section_.keep_latest_k == 0) return;
   const auto num_kept = static_cast<size_t>(section_.keep_latest_k);
   for (size_t i = 0; i + num_kept < complete.size(); ++i) remove_checkpoint(complete[i].path);
 }

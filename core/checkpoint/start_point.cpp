@@ -33,17 +33,6 @@ bool has_safetensors(const std::filesystem::path& folder) {
   return !safetensors_files(folder).empty();
 }
 
-/// The newest step of the newest branch whose marker is one of `markers`.
-std::optional<CheckpointStep> newest_of(const std::filesystem::path& folder,
-                                        std::initializer_list<Marker> markers) {
-  const Branches branches(folder);
-  const std::vector<CheckpointStep> line = branches.line_of(branches.newest());
-  const auto found = std::find_if(line.rbegin(), line.rend(), [&](const CheckpointStep& step) {
-    return std::find(markers.begin(), markers.end(), step.marker) != markers.end();
-  });
-  return found == line.rend() ? std::nullopt : std::optional(*found);
-}
-
 Finding initial(const CheckpointSection& section, const std::string& hf_assets_path) {
   const std::filesystem::path path = section.initial_load_path.value_or(hf_assets_path);
   const char* key = section.initial_load_path ? "checkpoint.initial_load_path"
@@ -67,7 +56,7 @@ Finding initial(const CheckpointSection& section, const std::string& hf_assets_p
   const std::vector<CheckpointStep> steps = list_steps(path);
   if (section.load_step >= 0 && !steps.empty())
     return {Kind::checkpoint, asked_step(steps, section.load_step, path).path};
-  if (const auto newest = newest_of(path, {Marker::manifest}))
+  if (const auto newest = Branches(path).newest_step({Marker::manifest}))
     return {Kind::checkpoint, newest->path};
   TITAN_CHECK(has_safetensors(path), config, key, " = '", path.string(),
               "' holds no complete checkpoint and no safetensors");
@@ -202,7 +191,7 @@ std::filesystem::path folder_of_weights(const std::filesystem::path& folder,
               "convert --help");
   if (marker != Marker::none || std::filesystem::is_regular_file(folder / "config.json"))
     return folder;
-  if (const auto newest = newest_of(folder, {Marker::manifest, Marker::hf_index}))
+  if (const auto newest = Branches(folder).newest_step({Marker::manifest, Marker::hf_index}))
     return newest->path;
   fail(ErrorKind::config, key, ": ", folder.string(),
        " holds no manifest.json, no Hugging Face weights and no complete step");

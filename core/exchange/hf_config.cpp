@@ -7,6 +7,7 @@
 #include <titan/error.h>
 
 #include "core/base/file.h"
+#include "core/exchange/model_options.h"
 
 namespace titan::core {
 namespace {
@@ -50,12 +51,8 @@ bool check_hf_config(const HfExchange& exchange, const std::filesystem::path& fo
 
 bool check_hf_config(const HfExchange& exchange, const std::filesystem::path& folder,
                      Registry& registry, const std::string& model, int64_t seq_len) {
-  return check_hf_config(exchange, folder, [&](const Value& options) -> std::unique_ptr<Model> {
-    try {
-      return registry.create<Model>(model, options, {.seq_len = seq_len});
-    } catch (const Error&) {
-      return nullptr;
-    }
+  return check_hf_config(exchange, folder, [&](const Value& options) {
+    return try_model(registry, model, options, seq_len);
   });
 }
 

@@ -72,19 +72,9 @@ bool computes_the_same(const Model& a, const Model& b) {
          first->config_differences(second->hf_config()).empty();
 }
 
-/// A model with other options; null where there can be none.
-std::unique_ptr<Model> try_model(Registry& registry, const std::string& name, const Value& options,
-                                 const JobConfig& config) {
-  try {
-    return registry.create<Model>(name, options, {.seq_len = config.training.seq_len});
-  } catch (const Error&) {
-    return nullptr;
-  }
-}
-
 /// [model] without converters.
-void list_model(const Value& saved, const JobConfig& config, const Model& model,
-                Registry& registry, std::vector<std::string>& differences) {
+void list_model(const Value& saved, const JobConfig& config, const Model& model, Registry& registry,
+                std::vector<std::string>& differences) {
   const Selection& chosen = config.model_plugin;
   const Value* table = saved.find("model");
   const Value* name = table ? table->find("name") : nullptr;
@@ -100,8 +90,8 @@ void list_model(const Value& saved, const JobConfig& config, const Model& model,
 
   Value whole = chosen.options;
   for (const ChangedOption& option : changed) set_option(whole, option.path, option.there);
-  const auto theirs =
-      try_model(registry, is_renamed ? name->as_string() : chosen.name, whole, config);
+  const auto theirs = try_model(registry, is_renamed ? name->as_string() : chosen.name, whole,
+                                config.training.seq_len);
   if (theirs && computes_the_same(*theirs, model)) return;
 
   if (is_renamed)
@@ -112,7 +102,7 @@ void list_model(const Value& saved, const JobConfig& config, const Model& model,
     all.push_back(shown_difference("model", option));
     Value one = chosen.options;
     set_option(one, option.path, option.there);
-    const auto with_it = try_model(registry, chosen.name, one, config);
+    const auto with_it = try_model(registry, chosen.name, one, config.training.seq_len);
     if (!with_it || !computes_the_same(*with_it, model)) relevant.push_back(all.back());
   }
   const auto& listed = relevant.empty() ? all : relevant;
@@ -140,6 +130,15 @@ void list_converters(const Value& saved, const JobConfig& config, Registry& regi
 }
 
 }  // namespace
+
+std::unique_ptr<Model> try_model(Registry& registry, const std::string& name, const Value& options,
+                                 int64_t seq_len) {
+  try {
+    return registry.create<Model>(name, options, {.seq_len = seq_len});
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
 
 std::vector<std::string> model_differences(const Value& saved, const JobConfig& config,
                                            const Model& model, Registry& registry) {

@@ -3,6 +3,8 @@
 // loaded or exported.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,10 @@
 #include "core/plugin/registry.h"
 
 namespace titan::core {
+
+/// A model of these options; null where there can be none.
+std::unique_ptr<Model> try_model(Registry& registry, const std::string& name, const Value& options,
+                                 int64_t seq_len);
 
 /// "model.n_heads is 8 there and 4 here", for every option of the model that changes results, and
 /// for those of converters that change what weights are for others. A model that tells how others

@@ -9,10 +9,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <ctime>
 #include <utility>
 
 #include <titan/error.h>
+
+#include "core/base/clock.h"
 
 namespace titan::core {
 namespace {
@@ -115,12 +116,8 @@ std::vector<int> shown_ranks(const Environment& environment, int world_size) {
 }
 
 fs::path new_log_folder() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local = {};
-  ::localtime_r(&now, &local);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &local);
-  return fs::path("./outputs/launch_logs") / (std::string(text) + "-" + std::to_string(::getpid()));
+  return fs::path("./outputs/launch_logs") /
+         (local_time_text(wall_seconds(), "%Y%m%d-%H%M%S") + "-" + std::to_string(::getpid()));
 }
 
 double seconds_of(const std::string& text, const std::string& what) {

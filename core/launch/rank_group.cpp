@@ -8,6 +8,7 @@
 
 #include <titan/shown_text.h>
 
+#include "core/base/text.h"
 #include "core/launch/child.h"
 #include "core/runtime/error_file.h"
 
@@ -23,10 +24,6 @@ bool asks_for_the_end(int signal) {
 /// "error: ..." or "train.toml:3:1: error: ..."
 bool is_error(const std::string& text) {
   return text.find("error: ") != std::string::npos;
-}
-
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
 }
 
 std::string seconds_text(std::chrono::milliseconds time) {

@@ -1,14 +1,12 @@
 #include "core/train/earlier_files.h"
 
-#include <array>
-#include <chrono>
-#include <ctime>
 #include <string>
 #include <vector>
 
 #include <titan/error.h>
 #include <titan/log.h>
 
+#include "core/base/clock.h"
 #include "core/history/event.h"
 #include "core/history/history_writer.h"
 
@@ -54,19 +52,14 @@ bool has_results(const std::vector<fs::path>& entries) {
 double begin_of(const RunHistory& history, const fs::path& folder) {
   for (auto event = history.events.rbegin(); event != history.events.rend(); ++event)
     if (event->kind == RunEvent::Kind::start) return event->time;
-  const auto changed = std::chrono::file_clock::to_sys(fs::last_write_time(folder));
-  return std::chrono::duration<double>(changed.time_since_epoch()).count();
+  return wall_seconds(fs::last_write_time(folder));
 }
 
 fs::path free_folder(const fs::path& root, double time) {
-  const auto seconds = static_cast<std::time_t>(time);
-  std::tm local{};
-  ::localtime_r(&seconds, &local);
-  std::array<char, 32> name{};
-  std::strftime(name.data(), name.size(), "%Y%m%d-%H%M%S", &local);
-  fs::path folder = root / name.data();
+  const std::string name = local_time_text(time, "%Y%m%d-%H%M%S");
+  fs::path folder = root / name;
   for (int number = 2; fs::exists(folder); ++number)
-    folder = root / (std::string(name.data()) + "-" + std::to_string(number));
+    folder = root / (name + "-" + std::to_string(number));
   return folder;
 }
 

@@ -2,12 +2,12 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <filesystem>
 
 #include <c10/core/ScalarType.h>
 
 #include "core/base/clock.h"
+#include "core/base/host.h"
 #include "core/runtime/build_info.h"
 #include "core/train/run.h"
 #include "core/train/run_dtypes.h"
@@ -15,11 +15,6 @@
 
 namespace titan::core {
 namespace {
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
 
 /// Adds what this process is to `members`.
 Value with_process(Value members, const Run& run, const JobConfig& config) {

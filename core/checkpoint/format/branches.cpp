@@ -1,12 +1,12 @@
 #include "core/checkpoint/format/branches.h"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <utility>
 
 #include <titan/error.h>
 
+#include "core/base/clock.h"
 #include "core/checkpoint/format/manifest.h"
 
 namespace titan::core {
@@ -20,9 +20,7 @@ double written_at(const CheckpointStep& step) {
   std::error_code error;
   for (const char* name : {kManifestName, kHfIndexName, kHfSingleName, ""}) {
     const auto time = std::filesystem::last_write_time(step.path / name, error);
-    if (error) continue;
-    const auto since = std::chrono::file_clock::to_sys(time).time_since_epoch();
-    return std::chrono::duration<double>(since).count();
+    if (!error) return wall_seconds(time);
   }
   return 0;
 }
@@ -73,10 +71,10 @@ std::vector<CheckpointStep> Branches::line_of(const Lineage& lineage) const {
   return line;
 }
 
-std::optional<CheckpointStep> Branches::newest_step() const {
+std::optional<CheckpointStep> Branches::newest_step(std::initializer_list<Marker> markers) const {
   const std::vector<CheckpointStep> line = line_of(newest_);
-  const auto found = std::find_if(line.rbegin(), line.rend(), [](const CheckpointStep& step) {
-    return step.marker != Marker::none;
+  const auto found = std::find_if(line.rbegin(), line.rend(), [&](const CheckpointStep& step) {
+    return std::find(markers.begin(), markers.end(), step.marker) != markers.end();
   });
   return found == line.rend() ? std::nullopt : std::optional(*found);
 }

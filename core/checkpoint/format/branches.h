@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,8 +36,8 @@ class Branches {
   /// one count as steps of `lineage` itself if they were written after it began, or if it is not
   /// known.
   std::vector<CheckpointStep> line_of(const Lineage& lineage) const;
-  /// The newest complete step of the newest branch.
-  std::optional<CheckpointStep> newest_step() const;
+  /// The newest step of the newest branch whose marker is one of `markers`.
+  std::optional<CheckpointStep> newest_step(std::initializer_list<Marker> markers) const;
   /// Why manifests could not be read: their steps' branches are not known.
   const std::vector<std::string>& problems() const { return problems_; }
   /// The complete steps that line_of leaves out.

@@ -200,7 +200,8 @@ std::optional<CheckpointManifest> readable_manifest(const fs::path& folder,
 }
 
 void inspect_steps(Inspection& inspection, const std::vector<CheckpointStep>& steps) {
-  const std::optional<CheckpointStep> newest = Branches(inspection.path).newest_step();
+  const std::optional<CheckpointStep> newest =
+      Branches(inspection.path).newest_step({Marker::manifest, Marker::hf_index, Marker::dcp});
   for (const CheckpointStep& step : steps) {
     InspectedStep& shown = inspection.steps.emplace_back();
     shown.step = step;

@@ -9,6 +9,7 @@
 #include <titan/value.h>
 
 #include "core/base/clock.h"
+#include "core/base/text.h"
 #include "core/runtime/groups/rank_activity.h"
 #include "core/runtime/signals.h"
 
@@ -24,11 +25,6 @@ std::string status_key(int rank) {
 /// Set by a rank that has read what the others say, and needs the store no more.
 std::string read_key(int rank) {
   return "read/" + std::to_string(rank);
-}
-
-std::string first_line_of(const std::exception& e) {
-  const std::string text = e.what();
-  return text.substr(0, text.find('\n'));
 }
 
 /// Looks until it is so, at most so long.
@@ -122,7 +118,7 @@ void FailureWatch::run() {
     failure += "the store at " + launch.master_host + ":" + std::to_string(launch.master_port) +
                " is gone: " +
                (launch.agent_hosts_store ? "the launcher's agent" : "rank 0, which hosts it,") +
-               " has ended or is stopped (" + first_line_of(e) + ")";
+               " has ended or is stopped (" + first_line(e.what()) + ")";
     policy_->learned(failure, mesh_);
   }
   if (close_or_wait(std::chrono::milliseconds(static_cast<int64_t>(1000 * patience)))) return;
@@ -160,7 +156,7 @@ std::vector<std::string> FailureWatch::report(const std::string& error) {
     if (!known_failure_.empty()) lines.insert(lines.begin(), "before that, " + known_failure_);
     lines.push_back(
         "the store is gone: rank 0 or the launcher that hosts it has ended or is stopped (" +
-        first_line_of(e) + ")");
+        first_line(e.what()) + ")");
     return lines;
   }
 }

@@ -9,6 +9,8 @@
 
 #include <titan/error.h>
 
+#include "core/base/text.h"
+
 namespace titan::core {
 namespace {
 
@@ -16,11 +18,6 @@ constexpr const char* kPrefix = "titan";
 
 double seconds(std::chrono::milliseconds time) {
   return std::chrono::duration<double>(time).count();
-}
-
-std::string first_line(const std::exception& e) {
-  const std::string text = e.what();
-  return text.substr(0, text.find('\n'));
 }
 
 c10::intrusive_ptr<c10d::Store> connect(const LaunchEnv& launch,
@@ -42,10 +39,10 @@ c10::intrusive_ptr<c10d::Store> connect(const LaunchEnv& launch,
         prefix, c10::make_intrusive<c10d::TCPStore>(launch.master_host, options));
   } catch (const std::exception& e) {
     if (options.isServer)
-      fail(ErrorKind::distributed, "rank 0 cannot host the store at ", place, ": ", first_line(e),
-           "; is the port taken by another run? Choose another master port");
+      fail(ErrorKind::distributed, "rank 0 cannot host the store at ", place, ": ",
+           first_line(e.what()), "; is the port taken by another run? Choose another master port");
     fail(ErrorKind::distributed, "rank ", launch.rank, " does not reach the store at ", place,
-         " within ", seconds(timeout), " s: ", first_line(e), "; is rank 0 running there?");
+         " within ", seconds(timeout), " s: ", first_line(e.what()), "; is rank 0 running there?");
   }
 }
 
@@ -157,7 +154,7 @@ void Rendezvous::agree(const Facts& facts) {
     }
   } catch (const std::exception& e) {
     fail(ErrorKind::distributed, "rank ", launch_.rank, " waited ", seconds(timeout_),
-         " s at the store for rank 0: ", first_line(e));
+         " s at the store for rank 0: ", first_line(e.what()));
   }
   TITAN_CHECK(verdict.empty() || verdict[0] != '!', distributed, "these ranks of ",
               launch_.world_size, " did not come to the store within ", seconds(timeout_),
