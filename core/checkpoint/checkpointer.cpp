@@ -187,6 +187,7 @@ SaveJob Checkpointer::make_job(const std::filesystem::path& folder, const TrainS
   job.manifest = {.contents = contents,
                   .step = state.step,
                   .tokens_seen = state.tokens_seen,
+                  .tokens_learned = state.tokens_learned,
                   .lr_step = state.lr_step,
                   .loss_scale = state.loss_scale,
                   .loss_scale_steps = state.loss_scale_steps,

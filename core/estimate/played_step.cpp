@@ -35,7 +35,7 @@ StepBatches make_batches(const Run& run, const JobConfig& config) {
     batches.microbatches.push_back(std::move(batch));
   }
   batches.num_local_valid_tokens = num_rounds * rows * seq_len;
-  batches.num_valid_tokens = config.layout.global_batch_size * seq_len;
+  batches.num_valid_tokens = batches.num_tokens = config.layout.global_batch_size * seq_len;
   return batches;
 }
 

@@ -66,9 +66,9 @@ StepClock::Seconds Metrics::interval_seconds() const {
   return seconds;
 }
 
-void Metrics::record(const Step& step, int64_t tokens_seen, double lr) {
+void Metrics::record(const Step& step, const TrainState& state, double lr) {
   const StepBatches& batches = step.batches;
-  for (const Batch& batch : batches.microbatches) interval_tokens_ += batch.tokens.numel();
+  interval_tokens_ += batches.num_tokens;
   ++interval_steps_;
   if (!is_due(step.number)) return;
 
@@ -90,8 +90,8 @@ void Metrics::record(const Step& step, int64_t tokens_seen, double lr) {
   const double max_loss = loss_group.all_reduce(local_loss, dist::Reduce::max, place);
 
   const dist::Grid& grid = mesh_.grid();
-  const double tps = static_cast<double>(interval_tokens_) /
-                     (elapsed * static_cast<double>(grid.world_size() / grid.batch()));
+  const double tps =
+      static_cast<double>(interval_tokens_) / (elapsed * static_cast<double>(grid.world_size()));
   const MemoryStats memory = device_.memory();
 
   std::vector<Scalar> scalars = {
@@ -100,7 +100,8 @@ void Metrics::record(const Step& step, int64_t tokens_seen, double lr) {
       {"throughput(tps)", tps},
       {"throughput_of_job(tps)", tps * static_cast<double>(grid.world_size())},
       {"tflops", options_.flops_per_token * tps / 1e12},
-      {"n_tokens_seen", static_cast<double>(tokens_seen)},
+      {"n_tokens_seen", static_cast<double>(state.tokens_seen)},
+      {"n_tokens_learned", static_cast<double>(state.tokens_learned)},
       {"lr", lr},
   };
   const std::vector<Scalar> parts =

@@ -8,6 +8,7 @@
 #include <titan/dist/mesh.h>
 #include <titan/step.h>
 
+#include "core/checkpoint/train_state.h"
 #include "core/train/journal.h"
 #include "core/train/logger_set.h"
 #include "core/train/loss_parts.h"
@@ -32,8 +33,8 @@ class Metrics {
   bool is_due(int64_t step) const { return step == 1 || step % options_.log_freq == 0; }
   /// Counts the step's tokens; at step 1 and every log_freq steps measures, reduces over the ranks
   /// and logs.
-  /// `tokens_seen`: over all ranks since the start of training. `lr`: the step's.
-  void record(const Step& step, int64_t tokens_seen, double lr);
+  /// `state`: after the step. `lr`: the step's.
+  void record(const Step& step, const TrainState& state, double lr);
   /// [at the end of the run] Tells the journal of steps that were done since the last logged one.
   void finish(int64_t last_step);
 
@@ -52,7 +53,7 @@ class Metrics {
   Journal& journal_;
   SlowestRank slowest_rank_;
   std::optional<bool> has_auxiliary_loss_;  // settled among the ranks when the first step is logged
-  int64_t interval_tokens_ = 0;
+  int64_t interval_tokens_ = 0;             // of all ranks, padding left out
   int64_t interval_steps_ = 0;
   StepClock::Seconds interval_start_{};
   int64_t interval_start_bytes_ = 0;

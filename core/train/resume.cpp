@@ -178,6 +178,7 @@ TrainState state_at(const StartPoint& start) {
   if (start.loads_train_state) {
     state.step = start.manifest.step;
     state.tokens_seen = start.manifest.tokens_seen;
+    state.tokens_learned = start.manifest.tokens_learned;
     state.loss_scale = start.manifest.loss_scale;
     state.loss_scale_steps = start.manifest.loss_scale_steps;
   }

@@ -23,7 +23,8 @@ class StepCounters final : public StepMember {
   void count(const Step& step) {
     state_.step = step.number;
     ++state_.lr_step;
-    state_.tokens_seen += step.batches.num_valid_tokens;
+    state_.tokens_seen += step.batches.num_tokens;
+    state_.tokens_learned += step.batches.num_valid_tokens;
   }
 
   TrainState& state_;

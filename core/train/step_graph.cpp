@@ -11,7 +11,8 @@ namespace {
 /// Nothing but tokens and labels, which can be written where the recorded ones lie.
 bool is_plain(const Batch& batch) {
   return batch.labels.defined() && !batch.positions.defined() && !batch.documents.defined() &&
-         !batch.reference.defined() && !batch.kv_cache && !batch.logits_of.defined();
+         !batch.is_padding.defined() && !batch.reference.defined() && !batch.kv_cache &&
+         !batch.logits_of.defined();
 }
 
 bool are_plain(const StepBatches& batches) {

@@ -10,6 +10,7 @@
 #include "core/base/clock.h"
 #include "core/runtime/signals.h"
 #include "core/train/run_speed.h"
+#include "core/train/step_tokens.h"
 
 namespace titan::core {
 namespace {
@@ -157,7 +158,7 @@ void Trainer::train_step() {
   runner_.run(step);
   journal_.end_step(step_);
   count_epochs(step);
-  metrics_.record(step, run_.state.tokens_seen, run_.optimizer->lr() * step.lr_factor);
+  metrics_.record(step, run_.state, run_.optimizer->lr() * step.lr_factor);
   if (run_.observations)
     run_.observations->log(run_.loggers, run_.mesh.group("world"), run_.device->device());
   run_.loggers.step_done({.step = step_, .time = monotonic_seconds()});
@@ -176,8 +177,7 @@ Step Trainer::next_step() {
     const PhaseScope phase(run_.mesh.recorder(), StepPhase::data, "data loading");
     step.batches = run_.loader->next_step();
   }
-  step.batches.num_valid_tokens = run_.mesh.group("dp").all_reduce(
-      step.batches.num_local_valid_tokens, dist::Reduce::sum, place_of_numbers(*run_.device));
+  count_tokens(step.batches, run_.mesh.group("dp"), place_of_numbers(*run_.device));
   TITAN_CHECK(step.batches.num_valid_tokens > 0, data, "no token of step ", step_,
               " has a target, on any rank, so there is nothing to learn; look at the data of this "
               "step");

@@ -9,14 +9,15 @@
 
 #include "core/base/clock.h"
 #include "core/base/units.h"
+#include "core/train/step_tokens.h"
 
 namespace titan::core {
 /// Over all ranks but for `local_loss`.
 struct Validator::Sums {
-  double local_loss = 0;         // nats, of this rank's tokens
-  int64_t num_targets = 0;       // tokens that were predicted
-  int64_t num_terms = 0;         // of the loss
-  int64_t num_local_tokens = 0;  // that went through the model on this rank
+  double local_loss = 0;    // nats, of this rank's tokens
+  int64_t num_targets = 0;  // tokens that were predicted
+  int64_t num_terms = 0;    // of the loss
+  int64_t num_tokens = 0;   // that went through the model, padding left out
   double text_bytes = 0;
 };
 
@@ -66,8 +67,7 @@ Validator::Sums Validator::evaluate() {
   Sums sums;
   for (int64_t step = 0; section_.steps == -1 || step < section_.steps; ++step) {
     StepBatches batches = loader.next_step();
-    batches.num_valid_tokens =
-        dp.all_reduce(batches.num_local_valid_tokens, dist::Reduce::sum, place);
+    count_tokens(batches, dp, place);
     if (batches.num_valid_tokens == 0) {
       if (dp.all_reduce(int64_t{!loader.has_ended()}, dist::Reduce::sum, place) == 0) break;
       continue;  // a batch without targets is not the end of the data
@@ -78,7 +78,7 @@ Validator::Sums Validator::evaluate() {
     sums.num_targets += batches.num_valid_tokens;
     sums.num_terms += num_terms;
     sums.text_bytes += dp.all_reduce(batches.num_local_text_bytes, dist::Reduce::sum, place);
-    for (const Batch& batch : batches.microbatches) sums.num_local_tokens += batch.tokens.numel();
+    sums.num_tokens += batches.num_tokens;
   }
   return sums;
 }
@@ -105,8 +105,7 @@ void Validator::run(int64_t step) {
   std::vector<Scalar> scalars = {
       {"validation_metrics/loss", loss},
       {"validation_metrics/throughput(tps)",
-       static_cast<double>(sums.num_local_tokens) /
-           (elapsed * static_cast<double>(grid.world_size() / grid.batch()))},
+       static_cast<double>(sums.num_tokens) / (elapsed * static_cast<double>(grid.world_size()))},
       {"validation_metrics/memory/max_active(GiB)", static_cast<double>(memory.peak) / kGiB},
       {"validation_metrics/memory/max_active(%)",
        100.0 * static_cast<double>(memory.peak) / static_cast<double>(memory.total)}};

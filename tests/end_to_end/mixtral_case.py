@@ -45,10 +45,10 @@ def tagged(out, prefix):
     return [line for line in lines if line]
 
 
-def curves(out):
+def curves(out, last=STEPS):
     logged = [[line[tag] for line in metrics(out) if tag in line] for tag in ("loss_metrics/global_avg_loss", "grad_norm", AUXILIARY)]
     return ([values for values in logged if values],
-            (out / "fingerprints.jsonl").read_text(), tagged(out, "experts/"), biases(out / f"checkpoint/step-{STEPS}"))
+            (out / "fingerprints.jsonl").read_text(), tagged(out, "experts/"), biases(out / f"checkpoint/step-{last}"))
 
 
 @functools.cache

@@ -9,16 +9,20 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import numpy
 import safetensors.numpy
+import tokenizers
 import torch
 import transformers
 from transformers import MixtralConfig, MixtralForCausalLM
+from transformers.models.mixtral.modeling_mixtral import load_balancing_loss_func
 
 from harness import ROOT, main, metrics, thorough, titan
-from mixtral_case import (AUXILIARY, DOUBLE, EXPERTS, LAYERS, MEASURED, SAVES, SHARD, SIZES, STEPS, MixtralCase, alone, biases, degrees,
-                          tagged, train)
+from mixtral_case import (AUXILIARY, DOUBLE, EXPERTS, LAYERS, MEASURED, SAVES, SHARD, SIZES, STEPS, TOP_K, MixtralCase, alone, biases,
+                          curves, degrees, tagged, train)
 from scored_texts import assert_scores_equal_transformers
 
 transformers.utils.logging.disable_progress_bar()
+
+COEFFICIENT = 0.1  # of the loss of uneven load
 
 
 class MixtralTest(MixtralCase):
@@ -93,6 +97,51 @@ class MixtralTest(MixtralCase):
                 self.assertAlmostEqual(line[AUXILIARY], LAYERS, delta=0.1)
             fullest[coefficient] = numpy.mean([max(line.values()) for line in tagged(out, "experts/load/")[-5:]])
         self.assertLess(fullest["1.0"], fullest["0"] - 0.1)
+
+    def train_documents(self, name, texts, seq_len, ranks, *arguments):
+        """Rows of one document each, filled up to `seq_len`."""
+        path = self.write("documents.jsonl", "".join(json.dumps({"text": text}) + "\n" for text in texts))
+        out = self.folder / name
+        run = train(out, ranks, *DOUBLE, *SAVES, *MEASURED, "--training.dataset_path", path, "--data.packing", "best_fit",
+                    "--model.load_balance_loss", COEFFICIENT, "--training.seq_len", seq_len, "--training.steps", 3, *arguments)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return out
+
+    def test_padding_is_no_load(self):
+        """Documents of 41 tokens: a row of 40 is full, one of 64 is filled up, and neither losses nor biases know of it."""
+        texts = texts_of(41, 8)
+        full = self.train_documents("full", texts, 40, 1)
+        expected = curves(full, last=3)
+        self.assertEqual(len(expected[0]), 3)
+        for name, ranks, arguments in (("padded", 1, []), ("fsdp", 2, SHARD), ("experts", 2, [*SHARD, *degrees(expert_parallel=2)]),
+                                       ("run again", 1, ["--activation_checkpoint.mode", "full"])):
+            with self.subTest(name):
+                out = self.train_documents(name, texts, 64, ranks, *arguments)
+                values, _, load, last = curves(out, last=3)
+                numpy.testing.assert_allclose(values, expected[0], rtol=1e-9)
+                self.assert_equal_biases(last, expected[3])
+                for found, line in zip(load, expected[2], strict=True):
+                    for tag in (tag for tag in line if tag.startswith("experts/load/")):
+                        self.assertAlmostEqual(found[tag], line[tag], 12, tag)
+                for tag in ("n_tokens_seen", "n_tokens_learned"):
+                    self.assertEqual([line[tag] for line in metrics(out) if tag in line], [8 * 40 * step for step in (1, 2, 3)])
+
+    def test_the_loss_of_uneven_load_is_that_of_transformers_by_document(self):
+        theirs = self.make_theirs()
+        theirs.save_pretrained(self.folder / "theirs")
+        texts = [text for length in (35, 41, 50, 64) for text in texts_of(length, 2)]
+        out = self.train_documents("padded", texts, 64, 2, *SHARD, "--checkpoint.initial_load_path", self.folder / "theirs",
+                                   "--checkpoint.initial_load_in_hf", "--training.dtype", "float32")
+        expected, num_tokens = 0, 0
+        for text in texts:
+            ids = torch.tensor([ids_of(text)[:-1]])  # the last token is no input
+            with torch.no_grad():
+                logits = theirs(ids, output_router_logits=True).router_logits
+            of_layers = [load_balancing_loss_func((of_layer,), EXPERTS, TOP_K).item() / TOP_K for of_layer in logits]
+            expected += COEFFICIENT * sum(of_layers) * ids.shape[1]
+            num_tokens += ids.shape[1]
+        self.assertAlmostEqual(metrics(out)[0][AUXILIARY] * num_tokens / expected, 1, 5)
+        self.assertEqual(metrics(out)[0]["n_tokens_seen"], num_tokens)
 
     def test_even_load_can_be_forced(self):
         run = train(self.out, 1, *MEASURED, "--debug.moe_force_load_balance", "--training.steps", "2")
@@ -185,6 +234,26 @@ class MixtralTest(MixtralCase):
             expected = theirs.generate(torch.tensor([prompt]), max_new_tokens=12, do_sample=False, eos_token_id=None, pad_token_id=0)
         self.assertEqual(json.loads(run.stdout)["ids"], expected[0, len(prompt):].tolist())
         assert_scores_equal_transformers(self, theirs, self.folder / "theirs", (1, []), (2, SHARD + degrees(expert_parallel=2)))
+
+
+def ids_of(text):
+    """Between BOS and EOS."""
+    tokenizer = tokenizers.Tokenizer.from_file(str(ROOT / "tests/assets/tokenizer/tokenizer.json"))
+    return tokenizer.encode(text).ids + [tokenizer.token_to_id("<|end_of_text|>")]
+
+
+def texts_of(length, count):
+    """Different texts, of `length` tokens each with what the tokenizer frames them by."""
+    found, words = [], (ROOT / "tests/assets/corpus/train.jsonl").read_text().split()
+    for first in range(0, len(words), 100):
+        for last in range(first + 5, first + 80):
+            text = " ".join(words[first:last])
+            if len(ids_of(text)) == length:
+                found.append(text)
+                break
+        if len(found) == count:
+            return found
+    raise AssertionError(f"no {count} texts of {length} tokens")
 
 
 def safetensors_of(folder):

@@ -105,6 +105,8 @@ std::string manifest_text(const CheckpointManifest& manifest) {
       {"seed", std::to_string(manifest.seed)},
       {"saved", time_text(manifest.time)},
       {"written by", manifest.program}};
+  if (manifest.tokens_learned != manifest.tokens_seen)
+    rows.insert(rows.begin() + 5, {"tokens learned", with_commas(manifest.tokens_learned)});
   if (manifest.lineage.is_known()) rows.push_back({"job", job_text(manifest.lineage)});
   return text_table(rows, "  ");
 }
@@ -197,6 +199,7 @@ Value manifest_value(const CheckpointManifest& manifest) {
                             {"flavor", manifest.flavor},
                             {"layout", to_value(manifest.layout)},
                             {"tokens_seen", manifest.tokens_seen},
+                            {"tokens_learned", manifest.tokens_learned},
                             {"seed", std::to_string(manifest.seed)},
                             {"time", manifest.time},
                             {"program", manifest.program}});

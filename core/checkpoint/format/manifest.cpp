@@ -178,6 +178,7 @@ std::string to_text(const CheckpointManifest& manifest) {
                             {"contents", to_string(manifest.contents)},
                             {"step", manifest.step},
                             {"tokens_seen", manifest.tokens_seen},
+                            {"tokens_learned", manifest.tokens_learned},
                             {"lr_step", manifest.lr_step},
                             {"seed", seed_value(manifest.seed)},
                             {"model", manifest.model},
@@ -216,6 +217,8 @@ CheckpointManifest parse_checkpoint_manifest(std::string_view text, const std::s
   manifest.contents = parse_contents(members);
   manifest.step = members.integer("step", 0);
   manifest.tokens_seen = members.integer("tokens_seen", 0);
+  manifest.tokens_learned =
+      whole.find("tokens_learned") ? members.integer("tokens_learned", 0) : manifest.tokens_seen;
   manifest.lr_step = members.integer("lr_step", 0);
   if (whole.find("loss_scale")) {
     manifest.loss_scale = members.number("loss_scale");

@@ -43,9 +43,11 @@ struct SavedLayout {
 struct CheckpointManifest {
   Contents contents = Contents::training;
   int64_t step = 0;         ///< steps done
-  int64_t tokens_seen = 0;  ///< over all ranks
-  int64_t lr_step = 0;      ///< steps of the learning rate schedule done
-  double loss_scale = 0;    ///< of float16 gradients; 0, and not in the file, where there is none
+  int64_t tokens_seen = 0;  ///< of all ranks, padding left out
+  /// Those that were targets. Manifests from before it was recorded counted these as seen.
+  int64_t tokens_learned = 0;
+  int64_t lr_step = 0;    ///< steps of the learning rate schedule done
+  double loss_scale = 0;  ///< of float16 gradients; 0, and not in the file, where there is none
   int64_t loss_scale_steps = 0;  ///< since it changed or gradients overflowed
   uint64_t seed = 0;             ///< of initial weights and of the order of data
   std::string model, flavor;

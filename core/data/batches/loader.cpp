@@ -9,13 +9,17 @@
 namespace titan::core {
 namespace {
 
+/// Where padding begins in a row (Batch::is_padding): behind a full window.
+int64_t start_of_padding(const Window& window) {
+  return std::max<int64_t>(0, window.num_tokens - 1);
+}
+
 /// Of one row; `tokens` has seq_len + 1 elements.
 void fill_row(const Window& window, int64_t seq_len, const PackingOptions& packing, int64_t* tokens,
               int64_t* labels) {
   std::copy(window.tokens.begin(), window.tokens.end() - 1, tokens);
   std::copy(window.tokens.begin() + 1, window.tokens.end(), labels);
-  std::fill(labels + std::max<int64_t>(0, window.num_tokens - 1), labels + seq_len,
-            Batch::kIgnoredLabel);
+  std::fill(labels + start_of_padding(window), labels + seq_len, Batch::kIgnoredLabel);
   for (const int32_t start : window.starts)
     if (start > 0 && !begins_with_target(packing, static_cast<size_t>(start)))
       labels[start - 1] = Batch::kIgnoredLabel;
@@ -58,6 +62,10 @@ Batch Loader::make_batch(const Window* windows) const {
     batch.num_positions = seq_len;
     batch.documents = make(at::kInt);
   }
+  const bool has_padding = std::any_of(windows, windows + rows, [&](const Window& window) {
+    return start_of_padding(window) < seq_len;
+  });
+  if (has_padding) batch.is_padding = make(at::kBool);
   const Window ended = {.tokens = std::vector<int32_t>(static_cast<size_t>(seq_len + 1), 0),
                         .starts = {0}};
   for (int64_t row = 0; row < rows; ++row) {
@@ -66,6 +74,12 @@ Batch Loader::make_batch(const Window* windows) const {
     fill_row(window, seq_len, options_.feed.packing,
              batch.tokens.mutable_data_ptr<int64_t>() + place,
              batch.labels.mutable_data_ptr<int64_t>() + place);
+    if (has_padding) {
+      bool* const is_padding = batch.is_padding.mutable_data_ptr<bool>() + place;
+      const int64_t start = start_of_padding(window);
+      std::fill(is_padding, is_padding + start, false);
+      std::fill(is_padding + start, is_padding + seq_len, true);
+    }
     if (options_.isolates_documents)
       fill_documents(window, seq_len, batch.positions.mutable_data_ptr<int64_t>() + place,
                      batch.documents.mutable_data_ptr<int32_t>() + place);

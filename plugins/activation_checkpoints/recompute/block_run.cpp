@@ -44,7 +44,7 @@ BlockRun::BlockRun(std::shared_ptr<Block> block, const at::Tensor& input, const 
     generator_states_ = random_states(block_->settings.device);
   hold(input_);
   for (const at::Tensor* tensor :
-       {&batch_.tokens, &batch_.labels, &batch_.positions, &batch_.documents})
+       {&batch_.tokens, &batch_.labels, &batch_.positions, &batch_.documents, &batch_.is_padding})
     if (tensor->defined()) hold(*tensor);
   for (nn::Parameter* parameter : block_->parameters) hold(parameter->value());
 }

@@ -10,6 +10,13 @@ namespace {
 
 constexpr std::string_view kChoice = ".choice";  // the child of a router that chooses
 
+/// The choices, (B, S, k), of the tokens that are not padding, one after the other.
+at::Tensor without_padding(const ObservedTensors& seen) {
+  const at::Tensor is_padding = seen.batch.padding_of(seen.tensor.size(1));
+  if (!is_padding.defined()) return seen.tensor.flatten();
+  return seen.tensor.masked_select(is_padding.logical_not().unsqueeze(-1));
+}
+
 }  // namespace
 
 /// Of each router its scores, for there are as many as experts, and then what it chooses.
@@ -29,7 +36,7 @@ std::vector<ObservedNumber> ExpertLoad::observe(const ObservedTensors& seen) {
   const std::string router(seen.module.substr(0, seen.module.size() - kChoice.size()));
   const std::string moe = router.substr(0, router.rfind('.'));
   const int64_t num_experts = num_experts_.at(router);
-  const at::Tensor chosen = seen.tensor.flatten().cpu();
+  const at::Tensor chosen = without_padding(seen).cpu();
   std::vector<int64_t> counts(static_cast<size_t>(num_experts));
   const int64_t* expert = chosen.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < chosen.numel(); ++i) ++counts[static_cast<size_t>(expert[i])];

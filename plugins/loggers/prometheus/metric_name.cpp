@@ -29,6 +29,7 @@ struct Known {
 constexpr Known kKnown[] = {
     {"tflops", "titan_floating_point_operations_per_second", false, 1e12},
     {"n_tokens_seen", "titan_tokens_seen_total", true, 1},
+    {"n_tokens_learned", "titan_tokens_learned_total", true, 1},
     {"lr", "titan_learning_rate", false, 1},
 };
 

@@ -57,6 +57,7 @@ Batch ContextParallel::split(const Batch& batch) const {
     return x.defined() ? cut_.share_of(rank_, x) : at::Tensor();
   };
   Batch part{.tokens = share(batch.tokens), .labels = share(batch.labels)};
+  part.is_padding = share(batch.is_padding);
   const at::Tensor places =
       at::arange(whole.size(1), at::TensorOptions().dtype(at::kLong).device(whole.device()));
   part.places = {.first_row = batch.places.first_row,

@@ -58,6 +58,12 @@ struct Batch {
                          ///< covers whole rows, in the order of that plugin's ranks, whose own
                          ///< attention kernel reads it
 
+  /// bool: whether the token only fills up its row. Undefined: no token does. The loss ignores
+  /// padding, and so does whoever counts tokens or the load of experts; attention and the layers
+  /// compute it as any token. The last token of a row that is filled up predicts nothing and is
+  /// padding too, as if the row ended before it.
+  at::Tensor is_padding;
+
   /// What a frozen reference model makes of these tokens, for losses that ask for it (sdk header
   /// titan/reference_loss.h): (rows, seq_len) or (rows, seq_len, vocab), fp32, on the device.
   /// Undefined where no loss asks, and on ranks that do not run the head.
@@ -78,6 +84,11 @@ struct Batch {
   /// Label of tokens that have no target (PyTorch's ignore_index).
   static constexpr int64_t kIgnoredLabel = -100;
 
+  /// Of this batch, padding left out. Waits for the device where the batch has padding.
+  TITAN_API int64_t num_tokens() const;
+  /// Of an activation (rows, length, ...): bool (rows, length), `is_padding` of the part of each
+  /// row that it has (TokenPlaces::part). Undefined where the batch has no padding.
+  TITAN_API at::Tensor padding_of(int64_t length) const;
   /// Rows [first, first + count) of everything there is; shares its memory.
   TITAN_API Batch rows(int64_t first, int64_t count) const;
   /// All but `documents` on `device`; a copy from pinned memory is not waited for.

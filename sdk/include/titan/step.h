@@ -20,6 +20,8 @@ struct StepBatches {
   std::vector<Batch> microbatches;
   int64_t num_valid_tokens = 0;        ///< of the whole global step
   int64_t num_local_valid_tokens = 0;  ///< of these microbatches
+  int64_t num_tokens = 0;              ///< of the whole global step, with or without a target,
+                                       ///< padding left out
   double num_local_text_bytes = 0;     ///< of the text behind them; 0 when the data are tokens only
   /// What backward starts from instead of 1, so that gradients in a narrow type do not vanish;
   /// whoever asks for it divides the gradients again. Losses are reported without it.

@@ -14,10 +14,19 @@ at::Tensor TokenPlaces::numbers(int64_t rows, int64_t length, c10::Device device
   return row * (row_length > 0 ? row_length : part.count * length) + here;
 }
 
+int64_t Batch::num_tokens() const {
+  return is_padding.defined() ? is_padding.logical_not().sum().item<int64_t>() : tokens.numel();
+}
+
+at::Tensor Batch::padding_of(int64_t length) const {
+  return is_padding.defined() ? is_padding.narrow(1, places.part.number * length, length)
+                              : at::Tensor();
+}
+
 Batch Batch::rows(int64_t first, int64_t count) const {
   Batch part = *this;
-  for (at::Tensor* tensor :
-       {&part.tokens, &part.labels, &part.positions, &part.documents, &part.reference})
+  for (at::Tensor* tensor : {&part.tokens, &part.labels, &part.positions, &part.documents,
+                             &part.is_padding, &part.reference})
     if (tensor->defined()) *tensor = tensor->narrow(0, first, count);
   part.places.first_row += first;
   return part;
@@ -37,8 +46,8 @@ at::Tensor moved_to(c10::Device device, const at::Tensor& tensor) {
 
 Batch Batch::to(c10::Device device) const {
   Batch moved = *this;
-  for (at::Tensor* tensor : {&moved.tokens, &moved.labels, &moved.positions, &moved.reference,
-                             &moved.logits_of, &moved.places.in_row})
+  for (at::Tensor* tensor : {&moved.tokens, &moved.labels, &moved.positions, &moved.is_padding,
+                             &moved.reference, &moved.logits_of, &moved.places.in_row})
     if (tensor->defined()) *tensor = moved_to(device, *tensor);
   return moved;
 }

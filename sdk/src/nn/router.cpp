@@ -69,6 +69,17 @@ Tensor within_capacity(const Tensor& experts, const RouterOptions& o) {
   return is_kept.flatten().nonzero().squeeze(1);
 }
 
+/// experts (B, S, k) -> of each expert, int64 (E), how many of the choices are of it. Those of
+/// tokens that `is_left_out`, bool (B, S), do not count; undefined: all do.
+Tensor counts_of(const Tensor& experts, int64_t num_experts, const Tensor& is_left_out = {}) {
+  const Tensor flat = experts.flatten();
+  const Tensor ones =
+      is_left_out.defined()
+          ? is_left_out.logical_not().to(at::kLong).unsqueeze(-1).expand_as(experts).flatten()
+          : at::ones_like(flat);
+  return at::zeros({num_experts}, flat.options()).scatter_add_(0, flat, ones);
+}
+
 }  // namespace
 
 /// scores (B, S, E) -> experts (B, S, k) int64.
@@ -147,13 +158,15 @@ at::Tensor Router::forward(const Tensor& x, const Batch& batch) {
 
 Routing Router::route(const Tensor& x, const Batch& batch) {
   Tensor scores = (*this)(x, batch);
-  const Tensor experts = choice_(scores, batch), flat = experts.flatten();
-  const Tensor counts =
-      at::zeros({options_.num_experts}, flat.options()).scatter_add_(0, flat, at::ones_like(flat));
-  if (options_.balance_rate != 0) counts_.add(counts, batch);
+  const Tensor experts = choice_(scores, batch), is_padding = batch.padding_of(x.size(1));
+  const Tensor counts = counts_of(experts, options_.num_experts);
+  if (options_.balance_rate != 0)
+    counts_.add(
+        is_padding.defined() ? counts_of(experts, options_.num_experts, is_padding) : counts,
+        batch);
   if (options_.balance_loss != 0)
-    scores = with_auxiliary_loss(scores, balance_loss_sum(scores, experts) * options_.balance_loss,
-                                 batch);
+    scores = with_auxiliary_loss(
+        scores, balance_loss_sum(scores, experts, is_padding) * options_.balance_loss, batch);
   Tensor weights = scores.gather(-1, experts);
   if (options_.normalises) weights = weights / (weights.sum(-1, /*keepdim=*/true) + 1e-20);
   if (options_.scale != 1) weights = weights * options_.scale;

@@ -6,12 +6,14 @@
 #include <memory>
 #include <string>
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 #include <titan/step_phase.h>
 
 #include "core/base/clock.h"
 #include "core/runtime/groups/process_groups.h"
+#include "core/train/step_tokens.h"
 #include "tests/plugins/error_of.h"
 #include "tests/sdk/dist/thread_ranks.h"
 
@@ -34,13 +36,15 @@ class KeepingLogger final : public Logger {
   LoggedSteps& steps_;
 };
 
-constexpr int64_t kRows = 3, kTokens = 40;
+constexpr int64_t kRows = 3, kTokens = 40, kTokensPerStep = 2 * kRows * kTokens;
 
 StepBatches two_microbatches() {
   const Batch batch = {.tokens = at::zeros({kRows, kTokens}, at::kLong)};
-  return {.microbatches = {batch, batch}, .num_valid_tokens = 100, .num_local_valid_tokens = 100};
+  return {.microbatches = {batch, batch},
+          .num_valid_tokens = 100,
+          .num_local_valid_tokens = 100,
+          .num_tokens = kTokensPerStep};
 }
-constexpr double kTokensPerStep = 2 * kRows * kTokens;
 
 /// Something that takes its time, which is the least that the clock may show.
 void spend(double seconds) {
@@ -58,7 +62,7 @@ struct Measured {
     loggers.add("kept", std::make_unique<KeepingLogger>(logged));
   }
   void record(int64_t step, const StepBatches& batches, double loss) {
-    metrics.record({.number = step, .batches = batches, .loss = {loss}, .norm = 1.5}, 0, 1e-3);
+    metrics.record({.number = step, .batches = batches, .loss = {loss}, .norm = 1.5}, {}, 1e-3);
     loggers.flush();
   }
 
@@ -177,7 +181,7 @@ TEST(Metrics, WhatAnAllocatorKeepsIsLoggedWhereItKeepsSome) {
   run.record(1, two_microbatches(), 2);
   CachingDevice device;
   Metrics metrics({.log_freq = 1}, mesh, device, run.parts, run.loggers, run.journal);
-  metrics.record({.number = 2, .batches = two_microbatches(), .loss = {2}}, 0, 1e-3);
+  metrics.record({.number = 2, .batches = two_microbatches(), .loss = {2}}, {}, 1e-3);
   run.loggers.flush();
   EXPECT_EQ(run.logged.at(1).count("memory/max_reserved(GiB)"), 0u);
   std::map<std::string, double>& found = run.logged.at(2);
@@ -196,8 +200,32 @@ TEST(Metrics, RanksOfOneRowOfTokensShareItsThroughput) {
   spend(0.01);
   run.record(1, two_microbatches(), 2);
   const std::map<std::string, double>& found = run.logged.at(1);
-  EXPECT_NEAR(found.at("throughput(tps)") * found.at("time_metrics/end_to_end(s)"),
-              kTokensPerStep / (2 * 2 * 4), 1e-9);
+  EXPECT_NEAR(found.at("throughput(tps)") * found.at("time_metrics/end_to_end(s)") * 96,
+              kTokensPerStep, 1e-9);
+}
+
+TEST(Metrics, TokensAreCountedAsReadAndAsLearned) {
+  const dist::Mesh mesh;
+  Measured run({.log_freq = 1}, mesh);
+  run.metrics.record({.number = 1, .batches = two_microbatches(), .loss = {2}},
+                     {.tokens_seen = 700, .tokens_learned = 300}, 1e-3);
+  run.loggers.flush();
+  EXPECT_EQ(run.logged.at(1).at("n_tokens_seen"), 700);
+  EXPECT_EQ(run.logged.at(1).at("n_tokens_learned"), 300);
+}
+
+// Rows that are filled up, and ranks with rows of other lengths.
+TEST(StepTokens, AreThoseOfAllRanksWithoutPadding) {
+  testing::run_ranks({.dp_replicate = 2, .dp_shard = 2, .tp = 2}, [](const dist::Mesh& mesh) {
+    StepBatches batches = two_microbatches();
+    const int64_t rank = mesh.batch_rank();  // 0 to 3, whose last tokens are padding
+    batches.microbatches[0].is_padding =
+        at::arange(kTokens).expand({kRows, kTokens}).ge(kTokens - rank);
+    batches.num_local_valid_tokens = 10 + rank;
+    count_tokens(batches, mesh.group("dp"), c10::kCPU);
+    EXPECT_EQ(batches.num_valid_tokens, 4 * 10 + 6);
+    EXPECT_EQ(batches.num_tokens, 4 * kTokensPerStep - 6 * kRows);
+  });
 }
 
 // Each data-parallel rank has its own mean loss and its own number of valid tokens; ranks of a row
@@ -227,7 +255,7 @@ TEST(Metrics, AuxiliaryLossesAreSummedOverAllRanks) {
     Measured run({.log_freq = 1}, mesh);
     Step step{.number = 1, .batches = two_microbatches(), .loss = {2}, .norm = 1.5};
     if (mesh.group("pp").rank() == 1) step.loss.auxiliary = 0.25 + mesh.batch_rank();
-    run.metrics.record(step, 0, 1e-3);
+    run.metrics.record(step, {}, 1e-3);
     run.loggers.flush();
     EXPECT_DOUBLE_EQ(run.logged.at(1).at("loss_metrics/global_avg_auxiliary_loss"), 1.5);
   });
@@ -240,7 +268,7 @@ TEST(Metrics, AuxiliaryLossesAreShownWhereThereIsOneFromTheFirstStep) {
   EXPECT_EQ(run.logged.at(1).count("loss_metrics/global_avg_auxiliary_loss"), 0u);
   Step late{.number = 2, .batches = two_microbatches(), .loss = {2, 1.0}, .norm = 1.5};
   EXPECT_TRUE(testing::holds(
-      testing::error_of([&] { run.metrics.record(late, 0, 1e-3); }).message(),
+      testing::error_of([&] { run.metrics.record(late, {}, 1e-3); }).message(),
       "a layer has an auxiliary loss in step 2, but none had one in the first step"));
 }
 

@@ -73,6 +73,7 @@ class StepMembersTest : public ::testing::Test {
       executor->gradient = gradient;
       step = {.number = run.state.step + 1};
       step.batches.num_valid_tokens = 10;
+      step.batches.num_tokens = 12;
       return runner.run(step);
     }
     at::Tensor weight() const { return run.part->parameters().front()->shard().detach(); }
@@ -114,8 +115,10 @@ TEST_F(StepMembersTest, ARepeatedStepLeavesNoTrace) {
       EXPECT_EQ(repeated.step.lr_factor, straight.step.lr_factor);
       EXPECT_EQ(repeated.step.scalars.size(), in_float16 ? 1u : 0u);
       const TrainState &a = repeated.run.state, &b = straight.run.state;
-      EXPECT_EQ(std::tie(a.step, a.lr_step, a.tokens_seen, a.loss_scale, a.loss_scale_steps),
-                std::tie(b.step, b.lr_step, b.tokens_seen, b.loss_scale, b.loss_scale_steps));
+      EXPECT_EQ(std::tie(a.step, a.lr_step, a.tokens_seen, a.tokens_learned, a.loss_scale,
+                         a.loss_scale_steps),
+                std::tie(b.step, b.lr_step, b.tokens_seen, b.tokens_learned, b.loss_scale,
+                         b.loss_scale_steps));
       EXPECT_EQ(repeated.work.count, straight.work.count);
     }
     EXPECT_EQ(straight.told, "run before run before run before run before ");
@@ -149,7 +152,8 @@ TEST_F(StepMembersTest, AnOverflowSkipsTheUpdateButTheStepCounts) {
   EXPECT_EQ(played.told, "run before ") << "plugins may change what is saved at skip, too";
   EXPECT_EQ(played.run.state.step, 1);
   EXPECT_EQ(played.run.state.lr_step, 1);
-  EXPECT_EQ(played.run.state.tokens_seen, 10);
+  EXPECT_EQ(played.run.state.tokens_seen, 12);
+  EXPECT_EQ(played.run.state.tokens_learned, 10);
   EXPECT_EQ(played.run.state.loss_scale, 512);
   EXPECT_EQ(played.step.scalars.front().value, 1024) << "that of the step";
   EXPECT_EQ(played.take(0.5), Verdict::commit);

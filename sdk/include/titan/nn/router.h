@@ -43,7 +43,8 @@ struct RouterOptions {
   /// There is a bias even where no step moves it, for weights that were trained with one.
   bool keeps_bias = false;
   /// Coefficient of the loss of uneven load of each sequence: DeepSeek-V3, 2024 (arXiv:2412.19437),
-  /// equations 17 to 20. 0: there is none.
+  /// equations 17 to 20, over the tokens that are not padding (Batch::is_padding). 0: there is
+  /// none.
   double balance_loss = 0;
   /// Coefficient of the mean square of logsumexp(logits) over the tokens that the main loss counts,
   /// which keeps logits small: Zoph et al., 2022 (arXiv:2202.08906), equation 5. 0: there is none.
@@ -81,13 +82,13 @@ struct Routing {
 /// loggers see the load (titan/observe.h).
 ///
 /// The bias moves at commit, by what all ranks have counted over the step, each token once:
-/// delta = rate * sign(mean - count), bias += delta - mean(delta). Validation, recomputation,
-/// skipped and repeated steps count nothing.
+/// delta = rate * sign(mean - count), bias += delta - mean(delta). Padding is not counted.
+/// Validation, recomputation, skipped and repeated steps count nothing.
 class TITAN_API Router final : public Module, public StepModule {
  public:
   /// `bias` (E) in fp32: state of the layer that this one is a part of, which names it. Null
-  /// exactly where options.is_biased() is false. Throws a config Error on top_k outside of 1 to num_experts
-  /// and on groups that do not fit.
+  /// exactly where options.is_biased() is false. Throws a config Error on top_k outside of 1 to
+  /// num_experts and on groups that do not fit.
   Router(const RouterOptions& options, std::shared_ptr<Parameter> bias);
   ~Router() override;
 

@@ -22,6 +22,7 @@ CheckpointManifest example() {
   manifest.contents = Contents::weights;
   manifest.step = 1200;
   manifest.tokens_seen = 9'830'400;
+  manifest.tokens_learned = 7'000'001;
   manifest.lr_step = 1199;
   manifest.loss_scale = 32768;
   manifest.loss_scale_steps = 77;
@@ -50,6 +51,7 @@ void expect_equal(const CheckpointManifest& a, const CheckpointManifest& b) {
   EXPECT_EQ(a.contents, b.contents);
   EXPECT_EQ(a.step, b.step);
   EXPECT_EQ(a.tokens_seen, b.tokens_seen);
+  EXPECT_EQ(a.tokens_learned, b.tokens_learned);
   EXPECT_EQ(a.lr_step, b.lr_step);
   EXPECT_EQ(a.loss_scale, b.loss_scale);
   EXPECT_EQ(a.loss_scale_steps, b.loss_scale_steps);
@@ -177,6 +179,14 @@ TEST(CheckpointManifest, ReadsTheVersionWithoutAHash) {
   EXPECT_TRUE(parse_checkpoint_manifest(to_text(manifest), "here").carries_hash);
 }
 
+TEST(CheckpointManifest, CountsTheSameTokensWhereItSaysOneNumber) {
+  Value value = parse_json(to_text(example()));
+  std::erase_if(value.as_map(), [](const auto& member) { return member.first == "tokens_learned"; });
+  const CheckpointManifest found =
+      parse_checkpoint_manifest(with_own_hash(to_json(value)), "step-3/manifest.json");
+  EXPECT_EQ(found.tokens_learned, example().tokens_seen);
+}
+
 TEST(CheckpointManifest, IsOfTheStepThatItsFolderIsNamedFor) {
   const TestFolder folder;
   CheckpointManifest manifest = example();
@@ -264,7 +274,7 @@ TEST(CheckpointManifest, RefusesValuesThatCannotBe) {
                  "version is 3, but this program reads up to 2: it was written by a newer one");
   expect_refused(set("version", 0), "version is 0, but must be at least 1");
   expect_refused(set("contents", "all"), "contents is 'all', but must be 'training' or 'weights'");
-  for (const char* name : {"step", "tokens_seen", "lr_step", "seed"})
+  for (const char* name : {"step", "tokens_seen", "tokens_learned", "lr_step", "seed"})
     expect_refused(set(name, -1), std::string(name) + " is -1, but must be at least 0");
   expect_refused(set("seed", "18446744073709551616"),
                  "seed is '18446744073709551616', which is no integer of 64 bits");

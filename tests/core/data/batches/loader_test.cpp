@@ -115,11 +115,15 @@ TEST(Loader, PaddingIsNoTargetAndADocumentOfItsOwn) {
             (std::vector<int64_t>{'b', 'c', 'd', 'e', kNone, kNone, kNone, kNone}));
   EXPECT_EQ(to_vector<int32_t>(step.microbatches[0].documents),
             (std::vector<int64_t>{0, 0, 0, 1, 1, 2, 2, 2}));
+  EXPECT_EQ(to_vector<bool>(step.microbatches[0].is_padding),
+            (std::vector<int64_t>{0, 0, 0, 0, 1, 1, 1, 1}))
+      << "the last token predicts nothing";
   EXPECT_EQ(step.num_local_valid_tokens, 4);
   EXPECT_EQ(step.num_local_text_bytes, 4);
   const StepBatches after = loader.next_step();
   EXPECT_EQ(after.num_local_valid_tokens, 0) << "the data has ended";
   EXPECT_EQ(to_vector<int64_t>(after.microbatches[0].labels), std::vector<int64_t>(8, kNone));
+  EXPECT_EQ(after.microbatches[0].num_tokens(), 0);
 }
 
 TEST(Loader, WhatIsNotLearnedOfAConversationHasNoLabel) {

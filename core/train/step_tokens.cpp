@@ -1,0 +1,21 @@
+#include "core/train/step_tokens.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/tensor.h>
+
+namespace titan::core {
+
+void count_tokens(StepBatches& batches, const dist::Group& dp, c10::Device device) {
+  batches.num_valid_tokens = batches.num_local_valid_tokens;
+  batches.num_tokens = 0;
+  for (const Batch& batch : batches.microbatches) batches.num_tokens += batch.num_tokens();
+  if (dp.size() == 1) return;
+  const at::Tensor sums =
+      at::tensor({batches.num_valid_tokens, batches.num_tokens}, at::kLong).to(device);
+  dp.all_reduce(sums, dist::Reduce::sum).wait();
+  const at::Tensor here = sums.cpu();
+  batches.num_valid_tokens = here[0].item<int64_t>();
+  batches.num_tokens = here[1].item<int64_t>();
+}
+
+}  // namespace titan::core
