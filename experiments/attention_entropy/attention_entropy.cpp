@@ -68,11 +68,10 @@ Looks look(const titan::nn::AttentionRule& rule, const Tensor& q, const Tensor& 
   return {at::special_entr(weights.out).sum(-1).masked_fill(sees_none, 0), weights.logsumexp};
 }
 
-/// All queries of a document, which begins at token `place` of its row: the sum of their entropies.
-double entropy_of(const titan::nn::AttentionRule& rule, const Tensor& q, const Tensor& k,
-                  int64_t place) {
+/// All queries of a document: the sum of their entropies.
+double entropy_of(const titan::nn::AttentionRule& rule, const Tensor& q, const Tensor& k) {
   const int64_t length = q.size(2);
-  const Tensor places = at::arange(place, place + length), numbers = q.select(3, 0);
+  const Tensor places = at::arange(length), numbers = q.select(3, 0);
   const Looks all = {at::empty_like(numbers), at::empty_like(numbers)};
   // from the last keys on: queries behind some keys have looked at their own by then
   for (int64_t first = (length - 1) / kKeys * kKeys; first >= 0; first -= kKeys) {
@@ -100,14 +99,13 @@ double entropy_of(const titan::nn::AttentionRule& rule, const Tensor& q, const T
 /// undefined: it is one.
 double entropy_of_row(const titan::nn::AttentionRule& rule, const Tensor& q, const Tensor& k,
                       const Tensor& documents) {
-  if (!documents.defined()) return entropy_of(rule, q, k, 0);
+  if (!documents.defined()) return entropy_of(rule, q, k);
   const Tensor numbers = documents.contiguous();
   const int32_t* const number = numbers.const_data_ptr<int32_t>();
   double sum = 0;
   for (int64_t first = 0, end = 0; first < numbers.numel(); first = end) {
     while (end < numbers.numel() && number[end] == number[first]) ++end;
-    sum +=
-        entropy_of(rule, q.narrow(2, first, end - first), k.narrow(2, first, end - first), first);
+    sum += entropy_of(rule, q.narrow(2, first, end - first), k.narrow(2, first, end - first));
   }
   return sum;
 }

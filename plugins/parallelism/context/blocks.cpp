@@ -1,6 +1,7 @@
 #include "blocks.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace titan::context_parallel {
 namespace {
@@ -8,6 +9,7 @@ namespace {
 /// What one row sees.
 struct Rectangle {
   Range queries, keys;
+  int64_t start = 0;  // of their document, if anybody asks
 
   bool operator==(const Rectangle&) const = default;
 };
@@ -39,6 +41,19 @@ std::vector<Rectangle> shared_document(const Sight& sight, const int32_t* querie
   return {{{sight.queries.first, num_queries}, {keys_end - keys - num_keys, num_keys}}};
 }
 
+/// Where in its row document `number` begins; `documents` of the row, in rank order.
+int64_t start_of(int32_t number, const int32_t* documents, const std::vector<at::Tensor>& places) {
+  int64_t start = std::numeric_limits<int64_t>::max();
+  for (const at::Tensor& of_rank : places) {
+    const int32_t* const end = documents + of_rank.numel();
+    const int32_t* const found = std::lower_bound(documents, end, number);
+    if (found != end && *found == number)
+      start = std::min(start, of_rank.const_data_ptr<int64_t>()[found - documents]);
+    documents = end;
+  }
+  return start;
+}
+
 }  // namespace
 
 at::Tensor Block::queries_of(const at::Tensor& x) const {
@@ -50,7 +65,8 @@ at::Tensor Block::keys_of(const at::Tensor& x) const {
 }
 
 std::vector<Block> visible_blocks(const SequenceCut& cut, int64_t rank, int64_t source,
-                                  int64_t num_rows, int64_t n, const at::Tensor& documents) {
+                                  int64_t num_rows, int64_t n, const at::Tensor& documents,
+                                  const std::vector<at::Tensor>& places) {
   const Sight sight = cut.sight(rank, source, n);
   if (!documents.defined()) {
     if (sight.keys.count == 0 || sight.queries.count == 0) return {};
@@ -62,7 +78,8 @@ std::vector<Block> visible_blocks(const SequenceCut& cut, int64_t rank, int64_t 
   int64_t first_row = 0;
   const auto add_blocks = [&](int64_t end_row) {
     for (const Rectangle& seen : above)
-      blocks.push_back({{first_row, end_row - first_row}, seen.queries, seen.keys, sight.causal});
+      blocks.push_back(
+          {{first_row, end_row - first_row}, seen.queries, seen.keys, sight.causal, seen.start});
     first_row = end_row;
   };
   for (int64_t row = 0; row < num_rows; ++row) {
@@ -70,6 +87,9 @@ std::vector<Block> visible_blocks(const SequenceCut& cut, int64_t rank, int64_t 
     std::vector<Rectangle> seen = source == rank
                                       ? own_documents(all + rank * n, n)
                                       : shared_document(sight, all + rank * n, all + source * n);
+    if (!places.empty())
+      for (Rectangle& one : seen)
+        one.start = start_of(all[rank * n + one.queries.first], all, places);
     if (seen != above) add_blocks(row);
     above = std::move(seen);
   }

@@ -16,6 +16,9 @@ namespace titan::context_parallel {
 struct Block {
   Range rows, queries, keys;
   bool causal = false;
+  /// Where in their rows the document of these tokens begins; 0 where documents see each other, or
+  /// nobody asked.
+  int64_t start = 0;
 
   /// Of (rows, heads, n, ...): the block's rows and queries, a view.
   at::Tensor queries_of(const at::Tensor& x) const;
@@ -30,7 +33,11 @@ struct Block {
 /// numbers ascend within a row, and equal ones are one document, so that of another rank's keys a
 /// row sees one rectangle at most: the last document of those keys, as far as it goes on in the
 /// queries. Adjacent rows that see the same share their blocks.
+///
+/// `places`, int64 (n) in host memory by rank: where in its row each token of the rank stands. With
+/// them blocks say where their documents begin, which their rows then have in common.
 std::vector<Block> visible_blocks(const SequenceCut& cut, int64_t rank, int64_t source,
-                                  int64_t num_rows, int64_t n, const at::Tensor& documents);
+                                  int64_t num_rows, int64_t n, const at::Tensor& documents,
+                                  const std::vector<at::Tensor>& places = {});
 
 }  // namespace titan::context_parallel

@@ -29,7 +29,7 @@ struct Call : torch::CustomClassHolder {
   std::vector<std::vector<Block>> blocks;
   std::shared_ptr<const Exchange> exchange;
   std::shared_ptr<const nn::AttentionRule> rule;
-  // by source: where its tokens stand, in host memory; empty unless the rule asks
+  // by source: where its tokens stand in their row, in host memory; empty unless the rule asks
   std::vector<Tensor> places;
   Tensor sinks;  // of the rule, outside of the graph; undefined: none
   int64_t rank = 0;
@@ -57,7 +57,7 @@ nn::AttentionBlock Call::seen(const Block& block, int64_t source) const {
   nn::AttentionBlock seen{.causal = block.causal};
   if (places.empty()) return seen;
   const auto of = [&](int64_t holder, const Range& range) {
-    return places[static_cast<size_t>(holder)].narrow(0, range.first, range.count);
+    return places[static_cast<size_t>(holder)].narrow(0, range.first, range.count) - block.start;
   };
   seen.query_places = of(rank, block.queries);
   seen.key_places = of(source, block.keys);
@@ -164,7 +164,7 @@ class Kernel final : public nn::AttentionKernel {
     }
     for (int64_t source = 0; source < cut_.num_ranks(); ++source)
       call->blocks.push_back(
-          visible_blocks(cut_, rank_, source, q.size(0), q.size(2), batch.documents));
+          visible_blocks(cut_, rank_, source, q.size(0), q.size(2), batch.documents, call->places));
     const Tensor sinks = rule_->sinks();
     return RingAttention::apply(
         q, k, v, sinks.defined() ? std::optional<Tensor>(sinks) : std::nullopt, call);

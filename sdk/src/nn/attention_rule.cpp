@@ -42,20 +42,19 @@ struct HeldRule : torch::CustomClassHolder {
   RulePtr rule;
 };
 
-/// Rows that attend within themselves, from token `first_place` of their whole rows on.
-AttentionBlock own_block(const AttentionRule& rule, const at::Tensor& q, int64_t first_place) {
+/// Whole rows, or whole documents, that attend within themselves.
+AttentionBlock own_block(const AttentionRule& rule, const at::Tensor& q) {
   AttentionBlock block;
   if (rule.needs_places())
     block.query_places = block.key_places =
-        at::arange(first_place, first_place + q.size(2), at::TensorOptions().dtype(at::kLong));
+        at::arange(q.size(2), at::TensorOptions().dtype(at::kLong));
   return block;
 }
 
 struct RuledAttention : torch::autograd::Function<RuledAttention> {
   static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& q,
                             const at::Tensor& k, const at::Tensor& v,
-                            const std::optional<at::Tensor>& given_sinks, const RulePtr& rule,
-                            int64_t first_place) {
+                            const std::optional<at::Tensor>& given_sinks, const RulePtr& rule) {
     const double pairs =
         static_cast<double>(q.size(0) * q.size(1) * q.size(2)) * static_cast<double>(k.size(2));
     const at::Tensor sinks = given_sinks.value_or(at::Tensor());
@@ -63,13 +62,11 @@ struct RuledAttention : torch::autograd::Function<RuledAttention> {
         {.kind = Operation::Kind::attention,
          .flops = pairs * static_cast<double>(q.size(3) + v.size(3))},
         [&] {
-          const ops::AttentionResult seen =
-              rule->forward(q, k, v, own_block(*rule, q, first_place));
+          const ops::AttentionResult seen = rule->forward(q, k, v, own_block(*rule, q));
           return sinks.defined() ? join_sinks(seen, sinks) : seen;
         });
     ctx->save_for_backward({q, k, v, result.out, result.logsumexp, sinks});
     ctx->saved_data["rule"] = c10::IValue::make_capsule(c10::make_intrusive<HeldRule>(rule));
-    ctx->saved_data["first_place"] = first_place;
     return result.out;
   }
 
@@ -80,13 +77,12 @@ struct RuledAttention : torch::autograd::Function<RuledAttention> {
     const variable_list saved = ctx->get_saved_variables();
     const auto held = ctx->saved_data["rule"].toCapsule();
     const AttentionRule& rule = *static_cast<const HeldRule&>(*held).rule;
-    const int64_t first_place = ctx->saved_data["first_place"].toInt();
     const ops::AttentionResult whole = {saved[3], saved[4]};
-    const ops::AttentionGradients d = rule.backward(grads[0], saved[0], saved[1], saved[2], whole,
-                                                    own_block(rule, saved[0], first_place));
+    const ops::AttentionGradients d =
+        rule.backward(grads[0], saved[0], saved[1], saved[2], whole, own_block(rule, saved[0]));
     const at::Tensor dsinks =
         saved[5].defined() ? sink_gradient(grads[0], whole, saved[5]) : at::Tensor();
-    return {d.q, d.k, d.v, dsinks, at::Tensor(), at::Tensor()};
+    return {d.q, d.k, d.v, dsinks, at::Tensor()};
   }
 };
 
@@ -106,7 +102,7 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
   const at::Tensor own_sinks = rule->sinks();
   const auto sinks =
       own_sinks.defined() ? std::optional<at::Tensor>(own_sinks) : std::optional<at::Tensor>();
-  if (!documents.defined()) return RuledAttention::apply(q, k, v, sinks, rule, 0);
+  if (!documents.defined()) return RuledAttention::apply(q, k, v, sinks, rule);
   const int64_t rows = q.size(0), seq_len = q.size(2);
   TITAN_CHECK(k.size(2) == seq_len, config, "attention by a rule: as many keys as queries, ",
               seq_len, ", have documents, got ", k.size(2));
@@ -118,7 +114,7 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
       return x.narrow(0, row, 1).narrow(2, first, length);
     };
     outs.push_back(
-        RuledAttention::apply(piece(q), piece(k), piece(v), sinks, rule, first).transpose(1, 2));
+        RuledAttention::apply(piece(q), piece(k), piece(v), sinks, rule).transpose(1, 2));
     token += length;
   }
   return at::cat(outs, 1).view({rows, seq_len, q.size(1), v.size(3)}).transpose(1, 2);

@@ -28,10 +28,16 @@ Sight sees_chunk(int64_t size) {
 Tensor masked_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Sight& sight,
                         const Tensor& documents, const Tensor& sinks) {
   const int64_t share = q.size(1) / k.size(1), num_keys = k.size(2);
-  const Tensor places = at::arange(q.size(2), at::TensorOptions().dtype(at::kLong));
-  Tensor is_seen = sight(places.unsqueeze(1), places);  // (n, n), or (B, 1, n, n)
-  if (documents.defined())
-    is_seen = is_seen.logical_and(documents.unsqueeze(2).eq(documents.unsqueeze(1))).unsqueeze(1);
+  Tensor places = at::arange(q.size(2), at::TensorOptions().dtype(at::kLong));
+  Tensor is_seen;  // (n, n), or (B, 1, n, n)
+  if (documents.defined()) {
+    const Tensor is_shared = documents.unsqueeze(2).eq(documents.unsqueeze(1));  // (B, n, n)
+    const Tensor starts = places.expand_as(is_shared).masked_fill(~is_shared, num_keys).amin(-1);
+    places = places - starts;  // (B, n): within its document
+    is_seen = sight(places.unsqueeze(2), places.unsqueeze(1)).logical_and(is_shared).unsqueeze(1);
+  } else {
+    is_seen = sight(places.unsqueeze(1), places);
+  }
   const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
   Tensor scores = q.matmul(k.repeat_interleave(share, 1).transpose(2, 3)) * scale;
   scores = scores.masked_fill(is_seen.logical_not(), -INFINITY);

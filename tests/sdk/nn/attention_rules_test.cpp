@@ -76,7 +76,7 @@ TEST(AttentionRules, MultiplyScoresByTheirOwnScale) {
   }
 }
 
-/// Windows end within documents and chunks count from the row's first token.
+/// Windows end within documents and chunks count from a document's first token.
 TEST(AttentionRules, StayWithinDocuments) {
   Tensor documents = at::zeros({3, 20}, at::kInt);
   for (const int64_t start : {7, 8, 15}) documents[1].narrow(0, start, 20 - start).add_(1);

@@ -27,8 +27,8 @@ struct AttentionOptions {
   bool has_bias = false;
   /// A query sees so many of the last tokens, its own among them; 0: all.
   int64_t window = 0;
-  /// A query sees what is before it in its own piece of so many tokens of the row; 0: there are no
-  /// pieces.
+  /// A query sees what is before it in its own piece of so many tokens (chunked_attention); 0:
+  /// there are no pieces.
   int64_t chunk = 0;
   /// Each head has a score that takes part in its softmax without a value (with_sinks), drawn by
   /// this; none: it has not.

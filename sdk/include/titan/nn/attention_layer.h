@@ -23,8 +23,8 @@ struct AttentionBlock {
   /// The keys are the queries' own tokens, and query i sees keys 0 ... i. Else every key comes
   /// before every query.
   bool causal = true;
-  /// int64 (n) and (m), in host memory, each ascending: where in its whole row each token stands.
-  /// Undefined unless the rule needs them.
+  /// int64 (n) and (m), in host memory, each ascending: where each token stands in its document,
+  /// or in its whole row where documents see each other. Undefined unless the rule needs them.
   at::Tensor query_places, key_places;
 };
 

@@ -17,8 +17,8 @@ namespace titan::nn {
 TITAN_API std::shared_ptr<const AttentionRule> windowed_attention(int64_t size,
                                                                   std::optional<double> scale = {});
 
-/// A row is cut every `size` tokens, from its first on, and a query sees what is before it within
-/// its own piece (Llama 4).
+/// A document, or a row where documents see each other, is cut every `size` tokens, from its first
+/// on, and a query sees what is before it within its own piece (Llama 4).
 TITAN_API std::shared_ptr<const AttentionRule> chunked_attention(int64_t size,
                                                                  std::optional<double> scale = {});
 
