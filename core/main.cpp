@@ -94,6 +94,7 @@ int main(int argc, char** argv) {
   // checkpoint; neither ends the process without a word
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  titan::core::print_whole_lines();
   try {
     return dispatch(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const titan::Error& e) {

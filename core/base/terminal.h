@@ -2,6 +2,9 @@
 // and titan/log.h: what names and values out of files hold is never acted on by a terminal.
 #pragma once
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -12,6 +15,15 @@ namespace titan::core {
 
 inline void print_raw(std::string_view text, std::FILE* out) {
   std::fwrite(text.data(), 1, text.size(), out);
+}
+
+/// [at the start of a program] Where standard output and standard error are one pipe or file, each
+/// line goes out as soon as it ends: lines of the two stay whole, and in order.
+inline void print_whole_lines() {
+  struct stat out, errors;
+  if (::fstat(STDOUT_FILENO, &out) == 0 && ::fstat(STDERR_FILENO, &errors) == 0 &&
+      out.st_dev == errors.st_dev && out.st_ino == errors.st_ino)
+    std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
 }
 
 /// Lines to standard output; `text` brings its line ends.

@@ -9,6 +9,8 @@
 
 #include "core/base/arguments.h"
 #include "core/commands/command.h"
+#include "core/config/job_sections.h"
+#include "core/config/resolve.h"
 #include "core/launch/launch_plan.h"
 #include "core/launch/rank_group.h"
 #include "core/runtime/error_file.h"
@@ -31,7 +33,7 @@ boost::program_options::options_description launch_flags() {
       "master", text("HOST:PORT"),
       "where the ranks meet, on node 0 (default on one node: a free port)")(
       "log-dir", text("DIR"),
-      "folder for rank<r>.log (default: a new one below ./outputs/launch_logs)")(
+      "folder for rank<r>.log (default: a new one below launch_logs of the run's dump_folder)")(
       "grace", text("SECONDS")->default_value("15"),
       "after a failure: from SIGTERM to SIGKILL for the other ranks")(
       "max-restarts", text("M"),
@@ -42,6 +44,16 @@ boost::program_options::options_description launch_flags() {
 
 std::string path_of_this_program() {
   return std::filesystem::read_symlink("/proc/self/exe").string();
+}
+
+/// Where the run that is started writes. What is wrong with its configuration it says itself.
+std::string output_folder_of(const std::vector<std::string>& command) {
+  try {
+    if (!command.empty() && command.front() == "train")
+      return dump_folder_of(read_sources({command.begin() + 1, command.end()}));
+  } catch (const Error&) {
+  }
+  return JobSection{}.dump_folder;
 }
 
 /// Flags stand before the first "--", what is started after it.
@@ -57,12 +69,14 @@ LaunchRequest request_of(const Arguments& parsed, std::vector<std::string> comma
   TITAN_CHECK(program || command.front() != "launch", config,
               "titan launch cannot start titan launch; put a command that runs on many ranks, such "
               "as 'train', behind '--'");
+  const std::string output_folder = program ? JobSection{}.dump_folder : output_folder_of(command);
   return {.nproc = get("nproc"),
           .nnodes = get("nnodes"),
           .node_rank = get("node-rank"),
           .master = get("master"),
           .max_restarts = get("max-restarts"),
           .log_dir = get("log-dir"),
+          .output_folder = output_folder,
           .grace = *get("grace"),
           .program = program.value_or(path_of_this_program()),
           .arguments = std::move(command)};

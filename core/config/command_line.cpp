@@ -229,8 +229,11 @@ class Parser {
 
   void unknown(const std::string& argument, const std::string& flag) {
     while (next_ < arguments_.size() && !is_flag(arguments_[next_])) ++next_;  // its values
-    const UnknownComponent* unknown = table_.unknown_at(split_dotted(flag.substr(2)));
+    const KeyPath path = split_dotted(with_underscores(flag.substr(2)));
+    const UnknownComponent* unknown = table_.unknown_at(path);
     if (unknown && unknown->candidates.empty()) return;
+    const std::string elsewhere =
+        table_.owned_elsewhere(KeyPath(path.begin(), path.end() - 1), path.back());
     std::vector<std::string> candidates;
     for (const KnownOption& known : table_.options()) {
       if (known.is_old_name) continue;
@@ -242,7 +245,7 @@ class Parser {
     }
     candidates.emplace_back("--set");
     diagnostics_.error(place(argument, 1, num_code_points(flag)), "unknown option '" + flag + "'",
-                       likely_meant(flag, candidates));
+                       elsewhere.empty() ? likely_meant(flag, candidates) : elsewhere);
   }
 
   /// A key without its section comes first: `--lr` is not the beginning of --lr_scheduler.name.

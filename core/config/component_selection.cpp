@@ -292,6 +292,7 @@ std::vector<ChosenComponent> choose_components(const GivenValues& given,
                                                const std::vector<ParallelismRequest>& parallelisms,
                                                ComponentLookup& lookup, OptionTable& table,
                                                Diagnostics& diagnostics) {
+  table.set_lookup(lookup);
   return Chooser(given, lookup, table, diagnostics).choose(parallelisms);
 }
 

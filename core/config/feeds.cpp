@@ -67,7 +67,7 @@ class PlacedReport final : public RuleReport {
     SourceRange place;
     for (const std::string& key : keys_of(std::string(where))) {
       if (!context_.given.is_sound(key)) return;  // reported already
-      if (!place) place = context_.given.place(key);
+      if (!place) place = context_.given.place_of_rule(key, message);
     }
     context_.diagnostics.error(place ? place : chosen_, std::move(message), std::move(hint));
   }

@@ -1,5 +1,5 @@
-// What plugins say of their options: which follow from the core's keys (fed_by), and which rules hold
-// between them and the job (check).
+// What plugins say of their options: which follow from the core's keys (fed_by), and which rules
+// hold between them and the job (check).
 #pragma once
 
 #include <titan/plugin.h>

@@ -178,7 +178,8 @@ bool RuleContext::are_sound(std::initializer_list<std::string_view> keys) const 
 }
 
 void RuleContext::error(std::string_view key, std::string message, std::string hint) const {
-  diagnostics.error(given.place(key), std::move(message), std::move(hint));
+  const SourceRange place = given.place_of_rule(key, message);
+  diagnostics.error(place, std::move(message), std::move(hint));
 }
 
 void make_grid(JobConfig& config, Diagnostics& diagnostics) {

@@ -9,14 +9,21 @@
 
 namespace titan::core {
 
-/// Throws as Registry::create; what the component finds wrong with its options is a ComponentError.
+/// Throws as Registry::create; what the component finds wrong with its options is a ComponentError,
+/// and any other error names the place where it was chosen.
 template <class Interface>
 std::unique_ptr<Interface> make_selected(Registry& registry, const Selection& chosen,
                                          const typename Interface::Context& context) {
-  return on_behalf_of(chosen, [&] {
-    return std::unique_ptr<Interface>(static_cast<Interface*>(
-        registry.create(chosen.kind, chosen.name, chosen.options, &context)));
-  });
+  try {
+    return on_behalf_of(chosen, [&] {
+      return std::unique_ptr<Interface>(static_cast<Interface*>(
+          registry.create(chosen.kind, chosen.name, chosen.options, &context)));
+    });
+  } catch (Error& error) {
+    if (error.kind() != ErrorKind::config && chosen.where)
+      error.with_context("which was chosen at " + chosen.where.to_string());
+    throw;
+  }
 }
 
 }  // namespace titan::core

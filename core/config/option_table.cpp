@@ -9,15 +9,11 @@
 #include "core/plugin/kinds.h"
 
 namespace titan::core {
-namespace {
-
 std::string with_underscores(std::string_view name) {
   std::string text(name);
   std::replace(text.begin(), text.end(), '-', '_');
   return text;
 }
-
-}  // namespace
 
 std::string describe(const Component& component) {
   return component.kind + " '" + component.name + "'";
@@ -136,6 +132,20 @@ std::vector<const Option*> OptionTable::candidate_options(const KeyPath& path) c
 const Component* OptionTable::component_of(const KeyPath& section) const {
   const auto found = sections_.find(section);
   return found == sections_.end() ? nullptr : found->second;
+}
+
+std::string OptionTable::owned_elsewhere(const KeyPath& section, const std::string& option) const {
+  const Component* chosen = component_of(section);
+  if (!chosen || !lookup_) return "";
+  std::string owners, ignored;
+  for (const std::string& name : lookup_->names(chosen->kind)) {
+    const Component* component = lookup_->find(chosen->kind, name, ignored);
+    if (!component || component == chosen || !component->schema.find(option)) continue;
+    owners += (owners.empty() ? describe(*component) : " and '" + name + "'");
+  }
+  return owners.empty() ? ""
+                        : "'" + option + "' is an option of " + owners + ", and " +
+                              describe(*chosen) + " is chosen";
 }
 
 std::vector<std::string> OptionTable::keys_in(const KeyPath& section) const {

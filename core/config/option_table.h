@@ -11,6 +11,7 @@
 #include <titan/options.h>
 #include <titan/plugin.h>
 
+#include "core/config/component_lookup.h"
 #include "core/config/settings.h"
 
 namespace titan::core {
@@ -22,6 +23,8 @@ struct KnownOption {
   bool is_old_name = false;              ///< accepted as a flag only; translated by legacy_names.h
 };
 
+/// A flag's name as options are called: with '_' for '-'.
+std::string with_underscores(std::string_view name);
 /// How a message calls a component: "optimizer 'SGD'".
 std::string describe(const Component& component);
 /// "titan describe optimizer SGD"
@@ -74,6 +77,13 @@ class OptionTable {
 
   /// In the order of declaration.
   const std::vector<KnownOption>& options() const { return options_; }
+  /// Lets messages name components that are not chosen. `lookup` outlives the table.
+  void set_lookup(ComponentLookup& lookup) { lookup_ = &lookup; }
+  /// Which components beside that of the section have an option of this name, for a message: "is an
+  /// option of lr_scheduler 'cosine', and lr_scheduler 'linear' is chosen". Empty: none has. Opens
+  /// every plugin of the kind.
+  std::string owned_elsewhere(const KeyPath& section, const std::string& option) const;
+
   /// Names of the keys directly in a section.
   std::vector<std::string> keys_in(const KeyPath& section) const;
   /// Dotted names of all sections.
@@ -88,6 +98,7 @@ class OptionTable {
   std::map<std::string, size_t, std::less<>> by_flag_;
   std::map<KeyPath, const Component*> sections_;
   std::vector<UnknownComponent> unchecked_;
+  ComponentLookup* lookup_ = nullptr;
   std::vector<std::string> source_names_;
   std::vector<std::string> optimizer_group_names_;
 };

@@ -375,6 +375,12 @@ bool plays_ranks(const JobSources& sources) {
   return mode && mode->is_valid && mode->value == Value("fake_backend");
 }
 
+std::string dump_folder_of(const JobSources& sources) {
+  const Collected first = first_sight(sources.file, sources.arguments, 1);
+  const Given* folder = first.given.find("job.dump_folder");
+  return folder && folder->is_valid ? folder->value.as_string() : JobSection{}.dump_folder;
+}
+
 JobConfig resolve_partly(const JobSources& sources, ComponentLookup& lookup,
                          const ResolveOptions& options, Diagnostics& diagnostics) {
   return Resolver(sources, lookup, options, diagnostics).resolve();

@@ -43,6 +43,9 @@ JobSources read_sources(const std::string& name, const std::string& toml,
 /// Whether [comm] mode asks to play one rank of many in this process alone.
 bool plays_ranks(const JobSources& sources);
 
+/// job.dump_folder; its default where what is given cannot be used.
+std::string dump_folder_of(const JobSources& sources);
+
 struct ResolveOptions {
   int world_size = 1;           ///< ranks that will run; with --dry-run any number
   bool looks_for_files = true;  ///< the job runs here: files that it reads must be here

@@ -1,6 +1,7 @@
 #include "core/config/schema_check.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include <titan/suggest.h>
@@ -31,6 +32,22 @@ std::string option_name(const KnownOption& known) {
   const size_t section = first == "data" ? 3 : is_named ? 2 : 1;
   return "option '" + dotted(KeyPath(known.path.begin() + section, known.path.end())) + "' of " +
          describe(*known.component);
+}
+
+/// Whether `message` holds `key` as a word of its own. A key of one plain word, as "steps", does
+/// not count: it may be meant as a word.
+bool names_key(std::string_view message, std::string_view key) {
+  if (key.find_first_of("._") == std::string_view::npos) return false;
+  const auto is_part = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+  };
+  for (size_t at = message.find(key); at != std::string_view::npos;
+       at = message.find(key, at + 1)) {
+    const size_t end = at + key.size();
+    const bool begins = at == 0 || !(is_part(message[at - 1]) || message[at - 1] == '.');
+    if (begins && (end == message.size() || !is_part(message[end]))) return true;
+  }
+  return false;
 }
 
 std::string default_hint(const Option& option) {
@@ -180,7 +197,8 @@ class Checker {
       const KeyPath path = split_dotted(old.old_key);
       if (KeyPath(path.begin(), path.end() - 1) == section) candidates.push_back(path.back());
     }
-    std::string hint = did_you_mean(key, candidates);
+    std::string hint = table_.owned_elsewhere(section, key);
+    if (hint.empty()) hint = did_you_mean(key, candidates);
     if (hint.empty()) hint = key_elsewhere(key);
     if (hint.empty()) hint = few_keys(section);
     if (const Component* component = table_.component_of(section))
@@ -226,6 +244,17 @@ const Given* GivenValues::find(const KeyPath& path) const {
 SourceRange GivenValues::place(std::string_view dotted_path) const {
   const Given* given = find(dotted_path);
   return given ? given->where : SourceRange{};
+}
+
+SourceRange GivenValues::place_of_rule(std::string_view key, std::string_view message) const {
+  const auto is_flag = [](const SourceRange& place) { return place && !place.source->is_file; };
+  const SourceRange own = place(key);
+  if (is_flag(own)) return own;
+  for (const auto& [path, given] : values_)
+    if (is_flag(given.where) &&
+        (names_key(message, dotted(path)) || names_key(message, path.back())))
+      return given.where;
+  return own;
 }
 
 SourceRange GivenValues::item_place(std::string_view dotted_path, size_t index) const {

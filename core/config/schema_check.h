@@ -17,7 +17,7 @@ namespace titan::core {
 struct Given {
   Value value;
   SourceRange key, where;
-  bool is_valid = true;  ///< false: reported already; `value` is not to be used
+  bool is_valid = true;               ///< false: reported already; `value` is not to be used
   std::vector<ItemPlace> items = {};  ///< of a list in a file
 };
 
@@ -30,6 +30,9 @@ class GivenValues {
   const Given* find(std::string_view dotted_path) const { return find(split_dotted(dotted_path)); }
   /// Where the key's value was written; without a source for a default.
   SourceRange place(std::string_view dotted_path) const;
+  /// The place of what a rule about `key` finds wrong: of the value of `key`, or of another one
+  /// that `message` names and the command line gives, since that was asked for last.
+  SourceRange place_of_rule(std::string_view key, std::string_view message) const;
   /// Where item `index` of the key's list was written; as above when only the whole list is known.
   SourceRange item_place(std::string_view dotted_path, size_t index) const;
   bool is_sound(std::string_view dotted_path) const;

@@ -129,6 +129,7 @@ int main(int argc, char** argv) {
   // a reader that is gone and a file that may not grow are errors with a text, not ends
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  titan::core::print_whole_lines();
   try {
     TITAN_CHECK(curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK, io, "cannot start libcurl");
     return run(std::vector<std::string>(argv + 1, argv + argc));

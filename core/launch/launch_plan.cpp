@@ -115,8 +115,8 @@ std::vector<int> shown_ranks(const Environment& environment, int world_size) {
   return ranks;
 }
 
-fs::path new_log_folder() {
-  return fs::path("./outputs/launch_logs") /
+fs::path new_log_folder(const std::string& output_folder) {
+  return fs::path(output_folder) / "launch_logs" /
          (local_time_text(wall_seconds(), "%Y%m%d-%H%M%S") + "-" + std::to_string(::getpid()));
 }
 
@@ -181,7 +181,7 @@ LaunchPlan make_launch_plan(const LaunchRequest& request, const Environment& env
   plan.grace = std::chrono::milliseconds(
       static_cast<int64_t>(std::lround(1000 * seconds_of(request.grace, "--grace"))));
   const auto log_dir = find(request.log_dir, "--log-dir", "PET_LOG_DIR");
-  plan.log_dir = log_dir ? fs::path(log_dir->text) : new_log_folder();
+  plan.log_dir = log_dir ? fs::path(log_dir->text) : new_log_folder(request.output_folder);
   TITAN_CHECK(!plan.log_dir.empty(), config, "--log-dir is empty");
   plan.shown_ranks = shown_ranks(environment, plan.world_size());
   return plan;

@@ -23,7 +23,8 @@ struct LaunchRequest {
   std::optional<std::string> node_rank;     ///< needed for more than one node
   std::optional<std::string> master;        ///< host:port, needed for more than one node
   std::optional<std::string> max_restarts;  ///< default 0
-  std::optional<std::string> log_dir;       ///< default: a new folder below ./outputs/launch_logs
+  std::optional<std::string> log_dir;  ///< default: a new folder below output_folder/launch_logs
+  std::string output_folder = "./outputs";  ///< of the job that is started
   std::string grace = "15";                 ///< seconds between SIGTERM and SIGKILL
   std::string program;                      ///< path of what is started
   std::vector<std::string> arguments;       ///< of that program

@@ -27,6 +27,15 @@ class CommandTest(LaunchCase):
         for path in logs:
             self.assertEqual(path.read_text(), alone.stdout)
 
+    def test_logs_of_a_training_lie_in_its_folder(self):
+        config = self.folder / "job.toml"
+        config.write_text('[job]\ndump_folder = "./here"\n[training]\nno_such_key = 1\n')
+        for arguments, folder in (([], "./here"), (["--job.dump_folder", "./there"], "./there"), (["--job.dump_folder=./there"], "./there")):
+            run = titan("launch", "--nproc", "2", "--", "train", "--job.config_file", config, *arguments, cwd=self.folder)
+            self.assertEqual(run.returncode, 2, run.stderr)
+            self.assertRegex(run.stderr, rf"^titan launch: 2 ranks; logs in {re.escape(folder)}/launch_logs/\S+\n")
+            self.assertTrue(any((self.folder / folder / "launch_logs").glob("*/rank1.log")))
+
     def test_a_wrong_configuration_ends_every_rank_and_is_not_tried_again(self):
         run = titan("launch", "--nproc", "2", "--max-restarts", "3", "--log-dir", self.logs, "--", "train", "--training.step", "5")
         self.assertEqual(run.returncode, 2)

@@ -54,6 +54,12 @@ TEST(ErrorReport, OptionsOfAnOptimizer) {
                 report(kBase + "[optimizer]\nname = \"SGD\"\nmomentun = 0.9\nlr = -0.1\n"));
 }
 
+TEST(ErrorReport, OptionsOfAnotherOptimizer) {
+  expect_golden("config_other_optimizer",
+                report(kBase + "[optimizer]\nname = \"SGD\"\nbeta1 = 0.9\n",
+                       {"--optimizer.weight-decay", "0.1"}));
+}
+
 TEST(ErrorReport, CommandLine) {
   expect_golden(
       "config_command_line",

@@ -216,6 +216,24 @@ TEST(CrossRules, WhatARunBeginsWithNeedsCheckpoints) {
   }
 }
 
+/// What was asked for last is where a reader looks.
+TEST(CrossRules, PointAtTheFlagThatBreaksThem) {
+  const std::string whole = kBase + "[checkpoint]\nenable = true\nload_step = 3\n" +
+                            "[optimizer]\nearly_step_in_backward = true\n";
+  const auto place_of = [](const std::string& toml, const std::vector<std::string>& flags,
+                           const std::string& part) -> std::string {
+    for (const Diagnostic& found : diagnostics_of(toml, flags).sorted())
+      if (found.message.find(part) != std::string::npos) return found.where.to_string();
+    return "not reported";
+  };
+  EXPECT_EQ(place_of(whole, {"--checkpoint.enable=false"}, "would not be read"), "command line");
+  EXPECT_EQ(place_of(whole, {"--training.max_norm=1"}, "cannot be clipped"), "command line");
+  // a key that no flag gives, and a flag that is wrong by itself
+  EXPECT_EQ(place_of(kBase + "[checkpoint]\nload_step = 3\n", {}, "would not be read"),
+            "train.toml:8:13");
+  EXPECT_EQ(place_of(kBase, {"--checkpoint.load_step=3"}, "would not be read"), "command line");
+}
+
 /// What is proposed is accepted: a model that fits 8 ranks of tensor parallelism need not fit 60.
 TEST(CrossRules, WhatIsProposedForTheDegreesKeepsTheOtherRules) {
   const std::string tensor = "--parallelism.tensor_parallel_degree=";
@@ -223,8 +241,7 @@ TEST(CrossRules, WhatIsProposedForTheDegreesKeepsTheOtherRules) {
     return diagnostics_of(kBase, flags, ranks).report();
   };
   const std::string of_60 = report({tensor + "8"}, 60);
-  EXPECT_NE(of_60.find("start 56 or 64 ranks or set tensor_parallel_degree = 4"),
-            std::string::npos)
+  EXPECT_NE(of_60.find("start 56 or 64 ranks or set tensor_parallel_degree = 4"), std::string::npos)
       << of_60;
   // 4 ranks for each of 2 sequences on 3 data-parallel ranks would be a step of 6
   const std::string of_batch = report({tensor + "4", "--training.global_batch_size=8"}, 6);
