@@ -217,7 +217,7 @@ class StartTest(Ranks):
     def test_a_master_that_is_not_there(self):
         run = self.one_rank(1, self.free_port())
         self.assertEqual(run.returncode, 1, run.stderr)
-        self.assertIn("rank 1 does not reach the store at 127.0.0.1:", run.stderr)
+        self.assertRegex(run.stderr, r"^error: rank 1 does not reach the store at 127.0.0.1:\d+ within 3 s: [^\n]+[^.\n]; is rank 0 running there\?\n$")
 
     def test_a_rank_that_never_comes(self):
         run = self.one_rank(0, self.free_port())

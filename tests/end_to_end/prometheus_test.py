@@ -9,6 +9,7 @@ from prometheus_client.parser import text_fd_to_metric_families
 BASE = {"(s)": ("_seconds", 1), "(%)": ("_ratio", 0.01), "(GiB)": ("_bytes", 2**30), "(MiB)": ("_bytes", 2**20),
         "(tps)": ("_tokens_per_second", 1)}
 NAMED = {"tflops": ("titan_floating_point_operations_per_second", 1e12), "n_tokens_seen": ("titan_tokens_seen_total", 1),
+         "n_tokens_learned": ("titan_tokens_learned_total", 1),
          "lr": ("titan_learning_rate", 1)}
 # of promtool, that is not taken: the unit is that of the field
 ADVICE = ['titan_validation_metrics_bits_per_byte use base unit "bytes" instead of "bits"']
@@ -70,7 +71,7 @@ class PrometheusTest(Case):
         self.assertEqual(own, {"titan_step": 4, "titan_steps": 4, "titan_running": 0, "titan_outcome": 1, "titan_run_info": 1})
         self.assertEqual(samples["titan_outcome"].labels["outcome"], "finished")
         self.assertEqual(samples["titan_run_info"].labels["description"], 'a "run" \\ of\\x09two\\x0alines, größer')
-        self.assertEqual({name for name, kind in types.items() if kind == "counter"}, {"titan_tokens_seen"})
+        self.assertEqual({name for name, kind in types.items() if kind == "counter"}, {"titan_tokens_seen", "titan_tokens_learned"})
         self.assertEqual([path.name for path in self.out.glob(".titan*")], [])
 
     def test_the_file_stands_where_it_is_asked_for(self):

@@ -24,6 +24,16 @@ function fill(element, properties, children) {
   return element;
 }
 
+/** Calls `act` with the width within `element`, once it is shown and after each change. It may change sizes: it runs after the layout. */
+function whenResized(element, act) {
+  let width = -1;
+  new ResizeObserver(() => {
+    if (element.clientWidth === width) return;
+    width = element.clientWidth;
+    requestAnimationFrame(() => act(width));
+  }).observe(element);
+}
+
 /** What a screen reader says next. */
 function speak(text) {
   document.getElementById("spoken").textContent = text;

@@ -68,7 +68,7 @@ function breakdownChart(run, longest) {
     });
     holder.replaceChildren(svg);
   };
-  new ResizeObserver(paint).observe(holder);
+  whenResized(holder, paint);
   return holder;
 }
 

@@ -72,10 +72,10 @@ class Chart {
       onpointerleave: () => this.leave(), onpointercancel: () => this.leave(), ondblclick: () => this.zoom(null) });
     this.reading = make("p", { class: "reading" });
     this.element = make("figure", {}, make("figcaption", {}, tag), this.svg, this.reading);
-    new ResizeObserver(() => {
-      const width = Math.max(200, Math.round(this.svg.clientWidth));
+    whenResized(this.svg, wide => {
+      const width = Math.max(200, Math.round(wide));
       if (width !== this.width) this.width = width, this.render();
-    }).observe(this.svg);
+    });
   }
 
   shown() {

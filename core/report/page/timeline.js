@@ -79,8 +79,7 @@ function timelineChart(timeline, step, zoom, name) {
         draw("text", { class: "faint", x: x(value), y: top + 18, "text-anchor": value === 0 ? "start" : "middle" }, duration(value)));
     holder.replaceChildren(svg);
   };
-  let before = -1;
-  new ResizeObserver(() => { if (holder.clientWidth !== before) before = holder.clientWidth, paint(); }).observe(holder);
+  whenResized(holder, paint);
   return holder;
 }
 

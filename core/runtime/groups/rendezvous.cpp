@@ -1,9 +1,11 @@
 #include "core/runtime/groups/rendezvous.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <thread>
 
+#include <c10/util/Logging.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
@@ -20,6 +22,28 @@ double seconds(std::chrono::milliseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
+/// While it lives c10d writes no warnings and errors of its own, with the frames of each attempt,
+/// unless TORCH_CPP_LOG_LEVEL asks for a level: what comes of the attempts is told in one sentence.
+class QuietAttempts {
+ public:
+  QuietAttempts() {
+    if (!std::getenv("TORCH_CPP_LOG_LEVEL")) FLAGS_caffe2_log_level = c10::GLOG_FATAL;
+  }
+  ~QuietAttempts() { FLAGS_caffe2_log_level = before_; }
+  QuietAttempts(const QuietAttempts&) = delete;
+  QuietAttempts& operator=(const QuietAttempts&) = delete;
+
+ private:
+  int before_ = FLAGS_caffe2_log_level;
+};
+
+/// What an exception of c10d says, without its frames and full stop.
+std::string reason_of(const std::exception& error) {
+  std::string reason = first_line(error.what());
+  if (reason.ends_with('.')) reason.pop_back();
+  return reason;
+}
+
 c10::intrusive_ptr<c10d::Store> connect(const LaunchEnv& launch,
                                         std::chrono::milliseconds timeout) {
   c10d::TCPStoreOptions options;
@@ -34,15 +58,16 @@ c10::intrusive_ptr<c10d::Store> connect(const LaunchEnv& launch,
   const std::string prefix = std::string(kPrefix) + "/start " +
                              std::to_string(launch.restart_count) + " of " +
                              std::to_string(launch.world_size);
+  const QuietAttempts quiet;
   try {
     return c10::make_intrusive<c10d::PrefixStore>(
         prefix, c10::make_intrusive<c10d::TCPStore>(launch.master_host, options));
   } catch (const std::exception& e) {
     if (options.isServer)
-      fail(ErrorKind::distributed, "rank 0 cannot host the store at ", place, ": ",
-           first_line(e.what()), "; is the port taken by another run? Choose another master port");
+      fail(ErrorKind::distributed, "rank 0 cannot host the store at ", place, ": ", reason_of(e),
+           "; is the port taken by another run? Choose another master port");
     fail(ErrorKind::distributed, "rank ", launch.rank, " does not reach the store at ", place,
-         " within ", seconds(timeout), " s: ", first_line(e.what()), "; is rank 0 running there?");
+         " within ", seconds(timeout), " s: ", reason_of(e), "; is rank 0 running there?");
   }
 }
 
