@@ -1,7 +1,6 @@
 #include "core/runtime/groups/rendezvous.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <thread>
 
@@ -11,6 +10,7 @@
 
 #include <titan/error.h>
 
+#include "core/base/environment.h"
 #include "core/base/text.h"
 
 namespace titan::core {
@@ -27,7 +27,8 @@ double seconds(std::chrono::milliseconds time) {
 class QuietAttempts {
  public:
   QuietAttempts() {
-    if (!std::getenv("TORCH_CPP_LOG_LEVEL")) FLAGS_caffe2_log_level = c10::GLOG_FATAL;
+    if (!Environment::of_process().get("TORCH_CPP_LOG_LEVEL"))
+      FLAGS_caffe2_log_level = c10::GLOG_FATAL;
   }
   ~QuietAttempts() { FLAGS_caffe2_log_level = before_; }
   QuietAttempts(const QuietAttempts&) = delete;
