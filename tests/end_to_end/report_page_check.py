@@ -50,7 +50,7 @@ require.failed = False
 def made_up(folder):
     other = json.loads(json.dumps(CONFIG))
     other["optimizer"]["lr"] = 4e-4
-    first, second = MadeUpRun(folder / "first"), MadeUpRun(folder / "second", seed=2, config=other)
+    first, second = MadeUpRun(folder / "llama3-8b_warmup-2000_lr-3e-4_seed-42"), MadeUpRun(folder / "second", seed=2, config=other)
     first.session(0, 65, "killed").session(50, 133, "failed", hang=40, error="rank 2 gave no sign of life").session(100, 200, "finished")
     second.session(0, 200, "finished")
     return [first.folder, second.folder]
@@ -62,6 +62,8 @@ def look(page, pictures, width, dark):
         browser.open(page)
         browser.picture(pictures / f"report_{name}.png")
         require(browser.script("document.documentElement.scrollWidth") <= width, f"{name}: fits into the width")
+        letters = browser.script("Math.max(0, ...[...document.querySelectorAll('th .legend > *')].map(e => e.getBoundingClientRect().height))")
+        require(letters < 120, f"{name}: names of runs are broken between words, not letters ({letters} px high)")
         bad = browser.script(CONTRAST)
         require(not bad, f"{name}: contrast of texts is 4.5 at least {bad[:5]}")
         require(not (nameless := browser.script(NAMELESS)), f"{name}: everything that can be used has a name {nameless[:3]}")

@@ -90,7 +90,7 @@ class TestCheckpoint {
     add("data-00001.json", "{\"rows\": []}");
     manifest.files.back().num_rows = 8;
     manifest.step = 10;
-    manifest.tokens_seen = 81920;
+    manifest.tokens_seen = manifest.tokens_learned = 81920;
     manifest.lr_step = 10;
     manifest.seed = 42;
     manifest.model = "llama3";
