@@ -27,4 +27,13 @@ class ComponentLookup {
   virtual std::string search_trail() = 0;
 };
 
+/// Every component of a kind that can be used; opens every plugin of the kind.
+inline std::vector<const Component*> all_of(ComponentLookup& lookup, std::string_view kind) {
+  std::vector<const Component*> found;
+  std::string ignored;
+  for (const std::string& name : lookup.names(kind))
+    if (const Component* component = lookup.find(kind, name, ignored)) found.push_back(component);
+  return found;
+}
+
 }  // namespace titan::core

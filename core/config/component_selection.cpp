@@ -39,7 +39,7 @@ class Chooser {
     if (given_.is_sound("tokenizer.name"))
       add("tokenizer", choose_tokenizer(given_), "tokenizer.name", {"tokenizer"});
     else
-      table_.leave_unchecked({"tokenizer"}, all_of("tokenizer"));
+      table_.leave_unchecked({"tokenizer"}, all_of(lookup_, "tokenizer"));
     for (const char* kind : {"optimizer", "lr_scheduler"})
       choose_one(kind, std::string(kind) + ".name", {kind});
     for (const std::string& group : table_.optimizer_group_names())
@@ -47,7 +47,7 @@ class Chooser {
     if (given_.is_sound("device.name"))
       add("device", choose_device(given_, lookup_), "device.name", {"device"});
     else
-      table_.leave_unchecked({"device"}, all_of("device"));
+      table_.leave_unchecked({"device"}, all_of(lookup_, "device"));
     choose_optional("loss");
     choose_optional("chat_template");
     choose_data();
@@ -88,29 +88,19 @@ class Chooser {
     return found;
   }
 
-  /// Every component of a kind that can be used: what a name that nobody provides may stand for.
-  std::vector<const Component*> all_of(const std::string& kind) const {
-    std::vector<const Component*> found;
-    std::string ignored;
-    for (const std::string& name : lookup_.names(kind))
-      if (const Component* component = lookup_.find(kind, name, ignored))
-        found.push_back(component);
-    return found;
-  }
-
-  /// The same for `name`, of which only a part may be wrong: what somebody else's plugin is called,
-  /// or one of ours that is still to come, stands for no other.
+  /// What a `name` that nobody provides may stand for, of which only a part may be wrong: what
+  /// somebody else's plugin is called, or one of ours that is still to come, stands for no other.
   std::vector<const Component*> meant_by(const std::string& kind, const std::string& name) const {
     const bool is_strange = name.find('/') != std::string::npos || is_built_later(kind, name);
     return is_strange && did_you_mean(name, lookup_.names(kind)).empty()
                ? std::vector<const Component*>{}
-               : all_of(kind);
+               : all_of(lookup_, kind);
   }
 
   void choose_one(const std::string& kind, const std::string& key, KeyPath section,
                   Use use = Use::only_one) {
     if (!given_.is_sound(key)) {  // reported; its options cannot be checked
-      table_.leave_unchecked(section.empty() ? KeyPath{kind} : section, all_of(kind));
+      table_.leave_unchecked(section.empty() ? KeyPath{kind} : section, all_of(lookup_, kind));
       return;
     }
     add(kind, value(key).as_string(), key, std::move(section), use);
@@ -137,7 +127,7 @@ class Chooser {
     if (given_.is_sound(key) && value(key).as_string().empty()) {
       diagnostics_.error(given_.place(key), "[" + dotted(section) + "] needs a dataset",
                          there_are(lookup_.names("dataset")));
-      table_.leave_unchecked(section, all_of("dataset"));
+      table_.leave_unchecked(section, all_of(lookup_, "dataset"));
       return;
     }
     choose_one("dataset", key, section, Use::training_data);

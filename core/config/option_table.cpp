@@ -137,11 +137,10 @@ const Component* OptionTable::component_of(const KeyPath& section) const {
 std::string OptionTable::owned_elsewhere(const KeyPath& section, const std::string& option) const {
   const Component* chosen = component_of(section);
   if (!chosen || !lookup_) return "";
-  std::string owners, ignored;
-  for (const std::string& name : lookup_->names(chosen->kind)) {
-    const Component* component = lookup_->find(chosen->kind, name, ignored);
-    if (!component || component == chosen || !component->schema.find(option)) continue;
-    owners += (owners.empty() ? describe(*component) : " and '" + name + "'");
+  std::string owners;
+  for (const Component* component : all_of(*lookup_, chosen->kind)) {
+    if (component == chosen || !component->schema.find(option)) continue;
+    owners += owners.empty() ? describe(*component) : " and '" + component->name + "'";
   }
   return owners.empty() ? ""
                         : "'" + option + "' is an option of " + owners + ", and " +

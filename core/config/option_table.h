@@ -79,9 +79,9 @@ class OptionTable {
   const std::vector<KnownOption>& options() const { return options_; }
   /// Lets messages name components that are not chosen. `lookup` outlives the table.
   void set_lookup(ComponentLookup& lookup) { lookup_ = &lookup; }
-  /// Which components beside that of the section have an option of this name, for a message: "is an
-  /// option of lr_scheduler 'cosine', and lr_scheduler 'linear' is chosen". Empty: none has. Opens
-  /// every plugin of the kind.
+  /// Which components other than the section's own have an option of this name, for a message: "is
+  /// an option of lr_scheduler 'cosine', and lr_scheduler 'linear' is chosen". Empty: none has.
+  /// Opens every plugin of the kind.
   std::string owned_elsewhere(const KeyPath& section, const std::string& option) const;
 
   /// Names of the keys directly in a section.

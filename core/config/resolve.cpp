@@ -340,6 +340,15 @@ JobSources complete(JobSources sources, std::optional<SettingList> file,
   return sources;
 }
 
+/// A core's key that is a text, before any component is known; none where it is not given rightly.
+std::optional<std::string> given_text(const JobSources& sources, std::string_view key) {
+  const Collected first = first_sight(sources.file, sources.arguments, 1);
+  const Given* given = first.given.find(key);
+  return given && given->is_valid && given->value.is_string()
+             ? std::optional(given->value.as_string())
+             : std::nullopt;
+}
+
 }  // namespace
 
 JobSources read_sources(std::vector<std::string> arguments) {
@@ -370,15 +379,11 @@ JobSources read_sources(const std::string& name, const std::string& toml,
 }
 
 bool plays_ranks(const JobSources& sources) {
-  const Collected first = first_sight(sources.file, sources.arguments, 1);
-  const Given* mode = first.given.find("comm.mode");
-  return mode && mode->is_valid && mode->value == Value("fake_backend");
+  return given_text(sources, "comm.mode") == "fake_backend";
 }
 
 std::string dump_folder_of(const JobSources& sources) {
-  const Collected first = first_sight(sources.file, sources.arguments, 1);
-  const Given* folder = first.given.find("job.dump_folder");
-  return folder && folder->is_valid ? folder->value.as_string() : JobSection{}.dump_folder;
+  return given_text(sources, "job.dump_folder").value_or(JobSection{}.dump_folder);
 }
 
 JobConfig resolve_partly(const JobSources& sources, ComponentLookup& lookup,

@@ -149,7 +149,7 @@ class Case(unittest.TestCase):
 
     def assert_nothing_was_written(self, folder=None):
         folder = folder or self.out
-        found = [str(path) for path in folder.rglob("*") if "launch_logs" not in path.parts]  # those are titan launch's
+        found = [str(path) for path in folder.rglob("*") if path.relative_to(folder).parts[0] != "launch_logs"]  # those are titan launch's
         self.assertEqual(found, [])
         self.assertTrue(not folder.exists() or (folder / "launch_logs").exists(), f"{folder} is empty")
 

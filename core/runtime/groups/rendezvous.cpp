@@ -23,7 +23,8 @@ double seconds(std::chrono::milliseconds time) {
 }
 
 /// While it lives c10d writes no warnings and errors of its own, with the frames of each attempt,
-/// unless TORCH_CPP_LOG_LEVEL asks for a level: what comes of the attempts is told in one sentence.
+/// unless TORCH_CPP_LOG_LEVEL asks for a level: the error says in one sentence what came of the
+/// attempts.
 class QuietAttempts {
  public:
   QuietAttempts() {
