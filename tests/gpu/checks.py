@@ -16,6 +16,7 @@ import sys
 import time
 
 import measuring
+import sanitizing
 from running import Context, check, figure, largest_difference, ran, row, same_tensors, within
 
 BF16 = ["--training.mixed_precision_param", "bfloat16"]
@@ -40,6 +41,17 @@ FAMILIES = {
                          ("llama4_debug", 10), ("gpt_oss_debug", 10))
     for kind, flags, first, whole in (("fp32", [], 1e-5, 1e-3 * room), ("bf16", BF16, 4e-3, 1e-2 * room))
 }
+# Conversations of unequal lengths packed into rows: padding that neither loss, router nor attention may count.
+PADDED = ["--training.dataset", "messages", "--training.dataset_path", "tests/assets/chat/train.jsonl", "--data.packing", "best_fit",
+          "--data.isolate_documents", "--data.too_long", "skip", "--chat_template.name", "jinja", "--chat_template.file",
+          "tests/assets/chat/chat_template.jinja"]
+FAMILIES.update({
+    "padded mixtral fp32": ("mixtral_debug", PADDED, 1e-5, 1e-2),
+    "padded mixtral bf16": ("mixtral_debug", [*PADDED, *BF16], 4e-3, 1e-1),
+    "padded qwen3 fused fp32": ("qwen3_debug", [*PADDED, *FUSED], 1e-5, 1e-3),
+    "adapters fp32": ("finetune_debug", [], 1e-5, 1e-3),
+    "Muon fp32": ("debug_model", ["--optimizer.name", "Muon"], 1e-5, 1e-3),
+})
 STEPS = {"first_steps": 10, "families": 5}
 SHORT = {"first_steps": ["--training.seq_len", 512], "families": ["--training.seq_len", 256]}
 SAVES = ["--checkpoint.enable", "--checkpoint.no_last_save_model_only"]
@@ -99,7 +111,8 @@ def compare_with_cpu(c, stage):
         within(f"{name}: first loss differs from the CPU's (relative)", largest_difference(losses[:1], expected[name][:1]), first)
         within(f"{name}: losses of all steps differ from the CPU's (relative)", largest_difference(losses, expected[name]), whole,
                f"{losses} and {expected[name]}")
-        check(f"{name}: the loss falls", losses[-1] < losses[0], losses[-1], losses[0])
+        if "adapters" not in name:  # those of a model that has learned nothing yet
+            check(f"{name}: the loss falls", losses[-1] < losses[0], losses[-1], losses[0])
 
 
 def first_steps(c):
@@ -361,14 +374,9 @@ def diagnosis(c):
     blocking = c.train("blocking", *small, *BF16, steps=2, timeout=25, CUDA_LAUNCH_BLOCKING="1", TORCH_SHOW_CPP_STACKTRACES="1")
     row("diagnosis", tool="CUDA_LAUNCH_BLOCKING=1", code=blocking.code, says=blocking.why()[-1500:])
     for tool in ("memcheck", "racecheck"):
-        if c.left() < 8 or c.is_small:
-            break
-        folder = c.fresh(f"sanitizer {tool}")
-        run = c.run("/usr/bin/env", "compute-sanitizer", "--tool", tool, "--target-processes", "all", "--print-limit", 20,
-                    c.programs / "device_probe", "--plugins", c.plugins, "ops", c.device, 1, "--small", timeout=25, folder=folder)
-        (c.out / f"sanitizer_{tool}.txt").write_text((run.stdout + run.stderr)[-200000:])
-        summary = [line for line in run.stdout.splitlines() if "SUMMARY" in line or "Invalid" in line][:5]
-        row("diagnosis", tool=f"compute-sanitizer {tool}", code=run.code, says=" / ".join(summary))
+        if c.left() > 8 and not c.is_small:
+            run, summary = sanitizing.run_tool(c, tool, "ops")
+            row("diagnosis", tool=f"compute-sanitizer {tool}", code=run.code, says=" / ".join(summary))
     if not c.is_small and blocking.code not in (0, None) and c.left() > 15:
         trace_of = c.run("/usr/bin/env", "cuda-gdb", "-batch", "-ex", "run", "-ex", "bt", "--args", *blocking.words, timeout=25)
         (c.out / "backtrace.txt").write_text((trace_of.stdout + trace_of.stderr)[-100000:])
@@ -386,7 +394,7 @@ def diagnosis(c):
 
 STAGES = {function.__name__: function for function in (device, first_steps, operations, float8, graphs, recompute, checkpoints,
                                                        communication, ladder, trace, families, expected, diagnosis)}
-STAGES.update(measuring.STAGES)
+STAGES.update(measuring.STAGES, sanitizer=sanitizing.sanitizer)
 
 
 def main():

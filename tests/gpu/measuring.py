@@ -79,6 +79,8 @@ JOBS = {  # name: flags, in the order in which they are measured
     "float8 tensorwise": FLOAT8,
     "float8 rowwise": [*FLOAT8, "--quantize.linear.float8.recipe_name", "rowwise"],
     "bfloat16 weights, twice the tokens": ["--training.dtype", "bfloat16", "--training.local_batch_size", "2"],
+    "float8 rowwise, bfloat16 weights, twice the tokens": [
+        *FLOAT8, "--quantize.linear.float8.recipe_name", "rowwise", "--training.dtype", "bfloat16", "--training.local_batch_size", "2"],
     "bfloat16 compiled": COMPILED,
 }
 

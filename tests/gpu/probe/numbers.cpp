@@ -105,6 +105,7 @@ std::vector<int64_t> Poison::find_gaps() const {
 
 void Poison::cover(int64_t bytes) {
   release();
+  if (!is_cached()) return;
   if (!device_.is_cpu()) gaps_ = find_gaps();
   bytes_ = bytes;
   fill();
@@ -112,6 +113,7 @@ void Poison::cover(int64_t bytes) {
 }
 
 void Poison::spread() {
+  if (!is_cached()) return;
   if (is_exceeded())
     cover(bytes_ + reserved() - reserved_);
   else
@@ -135,6 +137,12 @@ void Poison::fill() const {
   for (int64_t i = 0; i < kSmallBlocks; ++i) take(kMiB);
   for (int64_t i = 0; i < 2; ++i) take(kMiddle);
   take(std::max(bytes_, 32 * kMiB));
+}
+
+bool Poison::is_cached() const {
+  if (device_.is_cpu()) return true;
+  const Tensor block = at::empty({1}, at::TensorOptions().device(device_).dtype(at::kByte));
+  return reserved() > 0;
 }
 
 bool Poison::is_exceeded() const {

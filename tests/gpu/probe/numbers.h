@@ -30,7 +30,8 @@ class Checksum {
 };
 
 /// Fills memory that the allocator hands out next with bytes 0xFF, which are NaN in every floating
-/// type, so that an element that an operation does not write shows.
+/// type, so that an element that an operation does not write shows. Does nothing where freed memory
+/// goes back to the device at once (PYTORCH_NO_CUDA_MEMORY_CACHING).
 class Poison {
  public:
   explicit Poison(at::Device device) : device_(device) {}
@@ -51,6 +52,7 @@ class Poison {
   /// Sizes of blocks that fill the gaps between tensors that live.
   std::vector<int64_t> find_gaps() const;
   void fill() const;
+  bool is_cached() const;
   int64_t reserved() const;
 
   at::Device device_;
