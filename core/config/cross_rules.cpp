@@ -19,8 +19,9 @@ void check_seq_len(const RuleContext& rules, const std::string& key, int64_t seq
   const int64_t below = seq_len / unit * unit;
   rules.error(key,
               key + " = " + std::to_string(seq_len) +
-                  " is not divisible by tensor x 2 x context = " + std::to_string(layout.tensor) +
-                  " x 2 x " + std::to_string(layout.context) + " = " + std::to_string(unit),
+                  " is not divisible by tensor_parallel_degree x 2 x context_parallel_degree = " +
+                  std::to_string(layout.tensor) + " x 2 x " + std::to_string(layout.context) +
+                  " = " + std::to_string(unit),
               "nearest: " + (below > 0 ? std::to_string(below) + " or " : "") +
                   std::to_string(below + unit));
 }
@@ -38,9 +39,13 @@ void check_experts(const RuleContext& rules, const Layout& layout) {
   }
   const int64_t ranks = layout.shard * layout.context * layout.tensor;
   if (p.expert_parallel_degree > ranks || ranks % (etp * p.expert_parallel_degree) != 0)
-    rules.error(ep_key, "experts do not fit: shard x context x tensor = " + std::to_string(ranks) +
-                            " is not a multiple of expert x expert tensor = " +
-                            std::to_string(p.expert_parallel_degree) + " x " + std::to_string(etp));
+    rules.error(
+        ep_key,
+        "experts do not fit: data_parallel_shard_degree x context_parallel_degree x "
+        "tensor_parallel_degree = " +
+            std::to_string(ranks) +
+            " is not a multiple of expert_parallel_degree x expert_tensor_parallel_degree = " +
+            std::to_string(p.expert_parallel_degree) + " x " + std::to_string(etp));
 }
 
 void check_validation(const RuleContext& rules, const Layout& layout) {

@@ -21,7 +21,10 @@ std::unique_ptr<Interface> make_selected(Registry& registry, const Selection& ch
     });
   } catch (Error& error) {
     if (error.kind() != ErrorKind::config && chosen.where)
-      error.with_context("which was chosen at " + chosen.where.to_string());
+      error.with_context("which was chosen " +
+                         (chosen.where.source->is_file
+                              ? "at " + chosen.where.to_string()
+                              : "by '" + chosen.where.source->lines.front() + "'"));
     throw;
   }
 }

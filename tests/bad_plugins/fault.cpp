@@ -5,6 +5,7 @@
 #include <csignal>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -19,7 +20,7 @@ struct FaultOptions {
   int64_t rank = 0;
   int64_t step = 2;              // counted in passes through the layer
   int64_t layer = 1;             // of those that the rank has; the last when there are less
-  std::string kind = "error";    // error, hang, kill, nan, infinity
+  std::string kind = "error";    // error, hang, kill, nan, infinity, constructor
   std::string when = "forward";  // forward, backward
 };
 
@@ -46,7 +47,9 @@ class Strike {
 
 class Fault final : public titan::Parallelism {
  public:
-  Fault(const FaultOptions& options, const titan::TransformContext&) : options_(options) {}
+  Fault(const FaultOptions& options, const titan::TransformContext&) : options_(options) {
+    if (options.kind == "constructor") throw std::runtime_error("the table of faults is gone");
+  }
 
   titan::Phase phase() const override { return titan::Phase::recompute; }
   void apply(titan::ModelPart& part, const titan::TransformContext& context) override {
@@ -58,7 +61,8 @@ class Fault final : public titan::Parallelism {
           const double factor = is_forward ? (*strike)() : 1;
           at::Tensor y = next(x, batch);
           if (!is_forward && y.requires_grad())
-            y.register_hook([strike](const at::Tensor& gradient) { return gradient * (*strike)(); });
+            y.register_hook(
+                [strike](const at::Tensor& gradient) { return gradient * (*strike)(); });
           return factor == 1 ? y : y * factor;
         });
   }
@@ -76,7 +80,7 @@ TITAN_PLUGIN(plugin) {
       .option("layer", &FaultOptions::layer, "Where")
       .at_least(0)
       .option("kind", &FaultOptions::kind, "How")
-      .one_of({"error", "hang", "kill", "nan", "infinity"})
+      .one_of({"error", "hang", "kill", "nan", "infinity", "constructor"})
       .option("when", &FaultOptions::when, "In which direction")
       .one_of({"forward", "backward"});
 }

@@ -139,6 +139,18 @@ class NonFiniteTest(Case):
         self.assertNotIn("were not changed", said)
 
 
+class ConstructorTest(Case):
+    def test_what_a_constructor_throws_names_where_its_component_was_chosen(self):
+        run = self.train("--plugins.paths", NonFiniteTest.FAULTS, "--parallelism.further", "test/fault",
+                         "--parallelism.test/fault.kind=constructor", code=3)
+        self.assertIn("the table of faults is gone", run.stderr)
+        self.assertIn("which was chosen by '--parallelism.further test/fault'", run.stderr)
+        text = pathlib.Path(DEBUG_CONFIG).read_text() + "\n[parallelism]\n"
+        recipe = self.write("recipe.toml", text + 'further = ["test/fault"]\n"test/fault" = { kind = "constructor" }\n')
+        run = self.train("--plugins.paths", NonFiniteTest.FAULTS, config=["--job.config_file", recipe], code=3)
+        self.assertIn(f"which was chosen at {recipe}:{text.count(chr(10)) + 1}:", run.stderr)
+
+
 class RepeatTest(Case):
     def test_the_same_seed_gives_bitwise_equal_losses(self):
         first, second, other = (self.folder / name for name in ("first", "second", "other"))

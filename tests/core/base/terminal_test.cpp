@@ -1,6 +1,9 @@
 // That text reaches the terminal in one place is seen in the sources.
 #include "core/base/terminal.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -67,6 +70,40 @@ TEST(Terminal, IsWrittenToInOnePlace) {
             << "\nprint with core/base/terminal.h, or say it with titan/log.h";
     }
   EXPECT_GT(num_files, 300);
+}
+
+/// What arrives in a pipe that is both standard output and standard error of a program that prints
+/// to each in turn.
+std::string printed_to_one_pipe(int rounds) {
+  int ends[2];
+  if (::pipe(ends) != 0) return "no pipe";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(ends[1], 1);
+    ::dup2(ends[1], 2);
+    ::setvbuf(stdout, nullptr, _IOFBF, 64);  // as for a pipe, and soon full
+    print_whole_lines();
+    for (int round = 0; round < rounds; ++round) {
+      print("a result of some length\n");
+      print_to_errors("a warning\n");
+    }
+    std::fflush(stdout);
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  std::string text;
+  char buffer[4096];
+  for (ssize_t size; (size = ::read(ends[0], buffer, sizeof buffer)) > 0;)
+    text.append(buffer, size);
+  ::close(ends[0]);
+  ::waitpid(child, nullptr, 0);
+  return text;
+}
+
+TEST(Terminal, LinesThatShareAPipeStayWholeAndInOrder) {
+  std::string expected;
+  for (int round = 0; round < 20; ++round) expected += "a result of some length\na warning\n";
+  EXPECT_EQ(printed_to_one_pipe(20), expected);
 }
 
 TEST(Terminal, GetsNothingItWouldActOn) {

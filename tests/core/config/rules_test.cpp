@@ -53,7 +53,7 @@ const std::vector<Rule> kRules = {
     {8,
      {P + "context_parallel_degree=2", P + "tensor_parallel_degree=4", "--training.seq_len=24"},
      {P + "context_parallel_degree=2", P + "tensor_parallel_degree=4", "--training.seq_len=32"},
-     "tensor x 2 x context = 4 x 2 x 2 = 16"},
+     "tensor_parallel_degree x 2 x context_parallel_degree = 4 x 2 x 2 = 16"},
     {1,
      {"--validation.enable", "--validation.seq_len=7"},
      {"--validation.seq_len=7"},

@@ -15,7 +15,7 @@ std::string applied(const std::string& text, const std::string& json) {
   return TextTemplate(text).apply(parse_json(json));
 }
 
-std::string refusal(const std::string& text, const std::string& json = "{}") {
+std::string refusal_of(const std::string& text, const std::string& json = "{}") {
   try {
     applied(text, json);
   } catch (const Error& e) {
@@ -41,18 +41,18 @@ TEST(TextTemplate, GivesTheFieldThatItIs) {
 }
 
 TEST(TextTemplate, NamesAFieldThatIsNotThere) {
-  EXPECT_EQ(refusal("{{question}}"), "there is no 'question'");
-  EXPECT_EQ(refusal("{{a[2]}}", R"({"a": ["x"]})"), "there is no 'a[2]'");
-  EXPECT_EQ(refusal("{{a}}", R"({"a": [1]})"), "'a' is a list, which is no part of a text");
-  EXPECT_EQ(refusal("{{a}}", R"({"a": null})"), "'a' is a null, which is no part of a text");
+  EXPECT_EQ(refusal_of("{{question}}"), "there is no 'question'");
+  EXPECT_EQ(refusal_of("{{a[2]}}", R"({"a": ["x"]})"), "there is no 'a[2]'");
+  EXPECT_EQ(refusal_of("{{a}}", R"({"a": [1]})"), "'a' is a list, which is no part of a text");
+  EXPECT_EQ(refusal_of("{{a}}", R"({"a": null})"), "'a' is a null, which is no part of a text");
 }
 
 TEST(TextTemplate, RefusesTheRestOfJinja) {
   for (const char* text :
        {"{{a|trim}}", "{{a + b}}", "{{}}", "{{a[b]}}", "{{a.}}", "{{'x'}}", "{{a[0}}"})
-    EXPECT_THAT(refusal(text), ::testing::HasSubstr("only {{field}}")) << text;
-  EXPECT_THAT(refusal("{% if a %}"), ::testing::HasSubstr("holds '{%'"));
-  EXPECT_EQ(refusal("{{a"), "holds '{{' without '}}'");
+    EXPECT_THAT(refusal_of(text), ::testing::HasSubstr("only {{field}}")) << text;
+  EXPECT_THAT(refusal_of("{% if a %}"), ::testing::HasSubstr("holds '{%'"));
+  EXPECT_EQ(refusal_of("{{a"), "holds '{{' without '}}'");
 }
 
 }  // namespace
