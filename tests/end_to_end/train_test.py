@@ -145,7 +145,7 @@ class ConstructorTest(Case):
                          "--parallelism.test/fault.kind=constructor", code=3)
         self.assertIn("the table of faults is gone", run.stderr)
         self.assertIn("which was chosen by '--parallelism.further test/fault'", run.stderr)
-        text = pathlib.Path(DEBUG_CONFIG).read_text() + "\n[parallelism]\n"
+        text = (ROOT / DEBUG_CONFIG).read_text() + "\n[parallelism]\n"
         recipe = self.write("recipe.toml", text + 'further = ["test/fault"]\n"test/fault" = { kind = "constructor" }\n')
         run = self.train("--plugins.paths", NonFiniteTest.FAULTS, config=["--job.config_file", recipe], code=3)
         self.assertIn(f"which was chosen at {recipe}:{text.count(chr(10)) + 1}:", run.stderr)
