@@ -4,7 +4,8 @@
     tools/gpu_bundle.sh OUT_DIR --check        # ... and proves that it runs elsewhere, on the CPU
     tools/gpu_bundle.sh OUT_DIR --archs 90a    # kernels for Hopper alone
 
-There, in bash: `. OUT_DIR/env.sh`, then `titan ...`, `titan_gpu_tests`, `device_probe`, `tests/gpu/run_all.sh`. That machine
+The bundle runs with the torch of the build alone: for a machine that has another one of sdk/torch_versions.txt, make it in a
+clone that was set up by `tools/setup.sh --torch VERSION --cuda`. There, in bash: `. OUT_DIR/env.sh`, then `titan ...`, `titan_gpu_tests`, `device_probe`, `tests/gpu/run_all.sh`. That machine
 needs Ubuntu 24.04 (or another system with its glibc and libstdc++), Python 3 and the torch wheel of the version that
 bundle.json names. OUT_DIR/bundle.json says what is in the bundle and from which commit. Standard library only; needs binutils
 and CMake.
@@ -26,7 +27,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-TORCH_VERSION = "2.11.0"
+TORCH_VERSIONS = [line.split()[0] for line in (ROOT / "sdk/torch_versions.txt").read_text().splitlines() if line[:1].isdigit()]
 LIMIT = 45 << 20  # bytes of a bundle
 PROGRAMS = ("titan", "titan-train", "titan-models", "titan-runs", "titan-probe", "titan_gpu_tests", "device_probe")
 TARGETS = ("titan", "titan_train", "titan_models", "titan_runs", "titan_probe", "titan_gpu_tests", "device_probe", "plugins")
@@ -331,8 +332,8 @@ def expected_losses(build):
 def make(out, build, torch, wheels, with_losses=True):
     if out.exists() and not (out / "bundle.json").exists() and any(out.iterdir()):
         raise Problem(f"{out} holds something that is not a bundle; name another folder")
-    if not torch_version(torch).startswith(TORCH_VERSION):
-        raise Problem(f"{build} is built for torch {torch_version(torch)}, not {TORCH_VERSION}; name another with --build")
+    if torch_version(torch).split("+")[0] not in TORCH_VERSIONS:
+        raise Problem(f"{build} is built for torch {torch_version(torch)}, not for {' or '.join(TORCH_VERSIONS)}; name another with --build")
     new = out.with_name(out.name + ".new")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)

@@ -40,6 +40,7 @@ report_page|2 min|the page of titan report in headless Chromium
 tensorboard_pages|2 min|pages of TensorBoard drawn by a browser, to be looked at
 benchmarks|15 min|start-up, step, loader and operations
 first_loss|20 min|three clones, timed to the first loss
+other_torch|90 min|the other LibTorch of sdk/torch_versions.txt: build, unit tests, ladder, referees; bits, runs and plugins of both
 trace_readers|5 min|traces of four ranks, read by HolisticTraceAnalysis and the plugin of TensorBoard'
 for part in {1..8}; do
   checks+=$'\n'"slice_$part|10 min|./run_tests.sh --slice $part/8: an eighth of all tests"
@@ -63,6 +64,19 @@ with_torchtitan() {
   fi
   "$venv/bin/pip" install --quiet torchtitan==0.2.2 >&2
   echo "$PWD/$venv/bin/python"
+}
+
+# This commit in a tree of its own, with a LibTorch that .venv does not have, and what the two trees have in common.
+other_torch() {
+  local other here folder="$PWD/$state/other_torch"
+  here=$("$python" -c 'import torch; print(torch.__version__.split("+")[0])') || return
+  other=$(awk -v here="$here" '/^[0-9]/ && $1 != here { print $1; exit }' sdk/torch_versions.txt)
+  git worktree prune
+  [[ -d $folder ]] || git worktree add --detach "$folder" HEAD || return
+  git -C "$folder" checkout --quiet --detach "$(git rev-parse HEAD)" || return
+  (cd "$folder" && env -u TITAN_TORCH_ROOT tools/setup.sh --torch "$other" --test &&
+    ctest --test-dir build/release -j2 --output-on-failure -R '^(unit|tools|referee|parity|fuzz)\.') || return
+  "$python" tests/other_torch/torch_free_plugins.py "$folder" . && "$python" tools/same_bits.py "$folder" . --across
 }
 
 run_check() {
@@ -121,6 +135,7 @@ run_check() {
         "${titan_env[@]}" "$python" tests/benchmarks/train_benchmark.py
       ;;
     first_loss) tools/time_first_loss.sh --write ;;
+    other_torch) other_torch ;;
     slice_?) ./run_tests.sh --slice "${1#slice_}/8" ;;
     trace_readers) "${titan_env[@]}" "$python" tests/benchmarks/trace_readers.py ;;
   esac

@@ -3,8 +3,10 @@
 
     tools/same_bits.py HEAD~3 HEAD                 two commits; each is built once, in a worktree below build/same_bits
     tools/same_bits.py HEAD .                      a commit, and this tree as it is built now (build/release)
+    tools/same_bits.py ../other .                  another tree as it is built now, with another LibTorch perhaps
     tools/same_bits.py HEAD . --only 'TP 2' muon   these jobs alone; --list shows all
     tools/same_bits.py . .                         the same program twice: whether the jobs themselves repeat
+    tools/same_bits.py ../other . --across         runs that each side saved after half of the steps go on under the other
 
 A change that must not alter results has passed when this prints "24 of 24 jobs are the same". Every model family, every axis
 and some products, two pipeline schedules, float64, float32 and bf16, float8 and MXFP8 emulated, fused and composed layers,
@@ -79,9 +81,11 @@ def torch_root():
 
 
 def side_of(name):
-    """Builds a commit unless that was done before; '.' is this tree."""
+    """Builds a commit unless that was done before; '.' is this tree, and a folder with a build is that tree."""
     if name == ".":
         return Side("this tree", ROOT)
+    if (pathlib.Path(name) / "build/release/bin/titan").exists():
+        return Side(name, pathlib.Path(name).resolve())
     commit = git("rev-parse", "--verify", f"{name}^{{commit}}")
     folder = ROOT / "build/same_bits" / commit[:12]
     if not (folder / "CMakeLists.txt").exists():
@@ -141,6 +145,28 @@ def result_of(side, name, work):
     return found
 
 
+def across(saver, goer, name, work):
+    """Half of a job under `saver`, the rest under `goer`, beside the whole job under `saver`; (of saver, of both)."""
+    folder = work / name.replace(" ", "_")
+    for side, steps in ((saver, STEPS), (goer, STEPS // 2)):
+        if steps < STEPS:
+            alone = {"curve": curve(folder), "state": state(folder)}
+            shutil.rmtree(folder / f"checkpoint/step-{STEPS}")
+        if why := run(side, name, folder, steps):
+            return "ends well", f"under {side.name}: {why}"
+    both = {"curve": curve(folder), "state": state(folder)}
+    shutil.rmtree(folder)
+    return alone, both
+
+
+def largest(old, new):
+    """How far two curves are apart, in words; nothing where they do not have the same steps."""
+    if old.keys() != new.keys() or any(None in pair for curves in (old, new) for pair in curves.values()):
+        return ""
+    losses, norms = (max(abs(old[step][i] / new[step][i] - 1) for step in old) for i in (0, 1))
+    return f"; largest relative difference of a loss {losses:.1e}, of a norm {norms:.1e}"
+
+
 def first_difference(old, new):
     """What differs, in one line; None when nothing does."""
     if isinstance(old, str) or isinstance(new, str):
@@ -149,7 +175,7 @@ def first_difference(old, new):
         if part.endswith("curve"):
             for step in sorted(old[part].keys() | new[part].keys()):
                 if old[part].get(step) != new[part].get(step):
-                    return f"{part}, step {step}: (loss, norm) {old[part].get(step)} and {new[part].get(step)}"
+                    return f"{part}, step {step}: (loss, norm) {old[part].get(step)} and {new[part].get(step)}{largest(old[part], new[part])}"
         elif old[part] != new[part]:
             for step in sorted(old[part].keys() | new[part].keys()):
                 a, b = old[part].get(step, {}), new[part].get(step, {})
@@ -159,14 +185,27 @@ def first_difference(old, new):
     return None if old["curve"] and all(old["state"].values()) else "the runs left no losses or no tensors to compare"
 
 
+def compare_across(sides, chosen):
+    same = 0
+    with tempfile.TemporaryDirectory(prefix="titan_same_bits_") as folder:
+        for saver, goer in (sides, sides[::-1]):
+            for name in chosen:
+                difference = first_difference(*across(saver, goer, name, pathlib.Path(folder)))
+                same += difference is None
+                print(f"{name}, saved by {saver.name}, continued by {goer.name}: {'same' if difference is None else difference}", flush=True)
+    print(f"{same} of {2 * len(chosen)} runs continue with the same bits")
+    return 0 if same == 2 * len(chosen) else 1
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("old", nargs="?")
     parser.add_argument("new", nargs="?")
     parser.add_argument("--only", nargs="+", metavar="JOB")
+    parser.add_argument("--across", action="store_true")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
-    chosen = options.only or list(JOBS)
+    chosen = options.only or list(RESUMED if options.across else JOBS)
     unknown = [name for name in chosen if name not in JOBS]
     if unknown:
         sys.exit(f"same_bits: error: unknown job {', '.join(unknown)}; the jobs are: {', '.join(JOBS)}")
@@ -174,11 +213,13 @@ def main():
         print("\n".join(JOBS))
         return 0
     if not options.old or not options.new:
-        parser.error("two commits are needed; '.' is this tree")
+        parser.error("two commits or folders are needed; '.' is this tree")
     sides = [side_of(options.old), side_of(options.new)]
     missing = [str(side.titan) for side in sides if not side.titan.exists()]
     if missing:
         sys.exit(f"same_bits: error: {missing[0]} is not built; start tools/setup.sh")
+    if options.across:
+        return compare_across(sides, chosen)
     same = 0
     with tempfile.TemporaryDirectory(prefix="titan_same_bits_") as folder:
         for name in chosen:

@@ -7,6 +7,7 @@
 #   tools/setup.sh --plugins NAME...  the program and these plugins (`titan list` names them)
 #   tools/setup.sh --test             everything, also what the tests need: their wheels and every build target
 #   --cuda                            also the cuda plugin's own kernels, by nvcc; remembered for later calls
+#   --torch VERSION                   this LibTorch, of sdk/torch_versions.txt; remembered for later calls
 #   --quiet                           says nothing when nothing is to be done
 #   --ranks N                         before --for-job: of how many ranks
 #
@@ -15,13 +16,13 @@
 set -euo pipefail
 
 readonly logs=build/logs preset=release packages_file=tools/debian-packages.txt
-readonly run_wheels=requirements.txt test_wheels=requirements-test.txt chat_templates=.venv/share/chat_templates
-readonly min_python_minor=10 max_python_minor=14   # 3.10 to 3.14: what the pinned torch wheel exists for
-with_test=false quiet=false cuda=false scope=all ranks=1
+readonly versions=sdk/torch_versions.txt test_wheels=requirements-test.txt chat_templates=.venv/share/chat_templates
+with_test=false quiet=false cuda=false remember_torch=false scope=all ranks=1
 missing=() as_root=() pip_flags=() job=() plugins=()
-python='' torch_root='' apt_pid='' test_pip_pid=''
+python='' torch_root='' apt_pid='' test_pip_pid='' torch='' min_python_minor='' max_python_minor=''
+run_wheels=() header_wheels=()
 
-usage() { sed -n '2,15s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '2,16s/^# \{0,1\}//p' "$0"; }
 
 # One line of progress: step, seconds since the start, what is being done.
 say() { printf '[%s/4 %4ds] %s\n' "$1" "$SECONDS" "$2"; }
@@ -90,17 +91,42 @@ find_missing_packages() {
 
 hash_of() { sha256sum "$@" | sha256sum | cut -d ' ' -f 1; }
 
+torch_versions() { awk '/^[0-9]/ { print $1 }' "$versions"; }
+
+# Chooses the LibTorch: that of TITAN_TORCH_ROOT, of --torch now or earlier, or the first of the table. Reads its row.
+choose_torch() {
+  if [[ -n ${TITAN_TORCH_ROOT:-} ]]; then
+    find_torch || fail "TITAN_TORCH_ROOT=$TITAN_TORCH_ROOT holds no LibTorch" \
+      "it must name the folder that holds lib/libtorch_cpu.so and include/ATen; or unset it to use the wheel"
+    torch=$(awk '/^#define TORCH_VERSION_(MAJOR|MINOR|PATCH) / { printf "%s%s", dot, $3; dot = "." }' \
+      "$torch_root/include/torch/headeronly/version.h")
+  elif [[ -z $torch && -f build/.titan-torch ]]; then
+    torch=$(<build/.titan-torch)
+  fi
+  local known pythons runtime cupti crt
+  while read -r known pythons _ runtime cupti crt _; do
+    [[ $known == "${torch:-$known}" ]] || continue
+    torch=$known run_wheels=("torch==$known" "nvidia-cuda-runtime==$runtime" "nvidia-cuda-cupti==$cupti")
+    header_wheels=("nvidia-cuda-crt==$crt")
+    min_python_minor=${pythons#3.} max_python_minor=${pythons#*-3.}
+    min_python_minor=${min_python_minor%-*}
+    ! "$remember_torch" || echo "$torch" >build/.titan-torch
+    return
+  done < <(grep '^[0-9]' "$versions")
+  fail "LibTorch $torch is none that Titan is built and tested with" "there are: $(torch_versions | paste -sd ' ')"
+}
+
 # A stamp holds the hash of the file that was carried out.
 is_stamped() { [[ -f $1 && $(<"$1") == "$2" ]]; }
 
 needs_run_wheels() {
   [[ -z ${TITAN_TORCH_ROOT:-} ]] || return 1
   find_torch || return 0
-  ! is_stamped .venv/.titan-run-wheels "$(hash_of "$run_wheels")"
+  ! is_stamped .venv/.titan-run-wheels "${run_wheels[*]}"
 }
 
 needs_test_wheels() {
-  "$with_test" && ! is_stamped .venv/.titan-test-wheels "$(hash_of "$run_wheels" "$test_wheels")"
+  "$with_test" && ! is_stamped .venv/.titan-test-wheels "$torch ${header_wheels[*]} $(hash_of "$test_wheels")"
 }
 
 needs_chat_templates() { "$with_test" && [[ ! -f $chat_templates/.complete ]]; }
@@ -123,7 +149,7 @@ arrow_folder() { printf '%s\n' .venv/lib/python3.*/site-packages/pyarrow | grep 
 cuda_wanted() { [[ -f build/.titan-cuda ]]; }
 
 configure_key() {
-  printf '%s %s %s %s' "$(hash_of CMakePresets.json)" "$torch_root" "$(arrow_folder)" "$(cuda_wanted && echo cuda || true)"
+  printf '%s %s %s %s %s' "$(hash_of CMakePresets.json)" "$torch" "$torch_root" "$(arrow_folder)" "$(cuda_wanted && echo cuda || true)"
 }
 
 needs_configure() {
@@ -246,8 +272,8 @@ PY
 
 make_venv() {
   ! .venv/bin/python -c 'import pip' 2>/dev/null || return 0
-  find_python || fail "no fit Python was found: 3.$min_python_minor to 3.$max_python_minor with venv is needed" \
-    "install python3-venv, or name such a Python in TITAN_PYTHON"
+  find_python || fail "no fit Python was found: LibTorch $torch needs 3.$min_python_minor to 3.$max_python_minor with venv" \
+    "install python3-venv, or name such a Python in TITAN_PYTHON, or choose with --torch among: $(torch_versions | paste -sd ' ')"
   rm -f .venv/.titan-*
   "$python" -m venv --clear .venv >"$logs/venv.log" 2>&1 ||
     fail_with_log "$logs/venv.log" "$python could not make the environment .venv" \
@@ -268,13 +294,13 @@ install_run_wheels() {
     say 2 "wheels: LibTorch is there"
     return
   fi
-  say 2 "wheels: LibTorch into .venv (545 MB to download)"
+  say 2 "wheels: LibTorch $torch into .venv (some 545 MB to download)"
   make_venv
-  pip_install "${pip_flags[@]}" --no-deps -r "$run_wheels" ||
-    fail "pip could not install $run_wheels" \
+  pip_install "${pip_flags[@]}" --no-deps "${run_wheels[@]}" ||
+    fail "pip could not install ${run_wheels[*]}" \
       "mend what pip says above (often the network or a full disk), then start again"
   find_torch || fail "the torch wheel brought no lib/libtorch_cpu.so" "remove .venv and start again"
-  hash_of "$run_wheels" >.venv/.titan-run-wheels
+  echo "${run_wheels[*]}" >.venv/.titan-run-wheels
   say 2 "wheels: done"
 }
 
@@ -293,7 +319,7 @@ start_test_wheels() {
   needs_test_wheels || return 0
   say 2 "wheels: the tests' referees into .venv, while the build goes on (some 2.5 GB to download)"
   make_venv
-  pip_install --progress-bar off -r "$test_wheels" >"$logs/pip_test.log" 2>&1 </dev/null &
+  pip_install --progress-bar off "torch==$torch" "${header_wheels[@]}" -r "$test_wheels" >"$logs/pip_test.log" 2>&1 </dev/null &
   test_pip_pid=$!
 }
 
@@ -312,7 +338,7 @@ finish_test_wheels() {
     { test_pip_pid=''; fail_with_log "$logs/pip_test.log" "pip could not install $test_wheels" \
       "mend what pip says above (often the network or a full disk), then start again: what was done is kept"; }
   test_pip_pid=''
-  hash_of "$run_wheels" "$test_wheels" >.venv/.titan-test-wheels
+  echo "$torch ${header_wheels[*]} $(hash_of "$test_wheels")" >.venv/.titan-test-wheels
   say 2 "wheels: the tests' referees are done"
 }
 
@@ -393,6 +419,7 @@ main() {
       --for-job) scope=job; shift; job=("$@"); break ;;
       --plugins) scope=some; shift; plugins=("$@"); break ;;
       --cuda) cuda=true ;;
+      --torch) torch=${2:?--torch needs a version} remember_torch=true; shift ;;
       --quiet) quiet=true ;;
       -h | --help) usage; exit 0 ;;
       *) printf "setup: error: unknown argument '%s'\n" "$1" >&2; usage >&2; exit 2 ;;
@@ -406,12 +433,10 @@ main() {
 
   mkdir -p "$logs"
   ! "$cuda" || touch build/.titan-cuda
+  choose_torch
   exec 9>build/.setup.lock
   flock -n 9 || { printf 'setup: another setup is at work in this clone, waiting for it\n'; flock 9; }
 
-  [[ -z ${TITAN_TORCH_ROOT:-} ]] || find_torch ||
-    fail "TITAN_TORCH_ROOT=$TITAN_TORCH_ROOT holds no LibTorch" \
-      "it must name the folder that holds lib/libtorch_cpu.so and include/ATen; or unset it to use the wheel"
   find_missing_packages
   if ((${#missing[@]} == 0)) && ! needs_run_wheels && ! needs_test_wheels && ! needs_chat_templates && find_torch &&
     ! wants_arrow && ! needs_configure && ! needs_build; then

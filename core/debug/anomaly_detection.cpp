@@ -5,9 +5,9 @@
 #include <utility>
 
 #include <c10/util/Exception.h>
+#include <titan/compat/autograd_node.h>
 #include <titan/error.h>
 #include <titan/nn/anomaly.h>
-#include <torch/csrc/autograd/anomaly_mode.h>
 
 namespace titan::core {
 namespace {
@@ -48,7 +48,7 @@ class RecordedIn final : public AnomalyMetadata {
     failure().set("operation " + operation + " was recorded in the forward of " +
                   (module_ ? "'" + *module_ + "'" : "no module: between or behind the layers"));
   }
-  void assign_parent(const std::shared_ptr<torch::autograd::Node>&) override {}
+  void assign_parent(const compat::AutogradNode&) override {}
 
  private:
   const std::string* module_ = nullptr;

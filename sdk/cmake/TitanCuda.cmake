@@ -1,12 +1,11 @@
 # Imported target titan::torch_cuda: the CUDA half of LibTorch with the headers that it needs. The sdk and the core never
 # link it; a device plugin does. Nothing here needs nvcc or a GPU.
 #
-# In:  TITAN_CUDA (AUTO, ON, OFF), TITAN_TORCH_ROOT, TITAN_TORCH_CUDA, TITAN_TORCH_VERSION (TitanTorch), and as hints
+# In:  TITAN_CUDA (AUTO, ON, OFF), TITAN_TORCH_ROOT, TITAN_TORCH_CUDA, TITAN_TORCH_NCCL (TitanTorch), and as hints
 #      CUDAToolkit_ROOT, CUDA_HOME or CUDA_PATH, TITAN_NCCL_ROOT
 # Out: TITAN_CUDA_FOUND; titan::torch_cuda when it is true. One status line says which and why. ON where something is
 #      missing is an error that names it.
 
-set(TITAN_CUDA_NCCL_VERSION 2.28)  # that of LibTorch 2.11: the layout of its NCCL classes follows the version of nccl.h
 set(TITAN_CUDA_FOUND FALSE)
 
 # titan_find_cuda_headers(<folder variable> <reason variable>): the first include folder with all that LibTorch's headers
@@ -32,38 +31,45 @@ function(titan_find_cuda_headers folder reason)
   list(REMOVE_DUPLICATES includes)
 
   set(problems "")
-  foreach(include ${includes})
-    if(NOT EXISTS ${include}/cuda_runtime_api.h)
-      continue()
-    endif()
-    set(missing "")
-    foreach(header crt/host_defines.h cublas_v2.h cublasLt.h cusparse.h cusolverDn.h)
-      if(NOT EXISTS ${include}/${header})
-        list(APPEND missing ${header})
+  foreach(wanted ${TITAN_TORCH_CUDA} ${major})  # of exactly LibTorch's CUDA, else of the same major version
+    foreach(include ${includes})
+      if(NOT EXISTS ${include}/cuda_runtime_api.h)
+        continue()
+      endif()
+      set(missing "")
+      foreach(header crt/host_defines.h cublas_v2.h cublasLt.h cusparse.h cusolverDn.h)
+        if(NOT EXISTS ${include}/${header})
+          list(APPEND missing ${header})
+        endif()
+      endforeach()
+      file(STRINGS ${include}/cuda_runtime_api.h line REGEX "^#define CUDART_VERSION +[0-9]+")
+      string(REGEX REPLACE "[^0-9]*([0-9]+).*" "\\1" found "${line}")
+      math(EXPR of_major "${found} / 1000")
+      math(EXPR minor "${found} % 1000 / 10")
+      set(found ${of_major}.${minor})
+      if(missing)
+        list(JOIN missing ", " missing)
+        list(APPEND problems "${include} lacks ${missing}")
+      elseif(found STREQUAL wanted OR of_major STREQUAL wanted)
+        set(${folder} ${include} PARENT_SCOPE)
+        set(${reason} "" PARENT_SCOPE)
+        return()
+      elseif(wanted STREQUAL major)
+        list(APPEND problems "${include} is of CUDA ${found}, LibTorch of CUDA ${TITAN_TORCH_CUDA}")
       endif()
     endforeach()
-    file(STRINGS ${include}/cuda_runtime_api.h line REGEX "^#define CUDART_VERSION +[0-9]+")
-    string(REGEX REPLACE "[^0-9]*([0-9]+)[0-9][0-9][0-9].*" "\\1" found "${line}")
-    if(missing)
-      list(JOIN missing ", " missing)
-      list(APPEND problems "${include} lacks ${missing}")
-    elseif(NOT found EQUAL major)
-      list(APPEND problems "${include} is of CUDA ${found}, LibTorch of CUDA ${TITAN_TORCH_CUDA}")
-    else()
-      set(${folder} ${include} PARENT_SCOPE)
-      set(${reason} "" PARENT_SCOPE)
-      return()
-    endif()
   endforeach()
   if(NOT problems)
     list(APPEND problems "no cuda_runtime_api.h in the toolkit's usual places, CUDAToolkit_ROOT or CUDA_HOME")
   endif()
+  list(REMOVE_DUPLICATES problems)
   list(JOIN problems "; " problems)
   set(${folder} "" PARENT_SCOPE)
   set(${reason} "the CUDA toolkit's headers were not found (${problems})" PARENT_SCOPE)
 endfunction()
 
-# titan_find_nccl_header(<folder variable> <version variable> <reason variable>)
+# titan_find_nccl_header(<folder variable> <version variable> <reason variable>): that of LibTorch's own NCCL, for the layout of
+# LibTorch's classes follows the version of nccl.h.
 function(titan_find_nccl_header folder version reason)
   set(problems "")
   foreach(include ${TITAN_NCCL_ROOT}/include ${TITAN_TORCH_ROOT}/../nvidia/nccl/include ${ARGN}
@@ -75,7 +81,7 @@ function(titan_find_nccl_header folder version reason)
     file(STRINGS ${include}/nccl.h lines REGEX "^#define NCCL_(MAJOR|MINOR|PATCH) +[0-9]+")
     string(REGEX REPLACE "[^0-9;]" "" numbers "${lines}")
     list(JOIN numbers "." found)
-    if(found MATCHES "^${TITAN_CUDA_NCCL_VERSION}\\.")
+    if(found MATCHES "^${TITAN_TORCH_NCCL}\\.")
       set(${folder} ${include} PARENT_SCOPE)
       set(${version} ${found} PARENT_SCOPE)
       set(${reason} "" PARENT_SCOPE)
@@ -88,7 +94,7 @@ function(titan_find_nccl_header folder version reason)
     string(PREPEND problems ": ")
   endif()
   set(${folder} "" PARENT_SCOPE)
-  set(${reason} "no nccl.h of NCCL ${TITAN_CUDA_NCCL_VERSION} was found in TITAN_NCCL_ROOT, beside LibTorch (wheel \
+  set(${reason} "no nccl.h of NCCL ${TITAN_TORCH_NCCL} was found in TITAN_NCCL_ROOT, beside LibTorch (wheel \
 nvidia-nccl-cu13), in the toolkit or the system${problems}" PARENT_SCOPE)
 endfunction()
 

@@ -1,8 +1,19 @@
 # Imported target titan::torch for the LibTorch in TITAN_TORCH_ROOT: the folder with lib/ and include/ of an unpacked
 # wheel or LibTorch archive. find_package(Torch) is not used: on a CUDA wheel it demands nvcc and the toolkit.
 #
-# In:  TITAN_TORCH_VERSION (the exact version wanted), TITAN_TORCH_ROOT (cache or environment; else .venv of the tree)
-# Out: titan::torch, TITAN_TORCH_ROOT, TITAN_TORCH_CUDA
+# In:  TITAN_TORCH_VERSION (the exact version wanted) or TITAN_TORCH_VERSIONS_FILE (the table of those that will do),
+#      TITAN_TORCH_ROOT (cache or environment; else .venv of the tree)
+# Out: titan::torch, TITAN_TORCH_VERSION, TITAN_TORCH_ROOT, TITAN_TORCH_CUDA, TITAN_TORCH_NCCL (of a table)
+
+if(TITAN_TORCH_VERSIONS_FILE)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${TITAN_TORCH_VERSIONS_FILE})
+  file(STRINGS ${TITAN_TORCH_VERSIONS_FILE} titan_torch_rows REGEX "^[0-9]")
+  list(TRANSFORM titan_torch_rows REPLACE " .*" "" OUTPUT_VARIABLE titan_torch_supported)
+else()
+  set(titan_torch_supported ${TITAN_TORCH_VERSION})
+endif()
+list(GET titan_torch_supported 0 titan_torch_first)
+list(JOIN titan_torch_supported " or " titan_torch_any)
 
 if(NOT TITAN_TORCH_ROOT AND DEFINED ENV{TITAN_TORCH_ROOT})
   set(TITAN_TORCH_ROOT $ENV{TITAN_TORCH_ROOT})
@@ -11,25 +22,36 @@ if(NOT TITAN_TORCH_ROOT)
   file(GLOB titan_torch_found ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
   list(GET titan_torch_found 0 TITAN_TORCH_ROOT)
 endif()
-set(TITAN_TORCH_ROOT "${TITAN_TORCH_ROOT}" CACHE PATH "Folder with lib/ and include/ of LibTorch ${TITAN_TORCH_VERSION}")
+set(TITAN_TORCH_ROOT "${TITAN_TORCH_ROOT}" CACHE PATH "Folder with lib/ and include/ of LibTorch ${titan_torch_any}")
 
 set(titan_torch_header ${TITAN_TORCH_ROOT}/include/torch/headeronly/version.h)
 if(NOT TITAN_TORCH_ROOT OR NOT EXISTS ${titan_torch_header})
   message(FATAL_ERROR
-    "LibTorch ${TITAN_TORCH_VERSION} was not found (TITAN_TORCH_ROOT = '${TITAN_TORCH_ROOT}').\n"
+    "LibTorch ${titan_torch_any} was not found (TITAN_TORCH_ROOT = '${TITAN_TORCH_ROOT}').\n"
     "Either install it into the tree:\n"
-    "  python3 -m venv .venv && .venv/bin/pip install --no-deps torch==${TITAN_TORCH_VERSION} nvidia-cuda-runtime nvidia-cuda-cupti\n"
+    "  python3 -m venv .venv && .venv/bin/pip install --no-deps torch==${titan_torch_first} nvidia-cuda-runtime nvidia-cuda-cupti\n"
     "or name the folder that holds torch's lib/ and include/:\n"
     "  cmake -DTITAN_TORCH_ROOT=<folder> ...")
 endif()
 file(STRINGS ${titan_torch_header} titan_torch_lines REGEX "^#define TORCH_VERSION_(MAJOR|MINOR|PATCH)")
 string(REGEX REPLACE "[^0-9;]" "" titan_torch_numbers "${titan_torch_lines}")
 list(JOIN titan_torch_numbers "." titan_torch_found_version)
-if(NOT titan_torch_found_version VERSION_EQUAL TITAN_TORCH_VERSION)
+if(NOT titan_torch_found_version IN_LIST titan_torch_supported)
+  if(TITAN_TORCH_VERSIONS_FILE)
+    set(titan_torch_why "Titan is built and tested with ${titan_torch_any} alone")
+  else()
+    set(titan_torch_why "this Titan and all its plugins need exactly ${TITAN_TORCH_VERSION}, with which it was built, because \
+LibTorch promises no binary compatibility between releases")
+  endif()
   message(FATAL_ERROR
-    "LibTorch ${titan_torch_found_version} in ${TITAN_TORCH_ROOT} cannot be used: Titan and all its plugins need exactly "
-    "${TITAN_TORCH_VERSION}, because LibTorch promises no binary compatibility between releases.\n"
-    "Set TITAN_TORCH_ROOT to a ${TITAN_TORCH_VERSION} installation.")
+    "LibTorch ${titan_torch_found_version} in ${TITAN_TORCH_ROOT} cannot be used: ${titan_torch_why}.\n"
+    "Set TITAN_TORCH_ROOT to an installation of ${titan_torch_any}, or install one: pip install torch==${titan_torch_first}")
+endif()
+set(TITAN_TORCH_VERSION ${titan_torch_found_version})
+if(TITAN_TORCH_VERSIONS_FILE)
+  list(FIND titan_torch_supported ${TITAN_TORCH_VERSION} titan_torch_row)
+  list(GET titan_torch_rows ${titan_torch_row} titan_torch_row)
+  string(REGEX REPLACE ".* " "" TITAN_TORCH_NCCL "${titan_torch_row}")
 endif()
 
 # "13.0" of a CUDA wheel, empty of a CPU build

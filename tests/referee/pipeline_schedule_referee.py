@@ -59,6 +59,9 @@ class Stage:
     def perform_reduce_grad(self, _factor):
         pass
 
+    def release_fwd_send_outputs(self, _microbatch):  # since PyTorch 2.13
+        pass
+
 
 def multi_schedule(name, ranks, stages, microbatches):
     """Torch's schedule as rank 0 sees it; None when torch refuses the shape."""

@@ -18,6 +18,12 @@ titan_add_tool_test(plugin_names)
 
 titan_add_tool_test(sdk_abi TITAN_CMAKE=${CMAKE_COMMAND})
 
+# which LibTorch will do
+titan_add_tool_test(torch_versions TITAN_CMAKE=${CMAKE_COMMAND})
+
+# configurations of torchtitan 0.3 become files of ours
+titan_add_tool_test(torchtitan_config TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan)
+
 # registers, spills and shared memory of the compiled CUDA kernels; what needs nvcc says so where it is skipped
 titan_add_tool_test(cuda_kernels TITAN_CUDA_LOGS=${PROJECT_BINARY_DIR}/plugins/devices/cuda)
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_flash_attention_forward_ops.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/logsumexp.h>
@@ -66,8 +67,7 @@ std::vector<int64_t> begins_of(const OptionalTensor& sums, const Tensor& q, int6
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> flash_forward(
     const Tensor& q, const Tensor& k, const Tensor& v, const OptionalTensor& sums_q,
     const OptionalTensor& sums_k, c10::SymInt max_q, c10::SymInt max_k, double dropout, bool causal,
-    bool, std::optional<double> scale, std::optional<c10::SymInt>, std::optional<c10::SymInt>,
-    const OptionalTensor&, const OptionalTensor&) {
+    std::optional<double> scale) {
   EXPECT_EQ(dropout, 0);
   const std::vector<int64_t> begins = begins_of(sums_q, q, max_q.expect_int());
   EXPECT_EQ(begins_of(sums_k, k, max_k.expect_int()), begins);
@@ -95,14 +95,29 @@ std::tuple<Tensor, Tensor, Tensor> flash_backward(
                       v.detach().requires_grad_()};
   const c10::impl::ForceDispatchKeyGuard recorded(c10::default_included_set,
                                                   c10::default_excluded_set);
-  const Tensor again = std::get<0>(flash_forward(in[0], in[1], in[2], sums_q, sums_k, max_q, max_k,
-                                                 dropout, causal, false, scale, {}, {}, {}, {}));
+  const Tensor again = std::get<0>(
+      flash_forward(in[0], in[1], in[2], sums_q, sums_k, max_q, max_k, dropout, causal, scale));
   const Tensors grads = torch::autograd::grad({again}, in, {dout});
   return {grads[0], grads[1], grads[2]};
 }
 
+/// flash_forward with the operation's own parameters: later versions of LibTorch have more of them
+/// behind those that it reads.
+template <class Schema>
+struct FlashForward;
+template <class Result, class... Parameters>
+struct FlashForward<Result(Parameters...)> {
+  static Result call(Parameters... parameters) {
+    const auto all = std::forward_as_tuple(parameters...);
+    using std::get;
+    return flash_forward(get<0>(all), get<1>(all), get<2>(all), get<3>(all), get<4>(all),
+                         get<5>(all), get<6>(all), get<7>(all), get<8>(all), get<10>(all));
+  }
+};
+
 TORCH_LIBRARY_IMPL(aten, CPU, m) {
-  m.impl("_flash_attention_forward", TORCH_FN(flash_forward));
+  m.impl("_flash_attention_forward",
+         TORCH_FN(FlashForward<at::_ops::_flash_attention_forward::schema>::call));
   m.impl("_flash_attention_backward", TORCH_FN(flash_backward));
 }
 

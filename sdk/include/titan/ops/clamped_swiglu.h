@@ -16,8 +16,8 @@ struct ClampedSwigluOptions {
 ///
 /// gate and up: same shape and dtype; computed in fp32 (double for double), result in their dtype.
 /// Differentiable once in both: what is cut off has no gradient, what lies at the limit has one, as
-/// ATen's clamp has it. Only gate and up are kept. On the meta device too. Throws config Error when
-/// shapes or dtypes differ.
+/// with the clamp of LibTorch 2.11; that of 2.15 gives it none. Only gate and up are kept. On the
+/// meta device too. Throws config Error when shapes or dtypes differ.
 TITAN_API at::Tensor clamped_swiglu(const at::Tensor& gate, const at::Tensor& up,
                                     const ClampedSwigluOptions& options = {});
 
