@@ -103,11 +103,11 @@ choose_torch() {
   elif [[ -z $torch && -f build/.titan-torch ]]; then
     torch=$(<build/.titan-torch)
   fi
-  local known pythons runtime cupti crt
-  while read -r known pythons _ runtime cupti crt _; do
+  local known pythons runtime cupti crt nccl
+  while read -r known pythons _ runtime cupti crt nccl; do
     [[ $known == "${torch:-$known}" ]] || continue
     torch=$known run_wheels=("torch==$known" "nvidia-cuda-runtime==$runtime" "nvidia-cuda-cupti==$cupti")
-    header_wheels=("nvidia-cuda-crt==$crt")
+    header_wheels=("nvidia-cuda-crt==$crt" "nvidia-nccl-cu13==$nccl")
     min_python_minor=${pythons#3.} max_python_minor=${pythons#*-3.}
     min_python_minor=${min_python_minor%-*}
     ! "$remember_torch" || echo "$torch" >build/.titan-torch
@@ -119,14 +119,23 @@ choose_torch() {
 # A stamp holds the hash of the file that was carried out.
 is_stamped() { [[ -f $1 && $(<"$1") == "$2" ]]; }
 
+# A GPU is here, or will be.
+wants_cuda() { [[ -e /dev/nvidiactl ]] || cuda_wanted; }
+
+run_stamp() { printf '%s%s' "${run_wheels[*]}" "$(wants_cuda && echo ' and their dependencies' || true)"; }
+
 needs_run_wheels() {
   [[ -z ${TITAN_TORCH_ROOT:-} ]] || return 1
   find_torch || return 0
-  ! is_stamped .venv/.titan-run-wheels "${run_wheels[*]}"
+  ! is_stamped .venv/.titan-run-wheels "$(run_stamp)"
+}
+
+needs_header_wheels() {
+  [[ -z ${TITAN_TORCH_ROOT:-} ]] && { "$with_test" || wants_cuda; } && ! is_stamped .venv/.titan-header-wheels "${header_wheels[*]}"
 }
 
 needs_test_wheels() {
-  "$with_test" && ! is_stamped .venv/.titan-test-wheels "$torch ${header_wheels[*]} $(hash_of "$test_wheels")"
+  "$with_test" && ! is_stamped .venv/.titan-test-wheels "$torch $(hash_of "$test_wheels")"
 }
 
 needs_chat_templates() { "$with_test" && [[ ! -f $chat_templates/.complete ]]; }
@@ -149,7 +158,7 @@ arrow_folder() { printf '%s\n' .venv/lib/python3.*/site-packages/pyarrow | grep 
 cuda_wanted() { [[ -f build/.titan-cuda ]]; }
 
 configure_key() {
-  printf '%s %s %s %s %s' "$(hash_of CMakePresets.json)" "$torch" "$torch_root" "$(arrow_folder)" "$(cuda_wanted && echo cuda || true)"
+  printf '%s %s %s %s %s %s' "$(hash_of CMakePresets.json)" "$torch" "$(cat .venv/.titan-header-wheels 2>/dev/null)" "$torch_root" "$(arrow_folder)" "$(cuda_wanted && echo cuda || true)"
 }
 
 needs_configure() {
@@ -294,14 +303,27 @@ install_run_wheels() {
     say 2 "wheels: LibTorch is there"
     return
   fi
-  say 2 "wheels: LibTorch $torch into .venv (some 545 MB to download)"
+  local size='some 545 MB' deps=(--no-deps)
+  ! wants_cuda || size='with the libraries for GPUs, some 2.5 GB' deps=()
+  say 2 "wheels: LibTorch $torch into .venv ($size to download)"
   make_venv
-  pip_install "${pip_flags[@]}" --no-deps "${run_wheels[@]}" ||
+  pip_install "${pip_flags[@]}" "${deps[@]}" "${run_wheels[@]}" ||
     fail "pip could not install ${run_wheels[*]}" \
       "mend what pip says above (often the network or a full disk), then start again"
   find_torch || fail "the torch wheel brought no lib/libtorch_cpu.so" "remove .venv and start again"
-  echo "${run_wheels[*]}" >.venv/.titan-run-wheels
+  run_stamp >.venv/.titan-run-wheels
   say 2 "wheels: done"
+}
+
+# The cuda plugin is compiled where these are.
+install_header_wheels() {
+  needs_header_wheels || return 0
+  say 2 "wheels: headers of CUDA and NCCL into .venv (some 215 MB to download)"
+  make_venv
+  pip_install "${pip_flags[@]}" --no-deps "${header_wheels[@]}" ||
+    fail "pip could not install ${header_wheels[*]}" \
+      "mend what pip says above (often the network or a full disk), then start again"
+  echo "${header_wheels[*]}" >.venv/.titan-header-wheels
 }
 
 # The build looks for this one of the tests' wheels, so it comes first.
@@ -319,7 +341,7 @@ start_test_wheels() {
   needs_test_wheels || return 0
   say 2 "wheels: the tests' referees into .venv, while the build goes on (some 2.5 GB to download)"
   make_venv
-  pip_install --progress-bar off "torch==$torch" "${header_wheels[@]}" -r "$test_wheels" >"$logs/pip_test.log" 2>&1 </dev/null &
+  pip_install --progress-bar off "torch==$torch" -r "$test_wheels" >"$logs/pip_test.log" 2>&1 </dev/null &
   test_pip_pid=$!
 }
 
@@ -338,7 +360,7 @@ finish_test_wheels() {
     { test_pip_pid=''; fail_with_log "$logs/pip_test.log" "pip could not install $test_wheels" \
       "mend what pip says above (often the network or a full disk), then start again: what was done is kept"; }
   test_pip_pid=''
-  echo "$torch ${header_wheels[*]} $(hash_of "$test_wheels")" >.venv/.titan-test-wheels
+  echo "$torch $(hash_of "$test_wheels")" >.venv/.titan-test-wheels
   say 2 "wheels: the tests' referees are done"
 }
 
@@ -438,7 +460,7 @@ main() {
   flock -n 9 || { printf 'setup: another setup is at work in this clone, waiting for it\n'; flock 9; }
 
   find_missing_packages
-  if ((${#missing[@]} == 0)) && ! needs_run_wheels && ! needs_test_wheels && ! needs_chat_templates && find_torch &&
+  if ((${#missing[@]} == 0)) && ! needs_run_wheels && ! needs_header_wheels && ! needs_test_wheels && ! needs_chat_templates && find_torch &&
     ! wants_arrow && ! needs_configure && ! needs_build; then
     "$quiet" || printf 'setup: everything is up to date\n'
     return
@@ -451,6 +473,7 @@ main() {
   start_packages
   install_run_wheels
   finish_packages
+  install_header_wheels
   install_arrow
   start_test_wheels
   fetch_chat_templates

@@ -3,7 +3,7 @@
 #
 # In:  TITAN_TORCH_VERSION (the exact version wanted) or TITAN_TORCH_VERSIONS_FILE (the table of those that will do),
 #      TITAN_TORCH_ROOT (cache or environment; else .venv of the tree)
-# Out: titan::torch, TITAN_TORCH_VERSION, TITAN_TORCH_ROOT, TITAN_TORCH_CUDA, TITAN_TORCH_NCCL (of a table)
+# Out: titan::torch, TITAN_TORCH_VERSION, TITAN_TORCH_ROOT, TITAN_TORCH_CUDA, TITAN_TORCH_NCCL ("2.30", of a table)
 
 if(TITAN_TORCH_VERSIONS_FILE)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${TITAN_TORCH_VERSIONS_FILE})
@@ -51,7 +51,7 @@ set(TITAN_TORCH_VERSION ${titan_torch_found_version})
 if(TITAN_TORCH_VERSIONS_FILE)
   list(FIND titan_torch_supported ${TITAN_TORCH_VERSION} titan_torch_row)
   list(GET titan_torch_rows ${titan_torch_row} titan_torch_row)
-  string(REGEX REPLACE ".* " "" TITAN_TORCH_NCCL "${titan_torch_row}")
+  string(REGEX REPLACE ".* ([0-9]+[.][0-9]+)[.][0-9]+$" "\\1" TITAN_TORCH_NCCL "${titan_torch_row}")
 endif()
 
 # "13.0" of a CUDA wheel, empty of a CPU build

@@ -5,7 +5,7 @@
 
 torchtitan's trainer wants a GPU, so its parts are driven as that trainer drives them: model, cross_entropy_loss, clip_grad_norm_,
 fused AdamW, and for several ranks apply_fsdp, apply_tp, pipeline_module_split with build_pipeline_schedule, and
-apply_cp_to_attention_module within FSDP, on gloo. (cp: in torch 2.11.0 the CPU's attention has no sharding strategy, so it ends with
+apply_cp_to_attention_module within FSDP, on gloo. (cp: in torch 2.11 and 2.15 the CPU's attention has no sharding strategy, so it ends with
 that error; it is here for the day when it has.) In bfloat16 one rank computes under autocast and FSDP casts, as there. Tokens are
 random. Steps are TITAN_BENCH_WARMUP + TITAN_BENCH_STEPS.
 """
