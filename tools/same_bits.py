@@ -6,7 +6,7 @@
     tools/same_bits.py ../other .                  another tree as it is built now, with another LibTorch perhaps
     tools/same_bits.py HEAD . --only 'TP 2' muon   these jobs alone; --list shows all
     tools/same_bits.py . .                         the same program twice: whether the jobs themselves repeat
-    tools/same_bits.py ../other . --across         runs that each side saved after half of the steps go on under the other
+    tools/same_bits.py ../other . --across         each side continues runs that the other saved after half of the steps
 
 A change that must not alter results has passed when this prints "24 of 24 jobs are the same". Every model family, every axis
 and some products, two pipeline schedules, float64, float32 and bf16, float8 and MXFP8 emulated, fused and composed layers,
@@ -130,33 +130,40 @@ def state(folder):
     return {path.name: tensors_of(path) for path in sorted((folder / "checkpoint").glob("step-*"))}
 
 
+def outcome(folder):
+    return {"curve": curve(folder), "state": state(folder)}
+
+
+def resume(side, name, folder):
+    """Takes the second half of a finished job away and runs it again under `side`; why that failed, or its outcome."""
+    shutil.rmtree(folder / f"checkpoint/step-{STEPS}")
+    return run(side, name, folder, STEPS // 2) or outcome(folder)
+
+
 def result_of(side, name, work):
     """Curve and states of one job under one side; a text when it failed."""
     folder = work / name.replace(" ", "_")
     if why := run(side, name, folder, STEPS):
         return why
-    found = {"curve": curve(folder), "state": state(folder)}
+    found = outcome(folder)
     if name in RESUMED:
-        shutil.rmtree(folder / f"checkpoint/step-{STEPS}")
-        if why := run(side, name, folder, STEPS // 2):
-            return f"resumed: {why}"
-        found["resumed curve"], found["resumed state"] = curve(folder), state(folder)
+        resumed = resume(side, name, folder)
+        if isinstance(resumed, str):
+            return f"resumed: {resumed}"
+        found.update({f"resumed {part}": value for part, value in resumed.items()})
     shutil.rmtree(folder)
     return found
 
 
-def across(saver, goer, name, work):
-    """Half of a job under `saver`, the rest under `goer`, beside the whole job under `saver`; (of saver, of both)."""
+def across(saver, resumer, name, work):
+    """Outcomes of a whole job under `saver`, and with its second half under `resumer`."""
     folder = work / name.replace(" ", "_")
-    for side, steps in ((saver, STEPS), (goer, STEPS // 2)):
-        if steps < STEPS:
-            alone = {"curve": curve(folder), "state": state(folder)}
-            shutil.rmtree(folder / f"checkpoint/step-{STEPS}")
-        if why := run(side, name, folder, steps):
-            return "ends well", f"under {side.name}: {why}"
-    both = {"curve": curve(folder), "state": state(folder)}
+    if why := run(saver, name, folder, STEPS):
+        shutil.rmtree(folder, ignore_errors=True)
+        return why, "was not started"
+    outcomes = outcome(folder), resume(resumer, name, folder)
     shutil.rmtree(folder)
-    return alone, both
+    return outcomes
 
 
 def largest(old, new):
@@ -188,11 +195,11 @@ def first_difference(old, new):
 def compare_across(sides, chosen):
     same = 0
     with tempfile.TemporaryDirectory(prefix="titan_same_bits_") as folder:
-        for saver, goer in (sides, sides[::-1]):
+        for saver, resumer in (sides, sides[::-1]):
             for name in chosen:
-                difference = first_difference(*across(saver, goer, name, pathlib.Path(folder)))
+                difference = first_difference(*across(saver, resumer, name, pathlib.Path(folder)))
                 same += difference is None
-                print(f"{name}, saved by {saver.name}, continued by {goer.name}: {'same' if difference is None else difference}", flush=True)
+                print(f"{name}, saved by {saver.name}, continued by {resumer.name}: {'same' if difference is None else difference}", flush=True)
     print(f"{same} of {2 * len(chosen)} runs continue with the same bits")
     return 0 if same == 2 * len(chosen) else 1
 

@@ -91,7 +91,7 @@ find_missing_packages() {
 
 hash_of() { sha256sum "$@" | sha256sum | cut -d ' ' -f 1; }
 
-torch_versions() { awk '/^[0-9]/ { print $1 }' "$versions"; }
+torch_versions() { awk '/^[0-9]/ { print $1 }' "$versions" | paste -sd ' '; }
 
 # Chooses the LibTorch: that of TITAN_TORCH_ROOT, of --torch now or earlier, or the first of the table. Reads its row.
 choose_torch() {
@@ -113,7 +113,7 @@ choose_torch() {
     ! "$remember_torch" || echo "$torch" >build/.titan-torch
     return
   done < <(grep '^[0-9]' "$versions")
-  fail "LibTorch $torch is none that Titan is built and tested with" "there are: $(torch_versions | paste -sd ' ')"
+  fail "LibTorch $torch is none that Titan is built and tested with" "there are: $(torch_versions)"
 }
 
 # A stamp holds the hash of the file that was carried out.
@@ -282,7 +282,7 @@ PY
 make_venv() {
   ! .venv/bin/python -c 'import pip' 2>/dev/null || return 0
   find_python || fail "no fit Python was found: LibTorch $torch needs 3.$min_python_minor to 3.$max_python_minor with venv" \
-    "install python3-venv, or name such a Python in TITAN_PYTHON, or choose with --torch among: $(torch_versions | paste -sd ' ')"
+    "install python3-venv, or name such a Python in TITAN_PYTHON, or choose with --torch among: $(torch_versions)"
   rm -f .venv/.titan-*
   "$python" -m venv --clear .venv >"$logs/venv.log" 2>&1 ||
     fail_with_log "$logs/venv.log" "$python could not make the environment .venv" \
@@ -292,6 +292,15 @@ make_venv() {
 # Without byte-compiling: running Titan starts no Python, and the tests' imports compile what they touch.
 pip_install() {
   .venv/bin/python -m pip install --disable-pip-version-check --no-input --no-compile --only-binary :all: "$@"
+}
+
+# pip_now WHAT ARG...: the same in view of the user, or the end.
+pip_now() {
+  local what=$1
+  shift
+  pip_install "${pip_flags[@]}" "$@" ||
+    fail "pip could not install $what" \
+      "mend what pip says above (often the network or a full disk), then start again"
 }
 
 install_run_wheels() {
@@ -307,9 +316,7 @@ install_run_wheels() {
   ! wants_cuda || size='with the libraries for GPUs, some 2.5 GB' deps=()
   say 2 "wheels: LibTorch $torch into .venv ($size to download)"
   make_venv
-  pip_install "${pip_flags[@]}" "${deps[@]}" "${run_wheels[@]}" ||
-    fail "pip could not install ${run_wheels[*]}" \
-      "mend what pip says above (often the network or a full disk), then start again"
+  pip_now "${run_wheels[*]}" "${deps[@]}" "${run_wheels[@]}"
   find_torch || fail "the torch wheel brought no lib/libtorch_cpu.so" "remove .venv and start again"
   run_stamp >.venv/.titan-run-wheels
   say 2 "wheels: done"
@@ -320,9 +327,7 @@ install_header_wheels() {
   needs_header_wheels || return 0
   say 2 "wheels: headers of CUDA and NCCL into .venv (some 215 MB to download)"
   make_venv
-  pip_install "${pip_flags[@]}" --no-deps "${header_wheels[@]}" ||
-    fail "pip could not install ${header_wheels[*]}" \
-      "mend what pip says above (often the network or a full disk), then start again"
+  pip_now "${header_wheels[*]}" --no-deps "${header_wheels[@]}"
   echo "${header_wheels[*]}" >.venv/.titan-header-wheels
 }
 
@@ -331,9 +336,7 @@ install_arrow() {
   wants_arrow || return 0
   say 2 "wheels: Arrow into .venv"
   make_venv
-  pip_install "${pip_flags[@]}" --no-deps "$(grep -m1 '^pyarrow==' "$test_wheels")" ||
-    fail "pip could not install pyarrow" \
-      "mend what pip says above (often the network or a full disk), then start again"
+  pip_now pyarrow --no-deps "$(grep -m1 '^pyarrow==' "$test_wheels")"
 }
 
 # The referees are large and the build does not need them: they are fetched beside it.

@@ -42,16 +42,22 @@ SAME = {
     "activation_checkpoint": ("activation_checkpoint", ("preserve_rng_state", "determinism_check", "debug")),
 }
 LOADER = ("num_workers", "persistent_workers", "pin_memory", "prefetch_factor")
+# Keys that have another name or place here: ours, and our value of theirs; None: ours is the default.
+MOVED = {
+    ("training", "disable_cuda_graphs"): ("compile", "graphs", lambda value: False if value else None),
+    ("compile", "enable_async_tensor_parallel"): ("parallelism", "enable_async_tensor_parallel", lambda value: value or None),
+    ("debug", "print_config"): ("job", "print_config", lambda value: value or None),
+    ("debug", "save_config_file"): ("job", "save_config_file", lambda value: value or None),
+    ("activation_checkpoint", "force_recompute_mm_shapes_by_fqns"): (
+        "activation_checkpoint", "per_op_sac_force_recompute_mm_shapes_by_fqns", lambda value: value),
+}
 # Keys of theirs that say nothing as long as they have these values.
 SILENT = {
     "profiler": {"profiler_repeat": None, "profiler_skip_first": None, "profiler_skip_first_wait": None, "memory_snapshot_freq": None,
                  "memory_snapshot_max_entries": 1000000, "trace_post_processor": None},
-    "training": {"disable_cuda_graphs": False},
     "parallelism": {"enable_sequence_parallel": True, "spmd_backend": "spmd_types", "enable_fsdp_symm_mem": False,
                     "context_parallel_ptrr_mask_key": None},
-    "compile": {"enable_async_tensor_parallel": False},
-    "debug": {"spmd_typechecking": False, "batch_invariant": False, "print_config": False, "save_config_file": None,
-              "enable_structured_logging": True},
+    "debug": {"spmd_typechecking": False, "batch_invariant": False, "enable_structured_logging": True},
     "override": {"imports": []},
     "dataloader": {"infinite": True},
     "validator.dataloader": {"infinite": False},
@@ -131,7 +137,7 @@ class Translation:
             section = config.pop(name, None) or {}
             for key in keys:
                 self.put(ours, key, section.get(key))
-            self.leave_rest(name, section, (*keys, "dataloader", *self.translated(name, section)))
+            self.leave_rest(name, section, (*keys, "dataloader", *self.move(name, section)))
         loss = classes(config.pop("loss", None) or {})
         if loss - {"ChunkedLossWrapper.Config", "CrossEntropyLoss.Config"}:
             self.leave("loss", sorted(loss), "choose loss.name")
@@ -143,21 +149,12 @@ class Translation:
             elif section is not None:
                 self.leave(name, section)
 
-    def translated(self, name, section):
-        """Carries over the keys of a section that have another name or place here; those keys."""
-        if name == "training" and section.get("disable_cuda_graphs"):
-            self.put("compile", "graphs", False)
-        elif name == "compile" and section.get("enable_async_tensor_parallel"):
-            self.put("parallelism", "enable_async_tensor_parallel", True)
-        elif name == "debug":
-            for key in ("print_config", "save_config_file"):
-                if section.get(key):
-                    self.put("job", key, section[key])
-        elif name == "activation_checkpoint":
-            self.put(name, "per_op_sac_force_recompute_mm_shapes_by_fqns", section.get("force_recompute_mm_shapes_by_fqns"))
-        return {"training": ("disable_cuda_graphs",), "compile": ("enable_async_tensor_parallel",),
-                "debug": ("print_config", "save_config_file"),
-                "activation_checkpoint": ("force_recompute_mm_shapes_by_fqns",)}.get(name, ())
+    def move(self, name, section):
+        """Carries over the keys of a section that stand in MOVED; those keys."""
+        moved = {key: ours for (place, key), ours in MOVED.items() if place == name}
+        for key, (place, our_key, value_of) in moved.items():
+            self.put(place, our_key, value_of(section.get(key)))
+        return moved
 
     def converters(self, names):
         found = []
@@ -175,7 +172,7 @@ class Translation:
     def optimizer(self, section):
         groups = section.get("param_groups", [])
         if len(groups) != 1 or groups[0]["pattern"] != ".*":
-            self.leave("optimizer.param_groups", groups, "Titan has one group for all parameters")
+            self.leave("optimizer.param_groups", groups, "the last one is carried over; write [optimizer.groups], see docs/optimizers.md")
         if groups:
             options = dict(groups[-1]["optimizer_kwargs"])
             self.put("optimizer", "name", groups[-1]["optimizer_name"])

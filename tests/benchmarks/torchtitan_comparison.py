@@ -1,6 +1,6 @@
 """Compares Titan with torchtitan v0.2.2's own code in alternating pairs, by titan bench --against, on the CPUs of one machine.
 
-  python -m venv --system-site-packages bench && bench/bin/pip install --no-deps torchtitan==0.2.2   # beside torch 2.15 or 2.11;
+  python -m venv --system-site-packages bench && bench/bin/pip install --no-deps torchtitan==0.2.2   # with torch 2.15 or 2.11;
   bench/bin/pip install tyro torchdata tensorboard
   bench/bin/python tests/benchmarks/torchtitan_comparison.py [--only NAME...] [--pairs 7] [--steps 8] [--results FOLDER]
       [--write docs/benchmarks_torchtitan.md]

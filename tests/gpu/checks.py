@@ -375,7 +375,7 @@ def diagnosis(c):
     row("diagnosis", tool="CUDA_LAUNCH_BLOCKING=1", code=blocking.code, says=blocking.why()[-1500:])
     for tool in ("memcheck", "racecheck"):
         if c.left() > 8 and not c.is_small:
-            run, summary = sanitizing.run_tool(c, tool, "ops")
+            run, summary = sanitizing.run_tool(c, tool, "ops", timeout=25)
             row("diagnosis", tool=f"compute-sanitizer {tool}", code=run.code, says=" / ".join(summary))
     if not c.is_small and blocking.code not in (0, None) and c.left() > 15:
         trace_of = c.run("/usr/bin/env", "cuda-gdb", "-batch", "-ex", "run", "-ex", "bt", "--args", *blocking.words, timeout=25)

@@ -1,27 +1,41 @@
 """Our kernels under the tools of compute-sanitizer: a stage of run_all.py, and a part of its diagnosis."""
 
+import dataclasses
+
 from running import check, figure, row
 
-TOOLS = {"memcheck": ("ops", "float8"), "synccheck": ("ops", "float8"), "racecheck": ("ops",)}
-OURS = ["--kernel-name", "kns=kernel_entry"]  # every kernel of ours is an instance of launch.cuh's kernel_entry
-# racecheck of CUDA 13.0 ends with an internal error where kernels are selected by name. Without that it looks at LibTorch's kernels
-# too, which takes long, so it gets few operations: those whose threads share memory.
-FLAGS = {"memcheck": OURS, "synccheck": OURS, "racecheck": []}
-MORE = {"racecheck": ["--only", "rms_norm"]}
-# For memcheck an allocation for each tensor: an access beyond its end would meet another block of the caching allocator.
-ENVIRONMENT = {"memcheck": {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}}
 FOUND = 9  # exit code of a tool that found something
+
+
+@dataclasses.dataclass(frozen=True)
+class Tool:
+    modes: tuple  # of device_probe
+    # every kernel of ours is an instance of launch.cuh's kernel_entry
+    flags: tuple = ("--kernel-name", "kns=kernel_entry")
+    only: tuple = ()  # flags of device_probe
+    environment: dict = dataclasses.field(default_factory=dict)
+
+
+TOOLS = {
+    # an allocation for each tensor: an access beyond its end would meet another block of the caching allocator
+    "memcheck": Tool(("ops", "float8"), environment={"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}),
+    "synccheck": Tool(("ops", "float8")),
+    # That of CUDA 13.0 ends with an internal error where kernels are selected by name. Without that it looks at LibTorch's kernels
+    # too, which takes long, so it gets few operations: those whose threads share memory.
+    "racecheck": Tool(("ops",), flags=(), only=("--only", "rms_norm")),
+}
 
 
 def probe(c, mode):
     return [c.programs / "device_probe", "--plugins", c.plugins, mode, c.device, *([1] if mode == "ops" else []), "--small"]
 
 
-def run_tool(c, tool, mode):
+def run_tool(c, name, mode, timeout=None):
     """(run, its summary); the tool's output is kept in a file of the results."""
-    run = c.run("/usr/bin/env", "compute-sanitizer", "--tool", tool, "--error-exitcode", FOUND, "--print-limit", 20, *FLAGS[tool],
-                *probe(c, mode), *MORE.get(tool, []), **ENVIRONMENT.get(tool, {}))
-    (c.out / f"sanitizer_{tool}_{mode}.txt").write_text((run.stdout + run.stderr)[-200000:])
+    tool = TOOLS[name]
+    run = c.run("/usr/bin/env", "compute-sanitizer", "--tool", name, "--error-exitcode", FOUND, "--print-limit", 20, *tool.flags,
+                *probe(c, mode), *tool.only, timeout=timeout, **tool.environment)
+    (c.out / f"sanitizer_{name}_{mode}.txt").write_text((run.stdout + run.stderr)[-200000:])
     lines = [line.strip("= ") for line in run.stdout.splitlines() if line.startswith("=====")]
     return run, [line for line in lines if line.startswith("Invalid") or "Error" in line or "SUMMARY" in line][:5]
 
@@ -31,7 +45,7 @@ def sanitizer(c):
         run = c.run(*probe(c, "ops"), "--only", "rms_norm")
         check("device_probe ends well without a tool", run.code == 0, run.code, 0, None if run.code == 0 else run.why())
         return
-    jobs = {(tool, mode): lambda t=tool, m=mode: run_tool(c, t, m) for tool, modes in TOOLS.items() for mode in modes}
+    jobs = {(name, mode): lambda n=name, m=mode: run_tool(c, n, m) for name, tool in TOOLS.items() for mode in tool.modes}
     for (tool, mode), (run, summary) in c.side_by_side(jobs, workers=3).items():
         figure(f"{tool}, {mode} (s)", run.seconds)
         row("sanitizer", tool=tool, what=mode, code=run.code, says=" / ".join(summary))

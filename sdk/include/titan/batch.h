@@ -59,7 +59,7 @@ struct Batch {
                          ///< attention kernel reads it
 
   /// bool: whether the token only fills up its row. Undefined: no token does. The loss ignores
-  /// padding, and so does whoever counts tokens or the load of experts; attention and the layers
+  /// padding, and so do counts of tokens and of the load of experts; attention and the layers
   /// compute it as any token. The last token of a row that is filled up predicts nothing and is
   /// padding too, as if the row ended before it.
   at::Tensor is_padding;
