@@ -6,6 +6,7 @@
     tools/same_bits.py ../other .                  another tree as it is built now, with another LibTorch perhaps
     tools/same_bits.py HEAD . --only 'TP 2' muon   these jobs alone; --list shows all
     tools/same_bits.py . .                         the same program twice: whether the jobs themselves repeat
+    tools/same_bits.py ../other . --within 2e-4    a relative difference of losses and norms up to that is no failure
     tools/same_bits.py ../other . --across         each side continues runs that the other saved after half of the steps
 
 A change that must not alter results has passed when this prints "24 of 24 jobs are the same". Every model family, every axis
@@ -192,16 +193,42 @@ def first_difference(old, new):
     return None if old["curve"] and all(old["state"].values()) else "the runs left no losses or no tensors to compare"
 
 
-def compare_across(sides, chosen):
-    same = 0
+def is_within(old, new, limit):
+    """Whether every loss and gradient norm of one side is that of the other up to a relative difference of `limit`."""
+    if isinstance(old, str) or isinstance(new, str):
+        return False
+    curves = [part for part in old if part.endswith("curve")]
+    return all(old[part].keys() == new[part].keys() and
+               all(a == b or None not in (a, b) and abs(a - b) <= limit * abs(b)
+                   for step in old[part] for a, b in zip(old[part][step], new[part][step]))
+               for part in curves)
+
+
+class Tally:
+    """Counts the runs that are the same and those that are within the limit, and prints a line for each."""
+
+    def __init__(self, limit):
+        self.limit, self.runs, self.same, self.within = limit, 0, 0, 0
+
+    def add(self, name, old, new):
+        difference = first_difference(old, new)
+        self.runs += 1
+        self.same += difference is None
+        self.within += difference is not None and is_within(old, new, self.limit)
+        print(f"{name}: {'same' if difference is None else difference}", flush=True)
+
+    def exit_code(self, what):
+        print(f"{self.same} of {self.runs} {what}" + (f"; {self.within} within {self.limit}" if self.limit else ""))
+        return 0 if self.same + self.within == self.runs else 1
+
+
+def compare_across(sides, chosen, tally):
     with tempfile.TemporaryDirectory(prefix="titan_same_bits_") as folder:
         for saver, resumer in (sides, sides[::-1]):
             for name in chosen:
-                difference = first_difference(*across(saver, resumer, name, pathlib.Path(folder)))
-                same += difference is None
-                print(f"{name}, saved by {saver.name}, continued by {resumer.name}: {'same' if difference is None else difference}", flush=True)
-    print(f"{same} of {2 * len(chosen)} runs continue with the same bits")
-    return 0 if same == 2 * len(chosen) else 1
+                tally.add(f"{name}, saved by {saver.name}, continued by {resumer.name}",
+                          *across(saver, resumer, name, pathlib.Path(folder)))
+    return tally.exit_code("runs continue with the same bits")
 
 
 def main():
@@ -210,6 +237,7 @@ def main():
     parser.add_argument("new", nargs="?")
     parser.add_argument("--only", nargs="+", metavar="JOB")
     parser.add_argument("--across", action="store_true")
+    parser.add_argument("--within", type=float, default=0, metavar="X")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
     chosen = options.only or list(RESUMED if options.across else JOBS)
@@ -226,8 +254,8 @@ def main():
     if missing:
         sys.exit(f"same_bits: error: {missing[0]} is not built; start tools/setup.sh")
     if options.across:
-        return compare_across(sides, chosen)
-    same = 0
+        return compare_across(sides, chosen, Tally(options.within))
+    tally = Tally(options.within)
     with tempfile.TemporaryDirectory(prefix="titan_same_bits_") as folder:
         for name in chosen:
             results = []
@@ -235,11 +263,8 @@ def main():
                 work = pathlib.Path(folder) / str(number)
                 work.mkdir(exist_ok=True)
                 results.append(result_of(side, name, work))
-            difference = first_difference(*results)
-            same += difference is None
-            print(f"{name}: {'same' if difference is None else difference}", flush=True)
-    print(f"{same} of {len(chosen)} jobs are the same: {sides[0].name}, {sides[1].name}")
-    return 0 if same == len(chosen) else 1
+            tally.add(name, *results)
+    return tally.exit_code(f"jobs are the same: {sides[0].name}, {sides[1].name}")
 
 
 if __name__ == "__main__":

@@ -3,17 +3,19 @@
 #
 #   tools/time_first_loss.sh           three clones of this checkout's HEAD, one after the other
 #   tools/time_first_loss.sh --runs 5  that many
+#   tools/time_first_loss.sh --torch 2.11.0  with this LibTorch of sdk/torch_versions.txt
 #   tools/time_first_loss.sh --write   also puts the median into README.md, between the marks `first-loss`
 #
 # Debian packages that are installed already are not installed again; the wheels are, by pip from its cache or the network.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-root=$PWD runs=3 write=false
+root=$PWD runs=3 torch= write=false
 while (($#)); do
   case $1 in
     --runs) runs=${2:?--runs needs a number}; shift ;;
+    --torch) torch=${2:?--torch needs a version}; shift ;;
     --write) write=true ;;
-    *) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
   shift
 done
@@ -24,6 +26,7 @@ times=()
 for ((run = 1; run <= runs; ++run)); do
   start=$EPOCHREALTIME
   git clone -q "$root" "$folder/$run"
+  [[ -z $torch ]] || { mkdir "$folder/$run/build" && echo "$torch" >"$folder/$run/build/.titan-torch"; }
   # the program goes on for its two steps; what is timed ends with the first line
   first=$(cd "$folder/$run" && CCACHE_DISABLE=1 ./run_train.sh --training.steps 2 2>"$folder/errors" |
     while IFS= read -r line; do
