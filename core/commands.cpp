@@ -7,12 +7,13 @@ namespace {
 
 constexpr const char* kTraining = "titan-train";  // loads plugins, and torch
 constexpr const char* kModels = "titan-models";
-constexpr const char* kRuns = "titan-runs";
 
 }  // namespace
 
-const std::vector<Command>& commands() {
-  static const std::vector<Command> kCommands = {
+const char* const kProgramWithTorch = kTraining;
+
+const std::vector<CommandRow>& commands() {
+  static const std::vector<CommandRow> kCommands = {
       {"train",
        "titan train [--job.config_file FILE] [--dry-run] [--world-size N] [--section.key VALUE]...",
        "train a model", nullptr, kTraining},
@@ -35,27 +36,8 @@ const std::vector<Command>& commands() {
       {"chat-template",
        "titan chat-template --assets FOLDER [--conversations FILE] [--generation-prompt] [--ids]",
        "the text and the tokens that a model reads of conversations", nullptr, kTraining},
-      {"download", "titan download tokenizer|dataset|model REPO [OPTION]...",
-       "files of a Hugging Face repo, checked and resumable", run_download},
       {"convert", "titan convert DIRECTION IN OUT [OPTION]...",
        "weights of others in, a Hugging Face folder out", nullptr, kModels},
-      {"inspect", "titan inspect CHECKPOINT [--verify] [--tensors] [--json]",
-       "what a checkpoint holds, and whether it is damaged", run_inspect},
-      {"flight", "titan flight FOLDER [--prefix TEXT] [--json]",
-       "why a run stands still: who waits for whom, from what its ranks recorded", nullptr, kRuns},
-      {"compare", "titan compare RUN RUN [--tolerance X] [--json]",
-       "where two runs part: configuration, data, losses, and the first layer", nullptr, kRuns},
-      {"bench",
-       "titan bench [--job.config_file FILE] [--nproc N] [--steps N] [--against COMMAND] "
-       "[OPTION]...",
-       "how fast a job trains, or which of two is faster", nullptr, kRuns},
-      {"report", "titan report RUN... [--out FILE]",
-       "what runs did, as one HTML file: curves, configuration, where the time went", nullptr,
-       kRuns},
-      {"top", "titan top RUN [--once]",
-       "all ranks of a run while it trains: step, what each waits for, memory", nullptr, kRuns},
-      {"trace", "titan trace FOLDER [--output FILE]",
-       "the traces of all ranks in one file, for Perfetto", nullptr, kRuns},
       {"list", "titan list [KIND] [--path FOLDER]...", "the plugins that are installed", run_list},
       {"describe", "titan describe KIND [NAME] [--json] [--path FOLDER]...",
        "the options of a component, with defaults and limits; of a pipeline schedule its timeline",

@@ -7,32 +7,42 @@
 #include <vector>
 
 #include <titan/error.h>
+#include <titan/program/terminal.h>
+#include <titan/program/text_table.h>
 #include <titan/shown_text.h>
+#include <titan/suggest.h>
 
-#include "core/base/terminal.h"
 #include "core/commands/command.h"
 #include "core/commands/hand_over.h"
+#include "core/commands/plugin_command.h"
 #include "core/config/diagnostics.h"
 #include "core/runtime/build_info.h"
 #include "core/runtime/error_file.h"
 
 namespace {
 
-using titan::core::Command;
+using titan::core::CommandRow;
+using titan::core::NamedCommand;
+
+/// The program's own commands in the order of their table, then those of plugins by name.
+std::vector<NamedCommand> all_commands() {
+  std::vector<NamedCommand> all;
+  for (const CommandRow& row : titan::core::commands()) all.push_back({row.name, row.summary});
+  for (NamedCommand& command : titan::core::commands_of_plugins())
+    all.push_back(std::move(command));
+  return all;
+}
 
 std::string usage() {
-  std::string text = "usage: titan COMMAND [ARGUMENT]...\n\n";
-  for (const Command& command : titan::core::commands()) {
-    constexpr size_t kWidth = 11;
-    std::string name = command.name;
-    name.resize(std::max(name.size(), kWidth), ' ');
-    text += "  " + name + " " + command.summary + "\n";
-  }
-  return text + "\ntitan COMMAND --help tells more; titan --version names the build\n";
+  std::vector<titan::TextRow> rows;
+  for (const NamedCommand& command : all_commands())
+    rows.push_back({command.name, command.summary});
+  return "usage: titan COMMAND [ARGUMENT]...\n\n" + titan::text_table(rows, "  ") +
+         "\ntitan help COMMAND tells more; titan --version names the build\n";
 }
 
 /// What is known of a command before its program is built: help never starts a build.
-std::string help_without_program(const Command& command) {
+std::string help_without_program(const CommandRow& command) {
   return std::string("usage: ") + command.usage + "\n\n" + command.summary + "\n\n" +
          command.program + " is not built yet, and it lists the options. Build it with:\n  " +
          titan::core::build_command(command.program) + "\n";
@@ -41,42 +51,67 @@ std::string help_without_program(const Command& command) {
 int exit_code(const titan::Error& error) {
   switch (error.kind()) {
     case titan::ErrorKind::config:
-      return titan::core::kExitConfigError;
+      return titan::kExitConfigError;
     case titan::ErrorKind::plugin:
-      return titan::core::kExitPluginError;
+      return titan::kExitPluginError;
     default:
-      return titan::core::kExitRuntimeError;
+      return titan::kExitRuntimeError;
   }
 }
 
-int dispatch(const std::vector<std::string>& arguments) {
-  if (arguments.empty()) {
-    titan::core::print_to_errors(usage());
-    return titan::core::kExitConfigError;
+/// `-h` as `--help`, where it is neither the value of a flag nor, behind `--`, another command's.
+std::vector<std::string> with_long_help(std::vector<std::string> arguments) {
+  for (size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i)
+    if (arguments[i] == "-h" && (i == 0 || !arguments[i - 1].starts_with("--")))
+      arguments[i] = "--help";
+  return arguments;
+}
+
+int refuse(const std::string& name) {
+  std::vector<std::string> names;
+  for (const NamedCommand& command : all_commands()) names.push_back(command.name);
+  const std::string hint = titan::did_you_mean(name, names);
+  titan::print_error("unknown command " + titan::in_quotes(name) +
+                     (hint.empty() ? "" : "; " + hint));
+  titan::print_to_errors(hint.empty() ? "\n" + usage() : "see: titan --help\n");
+  return titan::kExitConfigError;
+}
+
+int run(const CommandRow& row, const std::vector<std::string>& arguments) {
+  if (!row.program) return row.run(arguments);
+  if (titan::core::asks_for_help(arguments) && titan::core::needs_build(row.program)) {
+    titan::print(help_without_program(row));
+    return titan::kExitDone;
   }
-  const std::string& name = arguments.front();
+  std::vector<std::string> all = {row.name};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  titan::core::hand_over(row.program, all);
+}
+
+int dispatch(const std::vector<std::string>& words) {
+  if (words.empty()) {
+    titan::print_to_errors(usage());
+    return titan::kExitConfigError;
+  }
+  const std::string& name = words.front();
+  std::vector<std::string> arguments =
+      with_long_help(std::vector<std::string>(words.begin() + 1, words.end()));
+  if (name == "help" && !arguments.empty() && arguments.front() != "--help")
+    return dispatch({arguments.front(), "--help"});
   if (name == "--help" || name == "-h" || name == "help") {
-    titan::core::print(usage());
-    return titan::core::kExitDone;
+    titan::print(usage());
+    return titan::kExitDone;
   }
   if (name == "--version") {
-    titan::core::print(titan::core::build_summary() + "\n");
-    return titan::core::kExitDone;
+    titan::print(titan::core::build_summary() + "\n");
+    return titan::kExitDone;
   }
-  for (const Command& command : titan::core::commands()) {
-    if (name != command.name) continue;
-    if (command.program) {
-      if (titan::core::asks_for_help(arguments) && titan::core::needs_build(command.program)) {
-        titan::core::print(help_without_program(command));
-        return titan::core::kExitDone;
-      }
-      titan::core::hand_over(command.program, arguments);
-    }
-    return command.run(std::vector<std::string>(arguments.begin() + 1, arguments.end()));
-  }
-  titan::core::print_error("unknown command " + titan::in_quotes(name));
-  titan::core::print_to_errors("\n" + usage());
-  return titan::core::kExitConfigError;
+  for (const CommandRow& row : titan::core::commands())
+    if (name == row.name) return run(row, arguments);
+  if (const auto code =
+          titan::core::run_plugin_command(name, arguments, titan::core::kProgramWithTorch))
+    return *code;
+  return refuse(name);
 }
 
 /// The report on a wrong configuration; it refers to the help of `command`.
@@ -94,20 +129,20 @@ int main(int argc, char** argv) {
   // checkpoint; neither ends the process without a word
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
-  titan::core::print_whole_lines();
+  titan::print_whole_lines();
   try {
     return dispatch(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const titan::Error& e) {
     // a report says "error:" on each of its diagnostics
     if (const auto* wrong = dynamic_cast<const titan::core::ConfigError*>(&e))
-      titan::core::print_to_errors(report_of(*wrong, argv[1]) + "\n");
+      titan::print_to_errors(report_of(*wrong, argv[1]) + "\n");
     else
-      titan::core::print_error(e.what());
+      titan::print_error(e.what());
     titan::core::write_error_file(e.what(), "");
     return exit_code(e);
   } catch (const std::exception& e) {
-    titan::core::print_error(e.what());
+    titan::print_error(e.what());
     titan::core::write_error_file(e.what(), "");
-    return titan::core::kExitRuntimeError;
+    return titan::kExitRuntimeError;
   }
 }

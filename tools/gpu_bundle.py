@@ -29,10 +29,10 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TORCH_VERSIONS = [line.split()[0] for line in (ROOT / "sdk/torch_versions.txt").read_text().splitlines() if line[:1].isdigit()]
 LIMIT = 45 << 20  # bytes of a bundle
-PROGRAMS = ("titan", "titan-train", "titan-models", "titan-runs", "titan-probe", "titan_gpu_tests", "device_probe")
-TARGETS = ("titan", "titan_train", "titan_models", "titan_runs", "titan_probe", "titan_gpu_tests", "device_probe", "plugins")
+PROGRAMS = ("titan", "titan-train", "titan-models", "titan_gpu_tests", "device_probe")
+TARGETS = ("titan", "titan_train", "titan_models", "titan_gpu_tests", "device_probe", "plugins")
 # They need libcurl or Arrow, and a GPU's tests and benchmarks need neither.
-LEFT_OUT = ("mlflow.plugin.so", "parquet_dataset.plugin.so")
+LEFT_OUT = ("download.plugin.so", "mlflow.plugin.so", "parquet_dataset.plugin.so")
 SCRIPTS = ("tests/gpu", "tests/parity/ladder.py")  # with the modules of the tree that they import
 MODULE_FOLDERS = ("tests/gpu", "tests/benchmarks", "tests/parity", "tests/end_to_end", "tests/referee", "tools")
 DATA = ("train_configs", "tests/assets")

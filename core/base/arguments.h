@@ -9,8 +9,7 @@
 #include <boost/program_options.hpp>
 
 #include <titan/error.h>
-
-#include "core/base/terminal.h"
+#include <titan/program/terminal.h>
 
 namespace titan::core {
 

@@ -7,12 +7,12 @@
 #include <cstring>
 
 #include <titan/error.h>
+#include <titan/files/file.h>
+#include <titan/files/flock.h>
 #include <titan/log.h>
+#include <titan/program/clock.h>
 #include <titan/value.h>
 
-#include "core/base/clock.h"
-#include "core/base/file.h"
-#include "core/base/flock.h"
 #include "core/base/host.h"
 
 namespace titan::core {

@@ -4,8 +4,7 @@
 #include <thread>
 
 #include <titan/error.h>
-
-#include "core/base/clock.h"
+#include <titan/program/clock.h>
 
 namespace titan::core {
 namespace {

@@ -3,13 +3,13 @@
 #include <cstdio>
 #include <vector>
 
+#include <titan/checkpoints/branches.h>
+#include <titan/checkpoints/checkpoint_folder.h>
 #include <titan/error.h>
+#include <titan/files/file.h>
 #include <titan/log.h>
+#include <titan/program/clock.h>
 
-#include "core/base/clock.h"
-#include "core/base/file.h"
-#include "core/checkpoint/format/branches.h"
-#include "core/checkpoint/format/checkpoint_folder.h"
 #include "core/checkpoint/own_start.h"
 #include "core/checkpoint/rank_state.h"
 #include "core/checkpoint/shard_plan.h"

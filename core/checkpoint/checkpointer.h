@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include <titan/checkpoints/lineage.h>
 #include <titan/device.h>
 #include <titan/dist/mesh.h>
 #include <titan/model.h>
@@ -14,7 +15,6 @@
 #include <titan/tokenizer.h>
 #include <titan/transform.h>
 
-#include "core/checkpoint/format/lineage.h"
 #include "core/checkpoint/saver.h"
 #include "core/checkpoint/train_state.h"
 #include "core/config/job_config.h"

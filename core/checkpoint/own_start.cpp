@@ -6,11 +6,10 @@
 #include <random>
 #include <string>
 
+#include <titan/checkpoints/manifest.h>
 #include <titan/error.h>
 #include <titan/log.h>
-
-#include "core/base/clock.h"
-#include "core/checkpoint/format/manifest.h"
+#include <titan/program/clock.h>
 
 namespace titan::core {
 namespace {

@@ -6,7 +6,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "core/checkpoint/format/branches.h"
+#include <titan/checkpoints/branches.h>
+
 #include "core/config/job_config.h"
 
 namespace titan::core {

@@ -9,8 +9,8 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <titan/error.h>
+#include <titan/files/hash.h>
 
-#include "core/base/hash.h"
 #include "core/runtime/tensors/dtypes.h"
 
 namespace titan::core {

@@ -5,9 +5,9 @@
 #include <ATen/ops/empty.h>
 
 #include <titan/error.h>
+#include <titan/files/file.h>
+#include <titan/files/hash.h>
 
-#include "core/base/file.h"
-#include "core/base/hash.h"
 #include "core/runtime/signals.h"
 #include "core/runtime/tensors/dtypes.h"
 
@@ -26,7 +26,8 @@ void read_and_check(const Piece& piece, const TensorIndex& index, char* out) {
     file.expect_read(position, std::min(kAhead, piece.stored->bytes));
     for (int64_t done = 0; done < piece.stored->bytes; done += kPieceChunk) {
       const int64_t now = std::min(kPieceChunk, piece.stored->bytes - done);
-      if (done + kAhead < piece.stored->bytes) file.expect_read(position + done + kAhead, kPieceChunk);
+      if (done + kAhead < piece.stored->bytes)
+        file.expect_read(position + done + kAhead, kPieceChunk);
       file.read(position + done, out + done, now);
       if (!piece.stored->hash.empty()) hasher.update(out + done, now);
     }

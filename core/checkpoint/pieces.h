@@ -11,7 +11,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "core/checkpoint/format/tensor_index.h"
+#include <titan/checkpoints/tensor_index.h>
+
 #include "core/checkpoint/state.h"
 
 namespace titan::core {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include <titan/checkpoints/tensor_index.h>
 #include <titan/dist/group.h>
 
-#include "core/checkpoint/format/tensor_index.h"
 #include "core/checkpoint/state.h"
 
 namespace titan::core {

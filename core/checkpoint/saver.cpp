@@ -1,10 +1,10 @@
 #include "core/checkpoint/saver.h"
 
 #include <titan/error.h>
+#include <titan/files/file.h>
 #include <titan/log.h>
+#include <titan/program/clock.h>
 
-#include "core/base/clock.h"
-#include "core/base/file.h"
 #include "core/runtime/signals.h"
 
 namespace titan::core {

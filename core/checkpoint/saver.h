@@ -13,8 +13,9 @@
 #include <thread>
 #include <vector>
 
+#include <titan/checkpoints/manifest.h>
+
 #include "core/checkpoint/agreement.h"
-#include "core/checkpoint/format/manifest.h"
 #include "core/checkpoint/writer.h"
 
 namespace titan::core {

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <iterator>
 
+#include <titan/checkpoints/checkpoint_folder.h>
+#include <titan/checkpoints/verify.h>
 #include <titan/error.h>
+#include <titan/files/file.h>
+#include <titan/files/hash.h>
 #include <titan/log.h>
 
-#include "core/base/file.h"
-#include "core/base/hash.h"
-#include "core/checkpoint/format/checkpoint_folder.h"
-#include "core/checkpoint/format/verify.h"
 #include "core/checkpoint/own_start.h"
 #include "core/checkpoint/rank_state.h"
 #include "core/exchange/convention.h"

@@ -7,8 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "core/checkpoint/format/manifest.h"
-#include "core/checkpoint/format/tensor_index.h"
+#include <titan/checkpoints/manifest.h>
+#include <titan/checkpoints/tensor_index.h>
+
 #include "core/config/job_config.h"
 #include "core/data/window_feed.h"
 #include "core/runtime/groups/rendezvous.h"

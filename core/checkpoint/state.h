@@ -7,11 +7,10 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <titan/checkpoints/tensor_index.h>
 #include <titan/model.h>
 #include <titan/nn/parameter.h>
 #include <titan/optimizer.h>
-
-#include "core/checkpoint/format/tensor_index.h"
 
 namespace titan::core {
 
@@ -22,8 +21,8 @@ struct StateTensor {
   nn::Slice slice;             ///< what `tensor` holds of it
   at::Tensor tensor;           ///< shares memory with the run's own
   std::vector<nn::Sharding> shardings;  ///< of the parameter that it belongs to
-  bool is_scalar = false;  ///< the same number on every rank that holds a part of the parameter
-  bool is_copy = false;    ///< another pipeline rank holds it too, and saves it
+  bool is_scalar = false;    ///< the same number on every rank that holds a part of the parameter
+  bool is_copy = false;      ///< another pipeline rank holds it too, and saves it
   bool keeps_dtype = false;  ///< of a module's state: stored as it is, whatever weights become
 };
 

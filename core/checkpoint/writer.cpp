@@ -12,12 +12,12 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <titan/checkpoints/metadata_texts.h>
+#include <titan/checkpoints/tensor_index.h>
 #include <titan/error.h>
+#include <titan/files/file.h>
+#include <titan/files/hash.h>
 
-#include "core/base/file.h"
-#include "core/base/hash.h"
-#include "core/checkpoint/format/metadata_texts.h"
-#include "core/checkpoint/format/tensor_index.h"
 #include "core/runtime/signals.h"
 #include "core/runtime/tensors/dtypes.h"
 

@@ -10,8 +10,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "core/checkpoint/format/manifest.h"
-#include "core/checkpoint/format/safetensors.h"
+#include <titan/checkpoints/manifest.h>
+#include <titan/checkpoints/safetensors.h>
+
 #include "core/checkpoint/state.h"
 
 namespace titan::core {

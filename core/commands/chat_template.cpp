@@ -8,8 +8,8 @@
 #include <boost/program_options.hpp>
 
 #include <titan/error.h>
+#include <titan/program/terminal.h>
 
-#include "core/base/terminal.h"
 #include "core/chat/chosen_chat.h"
 #include "core/commands/command.h"
 #include "core/commands/own_flags.h"

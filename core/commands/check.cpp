@@ -4,8 +4,9 @@
 #include <cmath>
 #include <cstdio>
 
+#include <titan/program/terminal.h>
+
 #include "core/base/arguments.h"
-#include "core/base/terminal.h"
 #include "core/commands/command.h"
 #include "core/plugin/catalog.h"
 #include "core/plugin/trial.h"

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "core/base/exit_codes.h"
+#include <titan/program/exit_codes.h>
 
 namespace titan::core {
 
-struct Command {
+struct CommandRow {
   const char* name;
   const char* usage;    ///< "titan list [kind]"
   const char* summary;  ///< one line for `titan --help`
@@ -21,8 +21,12 @@ struct Command {
   const char* program = nullptr;  ///< which stands beside this one and has the command
 };
 
+/// What a plugin's command that sees torch is handed over to; null in a program that runs it
+/// itself.
+extern const char* const kProgramWithTorch;
+
 /// In the order in which --help shows them.
-const std::vector<Command>& commands();
+const std::vector<CommandRow>& commands();
 
 /// Whether a command is asked for its help rather than to do something.
 inline bool asks_for_help(const std::vector<std::string>& words) {
@@ -35,8 +39,6 @@ int run_estimate(const std::vector<std::string>& arguments);
 int run_launch(const std::vector<std::string>& arguments);
 int run_chat_template(const std::vector<std::string>& arguments);
 int run_tokenize(const std::vector<std::string>& arguments);
-int run_download(const std::vector<std::string>& arguments);
-int run_inspect(const std::vector<std::string>& arguments);
 int run_list(const std::vector<std::string>& arguments);
 int run_describe(const std::vector<std::string>& arguments);
 int run_check(const std::vector<std::string>& arguments);

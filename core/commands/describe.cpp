@@ -1,7 +1,9 @@
 // titan describe KIND [NAME] [--json]: what a component is and which options it has; of a pipeline
 // schedule also, with --ranks, what it does and costs.
 #include "core/base/arguments.h"
-#include "core/base/terminal.h"
+
+#include <titan/program/terminal.h>
+
 #include "core/commands/command.h"
 #include "core/commands/kind_argument.h"
 #include "core/pipeline/description.h"

@@ -10,8 +10,7 @@
 #include <system_error>
 
 #include <titan/error.h>
-
-#include "core/base/terminal.h"
+#include <titan/program/terminal.h>
 
 namespace titan::core {
 namespace {
@@ -53,13 +52,13 @@ void wait_for_other_builds(const fs::path& tree) {
 }
 
 /// What the build says goes to standard error: standard output is the command's own.
-bool builds(const fs::path& tree, const std::string& program) {
-  print_to_errors("building " + program + ", which this build tree does not hold yet\n");
+bool builds(const fs::path& tree, const std::string& target) {
+  print_to_errors("building " + target + ", which this build tree does not hold yet\n");
   const pid_t child = ::fork();
   if (child == 0) {
     ::dup2(STDERR_FILENO, STDOUT_FILENO);
     std::vector<std::string> words = {"cmake", "--build", tree.string(), "--target",
-                                      target_of(program)};
+                                      target_of(target)};
     ::execvp("cmake", pointers(words).data());
     ::_exit(127);
   }
@@ -71,21 +70,28 @@ bool builds(const fs::path& tree, const std::string& program) {
 
 }  // namespace
 
-bool needs_build(const std::string& program) {
-  return !fs::exists(own_folder() / program) && fs::exists(own_tree() / "CMakeCache.txt");
+fs::path program_beside(const std::string& program) {
+  return own_folder() / program;
 }
 
-std::string build_command(const std::string& program) {
-  return "cmake --build " + own_tree().string() + " --target " + target_of(program);
+bool needs_build(const std::string& program) {
+  return !fs::exists(program_beside(program)) && fs::exists(own_tree() / "CMakeCache.txt");
+}
+
+std::string build_command(const std::string& target) {
+  return "cmake --build " + own_tree().string() + " --target " + target_of(target);
+}
+
+void build_missing(const std::string& target, const std::function<bool()>& is_there) {
+  const fs::path tree = own_tree();
+  wait_for_other_builds(tree);
+  TITAN_CHECK(is_there() || (builds(tree, target) && is_there()), io, "cannot build ", target,
+              "; try: ", build_command(target));
 }
 
 void hand_over(const std::string& program, const std::vector<std::string>& arguments) {
-  const fs::path file = own_folder() / program, tree = own_tree();
-  if (needs_build(program)) {
-    wait_for_other_builds(tree);
-    TITAN_CHECK(!needs_build(program) || builds(tree, program), io, "cannot build ", program,
-                "; try: ", build_command(program));
-  }
+  const fs::path file = program_beside(program);
+  if (needs_build(program)) build_missing(program, [&] { return !needs_build(program); });
   std::vector<std::string> words = {file.string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
   ::execv(file.c_str(), pointers(words).data());

@@ -2,8 +2,9 @@
 // titan list --for-job ...: those that a job uses.
 #include <algorithm>
 
+#include <titan/program/terminal.h>
+
 #include "core/base/arguments.h"
-#include "core/base/terminal.h"
 #include "core/commands/command.h"
 #include "core/commands/kind_argument.h"
 #include "core/config/job_components.h"

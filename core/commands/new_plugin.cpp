@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
+#include <titan/program/terminal.h>
+
 #include "core/base/arguments.h"
-#include "core/base/terminal.h"
 #include "core/commands/command.h"
 #include "core/commands/kind_argument.h"
 
@@ -171,6 +172,10 @@ void print_next_steps(const std::string& kind, const Names& names, const fs::pat
   print("  cmake -S " + directory + " -B " + directory + "/build -DTitan_ROOT=" + root +
         " && cmake --build " + directory + "/build\n");
   print("look at it:\n  titan check " + plugins + "/" + names.library + ".plugin.so\n");
+  if (kind == "command") {
+    print("use it:\n  TITAN_PLUGIN_PATH=" + plugins + " titan " + names.full_name + " --help\n");
+    return;
+  }
   print("train with it:\n  [plugins]\n  paths = [\"" + plugins + "\"]\n  " +
         selection(kind, names.full_name) + "\n");
 }
@@ -182,10 +187,9 @@ int run_new_plugin(const std::vector<std::string>& arguments) {
   po::options_description flags;
   flags.add_options()("directory", po::value<std::string>()->value_name("FOLDER"),
                       "where to write it; default: ./NAME");
-  const Arguments parsed =
-      parse_arguments("titan new-plugin KIND OWNER/NAME [--directory FOLDER]\n  KIND is one of " +
-                          listed_kinds(),
-                      flags, arguments, 2, 2);
+  const Arguments parsed = parse_arguments(
+      "titan new-plugin KIND OWNER/NAME [--directory FOLDER]\n  KIND is one of " + listed_kinds(),
+      flags, arguments, 2, 2);
   if (parsed.wants_help) return kExitDone;
 
   const std::string& kind = parsed.words[0];

@@ -13,10 +13,10 @@
 
 #include <titan/error.h>
 #include <titan/log.h>
+#include <titan/program/clock.h>
+#include <titan/program/quantity_text.h>
+#include <titan/program/terminal.h>
 
-#include "core/base/clock.h"
-#include "core/base/quantity_text.h"
-#include "core/base/terminal.h"
 #include "core/commands/command.h"
 #include "core/commands/own_flags.h"
 #include "core/runtime/signals.h"

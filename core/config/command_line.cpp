@@ -1,7 +1,6 @@
 #include "core/config/command_line.h"
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <string_view>
 
@@ -9,6 +8,7 @@
 #include <titan/suggest.h>
 
 #include "core/config/toml_source.h"
+#include "core/config/word_value.h"
 
 namespace titan::core {
 namespace {
@@ -16,72 +16,10 @@ namespace {
 bool is_flag(std::string_view argument) {
   return argument.starts_with("--");
 }
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-std::string_view stripped(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
-/// "10_000" as 10000; anything that is not a number stays a word, for the check to refuse.
-template <class Number>
-Value number_or_word(std::string_view word) {
-  std::string digits;
-  for (size_t i = 0; i < word.size(); ++i) {
-    const bool separator = word[i] == '_' && i > 0 && i + 1 < word.size() &&
-                           is_digit(word[i - 1]) && is_digit(word[i + 1]);
-    if (!separator) digits += word[i];
-  }
-  const bool plus = digits.size() > 1 && digits[0] == '+' && digits[1] != '-';
-  Number number{};
-  const char* const end = digits.data() + digits.size();
-  const auto [rest, error] = std::from_chars(digits.data() + (plus ? 1 : 0), end, number);
-  return error == std::errc() && rest == end ? Value(number) : Value(word);
-}
-
-/// A list as TOML and JSON write it, `["a", "b"]`; null if the word is not a list.
-Value bracketed_list(std::string_view word) {
-  if (!stripped(word).starts_with('[')) return {};
-  try {
-    return parse_json(word);
-  } catch (const Error&) {
-    return {};  // an item may begin with a bracket
-  }
-}
-
 bool is_list_of_lists(const Value& value) {
   if (!value.is_list()) return false;
   const Value::List& items = value.as_list();
   return std::all_of(items.begin(), items.end(), [](const Value& item) { return item.is_list(); });
-}
-
-Value to_value(const Option& option, std::string_view word) {
-  if (option.means_unset(word)) return {};
-  switch (option.type) {
-    case OptionType::integer:
-      return number_or_word<int64_t>(word);
-    case OptionType::number:
-      return number_or_word<double>(word);
-    case OptionType::boolean:
-      if (word == "true" || word == "True") return true;
-      if (word == "false" || word == "False") return false;
-      return word;
-    case OptionType::list: {
-      if (Value list = bracketed_list(word); list.is_list()) return list;
-      Value::List items;
-      while (!word.empty()) {
-        const size_t comma = std::min(word.find(','), word.size());
-        items.push_back(to_value(*option.element, stripped(word.substr(0, comma))));
-        word.remove_prefix(std::min(comma + 1, word.size()));
-      }
-      return items;
-    }
-    default:
-      return word;
-  }
 }
 
 class Parser {
@@ -114,6 +52,8 @@ class Parser {
   }
 
   void refuse_word(const std::string& word) {
+    if (word.ends_with(".toml"))
+      expected_ = "a configuration is named by --job.config_file " + word;
     diagnostics_.error(whole(word), "unexpected argument '" + word + "'", expected_);
     expected_.clear();
   }
@@ -185,7 +125,7 @@ class Parser {
     const int flag_length = num_code_points(flag);
     const SourceRange where =
         attached ? place(argument, flag_length + 2, num_code_points(*attached)) : whole(argument);
-    add(known, attached ? to_value(*known.option, *attached) : Value(true),
+    add(known, attached ? value_of_word(*known.option, *attached) : Value(true),
         place(argument, 1, flag_length), where);
     const size_t dot = flag.rfind('.');
     expected_ = "write " + flag + ", " + flag.substr(0, dot + 1) + "no_" + flag.substr(dot + 1) +
@@ -213,12 +153,12 @@ class Parser {
     const int flag_length = num_code_points(flag);
     Value value;
     if (!nested) {
-      value = to_value(option, words[0]);
+      value = value_of_word(option, words[0]);
     } else if (Value list = bracketed_list(words[0]); words.size() == 1 && is_list_of_lists(list)) {
       value = std::move(list);
     } else if (!(words.size() == 1 && option.means_unset(words[0]))) {
       Value::List inner;
-      for (const std::string& word : words) inner.push_back(to_value(*option.element, word));
+      for (const std::string& word : words) inner.push_back(value_of_word(*option.element, word));
       value = Value(std::move(inner));
     }
     add(known, std::move(value), place(shown, 1, flag_length),
@@ -252,6 +192,8 @@ class Parser {
   static std::string likely_meant(const std::string& flag,
                                   const std::vector<std::string>& candidates) {
     const auto key_of = [](const std::string& name) { return name.substr(name.rfind('.') + 1); };
+    if (flag == "--config" || flag == "--config-file" || flag == "--config_file")
+      return "did you mean '--job.config_file'?";
     const bool has_section = flag.find('.') != std::string::npos;
     std::string key = has_section ? key_of(flag) : flag.substr(2);
     std::replace(key.begin(), key.end(), '-', '_');
@@ -290,15 +232,16 @@ SettingList parse_command_line(const std::vector<std::string>& arguments, const 
 }
 
 std::optional<std::string> find_config_file(const std::vector<std::string>& arguments) {
+  std::optional<std::string> file;
   for (size_t i = 0; i < arguments.size(); ++i)
     for (const std::string_view flag : {"--job.config_file", "--job.config-file"}) {
       const std::string_view argument = arguments[i];
       if (argument == flag && i + 1 < arguments.size() && !is_flag(arguments[i + 1]))
-        return arguments[i + 1];
-      if (argument.starts_with(flag) && argument.substr(flag.size()).starts_with('='))
-        return std::string(argument.substr(flag.size() + 1));
+        file = arguments[i + 1];
+      else if (argument.starts_with(flag) && argument.substr(flag.size()).starts_with('='))
+        file = argument.substr(flag.size() + 1);
     }
-  return std::nullopt;
+  return file;
 }
 
 }  // namespace titan::core

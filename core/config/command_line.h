@@ -23,8 +23,8 @@ namespace titan::core {
 SettingList parse_command_line(const std::vector<std::string>& arguments, const OptionTable& table,
                                Diagnostics& diagnostics);
 
-/// The file that `--job.config_file FILE` (or `=FILE`, or with `-`) names; the first one counts.
-/// Absent when there is none.
+/// The file that `--job.config_file FILE` (or `=FILE`, or with `-`) names; the last one counts, as of
+/// every key. Absent when there is none.
 std::optional<std::string> find_config_file(const std::vector<std::string>& arguments);
 
 }  // namespace titan::core

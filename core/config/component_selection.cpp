@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
+#include <titan/program/text.h>
 #include <titan/suggest.h>
 
-#include "core/base/text.h"
 #include "core/config/default_plugins.h"
 #include "core/config/legacy_names.h"
 #include "core/config/not_built.h"

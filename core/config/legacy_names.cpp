@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "core/base/text.h"
+#include <titan/program/text.h>
 
 namespace titan::core {
 namespace {

@@ -4,9 +4,9 @@
 #include <cctype>
 #include <set>
 
+#include <titan/program/text.h>
 #include <titan/suggest.h>
 
-#include "core/base/text.h"
 #include "core/config/legacy_names.h"
 #include "core/plugin/kinds.h"
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include <titan/log.h>
+#include <titan/program/clock.h>
 
-#include "core/base/clock.h"
 #include "core/runtime/signals.h"
 
 namespace titan::core {

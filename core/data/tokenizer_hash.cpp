@@ -5,8 +5,8 @@
 #include <vector>
 
 #include <titan/error.h>
+#include <titan/files/hash.h>
 
-#include "core/base/hash.h"
 #include "core/data/no_tokenizer.h"
 
 namespace titan::core {

@@ -10,8 +10,8 @@
 #include <numeric>
 
 #include <titan/error.h>
+#include <titan/program/clock.h>
 
-#include "core/base/clock.h"
 #include "core/data/make_packer.h"
 #include "core/data/tokenizer_hash.h"
 #include "core/runtime/signals.h"

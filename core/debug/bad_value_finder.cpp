@@ -7,8 +7,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <titan/error.h>
+#include <titan/program/quantity_text.h>
 
-#include "core/base/quantity_text.h"
 #include "core/debug/tensor_statistics.h"
 
 namespace titan::core {

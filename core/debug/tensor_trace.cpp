@@ -7,11 +7,11 @@
 #include <map>
 
 #include <titan/error.h>
+#include <titan/files/file.h>
+#include <titan/files/hash.h>
 #include <titan/name_pattern.h>
 #include <titan/value.h>
 
-#include "core/base/file.h"
-#include "core/base/hash.h"
 #include "core/debug/tensor_statistics.h"
 
 namespace titan::core {

@@ -7,10 +7,10 @@
 
 #include <titan/log.h>
 #include <titan/nn/head.h>
+#include <titan/pipelines/analysis.h>
 
 #include "core/estimate/gpu_memory.h"
 #include "core/estimate/memory_limit.h"
-#include "core/pipeline/analysis.h"
 
 namespace titan::core {
 namespace {

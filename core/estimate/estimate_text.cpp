@@ -3,7 +3,8 @@
 #include <map>
 #include <utility>
 
-#include "core/base/text_table.h"
+#include <titan/program/text_table.h>
+
 #include "core/estimate/estimate.h"
 
 namespace titan::core {

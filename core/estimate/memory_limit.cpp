@@ -6,8 +6,8 @@
 
 #include <titan/error.h>
 #include <titan/log.h>
+#include <titan/program/units.h>
 
-#include "core/base/units.h"
 #include "core/estimate/gpu_memory.h"
 #include "core/estimate/played_step.h"
 
@@ -64,8 +64,8 @@ void fit_memory_limit(JobConfig& config, Registry& registry, int rank) {
   }
   const int64_t least = peak_keeping(0);
   TITAN_CHECK(least <= limit, config, "activation_checkpoint.memory_limit = ", in_gib(limit),
-              " is not enough: with every block computed again this rank still needs ", in_gib(least),
-              "; without recomputation ", in_gib(most),
+              " is not enough: with every block computed again this rank still needs ",
+              in_gib(least), "; without recomputation ", in_gib(most),
               ". Lower training.local_batch_size or training.seq_len, or use more ranks "
               "('titan estimate' shows what takes the memory)");
 
@@ -87,8 +87,8 @@ void fit_memory_limit(JobConfig& config, Registry& registry, int rank) {
   }
   chosen->options[kOption] = fits;
   log::info("activation_checkpoint.memory_limit: this rank needs " + in_gib(peak) + " of " +
-            in_gib(limit) + "; " + in_gib(least) + " if every block is computed again, " + in_gib(most) +
-            " if none is");
+            in_gib(limit) + "; " + in_gib(least) + " if every block is computed again, " +
+            in_gib(most) + " if none is");
 }
 
 }  // namespace titan::core

@@ -3,8 +3,7 @@
 #include <limits>
 
 #include <titan/error.h>
-
-#include "core/base/environment.h"
+#include <titan/program/environment.h>
 
 namespace titan::core {
 

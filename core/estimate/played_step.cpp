@@ -6,9 +6,9 @@
 #include <ATen/ops/zeros.h>
 
 #include <titan/dist/collectives.h>
+#include <titan/program/units.h>
 #include <titan/recompute.h>
 
-#include "core/base/units.h"
 #include "core/estimate/gpu_memory.h"
 #include "core/train/step_members.h"
 

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include <titan/error.h>
+#include <titan/files/file.h>
+#include <titan/program/text.h>
 #include <titan/shown_text.h>
 
-#include "core/base/file.h"
-#include "core/base/text.h"
 #include "core/evaluate/template.h"
 
 namespace titan::core {

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include <titan/error.h>
+#include <titan/files/file.h>
 #include <titan/shown_text.h>
 
-#include "core/base/file.h"
 #include "core/config/diagnostics.h"
 #include "core/evaluate/documents.h"
 #include "core/evaluate/text_counts.h"

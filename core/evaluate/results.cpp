@@ -2,8 +2,8 @@
 
 #include <cstdio>
 
-#include "core/base/quantity_text.h"
-#include "core/base/text_table.h"
+#include <titan/program/quantity_text.h>
+#include <titan/program/text_table.h>
 
 namespace titan::core {
 namespace {

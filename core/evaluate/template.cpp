@@ -4,9 +4,8 @@
 #include <charconv>
 
 #include <titan/error.h>
+#include <titan/program/text.h>
 #include <titan/shown_text.h>
-
-#include "core/base/text.h"
 
 namespace titan::core {
 namespace {

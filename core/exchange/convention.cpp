@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
+#include <titan/checkpoints/metadata_texts.h>
 #include <titan/error.h>
-
-#include "core/checkpoint/format/metadata_texts.h"
 
 namespace titan::core {
 
@@ -16,8 +15,8 @@ void require_own_convention(const TensorIndex& index, const std::string& place,
   if (silent == index.says_own.end()) return;
   const std::filesystem::path& file =
       index.files[static_cast<size_t>(silent - index.says_own.begin())];
-  fail(ErrorKind::config, place, " does not say whose weights it holds: ",
-       file.filename().string(), " has no ", kConventionKey, " = \"", kOwnConvention,
+  fail(ErrorKind::config, place, " does not say whose weights it holds: ", file.filename().string(),
+       " has no ", kConventionKey, " = \"", kOwnConvention,
        "\" in its header, and there is no manifest.json",
        "\n  torchtitan's and Meta's weights have the same names and rotary rows in another order: "
        "titan convert from-torchtitan-names or from-meta-names takes them",

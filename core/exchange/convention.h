@@ -5,7 +5,8 @@
 
 #include <string>
 
-#include "core/checkpoint/format/tensor_index.h"
+#include <titan/checkpoints/tensor_index.h>
+
 #include "core/config/job_sections.h"
 
 namespace titan::core {

@@ -6,9 +6,8 @@
 #include <system_error>
 
 #include <titan/error.h>
-
-#include "core/base/clock.h"
-#include "core/base/file.h"
+#include <titan/files/file.h>
+#include <titan/program/clock.h>
 
 namespace titan::core {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include <titan/error.h>
+#include <titan/files/file.h>
 
-#include "core/base/file.h"
 #include "core/exchange/model_options.h"
 
 namespace titan::core {

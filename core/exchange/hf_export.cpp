@@ -3,8 +3,8 @@
 #include <map>
 
 #include <titan/error.h>
+#include <titan/files/file.h>
 
-#include "core/base/file.h"
 #include "core/exchange/hf_config.h"
 #include "core/exchange/hf_folder.h"
 #include "core/exchange/rule_layout.h"

@@ -5,10 +5,10 @@
 #include <set>
 
 #include <titan/error.h>
+#include <titan/files/file.h>
 #include <titan/shown_text.h>
 
 #include "core/base/dtype.h"
-#include "core/base/file.h"
 
 namespace titan::core {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include <titan/checkpoints/checkpoint_folder.h>
 #include <titan/tokenizer.h>
 #include <titan/value.h>
 
-#include "core/checkpoint/format/checkpoint_folder.h"
 #include "core/exchange/weight_file.h"
 
 namespace titan::core {

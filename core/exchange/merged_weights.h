@@ -10,10 +10,9 @@
 #include <string>
 
 #include <ATen/core/Tensor.h>
+#include <titan/checkpoints/tensor_index.h>
 #include <titan/model.h>
 #include <titan/transform.h>
-
-#include "core/checkpoint/format/tensor_index.h"
 
 namespace titan::core {
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <optional>
 
+#include <titan/checkpoints/metadata_texts.h>
 #include <titan/error.h>
+#include <titan/files/file.h>
 #include <titan/shown_text.h>
 
-#include "core/base/file.h"
-#include "core/checkpoint/format/metadata_texts.h"
 #include "core/exchange/weight_names.h"
 
 namespace titan::core {

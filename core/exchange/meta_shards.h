@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/checkpoint/format/tensor_index.h"
+#include <titan/checkpoints/tensor_index.h>
 
 namespace titan::core {
 

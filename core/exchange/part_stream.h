@@ -11,8 +11,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "core/base/file.h"
-#include "core/checkpoint/format/tensor_index.h"
+#include <titan/checkpoints/tensor_index.h>
+#include <titan/files/file.h>
+
 #include "core/exchange/rule_layout.h"
 
 namespace titan::core {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <titan/checkpoints/tensor_index.h>
 #include <titan/nn/init.h>
 
-#include "core/checkpoint/format/tensor_index.h"
 #include "core/exchange/tensor_part.h"
 
 namespace titan::core {

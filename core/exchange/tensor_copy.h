@@ -9,9 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/file.h"
-#include "core/base/hash.h"
-#include "core/checkpoint/format/tensor_index.h"
+#include <titan/checkpoints/tensor_index.h>
+#include <titan/files/file.h>
+#include <titan/files/hash.h>
+
 #include "core/exchange/tensor_form.h"
 
 namespace titan::core {

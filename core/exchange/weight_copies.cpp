@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include <titan/error.h>
+#include <titan/files/hash.h>
 
-#include "core/base/hash.h"
 #include "core/exchange/weight_file.h"
 
 namespace titan::core {
@@ -36,8 +36,8 @@ void check_copies(const std::vector<FoundWeight>& weights, const TensorIndex& in
       TITAN_CHECK(hash_of_values(stream, in(weight.parts, common)) ==
                       hash_of_values(stream, in(copy, common)),
                   data, place, " holds ", copy.front().source, " with other values than ",
-                  weight.parts.front().source, ", but in ", model_name,
-                  " the two are one weight (", weight.ours,
+                  weight.parts.front().source, ", but in ", model_name, " the two are one weight (",
+                  weight.ours,
                   "): one of them would be lost; choose a model that has both, or remove the one "
                   "that is not meant");
     }

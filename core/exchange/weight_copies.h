@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/checkpoint/format/tensor_index.h"
+#include <titan/checkpoints/tensor_index.h>
+
 #include "core/exchange/weight_names.h"
 
 namespace titan::core {

@@ -6,12 +6,12 @@
 #include <map>
 #include <system_error>
 
+#include <titan/checkpoints/checkpoint_folder.h>
+#include <titan/checkpoints/metadata_texts.h>
 #include <titan/error.h>
+#include <titan/files/file.h>
+#include <titan/files/hash.h>
 
-#include "core/base/file.h"
-#include "core/base/hash.h"
-#include "core/checkpoint/format/checkpoint_folder.h"
-#include "core/checkpoint/format/metadata_texts.h"
 #include "core/exchange/quantised.h"
 #include "core/exchange/tensor_form.h"
 

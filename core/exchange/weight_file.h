@@ -10,9 +10,10 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "core/checkpoint/format/manifest.h"
-#include "core/checkpoint/format/safetensors.h"
-#include "core/checkpoint/format/tensor_index.h"
+#include <titan/checkpoints/manifest.h>
+#include <titan/checkpoints/safetensors.h>
+#include <titan/checkpoints/tensor_index.h>
+
 #include "core/exchange/part_stream.h"
 #include "core/exchange/tensor_copy.h"
 

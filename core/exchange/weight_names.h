@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include <titan/checkpoints/tensor_index.h>
 #include <titan/hf_exchange.h>
 #include <titan/model.h>
 
-#include "core/checkpoint/format/tensor_index.h"
 #include "core/exchange/shape_text.h"
 #include "core/exchange/tensor_part.h"
 

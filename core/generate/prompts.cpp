@@ -1,9 +1,8 @@
 #include "core/generate/prompts.h"
 
 #include <titan/error.h>
+#include <titan/files/file.h>
 #include <titan/value.h>
-
-#include "core/base/file.h"
 
 namespace titan::core {
 namespace {

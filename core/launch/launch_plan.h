@@ -9,8 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "core/base/environment.h"
-#include "core/launch/descriptor.h"
+#include <titan/program/descriptor.h>
+#include <titan/program/environment.h>
+
 #include "core/runtime/host_list.h"
 
 namespace titan::core {

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <utility>
 
+#include <titan/program/child.h>
+#include <titan/program/text.h>
 #include <titan/shown_text.h>
 
-#include "core/base/text.h"
-#include "core/launch/child.h"
 #include "core/runtime/error_file.h"
 
 namespace titan::core {

@@ -8,10 +8,11 @@
 #include <string>
 #include <vector>
 
+#include <titan/program/signal_inbox.h>
+
 #include "core/launch/launch_plan.h"
 #include "core/launch/rank_output.h"
 #include "core/launch/screen.h"
-#include "core/launch/signal_inbox.h"
 
 namespace titan::core {
 

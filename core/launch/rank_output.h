@@ -8,8 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include "core/launch/child.h"
-#include "core/launch/descriptor.h"
+#include <titan/program/child.h>
+#include <titan/program/descriptor.h>
+
 #include "core/launch/screen.h"
 
 namespace titan::core {

@@ -8,11 +8,11 @@
 #include <system_error>
 
 #include <titan/error.h>
+#include <titan/pipelines/table_csv.h>
+#include <titan/program/text_table.h>
 #include <titan/suggest.h>
 
-#include "core/base/text_table.h"
 #include "core/pipeline/plan.h"
-#include "core/pipeline/table_csv.h"
 #include "core/pipeline/timeline.h"
 
 namespace titan::core {
@@ -44,9 +44,10 @@ void write_file(const std::string& file, const std::string& text) {
 std::string headline(const std::string& name, const PipelineAnalysis& analysis) {
   const PipelineShape& shape = analysis.shape;
   const ActionCosts& costs = analysis.costs;
-  return titan::detail::concat(name, ": ", shape.num_ranks, " ranks, ", shape.num_stages, " stages, ",
-                        shape.num_microbatches, " microbatches; costs F ", shown(costs.forward),
-                        ", I ", shown(costs.input_grad), ", W ", shown(costs.weight_grad));
+  return titan::detail::concat(name, ": ", shape.num_ranks, " ranks, ", shape.num_stages,
+                               " stages, ", shape.num_microbatches, " microbatches; costs F ",
+                               shown(costs.forward), ", I ", shown(costs.input_grad), ", W ",
+                               shown(costs.weight_grad));
 }
 
 std::string stages_of(const PipelinePlan& plan, size_t rank) {

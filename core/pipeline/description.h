@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
+#include <titan/pipelines/analysis.h>
 #include <titan/value.h>
 
-#include "core/pipeline/analysis.h"
 #include "core/plugin/registry.h"
 
 namespace titan::core {

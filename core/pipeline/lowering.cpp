@@ -2,8 +2,7 @@
 #include "core/pipeline/lowering.h"
 
 #include <titan/error.h>
-
-#include "core/pipeline/progress.h"
+#include <titan/pipelines/progress.h>
 
 namespace titan::core {
 namespace {

@@ -2,16 +2,16 @@
 #include "core/pipeline/plan.h"
 
 #include <titan/error.h>
+#include <titan/pipelines/validation.h>
 
 #include "core/pipeline/lowering.h"
-#include "core/pipeline/validation.h"
 
 namespace titan::core {
 namespace {
 
 std::string described(const PipelineShape& shape) {
   return titan::detail::concat(shape.num_stages, " stages on ", shape.num_ranks, " ranks with ",
-                        shape.num_microbatches, " microbatches");
+                               shape.num_microbatches, " microbatches");
 }
 
 void check_shape(const PipelineShape& shape) {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/pipeline/analysis.h"
+#include <titan/pipelines/analysis.h>
 
 namespace titan::core {
 

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 #include <system_error>
 
 #include <titan/error.h>
+#include <titan/program/environment.h>
 
-#include "core/base/environment.h"
 #include "core/plugin/built_in.h"
 #include "core/plugin/kinds.h"
 
@@ -52,9 +53,13 @@ std::vector<CatalogEntry> unbuilt_plugins(const fs::path& folder) {
   constexpr std::string_view kCommand = "# build: ";
   std::vector<CatalogEntry> entries;
   std::ifstream list(folder / "plugins.txt");
+  constexpr std::string_view kSummary = "# summary ";
   std::string command;
+  std::map<std::string, std::string> summaries;
   for (std::string line; std::getline(list, line);) {
     if (line.starts_with(kCommand)) command = line.substr(kCommand.size());
+    if (const size_t colon = line.find(": "); line.starts_with(kSummary) && colon != line.npos)
+      summaries[line.substr(kSummary.size(), colon - kSummary.size())] = line.substr(colon + 2);
     if (line.starts_with("#")) continue;
     std::istringstream words(line);
     CatalogEntry entry;
@@ -65,6 +70,9 @@ std::vector<CatalogEntry> unbuilt_plugins(const fs::path& folder) {
     for (std::string word; words >> word;)
       if (const size_t colon = word.find(':'); colon != word.npos)
         entry.manifest.provides.push_back({word.substr(0, colon), word.substr(colon + 1)});
+    for (const Provided& provided : entry.manifest.provides)
+      if (provided.kind == "command")
+        entry.manifest.fields.emplace_back("summary:" + provided.name, summaries[provided.name]);
     entry.build_command = command + " " + entry.manifest.plugin;
     entries.push_back(std::move(entry));
   }

@@ -16,8 +16,8 @@ namespace titan::core {
 struct CatalogEntry {
   std::filesystem::path file;  ///< absolute; empty when built in
   Manifest manifest;           ///< empty when `problem` is not
-  std::string problem;  ///< why the manifest could not be read; such a file matters only when
-                        ///< nothing else fits
+  std::string problem;        ///< why the manifest could not be read; such a file matters only when
+                              ///< nothing else fits
   std::string build_command;  ///< makes the file, which does not exist yet; else empty
 };
 
@@ -28,8 +28,9 @@ class Catalog {
   /// Looks through `folders` (not recursive) for `*.plugin.so`, in this order, each folder once;
   /// adds the plugins that are built in. A folder that does not exist is part of the search trail,
   /// not an error. The folder of a build tree has a list, `plugins.txt`, of what can be built
-  /// there: a row "<plugin> <kind>:<name>..." each, above them "# build: <command>"; rows without
-  /// their file are entries with a build command.
+  /// there: a row "<plugin> <kind>:<name>..." each, above them "# build: <command>", and a row
+  /// "# summary <command>: <text>" for each command. Rows without their file are entries with a
+  /// build command.
   explicit Catalog(std::vector<std::filesystem::path> folders);
 
   const std::vector<CatalogEntry>& entries() const { return entries_; }

@@ -109,8 +109,8 @@ std::vector<Difference> differences(const Manifest& plugin, const Manifest& host
     const auto shown = [](std::string_view hash) {
       return hash.empty() ? std::string("none") : std::string(hash);
     };
-    found.push_back({"titan/" + header + ".h", shown(theirs), shown(ours),
-                     wording(Rule::equal, true), true});
+    found.push_back(
+        {"titan/" + header + ".h", shown(theirs), shown(ours), wording(Rule::equal, true), true});
   }
   return found;
 }

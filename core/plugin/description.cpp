@@ -5,9 +5,9 @@
 #include <vector>
 
 #include <titan/error.h>
+#include <titan/program/text_table.h>
 #include <titan/shown_text.h>
 
-#include "core/base/text_table.h"
 #include "core/plugin/abilities.h"
 #include "core/plugin/schema_json.h"
 
@@ -148,16 +148,15 @@ Value component_json(const Catalog& catalog, Registry& registry, std::string_vie
   const Component& component = registry.component(kind, name);
   const Origin& origin = registry.origin(component);
   const std::vector<std::string> abilities = abilities_of(component);
-  Value json = Value::map(
-      {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
-       {"title", component.kind + " " + component.name},
-       {"description", component.help},
-       {"x-titan-kind", component.kind},
-       {"x-titan-name", component.name},
-       {"x-titan-plugin", origin.plugin},
-       {"x-titan-version", origin.version},
-       {"x-titan-file", origin.file},
-       {"x-titan-abilities", Value::List(abilities.begin(), abilities.end())}});
+  Value json = Value::map({{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                           {"title", component.kind + " " + component.name},
+                           {"description", component.help},
+                           {"x-titan-kind", component.kind},
+                           {"x-titan-name", component.name},
+                           {"x-titan-plugin", origin.plugin},
+                           {"x-titan-version", origin.version},
+                           {"x-titan-file", origin.file},
+                           {"x-titan-abilities", Value::List(abilities.begin(), abilities.end())}});
   const Value schema = json_schema(component.schema);
   for (const auto& [key, value] : schema.as_map()) json[key] = value;
   if (kind == "model") {

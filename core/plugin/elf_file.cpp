@@ -95,8 +95,9 @@ void ElfFile::open() {
 
 std::string ElfFile::read(uint64_t offset, uint64_t size, const char* what) const {
   if (offset > file_size_ || size > file_size_ - offset)
-    refuse(titan::detail::concat("it is cut short: its ", what, " takes ", size, " bytes from byte ",
-                          offset, " on, the file has ", file_size_, "; copy or build it again"));
+    refuse(titan::detail::concat("it is cut short: its ", what, " takes ", size,
+                                 " bytes from byte ", offset, " on, the file has ", file_size_,
+                                 "; copy or build it again"));
   std::string bytes(size, '\0');
   for (uint64_t done = 0; done < size;) {
     const ssize_t count =

@@ -21,7 +21,8 @@ constexpr PluginKind kKindTable[] = {{"model", Section::kind},
                                      {"tokenizer", Section::kind},
                                      {"chat_template", Section::kind},
                                      {"logger", Section::name},
-                                     {"device", Section::kind}};
+                                     {"device", Section::kind},
+                                     {"command", Section::none}};
 
 }  // namespace
 

@@ -10,7 +10,7 @@ namespace titan::core {
 struct PluginKind {
   /// Where a configuration holds the options of its components.
   enum class Section {
-    none,       ///< nowhere: a flavor presets those of a model
+    none,       ///< nowhere: a flavor presets those of a model, a command has flags
     kind,       ///< [optimizer]: a job has one of the kind, and the core's keys may stand there too
     name,       ///< [logger.<name>], and [logger] itself is no section
     name_also,  ///< [parallelism.<name>], beside what others declare in [parallelism]

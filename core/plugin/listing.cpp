@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
+#include <titan/program/text_table.h>
 #include <titan/shown_text.h>
 
-#include "core/base/text_table.h"
 #include "core/plugin/compatibility.h"
 
 namespace titan::core {

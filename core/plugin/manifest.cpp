@@ -86,6 +86,10 @@ std::string_view Manifest::optional_hash(std::string_view header) const {
   return {};
 }
 
+std::string_view Manifest::summary(std::string_view name) const {
+  return field("summary:" + std::string(name));
+}
+
 std::string_view Manifest::field(std::string_view key) const {
   for (const auto& [name, text] : fields)
     if (name == key) return text;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <titan/error.h>
+#include <titan/shown_text.h>
 #include <titan/suggest.h>
 
 #include "core/plugin/kinds.h"
@@ -52,6 +53,17 @@ void compare_with_manifest(const Manifest& manifest, const titan::Plugin& plugin
   }
 }
 
+/// `titan --help` shows a command's summary without opening its plugin, so the build writes it down
+/// too.
+void compare_summaries(const Manifest& manifest, const titan::Plugin& plugin,
+                       std::vector<std::string>& problems) {
+  for (const Component& component : plugin.components())
+    if (component.kind == "command" && manifest.summary(component.name) != component.help)
+      problems.push_back("SUMMARIES says of command '" + component.name +
+                         "': " + in_quotes(manifest.summary(component.name)) +
+                         ", TITAN_PLUGIN says " + in_quotes(component.help));
+}
+
 void check_defaults(const Schema& schema, const std::string& path, const std::string& owner,
                     std::vector<std::string>& problems) {
   for (const Option& option : schema.options) {
@@ -86,6 +98,7 @@ std::unique_ptr<LoadedPlugin> register_and_check(const PluginEntry& entry, const
   std::vector<std::string> problems;
   compare_with_manifest(manifest, loaded->registered, problems);
   const bool differs = !problems.empty();
+  compare_summaries(manifest, loaded->registered, problems);
   for (const Component& component : loaded->registered.components())
     check_defaults(component.schema, "", component.kind + " '" + component.name + "'", problems);
   if (!problems.empty()) {

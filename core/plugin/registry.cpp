@@ -29,7 +29,8 @@ std::string list_of(const std::vector<std::string>& names) {
 
 [[noreturn]] void refuse_twice(const std::string& what,
                                const std::vector<const CatalogEntry*>& providers) {
-  std::string report = titan::detail::concat(what, " is provided by ", providers.size(), " plugins:");
+  std::string report =
+      titan::detail::concat(what, " is provided by ", providers.size(), " plugins:");
   for (const CatalogEntry* entry : providers)
     report += "\n    " + entry->manifest.plugin + " " + entry->manifest.version + " from " +
               place_of(*entry);

@@ -50,7 +50,7 @@ std::string end_of(const ChildEnd& end, std::chrono::milliseconds limit) {
     return titan::detail::concat("it did not come to an end within ", limit.count() / 1000.0, " s");
   if (WIFSIGNALED(end.status))
     return titan::detail::concat("it ended with signal ", WTERMSIG(end.status), " (",
-                          ::strsignal(WTERMSIG(end.status)), ")");
+                                 ::strsignal(WTERMSIG(end.status)), ")");
   return titan::detail::concat("it ended the process with exit code ", WEXITSTATUS(end.status));
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/base/clock.h"
+#include <titan/program/clock.h>
 
 namespace titan::core {
 namespace {

@@ -3,12 +3,12 @@
 #include <utility>
 
 #include <titan/error.h>
+#include <titan/files/file.h>
 #include <titan/log.h>
 #include <titan/optimizer_state.h>
 #include <titan/shown_text.h>
 #include <torch/csrc/autograd/engine.h>
 
-#include "core/base/file.h"
 #include "core/profile/memory_snapshot.h"
 #include "core/profile/memory_table.h"
 #include "core/profile/module_paths.h"

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "core/base/pickle_writer.h"
+#include <titan/files/pickle_writer.h>
 
 namespace titan::core {
 namespace {

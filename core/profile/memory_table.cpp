@@ -4,9 +4,10 @@
 #include <cstdio>
 #include <utility>
 
-#include "core/base/quantity_text.h"
-#include "core/base/text_table.h"
-#include "core/base/units.h"
+#include <titan/program/quantity_text.h>
+#include <titan/program/text_table.h>
+#include <titan/program/units.h>
+
 #include "core/profile/memory_snapshot.h"
 
 namespace titan::core {

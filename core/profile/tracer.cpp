@@ -7,13 +7,12 @@
 #include <ATen/record_function.h>
 #include <titan/error.h>
 #include <titan/log.h>
+#include <titan/runs/overlaps.h>
+#include <titan/runs/trace_text.h>
+#include <titan/runs/traced_collectives.h>
 #include <titan/shown_text.h>
 #include <titan/value.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
-
-#include "core/trace/overlaps.h"
-#include "core/trace/trace_text.h"
-#include "core/trace/traced_collectives.h"
 
 // its header needs Kineto's, which LibTorch does not bring
 namespace torch::autograd::profiler {

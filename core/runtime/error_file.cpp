@@ -9,10 +9,9 @@
 #include <fstream>
 #include <iterator>
 
+#include <titan/program/environment.h>
+#include <titan/program/utf8.h>
 #include <titan/value.h>
-
-#include "core/base/environment.h"
-#include "core/base/utf8.h"
 
 namespace titan::core {
 namespace {

@@ -4,8 +4,7 @@
 #include <optional>
 
 #include <titan/error.h>
-
-#include "core/base/environment.h"
+#include <titan/program/environment.h>
 
 namespace titan::core {
 namespace {

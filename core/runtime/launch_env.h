@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "core/base/environment.h"
+#include <titan/program/environment.h>
 
 namespace titan::core {
 

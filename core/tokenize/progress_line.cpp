@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/base/quantity_text.h"
+#include <titan/program/quantity_text.h>
 
 namespace titan::core {
 namespace {

@@ -11,8 +11,7 @@
 #include <vector>
 
 #include <titan/error.h>
-
-#include "core/base/file.h"
+#include <titan/files/file.h>
 
 namespace titan::core {
 namespace {

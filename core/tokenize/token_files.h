@@ -7,7 +7,8 @@
 #include <functional>
 #include <string>
 
-#include "core/base/growing_file.h"
+#include <titan/files/growing_file.h>
+
 #include "core/tokenize/ordered_pieces.h"
 #include "core/tokenize/token_pipeline.h"
 

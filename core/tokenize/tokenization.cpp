@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <titan/error.h>
+#include <titan/program/clock.h>
 
-#include "core/base/clock.h"
 #include "core/tokenize/token_files.h"
 #include "core/tokenize/tokenize_journal.h"
 

@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include <titan/error.h>
-
-#include "core/base/file.h"
+#include <titan/files/file.h>
 
 namespace titan::core {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include <titan/files/growing_file.h>
 #include <titan/value.h>
 
-#include "core/base/growing_file.h"
 #include "core/tokenize/document_blocks.h"
 
 namespace titan::core {

@@ -9,9 +9,9 @@
 
 #include <titan/log.h>
 #include <titan/memory_use.h>
+#include <titan/program/clock.h>
+#include <titan/program/environment.h>
 
-#include "core/base/clock.h"
-#include "core/base/environment.h"
 #include "core/config/component_error.h"
 #include "core/config/make_selected.h"
 #include "core/config/parallelism_selection.h"

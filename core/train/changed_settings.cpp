@@ -6,7 +6,8 @@
 #include <set>
 #include <string_view>
 
-#include "core/base/quantity_text.h"
+#include <titan/program/quantity_text.h>
+
 #include "core/runtime/build_info.h"
 
 namespace titan::core {

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/checkpoint/format/manifest.h"
+#include <titan/checkpoints/manifest.h>
+
 #include "core/config/job_config.h"
 
 namespace titan::core {

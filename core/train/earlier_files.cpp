@@ -5,10 +5,9 @@
 
 #include <titan/error.h>
 #include <titan/log.h>
-
-#include "core/base/clock.h"
-#include "core/history/event.h"
-#include "core/history/history_writer.h"
+#include <titan/program/clock.h>
+#include <titan/runs/event.h>
+#include <titan/runs/history_writer.h>
 
 namespace titan::core {
 namespace {

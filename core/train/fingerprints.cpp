@@ -9,8 +9,8 @@
 #include <xxhash.h>
 
 #include <titan/error.h>
+#include <titan/files/hash.h>
 
-#include "core/base/hash.h"
 #include "core/train/gradient_norm.h"
 
 namespace titan::core {

@@ -3,8 +3,7 @@
 #include <cmath>
 
 #include <titan/error.h>
-
-#include "core/base/quantity_text.h"
+#include <titan/program/quantity_text.h>
 
 namespace titan::core {
 

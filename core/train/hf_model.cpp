@@ -4,10 +4,9 @@
 #include <optional>
 
 #include <titan/error.h>
+#include <titan/files/file.h>
 #include <titan/hf_exchange.h>
 #include <titan/model.h>
-
-#include "core/base/file.h"
 
 namespace titan::core {
 

@@ -6,7 +6,8 @@
 
 #include <c10/core/ScalarType.h>
 
-#include "core/base/clock.h"
+#include <titan/program/clock.h>
+
 #include "core/base/host.h"
 #include "core/runtime/build_info.h"
 #include "core/train/run.h"

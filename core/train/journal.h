@@ -8,10 +8,10 @@
 #include <vector>
 
 #include <titan/logger.h>
+#include <titan/runs/history_writer.h>
 #include <titan/step_phase.h>
 
 #include "core/config/job_config.h"
-#include "core/history/history_writer.h"
 #include "core/train/status_file.h"
 #include "core/train/timeline_file.h"
 

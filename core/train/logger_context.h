@@ -2,8 +2,8 @@
 #pragma once
 
 #include <titan/logger.h>
+#include <titan/program/environment.h>
 
-#include "core/base/environment.h"
 #include "core/config/job_sections.h"
 
 namespace titan::core {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/base/clock.h"
+#include <titan/program/clock.h>
 
 namespace titan::core {
 namespace {

@@ -5,8 +5,7 @@
 #include <vector>
 
 #include <titan/error.h>
-
-#include "core/base/units.h"
+#include <titan/program/units.h>
 
 namespace titan::core {
 namespace {

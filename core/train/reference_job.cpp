@@ -5,12 +5,12 @@
 #include <string>
 #include <utility>
 
+#include <titan/checkpoints/checkpoint_folder.h>
+#include <titan/checkpoints/manifest.h>
 #include <titan/error.h>
+#include <titan/files/file.h>
 #include <titan/hf_exchange.h>
 
-#include "core/base/file.h"
-#include "core/checkpoint/format/checkpoint_folder.h"
-#include "core/checkpoint/format/manifest.h"
 #include "core/config/registry_lookup.h"
 #include "core/config/resolve.h"
 #include "core/config/toml_writer.h"

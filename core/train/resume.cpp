@@ -6,8 +6,8 @@
 
 #include <titan/error.h>
 #include <titan/log.h>
+#include <titan/program/clock.h>
 
-#include "core/base/clock.h"
 #include "core/checkpoint/part_loader.h"
 #include "core/checkpoint/rank_state.h"
 #include "core/checkpoint/reader.h"

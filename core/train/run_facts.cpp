@@ -3,8 +3,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "core/base/hash.h"
-#include "core/pipeline/table_csv.h"
+#include <titan/files/hash.h>
+#include <titan/pipelines/table_csv.h>
+
 #include "core/runtime/build_info.h"
 #include "core/train/observations.h"
 

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include <titan/log.h>
+#include <titan/program/clock.h>
 
-#include "core/base/clock.h"
 #include "core/runtime/groups/rank_activity.h"
 #include "core/runtime/signals.h"
 

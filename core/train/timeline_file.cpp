@@ -5,9 +5,8 @@
 
 #include <titan/error.h>
 #include <titan/log.h>
+#include <titan/program/clock.h>
 #include <titan/step_phase.h>
-
-#include "core/base/clock.h"
 
 namespace titan::core {
 namespace {

@@ -10,10 +10,9 @@
 #include <utility>
 
 #include <titan/dist/recorder.h>
+#include <titan/files/growing_file.h>
 #include <titan/pipeline_schedule.h>
 #include <titan/value.h>
-
-#include "core/base/growing_file.h"
 
 namespace titan::core {
 

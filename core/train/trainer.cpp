@@ -5,9 +5,9 @@
 
 #include <titan/error.h>
 #include <titan/host_collectives.h>
+#include <titan/program/clock.h>
 #include <titan/step_phase.h>
 
-#include "core/base/clock.h"
 #include "core/runtime/signals.h"
 #include "core/train/run_speed.h"
 #include "core/train/step_tokens.h"

@@ -6,9 +6,9 @@
 
 #include <titan/error.h>
 #include <titan/loss.h>
+#include <titan/program/clock.h>
+#include <titan/program/units.h>
 
-#include "core/base/clock.h"
-#include "core/base/units.h"
 #include "core/train/step_tokens.h"
 
 namespace titan::core {

@@ -1,8 +1,10 @@
 # titan_add_plugin(<name> VERSION <x.y.z> PROVIDES <kind>:<name>... SOURCES <file>...
-#                  [LIBRARIES <target or library>...] [TORCH_FREE])
+#                  [LIBRARIES <target or library>...] [SUMMARIES <text>...] [PROGRAMS <target>...] [TORCH_FREE])
 #
 # Builds <name>.plugin.so with its manifest in the ELF section .titan_plugin. TORCH_FREE: the plugin sees no tensor
 # (tokenizers, datasets, loggers, schedules), links titan::base only and loads under any LibTorch.
+# SUMMARIES: one line of `titan --help` for each command in PROVIDES, in their order, as TITAN_PLUGIN registers it.
+# PROGRAMS: executables that the plugin starts (titan/program/side_program.h). They are built with it and lie beside it.
 # A plugin that TITAN_STATIC_PLUGINS names is linked into the program instead.
 #
 # In (set by Titan's own build or by find_package(Titan)): TITAN_SDK_VERSION, TITAN_SDK_ABI,
@@ -11,8 +13,8 @@
 
 set(TITAN_MANIFEST_TEMPLATE ${CMAKE_CURRENT_LIST_DIR}/plugin_manifest.cpp.in)
 
-# titan_manifest_text(<variable> <plugin> <version> "<provides>" <torch version or none>): the manifest as the inside of a
-# C string literal.
+# titan_manifest_text(<variable> <plugin> <version> "<provides>" <torch version or none> [<field>...]): the manifest as the
+# inside of a C string literal.
 function(titan_manifest_text variable plugin version provides torch)
   string(REGEX MATCH "^[0-9]+" compiler_major ${CMAKE_CXX_COMPILER_VERSION})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -53,21 +55,45 @@ function(titan_manifest_text variable plugin version provides torch)
     "sdk_optional=${TITAN_SDK_OPTIONAL}"
     "torch=${torch}" "cxx11_abi=1" "compiler=${compiler}" "std=20"
     "arch=${CMAKE_SYSTEM_PROCESSOR}" "cuda=${cuda}" "cuda_archs=${cuda_archs}" "sanitizer=${sanitizer}"
-    "build_type=${CMAKE_BUILD_TYPE}" "built_by=${PROJECT_NAME}" "git=${git}")
+    "build_type=${CMAKE_BUILD_TYPE}" "built_by=${PROJECT_NAME}" "git=${git}" ${ARGN})
   list(JOIN fields "\\0\"\n    \"" text)
   set(${variable} "${text}" PARENT_SCOPE)
 endfunction()
 
-# titan_plugin_row(<folder> <name> <provides>): what can be built into Titan's own folder, for plugins.txt there.
+# titan_summary_fields(<variable> <plugin> "<provides>" "<summaries>"): the fields of the manifest that say what its commands do.
+function(titan_summary_fields variable plugin provides summaries)
+  list(FILTER provides INCLUDE REGEX "^command:")
+  list(LENGTH provides num_commands)
+  list(LENGTH summaries num_summaries)
+  if(NOT num_commands EQUAL num_summaries)
+    message(FATAL_ERROR "titan_add_plugin(${plugin}): PROVIDES has ${num_commands} commands, SUMMARIES ${num_summaries} texts; "
+                        "give one text for each command")
+  endif()
+  set(fields "")
+  foreach(provided summary IN ZIP_LISTS provides summaries)
+    if(summary MATCHES "[\"\\\\\n]")
+      message(FATAL_ERROR "titan_add_plugin(${plugin}): SUMMARIES takes one line without quotes and backslashes, got '${summary}'")
+    endif()
+    string(REPLACE "command:" "summary:" provided ${provided})
+    list(APPEND fields "${provided}=${summary}")
+  endforeach()
+  set(${variable} "${fields}" PARENT_SCOPE)
+endfunction()
+
+# titan_plugin_row(<folder> <name> <provides> [<field>...]): what can be built into Titan's own folder, for plugins.txt there.
 function(titan_plugin_row folder name provides)
   if(folder STREQUAL "${TITAN_PLUGIN_DIRECTORY_OF_TREE}")
     list(JOIN provides " " provided)
     set_property(GLOBAL APPEND PROPERTY TITAN_PLUGIN_ROWS "${name} ${provided}")
+    foreach(field ${ARGN})
+      string(REGEX REPLACE "^summary:([^=]*)=" "# summary \\1: " row "${field}")
+      set_property(GLOBAL APPEND PROPERTY TITAN_PLUGIN_ROWS "${row}")
+    endforeach()
   endif()
 endfunction()
 
 function(titan_add_plugin name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH_FREE" "VERSION" "PROVIDES;SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH_FREE" "VERSION" "PROVIDES;SOURCES;LIBRARIES;SUMMARIES;PROGRAMS")
   foreach(required VERSION PROVIDES SOURCES)
     if(NOT arg_${required})
       message(FATAL_ERROR "titan_add_plugin(${name}): ${required} is missing")
@@ -86,7 +112,8 @@ function(titan_add_plugin name)
   if(arg_TORCH_FREE)
     set(torch none)
   endif()
-  titan_manifest_text(TITAN_MANIFEST ${name} ${arg_VERSION} "${arg_PROVIDES}" ${torch})
+  titan_summary_fields(summaries ${name} "${arg_PROVIDES}" "${arg_SUMMARIES}")
+  titan_manifest_text(TITAN_MANIFEST ${name} ${arg_VERSION} "${arg_PROVIDES}" ${torch} ${summaries})
 
   if(name IN_LIST TITAN_STATIC_PLUGINS)
     set(target titan_static_${name})
@@ -110,8 +137,19 @@ function(titan_add_plugin name)
     # everything a plugin needs beside the sdk must be named: a missing symbol is found when linking, not when training
     target_link_options(${target} PRIVATE -Wl,-z,defs)
     set_property(GLOBAL APPEND PROPERTY TITAN_PLUGIN_TARGETS ${target})
-    titan_plugin_row("${directory}" ${name} "${arg_PROVIDES}")
+    titan_plugin_row("${directory}" ${name} "${arg_PROVIDES}" ${summaries})
   endif()
+
+  foreach(program ${arg_PROGRAMS})
+    if(name IN_LIST TITAN_STATIC_PLUGINS)
+      set(directory ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+    endif()
+    set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${directory} INSTALL_RPATH "$ORIGIN/../..;${TITAN_TORCH_ROOT}/lib")
+    add_dependencies(${target} ${program})
+    if(directory STREQUAL "${TITAN_PLUGIN_DIRECTORY_OF_TREE}")
+      install(TARGETS ${program} RUNTIME DESTINATION lib/titan/plugins)
+    endif()
+  endforeach()
 
   target_compile_features(${target} PRIVATE cxx_std_20)
   set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON

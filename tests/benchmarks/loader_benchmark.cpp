@@ -8,14 +8,14 @@
 #include <vector>
 
 #include <titan/error.h>
+#include <titan/program/clock.h>
 
-#include "core/base/clock.h"
 #include "core/data/window_feed.h"
 #include "core/tokenize/chosen_source.h"
 
 namespace {
 
-using titan::core::monotonic_seconds;
+using titan::monotonic_seconds;
 
 void run(int argc, char** argv) {
   TITAN_CHECK(argc > 4, config, "usage: loader_benchmark SECONDS WORKERS ROWS SEQ_LEN OPTION...");

@@ -17,10 +17,10 @@
 #include <titan/model.h>
 #include <titan/nn/weight_gradients.h>
 #include <titan/pipeline_schedule.h>
+#include <titan/pipelines/analysis.h>
 #include <titan/transform.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "core/pipeline/analysis.h"
 #include "core/pipeline/plan.h"
 #include "tests/plugins/registry.h"
 #include "tests/sdk/dist/thread_ranks.h"
@@ -137,8 +137,8 @@ int run(int argc, char** argv) {
                                                .num_microbatches = num_microbatches});
     // one unit: one layer, one pass
     const double layers_per_stage = static_cast<double>(kLayers) / plan.shape.num_stages;
-    const core::PipelineAnalysis predicted =
-        core::analyze(plan, {layers_per_stage, layers_per_stage, layers_per_stage});
+    const PipelineAnalysis predicted =
+        analyze(plan, {layers_per_stage, layers_per_stage, layers_per_stage});
     const double measured = measure(plan);
     std::printf(
         "{\"schedule\": \"%s\", \"ranks\": %d, \"stages\": %d, \"microbatches\": %d, "

@@ -7,7 +7,7 @@
 
 Every case's result is kept in --results as titan bench --json writes it; a case that is there is not measured again, so the table
 can be made in several sittings. What its own side cannot run is said in the table with its error. Needs build/release/bin/titan
-and titan-runs; tests/benchmarks/torchtitan_side.py says what torchtitan's side does.
+and its plugin bench; tests/benchmarks/torchtitan_side.py says what torchtitan's side does.
 """
 
 import argparse

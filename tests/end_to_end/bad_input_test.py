@@ -170,10 +170,14 @@ class ConfigurationTest(Case):
         self.assertEqual(run.returncode, 2)
         self.assert_holds(run.stderr, "--world-size must be >= 1, got 0")
 
-    def test_an_unknown_command_shows_the_commands(self):
-        run = titan("trian")
-        self.assertEqual(run.returncode, 2)
-        self.assert_holds(run.stderr, "unknown command 'trian'", "train a model")
+    def test_an_unknown_command_shows_the_nearest_or_all_commands(self):
+        for words, expected in ((["trian"], ["unknown command 'trian'; did you mean 'train'?", "see: titan --help"]),
+                                (["comprae"], ["unknown command 'comprae'; did you mean 'compare'?"]),
+                                (["nonsense"], ["unknown command 'nonsense'", "train a model", "where two runs part"]),
+                                (["help", "nonsense"], ["unknown command 'nonsense'"])):
+            run = titan(*words)
+            self.assertEqual(run.returncode, 2)
+            self.assert_holds(run.stderr, *expected)
 
 
 class DataTest(Case):

@@ -79,10 +79,14 @@ class BenchTest(Case):
                          [f"pair {number} of 7" for number in range(1, 8)])
 
     def test_mistakes_are_told_together_before_anything_starts(self):
-        run = titan("bench", *JOB, "--warmup", "0", "--steps", "many", "--pairs", "3", "--training.steps", "4", "--json",
-                    self.folder / "no/where.json", "--against", "true", "--vs-flags", "--x.y 1")
+        run = titan("bench", *JOB, "--warmup", "0", "--steps", "many", "--pairs", "3", "--stesp", "4")
         self.assertEqual(run.returncode, 2)
-        self.assert_holds(run.stderr, "--warmup = '0'", "--steps = 'many'", "--pairs = '3'", "--training.steps is set by titan bench",
+        self.assert_holds(run.stderr, "--warmup must be between 1 and 1000000, got 0", "--steps must be an integer",
+                          "--pairs must be between 7 and 1000000, got 3", "unknown option '--stesp'; did you mean '--steps'?")
+        run = titan("bench", *JOB, "--training.steps", "4", "--json", self.folder / "no/where.json", "--against", "true", "--vs-flags",
+                    "--x.y 1", "--warmup", "3", "--interval", "2")
+        self.assertEqual(run.returncode, 2)
+        self.assert_holds(run.stderr, "must be multiples of --interval (2)", "--training.steps is set by titan bench",
                           "there is no folder", "give one of both", "nothing was started")
 
     def test_mistakes_of_both_jobs_are_told_together(self):

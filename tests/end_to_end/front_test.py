@@ -27,9 +27,13 @@ class FrontTest(Case):
         listed = re.findall(r"^  ([a-z-]+) ", titan("--help").stdout, re.M)
         self.assertGreater(len(listed), 15)
         for command in listed:
-            run = titan(command, "--help")
-            self.assertEqual(run.returncode, 0, run.stderr)
-            self.assertIn(command, run.stdout)
+            texts = set()
+            for words in ([command, "--help"], [command, "-h"], ["help", command]):
+                run = titan(*words)
+                self.assertEqual(run.returncode, 0, run.stderr)
+                self.assertIn(command, run.stdout)
+                texts.add(run.stdout)
+            self.assertEqual(len(texts), 1)
 
     def test_an_unknown_command_is_named_before_any_program_is_looked_for(self):
         run = titan("tarin")
@@ -66,6 +70,33 @@ class FrontTest(Case):
             self.assertIn("usage: titan generate --checkpoint FOLDER", run.stdout)
             self.assertIn(f"cmake --build {tree} --target titan_models", run.stdout)
         self.assertFalse(calls.exists())
+
+    def test_a_plugin_with_a_command_is_built_when_the_command_is_called(self):
+        tree, calls, variables = self.made_up_tree()
+        (tree / "lib").unlink()
+        plugins = tree / "lib/titan/plugins"
+        plugins.mkdir(parents=True)
+        (plugins / "plugins.txt").write_text("# build: make\n# summary flight: why a run stands still: who waits for whom, from "
+                                             "what its ranks recorded\nflight command:flight\n")
+        for library in (BIN.parent / "lib").glob("*.so"):
+            (tree / "lib" / library.name).symlink_to(library)
+        built = BIN.parent / "lib/titan/plugins/flight.plugin.so"
+        calls.with_suffix("").write_text(f'#!/bin/sh\necho "$@" >>"$0.calls"\ncp {built} "$2/lib/titan/plugins"\n')
+
+        def run(*words):
+            return subprocess.run([tree / "bin/titan", *words], capture_output=True, text=True, env=variables, timeout=HANG)
+
+        self.assertRegex(run("--help").stdout, r"(?m)^  flight +why a run stands still")
+        shown = run("flight", "--help")
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn("why a run stands still", shown.stdout)
+        self.assertIn(f"cmake --build {tree} --target flight.plugin", shown.stdout)
+        self.assertFalse(calls.exists())
+        done = run("flight", self.out)
+        self.assertEqual(calls.read_text(), f"--build {tree} --target flight.plugin\n")
+        self.assertIn("building flight.plugin", done.stderr)
+        self.assertEqual(done.returncode, 1)  # there is no record in this folder
+        self.assertIn("usage: titan flight FOLDER", run("flight", "--help").stdout)
 
     def test_a_build_for_a_command_waits_for_the_build_that_is_at_work(self):
         tree, calls, variables = self.made_up_tree()

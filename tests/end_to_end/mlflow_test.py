@@ -11,6 +11,7 @@ import tomllib
 from harness import HANG, ROOT, TINY, TITAN, Case, environment, main, metrics, titan
 from mlflow_server import MlflowServer, basic
 
+PLUGINS = pathlib.Path(TITAN).parents[1] / "lib/titan/plugins"
 NAMES = {"throughput(tps)": "throughput_tps", "memory/max_active(%)": "memory/max_active_pct",
          "time_metrics/end_to_end(s)": "time_metrics/end_to_end_s"}
 PATIENT = ["--logger.mlflow.finish_timeout", "10min"]
@@ -190,9 +191,8 @@ class MlflowTest(ServerCase):
             self.assertEqual([p[0] for p in run.metrics["loss_metrics/global_avg_loss"]], [1, 2, 3])
 
     def test_the_run_loads_no_network_library(self):
-        programs = pathlib.Path(TITAN).parent
-        for file, wanted in [(programs.parent / "lib/titan/plugins/mlflow.plugin.so", False), (programs / "titan-post", True)]:
-            needed = subprocess.run(["readelf", "-d", file], capture_output=True, text=True, check=True).stdout
+        for file, wanted in [("mlflow.plugin.so", False), ("titan-post", True)]:
+            needed = subprocess.run(["readelf", "-d", PLUGINS / file], capture_output=True, text=True, check=True).stdout
             self.assertEqual("libcurl" in needed, wanted, needed)
 
 
@@ -200,7 +200,7 @@ class PostTest(ServerCase):
     """titan-post by itself."""
 
     def answers(self, *requests):
-        done = subprocess.run([pathlib.Path(TITAN).parent / "titan-post"], input="".join(r + "\n" for r in requests), text=True,
+        done = subprocess.run([PLUGINS / "titan-post"], input="".join(r + "\n" for r in requests), text=True,
                               capture_output=True, timeout=HANG, env=environment(**clean_environment()))
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return [json.loads(line) for line in done.stdout.splitlines()]

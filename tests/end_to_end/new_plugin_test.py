@@ -25,6 +25,7 @@ SELECTION = {
                           "--parallelism.pipeline_parallel_degree", "2"],
     "activation_checkpoint": ["--activation_checkpoint.mode", "acme/new_activation_checkpoint"],
     "converter": ["--model.converters", "acme/new_converter"],
+    "command": [],
     "compile_backend": ["--compile.enable", "--compile.backend", "acme/new_compile_backend"],
 }
 
@@ -86,7 +87,25 @@ class NewPluginTest(Case):
         self.assertRegex(listed.stdout, rf"(?m)^{kind} +{provided} +acme_{name} +0\.1\.0 ")
         checked = titan_installed("check", plugins / f"acme_{name}.plugin.so")
         self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
-        self.train_with(kind, plugins)
+        if kind == "command":
+            self.run_command(provided, plugins)
+        else:
+            self.train_with(kind, plugins)
+
+    def run_command(self, name, plugins):
+        """The template prints the sessions of a run; `titan --help` names it without opening it."""
+        environment = {"TITAN_PLUGIN_PATH": str(plugins)}
+        run = titan_installed("train", "--job.config_file", self.write("train.toml", RECIPE.format(data="./tests/assets/corpus/train.jsonl")),
+                              "--job.dump_folder", self.out)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        shown = titan_installed(name, self.out, **environment)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertRegex(shown.stdout, r"(?m)^1 +3 +finished$")
+        self.assertRegex(titan_installed("--help", **environment).stdout, rf"(?m)^  {name}  the sessions of a run: first and last step")
+        self.assertIn(f"usage: titan {name} RUN [--failed]", titan_installed(name, "--help", **environment).stdout)
+        wrong = titan_installed(name, self.out, "--faild", **environment)
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn("unknown option '--faild'; did you mean '--failed'?", wrong.stderr)
 
     def test_the_printed_commands_are_the_ones_that_work(self):
         source, run = self.generate("lr_scheduler")

@@ -5,13 +5,12 @@
 #include <stdexcept>
 #include <string_view>
 
+#include <titan/checkpoints/manifest.h>
+#include <titan/checkpoints/metadata_texts.h>
+#include <titan/checkpoints/safetensors.h>
+#include <titan/checkpoints/tensor_index.h>
 #include <titan/error.h>
-
-#include "core/base/hash.h"
-#include "core/checkpoint/format/manifest.h"
-#include "core/checkpoint/format/metadata_texts.h"
-#include "core/checkpoint/format/safetensors.h"
-#include "core/checkpoint/format/tensor_index.h"
+#include <titan/files/hash.h>
 
 namespace titan::fuzz {
 namespace {

@@ -3,9 +3,9 @@
 #include <stdexcept>
 
 #include <titan/error.h>
+#include <titan/pipelines/table_csv.h>
 
 #include "core/pipeline/plan.h"
-#include "core/pipeline/table_csv.h"
 #include "plugins/pipeline_schedules/csv/csv_table.h"
 #include "tests/fuzz/data_entries.h"
 
@@ -31,11 +31,11 @@ void read_pipeline_csv(std::string_view content, const std::string& name) {
   const PipelineTable table = parse_csv_table(content, name);
   require(!table.empty(), "a table without rows");
   for (const auto& row : table) require(!row.empty(), "a row without actions");
-  require(parse_csv_table(core::to_csv(table), name) == table, "a table is read as another");
+  require(parse_csv_table(to_csv(table), name) == table, "a table is read as another");
   const PipelineShape shape = pipeline_schedules::shape_of(table);
   try {
     const PipelinePlan plan = core::make_plan(ReadSchedule(table), name, shape);
-    require(core::compute_table(plan) == table, "a plan of another table");
+    require(compute_table(plan) == table, "a plan of another table");
   } catch (const Error& e) {
     require(e.kind() == ErrorKind::plugin || e.kind() == ErrorKind::config, e.what());
     require(e.message().size() < 4000, "a message of no use");

@@ -13,11 +13,11 @@
 
 #include <titan/error.h>
 #include <titan/pipeline_schedule.h>
+#include <titan/pipelines/analysis.h>
+#include <titan/pipelines/table_csv.h>
 #include <titan/value.h>
 
-#include "core/pipeline/analysis.h"
 #include "core/pipeline/plan.h"
-#include "core/pipeline/table_csv.h"
 #include "core/plugin/catalog.h"
 #include "core/plugin/registry.h"
 
@@ -35,7 +35,7 @@ Value answer(core::Registry& registry, const Value& test) {
   const Value* stages = test.find("stages");
   shape.num_stages = stages ? static_cast<int>(stages->as_integer())
                             : schedule->default_num_stages(shape.num_ranks);
-  core::ActionCosts costs;
+  ActionCosts costs;
   if (const Value* given = test.find("costs")) {
     const Value::List& times = given->as_list();
     costs = {.forward = times.at(0).as_number(),
@@ -43,16 +43,16 @@ Value answer(core::Registry& registry, const Value& test) {
              .weight_grad = times.at(2).as_number()};
   }
   const PipelinePlan plan = core::make_plan(*schedule, name, shape);
-  const core::PipelineAnalysis analysis = core::analyze(plan, costs);
+  const PipelineAnalysis analysis = analyze(plan, costs);
   Value::List busy, peak, peak_until_input_grad;
-  for (const core::RankUse& use : analysis.ranks) {
+  for (const RankUse& use : analysis.ranks) {
     busy.emplace_back(use.busy);
     peak.emplace_back(use.peak_activations);
     peak_until_input_grad.emplace_back(use.peak_until_input_grad);
   }
   return Value::map({{"stages", shape.num_stages},
-                     {"compute", core::to_csv(core::compute_table(plan))},
-                     {"lowered", core::to_csv(plan.actions)},
+                     {"compute", to_csv(compute_table(plan))},
+                     {"lowered", to_csv(plan.actions)},
                      {"makespan", analysis.makespan},
                      {"busy", std::move(busy)},
                      {"peak", std::move(peak)},

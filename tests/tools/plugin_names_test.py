@@ -9,13 +9,12 @@ import unittest
 
 ROOT = pathlib.Path(os.environ["TITAN_SOURCE_DIR"])
 KINDS = ("model", "converter", "parallelism", "pipeline_schedule", "activation_checkpoint", "compile_backend", "optimizer", "lr_scheduler", "loss",
-         "dataset", "tokenizer", "chat_template", "logger", "device")
+         "dataset", "tokenizer", "chat_template", "logger", "device", "command")
 # defaults of sections, what the core chooses unasked, names of before, what is not built yet
 DATA = {"core/config/job_sections.h", "core/config/default_plugins.h", "core/config/legacy_table.cpp",
         "core/config/legacy_names.cpp", "core/config/legacy_requests.cpp", "core/config/not_built.cpp"}
 # words that mean something else where they stand: (file, word)
 OTHER_MEANINGS = {
-    ("core/checkpoint/format/inspection_views.cpp", "tensor"),      # a column of titan inspect
     ("core/commands/describe.cpp", "csv"),                          # a flag of titan describe
     ("core/config/job_schema_other.cpp", "cuda"),                   # a backend of v0.2.2's [quantize]
     ("core/config/job_schema_training.cpp", "memory_budget"),       # a key of [activation_checkpoint]
@@ -25,10 +24,7 @@ OTHER_MEANINGS = {
     ("core/commands/models/generate.cpp", "messages"),
     ("core/evaluate/read_tasks.cpp", "context"),                    # a member of task documents
     ("core/data/row_reader.cpp", "tokens"), ("core/tokenize/tokenize_journal.cpp", "tokens"),   # members of JSON
-    ("core/train/fingerprints.cpp", "tokens"), ("core/compare/run_record.cpp", "tokens"),
-    ("core/compare/comparison_text.cpp", "tokens"), ("core/compare/comparison_text.cpp", "tensor"),
-    ("core/compare/run_record.cpp", "tensor"), ("core/debug/tensor_trace.cpp", "tensor"),
-    ("core/download/settings.cpp", "huggingface"),                  # the cache folder of the hub's own programs
+    ("core/train/fingerprints.cpp", "tokens"), ("core/debug/tensor_trace.cpp", "tensor"), ("core/debug/tensor_trace.cpp", "trace"),
     ("core/launch/launch_plan.cpp", "cpu"),                         # --nproc cpu
     ("core/plugin/compatibility.cpp", "cuda"), ("core/plugin/manifest.cpp", "cuda"),            # a field of manifests
 }

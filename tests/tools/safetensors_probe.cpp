@@ -13,19 +13,17 @@
 #include <string>
 #include <vector>
 
+#include <titan/checkpoints/metadata_texts.h>
+#include <titan/checkpoints/safetensors.h>
+#include <titan/checkpoints/tensor_index.h>
 #include <titan/error.h>
+#include <titan/files/file.h>
+#include <titan/files/hash.h>
 #include <titan/value.h>
-
-#include "core/base/file.h"
-#include "core/base/hash.h"
-#include "core/checkpoint/format/metadata_texts.h"
-#include "core/checkpoint/format/safetensors.h"
-#include "core/checkpoint/format/tensor_index.h"
 
 namespace {
 
 using namespace titan;
-using namespace titan::core;
 
 std::vector<int64_t> numbers_of(const Value& list) {
   std::vector<int64_t> numbers;

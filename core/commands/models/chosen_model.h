@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
+#include <titan/checkpoints/manifest.h>
 #include <titan/device.h>
 #include <titan/dist/mesh.h>
 #include <titan/model.h>
 #include <titan/tokenizer.h>
 
-#include "core/checkpoint/format/manifest.h"
 #include "core/config/resolve.h"
 #include "core/exchange/merged_weights.h"
 #include "core/plugin/catalog.h"

@@ -4,8 +4,10 @@
 
 namespace titan::core {
 
-const std::vector<Command>& commands() {
-  static const std::vector<Command> kCommands = {
+const char* const kProgramWithTorch = nullptr;
+
+const std::vector<CommandRow>& commands() {
+  static const std::vector<CommandRow> kCommands = {
       {"generate", "", "see titan generate --help", generate_text},
       {"evaluate", "", "see titan evaluate --help", evaluate_model},
       {"convert", "", "see titan convert --help", convert_weights},

@@ -9,16 +9,16 @@
 
 #include <boost/program_options.hpp>
 
+#include <titan/checkpoints/checkpoint_folder.h>
+#include <titan/checkpoints/manifest.h>
 #include <titan/error.h>
+#include <titan/files/file.h>
 #include <titan/log.h>
 #include <titan/options.h>
+#include <titan/program/clock.h>
+#include <titan/program/terminal.h>
 
-#include "core/base/clock.h"
 #include "core/base/dtype.h"
-#include "core/base/file.h"
-#include "core/base/terminal.h"
-#include "core/checkpoint/format/checkpoint_folder.h"
-#include "core/checkpoint/format/manifest.h"
 #include "core/commands/command.h"
 #include "core/commands/models/chosen_model.h"
 #include "core/commands/models/models.h"

@@ -2,14 +2,14 @@
 #include <algorithm>
 #include <optional>
 
+#include <titan/checkpoints/checkpoint_folder.h>
+#include <titan/checkpoints/manifest.h>
+#include <titan/checkpoints/verify.h>
 #include <titan/error.h>
+#include <titan/files/file.h>
+#include <titan/files/hash.h>
 #include <titan/log.h>
 
-#include "core/base/file.h"
-#include "core/base/hash.h"
-#include "core/checkpoint/format/checkpoint_folder.h"
-#include "core/checkpoint/format/manifest.h"
-#include "core/checkpoint/format/verify.h"
 #include "core/commands/models/chosen_model.h"
 #include "core/commands/models/convert.h"
 #include "core/exchange/convention.h"

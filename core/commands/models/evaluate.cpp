@@ -6,12 +6,12 @@
 #include <boost/program_options.hpp>
 
 #include <titan/error.h>
+#include <titan/files/file.h>
 #include <titan/log.h>
+#include <titan/program/clock.h>
+#include <titan/program/quantity_text.h>
+#include <titan/program/terminal.h>
 
-#include "core/base/clock.h"
-#include "core/base/file.h"
-#include "core/base/quantity_text.h"
-#include "core/base/terminal.h"
 #include "core/commands/models/models.h"
 #include "core/commands/models/trained_model.h"
 #include "core/commands/own_flags.h"

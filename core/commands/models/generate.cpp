@@ -8,9 +8,9 @@
 
 #include <titan/error.h>
 #include <titan/log.h>
+#include <titan/program/clock.h>
+#include <titan/program/terminal.h>
 
-#include "core/base/clock.h"
-#include "core/base/terminal.h"
 #include "core/commands/models/models.h"
 #include "core/commands/models/trained_model.h"
 #include "core/commands/own_flags.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/exit_codes.h"
+#include <titan/program/exit_codes.h>
 
 namespace titan::core {
 

@@ -4,12 +4,12 @@
 #include <chrono>
 #include <optional>
 
+#include <titan/checkpoints/manifest.h>
 #include <titan/error.h>
+#include <titan/files/file.h>
 #include <titan/hf_exchange.h>
 #include <titan/log.h>
 
-#include "core/base/file.h"
-#include "core/checkpoint/format/manifest.h"
 #include "core/commands/models/chosen_model.h"
 #include "core/config/component_error.h"
 #include "core/config/partial_resolve.h"

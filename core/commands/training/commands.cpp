@@ -4,8 +4,10 @@
 
 namespace titan::core {
 
-const std::vector<Command>& commands() {
-  static const std::vector<Command> kCommands = {
+const char* const kProgramWithTorch = nullptr;
+
+const std::vector<CommandRow>& commands() {
+  static const std::vector<CommandRow> kCommands = {
       {"train", "", "see titan train --help", run_train},
       {"estimate", "", "see titan estimate --help", run_estimate},
       {"tokenize", "", "see titan tokenize --help", run_tokenize},

@@ -6,9 +6,9 @@
 
 #include <titan/error.h>
 #include <titan/log.h>
+#include <titan/program/clock.h>
+#include <titan/program/terminal.h>
 
-#include "core/base/clock.h"
-#include "core/base/terminal.h"
 #include "core/commands/command.h"
 #include "core/commands/own_flags.h"
 #include "core/config/collect.h"

@@ -7,14 +7,14 @@
 
 #include <boost/program_options.hpp>
 
+#include <titan/checkpoints/manifest.h>
 #include <titan/error.h>
 #include <titan/log.h>
+#include <titan/program/clock.h>
+#include <titan/program/quantity_text.h>
+#include <titan/program/terminal.h>
 #include <titan/shown_text.h>
 
-#include "core/base/clock.h"
-#include "core/base/quantity_text.h"
-#include "core/base/terminal.h"
-#include "core/checkpoint/format/manifest.h"
 #include "core/commands/command.h"
 #include "core/commands/own_flags.h"
 #include "core/commands/training/estimate.h"

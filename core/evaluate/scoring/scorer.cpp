@@ -13,8 +13,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <titan/error.h>
-
-#include "core/base/hash.h"
+#include <titan/files/hash.h>
 
 namespace titan::core {
 namespace {

@@ -4,8 +4,9 @@
 
 #include <cstdio>
 
-#include "core/base/exit_codes.h"
-#include "core/base/terminal.h"
+#include <titan/program/exit_codes.h>
+#include <titan/program/terminal.h>
+
 #include "core/runtime/error_file.h"
 
 namespace titan::core {

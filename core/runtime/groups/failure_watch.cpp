@@ -6,10 +6,10 @@
 
 #include <titan/error.h>
 #include <titan/log.h>
+#include <titan/program/clock.h>
+#include <titan/program/text.h>
 #include <titan/value.h>
 
-#include "core/base/clock.h"
-#include "core/base/text.h"
 #include "core/runtime/groups/rank_activity.h"
 #include "core/runtime/signals.h"
 

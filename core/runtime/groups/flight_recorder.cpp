@@ -4,8 +4,8 @@
 #include <exception>
 #include <filesystem>
 
-#include "core/base/clock.h"
-#include "core/base/file.h"
+#include <titan/files/file.h>
+#include <titan/program/clock.h>
 
 namespace titan::core {
 namespace {

@@ -4,8 +4,7 @@
 #include <string>
 
 #include <titan/dist/mesh.h>
-
-#include "core/flight/record.h"
+#include <titan/runs/flight_record.h>
 
 namespace titan::core {
 

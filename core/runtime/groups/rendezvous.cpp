@@ -9,9 +9,8 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <titan/error.h>
-
-#include "core/base/environment.h"
-#include "core/base/text.h"
+#include <titan/program/environment.h>
+#include <titan/program/text.h>
 
 namespace titan::core {
 namespace {

@@ -5,8 +5,7 @@
 #include <utility>
 
 #include <titan/error.h>
-
-#include "core/base/clock.h"
+#include <titan/program/clock.h>
 
 namespace titan::core {
 namespace {

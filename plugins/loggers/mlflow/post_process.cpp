@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <titan/error.h>
+#include <titan/program/side_program.h>
 
 namespace titan::loggers {
 namespace {
@@ -57,10 +58,7 @@ bool receive_line(int socket, double deadline, std::string& line) {
 }  // namespace
 
 PostProcess::PostProcess(std::filesystem::path program) : program_(std::move(program)) {
-  std::error_code unknown;
-  if (program_.empty())
-    program_ =
-        std::filesystem::read_symlink("/proc/self/exe", unknown).parent_path() / "titan-post";
+  if (program_.empty()) program_ = side_program("titan-post");
 }
 
 /// The program ends with its input.

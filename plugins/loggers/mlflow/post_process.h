@@ -20,7 +20,7 @@ struct HttpAnswer {
 /// Starts the program when the first request is sent, and again when it was lost.
 class PostProcess {
  public:
-  /// Without a path: titan-post beside the program that runs.
+  /// Without a path: titan-post beside this plugin.
   explicit PostProcess(std::filesystem::path program = {});
   ~PostProcess();
   PostProcess(const PostProcess&) = delete;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <titan/axes.h>
+#include <titan/command.h>
 #include <titan/error.h>
 #include <titan/export.h>
 #include <titan/job_view.h>
@@ -36,6 +37,8 @@ struct TITAN_API Component {
   std::vector<std::string>
       abilities;  ///< optional interfaces it has, by name: "StatefulOptimizer";
                   ///< those with a header of their own are asked for by is<I>()
+
+  CommandWords words;  ///< of a command: what it takes beside its flags
 
   /// Throws a null pointer to its class, which is how is<I>() asks for the bases of a class that
   /// only the plugin knows.
@@ -159,6 +162,7 @@ class TITAN_API Plugin {
     component.help = std::move(help);
     if constexpr (requires { Interface::template abilities<T>(); })
       component.abilities = Interface::template abilities<T>();
+    if constexpr (requires { T::kWords; }) component.words = T::kWords;
     component.throw_pointer = [] { throw static_cast<T*>(nullptr); };
     component.make = [](const void* options, const void* context) -> void* {
       const Context& lent = *static_cast<const Context*>(context);

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include <titan/chat_template.h>
+#include <titan/command.h>
 #include <titan/dataset.h>
 #include <titan/logger.h>
 #include <titan/lr_scheduler.h>
@@ -14,6 +15,7 @@
 namespace titan {
 
 ChatTemplate::~ChatTemplate() = default;
+Command::~Command() = default;
 IndexedDocuments::~IndexedDocuments() = default;
 DocumentStream::~DocumentStream() = default;
 StreamedDocuments::~StreamedDocuments() = default;

@@ -45,9 +45,14 @@ std::string quoted(const Value& value) {
   return value.is_string() ? "'" + value.as_string() + "'" : to_json(value);
 }
 
+/// A whole number without an exponent, as it is written in a configuration.
 std::string number_text(double number) {
+  constexpr double kMostDigits = 1e15;
   char buffer[32];
-  return std::string(buffer, std::to_chars(buffer, buffer + sizeof buffer, number).ptr);
+  char* const end = buffer + sizeof buffer;
+  if (std::abs(number) < kMostDigits && number == std::trunc(number))
+    return std::string(buffer, std::to_chars(buffer, end, static_cast<int64_t>(number)).ptr);
+  return std::string(buffer, std::to_chars(buffer, end, number).ptr);
 }
 
 std::string with_article(const std::string& noun) {

@@ -10,9 +10,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <titan/checkpoints/tensor_index.h>
 #include <titan/error.h>
 
-#include "core/checkpoint/format/tensor_index.h"
 #include "core/checkpoint/reader.h"
 #include "core/checkpoint/shard_plan.h"
 #include "core/checkpoint/writer.h"

@@ -15,10 +15,10 @@
 #include <ATen/ops/sin.h>
 #include <gtest/gtest.h>
 
+#include <titan/checkpoints/tensor_index.h>
 #include <titan/optimizer.h>
 #include <titan/plugin.h>
 
-#include "core/checkpoint/format/tensor_index.h"
 #include "core/checkpoint/reader.h"
 #include "core/checkpoint/shard_plan.h"
 #include "core/checkpoint/state.h"

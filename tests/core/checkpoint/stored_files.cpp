@@ -6,11 +6,12 @@
 
 #include <ATen/ops/empty.h>
 
-#include "core/base/file.h"
-#include "core/base/hash.h"
-#include "core/checkpoint/format/metadata_texts.h"
-#include "core/checkpoint/format/safetensors.h"
-#include "core/checkpoint/format/tensor_index.h"
+#include <titan/checkpoints/metadata_texts.h>
+#include <titan/checkpoints/safetensors.h>
+#include <titan/checkpoints/tensor_index.h>
+#include <titan/files/file.h>
+#include <titan/files/hash.h>
+
 #include "core/checkpoint/state.h"
 #include "core/runtime/tensors/dtypes.h"
 
@@ -27,7 +28,7 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
 
 std::string write_stored(const TestFolder& folder, const std::string& name,
                          const std::vector<Stored>& tensors) {
-  std::vector<core::TensorEntry> entries;
+  std::vector<TensorEntry> entries;
   std::map<std::string, std::string> bytes, hashes, metadata = {{"format", "pt"}};
   std::map<std::string, std::vector<int64_t>> offsets;
   bool is_cut = false;
@@ -36,27 +37,27 @@ std::string write_stored(const TestFolder& folder, const std::string& name,
                        .dtype = core::stored_dtype(stored.tensor.scalar_type()),
                        .shape = stored.tensor.sizes().vec()});
     bytes[stored.name] = bytes_of(stored.tensor);
-    hashes[stored.name] = core::hash_hex(bytes[stored.name]);
+    hashes[stored.name] = hash_hex(bytes[stored.name]);
     is_cut = is_cut || !stored.offsets.empty();
     offsets[stored.name] =
         stored.offsets.empty() ? std::vector<int64_t>(stored.tensor.dim()) : stored.offsets;
   }
   if (is_cut)
-    metadata = {{core::kShardingKey, core::sharding_text(offsets)},
-                {core::kTensorHashesKey, core::tensor_hashes_text(hashes)}};
-  core::lay_out(entries);
-  std::string content = core::header_bytes(entries, metadata);
-  for (const core::TensorEntry& entry : entries) content += bytes[entry.name];
+    metadata = {{kShardingKey, sharding_text(offsets)},
+                {kTensorHashesKey, tensor_hashes_text(hashes)}};
+  lay_out(entries);
+  std::string content = header_bytes(entries, metadata);
+  for (const TensorEntry& entry : entries) content += bytes[entry.name];
   return folder.write(name, content);
 }
 
 at::Tensor read_stored(const std::string& path, const std::string& name) {
-  const core::SafetensorsHeader header = core::read_header(path);
-  const core::TensorEntry* entry = header.find(name);
+  const SafetensorsHeader header = read_header(path);
+  const TensorEntry* entry = header.find(name);
   EXPECT_NE(entry, nullptr) << name << " is not in " << path;
   if (!entry) return {};
   at::Tensor tensor = at::empty(entry->shape, core::scalar_type(entry->dtype));
-  core::File::open_to_read(path).read(header.data_start + entry->begin,
+  File::open_to_read(path).read(header.data_start + entry->begin,
                                       static_cast<char*>(tensor.mutable_data_ptr()),
                                       entry->end - entry->begin);
   return tensor;

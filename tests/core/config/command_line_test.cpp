@@ -72,6 +72,9 @@ TEST(CommandLine, AKeyWithoutItsSectionIsFound) {
   EXPECT_EQ(hint("--seq-len"), "did you mean '--training.seq_len' or '--validation.seq_len'?");
   EXPECT_EQ(hint("--optim.warmup_steps"), "did you mean '--lr_scheduler.warmup_steps'?");
   EXPECT_EQ(hint("--training.step"), "did you mean '--training.steps'?");
+  EXPECT_EQ(hint("--config"), "did you mean '--job.config_file'?");
+  EXPECT_EQ(diagnostics_of(kBase, {"train.toml"}).sorted().front().hint,
+            "a configuration is named by --job.config_file train.toml");
 }
 
 TEST(CommandLine, ListIsOneWord) {
@@ -195,10 +198,10 @@ TEST(CommandLine, EveryOldNameIsAFlag) {
   EXPECT_TRUE(job({"--metrics.no_rank_0_only"}).metrics.save_for_all_ranks);
 }
 
-TEST(CommandLine, FirstConfigFileCounts) {
+TEST(CommandLine, LastConfigFileCounts) {
   EXPECT_EQ(find_config_file({"--training.steps", "3", "--job.config_file", "a.toml"}), "a.toml");
   EXPECT_EQ(find_config_file({"--job.config-file=b.toml", "--job.config_file", "a.toml"}),
-            "b.toml");
+            "a.toml");
   EXPECT_EQ(find_config_file({"--job.config_files=b.toml"}), std::nullopt);
 }
 

@@ -9,7 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/base/clock.h"
+#include <titan/program/clock.h>
+
 #include "core/data/dealt_documents.h"
 #include "core/data/fake_text.h"
 

@@ -5,7 +5,8 @@
 
 #include <ATen/ops/randn.h>
 
-#include "core/base/file.h"
+#include <titan/files/file.h>
+
 #include "core/exchange/conversion.h"
 #include "tests/core/checkpoint/stored_files.h"
 #include "tests/plugins/error_of.h"

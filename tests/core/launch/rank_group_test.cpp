@@ -12,7 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/launch/child.h"
+#include <titan/program/child.h>
 
 namespace titan::core {
 namespace {

@@ -1,8 +1,9 @@
 // Times and activations where a paper's formula gives them. The referee holds many more shapes
 // against a longest path in exact fractions.
-#include "core/pipeline/analysis.h"
 
 #include <gtest/gtest.h>
+
+#include <titan/pipelines/analysis.h>
 
 #include "core/pipeline/plan.h"
 #include "tests/core/pipeline/pipeline_fixture.h"

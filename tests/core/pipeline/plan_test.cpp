@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/pipeline/table_csv.h"
+#include <titan/pipelines/table_csv.h>
+
 #include "tests/core/pipeline/pipeline_fixture.h"
 #include "tests/plugins/error_of.h"
 

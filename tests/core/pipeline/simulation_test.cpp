@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 
 #include <titan/error.h>
+#include <titan/pipelines/table_csv.h>
 
 #include "core/pipeline/plan.h"
-#include "core/pipeline/table_csv.h"
 #include "tests/core/pipeline/pipeline_fixture.h"
 
 namespace titan::core {

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <thread>
 
-#include "core/base/clock.h"
+#include <titan/program/clock.h>
+
 #include "tests/core/tokenize/fake_source.h"
 
 namespace titan::core {

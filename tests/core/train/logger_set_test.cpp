@@ -11,8 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <titan/error.h>
-
-#include "core/base/clock.h"
+#include <titan/program/clock.h>
 
 namespace titan::core {
 namespace {

@@ -9,9 +9,9 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
+#include <titan/program/clock.h>
 #include <titan/step_phase.h>
 
-#include "core/base/clock.h"
 #include "core/runtime/groups/process_groups.h"
 #include "core/train/step_tokens.h"
 #include "tests/plugins/error_of.h"

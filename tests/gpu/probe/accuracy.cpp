@@ -9,10 +9,10 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/stack.h>
 #include <titan/error.h>
+#include <titan/files/hash.h>
 #include <titan/ops/linear.h>
+#include <titan/program/clock.h>
 
-#include "core/base/clock.h"
-#include "core/base/hash.h"
 #include "numbers.h"
 #include "operations.h"
 
@@ -82,7 +82,7 @@ class Judge {
 
   /// The row of one case in one type, without what names it.
   Value row(const Case& c, at::ScalarType type) {
-    const double begin = core::monotonic_seconds();
+    const double begin = monotonic_seconds();
     poison_.release();
     at::manual_seed(seed_of(c));
     const at::Device device = device_.device(), host(c10::kCPU);
@@ -118,13 +118,13 @@ class Judge {
     Value found = describe(exact, errors, limits, sums, by_default);
     found["poisoned"] = poisoned;
     found["poison_exceeded"] = is_exceeded;
-    found["seconds"] = core::monotonic_seconds() - begin;
+    found["seconds"] = monotonic_seconds() - begin;
     return found;
   }
 
  private:
   static uint64_t seed_of(const Case& c) {
-    return std::stoull(core::hash64_hex(c.operation + c.shape).substr(0, 8), nullptr, 16);
+    return std::stoull(hash64_hex(c.operation + c.shape).substr(0, 8), nullptr, 16);
   }
 
   /// In poisoned memory. Adds the sums of the results' bits, in one tensor, to `sums`.
@@ -160,7 +160,7 @@ class Judge {
     Value::List outputs;
     std::set<std::string> all;
     const auto text = [](const Tensor& sum) {
-      return core::hash64_hex(std::string_view(static_cast<const char*>(sum.const_data_ptr()),
+      return hash64_hex(std::string_view(static_cast<const char*>(sum.const_data_ptr()),
                                                static_cast<size_t>(sum.nbytes())));
     };
     for (const Tensor& sum : sums) all.insert(text(sum));

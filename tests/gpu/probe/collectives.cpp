@@ -8,8 +8,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/stack.h>
 #include <titan/error.h>
-
-#include "core/base/clock.h"
+#include <titan/program/clock.h>
 
 namespace titan::probe {
 
@@ -26,10 +25,10 @@ Value measure_collectives(Device& device, const dist::Group& world, int64_t mebi
     for (int round = 0; round < 10; ++round) {
       world.barrier();
       device.synchronize();
-      const double begin = core::monotonic_seconds();
+      const double begin = monotonic_seconds();
       const Tensor result = run();
       device.synchronize();
-      best = std::min(best, core::monotonic_seconds() - begin);
+      best = std::min(best, monotonic_seconds() - begin);
       const Tensor ends = at::stack({result.select(0, 0), result.select(0, -1)}).cpu();
       TITAN_CHECK(ends[0].item<float>() == first && ends[1].item<float>() == last, distributed,
                   name, " of ", size, " ranks gave ", ends[0].item<float>(), " and ",

@@ -23,10 +23,10 @@
 #include <c10/util/Exception.h>
 #include <titan/dist/mesh.h>
 #include <titan/error.h>
+#include <titan/program/environment.h>
+#include <titan/program/terminal.h>
 
 #include "collectives.h"
-#include "core/base/environment.h"
-#include "core/base/terminal.h"
 #include "core/plugin/catalog.h"
 #include "core/plugin/registry.h"
 #include "core/runtime/groups/process_groups.h"
@@ -37,7 +37,7 @@
 namespace titan::probe {
 
 void print_line(const Value& value) {
-  core::print_json(to_json(value) + "\n");
+  print_json(to_json(value) + "\n");
   std::fflush(stdout);
 }
 
@@ -88,7 +88,7 @@ Arguments parse(const std::vector<std::string>& words) {
   size_t next = 4;
   if (has_count) {
     TITAN_CHECK(words.size() > next, config, kUsage);
-    out.count = core::parse_integer(words[next++], "COUNT", 1, 1 << 20);
+    out.count = parse_integer(words[next++], "COUNT", 1, 1 << 20);
   }
   for (; next < words.size(); ++next) {
     if (words[next] == "--small") {
@@ -127,7 +127,7 @@ int run_ranks(const Arguments& arguments, core::Registry& registry) {
                          std::make_shared<dist::Recorder>());
   Value found = Value::map({{"device", device->description()}, {"ranks", launch.world_size}});
   found["rows"] = measure_collectives(*device, mesh.group("world"), arguments.count);
-  if (launch.rank == 0) core::print_json(to_json(found) + "\n");
+  if (launch.rank == 0) print_json(to_json(found) + "\n");
   return 0;
 }
 
@@ -146,7 +146,7 @@ int main(int argc, char** argv) {
   try {
     return titan::probe::run(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const std::exception& error) {
-    titan::core::print_error(titan::probe::text_of(error));
+    titan::print_error(titan::probe::text_of(error));
     return 1;
   }
 }

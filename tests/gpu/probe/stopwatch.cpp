@@ -9,7 +9,7 @@
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include "core/base/clock.h"
+#include <titan/program/clock.h>
 
 namespace titan::probe {
 
@@ -22,19 +22,19 @@ Stopwatch::Stopwatch(Device& device, bool is_small)
   product_ = at::empty_like(blocker_);
   block();
   device_.synchronize();
-  const double begin = core::monotonic_seconds();
+  const double begin = monotonic_seconds();
   block();
   device_.synchronize();
-  blocker_seconds_ = core::monotonic_seconds() - begin;
+  blocker_seconds_ = monotonic_seconds() - begin;
 }
 
 Timing Stopwatch::time(const std::vector<Launch>& launches) {
   constexpr size_t kWarmups = 3;
   double host = 0;
   for (size_t i = 0; i < std::max(kWarmups, launches.size()); ++i) {
-    const double begin = core::monotonic_seconds();
+    const double begin = monotonic_seconds();
     launches[i % launches.size()]();
-    host = core::monotonic_seconds() - begin;
+    host = monotonic_seconds() - begin;
   }
   device_.synchronize();
   std::vector<double> seconds =
@@ -50,9 +50,9 @@ void Stopwatch::block() {
 std::vector<double> Stopwatch::by_clock(const std::vector<Launch>& launches) const {
   std::vector<double> seconds;
   for (size_t i = 0; i < num_launches_; ++i) {
-    const double begin = core::monotonic_seconds();
+    const double begin = monotonic_seconds();
     launches[i % launches.size()]();
-    seconds.push_back(core::monotonic_seconds() - begin);
+    seconds.push_back(monotonic_seconds() - begin);
   }
   return seconds;
 }

@@ -8,7 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/pipeline/table_csv.h"
+#include <titan/pipelines/table_csv.h>
+
 #include "plugins/pipeline_schedules/csv/csv_table.h"
 #include "tests/plugins/error_of.h"
 
@@ -18,7 +19,7 @@ namespace {
 using titan::testing::error_of;
 
 std::string read(const std::string& text) {
-  return core::to_csv(parse_csv_table(text, "table.csv"));
+  return to_csv(parse_csv_table(text, "table.csv"));
 }
 
 std::string refusal(const std::string& text) {
@@ -103,7 +104,7 @@ TEST(CsvSchedule, RunsTheShapeOfItsTableAlone) {
   EXPECT_EQ(schedule.problem({4, 4, 2}), "needs 2 ranks" + as + "4");
   EXPECT_EQ(schedule.problem({2, 4, 2}), "needs 2 stages" + as + "4");
   EXPECT_EQ(schedule.problem({2, 2, 8}), "needs 2 microbatches" + as + "8");
-  EXPECT_EQ(core::to_csv(schedule.plan({2, 2, 2})), "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  EXPECT_EQ(to_csv(schedule.plan({2, 2, 2})), "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
 }
 
 TEST(CsvSchedule, NeedsAFileThatCanBeRead) {

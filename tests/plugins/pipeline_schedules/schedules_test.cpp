@@ -2,14 +2,15 @@
 // tests/referee/pipeline_schedule_referee.py checks many more.
 #include <gtest/gtest.h>
 
-#include "core/pipeline/table_csv.h"
+#include <titan/pipelines/table_csv.h>
+
 #include "tests/core/pipeline/pipeline_fixture.h"
 
 namespace titan::pipeline_schedules {
 namespace {
 
 std::string table(const char* name, PipelineShape shape) {
-  return core::to_csv(core::schedule_named(name)->plan(shape));
+  return to_csv(core::schedule_named(name)->plan(shape));
 }
 
 TEST(PipelineSchedules, GPipeRunsAllForwardsFirst) {

@@ -114,8 +114,8 @@ struct NamedBiased final : Model, HfExchange {
   bool names_state;
 };
 
-core::TensorIndex index_of(const std::vector<std::pair<std::string, std::vector<int64_t>>>& all) {
-  core::TensorIndex index;
+TensorIndex index_of(const std::vector<std::pair<std::string, std::vector<int64_t>>>& all) {
+  TensorIndex index;
   for (const auto& [name, shape] : all)
     index.tensors[name] = {.dtype = "F32", .shape = shape, .pieces = {}};
   return index;
@@ -123,13 +123,13 @@ core::TensorIndex index_of(const std::vector<std::pair<std::string, std::vector<
 
 TEST(ModuleState, MayBeMissingAmongTheWeightsOfOthers) {
   const ModelPart part = biased_part();
-  const auto found_in = [&](const NamedBiased& model, const core::TensorIndex& index) {
+  const auto found_in = [&](const NamedBiased& model, const TensorIndex& index) {
     core::WeightNames names = core::names_of(model, "biased", Naming::hugging_face);
     names.optional = core::missing_states(part, names, index);
     return core::find_weights(part, names, index, "a folder", "biased");
   };
-  const core::TensorIndex without = index_of({{"theirs.weight", {4, 3}}});
-  const core::TensorIndex with = index_of({{"theirs.weight", {4, 3}}, {"theirs.bias", {3}}});
+  const TensorIndex without = index_of({{"theirs.weight", {4, 3}}});
+  const TensorIndex with = index_of({{"theirs.weight", {4, 3}}, {"theirs.bias", {3}}});
   EXPECT_EQ(found_in(NamedBiased(false), without).size(), 1u);
   EXPECT_EQ(found_in(NamedBiased(true), without).size(), 1u);
   ASSERT_EQ(found_in(NamedBiased(true), with).size(), 2u);
@@ -140,7 +140,7 @@ TEST(ModuleState, MayBeMissingAmongTheWeightsOfOthers) {
 
 TEST(ModuleState, LeavesForOthersInItsOwnTypeOrNotAtAll) {
   const ModelPart part = biased_part();
-  const core::TensorIndex index = index_of({{"layer.weight", {4, 3}}, {"layer.bias", {3}}});
+  const TensorIndex index = index_of({{"layer.weight", {4, 3}}, {"layer.bias", {3}}});
   const auto weights = core::find_weights(part, core::own_names(part), index, "a folder", "biased");
   const auto planned = [&](bool names_state) {
     std::vector<std::string> lines;

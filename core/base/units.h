@@ -1,9 +1,0 @@
-// Units that numbers are shown in.
-#pragma once
-
-namespace titan::core {
-
-inline constexpr double kMiB = 1024.0 * 1024.0;
-inline constexpr double kGiB = 1024.0 * kMiB;
-
-}  // namespace titan::core

@@ -1,0 +1,30 @@
+// The flags and words of a command that a plugin adds, read by the schema of its options.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <titan/plugin.h>
+#include <titan/value.h>
+
+namespace titan::core {
+
+/// What a command was called with.
+struct CommandInput {
+  bool wants_help = false;
+  std::vector<std::string> words;
+  Value options = Value::map();  ///< only those that were given; each is sound
+};
+
+/// Reads `arguments`, which follow the command's name. `--some-flag` is the option some_flag; where
+/// a command has `output` and no `out`, `--out` means `--output`; `-q` is `--quiet`. A list may be
+/// given in several flags; every other flag stands once. Throws a config Error with every
+/// mistake: unknown flags with the nearest name, values that the schema refuses, a flag given
+/// twice, too few or too many words.
+CommandInput read_command_input(const Component& command,
+                                const std::vector<std::string>& arguments);
+
+/// What `titan NAME --help` prints.
+std::string command_help(const Component& command);
+
+}  // namespace titan::core

@@ -1,0 +1,81 @@
+#include "core/commands/plugin_command.h"
+
+#include <memory>
+
+#include <titan/command.h>
+#include <titan/error.h>
+#include <titan/program/exit_codes.h>
+#include <titan/program/terminal.h>
+
+#include "core/commands/command.h"
+#include "core/commands/command_flags.h"
+#include "core/commands/hand_over.h"
+#include "core/plugin/catalog.h"
+#include "core/plugin/registry.h"
+
+namespace titan::core {
+namespace {
+
+std::unique_ptr<Catalog> installed_plugins() {
+  return std::make_unique<Catalog>(plugin_search_path({}));
+}
+
+/// The one that is not built, if no file provides the command.
+const CatalogEntry* unbuilt_provider(const Catalog& catalog, const std::string& name) {
+  const auto providers = catalog.providers(titan::Command::kKind, name);
+  return providers.size() == 1 && !providers.front()->build_command.empty() ? providers.front()
+                                                                            : nullptr;
+}
+
+int run_here(const Catalog& catalog, const std::string& name,
+             const std::vector<std::string>& arguments) {
+  Registry registry(catalog);
+  const Component& component = registry.component(titan::Command::kKind, name);
+  const CommandInput input = read_command_input(component, arguments);
+  if (input.wants_help) {
+    print(command_help(component));
+    return kExitDone;
+  }
+  const CommandContext context{.words = input.words, .program = program_beside("titan")};
+  return registry.create<titan::Command>(name, input.options, context)->run();
+}
+
+}  // namespace
+
+std::vector<NamedCommand> commands_of_plugins() {
+  const auto catalog = installed_plugins();
+  std::vector<NamedCommand> commands;
+  for (const std::string& name : catalog->names(titan::Command::kKind)) {
+    const Manifest& manifest = catalog->providers(titan::Command::kKind, name).front()->manifest;
+    commands.push_back({name, std::string(manifest.summary(name))});
+  }
+  return commands;
+}
+
+std::optional<int> run_plugin_command(const std::string& name,
+                                      const std::vector<std::string>& arguments,
+                                      const char* program_with_torch) {
+  auto catalog = installed_plugins();
+  if (catalog->providers(titan::Command::kKind, name).empty()) return std::nullopt;
+  if (const CatalogEntry* entry = unbuilt_provider(*catalog, name)) {
+    const std::string target = entry->manifest.plugin + ".plugin";
+    if (asks_for_help(arguments)) {
+      print("usage: titan " + name + " ...\n\n" + std::string(entry->manifest.summary(name)) +
+            "\n\nThe plugin is not built yet, and it lists the options. Build it with:\n  " +
+            build_command(target) + "\n");
+      return kExitDone;
+    }
+    build_missing(target, [&] { return !unbuilt_provider(*installed_plugins(), name); });
+    catalog = installed_plugins();
+  }
+  const auto providers = catalog->providers(titan::Command::kKind, name);
+  if (program_with_torch && providers.size() == 1 &&
+      providers.front()->manifest.field("torch") != "none") {
+    std::vector<std::string> all = {name};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    hand_over(program_with_torch, all);
+  }
+  return run_here(*catalog, name, arguments);
+}
+
+}  // namespace titan::core

@@ -1,0 +1,43 @@
+// A program started as a child: in a process group of its own, dead when its parent dies, both
+// streams in pipes. Used by rank_group.cpp for each rank.
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include <titan/export.h>
+#include <titan/program/descriptor.h>
+
+namespace titan {
+
+struct ChildCommand {
+  std::string program;                   ///< path of the file
+  std::vector<std::string> arguments;    ///< without the program's name
+  std::vector<std::string> environment;  ///< "NAME=value", all of it
+};
+
+struct StartedChild {
+  pid_t pid = -1;             ///< also the number of its process group
+  Descriptor output, errors;  ///< what it writes to stdout and stderr; reads do not block
+};
+
+/// Starts `command` with the signal mask `mask`, default handling of what this program ignores and
+/// nothing to read.
+/// The caller reaps it. Throws an io Error when there can be no further process or when the program
+/// cannot be run; nothing is left behind then. Call from the main thread: the child dies with the
+/// thread that started it.
+TITAN_API StartedChild start_child(const ChildCommand& command, const sigset_t& mask);
+
+/// "ended with exit code 1", "was ended by signal 9 (SIGKILL)"; `status` as waitpid gives it.
+TITAN_API std::string how_it_ended(int status);
+
+/// The exit code a shell would show: 128 + n for signal n.
+TITAN_API int exit_code_of(int status);
+
+/// "SIGTERM"
+TITAN_API std::string signal_name(int signal);
+
+}  // namespace titan

@@ -1,0 +1,23 @@
+// Programs that ship beside a plugin: what needs a library that a training process is not to load.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <string>
+
+namespace titan {
+
+/// The file of a program that titan_add_plugin() was given as PROGRAMS: it lies beside the plugin
+/// that calls this, or beside the program that the plugin is linked into.
+static inline std::filesystem::path side_program(const std::string& name) {
+  static const char kHere = 0;
+  Dl_info info{};
+  std::filesystem::path file;
+  if (::dladdr(&kHere, &info) != 0 && info.dli_fname) file = info.dli_fname;
+  std::error_code unknown;
+  if (file.extension() != ".so") file = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  return std::filesystem::absolute(file).parent_path() / name;
+}
+
+}  // namespace titan

@@ -1,0 +1,34 @@
+// Signals as something that can be polled: while it lives, those of the launcher are queued here
+// and interrupt nothing. Used by commands/launch.cpp and rank_group.cpp.
+#pragma once
+
+#include <signal.h>
+
+#include <optional>
+
+#include <titan/export.h>
+#include <titan/program/descriptor.h>
+
+namespace titan {
+
+class TITAN_API SignalInbox {
+ public:
+  /// Takes SIGCHLD and the signals that are passed on to ranks, but none that this process was told
+  /// to ignore (nohup, a shell's background job). Throws an io Error.
+  SignalInbox();
+  ~SignalInbox();
+  SignalInbox(const SignalInbox&) = delete;
+
+  /// Readable when there is one.
+  int descriptor() const { return descriptor_.get(); }
+  /// The next signal, absent when there is none now.
+  std::optional<int> next();
+  /// The mask that was in force before, which children must get.
+  const sigset_t& outer_mask() const { return outer_mask_; }
+
+ private:
+  Descriptor descriptor_;
+  sigset_t outer_mask_;
+};
+
+}  // namespace titan
