@@ -15,8 +15,6 @@
 namespace titan::fuzz {
 namespace {
 
-using namespace titan::core;
-
 constexpr std::string_view kSeparator = "\nNEXT FILE\n";
 
 void require(bool condition, const char* what) {
