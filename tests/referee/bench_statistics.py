@@ -1,4 +1,4 @@
-"""Prints what tests/core/bench/statistics_test.cpp expects, as scipy computes it.
+"""Prints what tests/plugins/commands/bench/statistics_test.cpp expects, as scipy computes it.
 
     bench_statistics.py     (needs scipy, of requirements-test.txt)
 

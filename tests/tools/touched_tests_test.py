@@ -41,7 +41,7 @@ class Rooms(unittest.TestCase):
         self.assertEqual(self.called("plugins/loggers/console/plugin.cpp"), {"end_to_end.terminal.thorough"})
         self.assertIn("end_to_end.checkpoint_kills", self.called("core/checkpoint/writer.cpp"))
         self.assertNotIn("end_to_end.new_plugin", self.called("core/checkpoint/writer.cpp"))
-        self.assertEqual(self.called("core/topology/x.cpp"), set(THOROUGH))  # no row: core/top is another folder
+        self.assertEqual(self.called("core/trainer/x.cpp"), set(THOROUGH))  # no row: core/train is another folder
 
     def test_a_test_that_changed_is_run(self):
         self.assertEqual(self.called("tests/end_to_end/new_plugin_test.py"), {"end_to_end.new_plugin"})

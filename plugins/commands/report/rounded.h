@@ -1,4 +1,4 @@
-// Numbers for a page: few digits, and a text for what is not finite. Used within core/report.
+// Numbers for a page: few digits, and a text for what is not finite. Used by titan report.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Time for records and phases: the clock that core/base/clock.h reads too.
+// Time for records and phases: the clock that titan/program/clock.h reads too.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// core/base/file.h: reading and writing at places, errors that name the path.
+// titan/files/file.h: reading and writing at places, errors that name the path.
 
 #include <fcntl.h>
 #include <sys/stat.h>

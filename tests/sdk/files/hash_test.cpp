@@ -1,4 +1,4 @@
-// core/base/hash.h: XXH3-128 in xxhsum's form.
+// titan/files/hash.h: XXH3-128 in xxhsum's form.
 
 #include <string>
 

@@ -69,7 +69,7 @@ TEST(Terminal, IsWrittenToInOnePlace) {
         EXPECT_FALSE((has_one_of(calls, line) || has_one_of(names, line)) &&
                      std::regex_search(std::regex_replace(line, asks, ""), writes))
             << name << ":" << number << ": " << line
-            << "\nprint with core/base/terminal.h, or say it with titan/log.h";
+            << "\nprint with titan/program/terminal.h, or say it with titan/log.h";
     }
   EXPECT_GT(num_files, 300);
 }

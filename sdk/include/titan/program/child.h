@@ -1,5 +1,5 @@
 // A program started as a child: in a process group of its own, dead when its parent dies, both
-// streams in pipes. Used by rank_group.cpp for each rank.
+// streams in pipes. Used by titan launch for each rank, and by titan bench.
 #pragma once
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-// An open file descriptor that closes itself, and pipes made of them. Used within core/launch.
+// An open file descriptor that closes itself, and pipes made of them. Used by what starts programs.
 #pragma once
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// How a program of Titan ends. Used by the commands, by titan-download and by the launcher.
+// How a program of Titan ends. Used by the commands and by the launcher.
 #pragma once
 
 namespace titan {

@@ -1,5 +1,5 @@
-// Signals as something that can be polled: while it lives, those of the launcher are queued here
-// and interrupt nothing. Used by commands/launch.cpp and rank_group.cpp.
+// Signals as something that can be polled: while it lives, those of the process are queued
+// here and interrupt nothing. Used by titan launch and titan bench.
 #pragma once
 
 #include <signal.h>
