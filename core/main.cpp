@@ -41,13 +41,6 @@ std::string usage() {
          "\ntitan help COMMAND tells more; titan --version names the build\n";
 }
 
-/// What is known of a command before its program is built: help never starts a build.
-std::string help_without_program(const CommandRow& command) {
-  return std::string("usage: ") + command.usage + "\n\n" + command.summary + "\n\n" +
-         command.program + " is not built yet, and it lists the options. Build it with:\n  " +
-         titan::core::build_command(command.program) + "\n";
-}
-
 int exit_code(const titan::Error& error) {
   switch (error.kind()) {
     case titan::ErrorKind::config:
@@ -80,12 +73,10 @@ int refuse(const std::string& name) {
 int run(const CommandRow& row, const std::vector<std::string>& arguments) {
   if (!row.program) return row.run(arguments);
   if (titan::core::asks_for_help(arguments) && titan::core::needs_build(row.program)) {
-    titan::print(help_without_program(row));
+    titan::print(titan::core::help_before_build(row.usage, row.summary, row.program, row.program));
     return titan::kExitDone;
   }
-  std::vector<std::string> all = {row.name};
-  all.insert(all.end(), arguments.begin(), arguments.end());
-  titan::core::hand_over(row.program, all);
+  titan::core::hand_over(row.program, row.name, arguments);
 }
 
 int dispatch(const std::vector<std::string>& words) {

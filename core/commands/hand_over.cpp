@@ -82,6 +82,13 @@ std::string build_command(const std::string& target) {
   return "cmake --build " + own_tree().string() + " --target " + target_of(target);
 }
 
+std::string help_before_build(const std::string& usage, const std::string& summary,
+                              const std::string& what, const std::string& target) {
+  return "usage: " + usage + "\n\n" + summary + "\n\n" + what +
+         " is not built yet, and it lists the options. Build it with:\n  " + build_command(target) +
+         "\n";
+}
+
 void build_missing(const std::string& target, const std::function<bool()>& is_there) {
   const fs::path tree = own_tree();
   wait_for_other_builds(tree);
@@ -89,10 +96,11 @@ void build_missing(const std::string& target, const std::function<bool()>& is_th
               "; try: ", build_command(target));
 }
 
-void hand_over(const std::string& program, const std::vector<std::string>& arguments) {
+void hand_over(const std::string& program, const std::string& command,
+               const std::vector<std::string>& arguments) {
   const fs::path file = program_beside(program);
   if (needs_build(program)) build_missing(program, [&] { return !needs_build(program); });
-  std::vector<std::string> words = {file.string()};
+  std::vector<std::string> words = {file.string(), command};
   words.insert(words.end(), arguments.begin(), arguments.end());
   ::execv(file.c_str(), pointers(words).data());
   fail(ErrorKind::io, "cannot run ", file.string(), ": ", std::generic_category().message(errno),

@@ -1,7 +1,5 @@
 #include "core/commands/plugin_command.h"
 
-#include <memory>
-
 #include <titan/command.h>
 #include <titan/error.h>
 #include <titan/program/exit_codes.h>
@@ -16,8 +14,8 @@
 namespace titan::core {
 namespace {
 
-std::unique_ptr<Catalog> installed_plugins() {
-  return std::make_unique<Catalog>(plugin_search_path({}));
+Catalog installed_plugins() {
+  return Catalog(plugin_search_path({}));
 }
 
 /// The one that is not built, if no file provides the command.
@@ -43,10 +41,10 @@ int run_here(const Catalog& catalog, const std::string& name,
 }  // namespace
 
 std::vector<NamedCommand> commands_of_plugins() {
-  const auto catalog = installed_plugins();
+  const Catalog catalog = installed_plugins();
   std::vector<NamedCommand> commands;
-  for (const std::string& name : catalog->names(titan::Command::kKind)) {
-    const Manifest& manifest = catalog->providers(titan::Command::kKind, name).front()->manifest;
+  for (const std::string& name : catalog.names(titan::Command::kKind)) {
+    const Manifest& manifest = catalog.providers(titan::Command::kKind, name).front()->manifest;
     commands.push_back({name, std::string(manifest.summary(name))});
   }
   return commands;
@@ -55,27 +53,23 @@ std::vector<NamedCommand> commands_of_plugins() {
 std::optional<int> run_plugin_command(const std::string& name,
                                       const std::vector<std::string>& arguments,
                                       const char* program_with_torch) {
-  auto catalog = installed_plugins();
-  if (catalog->providers(titan::Command::kKind, name).empty()) return std::nullopt;
-  if (const CatalogEntry* entry = unbuilt_provider(*catalog, name)) {
+  Catalog catalog = installed_plugins();
+  if (catalog.providers(titan::Command::kKind, name).empty()) return std::nullopt;
+  if (const CatalogEntry* entry = unbuilt_provider(catalog, name)) {
     const std::string target = entry->manifest.plugin + ".plugin";
     if (asks_for_help(arguments)) {
-      print("usage: titan " + name + " ...\n\n" + std::string(entry->manifest.summary(name)) +
-            "\n\nThe plugin is not built yet, and it lists the options. Build it with:\n  " +
-            build_command(target) + "\n");
+      print(help_before_build("titan " + name + " ...", std::string(entry->manifest.summary(name)),
+                              "The plugin", target));
       return kExitDone;
     }
-    build_missing(target, [&] { return !unbuilt_provider(*installed_plugins(), name); });
+    build_missing(target, [&] { return !unbuilt_provider(installed_plugins(), name); });
     catalog = installed_plugins();
   }
-  const auto providers = catalog->providers(titan::Command::kKind, name);
+  const auto providers = catalog.providers(titan::Command::kKind, name);
   if (program_with_torch && providers.size() == 1 &&
-      providers.front()->manifest.field("torch") != "none") {
-    std::vector<std::string> all = {name};
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    hand_over(program_with_torch, all);
-  }
-  return run_here(*catalog, name, arguments);
+      providers.front()->manifest.field("torch") != "none")
+    hand_over(program_with_torch, name, arguments);
+  return run_here(catalog, name, arguments);
 }
 
 }  // namespace titan::core

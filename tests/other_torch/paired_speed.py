@@ -11,19 +11,15 @@ import argparse
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
 
+from torch_free_plugins import torch_of
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "benchmarks"))
 
 FIGURES = {"tokens_per_second": "speed", "peak_bytes": "peak of memory"}
-
-
-def version_of(program):
-    text = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
-    return text.split("torch ")[1].split(",")[0]
 
 
 def ratios(programs, root, flags, pairs, threads):
@@ -48,9 +44,9 @@ def main():
     programs = [tree.resolve() / "build/release/bin/titan" for tree in arguments.trees]
     os.environ.setdefault("TITAN_SOURCE_DIR", str(arguments.trees[0].resolve()))
     os.environ.setdefault("TITAN_PROGRAM", str(programs[0]))
-    from op_profile import JOBS, RECIPE
+    from op_profile import JOBS, RECIPE, write
     recipe = RECIPE[:RECIPE.index("--metrics.log_freq")]  # titan bench sets how a run is logged
-    versions = [version_of(program) for program in programs]
+    versions = [torch_of(program) for program in programs]
     rows = [f"| job | {' | '.join(f'{text}, {versions[0]} over {versions[1]}' for text in FIGURES.values())} |", "|---|---|---|"]
     for name, (flags, _) in JOBS.items():
         found = ratios(programs, arguments.trees[0], [*recipe, *flags], arguments.pairs, arguments.threads)
@@ -58,11 +54,7 @@ def main():
         rows.append(f"| {name} | {' | '.join(cells)} |")
         print(rows[-1], flush=True)
     if arguments.write:
-        text = arguments.write.read_text()
-        place = re.compile(r"(<!-- speed -->\n).*?(<!-- end of speed -->)", re.S)
-        if not place.search(text):
-            sys.exit(f"{arguments.write} has no place for the table")
-        arguments.write.write_text(place.sub(lambda match: match[1] + "\n".join(rows) + "\n" + match[2], text))
+        write(arguments.write, "speed", rows)
     return 0
 
 

@@ -20,12 +20,17 @@ JOB = ["train", "--job.config_file", "train_configs/debug_model.toml", "--device
        "--training.seq_len", "64", "--metrics.log_freq", "1", "--metrics.loggers", "jsonl,tensorboard"]
 
 
+def torch_of(program):
+    """The version of LibTorch that a program was built with."""
+    text = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    return text.split("torch ")[1].split(",")[0]
+
+
 class Tree:
     def __init__(self, root):
         self.root = pathlib.Path(root).resolve()
         self.build = self.root / "build/release"
-        version = subprocess.run([self.build / "bin/titan", "--version"], capture_output=True, text=True, check=True).stdout
-        self.torch = version.split("torch ")[1].split(",")[0]
+        self.torch = torch_of(self.build / "bin/titan")
         files = sorted((self.build / PLUGINS).glob("*.plugin.so"))
         self.torch_free = [path for path in files if b"\0torch=none\0" in path.read_bytes()]
         self.others = [path for path in files if path not in self.torch_free]
