@@ -12,6 +12,10 @@ constexpr const char* kModels = "titan-models";
 
 const char* const kProgramWithTorch = kTraining;
 
+EngineHost* engine_host() {
+  return nullptr;
+}
+
 const std::vector<CommandRow>& commands() {
   static const std::vector<CommandRow> kCommands = {
       {"train",
@@ -22,9 +26,6 @@ const std::vector<CommandRow>& commands() {
        "[--json] "
        "[--section.key VALUE]...",
        "what a job would take: memory, operations, traffic", nullptr, kTraining},
-      {"generate",
-       "titan generate --checkpoint FOLDER [--prompt TEXT | --prompts FILE] [OPTION]...",
-       "text from a model: a checkpoint's or a Hugging Face folder's", nullptr, kModels},
       {"evaluate", "titan evaluate --checkpoint FOLDER --tasks FILE|FOLDER... [OPTION]...",
        "score a model on tasks: choices, continuations, perplexity", nullptr, kModels},
       {"launch",

@@ -9,13 +9,13 @@
 #include <titan/error.h>
 #include <titan/program/terminal.h>
 #include <titan/program/text_table.h>
+#include <titan/settings/diagnostics.h>
 #include <titan/shown_text.h>
 #include <titan/suggest.h>
 
 #include "core/commands/command.h"
 #include "core/commands/hand_over.h"
 #include "core/commands/plugin_command.h"
-#include "core/config/diagnostics.h"
 #include "core/runtime/build_info.h"
 #include "core/runtime/error_file.h"
 
@@ -99,14 +99,14 @@ int dispatch(const std::vector<std::string>& words) {
   }
   for (const CommandRow& row : titan::core::commands())
     if (name == row.name) return run(row, arguments);
-  if (const auto code =
-          titan::core::run_plugin_command(name, arguments, titan::core::kProgramWithTorch))
+  if (const auto code = titan::core::run_plugin_command(
+          name, arguments, titan::core::kProgramWithTorch, titan::core::engine_host()))
     return *code;
   return refuse(name);
 }
 
 /// The report on a wrong configuration; it refers to the help of `command`.
-std::string report_of(const titan::core::ConfigError& error, const std::string& command) {
+std::string report_of(const titan::ConfigError& error, const std::string& command) {
   const std::string report = error.diagnostics().report();
   // with a context around it, it stays as it is
   return error.what() == report ? error.diagnostics().report("titan " + command + " --help")
@@ -125,7 +125,7 @@ int main(int argc, char** argv) {
     return dispatch(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const titan::Error& e) {
     // a report says "error:" on each of its diagnostics
-    if (const auto* wrong = dynamic_cast<const titan::core::ConfigError*>(&e))
+    if (const auto* wrong = dynamic_cast<const titan::ConfigError*>(&e))
       titan::print_to_errors(report_of(*wrong, argv[1]) + "\n");
     else
       titan::print_error(e.what());

@@ -6,6 +6,7 @@
 #include <titan/error.h>
 
 #include "core/config/component_error.h"
+#include "core/config/default_plugins.h"
 #include "core/config/partial_lookup.h"
 #include "core/config/partial_resolve.h"
 #include "core/data/no_tokenizer.h"
@@ -33,6 +34,21 @@ JobConfig config_of(const JobSources& sources, const Catalog& catalog, Registry&
 
 }  // namespace
 
+void choose_chat_template(JobSources& sources) {
+  static const std::string kFlag = "--chat_template.name";
+  const auto names_one = [](const Setting& setting) {
+    return setting.path == KeyPath{"chat_template", "name"} && !setting.value.is_null();
+  };
+  const auto& settings = sources.file.settings;
+  const auto& words = sources.arguments;
+  if (std::any_of(settings.begin(), settings.end(), names_one) ||
+      std::any_of(words.begin(), words.end(),
+                  [](const std::string& word) { return word.starts_with(kFlag); }))
+    return;
+  sources.arguments.push_back(kFlag);
+  sources.arguments.push_back(default_plugins::kChatTemplate);
+}
+
 ChosenChat::ChosenChat(const std::vector<std::string>& arguments, Needs needs)
     : ChosenChat(sources_of(arguments), needs) {}
 
@@ -45,7 +61,8 @@ ChosenChat::ChosenChat(const JobSources& sources, Needs needs)
       tokenizer_ = open_tokenizer(config_, registry_);
       if (const NoTokenizer* none = as_none(*tokenizer_)) throw none->reason();
     }
-    chat_.emplace(config_, registry_, tokenizer_.get());
+    template_ = open_chat_template(config_, registry_);
+    chat_.emplace(*template_, tokenizer_.get(), config_.tokenizer.name);
   });
 }
 

@@ -7,12 +7,17 @@
 #include <string>
 #include <vector>
 
+#include <titan/chat_text.h>
 #include <titan/tokenizer.h>
 
-#include "core/chat/chat_text.h"
+#include "core/config/resolve.h"
 #include "core/plugin/catalog.h"
+#include "core/plugin/registry.h"
 
 namespace titan::core {
+
+/// Lets a job that names no chat template have the one of most models.
+void choose_chat_template(JobSources& sources);
 
 class ChosenChat {
  public:
@@ -31,6 +36,7 @@ class ChosenChat {
   Catalog catalog_;
   Registry registry_;
   JobConfig config_;
+  std::unique_ptr<ChatTemplate> template_;
   std::unique_ptr<Tokenizer> tokenizer_;  // null: no ids are needed
   std::optional<ChatText> chat_;
 };

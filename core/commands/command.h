@@ -9,6 +9,10 @@
 
 #include <titan/program/exit_codes.h>
 
+namespace titan {
+class EngineHost;
+}
+
 namespace titan::core {
 
 struct CommandRow {
@@ -24,6 +28,8 @@ struct CommandRow {
 /// What a plugin's command that sees torch is handed over to; null in a program that runs it
 /// itself.
 extern const char* const kProgramWithTorch;
+/// For commands of plugins that see torch; null in a program without it.
+EngineHost* engine_host();
 
 /// In the order in which --help shows them.
 const std::vector<CommandRow>& commands();

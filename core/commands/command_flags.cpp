@@ -28,7 +28,7 @@ std::string flag_of(const Option& option) {
 std::string value_name(const Option& option) {
   std::string name = option.type == OptionType::path      ? "FILE"
                      : option.type == OptionType::string  ? "TEXT"
-                     : option.type == OptionType::list    ? "A,B,..."
+                     : option.type == OptionType::list    ? "TEXT"
                      : option.type == OptionType::integer ? "N"
                                                           : to_string(option.type);
   if (option.type == OptionType::enumeration || !option.choices.empty()) name = "WORD";
@@ -55,12 +55,13 @@ std::string help_of(const Option& option) {
 std::string usage_of(const Component& command) {
   std::string usage = "titan " + command.name;
   if (*command.words.usage) usage += " " + std::string(command.words.usage);
+  const std::string job = command.words.takes_job ? " [--section.key VALUE]..." : "";
   constexpr size_t kMostListed = 4;
-  if (command.schema.options.size() > kMostListed) return usage + " [OPTION]...";
+  if (command.schema.options.size() > kMostListed) return usage + " [OPTION]..." + job;
   for (const Option& option : command.schema.options)
     usage += " [--" + flag_of(option) +
              (option.type == OptionType::boolean ? "" : " " + value_name(option)) + "]";
-  return usage;
+  return usage + job;
 }
 
 po::options_description described_flags(const Component& command) {
@@ -159,7 +160,8 @@ class InputReader {
     const bool is_list = option.type == OptionType::list;
     if (!seen_.insert(name).second && !is_list) return wrong(flag + " is given twice");
     Value value = option.type == OptionType::boolean ? Value(true)
-                                                     : value_of_word(option, given.value.front());
+                  : is_list ? Value::list({given.value.front()})  // a comma belongs to the item
+                            : value_of_word(option, given.value.front());
     if (const auto problem = option.problem(value)) return wrong(flag + " " + *problem);
     if (const Value* before = input_.options.find(name); before && is_list) {
       Value::List items = before->as_list();
@@ -199,6 +201,9 @@ std::string command_help(const Component& command) {
   text << "usage: " << usage_of(command) << "\n\n"
        << command.help << "\n\n"
        << described_flags(command);
+  if (command.words.takes_job)
+    text << "\n--job.config_file FILE and --section.key VALUE are those of titan train, whose help "
+            "lists\nthem: --parallelism.tensor_parallel_degree 2\n";
   return text.str();
 }
 

@@ -17,8 +17,8 @@ struct CommandInput {
 };
 
 /// Reads `arguments`, which follow the command's name. `--some-flag` is the option some_flag; where
-/// a command has `output` and no `out`, `--out` means `--output`; `-q` is `--quiet`. A list may be
-/// given in several flags; every other flag stands once. Throws a config Error with every
+/// a command has `output` and no `out`, `--out` means `--output`; `-q` is `--quiet`. Each flag of a
+/// list is one item, commas and all; every other flag stands once. Throws a config Error with every
 /// mistake: unknown flags with the nearest name, values that the schema refuses, a flag given
 /// twice, too few or too many words.
 CommandInput read_command_input(const Component& command,

@@ -26,7 +26,7 @@ const CatalogEntry* unbuilt_provider(const Catalog& catalog, const std::string& 
 }
 
 int run_here(const Catalog& catalog, const std::string& name,
-             const std::vector<std::string>& arguments) {
+             const std::vector<std::string>& arguments, EngineHost* engines) {
   Registry registry(catalog);
   const Component& component = registry.component(titan::Command::kKind, name);
   const CommandInput input = read_command_input(component, arguments);
@@ -34,7 +34,8 @@ int run_here(const Catalog& catalog, const std::string& name,
     print(command_help(component));
     return kExitDone;
   }
-  const CommandContext context{.words = input.words, .program = program_beside("titan")};
+  const CommandContext context{
+      .words = input.words, .program = program_beside("titan"), .engines = engines};
   return registry.create<titan::Command>(name, input.options, context)->run();
 }
 
@@ -52,7 +53,7 @@ std::vector<NamedCommand> commands_of_plugins() {
 
 std::optional<int> run_plugin_command(const std::string& name,
                                       const std::vector<std::string>& arguments,
-                                      const char* program_with_torch) {
+                                      const char* program_with_torch, EngineHost* engines) {
   Catalog catalog = installed_plugins();
   if (catalog.providers(titan::Command::kKind, name).empty()) return std::nullopt;
   if (const CatalogEntry* entry = unbuilt_provider(catalog, name)) {
@@ -69,7 +70,7 @@ std::optional<int> run_plugin_command(const std::string& name,
   if (program_with_torch && providers.size() == 1 &&
       providers.front()->manifest.field("torch") != "none")
     hand_over(program_with_torch, name, arguments);
-  return run_here(catalog, name, arguments);
+  return run_here(catalog, name, arguments, engines);
 }
 
 }  // namespace titan::core

@@ -5,6 +5,10 @@
 #include <string>
 #include <vector>
 
+namespace titan {
+class EngineHost;
+}
+
 namespace titan::core {
 
 struct NamedCommand {
@@ -18,9 +22,9 @@ std::vector<NamedCommand> commands_of_plugins();
 /// Runs the command `name` and returns its exit code; nothing when no plugin provides it.
 /// `arguments` follow the name. A plugin that a build tree can make is built first, except for its
 /// help. `program_with_torch`: what a command that sees torch is handed over to; null when this
-/// program is that one.
+/// program is that one, which then has `engines`.
 std::optional<int> run_plugin_command(const std::string& name,
                                       const std::vector<std::string>& arguments,
-                                      const char* program_with_torch);
+                                      const char* program_with_torch, EngineHost* engines);
 
 }  // namespace titan::core

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/config/diagnostics.h"
+#include <titan/settings/diagnostics.h>
+
 #include "core/config/legacy_names.h"
 #include "core/config/option_table.h"
 #include "core/config/schema_check.h"

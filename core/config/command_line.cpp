@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include <titan/error.h>
+#include <titan/settings/toml_source.h>
 #include <titan/suggest.h>
 
-#include "core/config/toml_source.h"
 #include "core/config/word_value.h"
 
 namespace titan::core {

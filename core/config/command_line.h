@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "core/config/diagnostics.h"
+#include <titan/settings/diagnostics.h>
+#include <titan/settings/settings.h>
+
 #include "core/config/option_table.h"
-#include "core/config/settings.h"
 
 namespace titan::core {
 
@@ -23,8 +24,8 @@ namespace titan::core {
 SettingList parse_command_line(const std::vector<std::string>& arguments, const OptionTable& table,
                                Diagnostics& diagnostics);
 
-/// The file that `--job.config_file FILE` (or `=FILE`, or with `-`) names; the last one counts, as of
-/// every key. Absent when there is none.
+/// The file that `--job.config_file FILE` (or `=FILE`, or with `-`) names; the last one counts, as
+/// of every key. Absent when there is none.
 std::optional<std::string> find_config_file(const std::vector<std::string>& arguments);
 
 }  // namespace titan::core

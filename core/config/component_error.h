@@ -6,8 +6,8 @@
 #include <utility>
 
 #include <titan/error.h>
+#include <titan/settings/diagnostics.h>
 
-#include "core/config/diagnostics.h"
 #include "core/config/job_config.h"
 
 namespace titan::core {

@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
+#include <titan/settings/diagnostics.h>
+
 #include "core/config/component_lookup.h"
-#include "core/config/diagnostics.h"
 #include "core/config/job_config.h"
 #include "core/config/option_table.h"
 #include "core/config/parallelism_selection.h"

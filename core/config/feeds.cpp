@@ -9,8 +9,7 @@
 #include <titan/dist/grid.h>
 #include <titan/error.h>
 #include <titan/job_view.h>
-
-#include "core/config/settings.h"
+#include <titan/settings/settings.h>
 
 namespace titan::core {
 namespace {

@@ -11,21 +11,21 @@
 #include <titan/axes.h>
 #include <titan/options.h>
 #include <titan/pipeline_schedule.h>
+#include <titan/settings/settings.h>
+#include <titan/settings/source_range.h>
 #include <titan/value.h>
 
 #include "core/config/job_sections.h"
-#include "core/config/settings.h"
-#include "core/config/source_range.h"
 
 namespace titan::core {
 
 /// One component that the configuration chose, ready for Registry::create(kind, name, options,
 /// context).
 struct Selection {
-  std::string kind;   ///< "optimizer"
-  std::string name;   ///< "AdamW", as the component spells it
-  Value options;      ///< every option of its schema, in canonical form; a map
-  SourceRange where;  ///< the value that chose it; without a source when it is the default
+  std::string kind;          ///< "optimizer"
+  std::string name;          ///< "AdamW", as the component spells it
+  Value options;             ///< every option of its schema, in canonical form; a map
+  SourceRange where;         ///< the value that chose it; without a source when it is the default
   std::string section = {};  ///< where its options stand: "optimizer", "dataset.jsonl"
 };
 
@@ -61,8 +61,8 @@ struct Layout {
 
   /// The degrees of the core's own axes.
   dist::MeshShape core_axes() const {
-    return {.pp = pipeline, .dp_replicate = replicate, .dp_shard = shard, .cp = context,
-            .tp = tensor};
+    return {
+        .pp = pipeline, .dp_replicate = replicate, .dp_shard = shard, .cp = context, .tp = tensor};
   }
   dist::Grid grid;  ///< with the axes of plugins; of one rank where degrees are wrong
 };

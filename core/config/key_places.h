@@ -8,7 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/config/diagnostics.h"
+#include <titan/settings/diagnostics.h>
+
 #include "core/config/job_config.h"
 #include "core/config/option_table.h"
 #include "core/config/schema_check.h"
@@ -17,10 +18,10 @@ namespace titan::core {
 
 /// The key that an error is about.
 struct NamedKey {
-  std::string key;      ///< "model.n_heads"; empty when the error names none that was written
-  SourceRange where;    ///< its value
+  std::string key;    ///< "model.n_heads"; empty when the error names none that was written
+  SourceRange where;  ///< its value
   std::vector<SourceRange> items = {};  ///< of its list, those that the error quotes
-  bool is_sound = true; ///< false: a key that it names was reported already
+  bool is_sound = true;                 ///< false: a key that it names was reported already
 };
 
 class KeyPlaces {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include <titan/options.h>
+#include <titan/settings/diagnostics.h>
+#include <titan/settings/settings.h>
 
-#include "core/config/diagnostics.h"
 #include "core/config/option_table.h"
-#include "core/config/settings.h"
 
 namespace titan::core {
 

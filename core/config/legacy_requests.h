@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
+#include <titan/settings/diagnostics.h>
+
 #include "core/config/component_lookup.h"
-#include "core/config/diagnostics.h"
 #include "core/config/legacy_names.h"
 #include "core/config/schema_check.h"
 

@@ -6,7 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/config/diagnostics.h"
+#include <titan/settings/diagnostics.h>
+
 #include "core/config/job_config.h"
 #include "core/config/schema_check.h"
 

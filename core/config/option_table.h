@@ -10,9 +10,9 @@
 
 #include <titan/options.h>
 #include <titan/plugin.h>
+#include <titan/settings/settings.h>
 
 #include "core/config/component_lookup.h"
-#include "core/config/settings.h"
 
 namespace titan::core {
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <titan/error.h>
+#include <titan/settings/toml_source.h>
 #include <titan/suggest.h>
 
 #include "core/config/collect.h"
@@ -18,7 +19,6 @@
 #include "core/config/legacy_requests.h"
 #include "core/config/not_built.h"
 #include "core/config/resolved_value.h"
-#include "core/config/toml_source.h"
 
 namespace titan::core {
 namespace {

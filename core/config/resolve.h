@@ -15,11 +15,11 @@
 #include <vector>
 
 #include <titan/error.h>
+#include <titan/settings/diagnostics.h>
+#include <titan/settings/settings.h>
 
 #include "core/config/component_lookup.h"
-#include "core/config/diagnostics.h"
 #include "core/config/job_config.h"
-#include "core/config/settings.h"
 
 namespace titan::core {
 

@@ -7,9 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/config/diagnostics.h"
+#include <titan/settings/diagnostics.h>
+#include <titan/settings/settings.h>
+
 #include "core/config/option_table.h"
-#include "core/config/settings.h"
 
 namespace titan::core {
 

@@ -4,7 +4,8 @@
 
 #include <memory>
 
-#include "core/config/diagnostics.h"
+#include <titan/settings/diagnostics.h>
+
 #include "core/config/job_config.h"
 #include "core/plugin/registry.h"
 #include "core/train/assembly.h"
@@ -17,8 +18,8 @@ struct RehearsalOptions {
 };
 
 /// Plays `rank` of the job and adds to `diagnostics` what is wrong with it, each mistake at its
-/// place. `config` may be one of resolve_partly(): what an earlier mistake makes undecidable is left
-/// out. Returns the played run, null when there is none. Nothing is trained or written.
+/// place. `config` may be one of resolve_partly(): what an earlier mistake makes undecidable is
+/// left out. Returns the played run, null when there is none. Nothing is trained or written.
 ///
 /// Errors of other kinds, such as a damaged tokenizer, are thrown when nothing else is wrong.
 std::unique_ptr<Run> rehearse(const JobConfig& config, Registry& registry,

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include <titan/settings/diagnostics.h>
 #include <titan/value.h>
 
-#include "core/config/diagnostics.h"
 #include "core/evaluate/task.h"
 
 namespace titan::core {

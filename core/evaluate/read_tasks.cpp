@@ -5,10 +5,10 @@
 #include <set>
 
 #include <titan/error.h>
+#include <titan/settings/diagnostics.h>
+#include <titan/settings/toml_source.h>
 #include <titan/suggest.h>
 
-#include "core/config/diagnostics.h"
-#include "core/config/toml_source.h"
 #include "core/evaluate/documents.h"
 
 namespace titan::core {

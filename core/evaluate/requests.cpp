@@ -4,9 +4,9 @@
 
 #include <titan/error.h>
 #include <titan/files/file.h>
+#include <titan/settings/diagnostics.h>
 #include <titan/shown_text.h>
 
-#include "core/config/diagnostics.h"
 #include "core/evaluate/documents.h"
 #include "core/evaluate/text_counts.h"
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include <titan/value.h>
@@ -14,6 +15,10 @@
 #include "core/train/run.h"
 #include "core/train/step_members.h"
 
+namespace titan {
+struct LoopStep;
+}
+
 namespace titan::core {
 
 enum class StopReason {
@@ -22,11 +27,16 @@ enum class StopReason {
   saved,    ///< by a signal, after a checkpoint
 };
 
+/// Gives the steps in place of the job's data.
+using OwnSteps = std::function<LoopStep(int64_t number)>;
+
 /// Thread: construct and run on one thread.
 class Trainer {
  public:
   /// `run` and `watch` outlive the trainer. `begin`: when the program started, seconds since 1970.
-  Trainer(Run& run, const JobConfig& config, FailureWatch& watch, double begin);
+  /// `own_steps`: empty, or who gives the steps.
+  Trainer(Run& run, const JobConfig& config, FailureWatch& watch, double begin,
+          OwnSteps own_steps = {});
 
   /// Trains until the last step or until a signal asks to stop after the current one, and saves on
   /// the way. Loggers are closed on every way out. Errors carry the step as context.
@@ -44,6 +54,7 @@ class Trainer {
   void train_step();
   void count_epochs(Step& step);
   Step next_step();
+  void take_own_step(Step& step);
   void validate();
   void save();
   void shorten_timeouts();
@@ -61,6 +72,8 @@ class Trainer {
   Metrics metrics_;
   StepMembers members_;
   StepRunner runner_;
+  OwnSteps own_steps_;
+  std::vector<Scalar> own_scalars_;  // of the step that is run
 };
 
 }  // namespace titan::core

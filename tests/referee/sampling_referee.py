@@ -1,4 +1,4 @@
-"""Compares what core/generate/sampler makes of logits with transformers' logits processors, to the bit.
+"""Compares what sdk/src/generation/sampler makes of logits with transformers' logits processors, to the bit.
 
     sampling_referee.py --probe <sampling_probe>
 

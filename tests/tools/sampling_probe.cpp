@@ -1,4 +1,4 @@
-// Prints the logits that core/generate/sampler draws from, for tests/referee/sampling_referee.py.
+// Prints the logits that sdk/src/generation/sampler draws from, for tests/referee/sampling_referee.py.
 //
 //   sampling_probe < cases.json
 //
@@ -12,9 +12,8 @@
 #include <vector>
 
 #include <ATen/ops/tensor.h>
+#include <titan/generation/sampler.h>
 #include <titan/value.h>
-
-#include "core/generate/sampler.h"
 
 namespace {
 
@@ -28,14 +27,14 @@ Value processed(const Value& test) {
   for (const Value& id : test.at("seen").as_list())
     seen.push_back(static_cast<int32_t>(id.as_integer()));
   const Value& given = test.at("options");
-  titan::core::SamplingOptions options{
+  titan::SamplingOptions options{
       .top_k = given.at("top_k").as_integer(),
       .top_p = given.at("top_p").as_number(),
       .min_p = given.at("min_p").as_number(),
       .repetition_penalty = given.at("repetition_penalty").as_number()};
   const double temperature = given.at("temperature").as_number();
   if (temperature > 0) options.temperature = temperature;
-  const at::Tensor kept = titan::core::processed_logits(at::tensor(logits), seen, options);
+  const at::Tensor kept = titan::processed_logits(at::tensor(logits), seen, options);
   Value list = Value::list();
   for (int64_t i = 0; i < kept.numel(); ++i)
     list.as_list().emplace_back(int64_t{std::bit_cast<int32_t>(kept.const_data_ptr<float>()[i])});

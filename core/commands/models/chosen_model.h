@@ -15,27 +15,13 @@
 #include <titan/tokenizer.h>
 
 #include "core/config/resolve.h"
+#include "core/engine/model_sources.h"
 #include "core/exchange/merged_weights.h"
 #include "core/plugin/catalog.h"
 #include "core/plugin/registry.h"
 #include "core/train/assembly.h"
 
 namespace titan::core {
-
-/// Which of model.converters count, with their options.
-enum class CountedConverters {
-  none,
-  exporting,  ///< those that change what weights are for others: ExportTransform
-};
-
-/// What ChosenModel's constructor reads, before it is resolved. Used by commands that assemble more
-/// than a model.
-JobSources model_sources(const std::vector<std::string>& arguments,
-                         const std::optional<CheckpointManifest>& manifest,
-                         const std::filesystem::path& folder);
-/// Leaves those converters in the job that count. Throws a ConfigError when one is not there that
-/// may count.
-void choose_converters(JobSources& sources, CountedConverters converters, ComponentLookup& lookup);
 
 /// A model on the meta device. Of a whole job only what says which model it is counts: [model],
 /// [tokenizer], [plugins] and training.seq_len; the rest need not fit this machine.

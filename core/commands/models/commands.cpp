@@ -6,9 +6,12 @@ namespace titan::core {
 
 const char* const kProgramWithTorch = nullptr;
 
+EngineHost* engine_host() {
+  return nullptr;
+}
+
 const std::vector<CommandRow>& commands() {
   static const std::vector<CommandRow> kCommands = {
-      {"generate", "", "see titan generate --help", generate_text},
       {"evaluate", "", "see titan evaluate --help", evaluate_model},
       {"convert", "", "see titan convert --help", convert_weights},
   };

@@ -13,8 +13,8 @@
 #include <titan/program/terminal.h>
 
 #include "core/commands/models/models.h"
-#include "core/commands/models/trained_model.h"
 #include "core/commands/own_flags.h"
+#include "core/engine/trained_model.h"
 #include "core/evaluate/read_tasks.h"
 #include "core/evaluate/results.h"
 #include "core/evaluate/scoring/scorer.h"
@@ -143,10 +143,11 @@ void show(const EvaluateArguments& arguments, const std::vector<Answers>& answer
 
 void evaluate_all(const EvaluateArguments& arguments, TrainedModel& model) {
   Run& run = model.run();
+  const Engine& engine = model.engine();
   TITAN_CHECK(
-      model.tokenizer(), config,
+      engine.tokenizer(), config,
       "tasks are text, but there is no tokenizer: set --model.hf_assets_path to its folder");
-  const int64_t context = model.context();
+  const int64_t context = engine.context();
   const int64_t max_length = arguments.max_length.value_or(context);
   TITAN_CHECK(max_length <= context, config, "--max-length ", max_length,
               " is more than the model's context of ", context);
@@ -154,7 +155,7 @@ void evaluate_all(const EvaluateArguments& arguments, TrainedModel& model) {
       .adds_bos = arguments.adds_bos.value_or(adds_bos(model.config().model.hf_assets_path)),
       .max_length = max_length};
   const double date = wall_seconds(), begin = monotonic_seconds();
-  const std::vector<Request> requests = make_requests(arguments.tasks, *model.tokenizer(), rules);
+  const std::vector<Request> requests = make_requests(arguments.tasks, *engine.tokenizer(), rules);
   Scorer scorer(*run.executor, run.mesh, run.device->device(),
                 {.batch_tokens = arguments.batch_tokens,
                  .vocab_size = run.model->vocab_size(),
@@ -181,8 +182,8 @@ int evaluate_model(const std::vector<std::string>& words) {
     print(kEvaluateUsage);
     return kExitDone;
   }
-  TrainedModel model(arguments.checkpoint, arguments.config, arguments.launch,
-                     {.command = "titan evaluate"});
+  TrainedModel model(arguments.checkpoint, arguments.config, arguments.launch, "titan evaluate",
+                     /*is_chat=*/false);
   model.with_ranks([&] { evaluate_all(arguments, model); });
   return kExitDone;
 }

@@ -1,10 +1,16 @@
 // What titan-train has instead of core/commands.cpp: the commands that load plugins. `titan
 // COMMAND` hands over to it.
 #include "core/commands/command.h"
+#include "core/engine/engines.h"
 
 namespace titan::core {
 
 const char* const kProgramWithTorch = nullptr;
+
+EngineHost* engine_host() {
+  static Engines engines;
+  return &engines;
+}
 
 const std::vector<CommandRow>& commands() {
   static const std::vector<CommandRow> kCommands = {

@@ -1,19 +1,13 @@
 // `titan train`: checks the whole job, then runs it; with --dry-run only the first.
-#include <csignal>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
 #include <utility>
 
 #include <boost/program_options.hpp>
 
-#include <titan/checkpoints/manifest.h>
 #include <titan/error.h>
 #include <titan/log.h>
 #include <titan/program/clock.h>
 #include <titan/program/quantity_text.h>
 #include <titan/program/terminal.h>
-#include <titan/shown_text.h>
 
 #include "core/commands/command.h"
 #include "core/commands/own_flags.h"
@@ -23,17 +17,11 @@
 #include "core/config/registry_lookup.h"
 #include "core/config/resolve.h"
 #include "core/config/toml_writer.h"
+#include "core/engine/training.h"
 #include "core/estimate/memory_limit.h"
 #include "core/estimate/played_rank.h"
 #include "core/estimate/played_step.h"
 #include "core/estimate/rehearsal.h"
-#include "core/exchange/model_options.h"
-#include "core/runtime/build_info.h"
-#include "core/runtime/groups/failure_policy.h"
-#include "core/runtime/signals.h"
-#include "core/train/explained_failure.h"
-#include "core/train/run_facts.h"
-#include "core/train/trainer.h"
 
 namespace titan::core {
 namespace {
@@ -91,31 +79,6 @@ void print_help(const JobSources& sources, ComponentLookup& lookup) {
   }
 }
 
-void tell(const std::vector<Diagnostic>& messages) {
-  for (const Diagnostic& message : messages)
-    message.severity == Severity::note ? log::info(message.message)
-                                       : log::warn(render_for_log(message));
-}
-
-std::string signal_name(int signal) {
-  const char* name = ::sigabbrev_np(signal);
-  return name ? std::string("SIG") + name : "signal " + std::to_string(signal);
-}
-
-int finish(StopReason reason, const Trainer& trainer) {
-  const std::string step = std::to_string(trainer.state().step);
-  if (reason == StopReason::all_steps_done) {
-    log::info("training completed after step " + step);
-    return kExitDone;
-  }
-  const int signal = trainer.stop_signal();
-  log::info("stopped by " + signal_name(signal) + " after step " + step +
-            (reason == StopReason::saved ? ", which is saved: the same command goes on from there"
-                                         : "; nothing is saved, for checkpoint.enable = false"));
-  if (signal == SIGINT) return kExitInterrupted;  // a user who presses Ctrl-C wants no restart
-  return reason == StopReason::saved ? kExitRequeue : kExitTerminated;
-}
-
 /// [memory_estimation] enable: the job's own layout, and the end.
 int estimate_memory(const JobConfig& config, Registry& registry) {
   TITAN_CHECK(
@@ -147,13 +110,6 @@ int print_dry_run(const JobConfig& config, Registry& registry, bool elsewhere) {
   return kExitDone;
 }
 
-/// Throws the report of `found`, completed by what its components find wrong with the job.
-[[noreturn]] void refuse(const JobConfig& config, Registry& registry,
-                         const RehearsalOptions& options, Diagnostics found) {
-  rehearse(config, registry, options, found);
-  throw ConfigError(found);
-}
-
 int play(JobConfig config, Registry& registry, const LaunchEnv& played) {
   const double start = monotonic_seconds();
   with_places(config, [&] { fit_memory_limit(config, registry, played.rank); });
@@ -166,94 +122,6 @@ int play(JobConfig config, Registry& registry, const LaunchEnv& played) {
             std::to_string(static_cast<int64_t>(1000 * (monotonic_seconds() - start))) +
             " ms; nothing was trained or written");
   return kExitDone;
-}
-
-/// Throws when the job of a finished run could not be started anew, or asks for another
-/// model than the one whose weights are there: "nothing is left to do" would hide the mistake.
-void check_finished(const JobConfig& config, Registry& registry, const StartPoint& done, int rank) {
-  Diagnostics wrong;
-  std::unique_ptr<Run> played;
-  {
-    const log::Quiet quiet;
-    played = rehearse(config, registry, {.rank = rank}, wrong);
-  }
-  if (!wrong.can_start()) throw ConfigError(wrong);
-  std::error_code ignored;
-  if (!played || !std::filesystem::exists(done.folder / "manifest.json", ignored)) return;
-  const std::string differs =
-      check_model_options(read_checkpoint_manifest(done.folder).config, config, *played->model,
-                          registry, "'" + done.folder.string() + "'");
-  if (!differs.empty() && rank == 0) log::warn(differs);
-}
-
-/// Builds the run. False when nothing is left to train, which is said.
-bool build(Run& run, JobConfig& config, Registry& registry, Rendezvous& rendezvous,
-           FailureWatch& watch) {
-  const int rank = rendezvous.launch().rank;
-  rendezvous.agree(rendezvous.is_alone() ? Facts() : run_facts(config, registry));
-  fit_memory_limit(config, registry, rank);
-  if (rank == 0) run.folder_lock.take_existing(config.job.dump_folder, "job.dump_folder");
-  const StartPoint start_point = find_start(config, rendezvous);
-  if (start_point.kind == StartPoint::Kind::done) {
-    check_finished(config, registry, start_point, rank);
-    log::info("nothing is left to do: the weights of the last step are in '" +
-              start_point.folder.string() +
-              "'; raise training.steps or choose another "
-              "job.dump_folder to train more");
-    return false;
-  }
-  assemble(run, config, registry, rendezvous, watch, start_point);
-  return true;
-}
-
-/// What is done when the ranks have met -> the exit code.
-int build_and_train(std::unique_ptr<Run>& run, JobConfig& config, Registry& registry,
-                    Rendezvous& rendezvous, FailureWatch& watch, StopSignals& signals,
-                    double start) {
-  const int rank = rendezvous.launch().rank;
-  bool is_built = false;
-  try {
-    is_built =
-        with_places(config, [&] { return build(*run, config, registry, rendezvous, watch); });
-  } catch (const ConfigError& e) {
-    refuse(config, registry, {.rank = rank}, e.diagnostics());
-  }
-  if (!is_built) return kExitDone;
-  signals.begin_to_ask();
-  if (config.checkpoint.create_seed_checkpoint) {
-    run->checkpoints->save_seed();
-    run->loggers.finish(RunOutcome::finished);
-    return kExitDone;
-  }
-  if (rank == 0) {
-    log::info("model " + config.model.name + " " + config.model.flavor + ": " +
-              with_commas(run->part->num_parameters()) + " parameters, " +
-              run->device->description());
-    log::info("training " + std::to_string(config.training.steps) + " steps of " +
-              std::to_string(config.layout.global_batch_size) + " x " +
-              std::to_string(config.training.seq_len) + " tokens; output in " +
-              config.job.dump_folder + "; ready after " +
-              std::to_string(static_cast<int64_t>(1000 * (monotonic_seconds() - start))) + " ms");
-  }
-  Trainer trainer(*run, config, watch, wall_seconds() - (monotonic_seconds() - start));
-  const StopReason reason = trainer.run();
-  run->mesh.group("world").barrier();  // nobody closes a connection that another still uses
-  return finish(reason, trainer);
-}
-
-int train(JobConfig config, Registry& registry, const LaunchEnv& launch, double start) {
-  StopSignals signals(StopSignals::First::ends);
-  Rendezvous rendezvous(launch, std::chrono::seconds(config.comm.init_timeout_seconds));
-  auto run = std::make_unique<Run>();
-  // looks at the run's mesh: gone before it
-  FailureWatch watch(rendezvous, std::make_unique<EndProcess>(),
-                     {config.job.dump_folder + "/" + config.comm.save_traces_folder,
-                      config.comm.save_traces_file_prefix});
-  int code = kExitDone;
-  with_failures_explained(run, rendezvous, watch, [&] {
-    code = build_and_train(run, config, registry, rendezvous, watch, signals, start);
-  });
-  return code;
 }
 
 }  // namespace
@@ -287,19 +155,12 @@ int run_train(const std::vector<std::string>& raw_arguments) {
                                           found);
   if (!found.can_start())
     refuse(config, registry, {.rank = launch.rank, .reads_files = reads_files}, std::move(found));
-  if (launch.rank == 0) tell(found.sorted());
+  if (launch.rank == 0) log_messages(found.sorted());
   if (arguments.dry_run) return print_dry_run(config, registry, !reads_files);
   if (is_estimated) return with_places(config, [&] { return estimate_memory(config, registry); });
   if (is_played) return play(config, registry, launch);
 
-  if (launch.rank == 0) {
-    log::info(build_summary());
-    log::info("starting job: " + config.job.description);
-    if (launch.world_size > 1) log::info(describe(launch));
-    if (config.job.print_config)
-      log::info("configuration:\n" + printable_json(to_json(config.resolved, 2)));
-  }
-  return train(config, registry, launch, start);
+  return start_training(config, registry, launch, start, nullptr);
 }
 
 }  // namespace titan::core

@@ -249,8 +249,8 @@ class Bench {
 
 class BenchCommand final : public Command {
  public:
-  static constexpr CommandWords kWords{"[--job.config_file FILE] [--section.key VALUE]...", 0,
-                                       std::numeric_limits<size_t>::max(), true};
+  static constexpr CommandWords kWords{.most = std::numeric_limits<size_t>::max(),
+                                       .takes_job = true};
 
   BenchCommand(const BenchOptions& options, const CommandContext& context)
       : options_(options), context_(context) {}

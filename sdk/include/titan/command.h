@@ -23,6 +23,8 @@
 
 namespace titan {
 
+class EngineHost;
+
 /// The words that a command takes beside its flags.
 struct CommandWords {
   const char* usage = "";  ///< as the usage shows them: "RUN RUN", "RUN..."
@@ -36,6 +38,8 @@ struct CommandContext {
   std::vector<std::string> words;  ///< in their order; between fewest and most of `kWords`
   std::filesystem::path
       program;  ///< the `titan` beside this process, which can start training runs
+  /// Opens and trains models (titan/engine.h); outlives the command. Null in a TORCH_FREE one.
+  EngineHost* engines = nullptr;
 };
 
 /// Made once, after every flag was checked, and run once. Both may throw titan::Error, which

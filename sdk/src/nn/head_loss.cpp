@@ -55,20 +55,6 @@ Tensor loss_of_chunk(const By& by, const Tensor& logits, bool gradient, OfRows&&
   return taken(by, loss);
 }
 
-/// logits -> exp(logits - their maximum) in place. Gives log softmax(logits)[label] (n), 0 where a
-/// row has no target, and the sum of the exponentials (n).
-struct Likelihoods {
-  Tensor logs, exponential_sums;
-};
-Likelihoods likelihoods_in_place(const Tensor& logits, const Tensor& labels) {
-  const Tensor ignored = labels.eq(Batch::kIgnoredLabel);
-  const Tensor index = labels.masked_fill(ignored, 0).unsqueeze(1);
-  const Tensor highest = logits.amax(1, /*keepdim=*/true);
-  const Tensor at_label = (logits.gather(1, index) - highest).squeeze(1);
-  const Tensor sums = logits.sub_(highest).exp_().sum(1);
-  return {(at_label - sums.log()).masked_fill_(ignored, 0), sums};
-}
-
 /// d(weight · log softmax(logits)[label]) / d(logits) in place. `weights` (n), 0 where a row has no
 /// target.
 void weigh_in_place(const Tensor& logits, const Tensor& labels, const Tensor& weights) {
@@ -125,6 +111,15 @@ Tensor loss_beside_reference(const By& by, DistillationLoss& beside, const Batch
 }
 
 }  // namespace
+
+Likelihoods likelihoods_in_place(const Tensor& logits, const Tensor& labels) {
+  const Tensor ignored = labels.eq(Batch::kIgnoredLabel);
+  const Tensor index = labels.masked_fill(ignored, 0).unsqueeze(1);
+  const Tensor highest = logits.amax(1, /*keepdim=*/true);
+  const Tensor at_label = (logits.gather(1, index) - highest).squeeze(1);
+  const Tensor sums = logits.sub_(highest).exp_().sum(1);
+  return {(at_label - sums.log()).masked_fill_(ignored, 0), sums};
+}
 
 Tensor loss_by_component(Loss& loss, const ChunksOfHead& chunks, const Batch& batch) {
   const By by{loss, chunks};

@@ -11,6 +11,14 @@
 
 namespace titan::nn {
 
+/// Of rows of logits.
+struct Likelihoods {
+  at::Tensor logs;              ///< (n): log softmax(logits)[label], 0 where a row has no target
+  at::Tensor exponential_sums;  ///< (n)
+};
+/// `logits` (n, words) become exp(logits - their maximum) in place. `labels` (n), int64.
+Likelihoods likelihoods_in_place(const at::Tensor& logits, const at::Tensor& labels);
+
 /// The head as a loss sees it.
 struct ChunksOfHead {
   /// HeadKernel::loss_sum_by of the batch's tokens; chunks come in the order of the rows.

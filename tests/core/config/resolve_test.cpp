@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <titan/settings/toml_source.h>
 #include <titan/shown_text.h>
 
 #include "core/config/fake_lookup.h"
 #include "core/config/flag_help.h"
-#include "core/config/toml_source.h"
 #include "core/config/toml_writer.h"
 
 namespace titan::core {

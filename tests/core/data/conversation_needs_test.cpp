@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/config/diagnostics.h"
+#include <titan/settings/diagnostics.h>
+
 #include "core/data/fake_chat.h"
 #include "core/data/fake_text.h"
 

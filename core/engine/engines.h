@@ -1,0 +1,18 @@
+// What commands of plugins open models by. Used by the programs that see torch.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include <titan/engine.h>
+
+namespace titan::core {
+
+class Engines final : public EngineHost {
+ public:
+  std::unique_ptr<OpenedModel> open(const EngineRequest& request,
+                                    const std::filesystem::path& weights, bool is_chat) override;
+  int train(const EngineRequest& request, TrainingLoop& loop) override;
+};
+
+}  // namespace titan::core

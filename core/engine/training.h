@@ -1,0 +1,29 @@
+// A checked job is trained, on its data or by a loop of one's own. Used by titan train and by
+// engines.cpp.
+#pragma once
+
+#include <vector>
+
+#include <titan/engine.h>
+#include <titan/settings/diagnostics.h>
+
+#include "core/config/job_config.h"
+#include "core/estimate/rehearsal.h"
+#include "core/plugin/registry.h"
+#include "core/runtime/launch_env.h"
+
+namespace titan::core {
+
+/// Throws the report of `found`, completed by what its components find wrong with the job.
+[[noreturn]] void refuse(const JobConfig& config, Registry& registry,
+                         const RehearsalOptions& options, Diagnostics found);
+
+/// Notes and warnings, to the log.
+void log_messages(const std::vector<Diagnostic>& messages);
+
+/// Builds and trains the job on this rank. `start`: monotonic_seconds() when the program began.
+/// `loop`: null, or who gives the steps. Returns the exit code.
+int start_training(JobConfig config, Registry& registry, const LaunchEnv& launch, double start,
+                   TrainingLoop* loop);
+
+}  // namespace titan::core

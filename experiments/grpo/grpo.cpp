@@ -1,0 +1,174 @@
+// titan maintainers/grpo: a model learns to add from rewards for what it answers. GRPO: several
+// answers to a prompt, each weighed by how much better it is than the others (Shao et al., 2024).
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/minimum.h>
+#include <titan/command.h>
+#include <titan/engine.h>
+#include <titan/generation/rows.h>
+#include <titan/plugin.h>
+#include <titan/sequence_loss.h>
+
+namespace grpo {
+namespace {
+
+struct LossOptions {
+  double clip = 0.2;
+};
+
+/// The clipped objective of PPO: -min(r A, clip(r) A), r = p(token) / p when it was sampled. Of
+/// each token Batch::reference has (log-likelihood when it was sampled, A).
+class GrpoLoss final : public titan::SequenceLoss {
+ public:
+  GrpoLoss(const LossOptions& options, titan::LossContext) : options_(options) {}
+  std::vector<std::string> part_names() const override { return {"moved"}; }
+  int64_t num_terms(const titan::Batch& batch) const override {
+    return batch.labels.ne(titan::Batch::kIgnoredLabel).sum().item<int64_t>();
+  }
+  titan::RowsLoss of_sequences(const at::Tensor& found, const titan::Batch& batch) override {
+    const at::Tensor mask = batch.labels.ne(titan::Batch::kIgnoredLabel);
+    if (!batch.reference.defined())
+      return {(found * mask).sum().to(at::kDouble) * 0, {mask.sum() * 0}};
+    const at::Tensor sampled = batch.reference.select(-1, 0),
+                     advantage = batch.reference.select(-1, 1);
+    const at::Tensor ratio = (found - sampled).exp();
+    const at::Tensor gain = at::minimum(
+        ratio * advantage, ratio.clamp(1 - options_.clip, 1 + options_.clip) * advantage);
+    // tokens whose log-likelihood is not, to the bit, the one when they were sampled
+    return {-(gain * mask).sum(at::kDouble), {(found.ne(sampled) & mask).sum().to(at::kDouble)}};
+  }
+
+ private:
+  LossOptions options_;
+};
+
+struct Options : titan::RankFlags {
+  int64_t prompts = 64, samples = 16, rows = 64;
+  double temperature = 1;
+  int64_t seed = 0;
+};
+
+constexpr int64_t kAnswer = 3;  // digits
+
+/// One in ten sums is never asked for: they are for grading.
+bool is_held_out(int64_t a, int64_t b) {
+  return (7 * a + 3 * b) % 10 == 0;
+}
+
+/// Digits that are right, and as much again for all of them.
+double reward(const std::string& answer, int64_t sum) {
+  std::string right = std::to_string(sum);
+  right.insert(0, kAnswer - right.size(), '0');
+  double good = 0;
+  for (size_t i = 0; i < std::min(answer.size(), right.size()); ++i) good += answer[i] == right[i];
+  return good / kAnswer + (answer == right ? 1 : 0);
+}
+
+class Loop final : public titan::TrainingLoop {
+ public:
+  explicit Loop(const Options& options) : options_(options) {}
+
+  titan::LoopStep next(titan::Engine& engine, int64_t number) override {
+    std::mt19937_64 random(static_cast<uint64_t>(options_.seed * 1'000'003 + number));
+    std::vector<std::vector<int32_t>> prompts;
+    std::vector<int64_t> sums;
+    while (sums.size() < static_cast<size_t>(options_.prompts)) {
+      const auto a = static_cast<int64_t>(10 + random() % 90),
+                 b = static_cast<int64_t>(10 + random() % 90);
+      if (is_held_out(a, b)) continue;
+      engine.tokenizer()->encode(std::to_string(a) + "+" + std::to_string(b) + "=",
+                                 prompts.emplace_back());
+      sums.push_back(a + b);
+    }
+    const int64_t seq_len = engine.config().at("training").at("seq_len").as_integer();
+    titan::GenerationOptions how;
+    how.max_new_tokens = kAnswer;
+    how.num_samples = options_.samples;
+    how.sampling.temperature = options_.temperature;
+    how.seed = random() >> 1;
+    how.gives_log_likelihoods = true;
+    how.as_trained = {.rows = options_.rows, .seq_len = seq_len};
+    const auto answers = engine.generator().generate(prompts, how);
+
+    std::vector<double> rewards;
+    for (const titan::Generated& answer : answers)
+      rewards.push_back(reward(answer.text, sums[answer.prompt]));
+    std::vector<titan::SequenceRow> rows;
+    for (size_t i = 0; i < answers.size(); ++i) {
+      const auto group = rewards.begin() +
+                         static_cast<std::ptrdiff_t>(i - i % static_cast<size_t>(options_.samples));
+      double mean = 0, square = 0;
+      for (auto r = group; r != group + options_.samples; ++r)
+        mean += *r / static_cast<double>(options_.samples);
+      for (auto r = group; r != group + options_.samples; ++r) square += (*r - mean) * (*r - mean);
+      const double advantage =
+          (rewards[i] - mean) / (std::sqrt(square / static_cast<double>(options_.samples)) + 1e-4);
+      titan::SequenceRow& row = rows.emplace_back();
+      row.ids = prompts[answers[i].prompt];
+      row.prompt_size = row.ids.size();
+      row.ids.insert(row.ids.end(), answers[i].ids.begin(), answers[i].ids.end());
+      for (const float sampled : answers[i].log_likelihoods)
+        row.given.push_back({sampled, static_cast<float>(advantage)});
+    }
+    titan::LoopStep step;  // ranks of data parallelism share the microbatches
+    const auto at_once = static_cast<size_t>(options_.rows);
+    const auto ranks = static_cast<size_t>(engine.mesh().grid().batch());
+    for (size_t first = at_once * static_cast<size_t>(engine.mesh().batch_rank());
+         first < rows.size(); first += at_once * ranks)
+      step.microbatches.push_back(
+          titan::batch_of_rows({rows.begin() + static_cast<std::ptrdiff_t>(first),
+                                rows.begin() + static_cast<std::ptrdiff_t>(first + at_once)},
+                               seq_len));
+    double sum = 0;
+    for (const double r : rewards) sum += r / static_cast<double>(rewards.size());
+    step.scalars.push_back({"grpo/reward", sum});
+    return step;
+  }
+
+ private:
+  Options options_;
+};
+
+class Grpo final : public titan::Command {
+ public:
+  static constexpr titan::CommandWords kWords{.most = SIZE_MAX, .takes_job = true};
+  Grpo(const Options& options, const titan::CommandContext& context)
+      : options_(options), context_(context) {}
+  int run() override {
+    Loop loop(options_);
+    return context_.engines->train({"titan maintainers/grpo", context_.words, options_}, loop);
+  }
+
+ private:
+  Options options_;
+  titan::CommandContext context_;
+};
+
+}  // namespace
+}  // namespace grpo
+
+TITAN_PLUGIN(plugin) {
+  using grpo::Options;
+  auto& command =
+      plugin
+          .add<grpo::Grpo>("maintainers/grpo",
+                           "teach a model sums of two-digit numbers by rewards for its own answers")
+          .option("prompts", &Options::prompts, "sums that are asked for in each step")
+          .at_least(1)
+          .option("samples", &Options::samples, "answers to each")
+          .at_least(2)
+          .option("rows", &Options::rows, "rows of a microbatch")
+          .at_least(1)
+          .option("temperature", &Options::temperature, "of the answers")
+          .greater_than(0)
+          .option("seed", &Options::seed, "of the sums and the answers");
+  titan::declare_rank_flags<Options>(command);
+  plugin
+      .add<grpo::GrpoLoss>("maintainers/grpo",
+                           "the clipped objective of PPO over answers that were sampled")
+      .option("clip", &grpo::LossOptions::clip, "how far the probability of a token may move")
+      .greater_than(0);
+}

@@ -1,0 +1,290 @@
+// `titan generate`: text from a model, of a checkpoint or a Hugging Face folder, under any layout.
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <optional>
+
+#include <titan/command.h>
+#include <titan/engine.h>
+#include <titan/error.h>
+#include <titan/log.h>
+#include <titan/plugin.h>
+#include <titan/program/clock.h>
+#include <titan/program/exit_codes.h>
+#include <titan/program/terminal.h>
+
+#include "prompts.h"
+
+namespace titan::commands {
+namespace {
+
+struct GenerateOptions : RankFlags {
+  std::filesystem::path checkpoint, prompts;
+  std::vector<std::string> prompt, stop;
+  bool chat = false, ignore_eos = false, no_cache = false, json = false;
+  int64_t max_new_tokens = 64, num_samples = 1, batch_size = 16, seed = 0;
+  std::optional<double> temperature;
+  std::optional<int64_t> top_k;
+  std::optional<double> top_p, min_p;
+  double repetition_penalty = 1;
+};
+
+/// Throws a config Error that holds all that is wrong with flags which are right by themselves.
+void check(const GenerateOptions& options) {
+  std::string wrong;
+  const auto require = [&](bool is_right, const std::string& what) {
+    if (!is_right) wrong += (wrong.empty() ? "" : "\n") + what;
+  };
+  require(!options.checkpoint.empty(),
+          "titan generate needs --checkpoint FOLDER; see: titan generate --help");
+  require(options.temperature || options.num_samples == 1,
+          "--num-samples above 1 needs a --temperature: the most likely tokens are the same ones");
+  const std::string needs = " needs a --temperature";
+  require(options.temperature || !options.top_k, "--top-k" + needs);
+  require(options.temperature || !options.top_p, "--top-p" + needs);
+  require(options.temperature || !options.min_p, "--min-p" + needs);
+  require(std::none_of(options.stop.begin(), options.stop.end(),
+                       [](const std::string& word) { return word.empty(); }),
+          "--stop is empty");
+  TITAN_CHECK(wrong.empty(), config, wrong);
+}
+
+std::vector<Prompt> prompts_of(const GenerateOptions& options) {
+  std::vector<Prompt> prompts;
+  for (const std::string& text : options.prompt)
+    prompts.push_back({.text = text, .ids = {}, .place = "--prompt"});
+  if (!options.prompts.empty())
+    for (Prompt& prompt : read_prompts(options.prompts)) prompts.push_back(std::move(prompt));
+  return prompts;
+}
+
+GenerationOptions generation_options(const GenerateOptions& options) {
+  return {.max_new_tokens = options.max_new_tokens,
+          .num_samples = options.num_samples,
+          .sampling = {.temperature = options.temperature,
+                       .top_k = options.top_k.value_or(0),
+                       .top_p = options.top_p.value_or(1),
+                       .min_p = options.min_p.value_or(0),
+                       .repetition_penalty = options.repetition_penalty},
+          .seed = static_cast<uint64_t>(options.seed),
+          .end_ids = {},
+          .stop = options.stop,
+          .uses_cache = !options.no_cache,
+          .as_trained = {}};
+}
+
+/// Prints what rank 0 gets: streams the text of a prompt alone, else each result when it is there.
+class Output {
+ public:
+  Output(const GenerateOptions& options, bool is_rank_zero, bool has_text)
+      : is_json_(options.json), is_rank_zero_(is_rank_zero), has_text_(has_text) {}
+
+  TextListener listener(bool is_alone) {
+    streams_ = is_alone && !is_json_ && is_rank_zero_;
+    if (!streams_) return {};
+    return [](size_t, const std::string& text) {
+      print(text);
+      std::fflush(stdout);
+    };
+  }
+  void show(const Generated& result, const std::vector<int32_t>& prompt) const {
+    if (!is_rank_zero_) return;
+    if (is_json_)
+      print_json(to_json(Value::map({{"prompt", static_cast<int64_t>(result.prompt)},
+                                     {"prompt_ids", listed(prompt)},
+                                     {"ids", listed(result.ids)},
+                                     {"text", result.text}})) +
+                 "\n");
+    else if (!has_text_)
+      print(to_json(listed(result.ids)) + "\n");
+    else
+      print(streams_ ? "\n" : result.text + "\n");
+    std::fflush(stdout);
+  }
+
+ private:
+  static Value listed(const std::vector<int32_t>& ids) {
+    Value list = Value::list();
+    for (const int32_t id : ids) list.as_list().emplace_back(int64_t{id});
+    return list;
+  }
+  bool is_json_, is_rank_zero_, has_text_, streams_ = false;
+};
+
+using PromptIds = std::vector<std::vector<int32_t>>;
+
+class Generate final : public Command {
+ public:
+  static constexpr CommandWords kWords{.most = SIZE_MAX, .takes_job = true};
+
+  Generate(const GenerateOptions& options, const CommandContext& context)
+      : options_(options), context_(context), generation_(generation_options(options)) {}
+
+  int run() override {
+    check(options_);
+    const std::vector<Prompt> prompts = prompts_of(options_);
+    model_ = context_.engines->open(
+        {.command = "titan generate", .job = context_.words, .ranks = options_},
+        options_.checkpoint, options_.chat);
+    engine_ = &model_->engine();
+    const PromptIds given = checked_ids(prompts);
+    model_->with_ranks([&] { generate_all(given); });
+    return kExitDone;
+  }
+
+ private:
+  PromptIds checked_ids(const std::vector<Prompt>& prompts) const;
+  std::string run_prompts(const PromptIds& ids, Generator& generator, Output& output) const;
+  std::optional<std::string> next_line(int64_t number) const;
+  void converse(Generator& generator, Output& output) const;
+  void generate_all(const PromptIds& given);
+
+  GenerateOptions options_;
+  CommandContext context_;
+  GenerationOptions generation_;
+  std::unique_ptr<OpenedModel> model_;
+  Engine* engine_ = nullptr;
+};
+
+PromptIds Generate::checked_ids(const std::vector<Prompt>& prompts) const {
+  return prompt_ids(prompts, engine_->tokenizer(), engine_->chat(),
+                    {.context = engine_->context(),
+                     .max_new_tokens = options_.max_new_tokens,
+                     .vocab_size = engine_->model().vocab_size()});
+}
+
+/// Gives the last text.
+std::string Generate::run_prompts(const PromptIds& ids, Generator& generator,
+                                  Output& output) const {
+  std::string last;
+  const auto at_once =
+      static_cast<size_t>(std::max<int64_t>(1, options_.batch_size / options_.num_samples));
+  for (size_t first = 0; first < ids.size(); first += at_once) {
+    const size_t count = std::min(at_once, ids.size() - first);
+    GenerationOptions options = generation_;
+    options.seed += first * static_cast<size_t>(options.num_samples);
+    const bool is_alone = ids.size() == 1 && options.num_samples == 1 && engine_->tokenizer();
+    const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(first);
+    for (Generated& result : generator.generate({begin, begin + static_cast<std::ptrdiff_t>(count)},
+                                                options, output.listener(is_alone))) {
+      result.prompt += first;
+      output.show(result, ids[result.prompt]);
+      last = result.text;
+    }
+  }
+  return last;
+}
+
+/// Lines of rank 0's standard input, one by one; nothing when it has ended.
+std::optional<std::string> Generate::next_line(int64_t number) const {
+  Value line;
+  if (engine_->mesh().rank() == 0) {
+    std::string text;
+    if (std::getline(std::cin, text)) line = text;
+  }
+  line = parse_json(engine_->from_rank_zero("prompt " + std::to_string(number), to_json(line)));
+  return line.is_string() ? std::optional(line.as_string()) : std::nullopt;
+}
+
+/// What a terminal says and the model answers, on every rank the same.
+void Generate::converse(Generator& generator, Output& output) const {
+  Value conversation;
+  for (int64_t number = 1; const auto line = next_line(number); ++number) {
+    if (line->empty()) {
+      conversation = Value();
+      continue;
+    }
+    const Value said = conversation_of(*line);
+    if (conversation.is_null())
+      conversation = said;
+    else
+      conversation["messages"].as_list().push_back(said.at("messages").as_list()[0]);
+    const PromptIds ids = checked_ids({{.text = "",
+                                        .ids = {},
+                                        .conversation = conversation,
+                                        .place = "line " + std::to_string(number)}});
+    const std::string answer = engine_->from_rank_zero("answer " + std::to_string(number),
+                                                       run_prompts(ids, generator, output));
+    conversation["messages"].as_list().push_back(
+        Value::map({{"role", "assistant"}, {"content", answer}}));
+  }
+}
+
+/// `given`: those of the flags.
+void Generate::generate_all(const PromptIds& given) {
+  if (!options_.ignore_eos) generation_.end_ids = engine_->end_ids();
+  Generator generator = engine_->generator();
+  const bool is_rank_zero = engine_->mesh().rank() == 0;
+  Output output(options_, is_rank_zero, engine_->tokenizer() != nullptr);
+  const double begin = monotonic_seconds();
+  if (!given.empty()) {
+    run_prompts(given, generator, output);
+  } else if (options_.chat) {
+    converse(generator, output);
+  } else {
+    for (int64_t number = 1; const auto line = next_line(number); ++number)
+      if (!line->empty())
+        run_prompts(
+            checked_ids({{.text = *line, .ids = {}, .place = "line " + std::to_string(number)}}),
+            generator, output);
+  }
+  const double seconds = monotonic_seconds() - begin;
+  char text[160];
+  std::snprintf(text, sizeof text, "%lld tokens after %lld of prompts in %.3f s: %.1f tokens/s",
+                static_cast<long long>(generator.num_new_tokens()),
+                static_cast<long long>(generator.num_prompt_tokens()), seconds,
+                static_cast<double>(generator.num_new_tokens()) / seconds);
+  if (is_rank_zero) log::info(text);
+}
+
+}  // namespace
+}  // namespace titan::commands
+
+TITAN_PLUGIN(plugin) {
+  using titan::commands::Generate;
+  using Options = titan::commands::GenerateOptions;
+  auto& command =
+      plugin
+          .add<Generate>("generate", "text from a model: a checkpoint's or a Hugging Face folder's")
+          .option("checkpoint", &Options::checkpoint,
+                  "a step of ours, a folder of steps (the newest), or a Hugging Face folder, whose "
+                  "config.json and tokenizer say which model it is")
+          .option("prompt", &Options::prompt, "a prompt; may be given several times")
+          .option("prompts", &Options::prompts,
+                  "a prompt a line; *.jsonl: {\"prompt\": TEXT} or {\"prompt_ids\": [...]}; "
+                  "without either each line of standard input, as it comes")
+          .option("chat", &Options::chat,
+                  "prompts are what a user says, or conversations, {\"messages\": [...]}, rendered "
+                  "by the model's chat template; lines of standard input continue a conversation, "
+                  "an empty one begins a new one")
+          .option("max_new_tokens", &Options::max_new_tokens, "tokens after each prompt, at most")
+          .at_least(1)
+          .option("temperature", &Options::temperature,
+                  "draw tokens; without it the most likely one is taken")
+          .greater_than(0)
+          .option("top_k", &Options::top_k, "draw from the K most likely; 0: from all")
+          .at_least(0)
+          .option("top_p", &Options::top_p, "draw from the tokens that make up P")
+          .greater_than(0)
+          .at_most(1)
+          .option("min_p", &Options::min_p,
+                  "draw from those of at least P times the most likely one's probability")
+          .at_least(0)
+          .less_than(1)
+          .option("repetition_penalty", &Options::repetition_penalty,
+                  "above 1: words that were there become less likely")
+          .greater_than(0)
+          .option("seed", &Options::seed, "of the draws")
+          .at_least(0)
+          .option("num_samples", &Options::num_samples, "samples of each prompt")
+          .at_least(1)
+          .option("stop", &Options::stop,
+                  "ends the text, itself left out; may be given several times")
+          .option("ignore_eos", &Options::ignore_eos, "do not end where the model ends a text")
+          .option("batch_size", &Options::batch_size, "sequences at once")
+          .at_least(1)
+          .option("no_cache", &Options::no_cache,
+                  "compute every token from the first one on: for comparison")
+          .option("json", &Options::json, "one object a line: prompt_ids, ids, text");
+  titan::declare_rank_flags<Options>(command);
+}

@@ -1,0 +1,78 @@
+// Collects what is wrong with a configuration and shows it: file, line, column, the line itself, a
+// caret and what to do.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <titan/error.h>
+
+#include <titan/export.h>
+#include <titan/settings/source_range.h>
+
+namespace titan {
+
+enum class Severity {
+  error,      ///< wrong: the job cannot start
+  not_built,  ///< right, but it asks for a feature that is not built yet: the job cannot start
+  warning,    ///< the job starts, though perhaps not as meant
+  note,       ///< a default that cannot be honoured yet: said in one line at the start
+};
+
+struct Diagnostic {
+  Severity severity = Severity::error;
+  std::string message = {};  ///< lower case, no full stop
+  SourceRange where = {};    ///< without a source: a default is meant
+  std::string hint = {};     ///< stands behind the caret: "did you mean 'steps'?"
+  std::string details = {};  ///< further lines, shown as they are (a plugin's own report)
+  std::string see = {};      ///< "titan describe optimizer SGD": what explains more
+  bool from_plugin = false;  ///< a plugin could not be used
+};
+
+/// Several lines without a final line end:
+///
+///   train.toml:22:6: error: option 'lr' of optimizer 'SGD' must be > 0, got -0.1
+///      22 | lr = -0.1
+///         |      ^~~~ default 0.01
+TITAN_API std::string render(const Diagnostic& diagnostic);
+/// The same for a log, which says by itself that the line is a warning.
+TITAN_API std::string render_for_log(const Diagnostic& diagnostic);
+
+class TITAN_API Diagnostics {
+ public:
+  void add(Diagnostic diagnostic);
+  void error(SourceRange where, std::string message, std::string hint = "", std::string see = "");
+  void not_built(SourceRange where, std::string message, std::string hint = "");
+  void warning(SourceRange where, std::string message, std::string hint = "");
+  void note(std::string message);
+
+  /// In the order of the sources: files first, then the command line, then what has no place.
+  std::vector<Diagnostic> sorted() const;
+  int count(Severity severity) const;
+  /// Adds all that `other` holds.
+  void add(const Diagnostics& other);
+  /// Nothing that keeps the job from starting.
+  bool can_start() const;
+  /// All but the notes, and the line "2 errors; nothing was started. See: titan describe optimizer
+  /// SGD". `help` explains more where no diagnostic says what does.
+  std::string report(const std::string& help = "titan train --help") const;
+
+ private:
+  std::vector<Diagnostic> all_;
+  std::set<std::string> seen_;  // the same thing at the same place is said once
+};
+
+/// The complete report as an exception; what() is the report. Its kind is `plugin` when all that is
+/// wrong is that plugins could not be used, else `config`.
+class TITAN_API ConfigError : public Error {
+ public:
+  explicit ConfigError(const Diagnostics& diagnostics);
+  const Diagnostics& diagnostics() const { return diagnostics_; }
+
+ private:
+  Diagnostics diagnostics_;
+};
+
+}  // namespace titan

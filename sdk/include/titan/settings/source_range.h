@@ -1,0 +1,37 @@
+// Where something in a configuration was written: a place in a TOML file or on the command line.
+// Used by every diagnostic, and by whoever wants to name the line that selected a component.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <titan/export.h>
+
+namespace titan {
+
+/// The text that places point into.
+struct SourceText {
+  std::string name;  ///< the file as the user spelled it, or "command line"
+  std::vector<std::string>
+      lines;  ///< without line ends; of the command line: the one argument concerned
+  bool is_file = true;
+};
+
+/// A stretch of one line. Without a source it stands for a built-in default.
+struct TITAN_API SourceRange {
+  std::shared_ptr<const SourceText> source;  ///< shared: one text, a place per key and value
+  int line = 0;                              ///< from 1
+  int column = 0;                            ///< from 1, in code points
+  int length = 0;                            ///< in code points; at least 1 when there is a source
+
+  explicit operator bool() const { return source != nullptr; }
+  /// "train.toml:14:8", "command line", or "default"
+  std::string to_string() const;
+};
+
+/// Columns and lengths count these: characters of UTF-8, and bytes that are none.
+TITAN_API int num_code_points(std::string_view text);
+
+}  // namespace titan
