@@ -329,7 +329,7 @@ class BadInputTest(GenerateCase):
         self.assert_holds(self.refused("--prompt", "a", "--temperature", 0, "--top-p", 1.5, "--num-samples", 0),
                           "--temperature must be > 0", "--top-p must be > 0 and <= 1, got 1.5", "--num-samples must be >= 1")
         self.assert_holds(self.refused("--prompt", "a", "--top-k", 3), "--top-k needs a --temperature")
-        self.assert_holds(self.refused("--prompt", "a", "--no-such-flag", 3), "--no-such-flag", "See: titan generate --help")
+        self.assert_holds(self.refused("--prompt", "a", "--no-such-flag", 3), "--no-such-flag", "see: titan generate --help")
         self.assert_holds(self.refused("--prompts", self.write("none.txt", "\n"), code=1), "none.txt", "holds no prompt")
 
     def test_prompts_are_checked_before_weights_are_read(self):
