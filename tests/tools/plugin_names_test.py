@@ -20,8 +20,7 @@ OTHER_MEANINGS = {
     ("core/config/job_schema_training.cpp", "memory_budget"),       # a key of [activation_checkpoint]
     ("core/config/layout_rules.cpp", "context"), ("core/config/layout_rules.cpp", "pipeline"),  # degrees in a message
     ("core/config/layout_rules.cpp", "tensor"),
-    ("core/data/conversation_tokens.cpp", "messages"), ("plugins/commands/generate/prompts.cpp", "messages"),  # a member of conversations
-    ("core/commands/models/generate.cpp", "messages"),
+    ("core/data/conversation_tokens.cpp", "messages"),  # a member of conversations
     ("core/evaluate/read_tasks.cpp", "context"),                    # a member of task documents
     ("core/data/row_reader.cpp", "tokens"), ("core/tokenize/tokenize_journal.cpp", "tokens"),   # members of JSON
     ("core/train/fingerprints.cpp", "tokens"), ("core/debug/tensor_trace.cpp", "tensor"), ("core/debug/tensor_trace.cpp", "trace"),
