@@ -28,7 +28,7 @@ std::string flag_of(const Option& option) {
 std::string value_name(const Option& option) {
   std::string name = option.type == OptionType::path      ? "FILE"
                      : option.type == OptionType::string  ? "TEXT"
-                     : option.type == OptionType::list    ? "TEXT"
+                     : option.type == OptionType::list    ? "TEXT"  // of one item
                      : option.type == OptionType::integer ? "N"
                                                           : to_string(option.type);
   if (option.type == OptionType::enumeration || !option.choices.empty()) name = "WORD";

@@ -40,7 +40,7 @@ int Engines::train(const EngineRequest& request, TrainingLoop& loop) {
   const double start = monotonic_seconds();
   const JobSources sources = read_sources(request.job);
   TITAN_CHECK(!plays_ranks(sources), config, request.command,
-              " trains, which a rank that is played does not; leave out comm.mode");
+              " cannot train a simulated rank; remove comm.mode");
   const Catalog catalog(plugin_search_path(sources.plugin_paths));
   Registry registry(catalog);
   RegistryLookup lookup(catalog, registry);

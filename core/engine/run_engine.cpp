@@ -24,7 +24,7 @@ const Tokenizer* RunEngine::tokenizer() const {
   return as_none(*run_.tokenizer) ? nullptr : run_.tokenizer.get();
 }
 
-/// What the folder says, else what the model is told to others to be meant for.
+/// max_position_embeddings of the folder's config.json, else of the config.json that an export has.
 int64_t RunEngine::context() const {
   const auto* exchange = dynamic_cast<const HfExchange*>(run_.model.get());
   Value described = exchange ? exchange->hf_config() : Value::map();

@@ -32,8 +32,6 @@ class TrainedModel final : public OpenedModel {
   Engine& engine() override { return *engine_; }
   void with_ranks(const std::function<void()>& work) override;
 
-  // for commands of core: once within with_ranks
-  Run& run() { return *run_; }
   const JobConfig& config() const { return config_; }
 
  private:

@@ -9,6 +9,9 @@
 #include <string>
 #include <utility>
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/sum.h>
+
 #include <titan/checkpoints/manifest.h>
 #include <titan/error.h>
 #include <titan/log.h>
@@ -88,6 +91,23 @@ bool build(Run& run, JobConfig& config, Registry& registry, Rendezvous& rendezvo
   return true;
 }
 
+/// Microbatches of a loop as a step of this rank. Rows are numbered as those of the loader.
+SourcedStep step_of(LoopStep own, const dist::Mesh& mesh, int64_t number) {
+  TITAN_CHECK(!own.microbatches.empty(), plugin, "the loop gives no microbatch for step ", number);
+  SourcedStep step{.batches = {.microbatches = std::move(own.microbatches)},
+                   .scalars = std::move(own.scalars)};
+  int64_t rows = 0;
+  for (const Batch& batch : step.batches.microbatches) rows += batch.tokens.size(0);
+  int64_t first = rows * mesh.batch_rank();
+  for (Batch& batch : step.batches.microbatches) {
+    step.batches.num_local_valid_tokens +=
+        batch.labels.ne(Batch::kIgnoredLabel).sum().item<int64_t>();
+    batch.places.first_row = first;
+    first += batch.tokens.size(0);
+  }
+  return step;
+}
+
 /// What is done when the ranks have met -> the exit code.
 int build_and_train(std::unique_ptr<Run>& run, JobConfig& config, Registry& registry,
                     Rendezvous& rendezvous, FailureWatch& watch, StopSignals& signals, double start,
@@ -119,14 +139,16 @@ int build_and_train(std::unique_ptr<Run>& run, JobConfig& config, Registry& regi
   }
   const double begin = wall_seconds() - (monotonic_seconds() - start);
   std::optional<RunEngine> engine;
-  OwnSteps own_steps;
+  StepSource source = [&](int64_t) { return SourcedStep{run->loader->next_step()}; };
   if (loop) {
     engine.emplace(*run, config, "");
     engine->connect(rendezvous);
-    own_steps = [&](int64_t number) { return loop->next(*engine, number); };
+    source = [&](int64_t number) {
+      return step_of(loop->next(*engine, number), run->mesh, number);
+    };
     loop->begin(*engine, run->state.step);
   }
-  Trainer trainer(*run, config, watch, begin, std::move(own_steps));
+  Trainer trainer(*run, config, watch, begin, std::move(source));
   const StopReason reason = trainer.run();
   if (loop) loop->end(*engine);
   run->mesh.group("world").barrier();  // nobody closes a connection that another still uses

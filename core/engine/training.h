@@ -1,4 +1,4 @@
-// A checked job is trained, on its data or by a loop of one's own. Used by titan train and by
+// A checked job is trained, on its data or by a custom loop. Used by titan train and by
 // engines.cpp.
 #pragma once
 
@@ -22,7 +22,7 @@ namespace titan::core {
 void log_messages(const std::vector<Diagnostic>& messages);
 
 /// Builds and trains the job on this rank. `start`: monotonic_seconds() when the program began.
-/// `loop`: null, or who gives the steps. Returns the exit code.
+/// `loop`: null, or the source of its steps. Returns the exit code.
 int start_training(JobConfig config, Registry& registry, const LaunchEnv& launch, double start,
                    TrainingLoop* loop);
 

@@ -3,10 +3,6 @@
 #include <csignal>
 #include <utility>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/sum.h>
-
-#include <titan/engine.h>
 #include <titan/error.h>
 #include <titan/host_collectives.h>
 #include <titan/program/clock.h>
@@ -57,7 +53,7 @@ class ProfileCloser {
 }  // namespace
 
 Trainer::Trainer(Run& run, const JobConfig& config, FailureWatch& watch, double begin,
-                 OwnSteps own_steps)
+                 StepSource source)
     : run_(run),
       steps_(config.training.steps),
       train_timeout_(config.comm.train_timeout_seconds),
@@ -70,7 +66,7 @@ Trainer::Trainer(Run& run, const JobConfig& config, FailureWatch& watch, double 
       members_(run, config, [this] { wait_for_checkpoint(); }),
       runner_(*run.part, *run.executor, members_.order(), run.mesh.group("world"),
               run.device->device()),
-      own_steps_(std::move(own_steps)) {}
+      source_(std::move(source)) {}
 
 StopReason Trainer::run() {
   LoggerCloser closer(run_.loggers);
@@ -164,7 +160,7 @@ void Trainer::train_step() {
   runner_.run(step);
   journal_.end_step(step_);
   count_epochs(step);
-  step.scalars.insert(step.scalars.end(), own_scalars_.begin(), own_scalars_.end());
+  step.scalars.insert(step.scalars.end(), source_scalars_.begin(), source_scalars_.end());
   metrics_.record(step, run_.state, run_.optimizer->lr() * step.lr_factor);
   if (run_.observations)
     run_.observations->log(run_.loggers, run_.mesh.group("world"), run_.device->device());
@@ -182,33 +178,15 @@ Step Trainer::next_step() {
   Step step{.number = step_};
   {
     const PhaseScope phase(run_.mesh.recorder(), StepPhase::data, "data loading");
-    if (own_steps_)
-      take_own_step(step);
-    else
-      step.batches = run_.loader->next_step();
+    SourcedStep sourced = source_(step_);
+    step.batches = std::move(sourced.batches);
+    source_scalars_ = std::move(sourced.scalars);
   }
   count_tokens(step.batches, run_.mesh.group("dp"), place_of_numbers(*run_.device));
   TITAN_CHECK(step.batches.num_valid_tokens > 0, data, "no token of step ", step_,
               " has a target, on any rank, so there is nothing to learn; look at the data of this "
               "step");
   return step;
-}
-
-/// Rows are numbered as those of the loader: this rank's follow one another.
-void Trainer::take_own_step(Step& step) {
-  LoopStep own = own_steps_(step_);
-  TITAN_CHECK(!own.microbatches.empty(), plugin, "the loop gives no microbatch for step ", step_);
-  step.batches.microbatches = std::move(own.microbatches);
-  own_scalars_ = std::move(own.scalars);
-  int64_t rows = 0;
-  for (const Batch& batch : step.batches.microbatches) rows += batch.tokens.size(0);
-  int64_t first = rows * run_.mesh.batch_rank();
-  for (Batch& batch : step.batches.microbatches) {
-    step.batches.num_local_valid_tokens +=
-        batch.labels.ne(Batch::kIgnoredLabel).sum().item<int64_t>();
-    batch.places.first_row = first;
-    first += batch.tokens.size(0);
-  }
 }
 
 /// Nothing changes what is still being copied.

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 
+#include <titan/step.h>
 #include <titan/value.h>
 
 #include "core/runtime/groups/failure_watch.h"
@@ -15,10 +16,6 @@
 #include "core/train/run.h"
 #include "core/train/step_members.h"
 
-namespace titan {
-struct LoopStep;
-}
-
 namespace titan::core {
 
 enum class StopReason {
@@ -27,16 +24,19 @@ enum class StopReason {
   saved,    ///< by a signal, after a checkpoint
 };
 
-/// Gives the steps in place of the job's data.
-using OwnSteps = std::function<LoopStep(int64_t number)>;
+/// The data of a step, and scalars to log with it.
+struct SourcedStep {
+  StepBatches batches;
+  std::vector<Scalar> scalars = {};
+};
+/// [trainer thread, before each step] The job's data, or a custom loop.
+using StepSource = std::function<SourcedStep(int64_t number)>;
 
 /// Thread: construct and run on one thread.
 class Trainer {
  public:
   /// `run` and `watch` outlive the trainer. `begin`: when the program started, seconds since 1970.
-  /// `own_steps`: empty, or who gives the steps.
-  Trainer(Run& run, const JobConfig& config, FailureWatch& watch, double begin,
-          OwnSteps own_steps = {});
+  Trainer(Run& run, const JobConfig& config, FailureWatch& watch, double begin, StepSource source);
 
   /// Trains until the last step or until a signal asks to stop after the current one, and saves on
   /// the way. Loggers are closed on every way out. Errors carry the step as context.
@@ -54,7 +54,6 @@ class Trainer {
   void train_step();
   void count_epochs(Step& step);
   Step next_step();
-  void take_own_step(Step& step);
   void validate();
   void save();
   void shorten_timeouts();
@@ -72,8 +71,8 @@ class Trainer {
   Metrics metrics_;
   StepMembers members_;
   StepRunner runner_;
-  OwnSteps own_steps_;
-  std::vector<Scalar> own_scalars_;  // of the step that is run
+  StepSource source_;
+  std::vector<Scalar> source_scalars_;  // of the step that is run
 };
 
 }  // namespace titan::core

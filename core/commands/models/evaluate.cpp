@@ -142,8 +142,7 @@ void show(const EvaluateArguments& arguments, const std::vector<Answers>& answer
 }
 
 void evaluate_all(const EvaluateArguments& arguments, TrainedModel& model) {
-  Run& run = model.run();
-  const Engine& engine = model.engine();
+  Engine& engine = model.engine();
   TITAN_CHECK(
       engine.tokenizer(), config,
       "tasks are text, but there is no tokenizer: set --model.hf_assets_path to its folder");
@@ -156,13 +155,13 @@ void evaluate_all(const EvaluateArguments& arguments, TrainedModel& model) {
       .max_length = max_length};
   const double date = wall_seconds(), begin = monotonic_seconds();
   const std::vector<Request> requests = make_requests(arguments.tasks, *engine.tokenizer(), rules);
-  Scorer scorer(*run.executor, run.mesh, run.device->device(),
+  Scorer scorer(engine.executor(), engine.mesh(), engine.device(),
                 {.batch_tokens = arguments.batch_tokens,
-                 .vocab_size = run.model->vocab_size(),
-                 .tokens_multiple = run.part->num_sequence_cuts()});
+                 .vocab_size = engine.model().vocab_size(),
+                 .tokens_multiple = engine.part().num_sequence_cuts()});
   const std::vector<Answers> answers =
       answers_by_task(arguments.tasks, requests, scorer.score(requests));
-  if (run.mesh.rank() != 0) return;
+  if (engine.mesh().rank() != 0) return;
   std::vector<TaskScores> scores;
   for (size_t i = 0; i < answers.size(); ++i)
     scores.push_back(score(arguments.tasks[i], answers[i], arguments.bootstrap_iterations));

@@ -1,4 +1,4 @@
-// A model that a command opens: to ask it, or to train it by a loop of one's own. `titan generate`
+// A model that a command opens: to ask it, or to train it by a custom loop. `titan generate`
 // is made of the first. A command gets the EngineHost by its context (titan/command.h) and runs in
 // titan-train, so it is not TORCH_FREE.
 #pragma once
@@ -39,14 +39,15 @@ template <class Options, class Builder>
 Builder& declare_rank_flags(Builder& builder) {
   using Number = std::optional<int64_t> Options::*;
   using Text = std::optional<std::string> Options::*;
+  constexpr int64_t kMost = INT32_MAX;
   builder
       .option("rank", Number(&Options::rank),
               "this process, where no launcher says it (titan launch, torchrun, srun, mpirun do)")
-      .at_least(0)
+      .between(0, kMost)
       .option("world_size", Number(&Options::world_size), "all ranks")
-      .at_least(1)
+      .between(1, kMost)
       .option("local_rank", Number(&Options::local_rank), "number of this process on its node")
-      .at_least(0)
+      .between(0, kMost)
       .option("master", Text(&Options::master), "HOST:PORT of rank 0, where the ranks meet");
   return builder;
 }
@@ -102,7 +103,7 @@ class TITAN_API OpenedModel {
   virtual void with_ranks(const std::function<void()>& work) = 0;
 };
 
-/// One step of a loop of one's own.
+/// One step of a custom loop.
 struct LoopStep {
   /// Of this rank, in host memory, one row count for all ranks. The loss is that of the job;
   /// Batch::reference is the loop's where the loss asks for no reference model: whatever the loss

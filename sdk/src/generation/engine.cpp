@@ -21,9 +21,7 @@ at::Tensor Engine::log_likelihoods(const Batch& batch) {
   unlabelled.labels = at::Tensor();
   const at::Tensor logits = executor().logits(unlabelled.to(device())).flatten(0, 1);
   const at::Tensor labels = batch.labels.flatten().to(device());
-  return nn::likelihoods_in_place(logits.clone(), labels)
-      .logs.to(at::kCPU)
-      .view(batch.labels.sizes());
+  return nn::likelihoods_in_place(logits, labels).logs.to(at::kCPU).view(batch.labels.sizes());
 }
 
 }  // namespace titan

@@ -1,18 +1,18 @@
 #include <titan/generation/generator.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros.h>
 
 #include <titan/error.h>
 #include <titan/ops/few_rows.h>
 
+#include "generation/row_batch.h"
 #include "nn/head_loss.h"
 
 namespace titan {
@@ -181,17 +181,9 @@ at::Tensor Generator::logits_as_trained(const std::vector<Sequence>& sequences,
       wanted.push_back(static_cast<int64_t>((*next)->number - first) * shape.seq_len +
                        static_cast<int64_t>((*next)->ids.size()) - 1);
     if (wanted.empty()) continue;
-    Batch batch;
-    batch.tokens = at::zeros({shape.rows, shape.seq_len}, at::kLong);
-    for (size_t row = 0; row < rows; ++row)
-      for (size_t i = 0;
-           i < sequences[first + row].ids.size() && i < static_cast<size_t>(shape.seq_len); ++i)
-        batch.tokens.mutable_data_ptr<int64_t>()[row * static_cast<size_t>(shape.seq_len) + i] =
-            sequences[first + row].ids[i];
-    batch.positions =
-        at::arange(shape.seq_len, at::kLong).expand({shape.rows, shape.seq_len}).contiguous();
-    batch.num_positions = shape.seq_len;
-    batch.documents = at::zeros({shape.rows, shape.seq_len}, at::kInt);
+    std::vector<std::span<const int32_t>> ids;
+    for (size_t row = 0; row < rows; ++row) ids.emplace_back(sequences[first + row].ids);
+    const Batch batch = unlabelled_rows(ids, shape.seq_len);
     const at::Tensor all = executor_.logits(batch.to(device_)).flatten(0, 1);
     logits.push_back(all.index_select(0, at::tensor(wanted).to(device_)).to(at::kCPU));
   }

@@ -1,9 +1,13 @@
 #include <titan/generation/rows.h>
 
+#include <algorithm>
+
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <titan/error.h>
+
+#include "generation/row_batch.h"
 
 namespace titan {
 namespace {
@@ -25,29 +29,42 @@ void check_row(const SequenceRow& row, size_t number, int64_t seq_len, size_t wi
 
 }  // namespace
 
+Batch unlabelled_rows(const std::vector<std::span<const int32_t>>& rows, int64_t seq_len) {
+  const auto num_rows = static_cast<int64_t>(rows.size());
+  Batch batch;
+  batch.tokens = at::zeros({num_rows, seq_len}, at::kLong);
+  batch.positions = at::arange(seq_len, at::kLong).expand({num_rows, seq_len}).contiguous();
+  batch.num_positions = seq_len;
+  batch.documents = at::zeros({num_rows, seq_len}, at::kInt);
+  auto* row_tokens = batch.tokens.mutable_data_ptr<int64_t>();
+  for (const std::span<const int32_t> ids : rows) {
+    std::copy_n(ids.begin(), std::min<int64_t>(std::ssize(ids), seq_len), row_tokens);
+    row_tokens += seq_len;
+  }
+  return batch;
+}
+
 Batch batch_of_rows(const std::vector<SequenceRow>& rows, int64_t seq_len) {
   TITAN_CHECK(!rows.empty(), data, "a batch has no rows");
   const size_t width = rows.front().given.empty() ? 0 : rows.front().given.front().size();
   const auto num_rows = static_cast<int64_t>(rows.size());
-  Batch batch;
-  batch.tokens = at::zeros({num_rows, seq_len}, at::kLong);
+  std::vector<std::span<const int32_t>> inputs;  // the last id of a row is a label alone
+  for (size_t r = 0; r < rows.size(); ++r) {
+    check_row(rows[r], r, seq_len, width);
+    inputs.push_back(std::span(rows[r].ids).first(rows[r].ids.size() - 1));
+  }
+  Batch batch = unlabelled_rows(inputs, seq_len);
   batch.labels = at::full({num_rows, seq_len}, Batch::kIgnoredLabel, at::kLong);
-  batch.positions = at::arange(seq_len, at::kLong).expand({num_rows, seq_len}).contiguous();
-  batch.num_positions = seq_len;
-  batch.documents = at::zeros({num_rows, seq_len}, at::kInt);
   batch.is_padding = at::full({num_rows, seq_len}, true, at::kBool);
   if (width > 0)
     batch.reference = at::zeros({num_rows, seq_len, static_cast<int64_t>(width)}, at::kFloat);
-  auto* tokens = batch.tokens.mutable_data_ptr<int64_t>();
   auto* labels = batch.labels.mutable_data_ptr<int64_t>();
   auto* padding = batch.is_padding.mutable_data_ptr<bool>();
   for (size_t r = 0; r < rows.size(); ++r) {
     const SequenceRow& row = rows[r];
-    check_row(row, r, seq_len, width);
     const auto first = static_cast<int64_t>(r) * seq_len;
     for (size_t i = 0; i + 1 < row.ids.size(); ++i) {
       const int64_t place = first + static_cast<int64_t>(i);
-      tokens[place] = row.ids[i];
       padding[place] = false;
       if (i + 1 < row.prompt_size) continue;
       labels[place] = row.ids[i + 1];

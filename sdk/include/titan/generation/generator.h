@@ -12,13 +12,12 @@
 
 #include <titan/device.h>
 #include <titan/dist/mesh.h>
-#include <titan/nn/kv_cache.h>
-#include <titan/tokenizer.h>
-#include <titan/transform.h>
-
 #include <titan/export.h>
 #include <titan/generation/sampler.h>
 #include <titan/generation/text_stream.h>
+#include <titan/nn/kv_cache.h>
+#include <titan/tokenizer.h>
+#include <titan/transform.h>
 
 namespace titan {
 
