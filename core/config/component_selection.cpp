@@ -52,6 +52,7 @@ class Chooser {
     choose_optional("chat_template");
     choose_data();
     choose_loggers();
+    choose_watchers();
     choose_converters();
     choose_recomputation();
     choose_compile_backend();
@@ -146,6 +147,24 @@ class Chooser {
          {std::pair("metrics.enable_tensorboard", default_plugins::kTensorBoard),
           std::pair("metrics.enable_wandb", default_plugins::kWandb)})
       if (value(key).as_boolean() && !names.contains(name)) add("logger", name, key, {});
+  }
+
+  /// Those that a key of the core asks for, then those that are named.
+  void choose_watchers() {
+    std::set<std::string> of_keys, names;
+    for (const auto& [key, name] : default_plugins::kWatchers) {
+      const Given* given = given_.find(key);
+      if (!given || !given->is_valid || of_keys.contains(name)) continue;
+      if (given->value == table_.find(split_dotted(key))->option->default_value) continue;
+      of_keys.insert(name);
+      add("watcher", name, key, {});
+    }
+    for (const auto& [name, where] : items("job.watchers")) {
+      if (!names.insert(name).second)
+        diagnostics_.error(where, "watcher '" + name + "' is named twice");
+      else if (!of_keys.contains(name))
+        add("watcher", name, "job.watchers", {}, Use::only_one, where);
+    }
   }
 
   void choose_converters() {

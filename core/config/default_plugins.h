@@ -25,6 +25,23 @@ inline constexpr const char* kCompileBackend = "fused";
 
 inline constexpr const char* kTensorBoard = "tensorboard";  ///< metrics.enable_tensorboard
 inline constexpr const char* kWandb = "wandb";              ///< metrics.enable_wandb
+/// Watchers, in the order in which they act, and the key that asks for each: by another value than
+/// its default.
+struct WatcherOfKey {
+  const char* key;
+  const char* watcher;
+};
+inline constexpr WatcherOfKey kWatchers[] = {
+    {"metrics.norms", "parameter_statistics"},
+    {"metrics.histograms", "parameter_statistics"},
+    {"debug.fingerprints", "fingerprints"},
+    {"profiling.enable_profiling", "profiling"},
+    {"profiling.enable_memory_snapshot", "profiling"},
+    {"debug.trace_tensors", "debugging"},
+    {"debug.find_nan", "debugging"},
+    {"debug.detect_anomaly", "debugging"},
+};
+
 inline constexpr const char* kScheduleFile = "csv";  ///< parallelism.pipeline_parallel_schedule_csv
 inline constexpr const char* kMetricsFile = "jsonl";  ///< what `titan bench` reads of a run
 

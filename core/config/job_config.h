@@ -107,6 +107,7 @@ struct JobConfig {
   std::vector<DataSource> sources;              ///< of the training data, at least one
   std::optional<DataSource> validation_source;  ///< when [validation] is enabled
   std::vector<Selection> loggers;     ///< metrics.loggers, and what metrics.enable_... add
+  std::vector<Selection> watchers;    ///< those that keys ask for, then job.watchers
   std::vector<Selection> transforms;  ///< the converters, in the order of model.converters,
                                       ///< activation checkpointing, then the parallelisms that the
                                       ///< degrees ask for

@@ -12,6 +12,8 @@ void declare_job(SchemaBuilder& schema) {
       .option("print_config", &Section::print_config, "Log the resolved configuration as JSON")
       .option("save_config_file", &Section::save_config_file,
               "Write the resolved configuration as JSON to this file under dump_folder")
+      .option("watchers", &Section::watchers,
+              "Watchers, by name; their options stand in [watcher.<name>]")
       .option("custom_config_module", &Section::custom_config_module,
               "No effect: options of plugins come from their own schemas");
 }

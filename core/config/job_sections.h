@@ -28,7 +28,8 @@ struct JobSection {
   std::string description = "default job";
   bool print_config = false;
   std::optional<std::string> save_config_file;
-  std::string custom_config_module;  ///< no effect
+  std::vector<std::string> watchers;  ///< (Titan) as written; see JobConfig::watchers
+  std::string custom_config_module;   ///< no effect
 };
 
 /// [profiling]

@@ -73,6 +73,7 @@ constexpr Place kPlaces[] = {
     {.kind = "tokenizer", .one = &JobConfig::tokenizer},
     {.kind = "chat_template", .one = &JobConfig::chat_template},
     {.kind = "logger", .many = &JobConfig::loggers},
+    {.kind = "watcher", .many = &JobConfig::watchers},
     {.kind = "device", .one = &JobConfig::device},
 };
 

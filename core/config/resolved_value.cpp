@@ -99,13 +99,15 @@ std::vector<Selection> data_sets(const JobConfig& config, const OptionTable& tab
 Value resolved_value(const JobConfig& config, const OptionTable& table, const Value& flavor) {
   Value core = job_schema().read(&config);
   core["job"]["config_file"] = Value();  // names the input, not the job
-  for (const Selection* selection : {&config.model_plugin, &config.tokenizer, &config.optimizer,
-                                     &config.lr_scheduler, &config.loss, &config.chat_template,
-                                     &config.device})
+  for (const Selection* selection :
+       {&config.model_plugin, &config.tokenizer, &config.optimizer, &config.lr_scheduler,
+        &config.loss, &config.chat_template, &config.device})
     if (!selection->name.empty()) add_options(core[selection->kind], *selection);
 
   for (const Selection& selection : config.transforms)
     if (selection.kind == "activation_checkpoint") add_options(core[selection.kind], selection);
+  Value watchers = Value::map();
+  add_sections(watchers, config.watchers, "watcher", config, table);
   add_sections(core["parallelism"], config.transforms, "parallelism", config, table);
   if (is_blend(table)) add_sources(core, config);
   add_groups(core, config);
@@ -113,6 +115,7 @@ Value resolved_value(const JobConfig& config, const OptionTable& table, const Va
   Value resolved = Value::map();
   for (auto& [name, section] : core.as_map()) {
     resolved[name] = std::move(section);
+    if (name == "job" && !watchers.as_map().empty()) resolved["watcher"] = watchers;
     if (name == "metrics") resolved["logger"] = named_sections(config.loggers, "logger");
     if (name == "model") resolved["converter"] = named_sections(config.transforms, "converter");
     if (name == "parallelism" && config.pipeline_plan)

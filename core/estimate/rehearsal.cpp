@@ -206,6 +206,7 @@ class Rehearsal {
       left.lr_scheduler.name.clear();
     if (!can_make(left.loss)) left.loss.name.clear();
     std::erase_if(left.loggers, [&](const Selection& chosen) { return !can_make(chosen); });
+    std::erase_if(left.watchers, [&](const Selection& chosen) { return !can_make(chosen); });
     for (OptimizerGroup& group : left.optimizer_groups)  // whose patterns are judged all the same
       if (!can_make(group.optimizer)) group.optimizer.name.clear();
     if (rank >= config_.layout.grid.world_size()) rank = 0;
@@ -239,7 +240,9 @@ class Rehearsal {
     }
     if (component.kind == "loss") return leave_out(left.loss, component);
     if (component.kind == "chat_template") return leave_out(left.chat_template, component);
-    std::vector<Selection>& others = component.kind == "logger" ? left.loggers : left.transforms;
+    std::vector<Selection>& others = component.kind == "logger"    ? left.loggers
+                                     : component.kind == "watcher" ? left.watchers
+                                                                   : left.transforms;
     return std::erase_if(others, [&](const Selection& chosen) {
              return chosen.kind == component.kind && chosen.name == component.name;
            }) > 0;

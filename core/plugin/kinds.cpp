@@ -21,6 +21,7 @@ constexpr PluginKind kKindTable[] = {{"model", Section::kind},
                                      {"tokenizer", Section::kind},
                                      {"chat_template", Section::kind},
                                      {"logger", Section::name},
+                                     {"watcher", Section::name},
                                      {"device", Section::kind},
                                      {"command", Section::none}};
 

@@ -24,6 +24,7 @@
 #include "core/runtime/tensors/huge_pages.h"
 #include "core/runtime/tensors/meta_memory.h"
 #include "core/train/logger_context.h"
+#include "core/train/observations.h"
 #include "core/train/resume.h"
 #include "core/train/run_dtypes.h"
 #include "core/train/run_folder.h"
@@ -70,15 +71,16 @@ void make_loggers(Run& run, const JobConfig& config, Registry& registry, bool lo
     if (logs) run.loggers.add(chosen.name, logger);
     on_behalf_of(chosen, [&] { observations->add(chosen, logger); });
   }
-  if (!observations->empty()) run.observations = std::move(observations);
+  if (!observations->empty())
+    run.watchers.add({}, as_watcher(std::move(observations), run.mesh, *run.device, run.loggers));
 }
 
-void make_debugging(Run& run, const JobConfig& config) {
-  if (!debugs_steps(config.debug)) return;
-  std::optional<double> smallest_scale;
-  if (compute_dtype(config) == at::kHalf) smallest_scale = config.training.loss_scaling.minimum;
-  run.debugging =
-      std::make_unique<StepDebugging>(config.debug, run.mesh, run.device->device(), smallest_scale);
+void make_watchers(Run& run, const JobConfig& config, Registry& registry) {
+  WatcherContext context{run.mesh, *run.device, run.loggers, config.job.dump_folder};
+  if (compute_dtype(config) == at::kHalf)
+    context.smallest_gradient_scale = config.training.loss_scaling.minimum;
+  for (const Selection& chosen : config.watchers)
+    run.watchers.add(chosen, make_selected<Watcher>(registry, chosen, context));
 }
 
 /// The rows of this rank out of `num_rows` in each step, as [training] and [data] ask for them.
@@ -240,7 +242,7 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
   const LaunchEnv& launch = rendezvous.launch();
   run.seed = choose_seed(config.debug, start, rendezvous);
   connect(run, config, registry, rendezvous, watch);
-  run.profiler = Profiler(config, *run.device, run.mesh);
+  make_watchers(run, config, registry);
 
   run.tokenizer = open_tokenizer(config, registry);
   run.chat_template = open_chat_template(config, registry);
@@ -248,7 +250,6 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
   check_vocabulary(*run.tokenizer, *run.model, config);
   open_data(run, config, registry, start);
   make_loggers(run, config, registry, launch.rank == 0 || config.metrics.save_for_all_ranks);
-  make_debugging(run, config);
   apply_transforms(run, config, registry);
   check_reference(run, config);
   StartPoint reference;
@@ -290,12 +291,7 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
       Saved{*run.part, *run.optimizer, *run.loader, *run.model, *run.tokenizer, run.mesh,
             *run.device, run.seed, run.exports, start.lineage},
       rendezvous);
-  if (config.debug.fingerprints) {
-    run.fingerprints = std::make_unique<Fingerprints>(config.job.dump_folder, run.state.step > 0,
-                                                      run.mesh, run.device->device());
-    run.fingerprints->record_weights(*run.part);
-  }
-  if (run.debugging) run.debugging->start(config.job.dump_folder, run.state.step, run.first_row);
+  run.watchers.start({*run.part, *run.optimizer, run.state.step, run.first_row});
   run.mesh.group("world").barrier();  // every rank has come this far, and the run folder is there
   run.loggers.start(info);
 }
@@ -324,7 +320,7 @@ std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry
   run->mesh = played_mesh(config.layout.grid, rank, {.receives_beside = runs_on_cpu(config)});
   build_model(*run, config, registry);
   make_loggers(*run, config, registry, /*logs=*/false);
-  make_debugging(*run, config);
+  make_watchers(*run, config, registry);
   apply_transforms(*run, config, registry);
   check_reference(*run, config);
   if (reference_output(*run) != ReferenceOutput::none)

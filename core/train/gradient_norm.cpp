@@ -19,7 +19,7 @@
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
-#include <titan/nn/cuts.h>
+#include <titan/counted_elements.h>
 
 #include "core/train/scalars.h"
 
@@ -123,13 +123,6 @@ UnseenClipping measure_unseen(const std::vector<at::Tensor>& counted, const dist
 }
 
 }  // namespace
-
-bool counts_elements(const nn::Parameter& parameter, const dist::Mesh& mesh) {
-  if (parameter.is_copy()) return false;
-  std::vector<std::string> differing = nn::cut_groups(parameter);
-  differing.push_back("pp");  // whose ranks hold other parameters
-  return mesh.is_first_outside_of(differing);
-}
 
 Clipping measure_clipping(ModelPart& part, const dist::Mesh& mesh, c10::Device device,
                           double max_norm, double gradient_scale) {

@@ -12,11 +12,6 @@ struct GradientNorm {
   double value = 0;
 };
 
-/// Whether this rank is the one that counts the elements of its shard: along every axis that does
-/// not cut the parameter all ranks hold the same, and the first one counts. Pipeline stages hold
-/// different parameters, but for copies.
-bool counts_elements(const nn::Parameter& parameter, const dist::Mesh& mesh);
-
 /// Scales every gradient by min(1, max_norm / (norm + 1e-6)) in place; a max_norm of 0 leaves them.
 /// The sum of squares is taken over rows of 1,024 elements in the gradients' type and from there on
 /// in double, over each rank's shards and then over all ranks; an element that several ranks hold

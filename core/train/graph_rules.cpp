@@ -11,8 +11,7 @@ namespace titan::core {
 namespace {
 
 /// Empty: what it does can be recorded with the step.
-std::string why_not_recorded(const GradientReducer& reducer, const Run& run) {
-  if (&reducer == run.loss_parts.get() && run.loss_parts->names().empty()) return "";
+std::string why_not_recorded(const GradientReducer& reducer) {
   const auto* host = dynamic_cast<const HostWork*>(&reducer);
   return host ? host->host_work() : "a plugin takes part in each step";
 }
@@ -29,13 +28,13 @@ std::string why_no_graph(const Run& run, const JobConfig& config) {
     if (const auto* host = dynamic_cast<const HostWork*>(transform.get()))
       if (!host->host_work().empty()) return host->host_work();
   if (config.data.isolate_documents) return "documents differ in length";
-  if (run.debugging || run.observations) return "somebody looks at tensors of layers";
+  if (run.watchers.look_into_layers()) return "somebody looks at tensors of layers";
   if (!run.after_optimizer_step.empty())
     return "a transform prepares tensors for each step after the update";
   if (!run.members.empty()) return "a plugin takes part in each step";
   for (const GradientReducer* reducer :
        static_cast<SequentialExecutor&>(*run.workers.sequential).reducers())
-    if (const std::string why = why_not_recorded(*reducer, run); !why.empty()) return why;
+    if (const std::string why = why_not_recorded(*reducer); !why.empty()) return why;
   return "";
 }
 

@@ -8,25 +8,26 @@
 #include <vector>
 
 #include <titan/logger.h>
+#include <titan/watcher.h>
 
 #include "core/train/logger_thread.h"
 
 namespace titan::core {
 
 /// Thread: trainer thread. Nothing here waits for a logger but `flush` and `finish`.
-class LoggerSet {
+class LoggerSet final : public WatcherLog {
  public:
   explicit LoggerSet(const LoggerLimits& limits = {}) : limits_(limits) {}
   /// Finishes as failed, unless that was done.
-  ~LoggerSet();
+  ~LoggerSet() override;
   LoggerSet(const LoggerSet&) = delete;
 
   /// Shared with whoever shows it tensors, and with its thread.
   void add(std::string name, std::shared_ptr<Logger> logger);
 
   void start(const RunInfo& run);
-  void log(int64_t step, std::span<const Scalar> scalars);
-  void log_histograms(int64_t step, std::span<const Histogram> histograms);
+  void log(int64_t step, std::span<const Scalar> scalars) override;
+  void log_histograms(int64_t step, std::span<const Histogram> histograms) override;
   /// [after every step] Costs nothing unless a logger follows steps.
   void step_done(const StepProgress& progress);
   /// Waits until every logger has taken what was logged.

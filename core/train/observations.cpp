@@ -245,7 +245,7 @@ void Observations::look(Probe& probe, const std::string& module, ObservedTensors
   }
 }
 
-void Observations::log(LoggerSet& loggers, const dist::Group& world, c10::Device device) {
+void Observations::log(WatcherLog& loggers, const dist::Group& world, c10::Device device) {
   bool is_any_due = false;
   for (const auto& probe : probes_) {
     if (!probe->is_due) continue;
@@ -261,6 +261,37 @@ void Observations::log(LoggerSet& loggers, const dist::Group& world, c10::Device
     if (total.weight != 0)
       scalars.push_back({tags_.emplace(tag, tag).first->second, total.value()});
   if (!scalars.empty()) loggers.log(step_, scalars);
+}
+
+namespace {
+
+class ObservationWatcher final : public Watcher {
+ public:
+  ObservationWatcher(std::unique_ptr<Observations> observations, const dist::Mesh& mesh,
+                     Device& device, WatcherLog& loggers)
+      : observations_(std::move(observations)), mesh_(mesh), device_(device), loggers_(loggers) {}
+
+  void match(ModelPart& whole) override { observations_->match(whole, mesh_); }
+  void attach(ModelPart& part) override { observations_->attach(part); }
+  std::vector<StepMember*> members() override { return {observations_.get()}; }
+  GradientReducer* follower() override { return observations_.get(); }
+  bool reads_numbers() const override { return false; }
+  void report(int64_t) override {
+    observations_->log(loggers_, mesh_.group("world"), device_.device());
+  }
+
+ private:
+  std::unique_ptr<Observations> observations_;
+  const dist::Mesh& mesh_;
+  Device& device_;
+  WatcherLog& loggers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Watcher> as_watcher(std::unique_ptr<Observations> observations,
+                                    const dist::Mesh& mesh, Device& device, WatcherLog& loggers) {
+  return std::make_unique<ObservationWatcher>(std::move(observations), mesh, device, loggers);
 }
 
 }  // namespace titan::core

@@ -13,11 +13,11 @@
 #include <titan/observe.h>
 #include <titan/step.h>
 #include <titan/transform.h>
+#include <titan/watcher.h>
 
+#include <titan/named_totals.h>
 #include "core/config/job_config.h"
 #include "core/plugin/registry.h"
-#include "core/train/logger_set.h"
-#include "core/train/named_totals.h"
 
 namespace titan::core {
 
@@ -49,7 +49,7 @@ class Observations final : public StepMember, public GradientReducer {
   /// [after the step] Where the step was due: gives the numbers of all ranks to `loggers`.
   /// Collective. plugin Error: a module that is due has not been run by whoever computes in its
   /// place.
-  void log(LoggerSet& loggers, const dist::Group& world, c10::Device device);
+  void log(WatcherLog& loggers, const dist::Group& world, c10::Device device);
 
  private:
   /// One Observation.
@@ -77,5 +77,9 @@ class Observations final : public StepMember, public GradientReducer {
   NamedTotals totals_;                       // of this rank
   std::map<std::string, std::string> tags_;  // of scalars: they outlive the run
 };
+
+/// `observations` as a watcher. `mesh`, `device` and `loggers` outlive it.
+std::unique_ptr<Watcher> as_watcher(std::unique_ptr<Observations> observations,
+                                    const dist::Mesh& mesh, Device& device, WatcherLog& loggers);
 
 }  // namespace titan::core

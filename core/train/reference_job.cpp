@@ -24,6 +24,7 @@ namespace {
 JobConfig without_training(JobConfig config) {
   config.loss = {};
   config.loggers.clear();
+  config.watchers.clear();
   config.optimizer_groups.clear();
   config.optimizer_section.early_step_in_backward = false;
   config.model.print_after_conversion = false;
@@ -63,8 +64,8 @@ JobConfig reference_job(const JobConfig& config, const Model& model,
   (*other)["converters"] = Value::list();
   Value job = config.resolved;
   job["model"] = std::move(*other);
-  static const std::set<std::string> kOfTheRunAlone = {"converter", "loss", "reference", "logger",
-                                                       "optimizer"};
+  static const std::set<std::string> kOfTheRunAlone = {"converter", "loss",    "reference",
+                                                       "logger",    "watcher", "optimizer"};
   std::erase_if(job.as_map(),
                 [](const auto& section) { return kOfTheRunAlone.contains(section.first); });
   const JobSources sources =

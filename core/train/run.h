@@ -20,20 +20,17 @@
 #include "core/checkpoint/checkpointer.h"
 #include "core/config/job_config.h"
 #include "core/data/batches/loader.h"
-#include "core/debug/step_debugging.h"
-#include "core/profile/profiler.h"
 #include "core/train/early_optimizer.h"
-#include "core/train/fingerprints.h"
 #include "core/train/logger_set.h"
 #include "core/train/loss_parts.h"
 #include "core/train/loss_scaler.h"
 #include "core/train/loss_terms.h"
-#include "core/train/observations.h"
 #include "core/train/optimizer_set.h"
 #include "core/train/reference_executor.h"
 #include "core/train/step_parts.h"
 #include "core/train/task_validator.h"
 #include "core/train/validator.h"
+#include "core/train/watcher_set.h"
 
 namespace titan::core {
 
@@ -42,7 +39,7 @@ struct Run {
   FolderLock folder_lock;          ///< of rank 0, on job.dump_folder
   std::shared_ptr<Device> device;  ///< shared with the reference model's run
   dist::Mesh mesh;
-  Profiler profiler;  ///< holds nothing unless [profiling] asks for it
+  WatcherSet watchers;  ///< whose wrappers go around the part's modules: destroyed after it
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<ChatTemplate> chat_template;     ///< null unless the job has one
   std::vector<std::unique_ptr<Dataset>> datasets;  ///< one per source, then that of validation
@@ -51,11 +48,9 @@ struct Run {
   std::unique_ptr<LossParts> loss_parts = std::make_unique<LossParts>();  ///< without names unless
                                                                           ///< [loss] has some
   std::unique_ptr<ModelPart> part;
-  std::shared_ptr<Loss> loss;                  ///< of [loss]; null: heads have their own
-  std::vector<std::string> heads_with_loss;    ///< paths in the whole model; of [loss]
-  std::unique_ptr<TermCounter> term_counter;   ///< null unless the loss is one of sequences
-  std::unique_ptr<Observations> observations;  ///< null unless a logger looks at tensors
-  std::unique_ptr<StepDebugging> debugging;    ///< null unless [debug] asks for it
+  std::shared_ptr<Loss> loss;                 ///< of [loss]; null: heads have their own
+  std::vector<std::string> heads_with_loss;   ///< paths in the whole model; of [loss]
+  std::unique_ptr<TermCounter> term_counter;  ///< null unless the loss is one of sequences
   std::vector<std::unique_ptr<ModelTransform>>
       transforms;  ///< in the order in which they were applied
   StepWorkers workers;
@@ -76,7 +71,6 @@ struct Run {
   LoggerSet loggers;
   std::unique_ptr<Validator> validator;           ///< null unless [validation] is enabled
   std::unique_ptr<TaskValidator> task_validator;  ///< null unless [validation] names tasks
-  std::unique_ptr<Fingerprints> fingerprints;     ///< null unless [debug] asks for them
   int64_t first_row = 0;                          ///< of the global batch, that this rank trains on
   uint64_t seed = 0;
   TrainState state;  ///< where the run stands; not 0 at the start of a resumed one

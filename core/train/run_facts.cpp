@@ -42,6 +42,7 @@ Facts run_facts(const JobConfig& config, Registry& registry) {
     facts.emplace_back("pipeline table", hash64_hex(to_csv(config.pipeline_plan->actions)));
   }
   selections.insert(selections.end(), config.transforms.begin(), config.transforms.end());
+  selections.insert(selections.end(), config.watchers.begin(), config.watchers.end());
   if (!config.loss.name.empty()) selections.push_back(config.loss);
   for (const Selection& logger : config.loggers)  // others are made on the ranks that log
     if (observes_tensors(registry, logger)) selections.push_back(logger);

@@ -12,7 +12,6 @@
 #include "core/config/make_selected.h"
 #include "core/exchange/rule_layout.h"
 #include "core/train/model_text.h"
-#include "core/train/parameter_statistics.h"
 #include "core/train/reference_job.h"
 #include "core/train/run_dtypes.h"
 #include "core/train/run_loss.h"
@@ -67,9 +66,7 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
   const auto after_conversion = [&] {  // while every rank has the whole model
     if (std::exchange(is_converted, true)) return;
     if (prints_any) log::info("the model after conversion:\n" + model_text(*run.part));
-    if (run.observations) run.observations->match(*run.part, run.mesh);
-    ParameterStatistics::check(config.metrics, *run.part);
-    if (run.debugging) run.debugging->match(*run.part);
+    run.watchers.match(*run.part);
   };
   for (Chosen& chosen : all) {
     ModelTransform* const transform = chosen.transform.get();
@@ -83,22 +80,13 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
     log::info("the model as this rank runs it:\n" + model_text(*run.part));
   check_groups(config, run.part->all_parameters());
   check_loss(run, config);
-  if (is_played(run)) {  // there are no numbers to show
-    run.observations.reset();
-    run.debugging.reset();
-  }
-  if (run.observations) run.observations->attach(*run.part);
-  run.profiler.attach(*run.part);
-  if (run.observations) parts.add_watcher(*run.observations);
-  if (run.debugging) {
-    run.debugging->attach(*run.part);
-    parts.add_watcher(run.debugging->watcher());
-  }
-  if (!run.loss_parts->names().empty()) parts.add_watcher(*run.loss_parts);
+  if (is_played(run)) run.watchers.clear();  // there are no numbers to show
+  run.watchers.attach(*run.part);
+  run.watchers.join(parts);
+  if (!run.loss_parts->names().empty()) parts.add_follower(*run.loss_parts);
   parts.add_modules(*run.part, run.mesh, config.model_plugin);
   run.executor = &parts.connect(*run.part, *run.device, run.mesh.recorder(), run.workers);
   run.innermost_executor = &parts.executor();
-  if (run.debugging) run.executor = &run.debugging->around(*run.executor);
   count_terms(run);
   run.members = parts.members();
   run.after_optimizer_step = parts.after_optimizer_step();

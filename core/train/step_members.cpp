@@ -5,7 +5,6 @@
 #include "core/train/finite_checks.h"
 #include "core/train/gradient_clipper.h"
 #include "core/train/graph_rules.h"
-#include "core/train/parameter_statistics.h"
 #include "core/train/sequential_executor.h"
 #include "core/train/step_counters.h"
 
@@ -15,11 +14,11 @@ namespace {
 /// Where loss and norm may stay on the device: it has one, and nobody but the trainer looks at the
 /// numbers of a step. A plugin's member may, and what goes around the executor, and what repeats or
 /// skips a step has to.
-bool may_hold_numbers(const Run& run, const JobConfig& config) {
+bool may_hold_numbers(const Run& run) {
   const c10::Device device = run.device->device();
   return !device.is_cpu() && !device.is_meta() && run.executor == run.innermost_executor &&
-         run.members.empty() && !run.debugging && !run.early_optimizer &&
-         !run.loss_scaler->undoes_steps() && !ParameterStatistics::are_asked_for(config.metrics);
+         run.members.empty() && !run.watchers.read_numbers() && !run.early_optimizer &&
+         !run.loss_scaler->undoes_steps();
 }
 
 /// Steps that are logged or saved, and the last one.
@@ -38,7 +37,7 @@ StepMembers::StepMembers(Run& run, const JobConfig& config, BeforeUpdate before_
   order_.plugins = run.members;
 
   HeldNumbers* held = nullptr;
-  if (may_hold_numbers(run, config)) {
+  if (may_hold_numbers(run)) {
     auto numbers = std::make_unique<HeldNumbers>(looked_at(config));
     held = numbers.get();
     add(order_.first, std::move(numbers));
@@ -47,11 +46,7 @@ StepMembers::StepMembers(Run& run, const JobConfig& config, BeforeUpdate before_
   if (auto graph = make_step_graph(run, config))
     static_cast<SequentialExecutor&>(*run.workers.sequential).replay_by(std::move(graph));
   add(order_.first, std::make_unique<StepCounters>(run.state, *run.lr_scheduler));
-  if (run.fingerprints)
-    add(order_.first, std::make_unique<TokenFingerprints>(*run.fingerprints, run.first_row));
-  if (run.observations) order_.first.push_back(run.observations.get());
-  if (run.debugging)
-    for (StepMember* member : run.debugging->members()) order_.first.push_back(member);
+  for (StepMember* member : run.watchers.members()) order_.first.push_back(member);
   add(order_.first, std::make_unique<FiniteLoss>(/*are_weights_unchanged=*/!updates_early));
   order_.first.push_back(run.loss_scaler.get());
   if (!updates_early) add(order_.first, std::make_unique<EndOfCopies>(std::move(before_update)));
@@ -59,9 +54,7 @@ StepMembers::StepMembers(Run& run, const JobConfig& config, BeforeUpdate before_
   if (updates_early) {
     add(order_.last, std::make_unique<EarlyStep>(*run.early_optimizer, std::move(before_update)));
   } else {
-    if (ParameterStatistics::are_asked_for(config.metrics) && !run.device->device().is_meta())
-      add(order_.last, std::make_unique<ParameterStatistics>(config.metrics, *run.part, run.mesh,
-                                                             run.device->device(), run.loggers));
+    for (StepMember* member : run.watchers.late_members()) order_.last.push_back(member);
     auto update = std::make_unique<OptimizerStep>(*run.optimizer);
     // where numbers may be held, nothing but the optimizer reads gradients after they are clipped
     add(order_.last,

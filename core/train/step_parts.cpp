@@ -51,6 +51,13 @@ void StepParts::add(Optimizer& optimizer, const Selection& chosen) {
     on_behalf_of(chosen, [&] { add_member(*member, chosen); });
 }
 
+void StepParts::add(Watcher& watcher, const Selection& chosen) {
+  on_behalf_of(chosen, [&] {
+    if (GradientReducer* follower = watcher.follower()) add_follower(*follower);
+    if (ExecutorWrapper* wrapper = watcher.wrapper()) add_executor(*wrapper, chosen);
+  });
+}
+
 void StepParts::add_modules(ModelPart& part, const dist::Mesh& mesh, const Selection& model) {
   std::set<const StepMember*> seen;  // a module may stand in two places
   on_behalf_of(model, [&] {
@@ -105,7 +112,7 @@ StepExecutor& StepParts::connect(ModelPart& part, Device& device, dist::Recorder
     workers.sequential = std::make_unique<SequentialExecutor>();
     executor_ = workers.sequential.get();
   }
-  reducers_.insert(reducers_.end(), watchers_.begin(), watchers_.end());
+  reducers_.insert(reducers_.end(), followers_.begin(), followers_.end());
   const StepContext context{part, device, splitters_, reducers_, recorder};
   on_behalf_of(executes_ ? *executes_ : Selection{}, [&] { executor_->connect(context); });
   StepExecutor* outermost = executor_;

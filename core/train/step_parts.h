@@ -8,6 +8,7 @@
 #include <titan/nn/step_module.h>
 #include <titan/optimizer.h>
 #include <titan/transform.h>
+#include <titan/watcher.h>
 
 #include "core/config/job_config.h"
 
@@ -37,8 +38,13 @@ class StepParts {
   /// An optimizer, or each of those that are joined in it, takes part as well.
   void add(Optimizer& optimizer, const Selection& chosen);
 
+  /// Its follower and its wrapper, which goes around those of transforms. ComponentError of
+  /// `chosen`: the wrapper undoes steps although the optimizer works inside the backward.
+  void add(Watcher& watcher, const Selection& chosen);
   /// Follows every run of a step, beside those that reduce gradients.
-  void add_watcher(GradientReducer& watcher) { watchers_.push_back(&watcher); }
+  void add_follower(GradientReducer& follower) { followers_.push_back(&follower); }
+  /// config Error: `chosen` undoes steps although the optimizer works inside the backward.
+  void require_commits(const Selection& chosen, bool undoes_steps) const;
 
   /// [after all transforms, before connect] Every module that runs and is a StepMember takes part,
   /// after the transforms, in the model's order; nn::StepModule is connected to `mesh`.
@@ -63,12 +69,11 @@ class StepParts {
   };
   void add_executor(StepExecutor& executor, const Selection& chosen);
   void add_member(StepMember& member, const Selection& chosen);
-  void require_commits(const Selection& chosen, bool undoes_steps) const;
 
   bool updates_early_;
   std::vector<const BatchSplitter*> splitters_;
   std::vector<GradientReducer*> reducers_;
-  std::vector<GradientReducer*> watchers_;
+  std::vector<GradientReducer*> followers_;
   StepExecutor* executor_ = nullptr;
   const Selection* executes_ = nullptr;  // whose it is
   std::vector<Wrapper> wrappers_;        // innermost first

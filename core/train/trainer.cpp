@@ -39,15 +39,15 @@ class LoggerCloser {
   LoggerSet& loggers_;
 };
 
-/// Saves what is being recorded whichever way the loop is left.
-class ProfileCloser {
+/// Tells watchers of the end whichever way the loop is left.
+class WatcherCloser {
  public:
-  explicit ProfileCloser(Profiler& profiler) : profiler_(profiler) {}
-  ~ProfileCloser() { profiler_.finish(); }
-  ProfileCloser(const ProfileCloser&) = delete;
+  explicit WatcherCloser(WatcherSet& watchers) : watchers_(watchers) {}
+  ~WatcherCloser() { watchers_.finish(); }
+  WatcherCloser(const WatcherCloser&) = delete;
 
  private:
-  Profiler& profiler_;
+  WatcherSet& watchers_;
 };
 
 }  // namespace
@@ -71,12 +71,11 @@ Trainer::Trainer(Run& run, const JobConfig& config, FailureWatch& watch, double 
 StopReason Trainer::run() {
   LoggerCloser closer(run_.loggers);
   try {
-    run_.profiler.start(run_.state.step, *run_.part, run_.optimizer.get());
     {
-      const ProfileCloser profile(run_.profiler);
+      const WatcherCloser watchers(run_.watchers);
       while (run_.state.step < steps_ && !should_stop()) {
         step_ = run_.state.step + 1;
-        run_.profiler.step(step_, [this] { take_step(); });
+        run_.watchers.step(step_, [this] { take_step(); });
       }
     }
     const StopReason reason = stop();
@@ -162,8 +161,7 @@ void Trainer::train_step() {
   count_epochs(step);
   step.scalars.insert(step.scalars.end(), source_scalars_.begin(), source_scalars_.end());
   metrics_.record(step, run_.state, run_.optimizer->lr() * step.lr_factor);
-  if (run_.observations)
-    run_.observations->log(run_.loggers, run_.mesh.group("world"), run_.device->device());
+  run_.watchers.report(step_);
   run_.loggers.step_done({.step = step_, .time = monotonic_seconds()});
 }
 

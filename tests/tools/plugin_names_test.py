@@ -9,7 +9,7 @@ import unittest
 
 ROOT = pathlib.Path(os.environ["TITAN_SOURCE_DIR"])
 KINDS = ("model", "converter", "parallelism", "pipeline_schedule", "activation_checkpoint", "compile_backend", "optimizer", "lr_scheduler", "loss",
-         "dataset", "tokenizer", "chat_template", "logger", "device", "command")
+         "dataset", "tokenizer", "chat_template", "logger", "watcher", "device", "command")
 # defaults of sections, what the core chooses unasked, names of before, what is not built yet
 DATA = {"core/config/job_sections.h", "core/config/default_plugins.h", "core/config/legacy_table.cpp",
         "core/config/legacy_names.cpp", "core/config/legacy_requests.cpp", "core/config/not_built.cpp"}
@@ -23,7 +23,7 @@ OTHER_MEANINGS = {
     ("core/data/conversation_tokens.cpp", "messages"),  # a member of conversations
     ("core/evaluate/read_tasks.cpp", "context"),                    # a member of task documents
     ("core/data/row_reader.cpp", "tokens"), ("core/tokenize/tokenize_journal.cpp", "tokens"),   # members of JSON
-    ("core/train/fingerprints.cpp", "tokens"), ("core/debug/tensor_trace.cpp", "tensor"), ("core/debug/tensor_trace.cpp", "trace"),
+    ("core/config/job_schema_run.cpp", "profiling"), ("core/config/job_schema_other.cpp", "fingerprints"),  # keys of v0.2.2 and ours
     ("core/launch/launch_plan.cpp", "cpu"),                         # --nproc cpu
     ("core/plugin/compatibility.cpp", "cuda"), ("core/plugin/manifest.cpp", "cuda"),            # a field of manifests
 }

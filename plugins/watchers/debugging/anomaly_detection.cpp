@@ -1,4 +1,4 @@
-#include "core/debug/anomaly_detection.h"
+#include "anomaly_detection.h"
 
 #include <memory>
 #include <mutex>
@@ -9,7 +9,7 @@
 #include <titan/error.h>
 #include <titan/nn/anomaly.h>
 
-namespace titan::core {
+namespace titan::debugging {
 namespace {
 
 using torch::autograd::AnomalyMetadata;
@@ -121,4 +121,4 @@ StepLoss AnomalyDetection::forward_backward(const StepBatches& batches) {
   }
 }
 
-}  // namespace titan::core
+}  // namespace titan::debugging

@@ -7,7 +7,7 @@
 #include <titan/model.h>
 #include <titan/transform.h>
 
-namespace titan::core {
+namespace titan::debugging {
 
 /// LibTorch's anomaly mode around forward and backward of every step: a gradient with a NaN ends
 /// the run by a data Error that names the operation and the path of the module that ran when it was
@@ -25,4 +25,4 @@ class AnomalyDetection final : public ExecutorWrapper {
   StepLoss forward_backward(const StepBatches& batches) override;
 };
 
-}  // namespace titan::core
+}  // namespace titan::debugging

@@ -1,4 +1,4 @@
-#include "core/debug/bad_value_finder.h"
+#include "bad_value_finder.h"
 
 #include <cmath>
 #include <limits>
@@ -9,9 +9,9 @@
 #include <titan/error.h>
 #include <titan/program/quantity_text.h>
 
-#include "core/debug/tensor_statistics.h"
+#include "tensor_statistics.h"
 
-namespace titan::core {
+namespace titan::debugging {
 namespace {
 
 using Kind = TensorPlace::Kind;
@@ -148,4 +148,4 @@ void BadValueFinder::report(const Step& step) {
   fail(ErrorKind::data, from_rank(text, static_cast<int>(first_rank), world, device_));
 }
 
-}  // namespace titan::core
+}  // namespace titan::debugging

@@ -10,9 +10,9 @@
 
 #include <titan/dist/mesh.h>
 
-#include "core/debug/module_watch.h"
+#include "module_watch.h"
 
-namespace titan::core {
+namespace titan::debugging {
 
 /// A step whose loss or norm is NaN or Inf is run once more, the same to the bit, and every tensor
 /// of it is looked at; the first bad one in the order of the computation, over all ranks, ends the
@@ -52,4 +52,4 @@ class BadValueFinder final : public StepMember, public TensorWatcher {
   std::map<std::pair<int64_t, int64_t>, std::string> last_good_;  // by phase and microbatch
 };
 
-}  // namespace titan::core
+}  // namespace titan::debugging

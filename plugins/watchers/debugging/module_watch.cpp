@@ -1,4 +1,4 @@
-#include "core/debug/module_watch.h"
+#include "module_watch.h"
 
 #include <algorithm>
 #include <set>
@@ -9,7 +9,7 @@
 #include <titan/recompute.h>
 #include <torch/csrc/autograd/graph_task.h>
 
-namespace titan::core {
+namespace titan::debugging {
 namespace {
 
 using Kind = TensorPlace::Kind;
@@ -223,4 +223,4 @@ void ModuleWatch::show(TensorPlace place, const at::Tensor& tensor) {
     if (each.is_due && each.watcher->wants(place.name)) each.watcher->see(place, plain);
 }
 
-}  // namespace titan::core
+}  // namespace titan::debugging

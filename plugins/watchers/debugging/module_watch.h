@@ -15,7 +15,7 @@
 #include <titan/step.h>
 #include <titan/transform.h>
 
-namespace titan::core {
+namespace titan::debugging {
 
 /// Which tensor of a step it is, and when it is computed.
 struct TensorPlace {
@@ -118,4 +118,4 @@ class ModuleWatch final : public StepMember, public GradientReducer {
   std::map<std::tuple<bool, size_t, int64_t>, int64_t> num_shown_;
 };
 
-}  // namespace titan::core
+}  // namespace titan::debugging

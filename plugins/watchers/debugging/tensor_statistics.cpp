@@ -1,4 +1,4 @@
-#include "core/debug/tensor_statistics.h"
+#include "tensor_statistics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@
 #include <c10/util/Half.h>
 #include <titan/error.h>
 
-namespace titan::core {
+namespace titan::debugging {
 namespace {
 
 /// The finaliser of MurmurHash3.
@@ -153,4 +153,4 @@ std::string bad_values_text(const TensorStatistics& s, at::IntArrayRef sizes) {
   return text;
 }
 
-}  // namespace titan::core
+}  // namespace titan::debugging

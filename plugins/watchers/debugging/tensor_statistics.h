@@ -8,7 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace titan::core {
+namespace titan::debugging {
 
 /// The rectangle of a larger tensor that a tensor is.
 struct GlobalPart {
@@ -42,4 +42,4 @@ bool has_bad_values(const at::Tensor& tensor);
 /// and 2"
 std::string bad_values_text(const TensorStatistics& statistics, at::IntArrayRef sizes);
 
-}  // namespace titan::core
+}  // namespace titan::debugging

@@ -1,4 +1,4 @@
-#include "core/debug/tensor_trace.h"
+#include "tensor_trace.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -12,9 +12,9 @@
 #include <titan/name_pattern.h>
 #include <titan/value.h>
 
-#include "core/debug/tensor_statistics.h"
+#include "tensor_statistics.h"
 
-namespace titan::core {
+namespace titan::debugging {
 namespace {
 
 using Kind = TensorPlace::Kind;
@@ -145,4 +145,4 @@ void TensorTrace::write() {
               "debug.trace_tensors_until");
 }
 
-}  // namespace titan::core
+}  // namespace titan::debugging

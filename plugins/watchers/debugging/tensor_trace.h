@@ -9,10 +9,10 @@
 
 #include <titan/dist/mesh.h>
 
-#include "core/config/job_sections.h"
-#include "core/debug/module_watch.h"
+#include "module_watch.h"
+#include "options.h"
 
-namespace titan::core {
+namespace titan::debugging {
 
 /// One JSON object a line in <dump folder>/tensor_trace/rank_<r>.jsonl: first what the file is of,
 ///   {"trace": ["layers.*"], "rank", "world_size", "axes": {"pp": 1, ...}, "from_step"}
@@ -25,8 +25,7 @@ namespace titan::core {
 /// Of a step that is run again the last run counts. Each rank writes its own; no communication.
 class TensorTrace final : public StepMember, public TensorWatcher {
  public:
-  TensorTrace(const DebugSection& options, const dist::Mesh& mesh)
-      : options_(options), mesh_(mesh) {}
+  TensorTrace(const Options& options, const dist::Mesh& mesh) : options_(options), mesh_(mesh) {}
 
   /// config Error: a pattern fits none of `names`.
   void check(const std::vector<std::string>& names) const;
@@ -47,7 +46,7 @@ class TensorTrace final : public StepMember, public TensorWatcher {
  private:
   void write();
 
-  DebugSection options_;
+  Options options_;
   const dist::Mesh& mesh_;
   std::string path_;
   std::ofstream out_;
@@ -56,4 +55,4 @@ class TensorTrace final : public StepMember, public TensorWatcher {
   std::string lines_;  // of this attempt
 };
 
-}  // namespace titan::core
+}  // namespace titan::debugging

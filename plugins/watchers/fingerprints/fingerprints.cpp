@@ -1,4 +1,4 @@
-#include "core/train/fingerprints.h"
+#include "fingerprints.h"
 
 #include <algorithm>
 #include <map>
@@ -8,12 +8,11 @@
 #include <ATen/ops/zeros.h>
 #include <xxhash.h>
 
+#include <titan/counted_elements.h>
 #include <titan/error.h>
 #include <titan/files/hash.h>
 
-#include "core/train/gradient_norm.h"
-
-namespace titan::core {
+namespace titan::fingerprints {
 namespace {
 
 /// The bits of a tensor as integers that every transport can add: 16-bit types widened.
@@ -91,8 +90,19 @@ void Fingerprints::record_tokens(int64_t step, const StepBatches& batches, int64
   write(Value::map({{"step", step}, {"tokens", hex_text(static_cast<uint64_t>(total))}}));
 }
 
+void FingerprintWatcher::start(const WatcherStart& start) {
+  first_row_ = start.first_row;
+  fingerprints_.emplace(context_.dump_folder, start.resumed_step > 0, context_.mesh,
+                        context_.device.device());
+  fingerprints_->record_weights(start.part);
+}
+
+void FingerprintWatcher::begin(Step& step) {
+  if (step.attempt == 1) fingerprints_->record_tokens(step.number, step.batches, first_row_);
+}
+
 void Fingerprints::write(const Value& line) {
   if (out_.is_open()) out_ << to_json(line) << std::endl;
 }
 
-}  // namespace titan::core
+}  // namespace titan::fingerprints

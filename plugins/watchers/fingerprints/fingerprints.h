@@ -4,14 +4,18 @@
 
 #include <cstdint>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <titan/dist/mesh.h>
 #include <titan/model.h>
 #include <titan/step.h>
 #include <titan/value.h>
+#include <titan/watcher.h>
 
-namespace titan::core {
+namespace titan::fingerprints {
 
 /// Writes fingerprints.jsonl into the run's folder, on rank 0. Collective: every rank makes one and
 /// calls the same.
@@ -36,19 +40,22 @@ class Fingerprints {
   std::ofstream out_;  // of rank 0
 };
 
-/// Records the tokens of every step, once however often it is run. A member of a step.
-class TokenFingerprints final : public StepMember {
+/// Records the weights at the start and the tokens of every step, once however often it is run.
+class FingerprintWatcher final : public Watcher, public StepMember {
  public:
-  /// `fingerprints` outlives this. `first_row`: of this rank's rows in the global batch.
-  TokenFingerprints(Fingerprints& fingerprints, int64_t first_row)
-      : fingerprints_(fingerprints), first_row_(first_row) {}
-  void begin(Step& step) override {
-    if (step.attempt == 1) fingerprints_.record_tokens(step.number, step.batches, first_row_);
-  }
+  explicit FingerprintWatcher(WatcherContext context) : context_(std::move(context)) {}
+  std::vector<StepMember*> members() override { return {this}; }
+  bool looks_into_layers() const override { return false; }
+  bool reads_numbers() const override { return false; }
+  void start(const WatcherStart& start) override;
+
+  bool undoes_steps() const override { return false; }
+  void begin(Step& step) override;
 
  private:
-  Fingerprints& fingerprints_;
-  int64_t first_row_;
+  WatcherContext context_;
+  std::optional<Fingerprints> fingerprints_;
+  int64_t first_row_ = 0;
 };
 
-}  // namespace titan::core
+}  // namespace titan::fingerprints

@@ -1,4 +1,4 @@
-#include "core/train/parameter_statistics.h"
+#include "parameter_statistics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,12 +9,11 @@
 #include <ATen/ops/bucketize.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/tensor.h>
+#include <titan/counted_elements.h>
 #include <titan/error.h>
 #include <titan/name_pattern.h>
 
-#include "core/train/gradient_norm.h"
-
-namespace titan::core {
+namespace titan::parameter_statistics {
 namespace {
 
 constexpr int kLeastExponent = -40, kGreatestExponent = 20;
@@ -62,13 +61,9 @@ Histogram as_histogram(std::string_view tag, const std::vector<double>& counts) 
 
 }  // namespace
 
-bool ParameterStatistics::are_asked_for(const MetricsSection& section) {
-  return section.norms != NormsOf::none || !section.histograms.empty();
-}
-
-void ParameterStatistics::check(const MetricsSection& section, const ModelPart& whole) {
+void ParameterStatistics::match(ModelPart& whole) {
   const auto parameters = whole.parameters();
-  for (const std::string& pattern : section.histograms)
+  for (const std::string& pattern : options_.histograms)
     TITAN_CHECK(std::any_of(parameters.begin(), parameters.end(),
                             [&](const nn::Parameter* parameter) {
                               return matches_pattern(parameter->name(), pattern);
@@ -78,14 +73,12 @@ void ParameterStatistics::check(const MetricsSection& section, const ModelPart& 
                 "', and '*' stands for any text");
 }
 
-ParameterStatistics::ParameterStatistics(const MetricsSection& section, ModelPart& part,
-                                         const dist::Mesh& mesh, c10::Device device,
-                                         LoggerSet& loggers)
-    : section_(section), part_(part), mesh_(mesh), device_(device), loggers_(loggers) {}
+ParameterStatistics::ParameterStatistics(const Options& options, WatcherContext context)
+    : options_(options), context_(std::move(context)) {}
 
 std::string ParameterStatistics::group_of(const std::string& parameter) const {
-  if (section_.norms == NormsOf::parameters) return parameter;
-  for (const Layer& layer : part_.layers())
+  if (options_.norms == NormsOf::parameters) return parameter;
+  for (const Layer& layer : part_->layers())
     if (parameter.starts_with(layer.name + ".")) return layer.name;
   return parameter.substr(
       0, parameter.rfind('.'));  // of a module that stands in a layer of another name
@@ -93,23 +86,24 @@ std::string ParameterStatistics::group_of(const std::string& parameter) const {
 
 void ParameterStatistics::reduced(Step& step) {
   bins_.clear();
-  if (!is_logged(section_, step.number)) return;
+  if (!is_logged(step.number)) return;
   const at::NoGradGuard no_grad;
   const double scale = step.batches.gradient_scale;
-  const bool is_histogram_due = !section_.histograms.empty() &&
-                                (step.number == 1 || step.number % section_.histogram_freq == 0);
+  const bool is_histogram_due = !options_.histograms.empty() &&
+                                (step.number == 1 || step.number % options_.histogram_freq == 0);
   NamedTotals norms;
-  for (const nn::Parameter* parameter : part_.parameters()) {
-    if (parameter->is_state() || !counts_elements(*parameter, mesh_)) continue;
-    if (section_.norms != NormsOf::none) add_norms(*parameter, scale, norms);
-    if (is_histogram_due && matches_any(parameter->name(), section_.histograms))
+  for (const nn::Parameter* parameter : part_->parameters()) {
+    if (parameter->is_state() || !counts_elements(*parameter, context_.mesh)) continue;
+    if (options_.norms != NormsOf::none) add_norms(*parameter, scale, norms);
+    if (is_histogram_due && matches_any(parameter->name(), options_.histograms))
       add_histograms(*parameter, scale, bins_);
   }
-  const dist::Group& world = mesh_.group("world");
-  if (section_.norms != NormsOf::none)
-    for (const auto& [name, total] : over_ranks(norms, world, device_))
+  const dist::Group& world = context_.mesh.group("world");
+  const c10::Device device = context_.device.device();
+  if (options_.norms != NormsOf::none)
+    for (const auto& [name, total] : over_ranks(norms, world, device))
       step.scalars.push_back({tags_.emplace(name, name).first->second, total.value()});
-  if (is_histogram_due) bins_ = over_ranks(bins_, world, device_);
+  if (is_histogram_due) bins_ = over_ranks(bins_, world, device);
 }
 
 void ParameterStatistics::add_norms(const nn::Parameter& parameter, double gradient_scale,
@@ -147,8 +141,8 @@ void ParameterStatistics::commit(const Step& step) {
   }
   std::vector<Histogram> histograms;
   for (const auto& [tag, bins] : counts) histograms.push_back(as_histogram(tag, bins));
-  loggers_.log_histograms(step.number, histograms);
+  context_.log.log_histograms(step.number, histograms);
   bins_.clear();
 }
 
-}  // namespace titan::core
+}  // namespace titan::parameter_statistics

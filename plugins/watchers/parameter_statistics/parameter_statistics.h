@@ -1,5 +1,5 @@
 // Norms and histograms of weights and gradients, by layer or by parameter: [metrics] norms,
-// histograms. A member of a step.
+// histograms.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +9,34 @@
 
 #include <titan/dist/mesh.h>
 #include <titan/model.h>
+#include <titan/named_totals.h>
 #include <titan/step.h>
+#include <titan/watcher.h>
 
-#include "core/config/job_sections.h"
-#include "core/train/logger_set.h"
-#include "core/train/named_totals.h"
+namespace titan::parameter_statistics {
 
-namespace titan::core {
+enum class NormsOf { none, layers, parameters };
+
+/// [watcher.parameter_statistics]; all of it follows from [metrics].
+struct Options {
+  int64_t log_freq = 10;  ///< steps; step 1 is logged too
+  NormsOf norms = NormsOf::none;
+  std::vector<std::string> histograms;  ///< patterns of parameters' names
+  int64_t histogram_freq = 100;         ///< steps
+};
 
 /// Comes when gradients are complete and before they are clipped. An element that several ranks
 /// hold is counted by the first of them, so that the numbers are those of one rank alone.
-/// References outlive this. Costs nothing in steps that are not due.
-class ParameterStatistics final : public StepMember {
+/// Costs nothing in steps that are not due.
+class ParameterStatistics final : public Watcher, public StepMember {
  public:
-  ParameterStatistics(const MetricsSection& section, ModelPart& part, const dist::Mesh& mesh,
-                      c10::Device device, LoggerSet& loggers);
+  ParameterStatistics(const Options& options, WatcherContext context);
 
-  /// Whether `section` asks for any.
-  static bool are_asked_for(const MetricsSection& section);
   /// config Error: a pattern fits no parameter of the `whole` model.
-  static void check(const MetricsSection& section, const ModelPart& whole);
+  void match(ModelPart& whole) override;
+  void attach(ModelPart& part) override { part_ = &part; }
+  std::vector<StepMember*> late_members() override { return {this}; }
+  bool looks_into_layers() const override { return false; }
 
   bool undoes_steps() const override { return false; }
   /// Norms go into the step's scalars: "grad_norm/layers.0", "param_norm/layers.0".
@@ -43,13 +51,13 @@ class ParameterStatistics final : public StepMember {
   void add_histograms(const nn::Parameter& parameter, double gradient_scale,
                       NamedTotals& totals) const;
 
-  const MetricsSection& section_;
-  ModelPart& part_;
-  const dist::Mesh& mesh_;
-  c10::Device device_;
-  LoggerSet& loggers_;
+  bool is_logged(int64_t step) const { return step == 1 || step % options_.log_freq == 0; }
+
+  Options options_;
+  WatcherContext context_;
+  ModelPart* part_ = nullptr;
   std::map<std::string, std::string> tags_;  // of scalars: they outlive the run
   NamedTotals bins_;                         // of the step under way: "weights/name\x01bin"
 };
 
-}  // namespace titan::core
+}  // namespace titan::parameter_statistics

@@ -1,4 +1,4 @@
-#include "core/profile/backward_spans.h"
+#include "backward_spans.h"
 
 #include <unistd.h>
 
@@ -8,9 +8,9 @@
 
 #include <torch/csrc/autograd/engine.h>
 
-#include "core/profile/module_scopes.h"
+#include "module_scopes.h"
 
-namespace titan::core {
+namespace titan::profiling {
 namespace {
 
 constexpr const char* kTrack = "1000000001";  // as a thread; those of systems have smaller numbers
@@ -89,4 +89,4 @@ std::vector<std::string> BackwardSpans::take_events(int64_t base_ns) {
   return events;
 }
 
-}  // namespace titan::core
+}  // namespace titan::profiling

@@ -9,7 +9,7 @@
 
 #include <titan/model.h>
 
-namespace titan::core {
+namespace titan::profiling {
 
 /// Thread-safe.
 class BackwardSpans {
@@ -40,4 +40,4 @@ class BackwardSpans {
   std::vector<Span> spans_;
 };
 
-}  // namespace titan::core
+}  // namespace titan::profiling

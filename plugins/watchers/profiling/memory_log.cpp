@@ -1,11 +1,11 @@
-#include "core/profile/memory_log.h"
+#include "memory_log.h"
 
 #include <algorithm>
 #include <utility>
 
 #include <titan/program/clock.h>
 
-namespace titan::core {
+namespace titan::profiling {
 namespace {
 
 thread_local int32_t current_place = 0;
@@ -168,4 +168,4 @@ MemoryHistoryCopy MemoryLog::copy() const {
   return copy;
 }
 
-}  // namespace titan::core
+}  // namespace titan::profiling

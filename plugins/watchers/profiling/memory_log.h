@@ -14,7 +14,7 @@
 #include <titan/memory_history.h>
 #include <titan/memory_use.h>
 
-namespace titan::core {
+namespace titan::profiling {
 
 /// Where in the model a thread is.
 struct MemoryPlace {
@@ -116,4 +116,4 @@ class MemoryLog final : public MemoryListener {
   std::vector<Block> gone_since_;  // blocks of the highest moment that are not there any more
 };
 
-}  // namespace titan::core
+}  // namespace titan::profiling

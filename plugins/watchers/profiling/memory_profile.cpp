@@ -1,4 +1,4 @@
-#include "core/profile/memory_profile.h"
+#include "memory_profile.h"
 
 #include <utility>
 
@@ -9,11 +9,11 @@
 #include <titan/shown_text.h>
 #include <torch/csrc/autograd/engine.h>
 
-#include "core/profile/memory_snapshot.h"
-#include "core/profile/memory_table.h"
-#include "core/profile/module_paths.h"
+#include "memory_snapshot.h"
+#include "memory_table.h"
+#include "module_paths.h"
 
-namespace titan::core {
+namespace titan::profiling {
 namespace {
 
 constexpr size_t kMaxEntries = 100000;  // torchtitan's
@@ -183,4 +183,4 @@ void MemoryProfile::write(const std::string& iteration) {
   }
 }
 
-}  // namespace titan::core
+}  // namespace titan::profiling

@@ -14,9 +14,9 @@
 #include <titan/model.h>
 #include <titan/optimizer.h>
 
-#include "core/profile/memory_log.h"
+#include "memory_log.h"
 
-namespace titan::core {
+namespace titan::profiling {
 
 struct MemoryProfileOptions {
   std::filesystem::path folder;  ///< of all snapshots
@@ -66,4 +66,4 @@ class MemoryProfile {
   bool was_shown_ = false, has_failed_ = false;
 };
 
-}  // namespace titan::core
+}  // namespace titan::profiling

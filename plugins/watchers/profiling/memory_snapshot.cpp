@@ -1,4 +1,4 @@
-#include "core/profile/memory_snapshot.h"
+#include "memory_snapshot.h"
 
 #include <map>
 #include <string_view>
@@ -6,7 +6,7 @@
 
 #include <titan/files/pickle_writer.h>
 
-namespace titan::core {
+namespace titan::profiling {
 namespace {
 
 class SnapshotWriter {
@@ -167,4 +167,4 @@ std::string to_memory_snapshot(const MemoryHistoryCopy& history, size_t max_entr
   return SnapshotWriter(history).write(max_entries);
 }
 
-}  // namespace titan::core
+}  // namespace titan::profiling

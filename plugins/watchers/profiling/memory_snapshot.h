@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "core/profile/memory_log.h"
+#include "memory_log.h"
 
-namespace titan::core {
+namespace titan::profiling {
 
 /// One entry of "device_traces".
 struct SnapshotEntry {
@@ -25,4 +25,4 @@ std::string to_memory_snapshot(const MemoryHistoryCopy& history, size_t max_entr
 /// "parameters", "optimizer states", ...
 const char* name_of_use(MemoryUse use);
 
-}  // namespace titan::core
+}  // namespace titan::profiling

@@ -1,4 +1,4 @@
-#include "core/profile/memory_table.h"
+#include "memory_table.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -8,9 +8,9 @@
 #include <titan/program/text_table.h>
 #include <titan/program/units.h>
 
-#include "core/profile/memory_snapshot.h"
+#include "memory_snapshot.h"
 
-namespace titan::core {
+namespace titan::profiling {
 namespace {
 
 std::string mib(int64_t bytes) {
@@ -62,4 +62,4 @@ std::string memory_table(const MemoryPeakReport& peak, const std::vector<std::st
          text_table(std::move(rows), "  ");
 }
 
-}  // namespace titan::core
+}  // namespace titan::profiling

@@ -6,7 +6,7 @@
 
 #include <titan/model.h>
 
-namespace titan::core {
+namespace titan::profiling {
 
 struct ModulePlace {
   std::string path;   ///< "layers.0.attention"
@@ -32,4 +32,4 @@ inline void visit_layers_and_children(ModelPart& part, const PlaceVisitor& visit
   }
 }
 
-}  // namespace titan::core
+}  // namespace titan::profiling

@@ -1,13 +1,13 @@
-#include "core/profile/module_scopes.h"
+#include "module_scopes.h"
 
 #include <algorithm>
 #include <string>
 
 #include <ATen/record_function.h>
 
-#include "core/profile/module_paths.h"
+#include "module_paths.h"
 
-namespace titan::core {
+namespace titan::profiling {
 
 std::string name_in_trace(std::string name) {
   std::replace_if(
@@ -26,4 +26,4 @@ void name_modules(ModelPart& part) {
   });
 }
 
-}  // namespace titan::core
+}  // namespace titan::profiling

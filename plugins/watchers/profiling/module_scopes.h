@@ -5,7 +5,7 @@
 
 #include <titan/model.h>
 
-namespace titan::core {
+namespace titan::profiling {
 
 /// A name that Kineto, which writes names into JSON as they are, can write.
 std::string name_in_trace(std::string name);
@@ -15,4 +15,4 @@ std::string name_in_trace(std::string name);
 /// [after all transforms]
 void name_modules(ModelPart& part);
 
-}  // namespace titan::core
+}  // namespace titan::profiling

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace titan::core {
+namespace titan::profiling {
 
 /// A cycle of `freq` steps: waiting, then `warmup`, then `active` ones that are recorded.
 class TraceSchedule {
@@ -29,4 +29,4 @@ class TraceSchedule {
   int64_t freq_, warmup_, active_, first_step_;
 };
 
-}  // namespace titan::core
+}  // namespace titan::profiling

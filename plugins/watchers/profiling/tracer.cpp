@@ -1,4 +1,4 @@
-#include "core/profile/tracer.h"
+#include "tracer.h"
 
 #include <cstdlib>
 #include <set>
@@ -19,7 +19,7 @@ namespace torch::autograd::profiler {
 TORCH_API void addMetadataJson(const std::string& key, const std::string& value);
 }
 
-namespace titan::core {
+namespace titan::profiling {
 namespace {
 
 namespace kineto = torch::autograd::profiler;
@@ -205,4 +205,4 @@ void Tracer::wait_for_file() {
   if (writing_.joinable()) writing_.join();
 }
 
-}  // namespace titan::core
+}  // namespace titan::profiling

@@ -11,10 +11,10 @@
 
 #include <titan/dist/mesh.h>
 
-#include "core/profile/backward_spans.h"
-#include "core/profile/trace_schedule.h"
+#include "backward_spans.h"
+#include "trace_schedule.h"
 
-namespace titan::core {
+namespace titan::profiling {
 
 struct TracerOptions {
   TraceSchedule schedule;
@@ -63,4 +63,4 @@ class Tracer {
 /// for the text `"rank": 3`.
 std::string distributed_info(const dist::Mesh& mesh, const std::string& backend);
 
-}  // namespace titan::core
+}  // namespace titan::profiling

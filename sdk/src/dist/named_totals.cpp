@@ -1,4 +1,4 @@
-#include "core/train/named_totals.h"
+#include <titan/named_totals.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,11 +9,11 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 
-namespace titan::core {
+namespace titan {
 namespace {
 
 /// "name\0" and three doubles for each.
-std::string packed(const NamedTotals& totals) {
+std::string packed_totals(const NamedTotals& totals) {
   std::string bytes;
   for (const auto& [name, total] : totals) {
     const double numbers[] = {total.sum, total.weight, static_cast<double>(total.how)};
@@ -60,7 +60,7 @@ double NamedTotal::value() const {
 }
 
 NamedTotals over_ranks(const NamedTotals& own, const dist::Group& world, c10::Device device) {
-  std::string bytes = packed(own);
+  std::string bytes = packed_totals(own);
   const auto size = static_cast<int64_t>(bytes.size());
   const int64_t most = world.all_reduce(size, dist::Reduce::max, device);
   if (most == 0) return {};
@@ -80,4 +80,4 @@ NamedTotals over_ranks(const NamedTotals& own, const dist::Group& world, c10::De
   return totals;
 }
 
-}  // namespace titan::core
+}  // namespace titan

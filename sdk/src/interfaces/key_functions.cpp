@@ -1,8 +1,8 @@
 // Key functions of the interfaces that see torch: one vtable and one type_info each in the process.
 #include <titan/compile_backend.h>
 #include <titan/device.h>
-#include <titan/error.h>
 #include <titan/device_graphs.h>
+#include <titan/error.h>
 #include <titan/host_collectives.h>
 #include <titan/loss.h>
 #include <titan/memory_history.h>
@@ -16,6 +16,7 @@
 #include <titan/sequence_loss.h>
 #include <titan/step.h>
 #include <titan/transform.h>
+#include <titan/watcher.h>
 
 namespace titan {
 
@@ -60,5 +61,27 @@ std::string MemoryHistory::memory_snapshot() {
   return {};
 }
 Optimizer::~Optimizer() = default;
+WatcherLog::~WatcherLog() = default;
+Watcher::~Watcher() = default;
+void Watcher::match(ModelPart&) {}
+void Watcher::attach(ModelPart&) {}
+std::vector<StepMember*> Watcher::members() {
+  return {};
+}
+std::vector<StepMember*> Watcher::late_members() {
+  return {};
+}
+GradientReducer* Watcher::follower() {
+  return nullptr;
+}
+ExecutorWrapper* Watcher::wrapper() {
+  return nullptr;
+}
+void Watcher::start(const WatcherStart&) {}
+void Watcher::before_step(int64_t) {}
+void Watcher::report(int64_t) {}
+void Watcher::after_step(int64_t) {}
+void Watcher::failed(int64_t) noexcept {}
+void Watcher::finish(int64_t) noexcept {}
 
 }  // namespace titan

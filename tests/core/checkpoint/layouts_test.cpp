@@ -26,19 +26,19 @@ using dist::Mesh;
 using dist::MeshShape;
 
 /// How one tensor of the state is cut.
-struct Cut {
+struct LayoutCut {
   std::string name;
   std::vector<int64_t> shape;
   std::vector<std::pair<int64_t, std::string>> dims;  // dimension, axis
 };
 
 // shapes that nothing divides; a matrix cut along both dimensions; one that nobody cuts
-const std::vector<Cut> kState = {{"embedding", {13, 6}, {{0, "tp"}, {0, "fsdp"}}},
-                                 {"column", {10, 7}, {{0, "tp"}, {0, "fsdp"}}},
-                                 {"row", {7, 10}, {{1, "tp"}, {0, "fsdp"}}},
-                                 {"norm", {5}, {{0, "fsdp"}}},
-                                 {"replica", {3, 4}, {}},
-                                 {"short", {2}, {{0, "fsdp"}}}};
+const std::vector<LayoutCut> kState = {{"embedding", {13, 6}, {{0, "tp"}, {0, "fsdp"}}},
+                                       {"column", {10, 7}, {{0, "tp"}, {0, "fsdp"}}},
+                                       {"row", {7, 10}, {{1, "tp"}, {0, "fsdp"}}},
+                                       {"norm", {5}, {{0, "fsdp"}}},
+                                       {"replica", {3, 4}, {}},
+                                       {"short", {2}, {{0, "fsdp"}}}};
 
 class CheckpointLayouts : public ::testing::Test {
  protected:
@@ -49,7 +49,7 @@ class CheckpointLayouts : public ::testing::Test {
     std::filesystem::create_directories(folder_);
   }
 
-  static at::Tensor whole(const Cut& cut) {
+  static at::Tensor whole(const LayoutCut& cut) {
     int64_t n = 1;
     for (const int64_t size : cut.shape) n *= size;
     return (at::arange(n, at::kFloat) + 1000.0 * static_cast<double>(cut.name.size()))
@@ -59,7 +59,7 @@ class CheckpointLayouts : public ::testing::Test {
   /// This rank's part of the state, with the true values or without, and a scalar each.
   static std::vector<StateTensor> state_of(const Mesh& mesh, bool has_values) {
     std::vector<StateTensor> state;
-    for (const Cut& cut : kState) {
+    for (const LayoutCut& cut : kState) {
       nn::Parameter parameter(cut.shape, nn::Init::constant(0));
       for (const auto& [dim, axis] : cut.dims)
         if (mesh.group(axis).size() > 1) parameter.shard_over(dim, mesh.group(axis));
@@ -124,7 +124,7 @@ class CheckpointLayouts : public ::testing::Test {
 
   static int64_t state_bytes() {
     int64_t bytes = 0;
-    for (const Cut& cut : kState) bytes += static_cast<int64_t>(whole(cut).nbytes()) + 4;
+    for (const LayoutCut& cut : kState) bytes += static_cast<int64_t>(whole(cut).nbytes()) + 4;
     return bytes;
   }
 
@@ -175,7 +175,7 @@ TEST_F(CheckpointLayouts, FourRanksReadEachByteOfOneRanksCheckpointOnce) {
 TEST_F(CheckpointLayouts, TheSameLayoutSendsNothingButReplicas) {
   save(kFsdp4);
   int64_t replicated = 0;  // what all four hold: a tensor that is not cut and the numbers
-  for (const Cut& cut : kState)
+  for (const LayoutCut& cut : kState)
     replicated += 4 + (cut.dims.empty() ? static_cast<int64_t>(whole(cut).nbytes()) : 0);
   EXPECT_EQ(load(kFsdp4).bytes_received, 3 * replicated);
 }

@@ -255,6 +255,11 @@ FakeLookup::FakeLookup() {
     components_.push_back(made("logger", name, [](SchemaBuilder& schema) {
       schema.option("every", &LoggerOptions::every, "Lines between flushes").at_least(1);
     }));
+  for (const char* name : {"debugging", "fingerprints", "parameter_statistics", "profiling"})
+    components_.push_back(made("watcher", name, [](SchemaBuilder&) {}));
+  components_.push_back(made("watcher", "acme/activations", [](SchemaBuilder& schema) {
+    schema.option("every", &LoggerOptions::every, "Steps").at_least(1);
+  }));
   for (const char* name : {"selective", "full", "memory_budget"})
     components_.push_back(made("activation_checkpoint", name, [](SchemaBuilder&) {}));
   for (const char* name : {"fused", "acme/captured"})

@@ -15,7 +15,8 @@
 namespace titan::core {
 namespace {
 
-const std::set<std::string> kOwn = {"plugins.paths",
+const std::set<std::string> kOwn = {"job.watchers",
+                                    "plugins.paths",
                                     "metrics.loggers",
                                     "compile.graphs",
                                     "profiling.compress_traces",
@@ -164,8 +165,7 @@ INSTANTIATE_TEST_SUITE_P(
         Range{"parallelism.tensor_parallel_degree", "1", "-1"},
         Range{"comm.trace_buf_size", "0", "-1"}, Range{"comm.train_timeout_seconds", "1", "0"},
         Range{"validation.steps", "-1", "0"}, Range{"validation.freq", "1", "0"},
-        Range{"validation.tasks_freq", "1", "0"},
-        Range{"debug.seed", "0", "-1"},
+        Range{"validation.tasks_freq", "1", "0"}, Range{"debug.seed", "0", "-1"},
         Range{"parallelism.context_parallel_load_balancer", "None", ""}));
 
 }  // namespace

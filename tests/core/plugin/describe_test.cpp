@@ -86,11 +86,12 @@ TEST(Describe, GivesJsonSchemaOfEveryOptionType) {
 
 TEST(Describe, ReportsWrongUse) {
   EXPECT_EQ(run(run_describe, {}).code, kExitConfigError);
-  EXPECT_EQ(run(run_describe, {"lr_schedular"}).error,
-            "there is no plugin kind 'lr_schedular'; did you mean 'lr_scheduler'?\n  kinds: model, "
-            "flavor, converter, parallelism, pipeline_schedule, activation_checkpoint, "
-            "compile_backend, optimizer, "
-            "lr_scheduler, loss, dataset, tokenizer, chat_template, logger, device, command");
+  EXPECT_EQ(
+      run(run_describe, {"lr_schedular"}).error,
+      "there is no plugin kind 'lr_schedular'; did you mean 'lr_scheduler'?\n  kinds: model, "
+      "flavor, converter, parallelism, pipeline_schedule, activation_checkpoint, "
+      "compile_backend, optimizer, "
+      "lr_scheduler, loss, dataset, tokenizer, chat_template, logger, watcher, device, command");
   EXPECT_EQ(run(run_describe, {"model", "--json"}).code, kExitConfigError);
   EXPECT_EQ(run(run_describe, {"model", "a", "b"}).code, kExitConfigError);
   EXPECT_EQ(run(run_describe, {"model", "--jso"}).code, kExitConfigError);

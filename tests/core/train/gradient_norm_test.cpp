@@ -8,6 +8,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/linspace.h>
 #include <gtest/gtest.h>
+#include <titan/counted_elements.h>
 
 #include "core/runtime/groups/process_groups.h"
 #include "core/train/gradient_clipper.h"

@@ -1,13 +1,13 @@
 // An operation whose backward gives a NaN is named with the module that recorded it.
-#include "core/debug/anomaly_detection.h"
+#include "plugins/watchers/debugging/anomaly_detection.h"
 
 #include <ATen/ops/sqrt.h>
 #include <gtest/gtest.h>
 
-#include "tests/core/debug/debug_fixture.h"
 #include "tests/plugins/error_of.h"
+#include "tests/plugins/watchers/debugging/debug_fixture.h"
 
-namespace titan::core {
+namespace titan::debugging {
 namespace {
 
 using debug_test::change_output;
@@ -47,4 +47,4 @@ TEST(AnomalyDetection, ChangesNoLossAndNoGradient) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::debugging

@@ -1,6 +1,6 @@
 // Layers that are made to go bad are named: forward and backward, on whichever rank, computed again
 // or not.
-#include "core/debug/bad_value_finder.h"
+#include "plugins/watchers/debugging/bad_value_finder.h"
 
 #include <mutex>
 #include <set>
@@ -8,10 +8,10 @@
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
-#include "tests/core/debug/debug_fixture.h"
 #include "tests/plugins/error_of.h"
+#include "tests/plugins/watchers/debugging/debug_fixture.h"
 
-namespace titan::core {
+namespace titan::debugging {
 namespace {
 
 using debug_test::change_output;
@@ -195,4 +195,4 @@ TEST(BadValueFinder, LeavesToTheLossScaleWhatItCanMend) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::debugging

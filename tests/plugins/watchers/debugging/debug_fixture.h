@@ -18,7 +18,11 @@
 #include "core/train/step_runner.h"
 #include "tests/plugins/parallelism/tensor_fixture.h"
 
-namespace titan::core::debug_test {
+namespace titan::debug_test {
+
+using core::GradientClipper;
+using core::SequentialExecutor;
+using core::StepRunner;
 
 using Transform = std::function<void(ModelPart&)>;
 
@@ -82,4 +86,4 @@ struct DebuggedRun {
 
 inline const Transform kNothing = [](ModelPart&) {};
 
-}  // namespace titan::core::debug_test
+}  // namespace titan::debug_test

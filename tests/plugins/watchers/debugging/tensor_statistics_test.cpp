@@ -1,12 +1,12 @@
 // Numbers of a tensor by hand, and hashes that do not depend on how it was cut.
-#include "core/debug/tensor_statistics.h"
+#include "plugins/watchers/debugging/tensor_statistics.h"
 
 #include <limits>
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
-namespace titan::core {
+namespace titan::debugging {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -82,4 +82,4 @@ TEST(TensorStatistics, HashesSeeEveryBitAndItsPlace) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::debugging

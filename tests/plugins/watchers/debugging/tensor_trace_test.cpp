@@ -1,5 +1,5 @@
 // What a trace holds of a step, and that writing it changes nothing.
-#include "core/debug/tensor_trace.h"
+#include "plugins/watchers/debugging/tensor_trace.h"
 
 #include <set>
 #include <sstream>
@@ -7,11 +7,11 @@
 #include <gtest/gtest.h>
 #include <titan/value.h>
 
-#include "tests/core/debug/debug_fixture.h"
 #include "tests/plugins/error_of.h"
 #include "tests/plugins/test_folder.h"
+#include "tests/plugins/watchers/debugging/debug_fixture.h"
 
-namespace titan::core {
+namespace titan::debugging {
 namespace {
 
 using debug_test::DebuggedRun;
@@ -21,7 +21,7 @@ using titan::testing::holds;
 using titan::testing::TestFolder;
 
 struct TracedRun : DebuggedRun {
-  TracedRun(const DebugSection& options, const TestFolder& folder, int64_t resumed_step = 0)
+  TracedRun(const Options& options, const TestFolder& folder, int64_t resumed_step = 0)
       : DebuggedRun(dist::Mesh(), kNothing), trace(options, mesh) {
     ModelPart whole(tensor_test::small_llama(/*is_tied=*/false)());
     watch.add(trace);
@@ -116,4 +116,4 @@ TEST(TensorTrace, RefusesPatternsThatFitNothing) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::debugging

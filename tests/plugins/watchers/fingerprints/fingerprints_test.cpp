@@ -1,4 +1,4 @@
-#include "core/train/fingerprints.h"
+#include "plugins/watchers/fingerprints/fingerprints.h"
 
 #include <filesystem>
 #include <iterator>
@@ -8,7 +8,7 @@
 
 #include "tests/sdk/dist/thread_ranks.h"
 
-namespace titan::core {
+namespace titan::fingerprints {
 namespace {
 
 class FingerprintsTest : public ::testing::Test {
@@ -56,4 +56,4 @@ TEST_F(FingerprintsTest, OfTokensSeeTheOrderOfRows) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::fingerprints

@@ -1,5 +1,5 @@
 // Norms and histograms of parameters, of values that are counted by hand.
-#include "core/train/parameter_statistics.h"
+#include "plugins/watchers/parameter_statistics/parameter_statistics.h"
 
 #include <cmath>
 #include <limits>
@@ -13,9 +13,13 @@
 #include <gtest/gtest.h>
 #include <titan/error.h>
 
-namespace titan::core {
+#include "core/train/logger_set.h"
+#include "tests/sdk/dist/thread_ranks.h"
+
+namespace titan::parameter_statistics {
 namespace {
 
+using core::LoggerSet;
 using Rows = std::map<std::string, std::map<double, double>>;  // count by lower edge
 
 class KeepingLogger final : public Logger {
@@ -47,7 +51,7 @@ class OneParameter final : public nn::Module {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Statistics {
-  explicit Statistics(const MetricsSection& asked) : section(asked) {
+  explicit Statistics(const Options& asked) : options(asked) {
     std::vector<Layer> layers;
     layers.push_back({"layer", std::make_unique<OneParameter>(), "layer"});
     part = std::make_unique<ModelPart>(std::move(layers));
@@ -59,8 +63,10 @@ struct Statistics {
         at::tensor({NAN, kInfinity, 8.0, 12.0, 0.0, 0.0, 0.0, -16.0}, at::kDouble);
     loggers.add("kept", std::make_unique<KeepingLogger>(rows));
   }
+  ParameterStatistics make() { return {options, {mesh, *device, loggers, ""}}; }
   std::map<std::string, double> take(int64_t number, double gradient_scale) {
-    ParameterStatistics statistics(section, *part, mesh, c10::kCPU, loggers);
+    ParameterStatistics statistics = make();
+    statistics.attach(*part);
     Step step{.number = number};
     step.batches.gradient_scale = gradient_scale;
     statistics.reduced(step);
@@ -71,8 +77,9 @@ struct Statistics {
     return scalars;
   }
 
-  MetricsSection section;
+  Options options;
   const dist::Mesh mesh;
+  const std::unique_ptr<Device> device = titan::testing::make_cpu();
   std::unique_ptr<ModelPart> part;
   Rows rows;
   LoggerSet loggers;
@@ -117,10 +124,13 @@ TEST(ParameterStatistics, NormsAreOfWhatTheLossGave) {
 }
 
 TEST(ParameterStatistics, APatternThatFitsNothingIsRefused) {
-  const Statistics run({});
-  ParameterStatistics::check({.histograms = {"layer.a"}}, *run.part);
+  const auto match = [](const Options& options) {
+    Statistics run(options);
+    run.make().match(*run.part);
+  };
+  match({.histograms = {"layer.a"}});
   try {
-    ParameterStatistics::check({.histograms = {"*", "layers.*"}}, *run.part);
+    match({.histograms = {"*", "layers.*"}});
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::config);
@@ -131,4 +141,4 @@ TEST(ParameterStatistics, APatternThatFitsNothingIsRefused) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::parameter_statistics

@@ -1,13 +1,13 @@
 // The history of memory: what was there at the highest moment, and the snapshot of it. PyTorch's
 // own tools open snapshots of runs in tests/end_to_end/profiling_test.py.
-#include "core/profile/memory_log.h"
+#include "plugins/watchers/profiling/memory_log.h"
 
 #include <gtest/gtest.h>
 
-#include "core/profile/memory_snapshot.h"
-#include "core/profile/memory_table.h"
+#include "plugins/watchers/profiling/memory_snapshot.h"
+#include "plugins/watchers/profiling/memory_table.h"
 
-namespace titan::core {
+namespace titan::profiling {
 namespace {
 
 class MemoryLogTest : public ::testing::Test {
@@ -119,4 +119,4 @@ TEST_F(MemoryLogTest, TellsEventsWhatIsKnownLater) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::profiling

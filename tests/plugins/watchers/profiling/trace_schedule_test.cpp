@@ -1,12 +1,12 @@
 // Which steps are recorded, against torch.profiler.schedule as torchtitan v0.2.2 uses it (wait =
 // freq - warmup - active; the step that a session begins with has phase 0).
-#include "core/profile/trace_schedule.h"
+#include "plugins/watchers/profiling/trace_schedule.h"
 
 #include <string>
 
 #include <gtest/gtest.h>
 
-namespace titan::core {
+namespace titan::profiling {
 namespace {
 
 /// One letter per step: . w R, and ! for the last that is recorded.
@@ -39,4 +39,4 @@ TEST(TraceSchedule, BeginsAResumedSessionWithPhaseZero) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::profiling

@@ -1,0 +1,76 @@
+#include "core/train/watcher_set.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/config/component_error.h"
+
+namespace titan::core {
+
+void WatcherSet::add(const Selection& chosen, std::unique_ptr<Watcher> watcher) {
+  entries_.push_back({std::make_unique<Selection>(chosen), std::move(watcher)});
+}
+
+void WatcherSet::match(ModelPart& whole) {
+  for (const Entry& entry : entries_)
+    on_behalf_of(*entry.chosen, [&] { entry.watcher->match(whole); });
+}
+
+void WatcherSet::attach(ModelPart& part) {
+  for (const Entry& entry : entries_)
+    on_behalf_of(*entry.chosen, [&] { entry.watcher->attach(part); });
+}
+
+void WatcherSet::join(StepParts& parts) {
+  const auto take = [&](const Entry& entry, std::vector<StepMember*> from,
+                        std::vector<StepMember*>& to) {
+    for (StepMember* member : from) {
+      parts.require_commits(*entry.chosen, member->undoes_steps());
+      to.push_back(member);
+    }
+  };
+  for (const Entry& entry : entries_)
+    on_behalf_of(*entry.chosen, [&] {
+      parts.add(*entry.watcher, *entry.chosen);
+      take(entry, entry.watcher->members(), members_);
+      take(entry, entry.watcher->late_members(), late_members_);
+    });
+}
+
+bool WatcherSet::look_into_layers() const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [](const Entry& entry) { return entry.watcher->looks_into_layers(); });
+}
+
+bool WatcherSet::read_numbers() const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [](const Entry& entry) { return entry.watcher->reads_numbers(); });
+}
+
+void WatcherSet::start(const WatcherStart& start) {
+  last_done_ = last_begun_ = start.resumed_step;
+  for (const Entry& entry : entries_) entry.watcher->start(start);
+}
+
+void WatcherSet::step(int64_t step, const std::function<void()>& body) {
+  last_begun_ = step;
+  try {
+    for (const Entry& entry : entries_) entry.watcher->before_step(step);
+    body();
+    last_done_ = step;
+    for (const Entry& entry : entries_) entry.watcher->after_step(step);
+  } catch (...) {
+    for (const Entry& entry : entries_) entry.watcher->failed(last_done_);
+    throw;
+  }
+}
+
+void WatcherSet::report(int64_t step) {
+  for (const Entry& entry : entries_) entry.watcher->report(step);
+}
+
+void WatcherSet::finish() noexcept {
+  for (const Entry& entry : entries_) entry.watcher->finish(last_begun_);
+}
+
+}  // namespace titan::core

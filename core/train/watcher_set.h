@@ -1,0 +1,55 @@
+// The watchers of a run, called together. Used by assembly and by the trainer, which know none of
+// them by name.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <titan/watcher.h>
+
+#include "core/config/job_config.h"
+#include "core/train/step_parts.h"
+
+namespace titan::core {
+
+/// Calls are those of titan::Watcher, in the order in which watchers were added. Thread: trainer
+/// thread.
+class WatcherSet {
+ public:
+  void add(const Selection& chosen, std::unique_ptr<Watcher> watcher);
+  /// Without any, nothing below does anything.
+  void clear() { entries_.clear(); }
+
+  /// ComponentError: a watcher asks for what is not there.
+  void match(ModelPart& whole);
+  /// Likewise.
+  void attach(ModelPart& part);
+  /// [after attach] Gives followers and wrappers to `parts` and learns the members. ComponentError:
+  /// one undoes steps although the optimizer works inside the backward.
+  void join(StepParts& parts);
+
+  const std::vector<StepMember*>& members() const { return members_; }
+  const std::vector<StepMember*>& late_members() const { return late_members_; }
+  bool look_into_layers() const;
+  bool read_numbers() const;
+
+  void start(const WatcherStart& start);
+  /// Runs `body`, which is step number `step` with all that belongs to it.
+  void step(int64_t step, const std::function<void()>& body);
+  void report(int64_t step);
+  void finish() noexcept;
+
+ private:
+  struct Entry {
+    std::unique_ptr<Selection> chosen;  // StepParts refers to it
+    std::unique_ptr<Watcher> watcher;
+  };
+
+  std::vector<Entry> entries_;
+  std::vector<StepMember*> members_, late_members_;
+  int64_t last_done_ = 0, last_begun_ = 0;
+};
+
+}  // namespace titan::core
