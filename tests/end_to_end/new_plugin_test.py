@@ -1,5 +1,6 @@
 """`titan new-plugin`: every template becomes a project that builds, loads and, where it can be selected, trains."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -17,6 +18,7 @@ SELECTION = {
     "tokenizer": ["--tokenizer.name", "acme/new_tokenizer"],
     "chat_template": ["--chat_template.name", "acme/new_chat_template"],
     "logger": ["--metrics.loggers", "console,jsonl,acme/new_logger"],
+    "watcher": ["--job.watchers", "acme/new_watcher"],
     "model": ["--model.name", "acme/new_model", "--model.flavor", "small"],
     "flavor": ["--model.flavor", "acme/new_flavor"],
     "device": ["--device.name", "acme/new_device"],
@@ -130,6 +132,9 @@ class NewPluginTest(Case):
         self.assertIn("training completed after step 3", run.stderr)
         if kind == "optimizer":
             assert_resumes_exactly(self, self.folder, "--job.config_file", recipe, "--plugins.paths", plugins, *SELECTION[kind])
+        if kind == "watcher":
+            logged = [json.loads(line) for line in (self.out / "metrics.jsonl").read_text().splitlines()]
+            self.assertEqual([line["step"] for line in logged if "rms/layers.0.feed_forward" in line], [1, 2, 3])
         if kind == "logger":
             rows = [line.split(",") for line in (self.out / "new_logger.csv").read_text().splitlines()]
             self.assertEqual({row[0] for row in rows}, {"1", "2", "3"})
