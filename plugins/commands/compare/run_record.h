@@ -11,7 +11,8 @@
 
 namespace titan::commands {
 
-/// One tensor of a step, or one rank's part of it (core/debug/tensor_trace.h has the file's form).
+/// One tensor of a step, or one rank's part of it (plugins/watchers/debugging/tensor_trace.h has
+/// the file's form).
 struct TracedTensor {
   using Key = std::tuple<int64_t, int64_t, int64_t, int64_t>;
 
