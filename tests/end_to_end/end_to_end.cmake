@@ -59,11 +59,12 @@ set_tests_properties(end_to_end.drawn_mistakes PROPERTIES LABELS end_to_end TIME
 if(NOT TITAN_SANITIZER)
   add_test(NAME end_to_end.install COMMAND ${CMAKE_COMMAND} --install ${CMAKE_BINARY_DIR} --prefix ${titan_prefix})
   set_tests_properties(end_to_end.install PROPERTIES FIXTURES_SETUP titan_installation LABELS "end_to_end;slow" TIMEOUT 1800)
-  foreach(name find_package three_moments loss_gap chat sharded_embedding toy_experts step_guard attention_entropy hidden_states layers_of_ones_own new_plugin)
+  foreach(name find_package three_moments loss_gap chat sharded_embedding toy_experts step_guard attention_entropy hidden_states layers_of_ones_own olmo2 new_plugin)
     titan_add_end_to_end(${name} INSTALLED TIMEOUT 5400)
   endforeach()
   set_tests_properties(end_to_end.new_plugin end_to_end.three_moments PROPERTIES COST 800)
-  set_tests_properties(end_to_end.sharded_embedding end_to_end.toy_experts end_to_end.attention_entropy end_to_end.hidden_states PROPERTIES PROCESSORS 2)
+  set_tests_properties(end_to_end.sharded_embedding end_to_end.toy_experts end_to_end.attention_entropy end_to_end.hidden_states end_to_end.olmo2 PROPERTIES PROCESSORS 2)
+  set_property(TEST end_to_end.olmo2 APPEND PROPERTY ENVIRONMENT "TITAN_MODEL_PROBE=$<TARGET_FILE:llama_probe>")
 endif()
 
 # Every layout against one rank; docs/parity.md is its table. And what played ranks hold and send against formulas;

@@ -1,4 +1,4 @@
-#include "deepseek_v3.h"
+// The network of a DeepSeek-V2 or -V3.
 
 #include <cmath>
 #include <memory>
@@ -7,6 +7,7 @@
 #include <titan/error.h>
 
 #include "latent_attention.h"
+#include "options.h"
 
 namespace titan::deepseek_v3 {
 namespace {
@@ -31,82 +32,69 @@ nn::RouterOptions router_of(const DeepseekV3Options& o) {
                               .limited_groups = o.num_limited_groups,
                               .group_score = o.group_score};
   models::set_balance(o, router);
+  // its weights were trained with a bias, which goes on choosing where no step moves it
+  router.keeps_bias = kind_of(o) != Kind::v2;
   return router;
 }
 
-models::Transformer network_of(const DeepseekV3Options& o) {
+/// Whether positions are stretched in a run of `seq_len` tokens.
+bool has_yarn(const DeepseekV3Options& o, int64_t seq_len) {
+  const bool is_asked = o.yarn == Yarn::always || seq_len > o.original_seq_len;
+  return is_asked && o.rope_factor > 1;
+}
+
+/// Factor on q·k.
+double score_scale(const DeepseekV3Options& o, bool is_stretched) {
+  const auto width = static_cast<double>(o.qk_nope_head_dim + o.qk_rope_head_dim);
+  const double amplitude = is_stretched ? nn::yarn_amplitude(o.rope_factor, o.mscale) : 1.0;
+  return amplitude * amplitude / std::sqrt(width);
+}
+
+LatentAttentionOptions latent_attention(const DeepseekV3Options& o, double scale) {
+  return {.dim = o.dim,
+          .num_heads = o.n_heads,
+          .q_rank = o.q_lora_rank,
+          .kv_rank = o.kv_lora_rank,
+          .nope_dim = o.qk_nope_head_dim,
+          .rope_dim = o.qk_rope_head_dim,
+          .value_dim = o.v_head_dim,
+          .norm_eps = o.latent_norm_eps,
+          .scale = scale};
+}
+
+}  // namespace
+
+models::Transformer network_of(const DeepseekV3Options& o, const ModelContext& context) {
   TITAN_CHECK(o.qk_rope_head_dim % 2 == 0, config,
               "model.qk_rope_head_dim must be even for rotary positions, got ", o.qk_rope_head_dim);
   TITAN_CHECK(o.n_dense_layers <= o.n_layers, config, "model.n_dense_layers = ", o.n_dense_layers,
               " is above model.n_layers = ", o.n_layers);
   models::check_experts(o.num_experts, o.top_k);
-  return {.dim = o.dim,
-          .n_layers = o.n_layers,
-          .n_heads = o.n_heads,
-          .n_kv_heads = o.n_heads,
-          .head_dim = o.qk_rope_head_dim,  // what is rotated
-          .ffn_dim = o.inter_dim,
-          .mixture = models::Mixture{.router = router_of(o),
-                                     .hidden_dim = o.moe_inter_dim,
-                                     .num_shared_experts = o.num_shared_experts},
-          .has_mixture = [first = o.n_dense_layers](int64_t layer) { return layer >= first; },
-          .vocab_size = o.vocab_size,
-          .norm_eps = o.norm_eps,
-          .rope = {.theta = o.rope_theta},
-          .depth_init = o.depth_init,
-          .attention_cost = attention_cost(o)};
-}
-
-}  // namespace
-
-DeepseekV3::DeepseekV3(const DeepseekV3Options& options, ModelContext context)
-    : options_(options), context_(context), network_(network_of(options)) {
-  if (has_yarn())
-    network_.rope.yarn = nn::YarnOptions{.factor = options.rope_factor,
-                                         .original_max_position = options.original_seq_len,
-                                         .beta_fast = options.beta_fast,
-                                         .beta_slow = options.beta_slow};
-  // its weights were trained with a bias, which goes on choosing where no step moves it
-  network_.mixture->router.keeps_bias = kind() != Kind::v2;
-}
-
-bool DeepseekV3::has_yarn() const {
-  const bool is_asked =
-      options_.yarn == Yarn::always || context_.seq_len > options_.original_seq_len;
-  return is_asked && options_.rope_factor > 1;
-}
-
-double DeepseekV3::score_scale() const {
-  const auto width = static_cast<double>(options_.qk_nope_head_dim + options_.qk_rope_head_dim);
-  const double amplitude =
-      has_yarn() ? nn::yarn_amplitude(options_.rope_factor, options_.mscale) : 1.0;
-  return amplitude * amplitude / std::sqrt(width);
-}
-
-std::vector<Layer> DeepseekV3::build() const {
-  const DeepseekV3Options& o = options_;
-  models::Transformer network = network_;
-  network.adapt = [&o, scale = score_scale()](int64_t, models::BlockOptions& block) {
-    const LatentAttentionOptions attention = {.dim = o.dim,
-                                              .num_heads = o.n_heads,
-                                              .q_rank = o.q_lora_rank,
-                                              .kv_rank = o.kv_lora_rank,
-                                              .nope_dim = o.qk_nope_head_dim,
-                                              .rope_dim = o.qk_rope_head_dim,
-                                              .value_dim = o.v_head_dim,
-                                              .norm_eps = o.latent_norm_eps,
-                                              .scale = scale,
-                                              .input_init = block.attention.input_init,
-                                              .output_init = block.attention.output_init};
+  models::Transformer network = models::shared_network(o, context);
+  network.n_kv_heads = o.n_heads;
+  network.head_dim = o.qk_rope_head_dim;  // what is rotated
+  network.ffn_dim = o.inter_dim;
+  network.mixture = models::Mixture{.router = router_of(o),
+                                    .hidden_dim = o.moe_inter_dim,
+                                    .num_shared_experts = o.num_shared_experts};
+  network.has_mixture = [first = o.n_dense_layers](int64_t layer) { return layer >= first; };
+  network.attention_cost = attention_cost(o);
+  const bool is_stretched = has_yarn(o, context.seq_len);
+  if (is_stretched)
+    network.rope.yarn = nn::YarnOptions{.factor = o.rope_factor,
+                                        .original_max_position = o.original_seq_len,
+                                        .beta_fast = o.beta_fast,
+                                        .beta_slow = o.beta_slow};
+  network.adapt = [latent = latent_attention(o, score_scale(o, is_stretched))](
+                      int64_t, models::BlockOptions& block) {
+    LatentAttentionOptions attention = latent;
+    attention.input_init = block.attention.input_init;
+    attention.output_init = block.attention.output_init;
     block.make_attention = [attention](std::shared_ptr<nn::Rope> rope) {
       return std::make_unique<LatentAttention>(attention, std::move(rope));
     };
   };
-  return models::build_layers(network);
-}
-
-Flops DeepseekV3::flops_per_token(int64_t seq_len) const {
-  return models::flops_per_token(network_, seq_len);
+  return network;
 }
 
 }  // namespace titan::deepseek_v3

@@ -3,7 +3,7 @@
 
 #include <titan/plugin.h>
 
-#include "deepseek_v3.h"
+#include "options.h"
 
 namespace titan::deepseek_v3 {
 

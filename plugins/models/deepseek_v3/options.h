@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
+#include <titan/models/shared_options.h>
+#include <titan/models/transformer_model.h>
 #include <titan/nn/router.h>
-
-#include "../common/shared_options.h"
 
 namespace titan::deepseek_v3 {
 
@@ -60,5 +60,18 @@ struct DeepseekV3Options : models::BalanceOptions {
   bool depth_init = true;  // output projections are drawn narrower the deeper their layer
   AttentionType attn_type = AttentionType::sdpa;
 };
+
+models::Transformer network_of(const DeepseekV3Options& options, const ModelContext& context);
+models::Exchange exchange_of(const DeepseekV3Options& options, const models::Transformer& network,
+                             const Value& theirs);
+
+/// DeepSeek-V2 and DeepSeek-V3: latent attention, a mixture of experts behind the first layers. Liu
+/// et al., 2024 (arXiv:2405.04434, arXiv:2412.19437).
+using DeepseekV3 = models::TransformerModel<DeepseekV3Options, network_of, exchange_of>;
+
+/// Whose network it is to transformers: DeepseekV2ForCausalLM's, DeepseekV3ForCausalLM's or none
+/// that it has.
+enum class Kind { v2, v3, other };
+Kind kind_of(const DeepseekV3Options& options);
 
 }  // namespace titan::deepseek_v3

@@ -3,7 +3,6 @@
 
 #include <titan/plugin.h>
 
-#include "deepseek_v3.h"
 #include "option_schema.h"
 
 TITAN_PLUGIN(plugin) {

@@ -1,12 +1,7 @@
-// How others name gpt-oss's weights and describe its size: transformers and torchtitan. Part of
-// class GptOss.
-#include <algorithm>
+// What transformers and torchtitan call a gpt-oss.
 #include <utility>
 
-#include <titan/hf_config.h>
-
-#include "../common/weight_names.h"
-#include "gpt_oss.h"
+#include "options.h"
 
 namespace titan::gpt_oss {
 namespace {
@@ -75,41 +70,6 @@ std::vector<NameRule> torchtitan_layer(const std::string& layer, bool has_expert
   return rules;
 }
 
-/// Our options, the members of config.json that give them, and what transformers takes where these
-/// are absent (GptOssConfig).
-struct Size {
-  const char* ours;
-  const char* theirs;
-  Value absent;
-};
-std::vector<Size> sizes() {
-  return {{"dim", "hidden_size", 2880},
-          {"n_layers", "num_hidden_layers", 36},
-          {"n_heads", "num_attention_heads", 64},
-          {"n_kv_heads", "num_key_value_heads", 8},
-          {"head_dim", "head_dim", 64},
-          {"moe_hidden_dim", "intermediate_size", 2880},
-          {"num_experts", "num_local_experts", 128},
-          {"top_k", "num_experts_per_tok", 4},
-          {"swiglu_limit", "swiglu_limit", 7.0},
-          {"sliding_window_size", "sliding_window", 128},
-          {"vocab_size", "vocab_size", 201088},
-          {"norm_eps", "rms_norm_eps", 1e-5},
-          {"max_position_embeddings", "max_position_embeddings", 131072}};
-}
-
-/// Where positions are described: rope_scaling (transformers 4) or rope_parameters (5); null: none.
-const Value* rope_of(const Value& config) {
-  for (const char* table : {"rope_parameters", "rope_scaling"})
-    if (const Value* found = config.find(table); found && found->is_map()) return found;
-  return nullptr;
-}
-
-Value found_or(const Value* map, const char* name, Value absent) {
-  const Value* found = map ? map->find(name) : nullptr;
-  return found && !found->is_null() ? *found : absent;
-}
-
 /// "sliding_attention" for layers of even index, "full_attention" for the others.
 Value layer_types(int64_t n_layers) {
   Value types = Value::list();
@@ -118,94 +78,69 @@ Value layer_types(int64_t n_layers) {
   return types;
 }
 
-std::vector<HfMember> config_members(int64_t n_layers) {
-  std::vector<HfMember> members = {{"model_type"}};
-  for (const Size& size : sizes())
-    if (std::string_view(size.ours) != "max_position_embeddings")
-      members.push_back({size.theirs, size.absent});
-  for (HfMember member : {HfMember{"tie_word_embeddings", false}, HfMember{"hidden_act", "silu"},
-                          HfMember{"attention_bias", true}, HfMember{"truncate", false},
-                          HfMember{"layer_types", layer_types(n_layers)}})
-    members.push_back(std::move(member));
-  for (HfMember& member : hf_rope_members()) members.push_back(std::move(member));
-  return members;
-}
-
-}  // namespace
-
-/// All rotate halves of a head, as Titan does.
-std::vector<NameRule> GptOss::name_rules(Naming naming) const {
-  if (naming == Naming::hugging_face)
-    return models::hugging_face_rules(network_, {.mixture_rules = hugging_face_layer});
-  if (naming != Naming::torchtitan) return {};
+std::vector<NameRule> torchtitan_rules(int64_t n_layers, bool has_expert_bias) {
   std::vector<NameRule> rules = {{"tok_embeddings.weight", "tok_embeddings.weight"}};
-  for (int64_t i = 0; i < options_.n_layers; ++i)
-    for (NameRule& rule :
-         torchtitan_layer("layers." + std::to_string(i) + ".", options_.load_balance_coeff > 0))
+  for (int64_t i = 0; i < n_layers; ++i)
+    for (NameRule& rule : torchtitan_layer("layers." + std::to_string(i) + ".", has_expert_bias))
       rules.push_back(std::move(rule));
   rules.push_back({"norm.weight", "norm.weight"});
   rules.push_back({"output.weight", "output.weight"});
   return rules;
 }
 
-std::vector<std::string> GptOss::ignored_names(Naming naming) const {
-  // tables of rotary positions
-  if (naming == Naming::hugging_face) return {"rotary_emb.inv_freq"};
-  return {"rope_cache"};
-}
+}  // namespace
 
-Value GptOss::hf_config() const {
-  const GptOssOptions& o = options_;
-  return Value::map(
-      {{"architectures", Value::list({"GptOssForCausalLM"})},
-       {"model_type", "gpt_oss"},
-       {"hidden_size", o.dim},
-       {"intermediate_size", o.moe_hidden_dim},
-       {"num_hidden_layers", o.n_layers},
-       {"num_attention_heads", o.n_heads},
-       {"num_key_value_heads", o.n_kv_heads},
-       {"head_dim", o.head_dim},
-       {"vocab_size", o.vocab_size},
-       {"num_local_experts", o.num_experts},
-       {"num_experts_per_tok", o.top_k},
-       {"swiglu_limit", o.swiglu_limit},
-       {"sliding_window", o.sliding_window_size},
-       {"layer_types", layer_types(o.n_layers)},
-       {"max_position_embeddings", std::max(context_.seq_len, o.max_position_embeddings)},
-       {"initial_context_length", o.original_seq_len},
-       {"rope_theta", o.rope_theta},
-       {"rope_scaling", Value::map({{"rope_type", "yarn"},
-                                    {"factor", o.rope_factor},
-                                    {"original_max_position_embeddings", o.original_seq_len},
-                                    {"beta_fast", o.beta_fast},
-                                    {"beta_slow", o.beta_slow},
-                                    {"truncate", false}})},
-       {"rms_norm_eps", o.norm_eps},
-       {"hidden_act", "silu"},
-       {"attention_bias", true},
-       {"attention_dropout", 0.0},
-       {"tie_word_embeddings", false},
-       {"output_router_logits", false},
-       {"router_aux_loss_coef", 0.9},
-       {"initializer_range", 0.02},
-       {"use_cache", true}});
-}
-
-std::optional<Value> GptOss::options_for(const Value& theirs) const {
-  if (found_or(&theirs, "model_type", {}) != Value("gpt_oss")) return std::nullopt;
-  Value options = Value::map();
-  for (const Size& size : sizes()) options[size.ours] = found_or(&theirs, size.theirs, size.absent);
-  const Value* rope = rope_of(theirs);
-  options["rope_theta"] = found_or(rope, "rope_theta", found_or(&theirs, "rope_theta", 150000.0));
-  options["rope_factor"] = found_or(rope, "factor", 32.0);
-  options["original_seq_len"] = found_or(rope, "original_max_position_embeddings", 4096);
-  options["beta_fast"] = found_or(rope, "beta_fast", 32.0);
-  options["beta_slow"] = found_or(rope, "beta_slow", 1.0);
-  return options;
-}
-
-std::vector<std::string> GptOss::config_differences(const Value& theirs) const {
-  return hf_config_differences(config_members(options_.n_layers), hf_config(), theirs);
+/// All rotate halves of a head, as Titan does. With what GptOssConfig takes where config.json does
+/// not say.
+models::Exchange exchange_of(const GptOssOptions& o, const models::Transformer& network,
+                             const Value&) {
+  using models::HfKey, models::hf_fixed, models::hf_told;
+  const models::HfRope rope = {.type = "yarn",
+                               .keys = {{"factor", "rope_factor", o.rope_factor, {}, HfKey::told},
+                                        {"original_max_position_embeddings",
+                                         "original_seq_len",
+                                         o.original_seq_len,
+                                         {},
+                                         HfKey::told},
+                                        {"beta_fast", "beta_fast", o.beta_fast, {}, HfKey::told},
+                                        {"beta_slow", "beta_slow", o.beta_slow, {}, HfKey::told},
+                                        hf_fixed("truncate", false)}};
+  return {.weights = {.mixture_rules = hugging_face_layer,
+                      .torchtitan_rules =
+                          [n_layers = o.n_layers, biased = o.load_balance_coeff > 0] {
+                            return torchtitan_rules(n_layers, biased);
+                          },
+                      .ignored_elsewhere = {"rope_cache"}},
+          .config = {.model_types = {"gpt_oss"},
+                     .keys = {hf_told("architectures", Value::list({"GptOssForCausalLM"})),
+                              hf_told("model_type", "gpt_oss"),
+                              {"hidden_size", "dim", o.dim, 2880},
+                              {"intermediate_size", "moe_hidden_dim", o.moe_hidden_dim, 2880},
+                              {"num_hidden_layers", "n_layers", o.n_layers, 36},
+                              {"num_attention_heads", "n_heads", o.n_heads, 64},
+                              {"num_key_value_heads", "n_kv_heads", o.n_kv_heads, 8},
+                              {"head_dim", "head_dim", o.head_dim, 64},
+                              {"vocab_size", "vocab_size", o.vocab_size, 201088},
+                              {"num_local_experts", "num_experts", o.num_experts, 128},
+                              {"num_experts_per_tok", "top_k", o.top_k, 4},
+                              {"swiglu_limit", "swiglu_limit", o.swiglu_limit, 7.0},
+                              {"sliding_window", "sliding_window_size", o.sliding_window_size, 128},
+                              hf_fixed("layer_types", layer_types(o.n_layers)),
+                              {"max_position_embeddings", "max_position_embeddings",
+                               network.max_position_embeddings, 131072, HfKey::told},
+                              hf_told("initial_context_length", o.original_seq_len),
+                              {"rope_theta", "rope_theta", o.rope_theta, 150000.0, HfKey::told},
+                              hf_told("rope_scaling", rope.written()),
+                              {"rms_norm_eps", "norm_eps", o.norm_eps, 1e-5},
+                              hf_fixed("hidden_act", "silu"),
+                              hf_fixed("attention_bias", true),
+                              hf_told("attention_dropout", 0.0),
+                              hf_fixed("tie_word_embeddings", false),
+                              hf_told("output_router_logits", false),
+                              hf_told("router_aux_loss_coef", 0.9),
+                              hf_told("initializer_range", 0.02),
+                              hf_told("use_cache", true)},
+                     .rope = rope}};
 }
 
 }  // namespace titan::gpt_oss

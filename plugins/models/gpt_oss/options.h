@@ -4,7 +4,8 @@
 
 #include <cstdint>
 
-#include "../common/shared_options.h"
+#include <titan/models/shared_options.h>
+#include <titan/models/transformer_model.h>
 
 namespace titan::gpt_oss {
 
@@ -33,5 +34,15 @@ struct GptOssOptions : models::BalanceOptions {
   bool depth_init = true;  // a layer's weights are drawn narrower the deeper it is
   AttentionType attn_type = AttentionType::sdpa;
 };
+
+models::Transformer network_of(const GptOssOptions& options, const ModelContext& context);
+models::Exchange exchange_of(const GptOssOptions& options, const models::Transformer& network,
+                             const Value& theirs);
+
+/// gpt-oss: experts with biases and cut-off gates, a sink in the softmax of each head, and a window
+/// in every second layer. OpenAI, 2025. All of a layer's weights, biases and sinks are drawn by the
+/// rule of output projections, as torchtitan v0.2.2 does, but for the bias of the gate, which is
+/// zero (there it is what the memory held).
+using GptOss = models::TransformerModel<GptOssOptions, network_of, exchange_of>;
 
 }  // namespace titan::gpt_oss

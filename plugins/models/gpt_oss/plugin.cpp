@@ -1,7 +1,7 @@
 // Registers the model gpt_oss and the flavors that torchtitan v0.2.2 has.
 #include <titan/plugin.h>
 
-#include "gpt_oss.h"
+#include "options.h"
 
 namespace {
 

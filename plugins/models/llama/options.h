@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "../common/shared_options.h"
+#include <titan/models/shared_options.h>
+#include <titan/models/transformer_model.h>
 
 namespace titan::llama {
 
@@ -30,12 +31,12 @@ struct LlamaOptions {
   AttentionType attn_type = AttentionType::sdpa;
 };
 
-/// What follows from the options; throws a config Error naming the option that does not fit.
-struct Dimensions {
-  explicit Dimensions(const LlamaOptions& options);
-  int64_t num_kv_heads;
-  int64_t head_dim;
-  int64_t ffn_dim;
-};
+models::Transformer network_of(const LlamaOptions& options, const ModelContext& context);
+models::Exchange exchange_of(const LlamaOptions& options, const models::Transformer& network,
+                             const Value& theirs);
+
+/// Llama 2, 3, 3.1 and 3.2: one network in many sizes. Touvron et al., 2023; Grattafiori et al.,
+/// 2024.
+using Llama = models::TransformerModel<LlamaOptions, network_of, exchange_of>;
 
 }  // namespace titan::llama

@@ -1,18 +1,14 @@
-// How others name a Llama 4's weights and describe its size: transformers and torchtitan. Part of
-// class Llama4.
-#include <algorithm>
+// What transformers and torchtitan call a Llama 4. Meta's naming is not known.
 #include <utility>
 
-#include <titan/hf_config.h>
-
-#include "../common/weight_names.h"
-#include "llama4.h"
+#include "options.h"
 #include "text_config.h"
 
 namespace titan::llama4 {
 namespace {
 
 using NameRule = HfExchange::NameRule;
+using models::HfKey, models::hf_told;
 
 /// Of the router and the experts of a layer. Theirs has the matrices of all experts in two tensors,
 /// (experts, in, out), gates before ups.
@@ -39,118 +35,84 @@ std::vector<NameRule> mixture_rules(int64_t expert_width, const std::string& our
   return rules;
 }
 
-models::WeightNames hugging_face_names(int64_t expert_width, const char* prefix) {
+/// Hugging Face's are those of Llama4ForCausalLM, and for reading those that
+/// Llama4ForConditionalGeneration has for the same weights; none where num_shared_experts is not
+/// the one that transformers has. What sees images is ignored.
+models::WeightNames weight_names(const Llama4Options& o, int64_t expert_width) {
   using Weight = models::BlockWeight;
-  return {.feed_forward = {Weight{"feed_forward.w1", "feed_forward.gate_proj"},
+  return {.torchtitan = models::RotaryRows::pairs,
+          .has_hugging_face = o.num_shared_experts == 1,
+          .feed_forward = {Weight{"feed_forward.w1", "feed_forward.gate_proj"},
                            Weight{"feed_forward.w3", "feed_forward.up_proj"},
                            Weight{"feed_forward.w2", "feed_forward.down_proj"}},
           .rows = models::RotaryRows::pairs,
-          .prefix = prefix,
-          .mixture_rules = [=](const std::string& ours, const std::string& theirs) {
-            return mixture_rules(expert_width, ours, theirs);
-          }};
+          .prefixes = {"", "language_model."},
+          .mixture_rules =
+              [=](const std::string& ours, const std::string& theirs) {
+                return mixture_rules(expert_width, ours, theirs);
+              },
+          .ignored = {"rotary_emb.inv_freq", "vision_model.", "multi_modal_projector."},
+          .ignored_elsewhere = {"freqs_cis"}};
 }
 
-/// Of completed configurations.
-std::vector<HfMember> config_members() {
-  std::vector<HfMember> members;
-  for (const char* name : {"model_type",          "hidden_size",
-                           "intermediate_size",   "intermediate_size_mlp",
-                           "num_hidden_layers",   "num_attention_heads",
-                           "num_key_value_heads", "head_dim",
-                           "vocab_size",          "num_local_experts",
-                           "num_experts_per_tok", "moe_layers",
-                           "rms_norm_eps",        "no_rope_layers",
-                           "layer_types",         "attention_chunk_size",
-                           "use_qk_norm",         "attn_temperature_tuning",
-                           "floor_scale",         "attn_scale",
-                           "tie_word_embeddings", "quantization_config"})
-    members.push_back({name});
-  members.push_back({"hidden_act", "silu"});
-  members.push_back({"attention_bias", false});
-  for (HfMember& member : hf_rope_members()) members.push_back(std::move(member));
-  return members;
+/// With what Llama4TextConfig takes where config.json does not say.
+std::vector<HfKey> keys_of(const Llama4Options& o, const models::Transformer& network) {
+  const int64_t longest = network.max_position_embeddings;
+  return {hf_told("architectures", Value::list({"Llama4ForCausalLM"})),
+          hf_told("model_type", kTextModel),
+          {"hidden_size", "dim", o.dim, 5120},
+          {"intermediate_size", "moe_hidden_dim", network.mixture->hidden_dim, 8192},
+          {"intermediate_size_mlp", "hidden_dim", network.ffn_dim, 16384},
+          {"num_hidden_layers", "n_layers", o.n_layers, 48},
+          {"num_attention_heads", "n_heads", o.n_heads, 40},
+          {"num_key_value_heads", "n_kv_heads", network.n_kv_heads, 8},
+          {"head_dim", "head_dim", network.head_dim, 128},
+          {"vocab_size", "vocab_size", o.vocab_size, 202048},
+          {"num_local_experts", "num_experts", o.num_experts, 16},
+          {"num_experts_per_tok", "top_k", o.top_k, 1},
+          hf_told("interleave_moe_layer_step", o.interleave_moe_layer_step),
+          {"moe_layers", "", moe_layers(o)},
+          {"max_position_embeddings", "max_position_embeddings", longest, 131072, HfKey::told},
+          {"rope_theta", "rope_theta", o.rope_theta, 500000.0, HfKey::told},
+          hf_told("rope_scaling", models::hf_rope_scaling(o.rope_scaling)),
+          {"no_rope_layers", "", no_rope_layers(o)},
+          {"layer_types", "", layer_types(o)},
+          // transformers wants one where no layer has any
+          {"attention_chunk_size", "", o.chunk_size() > 0 ? o.chunk_size() : longest},
+          {"use_qk_norm", "use_qk_norm", o.use_qk_norm, true},
+          {"attn_temperature_tuning", "attn_temperature_tuning", o.attn_temperature_tuning, true},
+          {"floor_scale", "floor_scale", o.floor_scale, 8192},
+          {"attn_scale", "attn_scale", o.attn_scale, 0.1},
+          {"tie_word_embeddings", "enable_weight_tying", o.enable_weight_tying, false},
+          {"rms_norm_eps", "norm_eps", o.norm_eps, 1e-5},
+          models::hf_fixed("hidden_act", "silu"),
+          models::hf_fixed("attention_bias", false),
+          hf_told("attention_dropout", 0.0),
+          hf_told("output_router_logits", false),
+          hf_told("router_aux_loss_coef", 0.001),
+          hf_told("router_jitter_noise", 0.0),
+          hf_told("initializer_range", 0.02),
+          hf_told("use_cache", true),
+          models::hf_asked("quantization_config")};
 }
 
 }  // namespace
 
-std::vector<NameRule> Llama4::name_rules(Naming naming) const {
-  if (naming == Naming::torchtitan)
-    return models::meta_rules(network_, models::RotaryRows::pairs, /*with_newer=*/true);
-  if (naming == Naming::meta || options_.num_shared_experts != 1) return {};
-  const int64_t width = network_.mixture->hidden_dim;
-  std::vector<NameRule> rules = models::hugging_face_rules(network_, hugging_face_names(width, ""));
-  for (NameRule& rule :
-       models::hugging_face_rules(network_, hugging_face_names(width, "language_model.")))
-    rules.push_back(std::move(rule));
-  return rules;
-}
-
-std::vector<std::string> Llama4::ignored_names(Naming naming) const {
-  if (naming == Naming::torchtitan) return {"freqs_cis"};  // tables of rotary positions
-  // and what sees images
-  return {"rotary_emb.inv_freq", "vision_model.", "multi_modal_projector."};
-}
-
-Value Llama4::hf_config() const {
-  const Llama4Options& o = options_;
-  const RopeScaling& r = o.rope_scaling;
-  Value scaling;
-  if (r.scaling_factor != 1)
-    scaling =
-        Value::map({{"rope_type", "llama3"},
-                    {"factor", r.scaling_factor},
-                    {"low_freq_factor", r.low_freq_factor},
-                    {"high_freq_factor", r.high_freq_factor},
-                    {"original_max_position_embeddings", r.original_max_position_embeddings}});
-  const int64_t longest = std::max(context_.seq_len, o.max_position_embeddings);
-  return Value::map({{"architectures", Value::list({"Llama4ForCausalLM"})},
-                     {"model_type", kTextModel},
-                     {"hidden_size", o.dim},
-                     {"intermediate_size", network_.mixture->hidden_dim},
-                     {"intermediate_size_mlp", network_.ffn_dim},
-                     {"num_hidden_layers", o.n_layers},
-                     {"num_attention_heads", o.n_heads},
-                     {"num_key_value_heads", network_.n_kv_heads},
-                     {"head_dim", network_.head_dim},
-                     {"vocab_size", o.vocab_size},
-                     {"num_local_experts", o.num_experts},
-                     {"num_experts_per_tok", o.top_k},
-                     {"interleave_moe_layer_step", o.interleave_moe_layer_step},
-                     {"moe_layers", moe_layers(o)},
-                     {"max_position_embeddings", longest},
-                     {"rope_theta", o.rope_theta},
-                     {"rope_scaling", scaling},
-                     {"no_rope_layers", no_rope_layers(o)},
-                     {"layer_types", layer_types(o)},
-                     // transformers wants one where no layer has any
-                     {"attention_chunk_size", o.chunk_size() > 0 ? o.chunk_size() : longest},
-                     {"use_qk_norm", o.use_qk_norm},
-                     {"attn_temperature_tuning", o.attn_temperature_tuning},
-                     {"floor_scale", o.floor_scale},
-                     {"attn_scale", o.attn_scale},
-                     {"tie_word_embeddings", o.enable_weight_tying},
-                     {"rms_norm_eps", o.norm_eps},
-                     {"hidden_act", "silu"},
-                     {"attention_bias", false},
-                     {"attention_dropout", 0.0},
-                     {"output_router_logits", false},
-                     {"router_aux_loss_coef", 0.001},
-                     {"router_jitter_noise", 0.0},
-                     {"initializer_range", 0.02},
-                     {"use_cache", true}});
-}
-
-std::optional<Value> Llama4::options_for(const Value& theirs) const {
-  const std::optional<Value> text = text_config_of(theirs);
-  if (!text) return std::nullopt;
-  return options_of(completed(*text));
-}
-
-std::vector<std::string> Llama4::config_differences(const Value& theirs) const {
-  const std::optional<Value> text = text_config_of(theirs);
-  return hf_config_differences(config_members(), completed(hf_config()),
-                               text ? completed(*text) : theirs);
+models::Exchange exchange_of(const Llama4Options& o, const models::Transformer& network,
+                             const Value&) {
+  std::vector<HfKey> keys = keys_of(o, network);
+  const auto in_one_way = [keys](const Value& config) {
+    const std::optional<Value> text = text_config_of(config);
+    return text ? completed(*text, keys) : config;
+  };
+  for (HfKey& key : keys)  // none is, of a completed configuration
+    if (!key.option.empty()) key.absent = {};
+  return {.weights = weight_names(o, network.mixture->hidden_dim),
+          .config = {.model_types = {kTextModel, kModelWithImages},
+                     .keys = std::move(keys),
+                     .rope = models::hf_rope(o.rope_scaling),
+                     .in_one_way = in_one_way,
+                     .also_read = read_layers}};
 }
 
 }  // namespace titan::llama4

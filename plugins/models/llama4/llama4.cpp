@@ -1,5 +1,7 @@
-#include "llama4.h"
+// The network of a Llama 4.
+#include <titan/error.h>
 
+#include "options.h"
 #include "query_key.h"
 
 namespace titan::llama4 {
@@ -21,41 +23,46 @@ void adapt(const Llama4Options& o, int64_t layer, models::BlockOptions& block) {
   };
 }
 
-models::Transformer network_of(const Llama4Options& o) {
-  const Dimensions dimensions(o);
-  nn::RouterOptions router = {
-      .num_experts = o.num_experts, .top_k = o.top_k, .score = nn::RouterScore::sigmoid};
-  models::set_balance(o, router);
-  return {.dim = o.dim,
-          .n_layers = o.n_layers,
-          .n_heads = o.n_heads,
-          .n_kv_heads = dimensions.num_kv_heads,
-          .head_dim = dimensions.head_dim,
-          .ffn_dim = dimensions.ffn_dim,
-          .mixture = models::Mixture{.router = router,
-                                     .hidden_dim = dimensions.moe_hidden_dim,
-                                     .num_shared_experts = o.num_shared_experts,
-                                     .weighs_inputs = true},
-          .has_mixture = [o](int64_t layer) { return o.has_experts(layer); },
-          .vocab_size = o.vocab_size,
-          .norm_eps = o.norm_eps,
-          .rope = models::scaled_rope(o.rope_theta, o.rope_scaling),
-          .depth_init = o.depth_init,
-          .is_tied = o.enable_weight_tying,
-          .adapt = [o](int64_t layer, models::BlockOptions& block) { adapt(o, layer, block); }};
+int64_t rounded_up(int64_t width, int64_t multiple_of) {
+  return (width + multiple_of - 1) / multiple_of * multiple_of;
 }
+
+/// Of a feed-forward and of an expert.
+struct Widths {
+  explicit Widths(const Llama4Options& o) {
+    int64_t width = 2 * (4 * o.dim) / 3;
+    if (o.ffn_dim_multiplier)
+      width = static_cast<int64_t>(*o.ffn_dim_multiplier * static_cast<double>(width));
+    dense = o.hidden_dim.value_or(rounded_up(width, o.multiple_of));
+    const int64_t shared_by = o.auto_scale_hidden_dim ? o.top_k + o.num_shared_experts : 1;
+    expert = o.moe_hidden_dim.value_or(rounded_up(width / shared_by, o.multiple_of));
+    TITAN_CHECK(dense > 0 && expert > 0, config, "the widths that follow from model.dim = ", o.dim,
+                " come to nothing; set model.hidden_dim and model.moe_hidden_dim");
+  }
+  int64_t dense, expert;
+};
 
 }  // namespace
 
-Llama4::Llama4(const Llama4Options& options, ModelContext context)
-    : options_(options), network_(network_of(options)), context_(context) {}
-
-std::vector<Layer> Llama4::build() const {
-  return models::build_layers(network_);
-}
-
-Flops Llama4::flops_per_token(int64_t seq_len) const {
-  return models::flops_per_token(network_, seq_len);
+models::Transformer network_of(const Llama4Options& o, const ModelContext& context) {
+  models::Transformer network = models::shared_network(o, context);
+  models::check_experts(o.num_experts, o.top_k);
+  TITAN_CHECK(!o.every_n_layers_nope || o.nope_layer_offset < *o.every_n_layers_nope, config,
+              "model.nope_layer_offset = ", o.nope_layer_offset,
+              " is not below model.every_n_layers_nope = ", o.every_n_layers_nope.value_or(0));
+  const Widths widths(o);
+  nn::RouterOptions router = {
+      .num_experts = o.num_experts, .top_k = o.top_k, .score = nn::RouterScore::sigmoid};
+  models::set_balance(o, router);
+  network.ffn_dim = widths.dense;
+  network.mixture = models::Mixture{.router = router,
+                                    .hidden_dim = widths.expert,
+                                    .num_shared_experts = o.num_shared_experts,
+                                    .weighs_inputs = true};
+  network.has_mixture = [o](int64_t layer) { return o.has_experts(layer); };
+  network.rope = models::scaled_rope(o.rope_theta, o.rope_scaling);
+  network.adapt = [o](int64_t layer, models::BlockOptions& block) { adapt(o, layer, block); };
+  return network;
 }
 
 }  // namespace titan::llama4

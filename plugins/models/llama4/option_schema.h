@@ -3,7 +3,7 @@
 
 #include <titan/plugin.h>
 
-#include "llama4.h"
+#include "options.h"
 
 namespace titan::llama4 {
 

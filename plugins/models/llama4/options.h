@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "../common/shared_options.h"
+#include <titan/models/shared_options.h>
+#include <titan/models/transformer_model.h>
 
 namespace titan::llama4 {
 
@@ -61,13 +62,13 @@ struct Llama4Options : models::BalanceOptions {
   }
 };
 
-/// What follows from the options; throws a config Error naming the option that does not fit.
-struct Dimensions {
-  explicit Dimensions(const Llama4Options& options);
-  int64_t num_kv_heads;
-  int64_t head_dim;
-  int64_t ffn_dim;         ///< of a feed-forward
-  int64_t moe_hidden_dim;  ///< of an expert
-};
+models::Transformer network_of(const Llama4Options& options, const ModelContext& context);
+models::Exchange exchange_of(const Llama4Options& options, const models::Transformer& network,
+                             const Value& theirs);
+
+/// Llama 4: experts whose rows are weighed before them, layers without positions, and attention
+/// within chunks in the others. Meta, 2025. FLOPs are counted as torchtitan v0.2.2 does: as if
+/// every layer saw whole rows.
+using Llama4 = models::TransformerModel<Llama4Options, network_of, exchange_of>;
 
 }  // namespace titan::llama4

@@ -10,32 +10,6 @@ namespace {
 constexpr const char* kChunked = "chunked_attention";
 constexpr const char* kFull = "full_attention";
 
-/// Our options, the members that give them, and what transformers takes where these are absent.
-struct Size {
-  const char* ours;
-  const char* theirs;
-  Value absent;
-};
-std::vector<Size> sizes() {
-  return {{"dim", "hidden_size", 5120},
-          {"hidden_dim", "intermediate_size_mlp", 16384},
-          {"moe_hidden_dim", "intermediate_size", 8192},
-          {"n_layers", "num_hidden_layers", 48},
-          {"n_heads", "num_attention_heads", 40},
-          {"n_kv_heads", "num_key_value_heads", 8},
-          {"head_dim", "head_dim", 128},
-          {"vocab_size", "vocab_size", 202048},
-          {"num_experts", "num_local_experts", 16},
-          {"top_k", "num_experts_per_tok", 1},
-          {"max_position_embeddings", "max_position_embeddings", 131072},
-          {"norm_eps", "rms_norm_eps", 1e-5},
-          {"enable_weight_tying", "tie_word_embeddings", false},
-          {"use_qk_norm", "use_qk_norm", true},
-          {"attn_temperature_tuning", "attn_temperature_tuning", true},
-          {"floor_scale", "floor_scale", 8192},
-          {"attn_scale", "attn_scale", 0.1}};
-}
-
 const Value* given(const Value& map, const char* name) {
   const Value* found = map.find(name);
   return found && !found->is_null() ? found : nullptr;
@@ -61,19 +35,19 @@ template <class Holds>
 Value layers_where(int64_t n_layers, const Holds& holds) {
   Value list = Value::list();
   for (int64_t i = 0; i < n_layers; ++i)
-    if (holds(i)) list.as_list().push_back(i);
+    if (holds(i)) list.as_list().emplace_back(i);
   return list;
 }
 Value every_layer(int64_t n_layers, int64_t step) {
   return layers_where(n_layers, [&](int64_t i) { return (i + 1) % step == 0; });
 }
 
-void complete_sizes(Value& text) {
+void complete_sizes(Value& text, const std::vector<models::HfKey>& keys) {
   const bool is_null_heads =
       text.find("num_key_value_heads") && text.at("num_key_value_heads").is_null();
   const bool is_null_width = text.find("head_dim") && text.at("head_dim").is_null();
-  for (const Size& size : sizes())
-    if (!given(text, size.theirs)) text[size.theirs] = size.absent;
+  for (const models::HfKey& key : keys)
+    if (!key.absent.is_null() && !given(text, key.key.c_str())) text[key.key] = key.absent;
   const int64_t heads = integer(text, "num_attention_heads", 40);
   if (is_null_heads) text["num_key_value_heads"] = heads;
   if (is_null_width)
@@ -125,29 +99,6 @@ void complete_temperature(Value& text) {
   text["attn_scale"] = Value();
 }
 
-/// Of rope_parameters (transformers 5) or rope_scaling (4); null: none.
-const Value* rope_of(const Value& text) {
-  for (const char* table : {"rope_parameters", "rope_scaling"})
-    if (const Value* found = given(text, table); found && found->is_map()) return found;
-  return nullptr;
-}
-
-void set_rope(const Value& text, Value& options) {
-  options["rope_theta"] = text.at("rope_theta");
-  const Value* rope = rope_of(text);
-  const Value* kind = rope ? rope->find("rope_type") : nullptr;
-  if (!kind || *kind != Value("llama3")) return;
-  const std::pair<const char*, const char*> names[] = {
-      {"scaling_factor", "factor"},
-      {"low_freq_factor", "low_freq_factor"},
-      {"high_freq_factor", "high_freq_factor"},
-      {"original_max_position_embeddings", "original_max_position_embeddings"}};
-  Value scaling = Value::map();
-  for (const auto& [ours, theirs] : names)
-    if (const Value* found = given(*rope, theirs)) scaling[ours] = *found;
-  options["rope_scaling"] = scaling;
-}
-
 /// Every so manieth layer and which of them; nothing where all have positions, or where no numbers
 /// say it.
 void set_positions(const Value& text, int64_t n_layers, Value& options) {
@@ -180,7 +131,7 @@ std::optional<Value> text_config_of(const Value& config) {
   const Value* type = config.find("model_type");
   if (!type) return std::nullopt;
   if (*type == Value(kTextModel)) return config;
-  if (*type != Value("llama4")) return std::nullopt;
+  if (*type != Value(kModelWithImages)) return std::nullopt;
   const Value* text = config.find("text_config");
   Value found = text && text->is_map() ? *text : Value::map();
   found["model_type"] = kTextModel;
@@ -189,30 +140,19 @@ std::optional<Value> text_config_of(const Value& config) {
   return found;
 }
 
-Value completed(const Value& text) {
+Value completed(const Value& text, const std::vector<models::HfKey>& keys) {
   Value whole = text;
-  complete_sizes(whole);
+  complete_sizes(whole, keys);
   complete_layers(whole);
   complete_temperature(whole);
-  const Value* rope = rope_of(text);
-  const Value* theta = rope ? given(*rope, "rope_theta") : nullptr;
-  if (theta)
-    whole["rope_theta"] = *theta;
-  else if (!given(text, "rope_theta"))
-    whole["rope_theta"] = 500000.0;
   return whole;
 }
 
-Value options_of(const Value& text) {
-  Value options = Value::map();
-  for (const Size& size : sizes())
-    if (const Value* found = given(text, size.theirs)) options[size.ours] = *found;
-  set_rope(text, options);
+void read_layers(const Value& text, Value& options) {
   const int64_t n_layers = integer(text, "num_hidden_layers", 48);
   set_positions(text, n_layers, options);
   set_mixtures(text, n_layers, options);
   options["attention_chunk_size"] = integer(text, "attention_chunk_size", 0);
-  return options;
 }
 
 Value no_rope_layers(const Llama4Options& o) {

@@ -1,46 +1,58 @@
-#include "mixtral.h"
-
-#include <titan/error.h>
+// The network of a Mixtral, and what transformers calls it.
+#include "options.h"
 
 namespace titan::mixtral {
-namespace {
 
-models::Transformer network_of(const MixtralOptions& o) {
+models::Transformer network_of(const MixtralOptions& o, const ModelContext& context) {
+  models::Transformer network = models::shared_network(o, context);
+  models::check_experts(o.num_experts, o.top_k);
   nn::RouterOptions router = {.num_experts = o.num_experts, .top_k = o.top_k, .normalises = true};
   models::set_balance(o, router);
-  const int64_t n_kv_heads = o.n_kv_heads.value_or(o.n_heads);
-  const int64_t head_dim = o.head_dim.value_or(o.dim / o.n_heads);
-  TITAN_CHECK(o.head_dim || o.dim % o.n_heads == 0, config, "model.dim = ", o.dim,
-              " is not divisible by model.n_heads = ", o.n_heads,
-              "; set model.head_dim to choose the width of a head");
-  TITAN_CHECK(head_dim % 2 == 0, config, "model.head_dim must be even for rotary positions, got ",
-              head_dim, o.head_dim ? "" : " (= dim / n_heads)");
-  models::check_heads(o.n_heads, n_kv_heads);
-  models::check_experts(o.num_experts, o.top_k);
-  return {.dim = o.dim,
-          .n_layers = o.n_layers,
-          .n_heads = o.n_heads,
-          .n_kv_heads = n_kv_heads,
-          .head_dim = head_dim,
-          .mixture = models::Mixture{.router = router, .hidden_dim = o.hidden_dim},
-          .vocab_size = o.vocab_size,
-          .norm_eps = o.norm_eps,
-          .rope = {.theta = o.rope_theta},
-          .depth_init = o.depth_init,
-          .is_tied = o.enable_weight_tying};
+  network.mixture = models::Mixture{.router = router, .hidden_dim = o.hidden_dim};
+  return network;
 }
 
-}  // namespace
-
-Mixtral::Mixtral(const MixtralOptions& options, ModelContext context)
-    : options_(options), network_(network_of(options)), context_(context) {}
-
-std::vector<Layer> Mixtral::build() const {
-  return models::build_layers(network_);
-}
-
-Flops Mixtral::flops_per_token(int64_t seq_len) const {
-  return models::flops_per_token(network_, seq_len);
+/// Transformers rotates halves of a head, as Titan does: renames.
+models::Exchange exchange_of(const MixtralOptions& o, const models::Transformer& network,
+                             const Value& theirs) {
+  using models::HfKey, models::hf_fixed, models::hf_told;
+  return {.weights = {.mixture = {.gate = "block_sparse_moe.gate",
+                                  .experts = "block_sparse_moe.experts",
+                                  .w1 = "w1",
+                                  .w2 = "w2",
+                                  .w3 = "w3"}},
+          .config = {
+              .model_types = {"mixtral"},
+              .keys = {hf_told("architectures", Value::list({"MixtralForCausalLM"})),
+                       hf_told("model_type", "mixtral"),
+                       {"hidden_size", "dim", o.dim, 4096},
+                       {"intermediate_size", "hidden_dim", o.hidden_dim, 14336},
+                       {"num_hidden_layers", "n_layers", o.n_layers, 32},
+                       {"num_attention_heads", "n_heads", o.n_heads, 32},
+                       {"num_key_value_heads", "n_kv_heads", network.n_kv_heads, 8},
+                       {.key = "head_dim",
+                        .option = "head_dim",
+                        .ours = network.head_dim,
+                        .absent = models::hf_quotient(theirs, "hidden_size", "num_attention_heads"),
+                        .follows = true},
+                       {"vocab_size", "vocab_size", o.vocab_size, 32000},
+                       {"num_local_experts", "num_experts", o.num_experts, 8},
+                       {"num_experts_per_tok", "top_k", o.top_k, 2},
+                       {"max_position_embeddings",
+                        "max_position_embeddings",
+                        network.max_position_embeddings,
+                        {},
+                        HfKey::told},
+                       {"rope_theta", "rope_theta", o.rope_theta, {}, HfKey::told},
+                       {"tie_word_embeddings", "enable_weight_tying", o.enable_weight_tying, false},
+                       {"rms_norm_eps", "norm_eps", o.norm_eps, 1e-5},
+                       hf_fixed("hidden_act", "silu"),
+                       hf_fixed("sliding_window", {}),
+                       hf_told("attention_dropout", 0.0),
+                       hf_fixed("router_jitter_noise", 0.0),
+                       hf_told("initializer_range", 0.02),
+                       hf_told("use_cache", true),
+                       models::hf_asked("quantization_config")}}};
 }
 
 }  // namespace titan::mixtral

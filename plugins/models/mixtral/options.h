@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "../common/shared_options.h"
+#include <titan/models/shared_options.h>
+#include <titan/models/transformer_model.h>
 
 namespace titan::mixtral {
 
@@ -25,5 +26,13 @@ struct MixtralOptions : models::BalanceOptions {
   bool depth_init = true;  // output projections are drawn narrower the deeper their layer
   bool enable_weight_tying = false;
 };
+
+models::Transformer network_of(const MixtralOptions& options, const ModelContext& context);
+models::Exchange exchange_of(const MixtralOptions& options, const models::Transformer& network,
+                             const Value& theirs);
+
+/// Mixtral 8x7B and 8x22B: a Llama whose feed-forwards are mixtures of experts. Jiang et al., 2024
+/// (arXiv:2401.04088).
+using Mixtral = models::TransformerModel<MixtralOptions, network_of, exchange_of>;
 
 }  // namespace titan::mixtral

@@ -1,7 +1,7 @@
 // Registers the model mixtral with the sizes that were published and one for tests.
 #include <titan/plugin.h>
 
-#include "mixtral.h"
+#include "options.h"
 
 namespace titan::mixtral {
 namespace {

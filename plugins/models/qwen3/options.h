@@ -4,7 +4,8 @@
 
 #include <cstdint>
 
-#include "../common/shared_options.h"
+#include <titan/models/shared_options.h>
+#include <titan/models/transformer_model.h>
 
 namespace titan::qwen3 {
 
@@ -29,5 +30,14 @@ struct Qwen3Options : models::BalanceOptions {
   bool enable_weight_tying = false;
   AttentionType attn_type = AttentionType::sdpa;
 };
+
+models::Transformer network_of(const Qwen3Options& options, const ModelContext& context);
+models::Exchange exchange_of(const Qwen3Options& options, const models::Transformer& network,
+                             const Value& theirs);
+
+/// Qwen3: Llama's network with every head of queries and keys normalised before it is rotated, and
+/// heads of 128 elements whatever the width; with experts in the place of all feed-forwards, or
+/// without. Yang et al., 2025.
+using Qwen3 = models::TransformerModel<Qwen3Options, network_of, exchange_of>;
 
 }  // namespace titan::qwen3

@@ -1,7 +1,7 @@
 // Registers the model qwen3 and the flavors that torchtitan v0.2.2 has.
 #include <titan/plugin.h>
 
-#include "qwen3.h"
+#include "options.h"
 
 namespace {
 

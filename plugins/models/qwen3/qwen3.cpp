@@ -1,47 +1,117 @@
-#include "qwen3.h"
+// The network of a Qwen3, and what transformers and torchtitan call it. Meta has given out no such
+// weights.
+#include <algorithm>
+#include <utility>
 
-#include <titan/error.h>
+#include "options.h"
 
 namespace titan::qwen3 {
 namespace {
 
-models::Transformer network_of(const Qwen3Options& o) {
-  TITAN_CHECK(o.head_dim % 2 == 0, config, "model.head_dim must be even for rotary positions, got ",
-              o.head_dim);
-  models::check_heads(o.n_heads, o.n_kv_heads);
-  std::optional<models::Mixture> mixture;
-  if (o.num_experts > 0) {
-    models::check_experts(o.num_experts, o.top_k);
-    nn::RouterOptions router = {.num_experts = o.num_experts, .top_k = o.top_k, .normalises = true};
-    models::set_balance(o, router);
-    mixture = {.router = router, .hidden_dim = o.moe_hidden_dim};
-  }
-  return {.dim = o.dim,
-          .n_layers = o.n_layers,
-          .n_heads = o.n_heads,
-          .n_kv_heads = o.n_kv_heads,
-          .head_dim = o.head_dim,
-          .ffn_dim = o.hidden_dim,
-          .mixture = mixture,
-          .vocab_size = o.vocab_size,
-          .norm_eps = o.norm_eps,
-          .rope = {.theta = o.rope_theta},
-          .normalizes_qk = true,
-          .depth_init = o.depth_init,
-          .is_tied = o.enable_weight_tying};
+using models::HfKey, models::hf_asked, models::hf_fixed, models::hf_told;
+
+constexpr const char* kDense = "qwen3";
+constexpr const char* kWithExperts = "qwen3_moe";
+
+/// Transformers 5 has another name for the number of experts. All layers see everything where no
+/// layer says otherwise.
+Value in_one_way(Value config) {
+  if (const Value* experts = config.find("num_local_experts");
+      experts && !config.find("num_experts"))
+    config["num_experts"] = Value(*experts);
+  const Value* types = config.find("layer_types");
+  if (types && types->is_list() &&
+      std::all_of(types->as_list().begin(), types->as_list().end(),
+                  [](const Value& type) { return type == Value("full_attention"); }))
+    config["layer_types"] = Value();
+  return config;
+}
+
+/// What transformers takes for key heads: those of the queries where the key is null.
+Value absent_key_heads(const Value& theirs, int64_t where_missing) {
+  return theirs.find("num_key_value_heads")
+             ? models::hf_value(theirs, "num_attention_heads", where_missing)
+             : Value(where_missing);
+}
+
+/// Of every head, where config.json does not say. Without experts it is a number of its own.
+Value absent_head_dim(const Value& theirs, bool with_experts) {
+  if (!with_experts) return 128;
+  Value sizes = Value::map({{"width", models::hf_value(theirs, "hidden_size", 2048)},
+                            {"heads", models::hf_value(theirs, "num_attention_heads", 32)}});
+  return models::hf_quotient(sizes, "width", "heads");
+}
+
+/// Every layer has experts, and their weights add up to one.
+std::vector<HfKey> keys_of_experts(const Qwen3Options& o) {
+  return {{"num_experts", "num_experts", o.num_experts, 128},
+          {"num_experts_per_tok", "top_k", o.top_k, 8},
+          {"moe_intermediate_size", "moe_hidden_dim", o.moe_hidden_dim, 768},
+          hf_fixed("decoder_sparse_step", 1),
+          hf_fixed("mlp_only_layers", Value::list({})),
+          {"norm_topk_prob", "", true, false},
+          hf_told("output_router_logits", false),
+          hf_told("router_aux_loss_coef", 0.001)};
 }
 
 }  // namespace
 
-Qwen3::Qwen3(const Qwen3Options& options, ModelContext context)
-    : options_(options), network_(network_of(options)), context_(context) {}
-
-std::vector<Layer> Qwen3::build() const {
-  return models::build_layers(network_);
+models::Transformer network_of(const Qwen3Options& o, const ModelContext& context) {
+  models::Transformer network = models::shared_network(o, context);
+  network.ffn_dim = o.hidden_dim;
+  network.qk_norm = models::QkNorm::of_heads;
+  if (o.num_experts == 0) return network;
+  models::check_experts(o.num_experts, o.top_k);
+  nn::RouterOptions router = {.num_experts = o.num_experts, .top_k = o.top_k, .normalises = true};
+  models::set_balance(o, router);
+  network.mixture = models::Mixture{.router = router, .hidden_dim = o.moe_hidden_dim};
+  return network;
 }
 
-Flops Qwen3::flops_per_token(int64_t seq_len) const {
-  return models::flops_per_token(network_, seq_len);
+/// All rotate halves of a head, as Titan does: renames. With what Qwen3Config and Qwen3MoeConfig
+/// take where config.json does not say.
+models::Exchange exchange_of(const Qwen3Options& o, const models::Transformer& network,
+                             const Value& theirs) {
+  const bool is_moe = network.mixture.has_value();
+  const Value type = models::hf_value(theirs, "model_type");
+  const bool moe = type == Value(kWithExperts) || (is_moe && type != Value(kDense));
+  const auto of = [&](Value dense, Value with) { return moe ? std::move(with) : std::move(dense); };
+  std::vector<HfKey> keys = {
+      hf_told("architectures", Value::list({is_moe ? "Qwen3MoeForCausalLM" : "Qwen3ForCausalLM"})),
+      hf_told("model_type", is_moe ? kWithExperts : kDense),
+      {"hidden_size", "dim", o.dim, of(4096, 2048)},
+      {"intermediate_size", "hidden_dim", o.hidden_dim, of(22016, 6144)},
+      {"num_hidden_layers", "n_layers", o.n_layers, of(32, 24)},
+      {"num_attention_heads", "n_heads", o.n_heads, 32},
+      {"num_key_value_heads", "n_kv_heads", o.n_kv_heads, absent_key_heads(theirs, moe ? 4 : 32)},
+      {"head_dim", "head_dim", o.head_dim, absent_head_dim(theirs, moe)},
+      {"vocab_size", "vocab_size", o.vocab_size, 151936},
+      {"max_position_embeddings", "max_position_embeddings", network.max_position_embeddings, 32768,
+       HfKey::told},
+      {"rope_theta", "rope_theta", o.rope_theta, 10000.0, HfKey::told},
+      hf_told("rope_scaling", {}),
+      {"tie_word_embeddings", "enable_weight_tying", o.enable_weight_tying, false},
+      {"rms_norm_eps", "norm_eps", o.norm_eps, 1e-6},
+      hf_fixed("hidden_act", "silu"),
+      hf_fixed("attention_bias", false),
+      hf_told("attention_dropout", 0.0),
+      hf_fixed("use_sliding_window", false),
+      hf_told("sliding_window", {}),
+      hf_told("max_window_layers", o.n_layers),
+      hf_told("initializer_range", 0.02),
+      hf_told("use_cache", true),
+      hf_asked("layer_types"),
+      hf_asked("quantization_config")};
+  if (moe || is_moe)
+    for (HfKey& key : keys_of_experts(o)) {
+      if (!is_moe) key.use = HfKey::told;  // that model_type differs says it
+      keys.push_back(std::move(key));
+    }
+  return {
+      .weights = {.torchtitan = models::RotaryRows::halves, .ignored_elsewhere = {"rope_cache"}},
+      .config = {.model_types = {kDense, kWithExperts},
+                 .keys = std::move(keys),
+                 .in_one_way = in_one_way}};
 }
 
 }  // namespace titan::qwen3

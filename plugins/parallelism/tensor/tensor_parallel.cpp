@@ -7,6 +7,7 @@
 #include <titan/log.h>
 
 #include "async_region.h"
+#include "cut_norm.h"
 #include "head_kernel.h"
 #include "partial_gradients.h"
 #include "requirements.h"
@@ -77,8 +78,10 @@ void TensorParallel::cut_weights(const ModelLayout& layout, const dist::Group& g
     }
     for (nn::Linear* linear : region.rows) cut(linear->weight(), 1, group);
   }
-  for (const auto& attention : layout.attentions)
+  for (const auto& attention : layout.attentions) {
     for (nn::Parameter* of_heads : attention.module->head_parameters()) cut(*of_heads, 0, group);
+    for (nn::RmsNorm* norm : attention.module->head_norms()) cut(norm->weight(), 0, group);
+  }
 }
 
 void TensorParallel::connect(const ModelLayout& layout, const dist::Group& group) {
@@ -92,6 +95,9 @@ void TensorParallel::connect(const ModelLayout& layout, const dist::Group& group
     tell_of_tokens(*region.module, {}, {.num_ranks = group.size(), .gradients_are_summed = true});
     wrap_region(region, group);
   }
+  for (const auto& attention : layout.attentions)
+    for (nn::RmsNorm* norm : attention.module->head_norms())
+      norm->set_kernel("tensor parallelism", make_cut_norm(group));
   for (const auto& head : layout.heads) {
     const VocabRange range = VocabRange::of(head.module->weight(), group);
     head.module->set_kernel("tensor parallelism", options_.loss_parallel

@@ -22,9 +22,12 @@ struct HfMember {
   std::function<Value(const Value& config)> derived = {};
 };
 
-/// Those that say how positions are rotated. They are looked for in rope_scaling (transformers 4)
-/// and rope_parameters (transformers 5) as well as beside them; a scaling that does nothing (type
+/// `config` with the keys that say how positions are rotated beside the others, out of rope_scaling
+/// (transformers 4) and rope_parameters (transformers 5). A scaling that does nothing (type
 /// "default", or "llama3" with factor 1) counts as none.
+TITAN_API Value hf_flattened_rope(Value config);
+
+/// Those that say how positions are rotated, as hf_flattened_rope leaves them.
 TITAN_API std::vector<HfMember> hf_rope_members();
 
 /// The members whose values differ, in the order of `members`: "rope_theta is 10000.0 there and

@@ -11,22 +11,6 @@ std::optional<double> as_number(const Value* value) {
   return value->as_number();
 }
 
-/// Everything that says how positions are rotated, out of whichever table holds it, as members of
-/// the configuration itself.
-void flatten_rope(Value& config) {
-  Value rope = Value::map();
-  for (const char* table : {"rope_scaling", "rope_parameters"})
-    if (const Value* found = config.find(table); found && found->is_map())
-      for (const auto& [key, value] : found->as_map())
-        rope[key == "type" ? "rope_type" : key] = value;
-  const Value* type = rope.find("rope_type");
-  const Value* factor = rope.find("factor");
-  const bool scales =
-      type && *type != Value("default") && !(*type == Value("llama3") && as_number(factor) == 1.0);
-  for (const auto& [key, value] : rope.as_map())
-    if (scales || key == "rope_theta" || key == "partial_rotary_factor") config[key] = value;
-}
-
 /// The member as transformers would see it.
 Value effective(const HfMember& member, const Value& config) {
   const Value* found = config.find(member.name);
@@ -44,26 +28,31 @@ std::string shown(const Value& value) {
 
 }  // namespace
 
+Value hf_flattened_rope(Value config) {
+  Value rope = Value::map();
+  for (const char* table : {"rope_scaling", "rope_parameters"})
+    if (const Value* found = config.find(table); found && found->is_map())
+      for (const auto& [key, value] : found->as_map())
+        rope[key == "type" ? "rope_type" : key] = value;
+  const Value* type = rope.find("rope_type");
+  const Value* factor = rope.find("factor");
+  const bool scales =
+      type && *type != Value("default") && !(*type == Value("llama3") && as_number(factor) == 1.0);
+  for (const auto& [key, value] : rope.as_map())
+    if (scales || key == "rope_theta" || key == "partial_rotary_factor") config[key] = value;
+  return config;
+}
+
 std::vector<HfMember> hf_rope_members() {
-  return {{"rope_theta", 10000.0},
-          {"rope_type", "default"},
-          {"factor"},
-          {"low_freq_factor"},
-          {"high_freq_factor"},
-          {"original_max_position_embeddings"},
-          {"beta_fast", 32.0},
-          {"beta_slow", 1.0},
-          {"mscale"},
-          {"mscale_all_dim"},
-          {"attention_factor"},
-          {"partial_rotary_factor", 1.0}};
+  return {{"rope_theta", 10000.0}, {"rope_type", "default"}, {"factor"},
+          {"low_freq_factor"},     {"high_freq_factor"},     {"original_max_position_embeddings"},
+          {"beta_fast", 32.0},     {"beta_slow", 1.0},       {"mscale"},
+          {"mscale_all_dim"},      {"attention_factor"},     {"partial_rotary_factor", 1.0}};
 }
 
 std::vector<std::string> hf_config_differences(const std::vector<HfMember>& members,
                                                const Value& ours, const Value& theirs) {
-  Value own = ours, other = theirs;
-  flatten_rope(own);
-  flatten_rope(other);
+  const Value own = hf_flattened_rope(ours), other = hf_flattened_rope(theirs);
   std::vector<std::string> differences;
   for (const HfMember& member : members) {
     const Value here = effective(member, own), there = effective(member, other);

@@ -1,4 +1,4 @@
-#include "rope_scaling.h"
+#include <titan/models/rope_scaling.h>
 
 #include <titan/error.h>
 
@@ -28,6 +28,30 @@ nn::RopeOptions scaled_rope(double theta, const RopeScaling& scaling) {
           .low_freq_factor = scaling.low_freq_factor,
           .high_freq_factor = scaling.high_freq_factor,
           .original_max_position = scaling.original_max_position_embeddings};
+}
+
+HfRope hf_rope(const RopeScaling& scaling) {
+  return {.type = "llama3",
+          .keys = {{.key = "factor",
+                    .option = "rope_scaling.scaling_factor",
+                    .ours = scaling.scaling_factor,
+                    .use = HfKey::told},
+                   {.key = "low_freq_factor",
+                    .option = "rope_scaling.low_freq_factor",
+                    .ours = scaling.low_freq_factor,
+                    .use = HfKey::told},
+                   {.key = "high_freq_factor",
+                    .option = "rope_scaling.high_freq_factor",
+                    .ours = scaling.high_freq_factor,
+                    .use = HfKey::told},
+                   {.key = "original_max_position_embeddings",
+                    .option = "rope_scaling.original_max_position_embeddings",
+                    .ours = scaling.original_max_position_embeddings,
+                    .use = HfKey::told}}};
+}
+
+Value hf_rope_scaling(const RopeScaling& scaling) {
+  return scaling.scaling_factor == 1 ? Value() : hf_rope(scaling).written();
 }
 
 }  // namespace titan::models

@@ -1,4 +1,4 @@
-#include "transformer.h"
+#include <titan/models/transformer.h>
 
 #include <cmath>
 #include <memory>
@@ -6,18 +6,28 @@
 #include <utility>
 
 #include <titan/error.h>
+#include <titan/models/transformer_block.h>
 #include <titan/nn/embedding.h>
 #include <titan/nn/head.h>
-
-#include "transformer_block.h"
 
 namespace titan::models {
 
 using nn::Init;
 
-void check_heads(int64_t n_heads, int64_t n_kv_heads) {
-  TITAN_CHECK(n_kv_heads <= n_heads && n_heads % n_kv_heads == 0, config,
-              "model.n_heads = ", n_heads, " is not a multiple of model.n_kv_heads = ", n_kv_heads);
+HeadSizes head_sizes(int64_t dim, int64_t n_heads, std::optional<int64_t> n_kv_heads,
+                     std::optional<int64_t> head_dim) {
+  const HeadSizes sizes = {.n_kv_heads = n_kv_heads.value_or(n_heads),
+                           .head_dim = head_dim.value_or(dim / n_heads)};
+  TITAN_CHECK(head_dim || dim % n_heads == 0, config, "model.dim = ", dim,
+              " is not divisible by model.n_heads = ", n_heads,
+              "; set model.head_dim to choose the width of a head");
+  TITAN_CHECK(sizes.head_dim % 2 == 0, config,
+              "model.head_dim must be even for rotary positions, got ", sizes.head_dim,
+              head_dim ? "" : " (= dim / n_heads)");
+  TITAN_CHECK(sizes.n_kv_heads <= n_heads && n_heads % sizes.n_kv_heads == 0, config,
+              "model.n_heads = ", n_heads,
+              " is not a multiple of model.n_kv_heads = ", sizes.n_kv_heads);
+  return sizes;
 }
 
 void check_experts(int64_t num_experts, int64_t top_k) {
@@ -48,7 +58,8 @@ BlockOptions block_of(const Transformer& t, int64_t layer) {
                                    .head_dim = t.head_dim,
                                    .input_init = inits.input,
                                    .output_init = inits.output},
-                     .norm_eps = t.norm_eps};
+                     .norm_eps = t.norm_eps,
+                     .norms_after = t.norms_after};
   if (t.is_mixture(layer)) {
     block.mixture = t.mixture;
     block.mixture->gate_init = inits.input;
@@ -61,7 +72,8 @@ BlockOptions block_of(const Transformer& t, int64_t layer) {
                           .gate_init = inits.input,
                           .output_init = inits.output};
   }
-  if (t.normalizes_qk) block.attention.qk_norm_eps = t.norm_eps;
+  if (t.qk_norm != QkNorm::none) block.attention.qk_norm_eps = t.norm_eps;
+  block.attention.qk_norm_spans_heads = t.qk_norm == QkNorm::of_projections;
   if (t.adapt) t.adapt(layer, block);
   return block;
 }
@@ -115,8 +127,10 @@ AttentionCost attention_cost(const Transformer& t) {
   if (t.attention_cost) return *t.attention_cost;
   const double dim = t.dim, heads_width = static_cast<double>(t.n_heads) * t.head_dim;
   const double kv_width = static_cast<double>(t.n_kv_heads) * t.head_dim;
-  return {.weights = 2 * dim * heads_width + 2 * dim * kv_width +
-                     (t.normalizes_qk ? 2.0 * t.head_dim : 0.0),
+  const double norms = t.qk_norm == QkNorm::of_heads         ? 2.0 * t.head_dim
+                       : t.qk_norm == QkNorm::of_projections ? heads_width + kv_width
+                                                             : 0.0;
+  return {.weights = 2 * dim * heads_width + 2 * dim * kv_width + norms,
           .pair_width = 2 * heads_width};
 }
 

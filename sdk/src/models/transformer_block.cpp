@@ -1,4 +1,4 @@
-#include "transformer_block.h"
+#include <titan/models/transformer_block.h>
 
 #include <ATen/TensorOperators.h>
 
@@ -10,7 +10,8 @@ TransformerBlock::TransformerBlock(const BlockOptions& options, std::shared_ptr<
       attention_norm_(add_module("attention_norm",
                                  std::make_unique<nn::RmsNorm>(options.dim, options.norm_eps))),
       ffn_norm_(
-          add_module("ffn_norm", std::make_unique<nn::RmsNorm>(options.dim, options.norm_eps))) {}
+          add_module("ffn_norm", std::make_unique<nn::RmsNorm>(options.dim, options.norm_eps))),
+      norms_after_(options.norms_after) {}
 
 nn::Module& TransformerBlock::add_attention(const BlockOptions& options,
                                             std::shared_ptr<nn::Rope> rope) {
@@ -30,6 +31,10 @@ nn::Module& TransformerBlock::add_feed_forward(const BlockOptions& options) {
 }
 
 at::Tensor TransformerBlock::forward(const at::Tensor& x, const Batch& batch) {
+  if (norms_after_) {
+    const at::Tensor h = x + attention_norm_(attention_(x, batch), batch);
+    return h + ffn_norm_(feed_forward_(h, batch), batch);
+  }
   const at::Tensor h = ffn_norm_.add(x, attention_(attention_norm_(x, batch), batch));
   return h + feed_forward_(ffn_norm_(h, batch), batch);
 }

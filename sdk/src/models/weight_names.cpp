@@ -1,4 +1,4 @@
-#include "weight_names.h"
+#include <titan/models/weight_names.h>
 
 #include <array>
 #include <string>
@@ -17,14 +17,20 @@ constexpr BlockWeight kAttention[] = {
 constexpr BlockWeight kNorms[] = {
     {"attention_norm", "input_layernorm", nullptr, BlockWeight::plain},
     {"ffn_norm", "post_attention_layernorm", nullptr, BlockWeight::plain}};
+constexpr BlockWeight kNormsAfter[] = {
+    {"attention_norm", "post_attention_layernorm", nullptr, BlockWeight::plain},
+    {"ffn_norm", "post_feedforward_layernorm", nullptr, BlockWeight::plain}};
 constexpr BlockWeight kFeedForward[] = {
     {"feed_forward.w1", "mlp.gate_proj", nullptr, BlockWeight::plain},
     {"feed_forward.w3", "mlp.up_proj", nullptr, BlockWeight::plain},
     {"feed_forward.w2", "mlp.down_proj", nullptr, BlockWeight::plain}};
-/// Of queries and keys that are normalised: one weight for each row of a head.
+/// Of queries and keys that are normalised: one weight for each row of a head, or of all heads.
 constexpr BlockWeight kNormsOfHeads[] = {
     {"attention.q_norm", "self_attn.q_norm", nullptr, BlockWeight::of_one_head},
     {"attention.k_norm", "self_attn.k_norm", nullptr, BlockWeight::of_one_head}};
+constexpr BlockWeight kNormsOfProjections[] = {
+    {"attention.q_norm", "self_attn.q_norm", nullptr, BlockWeight::of_queries},
+    {"attention.k_norm", "self_attn.k_norm", nullptr, BlockWeight::of_keys}};
 
 std::vector<BlockWeight> block_weights(const Transformer& network, int64_t layer,
                                        const WeightNames& names) {
@@ -33,14 +39,15 @@ std::vector<BlockWeight> block_weights(const Transformer& network, int64_t layer
     weights.insert(weights.end(), std::begin(more), std::end(more));
   };
   if (weights.empty()) add(kAttention);
-  add(kNorms);
+  network.norms_after ? add(kNormsAfter) : add(kNorms);
   if (!network.is_mixture(layer)) {
     if (names.feed_forward.empty())
       add(kFeedForward);
     else
       add(names.feed_forward);
   }
-  if (network.normalizes_qk) add(kNormsOfHeads);
+  if (network.qk_norm == QkNorm::of_heads) add(kNormsOfHeads);
+  if (network.qk_norm == QkNorm::of_projections) add(kNormsOfProjections);
   return weights;
 }
 
@@ -88,11 +95,10 @@ std::vector<std::string> mixture_names(const Transformer& network) {
   return names;
 }
 
-}  // namespace
-
-std::vector<NameRule> hugging_face_rules(const Transformer& network, const WeightNames& names) {
-  const std::string model = std::string(names.prefix) + "model.",
-                    head = std::string(names.prefix) + "lm_head.weight";
+/// Of names that begin with `prefix`.
+std::vector<NameRule> hugging_face_rules(const Transformer& network, const WeightNames& names,
+                                         const std::string& prefix) {
+  const std::string model = prefix + "model.", head = prefix + "lm_head.weight";
   const std::array<int64_t, 4> heads = rotary_heads(network, names.rows);
   std::vector<NameRule> rules = {{"tok_embeddings.weight", model + "embed_tokens.weight"}};
   if (network.is_tied) rules.push_back({"tok_embeddings.weight", head});
@@ -113,6 +119,7 @@ std::vector<NameRule> hugging_face_rules(const Transformer& network, const Weigh
   return rules;
 }
 
+/// `with_newer` adds the names that torchtitan took after v0.2.2.
 std::vector<NameRule> meta_rules(const Transformer& network, RotaryRows rows, bool with_newer,
                                  const WeightNames& names) {
   const char* head_of = network.is_tied ? "tok_embeddings.weight" : "output.weight";
@@ -134,6 +141,38 @@ std::vector<NameRule> meta_rules(const Transformer& network, RotaryRows rows, bo
   rules.push_back({head_of, "output.weight"});
   if (with_newer) rules.push_back({head_of, "lm_head.weight"});
   return rules;
+}
+
+}  // namespace
+
+std::vector<NameRule> name_rules(const Transformer& network, const WeightNames& names,
+                                 Naming naming) {
+  std::vector<NameRule> rules;
+  switch (naming) {
+    case Naming::hugging_face:
+      if (!names.has_hugging_face) break;
+      for (const char* prefix : names.prefixes)
+        append(rules, hugging_face_rules(network, names, prefix));
+      break;
+    case Naming::torchtitan:
+      if (names.torchtitan_rules)
+        rules = names.torchtitan_rules();
+      else if (names.torchtitan)
+        rules = meta_rules(network, *names.torchtitan, /*with_newer=*/true, names);
+      break;
+    case Naming::meta:
+      if (names.meta) rules = meta_rules(network, *names.meta, /*with_newer=*/false, names);
+      break;
+  }
+  return rules;
+}
+
+std::vector<std::string> ignored_names(const WeightNames& names, Naming naming) {
+  if (naming != Naming::hugging_face) return names.ignored_elsewhere;
+  std::vector<std::string> ignored = names.ignored;
+  if (names.also_ignored)
+    for (std::string& name : names.also_ignored()) ignored.push_back(std::move(name));
+  return ignored;
 }
 
 }  // namespace titan::models

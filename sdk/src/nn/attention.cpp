@@ -17,10 +17,14 @@ class Attention::Composed final : public AttentionInputKernel {
     const auto heads = [&](const at::Tensor& projected) {  // (B, S, n·hd) -> (B, S, n, hd)
       return projected.view({projected.size(0), projected.size(1), -1, layer_.head_dim_});
     };
-    at::Tensor q = heads(layer_.wq_(x, batch));
-    at::Tensor k = heads(layer_.wk_(x, batch));
+    const auto project = [&](Linear& linear, RmsNorm* norm) {
+      const at::Tensor projected = linear(x, batch);
+      return heads(norm && layer_.norms_span_heads_ ? (*norm)(projected, batch) : projected);
+    };
+    at::Tensor q = project(layer_.wq_, layer_.q_norm_);
+    at::Tensor k = project(layer_.wk_, layer_.k_norm_);
     const at::Tensor v = heads(layer_.wv_(x, batch));
-    if (layer_.q_norm_) {
+    if (layer_.q_norm_ && !layer_.norms_span_heads_) {
       q = (*layer_.q_norm_)(q, batch);
       k = (*layer_.k_norm_)(k, batch);
     }
@@ -78,14 +82,18 @@ Attention::Attention(const AttentionOptions& options, std::shared_ptr<Rope> rope
                          options.has_bias ? std::optional(options.output_init) : std::nullopt))),
       q_norm_(nullptr),
       k_norm_(nullptr),
+      norms_span_heads_(options.qk_norm_eps && options.qk_norm_spans_heads),
       rope_(std::move(rope)),
       sinks_(add_sinks(options)),
       core_(core_of(options, sinks_)),
       inputs_(std::make_unique<Composed>(*this)) {
   if (options.qk_norm_eps) {
-    const auto norm = [&] { return std::make_unique<RmsNorm>(head_dim_, *options.qk_norm_eps); };
-    q_norm_ = &add_module("q_norm", norm());
-    k_norm_ = &add_module("k_norm", norm());
+    const auto norm = [&](int64_t num_heads) {
+      const int64_t width = norms_span_heads_ ? num_heads * head_dim_ : head_dim_;
+      return std::make_unique<RmsNorm>(width, *options.qk_norm_eps);
+    };
+    q_norm_ = &add_module("q_norm", norm(options.num_heads));
+    k_norm_ = &add_module("k_norm", norm(options.num_kv_heads));
   }
   set_region(Region::gathered_to_partial);
 }
@@ -127,6 +135,11 @@ void Attention::wrap_input_kernel(std::string taker,
 std::vector<Parameter*> Attention::head_parameters() {
   if (!sinks_) return {};
   return {sinks_.get()};
+}
+
+std::vector<RmsNorm*> Attention::head_norms() {
+  if (!norms_span_heads_) return {};
+  return {q_norm_, k_norm_};
 }
 
 std::string Attention::computed_by() const {

@@ -68,10 +68,16 @@ at::Tensor attention_in_double(Module& m, const at::Tensor& input, const at::Ten
   const auto project = [&](const char* name) {
     return at::linear(x, weight_of(m, name).to(at::kDouble)).view({rows, seq_len, -1, 8});
   };
-  // where there are norms: each head by the root mean square of its elements, times the weight
+  // where there are norms: each head, or all that a weight is for, by the root mean square of its
+  // elements, times the weight
   const auto normalised = [&](const at::Tensor& heads, const char* name) {
     const at::Tensor weight = weight_of(m, name);
     if (!weight.defined()) return heads;
+    if (weight.numel() > 8) {
+      const at::Tensor all = heads.flatten(2);
+      const at::Tensor scale = (all.square().mean(-1, true) + kQkEps).rsqrt();
+      return (all * scale * weight.to(at::kDouble)).view(heads.sizes());
+    }
     return heads / (heads.square().mean(-1, true) + kQkEps).sqrt() * weight.to(at::kDouble);
   };
   const at::Tensor q = rotate(normalised(project("wq"), "q_norm"), positions, 100),
@@ -134,6 +140,26 @@ TEST(Attention, NormalisesHeadsOfQueriesAndKeysBeforeTheyAreRotated) {
   }
   Attention plain(attention_options(2), make_rope());
   EXPECT_FALSE(plain.q_norm() || plain.k_norm());
+}
+
+TEST(Attention, NormalisesQueriesAndKeysOverAllHeads) {
+  at::NoGradGuard no_grad;
+  const at::Tensor x = at::randn({2, 13, 32}, at::detail::createCPUGenerator(1));
+  const at::Tensor positions = at::arange(13).expand({2, 13});
+  for (int64_t num_kv_heads : {2, 4}) {
+    AttentionOptions options = with_qk_norms(attention_options(num_kv_heads));
+    options.qk_norm_spans_heads = true;
+    Attention attention(options, make_rope());
+    materialize(attention);
+    const int64_t key_width = num_kv_heads * 8;
+    weight_of(attention, "q_norm").copy_(at::arange(1, 33) / 32.0);
+    weight_of(attention, "k_norm").copy_(at::arange(key_width, 0, -1) / 16.0);
+    EXPECT_EQ(attention.head_norms(),
+              (std::vector<RmsNorm*>{attention.q_norm(), attention.k_norm()}));
+    EXPECT_LT(max_difference(attention(x, Batch()), attention_in_double(attention, x, positions)),
+              kTolerance);
+  }
+  EXPECT_TRUE(Attention(with_qk_norms(attention_options(2)), make_rope()).head_norms().empty());
 }
 
 TEST(Attention, WithNormsOfHeadsAddsUpOverRanksToo) {

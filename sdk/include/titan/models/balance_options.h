@@ -2,8 +2,11 @@
 // experts.
 #pragma once
 
+#include <titan/export.h>
 #include <titan/nn/router.h>
 #include <titan/plugin.h>
+
+TITAN_OPTIONAL_HEADER(models_balance_options);
 
 namespace titan::models {
 
@@ -37,8 +40,7 @@ void declare_balance(Builder& builder) {
               "The gate multiplies in float32 where the run computes in 16 bits")
       .option("load_balance_coeff", of(&BalanceOptions::load_balance_coeff),
               "Change of an expert's bias in a step, for even load without a loss; 0 = no step "
-              "changes it, and a model whose Hugging Face format has no place for a bias, every "
-              "one but DeepSeek-V3, has none")
+              "changes it, and a model whose Hugging Face format has no place for a bias has none")
       .at_least(0)
       .option("load_balance_loss", of(&BalanceOptions::load_balance_loss),
               "Coefficient of the loss of uneven load of each sequence; 0 = none")

@@ -1,10 +1,15 @@
-// The scaling of long rotary wavelengths that Llama 3.1 and Llama 4 have, as their [model] says it.
+// Scaling of long rotary wavelengths, smooth between two of them, as [model] says it and as
+// config.json does (rope_type "llama3"). Grattafiori et al., 2024.
 #pragma once
 
 #include <cstdint>
 
+#include <titan/export.h>
+#include <titan/models/hf_table.h>
 #include <titan/nn/rope.h>
 #include <titan/options.h>
+
+TITAN_OPTIONAL_HEADER(models_rope_scaling);
 
 namespace titan::models {
 
@@ -18,10 +23,15 @@ struct RopeScaling {
 };
 
 /// Declares it within model.rope_scaling.
-void declare_rope_scaling(SchemaBuilder& table);
+TITAN_API void declare_rope_scaling(SchemaBuilder& table);
 
 /// Wavelengths of base `theta`, scaled so. Throws a config Error in the words of [model] where one
 /// end is beyond the other.
-nn::RopeOptions scaled_rope(double theta, const RopeScaling& scaling);
+TITAN_API nn::RopeOptions scaled_rope(double theta, const RopeScaling& scaling);
+
+/// Its keys in config.json, which give the options of the table model.rope_scaling.
+TITAN_API HfRope hf_rope(const RopeScaling& scaling);
+/// The value of rope_scaling in an export; null without scaling.
+TITAN_API Value hf_rope_scaling(const RopeScaling& scaling);
 
 }  // namespace titan::models

@@ -1,17 +1,21 @@
-// The options that models of this family share: one name, one explanation and one limit each. A
-// model keeps the struct, with its own defaults, and declares what it has alone.
+// The options that models of the transformer family share: one name, one explanation and one limit
+// each. A model keeps the struct, with its own defaults, and declares what it has alone.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 
+#include <titan/export.h>
+#include <titan/models/balance_options.h>
+#include <titan/models/rope_scaling.h>
+#include <titan/models/transformer.h>
 #include <titan/plugin.h>
 
-#include "balance_options.h"
-#include "rope_scaling.h"
+TITAN_OPTIONAL_HEADER(models_shared_options);
 
 namespace titan::models {
 
@@ -148,6 +152,30 @@ class SharedOptions {
 template <class Options, class Builder>
 SharedOptions<Options, Builder> shared_options(Builder& builder) {
   return SharedOptions<Options, Builder>(builder);
+}
+
+/// The numbers of the network that these options give, each where `Options` has it; the model sets
+/// the rest.
+/// Throws as head_sizes.
+template <class Options>
+Transformer shared_network(const Options& o, const ModelContext& context) {
+  Transformer network = {.dim = o.dim,
+                         .n_layers = o.n_layers,
+                         .n_heads = o.n_heads,
+                         .vocab_size = o.vocab_size,
+                         .norm_eps = o.norm_eps,
+                         .rope = {.theta = o.rope_theta},
+                         .depth_init = o.depth_init};
+  network.max_position_embeddings = std::max(context.seq_len, o.max_position_embeddings);
+  if constexpr (requires { o.head_dim; }) {
+    const HeadSizes heads = head_sizes(o.dim, o.n_heads, o.n_kv_heads, o.head_dim);
+    network.n_kv_heads = heads.n_kv_heads;
+    network.head_dim = heads.head_dim;
+  }
+  if constexpr (requires { o.enable_weight_tying; }) network.is_tied = o.enable_weight_tying;
+  if constexpr (requires { o.attn_type; })
+    network.isolates_documents = o.attn_type != AttentionType::sdpa;
+  return network;
 }
 
 }  // namespace titan::models

@@ -1,6 +1,6 @@
-// The network of Llama and of those that followed it: pre-normalised blocks of attention with
-// rotary positions and of a SwiGLU or a mixture of them. A model of this kind says what its options
-// make of these numbers.
+// The network of a family of decoders: blocks of attention with rotary positions and of a SwiGLU,
+// or a mixture of them, with RMSNorm. A model of the family says what its options make of these
+// numbers (titan/models/transformer_model.h). Touvron et al., 2023 (arXiv:2302.13971).
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,13 @@
 #include <optional>
 #include <vector>
 
+#include <titan/export.h>
 #include <titan/model.h>
+#include <titan/models/transformer_block.h>
 #include <titan/nn/moe.h>
 #include <titan/nn/rope.h>
 
-#include "transformer_block.h"
+TITAN_OPTIONAL_HEADER(models_transformer);
 
 namespace titan::models {
 
@@ -24,6 +26,13 @@ using Mixture = nn::MoeOptions;
 struct AttentionCost {
   double weights = 0;     ///< of a layer, those of its norms too
   double pair_width = 0;  ///< widths of keys and of values, over all heads
+};
+
+/// Which RMSNorm queries and keys pass before they are rotated, by the network's norm_eps.
+enum class QkNorm {
+  none,
+  of_heads,        ///< each head, all by one weight (Henry et al., 2020)
+  of_projections,  ///< the heads of a token together, a weight for each element of each head
 };
 
 struct Transformer {
@@ -39,9 +48,14 @@ struct Transformer {
   int64_t vocab_size = 0;
   double norm_eps = 1e-5;
   nn::RopeOptions rope = {};
-  bool normalizes_qk = false;  ///< each head of queries and keys, by norm_eps
-  bool depth_init = true;      ///< output projections are drawn narrower the deeper their layer is
-  bool is_tied = false;        ///< embedding and head share one matrix
+  QkNorm qk_norm = QkNorm::none;
+  bool norms_after = false;  ///< BlockOptions::norms_after
+  bool depth_init = true;    ///< output projections are drawn narrower the deeper their layer is
+  bool is_tied = false;      ///< embedding and head share one matrix
+
+  bool isolates_documents = false;  ///< Model::isolates_documents
+  /// Longest sequence that the weights are meant for, as others are told.
+  int64_t max_position_embeddings = 0;
 
   /// What layers have that the numbers above do not say: changes what they made of layer `layer`.
   std::function<void(int64_t layer, BlockOptions& block)> adapt = {};
@@ -53,17 +67,24 @@ struct Transformer {
   bool is_mixture(int64_t layer) const { return mixture && (!has_mixture || has_mixture(layer)); }
 };
 
-/// Throws a config Error in the words of [model] for heads that do not fit.
-void check_heads(int64_t n_heads, int64_t n_kv_heads);
-/// The same of more choices than experts.
-void check_experts(int64_t num_experts, int64_t top_k);
+/// Key heads and widths of heads.
+struct HeadSizes {
+  int64_t n_kv_heads;
+  int64_t head_dim;
+};
+/// Unset ones become n_heads and dim / n_heads. Throws a config Error in the
+/// words of [model] for heads that do not fit or cannot be rotated.
+TITAN_API HeadSizes head_sizes(int64_t dim, int64_t n_heads, std::optional<int64_t> n_kv_heads,
+                               std::optional<int64_t> head_dim);
+/// Throws a config Error in the words of [model] for more choices than experts.
+TITAN_API void check_experts(int64_t num_experts, int64_t top_k);
 
 /// Layers "tok_embeddings", "layers.0" ..., "output" (normalisation and head). Initialised as
 /// torchtitan v0.2.2 does.
-std::vector<Layer> build_layers(const Transformer& network);
+TITAN_API std::vector<Layer> build_layers(const Transformer& network);
 
 /// Of the experts that a token goes through. Weights of norms and biases count as torchtitan v0.2.2
 /// counts them; the head does whether tied or not.
-Flops flops_per_token(const Transformer& network, int64_t seq_len);
+TITAN_API Flops flops_per_token(const Transformer& network, int64_t seq_len);
 
 }  // namespace titan::models

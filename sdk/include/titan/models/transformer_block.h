@@ -1,15 +1,18 @@
 // One block: h = x + Attention(RMSNorm(x)), out = h + FeedForward(RMSNorm(h)), or a mixture of
-// experts in the feed-forward's place.
+// experts in the feed-forward's place; or normalised behind instead of before.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <optional>
 
+#include <titan/export.h>
 #include <titan/nn/attention.h>
 #include <titan/nn/feed_forward.h>
 #include <titan/nn/moe.h>
 #include <titan/nn/rms_norm.h>
+
+TITAN_OPTIONAL_HEADER(models_transformer_block);
 
 namespace titan::models {
 
@@ -25,11 +28,14 @@ struct BlockOptions {
   nn::FeedForwardOptions feed_forward;  ///< of a block without a mixture
   std::optional<nn::MoeOptions> mixture = {};
   double norm_eps = 1e-5;
+  /// h = x + RMSNorm(Attention(x)), out = h + RMSNorm(FeedForward(h)): the sum is normalised
+  /// nowhere.
+  bool norms_after = false;
 };
 
 /// x (B, S, dim) -> (B, S, dim). Children attention, feed_forward or moe, attention_norm,
 /// ffn_norm.
-class TransformerBlock final : public nn::Module {
+class TITAN_API TransformerBlock final : public nn::Module {
  public:
   TransformerBlock(const BlockOptions& options, std::shared_ptr<nn::Rope> rope);
 
@@ -44,6 +50,7 @@ class TransformerBlock final : public nn::Module {
   nn::Module& feed_forward_;
   nn::RmsNorm& attention_norm_;
   nn::RmsNorm& ffn_norm_;
+  bool norms_after_;
 };
 
 }  // namespace titan::models

@@ -23,6 +23,9 @@ struct AttentionOptions {
   /// Queries and keys are normalised head by head before they are rotated (Henry et al., 2020),
   /// with this epsilon; none: they are not.
   std::optional<double> qk_norm_eps = {};
+  /// They are normalised over all heads of a token together instead, by a weight for each element
+  /// of each head (Team OLMo, 2025, arXiv:2501.00656).
+  bool qk_norm_spans_heads = false;
   /// All four projections have a bias, drawn like their weights.
   bool has_bias = false;
   /// A query sees so many of the last tokens, its own among them; 0: all.
@@ -63,7 +66,8 @@ class TITAN_API AttentionInputKernel {
 ///
 /// With sinks_init also the parameter sinks, (num_heads). With qk_norm_eps also children q_norm and
 /// k_norm, RmsNorm over (hd): every head is normalised by the same weight, so where ranks compute
-/// heads of their own its gradient is a partial sum.
+/// heads of their own its gradient is a partial sum. With qk_norm_spans_heads over (num_heads · hd)
+/// and (num_kv_heads · hd), and these are head_norms().
 class TITAN_API Attention final : public Module, public AttentionLayer {
  public:
   /// `rope` is shared by all attention layers of a model: one table. Null: queries and keys are not
@@ -76,6 +80,7 @@ class TITAN_API Attention final : public Module, public AttentionLayer {
   int64_t num_kv_heads() const override { return wk_.weight().global_shape()[0] / head_dim_; }
   AttentionCore& core() override { return core_; }
   std::vector<Parameter*> head_parameters() override;
+  std::vector<RmsNorm*> head_norms() override;
   /// Null: the layer has no positions. Others may share it.
   Rope* rope() const { return rope_.get(); }
   /// Null: queries and keys are rotated as they are projected. Both or none.
@@ -113,6 +118,7 @@ class TITAN_API Attention final : public Module, public AttentionLayer {
   Linear& wo_;
   RmsNorm* q_norm_;  // null: none
   RmsNorm* k_norm_;
+  bool norms_span_heads_;
   std::shared_ptr<Rope> rope_;        // null: no positions
   std::shared_ptr<Parameter> sinks_;  // null: none; the rule has them, too
   AttentionCore core_;

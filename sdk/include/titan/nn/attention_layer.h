@@ -18,6 +18,8 @@
 
 namespace titan::nn {
 
+class RmsNorm;
+
 /// n queries and m keys of one row or document, or of several rows that are alike.
 struct AttentionBlock {
   /// The keys are the queries' own tokens, and query i sees keys 0 ... i. Else every key comes
@@ -117,6 +119,9 @@ class TITAN_API AttentionLayer {
   /// Parameters that have one element or row for each query head, on dimension 0: whoever deals
   /// heads to ranks cuts them there.
   virtual std::vector<Parameter*> head_parameters() { return {}; }
+  /// Normalisations over all heads of a token together. A parallelism that deals heads to ranks
+  /// cuts their weights on dimension 0, too, and sums the squares over these ranks.
+  virtual std::vector<RmsNorm*> head_norms() { return {}; }
 };
 
 }  // namespace titan::nn
