@@ -26,8 +26,6 @@ const std::vector<CommandRow>& commands() {
        "[--json] "
        "[--section.key VALUE]...",
        "what a job would take: memory, operations, traffic", nullptr, kTraining},
-      {"evaluate", "titan evaluate --checkpoint FOLDER --tasks FILE|FOLDER... [OPTION]...",
-       "score a model on tasks: choices, continuations, perplexity", nullptr, kModels},
       {"launch",
        "titan launch --nproc N [--nnodes K --node-rank R --master HOST:PORT] [OPTION]... -- "
        "train|generate ...",

@@ -24,6 +24,12 @@ NamedKey named_key(const Error& error, const JobConfig& config) {
 
 }  // namespace
 
+const Selection* component_of(const Error& error) {
+  if (const auto* found = dynamic_cast<const ComponentError*>(&error)) return &found->component();
+  if (const auto* found = dynamic_cast<const ComponentReport*>(&error)) return &found->component();
+  return nullptr;
+}
+
 bool is_absent(const std::string& path) {
   const auto matches = [](const std::string& pattern) {
     glob_t found{};

@@ -23,17 +23,30 @@ class ComponentError : public Error {
   Selection component_;
 };
 
-/// Runs `work`, in which `component` is made or acts: its config Errors become ComponentErrors.
+/// A report of a component, with places of its own.
+class ComponentReport : public ConfigError {
+ public:
+  ComponentReport(const ConfigError& report, const Selection& component)
+      : ConfigError(report), component_(component) {}
+  const Selection& component() const { return component_; }
+
+ private:
+  Selection component_;
+};
+
+/// Whose error it is; null: of no component.
+const Selection* component_of(const Error& error);
+
+/// Runs `work`, in which `component` is made or acts: its config Errors become ComponentErrors, its
+/// reports ComponentReports.
 template <class Work>
 decltype(auto) on_behalf_of(const Selection& component, Work&& work) {
   try {
     return std::forward<Work>(work)();
-  } catch (const ComponentError&) {
-    throw;
-  } catch (const ConfigError&) {
-    throw;
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::config) throw;
+    if (error.kind() != ErrorKind::config || component_of(error)) throw;
+    if (const auto* report = dynamic_cast<const ConfigError*>(&error))
+      throw ComponentReport(*report, component);
     throw ComponentError(error, component);
   }
 }

@@ -40,6 +40,7 @@ inline constexpr WatcherOfKey kWatchers[] = {
     {"debug.trace_tensors", "debugging"},
     {"debug.find_nan", "debugging"},
     {"debug.detect_anomaly", "debugging"},
+    {"validation.tasks", "task_scores"},
 };
 
 inline constexpr const char* kScheduleFile = "csv";  ///< parallelism.pipeline_parallel_schedule_csv

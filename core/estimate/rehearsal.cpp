@@ -17,7 +17,6 @@
 #include "core/estimate/memory_limit.h"
 #include "core/train/run_folder.h"
 #include "core/train/run_loss.h"
-#include "core/train/task_validator.h"
 
 namespace titan::core {
 namespace {
@@ -66,10 +65,8 @@ class Rehearsal {
       if (config_.validation_source)
         all_opened = open(*config_.validation_source, tokenizer.get()) && all_opened;
       if (!all_opened && tokenizer) refuse_absent(*tokenizer);
-      if (!config_.validation.tasks.empty() && tokenizer && !as_none(*tokenizer))
-        attempt([&] { open_tasks(config_, *tokenizer); });
     }
-    std::unique_ptr<Run> played = play(options.rank);
+    std::unique_ptr<Run> played = play(options.rank, tokenizer.get());
     if (played && tokenizer)
       attempt([&] { check_vocabulary(*tokenizer, *played->model, config_); });
     if (tokenizer) check_conversations(*tokenizer, played.get());
@@ -147,7 +144,7 @@ class Rehearsal {
 
   /// One component that fails does not keep the others from being tried: it is left out the next
   /// time.
-  std::unique_ptr<Run> play(int rank) {
+  std::unique_ptr<Run> play(int rank, const Tokenizer* tokenizer) {
     JobConfig left = without_undecided(rank);
     if (!can_make(config_.model_plugin) && !stand_in(left)) return nullptr;
     std::unique_ptr<Run> played;
@@ -157,7 +154,7 @@ class Rehearsal {
       again = false;
       attempt([&] {
         try {
-          played = assemble_played(left, registry_, rank);
+          played = assemble_played(left, registry_, rank, tokenizer);
         } catch (const Error& error) {
           again = error.kind() == ErrorKind::config && leave_out_failed(error, left);
           throw;
@@ -220,13 +217,13 @@ class Rehearsal {
   }
 
   bool leave_out_failed(const Error& error, JobConfig& left) {
-    const auto* failed = dynamic_cast<const ComponentError*>(&error);
+    const Selection* failed = component_of(error);
     if (!failed) {  // groups of parameters that there are not
       const bool has_groups = !left.optimizer_groups.empty();
       left.optimizer_groups.clear();
       return has_groups;
     }
-    const Selection& component = failed->component();
+    const Selection& component = *failed;
     if (component.kind == "model") return stand_in(left);
     if (component.kind == "optimizer") {
       bool has_left_out = leave_out(left.optimizer, component);

@@ -75,8 +75,11 @@ void make_loggers(Run& run, const JobConfig& config, Registry& registry, bool lo
     run.watchers.add({}, as_watcher(std::move(observations), run.mesh, *run.device, run.loggers));
 }
 
-void make_watchers(Run& run, const JobConfig& config, Registry& registry) {
+/// `tokenizer`: null in a rehearsal that reads no files.
+void make_watchers(Run& run, const JobConfig& config, Registry& registry,
+                   const Tokenizer* tokenizer) {
   WatcherContext context{run.mesh, *run.device, run.loggers, config.job.dump_folder};
+  if (tokenizer && !as_none(*tokenizer)) context.tokenizer = tokenizer;
   if (compute_dtype(config) == at::kHalf)
     context.smallest_gradient_scale = config.training.loss_scaling.minimum;
   for (const Selection& chosen : config.watchers)
@@ -178,13 +181,6 @@ void make_validator(Run& run, const JobConfig& config, Registry& registry) {
     log::info("validation reports " + run.validator->description());
 }
 
-void make_task_validator(Run& run, const JobConfig& config) {
-  if (config.validation.tasks.empty()) return;
-  run.task_validator = std::make_unique<TaskValidator>(
-      open_tasks(config, *run.tokenizer), config.validation, *run.part, run.model->vocab_size(),
-      *run.executor, run.mesh, *run.device, run.loggers);
-}
-
 /// Frozen parameters are none of its business. In a rehearsal either component may be unknown.
 void add_optimizer(Run& run, const JobConfig& config, Registry& registry) {
   if (!config.lr_scheduler.name.empty())
@@ -242,9 +238,9 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
   const LaunchEnv& launch = rendezvous.launch();
   run.seed = choose_seed(config.debug, start, rendezvous);
   connect(run, config, registry, rendezvous, watch);
-  make_watchers(run, config, registry);
 
   run.tokenizer = open_tokenizer(config, registry);
+  make_watchers(run, config, registry, run.tokenizer.get());
   run.chat_template = open_chat_template(config, registry);
   build_model(run, config, registry);
   check_vocabulary(*run.tokenizer, *run.model, config);
@@ -258,7 +254,6 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
     add_reference(run, config, registry, reference.folder);
   }
   make_validator(run, config, registry);
-  make_task_validator(run, config);
 
   check_weights(run, start, config, registry);
   if (run.reference) check_weights(*run.reference, reference, *run.reference_job, registry);
@@ -291,7 +286,8 @@ void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous&
       Saved{*run.part, *run.optimizer, *run.loader, *run.model, *run.tokenizer, run.mesh,
             *run.device, run.seed, run.exports, start.lineage},
       rendezvous);
-  run.watchers.start({*run.part, *run.optimizer, run.state.step, run.first_row});
+  run.watchers.start(
+      {*run.part, *run.optimizer, run.state.step, run.first_row, *run.model, *run.executor});
   run.mesh.group("world").barrier();  // every rank has come this far, and the run folder is there
   run.loggers.start(info);
 }
@@ -313,14 +309,15 @@ void assemble_weights(Run& run, const JobConfig& config, Registry& registry, Ren
   run.mesh.group("world").barrier();
 }
 
-std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry, int rank) {
+std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry, int rank,
+                                     const Tokenizer* tokenizer) {
   MetaMemory::start_counting();
   auto run = std::make_unique<Run>();
   run->device = make_meta_device();
   run->mesh = played_mesh(config.layout.grid, rank, {.receives_beside = runs_on_cpu(config)});
   build_model(*run, config, registry);
   make_loggers(*run, config, registry, /*logs=*/false);
-  make_watchers(*run, config, registry);
+  make_watchers(*run, config, registry, tokenizer);
   apply_transforms(*run, config, registry);
   check_reference(*run, config);
   if (reference_output(*run) != ReferenceOutput::none)

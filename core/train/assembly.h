@@ -37,7 +37,9 @@ void assemble_weights(Run& run, const JobConfig& config, Registry& registry, Ren
 
 /// `rank` of a run whose other ranks do not exist, on the meta device: model, transforms and
 /// optimizer, no data, loggers or files. Finds what assemble would find wrong with the model's
-/// layout. Optimizers and a schedule without a name are left out.
-std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry, int rank);
+/// layout. Optimizers and a schedule without a name are left out. `tokenizer`: for watchers, which
+/// judge files by it; null: none is read.
+std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry, int rank,
+                                     const Tokenizer* tokenizer = nullptr);
 
 }  // namespace titan::core

@@ -28,7 +28,6 @@
 #include "core/train/optimizer_set.h"
 #include "core/train/reference_executor.h"
 #include "core/train/step_parts.h"
-#include "core/train/task_validator.h"
 #include "core/train/validator.h"
 #include "core/train/watcher_set.h"
 
@@ -69,9 +68,8 @@ struct Run {
   std::unique_ptr<LrScheduler> lr_scheduler;
   std::unique_ptr<Checkpointer> checkpoints;
   LoggerSet loggers;
-  std::unique_ptr<Validator> validator;           ///< null unless [validation] is enabled
-  std::unique_ptr<TaskValidator> task_validator;  ///< null unless [validation] names tasks
-  int64_t first_row = 0;                          ///< of the global batch, that this rank trains on
+  std::unique_ptr<Validator> validator;  ///< null unless [validation] is enabled
+  int64_t first_row = 0;                 ///< of the global batch, that this rank trains on
   uint64_t seed = 0;
   TrainState state;  ///< where the run stands; not 0 at the start of a resumed one
 };

@@ -123,12 +123,12 @@ StopReason Trainer::stop() {
 void Trainer::validate() {
   const int64_t step = run_.state.step;
   const bool validates = run_.validator && run_.validator->is_due(step);
-  const bool scores_tasks = run_.task_validator && run_.task_validator->is_due(step);
-  if (!validates && !scores_tasks) return;
+  const bool watchers_validate = run_.watchers.validate_after(step);
+  if (!validates && !watchers_validate) return;
   const double begin = monotonic_seconds();
   const PhaseScope phase(run_.mesh.recorder(), StepPhase::validation, "validation");
   if (validates) run_.validator->run(step);
-  if (scores_tasks) run_.task_validator->run(step);
+  if (watchers_validate) run_.watchers.validate(step);
   journal_.validated(step, monotonic_seconds() - begin);
 }
 

@@ -69,6 +69,16 @@ void WatcherSet::report(int64_t step) {
   for (const Entry& entry : entries_) entry.watcher->report(step);
 }
 
+bool WatcherSet::validate_after(int64_t step) const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [=](const Entry& entry) { return entry.watcher->validates(step); });
+}
+
+void WatcherSet::validate(int64_t step) {
+  for (const Entry& entry : entries_)
+    if (entry.watcher->validates(step)) entry.watcher->validate(step);
+}
+
 void WatcherSet::finish() noexcept {
   for (const Entry& entry : entries_) entry.watcher->finish(last_begun_);
 }

@@ -39,6 +39,9 @@ class WatcherSet {
   /// Runs `body`, which is step number `step` with all that belongs to it.
   void step(int64_t step, const std::function<void()>& body);
   void report(int64_t step);
+  bool validate_after(int64_t step) const;
+  /// Those that validate after this step.
+  void validate(int64_t step);
   void finish() noexcept;
 
  private:

@@ -228,7 +228,7 @@ class FolderTest(EvaluateCase):
         run = self.evaluate(self.shared / "hf", [long], code=2)
         self.assert_holds(run.stderr, "long.jsonl:1: the continuation has", "more than the 96")
         run = self.evaluate(self.shared / "hf", [long], "--limit", 0, "--max-length", 0, "--add-bos-token", "maybe", code=2)
-        self.assert_holds(run.stderr, "--limit must be >= 1", "--max-length must be >= 1", "--add-bos-token must be true or false")
+        self.assert_holds(run.stderr, "--limit must be >= 1", "--max-length must be >= 1", "--add-bos-token must be one of 'auto', 'true', 'false', got 'maybe'")
         run = titan("evaluate", "--checkpoint", self.shared / "hf", "--tasks", self.files[0], "--max-length", 1000)
         self.assertEqual(run.returncode, 2)
         self.assert_holds(run.stderr, "--max-length 1000 is more than the model's context of 96")

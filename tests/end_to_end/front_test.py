@@ -64,10 +64,10 @@ class FrontTest(Case):
 
     def test_help_of_a_program_that_is_not_built_starts_no_build(self):
         tree, calls, variables = self.made_up_tree()
-        for words in (["evaluate", "--help"], ["evaluate", "--tasks", "x", "-h"]):
+        for words in (["convert", "--help"], ["convert", "to-hf", "x", "-h"]):
             run = subprocess.run([tree / "bin/titan", *words], capture_output=True, text=True, env=variables, timeout=HANG)
             self.assertEqual(run.returncode, 0, run.stderr)
-            self.assertIn("usage: titan evaluate --checkpoint FOLDER", run.stdout)
+            self.assertIn("usage: titan convert DIRECTION IN OUT", run.stdout)
             self.assertIn(f"cmake --build {tree} --target titan_models", run.stdout)
         self.assertFalse(calls.exists())
 
@@ -102,7 +102,7 @@ class FrontTest(Case):
         tree, calls, variables = self.made_up_tree()
         with open(tree.parent / ".setup.lock", "w") as lock:  # as tools/setup.sh holds it
             fcntl.flock(lock, fcntl.LOCK_EX)
-            process = subprocess.Popen([tree / "bin/titan", "evaluate"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            process = subprocess.Popen([tree / "bin/titan", "convert"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                        env=variables)
             self.assertIn("another build is at work", process.stderr.readline())
             self.assertFalse(calls.exists())

@@ -12,7 +12,6 @@ EngineHost* engine_host() {
 
 const std::vector<CommandRow>& commands() {
   static const std::vector<CommandRow> kCommands = {
-      {"evaluate", "", "see titan evaluate --help", evaluate_model},
       {"convert", "", "see titan convert --help", convert_weights},
   };
   return kCommands;

@@ -9,6 +9,5 @@
 namespace titan::core {
 
 int convert_weights(const std::vector<std::string>& arguments);
-int evaluate_model(const std::vector<std::string>& arguments);
 
 }  // namespace titan::core

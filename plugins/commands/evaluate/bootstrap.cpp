@@ -1,9 +1,9 @@
-#include "core/evaluate/bootstrap.h"
+#include "bootstrap.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace titan::core {
+namespace titan::evaluation {
 
 PythonRandom::PythonRandom(uint32_t seed) {
   state_[0] = 19650218U;
@@ -65,4 +65,4 @@ double bootstrap_error(const std::vector<double>& values, int64_t iterations,
   return std::sqrt(squares / static_cast<double>(found.size() - 1));
 }
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-namespace titan::core {
+namespace titan::evaluation {
 
 /// Python's random.Random(seed): MT19937 with init_by_array. Matsumoto and Nishimura, 1998.
 class PythonRandom {
@@ -28,4 +28,4 @@ class PythonRandom {
 double bootstrap_error(const std::vector<double>& values, int64_t iterations,
                        const std::function<double(double mean)>& of_mean);
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

@@ -1,4 +1,4 @@
-#include "core/evaluate/documents.h"
+#include "documents.h"
 
 #include <algorithm>
 #include <cctype>
@@ -10,9 +10,9 @@
 #include <titan/program/text.h>
 #include <titan/shown_text.h>
 
-#include "core/evaluate/template.h"
+#include "template.h"
 
-namespace titan::core {
+namespace titan::evaluation {
 namespace {
 
 /// The parser's message, its column as part of the place: a line was all that it saw.
@@ -233,4 +233,4 @@ std::vector<TaskDocument> make_documents(const TaskOptions& options, const std::
   return documents;
 }
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

@@ -8,9 +8,9 @@
 #include <titan/settings/diagnostics.h>
 #include <titan/value.h>
 
-#include "core/evaluate/task.h"
+#include "task.h"
 
-namespace titan::core {
+namespace titan::evaluation {
 
 /// What explains more about tasks, for reports.
 constexpr const char* kTasksHelp = "titan evaluate --help";
@@ -34,4 +34,4 @@ std::vector<TaskDocument> make_documents(const TaskOptions& options, const std::
                                          const std::vector<JsonLine>& lines,
                                          const std::vector<JsonLine>& shots, Diagnostics& wrong);
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

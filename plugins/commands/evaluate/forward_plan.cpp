@@ -1,9 +1,9 @@
-#include "core/evaluate/forward_plan.h"
+#include "forward_plan.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace titan::core {
+namespace titan::evaluation {
 namespace {
 
 /// What the network reads for one or more requests: all of a request's tokens but the last.
@@ -120,4 +120,4 @@ std::vector<std::vector<PlannedForward>> plan_forwards(const std::vector<Request
   return ranks;
 }
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

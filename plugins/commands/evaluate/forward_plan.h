@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/evaluate/requests.h"
+#include "requests.h"
 
-namespace titan::core {
+namespace titan::evaluation {
 
 /// Tokens [start, start + ids.size()) of a sequence of the cache.
 struct SequencePiece {
@@ -44,4 +44,4 @@ struct PlanLimits {
 std::vector<std::vector<PlannedForward>> plan_forwards(const std::vector<Request>& requests,
                                                        const PlanLimits& limits);
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

@@ -1,4 +1,4 @@
-#include "core/evaluate/read_tasks.h"
+#include "read_tasks.h"
 
 #include <algorithm>
 #include <map>
@@ -9,9 +9,9 @@
 #include <titan/settings/toml_source.h>
 #include <titan/suggest.h>
 
-#include "core/evaluate/documents.h"
+#include "documents.h"
 
-namespace titan::core {
+namespace titan::evaluation {
 namespace {
 
 namespace fs = std::filesystem;
@@ -196,4 +196,4 @@ std::vector<Task> read_tasks(const std::vector<fs::path>& paths, std::optional<i
   return tasks;
 }
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

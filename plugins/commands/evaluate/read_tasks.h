@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "core/evaluate/task.h"
+#include "task.h"
 
-namespace titan::core {
+namespace titan::evaluation {
 
 /// `paths`: task files (*.toml), plain data (*.jsonl: {"query" or "context", "choices", "gold"},
 /// {"context", "continuation"} or {"text"} a line), or folders of these, in which data that a
@@ -17,4 +17,4 @@ namespace titan::core {
 std::vector<Task> read_tasks(const std::vector<std::filesystem::path>& paths,
                              std::optional<int64_t> limit = std::nullopt);
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

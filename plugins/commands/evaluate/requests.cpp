@@ -1,4 +1,4 @@
-#include "core/evaluate/requests.h"
+#include "requests.h"
 
 #include <algorithm>
 
@@ -7,10 +7,10 @@
 #include <titan/settings/diagnostics.h>
 #include <titan/shown_text.h>
 
-#include "core/evaluate/documents.h"
-#include "core/evaluate/text_counts.h"
+#include "documents.h"
+#include "text_counts.h"
 
-namespace titan::core {
+namespace titan::evaluation {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -143,4 +143,4 @@ std::vector<Request> make_requests(const std::vector<Task>& tasks, const Tokeniz
   return all;
 }
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

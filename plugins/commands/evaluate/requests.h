@@ -8,9 +8,9 @@
 
 #include <titan/tokenizer.h>
 
-#include "core/evaluate/task.h"
+#include "task.h"
 
-namespace titan::core {
+namespace titan::evaluation {
 
 /// How likely are `continuation`'s tokens behind `context`, which is not empty?
 struct Request {
@@ -37,4 +37,4 @@ bool adds_bos(const std::filesystem::path& assets);
 std::vector<Request> make_requests(const std::vector<Task>& tasks, const Tokenizer& tokenizer,
                                    const TokenRules& rules);
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

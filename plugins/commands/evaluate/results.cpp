@@ -1,11 +1,11 @@
-#include "core/evaluate/results.h"
+#include "results.h"
 
 #include <cstdio>
 
 #include <titan/program/quantity_text.h>
 #include <titan/program/text_table.h>
 
-namespace titan::core {
+namespace titan::evaluation {
 namespace {
 
 constexpr const char* kFilter = ",none";  // of the harness's filters: answers are taken as they are
@@ -104,4 +104,4 @@ std::string results_table(const std::vector<Task>& tasks, const std::vector<Task
   return text_table(rows);
 }
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

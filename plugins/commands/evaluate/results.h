@@ -6,9 +6,9 @@
 
 #include <titan/value.h>
 
-#include "core/evaluate/scores.h"
+#include "scores.h"
 
-namespace titan::core {
+namespace titan::evaluation {
 
 /// results.json's members that are about tasks: "results" (a task: alias, sample_len, "acc,none",
 /// "acc_stderr,none", ...), "n-samples", "n-shot", "configs", "versions", "higher_is_better".
@@ -21,4 +21,4 @@ std::string samples_jsonl(const Task& task, const Answers& answers, const TaskSc
 /// Task, documents, metric, value and standard error.
 std::string results_table(const std::vector<Task>& tasks, const std::vector<TaskScores>& scores);
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

@@ -1,4 +1,4 @@
-#include "core/evaluate/scoring/scorer.h"
+#include "scorer.h"
 
 #include <algorithm>
 #include <string>
@@ -15,7 +15,7 @@
 #include <titan/error.h>
 #include <titan/files/hash.h>
 
-namespace titan::core {
+namespace titan::evaluation {
 namespace {
 
 /// Numbers of a forward's logits: half a gigabyte in fp32.
@@ -157,4 +157,4 @@ std::vector<LogLikelihood> Scorer::score(const std::vector<Request>& requests) {
   return results;
 }
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

@@ -11,10 +11,10 @@
 #include <titan/nn/kv_cache.h>
 #include <titan/transform.h>
 
-#include "core/evaluate/forward_plan.h"
-#include "core/evaluate/scores.h"
+#include "forward_plan.h"
+#include "scores.h"
 
-namespace titan::core {
+namespace titan::evaluation {
 
 struct ScorerOptions {
   int64_t batch_tokens = 4096;  ///< that go through the layers at once
@@ -49,4 +49,4 @@ class Scorer {
   int64_t num_tokens_ = 0;
 };
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

@@ -1,4 +1,4 @@
-#include "core/evaluate/scores.h"
+#include "scores.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,10 +6,10 @@
 
 #include <titan/error.h>
 
-#include "core/evaluate/bootstrap.h"
-#include "core/evaluate/text_counts.h"
+#include "bootstrap.h"
+#include "text_counts.h"
 
-namespace titan::core {
+namespace titan::evaluation {
 namespace {
 
 double mean(const std::vector<double>& values) {
@@ -139,4 +139,4 @@ TaskScores score(const Task& task, const Answers& answers, int64_t bootstrap_ite
   fail(ErrorKind::internal, "a task of no known kind");
 }
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "core/evaluate/requests.h"
-#include "core/evaluate/task.h"
+#include "requests.h"
+#include "task.h"
 
-namespace titan::core {
+namespace titan::evaluation {
 
 /// Of the tokens of one continuation behind its context.
 struct LogLikelihood {
@@ -44,4 +44,4 @@ struct TaskScores {
 /// bits_per_byte over all documents.
 TaskScores score(const Task& task, const Answers& answers, int64_t bootstrap_iterations = 0);
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

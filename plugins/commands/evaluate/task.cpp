@@ -1,6 +1,6 @@
-#include "core/evaluate/task.h"
+#include "task.h"
 
-namespace titan::core {
+namespace titan::evaluation {
 
 Schema task_schema() {
   using Options = TaskOptions;
@@ -24,4 +24,4 @@ Schema task_schema() {
   return schema;
 }
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

@@ -10,7 +10,7 @@
 #include <titan/options.h>
 #include <titan/value.h>
 
-namespace titan::core {
+namespace titan::evaluation {
 
 enum class TaskKind {
   multiple_choice,        ///< which of a document's choices is the likeliest
@@ -57,4 +57,4 @@ struct Task {
   TaskKind kind() const { return options.output_type; }
 };
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

@@ -1,50 +1,49 @@
-// Scores the model that is trained on tasks, beside training: [validation] tasks.
+// The watcher `task_scores`: scores the model that is trained on tasks, as titan evaluate does.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
-#include <titan/device.h>
-#include <titan/dist/mesh.h>
-#include <titan/model.h>
-#include <titan/tokenizer.h>
-#include <titan/transform.h>
+#include <titan/watcher.h>
 
-#include "core/config/job_config.h"
-#include "core/evaluate/scoring/scorer.h"
-#include "core/train/logger_set.h"
+#include "scorer.h"
 
-namespace titan::core {
+namespace titan::evaluation {
 
-/// Tasks and what is asked, before there is a model.
-struct OpenedTasks {
-  std::vector<Task> tasks;
-  std::vector<Request> requests;
+/// All of it follows from [validation] and [model].
+struct TaskScoresOptions {
+  std::vector<std::string> tasks;     ///< files and folders that titan evaluate takes
+  std::optional<int64_t> tasks_freq;  ///< steps between scores; unset: `freq`
+  int64_t freq = 10;
+  int64_t seq_len = 2048;        ///< tokens that the model sees at once
+  int64_t local_batch_size = 8;  ///< a forward has as many tokens as a validation batch
+  std::string hf_assets_path;
 };
 
-/// What [validation] tasks names, in windows of its seq_len. Throws a ConfigError that holds all
-/// that is wrong with the files.
-OpenedTasks open_tasks(const JobConfig& config, const Tokenizer& tokenizer);
-
-/// Method: titan evaluate's. Thread: trainer thread. References outlive the validator.
-class TaskValidator {
+class TaskScoring final : public Watcher {
  public:
-  /// Throws a config Error where attention is computed by somebody who knows no cache.
-  TaskValidator(OpenedTasks opened, const ValidationSection& section, ModelPart& part,
-                int64_t vocab_size, StepExecutor& executor, const dist::Mesh& mesh, Device& device,
-                LoggerSet& loggers);
+  /// Throws a ConfigError that holds all that is wrong with the files of the tasks, and a config
+  /// Error without a tokenizer. A simulated run without one reads no files.
+  TaskScoring(const TaskScoresOptions& options, WatcherContext context);
 
-  bool is_due(int64_t step) const { return step % freq_ == 0; }
+  /// Throws a config Error where attention is computed by code that has no cache.
+  void attach(ModelPart& part) override;
+  bool looks_into_layers() const override { return false; }
+  bool reads_numbers() const override { return false; }
+  void start(const WatcherStart& start) override;
+  bool validates(int64_t step) const override;
   /// Logs validation_metrics/<task>/<metric>, "<metric>_stderr" beside those that have one, and a
-  /// line on rank 0. Every rank calls it.
-  void run(int64_t step);
+  /// line on rank 0.
+  void validate(int64_t step) override;
 
  private:
-  OpenedTasks opened_;
-  int64_t freq_;
-  Scorer scorer_;
-  LoggerSet& loggers_;
-  bool is_rank_zero_;
+  TaskScoresOptions options_;
+  WatcherContext context_;
+  std::vector<Task> tasks_;
+  std::vector<Request> requests_;
+  std::optional<Scorer> scorer_;
 };
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

@@ -1,4 +1,4 @@
-#include "core/evaluate/template.h"
+#include "template.h"
 
 #include <cctype>
 #include <charconv>
@@ -7,7 +7,7 @@
 #include <titan/program/text.h>
 #include <titan/shown_text.h>
 
-namespace titan::core {
+namespace titan::evaluation {
 namespace {
 
 constexpr std::string_view kAllowed = "only {{field}}, {{field.inner}} and {{field[0]}} are known";
@@ -110,4 +110,4 @@ const Value* TextTemplate::only_field(const Value& document) const {
   return is_one ? &resolve(parts_.front(), document) : nullptr;
 }
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

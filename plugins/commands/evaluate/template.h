@@ -7,7 +7,7 @@
 
 #include <titan/value.h>
 
-namespace titan::core {
+namespace titan::evaluation {
 
 /// "Question: {{question}}\nAnswer:", the part of Jinja2's language that names fields: `{{field}}`,
 /// `{{field.inner}}`, `{{list[0]}}`. Everything else between braces is refused.
@@ -38,4 +38,4 @@ class TextTemplate {
   std::vector<Part> parts_;
 };
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

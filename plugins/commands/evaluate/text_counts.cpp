@@ -1,8 +1,8 @@
-#include "core/evaluate/text_counts.h"
+#include "text_counts.h"
 
 #include <string>
 
-namespace titan::core {
+namespace titan::evaluation {
 namespace {
 
 bool continues(char c) {
@@ -54,4 +54,4 @@ int64_t num_words(std::string_view text) {
   return count;
 }
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

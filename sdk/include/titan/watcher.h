@@ -15,6 +15,7 @@
 #include <titan/model.h>
 #include <titan/optimizer.h>
 #include <titan/step.h>
+#include <titan/tokenizer.h>
 #include <titan/transform.h>
 
 TITAN_OPTIONAL_HEADER(watcher);
@@ -38,6 +39,8 @@ struct WatcherContext {
   Device& device;  ///< on the meta device the run is simulated: `match` is the last call
   WatcherLog& log;
   std::string dump_folder;  ///< [job] dump_folder; exists from `start` on
+  /// Null where the job has none, and in a simulated run that reads no files. Outlives `match`.
+  const Tokenizer* tokenizer = nullptr;
   /// Of a run whose loss is scaled (float16): gradients that overflow at a larger
   /// StepBatches::gradient_scale than this are skipped, and a smaller scale is tried.
   std::optional<double> smallest_gradient_scale = {};
@@ -49,6 +52,8 @@ struct WatcherStart {
   Optimizer& optimizer;
   int64_t resumed_step = 0;  ///< the last step that is done; 0 in a fresh run
   int64_t first_row = 0;     ///< the first row of the global batch that this rank trains on
+  const Model& model;        ///< the whole one
+  StepExecutor& executor;    ///< runs the part: logits, and a loss without gradients
 };
 
 /// Chosen by [job] watchers, or by the key of the core that asks for it; its options stand in
@@ -56,9 +61,9 @@ struct WatcherStart {
 /// this order:
 ///
 ///   constructor -> match -> attach -> members, follower, wrapper -> start
-///   -> before_step, report, after_step of each step -> finish
+///   -> before_step, report, validate, after_step of each step -> finish
 ///
-/// Calls of `match`, `attach` and `start` may communicate: all ranks make them together. Thread:
+/// Calls of `match`, `attach`, `start` and `validate` may communicate: all ranks make them together. Thread:
 /// trainer thread.
 class TITAN_API Watcher {
  public:
@@ -98,6 +103,12 @@ class TITAN_API Watcher {
   virtual void before_step(int64_t step);
   /// [after the update, when the step's own numbers were logged] For WatcherLog::log.
   virtual void report(int64_t step);
+  /// [after the update, before a checkpoint] Whether `validate` has work after this step. The same
+  /// on all ranks.
+  virtual bool validates(int64_t step) const;
+  /// [after `validates`, where that is true] Measures the model as it is; its time counts as
+  /// validation.
+  virtual void validate(int64_t step);
   /// [after each step and all that belongs to it]
   virtual void after_step(int64_t step);
   /// [when a step or what belongs to it threw] Other ranks may be elsewhere: no communication.

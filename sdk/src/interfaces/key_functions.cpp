@@ -80,6 +80,10 @@ ExecutorWrapper* Watcher::wrapper() {
 void Watcher::start(const WatcherStart&) {}
 void Watcher::before_step(int64_t) {}
 void Watcher::report(int64_t) {}
+bool Watcher::validates(int64_t) const {
+  return false;
+}
+void Watcher::validate(int64_t) {}
 void Watcher::after_step(int64_t) {}
 void Watcher::failed(int64_t) noexcept {}
 void Watcher::finish(int64_t) noexcept {}

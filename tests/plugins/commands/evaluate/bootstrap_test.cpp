@@ -1,9 +1,9 @@
 // Expected numbers are those of Python's random module.
-#include "core/evaluate/bootstrap.h"
+#include "plugins/commands/evaluate/bootstrap.h"
 
 #include <gtest/gtest.h>
 
-namespace titan::core {
+namespace titan::evaluation {
 namespace {
 
 TEST(Bootstrap, DrawsWhatPythonDraws) {
@@ -16,4 +16,4 @@ TEST(Bootstrap, DrawsWhatPythonDraws) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::evaluation

@@ -1,5 +1,5 @@
 // Tasks in files, and a tokenizer whose tokens are easy to read. Used by the tests of
-// core/evaluate.
+// plugins/commands/evaluate.
 #pragma once
 
 #include <filesystem>
@@ -12,9 +12,9 @@
 #include <titan/error.h>
 #include <titan/tokenizer.h>
 
-#include "core/evaluate/read_tasks.h"
+#include "plugins/commands/evaluate/read_tasks.h"
 
-namespace titan::core {
+namespace titan::evaluation {
 
 /// A token is a byte; BOS is 256, EOS 257.
 class ScoredTokenizer final : public Tokenizer {
@@ -72,4 +72,4 @@ class EvaluateFixture : public ::testing::Test {
   const std::filesystem::path folder_;
 };
 
-}  // namespace titan::core
+}  // namespace titan::evaluation

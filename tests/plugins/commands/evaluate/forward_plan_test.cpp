@@ -1,11 +1,11 @@
-#include "core/evaluate/forward_plan.h"
+#include "plugins/commands/evaluate/forward_plan.h"
 
 #include <map>
 #include <set>
 
 #include <gtest/gtest.h>
 
-namespace titan::core {
+namespace titan::evaluation {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -100,4 +100,4 @@ TEST(ForwardPlan, SharesTheWorkAndFillsUp) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::evaluation

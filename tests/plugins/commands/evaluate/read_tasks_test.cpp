@@ -1,12 +1,12 @@
-#include "core/evaluate/read_tasks.h"
+#include "plugins/commands/evaluate/read_tasks.h"
 
 #include <string>
 
 #include <gmock/gmock.h>
 
-#include "core/evaluate/evaluate_fixture.h"
+#include "plugins/commands/evaluate/evaluate_fixture.h"
 
-namespace titan::core {
+namespace titan::evaluation {
 namespace {
 
 using ::testing::ElementsAre;
@@ -132,4 +132,4 @@ TEST_F(ReadTasks, RefusesTextsThatDoNotFitTheKind) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::evaluation

@@ -1,14 +1,14 @@
 // Expected tokens follow the rules of lm-evaluation-harness; tests/end_to_end/evaluate_test.py
 // compares with the harness itself.
-#include "core/evaluate/requests.h"
+#include "plugins/commands/evaluate/requests.h"
 
 #include <string>
 
 #include <gmock/gmock.h>
 
-#include "core/evaluate/evaluate_fixture.h"
+#include "plugins/commands/evaluate/evaluate_fixture.h"
 
-namespace titan::core {
+namespace titan::evaluation {
 namespace {
 
 using ::testing::ElementsAre;
@@ -102,4 +102,4 @@ TEST_F(Requests, AddBosAsTransformersTokenizerDoes) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::evaluation

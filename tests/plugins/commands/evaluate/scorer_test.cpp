@@ -1,5 +1,5 @@
 // The referee is PyTorch's log_softmax of the same logits.
-#include "core/evaluate/scoring/scorer.h"
+#include "plugins/commands/evaluate/scorer.h"
 
 #include <vector>
 
@@ -11,7 +11,7 @@
 
 #include <titan/error.h>
 
-namespace titan::core {
+namespace titan::evaluation {
 namespace {
 
 constexpr int64_t kVocab = 11;
@@ -79,4 +79,4 @@ TEST(Scorer, SumsTheLogSoftmaxOfTheTokensAskedFor) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::evaluation

@@ -1,16 +1,16 @@
 // Expected scores are by hand here; tests/end_to_end/evaluate_test.py compares with the harness
 // itself.
-#include "core/evaluate/scores.h"
+#include "plugins/commands/evaluate/scores.h"
 
 #include <cmath>
 #include <string>
 
 #include <gmock/gmock.h>
 
-#include "core/evaluate/evaluate_fixture.h"
-#include "core/evaluate/results.h"
+#include "plugins/commands/evaluate/evaluate_fixture.h"
+#include "plugins/commands/evaluate/results.h"
 
-namespace titan::core {
+namespace titan::evaluation {
 namespace {
 
 class Scores : public EvaluateFixture {
@@ -77,4 +77,4 @@ TEST_F(Scores, AddUpWindowsOfOneText) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::evaluation

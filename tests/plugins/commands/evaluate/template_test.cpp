@@ -1,5 +1,5 @@
 // Expected texts are what Jinja2 makes of the same template and document.
-#include "core/evaluate/template.h"
+#include "plugins/commands/evaluate/template.h"
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 #include <titan/error.h>
 
-namespace titan::core {
+namespace titan::evaluation {
 namespace {
 
 std::string applied(const std::string& text, const std::string& json) {
@@ -56,4 +56,4 @@ TEST(TextTemplate, RefusesTheRestOfJinja) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::evaluation

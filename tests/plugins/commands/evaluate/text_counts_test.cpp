@@ -1,12 +1,12 @@
 // Expected numbers are Python's: len(re.split(r"\s+", text)), len(text),
 // len(text.rstrip().encode()).
-#include "core/evaluate/text_counts.h"
+#include "plugins/commands/evaluate/text_counts.h"
 
 #include <string_view>
 
 #include <gtest/gtest.h>
 
-namespace titan::core {
+namespace titan::evaluation {
 namespace {
 
 struct Counted {
@@ -39,4 +39,4 @@ TEST(TextCounts, ArePythons) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::evaluation

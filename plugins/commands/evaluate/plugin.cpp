@@ -1,0 +1,71 @@
+// Registers command:evaluate and watcher:task_scores.
+#include <titan/plugin.h>
+
+#include "evaluate.h"
+#include "task_scores.h"
+
+namespace {
+
+void add_evaluate(titan::Plugin& plugin) {
+  using Options = titan::evaluation::EvaluateOptions;
+  auto& command =
+      plugin
+          .add<titan::evaluation::Evaluate>(
+              "evaluate", "score a model on tasks: choices, continuations, perplexity")
+          .option("checkpoint", &Options::checkpoint,
+                  "a step of ours, a folder of steps (the newest), or a Hugging Face folder, whose "
+                  "config.json and tokenizer say which model it is")
+          .option("tasks", &Options::tasks,
+                  "a task (*.toml), plain data (*.jsonl) or a folder of these; may be given several "
+                  "times")
+          .option("json", &Options::json, "the results as JSON instead of a table")
+          .option("output", &Options::output, "write the results as JSON there")
+          .option("log_samples", &Options::log_samples,
+                  "also write what each document got, to samples_TASK.jsonl beside that file")
+          .option("limit", &Options::limit, "the first N documents of each task")
+          .at_least(1)
+          .option("batch_tokens", &Options::batch_tokens, "tokens that are computed at once")
+          .at_least(1)
+          .option("max_length", &Options::max_length,
+                  "tokens that the model sees at once; unset: its context")
+          .at_least(1)
+          .option("add_bos_token", &Options::add_bos_token,
+                  "put BOS in front of a text; auto: as transformers' tokenizer")
+          .one_of({"auto", "true", "false"})
+          .option("bootstrap_iters", &Options::bootstrap_iters,
+                  "samples for the standard error of a perplexity; 0: none")
+          .at_least(0);
+  titan::declare_rank_flags<Options>(command);
+}
+
+void add_task_scores(titan::Plugin& plugin) {
+  using Options = titan::evaluation::TaskScoresOptions;
+  plugin
+      .add<titan::evaluation::TaskScoring>(
+          "task_scores", "Scores the model that is trained on tasks, as titan evaluate does.")
+      .option("tasks", &Options::tasks,
+              "Task files, plain data or folders, as titan evaluate --tasks")
+      .fed_by("validation.tasks")
+      .option("tasks_freq", &Options::tasks_freq, "Steps between scores; unset: freq")
+      .at_least(1)
+      .fed_by("validation.tasks_freq")
+      .option("freq", &Options::freq, "Steps between validations")
+      .at_least(1)
+      .fed_by("validation.freq")
+      .option("seq_len", &Options::seq_len, "Tokens that the model sees at once")
+      .at_least(1)
+      .fed_by("validation.seq_len")
+      .option("local_batch_size", &Options::local_batch_size,
+              "Sequences of seq_len whose tokens go through the layers at once")
+      .at_least(1)
+      .fed_by("validation.local_batch_size")
+      .option("hf_assets_path", &Options::hf_assets_path, "Folder of the tokenizer")
+      .fed_by("model.hf_assets_path");
+}
+
+}  // namespace
+
+TITAN_PLUGIN(plugin) {
+  add_evaluate(plugin);
+  add_task_scores(plugin);
+}
