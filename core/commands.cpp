@@ -12,8 +12,8 @@ constexpr const char* kModels = "titan-models";
 
 const char* const kProgramWithTorch = kTraining;
 
-EngineHost* engine_host() {
-  return nullptr;
+CommandHosts command_hosts() {
+  return {};
 }
 
 const std::vector<CommandRow>& commands() {
@@ -30,11 +30,6 @@ const std::vector<CommandRow>& commands() {
        "titan launch --nproc N [--nnodes K --node-rank R --master HOST:PORT] [OPTION]... -- "
        "train|generate ...",
        "start N ranks on this node and see them to their end", run_launch},
-      {"tokenize", "titan tokenize --output PREFIX [OPTION]... [--section.key VALUE]...",
-       "text into tokens on disk, once for many runs", nullptr, kTraining},
-      {"chat-template",
-       "titan chat-template --assets FOLDER [--conversations FILE] [--generation-prompt] [--ids]",
-       "the text and the tokens that a model reads of conversations", nullptr, kTraining},
       {"convert", "titan convert DIRECTION IN OUT [OPTION]...",
        "weights of others in, a Hugging Face folder out", nullptr, kModels},
       {"list", "titan list [KIND] [--path FOLDER]...", "the plugins that are installed", run_list},

@@ -100,7 +100,7 @@ int dispatch(const std::vector<std::string>& words) {
   for (const CommandRow& row : titan::core::commands())
     if (name == row.name) return run(row, arguments);
   if (const auto code = titan::core::run_plugin_command(
-          name, arguments, titan::core::kProgramWithTorch, titan::core::engine_host()))
+          name, arguments, titan::core::kProgramWithTorch, titan::core::command_hosts()))
     return *code;
   return refuse(name);
 }

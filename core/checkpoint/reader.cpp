@@ -16,7 +16,7 @@
 #include <titan/error.h>
 
 #include "core/checkpoint/pieces.h"
-#include "core/runtime/signals.h"
+#include <titan/program/stop_signals.h>
 #include "core/runtime/tensors/dtypes.h"
 
 namespace titan::core {

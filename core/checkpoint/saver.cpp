@@ -5,7 +5,7 @@
 #include <titan/log.h>
 #include <titan/program/clock.h>
 
-#include "core/runtime/signals.h"
+#include <titan/program/stop_signals.h>
 
 namespace titan::core {
 namespace {

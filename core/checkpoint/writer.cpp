@@ -18,7 +18,7 @@
 #include <titan/files/file.h>
 #include <titan/files/hash.h>
 
-#include "core/runtime/signals.h"
+#include <titan/program/stop_signals.h>
 #include "core/runtime/tensors/dtypes.h"
 
 namespace titan::core {

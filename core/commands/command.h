@@ -11,7 +11,8 @@
 
 namespace titan {
 class EngineHost;
-}
+class JobParts;
+}  // namespace titan
 
 namespace titan::core {
 
@@ -28,8 +29,12 @@ struct CommandRow {
 /// What a plugin's command that sees torch is handed over to; null in a program that runs it
 /// itself.
 extern const char* const kProgramWithTorch;
-/// For commands of plugins that see torch; null in a program without it.
-EngineHost* engine_host();
+/// What commands of plugins get by their context; null in a program without torch.
+struct CommandHosts {
+  EngineHost* engines = nullptr;
+  JobParts* parts = nullptr;
+};
+CommandHosts command_hosts();
 
 /// In the order in which --help shows them.
 const std::vector<CommandRow>& commands();
@@ -43,8 +48,6 @@ inline bool asks_for_help(const std::vector<std::string>& words) {
 int run_train(const std::vector<std::string>& arguments);
 int run_estimate(const std::vector<std::string>& arguments);
 int run_launch(const std::vector<std::string>& arguments);
-int run_chat_template(const std::vector<std::string>& arguments);
-int run_tokenize(const std::vector<std::string>& arguments);
 int run_list(const std::vector<std::string>& arguments);
 int run_describe(const std::vector<std::string>& arguments);
 int run_check(const std::vector<std::string>& arguments);

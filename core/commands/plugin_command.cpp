@@ -5,7 +5,6 @@
 #include <titan/program/exit_codes.h>
 #include <titan/program/terminal.h>
 
-#include "core/commands/command.h"
 #include "core/commands/command_flags.h"
 #include "core/commands/hand_over.h"
 #include "core/plugin/catalog.h"
@@ -26,7 +25,7 @@ const CatalogEntry* unbuilt_provider(const Catalog& catalog, const std::string& 
 }
 
 int run_here(const Catalog& catalog, const std::string& name,
-             const std::vector<std::string>& arguments, EngineHost* engines) {
+             const std::vector<std::string>& arguments, const CommandHosts& hosts) {
   Registry registry(catalog);
   const Component& component = registry.component(titan::Command::kKind, name);
   const CommandInput input = read_command_input(component, arguments);
@@ -34,8 +33,10 @@ int run_here(const Catalog& catalog, const std::string& name,
     print(command_help(component));
     return kExitDone;
   }
-  const CommandContext context{
-      .words = input.words, .program = program_beside("titan"), .engines = engines};
+  const CommandContext context{.words = input.words,
+                               .program = program_beside("titan"),
+                               .engines = hosts.engines,
+                               .parts = hosts.parts};
   return registry.create<titan::Command>(name, input.options, context)->run();
 }
 
@@ -53,7 +54,7 @@ std::vector<NamedCommand> commands_of_plugins() {
 
 std::optional<int> run_plugin_command(const std::string& name,
                                       const std::vector<std::string>& arguments,
-                                      const char* program_with_torch, EngineHost* engines) {
+                                      const char* program_with_torch, const CommandHosts& hosts) {
   Catalog catalog = installed_plugins();
   if (catalog.providers(titan::Command::kKind, name).empty()) return std::nullopt;
   if (const CatalogEntry* entry = unbuilt_provider(catalog, name)) {
@@ -70,7 +71,7 @@ std::optional<int> run_plugin_command(const std::string& name,
   if (program_with_torch && providers.size() == 1 &&
       providers.front()->manifest.field("torch") != "none")
     hand_over(program_with_torch, name, arguments);
-  return run_here(catalog, name, arguments, engines);
+  return run_here(catalog, name, arguments, hosts);
 }
 
 }  // namespace titan::core

@@ -5,9 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace titan {
-class EngineHost;
-}
+#include "core/commands/command.h"
 
 namespace titan::core {
 
@@ -22,9 +20,9 @@ std::vector<NamedCommand> commands_of_plugins();
 /// Runs the command `name` and returns its exit code; nothing when no plugin provides it.
 /// `arguments` follow the name. A plugin that a build tree can make is built first, except for its
 /// help. `program_with_torch`: what a command that sees torch is handed over to; null when this
-/// program is that one, which then has `engines`.
+/// program is that one, which then has `hosts`.
 std::optional<int> run_plugin_command(const std::string& name,
                                       const std::vector<std::string>& arguments,
-                                      const char* program_with_torch, EngineHost* engines);
+                                      const char* program_with_torch, const CommandHosts& hosts);
 
 }  // namespace titan::core

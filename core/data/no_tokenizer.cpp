@@ -2,9 +2,26 @@
 
 #include <limits>
 
+#include <titan/framing.h>
+#include <titan/log.h>
+
 #include "core/data/first_document.h"
 
 namespace titan::core {
+namespace {
+
+/// What cannot be read is an error where it is read for use.
+bool begins_with_text(const Dataset& dataset) {
+  Document first;
+  try {
+    return read_first(dataset, first) && !first.is_tokenised && first.conversations.empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 void NoTokenizer::encode(std::string_view, std::vector<int32_t>&) const {
   throw Error(reason_);
 }
@@ -29,6 +46,15 @@ std::unique_ptr<Tokenizer> tokenizer_or_none(
 
 const NoTokenizer* as_none(const Tokenizer& tokenizer) {
   return dynamic_cast<const NoTokenizer*>(&tokenizer);
+}
+
+void warn_of_bare_documents(const Dataset& dataset, const Tokenizer& tokenizer,
+                            const std::string& name, const std::string& folder) {
+  const Framing framing = framing_of(tokenizer);
+  if (framing.bos || framing.eos || as_none(tokenizer) || !begins_with_text(dataset)) return;
+  log::warn("the tokenizer in '" + folder + "' has neither BOS nor EOS: nothing marks where a " +
+            "document of data source '" + name +
+            "' ends and the next begins; name bos_token or eos_token in its tokenizer_config.json");
 }
 
 void require_tokenizer_for(const Dataset& dataset, const Tokenizer& tokenizer,

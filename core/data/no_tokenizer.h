@@ -39,6 +39,11 @@ std::unique_ptr<Tokenizer> tokenizer_or_none(
 /// Null where it is a tokenizer.
 const NoTokenizer* as_none(const Tokenizer& tokenizer);
 
+/// Warns when the documents of `dataset` are text and `tokenizer` has neither BOS nor EOS. `name`:
+/// of the data source; `folder`: of the tokenizer.
+void warn_of_bare_documents(const Dataset& dataset, const Tokenizer& tokenizer,
+                            const std::string& name, const std::string& folder);
+
 /// Throws what is the matter with the tokenizer when it is none and the first document of `dataset`
 /// is text. `name`: of the data set, for the message.
 void require_tokenizer_for(const Dataset& dataset, const Tokenizer& tokenizer,

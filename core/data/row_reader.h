@@ -15,7 +15,7 @@
 
 #include "core/config/packing.h"
 #include "core/data/conversation_tokens.h"
-#include "core/data/framing.h"
+#include <titan/framing.h>
 #include "core/data/left_out.h"
 #include "core/data/source_reader.h"
 #include "core/data/tokenized_document.h"

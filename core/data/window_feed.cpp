@@ -14,7 +14,7 @@
 
 #include "core/data/make_packer.h"
 #include "core/data/tokenizer_hash.h"
-#include "core/runtime/signals.h"
+#include <titan/program/stop_signals.h>
 
 namespace titan::core {
 namespace {

@@ -8,7 +8,7 @@
 #include <titan/error.h>
 #include <titan/log.h>
 
-#include "core/chat/chosen_chat.h"
+#include "core/parts/chosen_chat.h"
 #include "core/config/component_error.h"
 #include "core/config/partial_resolve.h"
 #include "core/config/registry_lookup.h"
@@ -16,7 +16,7 @@
 #include "core/data/open_sources.h"
 #include "core/engine/model_sources.h"
 #include "core/runtime/groups/failure_policy.h"
-#include "core/runtime/signals.h"
+#include <titan/program/stop_signals.h>
 #include "core/train/assembly.h"
 #include "core/train/explained_failure.h"
 #include "core/train/hf_model.h"

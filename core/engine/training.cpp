@@ -26,7 +26,7 @@
 #include "core/exchange/model_options.h"
 #include "core/runtime/build_info.h"
 #include "core/runtime/groups/failure_policy.h"
-#include "core/runtime/signals.h"
+#include <titan/program/stop_signals.h>
 #include "core/train/explained_failure.h"
 #include "core/train/run_facts.h"
 #include "core/train/trainer.h"

@@ -1,4 +1,4 @@
-#include "core/chat/chosen_chat.h"
+#include "core/parts/chosen_chat.h"
 
 #include <algorithm>
 #include <utility>
@@ -49,15 +49,15 @@ void choose_chat_template(JobSources& sources) {
   sources.arguments.push_back(default_plugins::kChatTemplate);
 }
 
-ChosenChat::ChosenChat(const std::vector<std::string>& arguments, Needs needs)
-    : ChosenChat(sources_of(arguments), needs) {}
+ChosenChat::ChosenChat(const ChatRequest& request)
+    : ChosenChat(sources_of(request.job), request.needs_ids) {}
 
-ChosenChat::ChosenChat(const JobSources& sources, Needs needs)
+ChosenChat::ChosenChat(const JobSources& sources, bool needs_ids)
     : catalog_(plugin_search_path(sources.plugin_paths)),
       registry_(catalog_),
       config_(config_of(sources, catalog_, registry_)) {
   with_places(config_, [&] {
-    if (needs == Needs::ids) {
+    if (needs_ids) {
       tokenizer_ = open_tokenizer(config_, registry_);
       if (const NoTokenizer* none = as_none(*tokenizer_)) throw none->reason();
     }

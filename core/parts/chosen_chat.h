@@ -1,14 +1,11 @@
-// The chat template and the tokenizer that titan chat-template works with, chosen by the keys that
-// titan train takes, without a whole job. Used by commands/chat_template.cpp.
+// The chat template and the tokenizer of a command, chosen by the keys that titan train takes,
+// without a whole job. Used by job_parts.cpp; choose_chat_template by engine/trained_model.cpp.
 #pragma once
 
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
-#include <titan/chat_text.h>
-#include <titan/tokenizer.h>
+#include <titan/job_parts.h>
 
 #include "core/config/resolve.h"
 #include "core/plugin/catalog.h"
@@ -19,19 +16,16 @@ namespace titan::core {
 /// Lets a job that names no chat template have the one of most models.
 void choose_chat_template(JobSources& sources);
 
-class ChosenChat {
+class ChosenChat final : public OpenedChat {
  public:
-  enum class Needs { text, ids };
-  /// `arguments`: --job.config_file, --section.key. Of a whole job only [chat_template],
-  /// [tokenizer], model.hf_assets_path and [plugins] count. Throws as resolve() and as the
-  /// components do, and what is the matter with the tokenizer where ids are needed; warnings are
-  /// logged.
-  ChosenChat(const std::vector<std::string>& arguments, Needs needs);
+  /// Throws as resolve() and as the components do, and what is the matter with the tokenizer where
+  /// ids are needed; warnings are logged.
+  explicit ChosenChat(const ChatRequest& request);
 
-  const ChatText& chat() const { return *chat_; }
+  const ChatText& chat() const override { return *chat_; }
 
  private:
-  ChosenChat(const JobSources& sources, Needs needs);
+  ChosenChat(const JobSources& sources, bool needs_ids);
 
   Catalog catalog_;
   Registry registry_;

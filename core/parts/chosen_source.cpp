@@ -1,4 +1,4 @@
-#include "core/tokenize/chosen_source.h"
+#include "core/parts/chosen_source.h"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,6 @@
 #include "core/config/partial_lookup.h"
 #include "core/config/partial_resolve.h"
 #include "core/data/conversation_needs.h"
-#include "core/data/framing.h"
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"
 #include "core/data/tokenizer_hash.h"
@@ -29,13 +28,13 @@ bool decides(const KeyPath& path) {
          std::find(kKeys.begin(), kKeys.end(), path) != kKeys.end();
 }
 
-JobSources sources_of(const std::vector<std::string>& arguments) {
-  JobSources sources = read_sources(arguments);
+JobSources sources_of(const DataRequest& request) {
+  JobSources sources = read_sources(request.job);
   for (const TableHeader& table : sources.file.tables)
     TITAN_CHECK(table.path.size() < 2 || table.path[0] != "data" || table.path[1] != "sources",
-                config, table.where.to_string(),
-                ": titan tokenize takes one data set, not a blend; name it in training.dataset and "
-                "blend the results");
+                config, table.where.to_string(), ": ", request.command,
+                " takes one data set, not a blend; name it in training.dataset and blend the "
+                "results");
   keep_settings(sources.file, decides);
   return sources;
 }
@@ -51,10 +50,10 @@ uint64_t seed_of(const JobConfig& config) {
 
 }  // namespace
 
-ChosenSource::ChosenSource(const std::vector<std::string>& arguments)
-    : ChosenSource(sources_of(arguments)) {}
+ChosenSource::ChosenSource(const DataRequest& request)
+    : ChosenSource(sources_of(request), request.no_conversations) {}
 
-ChosenSource::ChosenSource(const JobSources& sources)
+ChosenSource::ChosenSource(const JobSources& sources, const std::string& no_conversations)
     : catalog_(plugin_search_path(sources.plugin_paths)),
       registry_(catalog_),
       config_(config_of(sources, catalog_, registry_)),
@@ -62,14 +61,13 @@ ChosenSource::ChosenSource(const JobSources& sources)
       dataset_(with_places(config_, [this] {
         return open_dataset(config_.sources[0], config_, seed_of(config_), registry_);
       })) {
-  with_places(config_, [this] {
+  with_places(config_, [&] {
     const std::string& name = config_.sources[0].dataset.name;
     require_tokenizer(*dataset_, *tokenizer_, name, config_);
     warn_of_bare_documents(*dataset_, *tokenizer_, name, config_.model.hf_assets_path);
-    TITAN_CHECK(!needs_of(*dataset_, name).has_conversations, config, "data set '", name,
-                "' holds conversations; a file of tokens could not say which of them are learned. "
-                "Train on the data set itself: training.dataset = \"",
-                name, "\"");
+    TITAN_CHECK(no_conversations.empty() || !needs_of(*dataset_, name).has_conversations, config,
+                "data set '", name, "' holds conversations; ", no_conversations,
+                ". Train on the data set itself: training.dataset = \"", name, "\"");
   });
 }
 

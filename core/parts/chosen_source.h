@@ -1,14 +1,11 @@
-// The data set and the tokenizer that titan tokenize works on, chosen by the keys that titan train
-// takes, without a whole job. Used by commands/tokenize.cpp.
+// The data set and the tokenizer of a command, chosen by the keys that titan train takes, without a
+// whole job. Used by job_parts.cpp.
 #pragma once
 
 #include <memory>
 #include <string>
-#include <vector>
 
-#include <titan/dataset.h>
-#include <titan/tokenizer.h>
-#include <titan/value.h>
+#include <titan/job_parts.h>
 
 #include "core/config/resolve.h"
 #include "core/plugin/catalog.h"
@@ -16,24 +13,18 @@
 
 namespace titan::core {
 
-class ChosenSource {
+class ChosenSource final : public OpenedData {
  public:
-  /// `arguments`: --job.config_file, --section.key. Of a whole job only what says which data set
-  /// and tokenizer these are counts: training.dataset and dataset_path, [dataset], [tokenizer],
-  /// model.hf_assets_path, [plugins] and debug.seed. Throws as resolve() and as the two components
-  /// do; warnings are logged.
-  explicit ChosenSource(const std::vector<std::string>& arguments);
+  /// Throws as resolve() and as the two components do; warnings are logged.
+  explicit ChosenSource(const DataRequest& request);
 
-  const Dataset& dataset() const { return *dataset_; }
-  const Tokenizer& tokenizer() const { return *tokenizer_; }
-  /// "data set 'jsonl' (data/*.jsonl), tokenizer 'huggingface' (assets/hf/llama)"
-  std::string description() const;
-  /// What decides about the tokens: names, options, the content of the data set and the behaviour
-  /// of the tokenizer, but not where the files lie. The names of its members are for messages.
-  Value identity() const;
+  const Dataset& dataset() const override { return *dataset_; }
+  const Tokenizer& tokenizer() const override { return *tokenizer_; }
+  std::string description() const override;
+  Value identity() const override;
 
  private:
-  explicit ChosenSource(const JobSources& sources);
+  ChosenSource(const JobSources& sources, const std::string& no_conversations);
 
   Catalog catalog_;
   Registry registry_;

@@ -16,7 +16,7 @@
 #include "core/config/make_selected.h"
 #include "core/config/parallelism_selection.h"
 #include "core/data/conversation_needs.h"
-#include "core/data/framing.h"
+#include <titan/framing.h>
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"
 #include "core/runtime/groups/played_mesh.h"

@@ -8,7 +8,7 @@
 #include <titan/program/clock.h>
 #include <titan/step_phase.h>
 
-#include "core/runtime/signals.h"
+#include <titan/program/stop_signals.h>
 #include "core/train/run_speed.h"
 #include "core/train/step_tokens.h"
 

@@ -6,8 +6,8 @@ namespace titan::core {
 
 const char* const kProgramWithTorch = nullptr;
 
-EngineHost* engine_host() {
-  return nullptr;
+CommandHosts command_hosts() {
+  return {};
 }
 
 const std::vector<CommandRow>& commands() {

@@ -11,7 +11,7 @@
 #include <titan/value.h>
 
 #include "core/runtime/groups/rank_activity.h"
-#include "core/runtime/signals.h"
+#include <titan/program/stop_signals.h>
 
 namespace titan::core {
 namespace {

@@ -5,39 +5,20 @@
 #include <string>
 #include <vector>
 
-#include <boost/program_options.hpp>
-
+#include <titan/command.h>
 #include <titan/error.h>
+#include <titan/job_parts.h>
+#include <titan/plugin.h>
+#include <titan/program/exit_codes.h>
 #include <titan/program/terminal.h>
 
-#include "core/chat/chosen_chat.h"
-#include "core/commands/command.h"
-#include "core/commands/own_flags.h"
-
-namespace titan::core {
+namespace titan::commands {
 namespace {
 
-namespace po = boost::program_options;
-
-constexpr const char* kChatTemplateUsage =
-    "usage: titan chat-template [--assets FOLDER] [--conversations FILE] [OPTION]...\n"
-    "                           [--section.key VALUE]...\n"
-    "\n"
-    "  --assets FOLDER         holds chat_template.jinja or tokenizer_config.json; the same as\n"
-    "                          --model.hf_assets_path\n"
-    "  --conversations FILE    *.jsonl, one on each line: {\"messages\": [{\"role\": \"user\",\n"
-    "                          \"content\": \"...\"}, ...], \"tools\": [...]}; without it they "
-    "come\n"
-    "                          from standard input\n"
-    "  --generation-prompt     up to where the assistant begins to speak\n"
-    "  --ids                   the tokens too\n"
-    "  --job.config_file FILE, --section.key VALUE\n"
-    "                          [chat_template], [tokenizer] and model.hf_assets_path, as titan\n"
-    "                          train takes them: --chat_template.template_name tool_use\n"
-    "\n"
-    "Prints one object for each conversation: {\"text\": ..., \"ids\": [...]}, or {\"error\": "
-    "...}\n"
-    "where the template refuses it, which makes the exit code 1.\n";
+struct ChatTemplateOptions {
+  std::filesystem::path assets, conversations;
+  bool generation_prompt = false, ids = false;
+};
 
 Value rendered(const std::string& line, const ChatText& chat, bool adds_prompt, bool has_ids) {
   std::string text = chat.text(parse_json(line), adds_prompt);
@@ -49,50 +30,73 @@ Value rendered(const std::string& line, const ChatText& chat, bool adds_prompt, 
   return result;
 }
 
-}  // namespace
+class ShowChat final : public Command {
+ public:
+  static constexpr CommandWords kWords{.most = SIZE_MAX, .takes_job = true};
 
-int run_chat_template(const std::vector<std::string>& words) {
-  po::options_description own("titan chat-template");
-  own.add_options()("help,h", "")("assets", po::value<std::string>(), "")(
-      "conversations", po::value<std::string>(), "")("generation-prompt", "")("ids", "");
-  OwnFlags flags = take_own_flags(words, own, "titan chat-template");
-  if (flags.values.count("help")) {
-    print(kChatTemplateUsage);
-    return kExitDone;
-  }
-  if (flags.values.count("assets")) {
-    flags.rest.push_back("--model.hf_assets_path");
-    flags.rest.push_back(flags.values["assets"].as<std::string>());
-  }
-  const bool has_ids = flags.values.count("ids") > 0;
-  const bool adds_prompt = flags.values.count("generation-prompt") > 0;
-  const ChosenChat chosen(flags.rest, has_ids ? ChosenChat::Needs::ids : ChosenChat::Needs::text);
+  ShowChat(const ChatTemplateOptions& options, CommandContext context)
+      : options_(options), context_(std::move(context)) {}
 
-  std::ifstream file;
-  if (flags.values.count("conversations")) {
-    const std::string name = flags.values["conversations"].as<std::string>();
-    file.open(name);
-    TITAN_CHECK(file.is_open() && !std::filesystem::is_directory(name), io,
-                "cannot open --conversations ", name);
-  }
-  std::istream& in = file.is_open() ? file : std::cin;
-  int64_t num_refused = 0;
-  for (std::string line; std::getline(in, line);) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    Value result;
-    try {
-      result = rendered(line, chosen.chat(), adds_prompt, has_ids);
-    } catch (const Error& e) {
-      if (e.kind() != ErrorKind::data) throw;
-      result = Value::map({{"error", e.message()}});
-      ++num_refused;
+  int run() override {
+    std::vector<std::string> job = context_.words;
+    if (!options_.assets.empty())
+      job.insert(job.end(), {"--model.hf_assets_path", options_.assets.string()});
+    const auto opened = context_.parts->open_chat({.job = job, .needs_ids = options_.ids});
+
+    std::ifstream file;
+    if (const std::filesystem::path& path = options_.conversations; !path.empty()) {
+      file.open(path);
+      TITAN_CHECK(file.is_open() && !std::filesystem::is_directory(path), io,
+                  "cannot open --conversations ", path.string());
     }
-    print_json(to_json(result) + "\n");
+    const int64_t num_refused = show(file.is_open() ? file : std::cin, opened->chat());
+    if (num_refused == 0) return kExitDone;
+    print_error(std::to_string(num_refused) +
+                (num_refused == 1 ? " conversation was refused" : " conversations were refused"));
+    return kExitRuntimeError;
   }
-  if (num_refused == 0) return kExitDone;
-  print_error(std::to_string(num_refused) +
-              (num_refused == 1 ? " conversation was refused" : " conversations were refused"));
-  return kExitRuntimeError;
-}
 
-}  // namespace titan::core
+ private:
+  /// Gives how many conversations the template refuses.
+  int64_t show(std::istream& in, const ChatText& chat) const {
+    int64_t num_refused = 0;
+    for (std::string line; std::getline(in, line);) {
+      if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+      Value result;
+      try {
+        result = rendered(line, chat, options_.generation_prompt, options_.ids);
+      } catch (const Error& e) {
+        if (e.kind() != ErrorKind::data) throw;
+        result = Value::map({{"error", e.message()}});
+        ++num_refused;
+      }
+      print_json(to_json(result) + "\n");
+    }
+    return num_refused;
+  }
+
+  ChatTemplateOptions options_;
+  CommandContext context_;
+};
+
+}  // namespace
+}  // namespace titan::commands
+
+TITAN_PLUGIN(plugin) {
+  using Options = titan::commands::ChatTemplateOptions;
+  plugin
+      .add<titan::commands::ShowChat>(
+          "chat-template",
+          "the text and the tokens that a model reads of conversations: an object for each, "
+          "{\"text\": ..., \"ids\": [...]}, or {\"error\": ...} where the template refuses it, "
+          "which makes the exit code 1")
+      .option("assets", &Options::assets,
+              "folder that holds chat_template.jinja or tokenizer_config.json; the same as "
+              "--model.hf_assets_path")
+      .option("conversations", &Options::conversations,
+              "*.jsonl, one on each line: {\"messages\": [{\"role\": \"user\", \"content\": "
+              "\"...\"}, ...], \"tools\": [...]}; without it they come from standard input")
+      .option("generation_prompt", &Options::generation_prompt,
+              "up to where the assistant begins to speak")
+      .option("ids", &Options::ids, "the tokens too");
+}

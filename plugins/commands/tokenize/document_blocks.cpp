@@ -1,11 +1,11 @@
-#include "core/tokenize/document_blocks.h"
+#include "document_blocks.h"
 
 #include <algorithm>
 #include <utility>
 
 #include <titan/error.h>
 
-namespace titan::core {
+namespace titan::tokenising {
 namespace {
 
 constexpr int64_t kMostDocuments = 4096;
@@ -103,4 +103,4 @@ std::string DocumentBlocks::place(const DocumentBlock& block, int64_t i) const {
   return "document " + std::to_string(block.first + i) + " of the data set, counted from 0";
 }
 
-}  // namespace titan::core
+}  // namespace titan::tokenising

@@ -13,7 +13,7 @@
 #include <titan/dataset.h>
 #include <titan/value.h>
 
-namespace titan::core {
+namespace titan::tokenising {
 
 /// A place between two documents of a data set.
 struct SourcePosition {
@@ -66,4 +66,4 @@ class DocumentBlocks {
   std::atomic<int64_t> documents_read_{0}, bytes_read_{0};  // how long documents are
 };
 
-}  // namespace titan::core
+}  // namespace titan::tokenising

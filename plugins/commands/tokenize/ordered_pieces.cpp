@@ -1,9 +1,9 @@
-#include "core/tokenize/ordered_pieces.h"
+#include "ordered_pieces.h"
 
 #include <chrono>
 #include <utility>
 
-namespace titan::core {
+namespace titan::tokenising {
 namespace {
 
 int64_t memory_of(const TokenPiece& piece) {
@@ -52,4 +52,4 @@ void OrderedPieces::close() {
   can_put_.notify_all();
 }
 
-}  // namespace titan::core
+}  // namespace titan::tokenising

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "core/tokenize/document_blocks.h"
+#include "document_blocks.h"
 
-namespace titan::core {
+namespace titan::tokenising {
 
 /// Consecutive documents of one block, tokenised.
 struct TokenPiece {
@@ -55,4 +55,4 @@ class OrderedPieces {
   bool is_closed_ = false;
 };
 
-}  // namespace titan::core
+}  // namespace titan::tokenising

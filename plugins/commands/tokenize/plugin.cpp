@@ -4,84 +4,56 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include <boost/program_options.hpp>
-
+#include <titan/command.h>
 #include <titan/error.h>
+#include <titan/job_parts.h>
 #include <titan/log.h>
+#include <titan/plugin.h>
 #include <titan/program/clock.h>
+#include <titan/program/exit_codes.h>
 #include <titan/program/quantity_text.h>
+#include <titan/program/stop_signals.h>
 #include <titan/program/terminal.h>
 
-#include "core/commands/command.h"
-#include "core/commands/own_flags.h"
-#include "core/runtime/signals.h"
-#include "core/tokenize/chosen_source.h"
-#include "core/tokenize/progress_line.h"
-#include "core/tokenize/token_files.h"
-#include "core/tokenize/tokenization.h"
+#include "progress_line.h"
+#include "token_files.h"
+#include "tokenization.h"
 
-namespace titan::core {
+namespace titan::tokenising {
 namespace {
 
 namespace fs = std::filesystem;
-namespace po = boost::program_options;
 
-constexpr const char* kTokenizeUsage =
-    "usage: titan tokenize --output PREFIX [OPTION]... [--section.key VALUE]...\n"
-    "\n"
-    "  --output PREFIX         makes PREFIX.bin (the tokens) and PREFIX.idx (where each document\n"
-    "                          begins), as Megatron reads them; train on them with\n"
-    "                          --training.dataset megatron --training.dataset_path PREFIX\n"
-    "  --workers N             threads that tokenise (default: one for each core)\n"
-    "  --no-bos, --no-eos      leave the token before, after each document away\n"
-    "  --overwrite             replace an output that exists, or unfinished work of another kind\n"
-    "  --job.config_file FILE, --section.key VALUE\n"
-    "                          data set and tokenizer, as titan train takes them:\n"
-    "                          training.dataset, training.dataset_path, dataset.NAME.OPTION,\n"
-    "                          tokenizer.name, model.hf_assets_path\n"
-    "\n"
-    "Interrupted at any point, it goes on when it is started again with the same arguments; the\n"
-    "number of workers may differ. The same bytes come out in any case.\n";
+constexpr int kMostWorkers = 1024;
 
-struct TokenizeArguments {
-  fs::path prefix;
-  int num_workers = 1;
-  bool with_bos = true, with_eos = true, overwrite = false;
-  std::vector<std::string> config;
+struct TokenizeOptions {
+  fs::path output;                 ///< PREFIX of PREFIX.bin and PREFIX.idx
+  std::optional<int64_t> workers;  ///< unset: one for each core
+  bool no_bos = false, no_eos = false, overwrite = false;
 };
 
-TokenizeArguments parse_tokenize(const std::vector<std::string>& words) {
-  constexpr int kMostWorkers = 1024;
-  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
-  po::options_description own("titan tokenize");
-  own.add_options()("output", po::value<std::string>(), "")(
-      "workers", po::value<int>()->default_value(std::clamp(cores, 1, kMostWorkers)), "")(
-      "no-bos", "")("no-eos", "")("overwrite", "");
-  const OwnFlags flags = take_own_flags(words, own, "titan tokenize");
-  const po::variables_map& values = flags.values;
-  TITAN_CHECK(values.count("output"), config,
+/// Throws a config Error for an output that cannot be one.
+void check(const TokenizeOptions& options) {
+  const fs::path& prefix = options.output;
+  TITAN_CHECK(!prefix.empty(), config,
               "titan tokenize needs --output PREFIX; see: titan tokenize --help");
-  TokenizeArguments result = {.prefix = values["output"].as<std::string>(),
-                              .num_workers = values["workers"].as<int>(),
-                              .with_bos = !values.count("no-bos"),
-                              .with_eos = !values.count("no-eos"),
-                              .overwrite = values.count("overwrite") > 0,
-                              .config = flags.rest};
-  TITAN_CHECK(result.prefix.has_filename() && !fs::is_directory(result.prefix), config,
-              "--output '", result.prefix.string(),
-              "' is a folder; give a folder and the start of a file name, as ",
-              (result.prefix / "train").string());
+  TITAN_CHECK(prefix.has_filename() && !fs::is_directory(prefix), config, "--output '",
+              prefix.string(), "' is a folder; give a folder and the start of a file name, as ",
+              (prefix / "train").string());
   for (const char* suffix : {".bin", ".idx"})
-    TITAN_CHECK(result.prefix.extension() != suffix, config, "--output '", result.prefix.string(),
-                "' ends in ", suffix, "; leave that away: .bin and .idx are added to it");
-  TITAN_CHECK(result.num_workers >= 1 && result.num_workers <= kMostWorkers, config,
-              "--workers must be 1 to ", kMostWorkers, ", got ", result.num_workers);
-  return result;
+    TITAN_CHECK(prefix.extension() != suffix, config, "--output '", prefix.string(), "' ends in ",
+                suffix, "; leave that away: .bin and .idx are added to it");
+}
+
+int num_workers(const TokenizeOptions& options) {
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  return options.workers ? static_cast<int>(*options.workers) : std::clamp(cores, 1, kMostWorkers);
 }
 
 /// On a terminal one line that is drawn again and again, elsewhere a line of the log now and then.
@@ -126,38 +98,50 @@ SourceSize size_of(const Dataset& dataset) {
   return {.documents = {}, .shards = dataset.streamed()->num_shards()};
 }
 
-Tokenization request_of(const TokenizeArguments& arguments, const ChosenSource& source) {
+Tokenization request_of(const TokenizeOptions& options, const OpenedData& source) {
   const SpecialTokens special = source.tokenizer().special_tokens();
-  Tokenization request = {.prefix = arguments.prefix,
+  Tokenization request = {.prefix = options.output,
                           .dataset = &source.dataset(),
                           .tokenizer = &source.tokenizer(),
-                          .framing = {.bos = arguments.with_bos ? special.bos : std::nullopt,
-                                      .eos = arguments.with_eos ? special.eos : std::nullopt},
+                          .framing = {.bos = options.no_bos ? std::nullopt : special.bos,
+                                      .eos = options.no_eos ? std::nullopt : special.eos},
                           .identity = source.identity(),
-                          .overwrite = arguments.overwrite,
-                          .pipeline = {.num_workers = arguments.num_workers}};
+                          .overwrite = options.overwrite,
+                          .pipeline = {.num_workers = num_workers(options)}};
   const auto shown = [](const std::optional<int32_t>& id) { return id ? Value(*id) : Value(); };
   request.identity["token before each document"] = shown(request.framing.bos);
   request.identity["token after each document"] = shown(request.framing.eos);
   return request;
 }
 
-}  // namespace
+class Tokenize final : public Command {
+ public:
+  static constexpr CommandWords kWords{.most = SIZE_MAX, .takes_job = true};
 
-int run_tokenize(const std::vector<std::string>& words) {
-  if (asks_for_help(words)) {
-    print(kTokenizeUsage);
-    return kExitDone;
+  Tokenize(const TokenizeOptions& options, CommandContext context)
+      : options_(options), context_(std::move(context)) {
+    check(options_);
   }
-  const TokenizeArguments arguments = parse_tokenize(words);
-  require_usable(token_file_paths(arguments.prefix));
-  const ChosenSource source(arguments.config);
-  const Tokenization request = request_of(arguments, source);
-  log::info(source.description() + ", " + std::to_string(arguments.num_workers) +
-            (arguments.num_workers == 1 ? " worker" : " workers"));
+  int run() override;
+
+ private:
+  TokenizeOptions options_;
+  CommandContext context_;
+};
+
+int Tokenize::run() {
+  require_usable(token_file_paths(options_.output));
+  const auto source = context_.parts->open_data(
+      {.command = "titan tokenize",
+       .job = context_.words,
+       .no_conversations = "a file of tokens could not say which of them are learned"});
+  const Tokenization request = request_of(options_, *source);
+  const int workers = request.pipeline.num_workers;
+  log::info(source->description() + ", " + std::to_string(workers) +
+            (workers == 1 ? " worker" : " workers"));
 
   const StopSignals signals;
-  ProgressDisplay display(size_of(source.dataset()));
+  ProgressDisplay display(size_of(source->dataset()));
   bool is_first = true;
   const TokenizationState end = tokenise(request, [&](const TokenizationState& state) {
     if (std::exchange(is_first, false) && state.old_documents > 0)
@@ -178,4 +162,25 @@ int run_tokenize(const std::vector<std::string>& words) {
   return kExitDone;
 }
 
-}  // namespace titan::core
+}  // namespace
+}  // namespace titan::tokenising
+
+TITAN_PLUGIN(plugin) {
+  using titan::tokenising::kMostWorkers;
+  using Options = titan::tokenising::TokenizeOptions;
+  plugin
+      .add<titan::tokenising::Tokenize>(
+          "tokenize",
+          "text into tokens on disk, once for many runs. Interrupted at any point, it continues "
+          "when it is started again with the same arguments; the number of workers may differ")
+      .option("output", &Options::output,
+              "PREFIX: makes PREFIX.bin (the tokens) and PREFIX.idx (where each document begins), "
+              "as Megatron reads them; train on them with --training.dataset megatron "
+              "--training.dataset_path PREFIX")
+      .option("workers", &Options::workers, "threads that tokenise; unset: one for each core")
+      .between(1, kMostWorkers)
+      .option("no_bos", &Options::no_bos, "leave the token before each document away")
+      .option("no_eos", &Options::no_eos, "leave the token after each document away")
+      .option("overwrite", &Options::overwrite,
+              "replace an output that exists, or unfinished work of another kind");
+}

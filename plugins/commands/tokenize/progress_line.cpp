@@ -1,11 +1,11 @@
-#include "core/tokenize/progress_line.h"
+#include "progress_line.h"
 
 #include <cmath>
 #include <cstdio>
 
 #include <titan/program/quantity_text.h>
 
-namespace titan::core {
+namespace titan::tokenising {
 namespace {
 
 template <class... Arguments>
@@ -57,4 +57,4 @@ std::string progress_line(const TokenizationState& state, const SourceSize& size
   return line;
 }
 
-}  // namespace titan::core
+}  // namespace titan::tokenising

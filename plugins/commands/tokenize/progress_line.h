@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "core/tokenize/tokenization.h"
+#include "tokenization.h"
 
-namespace titan::core {
+namespace titan::tokenising {
 
 /// How much there is in all; of the two only one is known.
 struct SourceSize {
@@ -21,4 +21,4 @@ struct SourceSize {
 /// a guess: of shards three must have been done by this run.
 std::string progress_line(const TokenizationState& state, const SourceSize& size, double seconds);
 
-}  // namespace titan::core
+}  // namespace titan::tokenising

@@ -1,4 +1,4 @@
-#include "core/tokenize/token_files.h"
+#include "token_files.h"
 
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 #include <titan/error.h>
 #include <titan/files/file.h>
 
-namespace titan::core {
+namespace titan::tokenising {
 namespace {
 
 namespace fs = std::filesystem;
@@ -205,4 +205,4 @@ bool finish_token_files(const TokenFilePaths& paths, TokenWidth width, int64_t d
   return true;
 }
 
-}  // namespace titan::core
+}  // namespace titan::tokenising

@@ -9,10 +9,10 @@
 
 #include <titan/files/growing_file.h>
 
-#include "core/tokenize/ordered_pieces.h"
-#include "core/tokenize/token_pipeline.h"
+#include "ordered_pieces.h"
+#include "token_pipeline.h"
 
-namespace titan::core {
+namespace titan::tokenising {
 
 struct TokenFilePaths {
   std::filesystem::path bin, idx;    ///< the result
@@ -57,4 +57,4 @@ class TokenFiles {
 bool finish_token_files(const TokenFilePaths& paths, TokenWidth width, int64_t documents,
                         int64_t tokens, const std::function<bool()>& is_wanted);
 
-}  // namespace titan::core
+}  // namespace titan::tokenising

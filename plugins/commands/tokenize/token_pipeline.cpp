@@ -1,4 +1,4 @@
-#include "core/tokenize/token_pipeline.h"
+#include "token_pipeline.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,9 +8,9 @@
 
 #include <titan/error.h>
 
-#include "core/runtime/signals.h"
+#include <titan/program/stop_signals.h>
 
-namespace titan::core {
+namespace titan::tokenising {
 namespace {
 
 void append(std::span<const int32_t> ids, TokenWidth width, std::string& bytes) {
@@ -109,4 +109,4 @@ void TokenPipeline::tokenise(const DocumentBlock& block, int64_t i, Document& sc
   piece.sizes.push_back(static_cast<int32_t>(ids.size()));
 }
 
-}  // namespace titan::core
+}  // namespace titan::tokenising

@@ -10,11 +10,11 @@
 #include <titan/dataset.h>
 #include <titan/tokenizer.h>
 
-#include "core/data/framing.h"
-#include "core/tokenize/document_blocks.h"
-#include "core/tokenize/ordered_pieces.h"
+#include <titan/framing.h>
+#include "document_blocks.h"
+#include "ordered_pieces.h"
 
-namespace titan::core {
+namespace titan::tokenising {
 
 /// How ids become bytes of a .bin file.
 enum class TokenWidth : int { two_bytes = 2, four_bytes = 4 };
@@ -60,4 +60,4 @@ class TokenPipeline {
   std::vector<std::thread> workers_;
 };
 
-}  // namespace titan::core
+}  // namespace titan::tokenising

@@ -1,4 +1,4 @@
-#include "core/tokenize/tokenization.h"
+#include "tokenization.h"
 
 #include <algorithm>
 #include <string>
@@ -8,10 +8,10 @@
 #include <titan/error.h>
 #include <titan/program/clock.h>
 
-#include "core/tokenize/token_files.h"
-#include "core/tokenize/tokenize_journal.h"
+#include "token_files.h"
+#include "tokenize_journal.h"
 
-namespace titan::core {
+namespace titan::tokenising {
 namespace {
 
 namespace fs = std::filesystem;
@@ -174,4 +174,4 @@ TokenizationState tokenise(const Tokenization& request,
   }
 }
 
-}  // namespace titan::core
+}  // namespace titan::tokenising

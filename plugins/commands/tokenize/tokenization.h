@@ -10,9 +10,9 @@
 #include <titan/tokenizer.h>
 #include <titan/value.h>
 
-#include "core/tokenize/token_pipeline.h"
+#include "token_pipeline.h"
 
-namespace titan::core {
+namespace titan::tokenising {
 
 struct Tokenization {
   std::filesystem::path prefix;
@@ -43,4 +43,4 @@ struct TokenizationState {
 TokenizationState tokenise(const Tokenization& request,
                            const std::function<bool(const TokenizationState&)>& goes_on);
 
-}  // namespace titan::core
+}  // namespace titan::tokenising

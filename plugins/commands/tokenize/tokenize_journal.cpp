@@ -1,11 +1,11 @@
-#include "core/tokenize/tokenize_journal.h"
+#include "tokenize_journal.h"
 
 #include <algorithm>
 
 #include <titan/error.h>
 #include <titan/files/file.h>
 
-namespace titan::core {
+namespace titan::tokenising {
 namespace {
 
 Value to_value(const JournalEntry& entry) {
@@ -105,4 +105,4 @@ void TokenizeJournal::append_line(const Value& line) {
   sure_bytes_ = file_.size();
 }
 
-}  // namespace titan::core
+}  // namespace titan::tokenising

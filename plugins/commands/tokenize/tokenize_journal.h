@@ -12,9 +12,9 @@
 #include <titan/files/growing_file.h>
 #include <titan/value.h>
 
-#include "core/tokenize/document_blocks.h"
+#include "document_blocks.h"
 
-namespace titan::core {
+namespace titan::tokenising {
 
 /// Up to `next` everything is in the output files: `tokens` in .bin.part, a size for each document
 /// in .sizes.part.
@@ -55,4 +55,4 @@ class TokenizeJournal {
   int64_t sure_bytes_ = 0;  // whole lines
 };
 
-}  // namespace titan::core
+}  // namespace titan::tokenising

@@ -24,6 +24,7 @@
 namespace titan {
 
 class EngineHost;
+class JobParts;
 
 /// The words that a command takes beside its flags.
 struct CommandWords {
@@ -40,6 +41,8 @@ struct CommandContext {
       program;  ///< the `titan` beside this process, which can start training runs
   /// Opens and trains models (titan/engine.h); outlives the command. Null in a TORCH_FREE one.
   EngineHost* engines = nullptr;
+  /// Opens data sets, tokenizers and chat templates (titan/job_parts.h); likewise.
+  JobParts* parts = nullptr;
 };
 
 /// Made once, after every flag was checked, and run once. Both may throw titan::Error, which

@@ -3,13 +3,13 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include <titan/dataset.h>
+#include <titan/export.h>
 #include <titan/tokenizer.h>
 
-namespace titan::core {
+namespace titan {
 
 /// Put around the ids of a text, each where it is wanted and there is one.
 struct Framing {
@@ -22,13 +22,9 @@ inline Framing framing_of(const Tokenizer& tokenizer) {
   return {.bos = special.bos, .eos = special.eos};
 }
 
-/// Warns when the documents of `dataset` are text and `tokenizer` has neither BOS nor EOS. `name`:
-/// of the data source; `folder`: of the tokenizer.
-void warn_of_bare_documents(const Dataset& dataset, const Tokenizer& tokenizer,
-                            const std::string& name, const std::string& folder);
+/// Appends `document` as a model reads it: text as BOS + ids + EOS, tokens as they are. data Error:
+/// it is a conversation.
+TITAN_API void append_tokens(const Document& document, const Tokenizer& tokenizer,
+                             const Framing& framing, std::vector<int32_t>& tokens);
 
-/// Appends `document` as a model reads it: text as BOS + ids + EOS, tokens as they are.
-void append_tokens(const Document& document, const Tokenizer& tokenizer, const Framing& framing,
-                   std::vector<int32_t>& tokens);
-
-}  // namespace titan::core
+}  // namespace titan

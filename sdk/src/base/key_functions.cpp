@@ -5,6 +5,7 @@
 
 #include <titan/chat_template.h>
 #include <titan/command.h>
+#include <titan/job_parts.h>
 #include <titan/dataset.h>
 #include <titan/logger.h>
 #include <titan/lr_scheduler.h>
@@ -16,6 +17,9 @@ namespace titan {
 
 ChatTemplate::~ChatTemplate() = default;
 Command::~Command() = default;
+OpenedData::~OpenedData() = default;
+OpenedChat::~OpenedChat() = default;
+JobParts::~JobParts() = default;
 IndexedDocuments::~IndexedDocuments() = default;
 DocumentStream::~DocumentStream() = default;
 StreamedDocuments::~StreamedDocuments() = default;

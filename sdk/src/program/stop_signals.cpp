@@ -1,4 +1,4 @@
-#include "core/runtime/signals.h"
+#include <titan/program/stop_signals.h>
 
 #include <unistd.h>
 #include <atomic>
@@ -7,7 +7,7 @@
 
 #include <titan/status_line.h>
 
-namespace titan::core {
+namespace titan {
 namespace {
 
 std::atomic<int> asked_by{0};
@@ -90,4 +90,4 @@ void block_signals() {
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
 }
 
-}  // namespace titan::core
+}  // namespace titan

@@ -46,7 +46,7 @@ TEST(Terminal, IsWrittenToInOnePlace) {
   // logger `console` and its status line write numbers and colours
   const std::set<std::string> allowed = {
       "sdk/include/titan/program/terminal.h",
-      "core/runtime/signals.cpp",
+      "sdk/src/program/stop_signals.cpp",
       "core/commands/launch.cpp",
       "plugins/loggers/mlflow/post/main.cpp",  // answers the program that asked
       "plugins/loggers/console/console_logger.h",

@@ -3,10 +3,12 @@
 // the first while a run is set up.
 #pragma once
 
-namespace titan::core {
+#include <titan/export.h>
+
+namespace titan {
 
 /// Installs the handlers for its lifetime. One at a time in the process.
-class StopSignals {
+class TITAN_API StopSignals {
  public:
   /// What the first SIGINT or SIGTERM does: a run that is being set up may wait for a file or for
   /// other ranks for ever, and has no step to finish.
@@ -26,6 +28,6 @@ class StopSignals {
 };
 
 /// Blocks all signals for the calling thread, so that the trainer's thread alone sees them.
-void block_signals();
+TITAN_API void block_signals();
 
-}  // namespace titan::core
+}  // namespace titan

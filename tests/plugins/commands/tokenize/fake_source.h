@@ -19,9 +19,9 @@
 #include <titan/error.h>
 #include <titan/tokenizer.h>
 
-#include "core/tokenize/tokenization.h"
+#include "plugins/commands/tokenize/tokenization.h"
 
-namespace titan::core::tokenize_test {
+namespace titan::tokenising::tokenize_test {
 
 /// The id of a byte is that byte times `factor`.
 class WrittenTokenizer final : public Tokenizer {
@@ -243,4 +243,4 @@ class TokenizeTest : public ::testing::Test {
   Tokenization request_;
 };
 
-}  // namespace titan::core::tokenize_test
+}  // namespace titan::tokenising::tokenize_test

@@ -1,8 +1,8 @@
-#include "core/tokenize/progress_line.h"
+#include "plugins/commands/tokenize/progress_line.h"
 
 #include <gtest/gtest.h>
 
-namespace titan::core {
+namespace titan::tokenising {
 namespace {
 
 TEST(ProgressLine, CountsTheRatesOfThisRunAlone) {
@@ -38,4 +38,4 @@ TEST(ProgressLine, SaysNothingOfTheTimeLeftWhileThatWouldBeAGuess) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::tokenising

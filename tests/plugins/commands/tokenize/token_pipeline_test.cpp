@@ -1,13 +1,13 @@
-#include "core/tokenize/token_pipeline.h"
+#include "plugins/commands/tokenize/token_pipeline.h"
 
 #include <algorithm>
 #include <thread>
 
 #include <titan/program/clock.h>
 
-#include "tests/core/tokenize/fake_source.h"
+#include "tests/plugins/commands/tokenize/fake_source.h"
 
-namespace titan::core {
+namespace titan::tokenising {
 namespace {
 
 using tokenize_test::FakeIndexed;
@@ -128,4 +128,4 @@ TEST(TokenPipeline, SaysWhichDocumentATokenizerFailsAt) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::tokenising

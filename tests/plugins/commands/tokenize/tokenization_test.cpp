@@ -1,14 +1,14 @@
-#include "core/tokenize/tokenization.h"
+#include "plugins/commands/tokenize/tokenization.h"
 
 #include <gmock/gmock.h>
 
 #include <fstream>
 
-#include "core/tokenize/token_files.h"
-#include "core/tokenize/tokenize_journal.h"
-#include "tests/core/tokenize/fake_source.h"
+#include "plugins/commands/tokenize/token_files.h"
+#include "plugins/commands/tokenize/tokenize_journal.h"
+#include "tests/plugins/commands/tokenize/fake_source.h"
 
-namespace titan::core {
+namespace titan::tokenising {
 namespace {
 
 namespace fs = std::filesystem;
@@ -292,4 +292,4 @@ TEST_F(TokenizationOutput, NeedsADocument) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::tokenising

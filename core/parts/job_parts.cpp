@@ -1,0 +1,16 @@
+#include "core/parts/job_parts.h"
+
+#include "core/parts/chosen_chat.h"
+#include "core/parts/chosen_source.h"
+
+namespace titan::core {
+
+std::unique_ptr<OpenedData> PartsOpener::open_data(const DataRequest& request) {
+  return std::make_unique<ChosenSource>(request);
+}
+
+std::unique_ptr<OpenedChat> PartsOpener::open_chat(const ChatRequest& request) {
+  return std::make_unique<ChosenChat>(request);
+}
+
+}  // namespace titan::core

@@ -1,0 +1,14 @@
+// What commands of plugins open parts of a job by. Used by the programs that load plugins.
+#pragma once
+
+#include <titan/job_parts.h>
+
+namespace titan::core {
+
+class PartsOpener final : public JobParts {
+ public:
+  std::unique_ptr<OpenedData> open_data(const DataRequest& request) override;
+  std::unique_ptr<OpenedChat> open_chat(const ChatRequest& request) override;
+};
+
+}  // namespace titan::core
