@@ -1,6 +1,7 @@
 // What `titan` does itself needs neither torch nor a plugin that is loaded, so that it answers at
 // once; the rest is handed over.
 #include "core/commands/command.h"
+#include "core/parts/job_parts.h"
 
 namespace titan::core {
 namespace {
@@ -13,7 +14,8 @@ constexpr const char* kModels = "titan-models";
 const char* const kProgramWithTorch = kTraining;
 
 CommandHosts command_hosts() {
-  return {};
+  static PartsOpener parts;
+  return {.parts = &parts};
 }
 
 const std::vector<CommandRow>& commands() {
@@ -26,10 +28,6 @@ const std::vector<CommandRow>& commands() {
        "[--json] "
        "[--section.key VALUE]...",
        "what a job would take: memory, operations, traffic", nullptr, kTraining},
-      {"launch",
-       "titan launch --nproc N [--nnodes K --node-rank R --master HOST:PORT] [OPTION]... -- "
-       "train|generate ...",
-       "start N ranks on this node and see them to their end", run_launch},
       {"convert", "titan convert DIRECTION IN OUT [OPTION]...",
        "weights of others in, a Hugging Face folder out", nullptr, kModels},
       {"list", "titan list [KIND] [--path FOLDER]...", "the plugins that are installed", run_list},

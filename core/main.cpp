@@ -13,11 +13,11 @@
 #include <titan/shown_text.h>
 #include <titan/suggest.h>
 
+#include <titan/program/error_file.h>
 #include "core/commands/command.h"
 #include "core/commands/hand_over.h"
 #include "core/commands/plugin_command.h"
 #include "core/runtime/build_info.h"
-#include "core/runtime/error_file.h"
 
 namespace {
 
@@ -129,11 +129,11 @@ int main(int argc, char** argv) {
       titan::print_to_errors(report_of(*wrong, argv[1]) + "\n");
     else
       titan::print_error(e.what());
-    titan::core::write_error_file(e.what(), "");
+    titan::write_error_file(e.what(), "");
     return exit_code(e);
   } catch (const std::exception& e) {
     titan::print_error(e.what());
-    titan::core::write_error_file(e.what(), "");
+    titan::write_error_file(e.what(), "");
     return titan::kExitRuntimeError;
   }
 }

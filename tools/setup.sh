@@ -190,6 +190,7 @@ targets() {
       printf 'titan\n'
       local name
       for name in "${plugins[@]}"; do printf '%s.plugin\n' "$name"; done
+      [[ $ranks == 1 ]] || printf 'launch.plugin\n'
       ;;
   esac
 }

@@ -15,8 +15,8 @@
 
 #include <titan/error.h>
 
-#include "core/checkpoint/pieces.h"
 #include <titan/program/stop_signals.h>
+#include "core/checkpoint/pieces.h"
 #include "core/runtime/tensors/dtypes.h"
 
 namespace titan::core {
@@ -249,8 +249,8 @@ void check_fits(const TensorIndex& index, const std::vector<StateTensor>& wanted
       problems.push_back("'" + item.name + "' is missing");
     else if (found->second.shape != item.shape)
       problems.push_back(titan::detail::concat("'", item.name, "' has shape ",
-                                        at::IntArrayRef(found->second.shape), ", this run's is ",
-                                        at::IntArrayRef(item.shape)));
+                                               at::IntArrayRef(found->second.shape),
+                                               ", this run's is ", at::IntArrayRef(item.shape)));
   }
   if (problems.empty()) return;
   std::string text;

@@ -29,7 +29,7 @@ struct CommandRow {
 /// What a plugin's command that sees torch is handed over to; null in a program that runs it
 /// itself.
 extern const char* const kProgramWithTorch;
-/// What commands of plugins get by their context; null in a program without torch.
+/// What commands of plugins get by their context; a program without torch has no engines.
 struct CommandHosts {
   EngineHost* engines = nullptr;
   JobParts* parts = nullptr;
@@ -47,7 +47,6 @@ inline bool asks_for_help(const std::vector<std::string>& words) {
 
 int run_train(const std::vector<std::string>& arguments);
 int run_estimate(const std::vector<std::string>& arguments);
-int run_launch(const std::vector<std::string>& arguments);
 int run_list(const std::vector<std::string>& arguments);
 int run_describe(const std::vector<std::string>& arguments);
 int run_check(const std::vector<std::string>& arguments);

@@ -54,8 +54,11 @@ std::string help_of(const Option& option) {
 
 std::string usage_of(const Component& command) {
   std::string usage = "titan " + command.name;
-  if (*command.words.usage) usage += " " + std::string(command.words.usage);
-  const std::string job = command.words.takes_job ? " [--section.key VALUE]..." : "";
+  if (*command.words.usage && !command.words.takes_command)
+    usage += " " + std::string(command.words.usage);
+  const std::string job = command.words.takes_job       ? " [--section.key VALUE]..."
+                          : command.words.takes_command ? " -- " + std::string(command.words.usage)
+                                                        : "";
   constexpr size_t kMostListed = 4;
   if (command.schema.options.size() > kMostListed) return usage + " [OPTION]..." + job;
   for (const Option& option : command.schema.options)
@@ -91,7 +94,15 @@ class InputReader {
   }
 
   CommandInput read(const std::vector<std::string>& arguments) {
-    for (const auto& given : parsed(arguments).options) take(given);
+    auto divider = arguments.end();
+    if (command_.words.takes_command) divider = std::find(arguments.begin(), divider, "--");
+    for (const auto& given : parsed({arguments.begin(), divider}).options) take(given);
+    if (command_.words.takes_command) {
+      for (const std::string& word : input_.words)
+        wrong("'" + word + "' is no flag of titan " + command_.name +
+              "; what is to be started stands behind '--'; usage: " + usage_of(command_));
+      input_.words.assign(divider == arguments.end() ? divider : divider + 1, arguments.end());
+    }
     if (!input_.wants_help && !has_unknown_) check_words();
     TITAN_CHECK(problems_.empty() || input_.wants_help, config, problems_, "see: titan ",
                 command_.name, " --help");

@@ -13,9 +13,9 @@
 #include <titan/tokenizer.h>
 #include <titan/value.h>
 
+#include <titan/framing.h>
 #include "core/config/packing.h"
 #include "core/data/conversation_tokens.h"
-#include <titan/framing.h>
 #include "core/data/left_out.h"
 #include "core/data/source_reader.h"
 #include "core/data/tokenized_document.h"

@@ -12,9 +12,9 @@
 #include <titan/error.h>
 #include <titan/program/clock.h>
 
+#include <titan/program/stop_signals.h>
 #include "core/data/make_packer.h"
 #include "core/data/tokenizer_hash.h"
-#include <titan/program/stop_signals.h>
 
 namespace titan::core {
 namespace {

@@ -20,13 +20,13 @@
 #include <titan/program/quantity_text.h>
 #include <titan/shown_text.h>
 
+#include <titan/program/stop_signals.h>
 #include "core/config/component_error.h"
 #include "core/engine/run_engine.h"
 #include "core/estimate/memory_limit.h"
 #include "core/exchange/model_options.h"
 #include "core/runtime/build_info.h"
 #include "core/runtime/groups/failure_policy.h"
-#include <titan/program/stop_signals.h>
 #include "core/train/explained_failure.h"
 #include "core/train/run_facts.h"
 #include "core/train/trainer.h"

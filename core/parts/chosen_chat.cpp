@@ -15,19 +15,19 @@
 namespace titan::core {
 namespace {
 
-bool decides(const KeyPath& path) {
+bool decides_chat(const KeyPath& path) {
   return path[0] == "chat_template" || path[0] == "tokenizer" || path[0] == "plugins" ||
          path == KeyPath{"model", "hf_assets_path"} || path == KeyPath{"model", "tokenizer_path"};
 }
 
-JobSources sources_of(const std::vector<std::string>& arguments) {
+JobSources chat_sources(const std::vector<std::string>& arguments) {
   JobSources sources = read_sources(arguments);
-  keep_settings(sources.file, decides);
+  keep_settings(sources.file, decides_chat);
   choose_chat_template(sources);
   return sources;
 }
 
-JobConfig config_of(const JobSources& sources, const Catalog& catalog, Registry& registry) {
+JobConfig chat_config(const JobSources& sources, const Catalog& catalog, Registry& registry) {
   PartialLookup lookup(catalog, registry, {ChatTemplate::kKind, Tokenizer::kKind});
   return resolve_part(sources, lookup);
 }
@@ -50,12 +50,12 @@ void choose_chat_template(JobSources& sources) {
 }
 
 ChosenChat::ChosenChat(const ChatRequest& request)
-    : ChosenChat(sources_of(request.job), request.needs_ids) {}
+    : ChosenChat(chat_sources(request.job), request.needs_ids) {}
 
 ChosenChat::ChosenChat(const JobSources& sources, bool needs_ids)
     : catalog_(plugin_search_path(sources.plugin_paths)),
       registry_(catalog_),
-      config_(config_of(sources, catalog_, registry_)) {
+      config_(chat_config(sources, catalog_, registry_)) {
   with_places(config_, [&] {
     if (needs_ids) {
       tokenizer_ = open_tokenizer(config_, registry_);

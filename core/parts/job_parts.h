@@ -1,4 +1,4 @@
-// What commands of plugins open parts of a job by. Used by the programs that load plugins.
+// What commands of plugins open parts of a job by. Used by titan and titan-train.
 #pragma once
 
 #include <titan/job_parts.h>
@@ -9,6 +9,7 @@ class PartsOpener final : public JobParts {
  public:
   std::unique_ptr<OpenedData> open_data(const DataRequest& request) override;
   std::unique_ptr<OpenedChat> open_chat(const ChatRequest& request) override;
+  std::string dump_folder(const std::vector<std::string>& job) override;
 };
 
 }  // namespace titan::core

@@ -1,5 +1,4 @@
-// How launchers write down hosts: Slurm's compressed lists, its tasks per node, host:port. Used by
-// launch_env.cpp and core/launch.
+// How Slurm writes down hosts and tasks per node. Used by launch_env.cpp.
 #pragma once
 
 #include <string>
@@ -16,13 +15,5 @@ std::vector<std::string> expand_host_list(std::string_view list, const std::stri
 
 /// "4(x2),3" -> 4 4 3, the tasks on each node. Throws as above.
 std::vector<int> expand_tasks_per_node(std::string_view list, const std::string& variable);
-
-struct HostPort {
-  std::string host;
-  int port = 0;
-};
-
-/// "host:port", "10.0.0.1:29500" or "[fe80::1]:29500". Throws a config Error that names `what`.
-HostPort parse_host_port(std::string_view text, const std::string& what);
 
 }  // namespace titan::core

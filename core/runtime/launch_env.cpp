@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <titan/error.h>
+#include <titan/program/host_port.h>
 
 #include "core/runtime/host_list.h"
 

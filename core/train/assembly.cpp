@@ -12,11 +12,11 @@
 #include <titan/program/clock.h>
 #include <titan/program/environment.h>
 
+#include <titan/framing.h>
 #include "core/config/component_error.h"
 #include "core/config/make_selected.h"
 #include "core/config/parallelism_selection.h"
 #include "core/data/conversation_needs.h"
-#include <titan/framing.h>
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"
 #include "core/runtime/groups/played_mesh.h"

@@ -12,8 +12,8 @@
 #include <titan/log.h>
 #include <titan/program/clock.h>
 
-#include "core/runtime/groups/rank_activity.h"
 #include <titan/program/stop_signals.h>
+#include "core/runtime/groups/rank_activity.h"
 
 namespace titan::core {
 namespace {

@@ -27,7 +27,8 @@ void run(int argc, char** argv) {
   options.vocab_size = int64_t{1} << 31;
   options.num_prefetched_steps = 4;
   const double opening = monotonic_seconds();
-  const titan::core::ChosenSource source({.command = "loader_benchmark", .job = {argv + 5, argv + argc}});
+  const titan::core::ChosenSource source(
+      {.command = "loader_benchmark", .job = {argv + 5, argv + argc}});
   titan::core::WindowFeed feed({{"source", 1, &source.dataset()}}, source.tokenizer(), options);
   feed.start();
   const double begin = monotonic_seconds();

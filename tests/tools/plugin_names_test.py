@@ -23,7 +23,6 @@ OTHER_MEANINGS = {
     ("core/data/conversation_tokens.cpp", "messages"),  # a member of conversations
     ("core/data/row_reader.cpp", "tokens"),   # a member of JSON
     ("core/config/job_schema_run.cpp", "profiling"), ("core/config/job_schema_other.cpp", "fingerprints"),  # keys of v0.2.2 and ours
-    ("core/launch/launch_plan.cpp", "cpu"),                         # --nproc cpu
     ("core/plugin/compatibility.cpp", "cuda"), ("core/plugin/manifest.cpp", "cuda"),            # a field of manifests
 }
 

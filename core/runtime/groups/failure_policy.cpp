@@ -7,7 +7,7 @@
 #include <titan/program/exit_codes.h>
 #include <titan/program/terminal.h>
 
-#include "core/runtime/error_file.h"
+#include <titan/program/error_file.h>
 
 namespace titan::core {
 

@@ -10,8 +10,8 @@
 #include <titan/program/text.h>
 #include <titan/value.h>
 
-#include "core/runtime/groups/rank_activity.h"
 #include <titan/program/stop_signals.h>
+#include "core/runtime/groups/rank_activity.h"
 
 namespace titan::core {
 namespace {

@@ -49,10 +49,10 @@ void Evaluate::evaluate_all(Engine& engine) const {
   TITAN_CHECK(max_length <= context, config, "--max-length ", max_length,
               " is more than the model's context of ", context);
   const std::string assets = engine.config().at("model").at("hf_assets_path").as_string();
-  const TokenRules rules = {
-      .adds_bos =
-          options_.add_bos_token == "auto" ? adds_bos(assets) : options_.add_bos_token == "true",
-      .max_length = max_length};
+  const TokenRules rules = {.adds_bos = options_.add_bos_token == "auto"
+                                            ? adds_bos(assets)
+                                            : options_.add_bos_token == "true",
+                            .max_length = max_length};
   const double date = wall_seconds(), begin = monotonic_seconds();
   const std::vector<Request> requests = make_requests(tasks_, *engine.tokenizer(), rules);
   Scorer scorer(engine.executor(), engine.mesh(), engine.device(),

@@ -21,7 +21,7 @@ struct EvaluateOptions : RankFlags {
   bool json = false, log_samples = false;
   std::optional<int64_t> limit;  ///< documents of each task
   int64_t batch_tokens = 4096;
-  std::optional<int64_t> max_length;  ///< tokens that the model sees at once
+  std::optional<int64_t> max_length;   ///< tokens that the model sees at once
   std::string add_bos_token = "auto";  ///< or "true", "false"
   int64_t bootstrap_iters = 100000;
 };

@@ -15,9 +15,10 @@ void add_evaluate(titan::Plugin& plugin) {
           .option("checkpoint", &Options::checkpoint,
                   "a step of ours, a folder of steps (the newest), or a Hugging Face folder, whose "
                   "config.json and tokenizer say which model it is")
-          .option("tasks", &Options::tasks,
-                  "a task (*.toml), plain data (*.jsonl) or a folder of these; may be given several "
-                  "times")
+          .option(
+              "tasks", &Options::tasks,
+              "a task (*.toml), plain data (*.jsonl) or a folder of these; may be given several "
+              "times")
           .option("json", &Options::json, "the results as JSON instead of a table")
           .option("output", &Options::output, "write the results as JSON there")
           .option("log_samples", &Options::log_samples,

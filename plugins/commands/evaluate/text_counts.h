@@ -1,4 +1,5 @@
-// What scores divide by: characters, words and bytes as Python counts them. Used by scores.cpp and requests.cpp.
+// What scores divide by: characters, words and bytes as Python counts them. Used by scores.cpp and
+// requests.cpp.
 #pragma once
 
 #include <cstdint>

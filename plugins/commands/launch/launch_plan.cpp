@@ -1,4 +1,4 @@
-#include "core/launch/launch_plan.h"
+#include "launch_plan.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -14,7 +14,7 @@
 #include <titan/error.h>
 #include <titan/program/clock.h>
 
-namespace titan::core {
+namespace titan::launching {
 namespace {
 
 namespace fs = std::filesystem;
@@ -229,4 +229,4 @@ HeldPort hold_free_port() {
   return {std::move(socket), ntohs(address.sin_port)};
 }
 
-}  // namespace titan::core
+}  // namespace titan::launching

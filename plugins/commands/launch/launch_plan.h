@@ -12,9 +12,9 @@
 #include <titan/program/descriptor.h>
 #include <titan/program/environment.h>
 
-#include "core/runtime/host_list.h"
+#include <titan/program/host_port.h>
 
-namespace titan::core {
+namespace titan::launching {
 
 /// The flags as they were written. What is absent comes from the PET_ variable of the same name
 /// (those of torchrun's options), else from a default.
@@ -74,4 +74,4 @@ struct HeldPort {
 /// Throws an io Error when there is none.
 HeldPort hold_free_port();
 
-}  // namespace titan::core
+}  // namespace titan::launching

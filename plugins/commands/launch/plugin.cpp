@@ -1,86 +1,33 @@
-// titan launch --nproc N -- train|generate ...: starts N ranks of this program on this node and
+// `titan launch --nproc N -- train|generate ...`: starts N ranks of a command on this node and
 // sees them to their end.
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "core/base/arguments.h"
-#include "core/commands/command.h"
-#include "core/config/job_sections.h"
-#include "core/config/resolve.h"
-#include "core/launch/launch_plan.h"
-#include "core/launch/rank_group.h"
-#include "core/runtime/error_file.h"
+#include <titan/command.h>
+#include <titan/error.h>
+#include <titan/job_parts.h>
+#include <titan/plugin.h>
+#include <titan/program/error_file.h>
+#include <titan/program/exit_codes.h>
 
-namespace titan::core {
+#include "launch_plan.h"
+#include "rank_group.h"
+
+namespace titan::launching {
 namespace {
 
-constexpr char kLaunchUsage[] =
-    "titan launch --nproc N [--nnodes K --node-rank R --master HOST:PORT] [OPTION]... -- "
-    "train|generate ...";
+using Text = std::optional<std::string>;
 
-boost::program_options::options_description launch_flags() {
-  namespace po = boost::program_options;
-  po::options_description flags;
-  const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
-  flags.add_options()("nproc", text("N"),
-                      "ranks on this node: a number, 'cpu', 'gpu' (one per visible GPU) or 'auto'")(
-      "nnodes", text("K"), "nodes; start this command once on each (default 1)")(
-      "node-rank", text("R"), "which node this is, from 0")(
-      "master", text("HOST:PORT"),
-      "where the ranks meet, on node 0 (default on one node: a free port)")(
-      "log-dir", text("DIR"),
-      "folder for rank<r>.log (default: a new one below launch_logs of the run's dump_folder)")(
-      "grace", text("SECONDS")->default_value("15"),
-      "after a failure: from SIGTERM to SIGKILL for the other ranks")(
-      "max-restarts", text("M"),
-      "start the whole group anew after a failure, at most so often (default 0)")(
-      "program", text("PATH"), "start this instead of titan; its arguments follow the --");
-  return flags;
-}
-
-std::string path_of_this_program() {
-  return std::filesystem::read_symlink("/proc/self/exe").string();
-}
-
-/// Where the run that is started writes. What is wrong with its configuration it says itself.
-std::string output_folder_of(const std::vector<std::string>& command) {
-  try {
-    if (!command.empty() && command.front() == "train")
-      return dump_folder_of(read_sources({command.begin() + 1, command.end()}));
-  } catch (const Error&) {
-  }
-  return JobSection{}.dump_folder;
-}
-
-/// Flags stand before the first "--", what is started after it.
-LaunchRequest request_of(const Arguments& parsed, std::vector<std::string> command) {
-  const auto get = [&](const char* flag) {
-    return parsed.flags.count(flag) ? std::optional(parsed.flags[flag].as<std::string>())
-                                    : std::nullopt;
-  };
-  const auto program = get("program");
-  TITAN_CHECK(
-      program || !command.empty(), config,
-      "there is nothing to start: put a command of titan behind '--'; usage: ", kLaunchUsage);
-  TITAN_CHECK(program || command.front() != "launch", config,
-              "titan launch cannot start titan launch; put a command that runs on many ranks, such "
-              "as 'train', behind '--'");
-  const std::string output_folder = program ? JobSection{}.dump_folder : output_folder_of(command);
-  return {.nproc = get("nproc"),
-          .nnodes = get("nnodes"),
-          .node_rank = get("node-rank"),
-          .master = get("master"),
-          .max_restarts = get("max-restarts"),
-          .log_dir = get("log-dir"),
-          .output_folder = output_folder,
-          .grace = *get("grace"),
-          .program = program.value_or(path_of_this_program()),
-          .arguments = std::move(command)};
-}
+/// As they are written; make_launch_plan judges them.
+struct LaunchOptions {
+  Text nproc, nnodes, node_rank, master, log_dir, max_restarts, program;
+  std::string grace = "15";
+};
 
 void announce(const LaunchPlan& plan, Screen& screen) {
   std::string text = std::to_string(plan.ranks_here) + (plan.ranks_here == 1 ? " rank" : " ranks");
@@ -96,20 +43,48 @@ bool is_worth_a_restart(const GroupEnd& end) {
          end.exit_code != kExitPluginError;
 }
 
-}  // namespace
+class Launch final : public Command {
+ public:
+  static constexpr CommandWords kWords{
+      .usage = "train|generate ...", .most = SIZE_MAX, .takes_command = true};
 
-int run_launch(const std::vector<std::string>& arguments) {
-  const auto divider = std::find(arguments.begin(), arguments.end(), "--");
-  const std::vector<std::string> own(arguments.begin(), divider);
-  const Arguments parsed = parse_arguments(kLaunchUsage, launch_flags(), own, 0, SIZE_MAX);
-  if (parsed.wants_help) return kExitDone;
-  TITAN_CHECK(parsed.words.empty(), config, "'", parsed.words.front(),
-              "' is no flag of titan launch; what is to be started stands behind '--'; usage: ",
-              kLaunchUsage);
-  std::vector<std::string> command(divider == arguments.end() ? divider : divider + 1,
-                                   arguments.end());
+  Launch(const LaunchOptions& options, CommandContext context)
+      : options_(options), context_(std::move(context)) {}
+  int run() override;
+
+ private:
+  LaunchRequest request() const;
+
+  LaunchOptions options_;
+  CommandContext context_;
+};
+
+LaunchRequest Launch::request() const {
+  const std::vector<std::string>& command = context_.words;
+  TITAN_CHECK(options_.program || !command.empty(), config,
+              "there is nothing to start: put a command of titan behind '--'; see: titan launch "
+              "--help");
+  TITAN_CHECK(options_.program || command.front() != "launch", config,
+              "titan launch cannot start titan launch; put a command that runs on many ranks, such "
+              "as 'train', behind '--'");
+  const bool trains = !options_.program && command.front() == "train";
+  const std::vector<std::string> job(command.begin() + (trains ? 1 : 0),
+                                     trains ? command.end() : command.begin());
+  return {.nproc = options_.nproc,
+          .nnodes = options_.nnodes,
+          .node_rank = options_.node_rank,
+          .master = options_.master,
+          .max_restarts = options_.max_restarts,
+          .log_dir = options_.log_dir,
+          .output_folder = context_.parts->dump_folder(job),
+          .grace = options_.grace,
+          .program = options_.program.value_or(context_.program.string()),
+          .arguments = command};
+}
+
+int Launch::run() {
   const Environment environment = Environment::of_process();
-  const LaunchPlan plan = make_launch_plan(request_of(parsed, std::move(command)), environment);
+  const LaunchPlan plan = make_launch_plan(request(), environment);
   std::error_code error;
   std::filesystem::create_directories(plan.log_dir, error);
   TITAN_CHECK(!error, io, "cannot make the folder '", plan.log_dir.string(),
@@ -134,4 +109,26 @@ int run_launch(const std::vector<std::string>& arguments) {
   return end.exit_code;
 }
 
-}  // namespace titan::core
+}  // namespace
+}  // namespace titan::launching
+
+TITAN_PLUGIN(plugin) {
+  using Options = titan::launching::LaunchOptions;
+  plugin
+      .add<titan::launching::Launch>("launch",
+                                     "start N ranks on this node and see them to their end")
+      .option("nproc", &Options::nproc,
+              "ranks on this node: a number, 'cpu', 'gpu' (one per visible GPU) or 'auto'")
+      .option("nnodes", &Options::nnodes, "nodes; start this command once on each; unset: 1")
+      .option("node_rank", &Options::node_rank, "which node this is, from 0")
+      .option("master", &Options::master,
+              "HOST:PORT where the ranks meet, on node 0; unset, on one node: a free port")
+      .option("log_dir", &Options::log_dir,
+              "folder for rank<r>.log; unset: a new one below launch_logs of the run's dump_folder")
+      .option("grace", &Options::grace,
+              "seconds, after a failure, from SIGTERM to SIGKILL for the other ranks")
+      .option("max_restarts", &Options::max_restarts,
+              "start the whole group anew after a failure, at most so often; unset: 0")
+      .option("program", &Options::program,
+              "start this instead of titan; its arguments follow the --");
+}

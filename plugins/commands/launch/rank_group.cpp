@@ -1,4 +1,4 @@
-#include "core/launch/rank_group.h"
+#include "rank_group.h"
 
 #include <poll.h>
 #include <sys/wait.h>
@@ -10,9 +10,9 @@
 #include <titan/program/text.h>
 #include <titan/shown_text.h>
 
-#include "core/runtime/error_file.h"
+#include <titan/program/error_file.h>
 
-namespace titan::core {
+namespace titan::launching {
 namespace {
 
 constexpr int kStoppedForRequeue = 75;  // a checkpoint was saved, please start again
@@ -286,4 +286,4 @@ void RankGroup::summarize() {
   screen_.say(text);
 }
 
-}  // namespace titan::core
+}  // namespace titan::launching

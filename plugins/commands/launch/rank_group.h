@@ -10,11 +10,11 @@
 
 #include <titan/program/signal_inbox.h>
 
-#include "core/launch/launch_plan.h"
-#include "core/launch/rank_output.h"
-#include "core/launch/screen.h"
+#include "launch_plan.h"
+#include "rank_output.h"
+#include "screen.h"
 
-namespace titan::core {
+namespace titan::launching {
 
 /// How one start of the group ended.
 struct GroupEnd {
@@ -84,4 +84,4 @@ class RankGroup {
   std::optional<int> killed_by_;  ///< the second signal from outside that asked for the end
 };
 
-}  // namespace titan::core
+}  // namespace titan::launching

@@ -1,9 +1,9 @@
-#include "core/launch/rank_output.h"
+#include "rank_output.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace titan::core {
+namespace titan::launching {
 namespace {
 
 constexpr size_t kReadSize = 64 * 1024;
@@ -103,4 +103,4 @@ std::string RankOutput::last_words() const {
   return last == last_lines_.rend() ? "" : *last;
 }
 
-}  // namespace titan::core
+}  // namespace titan::launching

@@ -11,9 +11,9 @@
 #include <titan/program/child.h>
 #include <titan/program/descriptor.h>
 
-#include "core/launch/screen.h"
+#include "screen.h"
 
-namespace titan::core {
+namespace titan::launching {
 
 class RankOutput {
  public:
@@ -66,4 +66,4 @@ class RankOutput {
   std::string last_error_;
 };
 
-}  // namespace titan::core
+}  // namespace titan::launching

@@ -1,4 +1,4 @@
-#include "core/launch/screen.h"
+#include "screen.h"
 
 #include <limits.h>
 #include <poll.h>
@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace titan::core {
+namespace titan::launching {
 
 void ScreenStream::write_some() {
   // a pipe that poll calls writable takes this much at once, a file or terminal too
@@ -34,4 +34,4 @@ void Screen::flush(int interrupt) {
   }
 }
 
-}  // namespace titan::core
+}  // namespace titan::launching

@@ -8,7 +8,7 @@
 
 #include <titan/shown_text.h>
 
-namespace titan::core {
+namespace titan::launching {
 
 /// One stream. Text waits here until the descriptor takes it; when nobody can read it any more it
 /// is dropped (the log files hold it).
@@ -51,4 +51,4 @@ struct Screen {
   void flush(int interrupt);
 };
 
-}  // namespace titan::core
+}  // namespace titan::launching

@@ -30,9 +30,11 @@ class JobParts;
 struct CommandWords {
   const char* usage = "";  ///< as the usage shows them: "RUN RUN", "RUN..."
   size_t fewest = 0, most = 0;
-  /// Also takes the flags of a job, `--section.key VALUE`, as `titan train` does. They are not looked
-  /// into: they and their values are words.
+  /// Also takes the flags of a job, `--section.key VALUE`, as `titan train` does. They are not
+  /// looked into: they and their values are words.
   bool takes_job = false;
+  /// Its words are a command line that it starts: they stand behind "--" and are not looked into.
+  bool takes_command = false;
 };
 
 struct CommandContext {
@@ -41,7 +43,7 @@ struct CommandContext {
       program;  ///< the `titan` beside this process, which can start training runs
   /// Opens and trains models (titan/engine.h); outlives the command. Null in a TORCH_FREE one.
   EngineHost* engines = nullptr;
-  /// Opens data sets, tokenizers and chat templates (titan/job_parts.h); likewise.
+  /// Opens data sets, tokenizers and chat templates (titan/job_parts.h); outlives the command.
   JobParts* parts = nullptr;
 };
 

@@ -1,6 +1,6 @@
 // Parts of a job that a command opens without a model: its data set, its tokenizer, its chat
 // template. `titan tokenize` and `titan chat-template` are made of it. No torch, but a command that
-// uses it is not TORCH_FREE: data sets and tokenizers of others may need torch.
+// opens data is not TORCH_FREE: data sets and tokenizers of others may need torch.
 #pragma once
 
 #include <memory>
@@ -62,6 +62,9 @@ class TITAN_API JobParts {
   /// [chat_template], [tokenizer], model.hf_assets_path and [plugins] count. A job that names no
   /// template has the one of most models.
   virtual std::unique_ptr<OpenedChat> open_chat(const ChatRequest& request) = 0;
+  /// Where the job writes, [job] dump_folder; the default of a job that is wrong, which says so
+  /// when it is started. Opens no plugin.
+  virtual std::string dump_folder(const std::vector<std::string>& job) = 0;
 };
 
 }  // namespace titan

@@ -63,8 +63,8 @@ struct WatcherStart {
 ///   constructor -> match -> attach -> members, follower, wrapper -> start
 ///   -> before_step, report, validate, after_step of each step -> finish
 ///
-/// Calls of `match`, `attach`, `start` and `validate` may communicate: all ranks make them together. Thread:
-/// trainer thread.
+/// Calls of `match`, `attach`, `start` and `validate` may communicate: all ranks make them
+/// together. Thread: trainer thread.
 class TITAN_API Watcher {
  public:
   static constexpr const char* kKind = "watcher";

@@ -5,8 +5,8 @@
 
 #include <titan/chat_template.h>
 #include <titan/command.h>
-#include <titan/job_parts.h>
 #include <titan/dataset.h>
+#include <titan/job_parts.h>
 #include <titan/logger.h>
 #include <titan/lr_scheduler.h>
 #include <titan/pipeline_schedule.h>

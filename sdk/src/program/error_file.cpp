@@ -1,4 +1,4 @@
-#include "core/runtime/error_file.h"
+#include <titan/program/error_file.h>
 
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 #include <titan/program/utf8.h>
 #include <titan/value.h>
 
-namespace titan::core {
+namespace titan {
 namespace {
 
 namespace fs = std::filesystem;
@@ -66,4 +66,4 @@ std::string read_error_file(const std::string& path) {
   }
 }
 
-}  // namespace titan::core
+}  // namespace titan

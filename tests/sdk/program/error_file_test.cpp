@@ -1,4 +1,4 @@
-#include "core/runtime/error_file.h"
+#include <titan/program/error_file.h>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 
 #include <titan/value.h>
 
-namespace titan::core {
+namespace titan {
 namespace {
 
 namespace fs = std::filesystem;
@@ -95,4 +95,4 @@ TEST_F(ErrorFile, ReadsAPlainMessageAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan

@@ -1,4 +1,4 @@
-#include "core/launch/launch_plan.h"
+#include "plugins/commands/launch/launch_plan.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -16,7 +16,7 @@
 
 #include "core/runtime/launch_env.h"
 
-namespace titan::core {
+namespace titan::launching {
 namespace {
 
 using ::testing::ElementsAre;
@@ -205,4 +205,4 @@ TEST(LaunchPlan, HoldsAPortThatOnlyTheStoreGets) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::launching

@@ -1,4 +1,4 @@
-#include "core/launch/rank_group.h"
+#include "plugins/commands/launch/rank_group.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -14,7 +14,7 @@
 
 #include <titan/program/child.h>
 
-namespace titan::core {
+namespace titan::launching {
 namespace {
 
 namespace fs = std::filesystem;
@@ -188,4 +188,4 @@ TEST(Child, IsDescribedByItsEnd) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::launching

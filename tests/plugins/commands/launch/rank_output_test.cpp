@@ -1,4 +1,4 @@
-#include "core/launch/rank_output.h"
+#include "plugins/commands/launch/rank_output.h"
 
 #include <filesystem>
 #include <fstream>
@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace titan::core {
+namespace titan::launching {
 namespace {
 
 namespace fs = std::filesystem;
@@ -194,4 +194,4 @@ TEST(Screen, DropsWhatNobodyReads) {
 }
 
 }  // namespace
-}  // namespace titan::core
+}  // namespace titan::launching
