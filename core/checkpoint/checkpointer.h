@@ -17,7 +17,7 @@
 
 #include "core/checkpoint/saver.h"
 #include "core/checkpoint/train_state.h"
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 #include "core/data/batches/loader.h"
 
 namespace titan::core {

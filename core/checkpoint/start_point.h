@@ -10,7 +10,7 @@
 #include <titan/checkpoints/manifest.h>
 #include <titan/checkpoints/tensor_index.h>
 
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 #include "core/data/window_feed.h"
 #include "core/runtime/groups/rendezvous.h"
 

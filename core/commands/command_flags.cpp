@@ -11,7 +11,7 @@
 #include <titan/suggest.h>
 
 #include "core/commands/own_flags.h"
-#include "core/config/word_value.h"
+#include "core/config/sources/word_value.h"
 
 namespace titan::core {
 namespace {

@@ -1,7 +1,7 @@
 #include "core/config/flag_help.h"
 
-#include "core/config/collect.h"
-#include "core/config/component_selection.h"
+#include "core/config/selection/component_selection.h"
+#include "core/config/sources/collect.h"
 
 namespace titan::core {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/config/component_lookup.h"
 #include "core/config/resolve.h"
+#include "core/config/schema/component_lookup.h"
 
 namespace titan::core {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "core/config/registry_lookup.h"
+#include "core/config/selection/registry_lookup.h"
 
 namespace titan::core {
 namespace {

@@ -10,15 +10,15 @@
 #include <titan/settings/toml_source.h>
 #include <titan/suggest.h>
 
-#include "core/config/collect.h"
-#include "core/config/command_line.h"
-#include "core/config/component_selection.h"
-#include "core/config/cross_rules.h"
-#include "core/config/feeds.h"
-#include "core/config/key_places.h"
-#include "core/config/legacy_requests.h"
-#include "core/config/not_built.h"
 #include "core/config/resolved_value.h"
+#include "core/config/rules/cross_rules.h"
+#include "core/config/rules/feeds.h"
+#include "core/config/selection/component_selection.h"
+#include "core/config/selection/not_built.h"
+#include "core/config/sources/collect.h"
+#include "core/config/sources/command_line.h"
+#include "core/config/sources/key_places.h"
+#include "core/config/sources/legacy_requests.h"
 
 namespace titan::core {
 namespace {

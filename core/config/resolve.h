@@ -18,8 +18,8 @@
 #include <titan/settings/diagnostics.h>
 #include <titan/settings/settings.h>
 
-#include "core/config/component_lookup.h"
-#include "core/config/job_config.h"
+#include "core/config/schema/component_lookup.h"
+#include "core/config/schema/job_config.h"
 
 namespace titan::core {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/config/feeds.h"
+#include "core/config/rules/feeds.h"
 
 namespace titan::core {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <titan/value.h>
 
-#include "core/config/job_config.h"
-#include "core/config/option_table.h"
+#include "core/config/schema/job_config.h"
+#include "core/config/schema/option_table.h"
 
 namespace titan::core {
 

@@ -6,7 +6,7 @@
 
 #include <titan/error.h>
 
-#include "core/data/saved_position.h"
+#include "core/data/order/saved_position.h"
 
 namespace titan::core {
 namespace {

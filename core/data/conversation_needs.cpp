@@ -5,8 +5,8 @@
 #include <titan/settings/diagnostics.h>
 #include <titan/special_token_text.h>
 
-#include "core/config/default_plugins.h"
-#include "core/config/key_places.h"
+#include "core/config/selection/default_plugins.h"
+#include "core/config/sources/key_places.h"
 #include "core/data/first_document.h"
 #include "core/data/no_tokenizer.h"
 

@@ -8,7 +8,7 @@
 #include <titan/dataset.h>
 #include <titan/tokenizer.h>
 
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 
 namespace titan::core {
 

@@ -1,7 +1,7 @@
 #include "core/data/open_sources.h"
 
-#include "core/config/component_error.h"
-#include "core/config/make_selected.h"
+#include "core/config/selection/component_error.h"
+#include "core/config/selection/make_selected.h"
 #include "core/data/no_tokenizer.h"
 
 namespace titan::core {

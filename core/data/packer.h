@@ -9,7 +9,7 @@
 
 #include <titan/value.h>
 
-#include "core/config/packing.h"
+#include "core/config/schema/packing.h"
 #include "core/data/row_reader.h"
 
 namespace titan::core {

@@ -14,10 +14,10 @@
 #include <titan/value.h>
 
 #include <titan/framing.h>
-#include "core/config/packing.h"
+#include "core/config/schema/packing.h"
 #include "core/data/conversation_tokens.h"
 #include "core/data/left_out.h"
-#include "core/data/source_reader.h"
+#include "core/data/order/source_reader.h"
 #include "core/data/tokenized_document.h"
 
 namespace titan::core {

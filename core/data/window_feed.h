@@ -20,9 +20,9 @@
 #include <titan/value.h>
 
 #include "core/data/feed_state.h"
+#include "core/data/order/source_access.h"
 #include "core/data/packer.h"
 #include "core/data/slow_notice.h"
-#include "core/data/source_access.h"
 
 namespace titan::core {
 

@@ -7,8 +7,8 @@
 #include <titan/log.h>
 #include <titan/program/clock.h>
 
-#include "core/config/registry_lookup.h"
 #include "core/config/resolve.h"
+#include "core/config/selection/registry_lookup.h"
 #include "core/engine/trained_model.h"
 #include "core/engine/training.h"
 #include "core/plugin/catalog.h"

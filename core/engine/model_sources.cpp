@@ -6,10 +6,10 @@
 
 #include <titan/error.h>
 
-#include "core/config/collect.h"
-#include "core/config/legacy_names.h"
+#include "core/config/legacy/legacy_names.h"
 #include "core/config/partial_resolve.h"
-#include "core/config/toml_writer.h"
+#include "core/config/sources/collect.h"
+#include "core/config/sources/toml_writer.h"
 
 namespace titan::core {
 namespace {

@@ -8,9 +8,9 @@
 
 #include <titan/engine.h>
 
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 #include "core/runtime/groups/rendezvous.h"
-#include "core/train/run.h"
+#include "core/train/assembly/run.h"
 
 namespace titan::core {
 

@@ -9,18 +9,18 @@
 #include <titan/log.h>
 
 #include <titan/program/stop_signals.h>
-#include "core/config/component_error.h"
 #include "core/config/partial_resolve.h"
-#include "core/config/registry_lookup.h"
-#include "core/config/toml_writer.h"
+#include "core/config/selection/component_error.h"
+#include "core/config/selection/registry_lookup.h"
+#include "core/config/sources/toml_writer.h"
 #include "core/data/open_sources.h"
 #include "core/engine/model_sources.h"
 #include "core/parts/chosen_chat.h"
 #include "core/runtime/groups/failure_policy.h"
-#include "core/train/assembly.h"
+#include "core/train/assembly/assembly.h"
+#include "core/train/assembly/hf_model.h"
+#include "core/train/assembly/run_facts.h"
 #include "core/train/explained_failure.h"
-#include "core/train/hf_model.h"
-#include "core/train/run_facts.h"
 
 namespace titan::core {
 namespace {

@@ -17,7 +17,7 @@
 #include "core/plugin/registry.h"
 #include "core/runtime/groups/rendezvous.h"
 #include "core/runtime/launch_env.h"
-#include "core/train/run.h"
+#include "core/train/assembly/run.h"
 
 namespace titan::core {
 

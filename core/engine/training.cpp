@@ -21,14 +21,14 @@
 #include <titan/shown_text.h>
 
 #include <titan/program/stop_signals.h>
-#include "core/config/component_error.h"
+#include "core/config/selection/component_error.h"
 #include "core/engine/run_engine.h"
 #include "core/estimate/memory_limit.h"
 #include "core/exchange/model_options.h"
 #include "core/runtime/build_info.h"
 #include "core/runtime/groups/failure_policy.h"
+#include "core/train/assembly/run_facts.h"
 #include "core/train/explained_failure.h"
-#include "core/train/run_facts.h"
 #include "core/train/trainer.h"
 
 namespace titan::core {

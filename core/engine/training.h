@@ -7,7 +7,7 @@
 #include <titan/engine.h>
 #include <titan/settings/diagnostics.h>
 
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 #include "core/estimate/rehearsal.h"
 #include "core/plugin/registry.h"
 #include "core/runtime/launch_env.h"

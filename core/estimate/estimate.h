@@ -11,7 +11,7 @@
 
 #include <titan/value.h>
 
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 #include "core/estimate/played_step.h"
 #include "core/plugin/registry.h"
 

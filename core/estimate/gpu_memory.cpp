@@ -9,7 +9,7 @@
 
 #include <titan/ops/fused_head.h>
 
-#include "core/config/parallelism_selection.h"
+#include "core/config/selection/parallelism_selection.h"
 
 namespace titan::core {
 namespace {

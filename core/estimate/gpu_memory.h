@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 
 namespace torch {
 class Library;

@@ -2,7 +2,7 @@
 // [activation_checkpoint] memory_limit: by playing its step on the meta device.
 #pragma once
 
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 #include "core/plugin/registry.h"
 
 namespace titan::core {

@@ -12,7 +12,7 @@
 
 #include "core/estimate/layer_watch.h"
 #include "core/runtime/tensors/meta_memory.h"
-#include "core/train/assembly.h"
+#include "core/train/assembly/assembly.h"
 
 namespace titan::core {
 

@@ -8,15 +8,15 @@
 
 #include <titan/log.h>
 
-#include "core/config/component_error.h"
-#include "core/config/key_places.h"
-#include "core/config/make_selected.h"
+#include "core/config/selection/component_error.h"
+#include "core/config/selection/make_selected.h"
+#include "core/config/sources/key_places.h"
 #include "core/data/conversation_needs.h"
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"
 #include "core/estimate/memory_limit.h"
-#include "core/train/run_folder.h"
-#include "core/train/run_loss.h"
+#include "core/train/assembly/run_folder.h"
+#include "core/train/assembly/run_loss.h"
 
 namespace titan::core {
 namespace {

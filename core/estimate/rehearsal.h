@@ -6,9 +6,9 @@
 
 #include <titan/settings/diagnostics.h>
 
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 #include "core/plugin/registry.h"
-#include "core/train/assembly.h"
+#include "core/train/assembly/assembly.h"
 
 namespace titan::core {
 

@@ -7,7 +7,7 @@
 
 #include <titan/checkpoints/tensor_index.h>
 
-#include "core/config/job_sections.h"
+#include "core/config/schema/job_sections.h"
 
 namespace titan::core {
 

@@ -11,7 +11,7 @@
 #include <titan/model.h>
 #include <titan/value.h>
 
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 #include "core/plugin/registry.h"
 
 namespace titan::core {

@@ -5,10 +5,10 @@
 
 #include <titan/error.h>
 
-#include "core/config/component_error.h"
-#include "core/config/default_plugins.h"
-#include "core/config/partial_lookup.h"
 #include "core/config/partial_resolve.h"
+#include "core/config/selection/component_error.h"
+#include "core/config/selection/default_plugins.h"
+#include "core/config/selection/partial_lookup.h"
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"
 

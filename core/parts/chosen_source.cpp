@@ -7,9 +7,9 @@
 
 #include <titan/error.h>
 
-#include "core/config/component_error.h"
-#include "core/config/partial_lookup.h"
 #include "core/config/partial_resolve.h"
+#include "core/config/selection/component_error.h"
+#include "core/config/selection/partial_lookup.h"
 #include "core/data/conversation_needs.h"
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"

@@ -1,6 +1,6 @@
 // Gives the components and flavors that plugins register, opening a plugin's file only when
-// something it provides is asked for. Used by core/config (option schemas) and core/train/assembly
-// (making components).
+// something it provides is asked for. Used by core/config (option schemas) and
+// core/train/assembly/assembly (making components).
 #pragma once
 
 #include <memory>

@@ -7,7 +7,7 @@
 
 #include "core/runtime/groups/failure_watch.h"
 #include "core/runtime/groups/rendezvous.h"
-#include "core/train/run.h"
+#include "core/train/assembly/run.h"
 
 namespace titan::core {
 

@@ -5,7 +5,7 @@
 #include <titan/device_graphs.h>
 #include <titan/log.h>
 
-#include "core/train/sequential_executor.h"
+#include "core/train/step/sequential_executor.h"
 
 namespace titan::core {
 namespace {

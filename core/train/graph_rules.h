@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "core/config/job_config.h"
-#include "core/train/run.h"
-#include "core/train/step_graph.h"
+#include "core/config/schema/job_config.h"
+#include "core/train/assembly/run.h"
+#include "core/train/step/step_graph.h"
 
 namespace titan::core {
 

@@ -10,8 +10,8 @@
 
 #include "core/base/host.h"
 #include "core/runtime/build_info.h"
-#include "core/train/run.h"
-#include "core/train/run_dtypes.h"
+#include "core/train/assembly/run.h"
+#include "core/train/assembly/run_dtypes.h"
 #include "core/train/run_speed.h"
 
 namespace titan::core {

@@ -11,9 +11,9 @@
 #include <titan/runs/history_writer.h>
 #include <titan/step_phase.h>
 
-#include "core/config/job_config.h"
-#include "core/train/status_file.h"
-#include "core/train/timeline_file.h"
+#include "core/config/schema/job_config.h"
+#include "core/train/logging/status_file.h"
+#include "core/train/logging/timeline_file.h"
 
 namespace titan::core {
 

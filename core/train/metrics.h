@@ -10,9 +10,9 @@
 
 #include "core/checkpoint/train_state.h"
 #include "core/train/journal.h"
-#include "core/train/logger_set.h"
-#include "core/train/loss_parts.h"
-#include "core/train/slowest_rank.h"
+#include "core/train/logging/logger_set.h"
+#include "core/train/logging/slowest_rank.h"
+#include "core/train/loss/loss_parts.h"
 
 namespace titan::core {
 

@@ -1,6 +1,6 @@
 #include "core/train/run_speed.h"
 
-#include "core/train/run_dtypes.h"
+#include "core/train/assembly/run_dtypes.h"
 
 namespace titan::core {
 

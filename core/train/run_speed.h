@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "core/config/job_config.h"
-#include "core/train/run.h"
+#include "core/config/schema/job_config.h"
+#include "core/train/assembly/run.h"
 
 namespace titan::core {
 

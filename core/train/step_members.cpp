@@ -2,11 +2,11 @@
 
 #include <utility>
 
-#include "core/train/finite_checks.h"
-#include "core/train/gradient_clipper.h"
 #include "core/train/graph_rules.h"
-#include "core/train/sequential_executor.h"
-#include "core/train/step_counters.h"
+#include "core/train/optimizer/finite_checks.h"
+#include "core/train/optimizer/gradient_clipper.h"
+#include "core/train/step/sequential_executor.h"
+#include "core/train/step/step_counters.h"
 
 namespace titan::core {
 namespace {

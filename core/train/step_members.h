@@ -5,10 +5,10 @@
 #include <memory>
 #include <vector>
 
-#include "core/train/held_numbers.h"
-#include "core/train/optimizer_step.h"
-#include "core/train/run.h"
-#include "core/train/step_runner.h"
+#include "core/train/assembly/run.h"
+#include "core/train/optimizer/held_numbers.h"
+#include "core/train/optimizer/optimizer_step.h"
+#include "core/train/step/step_runner.h"
 
 namespace titan::core {
 

@@ -10,7 +10,7 @@
 
 #include <titan/program/stop_signals.h>
 #include "core/train/run_speed.h"
-#include "core/train/step_tokens.h"
+#include "core/train/step/step_tokens.h"
 
 namespace titan::core {
 namespace {

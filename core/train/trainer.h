@@ -10,10 +10,10 @@
 #include <titan/value.h>
 
 #include "core/runtime/groups/failure_watch.h"
-#include "core/train/epoch_counter.h"
+#include "core/train/assembly/run.h"
 #include "core/train/journal.h"
+#include "core/train/logging/epoch_counter.h"
 #include "core/train/metrics.h"
-#include "core/train/run.h"
 #include "core/train/step_members.h"
 
 namespace titan::core {

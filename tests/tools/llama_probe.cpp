@@ -37,7 +37,7 @@
 
 #include "core/plugin/catalog.h"
 #include "core/plugin/registry.h"
-#include "core/train/gradient_norm.h"
+#include "core/train/optimizer/gradient_norm.h"
 #include "tests/tools/probe_files.h"
 
 namespace {

@@ -11,18 +11,18 @@ ROOT = pathlib.Path(os.environ["TITAN_SOURCE_DIR"])
 KINDS = ("model", "converter", "parallelism", "pipeline_schedule", "activation_checkpoint", "compile_backend", "optimizer", "lr_scheduler", "loss",
          "dataset", "tokenizer", "chat_template", "logger", "watcher", "device", "command")
 # defaults of sections, what the core chooses unasked, names of before, what is not built yet
-DATA = {"core/config/job_sections.h", "core/config/default_plugins.h", "core/config/legacy_table.cpp",
-        "core/config/legacy_names.cpp", "core/config/legacy_requests.cpp", "core/config/not_built.cpp"}
+DATA = {"core/config/schema/job_sections.h", "core/config/selection/default_plugins.h", "core/config/legacy/legacy_table.cpp",
+        "core/config/legacy/legacy_names.cpp", "core/config/sources/legacy_requests.cpp", "core/config/selection/not_built.cpp"}
 # words that mean something else where they stand: (file, word)
 OTHER_MEANINGS = {
     ("core/commands/describe.cpp", "csv"),                          # a flag of titan describe
-    ("core/config/job_schema_other.cpp", "cuda"),                   # a backend of v0.2.2's [quantize]
-    ("core/config/job_schema_training.cpp", "memory_budget"),       # a key of [activation_checkpoint]
-    ("core/config/layout_rules.cpp", "context"), ("core/config/layout_rules.cpp", "pipeline"),  # degrees in a message
-    ("core/config/layout_rules.cpp", "tensor"),
+    ("core/config/schema/job_schema_other.cpp", "cuda"),                   # a backend of v0.2.2's [quantize]
+    ("core/config/schema/job_schema_training.cpp", "memory_budget"),       # a key of [activation_checkpoint]
+    ("core/config/rules/layout_rules.cpp", "context"), ("core/config/rules/layout_rules.cpp", "pipeline"),  # degrees in a message
+    ("core/config/rules/layout_rules.cpp", "tensor"),
     ("core/data/conversation_tokens.cpp", "messages"),  # a member of conversations
     ("core/data/row_reader.cpp", "tokens"),   # a member of JSON
-    ("core/config/job_schema_run.cpp", "profiling"), ("core/config/job_schema_other.cpp", "fingerprints"),  # keys of v0.2.2 and ours
+    ("core/config/schema/job_schema_run.cpp", "profiling"), ("core/config/schema/job_schema_other.cpp", "fingerprints"),  # keys of v0.2.2 and ours
     ("core/plugin/compatibility.cpp", "cuda"), ("core/plugin/manifest.cpp", "cuda"),            # a field of manifests
 }
 

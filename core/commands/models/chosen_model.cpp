@@ -5,11 +5,11 @@
 #include <titan/error.h>
 #include <titan/log.h>
 
-#include "core/config/component_error.h"
-#include "core/config/default_plugins.h"
-#include "core/config/make_selected.h"
 #include "core/config/partial_resolve.h"
-#include "core/config/registry_lookup.h"
+#include "core/config/selection/component_error.h"
+#include "core/config/selection/default_plugins.h"
+#include "core/config/selection/make_selected.h"
+#include "core/config/selection/registry_lookup.h"
 #include "core/exchange/hf_folder.h"
 
 namespace titan::core {

@@ -19,7 +19,7 @@
 #include "core/exchange/merged_weights.h"
 #include "core/plugin/catalog.h"
 #include "core/plugin/registry.h"
-#include "core/train/assembly.h"
+#include "core/train/assembly/assembly.h"
 
 namespace titan::core {
 

@@ -11,10 +11,10 @@
 
 #include "core/commands/command.h"
 #include "core/commands/own_flags.h"
-#include "core/config/collect.h"
-#include "core/config/component_error.h"
-#include "core/config/default_plugins.h"
-#include "core/config/registry_lookup.h"
+#include "core/config/selection/component_error.h"
+#include "core/config/selection/default_plugins.h"
+#include "core/config/selection/registry_lookup.h"
+#include "core/config/sources/collect.h"
 #include "core/estimate/played_rank.h"
 
 namespace titan::core {

@@ -1,4 +1,4 @@
-#include "core/config/legacy_names.h"
+#include "core/config/legacy/legacy_names.h"
 
 #include <algorithm>
 #include <set>

@@ -1,5 +1,5 @@
 // The old names as data.
-#include "core/config/legacy_names.h"
+#include "core/config/legacy/legacy_names.h"
 
 #include <memory>
 

@@ -1,4 +1,4 @@
-#include "core/config/cross_rules.h"
+#include "core/config/rules/cross_rules.h"
 
 #include <algorithm>
 #include <filesystem>

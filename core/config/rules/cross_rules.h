@@ -9,8 +9,8 @@
 
 #include <titan/settings/diagnostics.h>
 
-#include "core/config/job_config.h"
-#include "core/config/schema_check.h"
+#include "core/config/schema/job_config.h"
+#include "core/config/sources/schema_check.h"
 
 namespace titan::core {
 

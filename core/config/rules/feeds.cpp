@@ -1,4 +1,4 @@
-#include "core/config/feeds.h"
+#include "core/config/rules/feeds.h"
 
 #include <exception>
 #include <optional>

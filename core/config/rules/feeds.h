@@ -5,8 +5,8 @@
 #include <titan/plugin.h>
 #include <titan/value.h>
 
-#include "core/config/cross_rules.h"
-#include "core/config/job_config.h"
+#include "core/config/rules/cross_rules.h"
+#include "core/config/schema/job_config.h"
 
 namespace titan::core {
 

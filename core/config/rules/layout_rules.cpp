@@ -3,8 +3,8 @@
 #include <numeric>
 #include <vector>
 
-#include "core/config/component_error.h"
-#include "core/config/cross_rules.h"
+#include "core/config/rules/cross_rules.h"
+#include "core/config/selection/component_error.h"
 
 namespace titan::core {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <titan/error.h>
 
-#include "core/config/cross_rules.h"
-#include "core/config/default_plugins.h"
+#include "core/config/rules/cross_rules.h"
+#include "core/config/selection/default_plugins.h"
 #include "core/pipeline/plan.h"
 
 namespace titan::core {

@@ -15,7 +15,7 @@
 #include <titan/settings/source_range.h>
 #include <titan/value.h>
 
-#include "core/config/job_sections.h"
+#include "core/config/schema/job_sections.h"
 
 namespace titan::core {
 

@@ -1,5 +1,5 @@
 // [compile] to [debug].
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 
 namespace titan::core::job_schema_parts {
 namespace {

@@ -1,5 +1,5 @@
 // [plugins] to [device]: what a run is, which components it uses and where its output goes.
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 
 namespace titan::core::job_schema_parts {
 namespace {

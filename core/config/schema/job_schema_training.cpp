@@ -1,6 +1,6 @@
 // [training] to [activation_checkpoint]: the step, its layout over ranks, its memory and what is
 // kept of it.
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 
 namespace titan::core::job_schema_parts {
 namespace {
@@ -71,10 +71,11 @@ void declare_data(SchemaBuilder& schema) {
               "Positions begin at 0 with each document and attention sees no other document")
       .option("labels_cross_documents", &Section::labels_cross_documents,
               "The last token of a document predicts the first one of the next")
-      .option("too_long", &Section::too_long,
-              "Conversations longer than a sequence: an error, left out, or cut at the end (two that "
-              "are compared are left out)",
-              {{"error", TooLong::error}, {"skip", TooLong::skip}, {"truncate", TooLong::truncate}})
+      .option(
+          "too_long", &Section::too_long,
+          "Conversations longer than a sequence: an error, left out, or cut at the end (two that "
+          "are compared are left out)",
+          {{"error", TooLong::error}, {"skip", TooLong::skip}, {"truncate", TooLong::truncate}})
       .option("shuffle", &Section::shuffle,
               "Another order of the documents in every epoch, by seed")
       .option("shuffle_buffer", &Section::shuffle_buffer,
@@ -167,7 +168,8 @@ void declare_checkpoint(SchemaBuilder& schema) {
       .option("interval", &Section::interval, "Save every so many steps, and at the last")
       .at_least(1)
       .option("initial_load_path", &Section::initial_load_path,
-              "Folder to start from: a checkpoint, a folder of checkpoints or safetensors; a run that has "
+              "Folder to start from: a checkpoint, a folder of checkpoints or safetensors; a run "
+              "that has "
               "a complete checkpoint of its own goes on from that")
       .option("initial_load_model_only", &Section::initial_load_model_only,
               "Take only the weights from initial_load_path")

@@ -12,7 +12,7 @@
 #include <titan/options.h>
 
 #include "core/base/dtype.h"
-#include "core/config/packing.h"
+#include "core/config/schema/packing.h"
 
 namespace titan::core {
 

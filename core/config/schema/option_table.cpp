@@ -1,11 +1,11 @@
-#include "core/config/option_table.h"
+#include "core/config/schema/option_table.h"
 
 #include <algorithm>
 #include <utility>
 
 #include <titan/error.h>
 
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 #include "core/plugin/kinds.h"
 
 namespace titan::core {

@@ -12,7 +12,7 @@
 #include <titan/plugin.h>
 #include <titan/settings/settings.h>
 
-#include "core/config/component_lookup.h"
+#include "core/config/schema/component_lookup.h"
 
 namespace titan::core {
 

@@ -1,4 +1,4 @@
-#include "core/config/component_error.h"
+#include "core/config/selection/component_error.h"
 
 #include <filesystem>
 #include <string>
@@ -6,7 +6,7 @@
 
 #include <glob.h>
 
-#include "core/config/key_places.h"
+#include "core/config/sources/key_places.h"
 
 namespace titan::core {
 namespace {

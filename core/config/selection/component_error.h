@@ -8,7 +8,7 @@
 #include <titan/error.h>
 #include <titan/settings/diagnostics.h>
 
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 
 namespace titan::core {
 

@@ -1,4 +1,4 @@
-#include "core/config/component_selection.h"
+#include "core/config/selection/component_selection.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,9 +9,9 @@
 #include <titan/program/text.h>
 #include <titan/suggest.h>
 
-#include "core/config/default_plugins.h"
-#include "core/config/legacy_names.h"
-#include "core/config/not_built.h"
+#include "core/config/legacy/legacy_names.h"
+#include "core/config/selection/default_plugins.h"
+#include "core/config/selection/not_built.h"
 #include "core/plugin/kinds.h"
 
 namespace titan::core {

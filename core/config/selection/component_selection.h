@@ -7,11 +7,11 @@
 
 #include <titan/settings/diagnostics.h>
 
-#include "core/config/component_lookup.h"
-#include "core/config/job_config.h"
-#include "core/config/option_table.h"
-#include "core/config/parallelism_selection.h"
-#include "core/config/schema_check.h"
+#include "core/config/schema/component_lookup.h"
+#include "core/config/schema/job_config.h"
+#include "core/config/schema/option_table.h"
+#include "core/config/selection/parallelism_selection.h"
+#include "core/config/sources/schema_check.h"
 
 namespace titan::core {
 

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "core/config/component_error.h"
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
+#include "core/config/selection/component_error.h"
 #include "core/plugin/registry.h"
 
 namespace titan::core {

@@ -1,4 +1,4 @@
-#include "core/config/not_built.h"
+#include "core/config/selection/not_built.h"
 
 #include <string>
 

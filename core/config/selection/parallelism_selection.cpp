@@ -1,6 +1,6 @@
-#include "core/config/parallelism_selection.h"
+#include "core/config/selection/parallelism_selection.h"
 
-#include "core/config/default_plugins.h"
+#include "core/config/selection/default_plugins.h"
 
 namespace titan::core {
 namespace {
@@ -56,8 +56,8 @@ std::vector<ParallelismRequest> requested_parallelisms(const JobConfig& config,
     request(section.expert_parallel, "expert_parallel",
             {"parallelism.expert_parallel_degree", "parallelism.expert_tensor_parallel_degree"});
   for (size_t i = 0; i < section.further.size(); ++i)
-    requests.push_back({section.further[i], "parallelism.further",
-                        given.item_place("parallelism.further", i)});
+    requests.push_back(
+        {section.further[i], "parallelism.further", given.item_place("parallelism.further", i)});
   if (const std::string name = data_parallel_plugin(config, layout, given); !name.empty())
     request(section.data_parallel == "auto" ? name : section.data_parallel, "data_parallel",
             {"parallelism.data_parallel_shard_degree", "parallelism.data_parallel_replicate_degree",

@@ -1,20 +1,21 @@
-// Which parallelism plugins the degrees ask for. The table of names: axis tensor -> `tensor`, and so
-// on. What the core's keys set of their options, their own declarations say (feeds.h).
+// Which parallelism plugins the degrees ask for. The table of names: axis tensor -> `tensor`, and
+// so on. What the core's keys set of their options, their own declarations say (feeds.h).
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "core/config/job_config.h"
-#include "core/config/schema_check.h"
+#include "core/config/schema/job_config.h"
+#include "core/config/sources/schema_check.h"
 
 namespace titan::core {
 
 /// One plugin of kind "parallelism" that this job needs.
 struct ParallelismRequest {
   std::string name;
-  std::string key;    ///< of the configuration, that names it
-  SourceRange where;  ///< its value, or where it is left at its default, the degree that asks for it
+  std::string key;  ///< of the configuration, that names it
+  SourceRange
+      where;  ///< its value, or where it is left at its default, the degree that asks for it
 };
 
 /// In the order in which they are applied within a phase. `config` needs its sections only.

@@ -1,4 +1,4 @@
-#include "core/config/partial_lookup.h"
+#include "core/config/selection/partial_lookup.h"
 
 #include <algorithm>
 

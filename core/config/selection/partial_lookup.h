@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/config/registry_lookup.h"
+#include "core/config/selection/registry_lookup.h"
 
 namespace titan::core {
 

@@ -1,4 +1,4 @@
-#include "core/config/registry_lookup.h"
+#include "core/config/selection/registry_lookup.h"
 
 #include <string>
 

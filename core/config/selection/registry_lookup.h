@@ -2,7 +2,7 @@
 // the configuration use a lookup of their own.
 #pragma once
 
-#include "core/config/component_lookup.h"
+#include "core/config/schema/component_lookup.h"
 #include "core/plugin/catalog.h"
 #include "core/plugin/registry.h"
 

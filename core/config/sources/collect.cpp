@@ -1,10 +1,10 @@
-#include "core/config/collect.h"
+#include "core/config/sources/collect.h"
 
 #include <algorithm>
 #include <iterator>
 
-#include "core/config/command_line.h"
-#include "core/config/legacy_requests.h"
+#include "core/config/sources/command_line.h"
+#include "core/config/sources/legacy_requests.h"
 
 namespace titan::core {
 

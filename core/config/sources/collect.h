@@ -7,9 +7,9 @@
 
 #include <titan/settings/diagnostics.h>
 
-#include "core/config/legacy_names.h"
-#include "core/config/option_table.h"
-#include "core/config/schema_check.h"
+#include "core/config/legacy/legacy_names.h"
+#include "core/config/schema/option_table.h"
+#include "core/config/sources/schema_check.h"
 
 namespace titan::core {
 

@@ -1,4 +1,4 @@
-#include "core/config/command_line.h"
+#include "core/config/sources/command_line.h"
 
 #include <algorithm>
 #include <memory>
@@ -8,7 +8,7 @@
 #include <titan/settings/toml_source.h>
 #include <titan/suggest.h>
 
-#include "core/config/word_value.h"
+#include "core/config/sources/word_value.h"
 
 namespace titan::core {
 namespace {

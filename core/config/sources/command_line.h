@@ -9,7 +9,7 @@
 #include <titan/settings/diagnostics.h>
 #include <titan/settings/settings.h>
 
-#include "core/config/option_table.h"
+#include "core/config/schema/option_table.h"
 
 namespace titan::core {
 

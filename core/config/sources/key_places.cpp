@@ -1,4 +1,4 @@
-#include "core/config/key_places.h"
+#include "core/config/sources/key_places.h"
 
 #include <algorithm>
 #include <cctype>

@@ -10,9 +10,9 @@
 
 #include <titan/settings/diagnostics.h>
 
-#include "core/config/job_config.h"
-#include "core/config/option_table.h"
-#include "core/config/schema_check.h"
+#include "core/config/schema/job_config.h"
+#include "core/config/schema/option_table.h"
+#include "core/config/sources/schema_check.h"
 
 namespace titan::core {
 

@@ -1,4 +1,4 @@
-#include "core/config/legacy_requests.h"
+#include "core/config/sources/legacy_requests.h"
 
 #include <algorithm>
 #include <optional>

@@ -7,9 +7,9 @@
 
 #include <titan/settings/diagnostics.h>
 
-#include "core/config/component_lookup.h"
-#include "core/config/legacy_names.h"
-#include "core/config/schema_check.h"
+#include "core/config/legacy/legacy_names.h"
+#include "core/config/schema/component_lookup.h"
+#include "core/config/sources/schema_check.h"
 
 namespace titan::core {
 

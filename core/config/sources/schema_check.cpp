@@ -1,4 +1,4 @@
-#include "core/config/schema_check.h"
+#include "core/config/sources/schema_check.h"
 
 #include <algorithm>
 #include <cctype>
@@ -7,7 +7,7 @@
 #include <titan/program/text.h>
 #include <titan/suggest.h>
 
-#include "core/config/legacy_names.h"
+#include "core/config/legacy/legacy_names.h"
 #include "core/plugin/kinds.h"
 
 namespace titan::core {

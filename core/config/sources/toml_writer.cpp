@@ -1,4 +1,4 @@
-#include "core/config/toml_writer.h"
+#include "core/config/sources/toml_writer.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "core/config/word_value.h"
+#include "core/config/sources/word_value.h"
 
 #include <algorithm>
 #include <charconv>

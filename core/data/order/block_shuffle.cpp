@@ -1,12 +1,12 @@
-#include "core/data/block_shuffle.h"
+#include "core/data/order/block_shuffle.h"
 
 #include <utility>
 
 #include <titan/error.h>
 
-#include "core/data/document_size.h"
-#include "core/data/permutation.h"
-#include "core/data/saved_position.h"
+#include "core/data/order/document_size.h"
+#include "core/data/order/permutation.h"
+#include "core/data/order/saved_position.h"
 
 namespace titan::core {
 namespace {

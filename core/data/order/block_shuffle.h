@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/data/source_reader.h"
+#include "core/data/order/source_reader.h"
 
 namespace titan::core {
 

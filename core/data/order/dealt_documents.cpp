@@ -1,11 +1,11 @@
-#include "core/data/dealt_documents.h"
+#include "core/data/order/dealt_documents.h"
 
 #include <algorithm>
 
 #include <titan/error.h>
 
-#include "core/data/document_size.h"
-#include "core/data/saved_position.h"
+#include "core/data/order/document_size.h"
+#include "core/data/order/saved_position.h"
 
 namespace titan::core {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/data/shard_walk.h"
-#include "core/data/source_reader.h"
+#include "core/data/order/shard_walk.h"
+#include "core/data/order/source_reader.h"
 
 namespace titan::core {
 

@@ -1,4 +1,4 @@
-#include "core/data/document_size.h"
+#include "core/data/order/document_size.h"
 
 namespace titan::core {
 namespace {

@@ -1,9 +1,9 @@
-#include "core/data/shard_walk.h"
+#include "core/data/order/shard_walk.h"
 
 #include <titan/error.h>
 
-#include "core/data/permutation.h"
-#include "core/data/saved_position.h"
+#include "core/data/order/permutation.h"
+#include "core/data/order/saved_position.h"
 
 namespace titan::core {
 

@@ -1,15 +1,15 @@
-#include "core/data/source_access.h"
+#include "core/data/order/source_access.h"
 
 #include <algorithm>
 #include <atomic>
 
 #include <titan/error.h>
 
-#include "core/data/block_shuffle.h"
-#include "core/data/dealt_documents.h"
-#include "core/data/permutation.h"
-#include "core/data/saved_position.h"
-#include "core/data/shard_walk.h"
+#include "core/data/order/block_shuffle.h"
+#include "core/data/order/dealt_documents.h"
+#include "core/data/order/permutation.h"
+#include "core/data/order/saved_position.h"
+#include "core/data/order/shard_walk.h"
 
 namespace titan::core {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <titan/dataset.h>
 
-#include "core/data/source_reader.h"
+#include "core/data/order/source_reader.h"
 
 namespace titan::core {
 

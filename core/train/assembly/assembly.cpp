@@ -1,4 +1,4 @@
-#include "core/train/assembly.h"
+#include "core/train/assembly/assembly.h"
 
 #include <unistd.h>
 #include <algorithm>
@@ -13,9 +13,9 @@
 #include <titan/program/environment.h>
 
 #include <titan/framing.h>
-#include "core/config/component_error.h"
-#include "core/config/make_selected.h"
-#include "core/config/parallelism_selection.h"
+#include "core/config/selection/component_error.h"
+#include "core/config/selection/make_selected.h"
+#include "core/config/selection/parallelism_selection.h"
 #include "core/data/conversation_needs.h"
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"
@@ -23,13 +23,13 @@
 #include "core/runtime/groups/process_groups.h"
 #include "core/runtime/tensors/huge_pages.h"
 #include "core/runtime/tensors/meta_memory.h"
-#include "core/train/logger_context.h"
-#include "core/train/observations.h"
-#include "core/train/resume.h"
-#include "core/train/run_dtypes.h"
-#include "core/train/run_folder.h"
-#include "core/train/run_loss.h"
-#include "core/train/step_parts.h"
+#include "core/train/assembly/resume.h"
+#include "core/train/assembly/run_dtypes.h"
+#include "core/train/assembly/run_folder.h"
+#include "core/train/assembly/run_loss.h"
+#include "core/train/logging/logger_context.h"
+#include "core/train/step/observations.h"
+#include "core/train/step/step_parts.h"
 
 namespace titan::core {
 namespace {

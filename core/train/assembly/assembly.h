@@ -9,12 +9,12 @@
 #include <titan/tokenizer.h>
 
 #include "core/checkpoint/start_point.h"
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 #include "core/plugin/registry.h"
 #include "core/runtime/groups/failure_watch.h"
 #include "core/runtime/groups/rendezvous.h"
-#include "core/train/run.h"
-#include "core/train/run_model.h"
+#include "core/train/assembly/run.h"
+#include "core/train/assembly/run_model.h"
 
 namespace titan::core {
 

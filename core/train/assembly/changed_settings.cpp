@@ -1,4 +1,4 @@
-#include "core/train/changed_settings.h"
+#include "core/train/assembly/changed_settings.h"
 
 #include <algorithm>
 #include <array>

@@ -7,7 +7,7 @@
 
 #include <titan/checkpoints/manifest.h>
 
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 
 namespace titan::core {
 

@@ -1,4 +1,4 @@
-#include "core/train/earlier_files.h"
+#include "core/train/assembly/earlier_files.h"
 
 #include <string>
 #include <vector>

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 
 namespace titan::core {
 

@@ -1,4 +1,4 @@
-#include "core/train/hf_model.h"
+#include "core/train/assembly/hf_model.h"
 
 #include <memory>
 #include <optional>

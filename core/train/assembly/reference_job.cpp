@@ -1,4 +1,4 @@
-#include "core/train/reference_job.h"
+#include "core/train/assembly/reference_job.h"
 
 #include <optional>
 #include <set>
@@ -11,12 +11,12 @@
 #include <titan/files/file.h>
 #include <titan/hf_exchange.h>
 
-#include "core/config/registry_lookup.h"
 #include "core/config/resolve.h"
-#include "core/config/toml_writer.h"
+#include "core/config/selection/registry_lookup.h"
+#include "core/config/sources/toml_writer.h"
 #include "core/exchange/model_options.h"
 #include "core/plugin/catalog.h"
-#include "core/train/hf_model.h"
+#include "core/train/assembly/hf_model.h"
 
 namespace titan::core {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/train/resume.h"
+#include "core/train/assembly/resume.h"
 
 #include <algorithm>
 #include <set>
@@ -17,8 +17,8 @@
 #include "core/exchange/weight_copies.h"
 #include "core/exchange/weight_names.h"
 #include "core/runtime/groups/together.h"
-#include "core/train/changed_settings.h"
-#include "core/train/run_dtypes.h"
+#include "core/train/assembly/changed_settings.h"
+#include "core/train/assembly/run_dtypes.h"
 
 namespace titan::core {
 namespace {

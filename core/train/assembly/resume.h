@@ -3,10 +3,10 @@
 #pragma once
 
 #include "core/checkpoint/start_point.h"
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 #include "core/plugin/registry.h"
 #include "core/runtime/launch_env.h"
-#include "core/train/run.h"
+#include "core/train/assembly/run.h"
 
 namespace titan::core {
 

@@ -1,4 +1,4 @@
-#include "core/train/run_dtypes.h"
+#include "core/train/assembly/run_dtypes.h"
 
 #include "core/runtime/tensors/dtypes.h"
 

@@ -3,7 +3,7 @@
 
 #include <c10/core/ScalarType.h>
 
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 
 namespace titan::core {
 

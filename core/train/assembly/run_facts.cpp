@@ -1,4 +1,4 @@
-#include "core/train/run_facts.h"
+#include "core/train/assembly/run_facts.h"
 
 #include <fstream>
 #include <sstream>
@@ -7,7 +7,7 @@
 #include <titan/pipelines/table_csv.h>
 
 #include "core/runtime/build_info.h"
-#include "core/train/observations.h"
+#include "core/train/step/observations.h"
 
 namespace titan::core {
 namespace {

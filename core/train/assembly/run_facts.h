@@ -1,7 +1,7 @@
 // What must be equal on all ranks of a run: the program, the plugin files, the configuration.
 #pragma once
 
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 #include "core/plugin/registry.h"
 #include "core/runtime/groups/rendezvous.h"
 

@@ -1,4 +1,4 @@
-#include "core/train/run_folder.h"
+#include "core/train/assembly/run_folder.h"
 
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 
 #include <titan/error.h>
 
-#include "core/config/toml_writer.h"
+#include "core/config/sources/toml_writer.h"
 
 namespace titan::core {
 namespace {

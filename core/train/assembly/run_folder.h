@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/base/folder_lock.h"
-#include "core/config/job_config.h"
-#include "core/train/earlier_files.h"
+#include "core/config/schema/job_config.h"
+#include "core/train/assembly/earlier_files.h"
 
 namespace titan::core {
 

@@ -1,4 +1,4 @@
-#include "core/train/run_loss.h"
+#include "core/train/assembly/run_loss.h"
 
 #include <algorithm>
 
@@ -7,8 +7,8 @@
 #include <titan/nn/head.h>
 
 #include "core/checkpoint/start_point.h"
-#include "core/config/make_selected.h"
-#include "core/train/placed_modules.h"
+#include "core/config/selection/make_selected.h"
+#include "core/train/step/placed_modules.h"
 
 namespace titan::core {
 namespace {

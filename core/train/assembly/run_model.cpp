@@ -1,4 +1,4 @@
-#include "core/train/run_model.h"
+#include "core/train/assembly/run_model.h"
 
 #include <algorithm>
 #include <memory>
@@ -8,14 +8,14 @@
 #include <titan/error.h>
 #include <titan/log.h>
 
-#include "core/config/component_error.h"
-#include "core/config/make_selected.h"
+#include "core/config/selection/component_error.h"
+#include "core/config/selection/make_selected.h"
 #include "core/exchange/rule_layout.h"
-#include "core/train/model_text.h"
-#include "core/train/reference_job.h"
-#include "core/train/run_dtypes.h"
-#include "core/train/run_loss.h"
-#include "core/train/step_parts.h"
+#include "core/train/assembly/reference_job.h"
+#include "core/train/assembly/run_dtypes.h"
+#include "core/train/assembly/run_loss.h"
+#include "core/train/logging/model_text.h"
+#include "core/train/step/step_parts.h"
 
 namespace titan::core {
 namespace {

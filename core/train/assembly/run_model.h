@@ -7,9 +7,9 @@
 
 #include <titan/model.h>
 
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 #include "core/plugin/registry.h"
-#include "core/train/run.h"
+#include "core/train/assembly/run.h"
 
 namespace titan::core {
 

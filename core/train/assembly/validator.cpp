@@ -1,4 +1,4 @@
-#include "core/train/validator.h"
+#include "core/train/assembly/validator.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include <titan/program/clock.h>
 #include <titan/program/units.h>
 
-#include "core/train/step_tokens.h"
+#include "core/train/step/step_tokens.h"
 
 namespace titan::core {
 /// Over all ranks but for `local_loss`.

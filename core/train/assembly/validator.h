@@ -12,10 +12,10 @@
 #include <titan/tokenizer.h>
 #include <titan/transform.h>
 
-#include "core/config/job_sections.h"
+#include "core/config/schema/job_sections.h"
 #include "core/data/batches/loader.h"
-#include "core/train/logger_set.h"
-#include "core/train/loss_parts.h"
+#include "core/train/logging/logger_set.h"
+#include "core/train/loss/loss_parts.h"
 
 namespace titan::core {
 

@@ -1,4 +1,4 @@
-#include "core/train/epoch_counter.h"
+#include "core/train/logging/epoch_counter.h"
 
 #include <titan/log.h>
 

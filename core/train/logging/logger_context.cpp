@@ -1,4 +1,4 @@
-#include "core/train/logger_context.h"
+#include "core/train/logging/logger_context.h"
 
 namespace titan::core {
 namespace {

@@ -4,7 +4,7 @@
 #include <titan/logger.h>
 #include <titan/program/environment.h>
 
-#include "core/config/job_sections.h"
+#include "core/config/schema/job_sections.h"
 
 namespace titan::core {
 

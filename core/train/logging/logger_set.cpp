@@ -1,4 +1,4 @@
-#include "core/train/logger_set.h"
+#include "core/train/logging/logger_set.h"
 
 #include <utility>
 

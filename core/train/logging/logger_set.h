@@ -10,7 +10,7 @@
 #include <titan/logger.h>
 #include <titan/watcher.h>
 
-#include "core/train/logger_thread.h"
+#include "core/train/logging/logger_thread.h"
 
 namespace titan::core {
 

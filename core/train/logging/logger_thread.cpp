@@ -1,4 +1,4 @@
-#include "core/train/logger_thread.h"
+#include "core/train/logging/logger_thread.h"
 
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-#include "core/train/model_text.h"
+#include "core/train/logging/model_text.h"
 
 #include <cxxabi.h>
 #include <algorithm>

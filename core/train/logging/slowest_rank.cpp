@@ -1,4 +1,4 @@
-#include "core/train/slowest_rank.h"
+#include "core/train/logging/slowest_rank.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "core/train/status_file.h"
+#include "core/train/logging/status_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>

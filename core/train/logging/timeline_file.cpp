@@ -1,4 +1,4 @@
-#include "core/train/timeline_file.h"
+#include "core/train/logging/timeline_file.h"
 
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "core/train/loss_parts.h"
+#include "core/train/loss/loss_parts.h"
 
 #include <algorithm>
 

@@ -11,7 +11,7 @@
 #include <titan/logger.h>
 #include <titan/transform.h>
 
-#include "core/train/loss_terms.h"
+#include "core/train/loss/loss_terms.h"
 
 namespace titan::core {
 

@@ -5,7 +5,7 @@
 #include <titan/step.h>
 
 #include "core/checkpoint/train_state.h"
-#include "core/config/job_sections.h"
+#include "core/config/schema/job_sections.h"
 
 namespace titan::core {
 

@@ -1,4 +1,4 @@
-#include "core/train/loss_terms.h"
+#include "core/train/loss/loss_terms.h"
 
 #include <ATen/TensorOperators.h>
 

@@ -1,4 +1,4 @@
-#include "core/train/reference_executor.h"
+#include "core/train/loss/reference_executor.h"
 
 #include <memory>
 #include <string>

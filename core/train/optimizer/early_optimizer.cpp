@@ -1,4 +1,4 @@
-#include "core/train/early_optimizer.h"
+#include "core/train/optimizer/early_optimizer.h"
 
 #include <utility>
 

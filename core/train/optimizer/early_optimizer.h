@@ -10,8 +10,8 @@
 #include <titan/optimizer.h>
 #include <titan/step.h>
 
-#include "core/train/optimizer_set.h"
-#include "core/train/optimizer_step.h"
+#include "core/train/optimizer/optimizer_set.h"
+#include "core/train/optimizer/optimizer_step.h"
 
 namespace titan::core {
 

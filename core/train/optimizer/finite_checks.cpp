@@ -1,4 +1,4 @@
-#include "core/train/finite_checks.h"
+#include "core/train/optimizer/finite_checks.h"
 
 #include <cmath>
 

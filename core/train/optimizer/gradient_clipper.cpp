@@ -1,10 +1,10 @@
-#include "core/train/gradient_clipper.h"
+#include "core/train/optimizer/gradient_clipper.h"
 
 #include <utility>
 
 #include <ATen/ops/full.h>
 
-#include "core/train/gradient_norm.h"
+#include "core/train/optimizer/gradient_norm.h"
 
 namespace titan::core {
 

@@ -5,8 +5,8 @@
 #include <titan/model.h>
 #include <titan/step.h>
 
-#include "core/train/held_numbers.h"
-#include "core/train/optimizer_step.h"
+#include "core/train/optimizer/held_numbers.h"
+#include "core/train/optimizer/optimizer_step.h"
 
 namespace titan::core {
 

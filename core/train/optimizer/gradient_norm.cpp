@@ -1,4 +1,4 @@
-#include "core/train/gradient_norm.h"
+#include "core/train/optimizer/gradient_norm.h"
 
 #include <algorithm>
 #include <cmath>
@@ -21,7 +21,7 @@
 #include <ATen/ops/zeros.h>
 #include <titan/counted_elements.h>
 
-#include "core/train/scalars.h"
+#include "core/train/optimizer/scalars.h"
 
 namespace titan::core {
 namespace {

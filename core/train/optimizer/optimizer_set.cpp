@@ -1,4 +1,4 @@
-#include "core/train/optimizer_set.h"
+#include "core/train/optimizer/optimizer_set.h"
 
 #include <algorithm>
 
@@ -6,8 +6,8 @@
 #include <titan/name_pattern.h>
 #include <titan/suggest.h>
 
-#include "core/config/key_places.h"
-#include "core/config/make_selected.h"
+#include "core/config/selection/make_selected.h"
+#include "core/config/sources/key_places.h"
 
 namespace titan::core {
 namespace {

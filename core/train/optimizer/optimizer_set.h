@@ -9,7 +9,7 @@
 #include <titan/optimizer.h>
 #include <titan/scales_gradients.h>
 
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 #include "core/plugin/registry.h"
 
 namespace titan::core {

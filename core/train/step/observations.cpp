@@ -1,4 +1,4 @@
-#include "core/train/observations.h"
+#include "core/train/step/observations.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,8 +11,8 @@
 #include <titan/recompute.h>
 #include <torch/csrc/autograd/graph_task.h>
 
-#include "core/config/component_error.h"
-#include "core/train/placed_modules.h"
+#include "core/config/selection/component_error.h"
+#include "core/train/step/placed_modules.h"
 
 namespace titan::core {
 namespace {

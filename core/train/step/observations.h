@@ -16,7 +16,7 @@
 #include <titan/watcher.h>
 
 #include <titan/named_totals.h>
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 #include "core/plugin/registry.h"
 
 namespace titan::core {

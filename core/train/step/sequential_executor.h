@@ -10,7 +10,7 @@
 #include <titan/loss_sum.h>
 #include <titan/transform.h>
 
-#include "core/train/step_graph.h"
+#include "core/train/step/step_graph.h"
 
 namespace titan::core {
 

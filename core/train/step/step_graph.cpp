@@ -1,4 +1,4 @@
-#include "core/train/step_graph.h"
+#include "core/train/step/step_graph.h"
 
 #include <algorithm>
 #include <exception>

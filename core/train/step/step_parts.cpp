@@ -1,4 +1,4 @@
-#include "core/train/step_parts.h"
+#include "core/train/step/step_parts.h"
 
 #include <set>
 #include <string>
@@ -6,9 +6,9 @@
 
 #include <titan/error.h>
 
-#include "core/config/component_error.h"
-#include "core/train/optimizer_set.h"
-#include "core/train/sequential_executor.h"
+#include "core/config/selection/component_error.h"
+#include "core/train/optimizer/optimizer_set.h"
+#include "core/train/step/sequential_executor.h"
 
 namespace titan::core {
 namespace {

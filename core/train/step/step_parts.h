@@ -10,7 +10,7 @@
 #include <titan/transform.h>
 #include <titan/watcher.h>
 
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 
 namespace titan::core {
 

@@ -1,4 +1,4 @@
-#include "core/train/step_runner.h"
+#include "core/train/step/step_runner.h"
 
 #include <algorithm>
 #include <exception>

@@ -1,4 +1,4 @@
-#include "core/train/step_tokens.h"
+#include "core/train/step/step_tokens.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/tensor.h>

@@ -1,9 +1,9 @@
-#include "core/train/watcher_set.h"
+#include "core/train/step/watcher_set.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "core/config/component_error.h"
+#include "core/config/selection/component_error.h"
 
 namespace titan::core {
 

@@ -9,8 +9,8 @@
 
 #include <titan/watcher.h>
 
-#include "core/config/job_config.h"
-#include "core/train/step_parts.h"
+#include "core/config/schema/job_config.h"
+#include "core/train/step/step_parts.h"
 
 namespace titan::core {
 

@@ -1,5 +1,5 @@
 // The rules of the command line, one after the other.
-#include "core/config/command_line.h"
+#include "core/config/sources/command_line.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Options that follow from keys of the core because they say so.
-#include "core/config/feeds.h"
+#include "core/config/rules/feeds.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -78,8 +78,8 @@ TEST(ComponentRules, SeeTheOptionsOfOtherComponents) {
            to_json(job.option("model", "acme/c", "rank"));
   };
   JobConfig config;
-  config.transforms.push_back({.kind = "converter", .name = "acme/c",
-                               .options = Value::map({{"rank", 3}}), .where = {}});
+  config.transforms.push_back(
+      {.kind = "converter", .name = "acme/c", .options = Value::map({{"rank", 3}}), .where = {}});
   Diagnostics found;
   check_component(component, nullptr, "parallelism.acme/p", {}, {config, {}, found});
   EXPECT_EQ(seen, "3nullnullnull");

@@ -1,13 +1,13 @@
-// One mistake hides no other: beside a name that nobody provides, in lists, in sections that are not
-// used. And each stands at its own place.
+// One mistake hides no other: beside a name that nobody provides, in lists, in sections that are
+// not used. And each stands at its own place.
 #include <algorithm>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/config/component_error.h"
 #include "core/config/fake_lookup.h"
-#include "core/config/key_places.h"
+#include "core/config/selection/component_error.h"
+#include "core/config/sources/key_places.h"
 
 namespace titan::core {
 namespace {
@@ -41,9 +41,10 @@ TEST(HiddenMistakes, AreFoundBesideANameThatNobodyProvides) {
 }
 
 TEST(HiddenMistakes, OfAGroupAreNotThoseOfItsOptimizersSection) {
-  EXPECT_THAT(placed("[optimizer]\nname = \"\"\n[optimizer.groups.a]\npatterns = [\"x\"]\n"
-                     "weight_decay = 0\nlr = -1\n"),
-              ElementsAre("8:8 unknown optimizer ''", HasSubstr("12:6 option 'lr' of every optimizer")));
+  EXPECT_THAT(
+      placed("[optimizer]\nname = \"\"\n[optimizer.groups.a]\npatterns = [\"x\"]\n"
+             "weight_decay = 0\nlr = -1\n"),
+      ElementsAre("8:8 unknown optimizer ''", HasSubstr("12:6 option 'lr' of every optimizer")));
 }
 
 TEST(HiddenMistakes, OfAGroupAreFoundBesideAnOptimizerThatIsNotThere) {
@@ -52,11 +53,11 @@ TEST(HiddenMistakes, OfAGroupAreFoundBesideAnOptimizerThatIsNotThere) {
 }
 
 TEST(HiddenMistakes, AreFoundInFlagsBesideANameThatNobodyProvides) {
-  EXPECT_THAT(placed("[optimizer]\nname = \"AdamX\"\n",
-                     {"--optimizer.lr", "-1", "--optimizer.nesterov", "--optimizer.beta3=1"}),
-              ElementsAre("8:8 unknown optimizer 'AdamX'",
-                          HasSubstr("unknown option '--optimizer.beta3'"),
-                          HasSubstr("option 'lr' of every optimizer must be > 0, got -1")));
+  EXPECT_THAT(
+      placed("[optimizer]\nname = \"AdamX\"\n",
+             {"--optimizer.lr", "-1", "--optimizer.nesterov", "--optimizer.beta3=1"}),
+      ElementsAre("8:8 unknown optimizer 'AdamX'", HasSubstr("unknown option '--optimizer.beta3'"),
+                  HasSubstr("option 'lr' of every optimizer must be > 0, got -1")));
 }
 
 TEST(HiddenMistakes, OfAPluginOfSomebodyElseCannotBeJudged) {
@@ -65,10 +66,10 @@ TEST(HiddenMistakes, OfAPluginOfSomebodyElseCannotBeJudged) {
 }
 
 TEST(HiddenMistakes, AreFoundBesideAModelThatNobodyProvides) {
-  EXPECT_THAT(placed("name = \"lama3\"\nflavor = \"debugmodl\"\ndim = 0\n"),
-              ElementsAre("7:8 unknown model 'lama3'",
-                          "8:10 unknown flavor 'debugmodl': no model has it",
-                          "9:7 option 'dim' of every model must be >= 1, got 0"));
+  EXPECT_THAT(
+      placed("name = \"lama3\"\nflavor = \"debugmodl\"\ndim = 0\n"),
+      ElementsAre("7:8 unknown model 'lama3'", "8:10 unknown flavor 'debugmodl': no model has it",
+                  "9:7 option 'dim' of every model must be >= 1, got 0"));
 }
 
 TEST(HiddenMistakes, AreFoundInSectionsThatAreNotUsed) {
@@ -78,16 +79,17 @@ TEST(HiddenMistakes, AreFoundInSectionsThatAreNotUsed) {
 }
 
 TEST(HiddenMistakes, OfAListAreAllReportedWithTheirOwnPlaces) {
-  EXPECT_THAT(placed("converters = [\"acme/a\",\n  \"acme/b\"]\n[metrics]\nloggers = [\n"
-                     "  \"consol\",\n  \"jsonx\",\n  \"console\", \"console\"\n]\n"
-                     "[parallelism]\nfurther = [\"x\", \"y\"]\n"
-                     "[checkpoint]\nexclude_from_loading = [\"optimizers\", \"optimizer\", \"foo\"]\n"),
-              ElementsAre("7:15 unknown converter 'acme/a'", "8:3 unknown converter 'acme/b'",
-                          "11:3 unknown logger 'consol'", "12:3 unknown logger 'jsonx'",
-                          "13:14 logger 'console' is named twice",
-                          "16:12 unknown parallelism 'x'", "16:17 unknown parallelism 'y'",
-                          HasSubstr("18:25 checkpoint.exclude_from_loading has an item"),
-                          HasSubstr("18:52 checkpoint.exclude_from_loading has an item")));
+  EXPECT_THAT(
+      placed("converters = [\"acme/a\",\n  \"acme/b\"]\n[metrics]\nloggers = [\n"
+             "  \"consol\",\n  \"jsonx\",\n  \"console\", \"console\"\n]\n"
+             "[parallelism]\nfurther = [\"x\", \"y\"]\n"
+             "[checkpoint]\nexclude_from_loading = [\"optimizers\", \"optimizer\", \"foo\"]\n"),
+      ElementsAre("7:15 unknown converter 'acme/a'", "8:3 unknown converter 'acme/b'",
+                  "11:3 unknown logger 'consol'", "12:3 unknown logger 'jsonx'",
+                  "13:14 logger 'console' is named twice", "16:12 unknown parallelism 'x'",
+                  "16:17 unknown parallelism 'y'",
+                  HasSubstr("18:25 checkpoint.exclude_from_loading has an item"),
+                  HasSubstr("18:52 checkpoint.exclude_from_loading has an item")));
 }
 
 TEST(HiddenMistakes, OfAListWithItemsOfAnotherTypeAreFound) {
@@ -101,20 +103,22 @@ TEST(ConfigFile, OfNoNameIsSaidWithItsFlag) {
     read_sources({"--job.config_file", ""});
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("command line: error: --job.config_file needs the name of a file, got ''"));
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr("command line: error: --job.config_file needs the name of a file, got ''"));
   }
 }
 
 TEST(ConfigFile, StartFolderMustBeThereWhereTheJobRuns) {
   const std::string toml =
-      "[checkpoint]\nenable = true\ninitial_load_path = \"/nowhere\"\n[job]\ndump_folder = \"/no\"\n";
+      "[checkpoint]\nenable = true\ninitial_load_path = \"/nowhere\"\n[job]\ndump_folder = "
+      "\"/no\"\n";
   EXPECT_THAT(placed(toml),
               ElementsAre("9:21 checkpoint.initial_load_path: there is no folder '/nowhere'"));
   FakeLookup lookup;
   Diagnostics elsewhere;
-  resolve_partly(read_sources("train.toml", kBase + toml, {}), lookup,
-                 {.looks_for_files = false}, elsewhere);
+  resolve_partly(read_sources("train.toml", kBase + toml, {}), lookup, {.looks_for_files = false},
+                 elsewhere);
   EXPECT_EQ(elsewhere.count(Severity::error), 0);
 }
 
@@ -170,18 +174,18 @@ TEST(ComponentMistakes, StandAtEveryItemThatTheyQuoteButInAdvice) {
 }
 
 TEST(HiddenMistakes, AreFoundBesideADate) {
-  EXPECT_THAT(placed("[training.dataloader]\nnum_workers = 1979-05-27\n[job]\ndescription = "
-                     "1979-05-27\n[debug]\nseed = -1\n"),
-              ElementsAre("8:15 no option takes a date or a time",
-                          "10:15 no option takes a date or a time",
-                          "12:8 debug.seed must be >= 0, got -1"));
+  EXPECT_THAT(
+      placed("[training.dataloader]\nnum_workers = 1979-05-27\n[job]\ndescription = "
+             "1979-05-27\n[debug]\nseed = -1\n"),
+      ElementsAre("8:15 no option takes a date or a time", "10:15 no option takes a date or a time",
+                  "12:8 debug.seed must be >= 0, got -1"));
 }
 
 TEST(ComponentMistakes, ThatFollowFromAnUnsoundKeyAreNotReported) {
   FakeLookup lookup;
   Diagnostics diagnostics;
-  const JobConfig config = resolve_partly(read_sources("a.toml", "[model]\ndim = \"x\"\n", {}),
-                                          lookup, {}, diagnostics);
+  const JobConfig config =
+      resolve_partly(read_sources("a.toml", "[model]\ndim = \"x\"\n", {}), lookup, {}, diagnostics);
   Diagnostics found;
   add_mistakes(Error(ErrorKind::config, "model.dim = 256 is odd"), config, found);
   EXPECT_EQ(found.count(Severity::error), 0);

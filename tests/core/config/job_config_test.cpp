@@ -1,5 +1,5 @@
 // The core's schema against the keys and defaults of torchtitan v0.2.2.
-#include "core/config/job_config.h"
+#include "core/config/schema/job_config.h"
 
 #include <map>
 #include <ostream>
@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "core/config/fake_lookup.h"
-#include "core/config/option_table.h"
+#include "core/config/schema/option_table.h"
 #include "tests/core/config/reference_defaults.h"
 
 namespace titan::core {

@@ -1,6 +1,6 @@
 // Every row of the table of old names: what is accepted, what it becomes, and the one warning it
 // gives.
-#include "core/config/legacy_names.h"
+#include "core/config/legacy/legacy_names.h"
 
 #include <ostream>
 #include <set>

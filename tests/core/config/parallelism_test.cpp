@@ -1,7 +1,7 @@
 // Which parallelism plugins a job gets, and what the core's keys set of their options.
 #include <gtest/gtest.h>
 
-#include "core/config/toml_writer.h"
+#include "core/config/sources/toml_writer.h"
 #include "tests/core/config/fake_lookup.h"
 
 namespace titan::core {
@@ -141,9 +141,11 @@ TEST(Parallelisms, OfStrangersBringAxesAndTakeKeysThatWeHaveNotBuilt) {
   const dist::Grid grid = resolve_arguments(provided, 4).config.layout.grid;
   EXPECT_EQ(grid.ranks(2, "ep"), (std::vector<int>{2, 3}));
   EXPECT_EQ(grid.size("fsdp-ep"), 2);
-  EXPECT_NE(errors_of(kBase, {"--parallelism.further=acme/experts", "--parallelism.acme/experts.degree=3"}, 4)
-                .find("option 'degree': axis 'ep' cannot have 3 of the 4 ranks"),
-            std::string::npos);
+  EXPECT_NE(
+      errors_of(kBase,
+                {"--parallelism.further=acme/experts", "--parallelism.acme/experts.degree=3"}, 4)
+          .find("option 'degree': axis 'ep' cannot have 3 of the 4 ranks"),
+      std::string::npos);
 }
 
 TEST(Parallelisms, ExpertsAreCutByWhoeverTakesTheKey) {

@@ -8,7 +8,7 @@
 
 #include "core/config/fake_lookup.h"
 #include "core/config/flag_help.h"
-#include "core/config/toml_writer.h"
+#include "core/config/sources/toml_writer.h"
 
 namespace titan::core {
 namespace {

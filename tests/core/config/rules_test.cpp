@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "core/config/fake_lookup.h"
-#include "core/config/not_built.h"
-#include "core/config/option_table.h"
+#include "core/config/schema/option_table.h"
+#include "core/config/selection/not_built.h"
 
 namespace titan::core {
 namespace {

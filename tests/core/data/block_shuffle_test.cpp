@@ -1,4 +1,4 @@
-#include "core/data/block_shuffle.h"
+#include "core/data/order/block_shuffle.h"
 
 #include <algorithm>
 #include <map>
@@ -12,8 +12,8 @@
 #include <gtest/gtest.h>
 
 #include "core/data/fake_text.h"
-#include "core/data/permutation.h"
-#include "core/data/source_access.h"
+#include "core/data/order/permutation.h"
+#include "core/data/order/source_access.h"
 
 namespace titan::core {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/data/fake_chat.h"
 #include "core/data/fake_text.h"
 #include "core/data/make_packer.h"
-#include "core/data/source_access.h"
+#include "core/data/order/source_access.h"
 
 namespace titan::core {
 namespace {

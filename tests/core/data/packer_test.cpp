@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "core/data/fake_text.h"
-#include "core/data/source_access.h"
+#include "core/data/order/source_access.h"
 
 namespace titan::core {
 namespace {

@@ -11,8 +11,8 @@
 
 #include <titan/program/clock.h>
 
-#include "core/data/dealt_documents.h"
 #include "core/data/fake_text.h"
+#include "core/data/order/dealt_documents.h"
 
 namespace titan::core {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/config/registry_lookup.h"
 #include "core/config/resolve.h"
+#include "core/config/selection/registry_lookup.h"
 
 namespace titan::core {
 namespace {

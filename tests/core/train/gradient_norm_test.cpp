@@ -1,4 +1,4 @@
-#include "core/train/gradient_norm.h"
+#include "core/train/optimizer/gradient_norm.h"
 
 #include <cmath>
 #include <utility>
@@ -11,7 +11,7 @@
 #include <titan/counted_elements.h>
 
 #include "core/runtime/groups/process_groups.h"
-#include "core/train/gradient_clipper.h"
+#include "core/train/optimizer/gradient_clipper.h"
 
 namespace titan::core {
 namespace {

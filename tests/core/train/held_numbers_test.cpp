@@ -1,4 +1,4 @@
-#include "core/train/held_numbers.h"
+#include "core/train/optimizer/held_numbers.h"
 
 #include <limits>
 

@@ -1,5 +1,5 @@
 // What loggers are told about the terminal, by the variables that people set.
-#include "core/train/logger_context.h"
+#include "core/train/logging/logger_context.h"
 
 #include <gtest/gtest.h>
 

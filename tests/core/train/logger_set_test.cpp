@@ -1,6 +1,6 @@
 // Loggers on threads of their own: what they are told, and that none that fails, hangs or is slow
 // holds the run. Loggers that hang wait at gates that the tests open.
-#include "core/train/logger_set.h"
+#include "core/train/logging/logger_set.h"
 
 #include <condition_variable>
 #include <functional>

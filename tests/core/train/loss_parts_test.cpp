@@ -1,5 +1,5 @@
 // The parts of a loss over chunks, runs of a step and ranks.
-#include "core/train/loss_parts.h"
+#include "core/train/loss/loss_parts.h"
 
 #include <ATen/ops/scalar_tensor.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "core/train/loss_scaler.h"
+#include "core/train/loss/loss_scaler.h"
 
 #include <limits>
 

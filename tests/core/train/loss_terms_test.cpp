@@ -1,5 +1,5 @@
 // What the loss of a step is divided by.
-#include "core/train/loss_terms.h"
+#include "core/train/loss/loss_terms.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>

@@ -13,7 +13,7 @@
 #include <titan/step_phase.h>
 
 #include "core/runtime/groups/process_groups.h"
-#include "core/train/step_tokens.h"
+#include "core/train/step/step_tokens.h"
 #include "tests/plugins/error_of.h"
 #include "tests/sdk/dist/thread_ranks.h"
 

@@ -1,5 +1,5 @@
 // What [model] print_after_conversion prints.
-#include "core/train/model_text.h"
+#include "core/train/logging/model_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

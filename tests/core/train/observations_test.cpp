@@ -1,6 +1,6 @@
 // What loggers see of a running model: the tensors themselves, each once, and their numbers over
 // all ranks.
-#include "core/train/observations.h"
+#include "core/train/step/observations.h"
 
 #include <functional>
 #include <map>
@@ -16,8 +16,8 @@
 #include <titan/nn/attention_layer.h>
 #include <titan/nn/feed_forward.h>
 
-#include "core/config/component_error.h"
-#include "core/train/sequential_executor.h"
+#include "core/config/selection/component_error.h"
+#include "core/train/step/sequential_executor.h"
 #include "tests/plugins/parallelism/tensor_fixture.h"
 
 namespace titan::core {

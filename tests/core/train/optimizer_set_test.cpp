@@ -1,6 +1,6 @@
 // Groups of parameters from the file to the update: each has the options it sets, and the run's for
 // the rest. Without gradients weights move by their decay alone, which tells the groups apart.
-#include "core/train/optimizer_set.h"
+#include "core/train/optimizer/optimizer_set.h"
 
 #include <string>
 #include <vector>
@@ -9,8 +9,8 @@
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
-#include "core/config/registry_lookup.h"
 #include "core/config/resolve.h"
+#include "core/config/selection/registry_lookup.h"
 #include "tests/plugins/error_of.h"
 #include "tests/plugins/optimizers/optimizer_fixture.h"
 
@@ -104,8 +104,8 @@ weight_decay = 0.7
     return config.optimizer_groups[group].optimizer.options.at(name);
   };
   const std::vector<std::pair<const char*, std::vector<Value>>> expected = {
-      {"lr", {0.1, 0.3}},          {"beta1", {0.5, 0.8}},
-      {"beta2", {0.6, 0.95}},      {"eps", {1e-6, 1e-5}},
+      {"lr", {0.1, 0.3}},           {"beta1", {0.5, 0.8}},
+      {"beta2", {0.6, 0.95}},       {"eps", {1e-6, 1e-5}},
       {"weight_decay", {0.1, 0.7}}, {"implementation", {"for-loop", "fused"}}};
   for (const auto& [name, values] : expected)
     for (size_t group = 0; group < 2; ++group)
@@ -118,8 +118,9 @@ TEST_F(OptimizerGroups, MustFitSomeParameter) {
   EXPECT_NO_THROW(check_groups(config, {info("output.weight"), info("norm.weight")}));
   const Error error = testing::error_of([&] { check_groups(config, {info("norm.weight")}); });
   EXPECT_EQ(error.kind(), ErrorKind::config);
-  EXPECT_TRUE(holds(error.message(),
-                    "optimizer.groups.head.patterns: no parameter of the model has a name like 'output.*'"));
+  EXPECT_TRUE(holds(
+      error.message(),
+      "optimizer.groups.head.patterns: no parameter of the model has a name like 'output.*'"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "core/train/sequential_executor.h"
+#include "core/train/step/sequential_executor.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/tensor.h>

@@ -8,8 +8,8 @@
 
 #include <titan/value.h>
 
-#include "core/config/registry_lookup.h"
 #include "core/config/resolve.h"
+#include "core/config/selection/registry_lookup.h"
 #include "tests/core/config/reference_defaults.h"
 #include "tests/golden.h"
 
@@ -28,7 +28,8 @@ class ShippedDefaults : public ::testing::Test {
   std::string defaults_of(const std::string& kind, const std::string& name) {
     std::string lines;
     for (const Option& option : registry_.component(kind, name).schema.options)
-      lines += kind + " " + name + ": " + option.name + " = " + to_json(option.default_value) + "\n";
+      lines +=
+          kind + " " + name + ": " + option.name + " = " + to_json(option.default_value) + "\n";
     return lines;
   }
 

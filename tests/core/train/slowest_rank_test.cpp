@@ -1,5 +1,5 @@
 // Which rank the others wait for, of ranks whose times are made up.
-#include "core/train/slowest_rank.h"
+#include "core/train/logging/slowest_rank.h"
 
 #include <sstream>
 #include <string>

@@ -10,7 +10,7 @@
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
-#include "core/train/step_runner.h"
+#include "core/train/step/step_runner.h"
 
 namespace titan::core {
 

@@ -1,6 +1,6 @@
 // Which steps are replayed: those that are like the two before them, and none after a recording
 // that failed. What a replay computes is judged on the recording device (device_order_test.py).
-#include "core/train/step_graph.h"
+#include "core/train/step/step_graph.h"
 
 #include <memory>
 #include <stdexcept>

@@ -16,7 +16,7 @@
 #include <gtest/gtest.h>
 #include <titan/error.h>
 
-#include "core/train/finite_checks.h"
+#include "core/train/optimizer/finite_checks.h"
 #include "tests/core/train/step_fixture.h"
 #include "tests/plugins/error_of.h"
 #include "tests/sdk/dist/thread_ranks.h"

@@ -12,9 +12,9 @@
 #include <titan/nn/step_module.h>
 #include <titan/recompute.h>
 
-#include "core/config/component_error.h"
-#include "core/train/step_parts.h"
-#include "core/train/step_runner.h"
+#include "core/config/selection/component_error.h"
+#include "core/train/step/step_parts.h"
+#include "core/train/step/step_runner.h"
 #include "tests/plugins/error_of.h"
 #include "tests/sdk/dist/thread_ranks.h"
 

@@ -1,5 +1,5 @@
 // What plugins do in a step: wrappers nest, and what does not go together is refused by name.
-#include "core/train/step_parts.h"
+#include "core/train/step/step_parts.h"
 
 #include <functional>
 #include <memory>
@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 #include <titan/error.h>
 
-#include "core/config/component_error.h"
-#include "core/train/optimizer_set.h"
+#include "core/config/selection/component_error.h"
+#include "core/train/optimizer/optimizer_set.h"
 #include "tests/sdk/dist/thread_ranks.h"
 
 namespace titan::core {

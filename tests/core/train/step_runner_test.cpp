@@ -1,5 +1,5 @@
 // One step through its stages: their order, and who is told what where it is not committed.
-#include "core/train/step_runner.h"
+#include "core/train/step/step_runner.h"
 
 #include <mutex>
 #include <string>

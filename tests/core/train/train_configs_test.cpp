@@ -10,10 +10,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/config/registry_lookup.h"
 #include "core/config/resolve.h"
+#include "core/config/selection/registry_lookup.h"
 #include "core/estimate/rehearsal.h"
-#include "core/train/assembly.h"
+#include "core/train/assembly/assembly.h"
 
 namespace titan::core {
 namespace {

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/config/registry_lookup.h"
 #include "core/config/resolve.h"
+#include "core/config/selection/registry_lookup.h"
 #include "tests/plugins/registry.h"
 
 namespace titan::core {

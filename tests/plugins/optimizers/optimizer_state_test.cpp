@@ -8,9 +8,9 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>
 
-#include "core/config/job_config.h"
-#include "core/train/early_optimizer.h"
-#include "core/train/optimizer_set.h"
+#include "core/config/schema/job_config.h"
+#include "core/train/optimizer/early_optimizer.h"
+#include "core/train/optimizer/optimizer_set.h"
 #include "tests/plugins/error_of.h"
 #include "tests/plugins/optimizers/optimizer_fixture.h"
 

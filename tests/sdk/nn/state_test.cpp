@@ -15,7 +15,7 @@
 #include "core/checkpoint/writer.h"
 #include "core/exchange/hf_export.h"
 #include "core/exchange/weight_names.h"
-#include "core/train/optimizer_set.h"
+#include "core/train/optimizer/optimizer_set.h"
 #include "tests/plugins/error_of.h"
 #include "tests/plugins/parallelism/data_parallel_fixture.h"
 #include "tests/sdk/nn/fake_group.h"
@@ -159,25 +159,25 @@ TEST(ModuleState, IsLeftAloneByDataParallelism) {
     testing::run_ranks({.dp_replicate = transform == std::string("ddp") ? 2 : 1,
                         .dp_shard = transform == std::string("ddp") ? 1 : 2},
                        [&](const dist::Mesh& mesh) {
-      std::vector<Layer> layers = testing::llama_layers(false);
-      layers[1].module->attach("beside", std::make_unique<Biased>());
-      const Parameter* bias = nullptr;
-      testing::Replica replica(std::move(layers), mesh, transform,
-                               transform == std::string("fsdp")
-                                   ? Value::map({{"param_dtype", "bfloat16"}})
-                                   : Value::map(),
-                               at::kFloat, [&](ModelPart& part) {
-                                 part.refresh();
-                                 for (const Parameter* p : part.parameters())
-                                   if (p->is_state()) bias = p;
-                               });
-      ASSERT_NE(bias, nullptr);
-      EXPECT_TRUE(bias->shard().is_same(bias->value())) << transform;
-      EXPECT_EQ(bias->value().scalar_type(), at::kFloat);
-      EXPECT_EQ(bias->value().sizes(), at::IntArrayRef({3}));
-      EXPECT_EQ(bias->value()[2].item<float>(), 0.5f);
-      EXPECT_TRUE(bias->shardings().empty());
-    });
+                         std::vector<Layer> layers = testing::llama_layers(false);
+                         layers[1].module->attach("beside", std::make_unique<Biased>());
+                         const Parameter* bias = nullptr;
+                         testing::Replica replica(std::move(layers), mesh, transform,
+                                                  transform == std::string("fsdp")
+                                                      ? Value::map({{"param_dtype", "bfloat16"}})
+                                                      : Value::map(),
+                                                  at::kFloat, [&](ModelPart& part) {
+                                                    part.refresh();
+                                                    for (const Parameter* p : part.parameters())
+                                                      if (p->is_state()) bias = p;
+                                                  });
+                         ASSERT_NE(bias, nullptr);
+                         EXPECT_TRUE(bias->shard().is_same(bias->value())) << transform;
+                         EXPECT_EQ(bias->value().scalar_type(), at::kFloat);
+                         EXPECT_EQ(bias->value().sizes(), at::IntArrayRef({3}));
+                         EXPECT_EQ(bias->value()[2].item<float>(), 0.5f);
+                         EXPECT_TRUE(bias->shardings().empty());
+                       });
 }
 
 }  // namespace

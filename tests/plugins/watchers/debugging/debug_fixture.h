@@ -13,9 +13,9 @@
 #include <titan/dist/mesh.h>
 #include <titan/error.h>
 
-#include "core/train/gradient_clipper.h"
-#include "core/train/sequential_executor.h"
-#include "core/train/step_runner.h"
+#include "core/train/optimizer/gradient_clipper.h"
+#include "core/train/step/sequential_executor.h"
+#include "core/train/step/step_runner.h"
 #include "tests/plugins/parallelism/tensor_fixture.h"
 
 namespace titan::debug_test {

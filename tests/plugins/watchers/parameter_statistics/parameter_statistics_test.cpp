@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 #include <titan/error.h>
 
-#include "core/train/logger_set.h"
+#include "core/train/logging/logger_set.h"
 #include "tests/sdk/dist/thread_ranks.h"
 
 namespace titan::parameter_statistics {
