@@ -34,7 +34,7 @@ class TableExecutor final : public StepExecutor {
   int64_t num_forwards = 0, num_tokens = 0;
 };
 
-std::vector<Request> some_requests() {
+std::vector<Request> scored_requests() {
   std::vector<Request> all;
   for (int32_t i = 0; i < 30; ++i) {
     Request& request = all.emplace_back();
@@ -45,7 +45,7 @@ std::vector<Request> some_requests() {
 }
 
 TEST(Scorer, SumsTheLogSoftmaxOfTheTokensAskedFor) {
-  const auto requests = some_requests();
+  const auto requests = scored_requests();
   const dist::Mesh mesh;
   bool is_any_greedy = false;
   for (const int64_t batch_tokens : {4096, 16, 5}) {

@@ -209,7 +209,7 @@ TEST(Inspection, IsWhatTheCommandExitsWith) {
   const TestCheckpoint checkpoint;
   const std::string path = checkpoint.path.string();
   const auto inspect = [](const std::vector<std::string>& arguments) {
-    return core::run_plugin_command("inspect", arguments, nullptr, nullptr).value();
+    return core::run_plugin_command("inspect", arguments, nullptr, {}).value();
   };
   const auto run = [&](const std::vector<std::string>& arguments, std::string& out) {
     ::testing::internal::CaptureStdout();

@@ -19,6 +19,7 @@
 namespace titan::launching {
 namespace {
 
+using core::LaunchEnv;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Variables = std::map<std::string, std::string>;
@@ -165,13 +166,13 @@ TEST(LaunchPlan, RefusesToShowRanksThereAreNot) {
 TEST(LaunchPlan, GivesRanksAnEnvironmentThatTitanReads) {
   const LaunchPlan plan = plan_of(request());
   const LaunchEnv launch =
-      detect_launch({}, environment_of(plan, 1,
+      core::detect_launch({}, environment_of(plan, 1,
                                        {{"TORCHELASTIC_USE_AGENT_STORE", "True"},
                                         {"TORCHELASTIC_RUN_ID", "outer"},
                                         {"SLURM_RESTART_COUNT", "5"},
                                         {"RANK", "7"}},
                                        1));
-  EXPECT_EQ(describe(launch),
+  EXPECT_EQ(core::describe(launch),
             "rank 1 of 2, local rank 1 of 2, by titan launch (RANK, WORLD_SIZE, LOCAL_RANK), "
             "restart 1; store at 127.0.0.1:4000 hosted by rank 0");
 }
