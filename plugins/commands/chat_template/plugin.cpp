@@ -85,17 +85,17 @@ class ShowChat final : public Command {
 TITAN_PLUGIN(plugin) {
   using Options = titan::commands::ChatTemplateOptions;
   plugin
-      .add<titan::commands::ShowChat>(
-          "chat-template",
-          "the text and the tokens that a model reads of conversations: an object for each, "
-          "{\"text\": ..., \"ids\": [...]}, or {\"error\": ...} where the template refuses it, "
-          "which makes the exit code 1")
+      .add<titan::commands::ShowChat>("chat-template",
+                                      "the text and the tokens that a model reads of conversations")
       .option("assets", &Options::assets,
               "folder that holds chat_template.jinja or tokenizer_config.json; the same as "
               "--model.hf_assets_path")
-      .option("conversations", &Options::conversations,
-              "*.jsonl, one on each line: {\"messages\": [{\"role\": \"user\", \"content\": "
-              "\"...\"}, ...], \"tools\": [...]}; without it they come from standard input")
+      .option(
+          "conversations", &Options::conversations,
+          "*.jsonl, one on each line: {\"messages\": [{\"role\": \"user\", \"content\": "
+          "\"...\"}, ...], \"tools\": [...]}; without it they come from standard input. Prints an "
+          "object for each: {\"text\": ..., \"ids\": [...]}, or {\"error\": ...} where the "
+          "template refuses it, which makes the exit code 1")
       .option("generation_prompt", &Options::generation_prompt,
               "up to where the assistant begins to speak")
       .option("ids", &Options::ids, "the tokens too");

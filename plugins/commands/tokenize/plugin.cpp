@@ -169,14 +169,13 @@ TITAN_PLUGIN(plugin) {
   using titan::tokenising::kMostWorkers;
   using Options = titan::tokenising::TokenizeOptions;
   plugin
-      .add<titan::tokenising::Tokenize>(
-          "tokenize",
-          "text into tokens on disk, once for many runs. Interrupted at any point, it continues "
-          "when it is started again with the same arguments; the number of workers may differ")
-      .option("output", &Options::output,
-              "PREFIX: makes PREFIX.bin (the tokens) and PREFIX.idx (where each document begins), "
-              "as Megatron reads them; train on them with --training.dataset megatron "
-              "--training.dataset_path PREFIX")
+      .add<titan::tokenising::Tokenize>("tokenize", "text into tokens on disk, once for many runs")
+      .option(
+          "output", &Options::output,
+          "PREFIX: makes PREFIX.bin (the tokens) and PREFIX.idx (where each document begins), "
+          "as Megatron reads them; train on them with --training.dataset megatron "
+          "--training.dataset_path PREFIX. Interrupted at any point, the same command continues "
+          "from there, also with another number of workers")
       .option("workers", &Options::workers, "threads that tokenise; unset: one for each core")
       .between(1, kMostWorkers)
       .option("no_bos", &Options::no_bos, "leave the token before each document away")

@@ -29,7 +29,7 @@ std::string TextStream::not_given() const {
 }
 
 std::string TextStream::add(int32_t id) {
-  if (has_stopped_) return "";
+  if (has_stopped_ || id >= tokenizer_.vocab_size()) return "";
   ids_.push_back(id);
   const std::string more = not_given();
   if (more.empty() || more.ends_with(kReplacement)) return "";

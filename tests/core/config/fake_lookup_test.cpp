@@ -255,7 +255,8 @@ FakeLookup::FakeLookup() {
     components_.push_back(made("logger", name, [](SchemaBuilder& schema) {
       schema.option("every", &LoggerOptions::every, "Lines between flushes").at_least(1);
     }));
-  for (const char* name : {"debugging", "fingerprints", "parameter_statistics", "profiling"})
+  for (const char* name :
+       {"debugging", "fingerprints", "parameter_statistics", "profiling", "task_scores"})
     components_.push_back(made("watcher", name, [](SchemaBuilder&) {}));
   components_.push_back(made("watcher", "acme/activations", [](SchemaBuilder& schema) {
     schema.option("every", &LoggerOptions::every, "Steps").at_least(1);

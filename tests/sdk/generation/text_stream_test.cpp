@@ -38,6 +38,13 @@ std::vector<std::string> pieces(TextStream& stream, const std::string& text) {
 
 using Pieces = std::vector<std::string>;
 
+TEST(TextStream, IdsOfNoTokenHaveNoText) {
+  const ByteTokens bytes;
+  TextStream stream(bytes, {});
+  EXPECT_EQ(stream.add('a') + stream.add(262) + stream.add('b'), "ab");
+  EXPECT_EQ(stream.finish(), "");
+}
+
 TEST(TextStream, GivesWholeCharacters) {
   const ByteTokens bytes;
   TextStream stream(bytes, {});

@@ -19,7 +19,8 @@ class TITAN_API TextStream {
       : tokenizer_(tokenizer), stop_(std::move(stop)) {}
 
   /// What the next token adds that is sure to stay: characters that are not complete and what may
-  /// become a stop string are held back.
+  /// become a stop string are held back. An id that the tokenizer does not have, which a model with
+  /// a padded vocabulary may give, has no text, as in transformers.
   std::string add(int32_t id);
   /// What was held back, when no token follows.
   std::string finish();
