@@ -11,7 +11,6 @@ Wrong are, each printed as file:line -> file:
   circles            of folders, and of files
   strangers          core includes a plugin, a plugin includes core or another plugin, the sdk includes either
   nothing            an include of core or a plugin that is not there: what moved while somebody else wrote
-  builds             CMake compiles other rooms with torch than tools/floors.toml lists
   torch in a room    a file reaches a header of torch, and its room is not listed as one that sees torch
   rooms              a folder without a floor, or a floor for a folder without files
   shapes             a plugin whose door is not plugins/<kind>/<name>/plugin.cpp; what a kind shares is in <kind>/common
@@ -192,20 +191,6 @@ def torch_in(tree, allowed):
         and (include.target in sees or include.target.startswith(TORCH))]
 
 
-def builds_with(root, allowed):
-    """The rooms that CMake compiles with torch, and whose tests it does, are those of core that are allowed to see it."""
-    wanted = {room.removeprefix("core/") for room in allowed if room.startswith("core/")}
-    problems = []
-    for name in ("core/CMakeLists.txt", "tests/CMakeLists.txt"):
-        path = root / name
-        lists = re.findall(r"set\(torch_rooms ([^)]*)\)", path.read_text(encoding="utf-8")) if path.exists() else []
-        for other in (wanted ^ set(rooms.split()) for rooms in lists):
-            problems += [f"{name}: torch_rooms and tools/floors.toml differ in: {', '.join(sorted(other))}"] * bool(other)
-        if path.exists() and len(lists) != 1:
-            problems.append(f"{name}: there are {len(lists)} lists torch_rooms, not one")
-    return problems
-
-
 def shapes(tree):
     """Every plugin has one door, in plugin.cpp; a folder without one is `common`."""
     folders = collections.defaultdict(set)
@@ -260,7 +245,7 @@ def main():
     tree = Tree(arguments.root)
     (print_dot if arguments.dot else print_text)(graph(tree), floors)
     problems = arrows_up(tree, floors) + strangers(tree, shared) + torch_in(tree, torch)
-    problems += builds_with(arguments.root, torch) + shapes(tree)
+    problems += shapes(tree)
     problems += circles_by(tree, room_of, "folders", lambda i: True)
     problems += circles_by(tree, node_of, "files", lambda i: True)
     for problem in problems:

@@ -7,16 +7,15 @@
 #include <utility>
 
 #include <titan/error.h>
-#include <titan/settings/toml_source.h>
 #include <titan/suggest.h>
 
 #include "core/config/resolved_value.h"
 #include "core/config/rules/cross_rules.h"
 #include "core/config/rules/feeds.h"
+#include "core/config/selection/automatic_names.h"
 #include "core/config/selection/component_selection.h"
 #include "core/config/selection/not_built.h"
 #include "core/config/sources/collect.h"
-#include "core/config/sources/command_line.h"
 #include "core/config/sources/key_places.h"
 #include "core/config/sources/legacy_requests.h"
 
@@ -298,8 +297,9 @@ class Resolver {
     if (!flavor || !flavor->is_valid || is_strange) return;
     const std::string& name = flavor->value.as_string();
     std::vector<std::string> names;
+    const std::vector<std::string> models = lookup_.names("model");
     for (const std::string& full : lookup_.names("flavor"))
-      names.push_back(full.substr(full.rfind('/') + 1));
+      names.push_back(split_flavor(full, models).flavor);
     if (std::find(names.begin(), names.end(), name) == names.end())
       diagnostics_.error(flavor->where, "unknown flavor '" + name + "': no model has it",
                          did_you_mean(name, names), "titan list flavor");
@@ -327,65 +327,7 @@ class Resolver {
   JobConfig config_;
 };
 
-/// `file` is absent when it could not be read.
-JobSources complete(JobSources sources, std::optional<SettingList> file,
-                    const Diagnostics& diagnostics) {
-  if (!file) throw ConfigError(diagnostics);
-  sources.file = *std::move(file);
-  sources.found = diagnostics;
-  const Collected collected = first_sight(sources.file, sources.arguments, 1);
-  const Given* paths = collected.given.find("plugins.paths");
-  if (paths && paths->is_valid)
-    for (const Value& path : paths->value.as_list())
-      sources.plugin_paths.push_back(path.as_string());
-  return sources;
-}
-
-/// A core's key that is a text, before any component is known; none where it is not given rightly.
-std::optional<std::string> given_text(const JobSources& sources, std::string_view key) {
-  const Collected first = first_sight(sources.file, sources.arguments, 1);
-  const Given* given = first.given.find(key);
-  return given && given->is_valid && given->value.is_string()
-             ? std::optional(given->value.as_string())
-             : std::nullopt;
-}
-
 }  // namespace
-
-JobSources read_sources(std::vector<std::string> arguments) {
-  JobSources sources;
-  Diagnostics diagnostics;
-  sources.config_file = find_config_file(arguments);
-  sources.arguments = std::move(arguments);
-  std::optional<SettingList> file = SettingList();
-  if (sources.config_file && sources.config_file->empty()) {
-    const auto shown = std::make_shared<const SourceText>(
-        SourceText{"command line", {"--job.config_file \"\""}, false});
-    diagnostics.error({shown, 1, 19, 2}, "--job.config_file needs the name of a file, got ''",
-                      "leave it out to train by defaults and flags alone");
-    file.reset();
-  } else if (sources.config_file) {
-    file = read_toml(*sources.config_file, diagnostics);
-  }
-  return complete(std::move(sources), std::move(file), diagnostics);
-}
-
-JobSources read_sources(const std::string& name, const std::string& toml,
-                        std::vector<std::string> arguments) {
-  JobSources sources;
-  Diagnostics diagnostics;
-  sources.config_file = name;
-  sources.arguments = std::move(arguments);
-  return complete(std::move(sources), parse_toml(name, toml, diagnostics), diagnostics);
-}
-
-bool plays_ranks(const JobSources& sources) {
-  return given_text(sources, "comm.mode") == "fake_backend";
-}
-
-std::string dump_folder_of(const JobSources& sources) {
-  return given_text(sources, "job.dump_folder").value_or(JobSection{}.dump_folder);
-}
 
 JobConfig resolve_partly(const JobSources& sources, ComponentLookup& lookup,
                          const ResolveOptions& options, Diagnostics& diagnostics) {

@@ -149,6 +149,18 @@ std::string Catalog::search_trail() const {
   return trail;
 }
 
+FlavorName split_flavor(std::string_view name, const std::vector<std::string>& models) {
+  size_t slash = name.rfind('/');
+  TITAN_CHECK(slash != std::string_view::npos, config, "a flavor is named <model>/<flavor>, got '",
+              name, "'");
+  for (size_t at = slash; at != std::string_view::npos && at > 0; at = name.rfind('/', at - 1))
+    if (std::find(models.begin(), models.end(), name.substr(0, at)) != models.end()) {
+      slash = at;
+      break;
+    }
+  return {std::string(name.substr(0, slash)), std::string(name.substr(slash + 1))};
+}
+
 std::vector<fs::path> plugin_search_path(const std::vector<std::string>& configured) {
   std::vector<fs::path> folders(configured.begin(), configured.end());
   if (const auto listed = Environment::of_process().get("TITAN_PLUGIN_PATH")) {

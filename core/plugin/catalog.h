@@ -52,6 +52,16 @@ class Catalog {
 /// installation's own folder.
 std::vector<std::filesystem::path> plugin_search_path(const std::vector<std::string>& configured);
 
+/// A flavor's full name in two.
+struct FlavorName {
+  std::string model, flavor;
+};
+
+/// "<model>/<flavor>" in two. Either may hold a '/' behind its owner: the model is the longest of
+/// `models` that `name` begins with, and where none does, all before the last '/'. Throws a config
+/// Error for a name without '/'.
+FlavorName split_flavor(std::string_view name, const std::vector<std::string>& models);
+
 /// Every kind there is, in the order of the documentation: "model", "flavor", "converter", ...
 const std::vector<std::string>& plugin_kinds();
 

@@ -22,30 +22,24 @@ std::string indented(std::string text, const std::string& indent) {
   return indent + text;
 }
 
-/// "<model>/<flavor>" in two; the model may hold a '/' of its own.
-std::pair<std::string, std::string> split_flavor(std::string_view name) {
-  const size_t slash = name.rfind('/');
-  TITAN_CHECK(slash != std::string_view::npos, config, "a flavor is named <model>/<flavor>, got '",
-              name, "'");
-  return {std::string(name.substr(0, slash)), std::string(name.substr(slash + 1))};
+const Flavor& flavor_named(const Catalog& catalog, Registry& registry, std::string_view name) {
+  const FlavorName split = split_flavor(name, catalog.names("model"));
+  return registry.flavor(split.model, split.flavor);
 }
 
-const Flavor& flavor_named(Registry& registry, std::string_view name) {
-  const auto [model, flavor] = split_flavor(name);
-  return registry.flavor(model, flavor);
-}
-
-std::string help_of(Registry& registry, std::string_view kind, const std::string& name) {
-  if (kind == "flavor") return flavor_named(registry, name).help;
+std::string help_of(const Catalog& catalog, Registry& registry, std::string_view kind,
+                    const std::string& name) {
+  if (kind == "flavor") return flavor_named(catalog, registry, name).help;
   return registry.component(kind, name).help;
 }
 
 /// The names of the flavors of `model`, by whichever plugin.
 std::vector<std::string> flavors_of(const Catalog& catalog, std::string_view model) {
   std::vector<std::string> flavors;
+  const std::vector<std::string> models = catalog.names("model");
   for (const std::string& name : catalog.names("flavor"))
-    if (auto [owner, flavor] = split_flavor(name); owner == model)
-      flavors.push_back(std::move(flavor));
+    if (FlavorName split = split_flavor(name, models); split.model == model)
+      flavors.push_back(std::move(split.flavor));
   return flavors;
 }
 
@@ -96,7 +90,7 @@ std::string flavors_text(const Catalog& catalog, Registry& registry, const std::
 
 std::string describe_flavor(const Catalog& catalog, Registry& registry,
                             std::string_view full_name) {
-  const Flavor& flavor = flavor_named(registry, full_name);
+  const Flavor& flavor = flavor_named(catalog, registry, full_name);
   const CatalogEntry& entry = *catalog.providers("flavor", full_name).front();
   std::vector<TextRow> rows;
   for (const auto& [name, value] : flavor.preset.as_map()) rows.push_back({name, shown(value)});
@@ -113,7 +107,7 @@ std::string describe_kind(const Catalog& catalog, Registry& registry, std::strin
   std::string unusable;
   for (const std::string& name : catalog.names(kind)) {
     try {
-      rows.push_back({name, help_of(registry, kind, name)});
+      rows.push_back({name, help_of(catalog, registry, kind, name)});
     } catch (const Error& e) {
       unusable += "  " + name + "\n" + indented(e.what(), "    ") + "\n";
     }
@@ -144,7 +138,7 @@ Value component_json(const Catalog& catalog, Registry& registry, std::string_vie
                      std::string_view name) {
   TITAN_CHECK(kind != "flavor", config,
               "a flavor has no schema of its own; see: titan describe model ",
-              split_flavor(name).first, " --json");
+              split_flavor(name, catalog.names("model")).model, " --json");
   const Component& component = registry.component(kind, name);
   const Origin& origin = registry.origin(component);
   const std::vector<std::string> abilities = abilities_of(component);

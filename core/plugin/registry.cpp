@@ -71,9 +71,10 @@ void Registry::Impl::refuse_unknown(std::string_view kind, std::string_view name
 void Registry::Impl::refuse_unknown_flavor(const std::string& model,
                                            const std::string& flavor) const {
   std::vector<std::string> flavors;
+  const std::vector<std::string> models = catalog.names("model");
   for (const std::string& name : catalog.names("flavor"))
-    if (const size_t slash = name.rfind('/'); name.substr(0, slash) == model)
-      flavors.push_back(name.substr(slash + 1));
+    if (FlavorName split = split_flavor(name, models); split.model == model)
+      flavors.push_back(std::move(split.flavor));
   const std::string hint = did_you_mean(flavor, flavors);
   fail(ErrorKind::plugin, "model '", model, "' has no flavor '", flavor, "'",
        hint.empty() ? "" : "; ", hint, flavors.empty() ? "" : "\n  available: ", list_of(flavors),

@@ -59,7 +59,7 @@ set_tests_properties(end_to_end.drawn_mistakes PROPERTIES LABELS end_to_end TIME
 if(NOT TITAN_SANITIZER)
   add_test(NAME end_to_end.install COMMAND ${CMAKE_COMMAND} --install ${CMAKE_BINARY_DIR} --prefix ${titan_prefix})
   set_tests_properties(end_to_end.install PROPERTIES FIXTURES_SETUP titan_installation LABELS "end_to_end;slow" TIMEOUT 1800)
-  foreach(name find_package three_moments loss_gap chat sharded_embedding toy_experts step_guard attention_entropy hidden_states layers_of_ones_own olmo2 new_plugin)
+  foreach(name find_package three_moments loss_gap grpo chat sharded_embedding toy_experts step_guard attention_entropy hidden_states layers_of_ones_own olmo2 new_plugin)
     titan_add_end_to_end(${name} INSTALLED TIMEOUT 5400)
   endforeach()
   set_tests_properties(end_to_end.new_plugin end_to_end.three_moments PROPERTIES COST 800)

@@ -31,25 +31,10 @@ std::vector<ChosenComponent> choose_components(const GivenValues& given,
                                                ComponentLookup& lookup, OptionTable& table,
                                                Diagnostics& diagnostics);
 
-/// [device] name, or for "auto" the device that this machine has: a GPU when there is one and a
-/// plugin for it.
-std::string choose_device(const GivenValues& given, ComponentLookup& lookup);
-/// The same, or, unless `picks`, the configuration's own word: "auto" stays for the machine that
-/// runs the job.
-std::string device_name(const GivenValues& given, ComponentLookup& lookup, bool picks);
-
 /// Sections of components that nobody chose, [dataset.other]: a warning, or an error when there is
 /// no such component. Either way their keys are left unchecked.
 void check_unchosen_sections(const SettingList& source, ComponentLookup& lookup, OptionTable& table,
                              Diagnostics& diagnostics);
-
-/// [parallelism] pipeline_parallel_schedule as its component spells it: names of schedules were
-/// always compared without case.
-std::string choose_schedule_name(const GivenValues& given, ComponentLookup& lookup);
-
-/// [tokenizer] name, or for "auto" the one that reads what the folder of [model] hf_assets_path
-/// holds.
-std::string choose_tokenizer(const GivenValues& given);
 
 /// The preset of [model] flavor; null, and reported, when there is none or it does not fit the
 /// model's options.

@@ -27,6 +27,20 @@ TEST(Catalog, KnowsWhatFilesProvideWithoutOpeningThem) {
   EXPECT_EQ(::dlopen(plugin_file("foreign_flavor").c_str(), RTLD_NOLOAD | RTLD_NOW), nullptr);
 }
 
+TEST(Catalog, SplitsNamesOfFlavorsBehindTheLongestModel) {
+  const std::vector<std::string> models = {"llama3", "acme/llama3", "acme"};
+  const auto split = [&](const char* name) {
+    const FlavorName names = split_flavor(name, models);
+    return names.model + " " + names.flavor;
+  };
+  EXPECT_EQ(split("llama3/8B"), "llama3 8B");
+  EXPECT_EQ(split("llama3/acme/odd"), "llama3 acme/odd");
+  EXPECT_EQ(split("acme/llama3/8B"), "acme/llama3 8B");
+  EXPECT_EQ(split("acme/llama3/other/odd"), "acme/llama3 other/odd");
+  EXPECT_EQ(split("nobody/knows/it"), "nobody/knows it");
+  EXPECT_THROW(split("llama3"), Error);
+}
+
 TEST(Catalog, KeepsTheOrderOfTheSearchPathAndSearchesEachFolderOnce) {
   TemporaryFolder folder;
   fs::create_directory_symlink(plugin_folder("sound"), folder.path() / "again");
