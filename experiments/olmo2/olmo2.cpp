@@ -37,11 +37,11 @@ models::Transformer network_of(const Options& o, const titan::ModelContext& cont
 
 models::Exchange exchange_of(const Options& o, const models::Transformer& network,
                              const titan::Value& theirs) {
-  using models::HfKey, models::hf_asked, models::hf_fixed, models::hf_told, titan::Value;
+  using models::HfKey, models::hf_compared, models::hf_fixed, models::hf_written, titan::Value;
   return {.config = {
               .model_types = {"olmo2"},
-              .keys = {hf_told("architectures", Value::list({"Olmo2ForCausalLM"})),
-                       hf_told("model_type", "olmo2"),
+              .keys = {hf_written("architectures", Value::list({"Olmo2ForCausalLM"})),
+                       hf_written("model_type", "olmo2"),
                        {"hidden_size", "dim", o.dim, 4096},
                        {"intermediate_size", "hidden_dim", o.hidden_dim, 11008},
                        {"num_hidden_layers", "n_layers", o.n_layers, 32},
@@ -58,14 +58,14 @@ models::Exchange exchange_of(const Options& o, const models::Transformer& networ
                         .follows = true},
                        {"vocab_size", "vocab_size", o.vocab_size, 50304},
                        {"max_position_embeddings", "max_position_embeddings",
-                        network.max_position_embeddings, 2048, HfKey::told},
-                       {"rope_theta", "rope_theta", o.rope_theta, 10000.0, HfKey::told},
+                        network.max_position_embeddings, 2048, HfKey::written_only},
+                       {"rope_theta", "rope_theta", o.rope_theta, 10000.0, HfKey::written_only},
                        {"tie_word_embeddings", "enable_weight_tying", o.enable_weight_tying, false},
                        {"rms_norm_eps", "norm_eps", o.norm_eps, 1e-5},
                        hf_fixed("hidden_act", "silu"),
                        hf_fixed("attention_bias", false),
-                       hf_told("attention_dropout", 0.0),
-                       hf_asked("quantization_config")}}};
+                       hf_written("attention_dropout", 0.0),
+                       hf_compared("quantization_config")}}};
 }
 
 using Olmo2 = models::TransformerModel<Options, network_of, exchange_of>;

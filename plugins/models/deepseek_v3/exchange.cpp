@@ -10,7 +10,7 @@ namespace titan::deepseek_v3 {
 namespace {
 
 using models::BlockWeight;
-using models::HfKey, models::hf_asked, models::hf_fixed, models::hf_told, models::hf_value;
+using models::HfKey, models::hf_compared, models::hf_fixed, models::hf_written, models::hf_value;
 
 constexpr double kTheirLatentNormEps = 1e-6;
 constexpr const char* kV2 = "deepseek_v2";
@@ -127,17 +127,18 @@ const char* topk_method(const DeepseekV3Options& o) {
 }
 
 models::HfRope rope_of(const DeepseekV3Options& o) {
-  models::HfRope rope = {.type = "yarn",
-                         .keys = {{"factor", "rope_factor", o.rope_factor, 1.0, HfKey::told},
-                                  {"original_max_position_embeddings", "original_seq_len",
-                                   o.original_seq_len, 4096, HfKey::told},
-                                  {"beta_fast", "beta_fast", o.beta_fast, 32.0, HfKey::told},
-                                  {"beta_slow", "beta_slow", o.beta_slow, 1.0, HfKey::told},
-                                  hf_told("mscale", o.mscale),
-                                  {"mscale_all_dim", "mscale", o.mscale, 0.0, HfKey::told}},
-                         .type_key = "type"};
+  models::HfRope rope = {
+      .type = "yarn",
+      .keys = {{"factor", "rope_factor", o.rope_factor, 1.0, HfKey::written_only},
+               {"original_max_position_embeddings", "original_seq_len", o.original_seq_len, 4096,
+                HfKey::written_only},
+               {"beta_fast", "beta_fast", o.beta_fast, 32.0, HfKey::written_only},
+               {"beta_slow", "beta_slow", o.beta_slow, 1.0, HfKey::written_only},
+               hf_written("mscale", o.mscale),
+               {"mscale_all_dim", "mscale", o.mscale, 0.0, HfKey::written_only}},
+      .type_key = "type"};
   // without it transformers makes one of the factor
-  if (o.mscale == 0) rope.keys.push_back(hf_told("attention_factor", 1.0));
+  if (o.mscale == 0) rope.keys.push_back(hf_written("attention_factor", 1.0));
   return rope;
 }
 
@@ -158,18 +159,18 @@ std::vector<HfKey> keys_of_kind(const DeepseekV3Options& o) {
   const HfKey latents = {"latent_norm_eps", "latent_norm_eps", o.latent_norm_eps,
                          kTheirLatentNormEps};
   HfKey unwritten = latents;
-  unwritten.use = HfKey::asked;
+  unwritten.use = HfKey::compared_only;
   switch (kind_of(o)) {
     case Kind::v2:
-      return {hf_told("architectures", Value::list({"DeepseekV2ForCausalLM"})),
-              hf_told("model_type", kV2), unwritten};
+      return {hf_written("architectures", Value::list({"DeepseekV2ForCausalLM"})),
+              hf_written("model_type", kV2), unwritten};
     case Kind::v3:
-      return {hf_told("architectures", Value::list({"DeepseekV3ForCausalLM"})),
-              hf_told("model_type", kV3), hf_told("num_nextn_predict_layers", 0), unwritten};
+      return {hf_written("architectures", Value::list({"DeepseekV3ForCausalLM"})),
+              hf_written("model_type", kV3), hf_written("num_nextn_predict_layers", 0), unwritten};
     case Kind::other:
       break;
   }
-  return {hf_told("model_type", kOther), latents};
+  return {hf_written("model_type", kOther), latents};
 }
 
 /// With what DeepseekV2Config and DeepseekV3Config take where config.json does not say.
@@ -204,20 +205,20 @@ std::vector<HfKey> keys_of(const DeepseekV3Options& o, const models::Transformer
       {"norm_topk_prob", "route_norm", o.route_norm, of(false, true)},
       {"routed_scaling_factor", "route_scale", o.route_scale, of(1.0, 2.5)},
       {"max_position_embeddings", "max_position_embeddings", network.max_position_embeddings,
-       of(2048, 4096), HfKey::told},
-      {"rope_theta", "rope_theta", o.rope_theta, 10000.0, HfKey::told},
-      hf_told("rope_scaling", rope),
+       of(2048, 4096), HfKey::written_only},
+      {"rope_theta", "rope_theta", o.rope_theta, 10000.0, HfKey::written_only},
+      hf_written("rope_scaling", rope),
       {"rms_norm_eps", "norm_eps", o.norm_eps, 1e-6},
       hf_fixed("hidden_act", "silu"),
       hf_fixed("attention_bias", false),
-      hf_told("attention_dropout", 0.0),
+      hf_written("attention_dropout", 0.0),
       hf_fixed("tie_word_embeddings", false),
-      hf_told("initializer_range", 0.02),
-      hf_told("use_cache", true),
-      hf_asked("mlp_bias", false),
-      hf_asked("rope_interleave", true),
-      hf_asked("truncate", true),
-      hf_asked("quantization_config")};
+      hf_written("initializer_range", 0.02),
+      hf_written("use_cache", true),
+      hf_compared("mlp_bias", false),
+      hf_compared("rope_interleave", true),
+      hf_compared("truncate", true),
+      hf_compared("quantization_config")};
 }
 
 }  // namespace

@@ -36,14 +36,14 @@ models::Transformer network_of(const LlamaOptions& o, const ModelContext& contex
 /// after it, rotates neighbours.
 models::Exchange exchange_of(const LlamaOptions& o, const models::Transformer& network,
                              const Value& theirs) {
-  using models::HfKey, models::hf_fixed, models::hf_told, models::RotaryRows;
+  using models::HfKey, models::hf_fixed, models::hf_written, models::RotaryRows;
   return {.weights = {.torchtitan = RotaryRows::pairs,
                       .meta = RotaryRows::pairs,
                       .ignored_elsewhere = {"rope.freqs", "freqs_cis"}},
           .config = {
               .model_types = {"llama"},
-              .keys = {hf_told("architectures", Value::list({"LlamaForCausalLM"})),
-                       hf_told("model_type", "llama"),
+              .keys = {hf_written("architectures", Value::list({"LlamaForCausalLM"})),
+                       hf_written("model_type", "llama"),
                        {"hidden_size", "dim", o.dim},
                        {"intermediate_size", "", network.ffn_dim},
                        {"num_hidden_layers", "n_layers", o.n_layers},
@@ -63,18 +63,18 @@ models::Exchange exchange_of(const LlamaOptions& o, const models::Transformer& n
                         "max_position_embeddings",
                         network.max_position_embeddings,
                         {},
-                        HfKey::told},
-                       {"rope_theta", "rope_theta", o.rope_theta, 10000.0, HfKey::told},
-                       hf_told("rope_scaling", models::hf_rope_scaling(o.rope_scaling)),
+                        HfKey::written_only},
+                       {"rope_theta", "rope_theta", o.rope_theta, 10000.0, HfKey::written_only},
+                       hf_written("rope_scaling", models::hf_rope_scaling(o.rope_scaling)),
                        {"tie_word_embeddings", "enable_weight_tying", o.enable_weight_tying, false},
                        {"rms_norm_eps", "norm_eps", o.norm_eps, 1e-6},
                        hf_fixed("hidden_act", "silu"),
                        hf_fixed("attention_bias", false),
                        hf_fixed("mlp_bias", false),
-                       hf_told("attention_dropout", 0.0),
-                       hf_told("initializer_range", 0.02),
-                       hf_told("use_cache", true),
-                       models::hf_asked("quantization_config")},
+                       hf_written("attention_dropout", 0.0),
+                       hf_written("initializer_range", 0.02),
+                       hf_written("use_cache", true),
+                       models::hf_compared("quantization_config")},
               .rope = models::hf_rope(o.rope_scaling),
               .also_read = read_width}};
 }

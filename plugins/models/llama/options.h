@@ -25,7 +25,7 @@ struct LlamaOptions {
   double rope_theta = 500000;
   RopeScaling rope_scaling;
   int64_t max_position_embeddings =
-      131072;              // longest sequence the weights are meant for; told to Hugging Face
+      131072;              // longest sequence the weights are meant for, for config.json
   bool depth_init = true;  // output projections are drawn narrower the deeper their layer
   bool enable_weight_tying = false;
   AttentionType attn_type = AttentionType::sdpa;

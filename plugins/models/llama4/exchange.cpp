@@ -8,7 +8,7 @@ namespace titan::llama4 {
 namespace {
 
 using NameRule = HfExchange::NameRule;
-using models::HfKey, models::hf_told;
+using models::HfKey, models::hf_written;
 
 /// Of the router and the experts of a layer. Theirs has the matrices of all experts in two tensors,
 /// (experts, in, out), gates before ups.
@@ -58,42 +58,43 @@ models::WeightNames weight_names(const Llama4Options& o, int64_t expert_width) {
 /// With what Llama4TextConfig takes where config.json does not say.
 std::vector<HfKey> keys_of(const Llama4Options& o, const models::Transformer& network) {
   const int64_t longest = network.max_position_embeddings;
-  return {hf_told("architectures", Value::list({"Llama4ForCausalLM"})),
-          hf_told("model_type", kTextModel),
-          {"hidden_size", "dim", o.dim, 5120},
-          {"intermediate_size", "moe_hidden_dim", network.mixture->hidden_dim, 8192},
-          {"intermediate_size_mlp", "hidden_dim", network.ffn_dim, 16384},
-          {"num_hidden_layers", "n_layers", o.n_layers, 48},
-          {"num_attention_heads", "n_heads", o.n_heads, 40},
-          {"num_key_value_heads", "n_kv_heads", network.n_kv_heads, 8},
-          {"head_dim", "head_dim", network.head_dim, 128},
-          {"vocab_size", "vocab_size", o.vocab_size, 202048},
-          {"num_local_experts", "num_experts", o.num_experts, 16},
-          {"num_experts_per_tok", "top_k", o.top_k, 1},
-          hf_told("interleave_moe_layer_step", o.interleave_moe_layer_step),
-          {"moe_layers", "", moe_layers(o)},
-          {"max_position_embeddings", "max_position_embeddings", longest, 131072, HfKey::told},
-          {"rope_theta", "rope_theta", o.rope_theta, 500000.0, HfKey::told},
-          hf_told("rope_scaling", models::hf_rope_scaling(o.rope_scaling)),
-          {"no_rope_layers", "", no_rope_layers(o)},
-          {"layer_types", "", layer_types(o)},
-          // transformers wants one where no layer has any
-          {"attention_chunk_size", "", o.chunk_size() > 0 ? o.chunk_size() : longest},
-          {"use_qk_norm", "use_qk_norm", o.use_qk_norm, true},
-          {"attn_temperature_tuning", "attn_temperature_tuning", o.attn_temperature_tuning, true},
-          {"floor_scale", "floor_scale", o.floor_scale, 8192},
-          {"attn_scale", "attn_scale", o.attn_scale, 0.1},
-          {"tie_word_embeddings", "enable_weight_tying", o.enable_weight_tying, false},
-          {"rms_norm_eps", "norm_eps", o.norm_eps, 1e-5},
-          models::hf_fixed("hidden_act", "silu"),
-          models::hf_fixed("attention_bias", false),
-          hf_told("attention_dropout", 0.0),
-          hf_told("output_router_logits", false),
-          hf_told("router_aux_loss_coef", 0.001),
-          hf_told("router_jitter_noise", 0.0),
-          hf_told("initializer_range", 0.02),
-          hf_told("use_cache", true),
-          models::hf_asked("quantization_config")};
+  return {
+      hf_written("architectures", Value::list({"Llama4ForCausalLM"})),
+      hf_written("model_type", kTextModel),
+      {"hidden_size", "dim", o.dim, 5120},
+      {"intermediate_size", "moe_hidden_dim", network.mixture->hidden_dim, 8192},
+      {"intermediate_size_mlp", "hidden_dim", network.ffn_dim, 16384},
+      {"num_hidden_layers", "n_layers", o.n_layers, 48},
+      {"num_attention_heads", "n_heads", o.n_heads, 40},
+      {"num_key_value_heads", "n_kv_heads", network.n_kv_heads, 8},
+      {"head_dim", "head_dim", network.head_dim, 128},
+      {"vocab_size", "vocab_size", o.vocab_size, 202048},
+      {"num_local_experts", "num_experts", o.num_experts, 16},
+      {"num_experts_per_tok", "top_k", o.top_k, 1},
+      hf_written("interleave_moe_layer_step", o.interleave_moe_layer_step),
+      {"moe_layers", "", moe_layers(o)},
+      {"max_position_embeddings", "max_position_embeddings", longest, 131072, HfKey::written_only},
+      {"rope_theta", "rope_theta", o.rope_theta, 500000.0, HfKey::written_only},
+      hf_written("rope_scaling", models::hf_rope_scaling(o.rope_scaling)),
+      {"no_rope_layers", "", no_rope_layers(o)},
+      {"layer_types", "", layer_types(o)},
+      // transformers wants one where no layer has any
+      {"attention_chunk_size", "", o.chunk_size() > 0 ? o.chunk_size() : longest},
+      {"use_qk_norm", "use_qk_norm", o.use_qk_norm, true},
+      {"attn_temperature_tuning", "attn_temperature_tuning", o.attn_temperature_tuning, true},
+      {"floor_scale", "floor_scale", o.floor_scale, 8192},
+      {"attn_scale", "attn_scale", o.attn_scale, 0.1},
+      {"tie_word_embeddings", "enable_weight_tying", o.enable_weight_tying, false},
+      {"rms_norm_eps", "norm_eps", o.norm_eps, 1e-5},
+      models::hf_fixed("hidden_act", "silu"),
+      models::hf_fixed("attention_bias", false),
+      hf_written("attention_dropout", 0.0),
+      hf_written("output_router_logits", false),
+      hf_written("router_aux_loss_coef", 0.001),
+      hf_written("router_jitter_noise", 0.0),
+      hf_written("initializer_range", 0.02),
+      hf_written("use_cache", true),
+      models::hf_compared("quantization_config")};
 }
 
 }  // namespace

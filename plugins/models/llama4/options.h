@@ -47,7 +47,7 @@ struct Llama4Options : models::BalanceOptions {
   double attn_scale = 0.1;               // how much it grows
 
   int64_t max_position_embeddings =
-      1048576;             // longest sequence the weights are meant for; told to Hugging Face
+      1048576;             // longest sequence the weights are meant for, for config.json
   bool depth_init = true;  // output projections are drawn narrower the deeper their layer
   bool enable_weight_tying = false;
   AttentionType attn_type = AttentionType::sdpa;

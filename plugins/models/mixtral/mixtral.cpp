@@ -15,7 +15,7 @@ models::Transformer network_of(const MixtralOptions& o, const ModelContext& cont
 /// Transformers rotates halves of a head, as Titan does: renames.
 models::Exchange exchange_of(const MixtralOptions& o, const models::Transformer& network,
                              const Value& theirs) {
-  using models::HfKey, models::hf_fixed, models::hf_told;
+  using models::HfKey, models::hf_fixed, models::hf_written;
   return {.weights = {.mixture = {.gate = "block_sparse_moe.gate",
                                   .experts = "block_sparse_moe.experts",
                                   .w1 = "w1",
@@ -23,8 +23,8 @@ models::Exchange exchange_of(const MixtralOptions& o, const models::Transformer&
                                   .w3 = "w3"}},
           .config = {
               .model_types = {"mixtral"},
-              .keys = {hf_told("architectures", Value::list({"MixtralForCausalLM"})),
-                       hf_told("model_type", "mixtral"),
+              .keys = {hf_written("architectures", Value::list({"MixtralForCausalLM"})),
+                       hf_written("model_type", "mixtral"),
                        {"hidden_size", "dim", o.dim, 4096},
                        {"intermediate_size", "hidden_dim", o.hidden_dim, 14336},
                        {"num_hidden_layers", "n_layers", o.n_layers, 32},
@@ -42,17 +42,17 @@ models::Exchange exchange_of(const MixtralOptions& o, const models::Transformer&
                         "max_position_embeddings",
                         network.max_position_embeddings,
                         {},
-                        HfKey::told},
-                       {"rope_theta", "rope_theta", o.rope_theta, {}, HfKey::told},
+                        HfKey::written_only},
+                       {"rope_theta", "rope_theta", o.rope_theta, {}, HfKey::written_only},
                        {"tie_word_embeddings", "enable_weight_tying", o.enable_weight_tying, false},
                        {"rms_norm_eps", "norm_eps", o.norm_eps, 1e-5},
                        hf_fixed("hidden_act", "silu"),
                        hf_fixed("sliding_window", {}),
-                       hf_told("attention_dropout", 0.0),
+                       hf_written("attention_dropout", 0.0),
                        hf_fixed("router_jitter_noise", 0.0),
-                       hf_told("initializer_range", 0.02),
-                       hf_told("use_cache", true),
-                       models::hf_asked("quantization_config")}}};
+                       hf_written("initializer_range", 0.02),
+                       hf_written("use_cache", true),
+                       models::hf_compared("quantization_config")}}};
 }
 
 }  // namespace titan::mixtral

@@ -8,7 +8,7 @@
 namespace titan::qwen3 {
 namespace {
 
-using models::HfKey, models::hf_asked, models::hf_fixed, models::hf_told;
+using models::HfKey, models::hf_compared, models::hf_fixed, models::hf_written;
 
 constexpr const char* kDense = "qwen3";
 constexpr const char* kWithExperts = "qwen3_moe";
@@ -50,8 +50,8 @@ std::vector<HfKey> keys_of_experts(const Qwen3Options& o) {
           hf_fixed("decoder_sparse_step", 1),
           hf_fixed("mlp_only_layers", Value::list({})),
           {"norm_topk_prob", "", true, false},
-          hf_told("output_router_logits", false),
-          hf_told("router_aux_loss_coef", 0.001)};
+          hf_written("output_router_logits", false),
+          hf_written("router_aux_loss_coef", 0.001)};
 }
 
 }  // namespace
@@ -77,8 +77,9 @@ models::Exchange exchange_of(const Qwen3Options& o, const models::Transformer& n
   const bool moe = type == Value(kWithExperts) || (is_moe && type != Value(kDense));
   const auto of = [&](Value dense, Value with) { return moe ? std::move(with) : std::move(dense); };
   std::vector<HfKey> keys = {
-      hf_told("architectures", Value::list({is_moe ? "Qwen3MoeForCausalLM" : "Qwen3ForCausalLM"})),
-      hf_told("model_type", is_moe ? kWithExperts : kDense),
+      hf_written("architectures",
+                 Value::list({is_moe ? "Qwen3MoeForCausalLM" : "Qwen3ForCausalLM"})),
+      hf_written("model_type", is_moe ? kWithExperts : kDense),
       {"hidden_size", "dim", o.dim, of(4096, 2048)},
       {"intermediate_size", "hidden_dim", o.hidden_dim, of(22016, 6144)},
       {"num_hidden_layers", "n_layers", o.n_layers, of(32, 24)},
@@ -87,24 +88,24 @@ models::Exchange exchange_of(const Qwen3Options& o, const models::Transformer& n
       {"head_dim", "head_dim", o.head_dim, absent_head_dim(theirs, moe)},
       {"vocab_size", "vocab_size", o.vocab_size, 151936},
       {"max_position_embeddings", "max_position_embeddings", network.max_position_embeddings, 32768,
-       HfKey::told},
-      {"rope_theta", "rope_theta", o.rope_theta, 10000.0, HfKey::told},
-      hf_told("rope_scaling", {}),
+       HfKey::written_only},
+      {"rope_theta", "rope_theta", o.rope_theta, 10000.0, HfKey::written_only},
+      hf_written("rope_scaling", {}),
       {"tie_word_embeddings", "enable_weight_tying", o.enable_weight_tying, false},
       {"rms_norm_eps", "norm_eps", o.norm_eps, 1e-6},
       hf_fixed("hidden_act", "silu"),
       hf_fixed("attention_bias", false),
-      hf_told("attention_dropout", 0.0),
+      hf_written("attention_dropout", 0.0),
       hf_fixed("use_sliding_window", false),
-      hf_told("sliding_window", {}),
-      hf_told("max_window_layers", o.n_layers),
-      hf_told("initializer_range", 0.02),
-      hf_told("use_cache", true),
-      hf_asked("layer_types"),
-      hf_asked("quantization_config")};
+      hf_written("sliding_window", {}),
+      hf_written("max_window_layers", o.n_layers),
+      hf_written("initializer_range", 0.02),
+      hf_written("use_cache", true),
+      hf_compared("layer_types"),
+      hf_compared("quantization_config")};
   if (moe || is_moe)
     for (HfKey& key : keys_of_experts(o)) {
-      if (!is_moe) key.use = HfKey::told;  // that model_type differs says it
+      if (!is_moe) key.use = HfKey::written_only;  // that model_type differs says it
       keys.push_back(std::move(key));
     }
   return {

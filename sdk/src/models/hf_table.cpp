@@ -14,7 +14,7 @@ std::vector<HfMember> members_of(const HfTable& table) {
   std::vector<HfMember> members = {{"model_type"}};
   for (const auto* keys : {&table.keys, &table.rope.keys})
     for (const HfKey& key : *keys)
-      if (key.use != HfKey::told) members.push_back({key.key, key.absent});
+      if (key.use != HfKey::written_only) members.push_back({key.key, key.absent});
   members.insert(members.end(), table.rope_members.begin(), table.rope_members.end());
   return members;
 }
@@ -42,12 +42,12 @@ HfKey hf_fixed(std::string key, Value value) {
   return {.key = std::move(key), .ours = value, .absent = value};
 }
 
-HfKey hf_told(std::string key, Value value) {
-  return {.key = std::move(key), .ours = std::move(value), .use = HfKey::told};
+HfKey hf_written(std::string key, Value value) {
+  return {.key = std::move(key), .ours = std::move(value), .use = HfKey::written_only};
 }
 
-HfKey hf_asked(std::string key, Value absent) {
-  return {.key = std::move(key), .absent = std::move(absent), .use = HfKey::asked};
+HfKey hf_compared(std::string key, Value absent) {
+  return {.key = std::move(key), .absent = std::move(absent), .use = HfKey::compared_only};
 }
 
 Value HfRope::written() const {
@@ -59,7 +59,7 @@ Value HfRope::written() const {
 Value hf_config(const HfTable& table) {
   Value config = Value::map();
   for (const HfKey& key : table.keys)
-    if (key.use != HfKey::asked) config[key.key] = key.ours;
+    if (key.use != HfKey::compared_only) config[key.key] = key.ours;
   return config;
 }
 

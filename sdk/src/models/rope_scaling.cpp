@@ -35,19 +35,19 @@ HfRope hf_rope(const RopeScaling& scaling) {
           .keys = {{.key = "factor",
                     .option = "rope_scaling.scaling_factor",
                     .ours = scaling.scaling_factor,
-                    .use = HfKey::told},
+                    .use = HfKey::written_only},
                    {.key = "low_freq_factor",
                     .option = "rope_scaling.low_freq_factor",
                     .ours = scaling.low_freq_factor,
-                    .use = HfKey::told},
+                    .use = HfKey::written_only},
                    {.key = "high_freq_factor",
                     .option = "rope_scaling.high_freq_factor",
                     .ours = scaling.high_freq_factor,
-                    .use = HfKey::told},
+                    .use = HfKey::written_only},
                    {.key = "original_max_position_embeddings",
                     .option = "rope_scaling.original_max_position_embeddings",
                     .ours = scaling.original_max_position_embeddings,
-                    .use = HfKey::told}}};
+                    .use = HfKey::written_only}}};
 }
 
 Value hf_rope_scaling(const RopeScaling& scaling) {

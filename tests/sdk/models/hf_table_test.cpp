@@ -15,13 +15,13 @@ models::HfTable small_table() {
   using models::HfKey;
   return {
       .model_types = {"small"},
-      .keys = {models::hf_told("model_type", "small"),
+      .keys = {models::hf_written("model_type", "small"),
                {"hidden_size", "dim", 64, 32},
                {.key = "head_dim", .option = "head_dim", .ours = 16, .absent = 16, .follows = true},
-               {"max_position_embeddings", "longest", 512, {}, HfKey::told},
-               {"rope_theta", "rope_theta", 500.0, 10000.0, HfKey::told},
+               {"max_position_embeddings", "longest", 512, {}, HfKey::written_only},
+               {"rope_theta", "rope_theta", 500.0, 10000.0, HfKey::written_only},
                models::hf_fixed("hidden_act", "silu"),
-               models::hf_asked("quantization_config")}};
+               models::hf_compared("quantization_config")}};
 }
 
 TEST(HfTable, WritesItsKeysInOrder) {

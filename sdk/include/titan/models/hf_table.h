@@ -18,9 +18,9 @@ namespace titan::models {
 /// One key of config.json.
 struct HfKey {
   enum Use {
-    compared,  ///< written; another value there would change results
-    told,      ///< written, and changes none
-    asked,     ///< compared, never written
+    compared,       ///< written by an export; another value would change results
+    written_only,   ///< written; another value changes no results
+    compared_only,  ///< never written; another value would change results
   };
   std::string key;
   /// The option of [model] that the key gives, "rope_scaling.scaling_factor" within a table; empty:
@@ -37,9 +37,9 @@ struct HfKey {
 /// transformers.
 TITAN_API HfKey hf_fixed(std::string key, Value value);
 /// A key without an option that changes no results.
-TITAN_API HfKey hf_told(std::string key, Value value);
+TITAN_API HfKey hf_written(std::string key, Value value);
 /// A key that is never written; `absent`: transformers' default.
-TITAN_API HfKey hf_asked(std::string key, Value absent = {});
+TITAN_API HfKey hf_compared(std::string key, Value absent = {});
 
 /// How positions are stretched: the keys of rope_scaling (transformers 4) or rope_parameters (5).
 struct TITAN_API HfRope {

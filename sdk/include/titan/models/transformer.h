@@ -54,7 +54,7 @@ struct Transformer {
   bool is_tied = false;      ///< embedding and head share one matrix
 
   bool isolates_documents = false;  ///< Model::isolates_documents
-  /// Longest sequence that the weights are meant for, as others are told.
+  /// Longest sequence that the weights are meant for, as an export states it.
   int64_t max_position_embeddings = 0;
 
   /// What layers have that the numbers above do not say: changes what they made of layer `layer`.
