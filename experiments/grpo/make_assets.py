@@ -1,4 +1,4 @@
-"""Writes what the sums are trained with into a folder: a tokenizer of single bytes, right answers to nine sums in ten (train.jsonl) for
+"""Writes what the sums are trained with into a folder: a tokenizer of single bytes, right answers to ten sums in eleven (train.jsonl) for
 a start that is supervised, and the other sums as prompts (held_out.jsonl).
 
     python3 experiments/grpo/make_assets.py FOLDER
@@ -32,7 +32,7 @@ def main():
     (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<eos>", "tokenizer_class": "PreTrainedTokenizerFast"}))
 
     sums = [(a, b) for a in range(10, 100) for b in range(10, 100)]
-    held_out = [(a, b) for a, b in sums if (7 * a + 3 * b) % 10 == 0]
+    held_out = [(a, b) for a, b in sums if (7 * a + 3 * b) % 11 == 0]
     trained = sorted(set(sums) - set(held_out))
     random.Random(0).shuffle(trained)
     (folder / "held_out.jsonl").write_text("".join(json.dumps({"prompt": f"{a}+{b}="}) + "\n" for a, b in held_out))
