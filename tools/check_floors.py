@@ -79,7 +79,7 @@ def room_of(file):
 
 def node_of(file):
     """A header and its source are one node; the sdk keeps the two in different folders."""
-    stem = file.rpartition(".")[0]
+    stem = file.rpartition(".")[0].replace("sdk/src/nn/attention/", "sdk/src/nn/").replace("sdk/src/nn/experts/", "sdk/src/nn/")
     for prefix in ("sdk/include/titan/", "sdk/src/base/", "sdk/src/interfaces/", "sdk/src/"):
         if stem.startswith(prefix):
             return "sdk/" + stem[len(prefix):]

@@ -6,7 +6,7 @@
 
 #include <titan/error.h>
 
-#include "plugins/chat_templates/jinja/engine/template.h"
+#include "plugins/chat_templates/jinja/template.h"
 #include "tests/fuzz/data_entries.h"
 
 namespace titan::fuzz {

@@ -8,7 +8,8 @@
 file(GLOB data_fuzz_sources CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/plugins/tokenizers/common/*.cpp ${PROJECT_SOURCE_DIR}/plugins/tokenizers/huggingface/*.cpp
   ${PROJECT_SOURCE_DIR}/plugins/tokenizers/sentencepiece/*.cpp ${PROJECT_SOURCE_DIR}/plugins/tokenizers/tiktoken/*.cpp)
-file(GLOB chat_template_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/plugins/chat_templates/jinja/engine/*.cpp)
+set(jinja ${PROJECT_SOURCE_DIR}/plugins/chat_templates/jinja)
+file(GLOB chat_template_sources CONFIGURE_DEPENDS ${jinja}/template.cpp ${jinja}/engine/*.cpp ${jinja}/parser/*.cpp)
 list(APPEND data_fuzz_sources ${chat_template_sources})
 list(FILTER data_fuzz_sources EXCLUDE REGEX "/plugin\\.cpp$")
 foreach(source byte_reader gzip_reader input_file json_scanner line_reader text_field utf8 zstd_reader)

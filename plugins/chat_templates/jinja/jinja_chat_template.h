@@ -12,7 +12,7 @@
 
 #include <titan/chat_template.h>
 
-#include "engine/template.h"
+#include "template.h"
 
 namespace titan::jinja {
 

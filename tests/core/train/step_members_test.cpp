@@ -17,7 +17,7 @@
 #include <titan/error.h>
 
 #include "core/train/optimizer/finite_checks.h"
-#include "tests/core/train/step_fixture.h"
+#include "tests/core/train/step/step_fixture.h"
 #include "tests/plugins/error_of.h"
 #include "tests/sdk/dist/thread_ranks.h"
 

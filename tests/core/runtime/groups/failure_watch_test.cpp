@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 #include <titan/error.h>
 
+#include "core/fault_tolerance/abort_groups.h"
 #include "core/runtime/groups/process_groups.h"
 #include "tests/sdk/dist/thread_ranks.h"
 

@@ -1,4 +1,4 @@
-#include "core/checkpoint/peer_state.h"
+#include "core/fault_tolerance/peer_state.h"
 
 #include <algorithm>
 #include <deque>

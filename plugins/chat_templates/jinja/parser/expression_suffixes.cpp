@@ -1,5 +1,5 @@
 // The expression parser's half that reads what stands behind an operand: arguments, filters, tests.
-#include "builtins.h"
+#include "../engine/builtins.h"
 #include "expression_parser.h"
 
 namespace titan::jinja {

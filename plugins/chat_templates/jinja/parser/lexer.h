@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "object.h"
+#include "../engine/object.h"
 
 namespace titan::jinja {
 

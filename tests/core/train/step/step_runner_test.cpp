@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <titan/error.h>
 
-#include "tests/core/train/step_fixture.h"
+#include "tests/core/train/step/step_fixture.h"
 #include "tests/sdk/dist/thread_ranks.h"
 
 namespace titan::core {

@@ -1,4 +1,4 @@
-#include <titan/dist/changing_group.h>
+#include <titan/fault_tolerance/changing_group.h>
 
 #include <mutex>
 #include <utility>

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "syntax.h"
+#include "../engine/syntax.h"
 
 namespace titan::jinja {
 

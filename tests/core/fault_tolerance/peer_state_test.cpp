@@ -1,5 +1,5 @@
 // A rank that takes its state from another one goes on as that one does, bit by bit.
-#include "core/checkpoint/peer_state.h"
+#include "core/fault_tolerance/peer_state.h"
 
 #include <memory>
 #include <mutex>

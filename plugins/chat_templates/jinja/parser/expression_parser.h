@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "syntax.h"
+#include "../engine/syntax.h"
 #include "token_stream.h"
 
 namespace titan::jinja {

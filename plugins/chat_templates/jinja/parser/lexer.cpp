@@ -4,8 +4,8 @@
 #include <charconv>
 #include <optional>
 
-#include "characters.h"
-#include "operations.h"
+#include "../engine/characters.h"
+#include "../engine/operations.h"
 
 namespace titan::jinja {
 namespace {

@@ -1,5 +1,5 @@
 // A group whose members come and go, over real gloo groups of threads.
-#include <titan/dist/changing_group.h>
+#include <titan/fault_tolerance/changing_group.h>
 
 #include <array>
 #include <functional>

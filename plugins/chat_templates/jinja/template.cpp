@@ -1,7 +1,7 @@
 #include "template.h"
 
-#include "parser.h"
-#include "renderer.h"
+#include "engine/renderer.h"
+#include "parser/parser.h"
 
 namespace titan::jinja {
 

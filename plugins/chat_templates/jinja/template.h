@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "object.h"
+#include "engine/object.h"
 
 namespace titan::jinja {
 
