@@ -102,6 +102,7 @@ class Resolver {
     chosen_ =
         choose_components(first, parallelisms_at_first_sight(first), lookup_, table_, diagnostics_);
     check_unchosen_sections(sources_.file, lookup_, table_, diagnostics_);
+    add_unchosen_keys(sources_.file, sources_.arguments, lookup_, table_);
     collected_ =
         collect(sources_.file, sources_.arguments, table_, options_.world_size, diagnostics_);
 
@@ -119,6 +120,7 @@ class Resolver {
     const RuleContext rules{config_, collected_.given, diagnostics_, options_.looks_for_files};
     config_.layout = plan_layout(rules);
     check_rules(rules, config_.layout);
+    warn_of_idle_switches();
     for (const MadeOptions& made : made_)
       check_component(*made.component, made.options.get(), made.section, made.chosen, rules);
     if (const auto schedule = make_schedule())
@@ -173,14 +175,9 @@ class Resolver {
     const Component& component = *chosen.component;
     if (component.kind == "model") preset_ = flavor_preset(component);
     Value values = component.kind == "model" ? preset_ : Value::map();
-    if (component.kind == "activation_checkpoint")  // whose section is the core's as well
-      for (const auto& [name, value] : core_section({component.kind}).as_map())
-        if (component.schema.find(name)) values[name] = value;
     const bool is_group = component.kind == "optimizer" && chosen.section.size() > 1;
     if (is_group) values = config_.optimizer.options;  // chosen before its groups
-    const Value given = chosen.section.front() == "quantize"
-                            ? core_section(chosen.section)
-                            : given_map(collected_.given, table_, &component, chosen.section);
+    const Value given = given_map(collected_.given, table_, &component, chosen.section);
     Selection selection{component.kind, component.name, Value::map(), chosen.where,
                         dotted(chosen.section)};
     try {
@@ -305,12 +302,18 @@ class Resolver {
                          did_you_mean(name, names), "titan list flavor");
   }
 
-  /// Quantize converters and activation checkpointing take options from the core's sections of
-  /// their names.
-  Value core_section(const KeyPath& section) const {
-    Value all = job_schema().read(&config_);
-    for (const std::string& part : section) all = Value(all.at(part));
-    return all;
+  /// Of components that this job does not use.
+  void warn_of_idle_switches() {
+    constexpr const char* kIdle = " = true has no effect: this job does not use ";
+    for (const auto& [path, given] : collected_.given.all()) {
+      const KnownOption* known = table_.find(path);
+      if (!known || !known->component || !given.is_valid || given.value != Value(true)) continue;
+      const auto is_it = [&](const ChosenComponent& chosen) {
+        return chosen.component == known->component;
+      };
+      if (std::none_of(chosen_.begin(), chosen_.end(), is_it))
+        diagnostics_.warning(given.where, dotted(path) + kIdle + describe(*known->component));
+    }
   }
 
   const JobSources& sources_;

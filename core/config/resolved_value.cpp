@@ -28,13 +28,28 @@ void add_options(Value& section, const Selection& selection) {
   for (const auto& [name, value] : selection.options.as_map()) section[name] = value;
 }
 
+bool has_named_section(const Selection& selection) {
+  return selection.section.starts_with(selection.kind + ".");
+}
+
 /// [dataset.<name>] and its like, for the components whose section is not a section of the core.
 Value named_sections(const std::vector<Selection>& selections, std::string_view kind) {
   Value sections = Value::map();
   for (const Selection& selection : selections)
-    if (selection.kind == kind && !selection.name.starts_with("quantize."))
+    if (selection.kind == kind && has_named_section(selection))
       if (!selection.options.as_map().empty()) sections[selection.name] = selection.options;
   return sections;
+}
+
+/// Sections of another name, [quantize.linear.float8].
+void add_own_sections(Value& resolved, const std::vector<Selection>& selections,
+                      std::string_view kind) {
+  for (const Selection& selection : selections) {
+    if (selection.kind != kind || has_named_section(selection)) continue;
+    Value* place = &resolved;
+    for (const std::string& part : split_dotted(selection.section)) place = &(*place)[part];
+    *place = selection.options;
+  }
 }
 
 /// Adds the sections of plugins of a kind, without what follows from the core's own keys.
@@ -117,7 +132,10 @@ Value resolved_value(const JobConfig& config, const OptionTable& table, const Va
     resolved[name] = std::move(section);
     if (name == "job" && !watchers.as_map().empty()) resolved["watcher"] = watchers;
     if (name == "metrics") resolved["logger"] = named_sections(config.loggers, "logger");
-    if (name == "model") resolved["converter"] = named_sections(config.transforms, "converter");
+    if (name == "model") {
+      resolved["converter"] = named_sections(config.transforms, "converter");
+      add_own_sections(resolved, config.transforms, "converter");
+    }
     if (name == "parallelism" && config.pipeline_plan)
       add_sections(resolved["pipeline_schedule"] = Value::map(), {config.pipeline_schedule},
                    "pipeline_schedule", config, table);

@@ -125,6 +125,8 @@ class BadValuesTest(DebuggingCase):
         for flags, text in (
                 (["--debug.find_nan", "--optimizer.early_step_in_backward", "--training.max_norm", "0"], "no step can be run again"),
                 (["--debug.trace_tensors", "layer.*"], "debug.trace_tensors: 'layer.*' fits no layer"),
+                (["--profiling.enable_profiling", "--profiling.profile_freq", "3"],
+                 "profiling.profile_freq = 3 is shorter than profiler_warmup + profiler_active = 3 + 1"),
                 (["--debug.trace_tensors", "*", "--debug.trace_tensors_from", "5", "--debug.trace_tensors_until", "4"],
                  "is before debug.trace_tensors_from = 5")):
             run = titan("train", *RECIPE, "--job.dump_folder", self.out, *flags)
@@ -153,7 +155,7 @@ class ParetoTest(DebuggingCase):
 
     def test_other_modes_have_nothing_to_draw(self):
         said = self.run_with("full", "--activation_checkpoint.mode", "full", self.PARETO)
-        self.assert_holds(said, "draws nothing: activation_checkpoint.mode = \"full\" has no budget")
+        self.assert_holds(said, "visualize_memory_budget_pareto = true has no effect: this job does not use activation_checkpoint 'memory_budget'")
         self.assertFalse((self.folder / "full" / "memory_budget_pareto").exists())
 
 

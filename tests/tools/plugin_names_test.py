@@ -12,12 +12,11 @@ KINDS = ("model", "converter", "parallelism", "pipeline_schedule", "activation_c
          "dataset", "tokenizer", "chat_template", "logger", "watcher", "device", "command")
 # defaults of sections, what the core chooses unasked, names of before, what is not built yet
 DATA = {"core/config/schema/job_sections.h", "core/config/selection/default_plugins.h", "core/config/legacy/legacy_table.cpp",
+        "core/config/legacy/plugin_keys.h",
         "core/config/legacy/legacy_names.cpp", "core/config/sources/legacy_requests.cpp", "core/config/selection/not_built.cpp"}
 # words that mean something else where they stand: (file, word)
 OTHER_MEANINGS = {
     ("core/commands/describe.cpp", "csv"),                          # a flag of titan describe
-    ("core/config/schema/job_schema_other.cpp", "cuda"),                   # a backend of v0.2.2's [quantize]
-    ("core/config/schema/job_schema_training.cpp", "memory_budget"),       # a key of [activation_checkpoint]
     ("core/config/rules/layout_rules.cpp", "context"), ("core/config/rules/layout_rules.cpp", "pipeline"),  # degrees in a message
     ("core/config/rules/layout_rules.cpp", "tensor"),
     ("core/data/conversation_tokens.cpp", "messages"),  # a member of conversations

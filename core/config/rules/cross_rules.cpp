@@ -133,50 +133,6 @@ void check_early_step(const RuleContext& rules, const Layout& layout) {
     refuse(", before an overflow of float16 is known", "compute in bfloat16");
 }
 
-void check_debug(const RuleContext& rules) {
-  const DebugSection& d = rules.config.debug;
-  if (d.find_nan && rules.config.optimizer_section.early_step_in_backward &&
-      rules.are_sound({"debug.find_nan"}))
-    rules.error("debug.find_nan",
-                "debug.find_nan = true runs a bad step once more, but with "
-                "optimizer.early_step_in_backward = true weights change inside the backward and no "
-                "step can be run again",
-                "set debug.detect_anomaly = true instead, or switch off one of them");
-  if (d.trace_tensors_until && *d.trace_tensors_until < d.trace_tensors_from &&
-      rules.are_sound({"debug.trace_tensors_until", "debug.trace_tensors_from"}))
-    rules.error("debug.trace_tensors_until",
-                "debug.trace_tensors_until = " + std::to_string(*d.trace_tensors_until) +
-                    " is before debug.trace_tensors_from = " + std::to_string(d.trace_tensors_from),
-                "name the steps in their order");
-}
-
-/// Only what plans by a budget has anything to draw.
-void check_pareto(const RuleContext& rules) {
-  const std::string option = "visualize_memory_budget_pareto";
-  const std::string key = "activation_checkpoint." + option;
-  const ActivationCheckpointSection& a = rules.config.activation_checkpoint;
-  if (!a.visualize_memory_budget_pareto || !rules.are_sound({key})) return;
-  const auto& transforms = rules.config.transforms;
-  const bool is_drawn = std::any_of(transforms.begin(), transforms.end(), [&](const Selection& s) {
-    return s.kind == "activation_checkpoint" && s.options.find(option);
-  });
-  if (!is_drawn)
-    rules.diagnostics.warning(
-        rules.given.place(key),
-        key + " draws nothing: activation_checkpoint.mode = \"" + a.mode + "\" has no budget");
-}
-
-void check_profiling(const RuleContext& rules) {
-  const ProfilingSection& p = rules.config.profiling;
-  if (p.enable_profiling && p.profile_freq - p.profiler_warmup < p.profiler_active &&
-      rules.are_sound(
-          {"profiling.profile_freq", "profiling.profiler_warmup", "profiling.profiler_active"}))
-    rules.error("profiling.profile_freq",
-                "profiling.profile_freq = " + std::to_string(p.profile_freq) +
-                    " is shorter than profiler_warmup + profiler_active = " +
-                    std::to_string(p.profiler_warmup) + " + " + std::to_string(p.profiler_active));
-}
-
 void check_paths(const RuleContext& rules) {
   std::error_code ignored;
   const CheckpointSection& checkpoint = rules.config.checkpoint;
@@ -234,9 +190,6 @@ void check_rules(const RuleContext& context, const Layout& layout) {
   check_data(context);
   check_checkpoint(context);
   check_early_step(context, layout);
-  check_profiling(context);
-  check_debug(context);
-  check_pareto(context);
   check_paths(context);
   check_reference(context);
   warn_without_effect(context);

@@ -91,7 +91,6 @@ struct JobConfig {
   CheckpointSection checkpoint;
   ActivationCheckpointSection activation_checkpoint;
   CompileSection compile;
-  QuantizeSection quantize;
   CommSection comm;
   MemoryEstimationSection memory_estimation;
   FaultToleranceSection fault_tolerance;

@@ -15,59 +15,6 @@ void declare_compile(SchemaBuilder& schema) {
               "are alike");
 }
 
-void declare_quantize_linear(SchemaBuilder& schema) {
-  schema
-      .table(
-          "float8", &QuantizeLinearSection::float8, "Options of converter quantize.linear.float8",
-          [](SchemaBuilder& table) {
-            using Section = Float8LinearSection;
-            table
-                .option("enable_fsdp_float8_all_gather", &Section::enable_fsdp_float8_all_gather,
-                        "Gather weights in float8")
-                .option("precompute_float8_dynamic_scale_for_fsdp",
-                        &Section::precompute_float8_dynamic_scale_for_fsdp,
-                        "One all-reduce for the scales of all weights")
-                .option("recipe_name", &Section::recipe_name, "Scaling recipe; unset: tensorwise")
-                .one_of({"tensorwise", "rowwise", "rowwise_with_gw_hp"})
-                .option("filter_fqns", &Section::filter_fqns,
-                        "Layers left alone, by a part of their name; \"auto_filter_small_kn\": "
-                        "small ones")
-                .option("emulate", &Section::emulate, "Compute float8 in software");
-          })
-      .table("mx", &QuantizeLinearSection::mx, "Options of converter quantize.linear.mx",
-             [](SchemaBuilder& table) {
-               using Section = MxLinearSection;
-               table
-                   .option("mxfp8_dim1_cast_kernel_choice", &Section::mxfp8_dim1_cast_kernel_choice,
-                           "Kernel of the cast along dim 1")
-                   .one_of({"triton", "cuda", "torch"})
-                   .option("recipe_name", &Section::recipe_name, "MX recipe")
-                   .one_of({"mxfp8_cublas", "mxfp8_cublas_rceil", "mxfp8_emulated",
-                            "mxfp8_emulated_rceil"})
-                   .option("filter_fqns", &Section::filter_fqns,
-                           "Layers left alone, by a part of their name");
-             });
-}
-
-void declare_quantize_grouped(SchemaBuilder& schema) {
-  schema
-      .table("float8", &QuantizeGroupedSection::float8,
-             "Options of converter quantize.grouped_mm.float8",
-             [](SchemaBuilder& table) {
-               table
-                   .option("fqns", &Float8GroupedSection::fqns,
-                           "Expert layers, by a part of their name")
-                   .option("emulate", &Float8GroupedSection::emulate, "Compute float8 in software");
-             })
-      .table(
-          "mx", &QuantizeGroupedSection::mx, "Options of converter quantize.grouped_mm.mx",
-          [](SchemaBuilder& table) {
-            table.option("fqns", &MxGroupedSection::fqns, "Expert layers, by a part of their name")
-                .option("recipe_name", &MxGroupedSection::recipe_name, "MX recipe")
-                .one_of({"mxfp8", "mxfp8_emulated"});
-          });
-}
-
 void declare_comm(SchemaBuilder& schema) {
   using Section = CommSection;
   schema
@@ -159,14 +106,6 @@ void declare_debug(SchemaBuilder& schema) {
 
 void declare_other_sections(SchemaBuilder& schema) {
   schema.table("compile", &JobConfig::compile, "Fused kernels", declare_compile)
-      .table("quantize", &JobConfig::quantize, "Options of the quantisation converters",
-             [](SchemaBuilder& table) {
-               table
-                   .table("linear", &QuantizeSection::linear, "Linear layers",
-                          declare_quantize_linear)
-                   .table("grouped_mm", &QuantizeSection::grouped_mm, "Grouped GEMMs of experts",
-                          declare_quantize_grouped);
-             })
       .table("comm", &JobConfig::comm, "Communication", declare_comm)
       .table("memory_estimation", &JobConfig::memory_estimation, "Memory without running",
              [](SchemaBuilder& table) {

@@ -211,26 +211,8 @@ void declare_activation_checkpoint(SchemaBuilder& schema) {
   schema
       .option("mode", &Section::mode,
               "How activations are computed again instead of kept, by name; none: all are kept")
-      .option("selective_ac_option", &Section::selective_ac_option,
-              "Every N-th block (0: every block), or \"op\" to choose by operation")
-      .option("per_op_sac_force_recompute_mm_shapes_by_fqns",
-              &Section::per_op_sac_force_recompute_mm_shapes_by_fqns,
-              "Linear layers whose GEMM shape is always computed again with \"op\"")
-      .option("early_stop", &Section::early_stop,
-              "End a recomputation once all that is needed exists")
-      .option("memory_budget", &Section::memory_budget,
-              "With mode = \"memory_budget\": 0: compute all again, 1: keep all")
-      .between(0, 1)
       .option("memory_limit", &Section::memory_limit,
-              "With mode = \"memory_budget\": most memory of a rank, instead of memory_budget")
-      .option("visualize_memory_budget_pareto", &Section::visualize_memory_budget_pareto,
-              "Draw memory against recomputation under job.dump_folder")
-      .option("preserve_rng_state", &Section::preserve_rng_state,
-              "Draw the same random numbers again")
-      .option("determinism_check", &Section::determinism_check,
-              "Compare recomputed tensors by shape and type")
-      .one_of({"default", "none"})
-      .option("debug", &Section::debug, "Trace recomputation");
+              "With mode = \"memory_budget\": most memory of a rank, instead of memory_budget");
 }
 
 }  // namespace

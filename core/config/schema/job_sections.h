@@ -232,18 +232,10 @@ struct CheckpointSection {
   bool load_only = false;
 };
 
-/// [activation_checkpoint]
+/// [activation_checkpoint]; what else stands there is the plugin's
 struct ActivationCheckpointSection {
-  std::string mode = "selective";  ///< a plugin of kind activation_checkpoint, or "none"
-  std::string selective_ac_option = "2";
-  std::vector<std::string> per_op_sac_force_recompute_mm_shapes_by_fqns = {"moe.router.gate"};
-  bool early_stop = false;
-  double memory_budget = 0.5;
+  std::string mode = "selective";     ///< a plugin of kind activation_checkpoint, or "none"
   std::optional<Bytes> memory_limit;  ///< (Titan)
-  bool visualize_memory_budget_pareto = false;
-  bool preserve_rng_state = true;
-  std::string determinism_check = "default";
-  bool debug = false;
 };
 
 /// [compile]
@@ -252,52 +244,6 @@ struct CompileSection {
   std::vector<std::string> components = {"model", "loss"};
   std::string backend = "inductor";
   bool graphs = true;  ///< (Titan)
-};
-
-/// [quantize.linear.float8]
-struct Float8LinearSection {
-  bool enable_fsdp_float8_all_gather = false;
-  bool precompute_float8_dynamic_scale_for_fsdp = false;
-  std::optional<std::string> recipe_name;
-  std::vector<std::string> filter_fqns;
-  bool emulate = false;
-};
-
-/// [quantize.linear.mx]
-struct MxLinearSection {
-  std::string mxfp8_dim1_cast_kernel_choice = "triton";
-  std::string recipe_name = "mxfp8_cublas";
-  std::vector<std::string> filter_fqns = {"output"};
-};
-
-/// [quantize.grouped_mm.float8]
-struct Float8GroupedSection {
-  std::vector<std::string> fqns;
-  bool emulate = false;
-};
-
-/// [quantize.grouped_mm.mx]
-struct MxGroupedSection {
-  std::vector<std::string> fqns;
-  std::string recipe_name = "mxfp8";
-};
-
-/// [quantize.linear]
-struct QuantizeLinearSection {
-  Float8LinearSection float8;
-  MxLinearSection mx;
-};
-
-/// [quantize.grouped_mm]
-struct QuantizeGroupedSection {
-  Float8GroupedSection float8;
-  MxGroupedSection mx;
-};
-
-/// [quantize]
-struct QuantizeSection {
-  QuantizeLinearSection linear;
-  QuantizeGroupedSection grouped_mm;
 };
 
 enum class CommMode { standard, fake_backend, local_tensor };

@@ -29,6 +29,8 @@ OptionTable::OptionTable() {
 }
 
 void OptionTable::add(const KeyPath& section, const Component& component) {
+  std::erase_if(unchecked_,
+                [&](const UnknownComponent& unknown) { return unknown.section == section; });
   add_schema(section, component.schema, &component);
 }
 
@@ -47,12 +49,12 @@ void OptionTable::add_optimizer_group(const std::string& name) {
   add_schema(optimizer_group_section(name), optimizer_group_schema(), nullptr);
 }
 
-void OptionTable::add_beside_core(const KeyPath& section, const Component& component) {
-  for (const Option& option : component.schema.options) {
-    KeyPath path = section;
-    path.push_back(option.name);
-    if (!find(path)) add_option({std::move(path), &option, &component, false});
-  }
+void OptionTable::add_option(const KeyPath& section, const Component& component,
+                             std::string_view name) {
+  const Option* option = component.schema.find(name);
+  KeyPath path = section;
+  path.emplace_back(name);
+  if (option) add_option({std::move(path), option, &component, false});
 }
 
 void OptionTable::add_schema(const KeyPath& section, const Schema& schema,

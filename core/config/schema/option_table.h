@@ -44,9 +44,8 @@ class OptionTable {
   /// Adds the options of a component under its section. Throws a plugin Error when one of them
   /// hides a key of the core.
   void add(const KeyPath& section, const Component& component);
-  /// The same for a component whose section is the core's and holds keys of the core that are its
-  /// options too: these are not added.
-  void add_beside_core(const KeyPath& section, const Component& component);
+  /// One option of a component that is not chosen, in a section that another one may have.
+  void add_option(const KeyPath& section, const Component& component, std::string_view name);
   /// Adds the core's options of a source of a blend, [data.sources.<name>].
   void add_source(const std::string& name);
   /// Names of these, in order of appearance.
@@ -61,6 +60,8 @@ class OptionTable {
   void leave_unchecked(const KeyPath& section) { leave_unchecked(section, {}); }
   /// The same where the name was probably meant for one of `candidates`.
   void leave_unchecked(const KeyPath& section, std::vector<const Component*> candidates);
+  /// The same for one key.
+  void leave_key_unchecked(const KeyPath& path) { unchecked_.push_back({path, {}}); }
 
   const KnownOption* find(const KeyPath& path) const;
   /// The option of a flag's name without its dashes; `_` and `-` are the same. Null when there is

@@ -8,9 +8,11 @@
 #include <titan/suggest.h>
 
 #include "core/config/legacy/legacy_names.h"
+#include "core/config/legacy/plugin_keys.h"
 #include "core/config/selection/automatic_names.h"
 #include "core/config/selection/default_plugins.h"
 #include "core/config/selection/not_built.h"
+#include "core/config/sources/collect.h"
 #include "core/plugin/kinds.h"
 
 namespace titan::core {
@@ -176,16 +178,18 @@ class Chooser {
         diagnostics_.error(where, "converter '" + name + "' is named twice");
         continue;
       }
-      // v0.2.2's own sections, [quantize...], are the core's: they are checked whether the
-      // converter is there or not.
-      const KeyPath section = split_dotted(name);
-      add("converter", name, "model.converters", table_.is_section(section) ? section : KeyPath{},
-          Use::only_one, where);
+      add("converter", name, "model.converters", own_section("converter", name), Use::only_one,
+          where);
     }
   }
 
-  /// v0.2.2's keys of [activation_checkpoint] stand there whatever the mode; what else the chosen
-  /// component offers stands beside them.
+  /// The section that torchtitan gives a component; empty where it gives none.
+  static KeyPath own_section(std::string_view kind, std::string_view name) {
+    for (const PluginKey& row : kPluginKeys)
+      if (!*row.key && row.kind == kind && row.plugin == name) return split_dotted(row.section);
+    return {};
+  }
+
   void choose_recomputation() {
     const std::string key = "activation_checkpoint.mode";
     if (!given_.is_sound(key) || value(key) == Value("none")) return;
@@ -230,8 +234,6 @@ class Chooser {
 
   void add(const std::string& kind, const std::string& name, const std::string& key,
            KeyPath section, Use use = Use::only_one, SourceRange where = {}) {
-    const bool is_core_section =
-        !section.empty() && table_.is_section(section) && section.front() == "quantize";
     if (section.empty()) section = {kind, name};
     if (!where) where = given_.place(key);
     std::string why;
@@ -239,19 +241,15 @@ class Chooser {
     if (!component && why.empty() && kind == "dataset" && name != lower_case(name))
       component = lookup_.find(kind, lower_case(name), why);
     if (!component) {
-      if (!is_core_section)
-        table_.leave_unchecked(
-            section, why.empty() ? meant_by(kind, name) : std::vector<const Component*>{});
+      table_.leave_unchecked(section,
+                             why.empty() ? meant_by(kind, name) : std::vector<const Component*>{});
       report_missing(kind, name, key, where, why);
       return;
     }
-    if (section.size() == 2 && !is_core_section) section.back() = component->name;
+    if (section.size() == 2) section.back() = component->name;
     try {
       // training and validation may read the same kind of data set, with the same options
-      if (kind == "activation_checkpoint")
-        table_.add_beside_core(section, *component);
-      else if (!is_core_section && table_.component_of(section) != component)
-        table_.add(section, *component);
+      if (table_.component_of(section) != component) table_.add(section, *component);
     } catch (const Error& e) {
       diagnostics_.add({.message = e.what(), .where = where, .from_plugin = true});
     }
@@ -326,6 +324,27 @@ void check_unchosen_sections(const SettingList& source, ComponentLookup& lookup,
     const Component* component = lookup.find(kind, name, ignored);
     table.leave_unchecked(section,
                           component ? std::vector{component} : std::vector<const Component*>{});
+  }
+}
+
+void add_unchosen_keys(const SettingList& file, const std::vector<std::string>& arguments,
+                       ComponentLookup& lookup, OptionTable& table) {
+  for (const PluginKey& row : kPluginKeys) {
+    const KeyPath section = split_dotted(row.section);
+    KeyPath path = section;
+    if (*row.key) path.emplace_back(row.key);
+    const bool is_known =
+        *row.key ? table.find(path) != nullptr : table.component_of(section) != nullptr;
+    if (is_known || !mentions(file, arguments, path)) continue;
+    std::string ignored;
+    const Component* component = lookup.find(row.kind, row.plugin, ignored);
+    const bool has_options = component && !component->schema.options.empty();
+    if (has_options && *row.key)
+      table.add_option(section, *component, row.key);
+    else if (has_options)
+      table.add(section, *component);
+    else if (*row.key)
+      table.leave_key_unchecked(path);
   }
 }
 

@@ -36,6 +36,11 @@ std::vector<ChosenComponent> choose_components(const GivenValues& given,
 void check_unchosen_sections(const SettingList& source, ComponentLookup& lookup, OptionTable& table,
                              Diagnostics& diagnostics);
 
+/// Options of components that nobody chose, where torchtitan's files may give them: these are
+/// checked and have no effect. Of a component that is not installed they are left unchecked.
+void add_unchosen_keys(const SettingList& file, const std::vector<std::string>& arguments,
+                       ComponentLookup& lookup, OptionTable& table);
+
 /// The preset of [model] flavor; null, and reported, when there is none or it does not fit the
 /// model's options.
 const Flavor* choose_flavor(const Component& model, const std::string& name,

@@ -22,7 +22,13 @@ struct Collected {
 Collected collect(const SettingList& file, const std::vector<std::string>& arguments,
                   const OptionTable& table, int world_size, Diagnostics& diagnostics);
 
-/// The core's sections, and the old names as flags.
+/// Whether the file or the command line says something at `path` or in the section of that name,
+/// under a name of today or an old one.
+bool mentions(const SettingList& file, const std::vector<std::string>& arguments,
+              const KeyPath& path);
+
+/// The core's sections, and the old names as flags. Sections of torchtitan that are a plugin's are
+/// left unchecked.
 OptionTable core_table(const SettingList& file);
 
 /// What the core's own keys say, before any component is known. Nothing is reported: all of it is

@@ -23,13 +23,14 @@ Value canonical(const Option& option, const Value& value) {
   return value;
 }
 
-/// The keys of a component begin behind its section: [optimizer], but [dataset.<name>].
+/// The keys of a component begin behind its section: [optimizer], but [dataset.<name>] and
+/// [quantize.linear.float8].
 std::string option_name(const KnownOption& known) {
   if (!known.component) return dotted(known.path);
   const std::string& first = known.path.front();
   const PluginKind* kind = find_kind(first);
   const bool is_named = kind && kind->section == PluginKind::Section::name;
-  const size_t section = first == "data" ? 3 : is_named ? 2 : 1;
+  const size_t section = first == "data" ? 3 : !kind ? known.path.size() - 1 : is_named ? 2 : 1;
   return "option '" + dotted(KeyPath(known.path.begin() + section, known.path.end())) + "' of " +
          describe(*known.component);
 }

@@ -45,6 +45,7 @@ TITAN_PLUGIN(plugin) {
       .option("recipe_name", &Options::recipe_name,
               "mxfp8_cublas or mxfp8_cublas_rceil: the device multiplies; mxfp8_emulated or "
               "mxfp8_emulated_rceil: software on any device; rceil: powers of two are rounded up")
+      .one_of({"mxfp8_cublas", "mxfp8_cublas_rceil", "mxfp8_emulated", "mxfp8_emulated_rceil"})
       .option("filter_fqns", &Options::filter_fqns, "Layers left alone, by a part of their path")
       .check(titan::mx::check);
 
@@ -55,5 +56,6 @@ TITAN_PLUGIN(plugin) {
       .option("fqns", &Grouped::fqns, "Layers of experts, by a part of their path: \"experts\"")
       .option("recipe_name", &Grouped::recipe_name,
               "mxfp8: the device multiplies; mxfp8_emulated: software on any device")
+      .one_of({"mxfp8", "mxfp8_emulated"})
       .check(titan::mx::check_grouped);
 }

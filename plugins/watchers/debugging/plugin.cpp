@@ -1,7 +1,31 @@
 // Registers watcher:debugging.
+#include <string>
+
 #include <titan/plugin.h>
 
 #include "debugging.h"
+
+namespace titan::debugging {
+namespace {
+
+void check(const Options& o, const JobView& job, RuleReport& report) {
+  if (o.find_nan && job.core("optimizer.early_step_in_backward") == Value(true))
+    report.error("find_nan",
+                 "debug.find_nan = true runs a bad step once more, but with "
+                 "optimizer.early_step_in_backward = true weights change inside the backward and "
+                 "no step can be run again",
+                 "set debug.detect_anomaly = true instead, or switch off one of them");
+  if (!o.trace_tensors.empty() && o.trace_tensors_until &&
+      *o.trace_tensors_until < o.trace_tensors_from)
+    report.error(
+        "trace_tensors_until",
+        "debug.trace_tensors_until = " + std::to_string(*o.trace_tensors_until) +
+            " is before debug.trace_tensors_from = " + std::to_string(o.trace_tensors_from),
+        "name the steps in their order");
+}
+
+}  // namespace
+}  // namespace titan::debugging
 
 TITAN_PLUGIN(plugin) {
   using titan::debugging::Options;
@@ -31,5 +55,6 @@ TITAN_PLUGIN(plugin) {
       .option("trace_tensors_every", &Options::trace_tensors_every,
               "Of the steps from trace_tensors_from on every N-th is traced")
       .at_least(1)
-      .fed_by("debug.trace_tensors_every");
+      .fed_by("debug.trace_tensors_every")
+      .check(titan::debugging::check);
 }

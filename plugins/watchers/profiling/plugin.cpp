@@ -1,7 +1,23 @@
 // Registers watcher:profiling.
+#include <string>
+
 #include <titan/plugin.h>
 
 #include "profiling.h"
+
+namespace titan::profiling {
+namespace {
+
+void check(const Options& o, const JobView&, RuleReport& report) {
+  if (o.enable_profiling && o.profile_freq - o.profiler_warmup < o.profiler_active)
+    report.error("profile_freq", "profiling.profile_freq = " + std::to_string(o.profile_freq) +
+                                     " is shorter than profiler_warmup + profiler_active = " +
+                                     std::to_string(o.profiler_warmup) + " + " +
+                                     std::to_string(o.profiler_active));
+}
+
+}  // namespace
+}  // namespace titan::profiling
 
 TITAN_PLUGIN(plugin) {
   using titan::profiling::Options;
@@ -30,5 +46,6 @@ TITAN_PLUGIN(plugin) {
       .fed_by("profiling.enable_memory_snapshot")
       .option("save_memory_snapshot_folder", &Options::save_memory_snapshot_folder,
               "Snapshot folder under job.dump_folder")
-      .fed_by("profiling.save_memory_snapshot_folder");
+      .fed_by("profiling.save_memory_snapshot_folder")
+      .check(titan::profiling::check);
 }

@@ -134,6 +134,19 @@ void add_schedule(std::deque<Component>& components, const char* name) {
   components.push_back(std::move(component));
 }
 
+struct RecomputeOptions {
+  bool early_stop = false;
+  std::string selective_ac_option = "2";
+  double memory_budget = 0.5;
+};
+
+struct QuantizeOptions {
+  std::optional<std::string> recipe_name;
+  std::vector<std::string> filter_fqns;
+  bool emulate = false, all_gather = false, precompute = false;
+  std::string cast_kernel = "triton";
+};
+
 struct ExpertOptions {
   int64_t degree = 1, tensor_degree = 1;
   bool even = false;
@@ -262,14 +275,33 @@ FakeLookup::FakeLookup() {
     schema.option("every", &LoggerOptions::every, "Steps").at_least(1);
   }));
   for (const char* name : {"selective", "full", "memory_budget"})
-    components_.push_back(made("activation_checkpoint", name, [](SchemaBuilder&) {}));
+    components_.push_back(made("activation_checkpoint", name, [&](SchemaBuilder& schema) {
+      schema.option("early_stop", &RecomputeOptions::early_stop, "End early");
+      if (std::string_view(name) == "selective")
+        schema.option("selective_ac_option", &RecomputeOptions::selective_ac_option, "Every N-th");
+      if (std::string_view(name) == "memory_budget")
+        schema.option("memory_budget", &RecomputeOptions::memory_budget, "Share").between(0, 1);
+    }));
   for (const char* name : {"fused", "acme/captured"})
     components_.push_back(made("compile_backend", name, [](SchemaBuilder& schema) {
       schema.option("components", &CompileOptions::components, "Parts")
           .fed_by("compile.components");
     }));
   for (const char* name : {"quantize.linear.float8", "quantize.linear.mx"})
-    components_.push_back(made("converter", name, [](SchemaBuilder&) {}));
+    components_.push_back(made("converter", name, [](SchemaBuilder& schema) {
+      schema.option("recipe_name", &QuantizeOptions::recipe_name, "Recipe")
+          .one_of({"tensorwise", "rowwise", "mxfp8_cublas", "mxfp8_emulated"})
+          .option("filter_fqns", &QuantizeOptions::filter_fqns, "Left alone")
+          .option("emulate", &QuantizeOptions::emulate, "In software")
+          .option("enable_fsdp_float8_all_gather", &QuantizeOptions::all_gather, "Gather in float8")
+          .option("precompute_float8_dynamic_scale_for_fsdp", &QuantizeOptions::precompute,
+                  "Scales")
+          .option("mxfp8_dim1_cast_kernel_choice", &QuantizeOptions::cast_kernel, "Kernel");
+    }));
+  for (const char* name : {"quantize.grouped_mm.float8", "quantize.grouped_mm.mx"})
+    components_.push_back(made("converter", name, [](SchemaBuilder& schema) {
+      schema.option("fqns", &QuantizeOptions::filter_fqns, "Layers of experts");
+    }));
   components_.push_back(made("converter", "acme/lora", [](SchemaBuilder& schema) {
     schema.option("every", &LoggerOptions::every, "Rank").at_least(1);
   }));

@@ -164,6 +164,56 @@ TEST(Resolve, RecomputationIsChosenByName) {
             std::string::npos);
 }
 
+TEST(Resolve, KeysOfAnUnchosenPluginAreCheckedAndHaveNoEffect) {
+  const std::string full = kBase + "[activation_checkpoint]\nmode = \"full\"\n";
+  const Diagnostics fine =
+      diagnostics_of(full +
+                     "selective_ac_option = \"op\"\nmemory_budget = 0.3\n[quantize.linear.mx]\n"
+                     "filter_fqns = [\"output\"]\n[mx]\nrecipe_name = \"mxfp8_emulated\"\n");
+  EXPECT_TRUE(messages(fine, Severity::error).empty());
+  EXPECT_EQ(messages(fine, Severity::warning),  // of the old name alone
+            std::vector<std::string>{"'mx.recipe_name' is an old name; use "
+                                     "quantize.linear.mx.recipe_name = \"mxfp8_emulated\""});
+  EXPECT_EQ(resolve_text(full + "selective_ac_option = \"op\"\n")
+                .config.resolved.at("activation_checkpoint")
+                .find("selective_ac_option"),
+            nullptr);
+
+  EXPECT_NE(errors_of(full + "memory_budget = 1.5\n").find("'memory_budget' of "),
+            std::string::npos);
+  EXPECT_NE(errors_of(full + "selectiv_ac_option = \"op\"\n").find("unknown option"),
+            std::string::npos);
+  EXPECT_NE(errors_of(kBase + "[quantize.linear.float8]\nrecipe_nam = \"rowwise\"\n")
+                .find("did you mean 'recipe_name'"),
+            std::string::npos);
+  EXPECT_NE(errors_of(kBase + "[quantize.linear.float8]\nrecipe_name = \"row\"\n")
+                .find("option 'recipe_name' of converter 'quantize.linear.float8' must be"),
+            std::string::npos);
+  EXPECT_NE(errors_of(kBase + "[quantize.linear.float]\n").find("[quantize.linear.float8]"),
+            std::string::npos);
+  EXPECT_EQ(errors_of(kBase, {"--activation_checkpoint.no_early_stop", "--set",
+                              "quantize.linear.float8.emulate=false"}),
+            "");
+}
+
+TEST(Resolve, ASwitchOfAnUnchosenPluginIsSaidToHaveNoEffect) {
+  EXPECT_EQ(messages(diagnostics_of(kBase, {"--activation_checkpoint.mode=none",
+                                            "--activation_checkpoint.early_stop"}),
+                     Severity::warning),
+            std::vector<std::string>{"activation_checkpoint.early_stop = true has no effect: this "
+                                     "job does not use activation_checkpoint 'selective'"});
+}
+
+TEST(Resolve, ASectionOfTorchtitanHoldsTheOptionsOfItsPlugin) {
+  const JobConfig config = resolve_text(kBase + "[quantize.linear.float8]\nemulate = true\n",
+                                        {"--model.converters", "quantize.linear.float8"})
+                               .config;
+  ASSERT_EQ(config.transforms.at(0).name, "quantize.linear.float8");
+  EXPECT_EQ(config.transforms[0].options.at("emulate"), Value(true));
+  const Value& section = config.resolved.at("quantize").at("linear").at("float8");
+  EXPECT_EQ(section.at("emulate"), Value(true));
+}
+
 TEST(Resolve, ACompileBackendIsChosenWhereCompileIsOn) {
   const auto chosen = [](const std::vector<std::string>& arguments) {
     for (const Selection& selection : resolve_arguments(arguments).config.transforms)

@@ -1,13 +1,16 @@
 // What the shipped plugins declare, through the plugins themselves: tests of the configuration use
 // schemas of their own. Every default against a golden file, those that torchtitan v0.2.2 documents
 // against its reference.
+#include <algorithm>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include <titan/value.h>
 
+#include "core/config/legacy/plugin_keys.h"
 #include "core/config/resolve.h"
 #include "core/config/selection/registry_lookup.h"
 #include "tests/core/config/reference_defaults.h"
@@ -78,6 +81,55 @@ TEST_F(ShippedDefaults, MakeAJobThatSaysNothingTheReferences) {
   };
   for (const ReferenceDefault& row : kReferenceDefaults) expect_equal(row);
   for (const ReferenceDefault& row : kReferencePluginDefaults) expect_equal(row);
+}
+
+/// The row of the core that leaves a key to a plugin; null when there is none.
+const PluginKey* plugin_key(const std::string& key) {
+  for (const PluginKey& row : kPluginKeys) {
+    const std::string section = std::string(row.section) + ".";
+    if (*row.key ? key == section + row.key : key.starts_with(section)) return &row;
+  }
+  return nullptr;
+}
+
+TEST_F(ShippedDefaults, OfUnchosenPluginsAreTheReferences) {
+  for (const ReferenceDefault& reference : kReferenceUnchosenDefaults) {
+    const std::string key = reference.key;
+    const PluginKey* row = plugin_key(key);
+    ASSERT_NE(row, nullptr) << key;
+    const Schema& schema = registry_.component(row->kind, row->plugin).schema;
+    const Option* option = schema.find(key.substr(key.rfind('.') + 1));
+    ASSERT_NE(option, nullptr) << key;
+    EXPECT_EQ(option->default_value, parse_json(reference.default_json)) << key;
+  }
+}
+
+TEST_F(ShippedDefaults, EveryKeyThatIsLeftToAPluginIsOneOfTheReference) {
+  for (const PluginKey& row : kPluginKeys) {
+    const std::string key = row.section + std::string(*row.key ? "." : "") + row.key;
+    const auto* const found = std::find_if(
+        std::begin(kReferenceUnchosenDefaults), std::end(kReferenceUnchosenDefaults),
+        [&](const ReferenceDefault& reference) {
+          return key == reference.key || std::string_view(reference.key).starts_with(key + ".");
+        });
+    EXPECT_NE(found, std::end(kReferenceUnchosenDefaults)) << key;
+  }
+}
+
+TEST_F(ShippedDefaults, WordsOfQuantizationAreTheReferences) {
+  const auto words = [&](const char* converter, const char* option) {
+    return registry_.component("converter", converter).schema.find(option)->choices;
+  };
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(words("quantize.linear.float8", "recipe_name"),
+            (Words{"tensorwise", "rowwise", "rowwise_with_gw_hp"}));
+  // v0.2.2 takes any; the last is Titan's
+  EXPECT_EQ(
+      words("quantize.linear.mx", "recipe_name"),
+      (Words{"mxfp8_cublas", "mxfp8_cublas_rceil", "mxfp8_emulated", "mxfp8_emulated_rceil"}));
+  EXPECT_EQ(words("quantize.linear.mx", "mxfp8_dim1_cast_kernel_choice"),
+            (Words{"triton", "cuda", "torch"}));
+  EXPECT_EQ(words("quantize.grouped_mm.mx", "recipe_name"), (Words{"mxfp8", "mxfp8_emulated"}));
 }
 
 }  // namespace

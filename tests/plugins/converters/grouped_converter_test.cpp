@@ -124,7 +124,7 @@ TEST(GroupedConverters, RefuseADeviceThatCannot) {
                     "set quantize.grouped_mm.mx.recipe_name = \"mxfp8_emulated\""));
   Value unknown = fqns;
   unknown["recipe_name"] = "mxfp4";
-  EXPECT_TRUE(holds(refused(kGroupedMx, unknown).what(), "there is no recipe 'mxfp4'"));
+  EXPECT_TRUE(holds(refused(kGroupedMx, unknown).what(), "must be one of 'mxfp8'"));
 }
 
 TEST(GroupedConverters, RefuseALayerThatAnotherConverterHas) {

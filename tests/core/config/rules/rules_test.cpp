@@ -121,10 +121,6 @@ const std::vector<Rule> kRules = {
       "--training.mixed_precision_param=float16"},
      {"--optimizer.early_step_in_backward", "--training.max_norm=0"},
      "before an overflow of float16 is known"},
-    {1,
-     {"--profiling.enable_profiling", "--profiling.profile_freq=3"},
-     {"--profiling.enable_profiling", "--profiling.profile_freq=4"},
-     "is shorter than"},
     // converters
     {1,
      {"--model.converters=float8,quantize.linear.float8"},

@@ -31,8 +31,11 @@ TEST(CommandLine, UnderscoreAndDashAreTheSame) {
 TEST(CommandLine, NestedKeysAreFlags) {
   EXPECT_EQ(job({"--training.dataloader.prefetch_factor", "2"}).training.dataloader.prefetch_factor,
             2);
-  EXPECT_EQ(job({"--quantize.linear.mx.filter_fqns", "a"}).quantize.linear.mx.filter_fqns,
-            std::vector<std::string>{"a"});
+  EXPECT_EQ(
+      job({"--model.converters", "quantize.linear.mx", "--quantize.linear.mx.filter_fqns", "a"})
+          .transforms.at(0)
+          .options.at("filter_fqns"),
+      Value(Value::List{"a"}));
 }
 
 TEST(CommandLine, LastOfARepeatedFlagWins) {

@@ -150,6 +150,13 @@ std::string with(const OldRow& row) {
               : "model.hf_assets_path = \".\"\n");
 }
 
+/// The converter whose option the new name is.
+std::vector<std::string> choosing(const OldRow& row) {
+  const std::string key = row.new_key;
+  if (!key.starts_with("quantize.")) return {};
+  return {"--model.converters", key.substr(0, key.rfind('.'))};
+}
+
 Value at(const Value& resolved, const std::string& key) {
   Value place = resolved;
   for (const std::string& part : split_dotted(key)) place = Value(place.at(part));
@@ -163,7 +170,7 @@ TEST_P(OldName, IsAcceptedAndTranslatedWithOneWarning) {
   FakeLookup lookup;
   Diagnostics diagnostics;
   const auto config =
-      try_resolve(read_sources("train.toml", with(row), {}), lookup, {}, diagnostics);
+      try_resolve(read_sources("train.toml", with(row), choosing(row)), lookup, {}, diagnostics);
   ASSERT_TRUE(config) << diagnostics.report();
   if (*row.new_key) {
     EXPECT_EQ(at(config->resolved, row.new_key), parse_json(row.resolved_json)) << row.old_key;
@@ -207,7 +214,8 @@ TEST(OldNames, NewNamesOfTheCoreExist) {
   const OptionTable table;
   for (const titan::core::OldName& name : old_names()) {
     const KeyPath path = split_dotted(name.new_key);
-    const bool is_of_component = path.front() == "lr_scheduler" || path.front() == "optimizer";
+    const bool is_of_component =
+        path.front() == "lr_scheduler" || path.front() == "optimizer" || path.front() == "quantize";
     EXPECT_TRUE(name.new_key.empty() || is_of_component || table.find(path)) << name.new_key;
     EXPECT_FALSE(table.find(split_dotted(name.old_key))) << name.old_key << " is a name of today";
   }
