@@ -7,7 +7,6 @@ namespace titan::core {
 namespace {
 
 constexpr const char* kTraining = "titan-train";  // loads plugins, and torch
-constexpr const char* kModels = "titan-models";
 
 }  // namespace
 
@@ -28,8 +27,6 @@ const std::vector<CommandRow>& commands() {
        "[--json] "
        "[--section.key VALUE]...",
        "what a job would take: memory, operations, traffic", nullptr, kTraining},
-      {"convert", "titan convert DIRECTION IN OUT [OPTION]...",
-       "weights of others in, a Hugging Face folder out", nullptr, kModels},
       {"list", "titan list [KIND] [--path FOLDER]...", "the plugins that are installed", run_list},
       {"describe", "titan describe KIND [NAME] [--json] [--path FOLDER]...",
        "the options of a component, with defaults and limits; of a pipeline schedule its timeline",

@@ -29,8 +29,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TORCH_VERSIONS = [line.split()[0] for line in (ROOT / "sdk/torch_versions.txt").read_text().splitlines() if line[:1].isdigit()]
 LIMIT = 45 << 20  # bytes of a bundle
-PROGRAMS = ("titan", "titan-train", "titan-models", "titan_gpu_tests", "device_probe")
-TARGETS = ("titan", "titan_train", "titan_models", "titan_gpu_tests", "device_probe", "plugins")
+PROGRAMS = ("titan", "titan-train", "titan_gpu_tests", "device_probe")
+TARGETS = ("titan", "titan_train", "titan_gpu_tests", "device_probe", "plugins")
 # They need libcurl or Arrow, and a GPU's tests and benchmarks need neither.
 LEFT_OUT = ("download.plugin.so", "mlflow.plugin.so", "parquet_dataset.plugin.so")
 SCRIPTS = ("tests/gpu", "tests/parity/ladder.py")  # with the modules of the tree that they import

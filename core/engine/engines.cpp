@@ -9,6 +9,7 @@
 
 #include "core/config/resolve.h"
 #include "core/config/selection/registry_lookup.h"
+#include "core/engine/convert_weights.h"
 #include "core/engine/trained_model.h"
 #include "core/engine/training.h"
 #include "core/plugin/catalog.h"
@@ -52,6 +53,10 @@ int Engines::train(const EngineRequest& request, TrainingLoop& loop) {
   if (!found.can_start()) refuse(config, registry, {.rank = launch.rank}, std::move(found));
   if (launch.rank == 0) log_messages(found.sorted());
   return start_training(config, registry, launch, start, &loop);
+}
+
+ConversionResult Engines::convert(const ConversionRequest& request, const ReportConverted& report) {
+  return convert_weights(request, report);
 }
 
 }  // namespace titan::core

@@ -13,6 +13,8 @@ class Engines final : public EngineHost {
   std::unique_ptr<OpenedModel> open(const EngineRequest& request,
                                     const std::filesystem::path& weights, bool is_chat) override;
   int train(const EngineRequest& request, TrainingLoop& loop) override;
+  ConversionResult convert(const ConversionRequest& request,
+                           const ReportConverted& report) override;
 };
 
 }  // namespace titan::core

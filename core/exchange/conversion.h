@@ -2,12 +2,12 @@
 // it stopped. Used by titan convert.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include <titan/conversion.h>
 #include <titan/value.h>
 
 #include "core/exchange/weight_file.h"
@@ -33,18 +33,8 @@ struct Conversion {
 /// Names, sizes and times of the files: an identity for a source that does not tell one itself.
 Value identity_of_files(const std::vector<std::filesystem::path>& files);
 
-enum class FileOutcome {
-  written,
-  kept,      ///< it was there, complete
-  compared,  ///< it is what its source gives, byte for byte
-};
 /// `seconds`: what it took.
 using ReportFile = std::function<void(const PlannedFile&, FileOutcome, double seconds)>;
-
-struct ConversionResult {
-  int64_t bytes_written = 0;
-  bool was_complete = false;  ///< nothing was left to do; the files were compared with the source
-};
 
 /// Writes what is not there yet. An interrupted conversion, by its record, goes on; a complete
 /// folder is compared with the source, file by file, and not changed.

@@ -57,18 +57,18 @@ class FrontTest(Case):
         (tree / "CMakeCache.txt").touch()
         cmake = self.out / "path" / "cmake"
         cmake.parent.mkdir()
-        cmake.write_text('#!/bin/sh\necho "$@" >>"$0.calls"\nprintf \'#!/bin/sh\\necho built\\n\' >"$2/bin/titan-models"\n'
-                         'chmod +x "$2/bin/titan-models"\n')
+        cmake.write_text('#!/bin/sh\necho "$@" >>"$0.calls"\nprintf \'#!/bin/sh\\necho built\\n\' >"$2/bin/titan-train"\n'
+                         'chmod +x "$2/bin/titan-train"\n')
         cmake.chmod(0o755)
         return tree, cmake.with_suffix(".calls"), {**environment(), "PATH": f"{cmake.parent}:{os.environ['PATH']}"}
 
     def test_help_of_a_program_that_is_not_built_starts_no_build(self):
         tree, calls, variables = self.made_up_tree()
-        for words in (["convert", "--help"], ["convert", "to-hf", "x", "-h"]):
+        for words in (["estimate", "--help"], ["estimate", "--ranks", "2", "-h"]):
             run = subprocess.run([tree / "bin/titan", *words], capture_output=True, text=True, env=variables, timeout=HANG)
             self.assertEqual(run.returncode, 0, run.stderr)
-            self.assertIn("usage: titan convert DIRECTION IN OUT", run.stdout)
-            self.assertIn(f"cmake --build {tree} --target titan_models", run.stdout)
+            self.assertIn("usage: titan estimate [--job.config_file FILE]", run.stdout)
+            self.assertIn(f"cmake --build {tree} --target titan_train", run.stdout)
         self.assertFalse(calls.exists())
 
     def test_a_plugin_with_a_command_is_built_when_the_command_is_called(self):
@@ -102,13 +102,13 @@ class FrontTest(Case):
         tree, calls, variables = self.made_up_tree()
         with open(tree.parent / ".setup.lock", "w") as lock:  # as tools/setup.sh holds it
             fcntl.flock(lock, fcntl.LOCK_EX)
-            process = subprocess.Popen([tree / "bin/titan", "convert"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            process = subprocess.Popen([tree / "bin/titan", "estimate"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                        env=variables)
             self.assertIn("another build is at work", process.stderr.readline())
             self.assertFalse(calls.exists())
         out, errors = process.communicate(timeout=HANG)
         self.assertEqual((process.returncode, out), (0, "built\n"), errors)
-        self.assertEqual(calls.read_text(), f"--build {tree} --target titan_models\n")
+        self.assertEqual(calls.read_text(), f"--build {tree} --target titan_train\n")
 
     def test_the_process_that_was_started_is_the_one_that_trains(self):
         """Signals and exit codes of ranks go to the process that a launcher knows."""

@@ -14,6 +14,7 @@
 
 #include <titan/batch.h>
 #include <titan/chat_text.h>
+#include <titan/conversion.h>
 #include <titan/dist/mesh.h>
 #include <titan/export.h>
 #include <titan/generation/generator.h>
@@ -138,6 +139,10 @@ class TITAN_API EngineHost {
                                             const std::filesystem::path& weights, bool is_chat) = 0;
   /// Trains the job with the steps of `loop`. Returns the exit code of `titan train`.
   virtual int train(const EngineRequest& request, TrainingLoop& loop) = 0;
+  /// Throws a config Error, and changes nothing, when `to` holds anything but an earlier part of
+  /// the same conversion, which is finished then.
+  virtual ConversionResult convert(const ConversionRequest& request,
+                                   const ReportConverted& report) = 0;
 };
 
 }  // namespace titan

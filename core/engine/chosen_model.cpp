@@ -1,4 +1,4 @@
-#include "core/commands/models/chosen_model.h"
+#include "core/engine/chosen_model.h"
 
 #include <utility>
 
@@ -14,7 +14,7 @@
 
 namespace titan::core {
 
-ChosenModel::ChosenModel(const std::vector<std::string>& arguments,
+ChosenModel::ChosenModel(const std::string& command, const std::vector<std::string>& arguments,
                          const std::optional<CheckpointManifest>& manifest,
                          const std::filesystem::path& folder, CountedConverters converters)
     : sources_(model_sources(arguments, manifest, folder)),
@@ -22,7 +22,7 @@ ChosenModel::ChosenModel(const std::vector<std::string>& arguments,
       registry_(catalog_) {
   RegistryLookup lookup(catalog_, registry_);
   choose_converters(sources_, converters, lookup);
-  config_ = resolve_part(sources_, lookup, {.command = "titan convert"});
+  config_ = resolve_part(sources_, lookup, {.command = command});
   model_ = with_places(config_, [&] { return build_meta_model(config_, registry_); });
   if (converters == CountedConverters::none) return;
   for (const Selection& chosen : config_.transforms) {

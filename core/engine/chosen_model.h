@@ -1,5 +1,5 @@
 // The model that a command works on when no run is assembled: from flags and a file as titan train
-// takes them, or from a checkpoint. Used by titan convert.
+// takes them, or from a checkpoint. Used by convert_weights.h.
 #pragma once
 
 #include <filesystem>
@@ -27,11 +27,12 @@ namespace titan::core {
 /// [tokenizer], [plugins] and training.seq_len; the rest need not fit this machine.
 class ChosenModel {
  public:
-  /// `arguments`: --job.config_file, --section.key. Without a file among them the configuration of
-  /// `manifest`, if there is one, lies below them; else model.hf_assets_path is `folder`, where the
-  /// weights come from, unless it is given. Throws as resolve(), and a ConfigError when a converter
-  /// is not there that may count, or two do; warnings are logged.
-  ChosenModel(const std::vector<std::string>& arguments,
+  /// `command`: for messages. `arguments`: --job.config_file, --section.key. Without a file among
+  /// them the configuration of `manifest`, if there is one, lies below them; else
+  /// model.hf_assets_path is `folder`, where the weights come from, unless it is given. Throws as
+  /// resolve(), and a ConfigError when a converter is not there that may count, or two do; warnings
+  /// are logged.
+  ChosenModel(const std::string& command, const std::vector<std::string>& arguments,
               const std::optional<CheckpointManifest>& manifest,
               const std::filesystem::path& folder, CountedConverters converters);
 

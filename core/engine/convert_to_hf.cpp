@@ -1,4 +1,4 @@
-// titan convert to-hf: a checkpoint, saved under any layout, into a Hugging Face folder.
+// The direction to-hf: a checkpoint, saved under any layout, into a Hugging Face folder.
 #include <algorithm>
 #include <optional>
 
@@ -10,8 +10,7 @@
 #include <titan/files/hash.h>
 #include <titan/log.h>
 
-#include "core/commands/models/chosen_model.h"
-#include "core/commands/models/convert.h"
+#include "core/engine/convert_weights.h"
 #include "core/exchange/convention.h"
 #include "core/exchange/conversion.h"
 #include "core/exchange/hf_config.h"
@@ -41,11 +40,11 @@ std::optional<CheckpointManifest> manifest_of(const fs::path& folder) {
 
 /// The weights there, by Titan's own names.
 std::vector<FoundWeight> own_weights(const ModelPart& part, const TensorIndex& index,
-                                     const ConvertArguments& arguments, const ChosenModel& chosen) {
+                                     const ConversionRequest& request, const ChosenModel& chosen) {
   WeightNames names = own_names(part);
   names.optional = missing_states(part, names, index);
   try {
-    return find_weights(part, names, index, arguments.in.string(), chosen.name());
+    return find_weights(part, names, index, request.from.string(), chosen.name());
   } catch (Error& e) {
     if (!chosen.converter())
       e.with_context(
@@ -57,15 +56,15 @@ std::vector<FoundWeight> own_weights(const ModelPart& part, const TensorIndex& i
 
 /// Where a converter changes what weights are for others, they are computed when they are written.
 std::vector<PlannedTensor> planned_tensors(const ChosenModel& chosen, const TensorIndex& index,
-                                           const ConvertArguments& arguments,
+                                           const ConversionRequest& request,
                                            MergedWeights* merged) {
   std::vector<FoundWeight> weights =
-      own_weights(merged ? merged->part() : chosen.part(), index, arguments, chosen);
+      own_weights(merged ? merged->part() : chosen.part(), index, request, chosen);
   if (merged)
     std::erase_if(weights,
                   [&](const FoundWeight& weight) { return merged->is_absorbed(weight.ours); });
   std::vector<PlannedTensor> tensors = hf_tensors(chosen.model(), chosen.config().model_plugin.name,
-                                                  weights, index, arguments.dtype);
+                                                  weights, index, stored_dtype(request));
   const std::string left_out =
       told_left_out(chosen.model(), chosen.part(), chosen.config().model_plugin.name);
   if (!left_out.empty()) log::warn(left_out);
@@ -82,21 +81,22 @@ std::vector<PlannedTensor> planned_tensors(const ChosenModel& chosen, const Tens
 
 }  // namespace
 
-int convert_to_hf(const ConvertArguments& arguments) {
-  const std::optional<CheckpointManifest> manifest = manifest_of(arguments.in);
+ConversionResult convert_to_hf(const ConversionRequest& request, const ReportConverted& report) {
+  const std::optional<CheckpointManifest> manifest = manifest_of(request.from);
   const TensorIndex index =
-      manifest ? open_checkpoint(arguments.in, *manifest) : index_files(hf_files(arguments.in));
-  ChosenModel chosen(arguments.config, manifest, arguments.in, CountedConverters::exporting);
+      manifest ? open_checkpoint(request.from, *manifest) : index_files(hf_files(request.from));
+  ChosenModel chosen(request.command, request.job, manifest, request.from,
+                     CountedConverters::exporting);
   std::optional<MergedWeights> merged;
   if (const Selection* converter = chosen.converter())
     merged.emplace([&] { return chosen.converted(); }, converter->name, index);
   std::vector<PlannedTensor> tensors =
-      planned_tensors(chosen, index, arguments, merged ? &*merged : nullptr);
+      planned_tensors(chosen, index, request, merged ? &*merged : nullptr);
   if (!manifest)
-    require_own_convention(index, arguments.in.string(), chosen.config().checkpoint);
+    require_own_convention(index, request.from.string(), chosen.config().checkpoint);
   else if (const std::string differs =
                check_model_options(manifest->config, chosen.config(), chosen.model(),
-                                   chosen.registry(), arguments.in.string());
+                                   chosen.registry(), request.from.string());
            !differs.empty())
     log::warn(differs);
   const fs::path assets = chosen.config().model.hf_assets_path;
@@ -110,13 +110,13 @@ int convert_to_hf(const ConvertArguments& arguments) {
       .dtype = tensors.front().entry.dtype,
       .tokens = hf_token_ids(assets, tokenizer ? tokenizer->special_tokens() : SpecialTokens()),
       .assets = assets};
-  Conversion conversion = {.out = arguments.out,
+  Conversion conversion = {.out = request.to,
                            .source = &index,
                            .files = plan_weight_files(std::move(tensors), FileStyle::hugging_face,
-                                                      arguments.max_file_bytes),
+                                                      request.max_file_bytes),
                            .identity = conversion_identity(
-                               arguments,
-                               manifest ? Value(hash_hex(read_text(arguments.in / kManifestName)))
+                               request,
+                               manifest ? Value(hash_hex(read_text(request.from / kManifestName)))
                                         : identity_of_files(index.files),
                                chosen),
                            .other_files = hf_description_files(description),
@@ -126,11 +126,11 @@ int convert_to_hf(const ConvertArguments& arguments) {
   std::reverse(conversion.other_files.begin(), conversion.other_files.end());
   if (has_index) conversion.other_files.emplace_back(kHfIndexName);
   conversion.finish = [&](const std::vector<ManifestFile>&) {
-    write_hf_description(arguments.out, description);
+    write_hf_description(request.to, description);
     if (has_index)
-      write_text_atomically(arguments.out / kHfIndexName, hf_index_text(conversion.files));
+      write_text_atomically(request.to / kHfIndexName, hf_index_text(conversion.files));
   };
-  return run_and_report(conversion, arguments);
+  return run_and_report(conversion, request, report);
 }
 
 }  // namespace titan::core
