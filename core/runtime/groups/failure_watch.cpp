@@ -61,7 +61,7 @@ void FailureWatch::watch(const dist::Mesh& mesh) {
 }
 
 std::string FailureWatch::doing() const {
-  return describe_activity(mesh_, step_);
+  return describe_activity(mesh_, step_, stage_.load());
 }
 
 /// What this rank is doing, and how far it has come in each group.

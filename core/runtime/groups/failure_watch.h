@@ -37,6 +37,8 @@ class FailureWatch {
   /// From now on reports speak of these groups' collectives. `mesh` outlives the watch.
   void watch(const dist::Mesh& mesh);
   void set_step(int64_t step) { step_ = step; }
+  /// What this rank builds before its first step; `stage` outlives the watch.
+  void set_stage(const char* stage) { stage_ = stage; }
 
   /// Writes what this rank has communicated last; gives the path, or "" where there is nothing to
   /// write or no way to. Any thread. Done before the policy hears that the rank is overdue.
@@ -61,6 +63,7 @@ class FailureWatch {
   FlightFiles files_;
   std::atomic<const dist::Mesh*> mesh_{nullptr};
   std::atomic<int64_t> step_{0};
+  std::atomic<const char*> stage_{""};
   std::mutex mutex_;
   std::condition_variable changed_;
   bool closing_ = false;

@@ -13,8 +13,9 @@ std::string describe(const dist::CommRecord& record) {
 
 }  // namespace
 
-std::string describe_activity(const dist::Mesh* mesh, int64_t step) {
+std::string describe_activity(const dist::Mesh* mesh, int64_t step, std::string_view stage) {
   std::string doing = step == 0 ? "starting" : "in step " + std::to_string(step);
+  if (step == 0 && !stage.empty()) doing += " (" + std::string(stage) + ")";
   if (!mesh) return doing;
   if (const std::string activity = mesh->recorder().activity(); !activity.empty())
     doing += ", in " + activity;

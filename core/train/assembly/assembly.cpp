@@ -12,18 +12,18 @@
 #include <titan/program/clock.h>
 #include <titan/program/environment.h>
 
-#include <titan/framing.h>
 #include "core/config/selection/component_error.h"
 #include "core/config/selection/make_selected.h"
 #include "core/config/selection/parallelism_selection.h"
-#include "core/data/conversation_needs.h"
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"
 #include "core/runtime/groups/played_mesh.h"
 #include "core/runtime/groups/process_groups.h"
 #include "core/runtime/tensors/huge_pages.h"
 #include "core/runtime/tensors/meta_memory.h"
+#include "core/train/assembly/initial_values.h"
 #include "core/train/assembly/resume.h"
+#include "core/train/assembly/run_data.h"
 #include "core/train/assembly/run_dtypes.h"
 #include "core/train/assembly/run_folder.h"
 #include "core/train/assembly/run_loss.h"
@@ -86,101 +86,6 @@ void make_watchers(Run& run, const JobConfig& config, Registry& registry,
     run.watchers.add(chosen, make_selected<Watcher>(registry, chosen, context));
 }
 
-/// The rows of this rank out of `num_rows` in each step, as [training] and [data] ask for them.
-LoaderOptions loader_options(const Run& run, const JobConfig& config, int64_t num_rows) {
-  const DataSection& data = config.data;
-  const DataloaderSection& threads = config.training.dataloader;
-  const int64_t num_own_rows = num_rows / run.mesh.grid().batch();
-  const int64_t num_workers = std::max<int64_t>(1, threads.num_workers);
-  const bool isolates_documents = data.isolate_documents || run.model->isolates_documents();
-  const int64_t window = config.training.seq_len + 1;
-  const bool keeps_conversations = data.packing == Packing::best_fit && isolates_documents;
-  const int64_t ahead = threads.num_workers > 0 ? threads.prefetch_factor.value_or(2) : 2;
-  return {.feed = {.num_rows = num_rows,
-                   .first_row = run.mesh.batch_rank() * num_own_rows,
-                   .num_own_rows = num_own_rows,
-                   .vocab_size = run.model->vocab_size(),
-                   .num_workers = num_workers,
-                   .num_prefetched_steps = num_workers * ahead,
-                   .timeout_seconds = data.timeout.seconds,
-                   .order = {.shuffle = data.shuffle,
-                             .shuffle_buffer = data.shuffle_buffer,
-                             .seed = run.seed},
-                   .packing = {.packing = data.packing,
-                               .window = window,
-                               .labels_cross_documents = data.labels_cross_documents},
-                   .conversations = {.chat_template = run.chat_template.get(),
-                                     .max_tokens = keeps_conversations ? window : 0,
-                                     .too_long = data.too_long}},
-          .rows_per_microbatch = config.training.local_batch_size,
-          .isolates_documents = isolates_documents,
-          .pins_memory = threads.pin_memory && !run.device->device().is_cpu() &&
-                         !run.device->device().is_meta()};
-}
-
-/// In order and, when the whole set is asked for, to its end.
-LoaderOptions validation_options(const Run& run, const JobConfig& config) {
-  const ValidationSection& section = config.validation;
-  JobConfig as_training = config;
-  as_training.training.dataloader = section.dataloader;
-  as_training.training.seq_len = section.seq_len;
-  as_training.training.local_batch_size = section.local_batch_size;
-  as_training.data.shuffle = false;
-  LoaderOptions options =
-      loader_options(run, as_training, section.local_batch_size * run.mesh.grid().batch());
-  options.feed.order.once = options.feed.packing.once = section.steps == -1;
-  return options;
-}
-
-Source open_source(Run& run, const DataSource& chosen, const JobConfig& config,
-                   Registry& registry) {
-  run.datasets.push_back(open_dataset(chosen, config, run.seed, registry));
-  const Dataset& dataset = *run.datasets.back();
-  require_tokenizer(dataset, *run.tokenizer, chosen.name, config);
-  if (run.mesh.rank() == 0)
-    warn_of_bare_documents(dataset, *run.tokenizer, chosen.name, config.model.hf_assets_path);
-  const ConversationNeeds needs = needs_of(dataset, chosen.name);
-  require_for_conversations(needs, *run.tokenizer, run.chat_template.get(),
-                            config.data.isolate_documents || run.model->isolates_documents(),
-                            config);
-  require_for_loss(needs, compares_answers(run), config);
-  return {chosen.name, chosen.weight, run.datasets.back().get()};
-}
-
-void warn_of_repetition(const Source& source, int64_t num_rows) {
-  const IndexedDocuments* documents = source.dataset->indexed();
-  if (!documents || documents->size() >= num_rows) return;
-  log::warn("data source '" + source.name + "' has " + std::to_string(documents->size()) +
-            (documents->size() == 1 ? " document" : " documents") + ", fewer than the " +
-            std::to_string(num_rows) + " sequences of a step: they repeat each other");
-}
-
-void open_data(Run& run, const JobConfig& config, Registry& registry, const StartPoint& start) {
-  std::vector<Source> sources;
-  for (const DataSource& chosen : config.sources)
-    sources.push_back(open_source(run, chosen, config, registry));
-  const LoaderOptions options = loader_options(run, config, config.layout.global_batch_size);
-  const FeedOptions& rows = options.feed;
-  if (run.mesh.rank() == 0)
-    for (const Source& source : sources) warn_of_repetition(source, rows.num_rows);
-  run.first_row = rows.first_row;
-  run.loader = std::make_unique<Loader>(std::move(sources), *run.tokenizer, options);
-  if (start.loads_data)
-    run.loader->restore(
-        read_data_position(start, rows.num_rows, rows.first_row, rows.num_own_rows));
-}
-
-void make_validator(Run& run, const JobConfig& config, Registry& registry) {
-  if (!config.validation_source) return;
-  run.validator = std::make_unique<Validator>(
-      std::vector{open_source(run, *config.validation_source, config, registry)}, *run.tokenizer,
-      validation_options(run, config), config.validation, *run.executor, run.mesh, *run.device,
-      *run.loss_parts, config.loss.name, run.loggers);
-  run.validator->check_data();
-  if (!config.loss.name.empty() && run.mesh.rank() == 0)
-    log::info("validation reports " + run.validator->description());
-}
-
 /// Frozen parameters are none of its business. In a rehearsal either component may be unknown.
 void add_optimizer(Run& run, const JobConfig& config, Registry& registry) {
   if (!config.lr_scheduler.name.empty())
@@ -206,22 +111,180 @@ void add_optimizer(Run& run, const JobConfig& config, Registry& registry) {
                                    run.mesh.rank() == 0, run.state);
 }
 
-/// The device, the groups of ranks, and who watches over both.
-void connect(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,
-             FailureWatch& watch) {
-  set_determinism(config.debug);
-  run.device = make_selected<Device>(registry, config.device,
-                                     DeviceContext{.local_rank = rendezvous.launch().local_rank,
-                                                   .deterministic = config.debug.deterministic});
-  run.mesh = connect_mesh(config.layout.grid, rendezvous, *run.device,
-                          std::make_shared<dist::Recorder>(config.comm.trace_buf_size));
-  watch.watch(run.mesh);
-}
-
 FolderStart folder_start(const StartPoint& start, const TrainState& state) {
   if (state.step == 0) return FolderStart::from_nothing;
   const bool goes_back = start.is_own && !start.is_restart && start.lineage.branch > 0;
   return goes_back ? FolderStart::new_branch : FolderStart::continuation;
+}
+
+enum Mode : unsigned {
+  kTrain = 1,      ///< a whole run
+  kWeights = 2,    ///< the trained network alone
+  kSimulated = 4,  ///< one rank on the meta device, without files
+  kAlways = 7,
+};
+
+/// What the stages read and what they pass on. `rendezvous`, `watch` and `start`: null where ranks
+/// are simulated.
+struct Assembly {
+  Run& run;
+  const JobConfig& config;
+  Registry& registry;
+  Rendezvous* rendezvous = nullptr;
+  FailureWatch* watch = nullptr;
+  const StartPoint* start = nullptr;
+  int simulated_rank = 0;
+  const Tokenizer* tokenizer = nullptr;  ///< for watchers; null: no file is read
+  StartPoint reference = {};             ///< where the reference model's weights are
+  RunInfo info = {};
+
+  bool is_first_rank() const { return rendezvous->launch().rank == 0; }
+};
+
+void connect(Assembly& a) {
+  const DebugSection& debug = a.config.debug;
+  set_determinism(debug);
+  a.run.device =
+      make_selected<Device>(a.registry, a.config.device,
+                            DeviceContext{.local_rank = a.rendezvous->launch().local_rank,
+                                          .deterministic = debug.deterministic});
+  a.run.mesh = connect_mesh(a.config.layout.grid, *a.rendezvous, *a.run.device,
+                            std::make_shared<dist::Recorder>(a.config.comm.trace_buf_size));
+  a.watch->watch(a.run.mesh);
+}
+
+void simulate_ranks(Assembly& a) {
+  MetaMemory::start_counting();
+  a.run.device = make_meta_device();
+  a.run.mesh = played_mesh(a.config.layout.grid, a.simulated_rank,
+                           {.receives_beside = runs_on_cpu(a.config)});
+}
+
+void make_reference(Assembly& a) {
+  check_reference(a.run, a.config);
+  if (reference_output(a.run) == ReferenceOutput::none) return;
+  if (a.rendezvous) a.reference = find_reference(a.config, *a.rendezvous);
+  add_reference(a.run, a.config, a.registry,
+                a.rendezvous ? a.reference.folder : folder_of_reference(a.config));
+}
+
+void check_stored(Assembly& a) {
+  check_weights(a.run, *a.start, a.config, a.registry);
+  if (a.run.reference)
+    check_weights(*a.run.reference, a.reference, *a.run.reference_job, a.registry);
+}
+
+void describe_run(Assembly& a) {
+  const LaunchEnv& launch = a.rendezvous->launch();
+  a.run.state = state_at(*a.start);
+  const std::string time = a.rendezvous->from_rank_zero("start", std::to_string(wall_seconds()));
+  a.info = {.dump_folder = a.config.job.dump_folder,
+            .description = a.config.job.description,
+            .config = a.config.resolved,
+            .resumed_step = a.run.state.step,
+            .rank = launch.rank,
+            .world_size = launch.world_size,
+            .start_time = std::stod(time),
+            .num_steps = a.config.training.steps,
+            .tokens_per_step = a.config.layout.global_batch_size * a.config.training.seq_len,
+            .num_parameters = a.run.part->num_parameters()};
+}
+
+void fill_reference(Assembly& a) {
+  if (!a.run.reference) return;
+  if (a.is_first_rank()) log::info("the reference model:");
+  give_values(*a.run.reference, a.reference, *a.run.reference_job);
+  load_state(*a.run.reference, a.reference, a.rendezvous->launch());
+}
+
+void use_huge_pages(Assembly& a) {
+  std::vector<at::Tensor> weights;
+  for (const nn::Parameter* parameter : a.run.part->parameters())
+    weights.push_back(parameter->shard());
+  prefer_huge_pages(weights);
+}
+
+void simulate_weights(Assembly& a) {
+  const MemoryUseScope use(MemoryUse::parameters);
+  const at::ScalarType dtype = parameter_dtype(a.config);
+  a.run.part->materialize(c10::kMeta, dtype, 0);
+  if (a.run.reference) a.run.reference->part->materialize(c10::kMeta, dtype, 0);
+}
+
+void make_checkpointer(Assembly& a) {
+  Run& run = a.run;
+  run.checkpoints = std::make_unique<Checkpointer>(
+      a.config,
+      Saved{*run.part, *run.optimizer, *run.loader, *run.model, *run.tokenizer, run.mesh,
+            *run.device, run.seed, run.exports, a.start->lineage},
+      *a.rendezvous);
+}
+
+struct Stage {
+  const char* name;
+  unsigned modes;
+  void (*build)(Assembly&);
+};
+
+// clang-format off
+/// In the one order that works: what can be checked is checked before anything has memory, and
+/// nothing is written to disk before all of that is done.
+const Stage kStages[] = {
+    {"seed", kTrain, [](Assembly& a) {
+       a.run.seed = choose_seed(a.config.debug, *a.start, *a.rendezvous); }},
+    {"device and groups", kTrain | kWeights, connect},
+    {"simulated device and groups", kSimulated, simulate_ranks},
+    {"tokenizer", kTrain | kWeights, [](Assembly& a) {
+       if (!a.run.tokenizer) a.run.tokenizer = open_tokenizer(a.config, a.registry);
+       a.tokenizer = a.run.tokenizer.get(); }},
+    {"watchers", kTrain | kSimulated, [](Assembly& a) {
+       make_watchers(a.run, a.config, a.registry, a.tokenizer); }},
+    {"chat template", kTrain, [](Assembly& a) {
+       a.run.chat_template = open_chat_template(a.config, a.registry); }},
+    {"model", kAlways, [](Assembly& a) { build_model(a.run, a.config, a.registry); }},
+    {"size of the vocabulary", kTrain | kWeights, [](Assembly& a) {
+       check_vocabulary(*a.run.tokenizer, *a.run.model, a.config); }},
+    {"data", kTrain, [](Assembly& a) { open_data(a.run, a.config, a.registry, *a.start); }},
+    {"loggers", kTrain | kSimulated, [](Assembly& a) {
+       const bool logs = a.rendezvous && (a.is_first_rank() || a.config.metrics.save_for_all_ranks);
+       make_loggers(a.run, a.config, a.registry, logs); }},
+    {"transforms", kAlways, [](Assembly& a) { apply_transforms(a.run, a.config, a.registry); }},
+    {"reference model", kTrain | kSimulated, make_reference},
+    {"validation", kTrain, [](Assembly& a) { make_validator(a.run, a.config, a.registry); }},
+    {"stored weights", kTrain | kWeights, check_stored},
+    {"description", kTrain, describe_run},
+    {"folder of the run", kTrain, [](Assembly& a) {
+       if (a.is_first_rank()) check_run_folder(a.config); }},
+    {"reading ahead", kTrain, [](Assembly& a) { a.run.loader->start(); }},
+    {"weights of the reference model", kTrain, fill_reference},
+    {"initial weights", kTrain | kWeights, [](Assembly& a) {
+       give_values(a.run, *a.start, a.config); }},
+    {"huge pages", kWeights, use_huge_pages},
+    {"simulated weights", kSimulated, simulate_weights},
+    {"optimizer", kTrain | kSimulated, [](Assembly& a) {
+       add_optimizer(a.run, a.config, a.registry); }},
+    {"files of the run", kTrain, [](Assembly& a) {
+       if (a.is_first_rank())
+         prepare_run_folder(a.config, folder_start(*a.start, a.run.state), a.run.folder_lock); }},
+    {"stored state", kTrain | kWeights, [](Assembly& a) {
+       load_state(a.run, *a.start, a.rendezvous->launch()); }},
+    {"checkpoints", kTrain, make_checkpointer},
+    {"start of watchers", kTrain, [](Assembly& a) {
+       Run& run = a.run;
+       run.watchers.start({*run.part, *run.optimizer, run.state.step, run.first_row, *run.model,
+                           *run.executor}); }},
+    {"other ranks", kTrain | kWeights, [](Assembly& a) {
+       a.run.mesh.group("world").barrier(); }},
+    {"start of loggers", kTrain, [](Assembly& a) { a.run.loggers.start(a.info); }},
+};
+// clang-format on
+
+void build(Mode mode, Assembly assembly) {
+  for (const Stage& stage : kStages) {
+    if (!(stage.modes & mode)) continue;
+    if (assembly.watch) assembly.watch->set_stage(stage.name);
+    stage.build(assembly);
+  }
 }
 
 }  // namespace
@@ -235,99 +298,22 @@ void check_vocabulary(const Tokenizer& tokenizer, const Model& model, const JobC
 
 void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,
               FailureWatch& watch, const StartPoint& start) {
-  const LaunchEnv& launch = rendezvous.launch();
-  run.seed = choose_seed(config.debug, start, rendezvous);
-  connect(run, config, registry, rendezvous, watch);
-
-  run.tokenizer = open_tokenizer(config, registry);
-  make_watchers(run, config, registry, run.tokenizer.get());
-  run.chat_template = open_chat_template(config, registry);
-  build_model(run, config, registry);
-  check_vocabulary(*run.tokenizer, *run.model, config);
-  open_data(run, config, registry, start);
-  make_loggers(run, config, registry, launch.rank == 0 || config.metrics.save_for_all_ranks);
-  apply_transforms(run, config, registry);
-  check_reference(run, config);
-  StartPoint reference;
-  if (reference_output(run) != ReferenceOutput::none) {
-    reference = find_reference(config, rendezvous);
-    add_reference(run, config, registry, reference.folder);
-  }
-  make_validator(run, config, registry);
-
-  check_weights(run, start, config, registry);
-  if (run.reference) check_weights(*run.reference, reference, *run.reference_job, registry);
-  run.state = state_at(start);
-  const std::string time = rendezvous.from_rank_zero("start", std::to_string(wall_seconds()));
-  RunInfo info = {.dump_folder = config.job.dump_folder,
-                  .description = config.job.description,
-                  .config = config.resolved,
-                  .resumed_step = run.state.step,
-                  .rank = launch.rank,
-                  .world_size = launch.world_size,
-                  .start_time = std::stod(time),
-                  .num_steps = config.training.steps,
-                  .tokens_per_step = config.layout.global_batch_size * config.training.seq_len,
-                  .num_parameters = run.model ? run.part->num_parameters() : 0};
-  if (launch.rank == 0) check_run_folder(config);
-  run.loader->start();
-
-  if (run.reference) {
-    if (launch.rank == 0) log::info("the reference model:");
-    give_values(*run.reference, reference, *run.reference_job);
-    load_state(*run.reference, reference, launch);
-  }
-  give_values(run, start, config);
-  add_optimizer(run, config, registry);
-  if (launch.rank == 0) prepare_run_folder(config, folder_start(start, run.state), run.folder_lock);
-  load_state(run, start, rendezvous.launch());
-  run.checkpoints = std::make_unique<Checkpointer>(
-      config,
-      Saved{*run.part, *run.optimizer, *run.loader, *run.model, *run.tokenizer, run.mesh,
-            *run.device, run.seed, run.exports, start.lineage},
-      rendezvous);
-  run.watchers.start(
-      {*run.part, *run.optimizer, run.state.step, run.first_row, *run.model, *run.executor});
-  run.mesh.group("world").barrier();  // every rank has come this far, and the run folder is there
-  run.loggers.start(info);
+  build(kTrain, {run, config, registry, &rendezvous, &watch, &start});
 }
 
 void assemble_weights(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,
                       FailureWatch& watch, const StartPoint& start) {
-  connect(run, config, registry, rendezvous, watch);
-  if (!run.tokenizer) run.tokenizer = open_tokenizer(config, registry);
-  build_model(run, config, registry);
-  check_vocabulary(*run.tokenizer, *run.model, config);
-  apply_transforms(run, config, registry);
-  check_weights(run, start, config, registry);
-  give_values(run, start, config);
-  std::vector<at::Tensor> weights;
-  for (const nn::Parameter* parameter : run.part->parameters())
-    weights.push_back(parameter->shard());
-  prefer_huge_pages(weights);
-  load_state(run, start, rendezvous.launch());
-  run.mesh.group("world").barrier();
+  build(kWeights, {run, config, registry, &rendezvous, &watch, &start});
 }
 
 std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry, int rank,
                                      const Tokenizer* tokenizer) {
-  MetaMemory::start_counting();
   auto run = std::make_unique<Run>();
-  run->device = make_meta_device();
-  run->mesh = played_mesh(config.layout.grid, rank, {.receives_beside = runs_on_cpu(config)});
-  build_model(*run, config, registry);
-  make_loggers(*run, config, registry, /*logs=*/false);
-  make_watchers(*run, config, registry, tokenizer);
-  apply_transforms(*run, config, registry);
-  check_reference(*run, config);
-  if (reference_output(*run) != ReferenceOutput::none)
-    add_reference(*run, config, registry, folder_of_reference(config));
-  {
-    const MemoryUseScope use(MemoryUse::parameters);
-    run->part->materialize(c10::kMeta, parameter_dtype(config), 0);
-    if (run->reference) run->reference->part->materialize(c10::kMeta, parameter_dtype(config), 0);
-  }
-  add_optimizer(*run, config, registry);
+  build(kSimulated, {.run = *run,
+                     .config = config,
+                     .registry = registry,
+                     .simulated_rank = rank,
+                     .tokenizer = tokenizer});
   return run;
 }
 

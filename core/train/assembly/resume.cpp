@@ -18,7 +18,7 @@
 #include "core/exchange/weight_names.h"
 #include "core/runtime/groups/together.h"
 #include "core/train/assembly/changed_settings.h"
-#include "core/train/assembly/run_dtypes.h"
+#include "core/train/assembly/initial_values.h"
 
 namespace titan::core {
 namespace {
@@ -30,39 +30,6 @@ std::string place_of(const StartPoint& start) {
   if (start.kind != Kind::checkpoint) return folder;
   return "the checkpoint in " + folder + " (model " + start.manifest.model + " " +
          start.manifest.flavor + ")";
-}
-
-bool is_absorbed(const Run& run, const std::string& parameter) {
-  return std::any_of(run.exports.begin(), run.exports.end(), [&](const ExportTransform* exports) {
-    return exports->is_absorbed(parameter);
-  });
-}
-
-/// Which parameters the weights that the run starts from hold, by name.
-WeightNames names_at(const Run& run, const StartPoint& start, const std::string& model_name) {
-  return start.kind == Kind::hugging_face ? names_of(*run.model, model_name, Naming::hugging_face)
-                                          : own_names(*run.part);
-}
-
-/// Of modules, that the weights of others do not hold.
-std::set<std::string> states_left_initial(const Run& run, const StartPoint& start) {
-  if (start.is_own) return {};
-  return missing_states(*run.part, names_at(run, start, ""), start.index);
-}
-
-/// Parameters that others know nothing of, because an export merges them into the rest: weights
-/// that hold none of them leave them at their initial values. States that are not there too.
-std::set<std::string> left_initial(const Run& run, const StartPoint& start) {
-  std::set<std::string> names;
-  if (start.is_own) return names;
-  for (const ParameterInfo& parameter : run.part->all_parameters())
-    if (is_absorbed(run, parameter.name)) names.insert(parameter.name);
-  const bool holds_one = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-    return start.index.tensors.contains(name);
-  });
-  if (holds_one) names.clear();
-  names.merge(states_left_initial(run, start));
-  return names;
 }
 
 /// Now rather than at the end of the run, when it is saved for others.
@@ -223,21 +190,6 @@ void check_weights(const Run& run, const StartPoint& start, const JobConfig& con
     changed += "\n  " + line;
   if (!changed.empty())
     log::warn("the run goes on with another loss than " + place + " was trained with:" + changed);
-}
-
-void give_values(Run& run, const StartPoint& start, const JobConfig& config) {
-  const c10::Device device = run.device->device();
-  const at::ScalarType dtype = parameter_dtype(config);
-  if (!start.loads_weights()) {
-    run.part->materialize(device, dtype, run.seed);
-    return;
-  }
-  const std::set<std::string> initial = left_initial(run, start);
-  for (nn::Parameter* parameter : run.part->parameters())
-    if (initial.contains(parameter->name()))
-      parameter->materialize(device, dtype, run.seed);
-    else
-      parameter->allocate(device, dtype);
 }
 
 void load_state(Run& run, const StartPoint& start, const LaunchEnv& launch) {

@@ -1,5 +1,5 @@
-// Takes over what a start point holds: checks that it fits, gives weights their values, restores
-// optimizer, data position and generators. Used by the assembly.
+// Takes over what a start point holds: checks that it fits, fills weights and optimizer states,
+// restores the generators. Used by the assembly.
 #pragma once
 
 #include "core/checkpoint/start_point.h"
@@ -19,9 +19,6 @@ TrainState state_at(const StartPoint& start);
 /// model; plugin Error when the model cannot be saved as it is asked for.
 void check_weights(const Run& run, const StartPoint& start, const JobConfig& config,
                    Registry& registry);
-
-/// Collective. Memory for the weights; initial values where nothing is stored.
-void give_values(Run& run, const StartPoint& start, const JobConfig& config);
 
 /// Collective. Fills weights and optimizer states from the stored ones and restores the generators.
 /// data Error for states that do not fit, config Error that says how to leave them out.
