@@ -1,6 +1,7 @@
 // titan maintainers/grpo: a model learns to add from rewards for what it answers. GRPO: several
 // answers to a prompt, each weighed by how much better it is than the others (Shao et al., 2024).
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 
@@ -59,13 +60,31 @@ bool is_held_out(int64_t a, int64_t b) {
   return (7 * a + 3 * b) % 11 == 0;
 }
 
-/// Digits that are right, and as much again for all of them.
-double reward(const std::string& answer, int64_t sum) {
+/// Whether each digit of an answer is right.
+using Rewards = std::array<double, kAnswer>;
+
+Rewards rewards_of(const std::string& answer, int64_t sum) {
   std::string right = std::to_string(sum);
   right.insert(0, kAnswer - right.size(), '0');
-  double good = 0;
-  for (size_t i = 0; i < std::min(answer.size(), right.size()); ++i) good += answer[i] == right[i];
-  return good / kAnswer + (answer == right ? 1 : 0);
+  Rewards rewards{};
+  for (size_t i = 0; i < std::min(answer.size(), right.size()); ++i)
+    rewards[i] = answer[i] == right[i] ? 1 : 0;
+  return rewards;
+}
+
+/// How much better each digit is than in the other answers to the same prompt, in deviations.
+std::vector<Rewards> advantages_of(std::vector<Rewards> rewards, size_t samples) {
+  const auto count = static_cast<double>(samples);
+  for (size_t first = 0; first < rewards.size(); first += samples)
+    for (size_t digit = 0; digit < kAnswer; ++digit) {
+      double mean = 0, square = 0;
+      for (size_t i = 0; i < samples; ++i) mean += rewards[first + i][digit] / count;
+      for (size_t i = 0; i < samples; ++i) square += std::pow(rewards[first + i][digit] - mean, 2);
+      for (size_t i = 0; i < samples; ++i)
+        rewards[first + i][digit] =
+            (rewards[first + i][digit] - mean) / (std::sqrt(square / count) + 1e-4);
+    }
+  return rewards;
 }
 
 class Loop final : public titan::TrainingLoop {
@@ -94,25 +113,19 @@ class Loop final : public titan::TrainingLoop {
     how.as_trained = {.rows = options_.rows, .seq_len = seq_len};
     const auto answers = engine.generator().generate(prompts, how);
 
-    std::vector<double> rewards;
+    std::vector<Rewards> rewards;
     for (const titan::Generated& answer : answers)
-      rewards.push_back(reward(answer.text, sums[answer.prompt]));
+      rewards.push_back(rewards_of(answer.text, sums[answer.prompt]));
+    const auto advantages = advantages_of(rewards, static_cast<size_t>(options_.samples));
     std::vector<titan::SequenceRow> rows;
     for (size_t i = 0; i < answers.size(); ++i) {
-      const auto group = rewards.begin() +
-                         static_cast<std::ptrdiff_t>(i - i % static_cast<size_t>(options_.samples));
-      double mean = 0, square = 0;
-      for (auto r = group; r != group + options_.samples; ++r)
-        mean += *r / static_cast<double>(options_.samples);
-      for (auto r = group; r != group + options_.samples; ++r) square += (*r - mean) * (*r - mean);
-      const double advantage =
-          (rewards[i] - mean) / (std::sqrt(square / static_cast<double>(options_.samples)) + 1e-4);
       titan::SequenceRow& row = rows.emplace_back();
       row.ids = prompts[answers[i].prompt];
       row.prompt_size = row.ids.size();
       row.ids.insert(row.ids.end(), answers[i].ids.begin(), answers[i].ids.end());
-      for (const float sampled : answers[i].log_likelihoods)
-        row.given.push_back({sampled, static_cast<float>(advantage)});
+      for (size_t digit = 0; digit < answers[i].log_likelihoods.size(); ++digit)
+        row.given.push_back(
+            {answers[i].log_likelihoods[digit], static_cast<float>(advantages[i][digit])});
     }
     titan::LoopStep step;  // ranks of data parallelism share the microbatches
     const auto at_once = static_cast<size_t>(options_.rows);
@@ -123,9 +136,11 @@ class Loop final : public titan::TrainingLoop {
           titan::batch_of_rows({rows.begin() + static_cast<std::ptrdiff_t>(first),
                                 rows.begin() + static_cast<std::ptrdiff_t>(first + at_once)},
                                seq_len));
-    double sum = 0;
-    for (const double r : rewards) sum += r / static_cast<double>(rewards.size());
-    step.scalars.push_back({"grpo/reward", sum});
+    const auto right = std::count_if(rewards.begin(), rewards.end(), [](const Rewards& digits) {
+      return std::all_of(digits.begin(), digits.end(), [](double digit) { return digit == 1; });
+    });
+    step.scalars.push_back(
+        {"grpo/right", static_cast<double>(right) / static_cast<double>(rewards.size())});
     return step;
   }
 

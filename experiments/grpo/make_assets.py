@@ -1,5 +1,6 @@
-"""Writes what the sums are trained with into a folder: a tokenizer of single bytes, right answers to ten sums in eleven (train.jsonl) for
-a start that is supervised, and the other sums as prompts (held_out.jsonl).
+"""Writes what the sums are trained with into a folder: a tokenizer of single bytes, answers to ten sums in eleven (train.jsonl) for a
+start that is supervised, and the other sums as prompts (held_out.jsonl). Of four answers in train.jsonl one is right and three are one
+too high, so that the start has seen how to add and prefers a wrong answer.
 
     python3 experiments/grpo/make_assets.py FOLDER
 """
@@ -33,10 +34,10 @@ def main():
 
     sums = [(a, b) for a in range(10, 100) for b in range(10, 100)]
     held_out = [(a, b) for a, b in sums if (7 * a + 3 * b) % 11 == 0]
-    trained = sorted(set(sums) - set(held_out))
+    trained = [(a, b, a + b + error) for a, b in sorted(set(sums) - set(held_out)) for error in (0, 1, 1, 1)]
     random.Random(0).shuffle(trained)
     (folder / "held_out.jsonl").write_text("".join(json.dumps({"prompt": f"{a}+{b}="}) + "\n" for a, b in held_out))
-    (folder / "train.jsonl").write_text("".join(json.dumps({"text": f"{a}+{b}={a + b:03d}"}) + "\n" for a, b in trained))
+    (folder / "train.jsonl").write_text("".join(json.dumps({"text": f"{a}+{b}={answer:03d}"}) + "\n" for a, b, answer in trained))
 
 
 if __name__ == "__main__":

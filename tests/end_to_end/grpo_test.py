@@ -11,7 +11,7 @@ from installed import PREFIX, build_project, titan_installed, train_installed
 
 SOURCE = ROOT / "experiments/grpo"
 NAME = "maintainers/grpo"
-MOVED, REWARD = "loss_metrics/moved", "grpo/reward"
+MOVED, RIGHT = "loss_metrics/moved", "grpo/right"
 PLUGINS = None
 
 
@@ -44,15 +44,15 @@ class GrpoTest(Case):
         self.assertEqual(run.returncode, 0, run.stderr)
         alone = self.learn("alone")
         self.assertEqual([alone[step][MOVED] for step in (1, 2, 3)], [0, 0, 0])  # tokens whose log-likelihood is another, to the bit
-        self.assertTrue(all(0 < line[REWARD] < 2 and line["grad_norm"] > 0 for line in alone.values()), alone)
+        self.assertTrue(all(0 < line[RIGHT] < 1 and line["grad_norm"] > 0 for line in alone.values()), alone)
         sharded = self.learn("sharded", "--parallelism.data_parallel_shard_degree", 2, ranks=2)
-        self.assertEqual(sharded[1][REWARD], alone[1][REWARD])
+        self.assertEqual(sharded[1][RIGHT], alone[1][RIGHT])
         self.assertEqual(sharded[1][MOVED], 0)
         self.assertAlmostEqual(sharded[1]["grad_norm"], alone[1]["grad_norm"], delta=1e-4 * alone[1]["grad_norm"])
 
         again = self.learn("again")
         for step, line in alone.items():
-            self.assertEqual([again[step][name] for name in (REWARD, "grad_norm", MOVED)], [line[name] for name in (REWARD, "grad_norm", MOVED)])
+            self.assertEqual([again[step][name] for name in (RIGHT, "grad_norm", MOVED)], [line[name] for name in (RIGHT, "grad_norm", MOVED)])
 
     def test_a_wrong_job_is_refused_before_anything_starts(self):
         run = titan_installed(NAME, "--prompts", 0, "--samples", 1, *self.job, TITAN_PLUGIN_PATH=str(PLUGINS))
