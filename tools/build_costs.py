@@ -3,7 +3,7 @@
 
     tools/build_costs.py measure costs.json                 builds this tree in a new folder without ccache; notes each command
     tools/build_costs.py measure costs.json --source DIR    another tree, a worktree of an older commit say
-    tools/build_costs.py table after.json --before before.json [--write docs/build_costs.md]
+    tools/build_costs.py table after.json --before before.json [--write docs/results/build_costs.md]
     tools/build_costs.py headers --object PART [--top 30]   what one object includes and instantiates (-ftime-report, -H)
 
 The stages of `measure` are what people wait for: `first loss` (the program and the plugins of the debug model, what
@@ -159,7 +159,7 @@ def table(arguments):
     factor = after["host_factor"]
     out = ["# What the build costs", "",
            f"Written by `tools/build_costs.py table AFTER.json{' --before BEFORE.json' if before else ''} --write "
-           "docs/build_costs.md` from what `tools/build_costs.py measure` noted: a build without ccache in a new folder. "
+           "docs/results/build_costs.md` from what `tools/build_costs.py measure` noted: a build without ccache in a new folder. "
            "Costs are CPU seconds at reference speed (`tools/cost_unit.py`), and in brackets as the host took them.", "",
            f"After: {describe(after)}" + (f". Before: {describe(before)}" if before else "") + ".", ""]
     total = lambda data, until: sum(stage["cpu"] for stage in data["stages"][:until])

@@ -2,7 +2,7 @@
 """What nvcc made of the cuda plugin's kernels: registers, spills, shared memory, occupancy, and the instructions for sm_90.
 
     tools/cuda_kernels.py                        both tables, as Markdown
-    tools/cuda_kernels.py --write                writes them to docs/cuda_kernels.md
+    tools/cuda_kernels.py --write                writes them to docs/internals/cuda_kernels.md
     tools/cuda_kernels.py --check                fails where a kernel breaks its limits, or a table is old
 
 The first table is what ptxas said while the plugin was built (build/release/plugins/devices/cuda/*.ptxas, or --logs FOLDER).
@@ -26,7 +26,7 @@ import typing
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 KERNELS = ROOT / "plugins/devices/cuda/kernels"
 LOGS = ROOT / "build/release/plugins/devices/cuda"
-PAGE = ROOT / "docs/cuda_kernels.md"
+PAGE = ROOT / "docs/internals/cuda_kernels.md"
 BEGIN, END = "<!-- made by tools/cuda_kernels.py -->", "<!-- end -->"
 BEGIN_SASS, END_SASS = "<!-- SASS by tools/cuda_kernels.py -->", "<!-- end of SASS -->"
 SASS_ARCH = "sm_90"

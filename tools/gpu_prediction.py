@@ -8,11 +8,11 @@
 
 An operation takes what the slower of memory and arithmetic needs. The ceiling of a card is its copy bandwidth and the rate of a
 large matrix product; EFFICIENCY says which share of them each kind of operation reaches. These shares were measured on an H200
-(docs/gpu.md), except those marked as assumed; an H100 is taken to reach the same. The list of operations follows the code of a
+(docs/results/gpu.md), except those marked as assumed; an H100 is taken to reach the same. The list of operations follows the code of a
 step: core/train, sdk/src/nn, sdk/src/ops, the plugins llama, fsdp, adamw and float8, and the kernels of the device cuda. It
 must change when they launch something else.
 
-MFU divides by the card's peak in bf16, as `titan bench` does (docs/bench.md), with its two ways to count attention.
+MFU divides by the card's peak in bf16, as `titan bench` does (docs/guides/bench.md), with its two ways to count attention.
 """
 
 import argparse

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes docs/gpu.md from the report.json files of tests/gpu/run_all.sh.
+"""Writes docs/results/gpu.md from the report.json files of tests/gpu/run_all.sh.
 
     tools/gpu_report.py OUT/report.json                    the tables on standard output
     tools/gpu_report.py FIRST.json LATER.json --keep       keeps what the page shows of these runs in tests/gpu/runs.json
-    tools/gpu_report.py --write                            writes docs/gpu.md from the kept runs
+    tools/gpu_report.py --write                            writes docs/results/gpu.md from the kept runs
     tools/gpu_report.py --check                            fails where the page is not that of the kept runs
 
-A later run of a stage replaces an earlier one. Everything between the markers of docs/gpu.md comes from here; the text around
+A later run of a stage replaces an earlier one. Everything between the markers of docs/results/gpu.md comes from here; the text around
 them is written by hand. Without a kept run the page says so, and README must say "has not run on a GPU yet".
 """
 
@@ -17,7 +17,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs/gpu.md"
+PAGE = ROOT / "docs/results/gpu.md"
 RUNS = ROOT / "tests/gpu/runs.json"
 BEGIN, END = "<!-- made by tools/gpu_report.py -->", "<!-- end -->"
 NONE = "No GPU has run this yet. `tests/gpu/run_all.sh --list` shows what will be run."

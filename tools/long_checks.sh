@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The checks that are too long for ./run_tests.sh, behind one door. Each is run once for a commit: called again, it goes on
-# with what is left. What each found last stands in docs/long_checks.md, which this script writes.
+# with what is left. What each found last stands in docs/results/long_checks.md, which this script writes.
 #
 #   tools/long_checks.sh             all that this commit has not seen yet
 #   tools/long_checks.sh NAME...     these
@@ -11,7 +11,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly state=build/long_checks page=docs/long_checks.md python=.venv/bin/python
+readonly state=build/long_checks page=docs/results/long_checks.md python=.venv/bin/python
 readonly titan_env=(env "TITAN_SOURCE_DIR=$PWD" "TITAN_PROGRAM=$PWD/build/release/bin/titan" "TITAN_PREFIX=$PWD/build/release/tests/prefix"
   "TITAN_WORK=$PWD/build/release/tests/work" TITAN_CMAKE=cmake OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= "PYTHONPYCACHEPREFIX=$PWD/build/release/pycache")
 
@@ -22,7 +22,7 @@ recompute|20 min|every activation checkpoint mode under every layout
 float8_curve|5 min|200 steps of float8 and MXFP8 beside float32
 convergence|40 min|curves of two models over seeds, layouts, numbers and optimizers, beside those of torchtitan
 op_profile|6 min|share and speed of every operation of a step, beside the peaks of the machine
-presets|1 min|docs/presets.md is what titan estimate says
+presets|1 min|docs/results/presets.md is what titan estimate says
 experts|20 min|300 steps of a mixture of experts beside a dense model of as many active parameters
 large_folder|7 min|DeepSeek-V3 671B of its true shapes, planned and in part converted, by its peak of memory
 drills|15 min|ranks that fail, die or hang, 30 of each kind
@@ -76,7 +76,7 @@ other_torch() {
   git -C "$folder" checkout --quiet --detach "$(git rev-parse HEAD)" || return
   (cd "$folder" && env -u TITAN_TORCH_ROOT tools/setup.sh --torch "$other" --test &&
     ctest --test-dir build/release -j2 --output-on-failure -R '^(unit|tools|referee|parity|fuzz)\.') || return
-  # what rounding may part, docs/libtorch.md
+  # what rounding may part, docs/internals/libtorch.md
   "$python" tests/other_torch/torch_free_plugins.py "$folder" . && "$python" tools/same_bits.py "$folder" . --within 2e-4 &&
     "$python" tools/same_bits.py "$folder" . --across --within 2e-4
 }
@@ -95,7 +95,7 @@ run_check() {
     op_profile) ninja -C build/release benchmarks && "${titan_env[@]}" "$python" tests/benchmarks/op_profile.py ;;
     experts) "${titan_env[@]}" "$python" tests/convergence/experts.py ;;
     large_folder) "${titan_env[@]}" "$python" tests/benchmarks/large_folder.py --work "$PWD/$state" ;;
-    presets) "${titan_env[@]}" "$python" tests/benchmarks/presets.py --check docs/presets.md ;;
+    presets) "${titan_env[@]}" "$python" tests/benchmarks/presets.py --check docs/results/presets.md ;;
     drills)
       "${titan_env[@]}" TITAN_DRILLS=30 "$python" tests/end_to_end/failing_rank_test.py &&
         "${titan_env[@]}" TITAN_DRILLS=30 "$python" tests/end_to_end/pipeline_test.py
@@ -114,7 +114,7 @@ run_check() {
         build/release/bin/data_fuzz "$target" --seconds 300 --seed "$RANDOM" || return
       done
       ;;
-    mutations) "$python" tests/mutations/run.py --copy "$PWD/$state/mutated" --resume "$PWD/$state/mutations-$commit.jsonl" --write docs/mutations.md ;;
+    mutations) "$python" tests/mutations/run.py --copy "$PWD/$state/mutated" --resume "$PWD/$state/mutations-$commit.jsonl" --write docs/results/mutations.md ;;
     asan)
       cmake --preset asan && cmake --build --preset asan && ctest --preset asan -j2 -LE 'end_to_end|slow|parity|gpu|thorough|tools' &&
         ctest --preset asan -j2 -R '^end_to_end\.(train|checkpoint|pipeline|context|generate|expert_parallel)$'
@@ -194,7 +194,7 @@ done
 
 tools/setup.sh --test --quiet
 commit=$(git rev-parse --short=12 HEAD)
-[[ -z $(git status --porcelain --untracked-files=no -- . ":!$page" ':!docs/mutations.md' ':!README.md') ]] || commit+=+
+[[ -z $(git status --porcelain --untracked-files=no -- . ":!$page" ':!docs/results/mutations.md' ':!README.md') ]] || commit+=+
 failed=0
 for name in "${wanted[@]}"; do
   if ! "$again" && [[ $(field "$name" 1) == "$commit" && $(field "$name" 3) == passed ]]; then

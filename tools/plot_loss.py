@@ -1,4 +1,4 @@
-"""Draws the loss curve of a run from its metrics.jsonl: tools/plot_loss.py outputs/metrics.jsonl docs/loss_curve.png"""
+"""Draws the loss curve of a run from its metrics.jsonl: tools/plot_loss.py outputs/metrics.jsonl docs/results/loss_curve.png"""
 
 import json
 import sys

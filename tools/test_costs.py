@@ -3,7 +3,7 @@
 
     tools/test_costs.py measure                 runs every test; writes tests/costs.json
     tools/test_costs.py measure -R REGEX        runs these alone, and changes their rows
-    tools/test_costs.py write                   writes docs/test_costs.md from tests/costs.json
+    tools/test_costs.py write                   writes docs/results/test_costs.md from tests/costs.json
 
 A cost is that of a test's process and of all processes it started and waited for. `measure` also notes the cost of each
 method of a Python test. tests/costs.json is what tools/test_slices.py cuts the tests by; tests/cost_budget.json has the most that
@@ -150,7 +150,7 @@ def main():
     arguments = parser.parse_args()
     if arguments.command == "measure":
         measure(arguments)
-    (ROOT / "docs/test_costs.md").write_text(page())
+    (ROOT / "docs/results/test_costs.md").write_text(page())
 
 
 if __name__ == "__main__":

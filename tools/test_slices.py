@@ -6,7 +6,7 @@
     tools/test_slices.py 2/8 --and-touched        and the thorough tests of what changed (tools/touched_tests.py)
     tools/test_slices.py 2/8 --not-in RESULTS...  less the tests that ctest's JUnit files RESULTS have: what .ci/run adds
     tools/test_slices.py --everyday-and NAME...   the everyday suite and these
-    tools/test_slices.py --oldest                 the part, as K/8, whose row in docs/long_checks.md is the oldest
+    tools/test_slices.py --oldest                 the part, as K/8, whose row in docs/results/long_checks.md is the oldest
 
 Costs are the CPU seconds of tests/costs.json (written by tools/test_costs.py measure); a test that is not in it counts as a
 tenth of a second. ctest itself adds the installation to a part whose tests need it.
@@ -23,7 +23,7 @@ import touched_tests
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 COSTS = ROOT / "tests/costs.json"
-PAGE = ROOT / "docs/long_checks.md"
+PAGE = ROOT / "docs/results/long_checks.md"
 COUNT = 8  # parts; tools/long_checks.sh has a row for each
 SMALL = 0.1  # CPU seconds of a test that has no row
 

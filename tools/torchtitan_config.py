@@ -172,7 +172,7 @@ class Translation:
     def optimizer(self, section):
         groups = section.get("param_groups", [])
         if len(groups) != 1 or groups[0]["pattern"] != ".*":
-            self.leave("optimizer.param_groups", groups, "the last one is carried over; write [optimizer.groups], see docs/optimizers.md")
+            self.leave("optimizer.param_groups", groups, "the last one is carried over; write [optimizer.groups], see docs/guides/optimizers.md")
         if groups:
             options = dict(groups[-1]["optimizer_kwargs"])
             self.put("optimizer", "name", groups[-1]["optimizer_name"])
@@ -186,7 +186,7 @@ class Translation:
 
     def data(self, ours, name, section):
         if section.get("class") == "ChatDataLoader.Config":
-            self.leave(name, section["class"], "conversations are the dataset 'messages' here; see docs/finetuning.md")
+            self.leave(name, section["class"], "conversations are the dataset 'messages' here; see docs/start/finetuning.md")
             return
         for key in ("dataset", "dataset_path"):
             self.put(ours, key, section.get(key))

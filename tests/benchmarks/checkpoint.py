@@ -6,7 +6,7 @@ One run that waits for its saves, one that saves in the background and dd take t
 each pair was measured in the same seconds. Ratios are judged by their medians; exit code 1 when one misses its target.
 
     python3 tests/benchmarks/checkpoint.py                               # about a gigabyte of state, 9 pairs
-    python3 tests/benchmarks/checkpoint.py --write docs/checkpoints_figures.md
+    python3 tests/benchmarks/checkpoint.py --write docs/results/checkpoints_figures.md
     python3 tests/benchmarks/checkpoint.py --pairs 2 --layers 1          # a quick look
 
 TITAN_PROGRAM names the program; --folder the place on the disk that is measured.

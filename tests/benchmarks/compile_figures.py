@@ -6,7 +6,7 @@ they cannot be read, seconds of CPU time. The runs of the two alternate; the fig
 moment of the second step, tensors counted to the byte ([device] count_tensors). Judged: fused takes less memory.
 
     python3 tests/benchmarks/compile_figures.py                          # prints the table
-    python3 tests/benchmarks/compile_figures.py --write docs/compile.md  # and fills it in
+    python3 tests/benchmarks/compile_figures.py --write docs/guides/compile.md  # and fills it in
     python3 tests/benchmarks/compile_figures.py --turns 1 --only fp32    # shorter
 
 TITAN_SOURCE_DIR and TITAN_PROGRAM name another tree and program.

@@ -5,7 +5,7 @@ threads, beside the ceiling that made-up tokens set.
 The same text lies in every format; all cases of a round are measured in turn, and the table holds the medians over the rounds.
 
     python3 tests/benchmarks/data.py                              # 5 rounds of 2 s a case
-    python3 tests/benchmarks/data.py --write docs/data_figures.md
+    python3 tests/benchmarks/data.py --write docs/results/data_figures.md
 """
 
 import argparse

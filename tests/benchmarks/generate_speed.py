@@ -1,6 +1,6 @@
 """Measures generation: tokens per second of titan generate and of transformers' generate, by turns, and how fast memory is read.
 
-  .venv/bin/python tests/benchmarks/generate_speed.py [--threads 2] [--rounds 5] [--write docs/generating.md]
+  .venv/bin/python tests/benchmarks/generate_speed.py [--threads 2] [--rounds 5] [--write docs/guides/generating.md]
 
 A llama of about 100 million parameters with drawn weights, one greedy sequence at a time. To generate a token is to read all weights
 once, so the time to read as many bytes is what can be reached. Machines are noisy: both run by turns, and what counts is the ratio of

@@ -9,9 +9,9 @@ rotations first make fp32 copies of 16-bit operands, which GPU kernels do not an
 torchtitan's report of December 2024 gives for H100 GPUs, beside our estimate and the whole logits; shown, not judged.
 
     python3 tests/benchmarks/memory_figures.py                                  # runs and judges; exit code 1 beyond 2 %
-    python3 tests/benchmarks/memory_figures.py --write docs/memory_estimate.md  # and fills in the tables of the note
+    python3 tests/benchmarks/memory_figures.py --write docs/guides/memory_estimate.md  # and fills in the tables of the note
     python3 tests/benchmarks/memory_figures.py --quick                          # four of the real runs
-    python3 tests/benchmarks/memory_figures.py --only modes --write docs/activation_checkpointing.md
+    python3 tests/benchmarks/memory_figures.py --only modes --write docs/guides/activation_checkpointing.md
 
 ctest sets TITAN_SOURCE_DIR and TITAN_PROGRAM.
 """
@@ -152,7 +152,7 @@ MODES = {
 
 
 def modes():
-    """Of docs/activation_checkpointing.md: Llama 3.1 8B on 8 ranks, 2 sequences of 8,192 tokens each."""
+    """Of docs/guides/activation_checkpointing.md: Llama 3.1 8B on 8 ranks, 2 sequences of 8,192 tokens each."""
     rows = []
     for name, flags in MODES.items():
         estimate = estimated(["--model.name", "llama3", "--model.flavor", "8B", "--training.local_batch_size", 2,

@@ -1,7 +1,7 @@
 """How fast a block of a mixture of experts is beside that of transformers, and its products beside a loop over experts.
 
   ninja -C build/release benchmarks
-  .venv/bin/python tests/benchmarks/moe_block.py --write docs/mixture_of_experts.md    # 15 minutes on two busy cores
+  .venv/bin/python tests/benchmarks/moe_block.py --write docs/guides/mixture_of_experts.md    # 15 minutes on two busy cores
 
 Titan's block (gate, choices, experts, sum; forward and backward of all inputs and weights) runs in ops_benchmark, that of transformers
 here: MixtralSparseMoeBlock with its loop over experts and with its grouped products. Weights and inputs are the same numbers,

@@ -1,7 +1,7 @@
 """Where the time of a training step goes: every operation's share, speed and distance to what the machine can do.
 
   ninja -C build/release benchmarks
-  .venv/bin/python tests/benchmarks/op_profile.py [--write docs/performance.md]    # about 6 minutes on two idle cores
+  .venv/bin/python tests/benchmarks/op_profile.py [--write docs/results/performance.md]    # about 6 minutes on two idle cores
   .venv/bin/python tests/benchmarks/op_profile.py --only "debug, fp32" --no-ops    # one table, for a look
 
 Titan's own profiler records some steps of each job; the one of median length becomes a table. An operation with a formula

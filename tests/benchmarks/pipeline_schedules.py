@@ -6,9 +6,9 @@ its formula. `--measure` does the same for the steps of the real executor on 4 r
 simulated order; `--count` for the memory of played ranks.
 
     python3 tests/benchmarks/pipeline_schedules.py                                       # prints the table
-    python3 tests/benchmarks/pipeline_schedules.py --write docs/pipeline_schedules.md
-    python3 tests/benchmarks/pipeline_schedules.py --measure --write docs/pipeline_schedules.md
-    python3 tests/benchmarks/pipeline_schedules.py --count --write docs/pipeline_schedules.md
+    python3 tests/benchmarks/pipeline_schedules.py --write docs/guides/pipeline_schedules.md
+    python3 tests/benchmarks/pipeline_schedules.py --measure --write docs/guides/pipeline_schedules.md
+    python3 tests/benchmarks/pipeline_schedules.py --count --write docs/guides/pipeline_schedules.md
 """
 
 import argparse

@@ -2,8 +2,8 @@
 """What every preset of train_configs takes, by `titan estimate`, and what torchtitan published for such runs.
 
     .venv/bin/python tests/benchmarks/presets.py                          # prints the tables; half a minute
-    .venv/bin/python tests/benchmarks/presets.py --write docs/presets.md  # and fills them in
-    .venv/bin/python tests/benchmarks/presets.py --check docs/presets.md  # exit code 1 when the page says something else
+    .venv/bin/python tests/benchmarks/presets.py --write docs/results/presets.md  # and fills them in
+    .venv/bin/python tests/benchmarks/presets.py --check docs/results/presets.md  # exit code 1 when the page says something else
 
 The number of GPUs is what the preset says of itself: "# Hardware: 64 GPUs", or "..._8gpu.toml".
 """

@@ -7,7 +7,7 @@ minute of a CPU; on real CPU ranks the bytes sent agree within 0.1 % and the mem
 that is held at once, with activations, has no formula: it is shown, and has to fall as context ranks are added.
 
     python3 tests/benchmarks/scaling.py                          # runs and judges; exit code 1 when a figure differs
-    python3 tests/benchmarks/scaling.py --write docs/scaling.md  # and fills in the tables of the note
+    python3 tests/benchmarks/scaling.py --write docs/results/scaling.md  # and fills in the tables of the note
     python3 tests/benchmarks/scaling.py --quick                  # the smallest of each kind, played only
 
 ctest sets TITAN_SOURCE_DIR and TITAN_PROGRAM.

@@ -1,6 +1,6 @@
 """What a rank holds and sends in a step, from a Llama's dimensions and its layout alone: no figure comes from Titan.
 
-scaling.py compares it with what played and real ranks count; docs/scaling.md is the same in words.
+scaling.py compares it with what played and real ranks count; docs/results/scaling.md is the same in words.
 """
 
 import dataclasses

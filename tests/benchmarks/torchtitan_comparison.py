@@ -3,7 +3,7 @@
   python -m venv --system-site-packages bench && bench/bin/pip install --no-deps torchtitan==0.2.2   # with torch 2.15 or 2.11;
   bench/bin/pip install tyro torchdata tensorboard
   bench/bin/python tests/benchmarks/torchtitan_comparison.py [--only NAME...] [--pairs 7] [--steps 8] [--results FOLDER]
-      [--write docs/benchmarks_torchtitan.md]
+      [--write docs/results/benchmarks_torchtitan.md]
 
 Every case's result is kept in --results as titan bench --json writes it; a case that is there is not measured again, so the table
 can be made in several sittings. What its own side cannot run is said in the table with its error. Needs build/release/bin/titan

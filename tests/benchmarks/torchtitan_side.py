@@ -1,4 +1,4 @@
-"""Trains a Llama in torchtitan v0.2.2's own code on CPUs and says how fast, as titan bench --against reads it (docs/bench.md).
+"""Trains a Llama in torchtitan v0.2.2's own code on CPUs and says how fast, as titan bench --against reads it (docs/guides/bench.md).
 
     bench/bin/python tests/benchmarks/torchtitan_side.py --model debug|100m [--dtype bfloat16] [--layout fsdp|tp|pp|cp]
         [--ranks 2] [--compile] [--batch 2] [--threads 2]

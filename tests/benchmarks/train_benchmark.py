@@ -1,6 +1,6 @@
 """Measures training of the debug model: start-up, first step, tokens per second, peak memory, and a matrix product beside it.
 
-  .venv/bin/python tests/benchmarks/train_benchmark.py [--steps 12] [--rounds 3] [--write docs/benchmarks.md]
+  .venv/bin/python tests/benchmarks/train_benchmark.py [--steps 12] [--rounds 3] [--write docs/results/benchmarks.md]
 
 Machines are noisy: the GEMM rate is measured before and after each round, and what counts is the ratio of the two.
 """
@@ -16,7 +16,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FLOPS_PER_TOKEN = 0.0716e9  # debug model at 2,048 tokens, full attention (docs/architecture.md names the convention)
+FLOPS_PER_TOKEN = 0.0716e9  # debug model at 2,048 tokens, full attention (docs/internals/architecture.md names the convention)
 
 
 def gemm_flops(threads: int) -> float:

@@ -1,4 +1,4 @@
-"""The runs of docs/convergence.md: which there are, and how each is started. Used by convergence.py and page.py.
+"""The runs of docs/results/convergence.md: which there are, and how each is started. Used by convergence.py and page.py.
 
 A cell is one training run: a model, a seed of its first weights, a layout, a type of numbers and an optimizer, trained by Titan or
 by torchtitan v0.2.2. All cells of a model see the same tokens in the same steps.

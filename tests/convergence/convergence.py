@@ -2,7 +2,7 @@
 """Loss curves over seeds, layouts, types of numbers and optimizers, and torchtitan v0.2.2's beside them; judged, and shown.
 
     .venv/bin/python tests/convergence/convergence.py --torchtitan bench/bin/python                         # plan "standard"
-    .venv/bin/python tests/convergence/convergence.py --torchtitan bench/bin/python --write docs/convergence.md
+    .venv/bin/python tests/convergence/convergence.py --torchtitan bench/bin/python --write docs/results/convergence.md
     .venv/bin/python tests/convergence/convergence.py --plan quick                                          # half a minute
 
 bench: a virtual environment into which torchtitan==0.2.2 was installed beside torch 2.11.0, tokenizers and safetensors, as

@@ -1,7 +1,7 @@
 """A mixture of experts beside a dense model of as many active parameters, on the bundled text: does its loss fall below, and does its
 load stay even?
 
-    .venv/bin/python tests/convergence/experts.py [--steps 300] [--write docs/mixture_of_experts.md]    # some 20 minutes on two cores
+    .venv/bin/python tests/convergence/experts.py [--steps 300] [--write docs/guides/mixture_of_experts.md]    # some 20 minutes on two cores
 
 mixtral's debug model (8 experts of 512, of which a token meets 2) with a bias that moves by 1e-2 or 1e-3 a step and without, and a Llama
 of the same blocks with a feed-forward of 1,024: but for the router (0.2 % of them) the same active parameters, the same tokens in the

@@ -4,7 +4,7 @@
 
 Its own model, converter of Hugging Face weights, optimizer, schedule, clipping, loss and, for bf16, sharding with mixed precision
 over a group of one. Its trainer wants a GPU, so the loop is written here. The tokens are made here from the texts by the tokenizers
-library and the rule of docs/data.md.
+library and the rule of docs/guides/data.md.
 """
 
 import json

@@ -1,6 +1,6 @@
 """tests/convergence: what it runs learns, goes on where it was left, and what is not where it should be is said.
 
-The curves themselves, beside torchtitan's, are a long check: docs/convergence.md."""
+The curves themselves, beside torchtitan's, are a long check: docs/results/convergence.md."""
 
 import copy
 import os

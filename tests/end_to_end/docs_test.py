@@ -9,7 +9,7 @@ import tomllib
 
 from harness import ROOT, Case, main, thorough, titan
 
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 FENCED = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.M | re.S)
 ANYWHERE = ("train", "--dry-run", "--elsewhere", "--world-size", "64")
 

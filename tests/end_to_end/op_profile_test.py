@@ -1,4 +1,4 @@
-"""The table of operations of docs/performance.md: its formulas against torch's own FLOP counter, its sums against the step and
+"""The table of operations of docs/results/performance.md: its formulas against torch's own FLOP counter, its sums against the step and
 against `titan estimate`."""
 
 import sys

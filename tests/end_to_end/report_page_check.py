@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A long check (docs/long_checks.md): the page of titan report in headless Chromium. It must not complain or ask the network, fit into 400 and
+"""A long check (docs/results/long_checks.md): the page of titan report in headless Chromium. It must not complain or ask the network, fit into 400 and
 1400 px, do what keys and the mouse ask for, have enough contrast and print. Pictures to look at go to the folder that is named.
 
     TITAN_SOURCE_DIR=. TITAN_PROGRAM=build/release/bin/titan tests/end_to_end/report_page_check.py PICTURES [RUN...]

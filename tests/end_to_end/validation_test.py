@@ -1,5 +1,5 @@
 """Held-out loss and attention within documents, against transformers: the weights of a run are exported, the sequences are made
-again by the tokenizers package and the rules that docs/data.md states, and the model of transformers says what the loss is."""
+again by the tokenizers package and the rules that docs/guides/data.md states, and the model of transformers says what the loss is."""
 
 import functools
 import json

@@ -304,7 +304,7 @@ def communication(c):
 
 
 def stopped(c):
-    """SIGTERM ends a run on this device after its step, with the exit code of docs/architecture.md."""
+    """SIGTERM ends a run on this device after its step, with the exit code of docs/internals/architecture.md."""
     folder = c.fresh("stopped")
     words = [str(c.programs / "titan"), "train", "--job.config_file", "train_configs/debug_model.toml", "--job.dump_folder", str(folder),
              "--device.name", c.device, "--training.steps", "4000", "--metrics.loggers", "jsonl", "--metrics.no_enable_tensorboard",

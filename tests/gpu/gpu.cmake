@@ -1,4 +1,4 @@
-# What a person with GPUs runs (docs/bench.md), and a run of all its stages on the CPU, in small, for the script's own sake.
+# What a person with GPUs runs (docs/guides/bench.md), and a run of all its stages on the CPU, in small, for the script's own sake.
 # Both programs are built by the tests that need them, or by their names: `ninja -C build/release gpu_programs`.
 
 add_executable(device_probe EXCLUDE_FROM_ALL

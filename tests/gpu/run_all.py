@@ -9,7 +9,7 @@
 
 Every stage is a process of its own with a time limit. A stage that fails, crashes or hangs ends alone; the run continues.
 OUT/report.json and OUT/report.md are complete after every stage, so that a run that is cut at any moment leaves a report, and the
-report names the stage that was running. tools/gpu_report.py makes docs/gpu.md from report.json. Standard library only.
+report names the stage that was running. tools/gpu_report.py makes docs/results/gpu.md from report.json. Standard library only.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """Speed and memory of training under two versions of LibTorch, in pairs of runs.
 
-    tests/other_torch/paired_speed.py ONE_TREE ANOTHER_TREE [--pairs N] [--write docs/libtorch.md]
+    tests/other_torch/paired_speed.py ONE_TREE ANOTHER_TREE [--pairs N] [--write docs/internals/libtorch.md]
 
-Both trees are built, each with a LibTorch of its own. The jobs are the four of docs/performance.md; `titan bench` runs each of them
+Both trees are built, each with a LibTorch of its own. The jobs are the four of docs/results/performance.md; `titan bench` runs each of them
 in turns with both programs and measures tokens per second and the peak of memory. The table holds ratios, one tree over the other:
 the median of the pairs and the 95 % interval of that median. Half an hour on two idle cores.
 """

@@ -7,7 +7,7 @@ rounding grows from step to step).
 
     python3 tests/parity/ladder.py                        # each layout once per dtype; exit code 1 when a rung fails
     python3 tests/parity/ladder.py --full                 # each layout with each model, all steps
-    python3 tests/parity/ladder.py --write docs/parity.md # the same, and writes the table
+    python3 tests/parity/ladder.py --write docs/results/parity.md # the same, and writes the table
     python3 tests/parity/ladder.py --only "TP 2"          # rungs whose name contains the text
     python3 tests/parity/ladder.py --everyday             # each dimension once, a product of three, one with experts
 

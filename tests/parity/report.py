@@ -1,4 +1,4 @@
-"""The text of docs/parity.md, from the rows that ladder.py has measured."""
+"""The text of docs/results/parity.md, from the rows that ladder.py has measured."""
 
 import layouts
 
@@ -108,7 +108,7 @@ which `end_to_end.pipeline` checks. A tied weight on two ranks is the sum of two
 
 ## How it is run
 
-Made by `python3 tests/parity/ladder.py --turns {turns} --write docs/parity.md`: in each dtype a layout ran with
+Made by `python3 tests/parity/ladder.py --turns {turns} --write docs/results/parity.md`: in each dtype a layout ran with
 {models}; an empty cell was not run.
 
 The test `parity.ladder` runs every layout once per dtype within the same limits, the models taking turns from one

@@ -4,7 +4,7 @@
 
 MODEL, REFERENCE: folders for transformers. IDS: int32, documents of `length` tokens. OPTIONS: JSON with loss ("dpo" or "distillation") and
 its options, length, rows, steps, and lr, weight_decay, max_norm of AdamW. Row r of step s holds documents r + rows * 2 s and
-r + rows * (2 s + 1) (docs/data.md: streams), which see nothing of each other; of the first one on, every token is a target.
+r + rows * (2 s + 1) (docs/guides/data.md: streams), which see nothing of each other; of the first one on, every token is a target.
 
 The loss of a pair is what TRL's DPOTrainer.dpo_loss computes (tests/referee/dpo_referee.py holds ours against its own code); that of
 distillation is torch's kl_div. Prints a JSON line per step: loss, parts and the norm of all gradients before clipping.

@@ -4,7 +4,7 @@ titan generate go on with the same greedy tokens.
     serving_check.py --titan build/release/bin/titan --llama-cpp FOLDER
 
 FOLDER: a source tree of llama.cpp, for convert_hf_to_gguf.py; it runs in a Python that has xllamacpp, which is llama.cpp built, beside
-what the tests need (docs/serving.md). By hand: the converter is in no package of Python.
+what the tests need (docs/guides/serving.md). By hand: the converter is in no package of Python.
 """
 
 import argparse

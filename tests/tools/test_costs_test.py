@@ -35,7 +35,7 @@ class Costs(unittest.TestCase):
                                  f"the budget in a commit of its own. {dict(kinds)}")
 
     def test_the_page_shows_what_was_measured(self):
-        self.assertEqual((SOURCE / "docs/test_costs.md").read_text(), test_costs.page(), "run tools/test_costs.py write")
+        self.assertEqual((SOURCE / "docs/results/test_costs.md").read_text(), test_costs.page(), "run tools/test_costs.py write")
 
     def test_a_new_measurement_of_one_test_changes_its_row_alone(self):
         kept, file = test_costs.COSTS, pathlib.Path(os.environ["TITAN_BUILD"]) / "test_costs_test.json"

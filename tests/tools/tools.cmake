@@ -30,7 +30,7 @@ titan_add_tool_test(cuda_kernels TITAN_CUDA_LOGS=${PROJECT_BINARY_DIR}/plugins/d
 # bytes and operations that predict the time of a step on a GPU
 titan_add_tool_test(gpu_prediction TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan)
 
-# docs/gpu.md from the reports of GPU runs
+# docs/results/gpu.md from the reports of GPU runs
 titan_add_tool_test(gpu_report)
 
 # two commits, bit for bit; the programs are stand-ins here

@@ -161,7 +161,7 @@ BenchFigures figures_of_other(const MeasuredRun& run, const BenchSteps& steps) {
   }
   TITAN_CHECK(told, data,
               "the other command printed no line of JSON with \"tokens_per_second\"; "
-              "docs/bench.md says what titan bench reads");
+              "docs/guides/bench.md says what titan bench reads");
   BenchFigures figures;
   const auto speed = number_in(*told, "tokens_per_second");
   TITAN_CHECK(speed && std::isfinite(*speed) && *speed > 0, data,

@@ -1,5 +1,5 @@
 // What titan bench says of one run, whoever made it: Titan, or another program that told its
-// figures. docs/bench.md describes the JSON.
+// figures. docs/guides/bench.md describes the JSON.
 #pragma once
 
 #include <cstdint>

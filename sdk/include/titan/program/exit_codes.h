@@ -3,7 +3,7 @@
 
 namespace titan {
 
-/// Exit codes of the program (docs/architecture.md lists them too).
+/// Exit codes of the program (docs/internals/architecture.md lists them too).
 enum ExitCode : int {
   kExitDone = 0,
   kExitRuntimeError = 1,
