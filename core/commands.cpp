@@ -26,15 +26,15 @@ const std::vector<CommandRow>& commands() {
        "titan estimate [--job.config_file FILE] [--ranks N] [--peak-flops X --bandwidth Y] "
        "[--json] "
        "[--section.key VALUE]...",
-       "what a job would take: memory, operations, traffic", nullptr, kTraining},
-      {"list", "titan list [KIND] [--path FOLDER]...", "the plugins that are installed", run_list},
+       "estimate memory, FLOPs and communication of a job", nullptr, kTraining},
+      {"list", "titan list [KIND] [--path FOLDER]...", "list the installed plugins", run_list},
       {"describe", "titan describe KIND [NAME] [--json] [--path FOLDER]...",
-       "the options of a component, with defaults and limits; of a pipeline schedule its timeline",
-       nullptr, kTraining},
-      {"check", "titan check FILE [--timeout SECONDS]", "whether a plugin file can be used here",
-       nullptr, kTraining},
+       "show the options of a plugin or the keys of a section, with defaults and limits", nullptr,
+       kTraining},
+      {"check", "titan check FILE [--timeout SECONDS]",
+       "find out whether a plugin file can be used here", nullptr, kTraining},
       {"new-plugin", "titan new-plugin KIND OWNER/NAME [--directory FOLDER]",
-       "a project for a plugin of your own", run_new_plugin},
+       "create a project for a plugin", run_new_plugin},
   };
   return kCommands;
 }

@@ -38,7 +38,7 @@ std::string usage() {
   for (const NamedCommand& command : all_commands())
     rows.push_back({command.name, command.summary});
   return "usage: titan COMMAND [ARGUMENT]...\n\n" + titan::text_table(rows, "  ") +
-         "\ntitan help COMMAND tells more; titan --version names the build\n";
+         "\nRun 'titan help COMMAND' for details and 'titan --version' for the build.\n";
 }
 
 int exit_code(const titan::Error& error) {

@@ -1,4 +1,5 @@
-// titan describe KIND [NAME] [--json]: what a component is and which options it has; of a pipeline
+// titan describe KIND [NAME] [--json]: what a component is and which options it has; the keys of a
+// section of a job; of a pipeline
 // schedule also, with --ranks, what it does and costs.
 #include "core/base/arguments.h"
 
@@ -6,8 +7,10 @@
 
 #include "core/commands/command.h"
 #include "core/commands/kind_argument.h"
+#include "core/config/schema/job_config.h"
 #include "core/pipeline/description.h"
 #include "core/plugin/description.h"
+#include "core/plugin/schema_json.h"
 
 namespace titan::core {
 namespace {
@@ -16,6 +19,7 @@ namespace po = boost::program_options;
 
 constexpr const char* kDescribeUsage =
     "titan describe KIND [NAME] [--json] [--path FOLDER]...\n"
+    "       titan describe SECTION [--json]\n"
     "       titan describe pipeline_schedule NAME --ranks N --microbatches N [--stages N]\n"
     "             [--costs F,I,W] [--option NAME=VALUE]... [--svg FILE] [--csv FILE] [--lowered "
     "FILE]";
@@ -92,8 +96,16 @@ int run_describe(const std::vector<std::string>& arguments) {
   if (parsed.wants_help) return kExitDone;
 
   const std::string& kind = parsed.words.front();
-  require_kind(kind);
   const bool as_json = parsed.flags.count("json") > 0;
+  const Option* section = find_kind(kind) ? nullptr : job_schema().find(kind);
+  if (section) {
+    TITAN_CHECK(parsed.words.size() == 1, config, "[", kind,
+                "] is a section, not a kind of plugin");
+    print(as_json ? to_json(json_schema(*section->table), 2) + "\n"
+                  : describe_section(kind, section->help, *section->table));
+    return kExitDone;
+  }
+  require_kind(kind);
   TITAN_CHECK(!as_json || parsed.words.size() == 2, config, "--json needs the name of one ", kind);
   const bool as_pipeline = wants_pipeline(parsed);
 

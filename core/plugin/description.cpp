@@ -117,6 +117,13 @@ std::string describe_kind(const Catalog& catalog, Registry& registry, std::strin
   return text_table(rows) + (unusable.empty() ? "" : "\nunusable here:\n" + unusable);
 }
 
+std::string describe_section(const std::string& section, const std::string& help,
+                             const Schema& schema) {
+  std::vector<TextRow> rows{{"key", "default", "allowed", ""}};
+  add_options(schema, "", rows);
+  return "[" + section + "] " + help + "\n\n" + text_table(rows);
+}
+
 std::string describe_component(const Catalog& catalog, Registry& registry, std::string_view kind,
                                std::string_view name) {
   if (kind == "flavor") return describe_flavor(catalog, registry, name);

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include <titan/schema.h>
 #include <titan/value.h>
 
 #include "core/plugin/catalog.h"
@@ -14,6 +15,10 @@ namespace titan::core {
 /// The names of one kind with the sentence that each registers; a plugin that fails to open shows
 /// why in its place. Opens every plugin that provides the kind.
 std::string describe_kind(const Catalog& catalog, Registry& registry, std::string_view kind);
+
+/// A section of a job: its help, its keys with default, what is allowed and help.
+std::string describe_section(const std::string& section, const std::string& help,
+                             const Schema& schema);
 
 /// One component: its help, where it comes from, its abilities, its options with default, what is
 /// allowed and help; of a model also its flavors with their presets. A flavor is named

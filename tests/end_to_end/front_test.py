@@ -76,8 +76,7 @@ class FrontTest(Case):
         (tree / "lib").unlink()
         plugins = tree / "lib/titan/plugins"
         plugins.mkdir(parents=True)
-        (plugins / "plugins.txt").write_text("# build: make\n# summary flight: why a run stands still: who waits for whom, from "
-                                             "what its ranks recorded\nflight command:flight\n")
+        (plugins / "plugins.txt").write_text("# build: make\n# summary flight: diagnose a hang from flight records: which rank waits for which\nflight command:flight\n")
         for library in (BIN.parent / "lib").glob("*.so"):
             (tree / "lib" / library.name).symlink_to(library)
         built = BIN.parent / "lib/titan/plugins/flight.plugin.so"
@@ -86,10 +85,10 @@ class FrontTest(Case):
         def run(*words):
             return subprocess.run([tree / "bin/titan", *words], capture_output=True, text=True, env=variables, timeout=HANG)
 
-        self.assertRegex(run("--help").stdout, r"(?m)^  flight +why a run stands still")
+        self.assertRegex(run("--help").stdout, r"(?m)^  flight +diagnose a hang")
         shown = run("flight", "--help")
         self.assertEqual(shown.returncode, 0, shown.stderr)
-        self.assertIn("why a run stands still", shown.stdout)
+        self.assertIn("diagnose a hang", shown.stdout)
         self.assertIn(f"cmake --build {tree} --target flight.plugin", shown.stdout)
         self.assertFalse(calls.exists())
         done = run("flight", self.out)

@@ -12,7 +12,7 @@
 #include "core/commands/command.h"
 #include "core/commands/own_flags.h"
 #include "core/commands/training/estimate.h"
-#include "core/config/flag_help.h"
+#include "core/commands/training/train_help.h"
 #include "core/config/resolve.h"
 #include "core/config/selection/component_error.h"
 #include "core/config/selection/registry_lookup.h"
@@ -30,6 +30,7 @@ namespace po = boost::program_options;
 
 struct TrainArguments {
   bool help = false;
+  bool helps_with_all = false;  // --help all
   bool dry_run = false;
   bool elsewhere = false;
   LaunchFlags launch;
@@ -53,30 +54,8 @@ TrainArguments parse_train(const std::vector<std::string>& arguments) {
               "--elsewhere needs --dry-run: a job that starts here reads its files here");
   result.launch = launch_flags(values);
   result.config = flags.rest;
+  result.helps_with_all = result.help && std::erase(result.config, "all") > 0;
   return result;
-}
-
-void print_help(const JobSources& sources, ComponentLookup& lookup) {
-  print(
-      "usage: titan train [--job.config_file FILE] [--dry-run [--elsewhere]]\n"
-      "                   [--section.key VALUE]...\n"
-      "                   [--rank R --world-size N [--local-rank L] --master HOST:PORT]\n\n"
-      "  --dry-run         check everything, print the resolved configuration, start nothing\n"
-      "  --elsewhere       with --dry-run: the job will run on another machine; files that it "
-      "reads\n"
-      "                    are not looked for here\n"
-      "  --world-size N    ranks of the run; with --dry-run: check for this many\n"
-      "  --rank R          this process, when no launcher says it (titan launch, torchrun, srun,\n"
-      "                    mpirun do); with comm.mode fake_backend: the rank that is played\n"
-      "  --local-rank L    its number on this node (default 0)\n"
-      "  --master H:P      where the ranks meet: a host and a free port of rank 0\n");
-  std::string section;
-  for (const FlagHelp& flag : list_flags(sources, lookup)) {
-    if (flag.section != section) print("\n[" + flag.section + "]\n");
-    section = flag.section;
-    print("  " + flag.flag + (flag.negative_flag.empty() ? "" : ", ") + flag.negative_flag +
-          "\n      " + flag.help + " (" + flag.allowed + "; default " + flag.default_value + ")\n");
-  }
 }
 
 /// [memory_estimation] enable: the job's own layout, and the end.
@@ -134,7 +113,7 @@ int run_train(const std::vector<std::string>& raw_arguments) {
   Registry registry(catalog);
   RegistryLookup lookup(catalog, registry);
   if (arguments.help) {
-    print_help(sources, lookup);
+    print_train_help(sources, lookup, arguments.helps_with_all);
     return kExitDone;
   }
 

@@ -5,31 +5,34 @@ namespace titan::core::job_schema_parts {
 namespace {
 
 void declare_compile(SchemaBuilder& schema) {
-  schema.option("enable", &CompileSection::enable, "Let a compile_backend swap how layers compute")
+  schema
+      .option("enable", &CompileSection::enable, "Let a compile backend replace how layers compute")
       .option("components", &CompileSection::components, "Which parts")
       .one_of({"model", "loss"})
       .option("backend", &CompileSection::backend,
-              "A compile_backend; inductor, which compiles for PyTorch, stands for fused")
+              "Compile backend; inductor is accepted as an alias of fused")
       .option("graphs", &CompileSection::graphs,
-              "Replay forward and backward as one graph where the device records them and steps "
-              "are alike");
+              "Replay forward and backward as one graph, if the device captures graphs and steps "
+              "have equal shapes");
 }
 
 void declare_comm(SchemaBuilder& schema) {
   using Section = CommSection;
   schema
       .option("init_timeout_seconds", &Section::init_timeout_seconds,
-              "Timeout of collectives until the first step is done")
+              "Timeout of collectives until the first step is done, in seconds")
       .at_least(1)
-      .option("train_timeout_seconds", &Section::train_timeout_seconds, "Timeout afterwards")
+      .option("train_timeout_seconds", &Section::train_timeout_seconds,
+              "Timeout of collectives afterwards, in seconds")
       .at_least(1)
       .option("trace_buf_size", &Section::trace_buf_size, "Flight recorder entries; 0: off")
       .at_least(0)
       .option("save_traces_folder", &Section::save_traces_folder,
               "Flight recorder folder under job.dump_folder")
       .option("save_traces_file_prefix", &Section::save_traces_file_prefix,
-              "Flight recorder file: this and the rank")
-      .option("mode", &Section::mode, "default, or a run without communication",
+              "Prefix of flight recorder files; the rank follows")
+      .option("mode", &Section::mode,
+              "default: a real run; fake_backend: simulate one rank of many",
               {{"default", CommMode::standard},
                {"fake_backend", CommMode::fake_backend},
                {"local_tensor", CommMode::local_tensor}});
@@ -46,7 +49,7 @@ void declare_fault_tolerance(SchemaBuilder& schema) {
       .at_least(0)
       .option("group_size", &Section::group_size, "Number of replicas")
       .at_least(0)
-      .option("min_replica_size", &Section::min_replica_size, "Replicas needed to go on")
+      .option("min_replica_size", &Section::min_replica_size, "Replicas needed to continue")
       .at_least(1)
       .option("semi_sync_method", &Section::semi_sync_method, "Synchronise rarely")
       .one_of({"local_sgd", "diloco"});
@@ -74,31 +77,30 @@ void declare_validation(SchemaBuilder& schema) {
 
 void declare_debug(SchemaBuilder& schema) {
   using Section = DebugSection;
-  schema.option("seed", &Section::seed, "Base seed; unset: drawn at the start")
+  schema.option("seed", &Section::seed, "Base seed; unset: random")
       .at_least(0)
-      .option("deterministic", &Section::deterministic, "Deterministic algorithms only")
+      .option("deterministic", &Section::deterministic, "Use deterministic algorithms only")
       .option("deterministic_warn_only", &Section::deterministic_warn_only,
               "Warn instead of failing where there is no deterministic algorithm")
       .option("moe_force_load_balance", &Section::moe_force_load_balance,
-              "Route tokens to experts in turn, for benchmarks")
+              "Route tokens to experts round-robin, for benchmarks")
       .option("fingerprints", &Section::fingerprints,
               "Write hashes of the initial weights and of each step's tokens, to compare layouts")
       .option("find_nan", &Section::find_nan,
-              "Run a step whose loss or gradients are no numbers once more, and name the first "
-              "layer and tensor that went bad")
+              "Repeat a step whose loss or gradients are NaN or infinite, and name the first layer "
+              "and tensor with a bad value")
       .option("detect_anomaly", &Section::detect_anomaly,
-              "Look at the gradients of every operation, and name the layer of the first that "
-              "gives a NaN; slow")
+              "Check the gradients of every operation and name the layer of the first NaN; slow")
       .option("trace_tensors", &Section::trace_tensors,
-              "Modules and weights by pattern: what goes in and comes out, and gradients, is "
-              "written into job.dump_folder/tensor_trace for titan compare; slow")
-      .option("trace_tensors_from", &Section::trace_tensors_from, "First step that is traced")
+              "Modules and weights, by pattern, whose inputs, outputs and gradients are written to "
+              "job.dump_folder/tensor_trace for titan compare; slow")
+      .option("trace_tensors_from", &Section::trace_tensors_from, "First traced step")
       .at_least(1)
       .option("trace_tensors_until", &Section::trace_tensors_until,
-              "Last step that may be traced; unset: the run's last")
+              "Last traced step; unset: the last step of the run")
       .at_least(1)
       .option("trace_tensors_every", &Section::trace_tensors_every,
-              "Of the steps from trace_tensors_from on every N-th is traced")
+              "Trace every N-th step from trace_tensors_from on")
       .at_least(1);
 }
 
@@ -110,7 +112,7 @@ void declare_other_sections(SchemaBuilder& schema) {
       .table("memory_estimation", &JobConfig::memory_estimation, "Memory without running",
              [](SchemaBuilder& table) {
                using Section = MemoryEstimationSection;
-               table.option("enable", &Section::enable, "Estimate the memory of this job and end")
+               table.option("enable", &Section::enable, "Estimate the memory of this job and exit")
                    .option("disable_fake_mode", &Section::disable_fake_mode,
                            "Estimate on real memory");
              })

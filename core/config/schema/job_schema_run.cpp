@@ -23,14 +23,14 @@ void declare_profiling(SchemaBuilder& schema) {
   schema.option("enable_profiling", &Section::enable_profiling, "Write Chrome traces")
       .option("save_traces_folder", &Section::save_traces_folder,
               "Trace folder under job.dump_folder")
-      .option("profile_freq", &Section::profile_freq, "Steps from one trace to the next")
+      .option("profile_freq", &Section::profile_freq, "Steps between traces")
       .at_least(1)
       .option("profiler_active", &Section::profiler_active, "Recorded steps of each cycle")
       .at_least(1)
       .option("profiler_warmup", &Section::profiler_warmup, "Warm-up steps of each cycle")
       .at_least(0)
       .option("compress_traces", &Section::compress_traces,
-              "Traces are packed by gzip (rank<R>_trace.json.gz)")
+              "Compress traces with gzip (rank<R>_trace.json.gz)")
       .option("enable_memory_snapshot", &Section::enable_memory_snapshot,
               "Dump the allocator's history every profile_freq steps and when memory runs out")
       .option("save_memory_snapshot_folder", &Section::save_memory_snapshot_folder,
@@ -39,15 +39,15 @@ void declare_profiling(SchemaBuilder& schema) {
 
 void declare_metrics(SchemaBuilder& schema) {
   using Section = MetricsSection;
-  schema.option("log_freq", &Section::log_freq, "Log at step 1 and every so many steps")
+  schema.option("log_freq", &Section::log_freq, "Log at step 1 and every N steps")
       .at_least(1)
       .option("enable_tensorboard", &Section::enable_tensorboard, "Add the tensorboard logger")
       .option("disable_color_printing", &Section::disable_color_printing,
-              "Console lines without colours")
+              "Print console lines without colours")
       .option("save_tb_folder", &Section::save_tb_folder,
               "TensorBoard folder under job.dump_folder")
       .option("save_for_all_ranks", &Section::save_for_all_ranks,
-              "Every rank writes its own metrics, not one rank for all")
+              "Write the metrics of every rank instead of one")
       .option("enable_wandb", &Section::enable_wandb, "Add the wandb logger")
       .option("loggers", &Section::loggers,
               "Loggers, by name; their options stand in [logger.<name>]")
@@ -59,25 +59,24 @@ void declare_metrics(SchemaBuilder& schema) {
       .option("histograms", &Section::histograms,
               "Names or patterns of parameters whose values and gradients are logged as histograms")
       .option("histogram_freq", &Section::histogram_freq,
-              "Steps from one histogram to the next; those that are logged too")
+              "Steps between histograms; only at logged steps")
       .at_least(1)
       .option(
           "peak_flops", &Section::peak_flops,
-          "Peak FLOP/s of one device, for the MFU column; unset: what the device knows of itself")
+          "Peak FLOP/s of one device, for the MFU column; unset: the device plugin's own figure")
       .greater_than(0);
 }
 
 void declare_model(SchemaBuilder& schema) {
   using Section = ModelSection;
-  schema.option("name", &Section::name, "Model; its dimensions stand in this section too")
+  schema.option("name", &Section::name, "Model; its sizes are keys of this section, too")
       .option("flavor", &Section::flavor,
               "Preset of the model's dimensions; empty: the model's defaults")
       .option("hf_assets_path", &Section::hf_assets_path,
               "Hugging Face folder with the tokenizer, config.json and weights")
-      .option(
-          "converters", &Section::converters,
-          "Converters of the built model, in order; their options stand in [converter.<name>], of "
-          "quantize.* in the section of that name")
+      .option("converters", &Section::converters,
+              "Converters to apply to the model, in this order; options in [converter.<name>], "
+              "those of quantize.* in [quantize...]")
       .option("print_after_conversion", &Section::print_after_conversion,
               "Print the layers after conversion");
 }
@@ -99,14 +98,13 @@ void declare_run_sections(SchemaBuilder& schema) {
              [](SchemaBuilder& section) {
                section.option("name", &TokenizerSection::name, "Tokenizer");
              })
-      .table(
-          "optimizer", &JobConfig::optimizer_section, "The optimizer and its options",
-          [](SchemaBuilder& section) {
-            section.option("name", &OptimizerSection::name, "Optimizer")
-                .option(
-                    "early_step_in_backward", &OptimizerSection::early_step_in_backward,
-                    "Update each parameter inside the backward pass, as its gradient is complete");
-          })
+      .table("optimizer", &JobConfig::optimizer_section, "The optimizer and its options",
+             [](SchemaBuilder& section) {
+               section.option("name", &OptimizerSection::name, "Optimizer")
+                   .option("early_step_in_backward", &OptimizerSection::early_step_in_backward,
+                           "Update each parameter inside the backward pass, as soon as its "
+                           "gradient is complete");
+             })
       .table("lr_scheduler", &JobConfig::lr_scheduler_section,
              "The learning rate's schedule and its options",
              [](SchemaBuilder& section) {
@@ -115,20 +113,19 @@ void declare_run_sections(SchemaBuilder& schema) {
       .table("loss", &JobConfig::loss_section,
              "What is minimised instead of the model's own cross entropy, and its options",
              [](SchemaBuilder& section) {
-               section.option("name", &LossSection::name, "Loss; unset: the cross entropy");
+               section.option("name", &LossSection::name, "Loss; unset: cross entropy");
              })
       .table("reference", &JobConfig::reference,
              "The frozen model that the loss compares with, where it does",
              [](SchemaBuilder& section) {
-               section.option(
-                   "checkpoint", &ReferenceSection::checkpoint,
-                   "Folder of its weights: a checkpoint or a Hugging Face folder; unset: "
-                   "those that the run starts from");
+               section.option("checkpoint", &ReferenceSection::checkpoint,
+                              "Reference model for losses that compare: a checkpoint or a Hugging "
+                              "Face folder; unset: the weights that the run starts from");
              })
       .table("chat_template", &JobConfig::chat_template_section,
              "What renders conversations, and its options", [](SchemaBuilder& section) {
                section.option("name", &ChatTemplateSection::name,
-                              "Chat template; needed by data sets of conversations alone");
+                              "Chat template, for data sets of conversations");
              });
 }
 

@@ -273,8 +273,8 @@ TITAN_PLUGIN(plugin) {
   using titan::commands::kMostSteps;
   using Options = titan::commands::BenchOptions;
   plugin
-      .add<titan::commands::BenchCommand>("bench",
-                                          "how fast a job trains, or which of two is faster")
+      .add<titan::commands::BenchCommand>(
+          "bench", "measure how fast a job trains, or which of two is faster")
       .option("warmup", &Options::warmup, "steps before those that are measured")
       .between(1, kMostSteps)
       .option("steps", &Options::steps, "steps that are measured")

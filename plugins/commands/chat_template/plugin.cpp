@@ -84,9 +84,7 @@ class ShowChat final : public Command {
 
 TITAN_PLUGIN(plugin) {
   using Options = titan::commands::ChatTemplateOptions;
-  plugin
-      .add<titan::commands::ShowChat>("chat-template",
-                                      "the text and the tokens that a model reads of conversations")
+  plugin.add<titan::commands::ShowChat>("chat-template", "render conversations as text and tokens")
       .option("assets", &Options::assets,
               "folder that holds chat_template.jinja or tokenizer_config.json; the same as "
               "--model.hf_assets_path")

@@ -45,9 +45,8 @@ TITAN_PLUGIN(plugin) {
   using titan::commands::CompareOptions;
   plugin
       .add<Compare>("compare",
-                    "where two runs part: configuration, data, losses, and the first layer")
-      .option("tolerance", &CompareOptions::tolerance,
-              "how far numbers may be apart, relative to the larger; 0: not a bit")
+                    "find where two runs diverge: configuration, data, losses, first layer")
+      .option("tolerance", &CompareOptions::tolerance, "relative tolerance; 0: bitwise equal")
       .at_least(0)
       .option("json", &CompareOptions::json, "JSON, for programs");
 }

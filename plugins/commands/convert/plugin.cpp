@@ -92,7 +92,9 @@ class Convert final : public Command {
 
 TITAN_PLUGIN(plugin) {
   using Options = titan::commands::ConvertOptions;
-  plugin.add<titan::commands::Convert>("convert", "weights of others in, a Hugging Face folder out")
+  plugin
+      .add<titan::commands::Convert>(
+          "convert", "convert weights from and to Hugging Face, Meta and torchtitan formats")
       .option("dtype", &Options::dtype, "of the weights that are written; unset: as stored")
       .one_of({"float32", "bfloat16", "float16"})
       .option("max_shard_size", &Options::max_shard_size, "largest file")

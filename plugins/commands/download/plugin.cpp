@@ -1,5 +1,5 @@
-// titan download: files of a Hugging Face repo, checked and resumable. libcurl and the libraries
-// behind it are loaded with this plugin, and so by no training run.
+// titan download: download files from the Hugging Face Hub, checked and resumable. libcurl and the
+// libraries behind it are loaded with this plugin, and so by no training run.
 #include <curl/curl.h>
 #include <unistd.h>
 
@@ -142,7 +142,8 @@ class Download final : public Command {
 TITAN_PLUGIN(plugin) {
   using titan::download::Download;
   using Options = titan::download::DownloadOptions;
-  plugin.add<Download>("download", "files of a Hugging Face repo, checked and resumable")
+  plugin
+      .add<Download>("download", "download files from the Hugging Face Hub, checked and resumable")
       .option("revision", &Options::revision, "branch, tag or commit")
       .option("token", &Options::token,
               "for private and gated repos; better by HF_TOKEN or the file that 'hf auth login' "

@@ -13,8 +13,8 @@ void add_evaluate(titan::Plugin& plugin) {
           .add<titan::evaluation::Evaluate>(
               "evaluate", "score a model on tasks: choices, continuations, perplexity")
           .option("checkpoint", &Options::checkpoint,
-                  "a step of ours, a folder of steps (the newest), or a Hugging Face folder, whose "
-                  "config.json and tokenizer say which model it is")
+                  "a Titan checkpoint, a folder of checkpoints (the newest one), or a Hugging Face "
+                  "folder, whose config.json determines the model")
           .option(
               "tasks", &Options::tasks,
               "a task (*.toml), plain data (*.jsonl) or a folder of these; may be given several "

@@ -43,9 +43,7 @@ class Flight final : public Command {
 TITAN_PLUGIN(plugin) {
   using titan::commands::Flight;
   using titan::commands::FlightOptions;
-  plugin
-      .add<Flight>("flight",
-                   "why a run stands still: who waits for whom, from what its ranks recorded")
+  plugin.add<Flight>("flight", "diagnose a hang from flight records: which rank waits for which")
       .option("prefix", &FlightOptions::prefix,
               "what the files' names begin with; the rank follows")
       .option("json", &FlightOptions::json, "JSON, for programs");

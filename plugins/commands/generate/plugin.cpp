@@ -244,47 +244,50 @@ TITAN_PLUGIN(plugin) {
   using titan::commands::Generate;
   using Options = titan::commands::GenerateOptions;
   auto& command =
-      plugin
-          .add<Generate>("generate", "text from a model: a checkpoint's or a Hugging Face folder's")
+      plugin.add<Generate>("generate", "generate text from a checkpoint or Hugging Face folder")
           .option("checkpoint", &Options::checkpoint,
-                  "a step of ours, a folder of steps (the newest), or a Hugging Face folder, whose "
-                  "config.json and tokenizer say which model it is")
-          .option("prompt", &Options::prompt, "a prompt; may be given several times")
+                  "a Titan checkpoint, a folder of checkpoints (the newest one), or a Hugging Face "
+                  "folder, whose config.json determines the model")
+          .option("prompt", &Options::prompt, "text to continue; may be given several times")
           .option("prompts", &Options::prompts,
-                  "a prompt a line; *.jsonl: {\"prompt\": TEXT} or {\"prompt_ids\": [...]}; "
-                  "without either each line of standard input, as it comes")
-          .option("chat", &Options::chat,
-                  "prompts are what a user says, or conversations, {\"messages\": [...]}, rendered "
-                  "by the model's chat template; lines of standard input continue a conversation, "
-                  "an empty one begins a new one")
-          .option("max_new_tokens", &Options::max_new_tokens, "tokens after each prompt, at most")
+                  "file with a prompt per line; *.jsonl: {\"prompt\": TEXT} or {\"prompt_ids\": "
+                  "[...]}; "
+                  "without --prompt and --prompts: each line of standard input")
+          .option(
+              "chat", &Options::chat,
+              "render prompts with the chat template, as messages of a user or conversations, "
+              "{\"messages\": [...]}; lines of standard input continue a conversation, an empty "
+              "line begins a new one")
+          .option("max_new_tokens", &Options::max_new_tokens,
+                  "maximum number of new tokens per prompt")
           .at_least(1)
           .option("temperature", &Options::temperature,
-                  "draw tokens; without it the most likely one is taken")
+                  "sample with this temperature; unset: take the most likely token")
           .greater_than(0)
-          .option("top_k", &Options::top_k, "draw from the K most likely; 0: from all")
+          .option("top_k", &Options::top_k, "sample from the K most likely tokens; 0: from all")
           .at_least(0)
-          .option("top_p", &Options::top_p, "draw from the tokens that make up P")
+          .option("top_p", &Options::top_p,
+                  "sample from the most likely tokens whose probabilities add up to P")
           .greater_than(0)
           .at_most(1)
           .option("min_p", &Options::min_p,
-                  "draw from those of at least P times the most likely one's probability")
+                  "sample from tokens with at least P times the probability of the most likely one")
           .at_least(0)
           .less_than(1)
           .option("repetition_penalty", &Options::repetition_penalty,
-                  "above 1: words that were there become less likely")
+                  "above 1: penalize tokens that already occurred")
           .greater_than(0)
-          .option("seed", &Options::seed, "of the draws")
+          .option("seed", &Options::seed, "seed of the sampling")
           .at_least(0)
-          .option("num_samples", &Options::num_samples, "samples of each prompt")
+          .option("num_samples", &Options::num_samples, "samples per prompt")
           .at_least(1)
-          .option("stop", &Options::stop,
-                  "ends the text, itself left out; may be given several times")
-          .option("ignore_eos", &Options::ignore_eos, "do not end where the model ends a text")
-          .option("batch_size", &Options::batch_size, "sequences at once")
+          .option("stop", &Options::stop, "end the text before this; may be given several times")
+          .option("ignore_eos", &Options::ignore_eos,
+                  "continue after the model's end-of-text token")
+          .option("batch_size", &Options::batch_size, "sequences computed at once")
           .at_least(1)
           .option("no_cache", &Options::no_cache,
-                  "compute every token from the first one on: for comparison")
-          .option("json", &Options::json, "one object a line: prompt_ids, ids, text");
+                  "recompute all tokens in every step, for comparison")
+          .option("json", &Options::json, "print one JSON object per line: prompt_ids, ids, text");
   titan::declare_rank_flags<Options>(command);
 }

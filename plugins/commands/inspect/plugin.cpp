@@ -77,7 +77,7 @@ class Inspect final : public Command {
 TITAN_PLUGIN(plugin) {
   using titan::commands::Inspect;
   using titan::commands::InspectOptions;
-  plugin.add<Inspect>("inspect", "what a checkpoint holds, and whether it is damaged")
+  plugin.add<Inspect>("inspect", "show what a checkpoint holds, and whether it is damaged")
       .option("verify", &InspectOptions::verify, "read every byte and compare the hashes")
       .option("tensors", &InspectOptions::tensors, "list every tensor")
       .option("json", &InspectOptions::json, "JSON, for programs");

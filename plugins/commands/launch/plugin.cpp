@@ -114,21 +114,19 @@ int Launch::run() {
 
 TITAN_PLUGIN(plugin) {
   using Options = titan::launching::LaunchOptions;
-  plugin
-      .add<titan::launching::Launch>("launch",
-                                     "start N ranks on this node and see them to their end")
+  plugin.add<titan::launching::Launch>("launch", "start N ranks on this machine and supervise them")
       .option("nproc", &Options::nproc,
               "ranks on this node: a number, 'cpu', 'gpu' (one per visible GPU) or 'auto'")
       .option("nnodes", &Options::nnodes, "nodes; start this command once on each; unset: 1")
       .option("node_rank", &Options::node_rank, "which node this is, from 0")
       .option("master", &Options::master,
-              "HOST:PORT where the ranks meet, on node 0; unset, on one node: a free port")
+              "rendezvous address HOST:PORT on node 0; unset, on one node: a free port")
       .option("log_dir", &Options::log_dir,
               "folder for rank<r>.log; unset: a new one below launch_logs of the run's dump_folder")
       .option("grace", &Options::grace,
-              "seconds, after a failure, from SIGTERM to SIGKILL for the other ranks")
+              "after a failure: seconds between SIGTERM and SIGKILL for the other ranks")
       .option("max_restarts", &Options::max_restarts,
-              "start the whole group anew after a failure, at most so often; unset: 0")
+              "restart all ranks after a failure, at most N times; unset: 0")
       .option("program", &Options::program,
               "start this instead of titan; its arguments follow the --");
 }

@@ -64,6 +64,6 @@ TITAN_PLUGIN(plugin) {
   using titan::commands::ReportOptions;
   plugin
       .add<Report>("report",
-                   "what runs did, as one HTML file: curves, configuration, where the time went")
+                   "write an HTML page about runs: curves, configuration, where the time went")
       .option("output", &ReportOptions::output, "the file to write");
 }

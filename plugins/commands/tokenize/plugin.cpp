@@ -169,7 +169,8 @@ TITAN_PLUGIN(plugin) {
   using titan::tokenising::kMostWorkers;
   using Options = titan::tokenising::TokenizeOptions;
   plugin
-      .add<titan::tokenising::Tokenize>("tokenize", "text into tokens on disk, once for many runs")
+      .add<titan::tokenising::Tokenize>("tokenize",
+                                        "convert text to tokens on disk, once for many runs")
       .option(
           "output", &Options::output,
           "PREFIX: makes PREFIX.bin (the tokens) and PREFIX.idx (where each document begins), "
@@ -178,8 +179,8 @@ TITAN_PLUGIN(plugin) {
           "from there, also with another number of workers")
       .option("workers", &Options::workers, "threads that tokenise; unset: one for each core")
       .between(1, kMostWorkers)
-      .option("no_bos", &Options::no_bos, "leave the token before each document away")
-      .option("no_eos", &Options::no_eos, "leave the token after each document away")
+      .option("no_bos", &Options::no_bos, "write no token before a document")
+      .option("no_eos", &Options::no_eos, "write no token after a document")
       .option("overwrite", &Options::overwrite,
               "replace an output that exists, or unfinished work of another kind");
 }

@@ -130,6 +130,6 @@ class Top final : public Command {
 TITAN_PLUGIN(plugin) {
   using titan::commands::Top;
   using titan::commands::TopOptions;
-  plugin.add<Top>("top", "all ranks of a run while it trains: step, what each waits for, memory")
+  plugin.add<Top>("top", "watch all ranks of a run: step, what each waits for, memory")
       .option("once", &TopOptions::once, "print all ranks once, as text");
 }

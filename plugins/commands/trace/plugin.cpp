@@ -76,7 +76,7 @@ class Trace final : public Command {
 TITAN_PLUGIN(plugin) {
   using titan::commands::Trace;
   using titan::commands::TraceOptions;
-  plugin.add<Trace>("trace", "the traces of all ranks in one file, for Perfetto")
+  plugin.add<Trace>("trace", "merge the traces of all ranks into one file for Perfetto")
       .option("output", &TraceOptions::output,
               "the file to write, packed when it ends in .gz (default: beside the folder of the "
               "iteration, <folder>.json.gz)");

@@ -24,8 +24,8 @@ TITAN_PLUGIN(plugin) {
                {"completion", Form::completion},
                {"preference", Form::preference}})
       .option("index", &MessagesOptions::index,
-              "Read plain files once at the start to find their lines: any order of documents; off "
-              "for very large ones. Compressed files are never indexed")
+              "Index plain files at the start, which allows any order of documents; switch off for "
+              "very large files. Compressed files are never indexed")
       .option("skip_bad_lines", &MessagesOptions::skip_bad_lines,
               "Pass over lines that hold no conversation, with a warning, instead of stopping");
 }

@@ -69,14 +69,13 @@ void declare_options(titan::ComponentBuilder<T>& builder) {
                {"foreach", Implementation::foreach},
                {"fused", Implementation::fused}})
       .option("state_dtype", &O::state_dtype,
-              "Type of both moments; the update is computed in float32 where it is not the "
-              "weights' own",
+              "Data type of both moments; the update is computed in float32 if it differs from "
+              "that of the weights",
               {{"as_stored", StateDtype::as_stored},
                {"bfloat16", StateDtype::bfloat16},
                {"float32", StateDtype::float32}})
       .option("stochastic_rounding", &O::stochastic_rounding,
-              "Compute the update of weights in bfloat16 in float32 and round the new weights up "
-              "or down at random, in proportion");
+              "Update bfloat16 weights in float32 and round them stochastically");
 }
 
 }  // namespace

@@ -10,10 +10,11 @@ TITAN_PLUGIN(plugin) {
   plugin
       .add<titan::context_parallel::ContextParallel>(
           "context", "Cuts each sequence over ranks; keys and values travel between them.")
-      .option("rotate_method", &Options::rotate_method,
-              "How keys and values travel: 'allgather' all at once, 'alltoall' from rank to rank "
-              "in a ring, beside the computation",
-              {{"allgather", RotateMethod::allgather}, {"alltoall", RotateMethod::alltoall}})
+      .option(
+          "rotate_method", &Options::rotate_method,
+          "Collective for keys and values: 'allgather' all at once, 'alltoall' from rank to rank "
+          "in a ring, beside the computation",
+          {{"allgather", RotateMethod::allgather}, {"alltoall", RotateMethod::alltoall}})
       .fed_by("parallelism.context_parallel_rotate_method")
       .option("load_balancer", &Options::load_balancer,
               "Which tokens a rank gets: 'headtail' one piece from either end, so that all ranks "

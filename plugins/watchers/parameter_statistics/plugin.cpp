@@ -19,7 +19,7 @@ TITAN_PLUGIN(plugin) {
               "Names or patterns of parameters whose values and gradients are logged as histograms")
       .fed_by("metrics.histograms")
       .option("histogram_freq", &Options::histogram_freq,
-              "Steps from one histogram to the next; those that are logged too")
+              "Steps between histograms; only at logged steps")
       .at_least(1)
       .fed_by("metrics.histogram_freq")
       .option("log_freq", &Options::log_freq, "Log at step 1 and every N steps")

@@ -29,7 +29,7 @@ TITAN_PLUGIN(plugin) {
       .option("save_traces_folder", &Options::save_traces_folder,
               "Trace folder under job.dump_folder")
       .fed_by("profiling.save_traces_folder")
-      .option("profile_freq", &Options::profile_freq, "Steps from one trace to the next")
+      .option("profile_freq", &Options::profile_freq, "Steps between traces")
       .at_least(1)
       .fed_by("profiling.profile_freq")
       .option("profiler_active", &Options::profiler_active, "Recorded steps of each cycle")
@@ -39,7 +39,7 @@ TITAN_PLUGIN(plugin) {
       .at_least(0)
       .fed_by("profiling.profiler_warmup")
       .option("compress_traces", &Options::compress_traces,
-              "Traces are packed by gzip (rank<R>_trace.json.gz)")
+              "Compress traces with gzip (rank<R>_trace.json.gz)")
       .fed_by("profiling.compress_traces")
       .option("enable_memory_snapshot", &Options::enable_memory_snapshot,
               "Dump the allocator's history every profile_freq steps and when memory runs out")

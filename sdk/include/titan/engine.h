@@ -42,14 +42,15 @@ Builder& declare_rank_flags(Builder& builder) {
   using Text = std::optional<std::string> Options::*;
   constexpr int64_t kMost = INT32_MAX;
   builder
-      .option("rank", Number(&Options::rank),
-              "this process, where no launcher says it (titan launch, torchrun, srun, mpirun do)")
+      .option(
+          "rank", Number(&Options::rank),
+          "rank of this process, if no launcher sets it (titan launch, torchrun, srun, mpirun do)")
       .between(0, kMost)
       .option("world_size", Number(&Options::world_size), "all ranks")
       .between(1, kMost)
       .option("local_rank", Number(&Options::local_rank), "number of this process on its node")
       .between(0, kMost)
-      .option("master", Text(&Options::master), "HOST:PORT of rank 0, where the ranks meet");
+      .option("master", Text(&Options::master), "rendezvous address, HOST:PORT of rank 0");
   return builder;
 }
 

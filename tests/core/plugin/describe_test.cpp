@@ -84,6 +84,15 @@ TEST(Describe, GivesJsonSchemaOfEveryOptionType) {
   EXPECT_EQ(property("decay").at("properties").at("floor").at("maximum"), Value(1));
 }
 
+TEST(Describe, ASectionOfAJobShowsItsKeys) {
+  const std::string text = run(run_describe, {"validation"}).output;
+  EXPECT_TRUE(text.starts_with("[validation] Validation\n\nkey ")) << text;
+  EXPECT_NE(text.find("\ndataloader.num_workers "), std::string::npos) << text;
+  const Value json = parse_json(run(run_describe, {"comm", "--json"}).output);
+  EXPECT_EQ(json.at("properties").at("trace_buf_size").at("default"), Value(20000));
+  EXPECT_EQ(run(run_describe, {"comm", "x"}).error, "[comm] is a section, not a kind of plugin");
+}
+
 TEST(Describe, ReportsWrongUse) {
   EXPECT_EQ(run(run_describe, {}).code, kExitConfigError);
   EXPECT_EQ(
