@@ -71,8 +71,8 @@ std::vector<Line> lines_of(Layer& layer) {
       if (owners.at(&p) == found.module)
         text += parameter_text(p, joined_name(layer.parameter_prefix, found.path));
     });
-    const std::string taker = found.module->computed_by();
-    if (!taker.empty()) text += ", computed by " + taker;
+    const std::string owner = found.module->computed_by();
+    if (!owner.empty()) text += ", computed by " + owner;
     lines.push_back({found.path, text});
   }
   return lines;

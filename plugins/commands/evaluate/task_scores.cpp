@@ -30,8 +30,8 @@ void TaskScoring::attach(ModelPart& part) {
   part.visit_modules([](const std::string& path, nn::Module& module) {
     auto* attention = dynamic_cast<nn::AttentionLayer*>(&module);
     if (!attention) return;
-    const std::string& taker = attention->core().kernel_takers().replaced_by;
-    TITAN_CHECK(taker.empty(), config, "validation.tasks: tasks cannot be scored while '", taker,
+    const std::string& owner = attention->core().kernel_owners().replaced_by;
+    TITAN_CHECK(owner.empty(), config, "validation.tasks: tasks cannot be scored while '", owner,
                 "' computes the attention of ", path, "; score checkpoints with titan evaluate");
   });
 }

@@ -17,24 +17,24 @@
 namespace titan::fused {
 namespace {
 
-constexpr const char* kTaker = "fused";
+constexpr const char* kOwner = "fused";
 
 /// Who computes in one of the projections, in words; empty: nobody, so all of them can be taken.
-std::string taker_among(nn::Module& layer, std::initializer_list<const char*> projections) {
-  std::string taker;
+std::string owner_among(nn::Module& layer, std::initializer_list<const char*> projections) {
+  std::string owner;
   layer.visit_modules([&](const std::string& path, nn::Module& module) {
     for (const char* projection : projections) {
-      if (!taker.empty() || path != projection) continue;
-      taker = dynamic_cast<nn::Linear*>(&module) ? module.computed_by() : "the module in its place";
+      if (!owner.empty() || path != projection) continue;
+      owner = dynamic_cast<nn::Linear*>(&module) ? module.computed_by() : "the module in its place";
     }
   });
-  return taker;
+  return owner;
 }
 
 /// What a layer was not fused for, and how many.
 class LeftAlone {
  public:
-  void add(const char* what, const std::string& taker) { ++counts_[{what, taker}]; }
+  void add(const char* what, const std::string& owner) { ++counts_[{what, owner}]; }
   void say() const {
     for (const auto& [reason, count] : counts_)
       log::info("compile_backend 'fused' leaves " + std::to_string(count) + " " + reason.first +
@@ -63,22 +63,22 @@ void Fused::apply(ModelPart& part, const TransformContext& context) {
         return left.add("attention layers' projections",
                         attention->q_norm() ? "the norms of queries and keys"
                                             : "their biases, or because they have no positions");
-      std::string taker = taker_among(module, {"wq", "wk", "wv"});
-      if (taker.empty()) taker = attention->input_kernel_takers().text();
-      if (taker.empty() && !attention->rope()->kernel_takers().is_skipped)
-        taker = attention->rope()->kernel_takers().text();
-      if (!taker.empty()) return left.add("attention layers' projections", taker);
-      attention->set_input_kernel(kTaker, make_attention_inputs(attention->head_dim()));
+      std::string owner = owner_among(module, {"wq", "wk", "wv"});
+      if (owner.empty()) owner = attention->input_kernel_owners().text();
+      if (owner.empty() && !attention->rope()->kernel_owners().is_skipped)
+        owner = attention->rope()->kernel_owners().text();
+      if (!owner.empty()) return left.add("attention layers' projections", owner);
+      attention->set_input_kernel(kOwner, make_attention_inputs(attention->head_dim()));
     } else if (auto* feed_forward = dynamic_cast<nn::FeedForward*>(&module);
                feed_forward && options_.feed_forward) {
-      std::string taker = taker_among(module, {"w1", "w2", "w3"});
-      if (taker.empty()) taker = module.computed_by();
-      if (!taker.empty()) return left.add("feed-forward layers", taker);
-      feed_forward->set_kernel(kTaker, make_feed_forward());
+      std::string owner = owner_among(module, {"w1", "w2", "w3"});
+      if (owner.empty()) owner = module.computed_by();
+      if (!owner.empty()) return left.add("feed-forward layers", owner);
+      feed_forward->set_kernel(kOwner, make_feed_forward());
     } else if (auto* norm = dynamic_cast<nn::RmsNorm*>(&module); norm && options_.residual_norm) {
-      if (!norm->kernel_takers().empty())
-        return left.add("normalisations", norm->kernel_takers().text());
-      norm->set_kernel(kTaker, make_residual_norm());
+      if (!norm->kernel_owners().empty())
+        return left.add("normalisations", norm->kernel_owners().text());
+      norm->set_kernel(kOwner, make_residual_norm());
     }
   });
   if (context.mesh.rank() == 0) left.say();

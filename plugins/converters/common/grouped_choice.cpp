@@ -61,7 +61,7 @@ GroupedChoice choose_grouped(ModelPart& part, const GroupedRules& rules) {
                      [&](const std::string& fqn) { return holds(path, fqn); }))
       continue;
     check_divides(*found.layers[i], path, rules);
-    check_takers(found.layers[i]->kernel_takers(), path, rules.converter,
+    check_owners(found.layers[i]->kernel_owners(), path, rules.converter,
                  "do not name the layer in " + rules.converter + ".fqns");
     chosen.layers.push_back(found.layers[i]);
   }

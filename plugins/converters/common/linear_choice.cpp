@@ -64,7 +64,7 @@ Choice choose_linears(ModelPart& part, const ChoiceRules& rules) {
     } else if (rules.is_too_small && rules.is_too_small(out, in)) {
       ++num_small;
     } else {
-      check_takers(linear->kernel_takers(), path, rules.converter,
+      check_owners(linear->kernel_owners(), path, rules.converter,
                    "name the layer in " + rules.converter + ".filter_fqns");
       chosen.linears.push_back(linear);
     }

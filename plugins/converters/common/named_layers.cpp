@@ -38,14 +38,14 @@ std::string hint_for(const std::string& part, const std::vector<std::string>& pa
   return near.empty() ? "a " + what + " is a part of a path such as '" + paths.front() + "'" : near;
 }
 
-void check_takers(const nn::KernelTakers& takers, const std::string& path,
+void check_owners(const nn::KernelOwners& owners, const std::string& path,
                   const std::string& converter, const std::string& leaves_alone) {
-  TITAN_CHECK(takers.replaced_by.empty(), config, converter, ": '", path, "' is computed by ",
-              takers.replaced_by, " already; ", leaves_alone,
+  TITAN_CHECK(owners.replaced_by.empty(), config, converter, ": '", path, "' is computed by ",
+              owners.replaced_by, " already; ", leaves_alone,
               ", or take one of the two out of model.converters");
-  TITAN_CHECK(takers.wrapped_by.empty(), config, converter, ": '", path, "' has ",
-              takers.wrapped_by.front(), " around it already; put ", converter, " before ",
-              takers.wrapped_by.front(), " in model.converters");
+  TITAN_CHECK(owners.wrapped_by.empty(), config, converter, ": '", path, "' has ",
+              owners.wrapped_by.front(), " around it already; put ", converter, " before ",
+              owners.wrapped_by.front(), " in model.converters");
 }
 
 }  // namespace titan::quantized

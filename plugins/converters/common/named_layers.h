@@ -20,7 +20,7 @@ std::string hint_for(const std::string& part, const std::vector<std::string>& pa
 /// Throws a config Error when somebody computes in the layer at `path` already, or goes around it:
 /// a kernel that others go around can be swapped before they come only. `leaves_alone`: how
 /// `converter` is told to leave a layer alone, in the message.
-void check_takers(const nn::KernelTakers& takers, const std::string& path,
+void check_owners(const nn::KernelOwners& owners, const std::string& path,
                   const std::string& converter, const std::string& leaves_alone);
 
 }  // namespace titan::quantized

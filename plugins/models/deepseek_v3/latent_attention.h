@@ -48,7 +48,7 @@ class LatentAttention final : public nn::Module, public nn::AttentionLayer {
   nn::AttentionCore& core() override { return core_; }
   int64_t num_heads() const override;
   int64_t num_kv_heads() const override { return num_heads(); }
-  std::string computed_by() const override { return core_.kernel_takers().text(); }
+  std::string computed_by() const override { return core_.kernel_owners().text(); }
 
  protected:
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override;

@@ -17,7 +17,7 @@ namespace titan {
 /// [compile_backend.<name>]. Applied last, on every rank: weights are whole where a kernel reads
 /// them, and what gathers, recomputes or moves a layer goes around what it swaps.
 ///
-/// Kernels have one taker each (titan/nn/kernel_seam.h): what a converter or a parallelism computes
+/// Kernels have one owner each (titan/nn/kernel_seam.h): what a converter or a parallelism computes
 /// is left to it. For which parts the job asks, "model" and "loss", is [compile] components, which
 /// an option follows: .option("components", ...).fed_by("compile.components").
 /// TransformContext::device says what the layers will run on; a backend that runs whole steps in

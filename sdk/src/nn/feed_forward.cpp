@@ -50,32 +50,32 @@ std::string FeedForward::place() const {
   return end == std::string::npos ? "a feed-forward layer" : "'" + name.substr(0, end) + "'";
 }
 
-void FeedForward::set_kernel(std::string taker, std::unique_ptr<FeedForwardKernel> kernel) {
-  check_runs(taker, place());
-  kernel_.takers().check_replaceable(taker, place());
-  swiglu_.skip(taker, "the gate of " + place());
-  for (Linear* linear : {&w1_, &w2_, &w3_}) linear->skip_kernel(taker);
-  kernel_.replace(std::move(taker), std::move(kernel), place());
+void FeedForward::set_kernel(std::string owner, std::unique_ptr<FeedForwardKernel> kernel) {
+  check_runs(owner, place());
+  kernel_.owners().check_replaceable(owner, place());
+  swiglu_.skip(owner, "the gate of " + place());
+  for (Linear* linear : {&w1_, &w2_, &w3_}) linear->skip_kernel(owner);
+  kernel_.replace(std::move(owner), std::move(kernel), place());
 }
 
-void FeedForward::wrap_kernel(std::string taker, const KernelAround<FeedForwardKernel>& around) {
-  check_runs(taker, place());
-  kernel_.wrap(std::move(taker), around, place());
+void FeedForward::wrap_kernel(std::string owner, const KernelAround<FeedForwardKernel>& around) {
+  check_runs(owner, place());
+  kernel_.wrap(std::move(owner), around, place());
 }
 
-void FeedForward::set_swiglu_kernel(std::string taker, std::unique_ptr<SwigluKernel> kernel) {
-  check_runs(taker, place());
-  swiglu_.replace(std::move(taker), std::move(kernel), "the gate of " + place());
+void FeedForward::set_swiglu_kernel(std::string owner, std::unique_ptr<SwigluKernel> kernel) {
+  check_runs(owner, place());
+  swiglu_.replace(std::move(owner), std::move(kernel), "the gate of " + place());
 }
 
-void FeedForward::wrap_swiglu_kernel(std::string taker, const KernelAround<SwigluKernel>& around) {
-  check_runs(taker, place());
-  swiglu_.wrap(std::move(taker), around, "the gate of " + place());
+void FeedForward::wrap_swiglu_kernel(std::string owner, const KernelAround<SwigluKernel>& around) {
+  check_runs(owner, place());
+  swiglu_.wrap(std::move(owner), around, "the gate of " + place());
 }
 
 std::string FeedForward::computed_by() const {
-  const std::string whole = kernel_.takers().text(), gate = swiglu_.takers().text();
-  if (gate.empty() || swiglu_.takers().is_skipped) return whole;
+  const std::string whole = kernel_.owners().text(), gate = swiglu_.owners().text();
+  if (gate.empty() || swiglu_.owners().is_skipped) return whole;
   return (whole.empty() ? "" : whole + ", ") + gate + " in its gate";
 }
 

@@ -43,14 +43,14 @@ OutputHead::OutputHead(const OutputHeadOptions& options)
 
 OutputHead::~OutputHead() = default;
 
-void OutputHead::set_kernel(std::string taker, std::unique_ptr<HeadKernel> kernel) {
-  check_runs(taker, "the output head");
-  kernel_.replace(std::move(taker), std::move(kernel), "the output head");
+void OutputHead::set_kernel(std::string owner, std::unique_ptr<HeadKernel> kernel) {
+  check_runs(owner, "the output head");
+  kernel_.replace(std::move(owner), std::move(kernel), "the output head");
 }
 
-void OutputHead::wrap_kernel(std::string taker, const KernelAround<HeadKernel>& around) {
-  check_runs(taker, "the output head");
-  kernel_.wrap(std::move(taker), around, "the output head");
+void OutputHead::wrap_kernel(std::string owner, const KernelAround<HeadKernel>& around) {
+  check_runs(owner, "the output head");
+  kernel_.wrap(std::move(owner), around, "the output head");
 }
 
 at::Tensor OutputHead::forward(const at::Tensor& x, const Batch& batch) {

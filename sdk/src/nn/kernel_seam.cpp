@@ -4,24 +4,24 @@
 
 namespace titan::nn {
 
-std::string KernelTakers::text() const {
+std::string KernelOwners::text() const {
   std::string text = replaced_by;
-  for (const std::string& taker : wrapped_by)
-    text += (text.empty() ? "" : ", ") + taker + " around it";
+  for (const std::string& owner : wrapped_by)
+    text += (text.empty() ? "" : ", ") + owner + " around it";
   return text;
 }
 
-void KernelTakers::check_replaceable(std::string_view taker, std::string_view place) const {
+void KernelOwners::check_replaceable(std::string_view owner, std::string_view place) const {
   TITAN_CHECK(replaced_by.empty(), config, place, " is computed by ", replaced_by, " already, and ",
-              taker,
+              owner,
               " would replace that: let one of the two leave this layer alone, or choose one");
-  TITAN_CHECK(wrapped_by.empty(), config, taker, " would replace what ", wrapped_by.front(),
-              " goes around in ", place, ": ", taker, " has to come before ", wrapped_by.front(),
+  TITAN_CHECK(wrapped_by.empty(), config, owner, " would replace what ", wrapped_by.front(),
+              " goes around in ", place, ": ", owner, " has to come before ", wrapped_by.front(),
               ", or one of the two to leave this layer alone");
 }
 
-void KernelTakers::check_wrappable(std::string_view taker, std::string_view place) const {
-  TITAN_CHECK(!is_skipped, config, taker, " would go around ", place, ", which does not run: ",
+void KernelOwners::check_wrappable(std::string_view owner, std::string_view place) const {
+  TITAN_CHECK(!is_skipped, config, owner, " would go around ", place, ", which does not run: ",
               replaced_by,
               " computes it together with the layer that holds it; let one of the two leave this "
               "layer alone, or choose one");

@@ -27,19 +27,19 @@ std::string Linear::place() const {
   return name.empty() ? "a linear layer" : "'" + name.substr(0, name.rfind('.')) + "'";
 }
 
-void Linear::set_kernel(std::string taker, std::unique_ptr<LinearKernel> kernel) {
-  check_runs(taker, place());
-  kernel_.replace(std::move(taker), std::move(kernel), place());
+void Linear::set_kernel(std::string owner, std::unique_ptr<LinearKernel> kernel) {
+  check_runs(owner, place());
+  kernel_.replace(std::move(owner), std::move(kernel), place());
 }
 
-void Linear::wrap_kernel(std::string taker, const KernelAround<LinearKernel>& around) {
-  check_runs(taker, place());
-  kernel_.wrap(std::move(taker), around, place());
+void Linear::wrap_kernel(std::string owner, const KernelAround<LinearKernel>& around) {
+  check_runs(owner, place());
+  kernel_.wrap(std::move(owner), around, place());
 }
 
-void Linear::skip_kernel(std::string taker) {
-  check_runs(taker, place());
-  kernel_.skip(std::move(taker), place());
+void Linear::skip_kernel(std::string owner) {
+  check_runs(owner, place());
+  kernel_.skip(std::move(owner), place());
 }
 
 at::Tensor Linear::forward(const at::Tensor& x, const Batch& batch) {

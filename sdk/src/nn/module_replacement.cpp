@@ -39,8 +39,8 @@ void Module::replace_child(const std::string& path, std::unique_ptr<Module> modu
   child->step_aside_for(std::move(module), path);
 }
 
-void Module::check_runs(std::string_view taker, std::string_view place) const {
-  TITAN_CHECK(!replacement_, plugin, taker, " would compute in ", place,
+void Module::check_runs(std::string_view owner, std::string_view place) const {
+  TITAN_CHECK(!replacement_, plugin, owner, " would compute in ", place,
               ", which another module has replaced: take the layer from ModelPart::visit_modules");
 }
 
@@ -76,9 +76,9 @@ void Module::step_aside_for(std::unique_ptr<Module> module, const std::string& p
   visit_modules(
       [&](const std::string& name, Module& lost) {
         if (kept.contains(&lost)) return;
-        const std::string taker = lost.computed_by();
-        TITAN_CHECK(taker.empty(), plugin, "'", path, "' cannot be replaced: '", name,
-                    "' is computed by ", taker,
+        const std::string owner = lost.computed_by();
+        TITAN_CHECK(owner.empty(), plugin, "'", path, "' cannot be replaced: '", name,
+                    "' is computed by ", owner,
                     ", which would be lost; take that module over (adopt_module), or let one of "
                     "the two leave the layer alone");
         TITAN_CHECK(&lost == this || lost.wrappers_.empty(), plugin, "'", path,

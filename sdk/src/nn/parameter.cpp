@@ -74,13 +74,13 @@ void Parameter::leave_to(const std::string& owner) {
   owner_ = owner;
 }
 
-void Parameter::set_gather_transform(std::string taker,
+void Parameter::set_gather_transform(std::string owner,
                                      std::shared_ptr<GatherTransform> transform) {
-  TITAN_CHECK(!gather_transform_, config, "how '", name_, "' is gathered is up to ", gather_taker_,
-              " already, and ", taker,
+  TITAN_CHECK(!gather_transform_, config, "how '", name_, "' is gathered is up to ", gather_owner_,
+              " already, and ", owner,
               " would replace that: let one of the two leave this layer alone, or choose one");
   gather_transform_ = std::move(transform);
-  gather_taker_ = std::move(taker);
+  gather_owner_ = std::move(owner);
 }
 
 void Parameter::on_complete_gradient(std::function<void(Parameter&)> f) {

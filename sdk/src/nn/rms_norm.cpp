@@ -31,14 +31,14 @@ std::string RmsNorm::place() const {
   return name.empty() ? "a normalisation" : "'" + name.substr(0, name.rfind('.')) + "'";
 }
 
-void RmsNorm::set_kernel(std::string taker, std::unique_ptr<RmsNormKernel> kernel) {
-  check_runs(taker, place());
-  kernel_.replace(std::move(taker), std::move(kernel), place());
+void RmsNorm::set_kernel(std::string owner, std::unique_ptr<RmsNormKernel> kernel) {
+  check_runs(owner, place());
+  kernel_.replace(std::move(owner), std::move(kernel), place());
 }
 
-void RmsNorm::wrap_kernel(std::string taker, const KernelAround<RmsNormKernel>& around) {
-  check_runs(taker, place());
-  kernel_.wrap(std::move(taker), around, place());
+void RmsNorm::wrap_kernel(std::string owner, const KernelAround<RmsNormKernel>& around) {
+  check_runs(owner, place());
+  kernel_.wrap(std::move(owner), around, place());
 }
 
 at::Tensor RmsNorm::forward(const at::Tensor& x, const Batch&) {

@@ -201,12 +201,12 @@ TEST(FusedBackend, LeavesWhatOthersComputeToThem) {
       dynamic_cast<nn::Linear&>(module).set_kernel("halves", std::make_unique<Scaled>());
   });
   fuse(part);
-  std::string takers;
+  std::string owners;
   part.visit_modules([&](const std::string& path, nn::Module& module) {
     if (path.ends_with("attention") || path.ends_with("feed_forward"))
-      takers += path + ": " + module.computed_by() + "\n";
+      owners += path + ": " + module.computed_by() + "\n";
   });
-  EXPECT_EQ(takers,
+  EXPECT_EQ(owners,
             "layers.0.attention: \n"
             "layers.0.feed_forward: fused\n"
             "layers.1.attention: fused in its projections\n"

@@ -161,11 +161,11 @@ TEST(QuantizeConverters, ComeBeforeAdapters) {
   ModelPart both = small_part();
   convert(both, kFloat8, kEmulatedFloat8);
   convert(both, "lora", targets);
-  std::string takers;
+  std::string owners;
   both.layers()[1].module->visit_modules([&](const std::string& path, nn::Module& module) {
-    if (path == "attention.wq") takers = dynamic_cast<nn::Linear&>(module).kernel_takers().text();
+    if (path == "attention.wq") owners = dynamic_cast<nn::Linear&>(module).kernel_owners().text();
   });
-  EXPECT_EQ(takers, "quantize.linear.float8, lora around it");
+  EXPECT_EQ(owners, "quantize.linear.float8, lora around it");
 }
 
 TEST(QuantizeConverters, ShareAModelByTheirFilters) {

@@ -88,7 +88,7 @@ std::vector<std::string> attention_of(const Model& model) {
     if (!attention || found.size() == 8) return;
     found.push_back(std::string(attention->rope() ? "R" : "") +
                     (attention->core().rule()->needs_places() ? "c" : "") +
-                    attention->input_kernel_takers().text());
+                    attention->input_kernel_owners().text());
   });
   return found;
 }

@@ -195,7 +195,7 @@ TEST(Attention, WithNormsOfHeadsRefusesAKernelThatKnowsNothingOfThem) {
   EXPECT_STREQ(error.what(),
                "joined cannot compute the projections of 'layers.0.attention' and their rotation: "
                "a norm or a bias is in between, or there is no rotation");
-  EXPECT_TRUE(attention.input_kernel_takers().empty());
+  EXPECT_TRUE(attention.input_kernel_owners().empty());
 }
 
 TEST(Attention, PartialSumsOfRanksAddUpToTheWhole) {

@@ -122,7 +122,7 @@ void expect_second_is_refused(L& layer, const std::string& place) {
   const Error error = error_of([&] { layer.set_kernel("two", std::make_unique<Kernel>()); });
   EXPECT_EQ(error.kind(), ErrorKind::config);
   EXPECT_TRUE(holds(error.what(), place + " is computed by one already, and two would replace"));
-  EXPECT_EQ(layer.kernel_takers().text(), "one");
+  EXPECT_EQ(layer.kernel_owners().text(), "one");
 }
 
 class PlainLinear final : public LinearKernel {
@@ -255,7 +255,7 @@ TEST(KernelSeam, OfTheRotationServesAllThatShareIt) {
   ASSERT_FALSE(titan::testing::same_bits(attention(x, Batch()), unturned));
   attention.rope()->set_kernel("unturned", std::make_unique<NoRotation>());
   EXPECT_LT(titan::testing::max_difference(attention(x, Batch()), unturned), 1e-5);
-  EXPECT_EQ(rope->kernel_takers().text(), "unturned");
+  EXPECT_EQ(rope->kernel_owners().text(), "unturned");
 }
 
 TEST(KernelSeam, ChainsWhatGoesAroundInTheOrderOfComing) {
@@ -266,12 +266,12 @@ TEST(KernelSeam, ChainsWhatGoesAroundInTheOrderOfComing) {
   const at::Tensor plain = linear(x, Batch()).clone();
   EXPECT_TRUE(linear.has_plain_kernel());
   linear.set_kernel("base", std::make_unique<ScaledLinear>(2));
-  for (const auto& [taker, factor] : {std::pair{"inner", 4.0}, {"outer", 8.0}})
-    linear.wrap_kernel(taker, [factor = factor](std::unique_ptr<LinearKernel> inner) {
+  for (const auto& [owner, factor] : {std::pair{"inner", 4.0}, {"outer", 8.0}})
+    linear.wrap_kernel(owner, [factor = factor](std::unique_ptr<LinearKernel> inner) {
       return std::make_unique<ScaledLinear>(factor, std::move(inner));
     });
   EXPECT_TRUE(titan::testing::same_bits(linear(x, Batch()), plain * 64));
-  EXPECT_EQ(linear.kernel_takers().text(), "base, inner around it, outer around it");
+  EXPECT_EQ(linear.kernel_owners().text(), "base, inner around it, outer around it");
   EXPECT_FALSE(linear.has_plain_kernel());
 }
 
@@ -295,7 +295,7 @@ class PlainGather final : public GatherTransform {
   void decode(const at::Tensor& wire, const at::Tensor& value) override { value.copy_(wire); }
 };
 
-TEST(KernelSeam, OfTheGatherRefusesASecondTakerToo) {
+TEST(KernelSeam, OfTheGatherRefusesASecondOwnerToo) {
   Parameter weight({2, 2}, Init::constant(0));
   weight.set_name("wq.weight");
   weight.set_gather_transform("one", std::make_shared<PlainGather>());

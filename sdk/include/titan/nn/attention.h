@@ -87,19 +87,19 @@ class TITAN_API Attention final : public Module, public AttentionLayer {
   RmsNorm* q_norm() const { return q_norm_; }
   RmsNorm* k_norm() const { return k_norm_; }
   /// As those of Linear.
-  void set_kernel(std::string taker, std::unique_ptr<AttentionKernel> kernel);
-  void wrap_kernel(std::string taker, const KernelAround<AttentionKernel>& around);
-  const KernelTakers& kernel_takers() const { return core_.kernel_takers(); }
+  void set_kernel(std::string owner, std::unique_ptr<AttentionKernel> kernel);
+  void wrap_kernel(std::string owner, const KernelAround<AttentionKernel>& around);
+  const KernelOwners& kernel_owners() const { return core_.kernel_owners(); }
   AttentionInputWeights input_weights() { return {wq_.weight(), wk_.weight(), wv_.weight()}; }
   /// Of the projections and the rotation, which get nothing to run: refused where somebody computes
   /// in one of them, and who would later is. config Error where has_plain_inputs() is false: such a
   /// kernel knows nothing of what is in between.
-  void set_input_kernel(std::string taker, std::unique_ptr<AttentionInputKernel> kernel);
+  void set_input_kernel(std::string owner, std::unique_ptr<AttentionInputKernel> kernel);
   /// Whether queries, keys and values are x times the weights, and rotated: no norms, no biases.
   bool has_plain_inputs() const { return rope_ && !q_norm_ && !wq_.bias(); }
-  /// `taker` goes around what computes queries, keys and values.
-  void wrap_input_kernel(std::string taker, const KernelAround<AttentionInputKernel>& around);
-  const KernelTakers& input_kernel_takers() const { return inputs_.takers(); }
+  /// `owner` goes around what computes queries, keys and values.
+  void wrap_input_kernel(std::string owner, const KernelAround<AttentionInputKernel>& around);
+  const KernelOwners& input_kernel_owners() const { return inputs_.owners(); }
   std::string computed_by() const override;
 
  protected:

@@ -94,11 +94,11 @@ class TITAN_API AttentionCore {
 
   const std::shared_ptr<const AttentionRule>& rule() const { return rule_; }
   /// As those of Linear; `place`: the layer, in messages.
-  void set_kernel(std::string taker, std::unique_ptr<AttentionKernel> kernel,
+  void set_kernel(std::string owner, std::unique_ptr<AttentionKernel> kernel,
                   std::string_view place);
-  void wrap_kernel(std::string taker, const KernelAround<AttentionKernel>& around,
+  void wrap_kernel(std::string owner, const KernelAround<AttentionKernel>& around,
                    std::string_view place);
-  const KernelTakers& kernel_takers() const { return kernel_.takers(); }
+  const KernelOwners& kernel_owners() const { return kernel_.owners(); }
 
  private:
   at::Tensor attend_cached(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

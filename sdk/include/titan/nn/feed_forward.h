@@ -51,13 +51,13 @@ class TITAN_API FeedForward final : public Module {
   /// Of the whole layer, as those of Linear. A kernel that replaces it leaves nothing to run to the
   /// projections and the gate: it is refused where somebody computes in one of them, and who would
   /// later is.
-  void set_kernel(std::string taker, std::unique_ptr<FeedForwardKernel> kernel);
-  void wrap_kernel(std::string taker, const KernelAround<FeedForwardKernel>& around);
-  const KernelTakers& kernel_takers() const { return kernel_.takers(); }
+  void set_kernel(std::string owner, std::unique_ptr<FeedForwardKernel> kernel);
+  void wrap_kernel(std::string owner, const KernelAround<FeedForwardKernel>& around);
+  const KernelOwners& kernel_owners() const { return kernel_.owners(); }
   /// Of the gate alone.
-  void set_swiglu_kernel(std::string taker, std::unique_ptr<SwigluKernel> kernel);
-  void wrap_swiglu_kernel(std::string taker, const KernelAround<SwigluKernel>& around);
-  const KernelTakers& swiglu_kernel_takers() const { return swiglu_.takers(); }
+  void set_swiglu_kernel(std::string owner, std::unique_ptr<SwigluKernel> kernel);
+  void wrap_swiglu_kernel(std::string owner, const KernelAround<SwigluKernel>& around);
+  const KernelOwners& swiglu_kernel_owners() const { return swiglu_.owners(); }
   std::string computed_by() const override;
 
  protected:

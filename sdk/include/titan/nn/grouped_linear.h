@@ -43,10 +43,10 @@ class TITAN_API GroupedLinear final : public Module {
   void scale_bias(double factor) { bias_factor_ = factor; }
 
   /// As those of Linear.
-  void set_kernel(std::string taker, std::unique_ptr<GroupedLinearKernel> kernel);
-  void wrap_kernel(std::string taker, const KernelAround<GroupedLinearKernel>& around);
-  const KernelTakers& kernel_takers() const { return kernel_.takers(); }
-  std::string computed_by() const override { return kernel_.takers().text(); }
+  void set_kernel(std::string owner, std::unique_ptr<GroupedLinearKernel> kernel);
+  void wrap_kernel(std::string owner, const KernelAround<GroupedLinearKernel>& around);
+  const KernelOwners& kernel_owners() const { return kernel_.owners(); }
+  std::string computed_by() const override { return kernel_.owners().text(); }
 
  protected:
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override;

@@ -59,10 +59,10 @@ class TITAN_API OutputHead final : public Module {
   RmsNorm& norm() { return norm_; }
   Parameter& weight() { return *weight_; }
   /// As those of Linear.
-  void set_kernel(std::string taker, std::unique_ptr<HeadKernel> kernel);
-  void wrap_kernel(std::string taker, const KernelAround<HeadKernel>& around);
-  const KernelTakers& kernel_takers() const { return kernel_.takers(); }
-  std::string computed_by() const override { return kernel_.takers().text(); }
+  void set_kernel(std::string owner, std::unique_ptr<HeadKernel> kernel);
+  void wrap_kernel(std::string owner, const KernelAround<HeadKernel>& around);
+  const KernelOwners& kernel_owners() const { return kernel_.owners(); }
+  std::string computed_by() const override { return kernel_.owners().text(); }
   WeightLayout layout() const { return WeightLayout::vocab; }
   /// [before the first forward]
   void set_loss(HeadLoss loss) { loss_ = std::move(loss); }

@@ -40,18 +40,18 @@ class TITAN_API Linear final : public Module {
   /// sum (WeightLayout::row), each adds its share of the whole bias.
   Parameter* bias() const { return bias_; }
   WeightLayout layout() const { return layout_; }
-  /// From now on `taker`, a name for messages, computes instead of the layer. Throws a config Error
+  /// From now on `owner`, a name for messages, computes instead of the layer. Throws a config Error
   /// that names both when another one does already.
-  void set_kernel(std::string taker, std::unique_ptr<LinearKernel> kernel);
-  /// `taker` goes around the present kernel, whosever it is.
-  void wrap_kernel(std::string taker, const KernelAround<LinearKernel>& around);
-  /// From now on `taker` computes all of what holds this layer, which runs no more. Throws a config
+  void set_kernel(std::string owner, std::unique_ptr<LinearKernel> kernel);
+  /// `owner` goes around the present kernel, whosever it is.
+  void wrap_kernel(std::string owner, const KernelAround<LinearKernel>& around);
+  /// From now on `owner` computes all of what holds this layer, which runs no more. Throws a config
   /// Error when somebody computes here or goes around it; both are refused from now on.
-  void skip_kernel(std::string taker);
-  const KernelTakers& kernel_takers() const { return kernel_.takers(); }
+  void skip_kernel(std::string owner);
+  const KernelOwners& kernel_owners() const { return kernel_.owners(); }
   /// Whether the layer computes itself.
-  bool has_plain_kernel() const { return kernel_.takers().empty(); }
-  std::string computed_by() const override { return kernel_.takers().text(); }
+  bool has_plain_kernel() const { return kernel_.owners().empty(); }
+  std::string computed_by() const override { return kernel_.owners().text(); }
 
  protected:
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override;

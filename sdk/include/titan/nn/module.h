@@ -121,8 +121,8 @@ class TITAN_API Module {
     return added;
   }
   void set_region(Region region) { region_ = region; }
-  /// Throws a plugin Error when `taker` would compute in a layer that another one has replaced.
-  void check_runs(std::string_view taker, std::string_view place) const;
+  /// Throws a plugin Error when `owner` would compute in a layer that another one has replaced.
+  void check_runs(std::string_view owner, std::string_view place) const;
 
  private:
   friend class titan::ModelPart;

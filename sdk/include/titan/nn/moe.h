@@ -75,10 +75,10 @@ class TITAN_API MixtureOfExperts final : public Module {
   Router& router() { return router_; }
   GroupedExperts& experts() { return experts_; }
 
-  /// From now on `taker`, a name for messages, brings tokens to their experts. Throws a config
+  /// From now on `owner`, a name for messages, brings tokens to their experts. Throws a config
   /// Error that names both when another one does already.
-  void set_dispatcher(std::string taker, std::unique_ptr<TokenDispatcher> dispatcher);
-  const KernelTakers& dispatcher_takers() const { return dispatcher_.takers(); }
+  void set_dispatcher(std::string owner, std::unique_ptr<TokenDispatcher> dispatcher);
+  const KernelOwners& dispatcher_owners() const { return dispatcher_.owners(); }
   std::string computed_by() const override;
 
  protected:

@@ -92,9 +92,9 @@ class TITAN_API Parameter {
   /// The shard lives on `device` rather than where `materialize` says (CPU offload).
   void keep_shard_on(c10::Device device) { shard_device_ = device; }
 
-  /// `taker`, a name for messages, decides how the shard travels. Throws a config Error that names
+  /// `owner`, a name for messages, decides how the shard travels. Throws a config Error that names
   /// both when another one does already.
-  void set_gather_transform(std::string taker, std::shared_ptr<GatherTransform> transform);
+  void set_gather_transform(std::string owner, std::shared_ptr<GatherTransform> transform);
   GatherTransform* gather_transform() const { return gather_transform_.get(); }
 
   /// Gives the slice memory on `device`, without values: they are read from elsewhere. Requires a
@@ -149,7 +149,7 @@ class TITAN_API Parameter {
   std::optional<at::ScalarType> own_dtype_;  // of a state
   std::optional<c10::Device> shard_device_;
   std::shared_ptr<GatherTransform> gather_transform_;
-  std::string gather_taker_;  // who gave it
+  std::string gather_owner_;  // who gave it
   bool materialized_ = false;
   bool is_copy_ = false;
   bool is_frozen_ = false;

@@ -35,10 +35,10 @@ class TITAN_API RmsNorm final : public Module {
     return kernel_->add(x, delta, weight_, eps_);
   }
   /// As those of Linear.
-  void set_kernel(std::string taker, std::unique_ptr<RmsNormKernel> kernel);
-  void wrap_kernel(std::string taker, const KernelAround<RmsNormKernel>& around);
-  const KernelTakers& kernel_takers() const { return kernel_.takers(); }
-  std::string computed_by() const override { return kernel_.takers().text(); }
+  void set_kernel(std::string owner, std::unique_ptr<RmsNormKernel> kernel);
+  void wrap_kernel(std::string owner, const KernelAround<RmsNormKernel>& around);
+  const KernelOwners& kernel_owners() const { return kernel_.owners(); }
+  std::string computed_by() const override { return kernel_.owners().text(); }
 
  protected:
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override;

@@ -78,12 +78,12 @@ class TITAN_API Rope {
   const Tables& tables(int64_t num_positions, c10::Device device);
 
   /// As those of Linear, for all layers that share it.
-  void set_kernel(std::string taker, std::unique_ptr<RopeKernel> kernel);
-  void wrap_kernel(std::string taker, const KernelAround<RopeKernel>& around);
-  /// `taker` rotates by the tables in all of what it computes, as skip_kernel of Linear; any number
+  void set_kernel(std::string owner, std::unique_ptr<RopeKernel> kernel);
+  void wrap_kernel(std::string owner, const KernelAround<RopeKernel>& around);
+  /// `owner` rotates by the tables in all of what it computes, as skip_kernel of Linear; any number
   /// of layers that share this may be its.
-  void skip_kernel(std::string taker);
-  const KernelTakers& kernel_takers() const { return kernel_.takers(); }
+  void skip_kernel(std::string owner);
+  const KernelOwners& kernel_owners() const { return kernel_.owners(); }
 
  private:
   int64_t head_dim_;

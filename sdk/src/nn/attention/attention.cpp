@@ -105,31 +105,31 @@ std::string Attention::place() const {
   return end == std::string::npos ? "an attention layer" : "'" + name.substr(0, end) + "'";
 }
 
-void Attention::set_kernel(std::string taker, std::unique_ptr<AttentionKernel> kernel) {
-  check_runs(taker, place());
-  core_.set_kernel(std::move(taker), std::move(kernel), place());
+void Attention::set_kernel(std::string owner, std::unique_ptr<AttentionKernel> kernel) {
+  check_runs(owner, place());
+  core_.set_kernel(std::move(owner), std::move(kernel), place());
 }
 
-void Attention::wrap_kernel(std::string taker, const KernelAround<AttentionKernel>& around) {
-  check_runs(taker, place());
-  core_.wrap_kernel(std::move(taker), around, place());
+void Attention::wrap_kernel(std::string owner, const KernelAround<AttentionKernel>& around) {
+  check_runs(owner, place());
+  core_.wrap_kernel(std::move(owner), around, place());
 }
 
-void Attention::set_input_kernel(std::string taker, std::unique_ptr<AttentionInputKernel> kernel) {
-  check_runs(taker, place());
+void Attention::set_input_kernel(std::string owner, std::unique_ptr<AttentionInputKernel> kernel) {
+  check_runs(owner, place());
   const std::string what = "the projections of " + place();
-  TITAN_CHECK(has_plain_inputs(), config, taker, " cannot compute ", what,
+  TITAN_CHECK(has_plain_inputs(), config, owner, " cannot compute ", what,
               " and their rotation: a norm or a bias is in between, or there is no rotation");
-  inputs_.takers().check_replaceable(taker, what);
-  for (Linear* linear : {&wq_, &wk_, &wv_}) linear->skip_kernel(taker);
-  rope_->skip_kernel(taker);
-  inputs_.replace(std::move(taker), std::move(kernel), what);
+  inputs_.owners().check_replaceable(owner, what);
+  for (Linear* linear : {&wq_, &wk_, &wv_}) linear->skip_kernel(owner);
+  rope_->skip_kernel(owner);
+  inputs_.replace(std::move(owner), std::move(kernel), what);
 }
 
-void Attention::wrap_input_kernel(std::string taker,
+void Attention::wrap_input_kernel(std::string owner,
                                   const KernelAround<AttentionInputKernel>& around) {
-  check_runs(taker, place());
-  inputs_.wrap(std::move(taker), around, "the projections of " + place());
+  check_runs(owner, place());
+  inputs_.wrap(std::move(owner), around, "the projections of " + place());
 }
 
 std::vector<Parameter*> Attention::head_parameters() {
@@ -143,7 +143,7 @@ std::vector<RmsNorm*> Attention::head_norms() {
 }
 
 std::string Attention::computed_by() const {
-  const std::string core = core_.kernel_takers().text(), inputs = inputs_.takers().text();
+  const std::string core = core_.kernel_owners().text(), inputs = inputs_.owners().text();
   if (inputs.empty()) return core;
   return (core.empty() ? "" : core + ", ") + inputs + " in its projections";
 }

@@ -50,19 +50,19 @@ AttentionCore::~AttentionCore() = default;
 
 at::Tensor AttentionCore::attend_cached(const at::Tensor& q, const at::Tensor& k,
                                         const at::Tensor& v, const Batch& batch) {
-  TITAN_CHECK(kernel_takers().replaced_by.empty(), config, "tokens cannot be generated while '",
-              kernel_takers().replaced_by, "' computes attention; generate without it");
+  TITAN_CHECK(kernel_owners().replaced_by.empty(), config, "tokens cannot be generated while '",
+              kernel_owners().replaced_by, "' computes attention; generate without it");
   return batch.kv_cache->attend(this, q, k, v, *rule_);
 }
 
-void AttentionCore::set_kernel(std::string taker, std::unique_ptr<AttentionKernel> kernel,
+void AttentionCore::set_kernel(std::string owner, std::unique_ptr<AttentionKernel> kernel,
                                std::string_view place) {
-  kernel_.replace(std::move(taker), std::move(kernel), place);
+  kernel_.replace(std::move(owner), std::move(kernel), place);
 }
 
-void AttentionCore::wrap_kernel(std::string taker, const KernelAround<AttentionKernel>& around,
+void AttentionCore::wrap_kernel(std::string owner, const KernelAround<AttentionKernel>& around,
                                 std::string_view place) {
-  kernel_.wrap(std::move(taker), around, place);
+  kernel_.wrap(std::move(owner), around, place);
 }
 
 }  // namespace titan::nn

@@ -116,17 +116,17 @@ const Rope::Tables& Rope::tables(int64_t num_positions, c10::Device device) {
   return tables_;
 }
 
-void Rope::set_kernel(std::string taker, std::unique_ptr<RopeKernel> kernel) {
-  kernel_.replace(std::move(taker), std::move(kernel), "the rotation of positions");
+void Rope::set_kernel(std::string owner, std::unique_ptr<RopeKernel> kernel) {
+  kernel_.replace(std::move(owner), std::move(kernel), "the rotation of positions");
 }
 
-void Rope::wrap_kernel(std::string taker, const KernelAround<RopeKernel>& around) {
-  kernel_.wrap(std::move(taker), around, "the rotation of positions");
+void Rope::wrap_kernel(std::string owner, const KernelAround<RopeKernel>& around) {
+  kernel_.wrap(std::move(owner), around, "the rotation of positions");
 }
 
-void Rope::skip_kernel(std::string taker) {
-  if (kernel_.takers().is_skipped && kernel_.takers().replaced_by == taker) return;
-  kernel_.skip(std::move(taker), "the rotation of positions");
+void Rope::skip_kernel(std::string owner) {
+  if (kernel_.owners().is_skipped && kernel_.owners().replaced_by == owner) return;
+  kernel_.skip(std::move(owner), "the rotation of positions");
 }
 
 RopeTables Rope::tables_for(const at::Tensor& x, const Batch& batch) {

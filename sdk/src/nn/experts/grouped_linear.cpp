@@ -46,15 +46,15 @@ std::string GroupedLinear::place() const {
   return weight_->name().empty() ? "a grouped linear layer" : "'" + weight_->name() + "'";
 }
 
-void GroupedLinear::set_kernel(std::string taker, std::unique_ptr<GroupedLinearKernel> kernel) {
-  check_runs(taker, place());
-  kernel_.replace(std::move(taker), std::move(kernel), place());
+void GroupedLinear::set_kernel(std::string owner, std::unique_ptr<GroupedLinearKernel> kernel) {
+  check_runs(owner, place());
+  kernel_.replace(std::move(owner), std::move(kernel), place());
 }
 
-void GroupedLinear::wrap_kernel(std::string taker,
+void GroupedLinear::wrap_kernel(std::string owner,
                                 const KernelAround<GroupedLinearKernel>& around) {
-  check_runs(taker, place());
-  kernel_.wrap(std::move(taker), around, place());
+  check_runs(owner, place());
+  kernel_.wrap(std::move(owner), around, place());
 }
 
 at::Tensor GroupedLinear::forward(const at::Tensor& x, const Batch&) {

@@ -90,14 +90,14 @@ std::string MixtureOfExperts::place() const {
   return end == std::string::npos ? "a mixture of experts" : "'" + name.substr(0, end) + "'";
 }
 
-void MixtureOfExperts::set_dispatcher(std::string taker,
+void MixtureOfExperts::set_dispatcher(std::string owner,
                                       std::unique_ptr<TokenDispatcher> dispatcher) {
-  check_runs(taker, place());
-  dispatcher_.replace(std::move(taker), std::move(dispatcher), place());
+  check_runs(owner, place());
+  dispatcher_.replace(std::move(owner), std::move(dispatcher), place());
 }
 
 std::string MixtureOfExperts::computed_by() const {
-  const std::string text = dispatcher_.takers().text();
+  const std::string text = dispatcher_.owners().text();
   return text.empty() ? text : text + " dispatches tokens";
 }
 
