@@ -56,8 +56,8 @@ StartPoint start_with_weights(const std::filesystem::path& folder,
 StartPoint find_reference(const JobConfig& config, Rendezvous& rendezvous);
 /// Whether find_reference has a key to follow.
 bool names_reference(const JobConfig& config);
-/// Where it would look, for plays of a run that read no weights; empty: nothing is there, or the
-/// run's own start.
+/// Where it would look, for simulations of a run that read no weights; empty: nothing is there, or
+/// the run's own start.
 std::filesystem::path folder_of_reference(const JobConfig& config);
 
 /// `folder` itself when it holds weights, ours or Hugging Face's, or its newest complete step.

@@ -9,7 +9,7 @@
 #include "core/base/arguments.h"
 #include "core/commands/command.h"
 #include "core/plugin/catalog.h"
-#include "core/plugin/trial.h"
+#include "core/plugin/plugin_check.h"
 
 namespace titan::core {
 
@@ -25,9 +25,9 @@ int run_check(const std::vector<std::string>& arguments) {
   const double seconds = parsed.flags["timeout"].as<double>();
   TITAN_CHECK(seconds > 0 && seconds <= 86400, config, "--timeout must be > 0 and <= 86400, got ",
               seconds);
-  const TrialReport report =
-      try_plugin(parsed.words.front(), plugin_search_path({}),
-                 std::chrono::milliseconds(static_cast<int64_t>(std::ceil(seconds * 1000))));
+  const PluginCheck report =
+      check_plugin(parsed.words.front(), plugin_search_path({}),
+                   std::chrono::milliseconds(static_cast<int64_t>(std::ceil(seconds * 1000))));
   for (const std::string& step : report.passed) print("ok    " + step + "\n");
   for (const std::string& note : report.notes) print("note  " + note + "\n");
   std::fflush(stdout);

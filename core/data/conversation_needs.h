@@ -1,5 +1,5 @@
 // What a job needs for data sets of conversations, checked before anything starts. Used by
-// train/assembly and its rehearsal.
+// train/assembly and its dry run.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // Opens the tokenizer and the data sets that a job chose; what is not there is a mistake at the key
-// that names it. Used by train/assembly, its rehearsal and titan tokenize.
+// that names it. Used by train/assembly, its dry run and titan tokenize.
 #pragma once
 
 #include <cstdint>

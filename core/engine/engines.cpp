@@ -40,7 +40,7 @@ std::unique_ptr<OpenedModel> Engines::open(const EngineRequest& request,
 int Engines::train(const EngineRequest& request, TrainingLoop& loop) {
   const double start = monotonic_seconds();
   const JobSources sources = read_sources(request.job);
-  TITAN_CHECK(!plays_ranks(sources), config, request.command,
+  TITAN_CHECK(!simulates_ranks(sources), config, request.command,
               " cannot train a simulated rank; remove comm.mode");
   const Catalog catalog(plugin_search_path(sources.plugin_paths));
   Registry registry(catalog);

@@ -57,16 +57,16 @@ int finish(StopReason reason, const Trainer& trainer) {
 /// model than the one whose weights are there: "nothing is left to do" would hide the mistake.
 void check_finished(const JobConfig& config, Registry& registry, const StartPoint& done, int rank) {
   Diagnostics wrong;
-  std::unique_ptr<Run> played;
+  std::unique_ptr<Run> simulated;
   {
     const log::Quiet quiet;
-    played = rehearse(config, registry, {.rank = rank}, wrong);
+    simulated = dry_run(config, registry, {.rank = rank}, wrong);
   }
   if (!wrong.can_start()) throw ConfigError(wrong);
   std::error_code ignored;
-  if (!played || !std::filesystem::exists(done.folder / "manifest.json", ignored)) return;
+  if (!simulated || !std::filesystem::exists(done.folder / "manifest.json", ignored)) return;
   const std::string differs =
-      check_model_options(read_checkpoint_manifest(done.folder).config, config, *played->model,
+      check_model_options(read_checkpoint_manifest(done.folder).config, config, *simulated->model,
                           registry, "'" + done.folder.string() + "'");
   if (!differs.empty() && rank == 0) log::warn(differs);
 }
@@ -157,9 +157,9 @@ int build_and_train(std::unique_ptr<Run>& run, JobConfig& config, Registry& regi
 
 }  // namespace
 
-void refuse(const JobConfig& config, Registry& registry, const RehearsalOptions& options,
+void refuse(const JobConfig& config, Registry& registry, const DryRunOptions& options,
             Diagnostics found) {
-  rehearse(config, registry, options, found);
+  dry_run(config, registry, options, found);
   throw ConfigError(found);
 }
 

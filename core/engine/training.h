@@ -8,15 +8,15 @@
 #include <titan/settings/diagnostics.h>
 
 #include "core/config/schema/job_config.h"
-#include "core/estimate/rehearsal.h"
+#include "core/estimate/dry_run.h"
 #include "core/plugin/registry.h"
 #include "core/runtime/launch_env.h"
 
 namespace titan::core {
 
 /// Throws the report of `found`, completed by what its components find wrong with the job.
-[[noreturn]] void refuse(const JobConfig& config, Registry& registry,
-                         const RehearsalOptions& options, Diagnostics found);
+[[noreturn]] void refuse(const JobConfig& config, Registry& registry, const DryRunOptions& options,
+                         Diagnostics found);
 
 /// Notes and warnings, to the log.
 void log_messages(const std::vector<Diagnostic>& messages);

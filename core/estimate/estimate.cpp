@@ -87,7 +87,7 @@ std::vector<StageEstimate> stages_of(const std::vector<WatchedLayer>& layers) {
   return stages;
 }
 
-int64_t sent_bytes(const PlayedStep& step) {
+int64_t sent_bytes(const SimulatedStep& step) {
   int64_t bytes = 0;
   for (const auto& [key, traffic] : step.traffic) bytes += traffic.bytes;
   return bytes;
@@ -142,8 +142,8 @@ Estimate estimate(const JobConfig& config, Registry& registry,
     fit_memory_limit(own, registry, rank.rank);
     std::optional<log::Quiet> quiet;  // the first rank has said it
     if (pipeline_rank > 0) quiet.emplace();
-    const std::unique_ptr<Run> run = assemble_played(own, registry, rank.rank);
-    rank.step = play_step(*run, own, {.finds_uneven_peak = true});
+    const std::unique_ptr<Run> run = assemble_simulated(own, registry, rank.rank);
+    rank.step = simulate_step(*run, own, {.finds_uneven_peak = true});
     rank.stages = stages_of(rank.step.layers);
     double per_token = converted_flops(*run->part, known);
     for (const WatchedLayer& layer : rank.step.layers) per_token += flops.of(layer.name);

@@ -12,7 +12,7 @@
 #include <titan/value.h>
 
 #include "core/config/schema/job_config.h"
-#include "core/estimate/played_step.h"
+#include "core/estimate/simulated_step.h"
 #include "core/plugin/registry.h"
 
 namespace titan::core {
@@ -46,7 +46,7 @@ struct RankEstimate {
   int rank = 0;  ///< global
   int pipeline_rank = 0;
   std::vector<StageEstimate> stages;
-  PlayedStep step;
+  SimulatedStep step;
   int64_t library_bytes = 0;  ///< of a GPU's libraries, in addition to the step's tensors
   double flops = 0;  ///< of its step, forward and backward, causal_half; recomputation left out
 
@@ -71,8 +71,8 @@ struct Estimate {
   const RankEstimate& largest() const;
 };
 
-/// Plays one step of each pipeline rank, one after the other. Throws as assemble would for what is
-/// wrong with the model's layout.
+/// Simulates one step of each pipeline rank, one after the other. Throws as assemble would for what
+/// is wrong with the model's layout.
 Estimate estimate(const JobConfig& config, Registry& registry,
                   const std::optional<MachineSpeed>& speed = std::nullopt);
 

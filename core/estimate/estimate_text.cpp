@@ -168,7 +168,7 @@ Value bytes_value(const UseBytes& bytes) {
 }
 
 Value rank_value(const RankEstimate& rank) {
-  const PlayedStep& step = rank.step;
+  const SimulatedStep& step = rank.step;
   const std::optional<int64_t> uneven_peak = rank.uneven_peak_bytes();
   Value peak_by_use = bytes_value(step.peak.bytes);
   if (rank.library_bytes > 0) peak_by_use["libraries"] = rank.library_bytes;

@@ -52,7 +52,7 @@ int64_t library_bytes(const JobConfig& config) {
   return runs_on_cpu(config) ? 0 : kNumThreads * kWorkspaceBytes;
 }
 
-PlayedKernels::PlayedKernels(const JobConfig& config) {
+SimulatedKernels::SimulatedKernels(const JobConfig& config) {
   if (runs_on_cpu(config)) return;
   NoWarning none;  // of a kernel that there is already, which is the purpose
   const c10::WarningUtils::WarningHandlerGuard guard(&none);
@@ -61,6 +61,6 @@ PlayedKernels::PlayedKernels(const JobConfig& config) {
   replaced_->impl("linear_cross_entropy", TORCH_FN(linear_cross_entropy));
 }
 
-PlayedKernels::~PlayedKernels() = default;
+SimulatedKernels::~SimulatedKernels() = default;
 
 }  // namespace titan::core

@@ -21,11 +21,11 @@ int64_t library_bytes(const JobConfig& config);
 /// While alive, operations of the meta device take the memory of the device that `config` is for:
 /// of a GPU the chunks of logits that its fused head has. No change for a CPU.
 /// Thread: one at a time in the process; the trainer's.
-class PlayedKernels {
+class SimulatedKernels {
  public:
-  explicit PlayedKernels(const JobConfig& config);
-  ~PlayedKernels();
-  PlayedKernels(const PlayedKernels&) = delete;
+  explicit SimulatedKernels(const JobConfig& config);
+  ~SimulatedKernels();
+  SimulatedKernels(const SimulatedKernels&) = delete;
 
  private:
   std::unique_ptr<torch::Library> replaced_;

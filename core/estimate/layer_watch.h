@@ -1,5 +1,5 @@
-// Follows a played step through the layers: says which one runs, and what its forward leaves for
-// its backward. Used by played_step.
+// Follows a simulated step through the layers: says which one runs, and what its forward leaves for
+// its backward. Used by simulated_step.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 #include <titan/program/units.h>
 
 #include "core/estimate/gpu_memory.h"
-#include "core/estimate/played_step.h"
+#include "core/estimate/simulated_step.h"
 
 namespace titan::core {
 namespace {
@@ -31,8 +31,8 @@ int representative(const JobConfig& config, int rank) {
 
 int64_t peak_of(const JobConfig& config, Registry& registry, int rank) {
   const log::Quiet quiet;
-  const std::unique_ptr<Run> run = assemble_played(config, registry, rank);
-  return play_step(*run, config).peak.bytes.total() + library_bytes(config);
+  const std::unique_ptr<Run> run = assemble_simulated(config, registry, rank);
+  return simulate_step(*run, config).peak.bytes.total() + library_bytes(config);
 }
 
 }  // namespace
@@ -47,15 +47,15 @@ void fit_memory_limit(JobConfig& config, Registry& registry, int rank) {
               "activation_checkpoint.memory_limit has no effect with activation_checkpoint.mode = "
               "\"",
               config.activation_checkpoint.mode, "\"; set mode = \"memory_budget\"");
-  const int played = representative(config, rank);
+  const int simulated = representative(config, rank);
   const auto peak_keeping = [&](int64_t bytes) {
     chosen->options[kOption] = bytes;
-    return peak_of(config, registry, played);
+    return peak_of(config, registry, simulated);
   };
 
   JobConfig keeps_all = config;
   keeps_all.transforms.erase(keeps_all.transforms.begin() + (chosen - config.transforms.begin()));
-  const int64_t most = peak_of(keeps_all, registry, played);
+  const int64_t most = peak_of(keeps_all, registry, simulated);
   if (most <= limit) {
     config.transforms.erase(chosen);
     log::info("activation_checkpoint.memory_limit: everything fits without recomputation, " +

@@ -1,5 +1,5 @@
 // Finds how much a rank may keep of its forward so that it stays within
-// [activation_checkpoint] memory_limit: by playing its step on the meta device.
+// [activation_checkpoint] memory_limit: by simulating its step on the meta device.
 #pragma once
 
 #include "core/config/schema/job_config.h"

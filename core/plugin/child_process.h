@@ -1,4 +1,5 @@
-// A forked child with a pipe for what it reports and one for what it prints. Used by trial.cpp.
+// A forked child with a pipe for what it reports and one for what it prints. Used by
+// plugin_check.cpp.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,6 @@
-// Whether a flavor's preset fits the model it is made for. Used by registry.cpp and trial.cpp:
-// flavors may come from another plugin than their model, so this is known only when both are there.
+// Whether a flavor's preset fits the model it is made for. Used by registry.cpp and
+// plugin_check.cpp: flavors may come from another plugin than their model, so this is known only
+// when both are there.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // Runs a plugin's registration and holds it to its word: what it registers is what it provides, and
-// every default fits its own constraints. Used by registry.cpp and trial.cpp.
+// every default fits its own constraints. Used by registry.cpp and plugin_check.cpp.
 #pragma once
 
 #include <exception>

@@ -1,5 +1,5 @@
 // The members of a run's steps: those that its plugins bring and the trainer's own. Used by the
-// trainer and by played steps.
+// trainer and by simulated steps.
 #pragma once
 
 #include <memory>

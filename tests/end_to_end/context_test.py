@@ -112,7 +112,7 @@ class FaultTest(Ranks):
 
 
 class MemoryTest(ValidationCase):
-    """Counted on a played rank of a Llama 8B with few blocks: what twice the tokens add is activations alone."""
+    """Counted on a simulated rank of a Llama 8B with few blocks: what twice the tokens add is activations alone."""
 
     def peak(self, ranks, tokens, *flags):
         run = titan("train", "--job.config_file", "train_configs/llama3_8b.toml", "--comm.mode", "fake_backend",

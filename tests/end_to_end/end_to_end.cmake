@@ -67,7 +67,7 @@ if(NOT TITAN_SANITIZER)
   set_property(TEST end_to_end.olmo2 APPEND PROPERTY ENVIRONMENT "TITAN_MODEL_PROBE=$<TARGET_FILE:llama_probe>")
 endif()
 
-# Every layout against one rank; docs/results/parity.md is its table. And what played ranks hold and send against formulas;
+# Every layout against one rank; docs/results/parity.md is its table. And what simulated ranks hold and send against formulas;
 # docs/results/scaling.md has more of them.
 add_test(NAME parity.ladder COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/parity/ladder.py)
 add_test(NAME parity.everyday COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/parity/ladder.py --everyday)

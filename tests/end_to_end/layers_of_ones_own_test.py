@@ -36,7 +36,7 @@ class LayersCase(Case):
                 self.assertAlmostEqual(line[number] / other[number], 1, delta=1e-9, msg=f"{name}, step {line['step']}, {number}")
 
 
-class PlayedTest(LayersCase):
+class SimulatedTest(LayersCase):
     def test_ranks_can_be_played_without_memory(self):
         for experiment, more in (("fused_layers", [P + "tensor_parallel_degree", "2"]),
                                  ("own_attention", [P + "context_parallel_degree", "2", P + "pipeline_parallel_degree", "2"])):

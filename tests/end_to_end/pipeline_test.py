@@ -94,7 +94,7 @@ class MetricsTest(ValidationCase):
 
 
 class RefusedTest(ValidationCase):
-    """Everything wrong is found before anything starts. Played ranks run the same checks."""
+    """Everything wrong is found before anything starts. Simulated ranks run the same checks."""
 
     SIZES = ["--model.n_layers", "2", "--training.local_batch_size", "8", "--training.seq_len", "64"]
 

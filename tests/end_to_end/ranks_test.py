@@ -324,7 +324,7 @@ class EnvironmentTest(RanksCase):
                 self.assert_stopped_together(*(err for _, err in self.finish(processes, code=143)))
 
 
-class PlayedRankTest(Case):
+class SimulatedRankTest(Case):
     """comm.mode = "fake_backend": one process of a run of 512, nothing computed and nothing written."""
 
     PARAMETERS, LAST_UNIT = 8_030_261_248, 128_256 * 4096 + 4096  # Llama 3 8B; its head and last norm
@@ -344,7 +344,7 @@ class PlayedRankTest(Case):
         return {name.strip(): float(value) for name, value in re.findall(r"(?m)^  (\S.*?) +([\d.]+) GiB", run.stdout)}
 
     def check(self, run, rank):
-        self.assertRegex(run.stderr, rf"played one step of rank {rank} of 512 in \d+ ms; nothing was trained or written")
+        self.assertRegex(run.stderr, rf"simulated one step of rank {rank} of 512 in \d+ ms; nothing was trained or written")
         shown = self.gibibytes(run)
         gib = 2**30
         own = 4 * self.PARAMETERS / 512 / gib

@@ -98,7 +98,7 @@ class ShardedEmbeddingTest(Case):
         """What rank 0 of 4 sends in a step of two rounds: ids and vectors over its own axis; of the table, which each pair has
         half of, data parallelism gathers and reduces the half that the pair's ranks share with the other pair's."""
         def sent(degree):
-            run = train(self.folder / f"played_{degree}", 1, "--comm.mode", "fake_backend", "--world-size", "4", degree=degree)
+            run = train(self.folder / f"simulated_{degree}", 1, "--comm.mode", "fake_backend", "--world-size", "4", degree=degree)
             self.assertEqual(run.returncode, 0, run.stderr)
             rows = re.findall(r"^  (\S+) (\S+) +\S+ GiB +(\d+) bytes", run.stdout, re.M)
             return {(group, operation): int(count) for group, operation, count in rows}

@@ -136,7 +136,7 @@ class ToyExpertsTest(Case):
     def test_rows_travel_and_experts_do_not(self):
         """What rank 0 of 4 sends in a step of two rounds. Played, rows are dealt evenly over the experts."""
         def sent(degree):
-            run = train(self.folder / f"played_{degree}", 1, "--comm.mode", "fake_backend", "--world-size", "4", degree=degree)
+            run = train(self.folder / f"simulated_{degree}", 1, "--comm.mode", "fake_backend", "--world-size", "4", degree=degree)
             self.assertEqual(run.returncode, 0, run.stderr)
             rows = re.findall(r"^  (\S+) (\S+) +\S+ GiB +(\d+) bytes", run.stdout, re.M)
             return {(group, operation): int(count) for group, operation, count in rows}

@@ -15,7 +15,7 @@
 #include "core/config/selection/default_plugins.h"
 #include "core/config/selection/registry_lookup.h"
 #include "core/config/sources/collect.h"
-#include "core/estimate/played_rank.h"
+#include "core/estimate/simulated_rank.h"
 
 namespace titan::core {
 namespace {
@@ -30,7 +30,7 @@ constexpr const char* kEstimateUsage =
     "  --peak-flops X   FLOP/s of one rank, and\n"
     "  --bandwidth Y    bytes/s that it sends: predict the time of a step\n"
     "  --json           for machines\n\n"
-    "One rank of each pipeline rank is played without data or memory, for the machine that the\n"
+    "One rank of each pipeline rank is simulated without data or memory, for the machine that the\n"
     "configuration is written for; device.name = \"cpu\" estimates a run on CPUs.\n"
     "The configuration's flags are those of titan train.\n";
 
@@ -77,7 +77,7 @@ const Value* given(const GivenValues& values, const char* key) {
 
 }  // namespace
 
-void play_unless_on_cpus(JobSources& sources) {
+void simulate_unless_on_cpus(JobSources& sources) {
   const Collected first = first_sight(sources.file, sources.arguments, 1);
   const Value* device = given(first.given, "device.name");
   if (device && *device == Value(default_plugins::kHost)) return;
@@ -132,7 +132,7 @@ int run_estimate(const std::vector<std::string>& raw_arguments) {
     return kExitDone;
   }
   JobSources sources = read_sources(arguments.config);
-  play_unless_on_cpus(sources);
+  simulate_unless_on_cpus(sources);
   const Catalog catalog(plugin_search_path(sources.plugin_paths));
   Registry registry(catalog);
   RegistryLookup lookup(catalog, registry);

@@ -13,9 +13,9 @@ namespace titan::core {
 /// Whether [memory_estimation] enable stands in the job.
 bool asks_for_estimate(const JobSources& sources);
 
-/// Has the ranks of `sources` played as on GPUs unless the job is written for CPUs: it is for a
+/// Has the ranks of `sources` simulated as on GPUs unless the job is written for CPUs: it is for a
 /// machine that need not be this one.
-void play_unless_on_cpus(JobSources& sources);
+void simulate_unless_on_cpus(JobSources& sources);
 
 /// `asked`, else the product of the degrees; where data_parallel_shard_degree takes what is left
 /// (-1), environment variable NGPU when it is set, else the product of the others.
@@ -23,7 +23,7 @@ int estimated_ranks(const JobSources& sources, std::optional<int> asked);
 
 enum class EstimateForm { text, json };
 
-/// Plays the job and prints what it would take.
+/// Simulates the job and prints what it would take.
 void print_estimate(const JobConfig& config, Registry& registry, EstimateForm form,
                     const std::optional<MachineSpeed>& speed);
 

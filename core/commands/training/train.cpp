@@ -18,10 +18,10 @@
 #include "core/config/selection/registry_lookup.h"
 #include "core/config/sources/toml_writer.h"
 #include "core/engine/training.h"
+#include "core/estimate/dry_run.h"
 #include "core/estimate/memory_limit.h"
-#include "core/estimate/played_rank.h"
-#include "core/estimate/played_step.h"
-#include "core/estimate/rehearsal.h"
+#include "core/estimate/simulated_rank.h"
+#include "core/estimate/simulated_step.h"
 
 namespace titan::core {
 namespace {
@@ -68,9 +68,9 @@ int estimate_memory(const JobConfig& config, Registry& registry) {
   return kExitDone;
 }
 
-/// Which rank this is of how many; a dry run and a played rank ask no launcher.
-LaunchEnv launch_of(const TrainArguments& arguments, bool is_played) {
-  if (is_played) return played_rank(arguments.launch);
+/// Which rank this is of how many; a dry run and a simulated rank ask no launcher.
+LaunchEnv launch_of(const TrainArguments& arguments, bool is_simulated) {
+  if (is_simulated) return simulated_rank(arguments.launch);
   if (!arguments.dry_run) return detect_launch(arguments.launch);
   LaunchEnv checked = arguments.launch.world_size ? LaunchEnv{} : detect_launch();
   checked.world_size = arguments.launch.world_size.value_or(checked.world_size);
@@ -79,7 +79,7 @@ LaunchEnv launch_of(const TrainArguments& arguments, bool is_played) {
 
 int print_dry_run(const JobConfig& config, Registry& registry, bool elsewhere) {
   Diagnostics wrong;
-  const std::unique_ptr<Run> run = rehearse(config, registry, {.reads_files = !elsewhere}, wrong);
+  const std::unique_ptr<Run> run = dry_run(config, registry, {.reads_files = !elsewhere}, wrong);
   if (!wrong.can_start()) throw ConfigError(wrong);
   print(to_toml(config.resolved));
   log::info(std::string(elsewhere ? "everything fits but for files, which were not looked for"
@@ -89,15 +89,15 @@ int print_dry_run(const JobConfig& config, Registry& registry, bool elsewhere) {
   return kExitDone;
 }
 
-int play(JobConfig config, Registry& registry, const LaunchEnv& played) {
+int simulate(JobConfig config, Registry& registry, const LaunchEnv& simulated) {
   const double start = monotonic_seconds();
-  with_places(config, [&] { fit_memory_limit(config, registry, played.rank); });
+  with_places(config, [&] { fit_memory_limit(config, registry, simulated.rank); });
   const std::unique_ptr<Run> run =
-      with_places(config, [&] { return assemble_played(config, registry, played.rank); });
-  const PlayedStep step = play_step(*run, config);
+      with_places(config, [&] { return assemble_simulated(config, registry, simulated.rank); });
+  const SimulatedStep step = simulate_step(*run, config);
   print(to_text(step));
-  log::info("played one step of rank " + std::to_string(played.rank) + " of " +
-            std::to_string(played.world_size) + " in " +
+  log::info("simulated one step of rank " + std::to_string(simulated.rank) + " of " +
+            std::to_string(simulated.world_size) + " in " +
             std::to_string(static_cast<int64_t>(1000 * (monotonic_seconds() - start))) +
             " ms; nothing was trained or written");
   return kExitDone;
@@ -117,15 +117,15 @@ int run_train(const std::vector<std::string>& raw_arguments) {
     return kExitDone;
   }
 
-  const bool is_played = plays_ranks(sources);
+  const bool is_simulated = simulates_ranks(sources);
   const bool is_estimated = asks_for_estimate(sources) && !arguments.dry_run;
   const LaunchEnv launch =
       is_estimated ? LaunchEnv{.world_size = estimated_ranks(sources, arguments.launch.world_size)}
-                   : launch_of(arguments, is_played);
-  if (launch.world_size > 1 && !is_played && !is_estimated && !arguments.dry_run)
+                   : launch_of(arguments, is_simulated);
+  if (launch.world_size > 1 && !is_simulated && !is_estimated && !arguments.dry_run)
     log::set_prefix("[rank" + std::to_string(launch.rank) + "]");
-  if (is_estimated) play_unless_on_cpus(sources);
-  const bool reads_files = !is_played && !is_estimated && !arguments.elsewhere;
+  if (is_estimated) simulate_unless_on_cpus(sources);
+  const bool reads_files = !is_simulated && !is_estimated && !arguments.elsewhere;
   Diagnostics found;
   const JobConfig config = resolve_partly(sources, lookup,
                                           {.world_size = launch.world_size,
@@ -137,7 +137,7 @@ int run_train(const std::vector<std::string>& raw_arguments) {
   if (launch.rank == 0) log_messages(found.sorted());
   if (arguments.dry_run) return print_dry_run(config, registry, !reads_files);
   if (is_estimated) return with_places(config, [&] { return estimate_memory(config, registry); });
-  if (is_played) return play(config, registry, launch);
+  if (is_simulated) return simulate(config, registry, launch);
 
   return start_training(config, registry, launch, start, nullptr);
 }

@@ -23,7 +23,7 @@ std::vector<ParallelismRequest> requested_parallelisms(const JobConfig& config,
                                                        const Layout& layout,
                                                        const GivenValues& given);
 
-/// Whether the job trains on CPUs. A played rank stands for one of a machine that is not
+/// Whether the job trains on CPUs. A simulated rank stands for one of a machine that is not
 /// here.
 bool runs_on_cpu(const JobConfig& config);
 

@@ -66,7 +66,7 @@ JobSources read_sources(const std::string& name, const std::string& toml,
   return complete(std::move(sources), parse_toml(name, toml, diagnostics), diagnostics);
 }
 
-bool plays_ranks(const JobSources& sources) {
+bool simulates_ranks(const JobSources& sources) {
   return given_text(sources, "comm.mode") == "fake_backend";
 }
 

@@ -27,8 +27,8 @@ JobSources read_sources(std::vector<std::string> arguments);
 JobSources read_sources(const std::string& name, const std::string& toml,
                         std::vector<std::string> arguments);
 
-/// Whether [comm] mode asks to play one rank of many in this process alone.
-bool plays_ranks(const JobSources& sources);
+/// Whether [comm] mode asks to simulate one rank of many in this process alone.
+bool simulates_ranks(const JobSources& sources);
 
 /// job.dump_folder; its default where what is given cannot be used.
 std::string dump_folder_of(const JobSources& sources);

@@ -1,5 +1,5 @@
 // The mesh of a run: groups of real ranks over the device's transport, or one rank of a layout that
-// is only played.
+// is only simulated.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ dist::Mesh connect_mesh(const dist::Grid& grid, const Rendezvous& rendezvous, De
 dist::Mesh fake_mesh(const dist::Grid& grid, int rank,
                      std::shared_ptr<dist::Recorder> recorder = nullptr);
 
-/// The meta device: shapes without memory. What a played rank runs on.
+/// The meta device: shapes without memory. What a simulated rank runs on.
 std::unique_ptr<Device> make_meta_device();
 
 }  // namespace titan::core

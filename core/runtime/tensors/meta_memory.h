@@ -1,5 +1,5 @@
 // What tensors on the meta device would take if they had memory: counted by what they are for, as
-// they come and go, and what was there at the highest moment. Used where ranks are played.
+// they come and go, and what was there at the highest moment. Used where ranks are simulated.
 #pragma once
 
 #include <array>

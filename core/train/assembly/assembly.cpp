@@ -17,8 +17,8 @@
 #include "core/config/selection/parallelism_selection.h"
 #include "core/data/no_tokenizer.h"
 #include "core/data/open_sources.h"
-#include "core/runtime/groups/played_mesh.h"
 #include "core/runtime/groups/process_groups.h"
+#include "core/runtime/groups/simulated_mesh.h"
 #include "core/runtime/tensors/huge_pages.h"
 #include "core/runtime/tensors/meta_memory.h"
 #include "core/train/assembly/initial_values.h"
@@ -75,7 +75,7 @@ void make_loggers(Run& run, const JobConfig& config, Registry& registry, bool lo
     run.watchers.add({}, as_watcher(std::move(observations), run.mesh, *run.device, run.loggers));
 }
 
-/// `tokenizer`: null in a rehearsal that reads no files.
+/// `tokenizer`: null in a dry run that reads no files.
 void make_watchers(Run& run, const JobConfig& config, Registry& registry,
                    const Tokenizer* tokenizer) {
   WatcherContext context{run.mesh, *run.device, run.loggers, config.job.dump_folder};
@@ -86,7 +86,7 @@ void make_watchers(Run& run, const JobConfig& config, Registry& registry,
     run.watchers.add(chosen, make_selected<Watcher>(registry, chosen, context));
 }
 
-/// Frozen parameters are none of its business. In a rehearsal either component may be unknown.
+/// Frozen parameters are none of its business. In a dry run either component may be unknown.
 void add_optimizer(Run& run, const JobConfig& config, Registry& registry) {
   if (!config.lr_scheduler.name.empty())
     run.lr_scheduler = make_selected<LrScheduler>(registry, config.lr_scheduler,
@@ -156,8 +156,8 @@ void connect(Assembly& a) {
 void simulate_ranks(Assembly& a) {
   MetaMemory::start_counting();
   a.run.device = make_meta_device();
-  a.run.mesh = played_mesh(a.config.layout.grid, a.simulated_rank,
-                           {.receives_beside = runs_on_cpu(a.config)});
+  a.run.mesh = simulated_mesh(a.config.layout.grid, a.simulated_rank,
+                              {.receives_beside = runs_on_cpu(a.config)});
 }
 
 void make_reference(Assembly& a) {
@@ -306,8 +306,8 @@ void assemble_weights(Run& run, const JobConfig& config, Registry& registry, Ren
   build(kWeights, {run, config, registry, &rendezvous, &watch, &start});
 }
 
-std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry, int rank,
-                                     const Tokenizer* tokenizer) {
+std::unique_ptr<Run> assemble_simulated(const JobConfig& config, Registry& registry, int rank,
+                                        const Tokenizer* tokenizer) {
   auto run = std::make_unique<Run>();
   build(kSimulated, {.run = *run,
                      .config = config,

@@ -39,7 +39,7 @@ void assemble_weights(Run& run, const JobConfig& config, Registry& registry, Ren
 /// optimizer, no data, loggers or files. Finds what assemble would find wrong with the model's
 /// layout. Optimizers and a schedule without a name are left out. `tokenizer`: for watchers, which
 /// judge files by it; null: none is read.
-std::unique_ptr<Run> assemble_played(const JobConfig& config, Registry& registry, int rank,
-                                     const Tokenizer* tokenizer = nullptr);
+std::unique_ptr<Run> assemble_simulated(const JobConfig& config, Registry& registry, int rank,
+                                        const Tokenizer* tokenizer = nullptr);
 
 }  // namespace titan::core

@@ -20,7 +20,7 @@
 namespace titan::core {
 namespace {
 
-bool is_played(const Run& run) {
+bool is_simulated(const Run& run) {
   return run.device->device().is_meta();
 }
 
@@ -49,7 +49,7 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
                                  compute_dtype(config),
                                  reduce_dtype(config),
                                  config.pipeline_plan.get(),
-                                 is_played(run) ? "" : config.job.dump_folder};
+                                 is_simulated(run) ? "" : config.job.dump_folder};
   struct Chosen {
     const Selection* selection;
     std::unique_ptr<ModelTransform> transform;
@@ -80,7 +80,7 @@ void apply_transforms(Run& run, const JobConfig& config, Registry& registry) {
     log::info("the model as this rank runs it:\n" + model_text(*run.part));
   check_groups(config, run.part->all_parameters());
   check_loss(run, config);
-  if (is_played(run)) run.watchers.clear();  // there are no numbers to show
+  if (is_simulated(run)) run.watchers.clear();  // there are no numbers to show
   run.watchers.attach(*run.part);
   run.watchers.join(parts);
   if (!run.loss_parts->names().empty()) parts.add_follower(*run.loss_parts);

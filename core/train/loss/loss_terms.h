@@ -19,7 +19,7 @@ class LossTerms {
  public:
   explicit LossTerms(std::shared_ptr<const SequenceLoss> loss = nullptr) : loss_(std::move(loss)) {}
 
-  /// Of this rank's microbatches. On played ranks, whose labels have no values, tokens.
+  /// Of this rank's microbatches. On simulated ranks, whose labels have no values, tokens.
   int64_t local(const StepBatches& batches) const;
   /// Of the whole step: of a SequenceLoss collective over dp, else known already.
   int64_t global(const StepBatches& batches, const dist::Mesh& mesh, c10::Device device) const;

@@ -1,5 +1,5 @@
 // Takes one step through its stages: begin, forward and backward, reduced, judge, then commit, skip
-// or abort and once more. Used by the trainer and by played steps.
+// or abort and once more. Used by the trainer and by simulated steps.
 #pragma once
 
 #include <vector>

@@ -17,8 +17,8 @@
 namespace titan {
 
 /// The rows that one parallelism adds to dist::Grid, where each call is explained. The groups exist
-/// before ModelTransform::apply, in played ranks as well: `context.mesh.group("emb")`. What it gets
-/// wrong is reported at `option`, the plugin's option that holds the degree.
+/// before ModelTransform::apply, in simulated ranks as well: `context.mesh.group("emb")`. What it
+/// gets wrong is reported at `option`, the plugin's option that holds the degree.
 class TITAN_API AxisPlan {
  public:
   void add(std::string name, int64_t degree, std::string option = "degree");

@@ -14,7 +14,7 @@ TITAN_API void info(std::string_view message);
 TITAN_API void warn(std::string_view message);
 TITAN_API void error(std::string_view message);
 
-/// While one lives, `info` and `warn` are dropped, whichever thread says it: a rehearsal does not
+/// While one lives, `info` and `warn` are dropped, whichever thread says it: a dry run does not
 /// say again what the run says.
 class TITAN_API Quiet {
  public:

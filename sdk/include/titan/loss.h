@@ -49,8 +49,8 @@ class TITAN_API Loss {
 
   /// `logits` (n, vocab) in fp32 (double where the model computes in double), not to be changed;
   /// `labels` (n) int64 on the same device, of the vocabulary or Batch::kIgnoredLabel. In training
-  /// a graph is recorded, in validation none; on played ranks tensors are on the meta device. Give
-  /// sums in double where the device has it: a chunk may have thousands of rows.
+  /// a graph is recorded, in validation none; on simulated ranks tensors are on the meta device.
+  /// Give sums in double where the device has it: a chunk may have thousands of rows.
   virtual RowsLoss of_rows(const at::Tensor& logits, const at::Tensor& labels) = 0;
 };
 

@@ -34,7 +34,7 @@ class EstimateTest : public ::testing::Test {
     std::filesystem::current_path(before);
     return std::move(resolution.config);
   }
-  Estimate play(int world_size, std::vector<std::string> arguments) {
+  Estimate simulate(int world_size, std::vector<std::string> arguments) {
     return estimate(job(world_size, std::move(arguments)), registry_);
   }
 
@@ -44,10 +44,10 @@ class EstimateTest : public ::testing::Test {
 };
 
 TEST_F(EstimateTest, AddsUpAndLeavesNothingBehind) {
-  const Estimate result = play(1, {});
+  const Estimate result = simulate(1, {});
   const int64_t live = MetaMemory::live().total();
   ASSERT_EQ(result.ranks.size(), 1u);
-  const PlayedStep& step = result.ranks[0].step;
+  const SimulatedStep& step = result.ranks[0].step;
   int64_t total = 0;
   for (const MemoryUse use : kUses) {
     EXPECT_GE(step.peak.bytes[use], 0);
@@ -61,17 +61,17 @@ TEST_F(EstimateTest, AddsUpAndLeavesNothingBehind) {
   EXPECT_EQ(step.peak.bytes[MemoryUse::optimizer_states], step.optimizer_bytes);
   EXPECT_EQ(step.peak.bytes[MemoryUse::communication], 0);
   EXPECT_GT(step.peak.bytes[MemoryUse::activations], bytes);
-  play(1, {});
+  simulate(1, {});
   EXPECT_EQ(MetaMemory::live().total(), live);
 }
 
 TEST_F(EstimateTest, AModelWithoutActivationsPeaksInItsUpdateOrLastGradient) {
-  const PlayedStep step = play(1, {"--training.seq_len", "8"}).ranks[0].step;
+  const SimulatedStep step = simulate(1, {"--training.seq_len", "8"}).ranks[0].step;
   EXPECT_EQ(step.peak.bytes[MemoryUse::gradients], step.gradient_bytes);
 }
 
 TEST_F(EstimateTest, FindsTheStagesOfEachPipelineRank) {
-  const Estimate result = play(
+  const Estimate result = simulate(
       2, {"--parallelism.pipeline_parallel_degree", "2", "--parallelism.pipeline_parallel_schedule",
           "Interleaved1F1B", "--training.local_batch_size", "4"});
   ASSERT_EQ(result.ranks.size(), 2u);
@@ -97,9 +97,9 @@ TEST_F(EstimateTest, FindsTheStagesOfEachPipelineRank) {
 }
 
 TEST_F(EstimateTest, CutsOperationsAndStateOverRanks) {
-  const Estimate one = play(1, {"--training.local_batch_size", "4"});
-  const Estimate cut = play(4, {"--parallelism.tensor_parallel_degree", "2",
-                                "--parallelism.data_parallel_shard_degree", "2"});
+  const Estimate one = simulate(1, {"--training.local_batch_size", "4"});
+  const Estimate cut = simulate(4, {"--parallelism.tensor_parallel_degree", "2",
+                                    "--parallelism.data_parallel_shard_degree", "2"});
   EXPECT_DOUBLE_EQ(cut.ranks[0].flops, one.ranks[0].flops / 4);
   const double share = static_cast<double>(cut.ranks[0].step.parameter_bytes) /
                        static_cast<double>(one.ranks[0].step.parameter_bytes);
@@ -108,8 +108,8 @@ TEST_F(EstimateTest, CutsOperationsAndStateOverRanks) {
 }
 
 TEST_F(EstimateTest, RecomputationLowersThePeakAndIsCounted) {
-  const PlayedStep kept = play(1, {}).ranks[0].step;
-  const RankEstimate again = play(1, {"--activation_checkpoint.mode", "full"}).ranks[0];
+  const SimulatedStep kept = simulate(1, {}).ranks[0].step;
+  const RankEstimate again = simulate(1, {"--activation_checkpoint.mode", "full"}).ranks[0];
   EXPECT_EQ(kept.recomputed_flops, 0);
   EXPECT_LT(again.step.peak.bytes.total(), kept.peak.bytes.total());
   EXPECT_GT(again.step.recomputed_flops, 0.2 * again.flops);  // a third, but for the head
@@ -118,7 +118,7 @@ TEST_F(EstimateTest, RecomputationLowersThePeakAndIsCounted) {
 
 TEST_F(EstimateTest, CountsWorkspacesOfLibrariesForAGpuAlone) {
   const auto found = [&](std::vector<std::string> arguments) {
-    return play(1, std::move(arguments)).ranks[0];
+    return simulate(1, std::move(arguments)).ranks[0];
   };
   const RankEstimate gpu = found({});
   EXPECT_EQ(gpu.library_bytes, int64_t{64} << 20);
@@ -133,16 +133,18 @@ TEST_F(EstimateTest, AHeadOfAGpuHasLargerChunks) {
   const std::vector<std::string> longer = {"--training.seq_len", "4096"};
   std::vector<std::string> on_cpu = longer;
   on_cpu.insert(on_cpu.end(), {"--comm.mode", "default", "--device.name", "cpu"});
-  const PlayedStep gpu = play(1, longer).ranks[0].step, cpu = play(1, on_cpu).ranks[0].step;
+  const SimulatedStep gpu = simulate(1, longer).ranks[0].step,
+                      cpu = simulate(1, on_cpu).ranks[0].step;
   EXPECT_EQ(gpu.peak.place, "forward of output, microbatch 0");
   EXPECT_GT(gpu.peak.bytes.total(), cpu.peak.bytes.total());
-  EXPECT_EQ(play(1, on_cpu).ranks[0].step.peak.bytes.total(), cpu.peak.bytes.total());
+  EXPECT_EQ(simulate(1, on_cpu).ranks[0].step.peak.bytes.total(), cpu.peak.bytes.total());
 }
 
 /// Device memory of copies under way is what one block keeps, not all blocks.
 TEST_F(EstimateTest, OffloadHoldsOneBlockWhateverTheirNumber) {
   const auto found = [&](const char* mode) {
-    return play(1, {"--activation_checkpoint.mode", mode, "--training.seq_len", "2048"}).ranks[0];
+    return simulate(1, {"--activation_checkpoint.mode", mode, "--training.seq_len", "2048"})
+        .ranks[0];
   };
   const RankEstimate kept = found("none");
   const int64_t blocks = kept.stages[0].activation_bytes;  // of six, and little else
@@ -152,7 +154,7 @@ TEST_F(EstimateTest, OffloadHoldsOneBlockWhateverTheirNumber) {
 }
 
 TEST_F(EstimateTest, PredictsTimeByItsFormula) {
-  const Estimate result = play(
+  const Estimate result = simulate(
       4, {"--parallelism.pipeline_parallel_degree", "4", "--parallelism.pipeline_parallel_schedule",
           "GPipe", "--training.local_batch_size", "8"});
   const MachineSpeed speed{.flops = 1e12, .bandwidth = 1e9};
@@ -171,7 +173,7 @@ TEST_F(EstimateTest, WritesWhatItFound) {
   const Value value = parse_json(to_json(to_value(result)));
   for (size_t i = 0; i < 2; ++i) {
     const Value& rank = value.at("ranks").as_list()[i];
-    const PlayedStep& step = result.ranks[i].step;
+    const SimulatedStep& step = result.ranks[i].step;
     EXPECT_EQ(rank.at("peak_bytes").as_integer(), result.ranks[i].peak_bytes());
     EXPECT_EQ(rank.at("peak_place").as_string(), step.peak.place);
     int64_t total = 0;

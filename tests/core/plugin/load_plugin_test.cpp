@@ -5,8 +5,8 @@
 #include <chrono>
 
 #include "core/plugin/needed_libraries.h"
+#include "core/plugin/plugin_check.h"
 #include "core/plugin/registration.h"
-#include "core/plugin/trial.h"
 #include "tests/core/plugin/plugin_fixture.h"
 
 namespace titan::core {
@@ -34,8 +34,9 @@ TEST(LoadPlugin, TellsEachStepBeforeItBegins) {
 }
 
 TEST(LoadPlugin, RefusesWhatWasBuiltForAnotherProgramWithoutOpeningIt) {
-  expect_golden("plugin_wrong_torch", replaced(load_error(plugin_file("wrong_torch")),
-                                               std::string(host_manifest().field("torch")), "<torch>"));
+  expect_golden("plugin_wrong_torch",
+                replaced(load_error(plugin_file("wrong_torch")),
+                         std::string(host_manifest().field("torch")), "<torch>"));
   expect_golden("plugin_wrong_sdk", load_error(plugin_file("wrong_sdk")));
   EXPECT_EQ(::dlopen(plugin_file("wrong_torch").c_str(), RTLD_NOLOAD | RTLD_NOW), nullptr);
   EXPECT_EQ(::dlopen(plugin_file("wrong_sdk").c_str(), RTLD_NOLOAD | RTLD_NOW), nullptr);
@@ -44,7 +45,8 @@ TEST(LoadPlugin, RefusesWhatWasBuiltForAnotherProgramWithoutOpeningIt) {
 TEST(LoadPlugin, LeavesAloneThoseThatDoWithoutAnOptionalHeader) {
   for (const char* name : {"uses_optional", "before_optional", "other_optional"})
     EXPECT_EQ(load_plugin(plugin_file(name), read_manifest(plugin_file(name)))
-                  ->registered.components().size(),
+                  ->registered.components()
+                  .size(),
               1u)
         << name;
 }

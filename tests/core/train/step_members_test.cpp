@@ -55,8 +55,8 @@ class CountingWork final : public AfterOptimizerStep {
 /// A run of the trainer's own members, with gradients that are given.
 class StepMembersTest : public ::testing::Test {
  protected:
-  struct Played {
-    explicit Played(bool in_float16) {
+  struct Simulated {
+    explicit Simulated(bool in_float16) {
       run.device = testing::make_cpu();
       run.part = std::make_unique<ModelPart>(one_weight());
       run.part->materialize(c10::kCPU, at::kFloat, 1);
@@ -102,7 +102,7 @@ class Repeats final : public StepMember {
 
 TEST_F(StepMembersTest, ARepeatedStepLeavesNoTrace) {
   for (const bool in_float16 : {false, true}) {
-    Played straight(in_float16), repeated(in_float16);
+    Simulated straight(in_float16), repeated(in_float16);
     for (int i = 0; i < 4; ++i) {
       std::vector<Verdict> verdicts;
       if (i == 1 || i == 3) verdicts = {Verdict::repeat, Verdict::repeat};
@@ -136,36 +136,36 @@ class ChangesAtTheEnd final : public StepMember {
 };
 
 TEST_F(StepMembersTest, NothingThatIsSavedChangesWhileItIsStillCopied) {
-  Played played(/*in_float16=*/false);
-  ChangesAtTheEnd plugin(played.told);
-  played.run.members = {&plugin};
-  played.take(0.5);
-  EXPECT_EQ(played.told, "run before plugin ");
+  Simulated simulated(/*in_float16=*/false);
+  ChangesAtTheEnd plugin(simulated.told);
+  simulated.run.members = {&plugin};
+  simulated.take(0.5);
+  EXPECT_EQ(simulated.told, "run before plugin ");
 }
 
 TEST_F(StepMembersTest, AnOverflowSkipsTheUpdateButTheStepCounts) {
-  Played played(/*in_float16=*/true);
-  const at::Tensor before = played.weight().clone();
-  EXPECT_EQ(played.take(kInfinite), Verdict::skip);
-  EXPECT_TRUE(at::equal(played.weight(), before));
-  EXPECT_EQ(played.work.count, 0);
-  EXPECT_EQ(played.told, "run before ") << "plugins may change what is saved at skip, too";
-  EXPECT_EQ(played.run.state.step, 1);
-  EXPECT_EQ(played.run.state.lr_step, 1);
-  EXPECT_EQ(played.run.state.tokens_seen, 12);
-  EXPECT_EQ(played.run.state.tokens_learned, 10);
-  EXPECT_EQ(played.run.state.loss_scale, 512);
-  EXPECT_EQ(played.step.scalars.front().value, 1024) << "that of the step";
-  EXPECT_EQ(played.take(0.5), Verdict::commit);
-  EXPECT_EQ(played.step.lr_factor, 0.5) << "of step 2";
+  Simulated simulated(/*in_float16=*/true);
+  const at::Tensor before = simulated.weight().clone();
+  EXPECT_EQ(simulated.take(kInfinite), Verdict::skip);
+  EXPECT_TRUE(at::equal(simulated.weight(), before));
+  EXPECT_EQ(simulated.work.count, 0);
+  EXPECT_EQ(simulated.told, "run before ") << "plugins may change what is saved at skip, too";
+  EXPECT_EQ(simulated.run.state.step, 1);
+  EXPECT_EQ(simulated.run.state.lr_step, 1);
+  EXPECT_EQ(simulated.run.state.tokens_seen, 12);
+  EXPECT_EQ(simulated.run.state.tokens_learned, 10);
+  EXPECT_EQ(simulated.run.state.loss_scale, 512);
+  EXPECT_EQ(simulated.step.scalars.front().value, 1024) << "that of the step";
+  EXPECT_EQ(simulated.take(0.5), Verdict::commit);
+  EXPECT_EQ(simulated.step.lr_factor, 0.5) << "of step 2";
 }
 
 TEST_F(StepMembersTest, AGradientThatIsNoNumberEndsTheRunBeforeTheWeightsChange) {
-  Played played(/*in_float16=*/false);
-  const at::Tensor before = played.weight().clone();
-  EXPECT_THROW(played.take(kInfinite), Error);
-  EXPECT_TRUE(at::equal(played.weight(), before));
-  EXPECT_EQ(played.run.state.step, 0);
+  Simulated simulated(/*in_float16=*/false);
+  const at::Tensor before = simulated.weight().clone();
+  EXPECT_THROW(simulated.take(kInfinite), Error);
+  EXPECT_TRUE(at::equal(simulated.weight(), before));
+  EXPECT_EQ(simulated.run.state.step, 0);
 }
 
 TEST(FiniteChecks, ShowANaNWithoutItsSign) {
@@ -186,14 +186,14 @@ class SkipsLargeNorms final : public StepMember {
 };
 
 TEST_F(StepMembersTest, APluginSkipsWhatWouldEndTheRunAndTheScaleShrinksAllTheSame) {
-  Played whole(/*in_float16=*/false), half(/*in_float16=*/true);
+  Simulated whole(/*in_float16=*/false), half(/*in_float16=*/true);
   SkipsLargeNorms guard;
-  for (Played* played : {&whole, &half}) {
-    played->run.members = {&guard};
-    EXPECT_EQ(played->take(1), Verdict::commit);
-    EXPECT_EQ(played->take(kInfinite), Verdict::skip);
-    EXPECT_EQ(played->take(50), Verdict::skip) << "finite";
-    EXPECT_EQ(played->run.state.step, 3);
+  for (Simulated* simulated : {&whole, &half}) {
+    simulated->run.members = {&guard};
+    EXPECT_EQ(simulated->take(1), Verdict::commit);
+    EXPECT_EQ(simulated->take(kInfinite), Verdict::skip);
+    EXPECT_EQ(simulated->take(50), Verdict::skip) << "finite";
+    EXPECT_EQ(simulated->run.state.step, 3);
   }
   EXPECT_EQ(half.run.state.loss_scale, 512) << "by the step that overflowed alone";
   EXPECT_TRUE(at::equal(whole.weight(), half.weight()));

@@ -12,7 +12,7 @@
 
 #include "core/config/resolve.h"
 #include "core/config/selection/registry_lookup.h"
-#include "core/estimate/rehearsal.h"
+#include "core/estimate/dry_run.h"
 #include "core/train/assembly/assembly.h"
 
 namespace titan::core {
@@ -96,8 +96,8 @@ TEST_P(TrainConfigs, WarnOfOldKeysAndOfNothingElseThanIsExpected) {
                                  "'checkpoint.interval_type' has no effect"));
 }
 
-/// What is not built yet is skipped, so that a recipe that ships starts: played as a run of its own
-/// size, with data and assets that are here.
+/// What is not built yet is skipped, so that a recipe that ships starts: simulated as a run of its
+/// own size, with data and assets that are here.
 TEST_P(TrainConfigs, StartWhereTheirFilesAre) {
   JobSources sources = read_sources({"--job.config_file", path(GetParam().file)});
   sources.arguments.insert(
@@ -107,7 +107,7 @@ TEST_P(TrainConfigs, StartWhereTheirFilesAre) {
   const JobConfig config =
       resolve_partly(sources, lookup_, {.world_size = GetParam().world_size}, diagnostics_);
   ASSERT_TRUE(diagnostics_.can_start()) << diagnostics_.report();
-  EXPECT_TRUE(rehearse(config, registry_, {}, diagnostics_));
+  EXPECT_TRUE(dry_run(config, registry_, {}, diagnostics_));
   EXPECT_TRUE(diagnostics_.can_start()) << diagnostics_.report();
 }
 

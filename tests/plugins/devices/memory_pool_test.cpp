@@ -41,7 +41,7 @@ bool is_intact(const Block& block) {
 }
 
 /// Blocks of many sizes, in an order like that of a step: most die in the order opposite to birth.
-void play_step(MemoryPool& pool, int seed) {
+void simulate_step(MemoryPool& pool, int seed) {
   std::mt19937 random(seed);
   std::vector<Block> blocks;
   for (int i = 0; i < 60; ++i) {
@@ -79,11 +79,11 @@ TEST(MemoryPool, BlocksNeverOverlapAndAreAligned) {
 
 TEST(MemoryPool, TheSecondStepFindsTheMemoryOfTheFirst) {
   MemoryPool pool(256 * kMiB);
-  play_step(pool, 1);
+  simulate_step(pool, 1);
   const MemoryPool::Figures first = pool.figures();
   EXPECT_EQ(first.in_use, 0);
   EXPECT_GE(first.resident, first.peak);
-  play_step(pool, 1);
+  simulate_step(pool, 1);
   EXPECT_EQ(pool.figures().resident, first.resident);
   EXPECT_EQ(pool.figures().peak, first.peak);
 }

@@ -161,7 +161,7 @@ TEST(Llama4Attention, EqualsTheCompositionWithinDocumentsWhosePositionsBeginAnew
 
 /// Without data, as ranks that are not there are: of every operation there is one for the meta
 /// device.
-TEST(Llama4Attention, CanBePlayed) {
+TEST(Llama4Attention, CanBeSimulated) {
   ModelPart part(two_layers());
   const auto on_meta = at::TensorOptions().dtype(at::kLong).device(at::kMeta);
   Batch batch;

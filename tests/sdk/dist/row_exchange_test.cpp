@@ -140,8 +140,7 @@ TEST(RowExchange, TellsTheRanksHowManyRowsCome) {
       counts.push_back(kRowsOfRanks[rank][peer]);
       counts.push_back(rank);
     }
-    const RowCounts told =
-        exchange_counts(at::tensor(counts, at::kLong), sum_of(counts), group);
+    const RowCounts told = exchange_counts(at::tensor(counts, at::kLong), sum_of(counts), group);
     EXPECT_TRUE(at::equal(told.sent, at::tensor(counts, at::kLong).view({4, 2})));
     for (int64_t peer = 0; peer < 4; ++peer) {
       EXPECT_EQ(told.received[peer][0].item<int64_t>(), kRowsOfRanks[peer][rank]);
@@ -184,7 +183,7 @@ TEST(RowExchange, OnOneRankCountsItself) {
                     "the counts for group 'self' are 4 rows in all, but there are 5"));
 }
 
-TEST(RowExchange, IsDealtEvenlyWherePlayed) {
+TEST(RowExchange, IsDividedEvenlyWhereSimulated) {
   const Group group("ep", make_fake_backend(1, 2));
   const at::Tensor counts = at::empty({4}, at::TensorOptions().dtype(at::kLong).device(at::kMeta));
   const RowCounts told = exchange_counts(counts, 10, group);

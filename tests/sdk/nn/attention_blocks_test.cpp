@@ -154,7 +154,7 @@ TEST(AttentionBlocks, OfManyTokensAreTheWholeRow) {
   for (const Ruled& r : {window(290), window(400), chunk(200)}) expect_blocks(r, row);
 }
 
-/// Of played ranks; ends of windows within the block among them.
+/// Of simulated ranks; ends of windows within the block among them.
 TEST(AttentionBlocks, SayOnTheMetaDeviceWhatTheyGive) {
   const Tensors in = inputs({.length = 12, .value_width = 6});
   const AttentionBlock block{
@@ -169,15 +169,15 @@ TEST(AttentionBlocks, SayOnTheMetaDeviceWhatTheyGive) {
           r.rule->backward(on(direction), on(in[0]), on(in[1]), on(in[2]), seen, block);
       return Tensors{seen.out, seen.logsumexp, d.q, d.k, d.v};
     };
-    const Tensors real = run(c10::kCPU), played = run(c10::kMeta);
+    const Tensors real = run(c10::kCPU), simulated = run(c10::kMeta);
     for (size_t i = 0; i < real.size(); ++i) {
-      EXPECT_TRUE(played[i].is_meta()) << i;
-      EXPECT_EQ(played[i].sizes(), real[i].sizes()) << i;
+      EXPECT_TRUE(simulated[i].is_meta()) << i;
+      EXPECT_EQ(simulated[i].sizes(), real[i].sizes()) << i;
       const bool is_logsumexp = i == 1;  // as the device's kernel lays it out
       if (!is_logsumexp) {
-        EXPECT_EQ(played[i].strides(), real[i].strides()) << i;
+        EXPECT_EQ(simulated[i].strides(), real[i].strides()) << i;
       }
-      EXPECT_EQ(played[i].scalar_type(), real[i].scalar_type()) << i;
+      EXPECT_EQ(simulated[i].scalar_type(), real[i].scalar_type()) << i;
     }
   }
 }

@@ -70,8 +70,8 @@ struct TITAN_API RowCounts {
 /// and as many come as go; or as an UncountedRows says.
 TITAN_API RowCounts exchange_counts(const at::Tensor& counts, int64_t num_rows, const Group& group);
 
-/// While alive, says how exchange_counts deals rows on the meta device, for who plays a step. The
-/// innermost counts. Thread: the one that runs the step.
+/// While alive, says how exchange_counts deals rows on the meta device, for who simulates a step.
+/// The innermost counts. Thread: the one that runs the step.
 class TITAN_API UncountedRows {
  public:
   enum Dealing {

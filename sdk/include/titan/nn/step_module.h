@@ -11,7 +11,7 @@ namespace titan::nn {
 /// A Module that derives from it beside takes part in every step (StepMember), on each rank that
 /// has it, in the model's order; one that another module has replaced does not. What it keeps as
 /// state (Module::add_state) it changes in `commit`: then a skipped or repeated step leaves no
-/// trace. The optimizer steps after `commit`. Also called in played ranks, on the meta device.
+/// trace. The optimizer steps after `commit`. Also called in simulated ranks, on the meta device.
 class TITAN_API StepModule : public StepMember {
  public:
   ~StepModule() override;

@@ -83,7 +83,7 @@ TEST(LossTerms, OfNoneTheLossIsZero) {
   EXPECT_EQ(counter.forward_backward(some_batches(0)).normalized_sum, 0);
 }
 
-TEST(LossTerms, OfPlayedRanksAreTokens) {
+TEST(LossTerms, OfSimulatedRanksAreTokens) {
   StepBatches batches = some_batches(1);
   for (Batch& batch : batches.microbatches) batch.labels = batch.labels.to(c10::kMeta);
   const LossTerms terms(std::make_shared<RowsOfOnes>());

@@ -12,7 +12,7 @@
 
 namespace titan::core {
 
-struct TrialReport {
+struct PluginCheck {
   std::vector<std::string> passed;  ///< the steps that went well: "the library was opened"
   std::vector<std::string> notes;   ///< what could not be checked, and why
   std::string problem;              ///< the report of what is wrong; empty = the plugin can be used
@@ -23,7 +23,7 @@ struct TrialReport {
 /// Any other end does too, behind `headline`: the signal or exit code, the step at which it came
 /// and the child's last output; after `limit` the child and its children are killed. Thread: call
 /// it while the process has one thread, as at the start of a command.
-TrialReport run_in_child(
+PluginCheck run_in_child(
     const std::string& headline,
     const std::function<std::vector<std::string>(const LoadProgress& begin)>& work,
     std::chrono::milliseconds limit);
@@ -31,8 +31,8 @@ TrialReport run_in_child(
 /// The whole check of one file: manifest, compatibility, libraries, opening, registrations,
 /// defaults, and the presets of its flavors (of another plugin's model only when `folders` have
 /// that model).
-TrialReport try_plugin(const std::filesystem::path& file,
-                       const std::vector<std::filesystem::path>& folders,
-                       std::chrono::milliseconds limit);
+PluginCheck check_plugin(const std::filesystem::path& file,
+                         const std::vector<std::filesystem::path>& folders,
+                         std::chrono::milliseconds limit);
 
 }  // namespace titan::core

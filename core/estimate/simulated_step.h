@@ -17,29 +17,30 @@
 namespace titan::core {
 
 /// What one step has shown.
-struct PlayedStep {
+struct SimulatedStep {
   int64_t parameter_bytes = 0;  ///< of this rank's shards
   int64_t gradient_bytes = 0;   ///< before the update; 0 where each is used as it is completed
   int64_t optimizer_bytes = 0;
   MemoryPeak peak;  ///< of everything at once from the second step on
-  /// Where experts are dealt to ranks, and PlayOptions ask for it: of a step in which all tokens of
-  /// every layer come to those of this rank. `peak` is of even load.
+  /// Where experts are dealt to ranks, and SimulationOptions ask for it: of a step in which all
+  /// tokens of every layer come to those of this rank. `peak` is of even load.
   std::optional<MemoryPeak> uneven_peak;
   std::vector<WatchedLayer> layers;
   double recomputed_flops = 0;  ///< that activation checkpointing costs in a step
   std::map<std::pair<std::string, std::string>, dist::Traffic> traffic;  ///< by group and operation
 };
 
-/// What is asked of a played step beside what it always shows.
-struct PlayOptions {
-  bool finds_uneven_peak = false;  ///< PlayedStep::uneven_peak: costs a third step
+/// What is asked of a simulated step beside what it always shows.
+struct SimulationOptions {
+  bool finds_uneven_peak = false;  ///< SimulatedStep::uneven_peak: costs a third step
 };
 
 /// Runs forward, backward, clipping and the optimizer twice on the meta device, the second time
-/// with the optimizer's states. `run`: of assemble_played, which serves once.
-PlayedStep play_step(Run& run, const JobConfig& config, const PlayOptions& options = {});
+/// with the optimizer's states. `run`: of assemble_simulated, which serves once.
+SimulatedStep simulate_step(Run& run, const JobConfig& config,
+                            const SimulationOptions& options = {});
 
 /// As a table for the terminal.
-std::string to_text(const PlayedStep& step);
+std::string to_text(const SimulatedStep& step);
 
 }  // namespace titan::core

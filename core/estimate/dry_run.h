@@ -12,17 +12,17 @@
 
 namespace titan::core {
 
-struct RehearsalOptions {
-  int rank = 0;             ///< which is played
+struct DryRunOptions {
+  int rank = 0;             ///< which is simulated
   bool reads_files = true;  ///< opens the tokenizer, and data that is not large
 };
 
-/// Plays `rank` of the job and adds to `diagnostics` what is wrong with it, each mistake at its
+/// Simulates `rank` of the job and adds to `diagnostics` what is wrong with it, each mistake at its
 /// place. `config` may be one of resolve_partly(): what an earlier mistake makes undecidable is
-/// left out. Returns the played run, null when there is none. Nothing is trained or written.
+/// left out. Returns the simulated run, null when there is none. Nothing is trained or written.
 ///
 /// Errors of other kinds, such as a damaged tokenizer, are thrown when nothing else is wrong.
-std::unique_ptr<Run> rehearse(const JobConfig& config, Registry& registry,
-                              const RehearsalOptions& options, Diagnostics& diagnostics);
+std::unique_ptr<Run> dry_run(const JobConfig& config, Registry& registry,
+                             const DryRunOptions& options, Diagnostics& diagnostics);
 
 }  // namespace titan::core

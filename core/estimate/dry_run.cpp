@@ -1,4 +1,4 @@
-#include "core/estimate/rehearsal.h"
+#include "core/estimate/dry_run.h"
 
 #include <algorithm>
 #include <exception>
@@ -46,12 +46,12 @@ bool is_large(const std::string& path) {
   return false;
 }
 
-class Rehearsal {
+class DryRun {
  public:
-  Rehearsal(const JobConfig& config, Registry& registry, Diagnostics& diagnostics)
+  DryRun(const JobConfig& config, Registry& registry, Diagnostics& diagnostics)
       : config_(config), registry_(registry), diagnostics_(diagnostics) {}
 
-  std::unique_ptr<Run> run(const RehearsalOptions& options) {
+  std::unique_ptr<Run> run(const DryRunOptions& options) {
     std::unique_ptr<Tokenizer> tokenizer;
     if (options.reads_files) {
       attempt([&] { check_run_folder(config_); });
@@ -66,16 +66,16 @@ class Rehearsal {
         all_opened = open(*config_.validation_source, tokenizer.get()) && all_opened;
       if (!all_opened && tokenizer) refuse_absent(*tokenizer);
     }
-    std::unique_ptr<Run> played = play(options.rank, tokenizer.get());
-    if (played && tokenizer)
-      attempt([&] { check_vocabulary(*tokenizer, *played->model, config_); });
-    if (tokenizer) check_conversations(*tokenizer, played.get());
+    std::unique_ptr<Run> simulated = simulate(options.rank, tokenizer.get());
+    if (simulated && tokenizer)
+      attempt([&] { check_vocabulary(*tokenizer, *simulated->model, config_); });
+    if (tokenizer) check_conversations(*tokenizer, simulated.get());
     if (diagnostics_.can_start()) {
       if (other_) std::rethrow_exception(other_);
       JobConfig tried = config_;
       attempt([&] { fit_memory_limit(tried, registry_, options.rank); });
     }
-    return played;
+    return simulated;
   }
 
  private:
@@ -91,16 +91,16 @@ class Rehearsal {
   }
 
   /// Without a model it is not known whether that isolates documents.
-  void check_conversations(const Tokenizer& tokenizer, const Run* played) {
+  void check_conversations(const Tokenizer& tokenizer, const Run* simulated) {
     const bool isolates =
-        config_.data.isolate_documents || !played || played->model->isolates_documents();
+        config_.data.isolate_documents || !simulated || simulated->model->isolates_documents();
     for (const ConversationNeeds& needs : needs_)
       attempt([&] {
         require_for_conversations(needs, tokenizer, chat_template_.get(), isolates, config_);
       });
-    if (!played) return;
+    if (!simulated) return;
     for (const ConversationNeeds& needs : needs_)
-      attempt([&] { require_for_loss(needs, compares_answers(*played), config_); });
+      attempt([&] { require_for_loss(needs, compares_answers(*simulated), config_); });
   }
 
   /// False when `work` failed; a mistake in the configuration is then reported.
@@ -144,17 +144,17 @@ class Rehearsal {
 
   /// One component that fails does not keep the others from being tried: it is left out the next
   /// time.
-  std::unique_ptr<Run> play(int rank, const Tokenizer* tokenizer) {
+  std::unique_ptr<Run> simulate(int rank, const Tokenizer* tokenizer) {
     JobConfig left = without_undecided(rank);
     if (!can_make(config_.model_plugin) && !stand_in(left)) return nullptr;
-    std::unique_ptr<Run> played;
+    std::unique_ptr<Run> simulated;
     std::optional<log::Quiet> quiet;
     if (!diagnostics_.can_start()) quiet.emplace();
     for (bool again = true; again;) {
       again = false;
       attempt([&] {
         try {
-          played = assemble_played(left, registry_, rank, tokenizer);
+          simulated = assemble_simulated(left, registry_, rank, tokenizer);
         } catch (const Error& error) {
           again = error.kind() == ErrorKind::config && leave_out_failed(error, left);
           throw;
@@ -162,7 +162,7 @@ class Rehearsal {
       });
       if (again && !quiet) quiet.emplace();
     }
-    return has_stand_in_ ? nullptr : std::move(played);
+    return has_stand_in_ ? nullptr : std::move(simulated);
   }
 
   /// A model that cannot be made keeps nobody from judging the optimizer: another one stands in.
@@ -256,9 +256,9 @@ class Rehearsal {
 
 }  // namespace
 
-std::unique_ptr<Run> rehearse(const JobConfig& config, Registry& registry,
-                              const RehearsalOptions& options, Diagnostics& diagnostics) {
-  return Rehearsal(config, registry, diagnostics).run(options);
+std::unique_ptr<Run> dry_run(const JobConfig& config, Registry& registry,
+                             const DryRunOptions& options, Diagnostics& diagnostics) {
+  return DryRun(config, registry, diagnostics).run(options);
 }
 
 }  // namespace titan::core

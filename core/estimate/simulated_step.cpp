@@ -1,4 +1,4 @@
-#include "core/estimate/played_step.h"
+#include "core/estimate/simulated_step.h"
 
 #include <cstdio>
 
@@ -42,16 +42,17 @@ StepBatches make_batches(const Run& run, const JobConfig& config) {
 /// Says where in the step memory is taken, and sees the gradients when all are there.
 class PlaceTeller final : public StepMember {
  public:
-  PlaceTeller(const ModelPart& part, PlayedStep& played) : part_(part), played_(played) {}
+  PlaceTeller(const ModelPart& part, SimulatedStep& simulated)
+      : part_(part), simulated_(simulated) {}
 
   void reduced(Step& step) override {
     step.batches.microbatches.clear();  // real ones are in host memory
-    played_.parameter_bytes = played_.gradient_bytes = 0;
+    simulated_.parameter_bytes = simulated_.gradient_bytes = 0;
     for (const nn::Parameter* parameter : part_.parameters()) {
       MetaMemory::relabel(parameter->grad(), MemoryUse::gradients);
-      played_.parameter_bytes += static_cast<int64_t>(parameter->shard().nbytes());
+      simulated_.parameter_bytes += static_cast<int64_t>(parameter->shard().nbytes());
       if (parameter->grad().defined())
-        played_.gradient_bytes += static_cast<int64_t>(parameter->grad().nbytes());
+        simulated_.gradient_bytes += static_cast<int64_t>(parameter->grad().nbytes());
     }
     MetaMemory::set_place("clipping of gradients");
   }
@@ -59,7 +60,7 @@ class PlaceTeller final : public StepMember {
 
  private:
   const ModelPart& part_;
-  PlayedStep& played_;
+  SimulatedStep& simulated_;
 };
 
 const std::vector<PipelineAction>* own_actions(const Run& run, const JobConfig& config) {
@@ -76,11 +77,11 @@ std::string line(const std::string& name, int64_t bytes) {
 
 }  // namespace
 
-PlayedStep play_step(Run& run, const JobConfig& config, const PlayOptions& options) {
-  const PlayedKernels kernels(config);
+SimulatedStep simulate_step(Run& run, const JobConfig& config, const SimulationOptions& options) {
+  const SimulatedKernels kernels(config);
   LayerWatch watch(*run.part, run.mesh.recorder(), own_actions(run, config));
-  PlayedStep played;
-  PlaceTeller places(*run.part, played);
+  SimulatedStep simulated;
+  PlaceTeller places(*run.part, simulated);
   const StepMembers members(run, config, [] {});
   StepOrder order = members.order();
   order.first.insert(order.first.begin(), &places);
@@ -93,10 +94,10 @@ PlayedStep play_step(Run& run, const JobConfig& config, const PlayOptions& optio
   run_step(1);
   if (auto* stateful = dynamic_cast<StatefulOptimizer*>(run.optimizer.get()))
     stateful->visit_state([&](Parameter&, std::string_view, const at::Tensor& state) {
-      played.optimizer_bytes += static_cast<int64_t>(state.nbytes());
+      simulated.optimizer_bytes += static_cast<int64_t>(state.nbytes());
       MetaMemory::relabel(state, MemoryUse::optimizer_states);
     });
-  played.traffic = run.mesh.recorder().traffic();
+  simulated.traffic = run.mesh.recorder().traffic();
 
   MetaMemory::reset_peak();
   const double recomputed_before = RecomputeScope::recomputed_flops();
@@ -107,20 +108,20 @@ PlayedStep play_step(Run& run, const JobConfig& config, const PlayOptions& optio
     run_step(2);
     num_exchanges = rows.num_exchanges();
   }
-  played.recomputed_flops = RecomputeScope::recomputed_flops() - recomputed_before;
-  played.peak = MetaMemory::peak();
-  played.layers = watch.layers();
+  simulated.recomputed_flops = RecomputeScope::recomputed_flops() - recomputed_before;
+  simulated.peak = MetaMemory::peak();
+  simulated.layers = watch.layers();
   if (options.finds_uneven_peak && num_exchanges > 0) {
     const dist::UncountedRows rows(dist::UncountedRows::all_to_this_rank);
     MetaMemory::reset_peak();
     run_step(3);
-    played.uneven_peak = MetaMemory::peak();
+    simulated.uneven_peak = MetaMemory::peak();
   }
   MetaMemory::set_place("");
-  return played;
+  return simulated;
 }
 
-std::string to_text(const PlayedStep& step) {
+std::string to_text(const SimulatedStep& step) {
   std::string text = "this rank holds\n";
   text += line("parameters", step.parameter_bytes) + "\n";
   text += line("gradients", step.gradient_bytes) + "\n";

@@ -1,4 +1,4 @@
-#include "core/plugin/trial.h"
+#include "core/plugin/plugin_check.h"
 
 #include <sys/wait.h>
 
@@ -85,7 +85,7 @@ std::vector<std::string> check_flavors(const LoadedPlugin& plugin,
 
 }  // namespace
 
-TrialReport run_in_child(
+PluginCheck run_in_child(
     const std::string& headline,
     const std::function<std::vector<std::string>(const LoadProgress& begin)>& work,
     std::chrono::milliseconds limit) {
@@ -101,7 +101,7 @@ TrialReport run_in_child(
       },
       limit);
 
-  TrialReport report;
+  PluginCheck report;
   bool is_done = false;
   for (size_t begin = 0; begin < end.records.size();) {
     const size_t stop = std::min(end.records.find('\0', begin), end.records.size());
@@ -133,20 +133,20 @@ TrialReport run_in_child(
   return report;
 }
 
-TrialReport try_plugin(const std::filesystem::path& file,
-                       const std::vector<std::filesystem::path>& folders,
-                       std::chrono::milliseconds limit) {
+PluginCheck check_plugin(const std::filesystem::path& file,
+                         const std::vector<std::filesystem::path>& folders,
+                         std::chrono::milliseconds limit) {
   const std::string first_step = "its manifest was read";
   const std::filesystem::path absolute = std::filesystem::absolute(file).lexically_normal();
   Manifest manifest;
   try {
     manifest = read_manifest(absolute);
   } catch (const Error& e) {
-    TrialReport report;
+    PluginCheck report;
     report.problem = e.what();
     return report;
   }
-  TrialReport report = run_in_child(
+  PluginCheck report = run_in_child(
       cannot_use(manifest, absolute.string()),
       [&](const LoadProgress& begin) {
         const auto loaded = load_plugin(absolute, manifest, begin);

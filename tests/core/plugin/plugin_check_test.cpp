@@ -1,5 +1,5 @@
 // Trying plugins in a child process: whatever happens there is a report here.
-#include "core/plugin/trial.h"
+#include "core/plugin/plugin_check.h"
 
 #include <chrono>
 #include <csignal>
@@ -14,12 +14,12 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 
-TrialReport tried(const std::string& name, milliseconds limit = minutes(10)) {
-  return try_plugin(plugin_file(name), {}, limit);
+PluginCheck tried(const std::string& name, milliseconds limit = minutes(10)) {
+  return check_plugin(plugin_file(name), {}, limit);
 }
 
-TEST(Trial, PassesASoundPluginStepByStep) {
-  const TrialReport report = tried("sound");
+TEST(PluginCheck, PassesASoundPluginStepByStep) {
+  const PluginCheck report = tried("sound");
   EXPECT_EQ(report.problem, "");
   EXPECT_EQ(report.passed,
             (std::vector<std::string>{
@@ -30,13 +30,13 @@ TEST(Trial, PassesASoundPluginStepByStep) {
   EXPECT_TRUE(report.notes.empty());
 }
 
-TEST(Trial, ReportsAPluginThatAbortsWhileItIsOpened) {
-  const TrialReport report = tried("aborts");
+TEST(PluginCheck, ReportsAPluginThatAbortsWhileItIsOpened) {
+  const PluginCheck report = tried("aborts");
   expect_golden("plugin_aborts", report.problem);
   EXPECT_EQ(report.passed.back(), "the libraries that it needs were looked for");
 }
 
-TEST(Trial, ReportsAPluginThatFaults) {
+TEST(PluginCheck, ReportsAPluginThatFaults) {
   const std::string problem = tried("faults").problem;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   EXPECT_NE(problem.find("while the library was opened"), std::string::npos)
@@ -46,33 +46,34 @@ TEST(Trial, ReportsAPluginThatFaults) {
 #endif
 }
 
-TEST(Trial, ReportsAPluginThatEndsTheProcess) {
+TEST(PluginCheck, ReportsAPluginThatEndsTheProcess) {
   expect_golden("plugin_exits", tried("exits").problem);
 }
 
-TEST(Trial, StopsAPluginThatNeverComesBack) {
+TEST(PluginCheck, StopsAPluginThatNeverComesBack) {
   expect_golden("plugin_hangs", tried("hangs", std::chrono::seconds(3)).problem);
 }
 
-TEST(Trial, GivesTheSameTextsAsLoadingHere) {
+TEST(PluginCheck, GivesTheSameTextsAsLoadingHere) {
   for (const std::string name :
        {"wrong_sdk", "no_manifest", "no_entry", "throws_int", "provides_more"})
     EXPECT_EQ(tried(name).problem, load_error(plugin_file(name)));
 }
 
-TEST(Trial, ChecksFlavorsWhenTheirModelIsThere) {
+TEST(PluginCheck, ChecksFlavorsWhenTheirModelIsThere) {
   const auto file = plugin_folder("sound") / "more_flavors.plugin.so";
-  const TrialReport alone = try_plugin(file, {}, minutes(10));
+  const PluginCheck alone = check_plugin(file, {}, minutes(10));
   EXPECT_EQ(alone.problem, "");
   ASSERT_EQ(alone.notes.size(), 2u);
   EXPECT_EQ(
       alone.notes[0],
       "flavor 'large' of model 'toy' was not checked: no plugin on the search path has the model");
-  expect_golden("plugin_presets", try_plugin(file, {plugin_folder("sound")}, minutes(10)).problem);
+  expect_golden("plugin_presets",
+                check_plugin(file, {plugin_folder("sound")}, minutes(10)).problem);
 }
 
 TEST(RunInChild, ShowsTheLastLinesOfAChildThatDies) {
-  const TrialReport report = run_in_child(
+  const PluginCheck report = run_in_child(
       "it failed",
       [](const LoadProgress& begin) {
         begin("first");
@@ -91,7 +92,7 @@ TEST(RunInChild, ShowsTheLastLinesOfAChildThatDies) {
 }
 
 TEST(RunInChild, StopsAChildThatPrintsWithoutEnd) {
-  const TrialReport report = run_in_child(
+  const PluginCheck report = run_in_child(
       "it failed",
       [](const LoadProgress&) -> std::vector<std::string> {
         for (;;) std::puts("again");

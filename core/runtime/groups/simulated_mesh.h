@@ -1,5 +1,5 @@
 // The mesh of one rank of a layout whose other ranks do not exist, with the memory that its
-// collectives hold until they are waited for. Used where ranks are played.
+// collectives hold until they are waited for. Used where ranks are simulated.
 #pragma once
 
 #include <titan/dist/mesh.h>
@@ -7,13 +7,13 @@
 namespace titan::core {
 
 /// What of a transport shows in memory.
-struct PlayedTransport {
+struct SimulatedTransport {
   /// A reduce-scatter receives the other ranks' shares beside its input, as gloo's does; NCCL's
   /// needs no tensor.
   bool receives_beside = false;
 };
 
 /// As fake_mesh; nothing is communicated, and what a collective works on stays until its end.
-dist::Mesh played_mesh(const dist::Grid& grid, int rank, const PlayedTransport& transport);
+dist::Mesh simulated_mesh(const dist::Grid& grid, int rank, const SimulatedTransport& transport);
 
 }  // namespace titan::core

@@ -1,4 +1,4 @@
-#include "core/runtime/groups/played_mesh.h"
+#include "core/runtime/groups/simulated_mesh.h"
 
 #include <algorithm>
 #include <utility>
@@ -30,9 +30,9 @@ std::shared_ptr<Work> hold(std::vector<Tensor> tensors) {
 }
 
 /// On the meta device, where there is nothing to move.
-class PlayedBackend final : public dist::Backend {
+class SimulatedBackend final : public dist::Backend {
  public:
-  PlayedBackend(int rank, int size, const PlayedTransport& transport)
+  SimulatedBackend(int rank, int size, const SimulatedTransport& transport)
       : rank_(rank), size_(size), transport_(transport) {}
 
   int rank() const override { return rank_; }
@@ -58,16 +58,16 @@ class PlayedBackend final : public dist::Backend {
 
  private:
   int rank_, size_;
-  PlayedTransport transport_;
+  SimulatedTransport transport_;
 };
 
 }  // namespace
 
-dist::Mesh played_mesh(const dist::Grid& grid, int rank, const PlayedTransport& transport) {
+dist::Mesh simulated_mesh(const dist::Grid& grid, int rank, const SimulatedTransport& transport) {
   const auto connect = [&](const std::string&, const std::vector<int>& ranks) {
     const auto place = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
-    return std::make_shared<PlayedBackend>(static_cast<int>(place), static_cast<int>(ranks.size()),
-                                           transport);
+    return std::make_shared<SimulatedBackend>(static_cast<int>(place),
+                                              static_cast<int>(ranks.size()), transport);
   };
   return dist::Mesh(grid, rank, connect);
 }

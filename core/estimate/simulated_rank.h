@@ -1,4 +1,4 @@
-// Which rank of which world comm.mode = "fake_backend" plays.
+// Which rank of which world comm.mode = "fake_backend" simulates.
 #pragma once
 
 #include <optional>
@@ -12,6 +12,6 @@ std::optional<int> ranks_of_environment();
 
 /// Flags --rank and --world-size; without them rank 0 of NGPU ranks, or of one. Throws a config
 /// Error for a rank that does not exist.
-LaunchEnv played_rank(const LaunchFlags& flags);
+LaunchEnv simulated_rank(const LaunchFlags& flags);
 
 }  // namespace titan::core
