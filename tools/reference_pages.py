@@ -78,15 +78,14 @@ def table(schema, head="key"):
 
 def sections():
     found = re.findall(r"^\[([a-z_]+)\]$", titan("train", "--help", "all"), re.M)
-    kinds = {"model", "optimizer", "lr_scheduler", "loss", "tokenizer", "chat_template", "device", "activation_checkpoint"}
-    return list(dict.fromkeys(found)), kinds
+    return list(dict.fromkeys(found)), set(KINDS)
 
 
 def keys_page():
     names, kinds = sections()
     help_text = titan("train", "--help", "all")
-    text = ("# Keys of a configuration\n\nEvery key is also a flag: `--section.key VALUE`. A boolean needs no value; `--section.no_key` is "
-            f"false.\nThe options of plugins stand in [plugins](plugins.md). {MADE}")
+    text = ("# Keys of a configuration\n\nEvery key is also a flag: `--section.key VALUE`. A boolean needs no value, and is false with "
+            f"`no_` before the key.\nThe options of plugins stand in [plugins](plugins.md). {MADE}")
     for name in names:
         if name in kinds:
             text += f"\n## {name}\n\n{kind_section(help_text, name)}"
@@ -106,7 +105,8 @@ def kind_section(help_text, section):
         found = re.fullmatch(r"(.*) \((.*); default (.*)\)", " ".join(body.split()))
         default = found[3] if found[3] == "unset" else f"`{found[3]}`"
         lines.append(f"| `{flag.replace('[no_]', '').partition('.')[2]}` | {default} | {cell(found[1])} |")
-    return "\n".join(lines) + f"\n\nThe options of the chosen plugin stand in the same section: [plugins](plugins.md#{section}).\n"
+    where = f"`[{section}.<name>]`" if section == "parallelism" else "the same section"
+    return "\n".join(lines) + f"\n\nThe options of the chosen plugin stand in {where}: [plugins](plugins.md#{section}).\n"
 
 
 def installed():

@@ -173,7 +173,7 @@ class ConfigurationTest(Case):
     def test_an_unknown_command_shows_the_nearest_or_all_commands(self):
         for words, expected in ((["trian"], ["unknown command 'trian'; did you mean 'train'?", "see: titan --help"]),
                                 (["comprae"], ["unknown command 'comprae'; did you mean 'compare'?"]),
-                                (["nonsense"], ["unknown command 'nonsense'", "train a model", "where two runs part"]),
+                                (["nonsense"], ["unknown command 'nonsense'", "train a model", "find where two runs diverge"]),
                                 (["help", "nonsense"], ["unknown command 'nonsense'"])):
             run = titan(*words)
             self.assertEqual(run.returncode, 2)

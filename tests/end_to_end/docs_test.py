@@ -4,10 +4,13 @@ and components that are named exist."""
 import collections
 import functools
 import json
+import os
 import re
+import subprocess
+import sys
 import tomllib
 
-from harness import ROOT, Case, main, thorough, titan
+from harness import ROOT, TITAN, Case, main, thorough, titan
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 FENCED = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.M | re.S)
@@ -92,6 +95,12 @@ class DocsTest(Case):
                     wrong.append(f"{page.name}: {code}")
         self.assertEqual(wrong, [])
         self.assertGreater(checked, 60)
+
+    @thorough
+    def test_pages_of_the_reference_say_what_the_program_says(self):
+        run = subprocess.run([sys.executable, ROOT / "tools/reference_pages.py", "--check"], capture_output=True, text=True,
+                             env={**os.environ, "TITAN": str(TITAN)})
+        self.assertEqual(run.returncode, 0, run.stderr)
 
     @thorough
     def test_blocks_of_toml_have_an_effect(self):

@@ -13,6 +13,11 @@ titan_add_tool_test(check_floors)
 add_test(NAME tools.floors COMMAND ${TITAN_TEST_PYTHON} ${PROJECT_SOURCE_DIR}/tools/check_floors.py)
 set_tests_properties(tools.floors PROPERTIES LABELS tools TIMEOUT 600)
 
+# older words become no more
+titan_add_tool_test(check_words)
+add_test(NAME tools.words COMMAND ${TITAN_TEST_PYTHON} ${PROJECT_SOURCE_DIR}/tools/check_words.py)
+set_tests_properties(tools.words PROPERTIES LABELS tools TIMEOUT 600)
+
 # the core names no plugin
 titan_add_tool_test(plugin_names)
 

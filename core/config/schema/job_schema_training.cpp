@@ -92,8 +92,7 @@ void declare_parallelism(SchemaBuilder& schema) {
               "Ranks over which parameters are sharded; -1: all remaining ranks")
       .at_least(-1)
       .option("fsdp_reshard_after_forward", &Section::fsdp_reshard_after_forward,
-              "Free gathered parameters after the forward pass; default: yes, unless there is a "
-              "pipeline",
+              "Free gathered parameters after the forward pass; default: yes, but not in pipelines",
               {{"default", ReshardAfterForward::standard},
                {"always", ReshardAfterForward::always},
                {"never", ReshardAfterForward::never}})

@@ -85,10 +85,10 @@ TEST(Describe, GivesJsonSchemaOfEveryOptionType) {
 }
 
 TEST(Describe, ASectionOfAJobShowsItsKeys) {
-  const std::string text = run(run_describe, {"validation"}).output;
+  const std::string text = run(run_describe, {"validation"}).printed;
   EXPECT_TRUE(text.starts_with("[validation] Validation\n\nkey ")) << text;
   EXPECT_NE(text.find("\ndataloader.num_workers "), std::string::npos) << text;
-  const Value json = parse_json(run(run_describe, {"comm", "--json"}).output);
+  const Value json = parse_json(run(run_describe, {"comm", "--json"}).printed);
   EXPECT_EQ(json.at("properties").at("trace_buf_size").at("default"), Value(20000));
   EXPECT_EQ(run(run_describe, {"comm", "x"}).error, "[comm] is a section, not a kind of plugin");
 }
