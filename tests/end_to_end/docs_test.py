@@ -12,7 +12,7 @@ import tomllib
 
 from harness import ROOT, TITAN, Case, main, thorough, titan
 
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "AGENTS.md", *(ROOT / "docs").rglob("*.md")])
 FENCED = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.M | re.S)
 ANYWHERE = ("train", "--dry-run", "--elsewhere", "--world-size", "64")
 
