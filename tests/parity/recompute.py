@@ -36,8 +36,14 @@ SELECTED = ("FSDP 2", "DDP 2", "TP 2", "TP 2, async", "TP 2, sequence parallel o
             "PP 2, InterleavedZeroBubble", "PP 2, ZBVZeroBubble", "CP 2, alltoall, headtail", "CP 2, allgather, headtail", "FSDP 2 x TP 2")
 
 
+# DualPipeV overlaps the communication of experts only where nothing is recomputed
+NO_OVERLAP = {"parallelism.no_pipeline_parallel_expert_parallel_overlap": None}
+
+
 def with_mode(rung, mode):
-    return dataclasses.replace(rung, name=f"{rung.name}, {mode or 'none'}", more={**rung.more, **(MODES[mode] if mode else NONE)})
+    overlaps = rung.experts > 1 and "DualPipeV" in rung.more.values()
+    more = {**rung.more, **(MODES[mode] if mode else NONE), **(NO_OVERLAP if overlaps else {})}
+    return dataclasses.replace(rung, name=f"{rung.name}, {mode or 'none'}", more=more)
 
 
 def compare(rung, modes):
