@@ -1,6 +1,5 @@
 // titan describe KIND [NAME] [--json]: what a component is and which options it has; the keys of a
-// section of a job; of a pipeline
-// schedule also, with --ranks, what it does and costs.
+// section of a job; with --ranks also what a pipeline schedule does and costs.
 #include "core/base/arguments.h"
 
 #include <titan/program/terminal.h>

@@ -30,7 +30,7 @@ struct SimulatedStep {
   std::map<std::pair<std::string, std::string>, dist::Traffic> traffic;  ///< by group and operation
 };
 
-/// What is asked of a simulated step beside what it always shows.
+/// What a simulated step measures on request, in addition to what it always measures.
 struct SimulationOptions {
   bool finds_uneven_peak = false;  ///< SimulatedStep::uneven_peak: costs a third step
 };

@@ -7,8 +7,8 @@
 
 namespace titan::core {
 
-/// Takes the trainer thread out of what it waits for, which then throws a distributed Error: for
-/// whoever can go on, with other members or from the last step that was committed. What cannot be
+/// Takes the trainer thread out of what it waits for, which then throws a distributed Error. The
+/// caller may go on, with other members or from the last step that was committed. What cannot be
 /// ended is left to the transport's timeout or, `ends_process`, ended with the process.
 class AbortGroups final : public EndProcess {
  public:

@@ -127,6 +127,7 @@ class BadValuesTest(DebuggingCase):
                 (["--debug.trace_tensors", "layer.*"], "debug.trace_tensors: 'layer.*' fits no layer"),
                 (["--profiling.enable_profiling", "--profiling.profile_freq", "3"],
                  "profiling.profile_freq = 3 is shorter than profiler_warmup + profiler_active = 3 + 1"),
+                (["--debug.trace_tensors_from", "5", "--debug.trace_tensors_until", "4"], "is before debug.trace_tensors_from = 5"),
                 (["--debug.trace_tensors", "*", "--debug.trace_tensors_from", "5", "--debug.trace_tensors_until", "4"],
                  "is before debug.trace_tensors_from = 5")):
             run = titan("train", *RECIPE, "--job.dump_folder", self.out, *flags)

@@ -38,6 +38,7 @@ inline constexpr WatcherOfKey kWatchers[] = {
     {"profiling.enable_profiling", "profiling"},
     {"profiling.enable_memory_snapshot", "profiling"},
     {"debug.trace_tensors", "debugging"},
+    {"debug.trace_tensors_until", "debugging"},  // it refuses a last step before the first
     {"debug.find_nan", "debugging"},
     {"debug.detect_anomaly", "debugging"},
     {"validation.tasks", "task_scores"},

@@ -1,5 +1,4 @@
 // Registers command:convert: weights from one form of files into another.
-#include <algorithm>
 #include <cstdio>
 #include <optional>
 

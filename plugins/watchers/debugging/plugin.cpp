@@ -15,8 +15,7 @@ void check(const Options& o, const JobView& job, RuleReport& report) {
                  "optimizer.early_step_in_backward = true weights change inside the backward and "
                  "no step can be run again",
                  "set debug.detect_anomaly = true instead, or switch off one of them");
-  if (!o.trace_tensors.empty() && o.trace_tensors_until &&
-      *o.trace_tensors_until < o.trace_tensors_from)
+  if (o.trace_tensors_until && *o.trace_tensors_until < o.trace_tensors_from)
     report.error(
         "trace_tensors_until",
         "debug.trace_tensors_until = " + std::to_string(*o.trace_tensors_until) +
