@@ -1,4 +1,5 @@
-// What memory is for, told by whoever allocates it: memory estimates and reports add up by it.
+// The purpose of memory, declared by the code that allocates it. Memory estimates and reports sum
+// bytes by purpose.
 #pragma once
 
 #include <titan/export.h>
@@ -6,7 +7,7 @@
 namespace titan {
 
 enum class MemoryUse {
-  temporary,   ///< of the operation that is running, and whatever nobody has named
+  temporary,   ///< of the running operation, and everything without a declared use
   parameters,  ///< shards
   gradients,   ///< of shards, and of whole parameters until they are reduced to shards
   optimizer_states,
@@ -14,7 +15,7 @@ enum class MemoryUse {
   communication,  ///< gathered parameters, buffers of collectives
 };
 
-/// While alive, what this thread allocates is for `use`; the innermost scope alone counts.
+/// While alive, allocations of this thread are for `use`. Scopes nest; only the innermost counts.
 class TITAN_API MemoryUseScope {
  public:
   explicit MemoryUseScope(MemoryUse use);

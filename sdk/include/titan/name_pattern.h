@@ -1,5 +1,5 @@
-// Names by pattern: how configurations speak of several parameters at once. Used by the core's
-// groups of parameters and by optimizers that treat some weights differently.
+// Name patterns, by which configurations select several parameters at once. Used by the core's
+// parameter groups and by optimizers that treat some weights differently.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace titan {
 
-/// Whether the whole of `name` fits `pattern`, in which '*' stands for any text, also none.
+/// Whether `pattern` matches the whole of `name`; '*' matches any text, including none.
 inline bool matches_pattern(std::string_view name, std::string_view pattern) {
   const size_t star = pattern.find('*');
   if (star == std::string_view::npos) return name == pattern;

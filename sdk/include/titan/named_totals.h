@@ -1,5 +1,5 @@
-// Numbers under names that not every rank has, combined over ranks. Used by watchers and by the
-// trainer for loggers that look at tensors.
+// Sums named numbers over ranks, some of which may lack some names. Used by watchers and by the
+// trainer for loggers that observe tensors.
 #pragma once
 
 #include <map>
@@ -13,22 +13,22 @@ TITAN_OPTIONAL_HEADER(named_totals);
 
 namespace titan {
 
-/// What several ranks and microbatches have said under one name.
+/// The sum of several ranks' and microbatches' contributions to one name.
 struct TITAN_API NamedTotal {
-  double sum = 0;  ///< of Combined::greatest: the greatest
+  double sum = 0;  ///< Combined::greatest: the maximum
   double weight = 0;
   Combined how = Combined::mean;
 
   void add(const NamedTotal& other);
-  /// What is logged. Only where weight is not 0.
+  /// The number to log. Requires a weight other than 0.
   double value() const;
 };
 
-/// A name holds no zero byte.
+/// Names contain no zero byte.
 using NamedTotals = std::map<std::string, NamedTotal>;
 
-/// Those of all ranks, added in the order of ranks. Collective over
-/// `world`; `device`: where it communicates.
+/// The totals of all ranks, added in rank order. Collective over `world`; `device`: the device on
+/// which `world` communicates.
 TITAN_API NamedTotals over_ranks(const NamedTotals& own, const dist::Group& world,
                                  c10::Device device);
 

@@ -1,5 +1,5 @@
-// Optional interface of loggers that look at tensors of the running model. Its own header, so that
-// loggers that do not stay without torch.
+// Optional interface of loggers that observe tensors of the running model. A header of its own, so
+// that other loggers need no torch.
 #pragma once
 
 #include <cstdint>
@@ -17,49 +17,51 @@ namespace nn {
 class AttentionRule;
 }
 
-/// What of a module is looked at.
+/// The tensor of a module to observe.
 enum class Observed {
-  input,      ///< its activation, (B, S, features)
-  output,     ///< likewise
-  attention,  ///< queries and keys of an attention layer (nn::AttentionLayer), as they are attended
-              ///< to: turned by their positions
-  logits,     ///< of an nn::OutputHead, (rows, vocab) in fp32 (double for double)
+  input,      ///< its input activation, (B, S, features)
+  output,     ///< its output activation, (B, S, features)
+  attention,  ///< queries and keys of an attention layer (nn::AttentionLayer) as attention uses
+              ///< them, after the rotary embedding
+  logits,     ///< of an nn::OutputHead, (rows, vocab) in fp32, or fp64 if the model computes in it
 };
 
-/// One thing that an observer asks for.
+/// One request of an observer.
 struct Observation {
-  std::string modules;  ///< pattern of their paths: "layers.*.attention" (titan/name_pattern.h). Of
-                        ///< those that it fits, `attention` and `logits` mean what has such
+  std::string modules;  ///< pattern of module paths: "layers.*.attention" (titan/name_pattern.h);
+                        ///< `attention` and `logits` apply to the matching modules that have them
   Observed what = Observed::output;
-  int64_t every = 1;  ///< at step 1 and at the multiples of this
-  int64_t rows = 0;   ///< of `logits`: the first so many tokens of a microbatch
+  int64_t every = 1;  ///< at step 1 and at multiples of this
+  int64_t rows = 0;   ///< of `logits`: only the first `rows` tokens of a microbatch
 };
 
-/// What this rank has of it, in one microbatch. Without a graph, not to be changed, gone after the
-/// call: ranks of data parallelism have other rows, those of tensor parallelism other heads, or
-/// other tokens where the sequence is cut between layers; logits are whole.
+/// This rank's share of an observed tensor in one microbatch. It has no autograd graph, is
+/// read-only and is valid during the call only. Data-parallel ranks hold different rows.
+/// Tensor-parallel ranks hold different heads, or different tokens where the sequence is sharded
+/// between layers; logits are whole.
 struct ObservedTensors {
-  size_t index = 0;         ///< of the Observation
+  size_t index = 0;         ///< of the Observation in observations()
   std::string_view module;  ///< its path
   int64_t step = 0;
-  const Batch& batch;  ///< that the model was given on this rank; of `logits`, the labels alone
+  const Batch& batch;  ///< the model's input on this rank; of `logits`, only the labels
   at::Tensor tensor;   ///< input, output or logits
   at::Tensor queries;  ///< (B, heads, S, hd)
-  at::Tensor keys;     ///< (B, key heads, S, hd); heads are a multiple
-  /// How they attend: scale, windows, sinks of the heads that this rank has
-  /// (titan/nn/attention_layer.h). Null but for `attention`.
+  at::Tensor keys;  ///< (B, key heads, S, hd); the number of query heads is a multiple of that of
+                    ///< key heads
+  /// Scale, windows and sinks of this rank's heads (titan/nn/attention_layer.h). Null except for
+  /// `attention`.
   const nn::AttentionRule* rule = nullptr;
 };
 
-/// What is logged of all numbers of a tag, on all ranks and in all microbatches of the step.
+/// How the numbers of a tag are combined over all ranks and microbatches of a step.
 enum class Combined {
-  mean,       ///< Σ sum / Σ weight: what several ranks compute alike counts as if one did
-  root_mean,  ///< its square root: `sum` is one of squares
-  root_sum,   ///< √Σ sum: a norm; each part of the tensor by one rank
-  greatest,   ///< of all `sum`
+  mean,       ///< Σ sum / Σ weight; unaffected by ranks that contribute identical numbers
+  root_mean,  ///< √(Σ sum / Σ weight): `sum` is a sum of squares
+  root_sum,   ///< √Σ sum, a norm; only one rank contributes each part of the tensor
+  greatest,   ///< the maximum of all `sum`
 };
 
-/// One number of many; those of one tag are combined alike. Without weight it is left out.
+/// One contribution to a tag; all contributions to a tag use the same `how`. Weight 0: ignored.
 struct ObservedNumber {
   std::string tag;
   double sum = 0;
@@ -67,22 +69,23 @@ struct ObservedNumber {
   Combined how = Combined::mean;
 };
 
-/// Optional: a Logger that derives from this is made on every rank, while start, log and finish are
-/// called on the ranks that log, on the logger's own thread. Training only: not in validation, nor
-/// when a layer is computed again in the backward; when a step is run again its last run counts.
-/// All loggers get the numbers as scalars of that step, in a call of log of their own. Whether
-/// start, log or finish of this logger fails changes nothing here: the numbers go to the others.
+/// Optional: a Logger that derives from this observes tensors. It is constructed on every rank,
+/// whereas start, log and finish run only on the ranks that log, on the logger's own thread.
 ///
-/// Costs: nothing for modules and steps that nobody asks for; a gather of all tags after a step
-/// that somebody does. Refused by name at the start: a pattern that fits nothing, and queries and
+/// Training only: validation and recomputation in the backward are not observed; when a step is
+/// repeated, its last attempt counts. All loggers receive the numbers as scalars of that step, in a
+/// separate call of log. They do so even if start, log or finish of this logger fails.
+///
+/// Cost: nothing for modules and steps that no observer requested; after a requested step, a gather
+/// of all tags. Refused at the start, by name: a pattern that matches no module, and queries and
 /// keys under context parallelism, where no rank has all keys of a query.
 class TITAN_API TensorObserver {
  public:
   virtual ~TensorObserver();
-  /// [once, before the first step] The same on all ranks.
+  /// [once, before the first step] The requests, the same on all ranks.
   virtual std::vector<Observation> observations() const = 0;
-  /// [in the forward of each microbatch, on every rank that runs the module] Trainer thread, also
-  /// while start, log or finish of this logger is under way on another. May throw titan::Error,
+  /// [trainer thread, in the forward of each microbatch, on every rank that runs the module] May
+  /// run while start, log or finish of this logger runs on another thread. May throw titan::Error,
   /// which ends the run.
   virtual std::vector<ObservedNumber> observe(const ObservedTensors& tensors) = 0;
 };

@@ -13,14 +13,15 @@
 
 namespace titan {
 
-/// What the run lends to an optimizer; all of it lives as long as the optimizer does.
+/// Inputs that the run gives to an optimizer; all of them outlive it.
 struct OptimizerContext {
-  std::vector<Parameter*> parameters;  ///< those that are trained: none of them is frozen
+  std::vector<Parameter*> parameters;  ///< the trained parameters: no frozen ones
   const dist::Mesh* mesh = nullptr;    ///< for updates that need whole matrices; null: one rank
-  uint64_t seed = 0;                   ///< of the run, for those who draw random numbers
+  uint64_t seed = 0;                   ///< of the run, for optimizers that draw random numbers
 };
 
-/// What keeps nothing between steps derives from this alone; what does, from StatefulOptimizer too.
+/// An optimizer without state between steps derives from this alone; one with state also derives
+/// from StatefulOptimizer.
 class TITAN_API Optimizer {
  public:
   static constexpr const char* kKind = "optimizer";
@@ -37,8 +38,8 @@ class TITAN_API Optimizer {
   virtual ~Optimizer();
 
   /// [trainer thread, gradients reduced and clipped] Updates every parameter's shard() in place
-  /// from grad(), skipping those whose gradient is undefined. The learning rate is the optimizer's
-  /// own times `lr_factor`.
+  /// from grad(), skipping parameters whose gradient is undefined. The learning rate is lr() times
+  /// `lr_factor`.
   virtual void step(double lr_factor) = 0;
   /// The base learning rate, for the log.
   virtual double lr() const = 0;

@@ -1,4 +1,5 @@
-// What an optimizer keeps between steps: declared once, and by that made, saved and resumed.
+// The state that an optimizer keeps between steps. Declaring it once makes the trainer allocate,
+// save and resume it.
 #pragma once
 
 #include <functional>
@@ -18,26 +19,24 @@ using nn::Parameter;
 
 /// What a state looks like before the first step.
 struct StateForm {
-  bool is_number = false;               ///< one number for each parameter; else its shard's shape
-  std::optional<at::ScalarType> dtype;  ///< unset: the shard's, of a number float32
+  bool is_number = false;  ///< one number per parameter; otherwise a tensor of its shard's shape
+  std::optional<at::ScalarType> dtype;  ///< unset: the shard's dtype, for a number float32
   double initial = 0;                   ///< in every element
 };
 
-/// One state of some parameters: a tensor for each, made when it is first asked for, so that a
-/// parameter that never gets a gradient costs no memory.
+/// One state of some parameters: a tensor for each, created on first use, so that a parameter that
+/// never gets a gradient costs no memory.
 class TITAN_API OptimizerState {
  public:
-  /// StatefulOptimizer::add_state makes them.
+  /// Called by StatefulOptimizer::add_state.
   OptimizerState(std::string name, std::vector<Parameter*> parameters, StateForm form);
 
   const std::string& name() const { return name_; }
   const std::vector<Parameter*>& parameters() const { return parameters_; }
 
-  /// Of the parameter at place `index` of those that it was declared for. Change it in place:
-  /// checkpoints hold this very tensor.
+  /// The tensor of parameters()[index]. Change it in place: checkpoints hold this very tensor.
   const at::Tensor& operator[](size_t index);
-  /// Throws a plugin Error when the tensor at `index` is no longer of the shape and type in which
-  /// it was made.
+  /// Throws a plugin Error when the tensor at `index` no longer has its declared shape and dtype.
   void check_form(size_t index) const;
 
  private:
@@ -49,14 +48,13 @@ class TITAN_API OptimizerState {
   std::vector<at::Tensor> tensors_;  // undefined before the first use
 };
 
-/// An optimizer that keeps something between steps declares each state in its constructor:
+/// An optimizer that keeps state between steps declares each state in its constructor:
 ///
 ///   momentum_(add_state("momentum", parameters_))     // titan::OptimizerState& momentum_;
 ///   momentum_[i].mul_(0.9).add_(parameters_[i]->grad());
 ///
-/// The declaration is all there is to do: a checkpoint holds every declared state of every
-/// parameter, and a run that resumes begins with the stored values, under any layout of ranks.
-/// Thread: trainer thread.
+/// Nothing else is needed: a checkpoint holds every declared state of every parameter, and a run
+/// that resumes begins with the stored values, under any layout of ranks. Thread: trainer thread.
 class TITAN_API StatefulOptimizer {
  public:
   StatefulOptimizer() = default;
@@ -64,27 +62,27 @@ class TITAN_API StatefulOptimizer {
   StatefulOptimizer& operator=(const StatefulOptimizer&) = delete;
   virtual ~StatefulOptimizer();
 
-  /// [constructor] `name` is that in checkpoints, "optim.<name>.<parameter>", and holds no dot. The
-  /// result lives as long as the optimizer. Throws a plugin Error for a name that cannot be, a
-  /// parameter that has a state of this name already, and once the states are sealed.
+  /// [constructor] `name` appears in checkpoints, "optim.<name>.<parameter>", and contains no dot.
+  /// The result lives as long as the optimizer. Throws a plugin Error for an invalid name, for a
+  /// parameter that already has a state of this name, and once the states are sealed.
   OptimizerState& add_state(std::string name, const std::vector<Parameter*>& parameters,
                             StateForm form = {});
-  /// [constructor] The states of `member`, which this optimizer owns, are its own as well.
+  /// [constructor] Adds the states of `member`, an optimizer that this one owns, to its own.
   void add_states_of(StatefulOptimizer& member);
-  /// [the host, after the constructor] A state that is declared later would be saved, and missed
-  /// by whoever resumes.
+  /// [trainer, after the constructor] From now on add_state throws: a checkpoint would hold a state
+  /// that is declared later, but a resumed run would not find it.
   void seal_states() { is_sealed_ = true; }
 
   using StateVisitor =
       std::function<void(Parameter& parameter, std::string_view name, const at::Tensor& state)>;
-  /// Each tensor of each state, whether its parameter has had a gradient or not: parameter after
-  /// parameter, and the states of one in the order of declaration. Not to be overridden: what is
-  /// saved is what was declared.
+  /// Visits each tensor of each state, even if its parameter never had a gradient: parameter by
+  /// parameter, the states of one parameter in the order of declaration. Final, so that a
+  /// checkpoint holds exactly the declared states.
   virtual void visit_state(const StateVisitor& visit) final;
 
  private:
   std::vector<std::unique_ptr<OptimizerState>> own_;
-  std::vector<OptimizerState*> states_;  // own_, and those of members
+  std::vector<OptimizerState*> states_;  // own_ and those of members
   bool is_sealed_ = false;
 };
 

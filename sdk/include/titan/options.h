@@ -26,7 +26,7 @@ namespace titan {
 
 namespace detail {
 
-/// What a schema needs of its options struct.
+/// The type of an options struct, and how to make and copy one.
 struct OwnerType {
   const std::type_info& type;
   std::shared_ptr<const void> (*make)();
@@ -137,7 +137,7 @@ const MemberType& member_type() {
   return kType;
 }
 
-// the usual ones are compiled once, in the library
+// compiled once, in the library, because most options have these types
 #define TITAN_MEMBER_TYPES(each)                                                                   \
   each(bool) each(int64_t) each(double) each(std::string) each(std::filesystem::path) each(Bytes)  \
       each(Duration) each(std::optional<bool>) each(std::optional<int64_t>)                        \
@@ -173,10 +173,10 @@ const OwnerType& owner_type() {
   return kType;
 }
 
-/// Makes the schema belong to `owner`, with its defaults, unless it does already.
+/// Sets the owner of the schema, with its defaults, unless it is set already.
 TITAN_API void own(Schema& schema, const OwnerType& owner);
 
-/// The calls of SchemaDsl, without its types.
+/// The non-template part of SchemaDsl.
 class TITAN_API SchemaCalls {
  protected:
   explicit SchemaCalls(Schema& schema) : schema_(&schema) {}
@@ -185,10 +185,10 @@ class TITAN_API SchemaCalls {
   /// The struct with the defaults, after own().
   const void* owned_by(const OwnerType& owner) const;
   Option& add(std::string_view name, std::string_view help, size_t offset, const MemberType& type);
-  /// A table that starts with the defaults which the outer struct gives its member.
+  /// Adds a table whose defaults are those that the outer struct gives its member.
   Option& add_table(std::string_view name, std::string_view help, size_t offset,
                     const OwnerType& inner);
-  /// Reads the default.
+  /// Reads the default from the prototype.
   void finish(Option& option) const;
   void follow(std::string_view core_key,
               std::function<Value(const Value& core, const JobView& job)> feed);
@@ -211,7 +211,7 @@ class TITAN_API SchemaCalls {
 
 }  // namespace detail
 
-/// A word of an enumeration, and what it stands for.
+/// A word of an enumeration, and the value it denotes.
 template <class E>
 struct EnumName {
   const char* word;
@@ -222,8 +222,8 @@ struct EnumName {
 template <class E>
 using EnumNames = std::initializer_list<EnumName<E>>;
 
-/// The declaring calls, shared by everything that has options. Each constraint applies to the
-/// option declared last.
+/// The calls that declare options, shared by all declarations: plugins, sections of the core,
+/// tables. Each constraint applies to the option declared last.
 template <class Self>
 class SchemaDsl : protected detail::SchemaCalls {
  public:
@@ -235,16 +235,16 @@ class SchemaDsl : protected detail::SchemaCalls {
     return self();
   }
 
-  /// Where the option is not set itself, it follows from a key of the core, "training.dtype": it is
-  /// the value there, or what `feed` makes of it (null: the option's own default). Options follow
-  /// from no key by having its name.
+  /// If the configuration does not set the option, its value comes from a key of the core, such as
+  /// "training.dtype": the value of that key, or `feed` of it (null: the option's own default). An
+  /// option never follows a key merely because the names are equal.
   Self& fed_by(std::string_view core_key) { return follow(core_key, nullptr), self(); }
   Self& fed_by(std::string_view core_key,
                std::function<Value(const Value& core, const JobView& job)> feed) {
     return follow(core_key, std::move(feed)), self();
   }
 
-  /// An enumeration: `names` gives each word and what it stands for.
+  /// An enumeration: `names` gives each word and the value it denotes.
   template <class Enum, class Owner>
   requires std::is_enum_v<Enum> Self& option(std::string_view name, Enum Owner::*member,
                                              std::string_view help,
@@ -269,7 +269,7 @@ class SchemaDsl : protected detail::SchemaCalls {
   Self& less_than(double value) { return bound(&Option::upper, value, false), self(); }
   Self& at_most(double value) { return bound(&Option::upper, value, true), self(); }
   Self& between(double lower, double upper) { return at_least(lower), at_most(upper); }
-  /// The only words a string option (or each item of a list) may be.
+  /// The only words allowed for a string option (or for each item of a list).
   Self& one_of(std::vector<std::string> words) { return allow_only(std::move(words)), self(); }
   Self& one_of(std::initializer_list<const char*> words) { return allow_only(words), self(); }
 
@@ -285,7 +285,7 @@ class SchemaDsl : protected detail::SchemaCalls {
   }
 };
 
-/// Builds a schema that stands alone: the core's sections, nested tables.
+/// Builds a schema without a component: the core's sections, nested tables.
 class SchemaBuilder : public SchemaDsl<SchemaBuilder> {
  public:
   explicit SchemaBuilder(Schema& schema) : SchemaDsl(schema) {}

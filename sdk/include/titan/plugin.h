@@ -1,12 +1,13 @@
-// The plugin door: C at the door, C++ inside. A plugin's source ends with
+// The interface between Titan and a plugin library: one C entry point, C++ behind it. A plugin's
+// source ends with
 //
 //   TITAN_PLUGIN(plugin) {
 //     plugin.add<SignSgd>("acme/signsgd", "Updates by the sign of the gradient.")
 //         .option("lr", &SignSgdOptions::lr, "Step size").greater_than(0);
 //   }
 //
-// and is built with titan_add_plugin(). What is registered here must equal what PROVIDES declares
-// there. No torch.
+// and is built with titan_add_plugin(). The components registered here must equal those that
+// PROVIDES lists there. No torch.
 #pragma once
 
 #include <cstddef>
@@ -28,22 +29,22 @@
 
 namespace titan {
 
-/// One registered component: a name of a kind, its options and how to make one.
+/// One registered component: its kind, its name, its options and a function that makes one.
 struct TITAN_API Component {
   std::string kind;  ///< "optimizer", "model", ...
   std::string name;  ///< "AdamW", "acme/signsgd"
   std::string help;  ///< one sentence
   Schema schema;     ///< its options
   std::vector<std::string>
-      abilities;  ///< optional interfaces it has, by name: "StatefulOptimizer";
-                  ///< those with a header of their own are asked for by is<I>()
+      abilities;  ///< its optional interfaces by name: "StatefulOptimizer"; for optional interfaces
+                  ///< with a header of their own call is<I>()
 
-  CommandWords words;  ///< of a command: what it takes beside its flags
+  CommandWords words;  ///< of a command: its positional arguments
 
-  /// Throws a null pointer to its class, which is how is<I>() asks for the bases of a class that
-  /// only the plugin knows.
+  /// Implements is<I>(): throws a null T*, which is caught as I* exactly if T derives from I. Only
+  /// the plugin knows T.
   void (*throw_pointer)() = nullptr;
-  /// Whether its objects are an `I`, an optional interface. Makes no object.
+  /// Whether its objects implement `I`, an optional interface. Makes no object.
   template <class I>
   bool is() const {
     if (!throw_pointer) return false;
@@ -56,14 +57,15 @@ struct TITAN_API Component {
     return false;
   }
 
-  /// Makes one: `options` is the struct of `schema`, `context` the kind's Context; the result is a
-  /// new object as a pointer to the kind's Interface. Use the registry's typed create<Interface>()
-  /// instead.
+  /// Makes an object. `options`: the struct of `schema`; `context`: the kind's Context; the result:
+  /// a new object as a pointer to the kind's Interface. Prefer the registry's typed
+  /// create<Interface>().
   std::function<void*(const void* options, const void* context)> make;
 
-  /// Of a parallelism: what it wants of the grid of ranks under `options`. Empty: nothing.
+  /// Of a parallelism: adds the mesh axes that it needs under `options`. Empty: none.
   std::function<void(const void* options, AxisPlan& plan)> axes;
-  /// What is wrong with `options`, which are sound one by one, beside each other and in this job.
+  /// Reports errors of `options` as a whole: options that contradict each other or this job. Each
+  /// option was already checked on its own.
   std::function<void(const void* options, const JobView& job, RuleReport& report)> check;
 };
 
@@ -72,13 +74,12 @@ struct TITAN_API Flavor {
   std::string model;  ///< "llama3"
   std::string name;   ///< "8B"
   std::string help;
-  Value preset;  ///< map of option name to value, checked against the model's schema when selected
+  Value preset;  ///< option names and values, checked against the model's schema when selected
 };
 
 namespace detail {
 
-/// Stands for `const Options&` in a constructor call without knowing Options: the constructor
-/// tells.
+/// Converts to the `const Options&` of a constructor whose Options type is not known here.
 struct AnyOptions {
   const void* options;
   template <class Options>
@@ -107,7 +108,7 @@ class ComponentBuilder : public SchemaDsl<ComponentBuilder<T>> {
     return *this;
   }
 
-  /// Declares several options by a function that other components of the plugin share.
+  /// Declares several options with a function that components of the plugin share.
   template <class Declare>
   ComponentBuilder& options(Declare&& declare) {
     declare(*this);
@@ -115,7 +116,7 @@ class ComponentBuilder : public SchemaDsl<ComponentBuilder<T>> {
   }
 
   /// `declare(const Options&, AxisPlan&)` adds the axes and groups of ranks that it needs
-  /// (titan/axes.h); it throws nothing but config Errors.
+  /// (titan/axes.h). It throws only config Errors.
   template <class Declare>
   ComponentBuilder& axes(Declare declare) {
     component_.axes = [declare = std::move(declare)](const void* options, AxisPlan& plan) {
@@ -125,8 +126,8 @@ class ComponentBuilder : public SchemaDsl<ComponentBuilder<T>> {
   }
 
   /// `rules(const Options&, const JobView&, RuleReport&)` compares options with each other, with
-  /// keys of the core and with the layout. All that rules find is reported at once, with what the
-  /// core finds.
+  /// keys of the core and with the layout. Its findings are reported together with those of the
+  /// core.
   template <class Rules>
   ComponentBuilder& check(Rules rules) {
     component_.check = [rules = std::move(rules)](const void* options, const JobView& job,
@@ -147,7 +148,7 @@ class ComponentBuilder : public SchemaDsl<ComponentBuilder<T>> {
   Component& component_;
 };
 
-/// What a plugin fills while it registers.
+/// The components and flavors of a plugin, filled by its registration function.
 class TITAN_API Plugin {
  public:
   /// Registers component class `T` as `name` of the kind that T implements. `T` is constructed with
@@ -195,8 +196,8 @@ class TITAN_API Plugin {
   std::deque<Flavor> flavors_;
 };
 
-/// What the entry function returns: plain C. `struct_size` lets the host refuse an entry of another
-/// layout.
+/// Result of the entry function, plain C. The host refuses an entry whose `struct_size` it does not
+/// know.
 struct PluginEntry {
   uint32_t struct_size;
   void (*register_plugin)(Plugin* plugin);
@@ -206,7 +207,7 @@ struct PluginEntry {
 
 #ifndef TITAN_PLUGIN_ENTRY
 #define TITAN_PLUGIN_ENTRY \
-  titan_plugin_entry_v1  // linked into the program instead: a name per plugin
+  titan_plugin_entry_v1  // a name per plugin for plugins that are linked into the program
 #endif
 
 #define TITAN_PLUGIN(plugin)                                                                  \

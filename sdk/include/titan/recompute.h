@@ -1,6 +1,5 @@
-// Which results a recomputation does not have to compute again: the costly operations of a layer
-// ask whether theirs is kept. Operations call `keepable`; activation checkpointing implements
-// RecomputeScope.
+// Lets costly operations of a layer ask whether their result was kept, so that recomputation skips
+// them. Operations call `keepable`; activation checkpointing implements RecomputeScope.
 #pragma once
 
 #include <array>
@@ -21,33 +20,35 @@ struct Operation {
     reduce_scatter,  ///< of activations over ranks
     all_to_all,      ///< of tokens over ranks
     maximum,         ///< the largest absolute value, for a scale
-    routing,         ///< which experts tokens go to: always kept, for a tie that is decided again
-                     ///< may be decided otherwise
+    routing,  ///< which experts tokens go to; always kept, because a recomputation may break ties
+              ///< differently
   };
   Kind kind;
   double flops = 0;                       ///< multiplications and additions
   std::array<int64_t, 2> shape = {0, 0};  ///< of a matmul: (in, out) as this rank computes it
-  /// Of the operation's inputs that autograd saves for its backward, when it saves nothing of its
-  /// result; 0: it does. What is saved after it may then tell that nobody needs the result.
+  /// How many inputs the operation saves for its backward, if it does not save its result; 0: it
+  /// may save its result. If nothing else was saved since the operation began, its result need not
+  /// be recomputed.
   int num_saved_inputs = 0;
 };
 
-/// The layer that is running for the first time, or again. Thread: the one that runs it.
+/// One run of a layer, first or recomputed. Thread: the one that runs the layer.
 class TITAN_API RecomputeScope {
  public:
   using Compute = std::function<std::vector<at::Tensor>()>;
 
   virtual ~RecomputeScope();
-  /// The results of `compute`, which is called at most once. Tensors have no history.
+  /// The results of `compute`, or kept ones; calls `compute` at most once. The tensors have no
+  /// autograd history.
   virtual std::vector<at::Tensor> run(const Operation& operation, const Compute& compute) = 0;
-  /// Whether what runs in this scope runs once more than the step asks for: again in its backward,
-  /// or to be measured. Asked when the scope becomes the current one.
+  /// Whether code in this scope runs in addition to the step's own run: recomputed in the backward,
+  /// or for a measurement. Asked when the scope becomes the current one.
   virtual bool runs_again() const = 0;
 
-  /// Of the innermost layer on this thread that is recomputed; null when there is none.
+  /// The scope of the innermost recomputed layer on this thread; null when there is none.
   static RecomputeScope* current();
 
-  /// Floating-point operations that recomputations of this process have spent, for estimates and
+  /// Floating-point operations that this process has spent on recomputation, for estimates and
   /// tests.
   static double recomputed_flops();
   static void add_recomputed(double flops);
@@ -65,10 +66,9 @@ class TITAN_API RecomputeScope {
   };
 };
 
-/// For a layer, in its forward: whether it runs for the first time on a microbatch that is trained
-/// on. Not so in validation, which records no gradients, nor where activation checkpointing runs it
-/// again. What a layer counts or adds up over a step it does where this is true: once for each
-/// token.
+/// Whether a layer's forward runs for the first time on a training microbatch. False in validation,
+/// which records no gradients, and in recomputation. A layer updates its per-step counts and sums
+/// only if this is true, so each token counts once.
 TITAN_API bool is_first_run();
 
 /// The result of `compute` (no arguments, a Tensor without history), or the kept one.

@@ -9,14 +9,14 @@ TITAN_OPTIONAL_HEADER(reference_loss);
 
 namespace titan {
 
-/// What a reference model is asked for, token by token.
+/// The outputs of a reference model that a loss needs, token by token.
 enum class ReferenceOutput {
-  none,             ///< nothing, as the loss is configured: there is no reference model
+  none,             ///< the loss, as configured, needs no reference model; none is loaded
   log_likelihoods,  ///< Batch::reference (rows, seq_len), nats, 0 where a token has no target
   logits,           ///< Batch::reference (rows, seq_len, vocab)
 };
 
-/// Derive from it beside Loss or SequenceLoss.
+/// Derive from it in addition to Loss or SequenceLoss.
 class TITAN_API ComparesWithReference {
  public:
   virtual ~ComparesWithReference();
@@ -24,13 +24,14 @@ class TITAN_API ComparesWithReference {
   virtual ReferenceOutput reference_output() const = 0;
 };
 
-/// A loss of tokens that sees the reference model's logits of the same tokens.
+/// A token loss that compares the model's logits with the reference model's logits of the same
+/// tokens.
 class TITAN_API DistillationLoss : public Loss, public ComparesWithReference {
  public:
   ReferenceOutput reference_output() const final { return ReferenceOutput::logits; }
   /// Never called.
   RowsLoss of_rows(const at::Tensor& logits, const at::Tensor& labels) final;
-  /// As Loss::of_rows; `reference` (n, vocab) fp32, not to be changed and without a graph.
+  /// As Loss::of_rows; `reference` (n, vocab) fp32, read-only, without an autograd graph.
   virtual RowsLoss of_rows_beside(const at::Tensor& logits, const at::Tensor& reference,
                                   const at::Tensor& labels) = 0;
 };

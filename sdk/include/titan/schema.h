@@ -1,5 +1,5 @@
-// What options are once they are declared: names, types, limits, and how each is set and read in
-// its struct. titan/options.h declares them. No torch.
+// Declared options: their names, types and limits, and how to set and read each in its struct.
+// titan/options.h declares them. No torch.
 #pragma once
 
 #include <cstddef>
@@ -51,8 +51,8 @@ class JobView;
 
 namespace detail {
 
-/// How a member of one type is read and written; there is one for each type, not one for each
-/// option. An enumeration's `assign` and `read` take its integer.
+/// Reads and writes a member of one type. There is one instance per type, not per option. An
+/// enumeration's `assign` and `read` use its integer value.
 struct MemberType {
   void (*describe)(Option& option);
   void (*assign)(void* member, const Value& value);
@@ -71,34 +71,35 @@ struct TITAN_API Option {
   std::string name;
   std::string help;
   OptionType type = OptionType::string;
-  bool may_be_unset = false;         ///< a std::optional member; its default is null
-  Value default_value;               ///< as `read` gives it
-  std::vector<std::string> choices;  ///< the allowed words; empty = any. On a list: of each item
+  bool may_be_unset = false;         ///< a std::optional member; the default is null
+  Value default_value;               ///< in the form that `read` returns
+  std::vector<std::string> choices;  ///< the allowed words; empty: any. Of a list: for each item
   bool ignores_case = false;         ///< choices compare without case
   std::optional<Bound> lower,
-      upper;  ///< numbers, bytes (in bytes), durations (in seconds); on a list: of each item
-  std::shared_ptr<Option> element;  ///< of a list: what each item is
+      upper;  ///< numbers, bytes (in bytes), durations (in seconds); of a list: for each item
+  std::shared_ptr<Option> element;  ///< of a list: the form of each item
   std::shared_ptr<Schema> table;    ///< of a table: its options
-  std::string fed_by;               ///< the core's key that it follows from; empty: none
-  std::function<Value(const Value& core, const JobView& job)> feed;  ///< empty: as it is there
+  std::string
+      fed_by;  ///< the core key that provides the value if the option is not set; empty: none
+  std::function<Value(const Value& core, const JobView& job)>
+      feed;  ///< converts the core's value; empty: used unchanged
 
   size_t offset = 0;                           ///< of the member in its struct, bytes
-  const detail::MemberType* member = nullptr;  ///< null of an item of a list
-  std::vector<int64_t> meanings;               ///< of an enumeration: what each choice stands for
+  const detail::MemberType* member = nullptr;  ///< null for an item of a list
+  std::vector<int64_t> meanings;               ///< of an enumeration: the value of each choice
 
-  /// Sets the member of `options` from a value that `problem` finds nothing wrong with.
+  /// Sets the member of `options`. Requires that problem(value) is absent.
   void assign(void* options, const Value& value) const;
   /// The member's value in the canonical form: bytes as an integer, durations in seconds, unset as
   /// null.
   Value read(const void* options) const;
 
-  /// What is wrong with `value` for this option, as the end of a sentence that starts with the
-  /// option's name
-  /// ("must be > 0, got -0.1"); absent when nothing is. Of a table it checks the type only: its
-  /// members have places of their own to be reported at.
+  /// Why `value` is invalid for this option, as the end of a sentence that starts with the option's
+  /// name ("must be > 0, got -0.1"); absent if it is valid. For a table only the type is checked,
+  /// because its members' errors are reported at their own positions.
   std::optional<std::string> problem(const Value& value) const;
-  /// Whether `word` stands for no value of an option that may be unset: "None", in any case unless
-  /// the option takes every word.
+  /// Whether `word` unsets an option that may be unset: "None". Case matters only if the option
+  /// accepts any word.
   bool means_unset(std::string_view word) const;
   /// "integer >= 1", "one of 'linear', 'sqrt', 'cosine'", "list of string": for error messages,
   /// describe and docs.
@@ -113,11 +114,11 @@ struct TITAN_API Schema {
   std::shared_ptr<void> (*clone)(const void* options) = nullptr;
 
   const Option* find(std::string_view name) const;
-  /// A new options struct: the defaults, then every member of the map `values`. Null values unset.
-  /// An unknown name or an unfit value throws a config Error (the core reports all of them, with
-  /// places, before it comes here).
+  /// A new options struct: the defaults, then every member of the map `values`. Null unsets. Throws
+  /// a config Error for an unknown name or an invalid value; the core first reports all errors with
+  /// their positions.
   std::shared_ptr<void> make(const Value& values) const;
-  /// Throws a config Error naming the first option that `values` (a map) has wrong.
+  /// Throws a config Error that names the first invalid option of the map `values`.
   void assign(void* options, const Value& values) const;
   /// All options as a map.
   Value read(const void* options) const;

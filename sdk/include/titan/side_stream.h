@@ -1,4 +1,4 @@
-// A stream of a device beside the one that computes. Used for copies that need not hold it up.
+// A device stream in addition to the compute stream. Used for copies that overlap with computation.
 #pragma once
 
 #include <optional>
@@ -11,33 +11,33 @@
 
 namespace titan {
 
-/// Whether the device does what it is given later, in streams. A CPU does not, and the meta device
-/// does nothing.
+/// Whether the device runs work asynchronously, in streams. The CPU and the meta device do not.
 TITAN_API bool has_streams(c10::Device device);
 
-/// The stream that the calling thread gives work to. The device has streams.
+/// The calling thread's current stream. Requires a device with streams.
 TITAN_API c10::Stream current_stream(c10::Device device);
 
-/// What `first` has been given so far comes before what `second` is given from now on. The host
-/// does not wait.
+/// Work submitted to `second` from now on starts after all work submitted to `first` so far. The
+/// host does not wait.
 TITAN_API void put_in_order(const c10::Stream& first, const c10::Stream& second);
 
-/// Empty where the device has no streams: then everything runs where it is called.
+/// Empty where the device has no streams: work then runs synchronously in the caller.
 class TITAN_API SideStream {
  public:
   enum class Priority { normal, high };
   explicit SideStream(c10::Device device, Priority priority = Priority::normal);
   bool exists() const { return stream_.has_value(); }
-  /// The device has streams.
+  /// Requires exists().
   const c10::Stream& get() const { return *stream_; }
 
  private:
   std::optional<c10::Stream> stream_;
 };
 
-/// While alive, what the calling thread gives to the device goes to `side`, after all that the
-/// stream which it left has been given so far. That one does not follow by itself: whatever uses
-/// the results there has to be put in order. Memory that is taken belongs to `side`.
+/// While alive, `side` is the current stream of the calling thread. Its work starts after all work
+/// submitted so far to the previous current stream. The reverse does not hold: code that uses the
+/// results on the previous stream must call put_in_order. Memory allocated meanwhile belongs to
+/// `side`.
 class TITAN_API SideStreamScope {
  public:
   /// [trainer thread, or one of autograd's] `side` outlives this.

@@ -1,5 +1,5 @@
-// The line at the bottom of a terminal that is drawn again and again, such as the progress of a
-// run. It and log lines (titan/log.h) leave each other whole. No torch.
+// A line at the bottom of a terminal that is redrawn in place, such as the progress of a run. Log
+// lines (titan/log.h) and the status line do not overwrite each other. No torch.
 #pragma once
 
 #include <string>
@@ -9,26 +9,27 @@
 
 namespace titan {
 
-/// While one lives, a log line to the same terminal erases it and draws it again below. At most one
-/// lives in a process. Any thread.
+/// While one exists, a log line to the same terminal erases it and redraws it below. At most one
+/// exists in a process. Any thread.
 class TITAN_API StatusLine {
  public:
-  /// `descriptor` is that of a terminal, and stays open. Draws nothing.
+  /// `descriptor` is that of a terminal and stays open. Draws nothing yet.
   explicit StatusLine(int descriptor);
-  /// Erases what it has drawn.
+  /// Erases the line.
   ~StatusLine();
   StatusLine(const StatusLine&) = delete;
 
-  /// Draws `text` where the last one was. One line, shorter than the terminal is wide, printable
-  /// but for colours; empty erases. Throws an io Error when the terminal does not take it.
+  /// Replaces the line with `text`: one line, shorter than the terminal is wide, printable except
+  /// for colours; empty erases. Throws an io Error if it cannot write to the terminal.
   void draw(std::string text);
-  /// Whole lines, above it. Throws likewise.
+  /// Writes whole lines above the status line. Throws likewise.
   void write_above(std::string_view lines);
-  /// The terminal's width right now in columns; 0 = it does not tell.
+  /// The terminal's current width in columns; 0: unknown.
   int columns() const;
 
-  /// What erases it where one is on the terminal behind standard error, else empty: for who writes
-  /// there without titan/log.h because it may take no lock. Safe in a signal handler.
+  /// The text that erases a status line on the terminal of standard error; empty if there is none.
+  /// For code that writes there without titan/log.h because it may not lock, such as signal
+  /// handlers.
   static const char* eraser() noexcept;
 
  private:

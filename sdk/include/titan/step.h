@@ -1,6 +1,6 @@
-// A training step as a protocol: what a step is, and how a plugin takes part in it. Used by
-// transforms and optimizers that derive from StepMember, and by the trainer, whose own members do
-// the rest.
+// The training step as a protocol: its data, its stages, and how a plugin takes part. Used by
+// transforms and optimizers that derive from StepMember, and by the trainer, which has members of
+// its own.
 #pragma once
 
 #include <cstdint>
@@ -15,93 +15,99 @@
 
 namespace titan {
 
-/// The microbatches of one step on this rank, and what their losses are divided by.
+/// The microbatches of one step on this rank, and the normaliser of their losses.
 struct StepBatches {
   std::vector<Batch> microbatches;
   int64_t num_valid_tokens = 0;        ///< of the whole global step
   int64_t num_local_valid_tokens = 0;  ///< of these microbatches
   int64_t num_tokens = 0;              ///< of the whole global step, with or without a target,
                                        ///< padding left out
-  double num_local_text_bytes = 0;     ///< of the text behind them; 0 when the data are tokens only
-  /// What backward starts from instead of 1, so that gradients in a narrow type do not vanish;
-  /// whoever asks for it divides the gradients again. Losses are reported without it.
+  double num_local_text_bytes = 0;     ///< of their text; 0 when the data are tokens only
+  /// The loss is multiplied by this before backward, so that gradients in a narrow dtype do not
+  /// underflow. The member that sets it also divides the gradients again. Losses are reported
+  /// without it.
   double gradient_scale = 1;
-  /// Nobody looks at this step's numbers: its loss may be left on the device.
+  /// No code reads this step's numbers: an executor may leave its loss on the device.
   bool loss_stays = false;
 
-  /// For one run of them through the model: goes into every batch that layers see in it
-  /// (Batch::auxiliary_losses), after the batch was split.
+  /// New auxiliary losses for one run of the microbatches through the model. The executor stores
+  /// them in every batch that layers receive (Batch::auxiliary_losses), after splitting the batch.
   TITAN_API std::shared_ptr<AuxiliaryLosses> auxiliary_losses() const;
 };
 
 /// Loss of one step on this rank: the sum over its tokens divided by the global number of valid
-/// tokens; known on every rank of a pipeline.
+/// tokens. Known on every rank of a pipeline.
 struct StepLoss {
   double normalized_sum = 0;
-  /// The auxiliary losses of this rank's layers, divided alike; of a pipeline each rank knows its
-  /// own. None where no layer here has one.
+  /// The auxiliary losses of this rank's layers, with the same divisor; each rank of a pipeline
+  /// knows only its own. Unset if no layer of this rank has one.
   std::optional<double> auxiliary = {};
-  /// Where StepBatches::loss_stays: one fp64 on the device, in place of normalized_sum, which is no
-  /// number then. Whoever gives a number all the same is asked for no more.
+  /// If StepBatches::loss_stays: one fp64 on the device that replaces normalized_sum, which is then
+  /// NaN. An executor may ignore the flag, set normalized_sum and leave this undefined.
   at::Tensor left = {};
 };
 
-/// One step on its way. `number` and `batches` stay what they are until it is committed or skipped.
+/// A step in progress. `number` and `batches` do not change until it is committed or skipped.
 struct Step {
   int64_t number = 0;   ///< from 1
-  int64_t attempt = 1;  ///< at it: one more each time that it is repeated
+  int64_t attempt = 1;  ///< 1 for the first attempt, incremented per repeat
   StepBatches batches;
-  double lr_factor = 1;         ///< [from begin on] on the optimizers' learning rates
+  double lr_factor = 1;         ///< [from begin on] factor of the optimizers' learning rates
   StepLoss loss;                ///< [from reduced on]
   std::optional<double> norm;   ///< [from judge on] of the gradients of all ranks before clipping;
-                                ///< none where each gradient is used as soon as it is complete
-  std::vector<Scalar> scalars;  ///< logged with it on this rank, under tags that outlive the run;
-                                ///< each attempt begins with none
+                                ///< unset where each gradient is used as soon as it is complete
+  std::vector<Scalar> scalars;  ///< logged with the step on this rank; tags outlive the run;
+                                ///< cleared at each attempt
 };
 
-/// What becomes of a step whose gradients are there; the greater one prevails.
+/// Outcome of a step once gradients are complete; the greatest verdict prevails.
 enum class Verdict {
-  commit,  ///< the optimizer takes the gradients
-  skip,    ///< it does not, but the step counts: its data are used up, the learning rate moves on
-  repeat,  ///< as if it had never begun: the same step again, on the same batches
+  commit,  ///< the optimizer applies the gradients
+  skip,    ///< no update, but the step counts: its data are consumed, the learning rate advances
+  repeat,  ///< the attempt is undone: the same step runs again on the same batches
 };
 
 struct Judgement {
   Verdict verdict = Verdict::commit;
-  std::string reason;  ///< for the log: what was seen and what follows
+  std::string reason;  ///< for the log: the observation and its consequence
 };
 
-/// Optional: takes part in every step. The stages, in this order, all members in turn:
+/// Optional: takes part in every step. The stages; each calls all members in order:
 ///
 ///   begin    -> forward and backward -> reduced -> judge -> commit, skip or abort
 ///
-/// What a member changes before `commit` or `skip` it undoes in `abort`, so that a repeated step is
-/// the same to the bit; nothing that a checkpoint holds changes before. Members of plugins come
-/// after the learning rate and the loss scale are known and before gradients are clipped; the
-/// optimizer steps after their `commit`, and AfterOptimizerStep follows. An error in any stage ends
-/// the run; after one before commit and skip, members that have begun are told to `abort`, which
-/// must not communicate: other ranks may be elsewhere. Every stage: [trainer thread, on every rank]
+/// A member undoes in `abort` everything that it changed before `commit` or `skip`, so that a
+/// repeated step is bitwise the same. State that a checkpoint holds may change only in `commit` or
+/// `skip`.
+///
+/// When members of plugins are called, the learning rate and the loss scale are known and gradients
+/// are not yet clipped. The optimizer steps after their `commit`; AfterOptimizerStep follows.
+///
+/// An error in any stage ends the run. After an error before commit and skip, `abort` is called on
+/// members that have begun. It must not communicate then, because other ranks may be elsewhere.
+/// Every stage: [trainer thread, on every rank]
 class TITAN_API StepMember {
  public:
   virtual ~StepMember();
 
-  /// [once] Whether `judge` may ever ask for anything but commit. Such a member is refused beside
-  /// an optimizer that works inside the backward, whose steps cannot be undone; its votes cost one
-  /// small reduction over all ranks in each step.
+  /// [once] Whether `judge` may ever return anything but commit. Such a member is refused together
+  /// with an optimizer that works inside the backward, whose steps cannot be undone. Its votes cost
+  /// one small reduction over all ranks in each step.
   virtual bool undoes_steps() const { return true; }
 
-  /// Before the forward of each attempt: may change `lr_factor` and `batches.gradient_scale`.
+  /// Before the forward of each attempt. May change `lr_factor` and `batches.gradient_scale`.
   virtual void begin(Step&) {}
-  /// grad() of every parameter is the sum over microbatches and ranks, times gradient_scale; may be
-  /// changed in place. Clipping comes after it. Undefined where the optimizer has used it already.
+  /// After the backward, before clipping: grad() of every parameter is the sum over microbatches
+  /// and ranks, times gradient_scale. May change it in place. grad() is undefined where the
+  /// optimizer has already used it.
   virtual void reduced(Step&) {}
-  /// The greatest verdict of all members of all ranks prevails, so ranks need not agree beforehand.
+  /// The greatest verdict of all members of all ranks prevails, so ranks may disagree.
   virtual Judgement judge(const Step&) { return {}; }
-  /// The step counts; weights change right after it.
+  /// The step counts; the weights change right after this.
   virtual void commit(const Step&) {}
-  /// The step counts, weights stay as they are.
+  /// The step counts; the weights do not change.
   virtual void skip(const Step&) {}
-  /// The attempt never was; the next one begins after this.
+  /// The attempt is discarded; in a repeat the next attempt begins after this.
   virtual void abort(const Step&) {}
 };
 

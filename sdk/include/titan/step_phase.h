@@ -1,5 +1,5 @@
-// Where the time of the trainer goes: forward, backward, waiting for others, the optimizer. Told by
-// whoever runs it, as a scope; read by metrics, profiles and by whoever asks what a rank is doing.
+// Where the trainer spends its time: forward, backward, communication, the optimizer. The running
+// code marks phases with scopes; metrics, profiles and reports of a rank's activity read them.
 #pragma once
 
 #include <array>
@@ -19,14 +19,14 @@ class Recorder;
 }
 
 enum class StepPhase {
-  other,          ///< whatever nobody has named
-  data,           ///< waiting for batches
-  forward,        ///<
-  backward,       ///< with what is computed again in it
-  communication,  ///< starting collectives and waiting for them, wherever that is
+  other,  ///< everything without a scope
+  data,   ///< waiting for batches
+  forward,
+  backward,       ///< including recomputation
+  communication,  ///< starting collectives and waiting for them, in any phase
   optimizer,      ///< judging, clipping, updating
-  checkpoint,     ///< held by a save; with all that is inside
-  validation,     ///< with all that is inside
+  checkpoint,     ///< the time that a save blocks the step, including all nested phases
+  validation,     ///< including all nested phases
 };
 inline constexpr size_t kNumPhases = 8;
 
@@ -38,27 +38,27 @@ struct PhaseSpan {
   StepPhase phase = StepPhase::other;
   std::string name;
   double begin = 0, end = 0;
-  double waited = 0;  ///< of it, in communication
+  double waited = 0;  ///< part of it in communication
 };
 
-/// Seconds of the host by phase. Each moment counts for one phase, the innermost; a checkpoint and
-/// a validation count whole. On a GPU, whose work the host only starts, the wait for it counts
-/// where the host waits. Thread-safe.
+/// Host time by phase. Each moment counts for one phase: the innermost, or checkpoint or validation
+/// if one of them encloses it. A GPU works asynchronously, so its time counts in the phase in which
+/// the host waits for it. Thread-safe.
 class TITAN_API StepClock {
  public:
   using Seconds = std::array<double, kNumPhases>;  ///< by StepPhase
 
   StepClock();
-  /// Since the clock was made; the sum is the time since then.
+  /// Seconds by phase since construction. They sum to the total time since then.
   Seconds seconds() const;
-  /// What counts right now, and since when on the monotonic clock.
+  /// The current phase, and its start on the monotonic clock.
   StepPhase current() const;
   double current_since() const;
 
-  /// From now on spans are kept for `take_spans`, at most kMostSpans of them.
+  /// From now on spans are collected for `take_spans`, at most kMostSpans of them.
   void keep_spans(bool keeps);
   bool keeps_spans() const;
-  /// Those that ended since the last call, in the order of their ends.
+  /// The spans that ended since the last call, ordered by their ends.
   std::vector<PhaseSpan> take_spans();
   static constexpr size_t kMostSpans = 20000;
 
@@ -78,14 +78,14 @@ class TITAN_API StepClock {
   std::vector<StepPhase> scopes_;  // innermost last
   int num_waits_ = 0;
   Seconds seconds_{};
-  double since_ = 0;  // of what counts now
+  double since_ = 0;  // start of the current phase
   bool keeps_spans_ = false;
   std::vector<PhaseSpan> spans_;
 };
 
-/// While alive, time of `recorder`'s clock counts for `phase`. With a label it is also what the
-/// rank is working on (Recorder::activity), which an exception leaves standing, and a span. While a
-/// torch profiler records, it stands in the profile. Thread: trainer thread, nested.
+/// While alive, time of `recorder`'s clock counts for `phase`. With a label it also sets the rank's
+/// activity (Recorder::activity), which keeps the label after an exception, and records a span. It
+/// appears in the profile of a running torch profiler. Thread: trainer thread, nested.
 class TITAN_API PhaseScope {
  public:
   PhaseScope(dist::Recorder& recorder, StepPhase phase, std::string label = {});
@@ -99,7 +99,7 @@ class TITAN_API PhaseScope {
   std::string label_, activity_before_;
   double begin_ = 0, waited_before_ = 0;
   int num_exceptions_;
-  std::unique_ptr<Profiled> profiled_;  // null while nobody profiles
+  std::unique_ptr<Profiled> profiled_;  // null without a running profiler
 };
 
 /// While alive, time counts as communication. Any thread.

@@ -1,5 +1,5 @@
-// "did you mean ...?": the known name nearest to what was written. For messages about names that
-// people type.
+// "did you mean ...?": finds the known name nearest to a misspelt one. Used in error messages about
+// names that people type.
 #pragma once
 
 #include <optional>
@@ -11,12 +11,12 @@
 
 namespace titan {
 
-/// Number of insertions, deletions, replacements and swaps of neighbours between two words; case
-/// does not count.
+/// Number of insertions, deletions, replacements and swaps of neighbouring characters between two
+/// words. Case does not count, and '-' equals '_'.
 TITAN_API int edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate nearest to `word`, or absent when none is near enough to be meant: a third of the
-/// letters may differ, or `word` is the beginning of the candidate.
+/// The candidate nearest to `word`, if near enough: a third of the letters may differ, or `word` is
+/// a prefix of the candidate.
 TITAN_API std::optional<std::string> nearest(std::string_view word,
                                              const std::vector<std::string>& candidates);
 

@@ -1,4 +1,4 @@
-// Plugin kind `tokenizer`: text to token ids and back. No torch.
+// Plugin kind `tokenizer`: converts text to token ids and back. No torch.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace titan {
 
-/// Ids that frame documents. Each is absent when the tokenizer has none.
+/// Ids that frame documents. Each is absent if the tokenizer has no such token.
 struct SpecialTokens {
   std::optional<int32_t> bos;  ///< put before each document
   std::optional<int32_t> eos;  ///< put after each document
   std::optional<int32_t> pad;
 };
 
-/// What the run lends to a tokenizer.
+/// Inputs that the run gives to a tokenizer.
 struct TokenizerContext {
   std::string assets_path;  ///< folder named by [model] hf_assets_path
 };
@@ -33,14 +33,14 @@ class TITAN_API Tokenizer {
 
   virtual ~Tokenizer();
 
-  /// [any thread] Appends the ids of `utf8` to `ids`; neither BOS nor EOS is added. Text that
-  /// spells a special token is encoded as plain text.  Invalid UTF-8: the bytes are replaced by
-  /// U+FFFD as Python's errors="replace" does.
+  /// [any thread] Appends the ids of `utf8` to `ids`, without BOS and EOS. Text that spells a
+  /// special token is encoded as plain text. Invalid UTF-8 bytes are replaced by U+FFFD, as by
+  /// Python's errors="replace".
   virtual void encode(std::string_view utf8, std::vector<int32_t>& ids) const = 0;
-  /// [any thread] The text of `ids`; special tokens are left out. Throws a data Error for an id out
-  /// of range.
+  /// [any thread] The text of `ids`, without special tokens. Throws a data Error for an id out of
+  /// range.
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
-  /// Number of ids, special ones included: every id is in [0, vocab_size).
+  /// Number of ids, including special tokens: every id is in [0, vocab_size).
   virtual int64_t vocab_size() const = 0;
   virtual SpecialTokens special_tokens() const = 0;
 };

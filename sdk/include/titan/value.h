@@ -14,8 +14,8 @@
 
 namespace titan {
 
-/// Regular value type. A map keeps the order of insertion, so that printed configurations read as
-/// written.
+/// A regular value type. A map keeps the order of insertion, so that printed configurations keep
+/// the order in which they were written.
 class TITAN_API Value {
  public:
   using List = std::vector<Value>;
@@ -48,8 +48,8 @@ class TITAN_API Value {
   bool is_number() const { return type() == Type::number; }
   bool is_boolean() const { return type() == Type::boolean; }
 
-  /// Throw an internal Error naming both types when the value is of another type. `as_number` takes
-  /// integers too.
+  /// Throw an internal Error naming both types if the value has another type. `as_number` also
+  /// accepts integers.
   bool as_boolean() const;
   int64_t as_integer() const;
   double as_number() const;
@@ -58,19 +58,18 @@ class TITAN_API Value {
   List& as_list() &;
   const Map& as_map() const&;
   Map& as_map() &;
-  /// Of a temporary they give the content itself, so that `for (... : parse_json(text).as_list())`
-  /// is safe.
+  /// On a temporary these return the content by value, so that `for (... :
+  /// parse_json(text).as_list())` is safe.
   std::string as_string() &&;
   List as_list() &&;
   Map as_map() &&;
 
-  /// Map member by name; null pointer when absent or when this is not a map.
+  /// Map member by name; null pointer if absent or if this is not a map.
   const Value* find(std::string_view name) const;
   Value* find(std::string_view name);
-  /// Map member by name; throws a data Error naming the member when absent.
+  /// Map member by name; throws a data Error naming the member if absent.
   const Value& at(std::string_view name) const;
-  /// Map member by name, added as null at the end when absent. Turns a null value into an empty
-  /// map.
+  /// Map member by name, appended as null if absent. Turns a null value into an empty map.
   Value& operator[](std::string_view name);
 
   friend bool operator==(const Value&, const Value&) = default;
@@ -82,10 +81,10 @@ class TITAN_API Value {
 /// "null", "boolean", "integer", "number", "string", "list", "map"
 TITAN_API const char* to_string(Value::Type type);
 
-/// Compact JSON (indent < 0) or indented. Numbers print shortest such that they read back equal;
-/// NaN and infinities print as null.
+/// Compact JSON (indent < 0) or indented. Numbers are printed in the shortest form that reads back
+/// equal; NaN and infinities are printed as null.
 TITAN_API std::string to_json(const Value& value, int indent = -1);
-/// Throws a data Error with line and column of the first mistake.
+/// Throws a data Error with line and column of the first error.
 TITAN_API Value parse_json(std::string_view text);
 
 }  // namespace titan
