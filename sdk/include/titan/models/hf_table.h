@@ -1,5 +1,5 @@
-// A model's config.json for Hugging Face as one table: a row for each key, from which it is
-// written, read and compared. No torch.
+// A model's Hugging Face config.json as one table. Each row describes a key, for writing, reading
+// and comparing. No torch.
 #pragma once
 
 #include <functional>
@@ -23,13 +23,14 @@ struct HfKey {
     compared_only,  ///< never written; another value would change results
   };
   std::string key;
-  /// The option of [model] that the key gives, "rope_scaling.scaling_factor" within a table; empty:
-  /// no option says it.
+  /// The option of [model] that the key sets, "rope_scaling.scaling_factor" within a table; empty:
+  /// none.
   std::string option;
-  Value ours;         ///< what an export writes
+  Value ours;         ///< the value that an export writes
   Value absent = {};  ///< transformers' default where the key is missing or null; null: none
   Use use = compared;
-  /// Where the key is missing the option stays unset: it follows from others here as it does there.
+  /// If the key is missing, the option stays unset, because Titan derives it from the other options
+  /// as transformers does.
   bool follows = false;
 };
 
@@ -41,7 +42,8 @@ TITAN_API HfKey hf_written(std::string key, Value value);
 /// A key that is never written; `absent`: transformers' default.
 TITAN_API HfKey hf_compared(std::string key, Value absent = {});
 
-/// How positions are stretched: the keys of rope_scaling (transformers 4) or rope_parameters (5).
+/// The stretching of rotary positions: the keys of rope_scaling (transformers 4) or rope_parameters
+/// (5).
 struct TITAN_API HfRope {
   std::string type = {};    ///< "yarn"; options are read only from a table of this type
   std::vector<HfKey> keys;  ///< within the table; hf_rope_members() are compared without a row
@@ -51,15 +53,15 @@ struct TITAN_API HfRope {
   Value written() const;
 };
 
-/// Functions get a config.json with the keys of its rotation beside the others
+/// The functions receive a config.json in which the rope keys are moved to the top level
 /// (hf_flattened_rope).
 struct HfTable {
-  std::vector<std::string> model_types;  ///< those of model_type that the model can read
+  std::vector<std::string> model_types;  ///< values of model_type that the model can read
   std::vector<HfKey> keys;               ///< in the order in which they are written
   HfRope rope = {};
   std::vector<HfMember> rope_members = hf_rope_members();
-  /// One way to say what can be said in several, of a config.json of ours or theirs; none: as it
-  /// is.
+  /// Normalises a config.json, Titan's or another, where a setting can be written in several ways;
+  /// null: unchanged.
   std::function<Value(Value config)> in_one_way = {};
   /// Sets the options that follow from several keys.
   std::function<void(const Value& config, Value& options)> also_read = {};
@@ -72,10 +74,10 @@ TITAN_API std::optional<Value> hf_options(const HfTable& table, const Value& the
 /// As HfExchange::config_differences; model_type comes first, then keys in the order of the table.
 TITAN_API std::vector<std::string> hf_differences(const HfTable& table, const Value& theirs);
 
-/// The value of a key; `absent` where it is missing or null, or `config` no map.
+/// The value of a key; `absent` if it is missing or null, or if `config` is not a map.
 TITAN_API Value hf_value(const Value& config, const char* key, Value absent = {});
-/// The quotient of two integers, as transformers makes the width of a head; null where one of them
-/// is none.
+/// The quotient of two integers, as transformers computes the width of a head; null if one of them
+/// is missing or not an integer.
 TITAN_API Value hf_quotient(const Value& config, const char* dividend, const char* divisor);
 
 }  // namespace titan::models

@@ -1,5 +1,5 @@
-// Scaling of long rotary wavelengths, smooth between two of them, as [model] says it and as
-// config.json does (rope_type "llama3"). Grattafiori et al., 2024.
+// Scaling of long rotary wavelengths with a smooth transition (rope_type "llama3"): its options in
+// [model] and its keys in config.json. Grattafiori et al., 2024.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ TITAN_OPTIONAL_HEADER(models_rope_scaling);
 
 namespace titan::models {
 
-/// A factor of 1 means none. Where the two ends are one, wavelengths are scaled or left alone, with
-/// nothing in between.
+/// A scaling_factor of 1 means no scaling. If low_freq_factor equals high_freq_factor, there is no
+/// smooth transition.
 struct RopeScaling {
   double scaling_factor = 1;
   double low_freq_factor = 1;
@@ -22,14 +22,14 @@ struct RopeScaling {
   int64_t original_max_position_embeddings = 8192;
 };
 
-/// Declares it within model.rope_scaling.
+/// Declares the options of the table model.rope_scaling.
 TITAN_API void declare_rope_scaling(SchemaBuilder& table);
 
-/// Wavelengths of base `theta`, scaled so. Throws a config Error in the words of [model] where one
-/// end is beyond the other.
+/// Rotary options with base `theta` and this scaling. Throws a config Error that names the keys of
+/// [model] if low_freq_factor > high_freq_factor.
 TITAN_API nn::RopeOptions scaled_rope(double theta, const RopeScaling& scaling);
 
-/// Its keys in config.json, which give the options of the table model.rope_scaling.
+/// Its keys in config.json, and their options in the table model.rope_scaling.
 TITAN_API HfRope hf_rope(const RopeScaling& scaling);
 /// The value of rope_scaling in an export; null without scaling.
 TITAN_API Value hf_rope_scaling(const RopeScaling& scaling);

@@ -1,5 +1,5 @@
-// The options that models of the transformer family share: one name, one explanation and one limit
-// each. A model keeps the struct, with its own defaults, and declares what it has alone.
+// The options that models of the transformer family share: one name, one help text and one limit
+// each. A model keeps its own struct and defaults, and declares only its additional options itself.
 #pragma once
 
 #include <algorithm>
@@ -19,20 +19,20 @@ TITAN_OPTIONAL_HEADER(models_shared_options);
 
 namespace titan::models {
 
-/// torchtitan v0.2.2's names. Only `sdpa` sees the whole row; there is one implementation of the
-/// others.
+/// The names of torchtitan v0.2.2. `sdpa` attends over the whole sequence; `flex` and `varlen`
+/// share one implementation that isolates documents.
 enum class AttentionType { sdpa, flex, varlen };
 
-/// Each call declares what its name says, out of members of `Options` that are named alike. The
-/// order of the calls is the order in which users see the options. Where a model means something of
-/// its own by one, it says it by `help`.
+/// Each call declares the options in its name from equally named members of `Options`. The order of
+/// the calls is the order in which users see the options. A model with a different meaning passes
+/// its own `help`.
 template <class Options, class Builder>
 class SharedOptions {
  public:
   explicit SharedOptions(Builder& builder) : builder_(builder) {}
 
-  /// dim, n_layers, n_heads, n_kv_heads and head_dim. The last two follow from the others where
-  /// their members may be unset.
+  /// dim, n_layers, n_heads, n_kv_heads and head_dim. If their members are std::optional, the last
+  /// two default to values derived from the others.
   SharedOptions& sizes() {
     dim().n_layers();
     builder_.option("n_heads", &Options::n_heads, "Number of query heads").at_least(1);
@@ -43,7 +43,7 @@ class SharedOptions {
         .at_least(1)
         .option("head_dim", &Options::head_dim,
                 width + (may_be_unset(&Options::head_dim) ? "; unset = dim / n_heads"
-                                                          : ", whatever dim and n_heads are"))
+                                                          : ", independent of dim and n_heads"))
         .at_least(2);
     return *this;
   }
@@ -74,8 +74,8 @@ class SharedOptions {
         .at_least(1);
     return *this;
   }
-  /// The options of BalanceOptions, and what of them does not go together with a job: a model that
-  /// checks more (ComponentBuilder::check) calls check_balance, too.
+  /// The options of BalanceOptions and their check. A model with its own check
+  /// (ComponentBuilder::check) calls check_balance in it.
   SharedOptions& balance() {
     declare_balance<Options>(builder_);
     builder_.check([](const Options& own, const JobView& job, RuleReport& report) {
@@ -98,31 +98,35 @@ class SharedOptions {
     return *this;
   }
   /// rope_factor, original_seq_len, beta_fast and beta_slow.
-  SharedOptions& yarn(std::string help_of_factor = "YaRN: long wavelengths are stretched by it") {
+  SharedOptions& yarn(
+      std::string help_of_factor = "YaRN: factor by which long wavelengths are stretched") {
     builder_.option("rope_factor", &Options::rope_factor, std::move(help_of_factor))
         .at_least(1)
         .option("original_seq_len", &Options::original_seq_len,
-                "YaRN: positions that wavelengths are measured against")
+                "YaRN: original context length, with which wavelengths are compared")
         .at_least(1)
-        .option("beta_fast", &Options::beta_fast,
-                "YaRN: wavelengths that fit original_seq_len more often stay")
+        .option(
+            "beta_fast", &Options::beta_fast,
+            "YaRN: wavelengths with more rotations than this in original_seq_len stay unchanged")
         .greater_than(0)
         .option("beta_slow", &Options::beta_slow,
-                "YaRN: wavelengths that fit original_seq_len less often are stretched in full")
+                "YaRN: wavelengths with fewer rotations than this are stretched by the full factor")
         .greater_than(0);
     return *this;
   }
   SharedOptions& max_position_embeddings() {
     builder_
-        .option("max_position_embeddings", &Options::max_position_embeddings,
-                "Longest sequence the weights are meant for, as the exported config.json tells it; "
-                "at least training.seq_len")
+        .option(
+            "max_position_embeddings", &Options::max_position_embeddings,
+            "Maximum sequence length of the weights, as written to the exported config.json; at "
+            "least training.seq_len")
         .at_least(1);
     return *this;
   }
 
   SharedOptions& depth_init(
-      std::string help = "Draw output projections narrower in deeper layers (else by n_layers)") {
+      std::string help =
+          "Reduce the scale of output projections with depth (else one scale, by n_layers)") {
     builder_.option("depth_init", &Options::depth_init, std::move(help));
     return *this;
   }
@@ -132,7 +136,8 @@ class SharedOptions {
     return *this;
   }
   SharedOptions& attn_type(
-      std::string help = "sdpa: causal over the whole row; flex and varlen: within documents") {
+      std::string help =
+          "sdpa: causal over the whole sequence; flex and varlen: within documents") {
     builder_.option("attn_type", &Options::attn_type, std::move(help),
                     {{"sdpa", AttentionType::sdpa},
                      {"flex", AttentionType::flex},
@@ -154,9 +159,8 @@ SharedOptions<Options, Builder> shared_options(Builder& builder) {
   return SharedOptions<Options, Builder>(builder);
 }
 
-/// The numbers of the network that these options give, each where `Options` has it; the model sets
-/// the rest.
-/// Throws as head_sizes.
+/// The fields of Transformer that these options determine, each if `Options` has it; the model sets
+/// the rest. Throws as head_sizes.
 template <class Options>
 Transformer shared_network(const Options& o, const ModelContext& context) {
   Transformer network = {.dim = o.dim,

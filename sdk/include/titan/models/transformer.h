@@ -1,6 +1,6 @@
-// The network of a family of decoders: blocks of attention with rotary positions and of a SwiGLU,
-// or a mixture of them, with RMSNorm. A model of the family says what its options make of these
-// numbers (titan/models/transformer_model.h). Touvron et al., 2023 (arXiv:2302.13971).
+// The network of a family of decoders: blocks of attention with rotary positions and of a SwiGLU or
+// a mixture of experts, with RMSNorm. A model of the family fills these fields from its options
+// (titan/models/transformer_model.h). Touvron et al., 2023 (arXiv:2302.13971).
 #pragma once
 
 #include <cstdint>
@@ -18,21 +18,21 @@ TITAN_OPTIONAL_HEADER(models_transformer);
 
 namespace titan::models {
 
-/// Experts in the place of feed-forwards. The router's dim is the network's, its init that of
-/// output projections, and the experts' inits are those of a feed-forward.
+/// Experts in place of feed-forwards. build_layers sets the router's dim and the initialisations:
+/// the router as output projections, the experts as feed-forwards.
 using Mixture = nn::MoeOptions;
 
-/// What a model's own attention weighs, for FLOPs.
+/// Size of a model's own attention, for FLOPs.
 struct AttentionCost {
-  double weights = 0;     ///< of a layer, those of its norms too
-  double pair_width = 0;  ///< widths of keys and of values, over all heads
+  double weights = 0;     ///< number of weights per layer, including its norms
+  double pair_width = 0;  ///< width of keys plus width of values, summed over all heads
 };
 
-/// Which RMSNorm queries and keys pass before they are rotated, by the network's norm_eps.
+/// The RMSNorm of queries and keys before rotation, with the network's norm_eps.
 enum class QkNorm {
   none,
-  of_heads,        ///< each head, all by one weight (Henry et al., 2020)
-  of_projections,  ///< the heads of a token together, a weight for each element of each head
+  of_heads,        ///< each head separately; all heads share one weight (Henry et al., 2020)
+  of_projections,  ///< all heads of a token together, with a weight per element
 };
 
 struct Transformer {
@@ -41,25 +41,26 @@ struct Transformer {
   int64_t n_heads = 0;
   int64_t n_kv_heads = 0;
   int64_t head_dim = 0;
-  int64_t ffn_dim = 0;  ///< width of the feed-forward, where there is no mixture
+  int64_t ffn_dim = 0;  ///< width of the feed-forward in layers without experts
   std::optional<Mixture> mixture = {};
-  /// Which layers have the mixture; none: all.
+  /// Which layers have experts; null: all.
   std::function<bool(int64_t layer)> has_mixture = {};
   int64_t vocab_size = 0;
   double norm_eps = 1e-5;
   nn::RopeOptions rope = {};
   QkNorm qk_norm = QkNorm::none;
   bool norms_after = false;  ///< BlockOptions::norms_after
-  bool depth_init = true;    ///< output projections are drawn narrower the deeper their layer is
+  bool depth_init = true;    ///< scale of output projections decreases with depth
   bool is_tied = false;      ///< embedding and head share one matrix
 
   bool isolates_documents = false;  ///< Model::isolates_documents
-  /// Longest sequence that the weights are meant for, as an export states it.
+  /// Maximum sequence length of the weights, as written to an export.
   int64_t max_position_embeddings = 0;
 
-  /// What layers have that the numbers above do not say: changes what they made of layer `layer`.
+  /// Changes the options of layer `layer`, for models with properties that the fields above cannot
+  /// express.
   std::function<void(int64_t layer, BlockOptions& block)> adapt = {};
-  /// Of attention that is not nn::Attention (BlockOptions::make_attention), or is more than its
+  /// Set if attention is not nn::Attention (BlockOptions::make_attention), or has more than its
   /// four matrices.
   std::optional<AttentionCost> attention_cost = {};
 
@@ -67,24 +68,24 @@ struct Transformer {
   bool is_mixture(int64_t layer) const { return mixture && (!has_mixture || has_mixture(layer)); }
 };
 
-/// Key heads and widths of heads.
+/// Number of key heads and width of a head.
 struct HeadSizes {
   int64_t n_kv_heads;
   int64_t head_dim;
 };
-/// Unset ones become n_heads and dim / n_heads. Throws a config Error in the
-/// words of [model] for heads that do not fit or cannot be rotated.
+/// Unset values become n_heads and dim / n_heads. Throws a config Error that names the keys of
+/// [model] if the sizes do not match or a head cannot be rotated.
 TITAN_API HeadSizes head_sizes(int64_t dim, int64_t n_heads, std::optional<int64_t> n_kv_heads,
                                std::optional<int64_t> head_dim);
-/// Throws a config Error in the words of [model] for more choices than experts.
+/// Throws a config Error that names the keys of [model] if top_k > num_experts.
 TITAN_API void check_experts(int64_t num_experts, int64_t top_k);
 
-/// Layers "tok_embeddings", "layers.0" ..., "output" (normalisation and head). Initialised as
-/// torchtitan v0.2.2 does.
+/// Layers "tok_embeddings", "layers.0" ..., "output" (normalisation and head). Initialised as in
+/// torchtitan v0.2.2.
 TITAN_API std::vector<Layer> build_layers(const Transformer& network);
 
-/// Of the experts that a token goes through. Weights of norms and biases count as torchtitan v0.2.2
-/// counts them; the head does whether tied or not.
+/// Counts only the experts that a token is routed to. Weights of norms and biases count as in
+/// torchtitan v0.2.2; the head counts even if tied.
 TITAN_API Flops flops_per_token(const Transformer& network, int64_t seq_len);
 
 }  // namespace titan::models

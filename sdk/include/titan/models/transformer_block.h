@@ -1,5 +1,6 @@
-// One block: h = x + Attention(RMSNorm(x)), out = h + FeedForward(RMSNorm(h)), or a mixture of
-// experts in the feed-forward's place; or normalised behind instead of before.
+// A transformer block: h = x + Attention(RMSNorm(x)), out = h + FeedForward(RMSNorm(h)). The
+// feed-forward may be a mixture of experts, and the norms may come after attention and
+// feed-forward. Used by build_layers.
 #pragma once
 
 #include <functional>
@@ -19,17 +20,17 @@ namespace titan::models {
 struct BlockOptions {
   int64_t dim = 0;
   nn::AttentionOptions attention;
-  bool has_positions = true;  ///< else attention does not rotate queries and keys
-  /// Makes the attention of a model that does not have nn::Attention, of the network's rotation,
-  /// which is one for all layers; `attention` and `has_positions` are not read then.
+  bool has_positions = true;  ///< false: attention does not rotate queries and keys
+  /// For a model whose attention is not nn::Attention: makes it, given the network's rotary
+  /// embedding, which all layers share. `attention` and `has_positions` are ignored then.
   std::function<std::unique_ptr<nn::Module>(std::shared_ptr<nn::Rope> rope)> make_attention = {};
-  /// Gets the attention that is made of `attention`: to go around what it computes.
+  /// Receives the block's nn::Attention, for example to wrap its computation.
   std::function<void(nn::Attention&)> on_attention = {};
-  nn::FeedForwardOptions feed_forward;  ///< of a block without a mixture
+  nn::FeedForwardOptions feed_forward;  ///< of a block without experts
   std::optional<nn::MoeOptions> mixture = {};
   double norm_eps = 1e-5;
-  /// h = x + RMSNorm(Attention(x)), out = h + RMSNorm(FeedForward(h)): the sum is normalised
-  /// nowhere.
+  /// h = x + RMSNorm(Attention(x)), out = h + RMSNorm(FeedForward(h)); the sum itself is not
+  /// normalised.
   bool norms_after = false;
 };
 

@@ -1,6 +1,6 @@
-// A model of the transformer family, made of its options and two functions: one gives the network,
-// the other its names and sizes as others have them. Layers, FLOPs and the exchange of weights come
-// from here.
+// A model of the transformer family, from its options and two functions. One returns the network,
+// the other its weight names and sizes in other software's formats. Layers, FLOPs and the exchange
+// of weights are implemented here.
 //
 //   models::Transformer network_of(const Options& o, const ModelContext& context);
 //   models::Exchange exchange_of(const Options& o, const models::Transformer& network,
@@ -30,13 +30,13 @@ TITAN_OPTIONAL_HEADER(models_transformer_model);
 
 namespace titan::models {
 
-/// Names of a network's weights and sizes, as others have them.
+/// The names of a network's weights and its config.json in other software.
 struct Exchange {
   WeightNames weights = {};
   HfTable config = {};
 };
 
-/// The part of TransformerModel that knows no options.
+/// The part of TransformerModel that does not depend on the options.
 class TITAN_API TransformerModelBase : public Model, public HfExchange {
  public:
   ~TransformerModelBase() override;
@@ -55,16 +55,16 @@ class TITAN_API TransformerModelBase : public Model, public HfExchange {
  protected:
   explicit TransformerModelBase(Transformer network) : network_(std::move(network)) {}
   const Transformer& network() const { return network_; }
-  /// `theirs`: the config.json that is read or compared; null in an export.
+  /// `theirs`: the config.json to read or compare; null in an export.
   virtual Exchange exchange(const Value& theirs) const = 0;
 
  private:
   Transformer network_;
 };
 
-/// The model of `Options`, by two functions without state. `network_of` throws a config Error that
-/// names the option which does not fit; `exchange_of` gets the network that came of it, and may
-/// choose by the config.json that is read or compared what an absent key means. Names of layers and
+/// The model of `Options`, from two stateless functions. `network_of` throws a config Error that
+/// names the invalid option. `exchange_of` receives the resulting network; it may use the
+/// config.json that is read or compared to decide the meaning of absent keys. Names of layers and
 /// initial values are those of build_layers.
 template <class Options, Transformer (*network_of)(const Options&, const ModelContext&),
           Exchange (*exchange_of)(const Options&, const Transformer&, const Value& theirs)>

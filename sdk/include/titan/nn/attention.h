@@ -20,25 +20,25 @@ struct AttentionOptions {
   int64_t head_dim = 0;
   Init input_init;   ///< of wq, wk, wv
   Init output_init;  ///< of wo
-  /// Queries and keys are normalised head by head before they are rotated (Henry et al., 2020),
-  /// with this epsilon; none: they are not.
+  /// Epsilon of the normalisation of queries and keys, head by head, before rotation (Henry et al.,
+  /// 2020); unset: none.
   std::optional<double> qk_norm_eps = {};
-  /// They are normalised over all heads of a token together instead, by a weight for each element
-  /// of each head (Team OLMo, 2025, arXiv:2501.00656).
+  /// Normalise over all heads of a token together instead, with a weight per element of each head
+  /// (Team OLMo, 2025, arXiv:2501.00656).
   bool qk_norm_spans_heads = false;
-  /// All four projections have a bias, drawn like their weights.
+  /// All four projections have a bias, initialised like their weights.
   bool has_bias = false;
-  /// A query sees so many of the last tokens, its own among them; 0: all.
+  /// A query sees this many of the last tokens, including its own; 0: all.
   int64_t window = 0;
-  /// A query sees what is before it in its own piece of so many tokens (chunked_attention); 0:
-  /// there are no pieces.
+  /// A query sees the earlier tokens of its own chunk of this many tokens (chunked_attention); 0:
+  /// no chunks.
   int64_t chunk = 0;
-  /// Each head has a score that takes part in its softmax without a value (with_sinks), drawn by
-  /// this; none: it has not.
+  /// Initialisation of attention sinks, a score per head that joins its softmax without a value
+  /// (with_sinks); unset: no sinks.
   std::optional<Init> sinks_init = {};
 };
 
-/// What this rank holds of the projections, as their layers read it: (heads · hd, dim).
+/// This rank's shards of the projections, as their layers read them: (heads · hd, dim).
 struct AttentionInputWeights {
   Parameter& wq;
   Parameter& wk;
@@ -50,24 +50,24 @@ struct AttentionInputs {
   at::Tensor q, k, v;
 };
 
-/// Computes what attention works on: the three projections and the rotation.
+/// Computes the inputs of attention: the three projections and the rotation.
 class TITAN_API AttentionInputKernel {
  public:
   virtual ~AttentionInputKernel();
   /// x (B, S, dim) -> queries and keys rotated by the positions of `batch`, and values. `rope`:
-  /// null where the layer has no positions. Differentiable in x and the weights.
+  /// null if the layer has no positions. Differentiable in x and the weights.
   virtual AttentionInputs project(const at::Tensor& x, const AttentionInputWeights& weights,
                                   Rope* rope, const Batch& batch) = 0;
 };
 
-/// x (B, S, dim) -> (B, S, dim). Children wq, wk, wv (column), wo (row). The number of heads that
-/// runs here comes from the weights' actual shapes, so a column-parallel rank computes its own
-/// heads by the same code.
+/// x (B, S, dim) -> (B, S, dim). Children wq, wk, wv (column), wo (row). The number of heads on
+/// this rank follows from the actual shapes of the weights, so a column-parallel rank computes its
+/// own heads with the same code.
 ///
-/// With sinks_init also the parameter sinks, (num_heads). With qk_norm_eps also children q_norm and
-/// k_norm, RmsNorm over (hd): every head is normalised by the same weight, so where ranks compute
-/// heads of their own its gradient is a partial sum. With qk_norm_spans_heads over (num_heads · hd)
-/// and (num_kv_heads · hd), and these are head_norms().
+/// With sinks_init it has the parameter sinks, (num_heads). With qk_norm_eps it has children q_norm
+/// and k_norm, RmsNorm over (hd). All heads share one weight, so its gradient is a partial sum if
+/// ranks compute different heads. With qk_norm_spans_heads they are over (num_heads · hd) and
+/// (num_kv_heads · hd), and head_norms() returns them.
 class TITAN_API Attention final : public Module, public AttentionLayer {
  public:
   /// `rope` is shared by all attention layers of a model: one table. Null: queries and keys are not
@@ -81,23 +81,24 @@ class TITAN_API Attention final : public Module, public AttentionLayer {
   AttentionCore& core() override { return core_; }
   std::vector<Parameter*> head_parameters() override;
   std::vector<RmsNorm*> head_norms() override;
-  /// Null: the layer has no positions. Others may share it.
+  /// Null: the layer has no positions. Other layers may share it.
   Rope* rope() const { return rope_.get(); }
-  /// Null: queries and keys are rotated as they are projected. Both or none.
+  /// Null: queries and keys are not normalised. Both or neither are null.
   RmsNorm* q_norm() const { return q_norm_; }
   RmsNorm* k_norm() const { return k_norm_; }
-  /// As those of Linear.
+  /// As Linear::set_kernel and wrap_kernel.
   void set_kernel(std::string owner, std::unique_ptr<AttentionKernel> kernel);
   void wrap_kernel(std::string owner, const KernelAround<AttentionKernel>& around);
   const KernelOwners& kernel_owners() const { return core_.kernel_owners(); }
   AttentionInputWeights input_weights() { return {wq_.weight(), wk_.weight(), wv_.weight()}; }
-  /// Of the projections and the rotation, which get nothing to run: refused where somebody computes
-  /// in one of them, and who would later is. config Error where has_plain_inputs() is false: such a
-  /// kernel knows nothing of what is in between.
+  /// Replaces the projections and the rotation, which no longer run. Throws a config Error if
+  /// another plugin computes in one of them (later attempts to do so throw, too), and if
+  /// has_plain_inputs() is false, because such a kernel computes no norms and biases.
   void set_input_kernel(std::string owner, std::unique_ptr<AttentionInputKernel> kernel);
-  /// Whether queries, keys and values are x times the weights, and rotated: no norms, no biases.
+  /// Whether queries, keys and values are only x times the weights and a rotation, without norms
+  /// and biases.
   bool has_plain_inputs() const { return rope_ && !q_norm_ && !wq_.bias(); }
-  /// `owner` goes around what computes queries, keys and values.
+  /// `owner` wraps the computation of queries, keys and values.
   void wrap_input_kernel(std::string owner, const KernelAround<AttentionInputKernel>& around);
   const KernelOwners& input_kernel_owners() const { return inputs_.owners(); }
   std::string computed_by() const override;
@@ -120,7 +121,7 @@ class TITAN_API Attention final : public Module, public AttentionLayer {
   RmsNorm* k_norm_;
   bool norms_span_heads_;
   std::shared_ptr<Rope> rope_;        // null: no positions
-  std::shared_ptr<Parameter> sinks_;  // null: none; the rule has them, too
+  std::shared_ptr<Parameter> sinks_;  // null: none; the rule holds them, too
   AttentionCore core_;
   KernelSeam<AttentionInputKernel> inputs_;
 };

@@ -1,4 +1,5 @@
-// The rules of attention that models choose from, beside plain_attention: windows, chunks, sinks.
+// The attention rules from which models choose, in addition to plain_attention: windows, chunks,
+// sinks.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +13,26 @@
 
 namespace titan::nn {
 
-/// A query sees the `size` last tokens, its own among them (Beltagy et al., 2020). What is not seen
-/// is not computed: n tokens take about as long as 2 n · size pairs. `scale` as of plain_attention.
+/// A query sees the last `size` tokens including its own (Beltagy et al., 2020). Hidden pairs are
+/// skipped: n tokens cost about as much as 2 n · size pairs. `scale` as in plain_attention.
 TITAN_API std::shared_ptr<const AttentionRule> windowed_attention(int64_t size,
                                                                   std::optional<double> scale = {});
 
-/// A document, or a row where documents see each other, is cut every `size` tokens, from its first
-/// on, and a query sees what is before it within its own piece (Llama 4).
+/// A document, or a row without document isolation, is split into chunks of `size` tokens from its
+/// start. A query sees the earlier tokens of its own chunk (Llama 4).
 TITAN_API std::shared_ptr<const AttentionRule> chunked_attention(int64_t size,
                                                                  std::optional<double> scale = {});
 
-/// `rule` with sinks: `scores`, (H) or this rank's part of it, a parameter of the layer
+/// `rule` with attention sinks: `scores`, (H) or this rank's shard, a parameter of the layer
 /// (AttentionLayer::head_parameters). Xiao et al., 2023; gpt-oss.
 TITAN_API std::shared_ptr<const AttentionRule> with_sinks(std::shared_ptr<const AttentionRule> rule,
                                                           std::shared_ptr<Parameter> scores);
 
-/// A result over all keys with `sinks` (H), AttentionRule::sinks, in its softmax.
+/// Adds `sinks` (H), AttentionRule::sinks, to the softmax of a result over all keys.
 TITAN_API ops::AttentionResult join_sinks(const ops::AttentionResult& result,
                                           const at::Tensor& sinks);
-/// The gradient of `sinks` (H), where `whole` is what join_sinks gave: each takes away from the
-/// output in proportion to its own share.
+/// The gradient of `sinks` (H), given `whole`, the result of join_sinks. A sink scales the output
+/// down by its share of the softmax.
 TITAN_API at::Tensor sink_gradient(const at::Tensor& grad_out, const ops::AttentionResult& whole,
                                    const at::Tensor& sinks);
 

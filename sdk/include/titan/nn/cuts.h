@@ -1,4 +1,5 @@
-// The groups over which a parameter is cut, for what needs more of it than a rank holds.
+// The groups over which a parameter is sharded, for code that needs more of it than one rank's
+// shard.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +13,19 @@
 
 namespace titan::nn {
 
-/// One of Parameter::shardings with its numbers.
+/// One of Parameter::shardings, with its group and this rank's chunk.
 struct Cut {
   int64_t dim = 0;
   dist::Group group;
-  dist::Chunk chunk;  ///< of what the cuts before have left of the dimension
+  dist::Chunk chunk;  ///< of the dimension as the previous cuts left it
 };
 
-/// In the order in which they were made. `mesh` may be null for a parameter that is not cut; throws
-/// an internal Error when it is.
+/// In the order in which the shardings were made. `mesh` may be null if the parameter is not
+/// sharded; otherwise a null mesh throws an internal Error.
 TITAN_API std::vector<Cut> cuts_of(const Parameter& parameter, const dist::Mesh* mesh);
 
-/// Names of the groups over which it is cut: ranks that agree along these hold the same part
-/// (dist::Grid::rest_of).
+/// Names of the groups over which it is sharded. The ranks of the complement groups hold the same
+/// shard (dist::Grid::rest_of).
 TITAN_API std::vector<std::string> cut_groups(const Parameter& parameter);
 
 }  // namespace titan::nn

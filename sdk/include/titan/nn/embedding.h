@@ -6,7 +6,7 @@
 
 namespace titan::nn {
 
-/// Ignores its input and reads `batch.tokens` (rows, seq_len) -> (rows, seq_len, dim). Parameter
+/// Ignores its input; reads `batch.tokens` (rows, seq_len) -> (rows, seq_len, dim). Parameter
 /// "weight" (vocab, dim).
 class TITAN_API Embedding final : public Module {
  public:

@@ -24,7 +24,7 @@ class TITAN_API SwigluKernel {
   virtual at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up) = 0;
 };
 
-/// What this rank holds of the projections, as their layers read it: (hidden, dim), (dim, hidden)
+/// This rank's shards of the projections, as their layers read them: (hidden, dim), (dim, hidden)
 /// and (hidden, dim).
 struct FeedForwardWeights {
   Parameter& w1;
@@ -32,7 +32,7 @@ struct FeedForwardWeights {
   Parameter& w3;
 };
 
-/// Computes the whole layer in one.
+/// Computes the whole layer in one kernel.
 class TITAN_API FeedForwardKernel {
  public:
   virtual ~FeedForwardKernel();
@@ -48,13 +48,13 @@ class TITAN_API FeedForward final : public Module {
   ~FeedForward() override;
 
   FeedForwardWeights weights() { return {w1_.weight(), w2_.weight(), w3_.weight()}; }
-  /// Of the whole layer, as those of Linear. A kernel that replaces it leaves nothing to run to the
-  /// projections and the gate: it is refused where somebody computes in one of them, and who would
-  /// later is.
+  /// Of the whole layer, as Linear::set_kernel and wrap_kernel. set_kernel also replaces the
+  /// projections and the gate, which no longer run. It throws if another plugin computes in one of
+  /// them, and later attempts to do so throw.
   void set_kernel(std::string owner, std::unique_ptr<FeedForwardKernel> kernel);
   void wrap_kernel(std::string owner, const KernelAround<FeedForwardKernel>& around);
   const KernelOwners& kernel_owners() const { return kernel_.owners(); }
-  /// Of the gate alone.
+  /// Of the gate only.
   void set_swiglu_kernel(std::string owner, std::unique_ptr<SwigluKernel> kernel);
   void wrap_swiglu_kernel(std::string owner, const KernelAround<SwigluKernel>& around);
   const KernelOwners& swiglu_kernel_owners() const { return swiglu_.owners(); }

@@ -14,7 +14,7 @@
 
 namespace titan::nn {
 
-/// Computes what the head does with its projection; tensor parallelism swaps it.
+/// Computes the head's projection and loss; tensor parallelism replaces it.
 class TITAN_API HeadKernel {
  public:
   virtual ~HeadKernel();
@@ -23,16 +23,17 @@ class TITAN_API HeadKernel {
   /// x (N, dim), labels (N) -> the sum of the token losses, a scalar in fp32 (double for a double
   /// x).
   virtual at::Tensor loss_sum(const at::Tensor& x, Parameter& weight, const at::Tensor& labels) = 0;
-  /// The same by another loss than the cross entropy, through ops::chunked_loss: chunks that `loss`
-  /// gets hold all words of the vocabulary.
+  /// The same with a loss other than the cross entropy, through ops::chunked_loss. The chunks that
+  /// `loss` receives hold the whole vocabulary.
   virtual at::Tensor loss_sum_by(const ops::ChunkLoss& loss, const at::Tensor& x, Parameter& weight,
                                  const at::Tensor& labels) = 0;
 };
 
-/// What a head computes instead of the cross entropy.
+/// The loss that a head computes instead of the cross entropy.
 struct HeadLoss {
-  std::shared_ptr<Loss> loss;  ///< null: the cross entropy; shared with whoever asks it for names
-  /// [each chunk] Takes the sums of its parts, scalars without a graph.
+  std::shared_ptr<Loss>
+      loss;  ///< null: the cross entropy; shared with the code that reads its part names
+  /// [each chunk] Receives the sums of the loss's parts, scalars without a graph.
   std::function<void(const std::vector<at::Tensor>& parts)> take_parts;
 };
 
@@ -41,14 +42,14 @@ struct OutputHeadOptions {
   int64_t vocab_size = 0;
   double norm_eps = 1e-5;
   Init init;
-  /// The embedding's weight when head and embedding are tied; else null and the head owns
+  /// The embedding's weight if head and embedding are tied; otherwise null, and the head owns
   /// "output.weight".
   std::shared_ptr<Parameter> tied_weight;
 };
 
-/// x (B, S, dim) -> logits (B, S, vocab) in fp32 or, when the batch carries labels, the **sum** of
-/// the token losses: a scalar, fp32, computed such that the full logits never exist. The loss is
-/// the cross entropy unless set_loss names another one. Parameters "norm.weight" and
+/// x (B, S, dim) -> logits (B, S, vocab) in fp32. If the batch has labels, the **sum** of the token
+/// losses instead: a scalar, fp32, computed without storing the full logits. The loss is the cross
+/// entropy unless set_loss sets another one. Parameters "norm.weight" and
 /// "output.weight".
 class TITAN_API OutputHead final : public Module {
  public:
@@ -58,7 +59,7 @@ class TITAN_API OutputHead final : public Module {
 
   RmsNorm& norm() { return norm_; }
   Parameter& weight() { return *weight_; }
-  /// As those of Linear.
+  /// As Linear::set_kernel and wrap_kernel.
   void set_kernel(std::string owner, std::unique_ptr<HeadKernel> kernel);
   void wrap_kernel(std::string owner, const KernelAround<HeadKernel>& around);
   const KernelOwners& kernel_owners() const { return kernel_.owners(); }

@@ -1,6 +1,6 @@
-// Initial values as a pure function of (seed, parameter name, global element index): each rank
-// fills just its slice and the result equals the unsharded one bit for bit, under any layout and
-// any number of threads.
+// Initial values as a pure function of (seed, parameter name, global element index). Each rank
+// fills only its slice, and the result is bitwise that of the unsharded tensor, under any layout
+// and any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct Init {
 
   static Init constant(double value) { return {Kind::constant, value}; }
   static Init normal(double mean, double std) { return {Kind::normal, mean, std}; }
-  /// torch.nn.init.trunc_normal_: absolute bounds, so std 0.02 with the default bounds is a plain
-  /// normal.
+  /// torch.nn.init.trunc_normal_: the bounds are absolute, so std 0.02 with the default bounds is
+  /// practically a plain normal.
   static Init truncated_normal(double mean, double std, double lower = -2, double upper = 2) {
     return {Kind::truncated_normal, mean, std, lower, upper};
   }
@@ -37,9 +37,8 @@ struct TITAN_API Slice {
   int64_t num_elements() const;
 };
 
-/// Fills `out` (contiguous, of the slice's sizes, on the CPU or to be copied to its device) with
-/// the values that `init` gives the elements of `slice` of a tensor of `global_shape` called
-/// `name`.
+/// Fills `out` with the initial values of `slice` of a tensor `name` of `global_shape`. `out` is
+/// contiguous and has the slice's sizes; values are computed on the CPU and copied to its device.
 ///
 /// Source of randomness: Philox4x32-10 (Salmon et al., 2011), key = XXH3(name) mixed with `seed`,
 /// counter = element index / 4. Normal values come from the inverse of the normal distribution's

@@ -1,5 +1,5 @@
-// Kernel seam: the place in a layer where plugins compute in place of the layer. Each owner of a
-// kernel is known by name; a second one is refused.
+// Kernel seam: the place in a layer where a plugin can replace or wrap the computation. Each plugin
+// that does so is known by name; a second replacement is refused.
 #pragma once
 
 #include <functional>
@@ -15,23 +15,24 @@ namespace titan::nn {
 
 /// The plugins that compute in place of a layer, by name.
 struct TITAN_API KernelOwners {
-  std::string replaced_by;              ///< empty: the layer computes itself
-  std::vector<std::string> wrapped_by;  ///< plugins around it, the innermost first
-  bool is_skipped = false;  ///< `replaced_by` computes all of what holds the layer
+  std::string replaced_by;              ///< empty: the layer's own kernel computes
+  std::vector<std::string> wrapped_by;  ///< plugins that wrap the kernel, the innermost first
+  bool is_skipped = false;  ///< `replaced_by` computes the enclosing layer as a whole, so this
+                            ///< kernel does not run
 
   bool empty() const { return replaced_by.empty() && wrapped_by.empty(); }
-  /// "quantize.linear.float8, lora around it"; empty when there are none.
+  /// "quantize.linear.float8, lora around it"; empty if there are no owners.
   std::string text() const;
-  /// Throws a config Error that names both when `owner` would replace what another one computes or
-  /// goes around. `place`: the layer, in the message.
+  /// Throws a config Error that names both plugins if another one has already replaced or wrapped
+  /// the kernel. `place`: the layer, for the message.
   void check_replaceable(std::string_view owner, std::string_view place) const;
-  /// Throws a config Error that names both when what `owner` would go around is skipped.
+  /// Throws a config Error that names both plugins if the kernel is skipped.
   void check_wrappable(std::string_view owner, std::string_view place) const;
 };
 
 using KernelTakers = KernelOwners;  ///< deprecated name, until 0.3
 
-/// `Around` of a kernel: gets the one that computes at present and gives one that runs it.
+/// Receives the current kernel and returns one that runs it.
 template <class Kernel>
 using KernelAround = std::function<std::unique_ptr<Kernel>(std::unique_ptr<Kernel> inner)>;
 
@@ -54,7 +55,7 @@ class KernelSeam {
     kernel_ = around(std::move(kernel_));
   }
 
-  /// `owner` computes all of what holds the layer. Throws as KernelOwners::check_replaceable.
+  /// `owner` computes the enclosing layer as a whole. Throws as KernelOwners::check_replaceable.
   void skip(std::string owner, std::string_view place) {
     owners_.check_replaceable(owner, place);
     owners_.replaced_by = std::move(owner);

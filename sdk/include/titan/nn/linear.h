@@ -1,4 +1,4 @@
-// Matrix multiplication with a weight: y = x Wᵀ, or y = x Wᵀ + b. Its kernel can be swapped
+// Matrix multiplication with a weight: y = x Wᵀ, or y = x Wᵀ + b. Its kernel can be replaced
 // (float8, LoRA, split backward).
 #pragma once
 
@@ -10,15 +10,15 @@
 
 namespace titan::nn {
 
-/// How tensor parallelism may cut a weight of shape (out, in).
+/// How tensor parallelism may shard a weight of shape (out, in).
 enum class WeightLayout {
   replicated,
-  column,  ///< rows of the weight: each rank gives a part of the output features
-  row,     ///< columns of the weight: each rank gives a partial sum
-  vocab,   ///< rows are words of the vocabulary
+  column,  ///< rows of the weight: each rank computes some of the output features
+  row,     ///< columns of the weight: each rank computes a partial sum
+  vocab,   ///< rows of the weight, which are entries of the vocabulary
 };
 
-/// Computes what Linear does; converters swap it or go around it.
+/// Computes Linear; converters replace or wrap it.
 class TITAN_API LinearKernel {
  public:
   virtual ~LinearKernel();
@@ -26,30 +26,31 @@ class TITAN_API LinearKernel {
   virtual at::Tensor matmul(const at::Tensor& x, Parameter& weight) = 0;
 };
 
-/// x (..., in) -> (..., out); parameters "weight" (out, in) and, where it is asked for, "bias"
-/// (out), which is added to what the kernel gives.
+/// x (..., in) -> (..., out); parameters "weight" (out, in) and, if requested, "bias" (out), which
+/// is added to the kernel's result.
 class TITAN_API Linear final : public Module {
  public:
-  /// `bias_init`: of the bias; none: there is none.
+  /// `bias_init`: of the bias; unset: no bias.
   Linear(int64_t in_features, int64_t out_features, WeightLayout layout, const Init& init,
          const std::optional<Init>& bias_init = {});
   ~Linear() override;
 
   Parameter& weight() { return weight_; }
-  /// Null: none. Cut like the weight's rows where these are cut. Where ranks each give a part of a
-  /// sum (WeightLayout::row), each adds its share of the whole bias.
+  /// Null: none. Sharded like the weight's rows if those are sharded. If ranks compute partial sums
+  /// (WeightLayout::row), each adds its share of the whole bias.
   Parameter* bias() const { return bias_; }
   WeightLayout layout() const { return layout_; }
-  /// From now on `owner`, a name for messages, computes instead of the layer. Throws a config Error
-  /// that names both when another one does already.
+  /// From now on the kernel of `owner`, a name for messages, computes instead of the layer. Throws
+  /// a config Error that names both if another plugin has replaced or wrapped the kernel.
   void set_kernel(std::string owner, std::unique_ptr<LinearKernel> kernel);
-  /// `owner` goes around the present kernel, whosever it is.
+  /// `owner` wraps the current kernel, including one of another plugin.
   void wrap_kernel(std::string owner, const KernelAround<LinearKernel>& around);
-  /// From now on `owner` computes all of what holds this layer, which runs no more. Throws a config
-  /// Error when somebody computes here or goes around it; both are refused from now on.
+  /// From now on `owner` computes the enclosing layer as a whole, and this layer no longer runs.
+  /// Throws a config Error if a plugin has replaced or wrapped the kernel; later attempts to do so
+  /// throw, too.
   void skip_kernel(std::string owner);
   const KernelOwners& kernel_owners() const { return kernel_.owners(); }
-  /// Whether the layer computes itself.
+  /// Whether the layer's own kernel computes, without wrappers.
   bool has_plain_kernel() const { return kernel_.owners().empty(); }
   std::string computed_by() const override { return kernel_.owners().text(); }
 

@@ -1,5 +1,4 @@
-// One named weight of a model: what it is globally, which part of it this rank holds, and the
-// tensors behind it.
+// One named weight of a model: its global shape, the slice that this rank holds, and its tensors.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +16,21 @@
 
 namespace titan::nn {
 
-/// How a shard travels when data parallelism gathers it: a seam for narrower formats (float8).
+/// Encodes shards for communication when data parallelism gathers them, in narrower formats such as
+/// float8.
 class TITAN_API GatherTransform {
  public:
   virtual ~GatherTransform();
-  /// Of what travels.
+  /// The dtype in communication.
   virtual at::ScalarType wire_dtype() const = 0;
-  /// The shard in `wire_dtype`, same shape. Called once per gather, no graph is recorded.
+  /// The shard in `wire_dtype`, same shape. Called once per gather, without an autograd graph.
   virtual at::Tensor encode(const at::Tensor& shard) = 0;
-  /// Fills `value` (the parameter's whole value, in the dtype of the computation) from the gathered
-  /// `wire` of the same shape.
+  /// Fills `value` (the parameter's whole value, in the compute dtype) from the gathered `wire` of
+  /// the same shape.
   virtual void decode(const at::Tensor& wire, const at::Tensor& value) = 0;
 };
 
-/// That a dimension of a parameter is cut over the ranks of a group.
+/// One sharded dimension, and the group over which it is sharded.
 struct Sharding {
   int64_t dim = 0;
   std::string group;  ///< its name in the mesh
@@ -45,8 +45,8 @@ struct Sharding {
 class TITAN_API Parameter {
  public:
   Parameter(std::vector<int64_t> shape, const Init& init);
-  /// State of a module (Module::add_state): of type `dtype` whatever the run's is, frozen, left to
-  /// its module.
+  /// State of a module (Module::add_state): of `dtype` in every run, frozen, owned by its module
+  /// (leave_to).
   Parameter(std::vector<int64_t> shape, const Init& init, at::ScalarType dtype);
   Parameter(const Parameter&) = delete;
   Parameter& operator=(const Parameter&) = delete;
@@ -62,43 +62,45 @@ class TITAN_API Parameter {
   /// The rectangle of the global tensor that `shard()` holds.
   const Slice& slice() const { return slice_; }
 
-  /// Whether it is state of a module rather than a weight: never trained, cut, cast or averaged,
-  /// and not counted among the model's parameters; named, moved, saved and exchanged as they are.
+  /// Whether it is state of a module rather than a weight. States are never trained, sharded, cast
+  /// or averaged, and do not count as model parameters. They are named, moved, saved and exchanged
+  /// unchanged.
   bool is_state() const { return own_dtype_.has_value(); }
-  /// Of a state; none: stored in the run's.
+  /// Of a state; unset: stored in the run's dtype.
   std::optional<at::ScalarType> own_dtype() const { return own_dtype_; }
 
-  /// Keeps this rank's chunk of dimension `dim` of the present slice: chunks of ceil(size / n), the
-  /// last ones shorter or empty. Throws an internal Error when memory exists already, a plugin
-  /// Error for a state.
+  /// Keeps this rank's chunk of dimension `dim` of the current slice: chunks of ceil(size / n), the
+  /// last ones shorter or empty. Throws an internal Error if memory exists already, a plugin Error
+  /// for a state.
   void shard_over(int64_t dim, const dist::Group& group);
-  /// In the order in which they were made. The parameter is the same on the ranks of every group
-  /// that is not here: over these its gradient is summed, among data-parallel ranks by the
-  /// transforms for that, which leave out those along which it is cut (Grid::rest_of). Whoever cuts
-  /// over such ranks brings the gradients of all of their tokens to the part that he has kept.
+  /// In the order in which they were made. Ranks of every group that is not listed hold the same
+  /// parameter, and its gradient is summed over them. Data-parallel transforms do this for
+  /// data-parallel ranks, except along groups that shard the parameter (Grid::rest_of). A transform
+  /// that shards over data-parallel ranks must itself reduce the gradients of all their tokens into
+  /// its shard.
   const std::vector<Sharding>& shardings() const { return shardings_; }
 
-  /// [before Phase::data] Data-parallel transforms neither cut, cast nor gather it, nor sum its
-  /// gradient: `owner`, a name for messages, does that and calls complete_gradient(). Throws a
-  /// config Error that names both when another one owns it.
+  /// [before Phase::data] From now on data-parallel transforms neither shard, cast nor gather it,
+  /// nor sum its gradient. `owner`, a name for messages, does all that and calls
+  /// complete_gradient(). Throws a config Error that names both if it has another owner.
   void leave_to(const std::string& owner);
-  /// Empty where nobody has claimed it.
+  /// Empty without an owner.
   const std::string& owner() const { return owner_; }
 
-  /// [while on the meta device] Neither gets a gradient nor is updated: the base of an adapter.
+  /// [while on the meta device] It gets no gradient and no updates, such as the base of an adapter.
   void freeze();
   bool is_frozen() const { return is_frozen_; }
 
-  /// The shard lives on `device` rather than where `materialize` says (CPU offload).
+  /// The shard is stored on `device` instead of the device of `materialize` (CPU offload).
   void keep_shard_on(c10::Device device) { shard_device_ = device; }
 
-  /// `owner`, a name for messages, decides how the shard travels. Throws a config Error that names
-  /// both when another one does already.
+  /// `owner`, a name for messages, sets how the shard is encoded for gathering. Throws a config
+  /// Error that names both if another owner did already.
   void set_gather_transform(std::string owner, std::shared_ptr<GatherTransform> transform);
   GatherTransform* gather_transform() const { return gather_transform_.get(); }
 
-  /// Gives the slice memory on `device`, without values: they are read from elsewhere. Requires a
-  /// name. A state keeps its own type.
+  /// Gives the slice memory on `device`, without values: the caller reads the values from
+  /// elsewhere. Requires a name. A state keeps its own dtype.
   void allocate(c10::Device device, at::ScalarType dtype);
   /// Gives the slice memory on `device` and its initial values. Requires a name.
   void materialize(c10::Device device, at::ScalarType dtype, uint64_t seed);
@@ -106,35 +108,35 @@ class TITAN_API Parameter {
 
   /// The leaf tensor that forward reads; on meta before `materialize`.
   const at::Tensor& value() const { return value_; }
-  /// Shape of slice().sizes, no history of its own when it is not `value()`.
+  /// Has the shape slice().sizes, and no autograd history of its own if it is not `value()`.
   const at::Tensor& shard() const { return shard_.defined() ? shard_ : value_; }
   /// The gradient of `shard()`; undefined before the first backward and after `clear_gradient`.
   at::Tensor grad() const { return shard().grad(); }
   void clear_gradient();
-  /// Adds to the gradient of `value()` as a backward would, and runs what on_gradient has taken.
+  /// Adds to the gradient of `value()` as a backward would, and calls the functions of on_gradient.
   void add_gradient(const at::Tensor& gradient);
 
-  /// Another pipeline rank holds this parameter too (tied weights): that one counts its elements
-  /// and saves it.
+  /// Another pipeline rank also holds this parameter (tied weights), counts its elements and saves
+  /// it.
   bool is_copy() const { return is_copy_; }
   void set_copy(bool is_copy) { is_copy_ = is_copy; }
 
-  /// `f` runs when grad() is what the optimizer will see but for clipping: summed over the step's
-  /// microbatches and over all ranks. Whoever brings it there says so (GradientReducer; without one
-  /// it is complete with the last microbatch).
-  /// One `f` only: an internal Error when there is one already.
+  /// `f` runs when grad() is final except for clipping: summed over the step's microbatches and
+  /// over all ranks. The code that completes the sum calls complete_gradient (GradientReducer;
+  /// without one the gradient is complete with the last microbatch). Throws an internal Error if
+  /// there is an `f` already.
   void on_complete_gradient(std::function<void(Parameter&)> f);
   void complete_gradient() {
     if (on_complete_) on_complete_(*this);
   }
 
-  /// From now on forward reads `leaf` (global or partly gathered) while `shard()` keeps the present
-  /// tensor. Called by data-parallel transforms, which fill `leaf` around each use and bring its
-  /// gradient to the shard.
+  /// From now on forward reads `leaf` (global or partly gathered), whereas `shard()` keeps the
+  /// current tensor. Called by data-parallel transforms, which fill `leaf` around each use and
+  /// reduce its gradient into the shard.
   void separate_value(at::Tensor leaf);
 
-  /// `f` runs when the gradient of `value()` of one backward is complete, in the order of
-  /// registration.
+  /// `f` runs when one backward has completed the gradient of `value()`. Several run in the order
+  /// of registration.
   void on_gradient(std::function<void(Parameter&)> f);
 
  private:
@@ -149,7 +151,7 @@ class TITAN_API Parameter {
   std::optional<at::ScalarType> own_dtype_;  // of a state
   std::optional<c10::Device> shard_device_;
   std::shared_ptr<GatherTransform> gather_transform_;
-  std::string gather_owner_;  // who gave it
+  std::string gather_owner_;  // set_gather_transform's `owner`
   bool materialized_ = false;
   bool is_copy_ = false;
   bool is_frozen_ = false;

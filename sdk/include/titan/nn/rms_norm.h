@@ -8,20 +8,21 @@
 
 namespace titan::nn {
 
-/// Computes what RmsNorm does; a fused one takes its place.
+/// Computes RmsNorm; a plugin can replace it by a fused kernel.
 class TITAN_API RmsNormKernel {
  public:
   virtual ~RmsNormKernel();
   /// x (..., dim), weight (dim) -> (..., dim) in x's dtype. Differentiable in both.
   virtual at::Tensor normalize(const at::Tensor& x, Parameter& weight, double eps) = 0;
-  /// x + delta, both (..., dim), which is normalized next, unless something comes between. A fused
-  /// kernel computes both here and hands out the second there. Differentiable in both.
+  /// x + delta, both (..., dim). The caller normalizes the sum next, unless a wrapper intervenes. A
+  /// fused kernel computes both here and returns the normalized sum from that call. Differentiable
+  /// in both.
   virtual at::Tensor add(const at::Tensor& x, const at::Tensor& delta, Parameter& weight,
                          double eps);
 };
 
 /// y = x / sqrt(mean(x²) + eps) · w over the last dimension, in fp32, returned in x's dtype.
-/// Parameter "weight" (dim), 1.
+/// Parameter "weight" (dim), initially 1.
 class TITAN_API RmsNorm final : public Module {
  public:
   RmsNorm(int64_t dim, double eps);
@@ -29,12 +30,12 @@ class TITAN_API RmsNorm final : public Module {
 
   Parameter& weight() { return weight_; }
   double eps() const { return eps_; }
-  /// x + delta, for a layer whose next step is to run this module on the sum. Records what the two
-  /// operations record.
+  /// x + delta, for a layer that runs this module on the sum next. Records the same autograd graph
+  /// as the two separate operations.
   at::Tensor add(const at::Tensor& x, const at::Tensor& delta) {
     return kernel_->add(x, delta, weight_, eps_);
   }
-  /// As those of Linear.
+  /// As Linear::set_kernel and wrap_kernel.
   void set_kernel(std::string owner, std::unique_ptr<RmsNormKernel> kernel);
   void wrap_kernel(std::string owner, const KernelAround<RmsNormKernel>& around);
   const KernelOwners& kernel_owners() const { return kernel_.owners(); }

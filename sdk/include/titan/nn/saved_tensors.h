@@ -1,5 +1,5 @@
-// What happens to the tensors that autograd keeps for the backward: recomputation drops them,
-// offload moves them away. Used by activation checkpointing.
+// Intercepts the tensors that autograd saves for the backward: recomputation drops them, offload
+// moves them to other memory. Used by activation checkpointing.
 #pragma once
 
 #include <memory>
@@ -9,26 +9,26 @@
 
 namespace titan::nn {
 
-/// Stands for one kept tensor until the backward asks for it.
+/// Replaces one saved tensor until the backward needs it.
 class TITAN_API SavedTensor {
  public:
   virtual ~SavedTensor();
-  /// [the thread that runs backward] The tensor: of the same shape, dtype, device and values.
-  /// Called again only where a graph is walked twice.
+  /// [the thread that runs backward] Returns the tensor, with the same shape, dtype, device and
+  /// values. Called again only if a graph is traversed twice.
   virtual at::Tensor unpack() = 0;
 };
 
-/// Takes every tensor that autograd saves while a SavedTensorScope with it lives.
+/// Receives every tensor that autograd saves while a SavedTensorScope with these hooks is alive.
 class TITAN_API SavedTensorHooks {
  public:
   virtual ~SavedTensorHooks();
-  /// [the thread that runs forward] `tensor` has no history and shares its memory with what is
-  /// saved. An exception leaves the operation that saves.
+  /// [the thread that runs forward] `tensor` has no autograd history and shares memory with the
+  /// saved tensor. An exception propagates out of the operation that saves the tensor.
   virtual std::unique_ptr<SavedTensor> pack(const at::Tensor& tensor) = 0;
 };
 
-/// While alive, what autograd saves on this thread goes through `hooks`; the innermost scope alone
-/// counts. Null: autograd keeps its tensors itself.
+/// While alive, tensors that autograd saves on this thread go through `hooks`. Scopes nest; only
+/// the innermost counts. Null: autograd saves tensors as usual.
 class TITAN_API SavedTensorScope {
  public:
   explicit SavedTensorScope(SavedTensorHooks* hooks);
@@ -39,7 +39,7 @@ class TITAN_API SavedTensorScope {
   SavedTensorHooks* before_;
 };
 
-/// The plainest SavedTensor: holds it.
+/// The simplest SavedTensor: keeps the tensor.
 class TITAN_API HeldTensor final : public SavedTensor {
  public:
   explicit HeldTensor(at::Tensor tensor) : tensor_(std::move(tensor)) {}

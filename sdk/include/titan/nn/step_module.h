@@ -1,5 +1,5 @@
-// A module with work around each training step: counters, a bias that moves by what was counted.
-// Used by authors of layers.
+// A module that does work around each training step, such as counters or a bias that is updated
+// from them. Used by authors of layers.
 #pragma once
 
 #include <titan/dist/mesh.h>
@@ -8,19 +8,19 @@
 
 namespace titan::nn {
 
-/// A Module that derives from it beside takes part in every step (StepMember), on each rank that
-/// has it, in the model's order; one that another module has replaced does not. What it keeps as
-/// state (Module::add_state) it changes in `commit`: then a skipped or repeated step leaves no
-/// trace. The optimizer steps after `commit`. Also called in simulated ranks, on the meta device.
+/// A Module that also derives from this takes part in every step (StepMember), on each rank that
+/// has it, in the model's order; a replaced module does not. It changes its states
+/// (Module::add_state) in `commit`, so that a skipped or repeated step has no effect on them. The
+/// optimizer steps after `commit`. Also called in simulated ranks, on the meta device.
 class TITAN_API StepModule : public StepMember {
  public:
   ~StepModule() override;
 
   bool undoes_steps() const override { return false; }
-  /// [once, when all transforms were applied] `mesh` lives as long as the run.
+  /// [once, after all transforms] `mesh` lives as long as the run.
   virtual void connect(const dist::Mesh&) {}
-  /// [trainer thread, before the first forward each time that the step is run: more than once where
-  /// an ExecutorWrapper runs it again] What is counted while layers run (is_first_run) begins anew.
+  /// [trainer thread, before the first forward of each run of a step: several if an ExecutorWrapper
+  /// runs it again] Resets what layers count while they run (is_first_run).
   virtual void begin_run() {}
 };
 

@@ -1,5 +1,5 @@
-// Numbers of tokens that a layer counts over a step, each token once, on however many ranks. Used
-// by modules that act on them when the step counts (nn::StepModule).
+// Counts tokens of a layer over a step, each token once, regardless of the number of ranks that see
+// it. Used by modules that use the counts at commit (nn::StepModule).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,11 +14,11 @@ class TITAN_API TokenCounts {
  public:
   /// [StepModule::begin_run]
   void clear() { counts_.reset(); }
-  /// [forward] Adds `counts` (int64, any shape, the same each time) of the tokens that the layer
-  /// sees, unless they were counted already (titan::is_first_run).
+  /// [forward] Adds `counts` (int64, the same shape each time) of the layer's tokens, unless this
+  /// is a recomputation or validation (titan::is_first_run).
   void add(const at::Tensor& counts, const Batch& batch);
-  /// [StepModule::commit] Over all ranks that run the layer, equal on each of them. Requires `add`
-  /// in this run.
+  /// [StepModule::commit] The sum over all ranks that run the layer, equal on each of them.
+  /// Requires `add` in this run.
   at::Tensor sum(const dist::Mesh& mesh) const;
 
  private:

@@ -12,10 +12,10 @@
 
 namespace titan::nn {
 
-/// What the weights' gradients of one forward still need. Layers that run while a Scope lives on
-/// their thread remember its queue; in the backward of that forward they add the work for their
-/// weight's gradient to it when it defers, and do it at once when it does not. A layer that knows
-/// nothing of queues is right too: its weight's gradient comes with the input's.
+/// The deferred weight gradients of one forward. Layers that run while a Scope is alive on their
+/// thread remember its queue. In the backward of that forward, a deferring queue receives the work
+/// for their weight gradients; otherwise they do it at once. A layer without support for queues is
+/// also correct: it computes the weight's gradient with the input's.
 class TITAN_API WeightGradientQueue {
  public:
   class TITAN_API Scope {
@@ -27,7 +27,7 @@ class TITAN_API WeightGradientQueue {
    private:
     std::shared_ptr<WeightGradientQueue> before_;
   };
-  /// Of the innermost scope on this thread; null when there is none.
+  /// The queue of the innermost scope on this thread; null if there is none.
   static const std::shared_ptr<WeightGradientQueue>& current();
 
   /// From now on backward adds to the queue.
@@ -35,11 +35,11 @@ class TITAN_API WeightGradientQueue {
   bool is_deferring() const { return is_deferring_; }
   /// [the thread that runs backward]
   void add(std::function<void()> work) { work_.push_back(std::move(work)); }
-  /// [the thread that runs backward] The gradient of `weight`, for the backward of a layer to
-  /// return; undefined where `queue`, which may be null, defers it. `gradient` records no graph.
+  /// [the thread that runs backward] The gradient of `weight`, which the backward of a layer
+  /// returns; undefined if `queue` (may be null) defers it. `gradient` records no graph.
   static at::Tensor give_or_defer(const std::shared_ptr<WeightGradientQueue>& queue,
                                   Parameter& weight, std::function<at::Tensor()> gradient);
-  /// [trainer thread] Does what was added, in its order, and frees what it needed.
+  /// [trainer thread] Runs the queued work in order and frees its tensors.
   void run();
 
  private:
@@ -47,7 +47,7 @@ class TITAN_API WeightGradientQueue {
   std::vector<std::function<void()>> work_;
 };
 
-/// x · weightᵀ as ops::linear, with the weight's half of the backward in the current queue, if
+/// x · weightᵀ as ops::linear. The weight's half of the backward goes to the current queue, if
 /// there is one.
 TITAN_API at::Tensor linear(const at::Tensor& x, Parameter& weight);
 
