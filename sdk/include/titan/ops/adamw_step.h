@@ -1,5 +1,5 @@
-// AdamW of one weight in one pass over memory, where a device brings it. Used by optimizers whose
-// states have another dtype than the weights, or which round at random.
+// AdamW of one weight in one pass over memory, on devices with such an operation. Used by
+// optimizers whose states have a different dtype from the weights, or that round stochastically.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct AdamWNumbers {
   double lr, beta1, beta2, eps, weight_decay;
 };
 
-/// As nn::round_stochastically, which see, with the step of the update.
+/// The arguments of nn::round_stochastically, except the step, which is the update's.
 struct StochasticRounding {
   uint64_t seed;
   std::string_view name;
@@ -27,12 +27,13 @@ struct StochasticRounding {
   const nn::Slice& slice;
 };
 
-/// m <- m + (1-b1)(g - m), v <- b2 v + (1-b2) g², w <- w - lr·wd·w - lr / (1-b1^t) · m /
-/// (sqrt(v) / sqrt(1-b2^t) + eps), all in place, in float32, each result rounded once: to nearest,
-/// or w at random. `step`: t, a float32 scalar on the same device, which is not waited for.
+/// m <- m + (1-b1)(g - m), v <- b2 v + (1-b2) g², w <- w - lr·wd·w - lr / (1-b1^t) · m / (sqrt(v) /
+/// sqrt(1-b2^t) + eps), all in place, in float32, each result rounded once: to nearest, or w
+/// stochastically. `step`: t, a float32 scalar on the same device; the host does not wait for it.
 ///
-/// False, and nothing is done, where the device has no such operation (the CPU has none) or it does
-/// not take these tensors: dtypes, what is not contiguous, a slice that is no matrix of the whole.
+/// Returns false, and does nothing, if the device has no such operation (the CPU has none) or does
+/// not support these tensors: their dtypes, non-contiguous tensors, or a slice that is not a matrix
+/// of the whole tensor.
 TITAN_API bool adamw_step(const at::Tensor& weight, const at::Tensor& gradient,
                           const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
                           const at::Tensor& step, const AdamWNumbers& numbers,

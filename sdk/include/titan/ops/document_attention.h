@@ -1,4 +1,4 @@
-// Attention that stays inside documents, for rows that were packed from several. Used by
+// Attention within documents, for rows into which several documents were packed. Used by
 // nn::Attention.
 #pragma once
 
@@ -10,25 +10,25 @@
 
 namespace titan::ops {
 
-/// As `attention`, with each query seeing only keys of its own document (block-causal): each run of
-/// equal numbers in `documents` is attended to by itself, so no mask is made and what is not seen
-/// is not computed.
+/// As `attention`, but each query sees only keys of its own document (block-causal). Each run of
+/// equal numbers in `documents` is computed separately, so there is no mask, and hidden pairs are
+/// not computed.
 ///
-/// `documents` int32 (B, S) in host memory. Differentiable once. Throws config Error on shapes that
-/// do not fit.
+/// `documents` int32 (B, S) in host memory. Differentiable once. Throws a config Error for shapes
+/// that do not match.
 TITAN_API at::Tensor document_attention(const at::Tensor& q, const at::Tensor& k,
                                         const at::Tensor& v, const at::Tensor& documents,
                                         const AttentionOptions& options = {});
 
 /// The lengths of the runs of equal numbers in `documents`, row after row; each row begins a new
-/// one. Throws a config Error unless they are int32 (num_rows, seq_len) in host memory.
+/// run. Throws a config Error unless they are int32 (num_rows, seq_len) in host memory.
 TITAN_API std::vector<int64_t> document_lengths(const at::Tensor& documents, int64_t num_rows,
                                                 int64_t seq_len);
 
-/// What titan::packed_attention_forward and _backward are made of where a device has nothing
-/// better: attention per document, without a graph. For device plugins. Documents lie one after the
-/// other, `lengths` numbers that add up to T: q (T, H, hd), k and v (T, KV, hd) -> out (T, H, hd)
-/// contiguous, logsumexp (H, T).
+/// Default implementation of titan::packed_attention_forward and _backward, for device plugins
+/// without a better one: attention per document, without a graph. Documents follow each other;
+/// their `lengths` sum to T: q (T, H, hd), k and v (T, KV, hd) -> out (T, H, hd) contiguous,
+/// logsumexp (H, T).
 TITAN_API std::tuple<at::Tensor, at::Tensor> packed_attention_by_documents(
     const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::IntArrayRef lengths,
     bool causal, double scale);

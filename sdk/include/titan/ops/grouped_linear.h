@@ -1,5 +1,5 @@
-// One matrix product per group of rows, each with a weight of its own: the experts of a mixture.
-// Used by nn::GroupedLinear, by its kernels of converters and by devices.
+// One matrix product per group of rows, each with its own weight: the experts of a mixture. Used by
+// nn::GroupedLinear, by converters' kernels for it and by devices.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace titan::ops {
 
-/// x (N, in), weight (G, out, in) of one dtype, `rows` G numbers that add up to N -> (N, out): the
+/// x (N, in), weight (G, out, in) of one dtype, `rows` G numbers that sum to N -> (N, out): the
 /// first rows[0] rows of x times weight[0] transposed, the next rows[1] times weight[1] transposed,
 /// and so on. Groups may be empty; their weight's gradient is zero. Differentiable once in x and
-/// weight. Any floating type and device; on the meta device too. Throws config Error on shapes and
-/// rows that do not fit.
+/// weight. Any floating dtype and device, including meta. Throws a config Error for shapes and rows
+/// that do not match.
 TITAN_API at::Tensor grouped_linear(const at::Tensor& x, const at::Tensor& weight,
                                     at::IntArrayRef rows);
 
@@ -23,15 +23,15 @@ TITAN_API at::Tensor grouped_linear(const at::Tensor& x, const at::Tensor& weigh
 TITAN_API at::Tensor add_group_bias(const at::Tensor& x, const at::Tensor& bias,
                                     at::IntArrayRef rows, double factor = 1);
 
-/// Rows [first, first + count) are those of a group; count > 0.
+/// Rows [first, first + count) belong to a group; count > 0.
 struct GroupRows {
   int64_t group, first, count;
 };
-/// Of each group that has rows, in order.
+/// The groups that have rows, in order.
 TITAN_API std::vector<GroupRows> rows_of_groups(at::IntArrayRef rows);
 
-/// What titan::grouped_mm and titan::grouped_mm_weight_grad are made of where a device has nothing
-/// better for the operands: a product of ATen's per group, without a graph. For device plugins.
+/// Default implementation of titan::grouped_mm and titan::grouped_mm_weight_grad, for device
+/// plugins without a better one: one ATen product per group, without a graph.
 /// x (N, k), weight (G, k, n), which may be a transposed view -> (N, n).
 TITAN_API at::Tensor grouped_mm_by_groups(const at::Tensor& x, const at::Tensor& weight,
                                           at::IntArrayRef rows);

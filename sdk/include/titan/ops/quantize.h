@@ -1,5 +1,6 @@
-// Float8 of a matrix and the scale that fills the format, in one or two passes over memory, where a
-// device brings it. Used by converters that quantise what a layer multiplies.
+// Quantizes a matrix to float8 with the scale that fills the format, in one or two passes over
+// memory, on devices with such an operation. Used by converters that quantize the operands of a
+// layer.
 #pragma once
 
 #include <optional>
@@ -14,26 +15,25 @@ TITAN_OPTIONAL_HEADER(quantize);
 enum class Float8Scale { as_it_is, down_to_power_of_two };
 
 struct Float8 {
-  at::Tensor values;  ///< x · scale in fp32, cut to the format's range and rounded to nearest
-  at::Tensor scale;   ///< fp32: the format's largest value over x's largest absolute value
+  at::Tensor values;  ///< x · scale in fp32, clamped to the format's range and rounded to nearest
+  at::Tensor scale;   ///< fp32: the format's largest value / x's largest absolute value
 };
 
-/// Whether the device has the operations for tensors like x: float32 or bfloat16, not the CPU's.
-/// The values that they make are contiguous, those of a transposed view, too.
+/// Whether the device has the operations for tensors like x: float32 or bfloat16, not on the CPU.
+/// The resulting values are contiguous, also for a transposed view.
 TITAN_API bool has_float8(const at::Tensor& x);
 
-/// With one scale for all of x (rows, columns), which is a scalar. `format`: kFloat8_e4m3fn or
-/// kFloat8_e5m2. The scale is computed in double precision of a maximum of at least 1e-12, so as
-/// torchao 0.18 computes it; it is not a number where an element is not. Throws an internal Error
-/// where has_float8 does not hold.
+/// One scalar scale for all of x (rows, columns). `format`: kFloat8_e4m3fn or kFloat8_e5m2. The
+/// scale is computed in double precision from max(largest absolute value, 1e-12), as in torchao
+/// 0.18; it is NaN if an element is. Throws an internal Error if has_float8(x) is false.
 TITAN_API Float8 float8_of_tensor(const at::Tensor& x, at::ScalarType format, Float8Scale rounding);
 
-/// x · scale in fp32, cut to the range of `format` and rounded to nearest. `scale`: an fp32 scalar
-/// on x's device. Throws as float8_of_tensor.
+/// x · scale in fp32, clamped to the range of `format` and rounded to nearest. `scale`: an fp32
+/// scalar on x's device. Throws as float8_of_tensor.
 TITAN_API at::Tensor float8_by_scale(const at::Tensor& x, const at::Tensor& scale,
                                      at::ScalarType format);
 
-/// With a scale (rows, 1) for each row, in kFloat8_e4m3fn; else as float8_of_tensor.
+/// One scale per row, (rows, 1), in kFloat8_e4m3fn; otherwise as float8_of_tensor.
 TITAN_API Float8 float8_of_rows(const at::Tensor& x, Float8Scale rounding);
 
 }  // namespace titan::ops

@@ -12,11 +12,11 @@ namespace titan::ops {
 /// half-split layout: components j and j + hd/2 of a head form the pair (a, b) -> (a·cos − b·sin,
 /// b·cos + a·sin).
 ///
-/// q (B, S, H, hd), k (B, S, KV, hd) of one dtype, strided views welcome; cos and sin (T, hd/2) in
-/// fp32 (double for a double q); positions int64, (B, S) or (1, S), or undefined for 0
-/// ... S-1. Results are contiguous (B, S, H or KV, hd). Differentiable once in q and k (the
-/// backward rotates by −angle; only tables and positions are kept). Throws config Error on shapes
-/// that do not fit, data Error for a position outside the tables.
+/// q (B, S, H, hd), k (B, S, KV, hd) of one dtype, also as strided views; cos and sin (T, hd/2) in
+/// fp32 (double for a double q); positions int64, (B, S) or (1, S), or undefined for 0 ... S-1.
+/// Results are contiguous (B, S, H or KV, hd). Differentiable once in q and k (the backward rotates
+/// by −angle; saves only tables and positions). Throws a config Error for shapes that do not match,
+/// a data Error for a position outside the tables.
 TITAN_API std::pair<at::Tensor, at::Tensor> rope(const at::Tensor& q, const at::Tensor& k,
                                                  const at::Tensor& cos, const at::Tensor& sin,
                                                  const at::Tensor& positions);
