@@ -1,5 +1,5 @@
-// What a pipeline's plan costs: when each action runs, how long ranks idle, how many activations
-// they keep. Used by `titan describe pipeline_schedule` and the timelines.
+// Simulates a pipeline's plan: when each action runs, how long ranks idle, how many activations
+// they hold. Used by `titan describe pipeline_schedule` and the timelines.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace titan {
 
-/// How long the actions of one stage take, in any unit; all > 0. A whole backward takes input_grad
-/// + weight_grad. Sending takes no time, and a pair that overlaps takes what its halves take.
+/// Durations of the actions of one stage, in any unit; all > 0. A whole backward takes input_grad +
+/// weight_grad. Sends take no time, and an overlapped pair takes the sum of its halves.
 struct TITAN_API ActionCosts {
   double forward = 1;
   double input_grad = 1;
@@ -26,15 +26,15 @@ struct TimedAction {
   double end = 0;
 };
 
-/// One rank over the whole step, which lasts from the first action of any rank to the last of any.
+/// One rank over the whole step, from the first action of any rank to the last of any rank.
 struct RankUse {
   double busy = 0;
   double bubble = 0;      ///< share of the step in which the rank idles
-  double inner_idle = 0;  ///< time in which it idles between its own first and last action
-  /// Most microbatches of single stages whose forward has started and whose backward (B, or W) has
-  /// not ended; a rank of v stages keeps v of them for one microbatch of its whole share.
+  double inner_idle = 0;  ///< time for which it idles between its own first and last action
+  /// Maximum number of microbatches of single stages whose forward has started and whose backward
+  /// (B, or W) has not ended. A rank with v stages holds v of them per microbatch.
   int peak_activations = 0;
-  /// The same, counted until the I instead of the W: what is kept for the W alone is left out.
+  /// The same, but counted until I instead of W: without the tensors that only W needs.
   int peak_until_input_grad = 0;
 };
 
@@ -48,8 +48,8 @@ struct TITAN_API PipelineAnalysis {
   double mean_bubble() const;
 };
 
-/// Every action starts as soon as its rank is free and what it needs is there; the two of a pair
-/// start when both can.
+/// Every action starts as soon as its rank is free and its inputs are available; the two actions of
+/// a pair start when both can.
 TITAN_API PipelineAnalysis analyze(const PipelinePlan& plan, const ActionCosts& costs);
 
 }  // namespace titan

@@ -1,5 +1,5 @@
-// What has been done of a pipeline's table so far, and what an action still waits for. Used by
-// validation, lowering and analysis, so that all three mean the same by "can start".
+// The finished actions of a pipeline's table, and the missing inputs of other actions. Used by
+// validation, lowering and analysis, so that they agree on when an action can start.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +18,11 @@ class TITAN_API Progress {
   explicit Progress(const PipelineShape& shape);
 
   void finish(const PipelineAction& action);
-  /// What the action needs and is not there yet, the first that is missing; nothing when it can
-  /// start. The gradient from the next stage is named as its B, though an I gives it as well.
+  /// The first missing input of the action; absent if it can start. A missing gradient from the
+  /// next stage is reported as B, although I also produces it.
   std::optional<PipelineAction> awaited(const PipelineAction& action) const;
-  /// The same for the action at `at` of a rank's list with the one that it overlaps: both start
-  /// together.
+  /// The same for the action at `at` of a rank's list, together with the action that it overlaps:
+  /// both start at the same time.
   std::optional<PipelineAction> awaited(const std::vector<PipelineAction>& list, size_t at) const;
 
  private:
@@ -37,7 +37,7 @@ class TITAN_API Progress {
   std::vector<Done> done_;  // by stage, then microbatch
 };
 
-/// How many actions start together at `at` of a rank's list: 1, or 2 when they overlap.
+/// Number of actions that start together at `at` of a rank's list: 1, or 2 if they overlap.
 inline size_t num_together(const std::vector<PipelineAction>& list, size_t at) {
   return list[at].overlaps_next && at + 1 < list.size() ? 2 : 1;
 }

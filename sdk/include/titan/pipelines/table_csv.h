@@ -1,5 +1,5 @@
-// A pipeline's table as text in PyTorch's CSV format. Used by `titan describe pipeline_schedule`
-// and to compare the ranks of a run; the plugin `csv` reads it.
+// Converts a pipeline's table to PyTorch's CSV format. Used by `titan describe pipeline_schedule`
+// and to compare the ranks of a run; the plugin `csv` reads the format.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace titan {
 /// RECV it is the format "compute_comms".
 TITAN_API std::string to_csv(const PipelineTable& table);
 
-/// The table that the schedule gave: the plan's without SEND and RECV.
+/// The table of the schedule: the plan's table without SEND and RECV.
 TITAN_API PipelineTable compute_table(const PipelinePlan& plan);
 
 }  // namespace titan

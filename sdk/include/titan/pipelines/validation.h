@@ -1,5 +1,5 @@
-// Proves that the table of a pipeline schedule runs: every stage of one rank, everything once, in
-// an order in which nobody waits for ever. Used by make_plan().
+// Proves that the table of a pipeline schedule runs: each stage on one rank, each action once, in
+// an order without deadlock. Used by make_plan().
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace titan {
 
-/// What is wrong with the table, one sentence each that names rank and action; empty when it runs.
-/// About ten at most, then a last one says that there are more. Whether it can run to its end is
-/// looked at when nothing else is wrong. `shape` is one that a pipeline can have.
+/// The errors of the table, one sentence each with rank and action; empty if it runs. After about
+/// ten, a last sentence says that there are more. Deadlocks are checked only if there is no other
+/// error. `shape` is valid for a pipeline.
 TITAN_API std::vector<std::string> table_problems(const PipelineTable& table,
                                                   const PipelineShape& shape);
 
-/// Of a table without problems.
+/// The rank of each stage. Requires a table without problems.
 TITAN_API std::vector<int> ranks_of_stages(const PipelineTable& table, const PipelineShape& shape);
 
 }  // namespace titan
