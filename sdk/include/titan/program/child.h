@@ -1,5 +1,5 @@
-// A program started as a child: in a process group of its own, dead when its parent dies, both
-// streams in pipes. Used by titan launch for each rank, and by titan bench.
+// Starts a program as a child: in its own process group, killed when its parent dies, with stdout
+// and stderr in pipes. Used by titan launch for each rank, and by titan bench.
 #pragma once
 
 #include <signal.h>
@@ -16,22 +16,21 @@ namespace titan {
 struct ChildCommand {
   std::string program;                   ///< path of the file
   std::vector<std::string> arguments;    ///< without the program's name
-  std::vector<std::string> environment;  ///< "NAME=value", all of it
+  std::vector<std::string> environment;  ///< "NAME=value", the complete environment
 };
 
 struct StartedChild {
-  pid_t pid = -1;             ///< also the number of its process group
-  Descriptor output, errors;  ///< what it writes to stdout and stderr; reads do not block
+  pid_t pid = -1;             ///< also the id of its process group
+  Descriptor output, errors;  ///< its stdout and stderr; reads do not block
 };
 
-/// Starts `command` with the signal mask `mask`, default handling of what this program ignores and
-/// nothing to read.
-/// The caller reaps it. Throws an io Error when there can be no further process or when the program
-/// cannot be run; nothing is left behind then. Call from the main thread: the child dies with the
-/// thread that started it.
+/// Starts `command` with the signal mask `mask`, default handling of the signals that this program
+/// ignores, and an empty stdin. The caller reaps it. Throws an io Error if no process can be
+/// created or the program cannot be run; no process is left then. Call from the main thread: the
+/// child dies with the thread that started it.
 TITAN_API StartedChild start_child(const ChildCommand& command, const sigset_t& mask);
 
-/// "ended with exit code 1", "was ended by signal 9 (SIGKILL)"; `status` as waitpid gives it.
+/// "ended with exit code 1", "was ended by signal 9 (SIGKILL)"; `status`: from waitpid.
 TITAN_API std::string how_it_ended(int status);
 
 /// The exit code a shell would show: 128 + n for signal n.

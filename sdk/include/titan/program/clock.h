@@ -1,4 +1,4 @@
-// Time for measurements, and as people read it.
+// Clocks for measurements and for displayed times.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace titan {
 
-/// Seconds of a clock that never jumps.
+/// Seconds of a monotonic clock.
 inline double monotonic_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -19,13 +19,13 @@ inline double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// `time` of a file in seconds since 1970.
+/// `time` of a file as seconds since 1970.
 inline double wall_seconds(std::filesystem::file_time_type time) {
   const auto since = std::chrono::file_clock::to_sys(time).time_since_epoch();
   return std::chrono::duration<double>(since).count();
 }
 
-/// `seconds` since 1970 as local time, in a `format` of strftime that gives less than 32
+/// `seconds` since 1970 as local time, in a strftime `format` whose result is shorter than 32
 /// characters.
 inline std::string local_time_text(double seconds, const char* format) {
   const auto time = static_cast<std::time_t>(seconds);

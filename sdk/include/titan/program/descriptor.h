@@ -1,4 +1,4 @@
-// An open file descriptor that closes itself, and pipes made of them. Used by what starts programs.
+// A file descriptor that closes itself, and pipes. Used by code that starts programs.
 #pragma once
 
 #include <fcntl.h>
@@ -35,7 +35,7 @@ class TITAN_API Descriptor {
   int number_ = -1;
 };
 
-/// "No such file or directory": what errno says.
+/// The text of an errno value: "No such file or directory".
 inline std::string system_message(int error) {
   return std::generic_category().message(error);
 }

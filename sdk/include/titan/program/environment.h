@@ -1,5 +1,6 @@
-// The environment variables of a process as a value: read once, asked by name, with errors that
-// name variable and value. Used by whatever is told something that way; tests make their own.
+// The environment variables of a process as a value: read once, looked up by name, with errors that
+// name variable and value. Used by code that is configured through the environment; tests construct
+// their own.
 #pragma once
 
 #include <unistd.h>
@@ -14,11 +15,10 @@
 
 #include <titan/error.h>
 
-
 namespace titan {
 
-/// A whole word that is an integer in [lowest, highest]; `what` names it in the config Error thrown
-/// otherwise: "environment variable RANK", "--nproc".
+/// Parses `text` as an integer in [lowest, highest]. Throws a config Error otherwise; `what` names
+/// the number in it: "environment variable RANK", "--nproc".
 inline int64_t parse_integer(std::string_view text, const std::string& what, int64_t lowest,
                              int64_t highest) {
   int64_t number = 0;
@@ -35,7 +35,7 @@ class Environment {
   explicit Environment(std::map<std::string, std::string> variables)
       : variables_(std::move(variables)) {}
 
-  /// Those of this process, now.
+  /// The current variables of this process.
   static Environment of_process() {
     Environment environment;
     for (char** entry = ::environ; entry && *entry; ++entry) {
@@ -49,7 +49,7 @@ class Environment {
 
   const std::map<std::string, std::string>& variables() const { return variables_; }
 
-  /// Absent when the variable is unset or empty: launchers and shells do not tell them apart.
+  /// Absent if the variable is unset or empty: launchers and shells do not distinguish the two.
   std::optional<std::string> get(const std::string& name) const {
     const auto found = variables_.find(name);
     if (found == variables_.end() || found->second.empty()) return std::nullopt;
@@ -58,7 +58,7 @@ class Environment {
 
   bool has(const std::string& name) const { return get(name).has_value(); }
 
-  /// Throws a config Error when the value is not an integer within the limits.
+  /// Throws a config Error if the value is not an integer within the limits.
   std::optional<int> integer(const std::string& name, int lowest, int highest) const {
     const std::optional<std::string> text = get(name);
     if (!text) return std::nullopt;

@@ -1,4 +1,4 @@
-// How a program of Titan ends. Used by the commands and by the launcher.
+// The exit codes of Titan's programs. Used by the commands and by the launcher.
 #pragma once
 
 namespace titan {
@@ -9,11 +9,11 @@ enum ExitCode : int {
   kExitRuntimeError = 1,
   kExitConfigError = 2,  ///< usage, configuration
   kExitPluginError = 3,
-  kExitRequeue = 75,       ///< SIGTERM or SIGUSR1: a checkpoint is complete, please start again
-  kExitInterrupted = 130,  ///< SIGINT: the current step was finished, saved where there are
-                           ///< checkpoints, and everything closed
-  kExitTerminated = 143,  ///< SIGTERM or SIGUSR1 without checkpoints: the current step was finished
-                          ///< and everything closed
+  kExitRequeue = 75,       ///< SIGTERM or SIGUSR1: a checkpoint is complete; start the job again
+  kExitInterrupted = 130,  ///< SIGINT: finished the current step, saved if checkpoints are enabled,
+                           ///< closed everything
+  kExitTerminated = 143,   ///< SIGTERM or SIGUSR1 without checkpoints: finished the current step,
+                           ///< closed everything
 };
 
 }  // namespace titan

@@ -1,4 +1,4 @@
-// host:port, as flags and variables write it. Used where ranks meet.
+// Parses host:port in flags and variables. Used for the rendezvous of ranks.
 #pragma once
 
 #include <string>

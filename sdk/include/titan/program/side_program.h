@@ -1,4 +1,5 @@
-// Programs that ship beside a plugin: what needs a library that a training process is not to load.
+// Finds programs that are installed next to a plugin, because they need a library that a training
+// process must not load.
 #pragma once
 
 #include <dlfcn.h>
@@ -8,8 +9,8 @@
 
 namespace titan {
 
-/// The file of a program that titan_add_plugin() was given as PROGRAMS: it lies beside the plugin
-/// that calls this, or beside the program that the plugin is linked into.
+/// The file of a program that titan_add_plugin() received as PROGRAMS. It is in the folder of the
+/// plugin that calls this, or of the program into which the plugin is linked.
 static inline std::filesystem::path side_program(const std::string& name) {
   static const char kHere = 0;
   Dl_info info{};

@@ -1,5 +1,5 @@
-// Signals as something that can be polled: while it lives, those of the process are queued
-// here and interrupt nothing. Used by titan launch and titan bench.
+// Queues the signals of the process so that they can be polled instead of interrupting it. Used by
+// titan launch and titan bench.
 #pragma once
 
 #include <signal.h>
@@ -13,17 +13,17 @@ namespace titan {
 
 class TITAN_API SignalInbox {
  public:
-  /// Takes SIGCHLD and the signals that are passed on to ranks, but none that this process was told
-  /// to ignore (nohup, a shell's background job). Throws an io Error.
+  /// Queues SIGCHLD and the signals that are forwarded to ranks, except signals that this process
+  /// ignores (nohup, a shell's background job). Throws an io Error.
   SignalInbox();
   ~SignalInbox();
   SignalInbox(const SignalInbox&) = delete;
 
-  /// Readable when there is one.
+  /// Readable if a signal is queued.
   int descriptor() const { return descriptor_.get(); }
-  /// The next signal, absent when there is none now.
+  /// The next signal; absent if none is queued.
   std::optional<int> next();
-  /// The mask that was in force before, which children must get.
+  /// The previous signal mask, which children must get.
   const sigset_t& outer_mask() const { return outer_mask_; }
 
  private:

@@ -1,5 +1,5 @@
-// Standard output and standard error of the program. All text goes there through these functions
-// and titan/log.h: what names and values out of files hold is never acted on by a terminal.
+// Writes to the program's standard output and standard error. All text goes through these functions
+// and titan/log.h, which escape control sequences in names and values from files.
 #pragma once
 
 #include <sys/stat.h>
@@ -17,8 +17,8 @@ inline void print_raw(std::string_view text, std::FILE* out) {
   std::fwrite(text.data(), 1, text.size(), out);
 }
 
-/// [at the start of a program] Where standard output and standard error are one pipe or file, each
-/// line goes out as soon as it ends: lines of the two stay whole, and in order.
+/// [at the start of a program] If standard output and standard error are the same pipe or file,
+/// flushes standard output at each line end, so that lines of the two stay whole and in order.
 inline void print_whole_lines() {
   struct stat out, errors;
   if (::fstat(STDOUT_FILENO, &out) == 0 && ::fstat(STDERR_FILENO, &errors) == 0 &&
@@ -26,28 +26,27 @@ inline void print_whole_lines() {
     std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
 }
 
-/// Lines to standard output; `text` brings its line ends.
+/// Writes lines to standard output; `text` includes its line ends.
 inline void print(std::string_view text) {
   print_raw(printable_lines(text), stdout);
 }
 
-/// JSON to standard output.
+/// Writes JSON to standard output.
 inline void print_json(std::string_view json) {
   print_raw(printable_json(json), stdout);
 }
 
-/// "error: ..." to standard error, with a line end.
+/// Writes "error: ..." to standard error, with a line end.
 inline void print_error(std::string_view message) {
   print_raw(printable_message("error: " + std::string(message)) + "\n", stderr);
 }
 
-/// Lines to standard error; `text` brings its line ends.
+/// Writes lines to standard error; `text` includes its line ends.
 inline void print_to_errors(std::string_view text) {
   print_raw(printable_lines(text), stderr);
 }
 
-/// Writes `line` over the one that the cursor of the terminal behind standard error is in; empty
-/// clears it.
+/// Replaces the current line of the terminal on standard error by `line`; empty clears it.
 inline void redraw_line(std::string_view line) {
   print_raw("\r" + printable(line, line.npos) + "\033[K", stderr);
   std::fflush(stderr);

@@ -1,4 +1,4 @@
-// Words and lines of text in ASCII: trimmed, in lower case. What is beyond ASCII stays as it is.
+// Trims and compares text, and converts it to lower case, in ASCII. Other characters are unchanged.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace titan {
 
-/// Without blanks and ends of lines at both ends.
+/// Without blanks and line ends at both ends.
 inline std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r\n";
   const size_t first = text.find_first_not_of(kBlanks);

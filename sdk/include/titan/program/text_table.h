@@ -1,4 +1,4 @@
-// Columns of text for the commands that show plugins, checkpoints and estimates.
+// Formats columns of text for the commands that show plugins, checkpoints and estimates.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace titan {
 
 using TextRow = std::vector<std::string>;
 
-/// Each row on a line of its own behind `indent`, its cells as wide as the widest of their column
-/// and two blanks apart; no blanks at the end of a line. A cell is one line whatever it holds.
+/// One line per row, starting with `indent`. Columns are as wide as their widest cell and two
+/// blanks apart; lines have no trailing blanks. Line ends within a cell are escaped.
 inline std::string text_table(std::vector<TextRow> rows, const std::string& indent = "") {
   std::vector<size_t> widths;
   for (TextRow& row : rows)

@@ -1,4 +1,4 @@
-// Units that numbers are shown in.
+// Units of displayed numbers.
 #pragma once
 
 namespace titan {

@@ -1,4 +1,4 @@
-// Text that has to be UTF-8 whatever its bytes are. Used where messages become JSON.
+// Makes any bytes valid UTF-8. Used where messages become JSON.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace titan {
 
-/// `text` with a '?' for each byte that is no part of a well-formed character.
+/// `text` with a '?' for each byte that is not part of a well-formed character.
 TITAN_API std::string as_utf8(std::string_view text);
 
 }  // namespace titan
