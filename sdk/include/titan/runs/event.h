@@ -1,6 +1,5 @@
-// history.jsonl: what happened to a run, appended to by rank 0 over all its
-// sessions (a session is one start of the program). Read by titan report, titan
-// top and whoever asks for goodput.
+// history.jsonl: the events of a run over all its sessions (a session is one start of the program),
+// appended by rank 0. Read by titan report, titan top and goodput measurements.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +16,16 @@
 
 namespace titan {
 
-/// One line. Times are seconds since 1970. What a kind does not have is left as
-/// it is here.
+/// One line. Times are seconds since 1970. Fields that a kind does not have keep their defaults.
 struct TITAN_API RunEvent {
   enum class Kind {
-    start,       ///< of a session; `step`: the last step that was done before
-    first_step,  ///< the first step of the session was done
-    steps,       ///< `from` to `to` were done since the steps event before, or since
-                 ///< the first began
+    start,       ///< of a session; `step`: the last completed step
+    first_step,  ///< the first step of the session is complete
+    steps,  ///< steps `from` to `to` were completed since the previous steps event, or since the
+            ///< first step began
     validation,  ///< of `step`, took `seconds`
-    checkpoint,  ///< of `step`, held training for `seconds`
-    end,         ///< of a session; none when it was killed. `step`: the last one done
+    checkpoint,  ///< of `step`; blocked training for `seconds`
+    end,         ///< of a session; missing if it was killed. `step`: the last completed step
   };
   enum class Outcome { finished, stopped, failed };
 
@@ -41,29 +39,28 @@ struct TITAN_API RunEvent {
   std::string error;                                   ///< of end
   Value details;                                       ///< of start: the whole object
 
-  /// Seconds of `phases` together.
+  /// Sum of the seconds of `phases`.
   double phase_total() const;
-  /// Seconds of the phase of that name; 0 when there is none.
+  /// Seconds of the phase `name`; 0 if there is none.
   double phase(std::string_view name) const;
 };
 
 /// "finished"
 TITAN_API const char* to_string(RunEvent::Outcome outcome);
 
-/// `line` as an event; nothing for one of a kind that is not known here. Throws
-/// a data Error for a line that is no JSON, or where a member is missing or of
-/// a wrong type.
+/// `line` as an event; absent for an unknown kind. Throws a data Error if a line is not JSON, or if
+/// a member is missing or has the wrong type.
 TITAN_API std::optional<RunEvent> parse_event(std::string_view line);
 
 struct RunHistory {
   std::vector<RunEvent> events;
-  int64_t num_unreadable = 0;  ///< lines that are none: torn by a kill, or damaged
+  int64_t num_unreadable = 0;  ///< malformed lines: truncated by a kill, or damaged
 };
 
-/// All lines of `text`. A last line without an end is left out.
+/// Parses all lines of `text`, except a last line without a line end.
 TITAN_API RunHistory parse_history(std::string_view text);
-/// From `run_folder`/history.jsonl; empty when there is none. Throws an io
-/// Error when it cannot be read.
+/// From `run_folder`/history.jsonl; empty if there is none. Throws an io Error if it cannot be
+/// read.
 TITAN_API RunHistory read_history(const std::filesystem::path& run_folder);
 
 }  // namespace titan

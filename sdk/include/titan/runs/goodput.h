@@ -1,6 +1,5 @@
-// Goodput: how much of the time of a run was spent on training steps that were
-// kept, and what took the rest. Used by the trainer for its scalar, by titan
-// report and titan top.
+// Goodput: the share of a run's time that was spent on training steps that were kept, and the
+// causes of the rest. Used by the trainer for its scalar, by titan report and titan top.
 #pragma once
 
 #include <array>
@@ -13,23 +12,22 @@
 
 namespace titan {
 
-/// What takes time and leaves no step that is kept.
+/// The causes of time that contributes to no kept step.
 enum class LostTime {
   startup,     ///< from the first start of the program to its first step
-  restart,     ///< from the end of a session, or its last sign of life, to the next
-               ///< one's first step
-  repeated,    ///< steps that a restart threw away: done again, or to be done again
-  checkpoint,  ///< training was held by a save
-  validation,  ///< with all that is in it
+  restart,     ///< from the end of a session, or its last event, to the next session's first step
+  repeated,    ///< steps that a restart discarded, which are repeated or will be
+  checkpoint,  ///< a save blocked training
+  validation,  ///< including all phases inside it
   hang,        ///< from the last progress of a session to the error that ended it
-  other,       ///< whatever no event tells about: closing down
+  other,       ///< without an event that explains it: closing down
 };
 inline constexpr size_t kNumLostTimes = 7;
 
-/// "steps thrown away": as people are shown it.
+/// "steps thrown away": for display.
 TITAN_API const char* to_string(LostTime cause);
 
-/// Seconds; `total()` is the time from the first event to the last one.
+/// Seconds; `total()` is the time from the first event to the last.
 struct TITAN_API GoodputSeconds {
   double productive = 0;
   std::array<double, kNumLostTimes> lost{};  ///< by LostTime
@@ -37,7 +35,7 @@ struct TITAN_API GoodputSeconds {
   double& of(LostTime cause) { return lost[static_cast<size_t>(cause)]; }
   double of(LostTime cause) const { return lost[static_cast<size_t>(cause)]; }
   double total() const;
-  /// Productive of total, in [0, 1]; 0 when no time has passed.
+  /// productive / total, in [0, 1]; 0 if no time has passed.
   double share() const;
 };
 
@@ -46,37 +44,34 @@ struct RunSession {
   enum class End { none, finished, stopped, failed };  ///< none: killed, or still running
 
   double begin = 0, end = 0;    ///< seconds since 1970; end: of its last event
-  double first_step_begin = 0;  ///< 0: no step was done. At the latest: when the first was done
+  double first_step_begin = 0;  ///< 0: no step completed; at most the end of the first step
   int64_t resumed_step = 0;
-  int64_t last_step = 0;  ///< the last one that an event tells of
+  int64_t last_step = 0;  ///< the last step of any event
   End outcome = End::none;
   std::string error;
-  GoodputSeconds seconds;  ///< from the end of the session before to the end of this one
+  GoodputSeconds seconds;  ///< from the end of the previous session to the end of this one
 };
 
-/// Takes events one at a time, at a cost that does not grow with the length of
-/// the run.
+/// Processes events one at a time; the cost per event does not depend on the length of the run.
 ///
-/// Productive is the time of a steps event without checkpoints and validations,
-/// and the time up to a checkpoint or validation that no steps event follows.
-/// When a later session resumes from an earlier step, what was spent on the
-/// steps behind that one becomes `repeated`; of an interval across it the share
-/// of its steps. Steps behind the last event of a session that ended well count
-/// at the pace of its last steps event, within the time that there was.
+/// Productive time is the time of a steps event without checkpoints and validations, and the time
+/// up to a checkpoint or validation that no steps event follows. If a later session resumes from an
+/// earlier step, the time of all later steps becomes `repeated`. An interval that spans that step
+/// is split in proportion to its steps. If a session ended well, steps after its last steps event
+/// count with the mean time per step of that event, within the available time.
 class TITAN_API GoodputMeter {
  public:
-  /// In the order of history.jsonl. Events before the first start are ignored;
-  /// a clock that was set back counts as no time.
+  /// In the order of history.jsonl. Events before the first start are ignored. If the clock was set
+  /// back, no time passes.
   void add(const RunEvent& event);
-  /// No event follows, or none soon: what happened since the last steps event
-  /// counts too.
+  /// No event follows, or none soon: also counts the time since the last steps event.
   void settle();
 
   GoodputSeconds seconds() const;
   const std::vector<RunSession>& sessions() const { return sessions_; }
 
  private:
-  struct Interval {  // steps that are kept
+  struct Interval {  // kept steps
     int64_t from = 0, to = 0;
     double seconds = 0;
     size_t session = 0;
@@ -100,7 +95,7 @@ class TITAN_API GoodputMeter {
   std::vector<Interval> kept_;  // rising
   Unsettled unsettled_;
   double counted_until_ = 0;     // seconds since 1970
-  double first_step_done_ = 0;   // of this session; 0: not told
+  double first_step_done_ = 0;   // of this session; 0: unknown
   double seconds_per_step_ = 0;  // of the last steps event of this session
 };
 

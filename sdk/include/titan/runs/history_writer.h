@@ -1,5 +1,5 @@
-// Writes history.jsonl: what happened to a run, over all its sessions, and its goodput so far. Used
-// by the journal of a run on rank 0.
+// Writes history.jsonl, the events of a run over all its sessions, and measures its goodput so far.
+// Used by the journal of a run on rank 0.
 #pragma once
 
 #include <cstdint>
@@ -15,29 +15,29 @@
 
 namespace titan {
 
-/// Whether a start after step `resumed_step` belongs to the run that `events` tell of: it resumes,
-/// or it starts from nothing as the last session did, which did not finish.
+/// Whether a start after step `resumed_step` continues the run of `events`: it resumes from a
+/// checkpoint, or the last session did not finish and had the same `config`.
 TITAN_API bool continues_history(const std::vector<RunEvent>& events, int64_t resumed_step,
                                  const Value& config);
 
-/// A line is in the file when the call returns. The first one that cannot be written is warned of
-/// and ends the record, never the run. One thread.
+/// Each call writes its line before it returns. After the first write error it logs a warning and
+/// writes no more; the run continues. One thread.
 class TITAN_API HistoryWriter {
  public:
-  /// Goes on in `run_folder`/history.jsonl where the session before it was resumed or did not end
-  /// well and had the same configuration; else the file begins anew. `start`: the members of a
-  /// start event but for "event" and "time"; `begin`: when the program started, seconds since 1970.
+  /// Appends to `run_folder`/history.jsonl if continues_history; otherwise the file starts anew.
+  /// `start`: the members of a start event except "event" and "time"; `begin`: start time of the
+  /// program, seconds since 1970.
   HistoryWriter(const std::filesystem::path& run_folder, const Value& start, double begin);
 
   void first_step(int64_t step);
-  /// `seconds`: of each phase by name, since the steps before, or since the first step began.
+  /// `seconds`: per phase by name, since the previous call or since the first step began.
   void steps(int64_t from, int64_t to, const Value& seconds);
   void validation(int64_t step, double seconds);
   void checkpoint(int64_t step, double held_seconds);
-  /// `outcome`: "finished", "stopped" or "failed"; `error`: of the last.
+  /// `outcome`: "finished", "stopped" or "failed"; `error`: for "failed".
   void end(int64_t step, const std::string& outcome, const std::string& error);
 
-  /// Productive of all time since the first start of the run, in [0, 1].
+  /// Productive time / all time since the first start of the run, in [0, 1].
   double goodput() const { return meter_.seconds().share(); }
 
  private:
@@ -45,7 +45,7 @@ class TITAN_API HistoryWriter {
   void write(const Value& event);
 
   GoodputMeter meter_;
-  std::optional<GrowingFile> file_;  // none after an error
+  std::optional<GrowingFile> file_;  // unset after an error
 };
 
 }  // namespace titan

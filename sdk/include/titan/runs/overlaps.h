@@ -1,5 +1,5 @@
-// Spans of a trace that are not nested. Used by the profiler: transports tell of messages that go
-// on while the thread that started them does something else.
+// Finds spans of a trace that overlap without nesting. Used by the profiler, because transports
+// record messages that are in flight while the thread that started them does other work.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace titan {
 
-/// Viewers draw the complete events of a thread inside each other, and drop or shift one that
-/// outlasts what it began in. Takes these out of `parts` and returns each as a pair of asynchronous
-/// events, which have rows of their own.
+/// Viewers nest the complete events of a thread, and drop or shift an event that outlasts its
+/// enclosing event. This removes such events from `parts` and returns each as a pair of
+/// asynchronous events, which viewers draw in separate rows.
 TITAN_API std::vector<std::string> take_overlaps(TraceParts& parts);
 
 }  // namespace titan

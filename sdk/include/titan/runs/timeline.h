@@ -1,5 +1,5 @@
-// What the ranks of a run did when within single steps (timeline/rank_<r>.jsonl), and when their
-// pipeline's schedule would have done it without a wait. Used by titan report.
+// The activities of ranks within single steps (timeline/rank_<r>.jsonl), and the pipeline
+// schedule's ideal times without waiting. Used by titan report.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace titan {
 struct TimelineSpan {
   std::string phase, name;
   double begin = 0, end = 0;  ///< seconds since the step of its rank began
-  double waited = 0;          ///< of it, for others
+  double waited = 0;          ///< part of it waiting for other ranks
 };
 
-/// What a rank sent by one operation of one group.
+/// The traffic of a rank by one operation in one group.
 struct StepTraffic {
   std::string group, operation;
   int64_t calls = 0, bytes = 0;
@@ -31,7 +31,7 @@ struct TimelineStep {
   std::vector<StepTraffic> traffic;
 };
 
-/// What a rank of a pipeline was told to do.
+/// The actions of one rank of a pipeline.
 struct TimelinePlan {
   std::string schedule;
   int rank = 0;  ///< within the pipeline
@@ -42,27 +42,26 @@ struct TimelinePlan {
 struct RankTimeline {
   int64_t rank = 0;
   TimelinePlan plan;                ///< of the last session; no actions without a pipeline
-  std::vector<TimelineStep> steps;  ///< rising; of a step that was done again the last time
-  int64_t num_unreadable = 0;       ///< lines
+  std::vector<TimelineStep> steps;  ///< ascending; the last run of a repeated step
+  int64_t num_unreadable = 0;       ///< malformed lines
 };
 
-/// Of all ranks, in their order; empty when the run has written none.
+/// Of all ranks, in order; empty if the run wrote none.
 TITAN_API std::vector<RankTimeline> read_timelines(const std::filesystem::path& run_folder);
 /// The lines of one file.
 TITAN_API RankTimeline parse_timeline(std::string_view text, int64_t rank);
 
-/// When a rank of the pipeline would do something, in seconds.
+/// The planned time of an action of a pipeline rank, in seconds.
 struct PlannedAction {
   std::string name;
   std::string phase;  ///< forward or backward
   double begin = 0, end = 0;
 };
 
-/// By rank of the pipeline: each action as soon as its rank is free and what it needs is there,
-/// taking as long as actions of its kind took on average in `step`, waiting excluded. Rounds of
-/// accumulated gradients stand one after the other. Empty without
-/// a pipeline, where a rank's plan is missing or none can be followed, and where a kind was not
-/// measured.
+/// By rank of the pipeline: each action starts as soon as its rank is free and its inputs are
+/// available. It takes the mean time of actions of its kind in `step`, without waiting. Rounds of
+/// gradient accumulation follow one another. Empty without a pipeline, if a rank's plan is missing
+/// or cannot be followed, and if a kind was not measured.
 TITAN_API std::vector<std::vector<PlannedAction>> planned_timeline(
     const std::vector<RankTimeline>& ranks, int64_t step);
 

@@ -1,5 +1,5 @@
-// Collectives in the trace of a rank: which they are, and the arrows that lead from a start to its
-// wait. Used by the profiler and by titan trace.
+// Identifies collectives in the trace of a rank and draws arrows from their start to the wait for
+// them. Used by the profiler and by titan trace.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 
 namespace titan {
 
-/// One event "record_param_comms" of Titan's own: the start of a collective, or the wait for one.
+/// One of Titan's "record_param_comms" events: the start of a collective, or the wait for it.
 struct TracedCollective {
   std::string group;      ///< "fsdp"
-  std::string operation;  ///< "all_gather", "send to 3": a place in the group
-  int64_t sequence = 0;   ///< equal on all ranks of the group; of messages, on both ends
+  std::string operation;  ///< "all_gather", "send to 3": a rank of the group
+  int64_t sequence = 0;   ///< equal on all ranks of the group, or on both ends of a message
   bool is_wait = false;
   double begin = 0;  ///< "ts" of the event
   std::string_view pid, tid;
 };
 
-/// Nothing for any other event, those of the transport among them.
+/// Absent for any other event, including those of the transport.
 TITAN_API std::optional<TracedCollective> traced_collective(std::string_view event);
 
-/// The two ends of an arrow as events: flows of `category` that share `id`. `end` is 's' or 'f', or
-/// 't' in between.
+/// One end of an arrow as an event: a flow of `category`, whose ends share `id`. `end` is 's' or
+/// 'f', or 't' in between.
 TITAN_API std::string flow_event(char end, std::string_view category, int64_t id, double time,
                                  std::string_view pid, std::string_view tid);
 
