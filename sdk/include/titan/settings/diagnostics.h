@@ -1,5 +1,5 @@
-// Collects what is wrong with a configuration and shows it: file, line, column, the line itself, a
-// caret and what to do.
+// Collects the errors and warnings of a configuration and formats them: file, line, column, the
+// line itself, a caret and the next action.
 #pragma once
 
 #include <set>
@@ -15,19 +15,19 @@
 namespace titan {
 
 enum class Severity {
-  error,      ///< wrong: the job cannot start
-  not_built,  ///< right, but it asks for a feature that is not built yet: the job cannot start
-  warning,    ///< the job starts, though perhaps not as meant
-  note,       ///< a default that cannot be honoured yet: said in one line at the start
+  error,      ///< invalid: the job cannot start
+  not_built,  ///< valid, but it needs a feature that is not built yet: the job cannot start
+  warning,    ///< the job starts, but perhaps not as intended
+  note,       ///< a default that Titan does not support yet: one line at the start
 };
 
 struct Diagnostic {
   Severity severity = Severity::error;
   std::string message = {};  ///< lower case, no full stop
-  SourceRange where = {};    ///< without a source: a default is meant
-  std::string hint = {};     ///< stands behind the caret: "did you mean 'steps'?"
-  std::string details = {};  ///< further lines, shown as they are (a plugin's own report)
-  std::string see = {};      ///< "titan describe optimizer SGD": what explains more
+  SourceRange where = {};    ///< without a source: a default
+  std::string hint = {};     ///< follows the caret: "did you mean 'steps'?"
+  std::string details = {};  ///< further lines, shown unchanged (a plugin's own report)
+  std::string see = {};      ///< "titan describe optimizer SGD": where to find more
   bool from_plugin = false;  ///< a plugin could not be used
 };
 
@@ -37,7 +37,7 @@ struct Diagnostic {
 ///      22 | lr = -0.1
 ///         |      ^~~~ default 0.01
 TITAN_API std::string render(const Diagnostic& diagnostic);
-/// The same for a log, which says by itself that the line is a warning.
+/// The same for a log, which marks the line as a warning itself.
 TITAN_API std::string render_for_log(const Diagnostic& diagnostic);
 
 class TITAN_API Diagnostics {
@@ -48,24 +48,25 @@ class TITAN_API Diagnostics {
   void warning(SourceRange where, std::string message, std::string hint = "");
   void note(std::string message);
 
-  /// In the order of the sources: files first, then the command line, then what has no place.
+  /// In the order of the sources: files first, then the command line, then diagnostics without a
+  /// place.
   std::vector<Diagnostic> sorted() const;
   int count(Severity severity) const;
-  /// Adds all that `other` holds.
+  /// Adds all diagnostics of `other`.
   void add(const Diagnostics& other);
-  /// Nothing that keeps the job from starting.
+  /// Whether no diagnostic prevents the job from starting.
   bool can_start() const;
-  /// All but the notes, and the line "2 errors; nothing was started. See: titan describe optimizer
-  /// SGD". `help` explains more where no diagnostic says what does.
+  /// All diagnostics except the notes, and the line "2 errors; nothing was started. See: titan
+  /// describe optimizer SGD". `help` is shown there if no diagnostic has a `see`.
   std::string report(const std::string& help = "titan train --help") const;
 
  private:
   std::vector<Diagnostic> all_;
-  std::set<std::string> seen_;  // the same thing at the same place is said once
+  std::set<std::string> seen_;  // duplicates at the same place are dropped
 };
 
-/// The complete report as an exception; what() is the report. Its kind is `plugin` when all that is
-/// wrong is that plugins could not be used, else `config`.
+/// The complete report as an exception; what() is the report. Its kind is `plugin` if the only
+/// errors are plugins that could not be used, else `config`.
 class TITAN_API ConfigError : public Error {
  public:
   explicit ConfigError(const Diagnostics& diagnostics);

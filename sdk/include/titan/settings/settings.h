@@ -1,6 +1,6 @@
-// One thing that somebody wrote: a key path, its value and where. A file or a command line is a
-// list of these, in the order of writing; everything between reading and resolving works on such
-// lists.
+// One setting as the user wrote it: a key path, its value and their source ranges. A file or a
+// command line is a list of settings in the order of writing; all code between reading and
+// resolving works on such lists.
 #pragma once
 
 #include <string>
@@ -21,14 +21,14 @@ using KeyPath = std::vector<std::string>;
 TITAN_API std::string dotted(const KeyPath& path);
 /// The parts between the dots; at least one.
 TITAN_API KeyPath split_dotted(std::string_view path);
-/// Whether `path` is `section` or lies in it.
+/// Whether `path` is `section` or inside it.
 TITAN_API bool begins_with(const KeyPath& path, const KeyPath& section);
 
-/// An item of a list and where it stands. Items of inner lists follow one another.
+/// An item of a list and its source range. Items of inner lists follow one another.
 struct ItemPlace {
-  Value value;  ///< no list
+  Value value;  ///< not a list
   SourceRange where;
-  size_t index = 0;  ///< of the outer list's item that it is, or is in
+  size_t index = 0;  ///< its index in the outer list, or the index of its inner list
 };
 
 struct Setting {
@@ -36,12 +36,12 @@ struct Setting {
   Value value;          ///< never a map: tables are flattened
   SourceRange key;      ///< the last part of the key
   SourceRange where;    ///< the value
-  std::string spelled;  ///< the name as the user wrote it, when that is an old name; else empty
+  std::string spelled;  ///< the name as the user wrote it, if that is an old name; else empty
   std::vector<ItemPlace> items = {};  ///< of a list in a file
-  bool is_reported = false;           ///< no option can have this value, which was said
+  bool is_reported = false;  ///< the value is invalid for every option and was already reported
 };
 
-/// A table header, kept so that an empty or unknown section can be reported where it stands.
+/// A table header, kept so that an empty or unknown section can be reported at its place.
 struct TableHeader {
   KeyPath path;
   SourceRange where;

@@ -1,5 +1,5 @@
-// Reads TOML into settings with places: every key and value with file, line, column and length. The
-// only user of toml++.
+// Reads TOML into settings with source ranges: file, line, column and length of every key and
+// value. The only user of toml++.
 #pragma once
 
 #include <filesystem>
@@ -12,18 +12,18 @@
 
 namespace titan {
 
-/// The settings of `text` in the order of writing; inline tables are flattened like any other. A
-/// syntax error ends the reading: it is reported with its place and nothing is returned; a value
-/// that no option takes (a date) does not. `name` stands in messages.
+/// The settings of `text` in the order of writing; inline tables are flattened like any other. On a
+/// syntax error it reports the error with its place and returns nothing. A value that no option
+/// takes (a date) is reported, but reading continues. `name` is used in messages.
 TITAN_API std::optional<SettingList> parse_toml(const std::string& name, std::string_view text,
                                                 Diagnostics& diagnostics);
 
-/// The whole file. A missing file, a folder and an unreadable file are reported.
+/// Reads the whole file. Reports a missing file, a folder and an unreadable file.
 TITAN_API std::optional<SettingList> read_toml(const std::filesystem::path& file,
                                                Diagnostics& diagnostics);
 
-/// One assignment from the command line, `section.key=VALUE`, VALUE in TOML. `shown` is what places
-/// refer to; the assignment begins there at code point `column` (from 1).
+/// One assignment from the command line, `section.key=VALUE`, VALUE in TOML. Source ranges refer to
+/// `shown`, in which the assignment begins at code point `column` (from 1).
 TITAN_API SettingList parse_assignment(std::string_view assignment, const std::string& shown,
                                        int column, Diagnostics& diagnostics);
 
