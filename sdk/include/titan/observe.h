@@ -46,8 +46,7 @@ struct ObservedTensors {
   const Batch& batch;  ///< the model's input on this rank; of `logits`, only the labels
   at::Tensor tensor;   ///< input, output or logits
   at::Tensor queries;  ///< (B, heads, S, hd)
-  at::Tensor keys;  ///< (B, key heads, S, hd); the number of query heads is a multiple of that of
-                    ///< key heads
+  at::Tensor keys;     ///< (B, key heads, S, hd); heads is a multiple of key heads
   /// Scale, windows and sinks of this rank's heads (titan/nn/attention_layer.h). Null except for
   /// `attention`.
   const nn::AttentionRule* rule = nullptr;

@@ -17,7 +17,7 @@ namespace titan {
 
 using nn::Parameter;
 
-/// What a state looks like before the first step.
+/// Shape, dtype and initial value of a state.
 struct StateForm {
   bool is_number = false;  ///< one number per parameter; otherwise a tensor of its shard's shape
   std::optional<at::ScalarType> dtype;  ///< unset: the shard's dtype, for a number float32

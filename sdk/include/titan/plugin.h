@@ -103,7 +103,8 @@ class ComponentBuilder : public SchemaDsl<ComponentBuilder<T>> {
   ComponentBuilder& defaults(Options options) {
     check_owner<Options>();
     detail::own(this->schema(), detail::owner_type<Options>());
-    TITAN_CHECK(this->schema().options.empty(), plugin, "defaults() stands after the first option");
+    TITAN_CHECK(this->schema().options.empty(), plugin,
+                "defaults() was called after the first option; call it before all options");
     this->schema().prototype = std::make_shared<const Options>(std::move(options));
     return *this;
   }

@@ -79,10 +79,8 @@ struct TITAN_API Option {
       upper;  ///< numbers, bytes (in bytes), durations (in seconds); of a list: for each item
   std::shared_ptr<Option> element;  ///< of a list: the form of each item
   std::shared_ptr<Schema> table;    ///< of a table: its options
-  std::string
-      fed_by;  ///< the core key that provides the value if the option is not set; empty: none
-  std::function<Value(const Value& core, const JobView& job)>
-      feed;  ///< converts the core's value; empty: used unchanged
+  std::string fed_by;               ///< core key that provides an unset value; empty: none
+  std::function<Value(const Value& core, const JobView& job)> feed;  ///< empty: unchanged
 
   size_t offset = 0;                           ///< of the member in its struct, bytes
   const detail::MemberType* member = nullptr;  ///< null for an item of a list

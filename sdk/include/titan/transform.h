@@ -37,10 +37,9 @@ struct TransformContext {
   Device& device;
   at::ScalarType parameter_dtype = at::kFloat;  ///< [training] dtype: of shards and their gradients
   at::ScalarType compute_dtype = at::kFloat;    ///< in which layers compute
-  at::ScalarType reduce_dtype =
-      at::kFloat;  ///< in which gradients are summed over ranks, unless layers compute in a wider
-                   ///< dtype, which is then used
-  const PipelinePlan* pipeline = nullptr;  ///< null without pipeline parallelism
+  at::ScalarType reduce_dtype = at::kFloat;     ///< of sums of gradients over ranks, or the
+                                                ///< compute dtype if that is wider
+  const PipelinePlan* pipeline = nullptr;       ///< null without pipeline parallelism
   std::string dump_folder = {};  ///< [job] dump_folder, for files about the run; exists once layers
                                  ///< run. Empty: write no files
 };

@@ -61,16 +61,16 @@ class SharedOptions {
     return *this;
   }
 
-  SharedOptions& num_experts(std::string help = "Experts of each layer") {
+  SharedOptions& num_experts(std::string help = "Number of experts per layer") {
     builder_.option("num_experts", &Options::num_experts, std::move(help)).at_least(1);
     return *this;
   }
   SharedOptions& top_k() {
-    builder_.option("top_k", &Options::top_k, "Experts that a token goes to").at_least(1);
+    builder_.option("top_k", &Options::top_k, "Number of experts per token").at_least(1);
     return *this;
   }
   SharedOptions& moe_hidden_dim() {
-    builder_.option("moe_hidden_dim", &Options::moe_hidden_dim, "Width within one expert")
+    builder_.option("moe_hidden_dim", &Options::moe_hidden_dim, "Hidden width of one expert")
         .at_least(1);
     return *this;
   }

@@ -31,8 +31,7 @@ class TITAN_API HeadKernel {
 
 /// The loss that a head computes instead of the cross entropy.
 struct HeadLoss {
-  std::shared_ptr<Loss>
-      loss;  ///< null: the cross entropy; shared with the code that reads its part names
+  std::shared_ptr<Loss> loss;  ///< null: the cross entropy; shared with readers of its names
   /// [each chunk] Receives the sums of the loss's parts, scalars without a graph.
   std::function<void(const std::vector<at::Tensor>& parts)> take_parts;
 };

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/TensorOperators.h>  // x + y, for those who write layers
+#include <ATen/TensorOperators.h>  // x + y, for authors of layers
 #include <ATen/core/Tensor.h>
 #include <titan/batch.h>
 #include <titan/export.h>

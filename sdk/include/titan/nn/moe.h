@@ -23,8 +23,7 @@ struct MoeOptions {
   int64_t hidden_dim = 0;          ///< hidden width of one expert
   int64_t num_shared_experts = 0;  ///< experts that see every token; they form one feed-forward of
                                    ///< num_shared_experts * hidden_dim
-  bool weighs_inputs =
-      false;  ///< weights scale the experts' inputs instead of their outputs (Llama 4)
+  bool weighs_inputs = false;      ///< weights scale an expert's inputs, not its outputs (Llama 4)
   bool has_biases = false;  ///< each matrix of an expert has a bias, initialised like the matrix
   std::optional<ops::ClampedSwigluOptions> clamped = {};  ///< replaces silu(gate) ⊙ up
   Init gate_init;                                         ///< of w1

@@ -36,7 +36,7 @@ struct Sharding {
   std::string group;  ///< its name in the mesh
 };
 
-/// `value()` is what forward reads, `shard()` what the optimizer updates and checkpoints store.
+/// Forward reads `value()`; the optimizer updates `shard()`, and checkpoints store `shard()`.
 /// They are the same tensor until a data-parallel transform separates them.
 ///
 /// Life: constructed on the meta device, named when its model part is assembled, narrowed by
