@@ -27,7 +27,7 @@ const std::vector<CommandRow>& commands() {
        "[--json] "
        "[--section.key VALUE]...",
        "estimate memory, FLOPs and communication of a job", nullptr, kTraining},
-      {"list", "titan list [KIND] [--path FOLDER]...", "list the installed plugins", run_list},
+      {"list", "titan list [KIND] [--files] [--path FOLDER]...", "list the installed plugins", run_list},
       {"describe", "titan describe KIND [NAME] [--json] [--path FOLDER]...",
        "show the options of a plugin or the keys of a section, with defaults and limits", nullptr,
        kTraining},

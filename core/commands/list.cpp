@@ -1,5 +1,5 @@
-// titan list [KIND]: which plugins there are, read from the files without opening any.
-// titan list --for-job ...: those that a job uses.
+// titan list [KIND]: the components of the installed plugins, read from the manifests of the files.
+// titan list --for-job ...: the components that a job uses.
 #include <algorithm>
 
 #include <titan/program/terminal.h>
@@ -15,13 +15,13 @@ namespace {
 
 /// `arguments`: the job's, as `titan train` takes them.
 int list_for_job(const std::vector<std::string>& arguments, int world_size,
-                 const std::vector<std::string>& paths) {
+                 const std::vector<std::string>& paths, Columns columns) {
   const JobSources sources = read_sources(arguments);
   std::vector<std::string> folders = paths;
   folders.insert(folders.end(), sources.plugin_paths.begin(), sources.plugin_paths.end());
   const Catalog catalog(plugin_search_path(folders));
   Registry registry(catalog);
-  print(listing(components_of_job(sources, catalog, registry, world_size)));
+  print(listing(components_of_job(sources, catalog, registry, world_size), columns));
   return kExitDone;
 }
 
@@ -31,25 +31,27 @@ int run_list(const std::vector<std::string>& arguments) {
   namespace po = boost::program_options;
   po::options_description flags;
   flags.add_options()("path", po::value<std::vector<std::string>>()->value_name("FOLDER"),
-                      "look here too, before TITAN_PLUGIN_PATH; may be repeated")(
-      "ranks", po::value<int>()->default_value(1), "with --for-job: of how many ranks")(
-      "for-job", "what follows are arguments of titan train: show only what this job uses");
+                      "search this folder, before those of TITAN_PLUGIN_PATH; may be repeated")(
+      "files", "show each plugin's version and file instead of summaries")(
+      "ranks", po::value<int>()->default_value(1), "with --for-job: number of ranks of the job")(
+      "for-job", "show only what a job uses; all arguments after it are those of titan train");
   const auto job = std::find(arguments.begin(), arguments.end(), "--for-job");
-  const Arguments parsed =
-      parse_arguments("titan list [KIND] [--path FOLDER]... [--for-job [ARGUMENTS OF TRAIN]]",
-                      flags, {arguments.begin(), job}, 0, 1);
+  const Arguments parsed = parse_arguments(
+      "titan list [KIND] [--files] [--path FOLDER]... [--for-job [ARGUMENTS OF TRAIN]]", flags,
+      {arguments.begin(), job}, 0, 1);
   if (parsed.wants_help) return kExitDone;
   const int ranks = parsed.flags["ranks"].as<int>();
   TITAN_CHECK(ranks >= 1, config, "--ranks must be >= 1, got ", ranks);
 
+  const Columns columns = parsed.flags.count("files") ? Columns::files : Columns::summaries;
   const std::string kind = parsed.words.empty() ? "" : parsed.words.front();
   if (job != arguments.end()) {
     TITAN_CHECK(kind.empty(), config, "--for-job lists every kind; leave '", kind, "' out");
-    return list_for_job({job + 1, arguments.end()}, ranks, repeated(parsed, "path"));
+    return list_for_job({job + 1, arguments.end()}, ranks, repeated(parsed, "path"), columns);
   }
   if (!kind.empty()) require_kind(kind);
   const Catalog catalog(plugin_search_path(repeated(parsed, "path")));
-  print(listing(catalog, kind));
+  print(listing(catalog, kind, columns));
   return kExitDone;
 }
 

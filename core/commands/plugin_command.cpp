@@ -47,7 +47,7 @@ std::vector<NamedCommand> commands_of_plugins() {
   std::vector<NamedCommand> commands;
   for (const std::string& name : catalog.names(titan::Command::kKind)) {
     const Manifest& manifest = catalog.providers(titan::Command::kKind, name).front()->manifest;
-    commands.push_back({name, std::string(manifest.summary(name))});
+    commands.push_back({name, std::string(manifest.summary(titan::Command::kKind, name))});
   }
   return commands;
 }
@@ -60,7 +60,7 @@ std::optional<int> run_plugin_command(const std::string& name,
   if (const CatalogEntry* entry = unbuilt_provider(catalog, name)) {
     const std::string target = entry->manifest.plugin + ".plugin";
     if (asks_for_help(arguments)) {
-      print(help_before_build("titan " + name + " ...", std::string(entry->manifest.summary(name)),
+      print(help_before_build("titan " + name + " ...", std::string(entry->manifest.summary(titan::Command::kKind, name)),
                               "The plugin", target));
       return kExitDone;
     }

@@ -70,9 +70,11 @@ std::vector<CatalogEntry> unbuilt_plugins(const fs::path& folder) {
     for (std::string word; words >> word;)
       if (const size_t colon = word.find(':'); colon != word.npos)
         entry.manifest.provides.push_back({word.substr(0, colon), word.substr(colon + 1)});
-    for (const Provided& provided : entry.manifest.provides)
-      if (provided.kind == "command")
-        entry.manifest.fields.emplace_back("summary:" + provided.name, summaries[provided.name]);
+    for (const Provided& provided : entry.manifest.provides) {
+      const std::string name = provided.kind + ":" + provided.name;
+      if (const auto found = summaries.find(name); found != summaries.end())
+        entry.manifest.fields.emplace_back("summary:" + name, found->second);
+    }
     entry.build_command = command + " " + entry.manifest.plugin;
     entries.push_back(std::move(entry));
   }

@@ -1,4 +1,4 @@
-// What `titan list` shows, as text.
+// The text of `titan list`.
 #pragma once
 
 #include <string>
@@ -9,10 +9,15 @@
 
 namespace titan::core {
 
-/// A table of kind, name, plugin, version and file in the order of the kinds; then the files that
-/// cannot be used here, each with the reason, and the names that several files provide. `kind`
-/// empty: all. Opens nothing.
-std::string listing(const Catalog& catalog, std::string_view kind);
+enum class Columns {
+  summaries,  ///< kind, name, one line on what it is; the flavors of a model share a row
+  files       ///< kind, name, plugin, version, file
+};
+
+/// A table of all components in the order of the kinds; then the files that cannot be used here,
+/// each with the reason, and the names that several files provide. `kind` empty: all. Opens no
+/// plugin.
+std::string listing(const Catalog& catalog, std::string_view kind, Columns columns);
 
 /// A component that a job uses and the plugin that provides it.
 struct UsedComponent {
@@ -20,7 +25,7 @@ struct UsedComponent {
   const CatalogEntry* entry = nullptr;  ///< never null
 };
 
-/// The same table of these alone.
-std::string listing(const std::vector<UsedComponent>& used);
+/// The components of one job: kind, name, plugin; with Columns::files also version and file.
+std::string listing(const std::vector<UsedComponent>& used, Columns columns);
 
 }  // namespace titan::core

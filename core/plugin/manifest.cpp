@@ -86,8 +86,8 @@ std::string_view Manifest::optional_hash(std::string_view header) const {
   return {};
 }
 
-std::string_view Manifest::summary(std::string_view name) const {
-  return field("summary:" + std::string(name));
+std::string_view Manifest::summary(std::string_view kind, std::string_view name) const {
+  return field("summary:" + std::string(kind) + ":" + std::string(name));
 }
 
 std::string_view Manifest::field(std::string_view key) const {

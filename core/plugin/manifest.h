@@ -18,7 +18,7 @@ struct Provided {
 };
 
 /// Keys: manifest, plugin, version, provides, sdk, sdk_abi, torch, cxx11_abi, compiler, std, arch,
-/// cuda, cuda_archs, sanitizer, build_type; summary:<command>, the line of `titan --help`;
+/// cuda, cuda_archs, sanitizer, build_type; summary:<kind>:<name>, what `titan list` says of it;
 /// sdk_optional, "name:hash name:hash" of the sdk's
 /// optional headers; for information only: built_by, git.
 struct Manifest {
@@ -31,8 +31,9 @@ struct Manifest {
 
   /// The field's text; empty when absent.
   std::string_view field(std::string_view key) const;
-  /// What `titan --help` prints of the command `name`; empty when it is not provided.
-  std::string_view summary(std::string_view name) const;
+  /// One line on the component `name`, the text it is registered with; empty if the manifest has
+  /// none.
+  std::string_view summary(std::string_view kind, std::string_view name) const;
   /// The hash of an optional header, out of sdk_optional; empty when there is no such header.
   std::string_view optional_hash(std::string_view header) const;
 };

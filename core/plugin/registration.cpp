@@ -53,15 +53,15 @@ void compare_with_manifest(const Manifest& manifest, const titan::Plugin& plugin
   }
 }
 
-/// `titan --help` shows a command's summary without opening its plugin, so the build writes it down
-/// too.
+/// `titan list` and `titan --help` show summaries without opening plugins, so the build copies them
+/// into the manifest.
 void compare_summaries(const Manifest& manifest, const titan::Plugin& plugin,
                        std::vector<std::string>& problems) {
   for (const Component& component : plugin.components())
-    if (component.kind == "command" && manifest.summary(component.name) != component.help)
-      problems.push_back("SUMMARIES says of command '" + component.name +
-                         "': " + in_quotes(manifest.summary(component.name)) +
-                         ", TITAN_PLUGIN says " + in_quotes(component.help));
+    if (const std::string_view summary = manifest.summary(component.kind, component.name);
+        summary != component.help && (!summary.empty() || component.kind == "command"))
+      problems.push_back("its manifest says of " + component.kind + " '" + component.name + "': " +
+                         in_quotes(summary) + ", TITAN_PLUGIN says " + in_quotes(component.help));
 }
 
 void check_defaults(const Schema& schema, const std::string& path, const std::string& owner,

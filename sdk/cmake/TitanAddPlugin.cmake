@@ -1,9 +1,10 @@
 # titan_add_plugin(<name> VERSION <x.y.z> PROVIDES <kind>:<name>... SOURCES <file>...
-#                  [LIBRARIES <target or library>...] [SUMMARIES <text>...] [PROGRAMS <target>...] [TORCH_FREE])
+#                  [LIBRARIES <target or library>...] [PROGRAMS <target>...] [TORCH_FREE])
 #
 # Builds <name>.plugin.so with its manifest in the ELF section .titan_plugin. TORCH_FREE: the plugin sees no tensor
 # (tokenizers, datasets, loggers, schedules), links titan::base only and loads under any LibTorch.
-# SUMMARIES: one line of `titan --help` for each command in PROVIDES, in their order, as TITAN_PLUGIN registers it.
+# `titan list` and `titan --help` show the text of plugin.add<T>("name", "text") without opening the plugin: it is copied
+# from the sources into the manifest. Both must be string literals; a command without such a text is an error.
 # PROGRAMS: executables that the plugin starts (titan/program/side_program.h). They are built with it and lie beside it.
 # A plugin that TITAN_STATIC_PLUGINS names is linked into the program instead.
 #
@@ -60,22 +61,36 @@ function(titan_manifest_text variable plugin version provides torch)
   set(${variable} "${text}" PARENT_SCOPE)
 endfunction()
 
-# titan_summary_fields(<variable> <plugin> "<provides>" "<summaries>"): the fields of the manifest that say what its commands do.
-function(titan_summary_fields variable plugin provides summaries)
-  list(FILTER provides INCLUDE REGEX "^command:")
-  list(LENGTH provides num_commands)
-  list(LENGTH summaries num_summaries)
-  if(NOT num_commands EQUAL num_summaries)
-    message(FATAL_ERROR "titan_add_plugin(${plugin}): PROVIDES has ${num_commands} commands, SUMMARIES ${num_summaries} texts; "
-                        "give one text for each command")
-  endif()
-  set(fields "")
-  foreach(provided summary IN ZIP_LISTS provides summaries)
-    if(summary MATCHES "[\"\\\\\n]")
-      message(FATAL_ERROR "titan_add_plugin(${plugin}): SUMMARIES takes one line without quotes and backslashes, got '${summary}'")
+# titan_summary_fields(<variable> <plugin> "<provides>" "<sources>"): the fields of the manifest that say what each component
+# is, from plugin.add<T>("name", "text") in the sources. A change of these sources configures again.
+function(titan_summary_fields variable plugin provides sources)
+  set(code "")
+  foreach(source ${sources})
+    get_filename_component(path ${source} ABSOLUTE)
+    if(EXISTS ${path})  # else the build makes it
+      file(READ ${path} text)
+      if(text MATCHES "TITAN_PLUGIN\\(")
+        string(APPEND code "${text}")
+        set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+      endif()
     endif()
-    string(REPLACE "command:" "summary:" provided ${provided})
-    list(APPEND fields "${provided}=${summary}")
+  endforeach()
+  set(fields "")
+  foreach(provided ${provides})
+    string(REGEX REPLACE "^[a-z_]+:" "" name ${provided})
+    string(REGEX REPLACE "([.+*?^$()|])" "\\\\\\1" name "${name}")
+    set(summary "")
+    if("${code}" MATCHES ">[(][ \t\r\n]*\"${name}\",[ \t\r\n]*((\"[^\"\\\n]*\"[ \t\r\n]*)+)[,)]")
+      string(REGEX REPLACE "\"[ \t\r\n]*\"" "" summary "${CMAKE_MATCH_1}")
+      string(REGEX REPLACE "^\"|\"[ \t\r\n]*$" "" summary "${summary}")
+      string(REPLACE ";" "," summary "${summary}")
+    endif()
+    if(summary)
+      list(APPEND fields "summary:${provided}=${summary}")
+    elseif(provided MATCHES "^command:")
+      message(FATAL_ERROR "titan_add_plugin(${plugin}): no text for '${provided}' was found in the sources; register it as "
+                          "plugin.add<T>(\"name\", \"what it does\") with string literals")
+    endif()
   endforeach()
   set(${variable} "${fields}" PARENT_SCOPE)
 endfunction()
@@ -93,7 +108,7 @@ function(titan_plugin_row folder name provides)
 endfunction()
 
 function(titan_add_plugin name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH_FREE" "VERSION" "PROVIDES;SOURCES;LIBRARIES;SUMMARIES;PROGRAMS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH_FREE" "VERSION" "PROVIDES;SOURCES;LIBRARIES;SUMMARIES;PROGRAMS")  # SUMMARIES: until 0.3, not used
   foreach(required VERSION PROVIDES SOURCES)
     if(NOT arg_${required})
       message(FATAL_ERROR "titan_add_plugin(${name}): ${required} is missing")
@@ -112,7 +127,7 @@ function(titan_add_plugin name)
   if(arg_TORCH_FREE)
     set(torch none)
   endif()
-  titan_summary_fields(summaries ${name} "${arg_PROVIDES}" "${arg_SUMMARIES}")
+  titan_summary_fields(summaries ${name} "${arg_PROVIDES}" "${arg_SOURCES}")
   titan_manifest_text(TITAN_MANIFEST ${name} ${arg_VERSION} "${arg_PROVIDES}" ${torch} ${summaries})
 
   if(name IN_LIST TITAN_STATIC_PLUGINS)

@@ -77,7 +77,7 @@ class DocsTest(Case):
         core = set(re.findall(r"--([a-z_]+(?:\.[a-z0-9_]+)+)", titan("train", "--help", "all").stdout.replace("[no_]", "")))
         core |= {key.rpartition(".")[0] for key in core}
         components = collections.defaultdict(list)
-        for line in titan("list").stdout.splitlines()[1:]:
+        for line in titan("list", "--files").stdout.splitlines()[1:]:
             components[line.split()[0]].append(line.split()[1])
         converters = {name for name in components["converter"] if "." in name}  # v0.2.2's stand at the top
         files = {"chat_template.jinja", "tokenizer.model", "model.safetensors"}

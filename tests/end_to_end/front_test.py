@@ -76,7 +76,7 @@ class FrontTest(Case):
         (tree / "lib").unlink()
         plugins = tree / "lib/titan/plugins"
         plugins.mkdir(parents=True)
-        (plugins / "plugins.txt").write_text("# build: make\n# summary flight: diagnose a hang from flight records: which rank waits for which\nflight command:flight\n")
+        (plugins / "plugins.txt").write_text("# build: make\n# summary command:flight: diagnose a hang from flight records: which rank waits for which\nflight command:flight\n")
         for library in (BIN.parent / "lib").glob("*.so"):
             (tree / "lib" / library.name).symlink_to(library)
         built = BIN.parent / "lib/titan/plugins/flight.plugin.so"

@@ -154,7 +154,7 @@ class PluginTest(HostileCase):
         changed = changed.replace(b"optimizer:AdamW ", "optimizer:A\u200bW ".encode())
         self.assertEqual(len(changed), len(whole))
         (folder / f"{ONE_LINE}.plugin.so").write_bytes(changed)
-        said = self.run_titan("list", "optimizer", "--path", str(folder), code=0)
+        said = self.run_titan("list", "optimizer", "--files", "--path", str(folder), code=0)
         self.assert_holds(said, r"A\u200bW", r"a\u202em", r"\u0085", ONE_LINE_SHOWN)
         self.run_titan("describe", "optimizer", "--path", str(folder), code=0)
         self.run_titan("describe", "optimizer", "A\u200bW", "--path", str(folder), code=3)

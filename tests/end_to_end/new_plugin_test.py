@@ -84,7 +84,7 @@ class NewPluginTest(Case):
         for path in source.iterdir():
             self.assertNotRegex(path.read_text(), r"@[A-Z_]+@", path.name)
         provided = f"llama3/acme/{name}" if kind == "flavor" else f"acme/{name}"
-        listed = titan_installed("list", kind, "--path", plugins)
+        listed = titan_installed("list", kind, "--files", "--path", plugins)
         self.assertEqual(listed.returncode, 0, listed.stderr)
         self.assertRegex(listed.stdout, rf"(?m)^{kind} +{provided} +acme_{name} +0\.1\.0 ")
         checked = titan_installed("check", plugins / f"acme_{name}.plugin.so")

@@ -108,7 +108,7 @@ class ThreeMomentsTest(Case):
         self.assert_nothing_was_written()
 
     def test_the_program_lists_and_describes_it(self):
-        listed = titan_installed("list", "optimizer", "--path", PLUGINS)
+        listed = titan_installed("list", "optimizer", "--files", "--path", PLUGINS)
         self.assertEqual(listed.returncode, 0, listed.stderr)
         self.assertRegex(listed.stdout, r"(?m)^optimizer +maintainers/three_moments +three_moments +1\.0\.0 ")
         described = titan_installed("describe", "optimizer", "maintainers/three_moments", "--path", PLUGINS)

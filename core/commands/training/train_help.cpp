@@ -1,4 +1,5 @@
 #include "core/commands/training/train_help.h"
+#include "core/base/wrap_text.h"
 
 #include <algorithm>
 #include <string>
@@ -57,22 +58,11 @@ constexpr std::string_view kBeginnerKeys[] = {
     "--debug.seed",
 };
 
-/// Breaks between words; every line begins behind `indent`.
 std::string wrapped(const std::string& text, const std::string& indent) {
-  std::string result, line = indent;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(' ', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
-    const bool is_first = line.size() == indent.size();
-    if (!is_first && line.size() + 1 + word.size() > kColumns) {
-      result += line + "\n";
-      line = indent + word;
-    } else {
-      line += (is_first ? "" : " ") + word;
-    }
-    begin = end + 1;
-  }
-  return result + line + "\n";
+  std::string result;
+  for (const std::string& line : wrap_text(text, kColumns - indent.size()))
+    result += indent + line + "\n";
+  return result;
 }
 
 /// "--checkpoint.[no_]enable"

@@ -10,8 +10,8 @@
 //     int run() override;
 //   };
 //
-// titan_add_plugin() repeats the help text as SUMMARIES, so that `titan --help` can print it
-// without opening the plugin.
+// titan_add_plugin() copies the help text from the source into the manifest, so that `titan --help`
+// prints it without opening the plugin.
 #pragma once
 
 #include <cstddef>

@@ -75,7 +75,8 @@ TEST(Catalog, KnowsWhatABuildTreeCanBuild) {
   ASSERT_EQ(catalog.providers("optimizer", "acme/nesterov").size(), 1u);
   EXPECT_EQ(catalog.providers("optimizer", "acme/nesterov").front()->build_command,
             "make momentum");
-  EXPECT_THAT(listing(catalog, "optimizer"), ::testing::HasSubstr("not built: make momentum"));
+  EXPECT_THAT(listing(catalog, "optimizer", Columns::files),
+              ::testing::HasSubstr("not built: make momentum"));
   EXPECT_THAT(catalog.search_trail(), ::testing::HasSubstr(": 1 plugin file"));
 
   Registry registry(catalog);
@@ -139,8 +140,9 @@ TEST(Listing, ShowsUsablePluginsThenTheOthersWithTheReason) {
   fs::copy_file(plugin_file("sound"), folder.path() / "sound.plugin.so");
   fs::copy_file(plugin_file("wrong_torch"), folder.path() / "wrong_torch.plugin.so");
   write(folder.path() / "text.plugin.so", "no library");
-  const std::string text = replaced(listing(Catalog({folder.path()}), "lr_scheduler"),
-                                    folder.path().string(), "<folder>");
+  const std::string text =
+      replaced(listing(Catalog({folder.path()}), "lr_scheduler", Columns::files),
+               folder.path().string(), "<folder>");
   EXPECT_EQ(text,
             "kind          name          plugin  version  file\n"
             "lr_scheduler  Ramp          sound   1.0.0    <folder>/sound.plugin.so\n"
@@ -153,8 +155,29 @@ TEST(Listing, ShowsUsablePluginsThenTheOthersWithTheReason) {
                 std::string(host_manifest().field("torch")) + "\n");
 }
 
+TEST(Listing, SaysWhatEachComponentIsWithinAHundredColumns) {
+  TemporaryFolder folder;
+  fs::copy_file(plugin_file("sound"), folder.path() / "sound.plugin.so");
+  fs::copy_file(plugin_file("more_flavors"), folder.path() / "more_flavors.plugin.so");
+  write(folder.path() / "plugins.txt",
+        "# build: make\n"
+        "# summary optimizer:acme/momentum: " +
+            std::string(10, 'a') + " " + std::string(40, 'b') + " " + std::string(40, 'c') +
+            "\nmomentum optimizer:acme/momentum optimizer:acme/nesterov\n");
+  EXPECT_EQ(listing(Catalog({folder.path()}), "", Columns::summaries),
+            "kind          name           what it is\n"
+            "model         toy            Stands for a network.\n"
+            "flavor        toy            broken, large, small\n"
+            "optimizer     acme/momentum  aaaaaaaaaa " +
+                std::string(40, 'b') + "\n" + std::string(29, ' ') + std::string(40, 'c') +
+                " (not built)\n"
+                "optimizer     acme/nesterov  (not built)\n"
+                "lr_scheduler  Ramp           Grows with the step.\n"
+                "lr_scheduler  acme/fragile   Fails on request.\n");
+}
+
 TEST(Listing, PointsAtNamesThatSeveralFilesProvide) {
-  const std::string text = listing(Catalog({plugin_folder("twins")}), "");
+  const std::string text = listing(Catalog({plugin_folder("twins")}), "", Columns::files);
   EXPECT_NE(
       text.find(
           "provided more than once, an error when selected:\n  lr_scheduler 'Constant'\n    " +
