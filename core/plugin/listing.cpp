@@ -26,7 +26,7 @@ bool provides_kind(const CatalogEntry& entry, std::string_view kind) {
                      [&](const Provided& provided) { return provided.kind == kind; });
 }
 
-/// Why an entry cannot be used; empty when it can, as far as its manifest tells.
+/// Why an entry cannot be used; empty if its manifest shows no reason.
 std::string obstacle(const CatalogEntry& entry) {
   if (!entry.problem.empty()) return entry.problem;
   if (!entry.build_command.empty()) return "";
@@ -36,7 +36,7 @@ std::string obstacle(const CatalogEntry& entry) {
          ": built with " + summary(found);
 }
 
-/// The kinds to show: those of the documentation first, then what plugins name beside them.
+/// The kinds to show: those of the documentation first, then any other kinds that plugins name.
 std::vector<std::string> kinds_to_show(const Catalog& catalog, std::string_view kind) {
   if (!kind.empty()) return {std::string(kind)};
   std::vector<std::string> kinds = plugin_kinds();

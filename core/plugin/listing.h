@@ -1,4 +1,4 @@
-// What `titan list` shows, as text.
+// The text that `titan list` shows.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 namespace titan::core {
 
 /// A table of kind, name, plugin, version and file in the order of the kinds; then the files that
-/// cannot be used here, each with the reason, and the names that several files provide. `kind`
-/// empty: all. Opens nothing.
+/// cannot be used here, each with the reason, and the names that several files provide. An empty
+/// `kind` means all. Opens no plugin.
 std::string listing(const Catalog& catalog, std::string_view kind);
 
 /// A component that a job uses and the plugin that provides it.
@@ -20,7 +20,7 @@ struct UsedComponent {
   const CatalogEntry* entry = nullptr;  ///< never null
 };
 
-/// The same table of these alone.
+/// The same table, of these components alone.
 std::string listing(const std::vector<UsedComponent>& used);
 
 }  // namespace titan::core

@@ -53,8 +53,8 @@ void compare_with_manifest(const Manifest& manifest, const titan::Plugin& plugin
   }
 }
 
-/// `titan --help` shows a command's summary without opening its plugin, so the build writes it down
-/// too.
+/// `titan --help` shows a command's summary without opening its plugin, so the manifest holds a
+/// copy.
 void compare_summaries(const Manifest& manifest, const titan::Plugin& plugin,
                        std::vector<std::string>& problems) {
   for (const Component& component : plugin.components())
