@@ -242,7 +242,7 @@ class MistakesTest(Case):
                 ([*options_of(DPO), "--loss.reference_free", *teacher], ["reference.checkpoint", "as it is configured", "leave it out"]),
                 ([*options_of(DPO), "--reference.checkpoint", "/nowhere"], ["reference.checkpoint: there is no folder '/nowhere'"]),
                 ([*options_of(DPO), "--reference.checkpoint", file("other_words")],
-                 ["reference.checkpoint", "has 256 words, the run's has 512"]),
+                 ["reference.checkpoint", "has a vocabulary of 256 tokens, the run's has 512"]),
                 ([*options_of(DPO), "--data.no_isolate_documents"], ["data.isolate_documents = false", "loss.name = 'dpo'"]),
                 ([*options_of(DPO), "--loss.variant", "hinge"], ["'label_smoothing' = 0.1", "sigmoid"])):
             with self.subTest(" ".join(texts)):

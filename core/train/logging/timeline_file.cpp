@@ -29,7 +29,7 @@ Value as_value(const PlannedPipeline& planned) {
                      {"actions", std::move(actions)}});
 }
 
-/// What was communicated between two looks at the recorder.
+/// The traffic between two readings of the recorder.
 Value::List difference(const TimelineFile::TrafficByKind& from,
                        const TimelineFile::TrafficByKind& to) {
   Value::List rows;

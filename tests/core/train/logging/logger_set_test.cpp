@@ -238,10 +238,9 @@ TEST(LoggerSet, ALoggerThatHangsHoldsNobody) {
             said.npos)
       << said;
   EXPECT_EQ(said.find("is too slow:"), said.rfind("is too slow:")) << "said once";
-  EXPECT_NE(
-      said.find("logger 'stuck' did not come to its end within 0.05 s and is left where it is; "
-                "3 entries waited for it and are lost; was too slow for 5 entries"),
-      said.npos)
+  EXPECT_NE(said.find("logger 'stuck' did not finish within 0.05 s and was abandoned; "
+                      "3 entries waited for it and are lost; was too slow for 5 entries"),
+            said.npos)
       << said;
   gate->open();  // it comes back when the run is gone, and is told nothing more
 }
@@ -279,7 +278,7 @@ TEST(LoggerSet, SaysOnceThatACallDoesNotReturn) {
   gate->open();
   loggers.set.finish(RunOutcome::finished);
   const std::string said = GetCapturedStderr();
-  const std::string wanted = "logger 'stuck' has not come back from a call for more than 0 s";
+  const std::string wanted = "logger 'stuck' has been in one call for more than 0 s";
   EXPECT_NE(said.find(wanted), said.npos) << said;
   EXPECT_EQ(said.find(wanted), said.rfind(wanted)) << "said once";
   EXPECT_EQ(said.find("lost"), said.npos) << said;
