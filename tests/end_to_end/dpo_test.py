@@ -239,7 +239,7 @@ class MistakesTest(Case):
                  ["loss 'dpo' (loss.name) compares", "set reference.checkpoint", "checkpoint.initial_load_path"]),
                 (teacher, ["reference.checkpoint has no meaning without loss.name"]),
                 (["--loss.name", "cross_entropy", *teacher], ["reference.checkpoint", "loss 'cross_entropy'", "leave it out"]),
-                ([*options_of(DPO), "--loss.reference_free", *teacher], ["reference.checkpoint", "as it is configured", "leave it out"]),
+                ([*options_of(DPO), "--loss.reference_free", *teacher], ["reference.checkpoint", "in this configuration", "leave it out"]),
                 ([*options_of(DPO), "--reference.checkpoint", "/nowhere"], ["reference.checkpoint: there is no folder '/nowhere'"]),
                 ([*options_of(DPO), "--reference.checkpoint", file("other_words")],
                  ["reference.checkpoint", "has a vocabulary of 256 tokens, the run's has 512"]),

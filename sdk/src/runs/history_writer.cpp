@@ -52,7 +52,7 @@ void HistoryWriter::open(const std::filesystem::path& path, const Value& start) 
     return;
   }
   for (const RunEvent& event : before.events) meter_.add(event);
-  if (!text.empty() && text.back() != '\n')  // a kill cut it short
+  if (!text.empty() && text.back() != '\n')  // a kill truncated it
     file_->truncate(static_cast<int64_t>(text.rfind('\n') + 1));
 }
 

@@ -169,7 +169,7 @@ TEST_F(StepPartsTest, FindsTheMembersAmongJoinedOptimizers) {
   StepParts refusing{early()};
   EXPECT_TRUE(refusal([&] {
                 refusing.add(set, chosen);
-              }).starts_with("acme/votes: optimizer 'acme/votes' may run a step again"));
+              }).starts_with("acme/votes: optimizer 'acme/votes' may repeat or skip a step"));
 }
 
 }  // namespace
