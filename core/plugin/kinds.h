@@ -11,7 +11,7 @@ struct PluginKind {
   /// Where a configuration holds the options of the kind's components.
   enum class Section {
     none,       ///< nowhere: a flavor presets those of a model, a command has flags
-    kind,       ///< [optimizer]: a job has one of the kind, and the core's keys may stand there too
+    kind,       ///< [optimizer]: a job has one of the kind, and the core's keys may be there too
     name,       ///< [logger.<name>], and [logger] itself is no section
     name_also,  ///< [parallelism.<name>], in addition to the keys that others declare in
                 ///< [parallelism]
