@@ -1,5 +1,5 @@
 // All loggers of a run, each on a thread of its own. One that fails, hangs or is too slow is
-// reported once; training goes on.
+// reported once; training continues.
 #pragma once
 
 #include <memory>

@@ -123,7 +123,7 @@ void LoggerThread::fail(State& state, const std::string& problem) {
     missed.swap(state.calls);
     state.num_missed += missed.size();
   }
-  log::warn(state.name + " failed and is off from here on; training goes on: " + problem);
+  log::warn(state.name + " failed and is off from here on; training continues: " + problem);
   state.logger->finish(RunOutcome::failed);
 }
 
@@ -144,10 +144,10 @@ void LoggerThread::add(Call call) {
     if ((is_full || hangs) && !std::exchange(state.is_warned, true))
       warning = is_full ? state.name + " is too slow: " + entries(state.calls.size()) +
                               " wait for it, and those that come are dropped until it catches up; "
-                              "training goes on"
+                              "training continues"
                         : state.name + " has been in one call for more than " +
                               short_text(limits_.patience) +
-                              " s; training goes on without waiting for it";
+                              " s; training continues without waiting for it";
     if (is_full) {
       ++state.num_dropped;
     } else {

@@ -79,7 +79,7 @@ void StatusFile::write(const char* state) {
   if (const int reason = overwrite(path_, bytes)) {
     has_failed_ = true;
     log::warn("cannot write '" + path_.string() + "': " + std::generic_category().message(reason) +
-              "; titan top does not see this rank, training goes on");
+              "; titan top does not see this rank, training continues");
   }
   written_bytes_ = size;
 }

@@ -93,7 +93,7 @@ void TimelineFile::write(const Value& line) {
     file_->flush();
   } catch (const Error& error) {
     file_.reset();
-    log::warn("the timeline of this rank ends here, training goes on: " + error.message());
+    log::warn("the timeline of this rank ends here, training continues: " + error.message());
   }
 }
 

@@ -94,7 +94,7 @@ void HistoryWriter::write(const Value& event) {
     file_->flush();
   } catch (const Error& error) {
     file_.reset();
-    log::warn("the history of this run ends here, training goes on: " + error.message());
+    log::warn("the history of this run ends here, training continues: " + error.message());
   }
 }
 

@@ -188,12 +188,12 @@ TEST(LoggerSet, DropsALoggerThatFailsAndKeepsTheOthers) {
 
   EXPECT_EQ(bad->all(), (Calls{"start ", "log 1", "log 2", "finish 2"}));
   EXPECT_EQ(good->all(), (Calls{"start ", "log 1", "log 2", "log 3", "log 4", "finish 0"}));
-  EXPECT_NE(said.find("logger 'bad' failed and is off from here on; training goes on: disk full"),
+  EXPECT_NE(said.find("logger 'bad' failed and is off from here on; training continues: disk full"),
             said.npos)
       << said;
   EXPECT_EQ(said.find("disk full"), said.rfind("disk full")) << "said once";
   EXPECT_NE(said.find("logger 'bad' missed 2 entries after it had failed"), said.npos) << said;
-  EXPECT_NE(said.find("logger 'odd' failed and is off from here on; training goes on: an exception "
+  EXPECT_NE(said.find("logger 'odd' failed and is off from here on; training continues: an exception "
                       "of unknown type"),
             said.npos)
       << said;
@@ -234,7 +234,7 @@ TEST(LoggerSet, ALoggerThatHangsHoldsNobody) {
 
   EXPECT_EQ(stuck->all(), Calls{"start "});
   EXPECT_NE(said.find("logger 'stuck' is too slow: 3 entries wait for it, and those that come are "
-                      "dropped until it catches up; training goes on"),
+                      "dropped until it catches up; training continues"),
             said.npos)
       << said;
   EXPECT_EQ(said.find("is too slow:"), said.rfind("is too slow:")) << "said once";
