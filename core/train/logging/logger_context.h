@@ -9,7 +9,7 @@
 namespace titan::core {
 
 /// From [metrics], TERM, NO_COLOR (https://no-color.org) and COLUMNS. `is_terminal`: of standard
-/// output. A terminal without TERM counts as no terminal.
+/// output. If TERM is unset or "dumb", the context has neither color nor redrawing.
 LoggerContext logger_context(const MetricsSection& metrics, const Environment& environment,
                              bool is_terminal);
 

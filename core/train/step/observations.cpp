@@ -45,7 +45,7 @@ const char* words_of(Observed what) {
 
 }  // namespace
 
-/// Observes queries and keys before they reach the kernel owner or the layer.
+/// Observes queries and keys before they reach the layer's attention kernel.
 class Observations::Attention final : public nn::AttentionKernel {
  public:
   Attention(Observations& all, Probe& probe, std::string module,

@@ -193,9 +193,10 @@ TEST(LoggerSet, DropsALoggerThatFailsAndKeepsTheOthers) {
       << said;
   EXPECT_EQ(said.find("disk full"), said.rfind("disk full")) << "said once";
   EXPECT_NE(said.find("logger 'bad' missed 2 entries after it had failed"), said.npos) << said;
-  EXPECT_NE(said.find("logger 'odd' failed and is off from here on; training continues: an exception "
-                      "of unknown type"),
-            said.npos)
+  EXPECT_NE(
+      said.find("logger 'odd' failed and is off from here on; training continues: an exception "
+                "of unknown type"),
+      said.npos)
       << said;
 }
 
