@@ -1,5 +1,5 @@
-// The chat template and the tokenizer of a command, chosen by the keys that titan train takes,
-// without a whole job. Used by job_parts.cpp; choose_chat_template by engine/trained_model.cpp.
+// Opens the chat template and the tokenizer that a command's configuration names, without a whole
+// job. Used by job_parts.cpp and, for choose_chat_template, by engine/trained_model.cpp.
 #pragma once
 
 #include <memory>
@@ -13,13 +13,13 @@
 
 namespace titan::core {
 
-/// Lets a job that names no chat template have the one of most models.
+/// Adds the default chat template to a job that names none.
 void choose_chat_template(JobSources& sources);
 
 class ChosenChat final : public OpenedChat {
  public:
-  /// Throws as resolve() and as the components do, and what is the matter with the tokenizer where
-  /// ids are needed; warnings are logged.
+  /// Throws as resolve() and as the components do. If the request needs ids and there is no
+  /// tokenizer, throws the reason. Warnings are logged.
   explicit ChosenChat(const ChatRequest& request);
 
   const ChatText& chat() const override { return *chat_; }
@@ -31,7 +31,7 @@ class ChosenChat final : public OpenedChat {
   Registry registry_;
   JobConfig config_;
   std::unique_ptr<ChatTemplate> template_;
-  std::unique_ptr<Tokenizer> tokenizer_;  // null: no ids are needed
+  std::unique_ptr<Tokenizer> tokenizer_;  // null if the request needs no ids
   std::optional<ChatText> chat_;
 };
 

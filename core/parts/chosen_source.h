@@ -1,5 +1,5 @@
-// The data set and the tokenizer of a command, chosen by the keys that titan train takes, without a
-// whole job. Used by job_parts.cpp.
+// Opens the data set and the tokenizer that a command's configuration names, without a whole job.
+// Used by job_parts.cpp.
 #pragma once
 
 #include <memory>

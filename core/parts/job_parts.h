@@ -1,4 +1,5 @@
-// What commands of plugins open parts of a job by. Used by titan and titan-train.
+// Opens single parts of a job (data set, chat template) for commands of plugins. Used by titan and
+// titan-train.
 #pragma once
 
 #include <titan/job_parts.h>

@@ -71,7 +71,7 @@ std::string ranks_text(const PipelinePlan& plan, const PipelineAnalysis& analysi
   return text_table(rows);
 }
 
-/// The value of `text` for an option; what is no boolean and no number stays text.
+/// The value of `text` for an option; text that is no boolean, number or list stays text.
 Value option_value(const Option& option, const std::string& text) {
   const bool is_plain = option.type == OptionType::boolean || option.type == OptionType::integer ||
                         option.type == OptionType::number || option.type == OptionType::list;

@@ -1,5 +1,5 @@
-// What `titan describe pipeline_schedule NAME --ranks ...` shows. Used by
-// core/commands/describe.cpp.
+// The text of `titan describe pipeline_schedule NAME --ranks ...`: shape, timeline and bubbles of a
+// schedule. Used by core/commands/describe.cpp.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace titan::core {
 
-/// What was asked for; files are written where named.
+/// The arguments of the command. A file is written if its name is set.
 struct PipelineRequest {
   std::string schedule;
   Value options = Value::map();  ///< of the schedule
@@ -26,13 +26,13 @@ struct PipelineRequest {
 /// "F,I,W": three numbers > 0. Throws a config Error otherwise.
 ActionCosts parse_costs(const std::string& text);
 
-/// "name=value" of an option of `component`, put into `options`. Throws a config Error for an
-/// unknown name or an unfit value.
+/// Parses "name=value", an option of `component`, and puts it into `options`. Throws a config Error
+/// for an unknown name or an invalid value.
 void add_option(const Component& component, const std::string& text, Value& options);
 
 /// Shape, timeline, and for each rank its bubble and its activations. Writes the files of the
-/// request: the drawing, the table, and the table with what is sent. Throws as make_plan(), and an
-/// io Error.
+/// request: drawing, table, and table with sends and receives. Throws as make_plan(), and an io
+/// Error.
 std::string describe_pipeline(Registry& registry, const PipelineRequest& request);
 
 }  // namespace titan::core

@@ -21,7 +21,7 @@ class Lowering {
         lowered_(table.size()) {}
 
   PipelineTable run() {
-    // one action of each rank in turn: the turns decide where receives stand
+    // one action of each rank in turn: the turns decide the places of receives
     for (bool moved = true; moved;) {
       moved = false;
       for (size_t rank = 0; rank < table_.size(); ++rank) moved = step(rank) || moved;

@@ -1,5 +1,5 @@
-// From a schedule to what the executor of a pipeline follows: the schedule's table is made, proved
-// to run and completed with everything that is sent. Used by the trainer's assembly, by `titan
+// Turns a pipeline schedule into the plan that the pipeline's executor follows: makes the table,
+// checks that it can run and adds sends and receives. Used by the trainer's assembly, by `titan
 // train`'s checks and by `titan describe pipeline_schedule`. No torch.
 #pragma once
 
@@ -9,9 +9,9 @@
 
 namespace titan::core {
 
-/// `name` is the schedule's, for messages. Throws a config Error when the schedule cannot run the
-/// shape ("schedule '1F1B' needs exactly 1 stage per rank, but there are 2") or the shape is none,
-/// and a plugin Error that lists what is wrong when the schedule's table cannot be followed.
+/// `name` is the schedule's, for messages. Throws a config Error when the shape is invalid or the
+/// schedule cannot run it ("schedule '1F1B' needs exactly 1 stage per rank, but there are 2").
+/// Throws a plugin Error that lists the faults when the schedule's table cannot be executed.
 PipelinePlan make_plan(const PipelineSchedule& schedule, const std::string& name,
                        const PipelineShape& shape);
 

@@ -63,7 +63,7 @@ class Rows {
                 cells.begin() + static_cast<ptrdiff_t>(end), '-');
       cells.replace(begin, label.size(), label);
       cells[end - 1] = timed.action.overlaps_next ? '+' : ' ';
-      // as wide as its label: without lines behind it
+      // no wider than its label: no dashes after the label
       if (end - begin <= cell_)
         std::fill(cells.begin() + static_cast<ptrdiff_t>(begin + label.size()),
                   cells.begin() + static_cast<ptrdiff_t>(end - 1), ' ');

@@ -8,9 +8,9 @@
 
 namespace titan::core {
 
-/// Those that its kind's header lists, then those with headers of their own that this program
-/// knows, by name: "StatefulOptimizer", "HfExchange". A plugin that was built before an interface
-/// was there does not have it.
+/// First the interfaces that the kind's header lists, then those with headers of their own that
+/// this program knows, by name: "StatefulOptimizer", "HfExchange". A plugin that was built before
+/// an interface existed does not have it.
 std::vector<std::string> abilities_of(const Component& component);
 
 }  // namespace titan::core

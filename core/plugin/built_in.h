@@ -1,5 +1,5 @@
-// The plugins that are linked into the program (TITAN_STATIC_PLUGINS). The table is made by the
-// build.
+// The plugins that are linked into the program (TITAN_STATIC_PLUGINS). The build generates the
+// table.
 #pragma once
 
 #include <string_view>

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".plugin.so";
 
-/// A path without links, to tell whether two paths name the same thing.
+/// The path with links resolved, to compare two paths.
 fs::path real_path(const fs::path& path) {
   std::error_code error;
   const fs::path real = fs::weakly_canonical(path, error);
@@ -104,8 +104,8 @@ Catalog::Catalog(std::vector<fs::path> folders) {
     if (!seen.insert(real_folder).second) continue;
     folders_.push_back(folder);
     for (const fs::directory_entry& file : plugin_files(folder)) {
-      // only a link can name a file that was met already; resolving every path would cost more than
-      // reading the files
+      // only a link can name a file that was found before; resolving every path would cost more
+      // than reading the files
       const fs::path real =
           file.is_symlink() ? real_path(file.path()) : real_folder / file.path().filename();
       if (seen.insert(real).second) entries_.push_back(read_entry(file.path()));

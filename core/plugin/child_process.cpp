@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kPipeSize = 64 * 1024;
 constexpr size_t kOutputKept = 64 * 1024;
-constexpr std::chrono::milliseconds kLongestWait{20};  // between two looks at a silent child
+constexpr std::chrono::milliseconds kLongestWait{20};  // between two polls of a silent child
 
 /// Both ends of a pipe; closes what is open.
 struct Pipe {
@@ -40,8 +40,8 @@ struct Pipe {
   void close_read() { close_end(read_end); }
   void close_write() { close_end(write_end); }
 
-  /// Appends what is there now, at most what a pipe holds (a chatterer must not keep us here);
-  /// closes the pipe at its end.
+  /// Appends the bytes that are available, at most a pipe's capacity (so that a child that writes
+  /// without end cannot block us); closes the pipe at its end.
   void drain(std::string& into) {
     char buffer[4096];
     for (size_t taken = 0; read_end >= 0 && taken <= kPipeSize; taken += sizeof buffer) {
@@ -71,8 +71,8 @@ void write_all(int descriptor, std::string_view bytes) {
   }
 }
 
-/// The child's side up to `body`: its own group, dead with its parent, no core file, nothing to
-/// read.
+/// Prepares the child before `body`: its own process group, killed when its parent dies, no core
+/// file, empty standard input.
 void settle_in(const Pipe& output) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -84,7 +84,7 @@ void settle_in(const Pipe& output) {
   ::dup2(output.write_end, STDERR_FILENO);
 }
 
-/// Waits until the child has ended or `limit` has passed, reading what it says meanwhile.
+/// Waits until the child has ended or `limit` has passed, and reads its output meanwhile.
 void follow(pid_t child, Pipe& records, Pipe& output, Clock::time_point limit, ChildEnd& end) {
   for (bool has_ended = false;;) {
     records.drain(end.records);
@@ -93,7 +93,7 @@ void follow(pid_t child, Pipe& records, Pipe& output, Clock::time_point limit, C
     if (has_ended) return;
     const pid_t ended = ::waitpid(child, &end.status, WNOHANG);
     has_ended = ended == child || (ended < 0 && errno != EINTR);
-    if (has_ended) continue;  // once more for its last words
+    if (has_ended) continue;  // once more for its last output
     if (Clock::now() >= limit && !end.was_killed_for_time) {
       end.was_killed_for_time = true;
       if (::kill(-child, SIGKILL) != 0) ::kill(child, SIGKILL);
@@ -109,7 +109,7 @@ ChildEnd run_forked(
     const std::function<void(const std::function<void(std::string_view)>& report)>& body,
     std::chrono::milliseconds limit) {
   Pipe records, output;
-  std::fflush(nullptr);  // else the child would print the parent's buffers once more
+  std::fflush(nullptr);  // else the child would print the parent's buffers again
   const pid_t child = ::fork();
   TITAN_CHECK(child >= 0, io,
               "cannot make a child process: ", std::generic_category().message(errno));
@@ -119,7 +119,7 @@ ChildEnd run_forked(
     std::fflush(nullptr);
     ::_exit(0);
   }
-  ::setpgid(child, child);  // both sides set it: whoever comes first
+  ::setpgid(child, child);  // parent and child both set it: either may run first
   records.close_write();
   output.close_write();
   for (const int end : {records.read_end, output.read_end})

@@ -31,8 +31,8 @@ std::string_view up_to(std::string_view text, char end) {
   return text.substr(0, text.find(end));
 }
 
-/// What of a field's text must be equal: "2.11.0" of "2.11.0+cpu", "13" of "13.0", "gcc" of "gcc
-/// 12".
+/// The part of a field's text that must be equal: "2.11.0" of "2.11.0+cpu", "13" of "13.0", "gcc"
+/// of "gcc 12".
 std::string_view significant(Rule rule, std::string_view text) {
   switch (rule) {
     case Rule::equal:

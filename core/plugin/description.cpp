@@ -14,7 +14,7 @@
 namespace titan::core {
 namespace {
 
-/// A report of several lines below the name that it is about.
+/// A report of several lines, indented below the name of its subject.
 std::string indented(std::string text, const std::string& indent) {
   text = printable_message(text);
   for (size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1))
@@ -33,7 +33,7 @@ std::string help_of(const Catalog& catalog, Registry& registry, std::string_view
   return registry.component(kind, name).help;
 }
 
-/// The names of the flavors of `model`, by whichever plugin.
+/// The names of the flavors of `model`, of all plugins.
 std::vector<std::string> flavors_of(const Catalog& catalog, std::string_view model) {
   std::vector<std::string> flavors;
   const std::vector<std::string> models = catalog.names("model");

@@ -1,4 +1,4 @@
-// What `titan describe` shows, as text and as JSON Schema.
+// The output of `titan describe`, as text and as JSON Schema.
 #pragma once
 
 #include <string>
@@ -12,17 +12,17 @@
 
 namespace titan::core {
 
-/// The names of one kind with the sentence that each registers; a plugin that fails to open shows
-/// why in its place. Opens every plugin that provides the kind.
+/// The names of one kind, each with its registered help sentence; for a plugin that fails to open,
+/// the reason instead. Opens every plugin that provides the kind.
 std::string describe_kind(const Catalog& catalog, Registry& registry, std::string_view kind);
 
-/// A section of a job: its help, its keys with default, what is allowed and help.
+/// A section of a job: its help, its keys with default, allowed values and help.
 std::string describe_section(const std::string& section, const std::string& help,
                              const Schema& schema);
 
-/// One component: its help, where it comes from, its abilities, its options with default, what is
-/// allowed and help; of a model also its flavors with their presets. A flavor is named
-/// "<model>/<flavor>". Throws as the registry does.
+/// One component: its help, its origin, its abilities, its options with default, allowed values and
+/// help; of a model also its flavors with their presets. A flavor is named "<model>/<flavor>".
+/// Throws as the registry does.
 std::string describe_component(const Catalog& catalog, Registry& registry, std::string_view kind,
                                std::string_view name);
 

@@ -126,7 +126,7 @@ void ElfFile::read_sections() {
     read(0, sizeof(Elf64_Ehdr), "ELF header");  // says by how much it is cut short
 
   const auto header = at<Elf64_Ehdr>(head, 0);
-  if (header.e_type != ET_DYN) refuse("it is an ELF file, but no shared library");
+  if (header.e_type != ET_DYN) refuse("it is an ELF file, but not a shared library");
   if (header.e_shoff == 0 || header.e_shnum == 0) refuse("it has no section table");
   if (header.e_shentsize != sizeof(Elf64_Shdr))
     refuse("its section table has entries of an unknown size");

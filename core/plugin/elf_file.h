@@ -1,6 +1,5 @@
-// Reads what the plugin host must know of a shared library before it is opened: the bytes of one
-// section, the libraries it needs and where it looks for them. Used by manifest.cpp and
-// needed_libraries.cpp.
+// Reads facts about a shared library before it is opened: the bytes of one section, the libraries
+// it needs and its search path for them. Used by manifest.cpp and needed_libraries.cpp.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@ namespace titan::core {
 
 /// One 64-bit little-endian ELF shared library, open for reading. Nothing in the file is trusted:
 /// every offset and size is checked against the file's length before it is used. Reads the headers
-/// and what is asked for, never the whole file.
+/// and the requested parts, never the whole file.
 class ElfFile {
  public:
   /// Throws a plugin Error naming the file and why it is no shared library of this machine's kind.
@@ -24,10 +23,11 @@ class ElfFile {
   ElfFile& operator=(const ElfFile&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  /// The bytes of the section `name`; absent when there is none or the file holds only its size.
+  /// The bytes of the section `name`; absent when there is no such section or the file holds only
+  /// its size.
   std::optional<std::string> section(std::string_view name) const;
 
-  /// The dynamic section, as far as it says what else is loaded.
+  /// The entries of the dynamic section that decide which other libraries are loaded.
   struct Dynamic {
     std::vector<std::string> needed;  ///< DT_NEEDED, in order
     std::vector<std::filesystem::path>

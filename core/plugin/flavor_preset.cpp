@@ -30,7 +30,7 @@ std::vector<std::string> preset_problems(const Flavor& flavor, const Schema& mod
   if (flavor.preset.is_map())
     check(flavor.preset, model_schema, "", problems);
   else if (!flavor.preset.is_null())
-    problems.push_back("the preset is no map of options");
+    problems.push_back("the preset is not a map of options");
   return problems;
 }
 

@@ -1,5 +1,5 @@
-// The kinds of plugins and what is true of each, one row a kind: whoever asks what a kind is asks
-// here. What a job keeps of each kind is in core/config/resolve.cpp.
+// The kinds of plugins and their properties, one row a kind: the only table of kinds.
+// core/config/resolve.cpp decides what a job keeps of each kind.
 #pragma once
 
 #include <span>
@@ -8,18 +8,19 @@
 namespace titan::core {
 
 struct PluginKind {
-  /// Where a configuration holds the options of its components.
+  /// Where a configuration holds the options of the kind's components.
   enum class Section {
     none,       ///< nowhere: a flavor presets those of a model, a command has flags
-    kind,       ///< [optimizer]: a job has one of the kind, and the core's keys may stand there too
+    kind,       ///< [optimizer]: a job has one of the kind, and the core's keys may be there too
     name,       ///< [logger.<name>], and [logger] itself is no section
-    name_also,  ///< [parallelism.<name>], beside what others declare in [parallelism]
+    name_also,  ///< [parallelism.<name>], in addition to the keys that others declare in
+                ///< [parallelism]
   };
   std::string_view name;
   Section section;
 };
 
-/// Every kind there is, in the order of the documentation.
+/// All kinds, in the order of the documentation.
 std::span<const PluginKind> kind_table();
 
 /// Null when there is no such kind.

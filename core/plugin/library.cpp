@@ -22,14 +22,14 @@ namespace {
 
 constexpr const char* kEntrySymbol = "titan_plugin_entry_v1";
 
-/// Keeps what was opened: code, exception types and vtables of a plugin may be in use until the
+/// Keeps an opened library: code, exception types and vtables of a plugin may be in use until the
 /// process ends, so the list is never destroyed.
 const boost::dll::shared_library& keep_open(boost::dll::shared_library library) {
   static auto& resident = *new std::deque<boost::dll::shared_library>();
   return resident.emplace_back(std::move(library));
 }
 
-/// What dlopen said, out of the exception's text; the whole text when it has another form.
+/// The message of dlopen, cut from the exception's text; the whole text if it has another form.
 std::string loader_message(const std::exception& error) {
   constexpr std::string_view kBefore = "(dlerror system message: ";
   const std::string text = error.what();
@@ -39,7 +39,7 @@ std::string loader_message(const std::exception& error) {
   return text.substr(begin + kBefore.size(), end - begin - kBefore.size());
 }
 
-/// The loader's message in words that say what to do.
+/// The loader's message, with the next action.
 std::string explain(const std::string& message) {
   constexpr std::string_view kUndefined = "undefined symbol: ";
   constexpr std::string_view kMissing =
@@ -97,16 +97,16 @@ const PluginEntry& open_library(const std::filesystem::path& file, const Manifes
   TITAN_CHECK(
       problem.empty(), plugin, headline, "\n  ", problem,
       "\n  one process can hold one LibTorch; rebuild the plugin with that of this program, "
-      "and without a copy beside it");
+      "and place no copy next to it");
 
   begin("the library was opened");
   const boost::dll::shared_library& library = keep_open(open_file(file, manifest));
   TITAN_CHECK(library.has(kEntrySymbol), plugin, headline, "\n  it has no symbol ", kEntrySymbol,
               "; a plugin's source ends with TITAN_PLUGIN(plugin) { ... }");
   const PluginEntry* table = library.get<const PluginEntry*()>(kEntrySymbol)();
-  TITAN_CHECK(table, plugin, headline, "\n  its entry function gives no table");
+  TITAN_CHECK(table, plugin, headline, "\n  its entry function returns no table");
   TITAN_CHECK(table->struct_size == sizeof(PluginEntry), plugin, headline,
-              "\n  its entry table has ", table->struct_size, " bytes, this program knows one of ",
+              "\n  its entry table has ", table->struct_size, " bytes, this program expects ",
               sizeof(PluginEntry), "\n  rebuild it against this installation");
   TITAN_CHECK(table->register_plugin, plugin, headline,
               "\n  its entry table has no register function");

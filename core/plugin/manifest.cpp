@@ -57,7 +57,7 @@ std::vector<Provided> parse_provides(std::string_view text, const std::string& o
   return provides;
 }
 
-/// Names, each ended by zeros; every source file that was compiled for itself repeats them.
+/// Names, each ended by zeros; every separately compiled source file repeats them.
 std::vector<std::string> parse_uses(std::string_view bytes, const std::string& origin) {
   std::set<std::string> names;
   while (!bytes.empty()) {
@@ -67,7 +67,7 @@ std::vector<std::string> parse_uses(std::string_view bytes, const std::string& o
     TITAN_CHECK(std::all_of(name.begin(), name.end(),
                             [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; }),
                 plugin, "the section ", kUsesSection, " of ", origin, " holds ", in_quotes(name),
-                ", which is no name of a header");
+                ", which is not the name of a header");
     if (!name.empty()) names.emplace(name);
   }
   return {names.begin(), names.end()};

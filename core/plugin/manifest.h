@@ -1,6 +1,6 @@
-// A plugin's manifest: NUL-separated `key=value` text in the ELF section `.titan_plugin`, written
-// by titan_add_plugin() and read here from the file, before anything is opened. `readelf -p
-// .titan_plugin FILE` shows the same.
+// A plugin's manifest: NUL-separated `key=value` text in the ELF section `.titan_plugin`.
+// titan_add_plugin() writes it; this header reads it from the file before the plugin is opened.
+// `readelf -p .titan_plugin FILE` shows it.
 #pragma once
 
 #include <filesystem>
@@ -19,8 +19,8 @@ struct Provided {
 
 /// Keys: manifest, plugin, version, provides, sdk, sdk_abi, torch, cxx11_abi, compiler, std, arch,
 /// cuda, cuda_archs, sanitizer, build_type; summary:<kind>:<name>, what `titan list` says of it;
-/// sdk_optional, "name:hash name:hash" of the sdk's
-/// optional headers; for information only: built_by, git.
+/// sdk_optional, "name:hash name:hash" of the sdk's optional headers; for information only:
+/// built_by, git.
 struct Manifest {
   std::vector<std::pair<std::string, std::string>> fields;  ///< as written
   std::string plugin;
@@ -38,12 +38,12 @@ struct Manifest {
   std::string_view optional_hash(std::string_view header) const;
 };
 
-/// Throws a plugin Error naming the file and what is wrong: not an ELF file, 32-bit, cut short, no
-/// section, not text, no known manifest version, a key missing.
+/// Throws a plugin Error naming the file and the fault: not an ELF file, 32-bit, truncated, no
+/// section, not text, unknown manifest version, a missing key.
 Manifest read_manifest(const std::filesystem::path& file);
-/// The same from the section's bytes; `origin` stands in messages.
+/// The same from the section's bytes; messages name `origin`.
 Manifest parse_manifest(std::string_view bytes, const std::string& origin);
-/// What this program is: the same fields, made by the same build.
+/// The manifest of this program: the same fields, made by the same build.
 const Manifest& host_manifest();
 
 }  // namespace titan::core

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// libtorch.so, libtorch_cpu.so, libtorch_cuda.so, libc10.so, libc10_cuda.so, also with a version
-/// behind.
+/// suffix.
 bool belongs_to_torch(const fs::path& library) {
   const std::string name = library.filename().string();
   return name.starts_with("libtorch") || name.starts_with("libc10.") || name.starts_with("libc10_");
@@ -28,14 +28,15 @@ bool is_same_file(const fs::path& a, const fs::path& b) {
   return fs::equivalent(a, b, error) && !error;
 }
 
-/// The folder of the LibTorch in this process; empty when there is none.
+/// The folder of the LibTorch in this process; empty if there is none.
 fs::path torch_folder(const std::vector<fs::path>& loaded) {
   const auto found = std::find_if(loaded.begin(), loaded.end(), belongs_to_torch);
   return found == loaded.end() ? fs::path() : found->parent_path();
 }
 
-/// Where the loader would find `needed` by the search path of the library that needs it; empty when
-/// that does not lead to it (it may still be a system library, or loaded already).
+/// The file that the loader would find for `needed` by the search path of the library that needs
+/// it; empty if that path does not lead to it (it may still be a system library, or loaded
+/// already).
 fs::path locate(const std::string& needed, const std::vector<fs::path>& search_path) {
   std::error_code error;
   if (needed.find('/') != std::string::npos)
@@ -45,8 +46,7 @@ fs::path locate(const std::string& needed, const std::vector<fs::path>& search_p
   return {};
 }
 
-/// Of a needed library that cannot be read nothing is known: the loader passes over it or says what
-/// is wrong.
+/// Empty for a needed library that cannot be read: the loader skips it or reports the fault.
 ElfFile::Dynamic dynamic_of(const fs::path& library, bool is_plugin) {
   try {
     return ElfFile(library).dynamic();

@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kLinesShown = 3;
 constexpr size_t kLineShown = 200;  // bytes
 
-// A report of the child is a row of records: a letter, the text, a NUL.
+// The child's report is a sequence of records: a letter, the text, a NUL.
 enum Record : char { kStep = 's', kNote = 'n', kProblem = 'p', kDone = 'd' };
 
 std::string as_record(Record kind, const std::string& text) {
@@ -47,7 +47,7 @@ std::string last_output(const std::string& output) {
 
 std::string end_of(const ChildEnd& end, std::chrono::milliseconds limit) {
   if (end.was_killed_for_time)
-    return titan::detail::concat("it did not come to an end within ", limit.count() / 1000.0, " s");
+    return titan::detail::concat("it did not finish within ", limit.count() / 1000.0, " s");
   if (WIFSIGNALED(end.status))
     return titan::detail::concat("it ended with signal ", WTERMSIG(end.status), " (",
                                  ::strsignal(WTERMSIG(end.status)), ")");

@@ -1,5 +1,5 @@
-// Tries a plugin in a child process: a library that aborts, faults, exits or hangs while it is
-// loaded is reported, not suffered. Used by `titan check`.
+// Checks a plugin in a child process, so that a library that aborts, faults, exits or hangs while
+// it is loaded becomes a report. Used by `titan check`.
 #pragma once
 
 #include <chrono>
@@ -13,16 +13,16 @@
 namespace titan::core {
 
 struct PluginCheck {
-  std::vector<std::string> passed;  ///< the steps that went well: "the library was opened"
-  std::vector<std::string> notes;   ///< what could not be checked, and why
-  std::string problem;              ///< the report of what is wrong; empty = the plugin can be used
+  std::vector<std::string> passed;  ///< the steps that succeeded: "the library was opened"
+  std::vector<std::string> notes;   ///< checks that were not possible, and why
+  std::string problem;              ///< the report of the fault; empty = the plugin can be used
 };
 
-/// Runs `work` in a forked child whose output is caught; `work` tells each step before it begins
-/// ("the library was opened") and returns its notes. What it throws becomes the problem, as it is.
-/// Any other end does too, behind `headline`: the signal or exit code, the step at which it came
-/// and the child's last output; after `limit` the child and its children are killed. Thread: call
-/// it while the process has one thread, as at the start of a command.
+/// Runs `work` in a forked child whose output is captured. `work` calls `begin` before each step
+/// ("the library was opened") and returns its notes. The text of an exception that it throws
+/// becomes the problem, unchanged. Any other end does too, after `headline`: the signal or exit
+/// code, the step and the child's last output. After `limit` the child and its children are killed.
+/// Thread: call it while the process has one thread, as at the start of a command.
 PluginCheck run_in_child(
     const std::string& headline,
     const std::function<std::vector<std::string>(const LoadProgress& begin)>& work,

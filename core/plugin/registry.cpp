@@ -47,7 +47,7 @@ struct Registry::Impl {
   std::map<const Component*, Origin> origins;
   std::vector<const Flavor*> checked_flavors;
 
-  /// The one plugin that provides the name, opened.
+  /// The only plugin that provides the name, opened.
   const LoadedPlugin& provider(std::string_view kind, std::string_view name);
   const LoadedPlugin& load(const CatalogEntry& entry);
   [[noreturn]] void refuse_unknown(std::string_view kind, std::string_view name) const;

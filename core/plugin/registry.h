@@ -1,5 +1,5 @@
-// Gives the components and flavors that plugins register, opening a plugin's file only when
-// something it provides is asked for. Used by core/config (option schemas) and
+// Returns the components and flavors that plugins register. Opens a plugin's file only when a
+// caller asks for a component or flavor of it. Used by core/config (option schemas) and
 // core/train/assembly/assembly (making components).
 #pragma once
 
@@ -15,15 +15,15 @@
 
 namespace titan::core {
 
-/// Where a component came from, for messages and `titan describe`.
+/// The plugin that a component came from, for messages and `titan describe`.
 struct Origin {
   std::string plugin;   ///< "adamw"
   std::string version;  ///< "1.0.0"
   std::string file;     ///< absolute path, or "built in"
 };
 
-/// Thread: one thread while the run is assembled; afterwards nothing changes and reading is free.
-/// Opened libraries stay resident for the life of the process.
+/// Thread: one thread while the run is assembled; afterwards the registry does not change and any
+/// thread may read. Opened libraries stay loaded for the life of the process.
 class Registry {
  public:
   /// `catalog` outlives the registry.
@@ -35,9 +35,9 @@ class Registry {
   /// files), incompatible (the table of differences), failed to open, or its registrations differ
   /// from what it declares.
   const Component& component(std::string_view kind, std::string_view name);
-  /// The flavor `name` of `model`, from whichever plugin adds it; throws like `component`.
+  /// The flavor `name` of `model`, which any plugin may add; throws like `component`.
   const Flavor& flavor(std::string_view model, std::string_view name);
-  /// Where a component that `component` returned came from.
+  /// The plugin that provides `component`, which must be a result of `component()`.
   const Origin& origin(const Component& component) const;
 
   /// Makes a component of interface `I` from an options map that its schema accepts. Exceptions of

@@ -7,7 +7,7 @@
 namespace titan::core {
 namespace {
 
-/// Bounds that have no fraction print as integers.
+/// Bounds without a fraction print as integers.
 Value number(double value) {
   constexpr double kExact = 9007199254740992.0;  // 2^53
   if (std::nearbyint(value) == value && std::fabs(value) <= kExact)
@@ -49,8 +49,8 @@ Value::List types_of(const Option& option) {
   return types;
 }
 
-/// The words, and null where the option may be unset: an enum in JSON Schema names every value
-/// there is.
+/// The allowed words, and null if the option may be unset: an enum in JSON Schema lists every
+/// allowed value.
 void add_choices(const Option& option, Value& json) {
   if (option.choices.empty()) return;
   Value::List words(option.choices.begin(), option.choices.end());

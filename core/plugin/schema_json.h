@@ -1,5 +1,6 @@
-// An option schema as JSON Schema (draft 2020-12), for editors, completion and documentation. What
-// JSON Schema cannot say stands in keys that begin with x-titan-. Used by `titan describe --json`.
+// Writes an option schema as JSON Schema (draft 2020-12), for editors, completion and
+// documentation. Facts that JSON Schema cannot express are in keys that begin with x-titan-. Used
+// by `titan describe --json`.
 #pragma once
 
 #include <titan/options.h>

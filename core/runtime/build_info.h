@@ -1,5 +1,5 @@
-// What this program was built from and with. Used by --version, the manifest check and the run
-// folder.
+// The version, toolchain and build type of this program. Used by --version, the manifest check and
+// the run folder.
 #pragma once
 
 #include <string>

@@ -54,7 +54,7 @@ std::optional<int64_t> digits(std::string_view text) {
   return number;
 }
 
-/// What stands between two brackets: "01-04,7" -> 01 02 03 04 7.
+/// The numbers between two brackets: "01-04,7" -> 01 02 03 04 7.
 std::vector<std::string> numbers(std::string_view inside, const Source& source) {
   std::vector<std::string> result;
   for (size_t start = 0; start <= inside.size();) {

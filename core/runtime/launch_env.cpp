@@ -30,7 +30,7 @@ struct Family {
 constexpr Family kTorchrun = {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
 constexpr Family kOpenMpi = {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
                              "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
-// Asked in this order: the first two set PMI_RANK as well, the third is Cray's form of it.
+// Checked in this order: the first two set PMI_RANK as well, the third is Cray's form of it.
 constexpr Family kAfterSlurm[] = {
     {"MVAPICH2", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
      "MV2_COMM_WORLD_LOCAL_SIZE"},
@@ -49,7 +49,7 @@ bool is_loopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
 
-/// Reads one launch from one environment.
+/// Detects the launch from one environment.
 class Detection {
  public:
   Detection(const LaunchFlags& flags, const Environment& environment)
@@ -84,7 +84,7 @@ class Detection {
         .rank = *f.rank,
         .local_rank = f.local_rank.value_or(0),
         .world_size = *f.world_size,
-        .local_world_size = 0,  // no flag says it
+        .local_world_size = 0,  // no flag sets it
         .launcher = "flags",
         .source = f.local_rank ? "--rank, --world-size, --local-rank" : "--rank, --world-size"};
     check(launch, "--rank", "--world-size", "--local-rank");
@@ -136,7 +136,7 @@ class Detection {
     return std::nullopt;
   }
 
-  /// A WORLD_SIZE or LOCAL_RANK that stands alone: welcome when it says what the launcher says.
+  /// A WORLD_SIZE or LOCAL_RANK without torchrun's other variables must equal the launcher's value.
   void check_strays(const std::optional<LaunchEnv>& found) const {
     const auto size = environment_.integer("WORLD_SIZE", 1, kMostRanks);
     const auto local = environment_.integer("LOCAL_RANK", 0, kMostRanks);
@@ -173,7 +173,7 @@ class Detection {
     return launch;
   }
 
-  /// What can be said before master is known; a local size of 0 is not known yet.
+  /// The checks that need no master; a local size of 0 is not known yet.
   static void check(const LaunchEnv& launch, const char* rank, const char* size,
                     const char* local_rank) {
     TITAN_CHECK(launch.world_size >= 1, config, size, " = ", launch.world_size, " must be >= 1");
@@ -193,7 +193,7 @@ class Detection {
 
   // --- Slurm
 
-  /// Tasks of the step that this process is one of; absent outside steps, as in a batch script.
+  /// The number of tasks in this process's step; absent outside steps, as in a batch script.
   std::optional<int> slurm_step_size() const {
     if (!environment_.has("SLURM_PROCID")) return std::nullopt;
     if (const auto size = environment_.integer("SLURM_STEP_NUM_TASKS", 1, kMostRanks)) return size;
@@ -205,7 +205,7 @@ class Detection {
     return is_step ? environment_.integer("SLURM_NTASKS", 1, kMostRanks) : std::nullopt;
   }
 
-  /// mpiexec inside a job has Slurm start one task per node, which starts the ranks.
+  /// With mpiexec inside a job, Slurm starts one task per node, which starts the ranks.
   bool is_another_launchers_slurm_task() const {
     const auto differs = [&](const char* name, const char* slurm_name) {
       const auto value = environment_.get(name);
@@ -241,7 +241,7 @@ class Detection {
     return launch;
   }
 
-  /// 0 when Slurm does not say. A list that does not add up to the step describes the whole job.
+  /// 0 if Slurm does not set it. A list that does not add up to the step describes the whole job.
   int slurm_tasks_here(int size) const {
     const auto node = environment_.integer("SLURM_NODEID", 0, kMostRanks);
     for (const char* name : {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}) {
@@ -270,7 +270,8 @@ class Detection {
 
   // --- MPI
 
-  /// MPI's launchers name no meeting place: on one node it can be derived, else it must be passed.
+  /// MPI's launchers pass no rendezvous address: on one node it is derived, else the user must pass
+  /// it.
   LaunchEnv with_master(LaunchEnv launch) const {
     if (launch.world_size == 1) return launch;
     const auto host = environment_.get("MASTER_ADDR");
@@ -287,7 +288,7 @@ class Detection {
     return launch;
   }
 
-  /// The same on each rank, another for most other jobs; 0 without a job number.
+  /// The same on each rank, different for most other jobs; 0 without a job number.
   int port_of_job() const {
     for (const char* name : {"OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE", "PALS_APID",
                              "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"})

@@ -14,11 +14,11 @@ void explain(Error& error, Rendezvous& rendezvous, FailureWatch& watch) {
   const std::string path = watch.write_record();
   if (error.kind() == ErrorKind::distributed && !path.empty())
     error.with_context("the last collectives of this rank are in " + path +
-                       "; titan flight judges the records of all ranks");
+                       "; titan flight analyzes the records of all ranks");
 }
 
-/// Groups whose other ranks are gone can wait for them forever when they are closed, and a thread
-/// that hangs in a data set uses it: of a run that failed so nothing is destroyed.
+/// Destroys nothing after a failure: closing groups whose other ranks are gone could wait forever,
+/// and a thread that hangs in a data set still uses it.
 void leave_to_the_end_of_the_process(std::unique_ptr<Run>& run, const LaunchEnv& launch) {
   const bool has_stalled = run->loader && run->loader->has_stalled();
   if (launch.world_size > 1 || has_stalled) static_cast<void>(run.release());

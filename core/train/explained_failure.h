@@ -1,5 +1,5 @@
-// What an error on one rank says of the others, and what becomes of its run. Used by the commands
-// whose ranks need each other.
+// Adds the state of the other ranks to an error of one rank, and decides the fate of its run. Used
+// by the commands whose ranks need each other.
 #pragma once
 
 #include <functional>
@@ -11,10 +11,10 @@
 
 namespace titan::core {
 
-/// Runs `work` of this rank, which `run` belongs to. Whatever it throws leaves as an Error that
-/// also says what the other ranks were doing and where this rank's last collectives are recorded.
-/// A run that cannot be destroyed then, since it would wait for ranks that are gone, is left to the
-/// end of the process.
+/// Runs `work` of this rank, to which `run` belongs. Any exception becomes an Error that also
+/// reports what the other ranks were doing and the file of this rank's last collectives. If
+/// destroying the run would wait for ranks that are gone, the run is left undestroyed until the
+/// process ends.
 void with_failures_explained(std::unique_ptr<Run>& run, Rendezvous& rendezvous, FailureWatch& watch,
                              const std::function<void()>& work);
 

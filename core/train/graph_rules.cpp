@@ -10,7 +10,7 @@
 namespace titan::core {
 namespace {
 
-/// Empty: what it does can be recorded with the step.
+/// Why a reducer's work cannot be recorded with the step; empty if it can.
 std::string why_not_recorded(const GradientReducer& reducer) {
   const auto* host = dynamic_cast<const HostWork*>(&reducer);
   return host ? host->host_work() : "a plugin takes part in each step";
@@ -19,7 +19,7 @@ std::string why_not_recorded(const GradientReducer& reducer) {
 }  // namespace
 
 std::string why_no_graph(const Run& run, const JobConfig& config) {
-  if (run.mesh.group("world").size() > 1) return "ranks communicate inside of them";
+  if (run.mesh.group("world").size() > 1) return "ranks communicate inside of steps";
   if (!run.workers.sequential || run.executor != run.workers.sequential.get())
     return "a plugin runs the microbatches";
   if (run.early_optimizer) return "weights change inside of the backward";
@@ -28,7 +28,7 @@ std::string why_no_graph(const Run& run, const JobConfig& config) {
     if (const auto* host = dynamic_cast<const HostWork*>(transform.get()))
       if (!host->host_work().empty()) return host->host_work();
   if (config.data.isolate_documents) return "documents differ in length";
-  if (run.watchers.look_into_layers()) return "somebody looks at tensors of layers";
+  if (run.watchers.look_into_layers()) return "a watcher or logger reads tensors of layers";
   if (!run.after_optimizer_step.empty())
     return "a transform prepares tensors for each step after the update";
   if (!run.members.empty()) return "a plugin takes part in each step";

@@ -1,4 +1,4 @@
-// Whether forward and backward of a run's steps are replayed as a graph of the device.
+// Decides whether forward and backward of a run's steps are replayed as a graph of the device.
 #pragma once
 
 #include <memory>
@@ -10,12 +10,12 @@
 
 namespace titan::core {
 
-/// Why steps of this run are not replayed although its device could: what would be different from
-/// step to step, or has to be done on the host. Empty: they are. After assembly.
+/// Why steps of this run are not replayed: values that would change from step to step, or work of
+/// the host. Empty: they are replayed. Call it after assembly.
 std::string why_no_graph(const Run& run, const JobConfig& config);
 
-/// Null where nobody asks for it ([compile]), the device has no graphs, or there is a reason, which
-/// is logged once.
+/// Null if [compile] does not ask for graphs, the device has none, or there is a reason, which is
+/// logged once.
 std::unique_ptr<StepGraph> make_step_graph(Run& run, const JobConfig& config);
 
 }  // namespace titan::core

@@ -17,7 +17,7 @@
 namespace titan::core {
 namespace {
 
-/// Adds what this process is to `members`.
+/// Adds the members that describe this process.
 Value with_process(Value members, const Run& run, const JobConfig& config) {
   members["world_size"] = run.mesh.grid().world_size();
   members["host"] = host_name();

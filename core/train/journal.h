@@ -1,5 +1,6 @@
-// What a run tells of itself beside its loggers: history.jsonl (rank 0), status/ and timeline/
-// (each rank), all under job.dump_folder. Read by titan report and titan top.
+// A run's own records, in addition to its loggers: history.jsonl (rank 0), status/ and timeline/
+// (each rank), all under job.dump_folder. Used by the trainer; titan report and titan top read the
+// files.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace titan::core {
 
 struct Run;
 
-/// What was measured between two logged steps.
+/// The measurements between two logged steps.
 struct LoggedInterval {
   int64_t from = 0, to = 0;  ///< steps
   StepClock::Seconds seconds{};
@@ -31,7 +32,7 @@ struct LoggedInterval {
 /// "forward": 0.25 for each phase.
 Value as_value(const StepClock::Seconds& seconds);
 
-/// Nothing that fails here ends a run. Thread: trainer thread.
+/// A failure in the journal does not end a run. Thread: trainer thread.
 class Journal {
  public:
   /// Writes nothing.
@@ -42,13 +43,13 @@ class Journal {
   void begin_step(int64_t step, bool is_logged);
   void end_step(int64_t step);
   void logged(const LoggedInterval& interval);
-  /// Steps that end the run without being logged.
+  /// Steps before the end of the run that were not logged.
   void ended_unlogged(int64_t from, int64_t to, const StepClock::Seconds& seconds);
   void validated(int64_t step, double seconds);
   void saved(int64_t step, double held_seconds);
   void end(int64_t step, RunOutcome outcome, const std::string& error);
 
-  /// In [0, 1]; none on ranks without a history.
+  /// In [0, 1]; unset on ranks without a history.
   std::optional<double> goodput() const;
 
  private:

@@ -14,7 +14,7 @@ double of(const StepClock::Seconds& seconds, StepPhase phase) {
   return seconds[static_cast<size_t>(phase)];
 }
 
-/// Per step, under tags of v0.2.2 where it has some. Validation is beside the steps.
+/// Per step, under tags of v0.2.2 where it has some. Validation time is not part of the steps.
 void add_times(const StepClock::Seconds& seconds, double elapsed, double num_steps,
                bool times_checkpoints, std::vector<Scalar>& scalars) {
   const auto add = [&](std::string_view tag, StepPhase phase) {
@@ -31,7 +31,7 @@ void add_times(const StepClock::Seconds& seconds, double elapsed, double num_ste
   add("time_metrics/other(s)", StepPhase::other);
 }
 
-/// A device whose allocator keeps nothing has none of the latter.
+/// A device without a caching allocator has no reserved memory.
 void add_memory(const MemoryStats& memory, std::vector<Scalar>& scalars) {
   const auto total = static_cast<double>(memory.total);
   const auto peak = static_cast<double>(memory.peak);
@@ -79,7 +79,7 @@ void Metrics::record(const Step& step, const TrainState& state, double lr) {
   const c10::Device place = device_.device();
   const double average_loss =
       loss_group.all_reduce(step.loss.normalized_sum, dist::Reduce::sum, place);
-  // ranks of one row of cp hold parts of the same sequences
+  // ranks of one row of cp hold shards of the same sequences
   const double loss_of_rows =
       mesh_.group("cp").all_reduce(step.loss.normalized_sum, dist::Reduce::sum, place);
   const int64_t num_terms = parts_.terms().global(batches, mesh_, place);
@@ -118,7 +118,7 @@ void Metrics::record(const Step& step, const TrainState& state, double lr) {
   add_memory(memory, scalars);
   add_times(seconds, elapsed, static_cast<double>(interval_steps_), options_.times_checkpoints,
             scalars);
-  if (place.is_cpu())  // a GPU works while its host goes on
+  if (place.is_cpu())  // a GPU works asynchronously
     for (const Scalar& scalar : slowest_rank_.look(seconds, mesh_.group("world"), place))
       scalars.push_back(scalar);
   if (options_.peak_flops)
@@ -141,7 +141,7 @@ void Metrics::finish(int64_t last_step) {
     journal_.ended_unlogged(last_step - interval_steps_ + 1, last_step, interval_seconds());
 }
 
-/// Stages without such a layer take part with 0.
+/// Stages without such a layer contribute 0.
 std::optional<double> Metrics::auxiliary_loss(const Step& step) {
   const dist::Group& world = mesh_.group("world");
   const c10::Device place = device_.device();

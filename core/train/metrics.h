@@ -1,4 +1,4 @@
-// What a step measured, turned into the scalars of torchtitan v0.2.2.
+// Turns a step's measurements into the scalars of torchtitan v0.2.2. Used by the trainer.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace titan::core {
 
 struct MetricsOptions {
   int64_t log_freq = 10;
-  double flops_per_token = 0;        ///< convention A (full attention), as torchtitan counts
-  std::optional<double> peak_flops;  ///< given or known; MFU is printed only then
+  double flops_per_token = 0;        ///< convention A (full attention), as in torchtitan
+  std::optional<double> peak_flops;  ///< configured or known; MFU is printed only then
   bool times_checkpoints = false;
 };
 
@@ -32,16 +32,15 @@ class Metrics {
   /// Whether `step` is logged.
   bool is_due(int64_t step) const { return step == 1 || step % options_.log_freq == 0; }
   /// Counts the step's tokens; at step 1 and every log_freq steps measures, reduces over the ranks
-  /// and logs.
-  /// `state`: after the step. `lr`: the step's.
+  /// and logs. `state`: after the step. `lr`: the step's.
   void record(const Step& step, const TrainState& state, double lr);
-  /// [at the end of the run] Tells the journal of steps that were done since the last logged one.
+  /// [at the end of the run] Reports the steps since the last logged one to the journal.
   void finish(int64_t last_step);
 
  private:
   /// By phase since the last logged step; the sum is the time since then.
   StepClock::Seconds interval_seconds() const;
-  /// Of all ranks; none where no layer of the model has one.
+  /// Summed over all ranks; unset if no layer of the model has one.
   std::optional<double> auxiliary_loss(const Step& step);
   void restart_interval();
 
@@ -52,8 +51,8 @@ class Metrics {
   LoggerSet& loggers_;
   Journal& journal_;
   SlowestRank slowest_rank_;
-  std::optional<bool> has_auxiliary_loss_;  // settled among the ranks when the first step is logged
-  int64_t interval_tokens_ = 0;             // of all ranks, padding left out
+  std::optional<bool> has_auxiliary_loss_;  // all ranks agree on it when the first step is logged
+  int64_t interval_tokens_ = 0;             // of all ranks, without padding
   int64_t interval_steps_ = 0;
   StepClock::Seconds interval_start_{};
   int64_t interval_start_bytes_ = 0;

@@ -1,4 +1,4 @@
-// What a run could reach at most, for its MFU. Used by the metrics and the history of a run.
+// The peak FLOP/s of a run's device, for MFU. Used by the metrics and the history of a run.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace titan::core {
 
-/// FLOP/s of one rank's device in the type that the layers compute in: [metrics] peak_flops, else
-/// what the device knows of itself. None where nobody knows, as on CPUs.
+/// FLOP/s of one rank's device in the dtype that the layers compute in: [metrics] peak_flops, else
+/// the device's own value. Unset if neither is known, as on CPUs.
 std::optional<double> peak_flops(const Run& run, const JobConfig& config);
 
 }  // namespace titan::core

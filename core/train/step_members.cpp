@@ -11,9 +11,9 @@
 namespace titan::core {
 namespace {
 
-/// Where loss and norm may stay on the device: it has one, and nobody but the trainer looks at the
-/// numbers of a step. A plugin's member may, and what goes around the executor, and what repeats or
-/// skips a step has to.
+/// Whether loss and norm may stay on the device: the device has its own memory, and only the
+/// trainer reads the numbers of a step. A plugin's member or executor wrapper may read them;
+/// members that repeat or skip steps must.
 bool may_hold_numbers(const Run& run) {
   const c10::Device device = run.device->device();
   return !device.is_cpu() && !device.is_meta() && run.executor == run.innermost_executor &&
@@ -56,7 +56,7 @@ StepMembers::StepMembers(Run& run, const JobConfig& config, BeforeUpdate before_
   } else {
     for (StepMember* member : run.watchers.late_members()) order_.last.push_back(member);
     auto update = std::make_unique<OptimizerStep>(*run.optimizer);
-    // where numbers may be held, nothing but the optimizer reads gradients after they are clipped
+    // if numbers may be held, only the optimizer reads gradients after they are clipped
     add(order_.last,
         std::make_unique<GradientClipper>(*run.part, run.mesh, run.device->device(), max_norm, held,
                                           held ? update.get() : nullptr));

@@ -1,5 +1,5 @@
-// The members of a run's steps: those that its plugins bring and the trainer's own. Used by the
-// trainer and by simulated steps.
+// The members of a run's steps: those of its plugins and the trainer's own. Used by the trainer and
+// by simulated steps.
 #pragma once
 
 #include <memory>
@@ -12,13 +12,14 @@
 
 namespace titan::core {
 
-/// Makes and owns the trainer's own. `run` outlives this.
+/// Makes and owns the trainer's own members. `run` outlives this.
 class StepMembers {
  public:
   /// `before_update`: called before weights change. `config` outlives this.
   StepMembers(Run& run, const JobConfig& config, BeforeUpdate before_update);
   const StepOrder& order() const { return order_; }
-  /// What was held back until now is finite, or a data Error. Before a save that no step knew of.
+  /// Throws a data Error if a number that was kept on the device is NaN or infinite. Called before
+  /// a save that no step announced.
   void require_finite() {
     if (held_numbers_) held_numbers_->require_finite();
   }
@@ -28,7 +29,7 @@ class StepMembers {
 
   std::vector<std::unique_ptr<StepMember>> own_;
   StepOrder order_;
-  HeldNumbers* held_numbers_ = nullptr;  // one of own_, where numbers are held
+  HeldNumbers* held_numbers_ = nullptr;  // one of own_, if numbers are kept on the device
 };
 
 }  // namespace titan::core

@@ -15,7 +15,7 @@
 namespace titan::core {
 namespace {
 
-/// Where ranks reduce numbers that their hosts need at once.
+/// The device on which ranks reduce numbers that the host needs at once.
 c10::Device place_of_numbers(const Device& device) {
   return dynamic_cast<const HostCollectives*>(&device) ? c10::Device(c10::kCPU) : device.device();
 }
@@ -27,7 +27,7 @@ MetricsOptions metrics_options(const Run& run, const JobConfig& config) {
           .times_checkpoints = config.checkpoint.enable && !config.checkpoint.load_only};
 }
 
-/// Closes the loggers whichever way the run ends.
+/// Closes the loggers however the run ends.
 class LoggerCloser {
  public:
   explicit LoggerCloser(LoggerSet& loggers) : loggers_(loggers) {}
@@ -39,7 +39,7 @@ class LoggerCloser {
   LoggerSet& loggers_;
 };
 
-/// Tells watchers of the end whichever way the loop is left.
+/// Calls the watchers' finish however the loop ends.
 class WatcherCloser {
  public:
   explicit WatcherCloser(WatcherSet& watchers) : watchers_(watchers) {}
@@ -99,7 +99,7 @@ void Trainer::end_journal(RunOutcome outcome, const std::string& error) {
   journal_.end(run_.state.step, outcome, error);
 }
 
-/// With all that belongs to it.
+/// The step with its logging, validation and checkpoint.
 void Trainer::take_step() {
   watch_.set_step(step_);
   train_step();
@@ -108,7 +108,7 @@ void Trainer::take_step() {
   save();
 }
 
-/// What is under way is brought to its end; a run that is stopped before its end is saved.
+/// Finishes the work in flight; a run that is stopped before its last step is saved.
 StopReason Trainer::stop() {
   const int signal = run_.state.step < steps_ ? stop_signal_ : 0;
   if (signal != 0) members_.require_finite();
@@ -139,15 +139,15 @@ void Trainer::save() {
     journal_.saved(run_.state.step, monotonic_seconds() - begin);
 }
 
-/// Whether any rank was asked to stop: all end after the same step.
+/// Whether any rank was asked to stop: all ranks stop after the same step.
 bool Trainer::should_stop() {
   stop_signal_ = static_cast<int>(run_.mesh.group("world").all_reduce(
       int64_t{StopSignals::received()}, dist::Reduce::max, place_of_numbers(*run_.device)));
   return stop_signal_ != 0;
 }
 
-/// The first step may compile, connect and warm up; from the second on a rank that does not come is
-/// lost.
+/// The first step may compile, connect and warm up; from the second on, a rank that does not arrive
+/// in time is lost.
 void Trainer::shorten_timeouts() {
   run_.mesh.group("world").barrier();
   run_.mesh.set_timeout(train_timeout_);
@@ -165,7 +165,7 @@ void Trainer::train_step() {
   run_.loggers.step_done({.step = step_, .time = monotonic_seconds()});
 }
 
-/// Each row's place in the data is known now, whatever became of the step.
+/// Each row's position in the data is known now, whatever the verdict of the step.
 void Trainer::count_epochs(Step& step) {
   if (!metrics_.is_due(step_)) return;
   const auto epochs = epochs_.count(step_, place_of_numbers(*run_.device));
@@ -187,7 +187,7 @@ Step Trainer::next_step() {
   return step;
 }
 
-/// Nothing changes what is still being copied.
+/// Called before weights change: waits until the checkpoint has copied them.
 void Trainer::wait_for_checkpoint() {
   const PhaseScope phase(run_.mesh.recorder(), StepPhase::checkpoint, "checkpoint");
   run_.checkpoints->before_update();

@@ -1,4 +1,4 @@
-// The training loop. Everything it turns was assembled before (assembly.h).
+// The training loop. The assembly (assembly.h) makes the objects that it uses before it starts.
 #pragma once
 
 #include <chrono>
@@ -38,8 +38,9 @@ class Trainer {
   /// `run` and `watch` outlive the trainer. `begin`: when the program started, seconds since 1970.
   Trainer(Run& run, const JobConfig& config, FailureWatch& watch, double begin, StepSource source);
 
-  /// Trains until the last step or until a signal asks to stop after the current one, and saves on
-  /// the way. Loggers are closed on every way out. Errors carry the step as context.
+  /// Trains until the last step, or until a signal asks to stop after the current one; saves
+  /// checkpoints on the way. Loggers are closed however the run ends. Errors carry the step as
+  /// context.
   StopReason run();
 
   const TrainState& state() const { return run_.state; }
@@ -63,8 +64,8 @@ class Trainer {
   int64_t steps_;
   std::chrono::seconds train_timeout_;
   FailureWatch& watch_;
-  int64_t step_;          ///< the last one that was begun
-  int stop_signal_ = 0;   ///< that some rank has got
+  int64_t step_;          ///< the last one that began
+  int stop_signal_ = 0;   ///< that some rank has received
   bool is_warm_ = false;  ///< a step was done
   Journal journal_;
   EpochCounter epochs_;
@@ -72,7 +73,7 @@ class Trainer {
   StepMembers members_;
   StepRunner runner_;
   StepSource source_;
-  std::vector<Scalar> source_scalars_;  // of the step that is run
+  std::vector<Scalar> source_scalars_;  // of the current step
 };
 
 }  // namespace titan::core

@@ -1,4 +1,4 @@
-// Precompiled for files of the tree that see no torch.
+// Precompiled header of the files that do not use torch.
 #pragma once
 
 #include <algorithm>

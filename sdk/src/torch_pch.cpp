@@ -1,1 +1,1 @@
-// Carries the precompiled header only.
+// The source file of the precompiled header.

@@ -1,5 +1,5 @@
-// Precompiled for every file of the tree that sees torch: what they all include anyway, and no
-// more, for templates that a header here uses are instantiated in each file anew.
+// Precompiled header of the files that use torch: only headers that all of them include, because
+// each file instantiates the templates that a header here uses again.
 #pragma once
 
 #include <algorithm>

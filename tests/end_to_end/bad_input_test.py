@@ -162,7 +162,7 @@ class ConfigurationTest(Case):
         settings = self.folder / "other" / "settings.json"
         settings.mkdir(parents=True)
         run = self.train("--job.save_config_file", "settings.json", out=settings.parent, code=1)
-        self.assert_holds(run.stderr, f"cannot write '{settings}'", "move away what is there")
+        self.assert_holds(run.stderr, f"cannot write '{settings}'", "move the existing file")
         self.assertEqual(run.stdout.count("loss"), 0)
 
     def test_a_world_of_no_rank_is_refused(self):

@@ -271,7 +271,7 @@ class DamageTest(CheckpointCase):
             "bytes of nobody": (changed(data_offsets=[begin + 8, end]), "belong to no tensor"),
             "backwards": (changed(data_offsets=[end, begin]), "at bytes"),
             "unknown type": (changed(dtype="F33"), "unknown type"),
-            "twice": (whole.replace(entry, entry + ", " + entry).encode(), "stands there twice"),
+            "twice": (whole.replace(entry, entry + ", " + entry).encode(), "occurs twice"),
             "no object": (b"[1, 2, 3]", "does not start with '{'"),
             "cut text": (whole[:-300].encode(), "cannot read"),
         }

@@ -344,7 +344,7 @@ class KeysTest(CheckpointCase):
         path = next((self.out / "checkpoint/step-2").glob("weights-*"))
         shutil.copy(path, own)
         run = self.run_ranks(1, *steps(1), "--checkpoint.initial_load_path", own, out=self.folder / "a")
-        self.assert_holds(run.stderr, "started with the weights of", "has no manifest.json: what shapes do not tell")
+        self.assert_holds(run.stderr, "started with the weights of", "has no manifest.json: settings that tensor shapes do not reveal")
         save_file(load_file(path), silent / "weights.safetensors", metadata={"format": "pt"})  # as torchtitan's would look
         run = self.run_ranks(1, *steps(1), "--checkpoint.initial_load_path", silent, out=self.folder / "b", code=2)
         self.assert_holds(run.stderr, "does not say whose weights it holds", "weights.safetensors", "titan convert from-torchtitan-names")

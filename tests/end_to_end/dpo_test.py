@@ -239,10 +239,10 @@ class MistakesTest(Case):
                  ["loss 'dpo' (loss.name) compares", "set reference.checkpoint", "checkpoint.initial_load_path"]),
                 (teacher, ["reference.checkpoint has no meaning without loss.name"]),
                 (["--loss.name", "cross_entropy", *teacher], ["reference.checkpoint", "loss 'cross_entropy'", "leave it out"]),
-                ([*options_of(DPO), "--loss.reference_free", *teacher], ["reference.checkpoint", "as it is configured", "leave it out"]),
+                ([*options_of(DPO), "--loss.reference_free", *teacher], ["reference.checkpoint", "in this configuration", "leave it out"]),
                 ([*options_of(DPO), "--reference.checkpoint", "/nowhere"], ["reference.checkpoint: there is no folder '/nowhere'"]),
                 ([*options_of(DPO), "--reference.checkpoint", file("other_words")],
-                 ["reference.checkpoint", "has 256 words, the run's has 512"]),
+                 ["reference.checkpoint", "has a vocabulary of 256 tokens, the run's has 512"]),
                 ([*options_of(DPO), "--data.no_isolate_documents"], ["data.isolate_documents = false", "loss.name = 'dpo'"]),
                 ([*options_of(DPO), "--loss.variant", "hinge"], ["'label_smoothing' = 0.1", "sigmoid"])):
             with self.subTest(" ".join(texts)):

@@ -222,7 +222,7 @@ class StartTest(Ranks):
     def test_a_rank_that_never_comes(self):
         run = self.one_rank(0, self.free_port())
         self.assertEqual(run.returncode, 1, run.stderr)
-        self.assertIn("these ranks of 2 did not come to the store within 3 s: 1", run.stderr)
+        self.assertIn("these ranks of 2 did not reach the store within 3 s: 1", run.stderr)
 
 
 if __name__ == "__main__":

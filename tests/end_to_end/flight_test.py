@@ -112,7 +112,7 @@ class FlightTest(Ranks):
         (self.traces() / "rank_3").write_bytes(pickle.dumps({"version": "2.10", "entries": [{"record_id": "x"}], "pg_config": {}}))
         run = self.flight()
         self.assertEqual(run.returncode, 1)
-        self.assert_holds(run.stderr, "it is no flight record", "rank_3")
+        self.assert_holds(run.stderr, "it is not a flight record", "rank_3")
 
 
 if __name__ == "__main__":

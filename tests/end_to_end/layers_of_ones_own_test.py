@@ -64,7 +64,7 @@ class FusedLayersTest(LayersCase):
     def test_who_computes_already_is_not_replaced_without_a_word(self):
         run, _ = self.run_steps("fused_layers", "lora", 1, "--model.converters", "lora,maintainers/fused_layers",
                                 "--converter.lora.targets", "w1", code=2)
-        self.assert_holds(run.stderr, "maintainers/fused_layers would replace what lora goes around in 'layers.0.feed_forward.w1'")
+        self.assert_holds(run.stderr, "maintainers/fused_layers would replace the kernel that lora wraps in 'layers.0.feed_forward.w1'")
 
 
 class OwnAttentionTest(LayersCase):

@@ -71,7 +71,7 @@ class LoggerFailureTest(Case):
         finally:
             os.close(writer)
         self.assert_holds(said, "training completed after step 80",
-                          "logger 'console' did not come to its end within 10 s and is left where it is")
+                          "logger 'console' did not finish within 10 s and was abandoned")
         self.assertEqual(said.count("logger 'console'"), 1, said)
         self.assertEqual(len(losses(self.out)), 80)
 

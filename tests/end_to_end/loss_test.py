@@ -138,7 +138,7 @@ class LossTest(Case):
     def test_a_resumed_run_says_that_its_loss_changes(self):
         saves = ["--checkpoint.enable", "--checkpoint.interval", "1", "--checkpoint.no_last_save_model_only", "--job.dump_folder",
                  str(self.folder / "saved")]
-        changed = "the run goes on with another loss than"
+        changed = "the run continues with another loss than"
         _, run = self.run_it(1, *LOSS, *saves, "--training.steps", "1")
         self.assertNotIn(changed, run.stderr)
         _, run = self.run_it(1, *LOSS, *saves, "--training.steps", "2", "--loss.z_loss", "0.002")

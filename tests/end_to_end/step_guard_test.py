@@ -87,7 +87,7 @@ class StepGuardTest(Case):
     def test_is_refused_where_steps_cannot_be_undone(self):
         run = self.launch(self.out, 1, "--optimizer.early_step_in_backward", "--training.max_norm", "0")
         self.assertEqual(run.returncode, 2, run.stderr)
-        self.assert_holds(run.stderr, f"parallelism '{GUARD}' may run a step again or have it left out",
+        self.assert_holds(run.stderr, f"parallelism '{GUARD}' may repeat or skip a step",
                           "optimizer.early_step_in_backward = true", "nothing was started")
         self.assert_nothing_was_written()
 

@@ -76,7 +76,7 @@ class TerminalTest(Case):
         for line in metrics:
             self.assertRegex(line, LINE)
         others = [line for line in lines if line and not line.startswith(("step:", "[titan] 2"))
-                  and line != "stopping after this step; once more stops at once"]
+                  and line != "stopping after this step; a second signal stops at once"]
         self.assertEqual(others, [], lines)
         return metrics
 

@@ -1,4 +1,4 @@
-// What a rank does when it learns that the run has failed on another one. Used by FailureWatch.
+// What a rank does when it learns that another rank has failed. Used by FailureWatch.
 #pragma once
 
 #include <string>
@@ -7,20 +7,20 @@
 
 namespace titan::core {
 
-/// Called by the thread that watches, while the trainer thread may be in a collective that nobody
-/// will end.
+/// Called by the watching thread, while the trainer thread may be in a collective that will never
+/// complete.
 class FailurePolicy {
  public:
   virtual ~FailurePolicy() = default;
 
-  /// As soon as this rank knows. `mesh`: its groups; null before there are any.
+  /// Called as soon as this rank knows. `mesh`: its groups; null before they exist.
   virtual void learned(const std::string& failure, const dist::Mesh* mesh) = 0;
-  /// FailureWatch::kPatience later the trainer thread is still busy. `error`: what to tell the user
-  /// of it.
+  /// Called if the trainer thread is still busy FailureWatch::kPatience later. `error`: the report
+  /// for the user.
   virtual void overdue(const std::string& error) = 0;
 };
 
-/// Leaves the trainer thread the time to fail by itself, then ends the process.
+/// Gives the trainer thread time to fail by itself, then ends the process.
 class EndProcess : public FailurePolicy {
  public:
   void learned(const std::string&, const dist::Mesh*) override {}

@@ -22,12 +22,12 @@ std::string status_key(int rank) {
   return "status/" + std::to_string(rank);
 }
 
-/// Set by a rank that has read what the others say, and needs the store no more.
+/// Set by a rank that has read the others' answers and no longer needs the store.
 std::string read_key(int rank) {
   return "read/" + std::to_string(rank);
 }
 
-/// Looks until it is so, at most so long.
+/// Polls `is_so` until it holds, for at most `time`.
 template <class Condition>
 void wait_until(const Condition& is_so, std::chrono::duration<double> time) {
   const double give_up = monotonic_seconds() + time.count();
@@ -64,7 +64,7 @@ std::string FailureWatch::doing() const {
   return describe_activity(mesh_, step_, stage_.load());
 }
 
-/// What this rank is doing, and how far it has come in each group.
+/// This rank's activity, and its last collective in each group.
 std::string FailureWatch::status() const {
   Value arrived = Value::map();
   if (const dist::Mesh* mesh = mesh_)
@@ -98,8 +98,8 @@ void FailureWatch::run() {
     while (!store->check({kFailure})) {
       if (close_or_wait(std::chrono::milliseconds(500))) return;
       if (StopSignals::take_record_request())
-        log::info("SIGUSR2: what this rank has communicated is in '" + write_record() +
-                  "'; titan flight judges the records of all ranks");
+        log::info("SIGUSR2: the last collectives of this rank are in '" + write_record() +
+                  "'; titan flight analyzes the records of all ranks");
     }
     failure = store->get(kFailure);
     store->set(status_key(rendezvous_.launch().rank), status());
@@ -125,7 +125,7 @@ void FailureWatch::run() {
   failure += "\n  this rank was " + parse_json(status()).at("doing").as_string();
   try {
     if (store) others = describe_others(*store);
-  } catch (const std::exception&) {  // the store is gone by now: what was known has to do
+  } catch (const std::exception&) {  // the store is gone by now: use the earlier answers
   }
   for (const std::string& line : others) failure += "\n  " + line;
   write_record();
@@ -134,10 +134,10 @@ void FailureWatch::run() {
 
 std::vector<std::string> FailureWatch::report(const std::string& error) {
   if (rendezvous_.is_alone()) return {};
-  stop();  // this rank is on its way out and speaks for itself
+  stop();  // this rank is exiting and reports by itself
   const int rank = rendezvous_.launch().rank;
   try {
-    // a new connection would be tried for minutes
+    // a new connection would retry for minutes
     const StoreClient store = rendezvous_.client(kAnswerLimit);
     const std::string own = "rank " + std::to_string(rank) + " failed: " + error;
     const std::string failure = store.set_first(kFailure, own);
@@ -161,8 +161,8 @@ std::vector<std::string> FailureWatch::report(const std::string& error) {
   }
 }
 
-/// The store goes with its host, which therefore stays while others still read what happened: who
-/// came late waits for answers as long as this rank did.
+/// The store ends with its host, which therefore stays while others still read the answers. A late
+/// rank waits for answers as long as this rank did.
 void FailureWatch::wait_for_readers(const StoreClient& store) const {
   const auto nobody_reads = [&] {
     for (int rank = 0; rank < rendezvous_.launch().world_size; ++rank)
@@ -195,13 +195,13 @@ std::vector<std::string> FailureWatch::describe_others(const StoreClient& store)
     if (rank == launch.rank) continue;
     const std::string name = "rank " + std::to_string(rank);
     if (!store.check({status_key(rank)})) {
-      lines.push_back(name + " gives no sign of life");
+      lines.push_back(name + " does not respond");
       continue;
     }
     const Value state = parse_json(store.get(status_key(rank)));
     bool is_late = false;
     for (const dist::CommRecord& record : open) {
-      if (record.is_message()) continue;  // what the other end is doing says it
+      if (record.is_message()) continue;  // the activity of the other end says it
       const std::vector<int> members = mesh_.load()->grid().ranks(launch.rank, record.group);
       const Value* arrived = state.at("arrived").find(record.group);
       is_late = is_late || (std::find(members.begin(), members.end(), rank) != members.end() &&

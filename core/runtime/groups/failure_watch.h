@@ -1,5 +1,6 @@
-// Tells every rank of a failure on one: who failed and why, what the others were doing, and who
-// gives no sign of life. What a rank does that hangs meanwhile is its FailurePolicy's.
+// Reports a failure of one rank to every rank: which rank failed and why, what the others were
+// doing, and which ranks do not respond. FailurePolicy decides what a rank does that hangs
+// meanwhile.
 #pragma once
 
 #include <atomic>
@@ -18,15 +19,15 @@
 
 namespace titan::core {
 
-/// Looks at the store twice a second on a thread of its own, and for SIGUSR2, which asks for a
-/// flight record. Of a run of one rank it does nothing.
+/// A thread that polls the store twice a second for a failure, and for SIGUSR2, which requests a
+/// flight record. Does nothing in a run of one rank.
 class FailureWatch {
  public:
-  /// From the moment that a failure is known to FailurePolicy::overdue.
+  /// Time between learning of a failure and FailurePolicy::overdue.
   static constexpr std::chrono::seconds kPatience{3};
-  /// So long the store may take for one answer, once this rank is on its way out.
+  /// Limit for one answer of the store, once this rank is exiting.
   static constexpr std::chrono::seconds kAnswerLimit{5};
-  /// At least for so long the rank that hosts the store stays after all have answered.
+  /// Minimum time that the rank that hosts the store stays after all have answered.
   static constexpr std::chrono::milliseconds kLinger{1200};
 
   FailureWatch(const Rendezvous& rendezvous, std::unique_ptr<FailurePolicy> policy,
@@ -34,18 +35,19 @@ class FailureWatch {
   ~FailureWatch();
   FailureWatch(const FailureWatch&) = delete;
 
-  /// From now on reports speak of these groups' collectives. `mesh` outlives the watch.
+  /// From now on reports include these groups' collectives. `mesh` outlives the watch.
   void watch(const dist::Mesh& mesh);
   void set_step(int64_t step) { step_ = step; }
-  /// What this rank builds before its first step; `stage` outlives the watch.
+  /// The object that this rank builds before its first step; `stage` outlives the watch.
   void set_stage(const char* stage) { stage_ = stage; }
 
-  /// Writes what this rank has communicated last; gives the path, or "" where there is nothing to
-  /// write or no way to. Any thread. Done before the policy hears that the rank is overdue.
+  /// [any thread] Writes this rank's flight record, its last collectives. Returns the path, or ""
+  /// if there is nothing to write or writing fails. Done before FailurePolicy::overdue.
   std::string write_record() const;
 
-  /// [trainer thread, on the way out of a failed rank] Publishes the error, unless another rank was
-  /// first, waits up to kPatience for what the others say, and returns lines to add to the error.
+  /// [trainer thread, when this rank exits after a failure] Publishes the error, unless another
+  /// rank was first, waits up to kPatience for the answers of the others, and returns lines to add
+  /// to the error.
   std::vector<std::string> report(const std::string& error);
 
  private:
@@ -67,7 +69,7 @@ class FailureWatch {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool closing_ = false;
-  std::string known_failure_;  // for when the store is gone
+  std::string known_failure_;  // used when the store is gone
   std::vector<std::string> known_others_;
   std::thread thread_;
 };

@@ -10,7 +10,7 @@
 namespace titan::core {
 namespace {
 
-/// Sizes in bytes: the recorder knows what a rank sends by the operation's formula
+/// Sizes in bytes, from the bytes that this rank sends, by the operation's formula
 /// (dist/group.cpp).
 void tell_sizes(const dist::CommRecord& record, int64_t num_ranks, FlightEntry& entry) {
   const int64_t others = num_ranks - 1;

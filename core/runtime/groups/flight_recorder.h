@@ -1,4 +1,4 @@
-// Writes what a rank has communicated last to a file, when a run has failed or somebody asks.
+// Writes the last collectives of a rank to a file, when a run has failed or on request (SIGUSR2).
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace titan::core {
 
-/// Where records go: [comm] save_traces_folder under [job] dump_folder.
+/// The place of the records: [comm] save_traces_folder under [job] dump_folder.
 struct FlightFiles {
   std::string folder = "comm_traces";
   std::string prefix = "rank_";
 };
 
-/// The collectives that the mesh's recorder has kept. Groups are told apart by their first rank, as
-/// "fsdp.2"; messages count as those of a group of their two ends and their direction. `doing`:
-/// what the rank is working on, in words.
+/// The collectives that the mesh's recorder holds. Each group is named with its first rank, as
+/// "fsdp.2"; a message counts as one of a group of its two ends and its direction. `doing`: the
+/// rank's current activity, in words.
 FlightRecord flight_record(const dist::Mesh& mesh, const std::string& doing);
 
 /// `<folder>/<prefix><rank>`, complete or absent. Returns the path, or an empty text when it could

@@ -20,7 +20,7 @@ class MetaDevice final : public Device {
   std::optional<double> peak_flops(c10::ScalarType) const override { return std::nullopt; }
   void synchronize() override {}
   std::shared_ptr<dist::Backend> connect(const dist::Endpoint&) override {
-    fail(ErrorKind::internal, "the meta device connects nobody");
+    fail(ErrorKind::internal, "the meta device connects no ranks");
   }
 };
 
@@ -30,7 +30,7 @@ dist::Mesh connect_mesh(const dist::Grid& grid, const Rendezvous& rendezvous, De
                         std::shared_ptr<dist::Recorder> recorder) {
   const int rank = rendezvous.launch().rank;
   const auto connect = [&](const std::string& name, const std::vector<int>& ranks) {
-    // groups of one name with other members exist beside this one
+    // other groups of the same name have other members
     return device.connect({.store = rendezvous.store(),
                            .name = name + "." + std::to_string(ranks.front()),
                            .rank = place_in(ranks, rank),

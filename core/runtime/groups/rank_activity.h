@@ -1,4 +1,5 @@
-// What a rank is doing, in words. Used where a run fails, and by the status that ranks write.
+// The current activity of a rank, in words. Used in failure reports and in the status files of
+// ranks.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,8 @@
 namespace titan::core {
 
 /// "in step 3, in forward of stage 2, microbatch 0 (2F0), waits in receive from 1 number 4 of group
-/// 'pp'". `mesh`: null before there is one. `step`: 0 before the first; `stage`: what is
-/// built until then, "" where that is not known. Any thread.
+/// 'pp'". `mesh`: null before it exists. `step`: 0 before the first; `stage`: the object that is
+/// being built then, "" if unknown. Any thread.
 std::string describe_activity(const dist::Mesh* mesh, int64_t step, std::string_view stage = "");
 
 }  // namespace titan::core

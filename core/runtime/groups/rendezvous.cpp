@@ -21,9 +21,8 @@ double seconds(std::chrono::milliseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-/// While it lives c10d writes no warnings and errors of its own, with the frames of each attempt,
-/// unless TORCH_CPP_LOG_LEVEL asks for a level: the error says in one sentence what came of the
-/// attempts.
+/// While it lives, c10d does not log its warnings and errors with the stack of each attempt, unless
+/// TORCH_CPP_LOG_LEVEL sets a level: the error reports the outcome of the attempts in one sentence.
 class QuietAttempts {
  public:
   QuietAttempts() {
@@ -38,7 +37,7 @@ class QuietAttempts {
   int before_ = FLAGS_caffe2_log_level;
 };
 
-/// What an exception of c10d says, without its frames and full stop.
+/// The message of a c10d exception, without its stack and full stop.
 std::string reason_of(const std::exception& error) {
   std::string reason = first_line(error.what());
   if (reason.ends_with('.')) reason.pop_back();
@@ -51,11 +50,11 @@ c10::intrusive_ptr<c10d::Store> connect(const LaunchEnv& launch,
   options.port = static_cast<std::uint16_t>(launch.master_port);
   options.isServer = launch.rank == 0 && !launch.agent_hosts_store;
   options.numWorkers = static_cast<size_t>(launch.world_size);
-  options.waitWorkers = false;  // `agree` waits, and can say who is missing
+  options.waitWorkers = false;  // `agree` waits, and reports the missing ranks
   options.timeout = timeout;
   options.multiTenant = true;
   const std::string place = launch.master_host + ":" + std::to_string(launch.master_port);
-  // an agent's store lives through restarts, with all that the ranks before have left in it
+  // an agent's store survives restarts, with all keys of the earlier ranks
   const std::string prefix = std::string(kPrefix) + "/start " +
                              std::to_string(launch.restart_count) + " of " +
                              std::to_string(launch.world_size);
@@ -126,7 +125,8 @@ c10::intrusive_ptr<c10d::Store> Rendezvous::another_connection() const {
   return store_->clone();
 }
 
-/// The store lets a `get` wait for its own time; its host may be stopped.
+/// A `get` waits in the store for `timeout_`; the limit is longer, because the store's host may be
+/// stopped.
 StoreClient Rendezvous::patient_client() const {
   return client(timeout_ + std::chrono::seconds(5));
 }
@@ -139,7 +139,7 @@ void Rendezvous::publish(const std::string& key, const std::string& text) const 
   patient_client().set(key, text);
 }
 
-/// Waits until every rank has set its key; returns the ranks that did not, "2, 5".
+/// Waits until every rank has set its key; returns the missing ranks, "2, 5".
 std::string Rendezvous::wait_for_all(const std::string& prefix) const {
   std::vector<std::string> keys;
   for (int rank = 0; rank < launch_.world_size; ++rank)
@@ -183,7 +183,7 @@ void Rendezvous::agree(const Facts& facts) {
          " s at the store for rank 0: ", first_line(e.what()));
   }
   TITAN_CHECK(verdict.empty() || verdict[0] != '!', distributed, "these ranks of ",
-              launch_.world_size, " did not come to the store within ", seconds(timeout_),
+              launch_.world_size, " did not reach the store within ", seconds(timeout_),
               " s: ", verdict.substr(std::min<size_t>(1, verdict.size())),
               "; were they started? (comm.init_timeout_seconds)");
   TITAN_CHECK(verdict.empty(), config,

@@ -1,5 +1,5 @@
-// Where the ranks of a run meet before they can communicate: a store of keys and values that one of
-// them (or the launcher's agent) hosts.
+// The rendezvous of a run's ranks, before they can communicate: a key-value store that one of them
+// (or the launcher's agent) hosts.
 #pragma once
 
 #include <chrono>
@@ -18,17 +18,18 @@ class Store;
 
 namespace titan::core {
 
-/// What one rank says of itself, in order; the ranks of a run must say the same: "training.steps"
-/// -> "20", "plugin fsdp" -> its version and the hash of its file.
+/// Facts of one rank, in order, which must be equal on all ranks of a run: "training.steps" ->
+/// "20", "plugin fsdp" -> its version and the hash of its file.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
 /// Thread: one.
 class Rendezvous {
  public:
   /// Connects to the store; rank 0 hosts it unless an agent does. Throws a distributed Error when
-  /// the port is taken or nobody answers within `timeout`. A single process needs no store.
+  /// the port is taken or the store does not answer within `timeout`. A single process needs no
+  /// store.
   Rendezvous(const LaunchEnv& launch, std::chrono::milliseconds timeout);
-  /// Rank 0 stays until the others have left too, so that none of them finds the store gone.
+  /// Rank 0 waits until the others have left too, so that none of them finds the store gone.
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
 
@@ -38,20 +39,20 @@ class Rendezvous {
   /// All ranks are on this machine. Known after `agree`.
   bool is_one_host() const { return launch_.world_size == launch_.local_world_size; }
   c10d::Store& store() const { return *store_; }
-  /// Asks over the connection of `store`.
+  /// A client over the connection of `store`.
   StoreClient client(std::chrono::milliseconds limit) const { return {store_, limit}; }
-  /// A connection of its own, for another thread.
+  /// A new connection, for another thread.
   c10::intrusive_ptr<c10d::Store> another_connection() const;
 
-  /// Waits for all ranks and compares what they say. Throws a config Error that lists, for every
-  /// rank that differs from rank 0, what differs; a distributed Error that names the ranks that did
-  /// not come in time.
+  /// Waits for all ranks and compares their facts. Throws a config Error that lists every
+  /// difference of a rank from rank 0, or a distributed Error that names the ranks that did not
+  /// arrive in time.
   void agree(const Facts& facts);
 
   /// Rank 0's value of `name` on every rank.
   std::string from_rank_zero(const std::string& name, const std::string& value);
 
-  /// The run has failed: the destructor waits for nobody.
+  /// The run has failed: the destructor does not wait for the other ranks.
   void abandon() { is_abandoned_ = true; }
 
  private:

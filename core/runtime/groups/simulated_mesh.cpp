@@ -15,7 +15,7 @@ using at::Tensor;
 using dist::Reduce;
 using dist::Work;
 
-/// Under way: its tensors are alive.
+/// A collective in flight: keeps its tensors alive.
 class Held final : public Work {
  public:
   explicit Held(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {}
@@ -29,7 +29,7 @@ std::shared_ptr<Work> hold(std::vector<Tensor> tensors) {
   return std::make_shared<Held>(std::move(tensors));
 }
 
-/// On the meta device, where there is nothing to move.
+/// A backend on the meta device, where there is no data to move.
 class SimulatedBackend final : public dist::Backend {
  public:
   SimulatedBackend(int rank, int size, const SimulatedTransport& transport)

@@ -23,7 +23,7 @@ StoreClient::StoreClient(c10::intrusive_ptr<c10d::Store> store, std::chrono::mil
                          std::function<bool()> is_interrupted)
     : store_(std::move(store)), limit_(limit), is_interrupted_(std::move(is_interrupted)) {}
 
-/// `call` gets the store.
+/// `call` is called with the store.
 template <class Call>
 auto StoreClient::ask(std::chrono::milliseconds limit, Call call) const {
   std::packaged_task<decltype(call(*store_))()> task(
@@ -34,7 +34,7 @@ auto StoreClient::ask(std::chrono::milliseconds limit, Call call) const {
   const double give_up = monotonic_seconds() + std::chrono::duration<double>(limit).count();
   while (answer.wait_for(kLook) != std::future_status::ready) {
     TITAN_CHECK(!is_interrupted_ || !is_interrupted_(), distributed,
-                "the store is not asked any more");
+                "the call to the store was interrupted");
     TITAN_CHECK(monotonic_seconds() < give_up, distributed, "the store gave no answer for ",
                 std::chrono::duration_cast<std::chrono::seconds>(limit).count(),
                 " s: the process that hosts it is stopped or cannot be reached");

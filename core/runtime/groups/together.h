@@ -1,5 +1,5 @@
-// Work that fails on one rank fails on all: nobody waits for a rank that has given up. Used by the
-// checkpointer.
+// Runs work on all ranks so that a failure on one rank is an error on all: no rank waits for one
+// that has given up. Used by the checkpointer.
 #pragma once
 
 #include <exception>
@@ -9,9 +9,9 @@
 
 namespace titan::core {
 
-/// Collective. Every rank does its `work`; when that threw somewhere, it throws everywhere: its own
-/// error where there is one, else an io Error that says how many ranks failed. `device`: where the
-/// group communicates.
+/// Collective. Every rank runs `work`. If it threw on any rank, every rank throws: its own error if
+/// it has one, else an io Error with the number of failed ranks. `device`: where the group
+/// communicates.
 template <class Work>
 void together(const dist::Group& world, c10::Device device, const Work& work) {
   std::exception_ptr error;
@@ -22,7 +22,7 @@ void together(const dist::Group& world, c10::Device device, const Work& work) {
   }
   const int64_t num_failed = world.all_reduce(int64_t{error != nullptr}, dist::Reduce::sum, device);
   if (error) std::rethrow_exception(error);
-  TITAN_CHECK(num_failed == 0, io, "it failed on ", num_failed, " other ranks; they say why");
+  TITAN_CHECK(num_failed == 0, io, "failed on ", num_failed, " other ranks; see their logs");
 }
 
 }  // namespace titan::core

@@ -1,5 +1,5 @@
-// The types of numbers that the configuration and files name, as LibTorch's. Used by the assembly,
-// the checkpoints and the exchange of weights.
+// Converts the dtypes that configuration and files name to LibTorch's. Used by the assembly, the
+// checkpoints and the exchange of weights.
 #pragma once
 
 #include <string_view>
@@ -12,9 +12,9 @@ namespace titan::core {
 
 at::ScalarType scalar_type(Dtype dtype);
 
-/// "F32" for at::kFloat. Throws an internal Error for a type that safetensors does not know.
+/// "F32" for at::kFloat. Throws an internal Error for a dtype that safetensors does not have.
 const char* stored_dtype(at::ScalarType dtype);
-/// at::kFloat for "F32". Throws a data Error for a type that tensors here cannot have.
+/// at::kFloat for "F32". Throws a data Error for a dtype that Titan's tensors cannot have.
 at::ScalarType scalar_type(std::string_view stored_dtype);
 
 }  // namespace titan::core

@@ -12,12 +12,12 @@ namespace {
 
 constexpr uintptr_t kHugePage = uintptr_t{2} << 20;
 constexpr uintptr_t kNear = uintptr_t{64}
-                            << 10;  // what an allocator puts between two blocks, at most
+                            << 10;  // most bytes that an allocator puts between two blocks
 
 using Range = std::pair<uintptr_t, uintptr_t>;
 
-/// Ranges that are neighbours as one, since a large page can hold the end of one and the begin of
-/// the next.
+/// Merges neighbouring ranges, since a large page can hold the end of one and the start of the
+/// next.
 std::vector<Range> joined(std::vector<Range> ranges) {
   std::sort(ranges.begin(), ranges.end());
   std::vector<Range> result;
@@ -42,7 +42,7 @@ void prefer_huge_pages(const std::vector<at::Tensor>& tensors) {
   for (const auto& [first, last] : joined(std::move(ranges))) {
     if (last - first < kHugePage) continue;
     const uintptr_t begin = first / page * page, end = (last + page - 1) / page * page;
-    // it is a wish: what comes of an error is pages of the usual size
+    // only a hint: after an error the pages have the usual size
     static_cast<void>(
         ::madvise(reinterpret_cast<void*>(begin), static_cast<size_t>(end - begin), MADV_HUGEPAGE));
   }

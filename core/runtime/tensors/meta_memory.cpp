@@ -18,7 +18,7 @@ struct Block {
   MemoryUse use = MemoryUse::temporary;
 };
 
-/// All blocks there are, and the highest moment.
+/// All blocks, and the peak.
 class Ledger {
  public:
   void add(Block& block) {
@@ -85,7 +85,7 @@ class Ledger {
     peak_number_ = last_number_;
   }
 
-  /// A temporary block that was there at the highest moment was for `use` then too.
+  /// A temporary block that existed at the peak had the use `use` then too.
   void change(Block& block, MemoryUse use) {
     live_[block.use] -= block.bytes;
     live_[use] += block.bytes;
@@ -102,7 +102,7 @@ class Ledger {
   int64_t last_number_ = 0, peak_number_ = 0;
   std::shared_ptr<const std::string> place_, peak_place_;
   int num_forwards_ = 0;
-  std::map<int64_t, Block*> young_;  // of the forwards that are running
+  std::map<int64_t, Block*> young_;  // allocated by the forwards that are running
 };
 
 Ledger& ledger() {

@@ -1,5 +1,5 @@
-// What tensors on the meta device would take if they had memory: counted by what they are for, as
-// they come and go, and what was there at the highest moment. Used where ranks are simulated.
+// Counts the memory that tensors on the meta device would take, by use, over their lifetimes, and
+// its peak. Used for simulated ranks.
 #pragma once
 
 #include <array>
@@ -25,34 +25,37 @@ class UseBytes {
   std::array<int64_t, kNumUses> bytes_{};
 };
 
-/// The highest moment.
+/// The moment of the highest total.
 struct MemoryPeak {
   UseBytes bytes;
   std::string place;  ///< what was running: "backward of layers.31"
 };
 
-/// Counts for the whole process, on any thread. Blocks count what was asked for, without the
+/// Counts for the whole process, on any thread. Blocks count their requested bytes, without the
 /// rounding of an allocator.
 ///
-/// What memory is for is known at once where a MemoryUseScope says so; of the rest, temporary until
-/// told otherwise, it often shows later. A moment that has passed is then corrected too: its sums
+/// A MemoryUseScope sets the use of an allocation. Outside such scopes memory is temporary until
+/// `relabel` or a ForwardScope assigns a use, which also corrects the peak if it has passed: its
+/// sums always add up to its total.
 /// always add up to its total.
 class MetaMemory {
  public:
-  /// From now on tensors that are made on the meta device are counted.
+  /// From now on new tensors on the meta device are counted.
   static void start_counting();
-  /// What exists.
+  /// The bytes that exist now.
   static UseBytes live();
   /// The most at once since the last reset.
   static MemoryPeak peak();
-  /// The highest moment is now.
+  /// Makes the current moment the peak.
   static void reset_peak();
-  /// What runs from now on.
+  /// Names the work that runs from now on.
   static void set_place(std::string place);
-  /// The memory behind `tensor` is for `use`; nothing happens when it has none of ours.
+  /// Assigns the memory of `tensor` to `use`; does nothing if the memory was not allocated by this
+  /// class.
   static void relabel(const at::Tensor& tensor, MemoryUse use);
 
-  /// The forward of one layer: what is temporary and still there at its end, the backward needs.
+  /// The forward of one layer: temporary memory that still exists at its end is needed by the
+  /// backward.
   class ForwardScope {
    public:
     ForwardScope();

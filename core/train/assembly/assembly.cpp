@@ -41,14 +41,14 @@ void set_determinism(const DebugSection& debug) {
       false);  // every byte is written before it is read
 }
 
-/// The same on all ranks: the checkpoint's, whose data order goes on; else the configured one; else
-/// rank 0 draws it.
+/// The same on all ranks: the checkpoint's, if its data order continues; else the configured one;
+/// else rank 0 draws it.
 uint64_t choose_seed(const DebugSection& debug, const StartPoint& start, Rendezvous& rendezvous) {
   if (start.loads_data) {
     if (debug.seed && static_cast<uint64_t>(*debug.seed) != start.manifest.seed &&
         rendezvous.launch().rank == 0)
       log::warn("debug.seed = " + std::to_string(*debug.seed) +
-                " is ignored: the order of the data goes on with the checkpoint's seed " +
+                " is ignored: the order of the data continues with the checkpoint's seed " +
                 std::to_string(start.manifest.seed));
     return start.manifest.seed;
   }
@@ -60,7 +60,7 @@ uint64_t choose_seed(const DebugSection& debug, const StartPoint& start, Rendezv
   return std::stoull(seed);
 }
 
-/// Those that log on this rank, and those that look at tensors on every rank.
+/// Makes the loggers that log on this rank, and those that observe tensors, on every rank.
 void make_loggers(Run& run, const JobConfig& config, Registry& registry, bool logs) {
   const LoggerContext context =
       logger_context(config.metrics, Environment::of_process(), ::isatty(STDOUT_FILENO) == 1);
@@ -86,7 +86,7 @@ void make_watchers(Run& run, const JobConfig& config, Registry& registry,
     run.watchers.add(chosen, make_selected<Watcher>(registry, chosen, context));
 }
 
-/// Frozen parameters are none of its business. In a dry run either component may be unknown.
+/// Frozen parameters get no optimizer. In a dry run either component may be unknown.
 void add_optimizer(Run& run, const JobConfig& config, Registry& registry) {
   if (!config.lr_scheduler.name.empty())
     run.lr_scheduler = make_selected<LrScheduler>(registry, config.lr_scheduler,
@@ -124,8 +124,8 @@ enum Mode : unsigned {
   kAlways = 7,
 };
 
-/// What the stages read and what they pass on. `rendezvous`, `watch` and `start`: null where ranks
-/// are simulated.
+/// The inputs of the stages and the values that they pass on. `rendezvous`, `watch` and `start`:
+/// null for simulated ranks.
 struct Assembly {
   Run& run;
   const JobConfig& config;
@@ -135,7 +135,7 @@ struct Assembly {
   const StartPoint* start = nullptr;
   int simulated_rank = 0;
   const Tokenizer* tokenizer = nullptr;  ///< for watchers; null: no file is read
-  StartPoint reference = {};             ///< where the reference model's weights are
+  StartPoint reference = {};             ///< the weights of the reference model
   RunInfo info = {};
 
   bool is_first_rank() const { return rendezvous->launch().rank == 0; }
@@ -227,8 +227,8 @@ struct Stage {
 };
 
 // clang-format off
-/// In the one order that works: what can be checked is checked before anything has memory, and
-/// nothing is written to disk before all of that is done.
+/// In the required order: all checks come before anything has memory, and nothing is written to
+/// disk before all of them have passed.
 const Stage kStages[] = {
     {"seed", kTrain, [](Assembly& a) {
        a.run.seed = choose_seed(a.config.debug, *a.start, *a.rendezvous); }},

@@ -1,5 +1,5 @@
-// Builds a run from a resolved job: everything that a plugin provides is made here, in the one
-// order that works.
+// Builds a run from a resolved job: makes every object that a plugin provides, in the required
+// order. Used by the commands that train, generate or simulate ranks.
 #pragma once
 
 #include <memory>
@@ -22,23 +22,23 @@ namespace titan::core {
 void check_vocabulary(const Tokenizer& tokenizer, const Model& model, const JobConfig& config);
 
 /// Builds the whole run of this rank into `run`, which is empty and outlives `watch`'s last report:
-/// an error can leave it half built. Nothing is written to disk before everything that can be
-/// checked was: tokenizer and data are opened, the model is built on meta and compared with the
-/// checkpoint it starts from first; then weights get memory and values, initial or stored ones, and
-/// rank 0 makes the run folder.
+/// an error can leave it half built. All checks come before the first write to disk: tokenizer and
+/// data are opened, the model is built on meta and compared with the checkpoint that it starts
+/// from. Then weights get memory and values, initial or stored ones, and rank 0 makes the run
+/// folder.
 void assemble(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,
               FailureWatch& watch, const StartPoint& start);
 
-/// The trained network alone, as this rank computes it: device, groups, tokenizer, layers through
-/// all transforms, and the weights of `start`. What a trainer needs beside is not there; `executor`
-/// gives logits. A tokenizer that `run` has already stays.
+/// Builds only the trained network of this rank: device, groups, tokenizer, layers after all
+/// transforms, and the weights of `start`. The other members of `run` stay empty; `executor`
+/// computes logits. A tokenizer that `run` already has stays.
 void assemble_weights(Run& run, const JobConfig& config, Registry& registry, Rendezvous& rendezvous,
                       FailureWatch& watch, const StartPoint& start);
 
 /// `rank` of a run whose other ranks do not exist, on the meta device: model, transforms and
-/// optimizer, no data, loggers or files. Finds what assemble would find wrong with the model's
-/// layout. Optimizers and a schedule without a name are left out. `tokenizer`: for watchers, which
-/// judge files by it; null: none is read.
+/// optimizer, but no data, loggers or files. Reports the errors in the model's layout that assemble
+/// would. Optimizers and a schedule without a name are left out. `tokenizer`: for watchers that
+/// check files with it; null: none is read.
 std::unique_ptr<Run> assemble_simulated(const JobConfig& config, Registry& registry, int rank,
                                         const Tokenizer* tokenizer = nullptr);
 

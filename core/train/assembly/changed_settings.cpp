@@ -16,7 +16,7 @@ namespace {
 constexpr std::array<std::string_view, 9> kTraining = {
     "training.",  "optimizer.",       "lr_scheduler.",       "data.", "dataset.", "tokenizer.",
     "converter.", "model.converters", "model.hf_assets_path"};
-/// Of those: what a step computes does not depend on it.
+/// Settings of these sections on which a step's result does not depend.
 constexpr std::array<std::string_view, 5> kWithoutEffect = {
     "training.dataloader.", "training.gc_", "training.enable_cpu_offload", "data.timeout",
     "optimizer.implementation"};
@@ -27,7 +27,7 @@ bool begins_with_one(const std::string& key, const Prefixes& prefixes) {
                      [&](std::string_view prefix) { return key.starts_with(prefix); });
 }
 
-/// Adds what changes a result, by its dotted key.
+/// Collects the settings that can change a result, by dotted key.
 void collect(const Value& value, const std::string& key, std::map<std::string, Value>& settings) {
   if (value.is_map()) {
     for (const auto& [name, member] : value.as_map())
@@ -47,7 +47,7 @@ std::string text_of(const std::map<std::string, Value>& settings, const std::str
   return found == settings.end() ? "not set" : to_json(found->second);
 }
 
-/// Of the run that saved it; 0 where its configuration does not tell.
+/// Of the run that saved it; 0 if its configuration does not determine it.
 int64_t tokens_per_step(const CheckpointManifest& saved,
                         const std::map<std::string, Value>& settings) {
   const auto number = [&](const char* key) {

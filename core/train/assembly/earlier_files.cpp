@@ -19,7 +19,7 @@ bool is_results_file(const std::string& name) {
   return is_metrics || name == "history.jsonl" || name == "fingerprints.jsonl";
 }
 
-/// What belongs to a run beside its results.
+/// Whether `name` is a file or folder of a run that holds no results.
 bool is_record(const std::string& name, const JobConfig& config) {
   for (const std::string& known :
        {std::string("config.toml"), std::string("status"), std::string("timeline"),
@@ -32,7 +32,7 @@ bool is_record(const std::string& name, const JobConfig& config) {
 
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::vector<fs::path> entries;
-  std::error_code unreadable;  // a folder that is not there has none
+  std::error_code unreadable;  // a missing folder has no entries
   for (fs::directory_iterator entry(folder, unreadable), end; !unreadable && entry != end;
        entry.increment(unreadable))
     entries.push_back(entry->path());
@@ -47,7 +47,7 @@ bool has_results(const std::vector<fs::path>& entries) {
   return false;
 }
 
-/// When the last session of `history` began, or when its folder was last changed.
+/// The start time of the last session of `history`, or the time of the last change of its folder.
 double begin_of(const RunHistory& history, const fs::path& folder) {
   for (auto event = history.events.rbegin(); event != history.events.rend(); ++event)
     if (event->kind == RunEvent::Kind::start) return event->time;
@@ -83,7 +83,7 @@ fs::path keep_earlier_files(const JobConfig& config, FolderStart start) {
       else if (fs::is_regular_file(entry))
         fs::copy_file(entry, kept / name);
     }
-    log::info("what an earlier start wrote into '" + folder.string() + "' is " +
+    log::info("the files of an earlier start in '" + folder.string() + "' are " +
               (moves ? "now" : "also") + " in '" + kept.string() + "'");
     return kept;
   } catch (const fs::filesystem_error& e) {

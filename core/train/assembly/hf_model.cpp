@@ -19,7 +19,7 @@ Value model_of_hf_folder(const std::filesystem::path& folder, const Catalog& cat
     std::unique_ptr<Model> model;
     try {
       model = registry.create<Model>(name, Value::map(), ModelContext{});
-    } catch (const Error&) {  // cannot be used here, or does without defaults
+    } catch (const Error&) {  // unusable here, or it requires options
       continue;
     }
     asked += (asked.empty() ? "" : ", ") + name;
@@ -28,7 +28,7 @@ Value model_of_hf_folder(const std::filesystem::path& folder, const Catalog& cat
     std::optional<Value> options = exchange->options_for(theirs);
     if (!options) continue;
     (*options)["name"] = name;
-    (*options)["flavor"] = "";  // config.json says all that a flavor would
+    (*options)["flavor"] = "";  // config.json sets all that a flavor would
     return *options;
   }
   const Value* type = theirs.find("model_type");

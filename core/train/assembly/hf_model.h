@@ -1,5 +1,5 @@
-// Which installed model a Hugging Face folder holds. Used by whoever takes weights without being
-// told of what.
+// Finds the installed model that a Hugging Face folder holds. Used where weights are loaded without
+// a configured model.
 #pragma once
 
 #include <filesystem>
@@ -12,9 +12,9 @@
 
 namespace titan::core {
 
-/// [model] that makes the network which the folder's config.json describes: name, options and an
-/// empty flavor, of the first installed model that knows it (HfExchange::options_for). Throws a
-/// config Error that ends with `advice` when none does.
+/// The [model] section for the network that the folder's config.json describes: name, options and
+/// an empty flavor, of the first installed model that recognizes it (HfExchange::options_for).
+/// Throws a config Error that ends with `advice` when none does.
 Value model_of_hf_folder(const std::filesystem::path& folder, const Catalog& catalog,
                          Registry& registry, const std::string& advice);
 

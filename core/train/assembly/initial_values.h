@@ -1,5 +1,5 @@
-// The values that a model begins with where nothing is stored for it. Used by assembly and by
-// resume.h, which takes over the rest.
+// Initial values for the parameters that a start point does not hold. Used by assembly and by
+// resume.h, which loads the others.
 #pragma once
 
 #include <set>
@@ -12,20 +12,20 @@
 
 namespace titan::core {
 
-/// Whether an export merges this parameter into others, which know nothing of it.
+/// Whether an export merges this parameter into others, so that other programs do not have it.
 bool is_absorbed(const Run& run, const std::string& parameter);
 
-/// Which parameters the weights that the run starts from hold, by name.
+/// The names of parameters in the weights that the run starts from.
 WeightNames names_at(const Run& run, const StartPoint& start, const std::string& model_name);
 
-/// Of modules, that the weights of others do not hold.
+/// Module states that weights of other programs do not hold.
 std::set<std::string> states_left_initial(const Run& run, const StartPoint& start);
 
-/// What `start`, which holds weights, leaves at its initial values: parameters that others know
-/// nothing of, unless it holds one of them, and states that are not there.
+/// Parameters and states that keep their initial values when `start`, which holds weights, is
+/// loaded: absorbed parameters, unless `start` holds one of them, and missing states.
 std::set<std::string> left_initial(const Run& run, const StartPoint& start);
 
-/// Memory for the weights; initial values where nothing is stored.
+/// Allocates the weights; gives initial values to those that are not stored.
 void give_values(Run& run, const StartPoint& start, const JobConfig& config);
 
 }  // namespace titan::core

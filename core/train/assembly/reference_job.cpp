@@ -33,7 +33,8 @@ JobConfig without_training(JobConfig config) {
   return config;
 }
 
-/// [model] of what the folder holds; none where that is `model`, or nothing tells.
+/// The [model] section for the folder's model; unset if that is `model`, or if the folder does not
+/// describe it.
 std::optional<Value> other_model(const JobConfig& config, const Model& model,
                                  const std::filesystem::path& folder, const Catalog& catalog,
                                  Registry& registry) {
@@ -49,8 +50,8 @@ std::optional<Value> other_model(const JobConfig& config, const Model& model,
   if (exchange && exchange->config_differences(read_json(described)).empty()) return std::nullopt;
   return model_of_hf_folder(
       folder, catalog, registry,
-      "take another reference.checkpoint, or a checkpoint of ours, which says "
-      "which model it is");
+      "take another reference.checkpoint, or a Titan checkpoint, whose manifest "
+      "names its model");
 }
 
 }  // namespace

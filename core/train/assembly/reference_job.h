@@ -1,4 +1,4 @@
-// Which network the reference model is. Used where it is built.
+// Determines the network of the reference model. Used where it is built.
 #pragma once
 
 #include <filesystem>
@@ -10,11 +10,11 @@
 
 namespace titan::core {
 
-/// The job that builds the reference model of `config`: without what concerns training alone, and
-/// with the model that `folder` says it holds, by its manifest or config.json. If that is `model`,
-/// the run's, or `folder` is empty or says nothing, the run's converters stay; another one has
-/// none. Throws a config Error: no installed model is what the folder describes, or the job cannot
-/// run it.
+/// The job that builds the reference model of `config`: without the sections that concern training
+/// alone, and with the model that the manifest or config.json of `folder` describes. If that is
+/// `model`, the run's, or `folder` is empty or describes none, the run's converters stay; another
+/// model gets none. Throws a config Error if no installed model matches the folder, or if the job
+/// cannot run it.
 JobConfig reference_job(const JobConfig& config, const Model& model,
                         const std::filesystem::path& folder, Registry& registry);
 

@@ -32,7 +32,7 @@ std::string place_of(const StartPoint& start) {
          start.manifest.flavor + ")";
 }
 
-/// Now rather than at the end of the run, when it is saved for others.
+/// Checks at the start that the model can be exported, rather than when the run ends and saves it.
 void check_exportable(const Run& run, const std::string& model_name) {
   std::set<std::string> named;
   for (const auto& rule : names_of(*run.model, model_name, Naming::hugging_face).rules)
@@ -60,8 +60,8 @@ std::string_view parameter_of(std::string_view state) {
   return state.substr(std::min(state.find('.'), state.size() - 1) + 1);
 }
 
-/// The stored states must be those that this optimizer has. Each rank of a pipeline looks after the
-/// parameters of its own layers; those that no layer has are an error everywhere.
+/// The stored states must be those of this optimizer. Each rank of a pipeline checks the parameters
+/// of its own layers; states of parameters that no layer has are an error on every rank.
 void check_states(const std::vector<StateTensor>& states, const Run& run, const StartPoint& start) {
   const std::string hint =
       "; to start with a fresh optimizer set checkpoint.exclude_from_loading = [\"optimizer\"]";
@@ -95,7 +95,7 @@ std::vector<FoundWeight> weights_at(const Run& run, const StartPoint& start,
   return find_weights(*run.part, names, start.index, place_of(start), model_name);
 }
 
-/// Fewer bits than were trained are taken when the job says so.
+/// Quantised weights are accepted only if the job allows it.
 void check_quantised(const std::vector<FoundWeight>& found, const StartPoint& start,
                      const CheckpointSection& section) {
   if (section.initial_load_in_hf_quantized) return;
@@ -104,10 +104,10 @@ void check_quantised(const std::vector<FoundWeight>& found, const StartPoint& st
       TITAN_CHECK(encoding_of(part, start.index) == Encoding::plain, config, place_of(start),
                   " holds quantised weights, such as ", part.source, " (",
                   start.index.tensors.find(part.source)->second.dtype,
-                  "); to train on from them set checkpoint.initial_load_in_hf_quantized = true");
+                  "); to start from them set checkpoint.initial_load_in_hf_quantized = true");
 }
 
-/// What of the stored state the job leaves out, and which settings differ from those of the
+/// Logs the stored state that the job leaves out, and the settings that differ from those of the
 /// checkpoint. Both are allowed.
 void tell_changes(const StartPoint& start, const JobConfig& config, const std::string& place) {
   const bool continues = start.is_own ? start.manifest.step > 0 : start.loads_train_state;
@@ -167,8 +167,8 @@ void check_weights(const Run& run, const StartPoint& start, const JobConfig& con
   if (!is_compared && run.mesh.rank() == 0)
     log::warn("'" + start.folder.string() + "' has no " +
               (is_hf ? "config.json" : "manifest.json") +
-              ": what shapes do not tell of the model, such as rotary positions and epsilon, is "
-              "taken on trust");
+              ": settings that tensor shapes do not reveal, such as rotary positions and epsilon, "
+              "are not verified");
   const std::string place = place_of(start);
   warn_of_initial_states(run, start, place);
   const std::vector<FoundWeight> found = weights_at(run, start, name);
@@ -189,7 +189,7 @@ void check_weights(const Run& run, const StartPoint& start, const JobConfig& con
   for (const std::string& line : loss_differences(start.manifest.config, config, registry))
     changed += "\n  " + line;
   if (!changed.empty())
-    log::warn("the run goes on with another loss than " + place + " was trained with:" + changed);
+    log::warn("the run continues with another loss than " + place + " was trained with:" + changed);
 }
 
 void load_state(Run& run, const StartPoint& start, const LaunchEnv& launch) {

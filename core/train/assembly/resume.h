@@ -1,5 +1,5 @@
-// Takes over what a start point holds: checks that it fits, fills weights and optimizer states,
-// restores the generators. Used by the assembly.
+// Loads a start point: checks that it fits, fills weights and optimizer states, restores the random
+// generators. Used by the assembly.
 #pragma once
 
 #include "core/checkpoint/start_point.h"
@@ -10,18 +10,20 @@
 
 namespace titan::core {
 
-/// What the run has reached when it starts.
+/// The training state at the start of the run.
 TrainState state_at(const StartPoint& start);
 
 /// Collective. Compares the stored weights with the model, before anything has memory. `run.model`
-/// is there. data Error listing all that is missing, of another shape or too many, or a weight that
-/// is stored twice with other values; config Error for a config.json or a manifest of another
-/// model; plugin Error when the model cannot be saved as it is asked for.
+/// exists. Throws a data Error that lists all tensors that are missing, have another shape or are
+/// unknown, or a weight that is stored twice with different values; a config Error for a
+/// config.json or a manifest of another model; a plugin Error when the model cannot be saved in the
+/// requested format.
 void check_weights(const Run& run, const StartPoint& start, const JobConfig& config,
                    Registry& registry);
 
-/// Collective. Fills weights and optimizer states from the stored ones and restores the generators.
-/// data Error for states that do not fit, config Error that says how to leave them out.
+/// Collective. Fills weights and optimizer states from the stored ones and restores the random
+/// generators. Throws a data Error for states that do not fit, and a config Error that names the
+/// key that leaves them out.
 void load_state(Run& run, const StartPoint& start, const LaunchEnv& launch);
 
 }  // namespace titan::core

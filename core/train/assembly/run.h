@@ -1,4 +1,4 @@
-// Everything that a run is made of. Filled by the assembly, turned by the trainer.
+// All objects of a run. The assembly fills it, the trainer uses it.
 #pragma once
 
 #include <cstdint>
@@ -33,45 +33,45 @@
 
 namespace titan::core {
 
-/// Everything a trainer turns. Destroyed in reverse order: loggers first, the device last.
+/// All objects that a trainer uses. Destroyed in reverse order: loggers first, the device last.
 struct Run {
   FolderLock folder_lock;          ///< of rank 0, on job.dump_folder
   std::shared_ptr<Device> device;  ///< shared with the reference model's run
   dist::Mesh mesh;
-  WatcherSet watchers;  ///< whose wrappers go around the part's modules: destroyed after it
+  WatcherSet watchers;  ///< their wrappers enclose the part's modules: destroyed after it
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<ChatTemplate> chat_template;     ///< null unless the job has one
-  std::vector<std::unique_ptr<Dataset>> datasets;  ///< one per source, then that of validation
+  std::vector<std::unique_ptr<Dataset>> datasets;  ///< one per source, then the validation set
   std::unique_ptr<Loader> loader;
   std::unique_ptr<Model> model;
   std::unique_ptr<LossParts> loss_parts = std::make_unique<LossParts>();  ///< without names unless
                                                                           ///< [loss] has some
   std::unique_ptr<ModelPart> part;
   std::shared_ptr<Loss> loss;                 ///< of [loss]; null: heads have their own
-  std::vector<std::string> heads_with_loss;   ///< paths in the whole model; of [loss]
+  std::vector<std::string> heads_with_loss;   ///< paths in the whole model; computed by [loss]
   std::unique_ptr<TermCounter> term_counter;  ///< null unless the loss is one of sequences
   std::vector<std::unique_ptr<ModelTransform>>
       transforms;  ///< in the order in which they were applied
   StepWorkers workers;
-  std::unique_ptr<JobConfig> reference_job;  ///< of `reference`, whose transforms look at its plan
-  std::unique_ptr<Run> reference;  ///< device, mesh and network of the model that the loss
-                                   ///< compares with; null unless it does
+  std::unique_ptr<JobConfig> reference_job;  ///< of `reference`, whose transforms read its plan
+  std::unique_ptr<Run> reference;  ///< device, mesh and network of the model that the loss compares
+                                   ///< with; null if it compares with none
   std::unique_ptr<ReferenceExecutor> reference_executor;  ///< runs it before each step
   StepExecutor* innermost_executor = nullptr;             ///< runs the microbatches
-  StepExecutor* executor = nullptr;                       ///< the outermost of those around it
+  StepExecutor* executor = nullptr;  ///< the outermost wrapper of innermost_executor
   std::vector<StepMember*> members;  ///< those of plugins, in the order in which they act
   std::vector<AfterOptimizerStep*> after_optimizer_step;
   std::vector<ExportTransform*> exports;
   std::unique_ptr<Optimizer> optimizer;
-  EarlyOptimizer* early_optimizer = nullptr;  ///< `optimizer`, where it works inside backward
+  EarlyOptimizer* early_optimizer = nullptr;  ///< `optimizer`, if it updates inside the backward
   std::unique_ptr<LossScaler> loss_scaler;
   std::unique_ptr<LrScheduler> lr_scheduler;
   std::unique_ptr<Checkpointer> checkpoints;
   LoggerSet loggers;
   std::unique_ptr<Validator> validator;  ///< null unless [validation] is enabled
-  int64_t first_row = 0;                 ///< of the global batch, that this rank trains on
+  int64_t first_row = 0;                 ///< first row of the global batch that this rank trains on
   uint64_t seed = 0;
-  TrainState state;  ///< where the run stands; not 0 at the start of a resumed one
+  TrainState state;  ///< progress of the run; not 0 at the start of a resumed one
 };
 
 }  // namespace titan::core

@@ -15,7 +15,7 @@
 namespace titan::core {
 namespace {
 
-/// The rows of this rank out of `num_rows` in each step, as [training] and [data] ask for them.
+/// The rows of this rank out of `num_rows` in each step, by [training] and [data].
 LoaderOptions loader_options(const Run& run, const JobConfig& config, int64_t num_rows) {
   const DataSection& data = config.data;
   const DataloaderSection& threads = config.training.dataloader;
@@ -47,7 +47,7 @@ LoaderOptions loader_options(const Run& run, const JobConfig& config, int64_t nu
                          !run.device->device().is_meta()};
 }
 
-/// In order and, when the whole set is asked for, to its end.
+/// Reads in order and, if the whole set is evaluated, to its end.
 LoaderOptions validation_options(const Run& run, const JobConfig& config) {
   const ValidationSection& section = config.validation;
   JobConfig as_training = config;
@@ -81,7 +81,7 @@ void warn_of_repetition(const Source& source, int64_t num_rows) {
   if (!documents || documents->size() >= num_rows) return;
   log::warn("data source '" + source.name + "' has " + std::to_string(documents->size()) +
             (documents->size() == 1 ? " document" : " documents") + ", fewer than the " +
-            std::to_string(num_rows) + " sequences of a step: they repeat each other");
+            std::to_string(num_rows) + " sequences of a step: documents repeat within a step");
 }
 
 }  // namespace

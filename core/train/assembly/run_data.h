@@ -1,5 +1,5 @@
-// What a run reads: its data sets, and the rows of them that this rank trains and validates on.
-// Used by assembly.
+// Opens a run's data sets and selects the rows that this rank trains and validates on. Used by
+// assembly.
 #pragma once
 
 #include "core/checkpoint/start_point.h"
@@ -9,11 +9,11 @@
 
 namespace titan::core {
 
-/// [tokenizer, chat template and model are there] Opens the data sets; where `start` holds a place
-/// in them, the loader begins there.
+/// [tokenizer, chat template and model exist] Opens the data sets; the loader begins at the data
+/// position that `start` holds, if any.
 void open_data(Run& run, const JobConfig& config, Registry& registry, const StartPoint& start);
 
-/// [after apply_transforms] Nothing unless [validation] is enabled.
+/// [after apply_transforms] Does nothing unless [validation] is enabled.
 void make_validator(Run& run, const JobConfig& config, Registry& registry);
 
 }  // namespace titan::core

@@ -1,4 +1,4 @@
-// The types of numbers of a run. Used by the assembly and the resume.
+// The dtypes of a run. Used by the assembly and the resume.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -7,11 +7,11 @@
 
 namespace titan::core {
 
-/// [training] dtype: what parameters, gradients and optimizer states are stored in.
+/// [training] dtype: of stored parameters, gradients and optimizer states.
 at::ScalarType parameter_dtype(const JobConfig& config);
-/// What the layers compute in.
+/// The dtype that the layers compute in.
 at::ScalarType compute_dtype(const JobConfig& config);
-/// What gradients are summed over ranks in.
+/// The dtype in which gradients are summed over ranks.
 at::ScalarType reduce_dtype(const JobConfig& config);
 
 }  // namespace titan::core

@@ -38,13 +38,13 @@ Facts run_facts(const JobConfig& config, Registry& registry) {
   if (config.validation_source) selections.push_back(config.validation_source->dataset);
   if (config.pipeline_plan) {
     selections.push_back(config.pipeline_schedule);
-    // the table may come from a file that every node has its own copy of
+    // the table may come from a file of which every node has its own copy
     facts.emplace_back("pipeline table", hash64_hex(to_csv(config.pipeline_plan->actions)));
   }
   selections.insert(selections.end(), config.transforms.begin(), config.transforms.end());
   selections.insert(selections.end(), config.watchers.begin(), config.watchers.end());
   if (!config.loss.name.empty()) selections.push_back(config.loss);
-  for (const Selection& logger : config.loggers)  // others are made on the ranks that log
+  for (const Selection& logger : config.loggers)  // others exist only on the ranks that log
     if (observes_tensors(registry, logger)) selections.push_back(logger);
   for (const Selection& selection : selections) {
     const Origin& origin = registry.origin(registry.component(selection.kind, selection.name));

@@ -1,4 +1,5 @@
-// What must be equal on all ranks of a run: the program, the plugin files, the configuration.
+// The facts that must be equal on all ranks of a run: the program, the plugin files, the
+// configuration. Compared by Rendezvous::agree.
 #pragma once
 
 #include "core/config/schema/job_config.h"

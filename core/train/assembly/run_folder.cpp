@@ -14,7 +14,7 @@
 namespace titan::core {
 namespace {
 
-/// Written beside and renamed into place: a reader never sees half a file.
+/// Writes a temporary file and renames it, so that a reader never sees half a file.
 void write_file(const std::filesystem::path& path, const std::string& text) {
   const std::filesystem::path temporary = path.string() + ".tmp";
   errno = 0;
@@ -22,11 +22,11 @@ void write_file(const std::filesystem::path& path, const std::string& text) {
   out << text;
   out.close();
   TITAN_CHECK(out, io, "cannot write '", temporary.string(), "': ", std::strerror(errno),
-              "; choose another job.dump_folder or make room");
+              "; choose another job.dump_folder or free disk space");
   std::error_code error;
   std::filesystem::rename(temporary, path, error);
   TITAN_CHECK(!error, io, "cannot write '", path.string(), "': ", error.message(),
-              "; choose another name or move away what is there");
+              "; choose another name or move the existing file");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The folder that everything of a run is written into.
+// Prepares the folder that holds all files of a run. Used by the assembly.
 #pragma once
 
 #include "core/base/folder_lock.h"
@@ -7,12 +7,12 @@
 
 namespace titan::core {
 
-/// Throws an io Error when it is plain that job.dump_folder cannot be made. Writes nothing.
+/// Throws an io Error when job.dump_folder clearly cannot be made. Writes nothing.
 void check_run_folder(const JobConfig& config);
 
-/// Makes job.dump_folder, takes its lock, keeps what an earlier run left there, and writes the
-/// resolved configuration into it as config.toml (and as JSON into job.save_config_file when that
-/// is set). Throws an io Error naming the path when that fails, and as FolderLock::take.
+/// Makes job.dump_folder, takes its lock, keeps the files of an earlier run, and writes the
+/// resolved configuration into it as config.toml (and as JSON into job.save_config_file if set).
+/// Throws an io Error naming the path on failure, and as FolderLock::take.
 void prepare_run_folder(const JobConfig& config, FolderStart start, FolderLock& lock);
 
 }  // namespace titan::core

@@ -13,7 +13,7 @@
 namespace titan::core {
 namespace {
 
-/// Names of losses' parts become parts of tags.
+/// The names of a loss's parts become parts of metric tags.
 void check_part_names(std::vector<std::string> names) {
   for (const std::string& name : names)
     TITAN_CHECK(!name.empty(), plugin, "a part of the loss has no name");
@@ -62,7 +62,7 @@ void set_loss(Run& run, const JobConfig& config, Registry& registry) {
   });
   on_behalf_of(config.loss, [&] {
     TITAN_CHECK(!run.heads_with_loss.empty(), config, "loss '", config.loss.name,
-                "' has no place: model '", config.model_plugin.name,
+                "' cannot be used: model '", config.model_plugin.name,
                 "' has no nn::OutputHead; leave out loss.name");
   });
 }
@@ -90,12 +90,12 @@ void check_reference(const Run& run, const JobConfig& config) {
   on_behalf_of(config.loss, [&] {
     TITAN_CHECK(
         !is_asked_for || names_reference(config), config, "loss '", config.loss.name,
-        "' (loss.name) compares the model with a reference model, and nothing says which: "
+        "' (loss.name) compares the model with a reference model, but no key names it: "
         "set reference.checkpoint, or checkpoint.enable and checkpoint.initial_load_path to "
         "compare with the weights that the run starts from");
     TITAN_CHECK(is_asked_for || !folder, config, "reference.checkpoint = '", folder.value_or(""),
-                "' has no use: loss '", config.loss.name,
-                "' as it is configured compares with no other model; leave it out");
+                "' is unused: loss '", config.loss.name,
+                "' compares with no other model in this configuration; leave it out");
   });
 }
 

@@ -105,8 +105,8 @@ void add_reference(Run& run, const JobConfig& config, Registry& registry,
   other.seed = run.seed;
   build_model(other, job, registry);
   TITAN_CHECK(other.model->vocab_size() == run.model->vocab_size(), config,
-              "reference.checkpoint: the model in '", folder.string(), "' has ",
-              other.model->vocab_size(), " words, the run's has ", run.model->vocab_size(),
+              "reference.checkpoint: the model in '", folder.string(), "' has a vocabulary of ",
+              other.model->vocab_size(), " tokens, the run's has ", run.model->vocab_size(),
               " (model.vocab_size); a loss can compare models of one vocabulary only");
   apply_transforms(other, job, registry);
   const at::ScalarType dtype = compute_dtype(config) == at::kDouble ? at::kDouble : at::kFloat;

@@ -1,5 +1,5 @@
-// The network of a run: the model on the meta device with its loss, what every transform makes of
-// it, and the reference model beside it. Used by assembly.
+// The network of a run: the model on the meta device with its loss, the result of every transform,
+// and the reference model. Used by assembly.
 #pragma once
 
 #include <filesystem>
@@ -21,15 +21,16 @@ struct MetaModel {
 };
 MetaModel build_meta_model(const JobConfig& config, Registry& registry);
 
-/// [device and mesh are there] The whole model, with the loss of [loss] in its heads.
+/// [device and mesh exist] The whole model, with the loss of [loss] in its heads.
 void build_model(Run& run, const JobConfig& config, Registry& registry);
 
-/// [after build_model] Narrows it to what this rank computes, and connects what runs a step.
+/// [after build_model] Reduces the model to this rank's part, and connects the objects that run a
+/// step.
 void apply_transforms(Run& run, const JobConfig& config, Registry& registry);
 
 /// [after apply_transforms] For a loss that compares with a reference model: builds the one in
-/// `folder` (reference_job) through its transforms, without memory, and has it run before each
-/// step. Config Error: another vocabulary, or what transforms find wrong with it.
+/// `folder` (reference_job) through its transforms, without memory, and runs it before each step.
+/// Config Error: another vocabulary, or an error of a transform.
 void add_reference(Run& run, const JobConfig& config, Registry& registry,
                    const std::filesystem::path& folder);
 

@@ -12,12 +12,12 @@
 #include "core/train/step/step_tokens.h"
 
 namespace titan::core {
-/// Over all ranks but for `local_loss`.
+/// Summed over all ranks, except `local_loss`.
 struct Validator::Sums {
   double local_loss = 0;    // nats, of this rank's tokens
   int64_t num_targets = 0;  // tokens that were predicted
   int64_t num_terms = 0;    // of the loss
-  int64_t num_tokens = 0;   // that went through the model, padding left out
+  int64_t num_tokens = 0;   // that went through the model, without padding
   double text_bytes = 0;
 };
 
@@ -44,7 +44,7 @@ std::string Validator::description() const {
                                 : "not reported, for it has no part '" + nll + "'");
 }
 
-/// What perplexity is made of, in nats; none where the loss does not tell.
+/// The sum that perplexity is computed from, in nats; unset if the loss does not report it.
 std::optional<double> Validator::log_likelihood(const std::map<std::string, double>& parts,
                                                 double loss) const {
   if (loss_.empty()) return loss;
@@ -59,7 +59,7 @@ void Validator::check_data() {
   Loader(sources_, tokenizer_, options_).start();
 }
 
-/// Ranks whose data has ended go on with batches without targets while another rank has some.
+/// Ranks whose data has ended continue with batches without targets while another rank has some.
 Validator::Sums Validator::evaluate() {
   Loader loader(sources_, tokenizer_, options_);
   const dist::Group& dp = mesh_.group("dp");

@@ -1,4 +1,4 @@
-// Measures the loss on held-out data beside training.
+// Measures the loss on held-out data during training. Used by the trainer.
 #pragma once
 
 #include <cstdint>
@@ -21,23 +21,23 @@ namespace titan::core {
 
 /// Every validation reads the same sequences from the start of its data. Method of torchtitan
 /// v0.2.2, but the loss is the mean over tokens, not over batches, so it does not depend on the
-/// layout. It is the loss that training has; perplexity and bits per byte come from the negative
-/// log likelihood alone, so a loss of a plugin has them where it names that part. Thread: trainer
-/// thread. References outlive the validator.
+/// layout. The loss is that of training. Perplexity and bits per byte are computed from the
+/// negative log likelihood, so with a loss of a plugin they exist if it reports that part. Thread:
+/// trainer thread. References outlive the validator.
 class Validator {
  public:
   Validator(std::vector<Source> sources, const Tokenizer& tokenizer, const LoaderOptions& options,
             const ValidationSection& section, StepExecutor& executor, const dist::Mesh& mesh,
             Device& device, LossParts& parts, const std::string& loss, LoggerSet& loggers);
 
-  /// What it reports, for the log.
+  /// The metrics that it reports, for the log.
   std::string description() const;
   /// After the first step and every `freq` steps.
   bool is_due(int64_t step) const { return step == 1 || step % section_.freq == 0; }
-  /// Reads the first batch without using it: data that cannot even give one is an error here.
+  /// Reads the first batch without using it, so that data without a single batch is an error here.
   void check_data();
-  /// Evaluates [validation] steps batches, or the whole set, and logs validation_metrics/*. Every
-  /// rank calls it. data Error: no batch has a target.
+  /// Evaluates [validation] steps batches, or the whole set, and logs validation_metrics/*.
+  /// Collective. Throws a data Error if no batch has a target.
   void run(int64_t step);
 
  private:

@@ -1,5 +1,5 @@
-// How often the run has read each of its data sources whole: the log line at the end of an epoch,
-// and the scalar. Used by the trainer.
+// Counts the epochs of each data source: the log line at the end of an epoch, and the scalar. Used
+// by the trainer.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ class EpochCounter {
   /// `loader` is started, its first step not taken.
   EpochCounter(const Loader& loader, const dist::Mesh& mesh);
 
-  /// Looks at what the steps up to `step` have read, and logs on rank 0 which epochs have ended
-  /// since the last call: an epoch of a source has ended when every row of the global batch has
-  /// begun the next one. Collective over "dp". One scalar a source; tags live as long as this.
+  /// Compares the epochs after `step` with those of the last call and logs on rank 0 each epoch
+  /// that has ended. An epoch of a source has ended when every row of the global batch has begun
+  /// the next one. Collective over "dp". One scalar a source; tags live as long as this.
   std::vector<Scalar> count(int64_t step, c10::Device device);
 
  private:

@@ -3,7 +3,7 @@
 namespace titan::core {
 namespace {
 
-/// 0 when it is not set, or to something else.
+/// 0 if COLUMNS is unset or not a valid number.
 int columns_in(const Environment& environment) {
   constexpr int kMostColumns = 10000;
   try {

@@ -1,4 +1,4 @@
-// What loggers are told about where standard output goes. Used by assembly.cpp.
+// Describes standard output for the loggers. Used by assembly.cpp.
 #pragma once
 
 #include <titan/logger.h>
@@ -8,8 +8,8 @@
 
 namespace titan::core {
 
-/// By [metrics], TERM, NO_COLOR (https://no-color.org) and COLUMNS. `is_terminal`: of standard
-/// output. A terminal that does not say what it can do is as good as none.
+/// From [metrics], TERM, NO_COLOR (https://no-color.org) and COLUMNS. `is_terminal`: of standard
+/// output. If TERM is unset or "dumb", the context has neither color nor redrawing.
 LoggerContext logger_context(const MetricsSection& metrics, const Environment& environment,
                              bool is_terminal);
 

@@ -13,7 +13,7 @@ class KeptScalars {
   explicit KeptScalars(std::span<const Scalar> scalars) : scalars_(scalars.begin(), scalars.end()) {
     size_t size = 0;
     for (const Scalar& scalar : scalars) size += scalar.tag.size();
-    tags_.reserve(size);  // the views stay where they are
+    tags_.reserve(size);  // so that views into it stay valid
     for (Scalar& scalar : scalars_) {
       const size_t begin = tags_.size();
       tags_ += scalar.tag;
@@ -28,7 +28,7 @@ class KeptScalars {
   std::vector<Scalar> scalars_;
 };
 
-/// Likewise.
+/// Histograms that own their tags.
 class KeptHistograms {
  public:
   explicit KeptHistograms(std::span<const Histogram> histograms)

@@ -1,5 +1,5 @@
 // All loggers of a run, each on a thread of its own. One that fails, hangs or is too slow is
-// reported once; training goes on.
+// reported once; training continues.
 #pragma once
 
 #include <memory>
@@ -14,26 +14,26 @@
 
 namespace titan::core {
 
-/// Thread: trainer thread. Nothing here waits for a logger but `flush` and `finish`.
+/// Thread: trainer thread. Only `flush` and `finish` wait for a logger.
 class LoggerSet final : public WatcherLog {
  public:
   explicit LoggerSet(const LoggerLimits& limits = {}) : limits_(limits) {}
-  /// Finishes as failed, unless that was done.
+  /// Finishes as failed, unless `finish` was called.
   ~LoggerSet() override;
   LoggerSet(const LoggerSet&) = delete;
 
-  /// Shared with whoever shows it tensors, and with its thread.
+  /// The logger is shared with callers that pass it tensors, and with its thread.
   void add(std::string name, std::shared_ptr<Logger> logger);
 
   void start(const RunInfo& run);
   void log(int64_t step, std::span<const Scalar> scalars) override;
   void log_histograms(int64_t step, std::span<const Histogram> histograms) override;
-  /// [after every step] Costs nothing unless a logger follows steps.
+  /// [after every step] Free of cost unless a logger follows steps.
   void step_done(const StepProgress& progress);
-  /// Waits until every logger has taken what was logged.
+  /// Waits until every logger has processed its queue.
   void flush();
-  /// Every logger takes what was logged and closes. Those that do not manage within the limit are
-  /// left behind.
+  /// Every logger processes its queue and closes. Loggers that do not finish within the limit are
+  /// abandoned.
   void finish(RunOutcome outcome) noexcept;
 
  private:

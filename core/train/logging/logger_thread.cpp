@@ -15,7 +15,7 @@
 namespace titan::core {
 namespace {
 
-/// The thread looks for work by itself: waking it would cost the trainer as much as all else here.
+/// The thread polls for work: waking it would cost the trainer as much as everything else here.
 constexpr std::chrono::milliseconds kBetweenLooks(50);
 
 /// "60", "0.5"
@@ -40,16 +40,16 @@ struct LoggerThread::State {
   const std::shared_ptr<Logger> logger;
 
   std::mutex mutex;
-  std::condition_variable is_awaited;      // by somebody who waits for the thread
+  std::condition_variable is_awaited;      // by a caller that waits for the thread
   std::condition_variable has_progressed;  // of the thread
   std::deque<Call> calls;
   std::optional<StepProgress> progress;  // the latest, after all `calls`
   std::optional<RunOutcome> outcome;     // finish() is asked for
   std::optional<Clock::time_point> busy_since;
-  size_t num_dropped = 0;  // calls that came while the queue was full
-  size_t num_missed = 0;   // calls that came or waited when the logger had failed
-  bool is_used = false;    // something was queued: before its start nothing is finished
-  bool is_warned = false;  // of being slow
+  size_t num_dropped = 0;  // calls that arrived while the queue was full
+  size_t num_missed = 0;   // calls that were queued or arrived after the logger had failed
+  bool is_used = false;    // something was queued: without a start there is no finish
+  bool is_warned = false;  // that it is slow
   bool has_failed = false;
   bool is_over = false;  // finish() has returned
   bool is_left_behind = false;
@@ -70,7 +70,7 @@ LoggerThread::~LoggerThread() {
   wait_for_end(Clock::now());
 }
 
-/// The thread's whole life.
+/// The main function of the thread.
 void LoggerThread::work(State& state) {
   std::unique_lock lock(state.mutex);
   while (!state.is_left_behind) {
@@ -102,7 +102,7 @@ void LoggerThread::work(State& state) {
     } catch (...) {
       problem = "an exception of unknown type";
     }
-    call = nullptr;  // what it holds is freed outside of the lock
+    call = nullptr;  // frees its captures outside of the lock
     if (problem) fail(state, *problem);
     lock.lock();
     state.busy_since.reset();
@@ -112,7 +112,7 @@ void LoggerThread::work(State& state) {
   }
 }
 
-/// It is told, and closed; what waits and what comes is counted.
+/// Warns and closes the logger; counts the calls that it misses.
 void LoggerThread::fail(State& state, const std::string& problem) {
   std::deque<Call> missed;
   {
@@ -123,7 +123,7 @@ void LoggerThread::fail(State& state, const std::string& problem) {
     missed.swap(state.calls);
     state.num_missed += missed.size();
   }
-  log::warn(state.name + " failed and is off from here on; training goes on: " + problem);
+  log::warn(state.name + " failed and is off from here on; training continues: " + problem);
   state.logger->finish(RunOutcome::failed);
 }
 
@@ -144,10 +144,10 @@ void LoggerThread::add(Call call) {
     if ((is_full || hangs) && !std::exchange(state.is_warned, true))
       warning = is_full ? state.name + " is too slow: " + entries(state.calls.size()) +
                               " wait for it, and those that come are dropped until it catches up; "
-                              "training goes on"
-                        : state.name + " has not come back from a call for more than " +
+                              "training continues"
+                        : state.name + " has been in one call for more than " +
                               short_text(limits_.patience) +
-                              " s; training goes on without waiting for it";
+                              " s; training continues without waiting for it";
     if (is_full) {
       ++state.num_dropped;
     } else {
@@ -186,7 +186,7 @@ void LoggerThread::wait_for_end(Clock::time_point asked) {
     thread_.join();
   } else {
     state.is_left_behind = true;
-    // never freed: the thread may still come back from its call, at whatever moment of the end
+    // never freed: the thread may still return from its call, at any moment of the process's exit
     static auto& left_behind = *new std::vector<std::shared_ptr<State>>;
     left_behind.push_back(state_);
     lock.unlock();
@@ -195,14 +195,13 @@ void LoggerThread::wait_for_end(Clock::time_point asked) {
   tell_what_is_lost(state);
 }
 
-/// At the end, when only a thread that was left behind may still come back.
+/// Called at the end, when only an abandoned thread may still return.
 void LoggerThread::tell_what_is_lost(State& state) const {
   const std::lock_guard lock(state.mutex);
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "; ") + part; };
   if (state.is_left_behind) {
-    add("did not come to its end within " + short_text(limits_.finish_wait) +
-        " s and is left where it is");
+    add("did not finish within " + short_text(limits_.finish_wait) + " s and was abandoned");
     if (!state.calls.empty()) add(entries(state.calls.size()) + " waited for it and are lost");
   }
   if (state.num_dropped > 0) add("was too slow for " + entries(state.num_dropped));

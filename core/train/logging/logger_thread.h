@@ -1,5 +1,5 @@
-// One logger on a thread of its own: what a run says is queued for it, so that a logger that is
-// slow, hangs or throws costs the trainer nothing. Used by logger_set.cpp.
+// Runs one logger on a thread of its own: calls are queued, so that a logger that is slow, hangs or
+// throws does not delay the trainer. Used by logger_set.cpp.
 #pragma once
 
 #include <chrono>
@@ -14,14 +14,15 @@
 namespace titan::core {
 
 struct LoggerLimits {
-  size_t most_waiting = 1000;  ///< calls; while so many wait, new ones are dropped
-  double patience = 60;        ///< seconds of one call, after which it is said once that it hangs
-  double finish_wait = 0;      ///< seconds from the end of the run on; 0: what the logger asks for
+  size_t most_waiting = 1000;  ///< calls; at this queue length new ones are dropped
+  double patience = 60;        ///< seconds of one call, after which one warning reports a hang
+  double finish_wait =
+      0;  ///< seconds after the end of the run; 0: the limit that the logger asks for
 };
 
-/// All functions: trainer thread, and none waits for the logger but `flush` and `wait_for_end`. Of
-/// a logger that fails, hangs or is too slow one warning tells when it is noticed, and at the end
-/// how much it missed.
+/// All functions: trainer thread; only `flush` and `wait_for_end` wait for the logger. If a logger
+/// fails, hangs or is too slow, one warning reports it at once, and one at the end reports how many
+/// calls it missed.
 class LoggerThread {
  public:
   using Clock = std::chrono::steady_clock;
@@ -31,18 +32,18 @@ class LoggerThread {
   ~LoggerThread();  ///< after `wait_for_end`
   LoggerThread(const LoggerThread&) = delete;
 
-  /// Queues a call; those that were queued before come first.
+  /// Queues a call after those that are already queued.
   void add(Call call);
-  /// Of several that wait only the latest is told.
+  /// If several wait in the queue, the logger gets only the latest.
   void step_done(const StepProgress& progress);
-  /// Waits until nothing is left to do, however long that takes.
+  /// Waits until the queue is empty, without a time limit.
   void flush();
 
   /// Queues finish() as the last call.
   void finish(RunOutcome outcome);
-  /// [after `finish`, which all were asked for at `asked`] A logger that has not come to its end
-  /// within the limit is left where it is: its thread touches nothing of the run any more, and the
-  /// process may end under it.
+  /// [after `finish`; `asked`: the time at which all loggers were asked to] A logger that has not
+  /// finished within the limit is abandoned: its thread no longer uses any object of the run, and
+  /// the process may end while it works.
   void wait_for_end(Clock::time_point asked);
 
  private:

@@ -35,15 +35,15 @@ struct Found {
   nn::Module* module;
 };
 
-/// The module itself that has a parameter, rather than those around it.
+/// The module that holds a parameter itself, rather than a module around it.
 std::map<const nn::Parameter*, const nn::Module*> owners_of(const std::vector<Found>& modules) {
   std::map<const nn::Parameter*, const nn::Module*> owners;
-  for (const Found& found : modules)  // what is inside comes later
+  for (const Found& found : modules)  // inner modules come later
     found.module->visit_parameters([&](nn::Parameter& p) { owners[&p] = found.module; });
   return owners;
 }
 
-/// "weight [256, 256], frozen": by its short name where the module gave it that.
+/// "weight [256, 256], frozen": with its short name if the name begins with the module's.
 std::string parameter_text(const nn::Parameter& parameter, const std::string& module_name) {
   const std::string prefix = module_name.empty() ? "" : module_name + ".";
   const std::string& name = parameter.name();

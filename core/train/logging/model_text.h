@@ -1,4 +1,4 @@
-// The model in words, for [model] print_after_conversion.
+// Describes the model as text, for [model] print_after_conversion.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace titan::core {
 
-/// A line for each module, in order: its name, its class, its own parameters and who computes in
-/// its place. Layers in a row that are alike but for their names share their lines.
+/// A line for each module, in order: its name, its class, its own parameters and its kernel owner.
+/// Consecutive layers that differ only in their names share their lines.
 std::string model_text(ModelPart& part);
 
 }  // namespace titan::core

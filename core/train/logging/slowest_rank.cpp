@@ -16,7 +16,7 @@ double total(const StepClock::Seconds& seconds) {
   return std::accumulate(seconds.begin(), seconds.end(), 0.0);
 }
 
-/// Validation is beside the steps.
+/// Validation is not part of the steps.
 double work(const StepClock::Seconds& seconds) {
   return total(seconds) - seconds[static_cast<size_t>(StepPhase::communication)] -
          seconds[static_cast<size_t>(StepPhase::validation)];

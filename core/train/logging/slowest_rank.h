@@ -1,4 +1,4 @@
-// Which rank the others wait for, and what it costs. Used by metrics at logged steps.
+// Finds the rank that the others wait for, and its cost. Used by metrics at logged steps.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,20 @@
 
 namespace titan::core {
 
-/// A rank's work is its time but for what it spends in communication: the one with the most is
-/// waited for by the others. Compared with the lower median, over host time: of a GPU, which works
-/// while the host goes on, it says nothing. Thread: trainer thread.
+/// A rank's work is its time without communication and validation; the others wait for the rank
+/// with the most work. Compared with the lower median. It uses host time, which says nothing of a
+/// GPU that works asynchronously. Thread: trainer thread.
 class SlowestRank {
  public:
-  /// Warned of when one rank costs so much of the time over so long, logged step after logged step.
+  /// A warning is logged when the same rank exceeds this share over this window of consecutive
+  /// logged steps.
   static constexpr double kShare = 0.1;
   static constexpr double kWindowSeconds = 30;
   static constexpr int kWindowIntervals = 3;
 
-  /// Collective over `world`. `own`: of this rank since the last call. Gives
-  /// "time_metrics/slowest_rank", and in "time_metrics/slowest_rank_excess(%)" what its work is
-  /// over the median's, of the time.
+  /// Collective over `world`. `own`: of this rank since the last call. Returns
+  /// "time_metrics/slowest_rank" and, as "time_metrics/slowest_rank_excess(%)", the work above the
+  /// median's as a share of the time.
   std::vector<Scalar> look(const StepClock::Seconds& own, const dist::Group& world,
                            c10::Device device);
 
@@ -31,7 +32,7 @@ class SlowestRank {
     int64_t rank = 0;
     double excess = 0;                   // seconds over the median's work
     double time = 0;                     // of the interval
-    StepPhase phase = StepPhase::other;  // where it is furthest from the median rank
+    StepPhase phase = StepPhase::other;  // with the largest excess over the median rank
   };
   static Finding find(const std::vector<StepClock::Seconds>& ranks);
   void warn_if_lasting(const Finding& finding, bool speaks);

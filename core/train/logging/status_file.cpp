@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kBlock = 1024;
 
-/// Without a cut and without waiting: 0, or why not.
+/// Overwrites without truncating and without blocking; returns 0 or an errno.
 int overwrite(const std::filesystem::path& path, std::string_view bytes) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
   if (file < 0) return errno;
@@ -35,7 +35,7 @@ StatusFile::StatusFile(std::filesystem::path path, Value fixed, const dist::Mesh
     : path_(std::move(path)), fixed_(std::move(fixed)), mesh_(mesh) {
   std::error_code seen_when_writing;
   std::filesystem::create_directories(path_.parent_path(), seen_when_writing);
-  std::filesystem::remove(path_, seen_when_writing);  // of a session before
+  std::filesystem::remove(path_, seen_when_writing);  // of an earlier session
   thread_ = std::thread([this] { run(); });
 }
 
@@ -79,7 +79,7 @@ void StatusFile::write(const char* state) {
   if (const int reason = overwrite(path_, bytes)) {
     has_failed_ = true;
     log::warn("cannot write '" + path_.string() + "': " + std::generic_category().message(reason) +
-              "; titan top does not see this rank, training goes on");
+              "; titan top does not see this rank, training continues");
   }
   written_bytes_ = size;
 }

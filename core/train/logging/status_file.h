@@ -1,4 +1,5 @@
-// What a rank is doing, written once a second for whoever watches the run: status/rank_<r>.json.
+// A rank's current activity, written once a second for programs that watch the run:
+// status/rank_<r>.json.
 #pragma once
 
 #include <condition_variable>
@@ -13,10 +14,10 @@
 
 namespace titan::core {
 
-/// What a rank tells of itself; what is not known is left out of the file.
+/// A rank's values; the file leaves out unknown ones.
 struct StatusNumbers {
-  int64_t step = 0;              ///< that was begun last
-  double step_seconds = 0;       ///< of the last one that was done
+  int64_t step = 0;              ///< the last that began
+  double step_seconds = 0;       ///< of the last completed step
   double tokens_per_second = 0;  ///< of the job, over the last logged interval
   double loss = 0;
   int64_t memory_bytes = 0, memory_total = 0;  ///< peak of the last logged interval; of the device
@@ -25,13 +26,13 @@ struct StatusNumbers {
 };
 
 /// One JSON object, padded with blanks to whole kilobytes and rewritten in place: a reader that
-/// meets half of a new one reads again. Written by a thread of its own; where that fails it is
-/// warned of once, and nothing more is written.
+/// finds a half-written object reads again. A thread of its own writes it. The first failure is
+/// logged as a warning and ends the writing.
 class StatusFile {
  public:
   /// `fixed`: members that never change ("rank", "host", ...). `mesh` outlives this.
   StatusFile(std::filesystem::path path, Value fixed, const dist::Mesh& mesh);
-  /// Writes it once more, as "ended".
+  /// Writes it a last time, with the state "ended".
   ~StatusFile();
   StatusFile(const StatusFile&) = delete;
 

@@ -29,7 +29,7 @@ Value as_value(const PlannedPipeline& planned) {
                      {"actions", std::move(actions)}});
 }
 
-/// What was communicated between two looks at the recorder.
+/// The traffic between two readings of the recorder.
 Value::List difference(const TimelineFile::TrafficByKind& from,
                        const TimelineFile::TrafficByKind& to) {
   Value::List rows;
@@ -93,7 +93,7 @@ void TimelineFile::write(const Value& line) {
     file_->flush();
   } catch (const Error& error) {
     file_.reset();
-    log::warn("the timeline of this rank ends here, training goes on: " + error.message());
+    log::warn("the timeline of this rank ends here, training continues: " + error.message());
   }
 }
 

@@ -1,5 +1,5 @@
-// What a rank has done when, in a few steps of a run: timeline/rank_<r>.jsonl. Read by titan
-// report, which draws it beside what a pipeline's schedule has planned.
+// The timed actions of a rank in a few steps of a run: timeline/rank_<r>.jsonl. titan report draws
+// them next to the plan of a pipeline's schedule.
 #pragma once
 
 #include <cstdint>
@@ -16,26 +16,26 @@
 
 namespace titan::core {
 
-/// What a pipeline's schedule has planned for a rank of it.
+/// The schedule's plan for one rank of a pipeline.
 struct PlannedPipeline {
-  const PipelinePlan* plan = nullptr;  ///< none without a pipeline
+  const PipelinePlan* plan = nullptr;  ///< null without a pipeline
   std::string schedule;
   int rank = 0;
 };
 
 /// Keeps the spans and the traffic of every logged step up to the 10th, then of every 10th up to
-/// the 100th, and so on: a long run fills no disk. A line that cannot be written is warned of once
-/// and ends the record. Thread: trainer thread.
+/// the 100th, and so on, so that a long run does not fill the disk. The first line that cannot be
+/// written is logged as a warning and ends the record. Thread: trainer thread.
 class TimelineFile {
  public:
   /// By group and operation, as dist::Recorder counts it.
   using TrafficByKind = std::map<std::pair<std::string, std::string>, dist::Traffic>;
 
-  /// Goes on in `path` or begins it anew.
+  /// Appends to `path` if `goes_on`, else truncates it.
   TimelineFile(const std::filesystem::path& path, bool goes_on, dist::Recorder& recorder,
                const PlannedPipeline& planned);
 
-  /// `is_logged`: of the steps that are, this one may be kept.
+  /// Only logged steps can be kept.
   void begin_step(int64_t step, bool is_logged);
   void end_step();
 
@@ -45,9 +45,9 @@ class TimelineFile {
   dist::Recorder& recorder_;
   std::optional<GrowingFile> file_;
   int64_t num_logged_ = 0;
-  int64_t step_ = 0;       // 0: this one is not kept
+  int64_t step_ = 0;       // 0: this step is not kept
   double begin_ = 0;       // monotonic
-  TrafficByKind traffic_;  // up to its begin
+  TrafficByKind traffic_;  // before its begin
 };
 
 }  // namespace titan::core

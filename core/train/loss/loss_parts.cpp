@@ -21,7 +21,7 @@ void LossParts::take(const std::vector<at::Tensor>& parts) {
     sums_ = sums;
 }
 
-/// Ranks of tp compute the same parts; of a pipeline one has the head.
+/// Ranks of tp compute the same parts; only one rank of a pipeline has the head.
 std::map<std::string, double> LossParts::sums(const dist::Mesh& mesh, c10::Device device) const {
   std::map<std::string, double> found;
   if (names_.empty()) return found;

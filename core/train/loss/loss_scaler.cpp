@@ -37,7 +37,7 @@ Judgement LossScaler::judge(const Step& step) {
   if (!is_first_rank_) return {.verdict = Verdict::skip, .reason = ""};
   return {.verdict = Verdict::skip,
           .reason = "gradients overflowed float16 in step " + std::to_string(step.number) +
-                    ": it leaves the weights as they are; the loss scale is now " +
+                    ": the weights are unchanged; the loss scale is now " +
                     std::to_string(shrunk())};
 }
 

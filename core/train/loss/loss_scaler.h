@@ -1,5 +1,5 @@
-// Keeps the gradients of a computation in float16 in its range: [training.loss_scaling].
-// Micikevicius et al., 2018. A member of a step.
+// Scales the loss so that float16 gradients stay in range: [training.loss_scaling]. Micikevicius et
+// al., 2018. A member of a step.
 #pragma once
 
 #include <titan/step.h>
@@ -9,13 +9,13 @@
 
 namespace titan::core {
 
-/// Backward starts from `scale()` instead of 1. When some gradient overflowed the step is skipped
-/// and the scale shrinks; after `growth_interval` steps without an overflow it grows. Every rank
-/// decides by the same norm. Inactive, it is always 1 and has no opinion.
+/// Backward starts from `scale()` instead of 1. If a gradient overflowed, the step is skipped and
+/// the scale shrinks; after `growth_interval` steps without an overflow it grows. Every rank
+/// decides by the same norm. If inactive, the scale is always 1 and every verdict is commit.
 class LossScaler final : public StepMember {
  public:
-  /// `state`: holds the scale between steps and runs; outlives this. A scale of 0 there: none yet.
-  /// `is_first_rank`: says when a step is left out.
+  /// `state` holds the scale between steps and runs; outlives this. A scale of 0 there means unset.
+  /// `is_first_rank`: this rank logs skipped steps.
   LossScaler(const LossScalingSection& section, bool is_active, bool is_first_rank,
              TrainState& state);
 
@@ -26,7 +26,7 @@ class LossScaler final : public StepMember {
   /// Throws a data Error when gradients overflowed although the scale cannot shrink any more.
   Judgement judge(const Step& step) override;
   void commit(const Step& step) override;
-  /// Shrinks the scale if gradients overflowed, whoever had the step skipped.
+  /// Shrinks the scale if gradients overflowed, even if another member had the step skipped.
   void skip(const Step& step) override;
 
  private:

@@ -1,5 +1,5 @@
-// What the sum of a run's loss is divided by, and how a loss of sequences comes by its own divisor
-// where everything else counts tokens. Used by assembly, metrics and validation.
+// The divisor of a run's loss: tokens, or the terms of a loss of sequences, whose divisor is made
+// to fit code that divides by tokens. Used by assembly, metrics and validation.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,24 @@
 
 namespace titan::core {
 
-/// Tokens with a target or, of a SequenceLoss, its terms.
+/// The number of tokens with a target or, of a SequenceLoss, of its terms.
 class LossTerms {
  public:
   explicit LossTerms(std::shared_ptr<const SequenceLoss> loss = nullptr) : loss_(std::move(loss)) {}
 
-  /// Of this rank's microbatches. On simulated ranks, whose labels have no values, tokens.
+  /// Of this rank's microbatches. On simulated ranks, whose labels have no values, the number of
+  /// tokens.
   int64_t local(const StepBatches& batches) const;
-  /// Of the whole step: of a SequenceLoss collective over dp, else known already.
+  /// Of the whole step. Collective over dp for a SequenceLoss, else known already.
   int64_t global(const StepBatches& batches, const dist::Mesh& mesh, c10::Device device) const;
 
  private:
   std::shared_ptr<const SequenceLoss> loss_;
 };
 
-/// What heads compute in place of a SequenceLoss: the loss times the tokens per term of the step,
-/// so that who divides by tokens divides by terms. Losses of layers remain sums over tokens that
-/// are divided by tokens. Parts are the loss's own.
+/// Heads compute this in place of a SequenceLoss: the loss times the step's tokens per term. The
+/// division by tokens then gives the loss per term. Auxiliary losses of layers stay sums that are
+/// divided by tokens. The parts are unchanged.
 class LossPerTerm final : public SequenceLoss {
  public:
   explicit LossPerTerm(std::shared_ptr<SequenceLoss> loss) : loss_(std::move(loss)) {}
@@ -46,7 +47,8 @@ class LossPerTerm final : public SequenceLoss {
   double tokens_per_term_ = 1;
 };
 
-/// Counts the terms of each run of a step before heads need them. A step without any has loss 0.
+/// Counts the terms of each attempt of a step before heads need them. A step without terms has loss
+/// 0.
 class TermCounter final : public ExecutorWrapper {
  public:
   /// `mesh` outlives this.

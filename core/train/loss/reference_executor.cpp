@@ -18,8 +18,8 @@ RowsLoss nothing(const at::Tensor& like) {
   return {.sum = at::zeros({}, like.options().dtype(at::kDouble))};
 }
 
-/// The loss of the reference's heads is what they leave behind: Batch::reference is memory of whole
-/// batches, and each microbatch that a head sees has its rows of it.
+/// A loss for the reference's heads that stores its inputs: Batch::reference is memory of the whole
+/// batch, and each microbatch holds its rows of it.
 class KeepsLikelihoods final : public SequenceLoss {
  public:
   RowsLoss of_sequences(const at::Tensor& log_likelihoods, const Batch& batch) override {

@@ -1,4 +1,5 @@
-// Asks the frozen second model that a loss compares the run's with ([reference]). Used by assembly.
+// Runs the frozen reference model that a loss compares the run's model with ([reference]). Used by
+// assembly.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +10,22 @@
 
 namespace titan::core {
 
-/// What of the reference model is asked, and for what.
+/// The reference model, and the output that the loss needs of it.
 struct ReferenceCalls {
   ModelPart& part;         ///< of this rank, through all its transforms
   StepExecutor& executor;  ///< of that part
   ReferenceOutput output;
   int64_t vocab_size;
-  at::TensorOptions options;  ///< of what the heads say: fp32 or double, on the device
+  at::TensorOptions options;  ///< of the output: fp32 or double, on the device
 };
 
-/// Runs each step's microbatches through the reference model before they go through the run's own:
-/// the heads of the reference write what the loss asks for into Batch::reference, on the ranks that
-/// have them. All microbatches of a step have theirs at once. Thread: trainer thread.
+/// Runs each step's microbatches through the reference model before the run's own model. On ranks
+/// that have them, the heads of the reference write the required output into Batch::reference. All
+/// microbatches of a step hold theirs at the same time. Thread: trainer thread.
 class ReferenceExecutor final : public ExecutorWrapper {
  public:
-  /// Gives the heads of the reference their losses. What `calls` refers to outlives this.
+  /// Sets losses in the heads of the reference that write the output. The objects in `calls`
+  /// outlive this.
   explicit ReferenceExecutor(const ReferenceCalls& calls);
 
   StepLoss forward_backward(const StepBatches& batches) override;

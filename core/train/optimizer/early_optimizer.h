@@ -15,7 +15,7 @@
 
 namespace titan::core {
 
-/// One optimizer per parameter. Gradients never exist all at once, so there is no norm of them and
+/// One optimizer per parameter. Gradients never exist all at the same time, so there is no norm and
 /// no clipping.
 class EarlyOptimizer final : public JoinedOptimizers {
  public:
@@ -25,14 +25,14 @@ class EarlyOptimizer final : public JoinedOptimizers {
 
   /// [before the step's forward]
   void start_step(double lr_factor) { lr_factor_ = lr_factor; }
-  /// [after the backward] Nothing is left to do.
+  /// [after the backward] Does nothing: the backward has updated the weights.
   void step(double) override {}
 
  private:
   double lr_factor_ = 1;
 };
 
-/// Its part of a step: weights change from `begin` on, so such a step cannot be undone. References
+/// Its step member: weights change from `begin` on, so such a step cannot be undone. References
 /// outlive this.
 class EarlyStep final : public StepMember {
  public:

@@ -1,17 +1,17 @@
-// Ends a run whose loss or gradients are no numbers, before they reach the weights. Members of a
-// step.
+// Ends a run whose loss or gradients are NaN or infinite, before they reach the weights. Members of
+// a step.
 #pragma once
 
 #include <titan/step.h>
 
 namespace titan::core {
 
-/// data Error in `judge`, on the rank whose loss it is. Losses that stay on the device are judged
-/// by whoever holds them.
+/// data Error in `judge`, on the rank that has the loss. HeldNumbers checks losses that stay on the
+/// device.
 class FiniteLoss final : public StepMember {
  public:
-  /// `are_weights_unchanged`: when a step is judged, which is not so where the optimizer works
-  /// inside the backward.
+  /// `are_weights_unchanged`: whether weights are unchanged in `judge`; false if the optimizer
+  /// works inside the backward.
   explicit FiniteLoss(bool are_weights_unchanged) : are_weights_unchanged_(are_weights_unchanged) {}
   Judgement judge(const Step& step) override;
 
@@ -19,7 +19,8 @@ class FiniteLoss final : public StepMember {
   bool are_weights_unchanged_;
 };
 
-/// data Error in `judge`, on all ranks. After whoever leaves steps out because of their norm.
+/// data Error in `judge`, on all ranks. Acts after the members that skip steps because of their
+/// norm.
 class FiniteNorm final : public StepMember {
  public:
   Judgement judge(const Step& step) override;

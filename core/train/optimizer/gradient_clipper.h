@@ -10,9 +10,10 @@
 
 namespace titan::core {
 
-/// See clip_gradients; takes the step's gradient scale out again. References outlive this.
-/// `held`: takes the norm of steps that it holds; null: every norm is read. `update`: multiplies
-/// the gradients in place of this, where its optimizer can; null where others read them after this.
+/// See clip_gradients; also divides by the step's gradient scale. References outlive this. `held`:
+/// receives the norm of steps whose numbers stay on the device; null: every norm is read. `update`:
+/// multiplies the gradients in place of this member, if its optimizer can; null if other members
+/// read them later.
 class GradientClipper final : public StepMember {
  public:
   GradientClipper(ModelPart& part, const dist::Mesh& mesh, c10::Device device, double max_norm,

@@ -26,12 +26,12 @@
 namespace titan::core {
 namespace {
 
-/// Sums in the gradients' own type, but no narrower than fp32, run over so many elements; from
-/// there on in double. One long sum in fp32 would be wrong in the fifth digit, and otherwise wrong
-/// under another layout.
+/// Number of elements that are summed in the gradients' dtype (at least fp32); these sums are added
+/// in double. One long sum in fp32 would be wrong in the fifth digit, and differently so under
+/// another layout.
 constexpr int64_t kRowLength = 1024;
 
-/// The type of a sum in fp32 at least; absent where that is the gradients' own.
+/// The dtype of a sum, at least fp32; absent if that is the gradients' own.
 std::optional<at::ScalarType> wider_type(at::ScalarType type) {
   const at::ScalarType wide = c10::promoteTypes(type, at::kFloat);
   return wide == type ? std::nullopt : std::optional(wide);
@@ -56,7 +56,7 @@ at::Tensor sum_of_squares(const std::vector<at::Tensor>& gradients, c10::Device 
   return at::cat(norms).to(at::kDouble).square().sum().to(device);
 }
 
-/// Of this rank.
+/// The gradients of this rank.
 struct Gradients {
   std::vector<at::Tensor> all, counted;
 };
@@ -72,8 +72,8 @@ Gradients gradients_of(ModelPart& part, const dist::Mesh& mesh) {
   return gradients;
 }
 
-/// As a GPU's _foreach_mul_ does with a number of the host, which it rounds to the type that it
-/// computes in: fp32 for narrower ones. (The CPU's rounds it to the narrow type.)
+/// Rounds as a GPU's _foreach_mul_ does with a host number: to the dtype that it computes in, fp32
+/// for narrower ones. (The CPU's rounds it to the narrow dtype.)
 void multiply(const std::vector<at::Tensor>& gradients, const at::Tensor& coefficient) {
   std::map<std::pair<at::ScalarType, c10::DeviceType>, std::vector<at::Tensor>> alike;
   for (const at::Tensor& gradient : gradients)

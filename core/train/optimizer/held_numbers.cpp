@@ -10,7 +10,7 @@
 namespace titan::core {
 namespace {
 
-/// So many steps at most go by unseen; each keeps two numbers on the device.
+/// Maximum number of consecutive held steps; each keeps two numbers on the device.
 constexpr size_t kMostHeld = 1024;
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Loss and gradient norm of the steps that nobody looks at. To read a number of a GPU its host has
-// to wait until the GPU has computed it, and has nothing ready for it then; so these stay there
-// until a step is logged. A member of the step.
+// Keeps loss and gradient norm on the device in steps that are not logged. Reading a number from a
+// GPU makes the host wait for it, and leaves the GPU without queued work meanwhile. A member of the
+// step.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,25 @@
 
 namespace titan::core {
 
-/// While a step is held, StepLoss::normalized_sum may be no number and Step::norm is none: whoever
-/// needs them has the step looked at. That no held step went bad is checked when the next one is
-/// looked at, before its update; the updates of the held steps after a bad one have been made by
-/// then, and the run ends.
+/// In a step that is held (neither logged nor saved), StepLoss::normalized_sum may be NaN and
+/// Step::norm is unset. The next step that is not held checks the held ones, before its update. By
+/// then a bad step and the steps after it have updated the weights, and the run ends.
 class HeldNumbers final : public StepMember {
  public:
-  /// `is_looked_at`: of a step's number; those that are logged or saved.
+  /// `is_looked_at`: whether a step, given by its number, is logged or saved.
   explicit HeldNumbers(std::function<bool(int64_t)> is_looked_at)
       : is_looked_at_(std::move(is_looked_at)) {}
 
-  /// Of the step that has begun.
+  /// Whether the current step is held.
   bool is_holding() const { return is_holding_; }
   /// One element, fp64, on the device.
   void set_norm(at::Tensor norm) { current_.norm = std::move(norm); }
-  /// Waits for the device. A data Error where the loss or the norm of a held step is not finite.
+  /// Waits for the device. Throws a data Error if the loss or the norm of a held step is NaN or
+  /// infinite.
   void require_finite();
 
   bool undoes_steps() const override { return false; }
-  /// Tells what runs the microbatches, by StepBatches::loss_stays.
+  /// Sets StepBatches::loss_stays, which asks the executor to leave the loss on the device.
   void begin(Step& step) override;
   void reduced(Step& step) override;
   Judgement judge(const Step& step) override;
@@ -46,7 +46,7 @@ class HeldNumbers final : public StepMember {
   std::function<bool(int64_t)> is_looked_at_;
   bool is_holding_ = false;
   Held current_;
-  std::vector<Held> held_;  // committed, not yet looked at
+  std::vector<Held> held_;  // committed, not yet read
 };
 
 }  // namespace titan::core

@@ -18,7 +18,7 @@ const Selection& selection_for(const JobConfig& config, std::string_view paramet
   return config.optimizer;
 }
 
-/// All of its states are declared by now. Null when nothing is chosen.
+/// An optimizer whose states are all declared and sealed. Null if the selection has no name.
 std::unique_ptr<Optimizer> make_complete(Registry& registry, const Selection& selection,
                                          const OptimizerContext& context) {
   if (selection.name.empty()) return nullptr;

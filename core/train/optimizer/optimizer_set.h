@@ -14,8 +14,7 @@
 
 namespace titan::core {
 
-/// Several optimizers as one: their states are its own, and the first one's learning rate is the
-/// run's.
+/// Several optimizers as one: it has all their states, and the learning rate of the first.
 class JoinedOptimizers : public Optimizer, public StatefulOptimizer {
  public:
   /// At least one.
@@ -28,7 +27,7 @@ class JoinedOptimizers : public Optimizer, public StatefulOptimizer {
   std::vector<std::unique_ptr<Optimizer>> members_;
 };
 
-/// All step together. It scales gradients where all of its members do.
+/// Steps all members. Scales gradients if all members can.
 class OptimizerSet final : public JoinedOptimizers, public ScalesGradients {
  public:
   using JoinedOptimizers::JoinedOptimizers;
@@ -37,7 +36,8 @@ class OptimizerSet final : public JoinedOptimizers, public ScalesGradients {
   void step_scaled(double lr_factor, const at::Tensor& scale) override;
 };
 
-/// Throws a config Error that lists every pattern of a group that no parameter of the model has.
+/// Throws a config Error that lists every pattern of a group that matches no parameter of the
+/// model.
 void check_groups(const JobConfig& config, const std::vector<ParameterInfo>& parameters);
 
 /// The optimizer of each parameter is that of the first group with a pattern for its name, else the

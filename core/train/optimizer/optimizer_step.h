@@ -1,4 +1,4 @@
-// The update of the weights as a part of a step, and the work that follows it. Members of a step.
+// The update of the weights in a step, and the work around it. Members of a step.
 #pragma once
 
 #include <functional>
@@ -12,12 +12,12 @@
 
 namespace titan::core {
 
-/// What has to be done before weights, optimizer states or states of modules change: a checkpoint
-/// that still copies them ends its copy.
+/// Called before weights, optimizer states or module states change: a checkpoint that still copies
+/// them finishes its copy.
 using BeforeUpdate = std::function<void()>;
 
-/// Comes before every member of a plugin: those change what is saved at commit or skip too, as the
-/// states of modules.
+/// Acts before every member of a plugin, because those also change saved values at commit or skip,
+/// such as module states.
 class EndOfCopies final : public StepMember {
  public:
   explicit EndOfCopies(BeforeUpdate before) : before_(std::move(before)) {}
@@ -36,7 +36,7 @@ class OptimizerStep final : public StepMember {
 
   /// Whether the optimizer multiplies gradients while it reads them.
   bool scales_gradients() const { return scales_ && scales_->scales_gradients(); }
-  /// [scales_gradients, before commit] That the gradients of this step are multiplied by.
+  /// [scales_gradients, before commit] Sets the factor of this step's gradients.
   void set_scale(at::Tensor scale) { scale_ = std::move(scale); }
 
   void begin(Step&) override { scale_.reset(); }
@@ -53,7 +53,7 @@ class OptimizerStep final : public StepMember {
   at::Tensor scale_;         // of the gradients of this step, if any
 };
 
-/// The members are those of plugins, in the order in which they were applied.
+/// The objects are those of plugins, in the order in which they were applied.
 class AfterOptimizerWork final : public StepMember {
  public:
   explicit AfterOptimizerWork(std::vector<AfterOptimizerStep*> work) : work_(std::move(work)) {}

@@ -45,7 +45,7 @@ const char* words_of(Observed what) {
 
 }  // namespace
 
-/// Sees queries and keys on their way to whoever attends.
+/// Observes queries and keys before they reach the layer's attention kernel.
 class Observations::Attention final : public nn::AttentionKernel {
  public:
   Attention(Observations& all, Probe& probe, std::string module,
@@ -73,7 +73,7 @@ class Observations::Attention final : public nn::AttentionKernel {
   std::unique_ptr<nn::AttentionKernel> inner_;
 };
 
-/// Sees what the head projects, and projects the first rows of it once more.
+/// Observes the head's input, and projects its first rows again for the observer.
 class Observations::Head final : public nn::HeadKernel {
  public:
   Head(Observations& all, Probe& probe, std::string module, std::unique_ptr<nn::HeadKernel> inner)
@@ -221,7 +221,7 @@ void Observations::begin_step() {
   is_open_ = true;
 }
 
-/// Not when a layer is computed again: inside of a backward, or to be measured.
+/// False while a layer is recomputed, inside a backward or for a measurement.
 bool Observations::is_looking(const Probe& probe) const {
   return is_open_ && probe.is_due && torch::autograd::get_current_graph_task_id() == -1 &&
          is_first_run();
@@ -253,7 +253,7 @@ void Observations::log(WatcherLog& loggers, const dist::Group& world, c10::Devic
     for (const auto& [module, num_seen] : probe->num_seen)
       TITAN_CHECK(num_seen > 0, plugin, "logger '", probe->chosen.name, "' looks at '", module,
                   "', which was not run in step ", step_,
-                  ": what holds it computes in its place; look at that instead");
+                  ": a module around it computes in its place; observe that module instead");
   }
   if (!is_any_due) return;
   std::vector<Scalar> scalars;

@@ -1,5 +1,5 @@
-// Loggers that look at tensors: what they ask for, found in the model and put around its modules,
-// and their numbers of a step over all ranks. Used by assembly and by the trainer.
+// Loggers that observe tensors: finds the modules they ask for, wraps them, and sums the observed
+// numbers of a step over all ranks. Used by assembly and by the trainer.
 #pragma once
 
 #include <cstdint>
@@ -21,23 +21,24 @@
 
 namespace titan::core {
 
-/// Whether a logger looks at tensors, and is made on every rank.
+/// Whether a logger observes tensors, and is therefore made on every rank.
 bool observes_tensors(Registry& registry, const Selection& logger);
 
-/// As a member of the step it learns the step's number; as a reducer among the others it forgets a
-/// run that is thrown away, and looks while one is under way: never in validation, nor where a
-/// layer is computed again in a backward. Thread: trainer thread, and the one that runs the layers.
+/// As a step member it learns the step's number. As a reducer it drops the numbers of a repeated
+/// step and observes only while a step runs: never in validation, nor where a backward recomputes a
+/// layer. Thread: trainer thread, and the thread that runs the layers.
 class Observations final : public StepMember, public GradientReducer {
  public:
-  /// `logger` is a TensorObserver, else it is not added.
+  /// A `logger` that is not a TensorObserver is not added.
   void add(const Selection& chosen, std::shared_ptr<Logger> logger);
   bool empty() const { return probes_.empty(); }
 
-  /// [on the whole model, after converters] Finds what is asked for. ComponentError: a pattern fits
-  /// nothing; a number that cannot be; queries and keys where `mesh` cuts sequences.
+  /// [on the whole model, after converters] Finds the observed modules. ComponentError: a pattern
+  /// matches nothing, a number is out of range, or queries and keys are asked for where `mesh` cuts
+  /// sequences.
   void match(ModelPart& whole, const dist::Mesh& mesh);
-  /// [after all transforms] Goes around what this rank runs of it. ComponentError: it is not there
-  /// any more. This outlives the part's last forward.
+  /// [after all transforms] Wraps the observed modules of this rank. ComponentError: a module no
+  /// longer exists. This outlives the part's last forward.
   void attach(ModelPart& part);
 
   bool undoes_steps() const override { return false; }
@@ -46,8 +47,8 @@ class Observations final : public StepMember, public GradientReducer {
   void start_microbatch(bool) override {}
   void finish_gradients() override { is_open_ = false; }
 
-  /// [after the step] Where the step was due: gives the numbers of all ranks to `loggers`.
-  /// Collective. plugin Error: a module that is due has not been run by whoever computes in its
+  /// [after the step] If an observation was due, reports the numbers of all ranks to `loggers`.
+  /// Collective. plugin Error: a due module was not run, because another module computes in its
   /// place.
   void log(WatcherLog& loggers, const dist::Group& world, c10::Device device);
 
@@ -55,13 +56,14 @@ class Observations final : public StepMember, public GradientReducer {
   /// One Observation.
   struct Probe {
     Selection chosen;
-    std::shared_ptr<Logger> logger;  // that `observer` is; a failing sink leaves the run, this not
+    std::shared_ptr<Logger>
+        logger;  // owns `observer`; a failing sink leaves the run, this does not
     TensorObserver* observer;
     size_t index;
     Observation asked;
     std::vector<std::string> modules;  // of the whole model
     bool is_due = false;
-    std::map<std::string, int64_t> num_seen;  // by module of this rank, in this run of the step
+    std::map<std::string, int64_t> num_seen;  // by module of this rank, in this attempt of the step
   };
   class Attention;
   class Head;

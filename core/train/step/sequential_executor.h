@@ -1,5 +1,5 @@
-// Runs the microbatches of a step one after the other through the whole model: what runs when no
-// pipeline does.
+// Runs the microbatches of a step one after the other through the whole model. Used when there is
+// no pipeline.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ class SequentialExecutor final : public StepExecutor {
   StepLoss forward(const StepBatches& batches) override;
   at::Tensor logits(const Batch& batch) override;
 
-  /// Steps that are alike are replayed by it. Null: none is.
+  /// Steps of equal shapes are replayed by `graph`. Null: no step is replayed.
   void replay_by(std::unique_ptr<StepGraph> graph) { graph_ = std::move(graph); }
   /// [after connect]
   const std::vector<GradientReducer*>& reducers() const { return context_->reducers; }
@@ -31,10 +31,10 @@ class SequentialExecutor final : public StepExecutor {
   at::Tensor loss_of(const Batch& microbatch, int64_t num_valid_tokens,
                      const std::shared_ptr<AuxiliaryLosses>& auxiliary);
 
-  /// Forward and backward of each, and what reducers do around them.
+  /// Forward and backward of each microbatch, with the calls of the reducers.
   LossSum run_microbatches(const StepBatches& batches,
                            const std::shared_ptr<AuxiliaryLosses>& auxiliary);
-  /// What a graph is recorded of. The sum of the losses, on the device.
+  /// The work that a graph records. Returns the sum of the losses, on the device.
   at::Tensor work_to_record(const std::vector<Batch>& microbatches, int64_t num_valid_tokens);
 
   std::optional<StepContext> context_;

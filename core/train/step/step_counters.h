@@ -1,5 +1,4 @@
-// What a run counts in steps and tokens, and the learning rate that follows from it. A member of a
-// step.
+// Counts a run's steps and tokens, and sets the learning rate from them. A member of a step.
 #pragma once
 
 #include <titan/lr_scheduler.h>

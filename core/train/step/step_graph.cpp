@@ -8,7 +8,7 @@
 namespace titan::core {
 namespace {
 
-/// Nothing but tokens and labels, which can be written where the recorded ones lie.
+/// Whether a batch has only tokens and labels, which can be copied into the recorded tensors.
 bool is_plain(const Batch& batch) {
   return batch.labels.defined() && !batch.positions.defined() && !batch.documents.defined() &&
          !batch.is_padding.defined() && !batch.reference.defined() && !batch.kv_cache &&
@@ -43,7 +43,7 @@ bool StepGraph::is_like_recorded(const StepBatches& batches) const {
                     batches.microbatches.end(), alike);
 }
 
-/// False: it cannot be recorded, and is run as before from now on.
+/// False if the step cannot be recorded; no later step tries again.
 bool StepGraph::record(const StepBatches& batches, const Work& work) {
   for (Batch& input : inputs_) {
     input = input.to(device_);
@@ -77,7 +77,7 @@ at::Tensor StepGraph::replay(const StepBatches& batches) {
     at::Tensor shard = parameter->shard();
     shard.mutable_grad() = gradient;
   }
-  return sum_.clone();  // the next replay writes over it
+  return sum_.clone();  // the next replay overwrites it
 }
 
 }  // namespace titan::core

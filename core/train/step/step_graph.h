@@ -1,5 +1,6 @@
-// Forward and backward of a step as one graph of the device: its host gives one piece of work
-// instead of a thousand. Used by the executor that runs microbatches one after the other.
+// Records forward and backward of a step as one graph of the device, so that the host launches one
+// graph instead of a thousand kernels. Used by the executor that runs microbatches one after the
+// other.
 #pragma once
 
 #include <functional>
@@ -16,25 +17,25 @@
 
 namespace titan::core {
 
-/// Records the first step that is like the one before it, and replays it for every step that is
-/// like it: shapes, number of microbatches and of valid tokens. Steps that are not are left to the
-/// caller. Thread: trainer thread.
+/// Records a step once enough steps in a row were equal in shapes, number of microbatches and of
+/// valid tokens. It replays the graph for every equal step; the caller runs the others. Thread:
+/// trainer thread.
 class StepGraph {
  public:
-  /// Runs microbatches that lie on the device forward and backward; gives the sum of their losses,
-  /// one fp64 on the device. Gradients are those of the parameters.
+  /// Runs microbatches that are on the device forward and backward; returns the sum of their
+  /// losses, one fp64 element on the device. The parameters hold the gradients.
   using Work = std::function<at::Tensor(const std::vector<Batch>&, int64_t num_valid_tokens)>;
 
-  /// Steps that run as ever before one is recorded: caches, tables and libraries are filled by
-  /// then.
+  /// Equal steps that run without a graph before one is recorded; they fill caches, tables and
+  /// libraries.
   static constexpr int64_t kStepsBefore = 2;
 
   /// All outlive this.
   StepGraph(DeviceGraphs& graphs, ModelPart& part, c10::Device device)
       : graphs_(graphs), part_(part), device_(device) {}
 
-  /// The sum of the losses, gradients in the parameters, the same bits as `work` gives; nothing
-  /// where this step is not one that is replayed.
+  /// The sum of the losses, with gradients in the parameters, the same bits as those of `work`;
+  /// unset if this step is not replayed.
   std::optional<at::Tensor> run(const StepBatches& batches, const Work& work);
 
  private:
@@ -46,8 +47,8 @@ class StepGraph {
   ModelPart& part_;
   c10::Device device_;
   bool is_given_up_ = false;
-  int64_t num_alike_ = 0;      // steps in a row that are like the last one
-  std::vector<Batch> inputs_;  // of the graph, once there is one; else of the last step, in shape
+  int64_t num_alike_ = 0;      // consecutive steps equal to the last one
+  std::vector<Batch> inputs_;  // of the graph, if recorded; else of the last step
   int64_t num_valid_tokens_ = 0;
   at::Tensor sum_;
   std::vector<std::pair<nn::Parameter*, at::Tensor>> gradients_;

@@ -17,7 +17,7 @@ std::string kind_and_name(const Selection& chosen) {
   return chosen.kind + " '" + chosen.name + "'";
 }
 
-/// Goes where runs of a step are told, beside those that reduce gradients.
+/// Reports the attempts of a step to modules, as one of the reducers.
 class ModuleRuns final : public GradientReducer {
  public:
   explicit ModuleRuns(std::vector<nn::StepModule*> modules) : modules_(std::move(modules)) {}
@@ -59,7 +59,7 @@ void StepParts::add(Watcher& watcher, const Selection& chosen) {
 }
 
 void StepParts::add_modules(ModelPart& part, const dist::Mesh& mesh, const Selection& model) {
-  std::set<const StepMember*> seen;  // a module may stand in two places
+  std::set<const StepMember*> seen;  // a module may occur in two places
   on_behalf_of(model, [&] {
     part.visit_modules([&](const std::string&, nn::Module& module) {
       auto* member = dynamic_cast<StepMember*>(&module);
@@ -80,8 +80,8 @@ void StepParts::add_executor(StepExecutor& executor, const Selection& chosen) {
     return;
   }
   TITAN_CHECK(!executor_, config, kind_and_name(*executes_), " and ", kind_and_name(chosen),
-              " both run the microbatches of a step; choose one of them, or let one go around the "
-              "other (titan::ExecutorWrapper)");
+              " both run the microbatches of a step; choose one of them, or let one wrap the other "
+              "(titan::ExecutorWrapper)");
   executor_ = &executor;
   executes_ = &chosen;
 }
@@ -93,7 +93,7 @@ void StepParts::add_member(StepMember& member, const Selection& chosen) {
 
 void StepParts::require_commits(const Selection& chosen, bool undoes_steps) const {
   TITAN_CHECK(!updates_early_ || !undoes_steps, config, kind_and_name(chosen),
-              " may run a step again or have it left out, but with "
+              " may repeat or skip a step, but with "
               "optimizer.early_step_in_backward = true weights change inside the backward and no "
               "step can be undone; switch off one of them");
 }

@@ -1,4 +1,5 @@
-// What the chosen plugins do in a step, by what they derive from. Used by assembly.
+// Collects the objects of a step from the chosen plugins, by the interfaces that they implement.
+// Used by assembly.
 #pragma once
 
 #include <memory>
@@ -14,34 +15,35 @@
 
 namespace titan::core {
 
-/// What the core itself brings for the microbatches of a run. With the layers' hooks: it lives as
-/// long as the run.
+/// The core's own objects for the microbatches of a run. The layers' hooks refer to them: they live
+/// as long as the run.
 struct StepWorkers {
-  std::unique_ptr<StepExecutor> sequential;  ///< null where a transform runs the microbatches
+  std::unique_ptr<StepExecutor> sequential;  ///< null if a transform runs the microbatches
   std::unique_ptr<LocalGradients>
-      local_gradients;  ///< null unless the optimizer works in the backward
-                        ///< and nobody else tells it of gradients
+      local_gradients;  ///< null unless the optimizer works in the backward and no reducer of a
+                        ///< plugin reports gradients to it
   std::unique_ptr<GradientReducer>
-      module_runs;  ///< tells modules when a run begins; null without any
+      module_runs;  ///< reports each attempt of a step to modules; null if no module needs it
 };
 
-/// Sorts plugins into the places that a step has, and refuses by name those that do not go
-/// together. Plugins outlive this.
+/// Assigns plugins to their places in a step, and rejects by name plugins that exclude each other.
+/// Plugins outlive this.
 class StepParts {
  public:
   explicit StepParts(const JobConfig& config)
       : updates_early_(config.optimizer_section.early_step_in_backward) {}
 
-  /// In the order in which transforms were applied. ComponentError of `chosen`: another one runs
-  /// the microbatches already; or it undoes steps although the optimizer works inside the backward.
+  /// Called in the order in which transforms were applied. ComponentError of `chosen`: another one
+  /// already runs the microbatches, or it undoes steps although the optimizer works inside the
+  /// backward.
   void add(ModelTransform& transform, const Selection& chosen);
-  /// An optimizer, or each of those that are joined in it, takes part as well.
+  /// Adds an optimizer, or each member of a joined one, that is a step member.
   void add(Optimizer& optimizer, const Selection& chosen);
 
-  /// Its follower and its wrapper, which goes around those of transforms. ComponentError of
+  /// Adds its follower and its wrapper, which encloses those of transforms. ComponentError of
   /// `chosen`: the wrapper undoes steps although the optimizer works inside the backward.
   void add(Watcher& watcher, const Selection& chosen);
-  /// Follows every run of a step, beside those that reduce gradients.
+  /// Follows every attempt of a step, like the reducers of gradients.
   void add_follower(GradientReducer& follower) { followers_.push_back(&follower); }
   /// config Error: `chosen` undoes steps although the optimizer works inside the backward.
   void require_commits(const Selection& chosen, bool undoes_steps) const;
@@ -51,12 +53,12 @@ class StepParts {
   /// ComponentError of `model`: one undoes steps although the optimizer works inside the backward.
   void add_modules(ModelPart& part, const dist::Mesh& mesh, const Selection& model);
 
-  /// Connects what runs the microbatches, all wrappers around it; gives the outermost. Fills
-  /// `workers`, which are none yet, as far as they are needed. `recorder`: of the mesh.
+  /// Connects the executor of the microbatches and all its wrappers; returns the outermost. Makes
+  /// the members of `workers`, which is empty, that are needed. `recorder`: of the mesh.
   StepExecutor& connect(ModelPart& part, Device& device, dist::Recorder& recorder,
                         StepWorkers& workers);
 
-  /// [after connect] What runs the microbatches itself.
+  /// [after connect] The executor of the microbatches, without its wrappers.
   StepExecutor& executor() const { return *executor_; }
   const std::vector<StepMember*>& members() const { return members_; }
   const std::vector<AfterOptimizerStep*>& after_optimizer_step() const { return after_; }
@@ -75,7 +77,7 @@ class StepParts {
   std::vector<GradientReducer*> reducers_;
   std::vector<GradientReducer*> followers_;
   StepExecutor* executor_ = nullptr;
-  const Selection* executes_ = nullptr;  // whose it is
+  const Selection* executes_ = nullptr;  // the plugin of `executor_`
   std::vector<Wrapper> wrappers_;        // innermost first
   std::vector<StepMember*> members_;
   std::vector<nn::StepModule*> modules_;

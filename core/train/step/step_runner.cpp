@@ -44,7 +44,7 @@ Judgement StepRunner::attempt(Step& step) {
   }
 }
 
-/// What members say meanwhile would hide the error that is on its way.
+/// Errors of members meanwhile are only logged: they would hide the error that is being thrown.
 void StepRunner::abandon(const Step& step) noexcept {
   for (size_t i = 0; i < num_begun_; ++i) {
     try {
@@ -57,7 +57,7 @@ void StepRunner::abandon(const Step& step) noexcept {
   }
 }
 
-/// Nothing is left of an attempt before.
+/// Resets the results of an earlier attempt.
 void StepRunner::begin(Step& step) {
   step.lr_factor = step.batches.gradient_scale = 1;
   step.loss = {};
@@ -65,7 +65,7 @@ void StepRunner::begin(Step& step) {
   step.scalars.clear();
   num_begun_ = 0;
   for (StepMember* member : all_) {
-    ++num_begun_;  // one that fails half-way has something to undo too
+    ++num_begun_;  // a member that fails half-way also has state to undo
     member->begin(step);
   }
 }
@@ -78,14 +78,15 @@ Judgement StepRunner::judge(const Step& step) const {
   return judgement;
 }
 
-/// One reduction finds the greatest verdict and the first rank that gives it, which says why.
+/// One reduction finds the greatest verdict and the first rank that gives it, which logs the
+/// reason.
 Judgement StepRunner::judge_by_plugins(const Step& step) const {
   Judgement greatest;
   for (StepMember* member : order_.plugins) {
     Judgement judgement = member->judge(step);
     TITAN_CHECK(judgement.verdict == Verdict::commit || member->undoes_steps(), plugin,
-                "a member of the step that said it undoes no step asks for it: ", judgement.reason,
-                "; let its undoes_steps() return true");
+                "a step member whose undoes_steps() is false asked to skip or repeat the step: ",
+                judgement.reason, "; let its undoes_steps() return true");
     if (judgement.verdict > greatest.verdict) greatest = std::move(judgement);
   }
   if (!has_votes_) return greatest;

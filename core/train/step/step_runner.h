@@ -1,5 +1,5 @@
-// Takes one step through its stages: begin, forward and backward, reduced, judge, then commit, skip
-// or abort and once more. Used by the trainer and by simulated steps.
+// Runs one step through its stages: begin, forward and backward, reduced, judge, then commit, skip,
+// or abort and repeat. Used by the trainer and by simulated steps.
 #pragma once
 
 #include <vector>
@@ -11,27 +11,27 @@
 
 namespace titan::core {
 
-/// Who takes part in a step, in the order in which they act. All outlive the last step.
+/// The members of a step, in the order in which they act. All outlive the last step.
 struct StepOrder {
-  std::vector<StepMember*> first;  ///< the trainer's own: what a step is given
+  std::vector<StepMember*> first;  ///< the trainer's own, which prepare the step
   std::vector<StepMember*> plugins;
-  std::vector<StepMember*> last;  ///< the trainer's own: what is done with its gradients
+  std::vector<StepMember*> last;  ///< the trainer's own, which use the gradients
 };
 
-/// The verdict is the greatest of all plugins' on all ranks; where these commit, the trainer's own
-/// members are asked one after the other until one does not, each of them of the same opinion on
-/// all ranks. Thread: trainer thread.
+/// The verdict is the greatest of all plugins' on all ranks. If it is commit, the trainer's own
+/// members are asked in turn until one does not commit; each of them judges equally on all ranks.
+/// Thread: trainer thread.
 class StepRunner {
  public:
   /// `world`: all ranks that run the step together. `device`: where they communicate.
   StepRunner(ModelPart& part, StepExecutor& executor, const StepOrder& order,
              const dist::Group& world, c10::Device device);
 
-  /// Runs `step`, of which number and batches are given, until it is committed or skipped. On
-  /// return no parameter has a gradient. An error up to the verdict reaches the caller after every
-  /// member that has begun the attempt has aborted it; one in commit or skip finds weights that may
-  /// have changed already, and nothing is undone. data Error: it was repeated kMostAttempts times;
-  /// plugin Error: a member judges that said it never would.
+  /// Runs `step`, whose number and batches are set, until it is committed or skipped. On return no
+  /// parameter has a gradient. An error before the verdict reaches the caller after every member
+  /// that has begun the attempt has aborted it. After an error in commit or skip, weights may have
+  /// changed and nothing is undone. data Error: it was repeated kMostAttempts times; plugin Error:
+  /// a member whose undoes_steps() is false does not commit.
   Verdict run(Step& step);
 
   static constexpr int64_t kMostAttempts = 100;
@@ -51,7 +51,7 @@ class StepRunner {
   size_t num_begun_ = 0;  // of `all_`, in this attempt
   dist::Group world_;
   c10::Device device_;
-  bool has_votes_ = false;  // some plugin may ask for another verdict than commit
+  bool has_votes_ = false;  // some plugin may give another verdict than commit
 };
 
 }  // namespace titan::core

@@ -1,4 +1,4 @@
-// How many tokens a step has on all ranks. Used by the trainer and by validation.
+// Counts the tokens of a step on all ranks. Used by the trainer and by validation.
 #pragma once
 
 #include <titan/dist/group.h>
@@ -7,7 +7,7 @@
 namespace titan::core {
 
 /// Sets the counts of the global step, num_valid_tokens and num_tokens, from those of the ranks of
-/// `dp`, each of which has other rows. Collective; `device` is where their numbers are added.
+/// `dp`, each of which has other rows. Collective; the counts are summed on `device`.
 void count_tokens(StepBatches& batches, const dist::Group& dp, c10::Device device);
 
 }  // namespace titan::core

@@ -1,5 +1,4 @@
-// The watchers of a run, called together. Used by assembly and by the trainer, which know none of
-// them by name.
+// Calls the watchers of a run. Used by assembly and by the trainer, which know no watcher by name.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +18,15 @@ namespace titan::core {
 class WatcherSet {
  public:
   void add(const Selection& chosen, std::unique_ptr<Watcher> watcher);
-  /// Without any, nothing below does anything.
+  /// Removes all watchers; the calls below then do nothing.
   void clear() { entries_.clear(); }
 
-  /// ComponentError: a watcher asks for what is not there.
+  /// ComponentError: a watcher asks for a module that does not exist.
   void match(ModelPart& whole);
-  /// Likewise.
+  /// As match().
   void attach(ModelPart& part);
-  /// [after attach] Gives followers and wrappers to `parts` and learns the members. ComponentError:
-  /// one undoes steps although the optimizer works inside the backward.
+  /// [after attach] Adds followers and wrappers to `parts` and collects the members.
+  /// ComponentError: a member undoes steps although the optimizer works inside the backward.
   void join(StepParts& parts);
 
   const std::vector<StepMember*>& members() const { return members_; }
@@ -36,11 +35,11 @@ class WatcherSet {
   bool read_numbers() const;
 
   void start(const WatcherStart& start);
-  /// Runs `body`, which is step number `step` with all that belongs to it.
+  /// Runs `body`, the whole step number `step`, between the calls before and after it.
   void step(int64_t step, const std::function<void()>& body);
   void report(int64_t step);
   bool validate_after(int64_t step) const;
-  /// Those that validate after this step.
+  /// Calls the watchers that validate after this step.
   void validate(int64_t step);
   void finish() noexcept;
 

@@ -7,8 +7,8 @@ namespace titan {
 void append_tokens(const Document& document, const Tokenizer& tokenizer, const Framing& framing,
                    std::vector<int32_t>& tokens) {
   TITAN_CHECK(document.conversations.empty(), data,
-              "the document is a conversation, which is learned in parts; only a training run "
-              "reads it");
+              "the document is a conversation, of which only parts count in the loss; only a "
+              "training run reads it");
   if (document.is_tokenised) {
     tokens.insert(tokens.end(), document.tokens.begin(), document.tokens.end());
     return;

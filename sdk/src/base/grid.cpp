@@ -12,8 +12,8 @@ bool holds(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// How much of each cell the innermost `degree` ranks take, from the last cell on; empty when they
-/// cannot be made of whole parts.
+/// How many ranks of each cell the innermost `degree` ranks take, from the last cell on; empty if
+/// `degree` does not divide into the cells.
 std::vector<int64_t> taken_of(const std::vector<int64_t>& sizes, int64_t degree) {
   std::vector<int64_t> taken(sizes.size(), 1);
   for (size_t i = sizes.size(); i-- > 0 && degree > 1;) {

@@ -5,13 +5,13 @@
 namespace titan {
 namespace {
 
-/// JSON that others write has 10000 where it means 10000.0.
+/// JSON of other programs may have 10000 for 10000.0.
 std::optional<double> as_number(const Value* value) {
   if (!value || !(value->is_integer() || value->is_number())) return std::nullopt;
   return value->as_number();
 }
 
-/// The member as transformers would see it.
+/// The member's value as transformers reads it.
 Value effective(const HfMember& member, const Value& config) {
   const Value* found = config.find(member.name);
   if (found && !found->is_null()) return *found;

@@ -1,6 +1,5 @@
-// The key functions (first virtual, usually the destructor) of every torch-free interface stand
-// here once, so that each type has one vtable and one type_info in the process, whichever library
-// asks.
+// Defines the key function (first virtual, usually the destructor) of every torch-free interface,
+// so that each type has one vtable and one type_info in the process, for all libraries.
 #include <chrono>
 
 #include <titan/chat_template.h>

@@ -17,7 +17,7 @@ namespace {
 std::atomic<int> num_quiet = 0;
 
 spdlog::logger& logger() {
-  // never destroyed: threads that hang are left behind, and may log while the process ends
+  // never destroyed: abandoned threads that hang may still log while the process ends
   static spdlog::logger& instance = *[] {
     auto made = std::make_unique<spdlog::logger>(
         "titan", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());

@@ -26,7 +26,7 @@ constexpr Unit kByteUnits[] = {{"", 1},
 constexpr Unit kTimeUnits[] = {{"", 1},     {"ms", 1e-3}, {"s", 1},
                                {"min", 60}, {"h", 3600},  {"d", 86400}};
 
-/// "64 MiB" with the given units; absent when it does not read so.
+/// The number of "64 MiB" with the given units; absent if the text has another form.
 std::optional<double> parse_quantity(const Value& value, std::span<const Unit> units) {
   if (value.is_integer() || value.is_number()) return value.as_number();
   if (!value.is_string()) return std::nullopt;
@@ -45,7 +45,7 @@ std::string quoted(const Value& value) {
   return value.is_string() ? "'" + value.as_string() + "'" : to_json(value);
 }
 
-/// A whole number without an exponent, as it is written in a configuration.
+/// A whole number without an exponent, as in a configuration.
 std::string number_text(double number) {
   constexpr double kMostDigits = 1e15;
   char buffer[32];
@@ -103,7 +103,7 @@ std::string type_problem(const Option& option, const Value& value) {
   return "must be " + with_article(option.allowed()) + ", got " + quoted(value);
 }
 
-/// The value as a number to compare with the bounds; absent when it is not of the option's type.
+/// The value as a number to compare with the bounds; absent if it does not have the option's type.
 std::optional<double> measure(const Option& option, const Value& value) {
   switch (option.type) {
     case OptionType::integer:
@@ -191,7 +191,7 @@ void SchemaCalls::finish(Option& option) const {
 
 /// A list's constraints are its items' constraints.
 Option& SchemaCalls::target() {
-  TITAN_CHECK(!schema_->options.empty(), plugin, "a constraint stands before the first option");
+  TITAN_CHECK(!schema_->options.empty(), plugin, "a constraint precedes the first option");
   Option& last = schema_->options.back();
   return last.element ? *last.element : last;
 }

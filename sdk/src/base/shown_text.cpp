@@ -14,9 +14,9 @@ struct CodeRange {
   char32_t first, last;
 };
 
-/// What is not seen or acts on the text around it, beyond ASCII: the categories Cc, Cf, Co, Zs, Zl
-/// and Zp of Unicode, Default_Ignorable_Code_Point, the noncharacters, the blank of Braille, and
-/// the planes that hold no character.
+/// Code points beyond ASCII that are invisible or change the text around them: the categories Cc,
+/// Cf, Co, Zs, Zl and Zp of Unicode, Default_Ignorable_Code_Point, the noncharacters, the blank of
+/// Braille, and the planes without characters.
 constexpr CodeRange kHidden[] = {
     {0x80, 0xA0},       {0xAD, 0xAD},        {0x34F, 0x34F},     {0x600, 0x605},
     {0x61C, 0x61C},     {0x6DD, 0x6DD},      {0x70F, 0x70F},     {0x890, 0x891},
@@ -29,7 +29,7 @@ constexpr CodeRange kHidden[] = {
     {0x2FFFE, 0x2FFFF}, {0x3FFFE, 0x10FFFF},
 };
 
-// no byte of a broken character is one of these
+// no byte of an invalid character is one of these
 constexpr char32_t kZeroWidthJoiner = 0x200D, kTextStyle = 0xFE0E, kEmojiStyle = 0xFE0F;
 
 bool is_hidden(char32_t code) {
@@ -39,21 +39,22 @@ bool is_hidden(char32_t code) {
   return next != std::begin(kHidden) && code <= std::prev(next)->last;
 }
 
-/// Pictures, arrows and signs, skin tones among them: what a style or a joiner makes sense behind.
+/// Pictures, arrows and signs, including skin tones: characters after which a style or a joiner is
+/// valid.
 bool is_picture(char32_t code) {
   return code == 0xA9 || code == 0xAE || (code >= 0x203C && code < 0x2C00) ||
          (code >= 0x3030 && code <= 0x3299) || (code >= 0x1F000 && code < 0x20000);
 }
 
-/// A character of UTF-8, or a byte that is none.
+/// A character of UTF-8, or a byte of an invalid one.
 struct Point {
-  char32_t code = 0;  ///< of a broken byte: the byte
+  char32_t code = 0;  ///< of an invalid byte: the byte
   size_t length = 1;
   bool is_broken = false;
 };
 
 /// The character at the front of `text`, which is not empty. By table 3-7 of the Unicode standard:
-/// overlong forms, surrogates and what is above U+10FFFF are broken.
+/// overlong forms, surrogates and values above U+10FFFF are invalid.
 Point first_point(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);
@@ -106,7 +107,7 @@ void for_each_point(std::string_view text, const Use& use) {
     if (is_shown) {
       is_behind_picture = is_picture(point.code);
     } else if (is_behind_picture) {
-      // as parts of one emoji these are seen
+      // as parts of one emoji these are visible
       const bool is_style = point.code == kTextStyle || point.code == kEmojiStyle;
       const bool joins = point.code == kZeroWidthJoiner && !text.empty() &&
                          is_picture(first_point(text).code) && !is_hidden(first_point(text).code);
@@ -130,7 +131,7 @@ std::string escaped_except(std::string_view text, std::string_view layout) {
   return out;
 }
 
-/// The first `most` bytes of `text`, less what would be a part of a character.
+/// The first `most` bytes of `text`, without an incomplete character at the end.
 std::string_view cut(std::string_view text, size_t most) {
   if (text.size() <= most) return text;
   for (size_t back = 0; back < 4 && back <= most; ++back) {
@@ -188,7 +189,7 @@ std::vector<std::string> printable_characters(std::string_view text) {
 }
 
 size_t columns_of(std::string_view printable) {
-  // the C library's table, whatever the locale of the process is; it is made once and stays
+  // the C library's UTF-8 table, independent of the locale of the process; made once, never freed
   static const locale_t kUtf8 = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", locale_t{});
   const locale_t before = kUtf8 ? ::uselocale(kUtf8) : locale_t{};
   size_t columns = 0;
@@ -207,7 +208,7 @@ std::string utf16_hint(std::string_view bytes) {
     return "; it looks like " + std::string(what) + ": save it as UTF-8";
   };
   if (bytes.starts_with("\xFF\xFE") || bytes.starts_with("\xFE\xFF")) return hint("UTF-16");
-  // of text in the letters of ASCII every second byte is zero
+  // in UTF-16 text of ASCII letters every second byte is zero
   const size_t num_pairs = bytes.size() / 2;
   size_t zeros[2] = {0, 0};
   for (size_t i = 0; i < 2 * num_pairs; ++i) zeros[i % 2] += bytes[i] == '\0';

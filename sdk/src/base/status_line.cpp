@@ -20,20 +20,20 @@ namespace {
 
 constexpr char kErase[] = "\r\033[K";
 
-/// What the terminal shows.
+/// The status line on the terminal.
 struct Shown {
   std::mutex mutex;
   int descriptor = -1;  // -1: there is no status line
   std::string text;
 };
 
-/// Never destroyed: a thread that was left behind may still log while the process ends.
+/// Never destroyed: an abandoned thread may still log while the process ends.
 Shown& shown() {
   static Shown& instance = *new Shown;
   return instance;
 }
 
-/// A status line lives on the terminal that log lines go to.
+/// Whether a status line is on the terminal that log lines go to.
 std::atomic<bool> shares_terminal_with_log = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 
@@ -44,7 +44,7 @@ bool is_same_terminal(int one, int other) {
          ::fstat(other, &second) == 0 && first.st_rdev == second.st_rdev;
 }
 
-/// 0, or what errno says.
+/// 0, or the errno.
 int write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());

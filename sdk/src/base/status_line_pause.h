@@ -1,10 +1,9 @@
-// What log.cpp puts around a log line.
+// Hides the status line while a log line is written. Used by log.cpp.
 #pragma once
 
 namespace titan::log {
 
-/// While alive, the status line is not on the terminal behind standard error, if that is where one
-/// is.
+/// While alive, the status line is removed from the terminal of standard error, if it is there.
 class StatusLinePause {
  public:
   StatusLinePause();

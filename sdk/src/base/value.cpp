@@ -24,7 +24,7 @@ auto& get(Variant& data, const char* wanted, Value::Type found) {
 }
 
 void append_string(std::string& out, const std::string& text) {
-  // nlohmann escapes exactly as JSON asks; invalid UTF-8 becomes U+FFFD instead of an exception
+  // nlohmann escapes exactly as JSON requires; invalid UTF-8 becomes U+FFFD instead of an exception
   out += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -95,7 +95,7 @@ void append_json(std::string& out, const Value& value, int indent, int depth) {
   }
 }
 
-// deep enough for every file that people write, far from the end of the stack
+// deep enough for every file that people write, far below the limit of the stack
 constexpr int kMaxDepth = 200;
 
 Value convert(const nlohmann::ordered_json& json, int depth = 0) {
@@ -205,7 +205,7 @@ std::string to_json(const Value& value, int indent) {
 Value parse_json(std::string_view text) {
   const std::string encoding = utf16_hint(text);
   TITAN_CHECK(encoding.empty(), data, "malformed JSON", encoding);
-  // the parser would take it for the end
+  // the parser would take a zero byte for the end of the text
   const size_t zero = text.find('\0');
   TITAN_CHECK(zero == text.npos, data, "malformed JSON: there is a zero byte at byte ", zero);
   try {

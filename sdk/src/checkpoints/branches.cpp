@@ -11,10 +11,10 @@
 namespace titan {
 namespace {
 
-constexpr int64_t kNoBranch = -1;  // of a step that tells nothing of its branch
+constexpr int64_t kNoBranch = -1;  // of a step that does not name its branch
 
-/// When the file that makes a step complete was written, in seconds since 1970. The folder's own
-/// time where there is no such file.
+/// The time at which the file that makes a step complete was written, in seconds since 1970;
+/// without such a file, the folder's own time.
 double written_at(const CheckpointStep& step) {
   std::error_code error;
   for (const char* name : {kManifestName, kHfIndexName, kHfSingleName, ""}) {

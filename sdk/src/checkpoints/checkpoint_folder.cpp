@@ -19,7 +19,7 @@ constexpr std::string_view kAsidePrefix = "replaced-";
 }  // namespace
 
 Marker marker_of(const std::filesystem::path& folder) {
-  std::error_code ignored;  // what cannot be looked at is not there
+  std::error_code ignored;  // an entry that cannot be accessed counts as missing
   const auto has = [&](const char* name) {
     return std::filesystem::is_regular_file(folder / name, ignored);
   };
@@ -36,7 +36,7 @@ std::vector<CheckpointStep> list_steps(const std::filesystem::path& folder) {
   for (const std::filesystem::directory_iterator end; !error && entry != end;
        entry.increment(error)) {
     const auto step = step_of_name(entry->path().filename().string());
-    std::error_code ignored;  // removed just now, by the purge of another program
+    std::error_code ignored;  // another program's purge may just have removed it
     if (step && entry->is_directory(ignored))
       steps.push_back({*step, entry->path(), marker_of(entry->path())});
   }

@@ -32,7 +32,7 @@ BranchStart parse_start(const Members& members) {
   if (members.find("load_step")) start.load_step = members.integer("load_step", 0);
   if (members.find("exclude_from_loading"))
     for (const Value& part : members.list("exclude_from_loading")) {
-      if (!part.is_string()) members.refuse("exclude_from_loading", "is no list of strings");
+      if (!part.is_string()) members.refuse("exclude_from_loading", "is not a list of strings");
       start.excluded.push_back(part.as_string());
     }
   if (members.find("initial_load_path"))

@@ -25,9 +25,9 @@ const char* to_string(Contents contents) {
   return contents == Contents::training ? "training" : "weights";
 }
 
-constexpr const char* kBorrowed = "borrowed";  // axes whose ranks other axes count
+constexpr const char* kBorrowed = "borrowed";  // axes whose ranks are already counted in other axes
 
-// Value has no unsigned integers: seeds above 2^63 - 1 stand as text.
+// Value has no unsigned integers: seeds above 2^63 - 1 are stored as text.
 Value seed_value(uint64_t seed) {
   if (seed > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
     return std::to_string(seed);
@@ -41,7 +41,7 @@ uint64_t parse_seed(const Members& members) {
   uint64_t seed = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
   if (error != std::errc() || end != text.data() + text.size())
-    members.refuse("seed", "is " + in_quotes(text) + ", which is no integer of 64 bits");
+    members.refuse("seed", "is " + in_quotes(text) + ", which is not a 64-bit integer");
   return seed;
 }
 
@@ -88,20 +88,20 @@ Contents parse_contents(const Members& members) {
   members.refuse("contents", "is " + in_quotes(text) + ", but must be 'training' or 'weights'");
 }
 
-/// Where the digits of the manifest's own hash stand: they end before the last quotation mark.
+/// The offset of the digits of the manifest's own hash, which end before the last quotation mark.
 std::optional<size_t> own_hash_place(std::string_view text) {
   const size_t end = text.rfind('"');
   if (end == std::string_view::npos || end < kHashDigits) return std::nullopt;
   return end - kHashDigits;
 }
 
-/// Over all of it, with zeros for the digits at `place`.
+/// The hash of the whole text, with zeros for the digits at `place`.
 std::string own_hash(std::string text, size_t place) {
   text.replace(place, kHashDigits, kHashDigits, '0');
   return hash_hex(text);
 }
 
-/// Whether there is one, and it is right.
+/// Whether the manifest has its own hash. Throws if the hash is wrong.
 bool check_own_hash(const Members& members, std::string_view text, bool is_optional) {
   if (is_optional && !members.find(kOwnHash)) return false;
   const std::string& written = parse_hash(members, kOwnHash);
@@ -113,7 +113,7 @@ bool check_own_hash(const Members& members, std::string_view text, bool is_optio
   return true;
 }
 
-/// Whether it carries its own hash.
+/// Checks format, version and own hash. Returns whether the manifest has its own hash.
 bool check_format(const Members& members, std::string_view text) {
   const std::string& format = members.text("format");
   if (format != kFormat)

@@ -12,7 +12,7 @@ std::string with_article(Value::Type type) {
   return std::string(type == Value::Type::integer ? "an " : "a ") + titan::to_string(type);
 }
 
-/// What was found in place of another type: "the string 'x'", "a list".
+/// A value of an unexpected type, for messages: "the string 'x'", "a list".
 std::string described(const Value& value) {
   if (value.is_null() || value.is_list() || value.is_map()) return with_article(value.type());
   return std::string("the ") + titan::to_string(value.type()) + " " +

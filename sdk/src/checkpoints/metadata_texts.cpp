@@ -40,7 +40,7 @@ class ShardingEvents final : public JsonEvents {
     if (depth_ == 1) {
       const auto [place, is_new] = offsets.try_emplace(text);
       tensor_ = &*place;
-      if (!is_new) refuse("it stands there twice");
+      if (!is_new) refuse("it occurs twice");
     } else if (depth_ == 2) {
       is_offsets_ = text == "saved_offsets";
       if (is_offsets_ && std::exchange(has_offsets_, true)) refuse("it has saved_offsets twice");
@@ -74,7 +74,7 @@ class ShardingEvents final : public JsonEvents {
     if (++depth_ > kMaxDepth) refuse("it is nested too deeply");
     return true;
   }
-  /// Within a member of a tensor that is not saved_offsets.
+  /// Whether the value is inside a member of a tensor that is not saved_offsets.
   bool skips() const { return depth_ >= 2 && !is_offsets_; }
 
   int depth_ = 0;
@@ -95,12 +95,12 @@ class HashEvents final : public JsonEvents {
   bool key(string_t& text) override {
     const auto [place, is_new] = hashes.try_emplace(text);
     tensor_ = &*place;
-    if (!is_new) refuse("it stands there twice");
+    if (!is_new) refuse("it occurs twice");
     return true;
   }
   bool string(string_t& text) override {
     if (!tensor_) unexpected("a string");
-    if (!is_hash(text)) refuse(in_quotes(text) + " is no hash of 32 hexadecimal digits");
+    if (!is_hash(text)) refuse(in_quotes(text) + " is not a hash of 32 hexadecimal digits");
     tensor_->second = std::move(text);
     return true;
   }

@@ -1,4 +1,4 @@
-// Headers of safetensors files, read and checked.
+// Reads and checks the headers of safetensors files.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -15,7 +15,7 @@ namespace titan {
 namespace {
 
 constexpr int64_t kLengthBytes = 8;
-constexpr size_t kMaxDims = 64;  // no tensor library takes more
+constexpr size_t kMaxDims = 64;  // the limit of tensor libraries
 
 /// {"__metadata__": {text: text}, name: {"dtype": text, "shape": [n...], "data_offsets": [n, n]}}
 class HeaderEvents final : public JsonEvents {
@@ -96,7 +96,7 @@ class HeaderEvents final : public JsonEvents {
   }
 
   bool end_array() override {
-    if (awaits_ == Awaits::offset && num_offsets_ != 2) refuse("data_offsets has not 2 numbers");
+    if (awaits_ == Awaits::offset && num_offsets_ != 2) refuse("data_offsets must have 2 numbers");
     awaits_ = Awaits::member;
     return true;
   }
@@ -105,7 +105,7 @@ class HeaderEvents final : public JsonEvents {
     if (awaits_ == Awaits::member)
       for (size_t i = 0; i < kMembers.size(); ++i)
         if (!members_[i]) refuse("it has no " + std::string(kMembers[i]));
-    // the header's own end comes last: nothing may follow
+    // the end of the header itself: nothing may follow
     awaits_ = Awaits::name;
     return true;
   }
@@ -159,12 +159,12 @@ class HeaderEvents final : public JsonEvents {
       awaits_ = Awaits::entry;
       return;
     }
-    if (std::exchange(has_metadata_, true)) refuse("__metadata__ stands there twice");
+    if (std::exchange(has_metadata_, true)) refuse("__metadata__ occurs twice");
     awaits_ = Awaits::metadata;
   }
 
   void start_metadata_text(string_t& text) {
-    if (metadata.count(text)) refuse("the name " + in_quotes(text) + " stands there twice");
+    if (metadata.count(text)) refuse("the name " + in_quotes(text) + " occurs twice");
     metadata_key_ = std::move(text);
     awaits_ = Awaits::metadata_text;
   }
@@ -172,7 +172,7 @@ class HeaderEvents final : public JsonEvents {
   void start_member(const string_t& text) {
     constexpr Awaits kNext[] = {Awaits::dtype, Awaits::shape, Awaits::offsets};
     const auto found = std::find(kMembers.begin(), kMembers.end(), text);
-    // its meaning is not known, so neither is that of the bytes
+    // an unknown member may change the meaning of the bytes
     if (found == kMembers.end()) refuse("it has an unknown member " + in_quotes(text));
     const size_t index = found - kMembers.begin();
     if (std::exchange(members_[index], true)) refuse("it has " + text + " twice");
@@ -199,11 +199,10 @@ void refuse_duplicates(const std::vector<TensorEntry>& tensors, const std::strin
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
   if (twice != names.end())
-    fail(ErrorKind::data, "cannot read ", place, ": tensor ", in_quotes(*twice),
-         " stands there twice");
+    fail(ErrorKind::data, "cannot read ", place, ": tensor ", in_quotes(*twice), " occurs twice");
 }
 
-/// Tensors cover the data from its first byte to its last, without overlap and gaps.
+/// Tensors must cover the data from its first byte to its last, without overlap and gaps.
 void check_places(const std::vector<TensorEntry>& tensors, int64_t data_bytes,
                   const std::string& place) {
   int64_t covered = 0;
@@ -258,7 +257,8 @@ SafetensorsHeader parse_header(std::string_view bytes, int64_t file_bytes,
               " bytes");
   const std::string_view text = bytes.substr(kLengthBytes, length);
   TITAN_CHECK(text.starts_with('{'), data, "cannot read ", place,
-              ": its header does not start with '{': it is no safetensors file", utf16_hint(text));
+              ": its header does not start with '{': it is not a safetensors file",
+              utf16_hint(text));
 
   HeaderEvents events(place);
   events.read(text);

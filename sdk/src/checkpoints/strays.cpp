@@ -22,7 +22,7 @@ bool is_regular(const fs::path& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-/// Everything directly in `folder`; folders end with "/".
+/// The entries directly in `folder`; folders end with "/".
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -36,7 +36,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-/// The files that the index names; absent when it cannot be read, which others report.
+/// The files that the index names; absent if it cannot be read, which other checks report.
 std::optional<std::set<std::string>> files_in_index(const fs::path& path) {
   try {
     const Value index = parse_json(read_text(path));
@@ -97,8 +97,9 @@ int64_t bytes_of_stray(const fs::path& folder, const std::string& name) {
 std::string strays_text(const std::vector<std::string>& strays, const std::string& by_whom) {
   if (strays.empty()) return "";
   std::string text = std::to_string(strays.size()) +
-                     (strays.size() == 1 ? " stray, which " : " strays, which ") + by_whom +
-                     " does not name" + (strays.size() == 1 ? ", is" : ", are") + " not counted: ";
+                     (strays.size() == 1 ? " unlisted file, which " : " unlisted files, which ") +
+                     by_whom + " does not name" + (strays.size() == 1 ? ", is" : ", are") +
+                     " not counted: ";
   for (size_t i = 0; i < std::min(strays.size(), kMostStraysShown); ++i)
     text += (i > 0 ? ", " : "") + printable(strays[i]);
   if (strays.size() > kMostStraysShown)

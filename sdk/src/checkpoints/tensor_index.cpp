@@ -25,7 +25,7 @@ std::string piece_text(const TensorIndex& index, const StoredPiece& piece) {
          index.files[piece.file].string();
 }
 
-/// Elements of a rectangle; below 2^63 for pieces, whose bytes were counted before.
+/// Elements of a rectangle; below 2^63 for pieces, because their bytes were counted before.
 int64_t num_elements(const std::vector<int64_t>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
@@ -38,7 +38,7 @@ bool overlap(const StoredPiece& a, const StoredPiece& b) {
   return true;
 }
 
-/// The dimension along which the pieces begin at the most places.
+/// The dimension along which the pieces have the most distinct offsets.
 size_t most_cut_dim(const std::vector<const StoredPiece*>& pieces) {
   size_t best = 0, most = 0;
   for (size_t dim = 0; dim < pieces.front()->offsets.size(); ++dim) {
@@ -51,8 +51,8 @@ size_t most_cut_dim(const std::vector<const StoredPiece*>& pieces) {
   return best;
 }
 
-/// Two pieces that overlap, or nulls. A sweep along one dimension: only pieces that the sweep is in
-/// at the same time are compared, so a tensor cut into n pieces along a dimension costs n log n.
+/// Two pieces that overlap, or nulls. A sweep along one dimension compares only pieces that are
+/// open at the same time, so a tensor cut into n pieces along a dimension costs n log n.
 std::pair<const StoredPiece*, const StoredPiece*> find_overlap(const StoredTensor& tensor) {
   std::vector<const StoredPiece*> pieces;
   for (const StoredPiece& piece : tensor.pieces)
@@ -73,7 +73,7 @@ std::pair<const StoredPiece*, const StoredPiece*> find_overlap(const StoredTenso
   return {};
 }
 
-/// Pieces overlap nowhere and cover the rectangle from 0 to their largest end.
+/// Checks that pieces do not overlap and cover the rectangle from 0 to their largest end.
 void check_cover(const TensorIndex& index, const std::string& name, const StoredTensor& tensor) {
   const auto [one, other] = find_overlap(tensor);
   TITAN_CHECK(!one, data, "tensor ", in_quotes(name),
@@ -95,7 +95,7 @@ void check_cover(const TensorIndex& index, const std::string& name, const Stored
   if (files.size() > kMostNamed)
     names += " and " + std::to_string(files.size() - kMostNamed) + " more";
   fail(ErrorKind::data, "tensor ", in_quotes(name), " has gaps: its pieces hold ", stored, " of ",
-       whole, " bytes of shape ", list_text(tensor.shape), "; a file is missing beside ", names);
+       whole, " bytes of shape ", list_text(tensor.shape), "; a file is missing next to ", names);
 }
 
 /// Adds a file's piece of one tensor.

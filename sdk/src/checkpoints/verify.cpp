@@ -23,8 +23,8 @@ std::string bytes_of(int64_t have, int64_t wanted) {
   return std::to_string(have) + " of its " + std::to_string(wanted) + " bytes are there";
 }
 
-/// Bytes up to the data of a safetensors file that starts with `start`; absent when the length is
-/// not one. `start`: at least 8 bytes.
+/// Bytes up to the data of a safetensors file that starts with `start`; absent if the length is
+/// invalid. `start`: at least 8 bytes.
 std::optional<int64_t> header_end(std::string_view start, int64_t file_bytes) {
   uint64_t length = 0;
   for (int i = kHeaderLengthBytes - 1; i >= 0; --i)
@@ -34,7 +34,7 @@ std::optional<int64_t> header_end(std::string_view start, int64_t file_bytes) {
   return kHeaderLengthBytes + static_cast<int64_t>(length);
 }
 
-/// What a file ought to hold, and what is wrong with it so far.
+/// The expected content of a file, and its damage so far.
 class FileCheck {
  public:
   FileCheck(const std::filesystem::path& path, const ManifestFile& expected)
@@ -45,7 +45,7 @@ class FileCheck {
 
   void report(const std::string& what) { damage_.push_back(path_.string() + ": " + what); }
 
-  /// Compares the first bytes, as many as header_end tells, with the manifest.
+  /// Compares the first bytes, up to header_end, with the manifest.
   void check_header(std::string_view bytes) {
     if (hash_hex(bytes) != expected_.header_hash) return report(kChangedHeader);
     try {
@@ -79,8 +79,8 @@ class FileCheck {
   std::vector<std::string> damage_;
 };
 
-/// Reads the header of a file that has one and compares it. Returns the bytes that were read: the
-/// file's first.
+/// Reads the header of a file that has one and compares it. Returns the bytes that were read from
+/// the start of the file.
 std::string check_start(const File& file, int64_t bytes, const ManifestFile& expected,
                         FileCheck& check) {
   std::string start;
@@ -103,7 +103,7 @@ std::string check_start(const File& file, int64_t bytes, const ManifestFile& exp
   return start;
 }
 
-/// Tells the stream of a file's bytes apart: header, then tensor by tensor.
+/// Splits the stream of a file's bytes into header and tensors, and compares each tensor's hash.
 class TensorHashes {
  public:
   explicit TensorHashes(const SafetensorsHeader& header, FileCheck& check, const std::string& place)
@@ -112,7 +112,7 @@ class TensorHashes {
     if (text != header.metadata.end()) expected_ = parse_tensor_hashes(text->second, place);
   }
 
-  /// `bytes` of the file from `position` on, which is where the last call ended.
+  /// `bytes` of the file from `position` on, the end of the last call's bytes.
   void update(int64_t position, std::string_view bytes) {
     const int64_t end = position + static_cast<int64_t>(bytes.size());
     for (; next_ < header_.tensors.size(); ++next_) {
@@ -155,7 +155,7 @@ class TensorHashes {
   bool found_damage_ = false;
 };
 
-/// Sizes and headers of one file.
+/// Checks sizes and headers of one file.
 void check_quickly(const std::filesystem::path& path, const ManifestFile& expected,
                    FileCheck& check) {
   const File file = File::open_to_read(path);
@@ -164,7 +164,7 @@ void check_quickly(const std::filesystem::path& path, const ManifestFile& expect
   check.check_size(bytes);
 }
 
-/// Every byte of one file, each read once.
+/// Checks every byte of one file, reading each once.
 void check_thoroughly(const std::filesystem::path& path, const ManifestFile& expected,
                       FileCheck& check, const std::function<void(int64_t)>& progress) {
   const File file = File::open_to_read(path);
@@ -201,7 +201,8 @@ void check_thoroughly(const std::filesystem::path& path, const ManifestFile& exp
 using CheckFile =
     std::function<void(const std::filesystem::path&, const ManifestFile&, FileCheck&)>;
 
-/// Checks every file of the manifest, and whether the tensors fit together when each is sound.
+/// Checks every file of the manifest, and whether the tensors fit together if every file is
+/// undamaged.
 TensorIndex check_all(const std::filesystem::path& folder, const CheckpointManifest& manifest,
                       const CheckFile& check_file, std::vector<std::string>& damage) {
   std::vector<std::filesystem::path> files;

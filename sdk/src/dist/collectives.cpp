@@ -22,7 +22,7 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Carries the group through autograd's context.
+/// Stores the group in autograd's context.
 struct GroupHolder : torch::CustomClassHolder {
   explicit GroupHolder(Group held) : group(std::move(held)) {}
   Group group;
@@ -91,7 +91,7 @@ Tensor exchange(const Tensor& x, const RowSplits& splits, const Group& group) {
   return out;
 }
 
-/// (2, size, n) in host memory: what is sent, what is received.
+/// (2, size, n) in host memory: sent and received counts.
 Tensor count_on_host(const Tensor& counts, const Group& group) {
   const Tensor received = group.size() == 1 ? counts : exchange(counts, {}, group);
   return at::stack({counts, received}).view({2, group.size(), -1}).cpu();
@@ -99,7 +99,7 @@ Tensor count_on_host(const Tensor& counts, const Group& group) {
 
 thread_local UncountedRows* uncounted_rows = nullptr;
 
-/// (2, size, n): all rows of all ranks come to number 0 of this rank.
+/// (2, size, n): all rows of all ranks go to chunk 0 of this rank.
 Tensor all_to_this_rank(const Tensor& counts, int64_t num_rows, const Group& group) {
   const Tensor both = at::zeros({2, group.size(), counts.numel() / group.size()}, at::kLong);
   both[0][group.rank()][0].fill_(num_rows);
@@ -107,7 +107,7 @@ Tensor all_to_this_rank(const Tensor& counts, int64_t num_rows, const Group& gro
   return both;
 }
 
-/// As count_on_host where there are no values.
+/// As count_on_host, for tensors without values.
 Tensor count_as_planned(const Tensor& counts, int64_t num_rows, const Group& group) {
   if (group.size() > 1) {
     exchange(counts, {}, group);
@@ -131,7 +131,7 @@ std::vector<int64_t> sums_of_rows(const Tensor& counts) {
   return numbers_in(counts.sum(1));
 }
 
-/// `pieces` are a matrix of so many columns, row after row: column after column.
+/// Transposes `pieces`, a row-major matrix of `num_columns` columns.
 std::vector<Tensor> transposed(const std::vector<Tensor>& pieces, size_t num_columns) {
   std::vector<Tensor> turned;
   for (size_t column = 0; column < num_columns; ++column)

@@ -10,9 +10,9 @@
 namespace titan::dist {
 namespace {
 
-/// torch tells ranks as a start and a stride.
+/// Ranks as torch describes them, by start and stride.
 struct RankRange {
-  int start = -1, stride = -1;  // -1: they are not evenly apart, or not known
+  int start = -1, stride = -1;  // -1: not evenly spaced, or unknown
 };
 
 RankRange range_of(const std::vector<int>& ranks) {

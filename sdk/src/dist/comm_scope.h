@@ -1,4 +1,5 @@
-// A collective in the trace of a torch profiler. Used where groups start and await them.
+// Records a collective in the trace of a torch profiler. Used where groups start and await
+// collectives.
 #pragma once
 
 #include <memory>
@@ -7,10 +8,10 @@
 
 namespace titan::dist {
 
-/// While alive and while a profiler records, the start of a collective, or the wait for one, stands
-/// in its trace as torch's own transports write it: "record_param_comms" with group, ranks, bytes
-/// and, as its first input, the number that is equal on all ranks of the group (on both ends of a
-/// message). Else it costs one look at an empty list of callbacks.
+/// While alive and while a profiler records, writes the start of a collective, or the wait for it,
+/// to the trace in the form of torch's own transports: "record_param_comms" with group, ranks and
+/// bytes. Its first input is the number that is equal on all ranks of the group (on both ends of a
+/// message). Without a profiler it costs one check of an empty list of callbacks.
 class CommScope {
  public:
   enum class Part { start, wait };
@@ -21,7 +22,7 @@ class CommScope {
 
  private:
   struct Event;
-  std::unique_ptr<Event> event_;  // null while nobody profiles
+  std::unique_ptr<Event> event_;  // null if no profiler records
 };
 
 }  // namespace titan::dist

@@ -10,7 +10,7 @@ namespace titan {
 bool counts_elements(const nn::Parameter& parameter, const dist::Mesh& mesh) {
   if (parameter.is_copy()) return false;
   std::vector<std::string> differing = nn::cut_groups(parameter);
-  differing.push_back("pp");  // whose ranks hold other parameters
+  differing.push_back("pp");  // its ranks hold other parameters
   return mesh.is_first_outside_of(differing);
 }
 

@@ -1,4 +1,5 @@
-// One rank of many that talks to nobody: shapes, schedules and traffic are real, values are not.
+// A backend for one rank of many that communicates with no peer: shapes, schedules and traffic are
+// real, values are not.
 #include <algorithm>
 
 #include <titan/dist/group.h>

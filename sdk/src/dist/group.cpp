@@ -41,26 +41,25 @@ class SingleRankBackend final : public Backend {
     return nullptr;
   }
   static std::shared_ptr<Work> refuse() {
-    fail(ErrorKind::internal, "a single rank has nobody to send to or receive from");
+    fail(ErrorKind::internal, "a single rank has no peer to send to or receive from");
   }
 };
 
-/// " (8 bytes)"; nothing for what this rank only receives or waits in.
+/// " (8 bytes)"; empty if this rank only receives or waits.
 std::string bytes_in_words(const CommRecord& record) {
   return record.bytes > 0 ? " (" + std::to_string(record.bytes) + " bytes)" : "";
 }
 
-/// What a rank sends of a buffer that is shared out over all: every chunk but its own.
+/// The bytes that a rank sends of a buffer with a chunk for each rank: all chunks except its own.
 int64_t all_but_own(int64_t bytes, int size) {
   return bytes * (size - 1) / size;
 }
 
-/// `what`: "sends" or "receives". The rows of `tensor` are those of `rows` for the ranks of
-/// `group`.
+/// `what`: "sends" or "receives". `rows`: rows of `tensor` for each rank of `group`.
 void check_rows(const Group& group, const char* what, const std::vector<int64_t>& rows,
                 const at::Tensor& tensor) {
   TITAN_CHECK(rows.size() == static_cast<size_t>(group.size()), internal, "all_to_all over group '",
-              group.name(), "': ", rows.size(), " numbers say what a rank ", what,
+              group.name(), "': ", rows.size(), " counts of rows that a rank ", what,
               ", but there are ", group.size(), " ranks");
   const int64_t total = std::accumulate(rows.begin(), rows.end(), int64_t{0});
   TITAN_CHECK(total == tensor.size(0) && *std::min_element(rows.begin(), rows.end()) >= 0, internal,
@@ -118,7 +117,7 @@ template <class Start>
 Pending Group::record(const char* operation, int64_t bytes, const Start& start, int peer) const {
   std::string name = operation;
   if (peer >= 0) name += " " + std::to_string(peer);
-  if (size() == 1) {  // nothing travels, nothing is counted
+  if (size() == 1) {  // nothing is sent or counted
     start();
     return {};
   }

@@ -1,4 +1,4 @@
-// Time for records and phases: the clock that titan/program/clock.h reads too.
+// Time for records and phases, by the same clock as titan/program/clock.h.
 #pragma once
 
 #include <chrono>

@@ -86,7 +86,7 @@ int64_t Recorder::num_started() const {
   return next_ticket_;
 }
 
-/// Asked once a second while a run goes on: copies what is under way alone.
+/// Called once a second during a run: copies only the operations in flight.
 std::vector<CommRecord> Recorder::under_way() const {
   const std::lock_guard lock(mutex_);
   std::vector<CommRecord> open;

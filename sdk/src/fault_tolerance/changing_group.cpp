@@ -7,7 +7,7 @@
 
 namespace titan::dist {
 
-/// Hands every call on to the backend of the day.
+/// Forwards every call to the current epoch's backend.
 class ChangingGroup::Switch final : public Backend,
                                     public std::enable_shared_from_this<ChangingGroup::Switch> {
  public:
@@ -107,7 +107,7 @@ class ChangingGroup::Switch final : public Backend,
     }
   }
 
-  /// What was left of an earlier epoch says nothing about the present one.
+  /// A failure of an earlier epoch does not concern the current one.
   void record(const std::string& error, int64_t epoch) {
     const std::lock_guard lock(mutex_);
     if (epoch == epoch_ && !failure_) failure_ = error.substr(0, error.find('\n'));
@@ -145,10 +145,10 @@ void ChangingGroup::change(const Membership& members) {
   TITAN_ASSERT(members.size > 0 && members.rank >= 0 && members.rank < members.size, members.rank,
                " of ", members.size);
   TITAN_ASSERT(members.epoch != members_.epoch || !failure(), "epoch '", members.epoch,
-               "' of group '", group_.name(), "' has failed: its members meet in a new one");
+               "' of group '", group_.name(), "' has failed: its members must start a new one");
   if (members.epoch == members_.epoch) return;
   members_ = {};
-  switch_->use(nullptr);  // the old members are left before the new ones are met
+  switch_->use(nullptr);  // the old members are left before the new ones connect
   if (members.size > 1) switch_->use(connect_(members));
   members_ = members;
 }

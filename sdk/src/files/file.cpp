@@ -94,7 +94,7 @@ void File::write(int64_t offset, const char* data, int64_t bytes) const {
     const ssize_t done = ::pwrite(descriptor_, data, std::min(bytes, kMaxTransfer), offset);
     if (done < 0 && errno == EINTR) continue;
     if (done < 0) fail_with("write", path_, errno);
-    // a regular file takes at least a byte or says why not
+    // a regular file takes at least a byte or reports an error
     if (done == 0) fail_with("write", path_, EIO);
     offset += done;
     data += done;
@@ -132,13 +132,13 @@ void sync_folder(const std::filesystem::path& folder) {
   } while (result != 0 && errno == EINTR);
   const int error_number = errno;
   ::close(descriptor);
-  // some network file systems cannot sync a folder and say so; there is nothing more to do then
+  // some network file systems report that they cannot sync a folder; that is accepted
   if (result != 0 && error_number != EINVAL && error_number != ENOTSUP)
     fail_with("sync folder", path, error_number);
 }
 
 void write_text_atomically(const std::filesystem::path& path, std::string_view text) {
-  // a name of this process alone: two writers never share a temporary file
+  // unique to this process, so that two writers never share a temporary file
   const std::filesystem::path temporary =
       path.parent_path() /
       ("." + path.filename().string() + "." + std::to_string(::getpid()) + ".tmp");

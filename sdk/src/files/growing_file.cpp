@@ -29,7 +29,7 @@ constexpr size_t kMostAtOnce = size_t{1} << 30;  // the kernel moves at most 2 G
 GrowingFile::GrowingFile(std::filesystem::path path, Links links)
     : path_(std::move(path)), links_(links) {
   const int extra = links == Links::refuse ? O_NOFOLLOW : 0;
-  // never waiting at a pipe
+  // O_NONBLOCK: does not wait at a pipe
   do descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | extra, 0666);
   while (descriptor_ < 0 && errno == EINTR);
   if (descriptor_ < 0) fail_growing("open", path_, errno);
@@ -109,9 +109,9 @@ void GrowingFile::sync() {
 }
 
 bool GrowingFile::lock() {
-  // a file system without locks does not keep anybody out
+  // a file system without locks excludes no other process
   if (!try_flock(descriptor_) && errno == EWOULDBLOCK) return false;
-  // whoever held it before may have written since this was opened
+  // the previous holder may have written since this was opened
   struct stat status {};
   if (::fstat(descriptor_, &status) != 0) fail_growing("ask for the size of", path_, errno);
   size_ = status.st_size;

@@ -22,7 +22,7 @@ Bytef* bytes_of(std::string_view text) {
   return reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));  // zlib does not write to it
 }
 
-/// Closed whichever way the work ends.
+/// Ends the stream however the work ends.
 struct Stream {
   explicit Stream(int (*end)(z_stream*)) : end(end) {}
   Stream(const Stream&) = delete;

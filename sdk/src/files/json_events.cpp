@@ -6,7 +6,8 @@
 namespace titan {
 
 void JsonEvents::read(std::string_view text) {
-  // two things that the parser lets pass: it ends at a zero byte and skips a byte order mark
+  // the parser accepts two things that are refused here: it ends at a zero byte and skips a byte
+  // order mark
   if (const size_t zero = text.find('\0'); zero != std::string_view::npos)
     refuse("there is a zero byte at byte " + std::to_string(zero) + " of the JSON" +
            utf16_hint(text));
@@ -37,7 +38,7 @@ void JsonEvents::refuse(const std::string& what) const {
 
 void JsonEvents::unexpected(const std::string& found) const {
   const std::string place = field();
-  refuse((place.empty() ? "" : place + ": ") + found + " stands where the format allows none");
+  refuse((place.empty() ? "" : place + ": ") + found + " is not allowed here");
 }
 
 void JsonEvents::refuse_large(number_unsigned_t number) const {

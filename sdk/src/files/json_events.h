@@ -18,8 +18,8 @@ class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
   /// `place`: names the text in errors.
   explicit JsonEvents(std::string place) : place_(std::move(place)) {}
 
-  /// Runs through `text`. Throws a data Error naming `place` for malformed JSON, invalid UTF-8, and
-  /// whatever the derived class refuses.
+  /// Parses `text`. Throws a data Error naming `place` for malformed JSON, invalid UTF-8, and every
+  /// event that the derived class refuses.
   void read(std::string_view text);
 
   bool null() override { unexpected("null"); }
@@ -39,14 +39,14 @@ class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& e) final;
 
  protected:
-  /// What is being read, for errors: "tensor 'wq'". Empty: the whole.
+  /// The object that is being read, for errors: "tensor 'wq'". Empty: the whole.
   virtual std::string subject() const { return {}; }
-  /// What of it comes next: "shape[1]". Empty: nothing certain.
+  /// The member that is expected next: "shape[1]". Empty: several are possible.
   virtual std::string field() const { return {}; }
   /// Throws the data Error "cannot read <place>: <subject>: <what>".
   [[noreturn]] void refuse(const std::string& what) const;
   [[noreturn]] void unexpected(const std::string& found) const;
-  /// Refuses a number that 64 bits with sign do not hold.
+  /// Refuses a number that does not fit into a signed 64-bit integer.
   [[noreturn]] void refuse_large(number_unsigned_t number) const;
 
   const std::string& place() const { return place_; }

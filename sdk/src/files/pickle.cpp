@@ -85,7 +85,7 @@ void put(const Value& value, PickleWriter& out) {
   }
 }
 
-/// The stack machine that a pickle is a program for, without the opcodes that make objects.
+/// The stack machine that runs a pickle, without the opcodes that make objects.
 class Unpickler {
  public:
   explicit Unpickler(std::string_view bytes) : bytes_(bytes) {}
@@ -105,7 +105,7 @@ class Unpickler {
  private:
   struct Item {
     Value value;
-    int levels = 0;  // of what is in it
+    int levels = 0;  // of nesting inside the value
   };
 
   void step(char opcode, size_t offset) {
@@ -198,7 +198,7 @@ class Unpickler {
         recall(number<uint32_t>(), offset);
         break;
       default:
-        fail_at(offset, "is no plain data");
+        fail_at(offset, "is not plain data");
     }
   }
 
@@ -232,7 +232,7 @@ class Unpickler {
 
   void push(Value value) { stack_.push_back({std::move(value)}); }
 
-  /// Where the values since the last mark begin.
+  /// The index of the first value after the last mark.
   size_t mark(size_t offset) {
     if (marks_.empty() || marks_.back() > stack_.size()) fail_at(offset, "misses a mark");
     const size_t first = marks_.back();
@@ -244,7 +244,7 @@ class Unpickler {
   Item& container(size_t first, Value::Type type, size_t offset) {
     // a count below zero has wrapped around
     if (first == 0 || first > stack_.size() || stack_[first - 1].value.type() != type)
-      fail_at(offset, "adds to what is no container");
+      fail_at(offset, "adds to a value that is not a container");
     return stack_[first - 1];
   }
   void contain(Item& outer, const Item& inner, size_t offset) const {
@@ -284,8 +284,8 @@ class Unpickler {
     stack_.push_back(std::move(made));
   }
 
-  /// Only texts and numbers come back by their place in memory here: what else is remembered is
-  /// still being filled, and copying it each time could make a small file a large tree.
+  /// Only texts and numbers can be read from memory again: other values are still being filled, and
+  /// copying them each time could turn a small file into a large tree.
   void remember(uint32_t place, size_t offset) {
     if (stack_.empty()) fail_at(offset, "remembers nothing");
     const Value& value = stack_.back().value;
@@ -294,7 +294,7 @@ class Unpickler {
   void recall(uint32_t place, size_t offset) {
     const auto found = memory_.find(place);
     if (found == memory_.end() || !found->second)
-      fail_at(offset, "refers to what is no text or number");
+      fail_at(offset, "refers to a value that is not text or a number");
     push(*found->second);
   }
 

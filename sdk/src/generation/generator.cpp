@@ -18,12 +18,12 @@
 namespace titan {
 namespace {
 
-/// Tokens of prompts that go through the network at once, at most: their logits are not made, but
-/// their activations are.
+/// Maximum number of prompt tokens in one forward: it computes no logits for most of them, but all
+/// their activations.
 constexpr int64_t kMostTokensAtOnce = 2048;
 
-/// `logits` (n, vocab) in fp32, `ids` (n). The sum over a single row may be shared by threads, that
-/// over one of several is not.
+/// `logits` (n, vocab) in fp32, `ids` (n). LibTorch may split the sum over a single row among
+/// threads, but not that over one of several rows.
 std::vector<float> log_likelihoods_of(const at::Tensor& logits, const std::vector<int32_t>& ids) {
   std::vector<int64_t> labels(ids.begin(), ids.end());
   if (ids.size() == 1) labels.push_back(labels.front());
@@ -47,7 +47,7 @@ void check_shape(const MicrobatchShape& shape, size_t num_sequences, size_t long
 }  // namespace
 
 struct Generator::Sequence {
-  size_t number = 0;         // prompt · num_samples + sample; its slot of the cache
+  size_t number = 0;         // prompt · num_samples + sample; its slot in the cache
   std::vector<int32_t> ids;  // prompt and output
   std::vector<float> log_likelihoods;
   size_t prompt_size = 0;
@@ -90,7 +90,7 @@ at::Tensor Generator::forward(const std::vector<Piece>& pieces, std::shared_ptr<
   const auto multiple = static_cast<size_t>(tokens_multiple_);
   tokens.resize((tokens.size() + multiple - 1) / multiple * multiple);
   positions.resize(tokens.size());
-  // ranks of a pipeline wait for logits, and one token's are little
+  // ranks of a pipeline wait for logits, and those of one token are cheap
   const bool gives_none = wanted.empty();
   if (gives_none) wanted.push_back(0);
   Batch batch;
@@ -102,7 +102,7 @@ at::Tensor Generator::forward(const std::vector<Piece>& pieces, std::shared_ptr<
     cache->begin(std::move(spans));
     batch.kv_cache = std::move(cache);
   }
-  // without a cache rows are many, and what is compared with it is what training computes
+  // without a cache there are many rows, and the result must equal that of training
   std::optional<ops::FewRowsScope> few_rows;
   if (batch.kv_cache) few_rows.emplace();
   const at::Tensor logits = executor_.logits(batch.to(device_));
@@ -110,7 +110,7 @@ at::Tensor Generator::forward(const std::vector<Piece>& pieces, std::shared_ptr<
   return logits.squeeze(0).to(at::kFloat).to(at::kCPU);
 }
 
-/// Long prompts go in parts, short ones together.
+/// Splits long prompts and batches short ones.
 at::Tensor Generator::last_logits_of_prompts(const std::vector<std::vector<int32_t>>& prompts,
                                              const std::shared_ptr<nn::KvCache>& cache,
                                              int64_t num_samples) {
@@ -166,9 +166,9 @@ at::Tensor Generator::next_logits(const std::vector<Sequence*>& active,
   return forward(pieces, cache, cache->capacity());
 }
 
-/// As the rows of the trainer's microbatches; a row whose sequence has ended stays in its place.
-/// Logits are kept as they are computed, of all rows of a microbatch, since the last bits of a
-/// product may depend on how many rows it has.
+/// Computes rows as in the trainer's microbatches; a row whose sequence has ended keeps its place.
+/// The logits of all rows of a microbatch are kept, since the last bits of a product may depend on
+/// its number of rows.
 at::Tensor Generator::logits_as_trained(const std::vector<Sequence>& sequences,
                                         const std::vector<Sequence*>& active,
                                         const MicrobatchShape& shape) {
@@ -190,7 +190,7 @@ at::Tensor Generator::logits_as_trained(const std::vector<Sequence>& sequences,
   return at::cat(logits);
 }
 
-/// Rank 0 draws, so that all ranks go on with the same tokens whatever their last bits say.
+/// Rank 0 draws, so that all ranks continue with the same tokens even if their last bits differ.
 std::vector<int32_t> Generator::choose(const std::vector<Sequence*>& active,
                                        const at::Tensor& logits,
                                        const SamplingOptions& options) const {

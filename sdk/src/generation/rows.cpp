@@ -48,7 +48,7 @@ Batch batch_of_rows(const std::vector<SequenceRow>& rows, int64_t seq_len) {
   TITAN_CHECK(!rows.empty(), data, "a batch has no rows");
   const size_t width = rows.front().given.empty() ? 0 : rows.front().given.front().size();
   const auto num_rows = static_cast<int64_t>(rows.size());
-  std::vector<std::span<const int32_t>> inputs;  // the last id of a row is a label alone
+  std::vector<std::span<const int32_t>> inputs;  // the last id of a row is only a label
   for (size_t r = 0; r < rows.size(); ++r) {
     check_row(rows[r], r, seq_len, width);
     inputs.push_back(std::span(rows[r].ids).first(rows[r].ids.size() - 1));

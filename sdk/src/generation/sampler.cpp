@@ -41,7 +41,7 @@ Tensor within_top_p(const Tensor& logits, double p) {
   if (p >= 1) return logits;
   const auto [ascending, order] = at::sort(logits, /*stable=*/false, 0, /*descending=*/false);
   Tensor is_out = at::cumsum(at::softmax(ascending, 0), 0) <= 1 - p;
-  is_out.select(0, -1).fill_(false);  // the most likely word stays
+  is_out.select(0, -1).fill_(false);  // the most likely token stays
   return logits.masked_fill(is_out.scatter(0, order, is_out), kRuledOut);
 }
 

@@ -7,10 +7,10 @@
 namespace titan {
 namespace {
 
-/// U+FFFD: what decoding puts where a character is not complete.
+/// U+FFFD, which decoding writes for an incomplete character.
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-/// The longest end of `text` that `word` begins with, without being all of it.
+/// The length of the longest suffix of `text` that is a proper prefix of `word`.
 size_t begun(std::string_view text, std::string_view word) {
   for (size_t length = std::min(text.size(), word.size() - 1); length > 0; --length)
     if (text.ends_with(word.substr(0, length))) return length;
@@ -19,7 +19,8 @@ size_t begun(std::string_view text, std::string_view word) {
 
 }  // namespace
 
-/// A token's text depends on those before it: blanks, bytes of one character.
+/// The decoded text that was not returned yet. A token's text depends on those before it: blanks,
+/// bytes of one character.
 std::string TextStream::not_given() const {
   const std::span<const int32_t> recent(ids_.begin() + static_cast<std::ptrdiff_t>(context_),
                                         ids_.end());

@@ -34,8 +34,8 @@ Batch Batch::rows(int64_t first, int64_t count) const {
 
 namespace {
 
-/// A device copies by itself from pinned memory alone; from any other the host would wait for all
-/// that the device has been given before. So what is not pinned is copied to such memory first.
+/// Asynchronous copies need pinned memory; from other memory the host would wait for all queued
+/// work of the device. So memory that is not pinned is copied to pinned memory first.
 at::Tensor moved_to(c10::Device device, const at::Tensor& tensor) {
   const bool runs_beside = !device.is_cpu() && !device.is_meta();
   const bool is_staged = runs_beside && tensor.is_cpu() && !tensor.is_pinned();

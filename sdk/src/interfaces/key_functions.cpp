@@ -1,4 +1,4 @@
-// Key functions of the interfaces that see torch: one vtable and one type_info each in the process.
+// Key functions of the interfaces that use torch: one vtable and one type_info each in the process.
 #include <titan/compile_backend.h>
 #include <titan/device.h>
 #include <titan/device_graphs.h>
@@ -23,11 +23,11 @@ namespace titan {
 Device::~Device() = default;
 Loss::~Loss() = default;
 RowsLoss SequenceLoss::of_rows(const at::Tensor&, const at::Tensor&) {
-  fail(ErrorKind::internal, "a loss of sequences was asked for that of rows");
+  fail(ErrorKind::internal, "of_rows was called on a loss of sequences");
 }
 ComparesWithReference::~ComparesWithReference() = default;
 RowsLoss DistillationLoss::of_rows(const at::Tensor&, const at::Tensor&) {
-  fail(ErrorKind::internal, "a loss beside a reference was asked for one without");
+  fail(ErrorKind::internal, "of_rows was called on a loss that needs a reference");
 }
 Model::~Model() = default;
 ModelTransform::~ModelTransform() = default;
@@ -41,7 +41,7 @@ std::shared_ptr<AuxiliaryLosses> StepBatches::auxiliary_losses() const {
 StepExecutor::~StepExecutor() = default;
 at::Tensor StepExecutor::logits(const Batch&) {
   fail(ErrorKind::plugin,
-       "what runs the microbatches here cannot give logits: it does not implement "
+       "the executor of this job cannot compute logits: it does not implement "
        "StepExecutor::logits");
 }
 ExecutorWrapper::~ExecutorWrapper() = default;

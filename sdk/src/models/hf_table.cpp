@@ -19,7 +19,7 @@ std::vector<HfMember> members_of(const HfTable& table) {
   return members;
 }
 
-/// `path` has a dot where the option is within a table.
+/// `path` has a dot if the option is in a table.
 void set_option(Value& options, const std::string& path, Value value) {
   const size_t dot = path.find('.');
   if (dot == std::string::npos)

@@ -37,7 +37,7 @@ void check_experts(int64_t num_experts, int64_t top_k) {
 
 namespace {
 
-/// How a layer draws its weights: of what reads the residual stream, and of what adds to it
+/// How a layer draws its weights: those that read the residual stream, and those that write to it
 /// (torchtitan draws w3 and gates by the latter, too).
 struct LayerInits {
   Init input, output;
@@ -86,7 +86,7 @@ std::vector<Layer> build_layers(const Transformer& t) {
   const auto rope = std::make_shared<nn::Rope>(t.head_dim, t.rope);  // one table for all layers
 
   std::vector<Layer> layers;
-  // a shared matrix is drawn by the head's rule: it is the head that sets the scale of the logits
+  // a shared matrix is drawn by the head's rule, which sets the scale of the logits
   auto embedding = std::make_unique<nn::Embedding>(t.vocab_size, t.dim,
                                                    t.is_tied ? head_init : Init::normal(0, 1));
   const auto tied_weight = t.is_tied ? embedding->shared_weight() : nullptr;
@@ -111,7 +111,7 @@ std::vector<Layer> build_layers(const Transformer& t) {
 
 namespace {
 
-/// Weights of a block's feed-forward that one token meets.
+/// Weights of a block's feed-forward that one token uses.
 double feed_forward_weights(const Transformer& t, int64_t layer) {
   const double dim = t.dim;
   if (!t.is_mixture(layer)) return 3 * dim * t.ffn_dim;

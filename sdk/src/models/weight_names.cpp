@@ -24,7 +24,7 @@ constexpr BlockWeight kFeedForward[] = {
     {"feed_forward.w1", "mlp.gate_proj", nullptr, BlockWeight::plain},
     {"feed_forward.w3", "mlp.up_proj", nullptr, BlockWeight::plain},
     {"feed_forward.w2", "mlp.down_proj", nullptr, BlockWeight::plain}};
-/// Of queries and keys that are normalised: one weight for each row of a head, or of all heads.
+/// Norms of queries and keys: one weight for each row of a head, or of all heads.
 constexpr BlockWeight kNormsOfHeads[] = {
     {"attention.q_norm", "self_attn.q_norm", nullptr, BlockWeight::of_one_head},
     {"attention.k_norm", "self_attn.k_norm", nullptr, BlockWeight::of_one_head}};
@@ -55,13 +55,14 @@ void append(std::vector<NameRule>& to, std::vector<NameRule> rules) {
   for (NameRule& rule : rules) to.push_back(std::move(rule));
 }
 
-/// Heads in whose rows what rotates together lies side by side there, by BlockWeight::Rows.
+/// The number of heads for each BlockWeight::Rows, in whose rows the elements that rotate together
+/// are adjacent there.
 std::array<int64_t, 4> rotary_heads(const Transformer& network, RotaryRows rows) {
   if (rows == RotaryRows::halves) return {};
   return {0, network.n_heads, network.n_kv_heads, 1};
 }
 
-/// Of the router and the experts of a layer; `ours` and `theirs` end in a dot.
+/// Rules of the router and the experts of a layer; `ours` and `theirs` end in a dot.
 std::vector<NameRule> mixture_rules(const Transformer& network, const std::string& ours,
                                     const std::string& theirs, const MixtureNames& names) {
   std::vector<NameRule> rules = {
@@ -83,7 +84,7 @@ std::vector<NameRule> mixture_rules(const Transformer& network, const std::strin
   return rules;
 }
 
-/// As torchtitan names them, where its mixture is the one of nn::MixtureOfExperts.
+/// torchtitan's names, for a mixture of nn::MixtureOfExperts.
 std::vector<std::string> mixture_names(const Transformer& network) {
   std::vector<std::string> names = {"moe.router.gate.weight", "moe.experts.w1", "moe.experts.w2",
                                     "moe.experts.w3"};
@@ -95,7 +96,7 @@ std::vector<std::string> mixture_names(const Transformer& network) {
   return names;
 }
 
-/// Of names that begin with `prefix`.
+/// Rules for names that begin with `prefix`.
 std::vector<NameRule> hugging_face_rules(const Transformer& network, const WeightNames& names,
                                          const std::string& prefix) {
   const std::string model = prefix + "model.", head = prefix + "lm_head.weight";
@@ -119,7 +120,7 @@ std::vector<NameRule> hugging_face_rules(const Transformer& network, const Weigh
   return rules;
 }
 
-/// `with_newer` adds the names that torchtitan took after v0.2.2.
+/// `with_newer` adds the names that torchtitan introduced after v0.2.2.
 std::vector<NameRule> meta_rules(const Transformer& network, RotaryRows rows, bool with_newer,
                                  const WeightNames& names) {
   const char* head_of = network.is_tied ? "tok_embeddings.weight" : "output.weight";

@@ -24,7 +24,7 @@ std::optional<double> AuxiliaryLosses::sum() const {
 namespace nn {
 namespace {
 
-/// The identity on x; the gradient of the loss is a number.
+/// The identity on x; its backward also sends a constant gradient to the loss.
 struct AddLoss : torch::autograd::Function<AddLoss> {
   static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x,
                             const at::Tensor& loss_sum, double factor) {

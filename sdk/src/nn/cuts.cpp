@@ -5,7 +5,7 @@
 namespace titan::nn {
 
 std::vector<Cut> cuts_of(const Parameter& parameter, const dist::Mesh* mesh) {
-  std::vector<int64_t> sizes = parameter.global_shape();  // before the cut at hand
+  std::vector<int64_t> sizes = parameter.global_shape();  // before the current cut
   std::vector<Cut> cuts;
   for (const Sharding& sharding : parameter.shardings()) {
     TITAN_ASSERT(mesh, "'", parameter.name(), "' is cut over '", sharding.group,

@@ -17,7 +17,7 @@ class PlainSwigluKernel final : public SwigluKernel {
 SwigluKernel::~SwigluKernel() = default;
 FeedForwardKernel::~FeedForwardKernel() = default;
 
-/// The layer as it is put together from its children, whoever computes in them.
+/// The layer composed of its children, with the children's kernel owners.
 class FeedForward::Composed final : public FeedForwardKernel {
  public:
   explicit Composed(FeedForward& layer) : layer_(layer) {}

@@ -7,18 +7,18 @@
 
 namespace titan::nn {
 
-/// Autograd refuses a hook that changes a gradient's type. The hook therefore returns the sum
-/// rounded, and the wide one takes its place when autograd has stored it. The gradient of earlier
-/// microbatches waits here meanwhile, so that nothing rounded is added to it.
+/// Autograd refuses a hook that changes a gradient's dtype. So the hook returns the rounded sum,
+/// and the wide sum replaces it after autograd has stored it. The gradient of earlier microbatches
+/// waits here meanwhile, so that nothing rounded is added to it.
 struct GradientSum::State {
   Parameter& parameter;
   at::ScalarType reduce_dtype;
-  at::Tensor sum;      // undefined: what autograd stores stays
+  at::Tensor sum;      // undefined: autograd's stored gradient stays
   at::Tensor earlier;  // gradient of earlier microbatches
 
   at::Tensor sum_over(const dist::Group& group, const at::Tensor& gradient) {
     sum.reset(), earlier.reset();
-    if (!gradient.defined()) return gradient;  // deferred: Parameter::add_gradient comes here
+    if (!gradient.defined()) return gradient;  // deferred: Parameter::add_gradient calls again
     const at::ScalarType dtype = gradient.scalar_type();
     const bool is_narrow =
         dtype != reduce_dtype && c10::promoteTypes(dtype, reduce_dtype) == reduce_dtype;

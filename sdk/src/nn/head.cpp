@@ -54,7 +54,7 @@ void OutputHead::wrap_kernel(std::string owner, const KernelAround<HeadKernel>& 
 }
 
 at::Tensor OutputHead::forward(const at::Tensor& x, const Batch& batch) {
-  at::Tensor normalized = norm_(x, batch);  // of all tokens, where the sequence is cut
+  at::Tensor normalized = norm_(x, batch);  // of all tokens, even if the sequence is sharded
   if (!batch.labels.defined() && batch.logits_of.defined())
     normalized =
         normalized.reshape({-1, normalized.size(-1)}).index_select(0, batch.logits_of).unsqueeze(0);

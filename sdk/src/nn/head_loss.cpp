@@ -18,7 +18,7 @@ namespace {
 
 using at::Tensor;
 
-/// A loss and who takes its parts.
+/// A loss and the head that takes its parts.
 struct By {
   Loss& loss;
   const ChunksOfHead& head;
@@ -32,7 +32,7 @@ void check_promises(const By& by, const RowsLoss& loss, int64_t num_rows) {
               " parts and names ", num_parts);
 }
 
-/// Hands the parts over; the sum in double.
+/// Passes the parts to the head; returns the sum in double.
 Tensor taken(const By& by, const RowsLoss& loss) {
   const at::NoGradGuard no_grad;
   std::vector<Tensor> parts;
@@ -41,7 +41,7 @@ Tensor taken(const By& by, const RowsLoss& loss) {
   return loss.sum.detach().sum().to(at::kDouble);
 }
 
-/// Of the rows of one chunk. Its graph lives here alone.
+/// The loss of one chunk's rows. Its graph exists only here.
 template <class OfRows>
 Tensor loss_of_chunk(const By& by, const Tensor& logits, bool gradient, OfRows&& of_rows) {
   const at::AutoGradMode grad_mode(gradient);
@@ -90,7 +90,7 @@ Tensor loss_of_sequences(const By& by, SequenceLoss& sequences, const Batch& bat
   const Tensor value = taken(by, loss);
   if (!gradient) return value.to(leaf.scalar_type());
 
-  int64_t first = 0;  // chunks come in the order of the rows
+  int64_t first = 0;  // chunks arrive in the order of the rows
   return by.head.sum([&](const Tensor& logits, const Tensor& of_chunk, bool differentiates) {
     const int64_t begin = std::exchange(first, first + logits.size(0));
     if (differentiates) weigh_in_place(logits, of_chunk, weights.narrow(0, begin, logits.size(0)));
@@ -101,7 +101,7 @@ Tensor loss_of_sequences(const By& by, SequenceLoss& sequences, const Batch& bat
 Tensor loss_beside_reference(const By& by, DistillationLoss& beside, const Batch& batch) {
   TITAN_ASSERT(batch.reference.defined());
   const Tensor reference = batch.reference.flatten(0, 1);
-  int64_t first = 0;  // chunks come in the order of the rows
+  int64_t first = 0;  // chunks arrive in the order of the rows
   return by.head.sum([&](const Tensor& logits, const Tensor& labels, bool gradient) {
     const int64_t begin = std::exchange(first, first + logits.size(0));
     return loss_of_chunk(by, logits, gradient, [&](const Tensor& leaf) {

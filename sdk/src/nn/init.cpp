@@ -21,7 +21,7 @@ double symmetric_uniform(uint32_t word) {
   return (2.0 * word + 1.0) * 0x1p-32 - 1.0;
 }
 
-/// Turns a random word into a value of the distribution.
+/// Maps a random word to a value of the distribution.
 class Sampler {
  public:
   explicit Sampler(const Init& init) : init_(init) {
@@ -35,7 +35,7 @@ class Sampler {
     }
   }
 
-  /// Of `count` words, at most kErfinvBlock.
+  /// Maps `count` words, at most kErfinvBlock.
   void operator()(const uint32_t* words, float* out, int count) const {
     double x[kErfinvBlock];
     for (int i = 0; i < count; ++i) x[i] = center_ + half_width_ * symmetric_uniform(words[i]);
@@ -73,7 +73,7 @@ void fill_run(float* out, int64_t first, int64_t count, const Sampler& sample, u
   }
 }
 
-/// Values travel to a device in pieces of so many elements at most, 64 MiB of pinned memory.
+/// Maximum number of elements per copy to a device: 64 MiB of pinned memory.
 constexpr int64_t kStagedElements = int64_t{1} << 24;
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "inverse_erf.h"
 
-// The same source for wider vectors, chosen when the library is loaded; sanitizers do not take it.
+// Compiled also for wider vectors, chosen when the library is loaded; sanitizers do not support it.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define TITAN_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else

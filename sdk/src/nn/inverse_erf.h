@@ -1,4 +1,4 @@
-// Inverse error function, by which uniform numbers become normal ones. Used by init.cpp.
+// Inverse error function, which turns uniform numbers into normal ones. Used by init.cpp.
 #pragma once
 
 #include <array>
@@ -25,8 +25,8 @@ inline double polynomial(const std::array<double, 9>& coefficients, double w) {
 }
 
 /// The y with erf(y) = x, for |x| < 1; relative error below 4e-7: single precision polynomials
-/// evaluated in double. They were fitted for what single precision can hold, |x| <= 1 - 2^-24; one
-/// step of Halley's method mends what lies beyond.
+/// evaluated in double. They were fitted for |x| <= 1 - 2^-24, the range of single precision;
+/// beyond it, one step of Halley's method corrects the result.
 inline double inverse_erf(double x) {
   const double w = -std::log((1.0 - x) * (1.0 + x));
   if (w < kErfinvTailBegin) return polynomial(kErfinvCentral, w - 2.5) * x;

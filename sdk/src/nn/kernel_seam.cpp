@@ -13,16 +13,15 @@ std::string KernelOwners::text() const {
 
 void KernelOwners::check_replaceable(std::string_view owner, std::string_view place) const {
   TITAN_CHECK(replaced_by.empty(), config, place, " is computed by ", replaced_by, " already, and ",
-              owner,
-              " would replace that: let one of the two leave this layer alone, or choose one");
-  TITAN_CHECK(wrapped_by.empty(), config, owner, " would replace what ", wrapped_by.front(),
-              " goes around in ", place, ": ", owner, " has to come before ", wrapped_by.front(),
-              ", or one of the two to leave this layer alone");
+              owner, " would replace that: exclude the layer from one of them, or use only one");
+  TITAN_CHECK(wrapped_by.empty(), config, owner, " would replace the kernel that ",
+              wrapped_by.front(), " wraps in ", place, ": apply ", owner, " before ",
+              wrapped_by.front(), ", or exclude the layer from one of them");
 }
 
 void KernelOwners::check_wrappable(std::string_view owner, std::string_view place) const {
-  TITAN_CHECK(!is_skipped, config, owner, " would go around ", place, ", which does not run: ",
-              replaced_by,
+  TITAN_CHECK(!is_skipped, config, owner, " would wrap ", place,
+              ", which does not run: ", replaced_by,
               " computes it together with the layer that holds it; let one of the two leave this "
               "layer alone, or choose one");
 }

@@ -54,7 +54,7 @@ void Module::visit_parameters(const ParameterVisitor& visit) {
 void Module::visit_modules(const ModuleVisitor& visit, const std::string& prefix) {
   if (replacement_) return replacement_->visit_modules(visit, prefix);
   visit(prefix, *this);
-  if (replacement_) return;  // since just now: what it was has no part in the model any more
+  if (replacement_) return;  // replaced during the visit: no longer part of the model
   for (auto& [name, child] : children_)
     child->visit_modules(visit, prefix.empty() ? name : prefix + "." + name);
 }

@@ -1,4 +1,5 @@
-// One module in the place of another: what must not be lost by it.
+// Replaces one module by another, and checks that parameters, kernel owners and wrappers are not
+// lost.
 #include <algorithm>
 #include <set>
 
@@ -53,23 +54,23 @@ void Module::check_same_weights(const Module& module, const std::string& path) c
                        [&](const auto& named) { return named.second == wanted; });
   };
   for (const auto& [name, parameter] : before)
-    TITAN_CHECK(have(after, parameter), plugin, "what would replace '", path,
+    TITAN_CHECK(have(after, parameter), plugin, "the replacement of '", path,
                 "' does not have its parameter '", parameter->name(),
                 "'; take it over by adopt_parameter or borrow_parameter");
   for (const auto& [name, parameter] : after) {
-    TITAN_CHECK(have(before, parameter), plugin, "what would replace '", path,
-                "' brings a parameter of its own, '", name,
-                "'; a model's parameters stay what they are");
+    TITAN_CHECK(have(before, parameter), plugin, "the replacement of '", path,
+                "' has an additional parameter, '", name,
+                "'; a model's parameters must not change");
     TITAN_CHECK(name.empty() || std::find(before.begin(), before.end(),
                                           std::pair(name, parameter)) != before.end(),
-                plugin, "what would replace '", path, "' calls the parameter '", parameter->name(),
-                "' '", name, "'; names have to stay");
+                plugin, "the replacement of '", path, "' names the parameter '", parameter->name(),
+                "' '", name, "'; names must not change");
   }
 }
 
 void Module::step_aside_for(std::unique_ptr<Module> module, const std::string& path,
                             Weights weights) {
-  TITAN_CHECK(module, plugin, "nothing was given to replace '", path, "'");
+  TITAN_CHECK(module, plugin, "no module was given to replace '", path, "'");
   if (replacement_) return replacement_->step_aside_for(std::move(module), path, weights);
   if (weights == Weights::same) check_same_weights(*module, path);
   const std::set<const Module*> kept = modules_below(*module);
@@ -80,9 +81,9 @@ void Module::step_aside_for(std::unique_ptr<Module> module, const std::string& p
         TITAN_CHECK(owner.empty(), plugin, "'", path, "' cannot be replaced: '", name,
                     "' is computed by ", owner,
                     ", which would be lost; take that module over (adopt_module), or let one of "
-                    "the two leave the layer alone");
+                    "the two exclude the layer");
         TITAN_CHECK(&lost == this || lost.wrappers_.empty(), plugin, "'", path,
-                    "' cannot be replaced: something runs around '", name,
+                    "' cannot be replaced: a wrapper runs around '", name,
                     "', which would be lost; take that module over (adopt_module)");
       },
       path);

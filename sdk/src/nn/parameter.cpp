@@ -13,7 +13,7 @@
 namespace titan::nn {
 namespace {
 
-/// Autograd keeps one hook per leaf and hands it the parameter after the gradient has been
+/// Autograd keeps one hook per leaf and calls it with the parameter after the gradient has been
 /// accumulated.
 class GradientHook : public torch::autograd::PostAccumulateGradHook {
  public:
@@ -57,8 +57,10 @@ void Parameter::shard_over(int64_t dim, const dist::Group& group) {
   TITAN_ASSERT(!materialized_, "parameter '", name_, "' is sharded after it got memory");
   TITAN_ASSERT(dim >= 0 && dim < static_cast<int64_t>(slice_.sizes.size()), "dimension ", dim,
                " of '", name_, "'");
-  TITAN_CHECK(!is_state(), plugin, "'", name_, "' is state of a module, which every rank that has "
-              "the module holds whole; it cannot be cut over '", group.name(), "'");
+  TITAN_CHECK(!is_state(), plugin, "'", name_,
+              "' is state of a module, which every rank with "
+              "the module holds whole; it cannot be cut over '",
+              group.name(), "'");
   const dist::Chunk chunk = dist::chunk_of(slice_.sizes[dim], group);
   slice_.offsets[dim] += chunk.begin;
   slice_.sizes[dim] = chunk.size;
@@ -67,8 +69,8 @@ void Parameter::shard_over(int64_t dim, const dist::Group& group) {
 }
 
 void Parameter::leave_to(const std::string& owner) {
-  TITAN_CHECK(owner_.empty() || owner_ == owner, config, "parameter '", name_, "' is left to ",
-              owner_, " already, and ", owner, " wants it too; choose one of the two");
+  TITAN_CHECK(owner_.empty() || owner_ == owner, config, "parameter '", name_, "' is owned by ",
+              owner_, " already, and ", owner, " claims it too; choose one of the two");
   TITAN_ASSERT(!shard_.defined(), "parameter '", name_,
                "' is claimed after data parallelism has taken it");
   owner_ = owner;
@@ -76,15 +78,15 @@ void Parameter::leave_to(const std::string& owner) {
 
 void Parameter::set_gather_transform(std::string owner,
                                      std::shared_ptr<GatherTransform> transform) {
-  TITAN_CHECK(!gather_transform_, config, "how '", name_, "' is gathered is up to ", gather_owner_,
+  TITAN_CHECK(!gather_transform_, config, "the gather of '", name_, "' is owned by ", gather_owner_,
               " already, and ", owner,
-              " would replace that: let one of the two leave this layer alone, or choose one");
+              " would replace that: exclude the layer from one of them, or use only one");
   gather_transform_ = std::move(transform);
   gather_owner_ = std::move(owner);
 }
 
 void Parameter::on_complete_gradient(std::function<void(Parameter&)> f) {
-  TITAN_ASSERT(!on_complete_, "two want to know when the gradient of '", name_, "' is complete");
+  TITAN_ASSERT(!on_complete_, "two callbacks were set for the complete gradient of '", name_, "'");
   on_complete_ = std::move(f);
 }
 
@@ -98,8 +100,8 @@ void Parameter::freeze() {
 void Parameter::allocate(c10::Device device, at::ScalarType dtype) {
   TITAN_ASSERT(!name_.empty(), "a parameter gets memory before it has a name");
   TITAN_ASSERT(!materialized_, "parameter '", name_, "' gets memory twice");
-  (shard_.defined() ? shard_ : value_) = make_leaf(
-      slice_.sizes, shard_device_.value_or(device), own_dtype_.value_or(dtype), is_frozen_);
+  (shard_.defined() ? shard_ : value_) = make_leaf(slice_.sizes, shard_device_.value_or(device),
+                                                   own_dtype_.value_or(dtype), is_frozen_);
   materialized_ = true;
   attach_gradient_hook();
 }

@@ -9,7 +9,7 @@ namespace titan {
 namespace {
 
 thread_local RecomputeScope* current_scope = nullptr;
-thread_local bool is_run_again = false;  // in this scope or one around it
+thread_local bool is_run_again = false;  // in this scope or an enclosing one
 std::atomic<double> total_recomputed{0};
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace titan::nn {
 namespace {
 
-/// The random words of one step of one parameter.
+/// The random words for one step of one parameter.
 struct Stream {
   uint64_t key;
   uint64_t step;
@@ -26,8 +26,8 @@ struct Stream {
   }
 };
 
-/// Index in the global tensor of the first element of the slice's row number `row`; a row is
-/// everything along the last dimension.
+/// Index in the global tensor of the first element of the slice's row number `row`; rows run along
+/// the last dimension.
 int64_t first_of_row(int64_t row, const std::vector<int64_t>& global_shape, const Slice& slice) {
   int64_t first = 0, stride = 1;
   for (size_t dim = global_shape.size(); dim-- > 0;) {
@@ -63,8 +63,8 @@ void for_each_row(const std::vector<int64_t>& global_shape, const Slice& slice, 
   });
 }
 
-/// A float's upper half is the bfloat16 below it (in size): adding 16 random bits carries over with
-/// the probability that the lower half says.
+/// A float's upper half is the bfloat16 below it in size. Adding 16 random bits carries into the
+/// upper half with the probability that the lower half gives.
 c10::BFloat16 rounded(float value, uint32_t random) {
   if (!std::isfinite(value)) return c10::BFloat16(value);
   const uint32_t sum = std::bit_cast<uint32_t>(value) + random;
@@ -81,7 +81,7 @@ void round_stochastically(const at::Tensor& out, const at::Tensor& values, uint6
   TITAN_ASSERT(out.sizes() == sizes && values.sizes() == sizes && out.is_contiguous() &&
                    values.is_contiguous() && out.device() == values.device(),
                name);
-  TITAN_ASSERT(step >= 1, "step ", step, " of '", name, "'");  // 0 are the initial values
+  TITAN_ASSERT(step >= 1, "step ", step, " of '", name, "'");  // step 0 is the initial values
   if (out.is_meta()) return;
   const Stream stream{rounding_key(seed, name), static_cast<uint64_t>(step)};
   if (out.is_cpu()) {
@@ -94,7 +94,7 @@ void round_stochastically(const at::Tensor& out, const at::Tensor& values, uint6
     });
     return;
   }
-  // pinned, so that the host goes on while it is copied
+  // pinned, so that the host continues during the copy
   const at::Tensor noise =
       at::empty(slice.sizes, at::TensorOptions().dtype(at::kInt).pinned_memory(true));
   int32_t* random_bits = noise.mutable_data_ptr<int32_t>();
@@ -106,7 +106,7 @@ void round_stochastically(const at::Tensor& out, const at::Tensor& values, uint6
   const at::Tensor bits = values.view(at::kInt);
   const at::Tensor cut =
       bits.add(noise.to(values.device(), /*non_blocking=*/true)).bitwise_and_(-0x10000);
-  // rounding to bfloat16 changes nothing of a value whose lower half is zero
+  // a value whose lower half is zero stays the same when rounded to bfloat16
   out.copy_(cut.view(at::kFloat).where(values.isfinite(), values));
 }
 

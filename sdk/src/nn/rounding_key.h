@@ -1,4 +1,4 @@
-// Which random numbers a weight is rounded by. Used by rounding.cpp and ops/adamw_step.cpp.
+// The key of the random numbers that round a weight. Used by rounding.cpp and ops/adamw_steps.cpp.
 #pragma once
 
 #include <cstdint>

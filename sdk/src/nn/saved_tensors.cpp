@@ -16,7 +16,7 @@ namespace {
 thread_local SavedTensorHooks* current_hooks = nullptr;
 std::atomic<MakeAnomalyMetadata> make_metadata = nullptr;
 
-/// Autograd's view of one SavedTensor.
+/// Adapts one SavedTensor to autograd's interface.
 class Hook final : public torch::autograd::SavedVariableHooks {
  public:
   explicit Hook(SavedTensorHooks& hooks) : hooks_(hooks) {}
@@ -28,12 +28,12 @@ class Hook final : public torch::autograd::SavedVariableHooks {
   }
 
  private:
-  SavedTensorHooks& hooks_;  // used while packing only
+  SavedTensorHooks& hooks_;  // used only while packing
   std::unique_ptr<SavedTensor> saved_;
 };
 
-/// LibTorch asks its engine for default hooks, and for what anomaly mode keeps of an operation; its
-/// own has neither.
+/// LibTorch asks its autograd engine for default saved-tensor hooks and for anomaly mode's
+/// metadata; LibTorch's own engine has neither.
 class HookedEngine final : public torch::autograd::Engine {
  public:
   std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {

@@ -20,7 +20,7 @@ struct Deferral : torch::CustomClassHolder {
   Parameter& weight;
 };
 
-/// The weight's gradient comes as an output of backward, or later by Parameter::add_gradient.
+/// The weight's gradient is an output of backward, or is added later by Parameter::add_gradient.
 struct SplitLinear : torch::autograd::Function<SplitLinear> {
   static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x,
                             const at::Tensor& value, Parameter* weight) {
@@ -40,9 +40,9 @@ struct SplitLinear : torch::autograd::Function<SplitLinear> {
     torch::autograd::variable_list out(3);
     if (ctx->needs_input_grad(0)) out[0] = ops::linear_grad_input(grad_out, saved[1]);
     if (!ctx->needs_input_grad(1)) return out;
-    out[1] = WeightGradientQueue::give_or_defer(
-        deferral.queue, deferral.weight,
-        [grad_out, x] { return ops::linear_grad_weight(grad_out, x); });
+    out[1] = WeightGradientQueue::give_or_defer(deferral.queue, deferral.weight, [grad_out, x] {
+      return ops::linear_grad_weight(grad_out, x);
+    });
     return out;
   }
 };

@@ -1,4 +1,5 @@
-// The updates of AdamW: whether the device has them, and where a slice's random numbers are.
+// The AdamW operations: calls the device's kernel if it has one, and locates a slice's random
+// numbers.
 #include <titan/ops/scaled_adamw_step.h>
 
 #include <algorithm>
@@ -11,14 +12,14 @@
 namespace titan::ops {
 namespace {
 
-/// A slice as a matrix cut from a matrix, if it is one: index of its first element in the whole,
-/// its columns, and those of the whole.
+/// A slice that is a rectangle of a matrix: index of its first element in the whole, its columns,
+/// and the columns of the whole.
 struct Place {
   int64_t first, columns, whole_columns;
 };
 
 std::optional<Place> place_of(const std::vector<int64_t>& shape, const nn::Slice& slice) {
-  // the last dimension that is cut, and all that is whole behind it, are the columns
+  // the columns are the last sharded dimension and all whole dimensions after it
   size_t cut = shape.size();
   int64_t behind = 1;
   while (cut > 0 && slice.sizes[cut - 1] == shape[cut - 1]) behind *= shape[--cut];
@@ -27,7 +28,7 @@ std::optional<Place> place_of(const std::vector<int64_t>& shape, const nn::Slice
   const int64_t whole_columns = shape[cut] * behind;
   int64_t first = slice.offsets[cut] * behind, stride = whole_columns;
   for (size_t d = cut; d-- > 0;) {
-    // rows follow each other as long as what is between them and the first dimension is whole
+    // rows are contiguous if all dimensions between them and the first one are whole
     if (d > 0 && slice.sizes[d] != shape[d]) return std::nullopt;
     first += slice.offsets[d] * stride;
     stride *= shape[d];
@@ -35,13 +36,13 @@ std::optional<Place> place_of(const std::vector<int64_t>& shape, const nn::Slice
   return Place{first, std::max<int64_t>(1, slice.sizes[cut] * behind), whole_columns};
 }
 
-/// The last arguments of the operations: how the weight is rounded.
+/// The last arguments of the operations, which say how the weight is rounded.
 struct Rounding {
-  std::optional<int64_t> key;  // none: to nearest
+  std::optional<int64_t> key;  // unset: to nearest
   Place place{0, 1, 1};
 };
 
-/// None: no kernel rounds such a slice.
+/// Unset if no kernel can round such a slice.
 std::optional<Rounding> rounding_of(const std::optional<StochasticRounding>& asked) {
   if (!asked) return Rounding{};
   const std::optional<Place> place = place_of(asked->global_shape, asked->slice);

@@ -26,8 +26,8 @@ AttentionResult attention_on_device(const Tensor& q, const Tensor& k, const Tens
   return {narrowed(out, v.size(3)), logsumexp};
 }
 
-/// Products of (S, hd) with (hd, Skv) and of (S, Skv) with (Skv, hdv) per head, of which a causal
-/// mask leaves half.
+/// Products of (S, hd) with (hd, Skv) and of (S, Skv) with (Skv, hdv) per head; a causal mask
+/// halves them.
 Operation as_operation(const Tensor& q, const Tensor& k, const Tensor& v, bool causal) {
   const double pairs = static_cast<double>(q.size(0) * q.size(1)) * static_cast<double>(q.size(2)) *
                        static_cast<double>(k.size(2));
@@ -48,7 +48,7 @@ AttentionGradients attention_backward_on_device(const Tensor& dout, const Tensor
   return {narrowed(dq, q.size(3)), narrowed(dk, q.size(3)), narrowed(dv, v.size(3))};
 }
 
-/// -inf as a number that can be subtracted from itself.
+/// Replaces -inf by a number that can be subtracted from itself.
 Tensor finite(const Tensor& logsumexp) {
   return logsumexp.clamp_min(std::numeric_limits<float>::lowest() / 4);
 }

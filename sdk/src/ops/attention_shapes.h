@@ -1,4 +1,4 @@
-// What operations of attention share: the shapes they take and the widths of heads.
+// Shape checks and head widths for the attention operations. Used by this folder.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace titan::ops {
 
 using at::Tensor;
 
-/// 1 / sqrt(hd) where none is given.
+/// `given`, by default 1 / sqrt(hd).
 inline double scale_of(const Tensor& q, std::optional<double> given) {
   return given.value_or(1 / std::sqrt(static_cast<double>(q.size(3))));
 }
@@ -37,7 +37,7 @@ inline void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, b
               " queries needs as many keys, got ", k.size(2));
 }
 
-/// The heads with zeros behind them, up to `width` elements.
+/// The heads padded with zeros to `width` elements.
 inline Tensor widened(const Tensor& heads, int64_t width) {
   return heads.size(3) == width ? heads : at::constant_pad_nd(heads, {0, width - heads.size(3)});
 }
@@ -46,8 +46,8 @@ inline Tensor narrowed(const Tensor& heads, int64_t width) {
   if (heads.size(3) == width) return heads;
   return heads.narrow(3, 0, width).transpose(1, 2).contiguous().transpose(1, 2);
 }
-/// What the devices' loops know: one width. Zeros add nothing to a score and give outputs and
-/// gradients that nobody reads.
+/// The common width that the devices' loops need. The padding adds nothing to a score; its outputs
+/// and gradients are discarded.
 inline int64_t common_width(const Tensor& q, const Tensor& v) {
   return std::max(q.size(3), v.size(3));
 }

@@ -1,4 +1,4 @@
-// What the autograd Functions of this folder share.
+// Helpers for the autograd Functions of this folder.
 #pragma once
 
 #include <initializer_list>
@@ -15,7 +15,7 @@ namespace titan::ops {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// While alive, operations go straight to the device's kernels: no graph, no view tracking.
+/// While alive, operations call the device's kernels directly: no graph, no view tracking.
 using BelowAutograd = at::AutoDispatchBelowADInplaceOrView;
 
 /// Whether a graph has to be recorded for an operation on these inputs.
@@ -27,13 +27,13 @@ inline bool records_graph(std::initializer_list<const at::Tensor*> inputs) {
   return false;
 }
 
-/// First line of each backward: a second derivative would silently lack these operations' share.
+/// First line of each backward: a second derivative would silently omit these operations.
 inline void check_differentiated_once(const char* operation) {
   TITAN_CHECK(!at::GradMode::is_enabled(), config, "titan::", operation,
               " cannot be differentiated twice: call backward without create_graph");
 }
 
-/// The dispatcher's handle of titan::`name`; keep it in a static.
+/// The dispatcher's handle of titan::`name`; callers keep it in a static.
 template <class Signature>
 c10::TypedOperatorHandle<Signature> find_operation(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();

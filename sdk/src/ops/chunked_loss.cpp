@@ -14,8 +14,9 @@
 namespace titan::ops {
 namespace {
 
-/// Each chunk reads the whole weight twice and adds to the whole of its gradient: with 32,000 words
-/// the products of 128 rows take a quarter more time than those of 1,024, of 512 a fiftieth.
+/// Each chunk reads the whole weight twice and adds to its whole gradient. With a vocabulary of
+/// 32,000, chunks of 128 rows take a quarter more time than those of 1,024, chunks of 512 rows 2 %
+/// more.
 constexpr int64_t kMinChunkRows = 512;
 
 struct ReadyGradients : torch::autograd::Function<ReadyGradients> {
@@ -31,10 +32,10 @@ struct ReadyGradients : torch::autograd::Function<ReadyGradients> {
     check_differentiated_once(ctx->saved_data["operation"].toStringRef().c_str());
     variable_list saved = ctx->get_saved_variables();
     const at::Tensor& factor = grads[0];
-    // A graph that may be walked again keeps its gradients untouched; else they are handed over.
+    // If the graph may run again, its gradients stay unchanged; else they are moved out.
     const bool keep = torch::autograd::get_current_graph_task_keep_graph();
     BelowAutograd guard;
-    // Elsewhere than on the CPU, asking for the value would wait for the device.
+    // On other devices than the CPU, reading the value would wait for the device.
     const bool is_one = factor.is_cpu() && factor.item<double>() == 1;
     variable_list out(4);
     for (size_t i = 0; i < saved.size(); ++i) {

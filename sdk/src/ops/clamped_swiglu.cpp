@@ -1,4 +1,4 @@
-// clamped_swiglu: ATen's operations, with a backward that keeps the inputs alone.
+// clamped_swiglu: composed of ATen's operations, with a backward that saves only the inputs.
 #include <titan/ops/clamped_swiglu.h>
 
 #include <ATen/TensorOperators.h>
@@ -10,7 +10,7 @@ namespace {
 
 using at::Tensor;
 
-/// What both directions need, in the type of the computation.
+/// Values for forward and backward, in the dtype of the computation.
 struct Gated {
   Tensor g, u, sigmoid;
 

@@ -1,4 +1,4 @@
-// document_attention: where rows are cut, autograd, and the operations in terms of attention's.
+// document_attention: lengths of documents, autograd, and a composition of attention's operations.
 #include <titan/ops/document_attention.h>
 
 #include <vector>
@@ -15,7 +15,7 @@
 namespace titan::ops {
 namespace {
 
-/// Lengths of the runs of equal numbers, appended to `lengths`.
+/// Appends the lengths of the runs of equal numbers to `lengths`.
 void add_run_lengths(const int32_t* numbers, int64_t count, std::vector<int64_t>& lengths) {
   for (int64_t i = 0; i < count; ++i) {
     if (i == 0 || numbers[i] != numbers[i - 1]) lengths.push_back(0);
@@ -41,7 +41,7 @@ Operation as_operation(const Tensor& q, const Tensor& v, at::IntArrayRef lengths
   return {.kind = Operation::Kind::attention, .flops = causal ? flops / 2 : flops};
 }
 
-/// logsumexp is as the device keeps it for the backward.
+/// logsumexp is in the device's own form, for its backward.
 AttentionResult forward_on_device(const Tensor& q, const Tensor& k, const Tensor& v,
                                   at::IntArrayRef lengths, bool causal, double scale) {
   static const auto operation =
@@ -129,8 +129,9 @@ Tensor document_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                           const Tensor& documents, const AttentionOptions& options) {
   check_attention(q, k, v, options.causal);
   const int64_t rows = q.size(0), seq_len = q.size(2);
-  TITAN_CHECK(k.size(2) == seq_len, config, "document_attention: as many keys as queries, ",
-              seq_len, ", have documents, got ", k.size(2));
+  TITAN_CHECK(k.size(2) == seq_len, config,
+              "document_attention: documents need as many keys as queries, ", seq_len, ", got ",
+              k.size(2));
   const std::vector<int64_t> lengths = document_lengths(documents, rows, seq_len);
   if (static_cast<int64_t>(lengths.size()) == rows || q.numel() == 0)
     return attention(q, k, v, options);

@@ -15,7 +15,7 @@ using at::Tensor;
 
 thread_local bool scope_lives = false;
 
-constexpr int64_t kBytesPerThread = 1 << 18;  // of a weight, at least: threads take time to start
+constexpr int64_t kBytesPerThread = 1 << 18;  // of a weight, at least: starting threads takes time
 
 bool can_take(const Tensor& x, const Tensor& weight) {
   const at::ScalarType dtype = weight.scalar_type();
@@ -37,7 +37,7 @@ std::optional<Tensor> few_rows(const Tensor& x, const Tensor& weight) {
   const int64_t cols = x.size(-1), count = x.numel() / cols, num_rows = weight.size(0);
   const bool is_narrow = weight.scalar_type() == at::kBFloat16;
   Tensor rows = x.to(at::kFloat).reshape({count, cols});
-  // elements of even index, then those of odd: the order in which pairs come apart
+  // elements of even index, then those of odd: the order in which the kernel unpacks pairs
   if (is_narrow) rows = rows.view({count, cols / 2, 2}).transpose(1, 2);
   rows = rows.contiguous();
   std::vector<int64_t> shape = x.sizes().vec();

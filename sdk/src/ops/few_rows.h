@@ -1,4 +1,4 @@
-// How ops::linear computes few rows. Used by linear.cpp.
+// The CPU kernel of ops::linear for few rows. Used by linear.cpp.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace titan::ops {
 
-/// x (..., in) · weight (out, in)ᵀ -> (..., out), without a graph; nothing where no FewRowsScope
-/// lives, there are more rows, or they are not of a kind that it takes.
+/// x (..., in) · weight (out, in)ᵀ -> (..., out), without a graph; unset without a FewRowsScope,
+/// with too many rows or with an unsupported dtype or layout.
 std::optional<at::Tensor> few_rows(const at::Tensor& x, const at::Tensor& weight);
 
 }  // namespace titan::ops

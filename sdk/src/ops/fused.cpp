@@ -1,4 +1,5 @@
-// Fused operations: shape checks, autograd, and what they are made of where a device has none.
+// Fused operations: shape checks, autograd, and their composed form for devices without a fused
+// kernel.
 #include <titan/ops/fused.h>
 
 #include <ATen/TensorOperators.h>

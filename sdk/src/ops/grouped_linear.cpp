@@ -14,7 +14,7 @@
 namespace titan::ops {
 namespace {
 
-/// x's groups times their matrices of `weight` (G, in, out), which may be a transposed view.
+/// Each group of x times its matrix of `weight` (G, in, out), which may be a transposed view.
 Tensor grouped_product(const Tensor& x, const Tensor& weight, at::IntArrayRef rows) {
   static const auto operation = find_operation<GroupedMm>("titan::grouped_mm");
   return operation.call(x, weight, rows);

@@ -1,4 +1,4 @@
-// The products of groups as a loop over them: for doubles and devices that have nothing better.
+// grouped_mm as a loop over groups: for doubles and for devices without a better kernel.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>

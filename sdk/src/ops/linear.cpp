@@ -1,4 +1,5 @@
-// linear: x · weightᵀ with its backward in two halves. No own kernel but for few rows on the CPU.
+// linear: x · weightᵀ, with its backward in two halves. Its only own kernel is that for few rows on
+// the CPU.
 #include <titan/ops/linear.h>
 
 #include <titan/ops/mm.h>
@@ -12,7 +13,7 @@ namespace {
 
 using at::Tensor;
 
-/// (..., n) as (rows, n); reshape's -1 cannot tell the rows of an empty batch.
+/// (..., n) as (rows, n); reshape's -1 is ambiguous for an empty batch.
 Tensor as_matrix(const Tensor& x) {
   if (x.dim() == 2) return x;
   return x.reshape({c10::multiply_integers(x.sizes().slice(0, x.dim() - 1)), x.size(-1)});
@@ -25,7 +26,7 @@ Tensor multiply(const Tensor& x, const Tensor& matrix) {
   return ops::mm(as_matrix(x), matrix).view(shape);
 }
 
-/// x (..., in) · weight (out, in)ᵀ, or what a recomputation has kept of it.
+/// x (..., in) · weight (out, in)ᵀ, or the product that a recomputation has kept.
 Tensor product(const Tensor& x, const Tensor& weight) {
   BelowAutograd guard;
   const Operation operation{

@@ -1,5 +1,5 @@
-// float8: operations that devices may have; there is no composed form here, since those who
-// quantise have one of their own for scales that they know.
+// float8 operations, optional for devices. There is no composed form here: quantizing plugins have
+// their own, for scales that they know.
 #include <titan/ops/quantize.h>
 
 #include <titan/error.h>

@@ -1,4 +1,4 @@
-// The operations as the dispatcher knows them: one schema each (schemas.cpp), one implementation
+// The operations' signatures in the dispatcher: one schema each (schemas.cpp), one implementation
 // per device (cpu/, meta.cpp, device plugins). Used by everything in this folder.
 #pragma once
 
@@ -31,7 +31,7 @@ using AttentionBackward = std::tuple<Tensor, Tensor, Tensor>(const Tensor& dout,
                                                              const Tensor& out,
                                                              const Tensor& logsumexp, bool causal,
                                                              double scale);
-// of documents that lie one after the other; see titan/ops/document_attention.h
+// of documents stored one after the other; see titan/ops/document_attention.h
 using PackedAttentionForward = std::tuple<Tensor, Tensor>(const Tensor& q, const Tensor& k,
                                                           const Tensor& v, at::IntArrayRef lengths,
                                                           bool causal, double scale);
@@ -48,8 +48,8 @@ using EmbeddingBackward = Tensor(const Tensor& dout, const Tensor& tokens, int64
 using GroupedMm = Tensor(const Tensor& x, const Tensor& weight, at::IntArrayRef rows);
 // (G, out, in) of grad (N, out) and x (N, in); zero for groups without rows
 using GroupedMmWeightGrad = Tensor(const Tensor& grad, const Tensor& x, at::IntArrayRef rows);
-// false where the device has no kernel for these types. rounding_key: none to nearest; then where
-// the slice lies in the whole. No implementation on the CPU
+// false if the device has no kernel for these dtypes. rounding_key: unset rounds to nearest. The
+// last three arguments locate the slice in the whole. No implementation on the CPU
 using AdamWStep = bool(const Tensor& weight, const Tensor& gradient, const Tensor& exp_avg,
                        const Tensor& exp_avg_sq, const Tensor& step, double lr, double beta1,
                        double beta2, double eps, double weight_decay,
@@ -101,7 +101,7 @@ SwigluBackwardInPlace swiglu_backward_in_place;
 RopeInto rope_into;
 }  // namespace cpu
 
-/// Made of the operations above, for devices and types that have nothing better.
+/// Composed of the operations above, for devices and dtypes without a fused kernel.
 namespace composed {
 AddRmsNormForward add_rms_norm_forward;
 AddRmsNormBackward add_rms_norm_backward;

@@ -1,4 +1,4 @@
-// Rows of tokens to experts and back: gathers in both directions, no scattered sums.
+// Moves rows of tokens to experts and back: gathers in both directions, without scattered sums.
 #include <titan/ops/token_rows.h>
 
 #include <ATen/TensorOperators.h>
@@ -17,12 +17,12 @@ Tensor inverse_of(const Tensor& order) {
   return at::empty_like(order).scatter_(0, order, at::arange(order.numel(), order.options()));
 }
 
-/// rows (N · k, D) by slot -> those of slot j of each token, (N, D).
+/// rows (N · k, D) by slot -> slot j of each token, (N, D).
 Tensor slot(const Tensor& rows, int64_t k, int64_t j) {
   return rows.view({rows.size(0) / k, k, rows.size(1)}).select(1, j);
 }
 
-/// Of each of `tokens`; of none, any number.
+/// The number of slots per token; 1 if there are no tokens.
 int64_t num_slots(const Tensor& order, int64_t tokens) {
   return tokens > 0 ? order.numel() / tokens : 1;
 }

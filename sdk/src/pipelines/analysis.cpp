@@ -12,7 +12,7 @@ namespace {
 
 using Kind = PipelineAction::Kind;
 
-/// Runs the table; knows when each output and each gradient was there.
+/// Executes the table and records when each output and each gradient was ready.
 class Clockwork {
  public:
   Clockwork(const PipelinePlan& plan, const ActionCosts& costs)

@@ -15,7 +15,7 @@ namespace {
 using Kind = PipelineAction::Kind;
 using titan::detail::concat;
 
-/// Collects the first few.
+/// Collects the first few problems.
 class Problems {
  public:
   template <class... Parts>
@@ -38,8 +38,8 @@ std::string named(Kind kind, int stage, int microbatch) {
   return to_string(PipelineAction{kind, stage, microbatch});
 }
 
-/// Walks over the cells and remembers what it saw: memory grows with the table, not with what the
-/// shape claims.
+/// Walks over the cells and records those it has seen: memory grows with the table, not with the
+/// claimed shape.
 class CellCheck {
  public:
   CellCheck(const PipelineShape& shape, Problems& problems) : shape_(shape), problems_(problems) {}
@@ -64,7 +64,7 @@ class CellCheck {
                         named(Kind::weight_grad, stage, microbatch));
         else if (seen.input_grad && !seen.weight_grad)
           problems_.add(named(Kind::weight_grad, stage, microbatch), " is missing; ",
-                        named(Kind::input_grad, stage, microbatch), " left it to do");
+                        named(Kind::input_grad, stage, microbatch), " does not include it");
       }
     }
   }
@@ -94,7 +94,7 @@ class CellCheck {
     if (!is_pair)
       problems_.add("rank ", rank_, ": ", to_string(list[i]), " overlaps ",
                     i + 1 < list.size() ? to_string(list[i + 1]) : "nothing",
-                    ", but only a forward can overlap, with one backward right behind it");
+                    ", but only a forward can overlap, with one backward directly after it");
   }
 
   bool is_in_range(const PipelineAction& action) {
@@ -102,10 +102,11 @@ class CellCheck {
     const bool microbatch_is =
         action.microbatch >= 0 && action.microbatch < shape_.num_microbatches;
     if (!stage_is)
-      problems_.add("rank ", rank_, ": ", to_string(action), " is of no stage of ",
-                    shape_.num_stages);
+      problems_.add("rank ", rank_, ": ", to_string(action),
+                    " has a stage that does not exist; number of stages: ", shape_.num_stages);
     else if (!microbatch_is)
-      problems_.add("rank ", rank_, ": ", to_string(action), " is of no microbatch of ",
+      problems_.add("rank ", rank_, ": ", to_string(action),
+                    " has a microbatch that does not exist; number of microbatches: ",
                     shape_.num_microbatches);
     return stage_is && microbatch_is;
   }
@@ -166,7 +167,7 @@ class CellCheck {
   std::set<int> reported_stages_;
 };
 
-/// The cell that gives what is awaited, and whose it is: a B may be an I.
+/// The cell that produces the awaited value, and its rank: for a B it may be an I.
 std::string giver(const PipelineTable& table, const PipelineAction& awaited) {
   for (size_t rank = 0; rank < table.size(); ++rank)
     for (const PipelineAction& action : table[rank])

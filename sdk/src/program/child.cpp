@@ -14,12 +14,13 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return result;
 }
 
-/// The child's side; between fork and exec only what a signal handler may do. Never returns.
+/// Runs in the child; between fork and exec it may call only async-signal-safe functions. Never
+/// returns.
 [[noreturn]] void become(const char* program, char* const* arguments, char* const* environment,
                          const sigset_t& mask, pid_t parent, int output, int errors, int report) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);  // it died before the line above
+  if (::getppid() != parent) ::_exit(127);  // the parent died before the line above
   const int nothing = ::open("/dev/null", O_RDONLY);
   if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
   ::dup2(output, STDOUT_FILENO);
@@ -45,7 +46,7 @@ StartedChild start_child(const ChildCommand& command, const sigset_t& mask) {
   if (child == 0)
     become(command.program.c_str(), arguments.data(), environment.data(), mask, parent,
            output.write_end.get(), errors.write_end.get(), report.write_end.get());
-  ::setpgid(child, child);  // both sides set it: whoever comes first
+  ::setpgid(child, child);  // parent and child both set it: either may run first
   report.write_end.close();
   int error = 0;
   ssize_t count;

@@ -24,7 +24,7 @@ void write(const fs::path& path, const std::string& message, const std::string& 
   const std::string place = context.empty() ? "" : "\n  at " + as_utf8(context);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
-  // torchrun prints py_callstack and, where there is one, no message: so it holds both
+  // torchrun prints py_callstack and, if it is present, no message: so it holds both
   const Value extra =
       Value::map({{"py_callstack", text + place}, {"timestamp", std::to_string(seconds)}});
   const Value content =
@@ -49,7 +49,7 @@ void write_error_file(const std::string& message, const std::string& context) {
     if (!path || is_written.test_and_set()) return;
     write(*path, message, context);
   } catch (const std::exception&) {
-    // the message reaches the user on standard error all the same
+    // the message still reaches the user on standard error
   }
 }
 
@@ -62,7 +62,7 @@ std::string read_error_file(const std::string& path) {
     const Value& message = content.at("message");
     return message.is_string() ? message.as_string() : message.at("message").as_string();
   } catch (const std::exception&) {
-    return "";  // another program may write there what it likes
+    return "";  // another program may have written it
   }
 }
 

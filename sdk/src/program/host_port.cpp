@@ -14,7 +14,7 @@ HostPort parse_host_port(std::string_view text, const std::string& what) {
     host = host.substr(1, host.size() - 2);
   else
     TITAN_CHECK(host.find_first_of(":[] ") == std::string_view::npos, config, what, " = '", text,
-                "' is not of the form host:port; an IPv6 address stands in brackets");
+                "' is not of the form host:port; write an IPv6 address in brackets");
   const int64_t port = parse_integer(text.substr(colon + 1), "the port in " + what, 1, 65535);
   return {std::string(host), static_cast<int>(port)};
 }

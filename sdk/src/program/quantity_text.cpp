@@ -15,8 +15,8 @@ std::string formatted(const char* pattern, Arguments... arguments) {
   return text;
 }
 
-/// Three digits of `number` in the first of `units` that needs no more, each 1000 of the one
-/// before; without decimals in the first.
+/// Three digits of `number` in the first of `units` in which it is below 1000; each unit is 1000
+/// times the one before. No decimals in the first.
 std::string scaled(double number, std::span<const char* const> units) {
   size_t unit = 0;
   for (; number >= 999.5 && unit + 1 < units.size(); ++unit) number /= 1000;
@@ -48,7 +48,7 @@ std::string bytes_text(double bytes) {
 }
 
 std::string duration_text(double seconds) {
-  constexpr double kLongest = 3.6e12;  // what is longer is no measurement
+  constexpr double kLongest = 3.6e12;  // longer values are no measurements
   const auto all = static_cast<int64_t>(std::llround(std::clamp(seconds, 0.0, kLongest)));
   const auto days = static_cast<long long>(all / 86400);
   const auto hours = static_cast<int>(all / 3600 % 24), minutes = static_cast<int>(all / 60 % 60),

@@ -19,14 +19,14 @@ void write_errors(const char* text) {
   [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, text, std::strlen(text));
 }
 
-/// In the place of the status line; without one, on a line of its own.
+/// Replaces the status line; without one, writes a line of its own.
 void say(const char* line) {
   const char* const eraser = StatusLine::eraser();
   write_errors(*eraser ? eraser : "\n");
   write_errors(line);
 }
 
-/// SIGUSR1 is a notice ahead of the end: what follows it is the first request to stop.
+/// SIGUSR1 announces the end: the signal after it is the first request to stop.
 extern "C" void handle_stop(int signal) {
   const int before = asked_by.load();
   if (signal == SIGUSR1 && before != 0) return;
@@ -39,7 +39,7 @@ extern "C" void handle_stop(int signal) {
     ::_exit(128 + signal);
   }
   asked_by = signal;
-  say("stopping after this step; once more stops at once\n");
+  say("stopping after this step; a second signal stops at once\n");
 }
 
 extern "C" void handle_record_request(int) {

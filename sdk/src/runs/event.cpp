@@ -12,13 +12,13 @@ namespace {
 double number(const Value& line, std::string_view name) {
   const Value& value = line.at(name);
   TITAN_CHECK(value.is_number() || value.is_integer(), data, "member '", name,
-              "' is no number, but ", to_string(value.type()));
+              "' is not a number, but ", to_string(value.type()));
   return value.as_number();
 }
 
 int64_t integer(const Value& line, std::string_view name) {
   const Value& value = line.at(name);
-  TITAN_CHECK(value.is_integer(), data, "member '", name, "' is no integer, but ",
+  TITAN_CHECK(value.is_integer(), data, "member '", name, "' is not an integer, but ",
               to_string(value.type()));
   return value.as_integer();
 }
@@ -28,11 +28,11 @@ std::string text(const Value& line, std::string_view name) {
   return value && value->is_string() ? value->as_string() : std::string();
 }
 
-/// Seconds that an event may claim: no clock gives less than none.
+/// A finite, non-negative number of seconds.
 double duration(const Value& line, std::string_view name) {
   const double seconds = number(line, name);
   TITAN_CHECK(std::isfinite(seconds) && seconds >= 0, data, "member '", name, "' is ", seconds,
-              ", which is no time");
+              ", which is not a duration");
   return seconds;
 }
 
@@ -46,9 +46,10 @@ RunEvent::Outcome outcome_of(const std::string& name) {
 void take_steps(const Value& line, RunEvent& event) {
   event.from = integer(line, "from");
   event.step = event.to = integer(line, "to");
-  TITAN_CHECK(event.from <= event.to, data, "steps ", event.from, " to ", event.to, " are none");
+  TITAN_CHECK(event.from <= event.to, data, "steps ", event.from, " to ", event.to,
+              " are not a range");
   const Value& phases = line.at("seconds");
-  TITAN_CHECK(phases.is_map(), data, "member 'seconds' is no map");
+  TITAN_CHECK(phases.is_map(), data, "member 'seconds' is not a map");
   for (const auto& [phase, value] : phases.as_map())
     event.phases.emplace_back(phase, duration(phases, phase));
 }
@@ -74,7 +75,7 @@ const char* to_string(RunEvent::Outcome outcome) {
 
 std::optional<RunEvent> parse_event(std::string_view json) {
   Value line = parse_json(json);
-  TITAN_CHECK(line.is_map(), data, "the line is no object");
+  TITAN_CHECK(line.is_map(), data, "the line is not an object");
   const std::string kind = text(line, "event");
   RunEvent event;
   event.time = number(line, "time");

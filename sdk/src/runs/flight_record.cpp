@@ -15,7 +15,7 @@ namespace titan {
 namespace {
 
 constexpr const char* kFlightVersion = "2.10";
-/// Before the name of an operation: the analyser knows no other transport.
+/// Prefix of an operation's name: PyTorch's analyser knows no other transport.
 constexpr const char* kTransport = "nccl:";
 
 std::string list_text(const std::vector<int>& numbers) {
@@ -64,7 +64,7 @@ std::string profiling_name(const FlightEntry& entry) {
          std::to_string(sends ? entry.to : entry.from);
 }
 
-/// "nccl:send 0->1" as its parts.
+/// Splits "nccl:send 0->1" into the entry's fields.
 void take_name(std::string name, FlightEntry& entry) {
   name.erase(0, name.find(':') + 1);  // npos + 1 = 0
   const size_t blank = name.find(' ');
@@ -92,8 +92,8 @@ Value to_value(const FlightEntry& entry, const FlightRecord& record) {
        {"output_sizes", list_of(entry.out)},
        {"input_dtypes", dtypes(entry, entry.in.size())},
        {"output_dtypes", dtypes(entry, entry.out.size())},
-       // the analyser takes it for a contradiction when members differ in it, and who has not
-       // begun to wait does not stand there
+       // the analyser reports a mismatch when members differ in it, and an operation that a rank
+       // does not wait for yet must not count as one where it hangs
        {"state", entry.is_done || !entry.is_awaited ? "completed" : "scheduled"},
        {"retired", entry.is_done},
        {"timeout_ms", 0},
@@ -114,7 +114,7 @@ FlightEntry entry_from(const Value& value) {
   if (const Value* types = value.find("input_dtypes");
       types && types->is_list() && !types->as_list().empty() && types->as_list()[0].is_string())
     entry.dtype = types->as_list()[0].as_string();
-  const Value* awaited = value.find("awaited");  // PyTorch does not tell
+  const Value* awaited = value.find("awaited");  // PyTorch does not write it
   entry.is_awaited = !awaited || awaited->as_boolean();
   entry.is_done = entry.is_awaited && value.at("state").as_string() == "completed";
   entry.started_ns = value.at("time_created_ns").as_integer();
@@ -165,9 +165,9 @@ FlightRecord parse_flight_file(std::string_view bytes, int rank) {
       record.num_forgotten = own->at("num_forgotten").as_integer();
     }
   } catch (const Error& e) {
-    fail(ErrorKind::data, "it is no flight record: ", e.message());
+    fail(ErrorKind::data, "it is not a flight record: ", e.message());
   } catch (const std::exception& e) {
-    fail(ErrorKind::data, "it is no flight record: ", e.what());
+    fail(ErrorKind::data, "it is not a flight record: ", e.what());
   }
   return record;
 }

@@ -58,14 +58,14 @@ void GoodputMeter::start(const RunEvent& event) {
   first_step_done_ = seconds_per_step_ = 0;
 }
 
-/// Time up to `time` that was not counted yet, in seconds; it counts as of now.
+/// Seconds up to `time` that were not counted yet; marks them as counted.
 double GoodputMeter::pass_until(double time) {
   const double passed = std::max(0.0, time - counted_until_);
   counted_until_ = time;
   return passed;
 }
 
-/// What the time before the first step of this session counts as.
+/// The category of the time before the first step of this session.
 LostTime GoodputMeter::setting_up() const {
   return sessions_.size() == 1 ? LostTime::startup : LostTime::restart;
 }

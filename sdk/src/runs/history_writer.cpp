@@ -52,7 +52,7 @@ void HistoryWriter::open(const std::filesystem::path& path, const Value& start) 
     return;
   }
   for (const RunEvent& event : before.events) meter_.add(event);
-  if (!text.empty() && text.back() != '\n')  // a kill cut it short
+  if (!text.empty() && text.back() != '\n')  // a kill truncated it
     file_->truncate(static_cast<int64_t>(text.rfind('\n') + 1));
 }
 
@@ -94,7 +94,7 @@ void HistoryWriter::write(const Value& event) {
     file_->flush();
   } catch (const Error& error) {
     file_.reset();
-    log::warn("the history of this run ends here, training goes on: " + error.message());
+    log::warn("the history of this run ends here, training continues: " + error.message());
   }
 }
 

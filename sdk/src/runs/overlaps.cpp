@@ -15,14 +15,14 @@ struct Span {
   size_t index = 0;            // of its event
 };
 
-/// Times stand in microseconds with three digits.
+/// Times are in microseconds with three decimals.
 int64_t nanoseconds(std::string_view text) {
   double number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
   return std::llround(1000 * number);
 }
 
-/// Those of one thread that outlast what they begin in.
+/// Finds the spans of one thread that end later than the span that they begin in.
 void find_overlaps(std::vector<Span>& spans, std::vector<size_t>& found) {
   constexpr int64_t kRounding = 2;
   std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {

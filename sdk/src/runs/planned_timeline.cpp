@@ -16,7 +16,7 @@ namespace {
 
 using Kind = PipelineAction::Kind;
 
-/// "0F1"; nothing for what is sent and for other texts.
+/// The action of "0F1"; unset for sends, receives and other texts.
 std::optional<PipelineAction> action_of(std::string_view text) {
   PipelineAction action;
   const char* end = text.data() + text.size();
@@ -32,14 +32,14 @@ std::optional<PipelineAction> action_of(std::string_view text) {
   return action;
 }
 
-/// The action in "forward of stage 0, microbatch 1 (0F1)", or a name that is nothing else.
+/// The action in "forward of stage 0, microbatch 1 (0F1)"; unset for other names.
 std::optional<PipelineAction> action_in(std::string_view name) {
   const size_t open = name.rfind('(');
   if (open == name.npos || !name.ends_with(')')) return action_of(name);
   return action_of(name.substr(open + 1, name.size() - open - 2));
 }
 
-/// The rows of a pipeline's ranks; nothing when one is missing.
+/// The rows of a pipeline's ranks; unset if one is missing.
 std::optional<PipelineTable> table_of(const std::vector<RankTimeline>& ranks,
                                       const PipelineShape& shape) {
   PipelineTable table(static_cast<size_t>(shape.num_ranks));
@@ -66,12 +66,12 @@ class MeasuredCosts {
     sum += std::max(0.0, span.end - span.begin - span.waited);
     ++count;
   }
-  /// Of a kind that was not measured: 0.
+  /// 0 for a kind that was not measured.
   double mean(Kind kind) const {
     const auto found = sums_.find(kind);
     return found == sums_.end() ? 0 : found->second.first / found->second.second;
   }
-  /// Nothing when a kind is missing. A whole backward is halved.
+  /// Unset if a kind is missing. A whole backward counts half for I and half for W.
   std::optional<ActionCosts> costs() const {
     ActionCosts costs{mean(Kind::forward), mean(Kind::input_grad), mean(Kind::weight_grad)};
     const double whole = mean(Kind::backward) / 2;
@@ -85,8 +85,7 @@ class MeasuredCosts {
   std::map<Kind, std::pair<double, double>> sums_;
 };
 
-/// How often the ranks went through their actions in a step: more than once where gradients are
-/// accumulated.
+/// How often the ranks executed their actions in a step: more than once with gradient accumulation.
 int64_t count_rounds(const std::vector<RankTimeline>& ranks, int64_t step) {
   int64_t rounds = 1;
   for (const RankTimeline& rank : ranks)

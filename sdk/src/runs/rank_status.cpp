@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// How often a file is read that cannot be understood: its writer is through in microseconds.
+/// Maximum number of readings of a malformed file: its writer finishes within microseconds.
 constexpr int kMostReads = 5;
 
 double told_number(const Value& status, std::string_view name) {
@@ -36,7 +36,7 @@ RankStatus read_status(const fs::path& path) {
   for (int i = 1; i < kMostReads; ++i) {
     try {
       return parse_rank_status(read_text(path));
-    } catch (const Error&) {  // torn; the last reading tells
+    } catch (const Error&) {  // half-written; the last reading throws
     }
   }
   return parse_rank_status(read_text(path));
@@ -66,10 +66,10 @@ double RankStatus::communication_share() const {
 
 RankStatus parse_rank_status(std::string_view json) {
   const Value file = parse_json(json);
-  TITAN_CHECK(file.is_map() && file.find("rank"), data, "it is no status of a rank");
+  TITAN_CHECK(file.is_map() && file.find("rank"), data, "it is not the status of a rank");
   RankStatus status;
   status.rank = told_count(file, "rank");
-  TITAN_CHECK(status.rank >= 0, data, "member 'rank' is no rank");
+  TITAN_CHECK(status.rank >= 0, data, "member 'rank' is not a rank");
   status.world_size = told_count(file, "world_size");
   status.host = told_text(file, "host");
   status.pid = told_count(file, "pid");

@@ -13,7 +13,7 @@
 namespace titan {
 namespace {
 
-/// JSON has no text for what is not finite: such values stand there as strings.
+/// JSON has no NaN or infinity: such values are stored as strings.
 std::optional<double> scalar(const Value& value) {
   if (value.is_integer() || value.is_number()) return value.as_number();
   if (!value.is_string()) return std::nullopt;
@@ -38,7 +38,7 @@ void take_line(std::string_view json, SeriesByTag& series) {
   }
 }
 
-/// Steps rise, and the last value of each counts.
+/// Sorts by step; the last value of each step counts.
 void put_in_order(Series& series) {
   if (std::adjacent_find(series.steps.begin(), series.steps.end(), std::greater_equal<>()) ==
       series.steps.end())

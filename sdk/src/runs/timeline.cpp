@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 
 double number_in(const Value& value, std::string_view name) {
   const Value& member = value.at(name);
-  TITAN_CHECK(member.is_number() || member.is_integer(), data, "member '", name, "' is no number");
+  TITAN_CHECK(member.is_number() || member.is_integer(), data, "member '", name,
+              "' is not a number");
   return member.as_number();
 }
 
@@ -31,7 +32,7 @@ int small_count(const Value& value, std::string_view name) {
   constexpr int64_t kMost = 1 << 20;
   const Value& member = value.at(name);
   TITAN_CHECK(member.is_integer() && member.as_integer() >= 0 && member.as_integer() <= kMost, data,
-              "member '", name, "' is no count");
+              "member '", name, "' is not a count");
   return static_cast<int>(member.as_integer());
 }
 
@@ -62,14 +63,15 @@ TimelineSpan span_of(const Value& value) {
   return span;
 }
 
-/// Of counts that a rank of this version has written; absent in the files of earlier ones.
+/// Traffic counts of this version's ranks; absent in the files of earlier ones.
 std::vector<StepTraffic> traffic_of(const Value& line) {
   std::vector<StepTraffic> rows;
   const Value* list = line.find("traffic");
   if (!list || !list->is_list()) return rows;
   for (const Value& row : list->as_list()) {
     const Value &calls = row.at("calls"), &bytes = row.at("bytes");
-    TITAN_CHECK(calls.is_integer() && bytes.is_integer(), data, "a count of traffic is no integer");
+    TITAN_CHECK(calls.is_integer() && bytes.is_integer(), data,
+                "a count of traffic is not an integer");
     rows.push_back(
         {text_in(row, "group"), text_in(row, "operation"), calls.as_integer(), bytes.as_integer()});
   }
@@ -79,11 +81,11 @@ std::vector<StepTraffic> traffic_of(const Value& line) {
 TimelineStep step_of(const Value& line) {
   TimelineStep step;
   const Value& number_of_step = line.at("step");
-  TITAN_CHECK(number_of_step.is_integer(), data, "member 'step' is no integer");
+  TITAN_CHECK(number_of_step.is_integer(), data, "member 'step' is not an integer");
   step.step = number_of_step.as_integer();
   step.begin = number_in(line, "begin");
   const Value& spans = line.at("spans");
-  TITAN_CHECK(spans.is_list(), data, "member 'spans' is no list");
+  TITAN_CHECK(spans.is_list(), data, "member 'spans' is not a list");
   for (const Value& span : spans.as_list()) step.spans.push_back(span_of(span));
   step.traffic = traffic_of(line);
   return step;

@@ -10,7 +10,7 @@
 namespace titan {
 namespace {
 
-/// Runs over JSON without keeping anything.
+/// Scans JSON without building values.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) {}
@@ -32,7 +32,7 @@ class Scanner {
     place_ += is_there;
     return is_there;
   }
-  /// Without its quotes, escapes as they are.
+  /// The string without its quotes, escapes unchanged.
   std::string_view string() {
     take('"');
     const size_t begin = place_;
@@ -98,7 +98,7 @@ TraceParts split_trace(std::string_view text) {
   scanner.take('[');
   parts.before = text.substr(0, scanner.place());
   while (scanner.skip_blanks() != ']') {
-    if (scanner.skip_blanks() != '{') scanner.refuse("has an event that is no object");
+    if (scanner.skip_blanks() != '{') scanner.refuse("has an event that is not an object");
     parts.events.push_back(scanner.value());
     scanner.take_if(',');
   }

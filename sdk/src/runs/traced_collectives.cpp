@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kWait = "wait for ";
 
-/// The first of "Concrete Inputs": ["12", ...]. Nothing for those of a transport, whose first is a
+/// The first of "Concrete Inputs": ["12", ...]. Unset for those of a transport, whose first is a
 /// pair.
 std::optional<int64_t> sequence_of(std::string_view event) {
   std::string_view inputs = member_text(event, "Concrete Inputs");
@@ -75,7 +75,7 @@ std::vector<std::string> wait_arrows(const TraceParts& parts) {
   int64_t next_id = 1;
   for (const TracedCollective& wait : waits) {
     const auto start = started.find({wait.group, wait.operation, wait.sequence});
-    if (start == started.end()) continue;  // it was started before the recording
+    if (start == started.end()) continue;  // it started before the recording
     const TracedCollective& from = start->second;
     arrows.push_back(flow_event('s', "wait", next_id, from.begin, from.pid, from.tid));
     arrows.push_back(flow_event('f', "wait", next_id, wait.begin, wait.pid, wait.tid));

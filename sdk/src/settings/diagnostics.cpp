@@ -22,7 +22,7 @@ std::string joined(const std::vector<std::string>& points, size_t begin, size_t 
 std::string clipped(std::string_view message) {
   const auto points = printable_characters(message.substr(0, 8 * kLongestMessage));
   if (points.size() <= kLongestMessage) return joined(points, 0, points.size());
-  // The end of a message is as telling as its start, but the middle of a huge value is not.
+  // The end of a message informs as much as its start; the middle of a huge value does not.
   const auto tail =
       printable_characters(message.substr(message.size() - std::min<size_t>(message.size(), 80)));
   return joined(points, 0, kLongestMessage - 80) + "..." + joined(tail, 0, tail.size());
@@ -41,8 +41,7 @@ const char* word(Severity severity) {
   return "error";
 }
 
-/// The line with the place in it, and the caret under it. Long lines show the part around the
-/// place.
+/// The line of the place, and the caret under it. Of a long line, the part around the place.
 std::string excerpt(const Diagnostic& diagnostic) {
   const SourceRange& where = diagnostic.where;
   const auto& lines = where.source->lines;

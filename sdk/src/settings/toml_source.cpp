@@ -27,8 +27,8 @@ std::vector<std::string> split_lines(std::string_view text) {
   return lines;
 }
 
-/// toml++ counts lines and columns from 1, columns in code points, and ends a region behind its
-/// last one.
+/// toml++ counts lines and columns from 1, columns in code points; its regions end one column after
+/// the last one.
 class Reader {
  public:
   Reader(std::shared_ptr<const SourceText> source, Diagnostics& diagnostics)
@@ -53,7 +53,7 @@ class Reader {
     if (region.end.line == region.begin.line)
       place.length = std::max(1, static_cast<int>(region.end.column) - place.column);
     else if (place.line >= 1 &&
-             place.line <= static_cast<int>(source_->lines.size()))  // goes on below
+             place.line <= static_cast<int>(source_->lines.size()))  // continues on later lines
       place.length =
           std::max(1, num_code_points(source_->lines[place.line - 1]) - place.column + 1);
     return place;
@@ -123,9 +123,9 @@ class Reader {
 constexpr int kMostKeyParts = 64;
 
 /// The offset of a dotted key with more parts than any section has, or npos. toml++ limits the
-/// nesting of values, but not of keys: it would use up the stack on a.a.a.a... To find such keys it
-/// is enough to know what is a string, what a comment, and to count dots between the signs that
-/// cannot stand in a key.
+/// nesting of values, but not of keys: a.a.a.a... would exhaust the stack. To find such keys it
+/// suffices to skip strings and comments, and to count dots between the characters that cannot be
+/// in a key.
 size_t find_endless_key(std::string_view text) {
   int dots = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -161,7 +161,7 @@ std::string lower_first(std::string_view description) {
   return text;
 }
 
-/// `message` is toml++'s; what it calls by the grammar's name is said in plain words.
+/// `message` is toml++'s; drops its prefix "error while parsing".
 std::string syntax_message(std::string_view message) {
   std::string text = lower_first(message);
   for (const std::string_view noise : {"error while parsing ", "Error while parsing "})
@@ -186,7 +186,7 @@ std::optional<SettingList> parse_toml(const std::string& name, std::string_view 
     return reader.read(root);
   } catch (const toml::parse_error& e) {
     std::string hint = utf16_hint(text);
-    if (!hint.empty()) hint.erase(0, 2);  // it stands on its own here
+    if (!hint.empty()) hint.erase(0, 2);  // it is a hint of its own here
     diagnostics.error(reader.range(e.source()), syntax_message(e.description()), std::move(hint));
     return std::nullopt;
   }

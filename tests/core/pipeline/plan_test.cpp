@@ -81,13 +81,14 @@ TEST(PipelinePlan, ListsWhatIsWrongWithATable) {
   EXPECT_TRUE(holds(plan_refusal("0F0,0B0\n"), "it has lists for 1 ranks, but there are 2"));
   EXPECT_TRUE(holds(plan_refusal("0F0,0B0\n1B0,1F0\n"), "rank 1: 1B0 is not preceded by 1F0"));
   EXPECT_TRUE(holds(plan_refusal("0F0,0B0\n1F0,1W0,1I0\n"), "rank 1: 1W0 is not preceded by 1I0"));
-  EXPECT_TRUE(holds(plan_refusal("0F0,0B0\n1F0,1I0\n"), "1W0 is missing; 1I0 left it to do"));
+  EXPECT_TRUE(holds(plan_refusal("0F0,0B0\n1F0,1I0\n"), "1W0 is missing; 1I0 does not include it"));
   EXPECT_TRUE(holds(plan_refusal("0F0,0B0\n1F0,1B0,1W0\n"), "rank 1: 1W0 repeats a part of 1B0"));
   EXPECT_TRUE(holds(plan_refusal("0F0,0B0\n1F0,1I0,1B0,1W0\n"),
                     "rank 1: 1B0 repeats a backward that was done in two halves"));
-  EXPECT_TRUE(holds(plan_refusal("0F0,0B0\n1F0,1B0,2F0\n"), "rank 1: 2F0 is of no stage of 2"));
-  EXPECT_TRUE(
-      holds(plan_refusal("0F0,0B0\n1F0,1B0,1F1\n"), "rank 1: 1F1 is of no microbatch of 1"));
+  EXPECT_TRUE(holds(plan_refusal("0F0,0B0\n1F0,1B0,2F0\n"),
+                    "rank 1: 2F0 has a stage that does not exist; number of stages: 2"));
+  EXPECT_TRUE(holds(plan_refusal("0F0,0B0\n1F0,1B0,1F1\n"),
+                    "rank 1: 1F1 has a microbatch that does not exist; number of microbatches: 1"));
   EXPECT_TRUE(
       holds(plan_refusal("0F0,0B0,1B0\n1F0\n"), "stage 1 is on rank 0 and on rank 1 (1F0)"));
   EXPECT_TRUE(holds(plan_refusal("0F0,1F0,2F0,2B0,1B0,0B0\n3F0,3B0\n", {2, 4, 1}),

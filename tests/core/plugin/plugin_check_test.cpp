@@ -98,7 +98,7 @@ TEST(RunInChild, StopsAChildThatPrintsWithoutEnd) {
         for (;;) std::puts("again");
       },
       milliseconds(300));
-  EXPECT_NE(report.problem.find("it did not come to an end within 0.3 s while it was loaded"),
+  EXPECT_NE(report.problem.find("it did not finish within 0.3 s while it was loaded"),
             std::string::npos);
 }
 

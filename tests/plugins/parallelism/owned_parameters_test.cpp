@@ -80,7 +80,7 @@ TEST(OwnedParameters, HaveOneOwner) {
     parameter.leave_to("b");
     FAIL() << "two owners";
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "parameter 'w' is left to a already, and b wants it too; choose one of the two");
+    EXPECT_STREQ(error.what(), "parameter 'w' is owned by a already, and b claims it too; choose one of the two");
   }
 }
 

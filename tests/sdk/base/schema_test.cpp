@@ -108,7 +108,7 @@ TEST(Schema, RefusesOptionsOfTwoStructs) {
 TEST(Schema, RefusesAConstraintWithoutAnOption) {
   Schema schema;
   EXPECT_EQ(error_of([&] { SchemaBuilder(schema).at_least(1); }, ErrorKind::plugin),
-            "a constraint stands before the first option");
+            "a constraint precedes the first option");
 }
 
 }  // namespace

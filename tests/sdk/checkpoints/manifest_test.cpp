@@ -279,9 +279,9 @@ TEST(CheckpointManifest, RefusesValuesThatCannotBe) {
   for (const char* name : {"step", "tokens_seen", "tokens_learned", "lr_step", "seed"})
     expect_refused(set(name, -1), std::string(name) + " is -1, but must be at least 0");
   expect_refused(set("seed", "18446744073709551616"),
-                 "seed is '18446744073709551616', which is no integer of 64 bits");
-  expect_refused(set("seed", "7x"), "seed is '7x', which is no integer of 64 bits");
-  expect_refused(set("seed", ""), "seed is '', which is no integer of 64 bits");
+                 "seed is '18446744073709551616', which is not a 64-bit integer");
+  expect_refused(set("seed", "7x"), "seed is '7x', which is not a 64-bit integer");
+  expect_refused(set("seed", ""), "seed is '', which is not a 64-bit integer");
   expect_refused([](Value& value) { value["layout"]["tp"] = 0; },
                  "layout.tp is 0, but must be at least 1");
   expect_refused(

@@ -120,7 +120,7 @@ TEST(TensorIndex, RefusesOverlapsAndGaps) {
                  "is stored twice in part");
   expect_refused({{{"w", "F32", {3, 4}, {0, 0}}}, {{"w", "F32", {2, 4}, {4, 0}}}},
                  "tensor 'w' has gaps: its pieces hold 80 of 96 bytes of shape [6, 4]; a file is "
-                 "missing beside shard-0, shard-1");
+                 "missing next to shard-0, shard-1");
   expect_refused({{{"w", "F32", {2, 4}, {3, 0}}}}, "tensor 'w' has gaps");
   expect_refused({{{"w", "F32", {0, 4}, {3, 0}}}}, "tensor 'w' has gaps");
   expect_refused({{{"w", "F32", {1, 1}, {0, 0}}}, {{"w", "F32", {1, 1}, {1, 1}}}}, "has gaps");
@@ -215,7 +215,7 @@ TEST(TensorIndex, RefusesHashesThatAreNone) {
   refused("[]", "TITAN_XXH3_128: a list");
   refused(R"({"w": 1})", "tensor 'w': the number 1");
   refused(R"({"w": {}})", "tensor 'w': an object");
-  refused(R"({"w": "abc"})", "tensor 'w': 'abc' is no hash of 32 hexadecimal digits");
+  refused(R"({"w": "abc"})", "tensor 'w': 'abc' is not a hash of 32 hexadecimal digits");
   refused("{\"w\": \"" + hash + "\", \"w\": \"" + hash + "\"}", "twice");
 }
 

@@ -126,7 +126,7 @@ TEST(RowExchange, RefusesSplitsThatAreNotThoseOfTheRows) {
   EXPECT_TRUE(holds(refusal({.sent = {2, 2}, .received = {2, 3}}),
                     "this rank receives [2, 3] = 5 rows, but the tensor has 4"));
   EXPECT_TRUE(holds(refusal({.sent = {2, 1, 1}, .received = {2, 2}}),
-                    "over group 'ep': 3 numbers say what a rank sends, but there are 2 ranks"));
+                    "over group 'ep': 3 counts of rows that a rank sends, but there are 2 ranks"));
   EXPECT_TRUE(holds(refusal({.sent = {5, -1}, .received = {2, 2}}), "[5, -1] = 4 rows"));
 }
 

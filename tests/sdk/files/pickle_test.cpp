@@ -57,7 +57,7 @@ TEST(Pickle, ReadsWhatPythonWrites) {
 TEST(Pickle, RefusesWhatIsNoPlainData) {
   // os.system("true"), as pickle would run it
   EXPECT_TRUE(holds(error_of([] { parse_pickle("cposix\nsystem\n(S'true'\ntR."); }).message(),
-                    "is no plain data at byte 0"));
+                    "is not plain data at byte 0"));
   EXPECT_TRUE(holds(error_of([] { parse_pickle(""); }).message(), "is cut short at byte 0"));
   EXPECT_TRUE(holds(error_of([] {
                       parse_pickle(
@@ -80,7 +80,7 @@ TEST(Pickle, RefusesWhatIsNoPlainData) {
   bomb += '\0';
   bomb += std::string("h\0a", 3);
   EXPECT_TRUE(holds(error_of([&] { parse_pickle(bomb + "."); }).message(),
-                    "refers to what is no text or number"));
+                    "refers to a value that is not text or a number"));
 }
 
 }  // namespace

@@ -218,7 +218,7 @@ TEST(KernelSeam, OfAWholeLayerLeavesNobodyBehindInItsParts) {
   EXPECT_EQ(w1->computed_by(), "fused");
   EXPECT_FALSE(w1->has_plain_kernel());
   EXPECT_TRUE(holds(error_of(adapt).what(),
-                    "adapter would go around 'ffn.w1', which does not run: fused computes it "
+                    "adapter would wrap 'ffn.w1', which does not run: fused computes it "
                     "together with the layer that holds it"));
   EXPECT_TRUE(holds(
       error_of([&] { w1->set_kernel("narrow", std::make_unique<PlainLinear>()); }).what(),
@@ -235,7 +235,7 @@ TEST(KernelSeam, OfAWholeLayerLeavesNobodyBehindInItsParts) {
   adapt();
   EXPECT_TRUE(holds(
       error_of([&] { adapted.set_kernel("fused", std::make_unique<WholeFeedForward>()); }).what(),
-      "fused would replace what adapter goes around in 'ffn.w1'"));
+      "fused would replace the kernel that adapter wraps in 'ffn.w1'"));
 }
 
 TEST(KernelSeam, OfTheRotationServesAllThatShareIt) {
@@ -284,7 +284,7 @@ TEST(KernelSeam, RefusesToReplaceWhatAnotherGoesAround) {
   const Error error =
       error_of([&] { linear.set_kernel("narrow", std::make_unique<ScaledLinear>(2)); });
   EXPECT_TRUE(holds(error.what(),
-                    "narrow would replace what adapter goes around in 'wq': narrow has to come "
+                    "narrow would replace the kernel that adapter wraps in 'wq': apply narrow "
                     "before adapter"));
 }
 
@@ -301,7 +301,7 @@ TEST(KernelSeam, OfTheGatherRefusesASecondOwnerToo) {
   weight.set_gather_transform("one", std::make_shared<PlainGather>());
   const Error error =
       error_of([&] { weight.set_gather_transform("two", std::make_shared<PlainGather>()); });
-  EXPECT_TRUE(holds(error.what(), "how 'wq.weight' is gathered is up to one already, and two"));
+  EXPECT_TRUE(holds(error.what(), "the gather of 'wq.weight' is owned by one already, and two"));
 }
 
 }  // namespace

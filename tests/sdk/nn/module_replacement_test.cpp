@@ -211,15 +211,15 @@ TEST(ModuleReplacement, IsRefusedWhereParametersWouldChange) {
     return std::string(error.what());
   };
   EXPECT_TRUE(holds(refusal("layers.0.factor", std::make_unique<NoParameters>()),
-                    "what would replace 'layers.0.factor' does not have its parameter "
+                    "the replacement of 'layers.0.factor' does not have its parameter "
                     "'layers.0.factor.weight'"));
   EXPECT_TRUE(holds(refusal("layers.0.factor",
                             std::make_unique<NegativeFactor>(model.block().factor(), "scale")),
-                    "calls the parameter 'layers.0.factor.weight' 'scale'"));
+                    "names the parameter 'layers.0.factor.weight' 'scale'"));
   auto with_more = std::make_unique<NegativeFactor>(model.block().factor());
   with_more->attach("more", std::make_unique<Factor>(1));
   EXPECT_TRUE(holds(refusal("layers.0.factor", std::move(with_more)),
-                    "brings a parameter of its own, 'more.weight'"));
+                    "has an additional parameter, 'more.weight'"));
   EXPECT_TRUE(holds(refusal("layers.0.norm", std::make_unique<NoParameters>()),
                     "there is no module 'layers.0.norm' to replace"));
 }
@@ -278,7 +278,7 @@ TEST(ModuleReplacement, IsRefusedWhereSomebodyComputesOrGoesAround) {
                                        "computed by tripled around it, which would be lost"));
   Words events;
   wrapped.block().factor().wrap(saying(events, "around"));
-  EXPECT_TRUE(holds(refusal(wrapped), "something runs around 'layers.0.factor'"));
+  EXPECT_TRUE(holds(refusal(wrapped), "a wrapper runs around 'layers.0.factor'"));
   free.part.replace("layers.0", std::make_unique<Alone>(free.block()));
 }
 

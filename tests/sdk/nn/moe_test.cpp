@@ -302,7 +302,7 @@ TEST(Router, RefusesTheLossWhereSequencesAreCut) {
     titan::testing::run_ranks(shape, [](const dist::Mesh& mesh) {
       Router router({.dim = 4, .num_experts = 4, .balance_loss = 0.1}, nullptr);
       EXPECT_TRUE(holds(error_of([&] { router.connect(mesh); }).what(),
-                        "the loss of uneven load is one of whole sequences"));
+                        "the load balance loss needs whole sequences"));
     });
 }
 

@@ -85,7 +85,7 @@ TEST(ModuleState, IsNeitherCutNorLeftToAnybody) {
   EXPECT_EQ(cut.kind(), ErrorKind::plugin);
   EXPECT_TRUE(holds(cut.message(), "'layer.bias' is state of a module"));
   EXPECT_TRUE(holds(error_of([&] { layer.bias().leave_to("a plugin"); }).message(),
-                    "parameter 'layer.bias' is left to the module that declares it already"));
+                    "parameter 'layer.bias' is owned by the module that declares it already"));
 }
 
 TEST(ModuleState, IsStoredInItsOwnTypeWhateverWeightsBecome) {

@@ -223,9 +223,9 @@ TEST(RunEvent, SaysWhatIsWrongWithALine) {
     return error_of([&] { parse_event(line); }).message();
   };
   EXPECT_TRUE(holds(message(R"({"event":"end","time":1,"step":"x","outcome":"stopped"})"),
-                    "member 'step' is no integer, but string"));
+                    "member 'step' is not an integer, but string"));
   EXPECT_TRUE(holds(message(R"({"event":"steps","time":1,"from":5,"to":4,"seconds":{}})"),
-                    "steps 5 to 4 are none"));
+                    "steps 5 to 4 are not a range"));
   EXPECT_TRUE(holds(message(R"({"event":"end","time":1,"step":2,"outcome":"won"})"), "'won'"));
   EXPECT_TRUE(holds(message(R"({"time":1})"), "member 'event' is missing"));
 }

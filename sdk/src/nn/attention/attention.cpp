@@ -7,7 +7,7 @@ namespace titan::nn {
 
 AttentionInputKernel::~AttentionInputKernel() = default;
 
-/// Put together from the layer's children, whoever computes in them.
+/// Composed of the layer's children, with the children's kernel owners.
 class Attention::Composed final : public AttentionInputKernel {
  public:
   explicit Composed(Attention& layer) : layer_(layer) {}
@@ -62,7 +62,7 @@ std::shared_ptr<const AttentionRule> rule_of(const AttentionOptions& options,
   return sinks ? with_sinks(std::move(rule), sinks) : rule;
 }
 
-/// The fused operations where the rule is the plain one.
+/// The fused operations if the rule is the plain one.
 AttentionCore core_of(const AttentionOptions& options, const std::shared_ptr<Parameter>& sinks) {
   const bool is_plain = options.window == 0 && options.chunk == 0 && !sinks;
   return is_plain ? AttentionCore() : AttentionCore(rule_of(options, sinks));

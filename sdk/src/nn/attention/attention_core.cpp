@@ -8,7 +8,7 @@
 namespace titan::nn {
 namespace {
 
-/// The fused operations, whose autograd is their own.
+/// The fused operations, which have autograd of their own.
 class FusedAttentionKernel final : public AttentionKernel {
  public:
   explicit FusedAttentionKernel(std::optional<double> scale)

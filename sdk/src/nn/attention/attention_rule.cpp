@@ -42,7 +42,7 @@ struct HeldRule : torch::CustomClassHolder {
   RulePtr rule;
 };
 
-/// Whole rows, or whole documents, that attend within themselves.
+/// A block of whole rows, or whole documents, that attend within themselves.
 AttentionBlock own_block(const AttentionRule& rule, const at::Tensor& q) {
   AttentionBlock block;
   if (rule.needs_places())
@@ -104,8 +104,9 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
       own_sinks.defined() ? std::optional<at::Tensor>(own_sinks) : std::optional<at::Tensor>();
   if (!documents.defined()) return RuledAttention::apply(q, k, v, sinks, rule);
   const int64_t rows = q.size(0), seq_len = q.size(2);
-  TITAN_CHECK(k.size(2) == seq_len, config, "attention by a rule: as many keys as queries, ",
-              seq_len, ", have documents, got ", k.size(2));
+  TITAN_CHECK(k.size(2) == seq_len, config,
+              "attention by a rule: documents need as many keys as queries, ", seq_len, ", got ",
+              k.size(2));
   std::vector<at::Tensor> outs;  // (1, n, H, hd), in the order of rows and documents
   int64_t token = 0;             // of all rows
   for (const int64_t length : ops::document_lengths(documents, rows, seq_len)) {

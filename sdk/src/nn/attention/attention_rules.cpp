@@ -18,7 +18,7 @@ namespace {
 using at::Tensor;
 using Tiles = std::vector<Tile>;
 
-/// A rule that hides keys by where they stand: what a query sees is a list of tiles.
+/// A rule that hides keys by position: the keys that a query sees form a list of tiles.
 class PlacedAttention : public AttentionRule {
  public:
   explicit PlacedAttention(std::optional<double> scale) : scale_(scale) {}
@@ -35,9 +35,9 @@ class PlacedAttention : public AttentionRule {
   }
 
  private:
-  /// Adds what a run of queries sees of itself.
+  /// Adds the tiles of a run of queries over its own keys.
   virtual void add_own(const Run& run, Tiles& tiles) const = 0;
-  /// And of keys at places up to that of the first query.
+  /// Adds the tiles over keys at positions up to that of the first query.
   virtual void add_earlier(const Run& queries, const Run& keys, Tiles& tiles) const = 0;
 
   double scale_of(const Tensor& q) const {
@@ -61,7 +61,7 @@ class PlacedAttention : public AttentionRule {
   std::optional<double> scale_;
 };
 
-/// Tokens [first, end) of `run`, by place.
+/// Tokens [first, end) of `run`, by position.
 Run between(const Run& run, int64_t first, int64_t end) {
   return {.first = run.first + first - run.place, .count = end - first, .place = first};
 }
@@ -76,7 +76,7 @@ class WindowedAttention final : public PlacedAttention {
     tiles.push_back({run, run, Tile::Sight::windowed, size_});
   }
   void add_earlier(const Run& queries, const Run& keys, Tiles& tiles) const override {
-    // the last key that comes before is seen by the next size - 1 queries
+    // the last earlier key is seen by the next size - 1 queries
     const int64_t first_key = std::max(keys.place, queries.place - size_ + 1);
     const int64_t end_query = std::min(queries.end_place(), keys.end_place() + size_ - 1);
     if (first_key >= keys.end_place() || end_query <= queries.place) return;
@@ -105,7 +105,7 @@ class ChunkedAttention final : public PlacedAttention {
     }
   }
   void add_earlier(const Run& queries, const Run& keys, Tiles& tiles) const override {
-    // only the chunk of the last key can reach the queries
+    // only the last key's chunk can reach the queries
     const int64_t end = end_of_chunk(keys.end_place() - 1),
                   first_key = std::max(keys.place, end - size_);
     const int64_t end_query = std::min(queries.end_place(), end);

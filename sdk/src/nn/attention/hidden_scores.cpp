@@ -15,7 +15,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t kQueries = 256;  // that share a matrix of scores
+constexpr int64_t kQueries = 256;  // queries that share a matrix of scores
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
 /// (B, H, n, width) in the type of sums, the query heads of one key head together:
@@ -27,7 +27,7 @@ Tensor by_query_head(const Tensor& x, int64_t num_queries) {
   return x.unflatten(2, {-1, num_queries}).flatten(1, 2);
 }
 
-/// What goes into one matrix of scores.
+/// The rows of one matrix of scores.
 struct Rows {
   int64_t first, count;
   Tensor of(const Tensor& x) const { return x.narrow(2, first, count); }
@@ -38,7 +38,7 @@ void for_rows(int64_t num_queries, const Body& body) {
     body(Rows{first, std::min(kQueries, num_queries - first)});
 }
 
-/// q (B, KV, G · n, hd), k (B, KV, m, hd) -> (B, KV, G · n, m), -inf where nothing is seen.
+/// q (B, KV, G · n, hd), k (B, KV, m, hd) -> (B, KV, G · n, m), -inf for hidden keys.
 Tensor scores(const Tensor& q, const Tensor& k, const Rows& rows, const Distance& distance,
               double scale) {
   const auto longs = q.options().dtype(at::kLong);
@@ -66,7 +66,8 @@ ops::AttentionResult recent_forward(const Tensor& q, const Tensor& k, const Tens
                logsumexp = at::empty(q.sizes().slice(0, 3), keys.options());
   for_rows(q.size(2), [&](const Rows& rows) {
     const Tensor s = scores(by_key_head(rows.of(q), kv_heads), keys, rows, distance, scale);
-    const Tensor greatest = s.amax(-1, /*keepdim=*/true).clamp_min(-1e30);  // nothing seen: finite
+    const Tensor greatest =
+        s.amax(-1, /*keepdim=*/true).clamp_min(-1e30);  // finite if no key is seen
     const Tensor weights = (s - greatest).exp(), sum = weights.sum(-1, /*keepdim=*/true);
     rows.of(out).copy_(by_query_head(weights.matmul(values) / sum.clamp_min(1e-30), rows.count));
     rows.of(logsumexp).copy_(by_query_head(sum.log() + greatest, rows.count).squeeze(-1));

@@ -21,13 +21,13 @@ Tensor places(int64_t first, int64_t count) {
   return at::arange(first, first + count, at::TensorOptions().dtype(at::kLong));
 }
 
-/// In what keys and values are kept: those of 16 bits as fp32 on a CPU, whose products of 16 bits
-/// are slow.
+/// The dtype of cached keys and values: 16-bit types are kept as fp32 on a CPU, whose 16-bit
+/// products are slow.
 at::ScalarType kept_dtype(const Tensor& x) {
   return x.is_cpu() && at::isReducedFloatingType(x.scalar_type()) ? at::kFloat : x.scalar_type();
 }
 
-/// One span's queries over the keys of its sequence, its own among them, which come last.
+/// The queries of one span over the keys of its sequence, of which the last are the span's own.
 ops::AttentionResult attend_span(const Tensor& q, const Tensor& keys, const Tensor& values,
                                  int64_t start, const AttentionRule& rule) {
   const int64_t count = q.size(2);
@@ -49,7 +49,7 @@ ops::AttentionResult attend_span(const Tensor& q, const Tensor& keys, const Tens
   const auto share = [&](const ops::AttentionResult& part) {
     return at::exp(part.logsumexp - both).unsqueeze(-1);
   };
-  // a token that sees none of the older keys has any finite output there
+  // a token that sees none of the older keys has an arbitrary finite output there
   return {(own.out * share(own) + before.out * share(before)).to(q.scalar_type()), both};
 }
 
@@ -78,7 +78,7 @@ Tensor KvCache::attend(const void* layer, const Tensor& q, const Tensor& k, cons
     store.values = at::empty({num_slots_, v.size(1), capacity_, v.size(3)}, options);
   }
   const Tensor queries = q.to(store.keys.scalar_type()), sinks = rule.sinks();
-  // such that transpose(1, 2) is contiguous, as the layers expect it
+  // so that transpose(1, 2) is contiguous, as the layers expect
   const Tensor out =
       at::zeros({q.size(0), q.size(2), q.size(1), v.size(3)}, q.options()).transpose(1, 2);
   for (const CachedSpan& span : spans_) {

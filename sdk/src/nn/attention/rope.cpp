@@ -33,7 +33,7 @@ RopeKernel::~RopeKernel() = default;
 
 namespace {
 
-/// Every step in fp32, as the reference implementations have it.
+/// Every step is in fp32, as in the reference implementations.
 std::vector<float> yarn_frequencies(int64_t head_dim, double theta, const YarnOptions& yarn) {
   // the index at which a wavelength fits the original length `turns` times
   const auto index_of = [&](double turns) {
@@ -49,7 +49,7 @@ std::vector<float> yarn_frequencies(int64_t head_dim, double theta, const YarnOp
               yarn.original_max_position, " positions with beta_fast ", yarn.beta_fast,
               " and beta_slow ", yarn.beta_slow, " leaves no ramp within heads of ", head_dim,
               "; the factor is at least 1 and beta_fast above beta_slow");
-  if (low == high) high += 0.001;  // as the reference implementations avoid 0 / 0
+  if (low == high) high += 0.001;  // as the reference implementations do to avoid 0 / 0
   std::vector<float> frequencies(head_dim / 2);
   for (int64_t j = 0; j < head_dim / 2; ++j) {
     const float exponent = static_cast<float>(2 * j) / static_cast<float>(head_dim);
@@ -79,7 +79,7 @@ std::vector<float> rope_frequencies(int64_t head_dim, const RopeOptions& options
   std::vector<float> frequencies(head_dim / 2);
   for (int64_t j = 0; j < head_dim / 2; ++j) {
     // every step is rounded to fp32, in the order of the reference implementations: weights were
-    // trained with their bits
+    // trained with these bits
     const float exponent = static_cast<float>(2 * j) / static_cast<float>(head_dim);
     const float f = 1.0f / std::pow(static_cast<float>(options.theta), exponent);
     const float wavelength = 1.0f / f * (2 * std::numbers::pi_v<float>);

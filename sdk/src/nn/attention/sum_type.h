@@ -1,4 +1,4 @@
-// The type in which sums over elements of `x` are kept.
+// The dtype of sums over elements of `x`. Used by the attention of this folder.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -16,20 +16,20 @@ using ops::AttentionGradients;
 using ops::AttentionOptions;
 using ops::AttentionResult;
 
-/// The cut of a run of `length` tokens.
+/// A run of `length` tokens, cut into pieces of `window` tokens.
 struct Pieces {
   int64_t window, length;
   int64_t count() const { return (length + window - 1) / window; }
   int64_t padded() const { return count() * window; }
 
-  /// (B, heads, n, width) -> (B, pieces, heads, window, width), zeros behind the last token.
+  /// (B, heads, n, width) -> (B, pieces, heads, window, width), zeros after the last token.
   Tensor cut(const Tensor& x) const {
     Tensor by_token = x.transpose(1, 2);  // (B, n, heads, width)
     if (padded() > length)
       by_token = at::constant_pad_nd(by_token, {0, 0, 0, 0, 0, padded() - length});
     return by_token.unflatten(1, {count(), window}).transpose(2, 3);
   }
-  /// Of numbers of queries: (B, heads, n) -> (B, pieces, heads, window).
+  /// One number per query: (B, heads, n) -> (B, pieces, heads, window).
   Tensor cut_numbers(const Tensor& x) const { return cut(x.unsqueeze(3)).squeeze(4); }
 
   /// Back from (B, pieces, heads, window, width), over (B, n, heads, width) storage.
@@ -41,7 +41,7 @@ struct Pieces {
   }
 };
 
-/// Of pieces: each one a row of a batch.
+/// Makes each piece a row of a batch.
 Tensor as_rows(const Tensor& pieces) {
   return pieces.flatten(0, 1);
 }
@@ -49,15 +49,15 @@ Tensor as_pieces(const Tensor& rows, const Tensor& like) {
   return rows.unflatten(0, {like.size(0), -1});
 }
 
-constexpr int64_t kToken = 3;  // dimension of pieces
+constexpr int64_t kToken = 3;  // dimension of tokens in pieces
 
 /// Rows with their tokens in reverse order. ATen's flip has no kernel for the meta device.
 Tensor turned(const Tensor& rows) {
   return rows.is_meta() ? at::empty_like(rows) : rows.flip(kToken - 1);
 }
 
-/// The queries of all pieces but the first, and the keys before them, as rows of causal attention:
-/// the last token of a piece sees nothing of the piece before it.
+/// The queries of all pieces except the first, and the keys of the pieces before them, reversed
+/// into rows of causal attention. The last token of a piece sees nothing of the piece before it.
 Tensor queries_backwards(const Tensor& pieces) {
   const int64_t count = pieces.size(1), window = pieces.size(kToken);
   return turned(as_rows(pieces.narrow(1, 1, count - 1).narrow(kToken, 0, window - 1)));
@@ -66,14 +66,14 @@ Tensor keys_backwards(const Tensor& pieces) {
   const int64_t count = pieces.size(1), window = pieces.size(kToken);
   return turned(as_rows(pieces.narrow(1, 0, count - 1).narrow(kToken, 1, window - 1)));
 }
-/// Where results for them belong, views of pieces.
+/// The views of pieces that results for these queries are written to.
 Tensor of_queries(const Tensor& pieces) {
   return pieces.narrow(1, 1, pieces.size(1) - 1).narrow(kToken, 0, pieces.size(kToken) - 1);
 }
 Tensor of_keys(const Tensor& pieces) {
   return pieces.narrow(1, 0, pieces.size(1) - 1).narrow(kToken, 1, pieces.size(kToken) - 1);
 }
-/// Rows of results, read forwards again.
+/// Rows of results, reversed again to the order of tokens.
 Tensor forwards(const Tensor& rows, const Tensor& like) {
   return as_pieces(turned(rows), like);
 }

@@ -1,4 +1,4 @@
-// Attention to the last tokens of one run, by causal attention alone. Used by attention_tiles.cpp.
+// Windowed attention within one run, built from causal attention. Used by attention_tiles.cpp.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace titan::nn {
 
 /// Query i sees keys max(0, i - window + 1) ... i; n queries and as many keys.
 ///
-/// The run is cut into pieces of `window` tokens. A query sees what is before it in its own piece,
-/// and in the piece before that what comes after its own offset: read backwards, that is what is
-/// before it. Both are causal attention, of all pieces at once, so whatever the devices have for it
-/// is used and no mask is made.
+/// The run is cut into pieces of `window` tokens. A query sees the earlier tokens of its own piece,
+/// and of the piece before that the tokens after its own offset, which are the earlier ones when
+/// the piece is reversed. Both are causal attention, over all pieces at once, so the devices' own
+/// kernels are used and no mask is made.
 ops::AttentionResult window_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                     int64_t window, double scale);
 /// As ops::attention_backward.

@@ -39,7 +39,8 @@ std::vector<Parameter*> GroupedExperts::stacks() {
   std::vector<Parameter*> found;
   for (GroupedLinear* product : projections())
     product->visit_modules([&](const std::string&, Module& module) {
-      auto* layer = dynamic_cast<GroupedLinear*>(&module);  // or one attached to it
+      auto* layer =
+          dynamic_cast<GroupedLinear*>(&module);  // the layer itself or one attached to it
       if (!layer) return;
       found.push_back(&layer->weight());
       if (layer->bias()) found.push_back(layer->bias());
@@ -103,15 +104,15 @@ std::string MixtureOfExperts::computed_by() const {
 
 namespace {
 
-/// `rows` at their numbers among `count`, zeros elsewhere.
+/// (count, D) with row i of `rows` at index numbers[i], zeros elsewhere.
 Tensor rows_among(int64_t count, const Tensor& rows, const Tensor& numbers) {
   const Tensor zeros = at::zeros({count, rows.size(1)}, rows.options());
   return rows.is_meta() ? zeros.scatter(0, numbers.unsqueeze(1).expand_as(rows), rows)
                         : zeros.index_copy(0, numbers, rows);
 }
 
-/// Choices that are carried out, each as a token of its own with one expert: what is dropped
-/// neither travels nor is computed, whoever dispatches.
+/// The choices that were not dropped, each as a token of its own with one expert: dropped ones are
+/// neither sent nor computed, with any dispatcher.
 class KeptTokens final : public DispatchedTokens {
  public:
   KeptTokens(std::unique_ptr<DispatchedTokens> inner, Tensor kept)

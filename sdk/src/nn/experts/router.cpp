@@ -27,20 +27,20 @@ using at::Tensor;
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
-/// Throws where experts cannot be chosen from groups so.
+/// Throws if the options for groups of experts are invalid.
 void check_groups(const RouterOptions& o) {
   if (o.num_groups == 0 && o.limited_groups == 0) return;
   const int64_t size = o.num_groups > 0 ? o.num_experts / o.num_groups : 0;
-  TITAN_CHECK(o.num_groups > 0 && o.num_experts % o.num_groups == 0 && size >= 2 &&
-                  o.limited_groups >= 1 && o.limited_groups <= o.num_groups &&
-                  o.top_k <= o.limited_groups * size,
-              config, o.top_k, " of ", o.num_experts, " experts cannot be chosen from the best ",
-              o.limited_groups, " of ", o.num_groups,
-              " groups: groups have two experts or more, all as many, and those that are left hold "
-              "enough");
+  TITAN_CHECK(
+      o.num_groups > 0 && o.num_experts % o.num_groups == 0 && size >= 2 && o.limited_groups >= 1 &&
+          o.limited_groups <= o.num_groups && o.top_k <= o.limited_groups * size,
+      config, o.top_k, " of ", o.num_experts, " experts cannot be chosen from the best ",
+      o.limited_groups, " of ", o.num_groups,
+      " groups: groups must be equal in size (>= 2 experts), and the chosen groups must hold "
+      "enough experts");
 }
 
-/// Multiplies in fp32, double for double.
+/// Multiplies in fp32, or in double for double.
 class PreciseKernel final : public LinearKernel {
  public:
   Tensor matmul(const Tensor& x, Parameter& weight) override {
@@ -56,9 +56,9 @@ Tensor within_capacity(const Tensor& experts, const RouterOptions& o) {
   const int64_t rows = slots.size(0), length = slots.size(1);
   const int64_t capacity = static_cast<int64_t>(std::ceil(
       o.capacity_factor * static_cast<double>(length) / static_cast<double>(o.num_experts)));
-  if (slots.is_meta())  // as if load were even
+  if (slots.is_meta())  // assumes an even load
     return at::empty({rows * std::min(length, capacity * o.num_experts)}, slots.options());
-  // how many of its expert's tokens come before each slot
+  // number of earlier tokens of its expert, for each slot
   const Tensor order = slots.argsort(/*stable=*/true, -1, /*descending=*/false);
   const Tensor sorted = slots.gather(-1, order);
   const Tensor counts = at::zeros({rows, o.num_experts}, slots.options())
@@ -69,8 +69,8 @@ Tensor within_capacity(const Tensor& experts, const RouterOptions& o) {
   return is_kept.flatten().nonzero().squeeze(1);
 }
 
-/// experts (B, S, k) -> of each expert, int64 (E), how many of the choices are of it. Those of
-/// tokens that `is_left_out`, bool (B, S), do not count; undefined: all do.
+/// experts (B, S, k) -> number of choices of each expert, int64 (E). Choices of tokens in
+/// `is_left_out`, bool (B, S), do not count; undefined: all count.
 Tensor counts_of(const Tensor& experts, int64_t num_experts, const Tensor& is_left_out = {}) {
   const Tensor flat = experts.flatten();
   const Tensor ones =
@@ -99,7 +99,7 @@ class Router::Choice final : public Module {
   }
 
  private:
-  /// Sorted, not topk: of equal values topk takes any.
+  /// Sorts, because topk picks arbitrarily among equal values.
   Tensor best(const Tensor& scores) const {
     Tensor values = bias_ ? scores.detach() + bias_->value() : scores.detach();
     if (options_.num_groups > 0) values = values.masked_fill(is_outside(values), kNever);
@@ -140,7 +140,7 @@ Router::Router(const RouterOptions& options, std::shared_ptr<Parameter> bias)
   TITAN_CHECK(options.top_k >= 1 && options.top_k <= options.num_experts, config,
               "a token cannot go to ", options.top_k, " of ", options.num_experts, " experts");
   TITAN_ASSERT((bias_ != nullptr) == options.is_biased(),
-               "a bias is given exactly where the options ask for one");
+               "a bias must be given if and only if the options ask for one");
   check_groups(options);
   if (options.is_float32)
     gate_.set_kernel("a router in float32", std::make_unique<PreciseKernel>());
@@ -181,11 +181,11 @@ void Router::connect(const dist::Mesh& mesh) {
   for (const char* axis : {"cp", "tp"}) {
     if (mesh.group(axis).size() == 1) continue;
     TITAN_CHECK(options_.balance_loss == 0, config,
-                "the loss of uneven load is one of whole sequences, of which ranks along ", axis,
-                " hold parts; leave out one of them");
+                "the load balance loss needs whole sequences, which ranks along ", axis,
+                " split; leave out one of them");
     TITAN_CHECK(options_.capacity_factor == 0, config,
-                "the capacity of experts is one for whole sequences, of which ranks along ", axis,
-                " hold parts; leave out one of them");
+                "expert capacity needs whole sequences, which ranks along ", axis,
+                " split; leave out one of them");
   }
 }
 

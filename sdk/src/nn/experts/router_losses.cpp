@@ -9,8 +9,8 @@ using at::Tensor;
 
 namespace {
 
-/// Of x (B, S, E) over the tokens of each sequence that are not padding, of which there are
-/// `num_tokens` (B, 1): (B, E).
+/// Mean of x (B, S, E) over the tokens of each sequence that are not padding, `num_tokens` (B, 1)
+/// of them: (B, E).
 Tensor mean_of_tokens(const Tensor& x, const Tensor& is_padding, const Tensor& num_tokens) {
   return x.masked_fill(is_padding.unsqueeze(-1), 0).sum(1) / num_tokens;
 }
@@ -25,7 +25,7 @@ Tensor balance_loss_sum(const Tensor& scores, const Tensor& experts, const Tenso
   if (is_padding.defined()) {
     const Tensor num_tokens = is_padding.logical_not()
                                   .sum(1, /*keepdim=*/true)
-                                  .clamp_min(1)  // a sequence of padding alone has no load
+                                  .clamp_min(1)  // a sequence of padding only has no load
                                   .to(scores.scalar_type());
     const Tensor share = mean_of_tokens(shares, is_padding, num_tokens);
     const Tensor load = mean_of_tokens(chosen, is_padding, num_tokens) * (num_experts / top_k);
@@ -37,7 +37,7 @@ Tensor balance_loss_sum(const Tensor& scores, const Tensor& experts, const Tenso
 }
 
 Tensor z_loss_sum(const Tensor& logits, const Batch& batch) {
-  // of operations that the meta device has too
+  // uses only operations that the meta device has
   const Tensor highest = logits.detach().amax(-1, /*keepdim=*/true);
   const Tensor log_sum = (logits - highest).exp().sum(-1).log() + highest.squeeze(-1);  // (B, S)
   if (!batch.labels.defined()) return log_sum.square().sum();

@@ -29,7 +29,7 @@ class LocalDispatcher final : public TokenDispatcher {
     const Tensor order = slots_by_expert(routing);
     auto tokens = std::make_unique<LocalTokens>(order);
     tokens->rows = rows_by_expert(x, order, factors);
-    const Tensor counts =  // to the host; dealt evenly where nobody has counted
+    const Tensor counts =  // on the host; an even split if counts have no values
         dist::exchange_counts(routing.counts, order.numel(), dist::Group()).received.flatten();
     const int64_t* first = counts.const_data_ptr<int64_t>();
     tokens->counts.assign(first, first + counts.numel());

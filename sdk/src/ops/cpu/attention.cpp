@@ -1,4 +1,4 @@
-// attention on the CPU: fp32 and bf16 by our own blocked loops, everything else by ATen's flash
+// attention on the CPU: fp32 and bf16 by Titan's blocked loops, everything else by ATen's flash
 // kernel. Both read any layout with contiguous heads, share key heads themselves and never hold the
 // matrix of scores.
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>

@@ -1,5 +1,5 @@
-// embedding on the CPU: rows picked by ATen; the gradient row by row, each row's tokens in their
-// order.
+// embedding on the CPU: ATen gathers the rows; the gradient is summed row by row, each row's tokens
+// in order.
 #include <ATen/AccumulateType.h>
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
@@ -22,7 +22,7 @@ void check_tokens(const Tensor& tokens, int64_t num_rows) {
   }
 }
 
-/// Token indices sorted by table row, order kept within a row: those of row r stand at start[r] ...
+/// Token indices sorted by table row, in order within a row: those of row r are at start[r] ...
 /// start[r + 1] - 1.
 struct TokensByRow {
   std::vector<int64_t> start, index;
@@ -38,8 +38,8 @@ TokensByRow sort_by_row(const Tensor& tokens, int64_t num_rows) {
   return sorted;
 }
 
-/// Calls sum(row, token index) for each token of each row, a row's in their order, and between them
-/// begin(row) and end(row); several threads, each with a copy of `summing`.
+/// For each row calls begin(row), then sum(row, token index) for each of its tokens in order, then
+/// end(row). Several threads, each with a copy of `summing`.
 template <class Summing>
 void sum_each_row(const TokensByRow& sorted, int64_t num_rows, int64_t dim,
                   const Summing& summing) {
@@ -53,7 +53,7 @@ void sum_each_row(const TokensByRow& sorted, int64_t num_rows, int64_t dim,
   });
 }
 
-/// The sums are the gradient's own rows.
+/// Sums into the gradient's own rows.
 struct FloatRows {
   const float* from;
   float* to;
@@ -68,7 +68,7 @@ struct FloatRows {
   void end(int64_t) {}
 };
 
-/// Summed in fp32, rounded once.
+/// Sums in fp32 and rounds once.
 struct Bf16Rows {
   const uint16_t* from;
   uint16_t* to;

@@ -1,5 +1,5 @@
-// Fused operations on the CPU: fp32 and bf16 block by block, through memory that stays in the
-// cache; other types as they are composed.
+// Fused operations on the CPU: fp32 and bf16 block by block, with intermediate results in the
+// cache; other dtypes by the composed form.
 #include <algorithm>
 #include <vector>
 
@@ -20,7 +20,7 @@ uint16_t* bits_of(const Tensor& x) {
   return static_cast<uint16_t*>(x.mutable_data_ptr());
 }
 
-/// The block of three bf16 tensors at `first`, in fp32 and back.
+/// Converts the block of three bf16 tensors at `first` to fp32 and back.
 void swiglu_backward_bf16(uint16_t* dout, uint16_t* gate, uint16_t* up, int64_t n) {
   float wide[3][kFusedBlock];
   uint16_t* const narrow[3] = {dout, gate, up};

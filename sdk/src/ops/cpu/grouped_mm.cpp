@@ -1,6 +1,6 @@
-// grouped_mm on the CPU: the products of all groups in tiles, which the threads take one after the
-// other, so that many small groups keep all of them busy. Tiles depend on the shapes alone and each
-// is computed by one thread: the bits do not depend on the number of threads.
+// grouped_mm on the CPU: the products of all groups are cut into tiles, which the threads take in
+// turn, so that many small groups keep all of them busy. Tiles depend only on the shapes, and one
+// thread computes each, so the bits do not depend on the number of threads.
 #include <algorithm>
 #include <atomic>
 #include <vector>
@@ -20,9 +20,10 @@
 namespace titan::ops::cpu {
 namespace {
 
-/// Of a result, at most. Within a tile a BLAS is as fast as with whole matrices.
+/// Maximum tile of a result. Within a tile a BLAS is as fast as with whole matrices.
 constexpr int64_t kTileRows = 256, kTileCols = 512;
-/// Of a sum, where operands are widened: what a thread widens stays in its cache.
+/// Maximum depth of a sum whose operands are widened: a thread's widened operands stay in its
+/// cache.
 constexpr int64_t kTileDepth = 512;
 
 /// Rows [row, row + num_rows) and columns of the result that belongs to `rows`.
@@ -42,12 +43,12 @@ void add_tiles(std::vector<GroupTile>& tiles, const GroupRows& rows, int64_t num
                        .num_cols = std::min(kTileCols, num_cols - col)});
 }
 
-/// Memory of a thread for a matrix in fp32. No tensor's: what a step holds at most would depend on
-/// which threads compute at the same time.
+/// Memory of a thread for a matrix in fp32. Not a tensor, because a step's peak memory would depend
+/// on the number of threads that compute at the same time.
 class WideMatrix {
  public:
   Tensor empty(int64_t rows, int64_t cols) { return view(rows, cols, {cols, 1}); }
-  /// In the order in which `part` lies.
+  /// The copy, in the memory order of `part`.
   Tensor copy_of(const Tensor& part) {
     const int64_t rows = part.size(0), cols = part.size(1);
     const bool by_columns = part.stride(0) == 1 && part.stride(1) != 1;
@@ -68,7 +69,7 @@ struct TileProduct {
   Tensor a, b, out;
 };
 
-/// By way of fp32: sums are rounded once.
+/// Multiplies in fp32, so that sums are rounded once.
 class WideMultiplier {
  public:
   void operator()(const TileProduct& p) {
@@ -99,7 +100,7 @@ void multiply(const std::vector<GroupTile>& tiles, at::ScalarType type,
   if (tiles.empty()) return;
   const bool widens = type != at::kFloat;
   std::atomic<size_t> next = 0;
-  // two at least: within a parallel region, and only there, a BLAS keeps to one thread
+  // at least two: a BLAS uses one thread only inside a parallel region
   const int64_t workers = std::clamp<int64_t>(static_cast<int64_t>(tiles.size()), 2,
                                               std::max(2, at::get_num_threads()));
   at::parallel_for(0, workers, 1, [&](int64_t, int64_t) {

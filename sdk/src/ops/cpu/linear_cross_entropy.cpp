@@ -1,4 +1,4 @@
-// linear_cross_entropy on the CPU: what a chunk's loss is.
+// linear_cross_entropy on the CPU: the loss and gradient of a chunk.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -36,7 +36,7 @@ double row_loss(double* logits, int64_t n, int64_t label, bool gradient) {
   return max - at_label + std::log(sum);
 }
 
-/// Summed in the order of the rows.
+/// Sums in the order of the rows.
 template <class Real>
 double chunk_loss(const Tensor& logits, const int64_t* labels, bool gradient) {
   const int64_t rows = logits.size(0), n = logits.size(1);

@@ -14,11 +14,11 @@ namespace {
 
 using at::Tensor;
 
-/// Widest head that our loops take: beyond it a block of keys leaves the first-level caches.
+/// Widest head of these loops: with wider ones a block of keys exceeds the first-level caches.
 constexpr int64_t kWidestHead = 128;
 
-/// Tasks that the backward pass is cut into at least, where it is long enough: fixed, since the
-/// order of its sums follows from the cut.
+/// Minimum number of tasks of a sufficiently long backward pass: fixed, since the order of its sums
+/// depends on the number of tasks.
 constexpr int64_t kFewestTasks = 16;
 
 const AttentionKernels& kernels_for(const Kernels& kernels, const Tensor& q) {
@@ -52,8 +52,8 @@ Tensor empty_like_heads(const Tensor& x) {
   return at::empty({x.size(0), x.size(2), x.size(1), x.size(3)}, x.options()).transpose(1, 2);
 }
 
-/// Calls body(task, scratch) for 0 ... num_tasks - 1, each thread the next task that nobody has
-/// taken: tasks are of unequal size.
+/// Calls body(task, scratch) for 0 ... num_tasks - 1. Each thread takes the next free task, since
+/// tasks differ in size.
 template <class Body>
 void share_tasks(int64_t num_tasks, int64_t num_floats, const Body& body) {
   std::atomic<int64_t> next{0};
@@ -65,9 +65,9 @@ void share_tasks(int64_t num_tasks, int64_t num_floats, const Body& body) {
   });
 }
 
-/// One key head's share of the backward pass, or a part of it: the blocks of queries of all heads
-/// that share the key head, in order, are dealt to the parts one by one, so that long and short
-/// rows of a causal mask are dealt evenly.
+/// The backward pass of one key head, or a part of it. The blocks of queries of all heads that
+/// share the key head are assigned to the parts in turn, so that long and short rows of a causal
+/// mask are spread evenly.
 struct Part {
   int64_t b, kv, index, count;
 };
@@ -93,7 +93,7 @@ std::tuple<Tensor, Tensor> own_attention_forward(const Kernels& kernels, const T
   const bool is_alone = num_queries == 1 && !causal && q.scalar_type() == at::kFloat;
   share_tasks(batch * heads * num_blocks, kernels.attention_scratch(q.size(3)),
               [&](int64_t task, float* scratch) {
-                // the last blocks of a causal row cost most: they come first
+                // the last blocks of a causal row cost most, so they run first
                 const int64_t head = task % (batch * heads);
                 const int64_t first = (num_blocks - 1 - task / (batch * heads)) * block;
                 const int64_t b = head / heads, h = head % heads;

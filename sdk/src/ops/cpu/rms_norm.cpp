@@ -11,9 +11,9 @@
 namespace titan::ops::cpu {
 namespace {
 
-/// Rows whose shares of the weight's gradient are summed one after the other.
+/// Rows whose contributions to the weight's gradient are summed sequentially.
 constexpr int64_t kBlockRows = 16;
-/// Rows and number of the chunks that threads take.
+/// Limits of the chunks of rows that threads take.
 constexpr int64_t kMinChunkRows = 64;
 constexpr int64_t kMaxChunks = 64;
 
@@ -38,7 +38,7 @@ std::tuple<Tensor, Tensor> backward_in_double(const Tensor& dy, const Tensor& x,
   return {dx, dweight.to(weight.scalar_type())};
 }
 
-/// `residual`: null, or rows like those of dy that are added to dx.
+/// `residual`: null, or rows of the shape of dy that are added to dx.
 std::tuple<Tensor, Tensor> backward_in_float(const Tensor& dy, const Tensor& x,
                                              const Tensor& weight, const Tensor& rstd,
                                              const Rows* residual) {
@@ -49,8 +49,8 @@ std::tuple<Tensor, Tensor> backward_in_float(const Tensor& dy, const Tensor& x,
   const Result dx(x.sizes(), x.scalar_type());
   const float* rstd_data = rstd.const_data_ptr<float>();
 
-  // Short blocks within chunks, and the chunks in pairs: about as exact as a pairwise sum of all
-  // rows.
+  // Sums short blocks within chunks, and the chunks in pairs: about as exact as a pairwise sum of
+  // all rows.
   const int64_t chunk_rows = std::max(kMinChunkRows, (in.rows + kMaxChunks - 1) / kMaxChunks);
   const int64_t num_chunks = std::max<int64_t>(1, (in.rows + chunk_rows - 1) / chunk_rows);
   const Tensor partial = at::zeros({num_chunks, dim}, w.options());
@@ -133,7 +133,7 @@ std::tuple<Tensor, Tensor, Tensor> add_rms_norm_forward(const Tensor& x, const T
 std::tuple<Tensor, Tensor> add_rms_norm_backward(const Tensor& dy, const Tensor& dsum,
                                                  const Tensor& sum, const Tensor& weight,
                                                  const Tensor& rstd) {
-  if (sum.scalar_type() != at::kFloat)  // sums of other types are rounded on the way
+  if (sum.scalar_type() != at::kFloat)  // sums of other dtypes are rounded before the norm
     return composed::add_rms_norm_backward(dy, dsum, sum, weight, rstd);
   const Rows residual = rows_of(dsum);
   return backward_in_float(dy, sum, weight, rstd, &residual);

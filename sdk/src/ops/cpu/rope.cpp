@@ -1,4 +1,4 @@
-// rope on the CPU: one token's heads after the other, over threads.
+// rope on the CPU: the heads of one token in sequence, tokens over threads.
 #include <vector>
 
 #include <ATen/Parallel.h>
@@ -36,7 +36,7 @@ bool has_own(const Tensor& x) {
   return x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16;
 }
 
-/// The tables of a rotation and the positions at which they are read.
+/// The tables of a rotation, and the positions that index them.
 class Angles {
  public:
   /// cos, sin (positions, head_dim / 2) in fp32; `positions` (B, S), 0 ... S-1 without.
@@ -47,12 +47,12 @@ class Angles {
     check_positions(positions_, cos.size(0));
   }
 
-  /// out = in (B, S, heads, head_dim) turned. fp32 or bf16, as out; heads of both contiguous, and
-  /// out's one behind the other.
+  /// out = rotated in (B, S, heads, head_dim). fp32 or bf16, the same for both; contiguous elements
+  /// within a head, and out's heads contiguous too.
   void rotate(const Tensor& in, const Tensor& out) const;
 
  private:
-  Tensor cos_, sin_, positions_;  // the last undefined without
+  Tensor cos_, sin_, positions_;  // positions_ undefined: 0 ... S-1
   float sign_;
 };
 

@@ -1,6 +1,6 @@
 // Tensors as rows of floats, for the inner loops. Used by the CPU implementations in this folder.
-// Rows in bf16 are read and written a row at a time through memory that stays in the cache: the
-// same bits as a copy of the whole in fp32, without it.
+// bf16 rows are read and written one row at a time through memory that stays in the cache: the same
+// bits as with a full fp32 copy, without its memory.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Rows {
   /// Whether the rows follow each other without a gap.
   bool is_flat() const { return stride == cols || rows <= 1; }
 
-  /// `count` elements from `first`, counted in the memory, in fp32: in place, or in `scratch`.
+  /// `count` elements in fp32, from offset `first` in the memory: in place, or in `scratch`.
   const float* piece(int64_t first, int64_t count, float* scratch) const {
     if (!is_narrow) return static_cast<const float*>(data) + first;
     kernels().widen_bf16(static_cast<const uint16_t*>(data) + first, scratch, count);
@@ -33,7 +33,7 @@ struct Rows {
   const float* row(int64_t i, float* scratch) const { return piece(i * stride, cols, scratch); }
 };
 
-/// Copies only what is neither fp32 nor bf16 or whose rows are not equally spaced.
+/// Copies only tensors that are neither fp32 nor bf16, or whose rows are not equally spaced.
 inline Rows rows_of(const at::Tensor& x) {
   const bool is_narrow = x.scalar_type() == at::kBFloat16;
   at::Tensor tensor = is_narrow ? x : x.to(at::kFloat);
@@ -57,18 +57,18 @@ inline at::Tensor floats_of(const at::Tensor& x) {
 /// A new contiguous tensor that is written in fp32, piece by piece.
 class Result {
  public:
-  /// In `type`, by way of fp32 in memory where that is neither fp32 nor bf16.
+  /// Of dtype `type`, written through fp32 memory if that is neither fp32 nor bf16.
   Result(at::IntArrayRef sizes, at::ScalarType type)
       : type_(type),
         is_narrow_(type == at::kBFloat16),
         tensor_(at::empty(sizes, is_narrow_ ? at::kBFloat16 : at::kFloat)),
         data_(tensor_.mutable_data_ptr()) {}
 
-  /// Where elements from `first` on are to be written: in place, or `scratch`.
+  /// The memory to write elements to, from `first` on: in place, or `scratch`.
   float* piece(int64_t first, float* scratch) const {
     return is_narrow_ ? scratch : static_cast<float*>(data_) + first;
   }
-  /// After they were written.
+  /// Called after they were written.
   void finish(int64_t first, int64_t count, const float* scratch) const {
     if (is_narrow_) kernels().narrow_bf16(scratch, static_cast<uint16_t*>(data_) + first, count);
   }
@@ -81,7 +81,7 @@ class Result {
   void* data_;
 };
 
-/// Memory for pieces of `width` elements, one beside the other; none where nothing is bf16.
+/// Scratch memory for `count` pieces of `width` elements; empty if nothing is bf16.
 class Pieces {
  public:
   Pieces(bool is_used, int64_t count, int64_t width)

@@ -11,7 +11,7 @@
 namespace titan::ops::cpu {
 namespace {
 
-/// Elements that one call of an inner loop takes: some blocks in fp32 stay in a first-level cache.
+/// Elements per call of an inner loop: some blocks in fp32 fit into a first-level cache.
 constexpr int64_t kBlock = 2048;
 
 /// Operands of one shape, cut into blocks.
@@ -25,8 +25,8 @@ class Blocks {
   }
 
   /// Calls body(first element of the contiguous result, first elements of operands by their
-  /// strides, elements, scratch) until all are done; several threads. `scratch`: memory for
-  /// `pieces` blocks.
+  /// strides, elements, scratch) for each block; several threads. `scratch`: memory for `pieces`
+  /// blocks.
   template <class Body>
   void for_each(int64_t pieces, const Body& body) const {
     const int64_t cols = is_flat_ ? kBlock : shape_.cols;

@@ -1,4 +1,4 @@
-// The inner loops for any CPU of the architecture, and the choice at run time. Used by
+// The inner loops for any CPU of the architecture, and the choice of the build at run time. Used by
 // src/ops/cpu.
 #include "kernels.h"
 

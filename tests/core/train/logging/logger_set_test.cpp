@@ -188,14 +188,15 @@ TEST(LoggerSet, DropsALoggerThatFailsAndKeepsTheOthers) {
 
   EXPECT_EQ(bad->all(), (Calls{"start ", "log 1", "log 2", "finish 2"}));
   EXPECT_EQ(good->all(), (Calls{"start ", "log 1", "log 2", "log 3", "log 4", "finish 0"}));
-  EXPECT_NE(said.find("logger 'bad' failed and is off from here on; training goes on: disk full"),
+  EXPECT_NE(said.find("logger 'bad' failed and is off from here on; training continues: disk full"),
             said.npos)
       << said;
   EXPECT_EQ(said.find("disk full"), said.rfind("disk full")) << "said once";
   EXPECT_NE(said.find("logger 'bad' missed 2 entries after it had failed"), said.npos) << said;
-  EXPECT_NE(said.find("logger 'odd' failed and is off from here on; training goes on: an exception "
-                      "of unknown type"),
-            said.npos)
+  EXPECT_NE(
+      said.find("logger 'odd' failed and is off from here on; training continues: an exception "
+                "of unknown type"),
+      said.npos)
       << said;
 }
 
@@ -234,14 +235,13 @@ TEST(LoggerSet, ALoggerThatHangsHoldsNobody) {
 
   EXPECT_EQ(stuck->all(), Calls{"start "});
   EXPECT_NE(said.find("logger 'stuck' is too slow: 3 entries wait for it, and those that come are "
-                      "dropped until it catches up; training goes on"),
+                      "dropped until it catches up; training continues"),
             said.npos)
       << said;
   EXPECT_EQ(said.find("is too slow:"), said.rfind("is too slow:")) << "said once";
-  EXPECT_NE(
-      said.find("logger 'stuck' did not come to its end within 0.05 s and is left where it is; "
-                "3 entries waited for it and are lost; was too slow for 5 entries"),
-      said.npos)
+  EXPECT_NE(said.find("logger 'stuck' did not finish within 0.05 s and was abandoned; "
+                      "3 entries waited for it and are lost; was too slow for 5 entries"),
+            said.npos)
       << said;
   gate->open();  // it comes back when the run is gone, and is told nothing more
 }
@@ -279,7 +279,7 @@ TEST(LoggerSet, SaysOnceThatACallDoesNotReturn) {
   gate->open();
   loggers.set.finish(RunOutcome::finished);
   const std::string said = GetCapturedStderr();
-  const std::string wanted = "logger 'stuck' has not come back from a call for more than 0 s";
+  const std::string wanted = "logger 'stuck' has been in one call for more than 0 s";
   EXPECT_NE(said.find(wanted), said.npos) << said;
   EXPECT_EQ(said.find(wanted), said.rfind(wanted)) << "said once";
   EXPECT_EQ(said.find("lost"), said.npos) << said;

@@ -66,7 +66,7 @@ TEST(LossScaler, SaysOnTheFirstRankWhatBecomesOfTheScaleAndChangesNothingBefore)
   LossScaler first(kSection, true, /*is_first_rank=*/true, state);
   const Step step{.number = 7, .norm = kOverflow};
   EXPECT_EQ(first.judge(step).reason,
-            "gradients overflowed float16 in step 7: it leaves the weights as they are; the loss "
+            "gradients overflowed float16 in step 7: the weights are unchanged; the loss "
             "scale is now 512.000000");
   EXPECT_EQ(LossScaler(kSection, true, false, state).judge(step).reason, "");
   first.abort(step);

@@ -183,7 +183,7 @@ TEST_F(StepModulesTest, ThatUndoStepsAreRefusedBesideAnOptimizerInsideTheBackwar
                           *part_, mesh_,
                           {.kind = "model", .name = "acme/counts", .options = {}, .where = {}});
                     }).message(),
-                    "model 'acme/counts' may run a step again or have it left out"));
+                    "model 'acme/counts' may repeat or skip a step"));
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ TEST_F(StepPartsTest, RefusesASecondThatRunsTheMicrobatchesAndNamesBoth) {
   parts.add(one, a);
   EXPECT_EQ(refusal([&] { parts.add(other, b); }),
             "acme/other: converter 'acme/one' and converter 'acme/other' both run the microbatches "
-            "of a step; choose one of them, or let one go around the other "
+            "of a step; choose one of them, or let one wrap the other "
             "(titan::ExecutorWrapper)");
 }
 
@@ -137,7 +137,7 @@ TEST_F(StepPartsTest, RefusesWhatUndoesStepsBesideAnOptimizerInsideTheBackward) 
   GoesAround guard("guard", told_);
   const Selection a = converter("acme/votes"), b = converter("acme/guard");
   const std::string why =
-      " may run a step again or have it left out, but with optimizer.early_step_in_backward = true "
+      " may repeat or skip a step, but with optimizer.early_step_in_backward = true "
       "weights change inside the backward and no step can be undone; switch off one of them";
   EXPECT_EQ(refusal([&] { parts.add(member, a); }), "acme/votes: converter 'acme/votes'" + why);
   EXPECT_EQ(refusal([&] { parts.add(guard, b); }), "acme/guard: converter 'acme/guard'" + why);
@@ -169,7 +169,7 @@ TEST_F(StepPartsTest, FindsTheMembersAmongJoinedOptimizers) {
   StepParts refusing{early()};
   EXPECT_TRUE(refusal([&] {
                 refusing.add(set, chosen);
-              }).starts_with("acme/votes: optimizer 'acme/votes' may run a step again"));
+              }).starts_with("acme/votes: optimizer 'acme/votes' may repeat or skip a step"));
 }
 
 }  // namespace

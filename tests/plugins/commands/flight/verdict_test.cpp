@@ -236,7 +236,7 @@ TEST(FlightFile, SaysWhatIsWrongWithAFolder) {
                     "cannot read the folder"));
   write_text_atomically(folder.path() / "rank_0", "damaged");
   const std::string said = error_of([&] { read_flight_folder(folder.path(), "rank_"); }).what();
-  EXPECT_TRUE(holds(said, "it is no flight record: the pickle "));
+  EXPECT_TRUE(holds(said, "it is not a flight record: the pickle "));
   EXPECT_TRUE(holds(said, "rank_0'"));
 }
 

@@ -155,7 +155,8 @@ TEST(Inspection, NamesStraysAndDoesNotCountThem) {
   checkpoint.write("more.safetensors", checkpoint.read("shard-00001.safetensors"));
   checkpoint.folder.write("step-10/old/manifest.json", "{}");
   const std::string note =
-      "3 strays, which its manifest does not name, are not counted: more.safetensors, notes.txt, "
+      "3 unlisted files, which its manifest does not name, are not counted: more.safetensors, "
+      "notes.txt, "
       "old/";
   Inspection inspection = quickly(checkpoint.path);
   EXPECT_TRUE(inspection.damage.empty());
