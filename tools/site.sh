@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the documentation as a site that needs no server: tools/site.sh [FOLDER], build/site without one.
-# The first call makes .venv-site and downloads what requirements-site.txt names; later ones need no network.
-# --links also looks at every link that leads out of the site.
+# The first call makes .venv-site, downloads the packages of requirements-site.txt and installs Debian's doxygen; later ones need
+# no network. --links also checks every link that leads out of the site.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -18,5 +18,34 @@ if ! cmp -s requirements-site.txt .venv-site/requirements; then
   .venv-site/bin/pip install --quiet --disable-pip-version-check -r requirements-site.txt
   cp requirements-site.txt .venv-site/requirements
 fi
+if ! command -v doxygen >/dev/null; then
+  as_root=()
+  ((EUID == 0)) || as_root=(sudo)
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends doxygen >/dev/null ||
+    { printf 'error: doxygen is missing; install it, as by: apt-get install doxygen\n' >&2; exit 1; }
+fi
+mkdir -p docs/made
+# the headers of the sdk as XML, which Breathe makes pages of
+doxygen - <<'END'
+PROJECT_NAME = Titan
+INPUT = sdk/include/titan
+FILE_PATTERNS = *.h
+RECURSIVE = YES
+STRIP_FROM_PATH = sdk/include
+STRIP_FROM_INC_PATH = sdk/include
+OUTPUT_DIRECTORY = docs/made
+GENERATE_HTML = NO
+GENERATE_LATEX = NO
+GENERATE_XML = YES
+XML_PROGRAMLISTING = NO
+EXTRACT_ALL = YES
+HIDE_UNDOC_MEMBERS = NO
+JAVADOC_AUTOBRIEF = YES
+MACRO_EXPANSION = YES
+EXPAND_ONLY_PREDEF = YES
+PREDEFINED = TITAN_API= TITAN_OPTIONAL_HEADER(x)=
+QUIET = YES
+WARNINGS = NO
+END
 .venv-site/bin/sphinx-build -q -W --keep-going -b "$builder" docs "$out"
 printf 'site: %s\n' "$out/README.html"

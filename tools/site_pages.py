@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Writes the pages that only the site has: the purpose of each file by room, from its first comment; the error messages that tests expect; a
+page for each header of the sdk, which Breathe fills. docs/conf.py calls it. Standard library only.
+
+    tools/site_pages.py FOLDER
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+SOURCES = (".h", ".cpp", ".cu", ".inc")
+AREAS = {"core": "The core", "sdk": "The sdk", "plugins": "The plugins"}
+ERRORS = {"config": "Configurations", "plugin": "Plugins"}
+
+
+def tracked(folder):
+    return subprocess.run(["git", "ls-files", folder], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+
+
+def first_comment(path):
+    """Its first paragraph, as running text; empty if the file begins with code."""
+    found = re.match(r"((?://(?!/).*\n)+)", (ROOT / path).read_text(errors="replace"))
+    if not found:
+        return ""
+    lines = [line.removeprefix("//").strip() for line in found[1].splitlines()]
+    return " ".join(lines[:lines.index("")] if "" in lines else lines)
+
+
+def cell(text):
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+def rooms_of(area):
+    """{folder: {stem: (names, purpose)}} of an area."""
+    rooms = {}
+    for path in tracked(area):
+        folder, _, name = path.rpartition("/")
+        stem, dot, end = name.rpartition(".")
+        if dot + end not in SOURCES or path.startswith("sdk/template/"):
+            continue
+        names, purpose = rooms.setdefault(folder, {}).get(stem, ([], ""))
+        # the header's comment is the contract, a source's only stands in for it
+        text = first_comment(path)
+        rooms[folder][stem] = ([*names, name], text if end == "h" and text else purpose or text)
+    return rooms
+
+
+def introductions():
+    """What docs/internals/architecture.md says of a folder."""
+    text = (ROOT / "docs/internals/architecture.md").read_text()
+    return {folder.rstrip("/"): says for folder, says in re.findall(r"^\| `([\w/]+/)`[^|]*\| ([^|]*) \|", text, re.M)}
+
+
+def area_page(area, title):
+    says, text = introductions(), f"# {title}, file by file\n\nFrom the first comment of each file.\n"
+    for folder, files in sorted(rooms_of(area).items()):
+        text += f"\n## {folder}\n"
+        if folder in says:
+            intro = says[folder]
+            text += f"\n{intro[0].upper()}{intro[1:]}.\n"
+        text += "\n| file | purpose |\n|---|---|\n"
+        for stem, (names, purpose) in sorted(files.items()):
+            ends = "`, `".join(sorted(names, reverse=True))
+            text += f"| `{ends}` | {cell(purpose)} |\n"
+    return text
+
+
+def errors_page():
+    text = "# Error messages\n\nThese are the messages that the tests expect, word for word. Each begins with what failed and ends with what to do.\n"
+    for group, title in ERRORS.items():
+        text += f"\n## {title}\n"
+        for path in tracked(f"tests/golden/errors/{group}_*"):
+            name = pathlib.Path(path).stem.removeprefix(f"{group}_").replace("_", " ")
+            text += f"\n### {name.capitalize()}\n\n```text\n{(ROOT / path).read_text().rstrip()}\n```\n"
+    return text
+
+
+def api_pages(folder):
+    """api.md lists the headers by folder; api/<header>.md has the declarations of one."""
+    by_room = {}
+    for path in tracked("sdk/include/titan"):
+        header = path.removeprefix("sdk/include/")
+        by_room.setdefault(header.rpartition("/")[0], []).append((header, first_comment(path)))
+    text = "# Headers of the sdk\n\nThe public interface for plugins. A page has all declarations of a header with their contracts.\n"
+    (folder / "api").mkdir(exist_ok=True)
+    for room, headers in sorted(by_room.items()):
+        text += f"\n## {room}/\n\n| header | purpose |\n|---|---|\n"
+        for header, purpose in headers:
+            page = header.removeprefix("titan/").replace("/", "-").removesuffix(".h")
+            text += f"| [{header}](api/{page}.md) | {cell(purpose)} |\n"
+            (folder / f"api/{page}.md").write_text(f"---\norphan: true\n---\n# {header}\n\n{cell(purpose)}\n\n```{{doxygenfile}} {header}\n```\n")
+    (folder / "api.md").write_text(text)
+
+
+def name_files_by_path(xml):
+    """Doxygen's index names a file without its folder, and several headers share a name; Breathe looks for the name."""
+    index = xml / "index.xml"
+    if not index.exists():
+        return
+
+    def by_path(found):
+        location = re.search(r'<location file="([^"]+)"', (xml / f"{found[2]}.xml").read_text())
+        return f"{found[1]}<name>{location[1]}</name>"
+    index.write_text(re.sub(r'(<compound refid="([^"]+)" kind="file">)<name>[^<]*</name>', by_path, index.read_text()))
+
+
+def main():
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for area, title in AREAS.items():
+        (folder / f"{area}.md").write_text(area_page(area, title))
+    (folder / "errors.md").write_text(errors_page())
+    api_pages(folder)
+    name_files_by_path(folder / "xml")
+
+
+if __name__ == "__main__":
+    main()
