@@ -1,4 +1,5 @@
-// What a parallelism wants of the grid of ranks, declared next to its options. No torch.
+// AxisPlan: how a parallelism adds mesh axes and groups of ranks. Declared next to its options. No
+// torch.
 //
 //   plugin.add<ShardedEmbedding>("acme/embedding", "...")
 //       .option("degree", &Options::degree, "Ranks that share the rows")
@@ -16,9 +17,10 @@
 
 namespace titan {
 
-/// The rows that one parallelism adds to dist::Grid, where each call is explained. The groups exist
-/// before ModelTransform::apply, in simulated ranks as well: `context.mesh.group("emb")`. What it
-/// gets wrong is reported at `option`, the plugin's option that holds the degree.
+/// The axes and groups that one parallelism adds to dist::Grid, which explains each call. The
+/// groups exist before ModelTransform::apply runs, on simulated ranks too:
+/// `context.mesh.group("emb")`. Errors are reported at `option`, the plugin's option that holds the
+/// degree.
 class TITAN_API AxisPlan {
  public:
   void add(std::string name, int64_t degree, std::string option = "degree");
@@ -27,9 +29,9 @@ class TITAN_API AxisPlan {
   void derive(std::string name, std::vector<std::string> axes,
               std::vector<std::string> without = {});
 
-  /// Ranks that the added axes multiply the world by.
+  /// Factor by which the added axes multiply the number of ranks.
   int64_t num_added_ranks() const;
-  /// Throws as Grid's calls; the message names the option.
+  /// Throws the errors of Grid's calls; the message names the option.
   void apply(dist::Grid& grid) const;
 
  private:

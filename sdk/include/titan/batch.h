@@ -1,4 +1,5 @@
-// What a layer needs beside its differentiated input.
+// Batch: one microbatch of tokens, and everything that layers need in addition to activations. Used
+// by models, losses, parallelisms and the data loader.
 #pragma once
 
 #include <cstdint>
@@ -14,33 +15,33 @@ namespace nn {
 class KvCache;
 }
 
-/// Who else has the tokens of an activation where a layer runs. Tensor parallelism says so.
+/// How many ranks hold the tokens of a layer's activation. Set by tensor parallelism.
 struct TokenCopies {
-  int64_t num_ranks = 1;  ///< that hold the same tokens, this one among them
-  /// Whether gradients are partial there, to be summed over these ranks; else each has the whole
-  /// one.
+  int64_t num_ranks = 1;  ///< ranks that hold the same tokens, this one included
+  /// Whether the layer's gradients are partial and must be summed over these ranks. If false, each
+  /// rank has the whole gradient.
   bool gradients_are_summed = false;
 };
 
-/// Which tokens of each row an activation has where a layer runs: the `number`-th of `count` equal
-/// parts, one after the other, of the row as the batch has it.
+/// Which tokens of each row a layer's activation holds: part `number`, from 0, of `count` equal
+/// consecutive parts of the batch's row.
 struct TokenPart {
   int64_t number = 0;
   int64_t count = 1;
 };
 
-/// Where tokens stand in the global batch of the step. Whoever deals rows or cuts sequences says
-/// so, and a token's number is the same under every layout.
+/// Positions of tokens in the step's global batch. The code that assigns rows to ranks or shards
+/// sequences sets them, so that a token's number is the same under every layout.
 struct TokenPlaces {
-  int64_t first_row = 0;   ///< of the batch, among the rows of all ranks and microbatches
+  int64_t first_row = 0;   ///< of the batch, counted over the rows of all ranks and microbatches
   int64_t row_length = 0;  ///< tokens of a whole row; 0: the batch has whole rows
-  /// int64 (seq_len): where in its whole row each token of a row of the batch stands; undefined =
-  /// 0 ... seq_len - 1.
+  /// int64 (seq_len): index in the whole row of each token of a batch row; undefined = 0 ...
+  /// seq_len - 1.
   at::Tensor in_row;
-  TokenPart part;  ///< tensor parallelism says so
+  TokenPart part;  ///< set by tensor parallelism
 
-  /// Of an activation (rows, length, ...): each token's row times the length of a whole row plus
-  /// its place there, int64 (rows, length) on `device`.
+  /// Token numbers of an activation (rows, length, ...): row times the length of a whole row plus
+  /// the index in the row, int64 (rows, length) on `device`.
   TITAN_API at::Tensor numbers(int64_t rows, int64_t length, c10::Device device) const;
 };
 
@@ -48,50 +49,50 @@ struct TokenPlaces {
 struct Batch {
   at::Tensor tokens;  ///< int64 token ids
   at::Tensor labels;  ///< int64, the next token; -100 = ignored. Undefined: the head returns logits
-  at::Tensor positions;  ///< int64 position of each token in its document or row; undefined = 0 ...
-                         ///< seq_len - 1
-  int64_t num_positions = 0;  ///< every position is below it; 0: not known, so they have to be
-                              ///< looked at
-  at::Tensor documents;  ///< int32 number of the document within the row, ascending, always in host
-                         ///< memory: attention then sees no other document. Undefined = it sees
-                         ///< the whole row. Where context parallelism has cut the sequence it still
-                         ///< covers whole rows, in the order of that plugin's ranks, whose own
-                         ///< attention kernel reads it
+  /// int64 position of each token in its document or row; undefined = 0 ... seq_len - 1.
+  at::Tensor positions;
+  int64_t num_positions = 0;  ///< every position is less; 0: unknown, layers read the positions
+  /// int32 number of the document within the row, ascending, always in host memory: attention stays
+  /// within a document. Undefined: attention sees the whole row. Under context parallelism it still
+  /// covers whole rows, in the order of that plugin's ranks; the plugin's own attention kernel
+  /// reads it.
+  at::Tensor documents;
 
-  /// bool: whether the token only fills up its row. Undefined: no token does. The loss ignores
-  /// padding, and so do counts of tokens and of the load of experts; attention and the layers
-  /// compute it as any token. The last token of a row that is filled up predicts nothing and is
-  /// padding too, as if the row ended before it.
+  /// bool: whether the token is padding. Undefined: no token is. The loss, token counts and expert
+  /// loads ignore padding; attention and the other layers compute it like any token. The last token
+  /// before the filling predicts nothing and counts as padding, as if the row ended before it.
   at::Tensor is_padding;
 
-  /// What a frozen reference model makes of these tokens, for losses that ask for it (sdk header
-  /// titan/reference_loss.h): (rows, seq_len) or (rows, seq_len, vocab), fp32, on the device.
-  /// Undefined where no loss asks, and on ranks that do not run the head.
+  /// Output of a frozen reference model for these tokens, for losses that need it
+  /// (titan/reference_loss.h): (rows, seq_len) or (rows, seq_len, vocab), fp32, on the device.
+  /// Undefined if no loss needs it, and on ranks that do not run the head.
   at::Tensor reference;
 
   TokenCopies copies;
   TokenPlaces places;
-  /// Generation: one row of tokens that go on with the sequences of a cache, whose spans say which;
-  /// the tokens behind the last span are padding. Null: attention sees this batch alone.
+  /// Generation: the batch is one row of tokens that continue the sequences of this cache. The
+  /// cache's spans map tokens to sequences; tokens after the last span are padding. Null: attention
+  /// sees this batch only.
   std::shared_ptr<nn::KvCache> kv_cache = nullptr;
-  /// int64 (n), places in the flattened batch, on the device: of these tokens alone the head gives
-  /// logits, (1, n, vocab). Undefined: of all. Only without labels.
+  /// int64 (n) on the device, indices into the flattened batch: the head returns logits of these
+  /// tokens only, (1, n, vocab). Undefined: of all tokens. Only without labels.
   at::Tensor logits_of;
-  /// Of the step that is run, shared by its microbatches (nn::with_auxiliary_loss); null outside of
-  /// training.
+  /// Auxiliary losses of the current step, shared by its microbatches (nn::with_auxiliary_loss);
+  /// null outside of training.
   std::shared_ptr<AuxiliaryLosses> auxiliary_losses = nullptr;
 
-  /// Label of tokens that have no target (PyTorch's ignore_index).
+  /// Label of tokens that predict nothing (PyTorch's ignore_index).
   static constexpr int64_t kIgnoredLabel = -100;
 
-  /// Of this batch, padding left out. Waits for the device where the batch has padding.
+  /// Tokens of this batch without padding. Waits for the device if the batch has padding.
   TITAN_API int64_t num_tokens() const;
-  /// Of an activation (rows, length, ...): bool (rows, length), `is_padding` of the part of each
-  /// row that it has (TokenPlaces::part). Undefined where the batch has no padding.
+  /// `is_padding` of an activation (rows, length, ...): bool (rows, length), for the part of each
+  /// row that the activation holds (TokenPlaces::part). Undefined if the batch has no padding.
   TITAN_API at::Tensor padding_of(int64_t length) const;
-  /// Rows [first, first + count) of everything there is; shares its memory.
+  /// Rows [first, first + count) of every tensor that has rows; shares memory with this batch.
   TITAN_API Batch rows(int64_t first, int64_t count) const;
-  /// All but `documents` on `device`; a copy from pinned memory is not waited for.
+  /// All tensors but `documents` on `device`, copied through pinned memory; does not wait for the
+  /// copies.
   TITAN_API Batch to(c10::Device device) const;
 };
 

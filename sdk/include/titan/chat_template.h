@@ -1,4 +1,4 @@
-// Plugin kind `chat_template`: a conversation to the text that a model reads. No torch.
+// Plugin kind `chat_template`: renders a conversation as the text that a model reads. No torch.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace titan {
 
-/// What the run lends to a chat template.
+/// Inputs of a chat template.
 struct ChatTemplateContext {
   std::string assets_path;  ///< folder named by [model] hf_assets_path
 };
@@ -22,14 +22,15 @@ class TITAN_API ChatTemplate {
 
   virtual ~ChatTemplate();
 
-  /// [any thread] The text of a conversation, with every special token that frames it, BOS among
-  /// them: it is to be encoded with special tokens parsed and none added
+  /// [any thread] Returns the text of a conversation with all special tokens, BOS included. The
+  /// caller encodes it with special tokens parsed and none added
   /// (SpecialTokenText::encode_with_special_tokens).
   ///
-  /// `conversation` is a map: "messages", a list of {"role", "content", ...}, and what else the
-  /// template knows, such as "tools" and "documents" (transformers' apply_chat_template). With
-  /// `adds_generation_prompt` the text ends where the assistant begins to speak. Throws a data
-  /// Error with the template's own words when it refuses the conversation.
+  /// `conversation` is a map of "messages", a list of {"role", "content", ...}, and of the
+  /// template's other variables, such as "tools" and "documents" (as in transformers'
+  /// apply_chat_template). With `adds_generation_prompt` the text ends where the assistant's answer
+  /// begins. Throws a data Error with the template's own message when the template rejects the
+  /// conversation.
   virtual std::string render(const Value& conversation, bool adds_generation_prompt) const = 0;
 };
 

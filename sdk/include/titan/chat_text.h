@@ -1,4 +1,5 @@
-// Conversations to what a model reads: text by a chat template, and its ids. No torch.
+// Converts conversations to text, by a chat template, and text to token ids. Commands get it from
+// titan/engine.h and titan/job_parts.h. No torch.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +16,15 @@ class SpecialTokenText;
 
 class TITAN_API ChatText {
  public:
-  /// Both outlive this. `tokenizer`: may be null, then there are no ids. `tokenizer_name`: for the
-  /// message. Throws a config Error for a tokenizer that cannot encode special tokens which a text
-  /// spells out.
+  /// Both outlive this object. `tokenizer`: may be null if ids() is never called. `tokenizer_name`:
+  /// for the error message. Throws a config Error for a tokenizer that cannot parse special tokens
+  /// in text.
   ChatText(const ChatTemplate& chat_template, const Tokenizer* tokenizer,
            const std::string& tokenizer_name);
 
-  /// `conversation`: {"messages": [...], ...} as ChatTemplate::render takes it. With
-  /// `adds_generation_prompt` the text ends where the assistant begins to speak. Throws a data
-  /// Error where the template refuses it.
+  /// See ChatTemplate::render.
   std::string text(const Value& conversation, bool adds_generation_prompt) const;
-  /// Of such a text; nothing is added to it.
+  /// Token ids of a text from text(), with no special tokens added.
   std::vector<int32_t> ids(const std::string& text) const;
 
  private:

@@ -1,7 +1,6 @@
-// Plugin kind `command`: a word of the command line, `titan NAME ...`, that a plugin adds. The
-// flags are the options of the component: `--some-flag` sets the option some_flag, a boolean needs
-// no value. No torch in this header; a command that sees torch is not TORCH_FREE and runs in
-// titan-train.
+// Plugin kind `command`: a subcommand `titan NAME ...`. Its flags are the options of the component:
+// `--some-flag` sets the option some_flag; a boolean flag needs no value. No torch in this header;
+// a command that uses torch is not TORCH_FREE and runs in titan-train.
 //
 //   class CountSteps final : public titan::Command {
 //    public:
@@ -26,40 +25,40 @@ namespace titan {
 class EngineHost;
 class JobParts;
 
-/// The words that a command takes beside its flags.
+/// The positional arguments ("words") of a command.
 struct CommandWords {
-  const char* usage = "";  ///< as the usage shows them: "RUN RUN", "RUN..."
+  const char* usage = "";  ///< their text in the usage line: "RUN RUN", "RUN..."
   size_t fewest = 0, most = 0;
-  /// Also takes the flags of a job, `--section.key VALUE`, as `titan train` does. They are not
-  /// looked into: they and their values are words.
+  /// The command also takes the flags of a job, `--section.key VALUE`, as `titan train` does. Flags
+  /// and values become words, unparsed.
   bool takes_job = false;
-  /// Its words are a command line that it starts: they stand behind "--" and are not looked into.
+  /// The words are a command line that this command starts. They follow "--" and stay unparsed.
   bool takes_command = false;
 };
 
 struct CommandContext {
-  std::vector<std::string> words;  ///< in their order; between fewest and most of `kWords`
-  std::filesystem::path
-      program;  ///< the `titan` beside this process, which can start training runs
-  /// Opens and trains models (titan/engine.h); outlives the command. Null in a TORCH_FREE one.
+  std::vector<std::string> words;  ///< in order; as many as `kWords` allows
+  std::filesystem::path program;   ///< the `titan` next to this program; starts training runs
+  /// Opens and trains models (titan/engine.h); outlives the command. Null if TORCH_FREE.
   EngineHost* engines = nullptr;
   /// Opens data sets, tokenizers and chat templates (titan/job_parts.h); outlives the command.
   JobParts* parts = nullptr;
 };
 
-/// Made once, after every flag was checked, and run once. Both may throw titan::Error, which
-/// becomes a message and an exit code: 2 for a config Error, 3 for a plugin Error, 1 for others.
+/// Constructed once, after all flags were checked, and run once. Constructor and run() may throw
+/// titan::Error, which becomes a message and an exit code: 2 for a config Error, 3 for a plugin
+/// Error, 1 for others.
 class TITAN_API Command {
  public:
   static constexpr const char* kKind = "command";
-  static constexpr CommandWords
-      kWords{};  ///< none; a command that takes words has a kWords of its own
+  /// No words; a command with words declares its own kWords.
+  static constexpr CommandWords kWords{};
   using Interface = Command;
   using Context = CommandContext;
 
   virtual ~Command();
 
-  /// Returns the exit code of the process (titan/program/exit_codes.h). Text goes out through
+  /// Returns the exit code of the process (titan/program/exit_codes.h). Prints through
   /// titan/program/terminal.h.
   virtual int run() = 0;
 };

@@ -1,5 +1,5 @@
-// Plugin kind `compile_backend`: what [compile] asks for, a pass over the layers of this rank when
-// everything else has changed them, that swaps how they compute and not what.
+// Plugin kind `compile_backend`: replaces kernels in this rank's layers after all other transforms,
+// without changing what the layers compute. Selected by [compile].
 #pragma once
 
 #include <string>
@@ -13,15 +13,15 @@ TITAN_OPTIONAL_HEADER(compile_backend);
 
 namespace titan {
 
-/// Chosen by [compile] backend where [compile] enable = true; its options stand in
-/// [compile_backend.<name>]. Applied last, on every rank: weights are whole where a kernel reads
-/// them, and what gathers, recomputes or moves a layer goes around what it swaps.
+/// Selected by [compile] backend if [compile] enable = true; its options are in
+/// [compile_backend.<name>]. Applied last, on every rank. Weights are whole where a kernel reads
+/// them; wrappers that gather, recompute or move a layer stay around the replaced kernels.
 ///
-/// Kernels have one owner each (titan/nn/kernel_seam.h): what a converter or a parallelism computes
-/// is left to it. For which parts the job asks, "model" and "loss", is [compile] components, which
-/// an option follows: .option("components", ...).fed_by("compile.components").
-/// TransformContext::device says what the layers will run on; a backend that runs whole steps in
-/// another way, as captured graphs, is an ExecutorWrapper as well.
+/// Each kernel has one owner (titan/nn/kernel_seam.h): a backend must not replace kernels of a
+/// converter or parallelism. [compile] components lists the parts to compile, "model" and "loss";
+/// an option reads it with .option("components", ...).fed_by("compile.components").
+/// TransformContext::device is the device that the layers will run on. A backend that runs whole
+/// steps differently, for example as captured graphs, is also an ExecutorWrapper.
 class TITAN_API CompileBackend : public ModelTransform {
  public:
   static constexpr const char* kKind = "compile_backend";
@@ -29,7 +29,7 @@ class TITAN_API CompileBackend : public ModelTransform {
   ~CompileBackend() override;
 };
 
-/// Whether `components`, the value of [compile] components, asks for `part`.
+/// Whether `components`, the value of [compile] components, contains `part`.
 inline bool compiles(const std::vector<std::string>& components, std::string_view part) {
   for (const std::string& component : components)
     if (component == part) return true;

@@ -1,4 +1,5 @@
-// Weights from one form of files into another, as `titan convert` does it: EngineHost::convert.
+// Request and result of EngineHost::convert, which converts weights between file formats. Used by
+// `titan convert`.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +15,24 @@ TITAN_OPTIONAL_HEADER(conversion);
 namespace titan {
 
 struct ConversionRequest {
-  std::string command;  ///< "titan convert": whose --help a report refers to
+  std::string command;  ///< "titan convert"; error reports refer to its --help
   /// "from-hf": a Hugging Face folder into a Titan checkpoint of weights; "from-meta-names",
-  /// "from-torchtitan-names": safetensors with these names into the same; "to-hf": a Titan
+  /// "from-torchtitan-names": safetensors with these names into such a checkpoint; "to-hf": a Titan
   /// checkpoint, saved under any layout, into a Hugging Face folder.
   std::string direction;
   std::filesystem::path from, to;
   std::string dtype;  ///< "float32", "bfloat16" or "float16"; empty: as stored
   int64_t max_file_bytes = 0;
-  bool verify = false;  ///< compare every file with its source in the end
-  /// --job.config_file FILE, --section.key VALUE: which model it is. to-hf knows it from the
+  bool verify = false;  ///< compare every file with its source at the end
+  /// --job.config_file FILE, --section.key VALUE: select the model. to-hf takes it from the
   /// checkpoint.
   std::vector<std::string> job;
 };
 
 enum class FileOutcome {
   written,
-  kept,      ///< it was there, complete
-  compared,  ///< it is what its source gives, byte for byte
+  kept,      ///< already there and complete
+  compared,  ///< verified: equal to the conversion of its source, byte for byte
 };
 
 struct ConvertedFile {

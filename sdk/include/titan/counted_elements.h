@@ -11,8 +11,8 @@ TITAN_OPTIONAL_HEADER(counted_elements);
 namespace titan {
 
 /// Whether this rank counts the elements of its shard of `parameter`. Along an axis that does not
-/// cut the parameter all ranks hold the same values, and the first rank counts. Pipeline stages
-/// hold different parameters, except for copies, which no rank counts.
+/// shard the parameter all ranks hold the same values, and only the first rank counts. Pipeline
+/// stages hold different parameters, except for copies, which no rank counts.
 TITAN_API bool counts_elements(const nn::Parameter& parameter, const dist::Mesh& mesh);
 
 }  // namespace titan

@@ -1,4 +1,4 @@
-// Errors of Titan: one family, with context added on the way up. Used by every part; no torch.
+// Titan's exception type, with context added on the way up. Used everywhere. No torch.
 #pragma once
 
 #include <sstream>
@@ -10,15 +10,14 @@
 
 namespace titan {
 
-/// What went wrong, as far as the caller has to tell kinds apart. Decides the exit code of the
-/// program.
+/// Kind of an error. Determines the exit code of the program.
 enum class ErrorKind {
   config,       ///< the user's configuration or command line; exit code 2
   plugin,       ///< a plugin is missing, incompatible or broke its contract; exit code 3
-  data,         ///< a data set, tokenizer or checkpoint holds what it must not
+  data,         ///< a data set, tokenizer or checkpoint has invalid content
   io,           ///< a file or folder could not be read or written
   distributed,  ///< ranks disagree, a collective failed or timed out
-  internal,     ///< a bug of Titan's own
+  internal,     ///< a bug in Titan
 };
 
 /// "config", "plugin", ...
@@ -27,7 +26,7 @@ TITAN_API const char* to_string(ErrorKind kind);
 /// The one exception type of Titan.
 ///
 /// Message style: what failed, the value, the limit, the place, the next action; lower case, no
-/// full stop. Callers that know more add it with `with_context`, innermost first: "while reading
+/// full stop. Callers add context with `with_context`, innermost first: "while reading
 /// corpus.jsonl".
 class TITAN_API Error : public std::runtime_error {
  public:
@@ -38,7 +37,7 @@ class TITAN_API Error : public std::runtime_error {
   ErrorKind kind() const noexcept { return kind_; }
   /// The message alone, without context.
   const std::string& message() const noexcept { return message_; }
-  /// The message and every context line, as the user shall see it.
+  /// The message and every context line, as shown to the user.
   const char* what() const noexcept override { return full_.c_str(); }
 
   /// Adds one line of context. Use in a catch block: `e.with_context("while ..."); throw;`
@@ -69,14 +68,14 @@ template <class... Parts>
 
 }  // namespace titan
 
-/// For what users or data can cause: `TITAN_CHECK(seq_len > 0, config, "seq_len must be > 0, got ",
-/// seq_len)`.
+/// For errors that users or data can cause: `TITAN_CHECK(seq_len > 0, config, "seq_len must be > 0,
+/// got ", seq_len)`.
 #define TITAN_CHECK(condition, kind, ...)                                   \
   do {                                                                      \
     if (!(condition)) ::titan::fail(::titan::ErrorKind::kind, __VA_ARGS__); \
   } while (false)
 
-/// For our own bugs: a false condition is never the user's fault.
+/// For bugs in Titan: a false condition is never the user's fault.
 #define TITAN_ASSERT(condition, ...)                                                         \
   do {                                                                                       \
     if (!(condition))                                                                        \

@@ -1,4 +1,5 @@
-// What a document becomes before it is packed or stored: its ids and what frames them.
+// Turns a document into token ids framed by BOS and EOS, before packing or storing. Used by the
+// data loader and titan tokenize.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +12,19 @@
 
 namespace titan {
 
-/// Put around the ids of a text, each where it is wanted and there is one.
+/// The special tokens around the ids of a text; unset: none.
 struct Framing {
   std::optional<int32_t> bos, eos;
 };
 
-/// What training frames documents with.
+/// The framing that training uses.
 inline Framing framing_of(const Tokenizer& tokenizer) {
   const SpecialTokens special = tokenizer.special_tokens();
   return {.bos = special.bos, .eos = special.eos};
 }
 
-/// Appends `document` as a model reads it: text as BOS + ids + EOS, tokens as they are. data Error:
-/// it is a conversation.
+/// Appends the ids of `document`: BOS + ids + EOS for text; tokens unchanged. Throws a data Error
+/// for a conversation.
 TITAN_API void append_tokens(const Document& document, const Tokenizer& tokenizer,
                              const Framing& framing, std::vector<int32_t>& tokens);
 

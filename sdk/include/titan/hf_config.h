@@ -1,4 +1,4 @@
-// Compares two config.json of Hugging Face by those members that change results. Used by models
+// Compares two Hugging Face config.json files by the members that change results. Used by models
 // that exchange weights (titan/hf_exchange.h). No torch.
 #pragma once
 
@@ -16,22 +16,22 @@ namespace titan {
 /// A member that changes results.
 struct HfMember {
   std::string name;
-  /// What transformers takes when it is not there; null: nothing.
+  /// Default of transformers if the member is missing; null: no default.
   Value absent = {};
-  /// Instead of `absent`: what follows from other members then.
+  /// Instead of `absent`: computes the default from other members.
   std::function<Value(const Value& config)> derived = {};
 };
 
-/// `config` with the keys that say how positions are rotated beside the others, out of rope_scaling
-/// (transformers 4) and rope_parameters (transformers 5). A scaling that does nothing (type
-/// "default", or "llama3" with factor 1) counts as none.
+/// Copies the RoPE keys of rope_scaling (transformers 4) and rope_parameters (transformers 5) to
+/// the top level of `config`. A scaling without effect (type "default", or "llama3" with factor 1)
+/// counts as none.
 TITAN_API Value hf_flattened_rope(Value config);
 
-/// Those that say how positions are rotated, as hf_flattened_rope leaves them.
+/// The RoPE members, at the places that hf_flattened_rope gives them.
 TITAN_API std::vector<HfMember> hf_rope_members();
 
 /// The members whose values differ, in the order of `members`: "rope_theta is 10000.0 there and
-/// 500000.0 here". Numbers are equal by value: 1 is 1.0.
+/// 500000.0 here", where "there" is `theirs`. Numbers are compared by value: 1 equals 1.0.
 TITAN_API std::vector<std::string> hf_config_differences(const std::vector<HfMember>& members,
                                                          const Value& ours, const Value& theirs);
 

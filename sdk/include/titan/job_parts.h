@@ -1,6 +1,6 @@
-// Parts of a job that a command opens without a model: its data set, its tokenizer, its chat
-// template. `titan tokenize` and `titan chat-template` are made of it. No torch, but a command that
-// opens data is not TORCH_FREE: data sets and tokenizers of others may need torch.
+// Opens the data set, tokenizer and chat template of a job without its model. Used by commands such
+// as `titan tokenize` and `titan chat-template`. No torch in this header, but a command that opens
+// data is not TORCH_FREE: data set and tokenizer plugins may need torch.
 #pragma once
 
 #include <memory>
@@ -22,17 +22,18 @@ class TITAN_API OpenedData {
  public:
   virtual ~OpenedData();
   virtual const Dataset& dataset() const = 0;
-  /// Where documents are tokens already and no tokenizer is there: one whose encode and decode
-  /// throw, and which may have any id.
+  /// If the documents are tokenised and the job has no tokenizer: one that accepts any id and whose
+  /// encode and decode throw.
   virtual const Tokenizer& tokenizer() const = 0;
   /// "data set 'jsonl' (data/*.jsonl), tokenizer 'huggingface' (assets/hf/llama)"
   virtual std::string description() const = 0;
-  /// What decides about the tokens: names, options, the content of the data set and the behaviour
-  /// of the tokenizer, but not where the files are. The names of its members are for messages.
+  /// Everything that determines the tokens: names, options, the content of the data set and the
+  /// behaviour of the tokenizer, but not the location of files. Messages show the names of its
+  /// members.
   virtual Value identity() const = 0;
 };
 
-/// The chat template of a job, with the tokenizer where ids are needed.
+/// The chat template of a job, with the tokenizer if ids are needed.
 class TITAN_API OpenedChat {
  public:
   virtual ~OpenedChat();
@@ -51,19 +52,19 @@ struct ChatRequest {
   bool needs_ids = false;
 };
 
-/// Opens parts of a job; the rest of the job need not fit this machine. Errors are found and placed
-/// as `titan train` does.
+/// Opens parts of a job; the rest of the job need not fit this machine. Reports errors and their
+/// places as `titan train` does.
 class TITAN_API JobParts {
  public:
   virtual ~JobParts();
-  /// training.dataset and dataset_path, [dataset], [tokenizer], model.hf_assets_path, [plugins] and
-  /// debug.seed count. A blend is a config Error.
+  /// Reads training.dataset and dataset_path, [dataset], [tokenizer], model.hf_assets_path,
+  /// [plugins] and debug.seed. A blend is a config Error.
   virtual std::unique_ptr<OpenedData> open_data(const DataRequest& request) = 0;
-  /// [chat_template], [tokenizer], model.hf_assets_path and [plugins] count. A job that names no
-  /// template has the one of most models.
+  /// Reads [chat_template], [tokenizer], model.hf_assets_path and [plugins]. A job without a
+  /// template gets the default one.
   virtual std::unique_ptr<OpenedChat> open_chat(const ChatRequest& request) = 0;
-  /// Where the job writes, [job] dump_folder; the default of a job that is wrong, which says so
-  /// when it is started. Opens no plugin.
+  /// The job's output folder, [job] dump_folder. A job with errors gets the default; its start
+  /// reports the errors. Opens no plugin.
   virtual std::string dump_folder(const std::vector<std::string>& job) = 0;
 };
 

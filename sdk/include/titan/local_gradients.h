@@ -1,5 +1,5 @@
-// Gradients that need no reduction over ranks. Used by data parallelism of one rank, and where
-// there is none.
+// Gradients that need no reduction over ranks. Used by data parallelism over one rank, and by runs
+// without data parallelism.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace titan {
 
-/// The gradient of a parameter is complete when the last microbatch of the step has added to it.
+/// A parameter's gradient is complete once the last microbatch of the step has added to it.
 class TITAN_API LocalGradients final : public GradientReducer {
  public:
-  /// Those that are frozen or left to an owner are left alone. Parameters keep what they need of this: it may
-  /// end before them.
+  /// Skips parameters that are frozen or have an owner. This object may be destroyed before the
+  /// parameters.
   explicit LocalGradients(const std::vector<nn::Parameter*>& parameters);
   ~LocalGradients() override;
   void begin_step() override {}
@@ -21,7 +21,7 @@ class TITAN_API LocalGradients final : public GradientReducer {
   void finish_gradients() override {}
 
  private:
-  std::shared_ptr<bool> is_last_ = std::make_shared<bool>(false);  // with the hooks of parameters
+  std::shared_ptr<bool> is_last_ = std::make_shared<bool>(false);  // shared with parameters' hooks
 };
 
 }  // namespace titan

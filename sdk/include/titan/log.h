@@ -1,5 +1,5 @@
-// Log lines of a run. No fmt, no spdlog in this header: the implementation hides them, so that a
-// file which also sees torch's own copy of fmt stays safe.
+// Log lines of a run. The implementation hides fmt and spdlog, so that they cannot clash with
+// torch's own copy of fmt in a file that includes both.
 #pragma once
 
 #include <string_view>
@@ -8,14 +8,14 @@
 
 namespace titan::log {
 
-/// One line each to standard error, with time and, in a run of several ranks, the rank.
-/// Thread-safe.
+/// Each call writes one line to standard error, with the time and, in a run of several ranks, the
+/// rank. Thread-safe.
 TITAN_API void info(std::string_view message);
 TITAN_API void warn(std::string_view message);
 TITAN_API void error(std::string_view message);
 
-/// While one lives, `info` and `warn` are dropped, whichever thread says it: a dry run does not
-/// say again what the run says.
+/// While an instance exists, `info` and `warn` of all threads are dropped, so that a dry run does
+/// not repeat messages of the run.
 class TITAN_API Quiet {
  public:
   Quiet();

@@ -1,4 +1,4 @@
-// Plugin kind `logger`: where the numbers of a run go. No torch.
+// Plugin kind `logger`: writes the metrics of a run to a file, terminal or server. No torch.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ struct Scalar {
   double value = 0;
 };
 
-/// How many values of one tensor lie where.
+/// Histogram of the values of one tensor.
 struct Histogram {
   std::string_view tag;
-  std::vector<double> edges;   ///< rising; value v is in bin i where edges[i] <= v < edges[i + 1]
-  std::vector<double> counts;  ///< one less than edges
+  std::vector<double> edges;   ///< ascending; value v is in bin i if edges[i] <= v < edges[i + 1]
+  std::vector<double> counts;  ///< one entry fewer than edges
 };
 
 /// What a logger may know about the run when it starts.
@@ -42,30 +42,32 @@ struct RunInfo {
   int64_t num_parameters = 0;   ///< of the whole model
 };
 
-/// A step that is done.
+/// A finished step.
 struct StepProgress {
   int64_t step = 0;
-  double time = 0;  ///< when, in seconds of a clock that never jumps
+  double time = 0;  ///< when it finished, in seconds of a monotonic clock
 };
 
 enum class RunOutcome { finished, stopped, failed };
 
 struct LoggerContext {
-  bool is_terminal = false;               ///< standard output is a terminal: colours are welcome
+  bool is_terminal = false;               ///< standard output is a terminal that can show colors
   bool disable_color = false;             ///< [metrics] disable_color_printing, or NO_COLOR is set
-  bool can_redraw = false;                ///< a terminal that can go back in its line
+  bool can_redraw = false;                ///< the terminal can redraw its current line
   int columns = 0;                        ///< COLUMNS; 0 = not set
   std::string tensorboard_folder = "tb";  ///< [metrics] save_tb_folder
 };
 
-class TensorObserver;  // titan/observe.h, which sees torch
+class TensorObserver;  // titan/observe.h, which includes torch
 
-/// Made on the trainer thread; from then on called on a thread of its own, one call after the
-/// other, in the order of the run. What it is given may have been measured a while ago. May throw
-/// titan::Error: the run warns once, drops this logger and goes on. So it does when calls come
-/// faster than they return, or one does not return: some are left out then, and the end of the
-/// process does not wait for it. Of a TensorObserver `observe` is called on the trainer thread all
-/// the same, while these may be under way: what both use needs a lock.
+/// Constructed on the trainer thread. All later calls come on a thread of the logger's own, one at
+/// a time, in the order of the run. The values may have been measured a while before. If a call
+/// throws titan::Error, the run warns once, drops this logger and continues. If the logger falls
+/// behind or a call blocks, the run warns once and drops entries; at the end of the process it
+/// waits no longer than finish_seconds().
+///
+/// `observe` of a TensorObserver is called on the trainer thread, possibly while another call is in
+/// progress: data that both use needs a lock.
 class TITAN_API Logger {
  public:
   static constexpr const char* kKind = "logger";
@@ -85,28 +87,26 @@ class TITAN_API Logger {
   virtual void start(const RunInfo& run) = 0;
   /// [at each logged step, in order of steps]
   virtual void log(int64_t step, std::span<const Scalar> scalars) = 0;
-  /// [at logged steps for which somebody asked for them] Ignored by loggers that have no place for
-  /// it.
+  /// [at logged steps for which a component recorded histograms] The default ignores them.
   virtual void log_histograms(int64_t step, std::span<const Histogram> histograms);
-  /// [once] Whether `step_done` is called: it wakes the thread at every step.
+  /// [once] Whether `step_done` is called. The default is false.
   virtual bool follows_steps() const;
-  /// [after each step] When several came since the last call, only the latest is told, and after
-  /// what was logged until then.
+  /// [after each step] If several steps finished since the last call, only the latest is reported,
+  /// after everything that was logged until then.
   virtual void step_done(const StepProgress& progress);
-  /// [once] Seconds that `finish` may take. The end of the run waits for the longest of all
-  /// loggers.
+  /// [once] Seconds that `finish` may take; 10 by default. The end of the run waits for the longest
+  /// of all loggers.
   virtual double finish_seconds() const;
   /// [once, also after an error] Flushes and closes. Must not throw.
   virtual void finish(RunOutcome outcome) noexcept = 0;
 
-  /// [in log and log_histograms] When the run said that, in seconds since 1970; it may be a while
-  /// ago.
+  /// [in log and log_histograms] When the run logged these values, in seconds since 1970.
   double log_time() const;
-  /// By whoever calls these, before.
+  /// [before log and log_histograms, by their caller]
   void set_log_time(double seconds) { log_time_ = seconds; }
 
  private:
-  double log_time_ = 0;  // 0: nobody told, it is now
+  double log_time_ = 0;  // 0: not set, log_time() is now
 };
 
 }  // namespace titan

@@ -1,4 +1,4 @@
-// The loss of a step out of those of its microbatches. Used by whatever runs them.
+// Sums the losses of a step's microbatches. Used by executors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,19 +9,21 @@
 
 namespace titan {
 
-/// Losses added up in fp64: of a CPU at once, of other devices there, so that the host goes on to
-/// the next microbatch meanwhile. Same bits. Of the meta device there are no numbers: 0.
+/// Adds losses in fp64: CPU losses on the host, others on their device, so that the host continues
+/// with the next microbatch without waiting. Both give the same bits. Losses on the meta device
+/// have no values: 0.
 class TITAN_API LossSum {
  public:
   /// Scalar, any floating type.
   void add(const at::Tensor& loss);
   void add(const LossSum& other);
-  /// Becomes the sum over the ranks of `group`, which may have added nothing. `device`: where
-  /// losses and the group's communication are.
+  /// Replaces this sum by the sum over the ranks of `group`; a rank may have added nothing.
+  /// `device`: of the losses and of the group's communication.
   void sum_over(const dist::Group& group, c10::Device device);
-  /// `stays`: StepBatches::loss_stays. Waits for the device unless the loss is left there.
+  /// `stays`: StepBatches::loss_stays, the loss stays on the device. Otherwise waits for the
+  /// device.
   StepLoss loss(bool stays) const;
-  /// One fp64 on the device; undefined of a CPU and where nothing was added.
+  /// One fp64 on the device; undefined for CPU losses and if nothing was added.
   const at::Tensor& there() const { return there_; }
 
  private:

@@ -1,4 +1,4 @@
-// Plugin kind `lr_scheduler`: the learning rate over the steps. No torch.
+// Plugin kind `lr_scheduler`: the learning rate as a function of the step. No torch.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The steps of a run's checkpoint folder, by the branch that each belongs to. Used by resume and by
-// the purge of old checkpoints.
+// Groups the checkpoints of a run's folder by branch. Used by resume and by the purge of old
+// checkpoints.
 #pragma once
 
 #include <filesystem>
@@ -14,34 +14,34 @@
 
 namespace titan {
 
-/// A step with its branch. `lineage` is not known of an incomplete step, of one that was saved
-/// before lineages were recorded, and of an export for others.
+/// A checkpoint with its branch. `lineage` is unknown for incomplete checkpoints, checkpoints saved
+/// before lineages were recorded, and exports.
 struct BranchStep {
   CheckpointStep step;
   Lineage lineage;
 };
 
-/// The steps of one folder.
+/// The checkpoints of one folder.
 class TITAN_API Branches {
  public:
-  /// Reads the manifest of every complete step. Throws as list_steps.
+  /// Reads the manifest of every complete checkpoint. Throws as list_steps.
   explicit Branches(const std::filesystem::path& folder);
 
-  /// All steps, ascending.
+  /// All checkpoints, ascending by step.
   const std::vector<BranchStep>& steps() const { return steps_; }
-  /// The branch that began last. Not known where no step records one.
+  /// The branch that began last; unknown if no checkpoint records one.
   const Lineage& newest() const { return newest_; }
-  /// The steps that `lineage` descends from or consists of, in the order of training.
+  /// The checkpoints that `lineage` descends from or consists of, in the order of training; all, if
+  /// `lineage` is unknown.
   ///
-  /// A step without a record counts as one of branch 0. An export, an incomplete step and a damaged
-  /// one count as steps of `lineage` itself if they were written after it began, or if it is not
-  /// known.
+  /// A checkpoint without a record counts as one of branch 0. Incomplete checkpoints count as part
+  /// of `lineage` itself; so do exports and damaged checkpoints that were written after it began.
   std::vector<CheckpointStep> line_of(const Lineage& lineage) const;
-  /// The newest step of the newest branch whose marker is one of `markers`.
+  /// The newest checkpoint of the newest branch with one of `markers`.
   std::optional<CheckpointStep> newest_step(std::initializer_list<Marker> markers) const;
-  /// Why manifests could not be read: their steps' branches are not known.
+  /// Errors of manifests that could not be read; the branches of these checkpoints are unknown.
   const std::vector<std::string>& problems() const { return problems_; }
-  /// The complete steps that line_of leaves out.
+  /// The complete checkpoints that line_of leaves out.
   std::vector<CheckpointStep> others(const Lineage& lineage) const;
 
  private:

@@ -1,4 +1,5 @@
-// A folder of checkpoints: one step-<N> each. Used by resume, the purge and titan inspect.
+// A folder of checkpoints, one subfolder step-<N> for each. Used by resume, the purge of old
+// checkpoints and titan inspect.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +12,19 @@
 
 namespace titan {
 
-/// What makes a Hugging Face folder complete: the index, or the only file of weights.
+/// The file that makes a Hugging Face folder complete: the index, or the single file of weights.
 inline constexpr const char* kHfIndexName = "model.safetensors.index.json";
 inline constexpr const char* kHfSingleName = "model.safetensors";
 
-/// Within a step while it is exported: the shards that the export is made of.
+/// Subfolder of a checkpoint during its export: the shards from which the export is assembled.
 inline constexpr const char* kExportFolderName = "sharded";
 
-/// What says that a step is complete.
+/// The file that marks a checkpoint as complete.
 enum class Marker {
-  none,      ///< not complete: being written, or its writer was ended
+  none,      ///< incomplete: being written, or its writer was killed
   manifest,  ///< Titan's manifest.json
   hf_index,  ///< model.safetensors.index.json or model.safetensors: weights by Hugging Face's names
-  dcp,       ///< .metadata of torch.distributed.checkpoint: pickled, complete but not readable here
+  dcp,       ///< torch.distributed.checkpoint's .metadata: complete, but pickled, not readable here
 };
 
 struct CheckpointStep {
@@ -32,22 +33,23 @@ struct CheckpointStep {
   Marker marker = Marker::none;
 };
 
-/// What says that `folder` itself is complete; manifest before hf_index before dcp.
+/// The marker of `folder` itself; of several the first in the order manifest, hf_index, dcp.
 TITAN_API Marker marker_of(const std::filesystem::path& folder);
-/// Every step-<N> in `folder`, ascending; empty when it does not exist. io Error when it cannot be
-/// listed.
+/// Every step-<N> in `folder`, ascending; empty if the folder does not exist. Throws an io Error if
+/// it cannot be listed.
 TITAN_API std::vector<CheckpointStep> list_steps(const std::filesystem::path& folder);
 /// `folder`/step-<step>
 TITAN_API std::filesystem::path step_path(const std::filesystem::path& folder, int64_t step);
 
-/// Where a complete checkpoint waits while its folder is written anew.
+/// Path of a complete checkpoint that is set aside while its step is saved again.
 TITAN_API std::filesystem::path aside_path(const std::filesystem::path& step_folder);
 
-/// Removes it with all it holds, what makes it complete first. io Error when that fails.
+/// Removes the folder with its content, the marker first. Throws an io Error if that fails.
 TITAN_API void remove_checkpoint(const std::filesystem::path& step_folder);
-/// Checkpoints that wait aside for a save that never became complete get their place back.
+/// Moves checkpoints that were set aside back if the new save never became complete; else removes
+/// them.
 TITAN_API void put_back_asides(const std::filesystem::path& folder);
-/// The working folders of exports that were ended after they had become complete go.
+/// Removes the working folders of exports that were killed after they had become complete.
 TITAN_API void remove_export_folders(const std::filesystem::path& folder);
 
 }  // namespace titan

@@ -1,5 +1,5 @@
-// Reads a JSON object member by member, with errors that name the file and the member. Used by what
-// reads manifest.json.
+// Reads a JSON object member by member, with errors that name the file and the member. Used by
+// readers of manifest.json.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace titan {
 /// A JSON object; all its errors are data Errors that name the place and the member.
 class TITAN_API Members {
  public:
-  /// `path`: of this object within the whole, "files[3]."; empty for the whole.
+  /// `path`: of this object in the document, "files[3]."; empty for the whole document.
   Members(const Value& value, const std::string& place, std::string path);
 
   [[noreturn]] void refuse(const char* name, const std::string& what) const;

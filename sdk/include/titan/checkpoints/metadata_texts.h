@@ -1,5 +1,5 @@
-// The JSON texts inside a safetensors file's __metadata__ that say which part of a tensor the file
-// holds and what its bytes hash to. Used by whoever writes and reads distributed shards.
+// The JSON texts in a safetensors file's __metadata__: which part of each tensor the file holds,
+// and the hashes of its bytes. Used by writers and readers of distributed shards.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace titan {
 inline constexpr const char* kShardingKey = "DCP_SHARDING_INFO";
 /// Titan's: {"<tensor>": "<XXH3-128 of its bytes, 32 hexadecimal digits>", ...}.
 inline constexpr const char* kTensorHashesKey = "TITAN_XXH3_128";
-/// Titan's: whose names and orders of rows the file's tensors have. Files that Titan wrote before
-/// there was this key are known by the hashes.
+/// Titan's: the naming convention (parameter names and row order) of the file's tensors. Titan's
+/// older files lack this key and are recognised by kTensorHashesKey.
 inline constexpr const char* kConventionKey = "TITAN_CONVENTION";
 inline constexpr const char* kOwnConvention = "titan";
 
-/// {"<tensor>": {"saved_offsets": [o0, ...]}, ...}. Members beside saved_offsets are skipped, as
-/// PyTorch's reader does. Throws a data Error naming `place` and the tensor.
+/// {"<tensor>": {"saved_offsets": [o0, ...]}, ...}. Other members than saved_offsets are ignored,
+/// as by PyTorch's reader. Throws a data Error naming `place` and the tensor.
 TITAN_API std::map<std::string, std::vector<int64_t>> parse_sharding(std::string_view text,
                                                                      const std::string& place);
 /// {"<tensor>": "<32 hexadecimal digits>", ...}

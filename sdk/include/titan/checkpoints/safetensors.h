@@ -1,5 +1,5 @@
-// The safetensors format: headers in and out. Used by the checkpoint writer and reader, by Hugging
-// Face folders and by titan inspect. https://github.com/huggingface/safetensors
+// The safetensors format: reads and writes headers. Used by the checkpoint writer and reader, by
+// Hugging Face folders and by titan inspect. https://github.com/huggingface/safetensors
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace titan {
 
-constexpr int64_t kMaxHeaderBytes = 100'000'000;  ///< what the reference reader accepts
+constexpr int64_t kMaxHeaderBytes = 100'000'000;  ///< limit of the reference reader
 
-/// Bits of one element of a safetensors type ("F32" -> 32); 0 for a name that does not exist.
+/// Bits of one element of a safetensors type ("F32" -> 32); 0 for an unknown name.
 TITAN_API int bits_of(std::string_view dtype);
 
 /// One tensor of a file.
@@ -30,14 +30,14 @@ struct TensorEntry {
 struct TITAN_API SafetensorsHeader {
   std::vector<TensorEntry> tensors;             ///< ascending by begin
   std::map<std::string, std::string> metadata;  ///< __metadata__
-  int64_t data_start = 0;                       ///< where in the file `begin` = 0 is
+  int64_t data_start = 0;                       ///< offset in the file of `begin` = 0
 
   /// Null when absent.
   const TensorEntry* find(std::string_view name) const;
 };
 
-/// Bytes of a tensor of that shape. Throws a data Error, with `place` in it, on an unknown type, a
-/// negative size, an overflow or a number of bits that is no multiple of 8.
+/// Bytes of a tensor of that shape. Throws a data Error that names `place` for an unknown type, a
+/// negative size, an overflow or a number of bits that is not a multiple of 8.
 TITAN_API int64_t num_bytes(std::string_view dtype, const std::vector<int64_t>& shape,
                             const std::string& place);
 
@@ -57,9 +57,9 @@ TITAN_API SafetensorsHeader read_header(const std::filesystem::path& file);
 /// Places `tensors` (name, dtype and shape given) one after the other as the reference writer does,
 /// types of wider alignment first, then by name; fills begin and end.
 TITAN_API void lay_out(std::vector<TensorEntry>& tensors);
-/// The first bytes of a file: length, JSON, blanks up to a multiple of 8. `tensors` laid out. The
-/// length depends on the lengths of the metadata's texts, not on their content, for text that JSON
-/// needs not escape.
+/// The first bytes of a file: length, JSON, blanks up to a multiple of 8. `tensors`: laid out. For
+/// metadata texts that JSON need not escape, the length depends on their lengths, not on their
+/// content.
 TITAN_API std::string header_bytes(const std::vector<TensorEntry>& tensors,
                                    const std::map<std::string, std::string>& metadata);
 

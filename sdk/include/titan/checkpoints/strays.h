@@ -1,5 +1,5 @@
-// What lies in a checkpoint's folder and is no part of it. Used by titan inspect, so that what
-// nobody loads is not counted.
+// Unlisted files: files in a checkpoint's folder that its manifest or index does not name. Used by
+// titan inspect, which does not count them.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,19 @@
 
 namespace titan {
 
-/// Names of files and folders beside those of the manifest, sorted; folders end with "/".
+/// Files and folders that the manifest does not name, sorted; folders end with "/".
 TITAN_API std::vector<std::string> strays_of_checkpoint(const std::filesystem::path& folder,
                                                         const CheckpointManifest& manifest);
-/// Of a Hugging Face folder: weights that its index does not name, or that lie beside its only
-/// file, and the working folder of the export that made it. Empty for a folder with neither, and
-/// for an index that cannot be read.
+/// In a Hugging Face folder: files of weights that its index does not name, or, without an index,
+/// all but model.safetensors; also the working folder of its export. Empty for a folder with
+/// neither index nor model.safetensors, and for an index that cannot be read.
 TITAN_API std::vector<std::string> strays_of_hf_folder(const std::filesystem::path& folder);
 
-/// Bytes of such a file, or of all in such a folder.
+/// Bytes of an unlisted file, or of all files in an unlisted folder.
 TITAN_API int64_t bytes_of_stray(const std::filesystem::path& folder, const std::string& name);
 
-/// "2 strays, which its manifest does not name, are not counted: notes.txt, old/". Empty for none.
+/// A message that the unlisted files are not counted, with their names; empty if there are none.
+/// `by_whom`: the file that does not list them, "its manifest".
 TITAN_API std::string strays_text(const std::vector<std::string>& strays,
                                   const std::string& by_whom);
 

@@ -1,6 +1,6 @@
-// What tensors a set of safetensors files holds, each possibly cut into rectangles over several
-// files, as PyTorch's distributed checkpoints in safetensors are. Used by the reader, titan inspect
-// and titan convert.
+// Index of the tensors in a set of safetensors files. A tensor may be cut into rectangles over
+// several files, as in PyTorch's distributed checkpoints in safetensors. Used by the reader, titan
+// inspect and titan convert.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@
 
 namespace titan {
 
-/// What the names of an optimizer's states begin with.
+/// Prefix of the names of optimizer states.
 inline constexpr std::string_view kOptimizerPrefix = "optim.";
 
-/// A rectangle of a tensor and where its bytes lie.
+/// A rectangle of a tensor and the location of its bytes.
 struct StoredPiece {
   int file = 0;  ///< index in TensorIndex::files
   std::vector<int64_t> offsets, sizes;
-  int64_t position = 0;  ///< of its first byte in the file
+  int64_t position = 0;  ///< offset of its first byte in the file
   int64_t bytes = 0;
-  std::string hash;  ///< XXH3-128; empty when the file does not tell
+  std::string hash;  ///< XXH3-128; empty if the file records none
 };
 
 struct StoredTensor {
@@ -35,21 +35,21 @@ struct StoredTensor {
 
 struct TensorIndex {
   std::vector<std::filesystem::path> files;
-  std::vector<bool> says_own;  ///< by file: that its names and orders of rows are Titan's
+  std::vector<bool> says_own;  ///< by file: it says that its naming convention is Titan's
   std::map<std::string, StoredTensor, std::less<>> tensors;
 };
 
 /// Reads the headers of `files`. A file without DCP_SHARDING_INFO holds whole tensors.
 ///
 /// Throws a data Error naming tensor and files: DCP_SHARDING_INFO that is malformed or does not
-/// name every tensor, pieces of one tensor that differ in type or rank, overlap, or do not cover
-/// the rectangle from 0 to their largest end.
+/// name every tensor, pieces of one tensor that differ in dtype or number of dimensions, overlap,
+/// or do not cover the rectangle from 0 to their largest end.
 TITAN_API TensorIndex index_files(std::vector<std::filesystem::path> files);
 /// The same from headers that were read before; `headers[i]` belongs to `files[i]`.
 TITAN_API TensorIndex index_headers(std::vector<std::filesystem::path> files,
                                     const std::vector<SafetensorsHeader>& headers);
 
-/// The *.safetensors directly in `folder`, by name.
+/// The *.safetensors files directly in `folder`, sorted by name.
 TITAN_API std::vector<std::filesystem::path> safetensors_files(const std::filesystem::path& folder);
 
 }  // namespace titan

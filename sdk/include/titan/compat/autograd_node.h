@@ -1,5 +1,5 @@
-// The folder titan/compat holds what differs between the versions of LibTorch that Titan supports
-// (sdk/torch_versions.txt), so that no other source asks for the version.
+// The folder titan/compat hides differences between the LibTorch versions that Titan supports
+// (sdk/torch_versions.txt), so that no other source checks the version.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace titan::compat {
 
-/// How LibTorch's virtual functions are handed a node of the graph of autograd.
+/// The pointer type by which LibTorch passes nodes of the autograd graph to virtual functions.
 #if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 13
 using AutogradNode = c10::intrusive_ptr<torch::autograd::Node>;
 #else

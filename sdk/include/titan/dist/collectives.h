@@ -1,8 +1,8 @@
-// Collectives that autograd differentiates: what tensor, sequence and context parallelism are made
-// of. All are complete on return.
+// Collectives that autograd differentiates. Used by tensor, sequence, context and expert
+// parallelism. All are complete on return.
 //
 // "Partial": the ranks hold summands of one tensor. "Replicated": the ranks hold the same tensor
-// and do the same with it, so a gradient arrives whole on each and must not be added up again.
+// and use it in the same way, so each rank gets the whole gradient, which must not be summed again.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@
 namespace titan::dist {
 
 /// Chunks of the ranks joined along `dim`: n -> size · n. Backward: reduce-scatter (sum) of the
-/// gradient, because each rank uses the whole differently.
+/// gradient, because each rank uses the result differently.
 TITAN_API at::Tensor all_gather(const at::Tensor& x, int64_t dim, const Group& group);
 
 /// As all_gather, for a result that is used replicated. Backward: this rank's own slice, no
-/// communication. `full_size`: of dimension `dim` of the result when the chunks are uneven (chunks
-/// of ceil(full_size / size), the last ones shorter or empty).
+/// communication. `full_size`: size of dimension `dim` of the result if the chunks are uneven
+/// (chunks of ceil(full_size / size), the last ones shorter or empty).
 TITAN_API at::Tensor all_gather_replicated(const at::Tensor& x, int64_t dim, const Group& group,
                                            std::optional<int64_t> full_size = std::nullopt);
 
@@ -43,40 +43,42 @@ TITAN_API at::Tensor all_reduce(const at::Tensor& x, const Group& group);
 /// Chunk r along dimension 0 goes to rank r. Backward: all-to-all back.
 TITAN_API at::Tensor all_to_all(const at::Tensor& x, const Group& group);
 
-/// The same with chunks of `splits.sent` rows, of any number of dimensions: gives those that come,
-/// `splits.received` rows, by rank. Backward: all-to-all with the splits swapped. Every rank takes
-/// part, forward and backward, even one that has and gets no rows. Throws as Group::all_to_all.
+/// As above with uneven chunks: sends `splits.sent` rows of `x` to the ranks and returns the
+/// `splits.received` rows from them, both in rank order. Rows may have any number of dimensions.
+/// Backward: all-to-all with the splits swapped. Every rank takes part, forward and backward, even
+/// without rows to send or receive. Throws as Group::all_to_all.
 TITAN_API at::Tensor all_to_all(const at::Tensor& x, const RowSplits& splits, const Group& group);
 
-/// How many rows change places, all in host memory, by rank and by what they go to there.
+/// Row counts of an all-to-all in which each rank has n numbered destinations (its experts, for
+/// example). All in host memory.
 struct TITAN_API RowCounts {
   at::Tensor sent;      ///< (size, n) int64: [r, i] rows of this rank go to number i of rank r
   at::Tensor received;  ///< (size, n) int64: [r, i] rows of rank r come to number i of this rank
   RowSplits splits;     ///< both summed over i
 
-  /// The rows that came, (rows, ...) by rank and within a rank by number: for each number of this
-  /// rank those of all ranks in turn. Differentiable, as the way back is.
+  /// Regroups received rows (rows, ...), which are ordered by rank and then by number: returns the
+  /// rows of each number of this rank, ordered by rank. Differentiable, like by_rank.
   std::vector<at::Tensor> by_number(const at::Tensor& rows) const;
-  /// What was made of them, a row for each, in the order in which they came.
+  /// The inverse: one result row for each received row, in the order of reception.
   at::Tensor by_rank(const std::vector<at::Tensor>& rows_of_numbers) const;
 };
 
-/// Tells the ranks how many rows they are going to send each other. `counts` (size · n) int64,
-/// where the group communicates: n numbers for each rank in turn, say one for each expert there,
-/// `num_rows` in all. Costs an all-to-all of n numbers and one copy to the host, which is waited
-/// for; kept by recomputation where an all_to_all is.
+/// Exchanges the row counts of an all-to-all between its ranks. `counts`: (size · n) int64 on the
+/// group's device, n numbers for each rank in turn (one per expert of that rank, for example),
+/// `num_rows` in total. Costs an all-to-all of n numbers per rank and one blocking copy to the
+/// host. Activation checkpointing that keeps all_to_all keeps this too.
 ///
-/// On the meta device nobody has counted: `num_rows` are dealt evenly, the first ones more by one,
-/// and as many come as go; or as an UncountedRows says.
+/// On the meta device there are no counts: `num_rows` are distributed evenly, with one more for the
+/// first numbers, and each rank receives as many rows as it sends. UncountedRows changes that.
 TITAN_API RowCounts exchange_counts(const at::Tensor& counts, int64_t num_rows, const Group& group);
 
-/// While alive, says how exchange_counts deals rows on the meta device, for who simulates a step.
-/// The innermost counts. Thread: the one that runs the step.
+/// While alive, determines how exchange_counts distributes rows on the meta device. Used to
+/// simulate a step. The innermost instance applies. Thread: the one that runs the step.
 class TITAN_API UncountedRows {
  public:
   enum Dealing {
     evenly,
-    all_to_this_rank,  ///< every rank's, to its first number: the most that can come
+    all_to_this_rank,  ///< rows of all ranks to its first number: the most that it can receive
   };
   explicit UncountedRows(Dealing dealing);
   ~UncountedRows();
@@ -84,7 +86,7 @@ class TITAN_API UncountedRows {
   UncountedRows& operator=(const UncountedRows&) = delete;
 
   Dealing dealing() const { return dealing_; }
-  /// How often rows were dealt over more than one rank.
+  /// Number of exchanges over more than one rank.
   int64_t num_exchanges() const { return num_exchanges_; }
   void count_exchange() { ++num_exchanges_; }
 

@@ -1,4 +1,4 @@
-// What a device needs to connect a group of ranks.
+// Endpoint: the arguments of Device::connect, which connects a group of ranks.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ struct Endpoint {
   std::string name;    ///< unique among the run's groups; a prefix for keys in the store
   int rank = 0;        ///< in the group
   int size = 1;
-  std::chrono::milliseconds timeout{300'000};  ///< of connecting and of operations, until changed
+  std::chrono::milliseconds timeout{300'000};  ///< of connecting, and of operations until changed
   bool is_one_host = false;                    ///< all ranks of the run are on this machine
 };
 

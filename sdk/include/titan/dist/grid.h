@@ -1,5 +1,5 @@
-// How the ranks of a run are counted: axes as ordered data, and the named groups over them. A
-// parallelism adds rows of its own (titan/axes.h); everybody else asks this table. No torch.
+// The mesh layout of a run: ordered axes of ranks, and named groups over them. Parallelisms add
+// axes and groups (titan/axes.h); all other code reads them here. No torch.
 #pragma once
 
 #include <cstdint>
@@ -24,26 +24,27 @@ struct MeshShape {
   int64_t batch() const { return dp_replicate * dp_shard; }
 };
 
-/// The ranks row-major over ordered axes, the last one fastest, and named groups: sets of axes.
+/// Ranks are numbered row-major over ordered axes, the last axis fastest. A named group is a set of
+/// axes.
 ///
-/// Its first rows are the axes of MeshShape, and the fused groups "dp" = dp_replicate x dp_shard,
-/// "fsdp" = dp_shard x cp, "loss" = dp x cp, "world" = all and "self", one rank alone. An axis that
-/// is borrowed is a part of others: it cuts them in two where it ends. Groups that existed before
+/// A new grid has the axes of MeshShape and the fused groups "world" = all, "self" = one rank
+/// alone, "dp" = dp_replicate x dp_shard, "fsdp" = dp_shard x cp and "loss" = dp x cp. A borrowed
+/// axis consists of parts of other axes; the axis in which it ends is cut in two. Existing groups
 /// keep their ranks.
 class TITAN_API Grid {
  public:
   Grid() : Grid(MeshShape()) {}
   Grid(const MeshShape& core);  // NOLINT: the core's axes are a grid
 
-  /// An axis with ranks of its own, next inside of dp_shard: its ranks see the same rows of the
-  /// batch. Throws a config Error for a name that is taken or a degree < 1.
+  /// Adds an axis that multiplies the number of ranks, directly inside of dp_shard. Its ranks see
+  /// the same rows of the batch. Throws a config Error for a name that is taken or a degree < 1.
   void add(const std::string& name, int64_t degree);
-  /// An axis over the innermost `degree` ranks of `axes`, which are named innermost first: they
-  /// are used up one after the other. Every group that it takes a part of, say "fsdp", has its rest
-  /// as the group "fsdp-<name>". Throws a config Error that says which degrees are possible when
-  /// `degree` cannot be made of them, and for a name that is taken or unknown.
+  /// Adds an axis over the innermost `degree` ranks of `axes`, which are listed innermost first and
+  /// used up in turn. For every group that overlaps it, say "fsdp", the complement becomes the
+  /// group "fsdp-<name>". Throws a config Error for a name that is taken or unknown, and for a
+  /// `degree` that `axes` cannot form; the message lists the possible degrees.
   void borrow(const std::string& name, int64_t degree, const std::vector<std::string>& axes);
-  /// The group over `axes` (of axes or groups) but for those of `without`.
+  /// Adds the group over `axes` (names of axes or groups) except for the axes of `without`.
   void derive(const std::string& name, const std::vector<std::string>& axes,
               const std::vector<std::string>& without = {});
 
@@ -51,38 +52,40 @@ class TITAN_API Grid {
   /// Ranks that see different rows of the global batch.
   int64_t batch() const { return size("dp"); }
   bool has(std::string_view name) const;
-  /// Of every axis and group, in the order of their declaration.
+  /// Names of all axes and groups, in order of declaration.
   std::vector<std::string> names() const;
   struct Axis {
     std::string name;
     int64_t size = 1;
-    bool is_borrowed = false;  ///< its ranks are counted by other axes
+    bool is_borrowed = false;  ///< other axes count its ranks
   };
-  /// Those of the core, outermost first, then the others as they were declared.
+  /// The core's axes, outermost first, then the others in order of declaration.
   std::vector<Axis> axes() const;
-  /// These throw an internal Error for a name that nobody declared.
+  /// This and the functions below throw an internal Error for an unknown name.
   int64_t size(std::string_view name) const;
   /// The global ranks of the group called `name` that `rank` belongs to, ascending.
   std::vector<int> ranks(int rank, std::string_view name) const;
-  /// Whether each rank of the group `part` is in the same group `whole`: "fsdp" spans "dp_shard".
+  /// Whether all ranks of a group `part` are in one group `whole`: "fsdp" spans "dp_shard".
   bool spans(std::string_view whole, std::string_view part) const;
   /// Whether the two have an axis, or a part of one, in common.
   bool overlap(std::string_view a, std::string_view b) const;
-  /// The name of the ranks of `whole` that agree along each of `groups`: "fsdp-experts". `whole`
-  /// itself where none overlaps. Throws a config Error where no such group exists, because two of
-  /// `groups` take different parts of it.
+  /// Name of the complement of `groups` in `whole`, "fsdp-experts": ranks of `whole` whose
+  /// coordinates along each of `groups` are equal. `whole` itself if none of `groups` overlaps it.
+  /// Throws a config Error if no such group exists, because two of `groups` overlap different parts
+  /// of `whole`.
   std::string rest_of(std::string_view whole, const std::vector<std::string>& groups) const;
 
-  /// Axes, and the parts that borrowing has cut them into, outermost first: the finest coordinates.
+  /// An axis, or one of the parts into which borrowing has cut it.
   struct Cell {
     int64_t size = 1;
-    std::vector<std::string> names;  ///< of the axes that it is (a part of)
+    std::vector<std::string> names;  ///< of the axes that contain it
   };
+  /// Outermost first: the finest coordinates of a rank.
   const std::vector<Cell>& cells() const { return cells_; }
   std::vector<int64_t> coordinates(int64_t rank) const;
-  /// For each cell whether the members of the group called `name` differ along it.
+  /// For each cell whether ranks of the group called `name` differ along it.
   std::vector<bool> varies(std::string_view name) const;
-  /// The same of several groups together: along which cells some of them differ.
+  /// For each cell whether ranks of any of the groups differ along it.
   std::vector<bool> varies(const std::vector<std::string>& names) const;
 
  private:

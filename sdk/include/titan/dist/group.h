@@ -1,5 +1,5 @@
-// A set of ranks that communicate. Value type over a shared backend; one rank is N = 1, not a
-// special case.
+// Group: a set of ranks that communicate. Backend: the interface of transports, such as gloo and
+// NCCL. Used by all code that communicates; one rank is a group of size 1, not a special case.
 #pragma once
 
 #include <chrono>
@@ -16,14 +16,14 @@ namespace titan::dist {
 
 enum class Reduce { sum, max, min };
 
-/// How many rows along dim 0 each rank of a group gets from this one and gives to it, by rank. Both
-/// empty: equal chunks. What a rank sends to another is what that one receives from it; any number
-/// may be 0.
+/// Rows along dim 0 that this rank sends to and receives from each rank of a group. Both empty:
+/// equal chunks. The number that a rank sends to another equals the number that the other receives
+/// from it; any number may be 0.
 struct RowSplits {
   std::vector<int64_t> sent, received;
 
   bool is_equal() const { return sent.empty() && received.empty(); }
-  /// The way back.
+  /// The splits of the reverse exchange.
   RowSplits swapped() const { return {.sent = received, .received = sent}; }
 };
 
@@ -31,17 +31,17 @@ struct RowSplits {
 class TITAN_API Work {
  public:
   virtual ~Work();
-  /// Makes the result visible to the current stream (or thread). Throws whatever the transport
-  /// throws. Called once.
+  /// Makes the result visible to the current stream (or thread). Throws the errors of the
+  /// transport. Called once.
   virtual void wait() = 0;
 };
 
-/// What a process group can do. Implemented per transport (gloo, NCCL, one rank, fake); Group is
-/// what others use.
+/// Operations of a process group. Implemented per transport (gloo, NCCL, one rank, fake); other
+/// code uses Group.
 ///
-/// Each call starts the operation and returns its work, or null when it is done already. Tensors
-/// are contiguous and on the group's device. Thread: one at a time; calls come in the same order
-/// on all ranks.
+/// Each call starts the operation and returns its work, or null if it is done already. Tensors are
+/// contiguous and on the group's device. Thread: one at a time; calls come in the same order on all
+/// ranks.
 class TITAN_API Backend {
  public:
   virtual ~Backend();
@@ -59,33 +59,33 @@ class TITAN_API Backend {
                                            const RowSplits& splits) = 0;
   /// `inout` of every rank becomes that of `root`.
   virtual std::shared_ptr<Work> broadcast(const at::Tensor& inout, int root) = 0;
-  /// `tag` tells apart messages between the same two ranks.
+  /// `tag` distinguishes messages between the same two ranks.
   virtual std::shared_ptr<Work> send(const at::Tensor& tensor, int peer, int tag) = 0;
   virtual std::shared_ptr<Work> receive(const at::Tensor& tensor, int peer, int tag) = 0;
   virtual std::shared_ptr<Work> barrier() = 0;
-  /// Of every operation that is started from now on.
+  /// Applies to operations that are started from now on.
   virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
 
-  /// [any thread] Ends what is under way where the transport can: its `wait` throws an error that
-  /// holds `reason`, and so does every operation after it. What cannot be ended goes on to its
-  /// timeout; this one ends nothing.
+  /// [any thread] Ends operations in flight if the transport can. Their `wait` and all later
+  /// operations throw an error that contains `reason`. Operations that the transport cannot end
+  /// continue until their timeout. The default does nothing.
   virtual void abort(const std::string& reason);
 };
 
-/// The backend of a single rank: every collective is its own input.
+/// The backend of a single rank: every collective returns its own input.
 TITAN_API std::shared_ptr<Backend> make_single_rank_backend();
-/// One rank of `size` that talks to nobody: the others are taken to hold what this one holds, and
-/// sums come out as if they held zeros. In an all-to-all each sends this rank what it gets from it:
-/// as many rows come as go, and where `splits` say otherwise, the first of them, then zeros. For
-/// dry runs of any layout; works on the meta device too.
+/// A simulated rank of `size` ranks, without communication. Gathers act as if the other ranks held
+/// this rank's data, sums as if they held zeros. In an all-to-all each peer echoes the rows that it
+/// was sent, truncated or zero-padded to `splits`. For dry runs of any layout; works on the meta
+/// device too.
 TITAN_API std::shared_ptr<Backend> make_fake_backend(int rank, int size);
 
 /// A collective that was started. Copies share it.
 class TITAN_API Pending {
  public:
-  /// Done already.
+  /// A collective that is done already.
   Pending() = default;
-  /// `ticket`: of `recorder`; `what` names the collective in errors.
+  /// `ticket`: returned by `recorder->start`.
   Pending(std::shared_ptr<Work> work, std::shared_ptr<Recorder> recorder, int64_t ticket);
 
   /// Makes the result visible to the current stream (or thread); a second call does nothing.
@@ -97,8 +97,8 @@ class TITAN_API Pending {
   std::shared_ptr<State> state_;
 };
 
-/// Cheap to copy; copies share the backend (hence the shared pointer). Every operation is started
-/// by its call and complete after `wait()` of what it returns; tensors must be contiguous and stay
+/// Cheap to copy; copies share the backend (hence the shared pointer). Each call starts its
+/// operation; `wait()` of the returned Pending completes it. Tensors must be contiguous and stay
 /// untouched until then. All ranks of the group call the same operations in the same order.
 class TITAN_API Group {
  public:
@@ -110,7 +110,7 @@ class TITAN_API Group {
   const std::string& name() const { return name_; }
   int rank() const { return backend_->rank(); }
   int size() const { return backend_->size(); }
-  /// That every operation of this group is told to.
+  /// Records every operation of this group.
   Recorder& recorder() const { return *recorder_; }
 
   /// See Backend for what each does.

@@ -1,4 +1,5 @@
-// The ranks of a run as a grid with named axes, and the group of this rank along each.
+// The device mesh of a run: the group of this rank along each named axis. Used by all code that
+// needs a group of ranks.
 #pragma once
 
 #include <chrono>
@@ -19,8 +20,8 @@ namespace titan::dist {
 /// The group of this rank along each axis and each named group of a Grid.
 class TITAN_API Mesh {
  public:
-  /// Connects the group called `name` of the global `ranks`, this one among them. Called in the
-  /// same order on all ranks, for groups of more than one rank only.
+  /// Connects the group called `name` of the global `ranks`, which include this rank. Called in the
+  /// same order on all ranks, and only for groups of more than one rank.
   using Connect = std::function<std::shared_ptr<Backend>(const std::string& name,
                                                          const std::vector<int>& ranks)>;
 
@@ -34,18 +35,19 @@ class TITAN_API Mesh {
   int rank() const { return rank_; }
   /// Throws an internal Error for a name that the grid does not have.
   const Group& group(std::string_view name) const;
-  /// The ranks of `whole` that agree along each of `groups` (Grid::rest_of): over which to sum the
-  /// gradient of a parameter that is cut over `groups`.
+  /// The complement of `groups` in `whole` (Grid::rest_of): the ranks over which to sum the
+  /// gradient of a parameter that is sharded over `groups`.
   const Group& rest_of(std::string_view whole, const std::vector<std::string>& groups) const {
     return group(grid_.rest_of(whole, groups));
   }
-  /// Whether this rank is the first of those that differ only along axes that `groups` do not
-  /// have: of all that hold what it holds.
+  /// Whether this rank is the representative rank of its data, if data is sharded over `groups`:
+  /// the first of the ranks that differ only along axes outside of `groups` and so hold the same
+  /// data.
   bool is_first_outside_of(const std::vector<std::string>& groups) const;
-  /// Position along the fused axis "dp": which rows of the global batch this rank owns.
+  /// Index in the group "dp", which determines this rank's rows of the global batch.
   int64_t batch_rank() const { return group("dp").rank(); }
   Recorder& recorder() const { return *recorder_; }
-  /// Of every group.
+  /// Backend::set_timeout of every group.
   void set_timeout(std::chrono::milliseconds timeout) const;
   /// [any thread] Backend::abort of every group.
   void abort(const std::string& reason) const;

@@ -1,5 +1,5 @@
-// A group whose members change between steps: replicas that come and go while the rest of a run
-// trains on. Made by whoever decides who belongs to it; everybody else holds the Group.
+// A group whose members change between steps: replicas join and leave while the others keep
+// training. The code that decides on membership owns the ChangingGroup; other code uses its Group.
 #pragma once
 
 #include <functional>
@@ -12,14 +12,14 @@
 
 namespace titan::dist {
 
-/// Who belongs to a group for a while, as one member sees it.
+/// The members of a group during one epoch, as one member sees them.
 struct Membership {
-  std::string epoch;  ///< of these members alone: no earlier set of them had it
-  int rank = 0;       ///< of this member among them
+  std::string epoch;  ///< unique to this set of members; no earlier set had it
+  int rank = 0;       ///< of this member
   int size = 1;
 };
 
-/// One Group for the whole run over one backend after the other. Thread: trainer thread; but for
+/// One Group for the whole run over a sequence of backends. Thread: trainer thread, except for
 /// `abort` of the group.
 class TITAN_API ChangingGroup {
  public:
@@ -27,34 +27,33 @@ class TITAN_API ChangingGroup {
   /// holds the epoch. Not called for a member that is alone.
   using Connect = std::function<std::shared_ptr<Backend>(const Membership& members)>;
 
-  /// What a collective does that fails because a member is gone.
+  /// What a collective does if it fails because a member is gone.
   enum class OnFailure {
-    throws,  ///< as in every group: the step, and with it the run, ends in an error
-    records  ///< it ends without one and `failure` says what happened; what it was to compute is
-             ///< undefined. All later ones of the epoch do nothing. For a member that has to stay
-             ///< in step with ranks of its own which do not see the failure: who judges the step
-             ///< asks `failure` on every rank, and has it repeated (StepMember::judge).
+    throws,  ///< it throws, as in every group: the step, and with it the run, fails
+    records  ///< it returns normally with an undefined result, and `failure` reports the error.
+             ///< All later collectives of the epoch do nothing. For a member of several ranks, not
+             ///< all of which see the failure: StepMember::judge asks `failure` on every rank and
+             ///< has the step repeated.
   };
 
-  /// This member alone, until `change`.
+  /// The group holds this member alone until `change`.
   ChangingGroup(std::string name, Connect connect, OnFailure on_failure = OnFailure::throws,
                 std::shared_ptr<Recorder> recorder = nullptr);
   ~ChangingGroup();
   ChangingGroup(const ChangingGroup&) = delete;
   ChangingGroup& operator=(const ChangingGroup&) = delete;
 
-  /// Copies of it follow every change: rank(), size() and all collectives are those of the members
-  /// of the day.
+  /// Copies of it follow every change: rank(), size() and all collectives refer to the current
+  /// members.
   const Group& group() const;
   const Membership& members() const;
 
-  /// [between steps, no collective under way] From now on these belong to it. Blocks until all of
-  /// them are there. Does nothing when the epoch is the present one; one in which something failed
-  /// is used up (internal Error). Throws what Connect throws when they do not come; this member is
-  /// alone then.
+  /// [between steps, no collective in flight] Changes the members of the group. Blocks until all of
+  /// them have connected. Does nothing if the epoch is the current one; throws an internal Error if
+  /// a failure was recorded in it. Throws what Connect throws; this member is then alone.
   void change(const Membership& members);
 
-  /// What failed first in the present epoch, where failures are recorded.
+  /// The first failure of the current epoch; only with OnFailure::records.
   std::optional<std::string> failure() const;
 
  private:

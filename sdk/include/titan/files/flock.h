@@ -1,4 +1,5 @@
-// The lock of flock(2) on an open file. Used by whatever keeps a second process out.
+// The exclusive lock of flock(2) on an open file. Used to keep a second process out of a folder or
+// file.
 #pragma once
 
 #include <sys/file.h>
@@ -7,8 +8,8 @@
 
 namespace titan {
 
-/// Takes it without waiting. False, with errno set: EWOULDBLOCK where another process has it,
-/// something else where the file system has no locks.
+/// Takes the lock without waiting. Returns false and sets errno if that fails: EWOULDBLOCK if
+/// another process has the lock, another value if the file system has no locks.
 inline bool try_flock(int descriptor) {
   int result;
   do result = ::flock(descriptor, LOCK_EX | LOCK_NB);

@@ -1,5 +1,5 @@
-// A file that grows at its end and can be cut back to where it was sure. Used by titan tokenize and
-// titan download for what is not complete yet.
+// An append-only file that can be truncated to its last durable length. Used by titan tokenize and
+// titan download for incomplete files.
 #pragma once
 
 #include <cstddef>
@@ -15,32 +15,33 @@ namespace titan {
 /// Move-only. Errors are io Errors that name the file.
 class TITAN_API GrowingFile {
  public:
-  /// What `path` may be: a link that somebody else made can lead anywhere.
+  /// Whether `path` may be a symbolic link: a link made by another user can point anywhere.
   enum class Links { follow, refuse };
 
-  /// Opens `path` as it is, or makes it.
+  /// Opens `path` without changing its content, or creates it.
   explicit GrowingFile(std::filesystem::path path, Links links = Links::follow);
   GrowingFile(GrowingFile&& other) noexcept;
   GrowingFile& operator=(GrowingFile&&) = delete;
   ~GrowingFile();
 
   const std::filesystem::path& path() const { return path_; }
-  /// What append() was given counts, written or not.
+  /// Includes appended bytes that are not written yet.
   int64_t size() const { return size_ + static_cast<int64_t>(waiting_.size()); }
-  /// Cuts the file back.
+  /// Also drops appended bytes that are not written yet.
   void truncate(int64_t size);
-  /// Collected into large writes; what has to wait is written by flush() and sync().
+  /// Collects bytes into large writes; flush() and sync() write the rest.
   void append(std::string_view bytes);
   void flush();
   /// append() and flush() without a copy in between.
   void write(std::string_view bytes);
-  /// Fills `out` from byte `offset` of what is written.
+  /// Fills `out` from byte `offset` of the written content.
   void read(int64_t offset, char* out, size_t bytes) const;
-  /// flush(), and everything survives a power failure from here on.
+  /// flush() and fsync: afterwards the content survives a power failure.
   void sync();
-  /// False when another process holds it. Held until this is destroyed. [before the first append]
+  /// [before the first append] Locks the file until this object is destroyed. False if another
+  /// process holds the lock; true also on a file system without locks.
   bool lock();
-  /// Whether `path()` still leads to this file; where links are refused, whether it still is it.
+  /// Whether `path()` still names this file; with Links::refuse, without following a link.
   bool is_linked() const;
 
  private:

@@ -8,13 +8,14 @@
 
 namespace titan {
 
-/// One member, at zlib's fastest level: traces shrink about tenfold at any.
+/// One member, at zlib's fastest level: traces shrink about tenfold at any level.
 TITAN_API std::string to_gzip(std::string_view content);
 
-/// Whether the bytes begin as a gzip file does.
+/// Whether the bytes begin like a gzip file.
 TITAN_API bool is_gzip(std::string_view bytes);
 
-/// The content of all members. Throws a data Error that says what is wrong: damaged, cut short.
+/// The content of all members. Throws a data Error that says whether the file is damaged or
+/// truncated.
 TITAN_API std::string from_gzip(std::string_view bytes);
 
 }  // namespace titan

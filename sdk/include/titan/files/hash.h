@@ -18,7 +18,7 @@ class TITAN_API Hasher {
   ~Hasher();
   Hasher(Hasher&&) noexcept;
   void update(const void* data, int64_t bytes);
-  /// Of everything so far, as 32 hexadecimal digits.
+  /// The hash of all bytes so far, as 32 hexadecimal digits.
   std::string hex() const;
 
  private:
@@ -27,12 +27,12 @@ class TITAN_API Hasher {
 };
 
 TITAN_API std::string hash_hex(std::string_view bytes);
-/// 32 hexadecimal digits in lower case, as Hasher prints them.
+/// Whether `text` is 32 hexadecimal digits in lower case, as Hasher prints them.
 TITAN_API bool is_hash(std::string_view text);
 
-/// XXH3-64, as 16 hexadecimal digits: where short is enough.
+/// XXH3-64, as 16 hexadecimal digits: for uses where a short hash is enough.
 TITAN_API std::string hash64_hex(std::string_view bytes);
-/// 16 hexadecimal digits.
+/// `number` as 16 hexadecimal digits.
 TITAN_API std::string hex_text(uint64_t number);
 
 }  // namespace titan

@@ -1,5 +1,5 @@
-// Text from files as JSON. Used by everything that writes names of tensors; how people are shown
-// them is in titan/shown_text.h.
+// Writes text from files as JSON strings. Used by all code that writes names of tensors. To show
+// such text to users, see titan/shown_text.h.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace titan {
 
-/// `text` as a JSON string with its quotes. `ascii`: other characters as \uXXXX. Throws a data
-/// Error for text that is not UTF-8.
+/// Appends `text` as a JSON string with its quotes. `ascii`: writes non-ASCII characters as \uXXXX.
+/// Throws a data Error for text that is not UTF-8.
 enum class Escapes { needed, ascii };
 TITAN_API void append_json_string(std::string& out, const std::string& text,
                                   Escapes escapes = Escapes::needed);

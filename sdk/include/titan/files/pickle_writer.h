@@ -1,5 +1,5 @@
-// Writes Python's pickle format piece by piece, for what is too large to be a Value first:
-// histories of memory. Used by to_pickle and by memory snapshots.
+// Writes Python's pickle format piece by piece, for data that are too large to become a Value
+// first, such as memory histories. Used by to_pickle and by memory snapshots.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace titan {
 
-/// Protocol 2, plain data: what `pickle.loads` gives is what was put, in this order. A pickle holds
-/// one value.
+/// Protocol 2, plain data: `pickle.loads` returns what was put, in this order. A pickle holds one
+/// value.
 class TITAN_API PickleWriter {
  public:
   PickleWriter();
@@ -44,11 +44,12 @@ class TITAN_API PickleWriter {
     }
   }
 
-  /// Gives the value that was put last a number, by which it can be put again: the same object.
+  /// Returns a number for the value that was put last. put_again() puts the same object by this
+  /// number.
   uint32_t remember();
   void put_again(uint32_t number);
 
-  /// The bytes. Once.
+  /// [once] The bytes.
   std::string finish();
 
  private:

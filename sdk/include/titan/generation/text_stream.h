@@ -1,5 +1,5 @@
-// The text of tokens as they come: whole characters only, and nothing of a string at which the text
-// is to stop. Used by the generator.
+// Decodes tokens to text one by one: whole characters only, and nothing of a stop string. Used by
+// the generator.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@ namespace titan {
 
 class TITAN_API TextStream {
  public:
-  /// `tokenizer` outlives this. `stop`: strings that end the text, themselves left out.
+  /// `tokenizer` outlives this. `stop`: strings that end the text, which does not include them.
   TextStream(const Tokenizer& tokenizer, std::vector<std::string> stop)
       : tokenizer_(tokenizer), stop_(std::move(stop)) {}
 
-  /// What the next token adds that is sure to stay: characters that are not complete and what may
-  /// become a stop string are held back. An id that the tokenizer does not have, which a model with
-  /// a padded vocabulary may give, has no text, as in transformers.
+  /// Adds a token and returns the text that is now certain. Incomplete characters and a possible
+  /// start of a stop string are held back. An id outside of the tokenizer's vocabulary, which a
+  /// model with a padded vocabulary may choose, has no text, as in transformers.
   std::string add(int32_t id);
-  /// What was held back, when no token follows.
+  /// [after the last token] The text that was held back.
   std::string finish();
-  /// Whether a stop string has come; nothing more does.
+  /// Whether a stop string has occurred; no text follows it.
   bool has_stopped() const { return has_stopped_; }
-  /// All that was given out.
+  /// All text returned so far.
   const std::string& text() const { return text_; }
 
  private:
