@@ -1,4 +1,4 @@
-// One chart: lines of several runs over steps, with bands where a point stands for several, zoom and a cursor.
+// One chart: lines of several runs over steps, with bands where a point represents several, zoom and a cursor.
 
 /** At most about `most` round numbers within [low, high]. */
 function ticks(low, high, most) {
@@ -64,7 +64,7 @@ const PLOT = { left: 58, right: 12, top: 10, bottom: 24, height: 230 };
 let numCharts = 0;
 
 class Chart {
-  /** `lines`: {run, name, x, end, y, low, high, odd}; `view`: what all charts share; `changed`: called when it was changed here. */
+  /** `lines`: {run, name, x, end, y, low, high, odd}; `view`: state shared by all charts; `changed`: called after this chart changed it. */
   constructor(tag, lines, view, changed) {
     Object.assign(this, { tag, lines, view, changed, own: null, cursor: null, width: 420, id: ++numCharts });
     this.svg = draw("svg", { class: "plot", tabindex: 0, role: "img", height: PLOT.height, onkeydown: event => this.key(event),
@@ -189,7 +189,7 @@ class Chart {
     return `${this.tag} over steps. ${parts.join("; ")}`;
   }
 
-  /** Shows the values at the cursor, or what there is to do. */
+  /** Shows the values at the cursor, or without a cursor the number of non-finite values. */
   read() {
     this.mark.replaceChildren();
     if (this.cursor === null) {

@@ -36,7 +36,7 @@ function curvesSection(data) {
   section("Curves", curveControls(view, renderAll), data.runs.length > 1 ? runLegend(data, view, renderAll) : null,
     make("p", { class: "note hint" }, "Drag across a chart to zoom, double click to see all. With the keyboard: arrows move the cursor, ",
       "shift and arrows the view, + and − zoom, 0 shows all. Where a run has more points than fit, the line is their mean and the band ",
-      "reaches from the lowest to the highest."),
+      "is their range."),
     grid, tagChoice(tags, chosen, arrange));
   arrange();
 }
