@@ -41,9 +41,8 @@ struct BenchFigures {
   std::string compute_dtype;   ///< "float32"; empty: unknown
   std::string device_name;     ///< "cpu"; empty: unknown
 
-  std::vector<double>
-      step_seconds;  ///< of the measured steps; with an interval the mean of each interval
-  double tokens_per_second = 0;                            ///< of all ranks, from the median step
+  std::vector<double> step_seconds;  ///< of measured steps; with an interval means
+  double tokens_per_second = 0;      ///< of all ranks, from the median step
   std::optional<double> to_first_step, to_first_step_end;  ///< seconds since the launch
   std::optional<double> flops_full, flops_causal;          ///< per token, forward and backward
   std::optional<double> peak_flops;                        ///< of all ranks, as published or given

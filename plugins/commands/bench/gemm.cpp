@@ -15,7 +15,7 @@
 namespace titan::commands {
 namespace {
 
-constexpr const char* kHost = "cpu";  // a machine has one of this device
+constexpr const char* kHost = "cpu";  // a machine has one device of this type
 
 int num_cpus() {
   cpu_set_t set;

@@ -26,8 +26,7 @@ void read_lines(const path& file, const std::function<void(const Value&)>& take)
   size_t begin = 0;
   for (int64_t number = 1; begin < text.size(); ++number) {
     const size_t end = text.find('\n', begin);
-    if (end == std::string::npos)
-      return;  // incomplete last line: the run was killed, or is writing
+    if (end == std::string::npos) return;  // incomplete: killed, or still writing
     try {
       take(parse_json(std::string_view(text).substr(begin, end - begin)));
     } catch (const Error& error) {
@@ -92,8 +91,7 @@ void read_fingerprints(const path& file, RunRecord& run) {
   read_lines(file, [&](const Value& line) {
     if (const Value* name = line.find("parameter")) {
       const auto is_same = [&](const auto& weight) { return weight.first == name->as_string(); };
-      if (std::none_of(run.weights.begin(), run.weights.end(),
-                       is_same))  // keeps those of the first start
+      if (std::none_of(run.weights.begin(), run.weights.end(), is_same))  // of the first start
         run.weights.emplace_back(name->as_string(), line.at("xxh3").as_string());
     } else {
       run.tokens[line.at("step").as_integer()] = line.at("tokens").as_string();
@@ -144,8 +142,7 @@ void read_trace(const path& file, RunRecord& run) {
     const int64_t step = line.at("step").as_integer();
     auto& tensors = run.trace[rank].steps[step];
     const std::pair attempt{step, line.at("attempt").as_integer()};
-    if (std::exchange(before, attempt) != attempt)
-      tensors.clear();  // another attempt replaces the earlier one
+    if (std::exchange(before, attempt) != attempt) tensors.clear();  // a repeated step
     const TraceName name{std::get<1>(tensor.key), tensor.kind, tensor.name};
     tensors[name].push_back(std::move(tensor));
   });

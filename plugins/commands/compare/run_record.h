@@ -26,8 +26,7 @@ struct TracedTensor {
   double mean = 0, rms = 0, min = 0, max = 0;
   int64_t num_nan = 0, num_inf = 0;
   uint64_t hash = 0;
-  std::vector<int64_t> offsets,
-      of;  ///< position of the part in the whole tensor; empty: not a weight
+  std::vector<int64_t> offsets, of;  ///< position in the whole tensor; empty: not a weight
   std::optional<int64_t> first_row;  ///< of the global batch; only for activations
   int64_t num_rows = 0;
 };
@@ -57,7 +56,7 @@ struct RunRecord {
 };
 
 /// Throws a config Error when `folder` is not a run's folder, a data Error with file and line for
-/// an unreadable file. Files that the run did not write give empty members; an incomplete last line
+/// unreadable content. Files that the run did not write give empty members; an incomplete last line
 /// is ignored.
 RunRecord read_run(const std::string& folder);
 

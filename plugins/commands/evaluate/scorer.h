@@ -19,8 +19,7 @@ namespace titan::evaluation {
 struct ScorerOptions {
   int64_t batch_tokens = 4096;  ///< tokens per forward
   int64_t vocab_size = 0;       ///< of the model: bounds the number of logits in memory
-  int64_t tokens_multiple =
-      1;  ///< size of a batch is a multiple of it (ModelPart::num_sequence_cuts)
+  int64_t tokens_multiple = 1;  ///< divides batch sizes (ModelPart::num_sequence_cuts)
 };
 
 /// Data-parallel ranks share the batches; ranks of tensor and pipeline parallelism compute the same

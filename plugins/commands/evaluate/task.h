@@ -20,15 +20,13 @@ enum class TaskKind {
 /// A task's TOML file. Names and meanings are those of lm-evaluation-harness's YAML files. A text
 /// is the name of a field of the documents, or a TextTemplate.
 struct TaskOptions {
-  std::string task;  ///< empty: the name of the file
-  std::filesystem::path
-      dataset;  ///< JSON lines, a document each; relative to the TOML file's folder
+  std::string task;               ///< empty: the name of the file
+  std::filesystem::path dataset;  ///< JSON lines, a document each; relative to the TOML file
   TaskKind output_type = TaskKind::multiple_choice;
   std::string doc_to_text;                 ///< the context
   std::vector<std::string> doc_to_choice;  ///< texts, or one field with a list of them
-  std::string
-      doc_to_target;  ///< right choice: number, list of numbers or text; else the continuation
-  std::string description;  ///< before everything, verbatim
+  std::string doc_to_target;  ///< right choice: number, numbers or text; else the continuation
+  std::string description;    ///< before everything, verbatim
   std::string target_delimiter = " ";
   std::string fewshot_delimiter = "\n\n";
   int64_t num_fewshot = 0;

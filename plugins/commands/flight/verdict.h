@@ -18,12 +18,11 @@ struct FlightFinding {
     unfinished  ///< all members called it and none has finished: the transport or the network hangs
   };
   Kind kind = Kind::missing;
-  FlightEntry entry;         ///< as recorded by the first waiting rank
-  std::vector<int> members;  ///< of its group
-  std::vector<int> waiting;  ///< ranks that called it and have not finished
-  std::vector<int> absent;   ///< members that have not called it
-  double waiting_seconds =
-      -1;  ///< of the rank that waits longest, when it wrote its file; < 0: unknown
+  FlightEntry entry;               ///< as recorded by the first waiting rank
+  std::vector<int> members;        ///< of its group
+  std::vector<int> waiting;        ///< ranks that called it and have not finished
+  std::vector<int> absent;         ///< members that have not called it
+  double waiting_seconds = -1;     ///< of the longest wait, when the file was written; < 0: unknown
   std::vector<std::string> notes;  ///< for `differs`: the call of each rank
 };
 

@@ -55,8 +55,7 @@ struct Inspection {
   std::filesystem::path path;
   Marker marker = Marker::none;  ///< the file that marks it complete; a single file needs none
   std::optional<CheckpointManifest> manifest;
-  std::vector<InspectedStep>
-      steps;  ///< for a folder of checkpoints; all other members are empty then
+  std::vector<InspectedStep> steps;  ///< of a folder of checkpoints: all else is empty
   std::vector<InspectedFile> files;
   TensorIndex tensors;              ///< empty when damage prevents it
   std::vector<std::string> strays;  ///< unlisted files: present, but in no manifest or index

@@ -15,8 +15,7 @@
 namespace titan::launching {
 namespace {
 
-constexpr int kStoppedForRequeue =
-    75;  // a checkpoint was saved, the scheduler should start it again
+constexpr int kStoppedForRequeue = 75;  // a checkpoint was saved, start the job again
 
 bool asks_for_the_end(int signal) {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
@@ -158,8 +157,7 @@ void RankGroup::reap() {
     if (::waitid(P_PID, static_cast<id_t>(rank.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
         info.si_pid == 0)
       continue;
-    ::kill(-rank.pid,
-           SIGKILL);  // its own children; its process group id is not reused before waitpid
+    ::kill(-rank.pid, SIGKILL);  // its own children; waitpid frees the id afterwards
     ::waitpid(rank.pid, &rank.status, 0);
     rank.is_running = false;
     note_end(rank);

@@ -29,7 +29,7 @@ Value to_page_data(const std::vector<RunFolder>& runs, const ReportLimits& limit
 ///                     buckets from steps[1] to steps[2]: mean, lowest and highest value
 ///
 /// A non-finite value is a string ("nan", "inf", "-inf") where every value is kept. With buckets,
-/// "odd" is a list of some of them as [step, "nan"], and "num_odd" their number.
+/// "odd" lists the first ones as [step, "nan"], and "num_odd" is their total number.
 Value curve_data(const std::vector<const Metrics*>& runs, int64_t most_numbers);
 
 }  // namespace titan::commands

@@ -93,8 +93,7 @@ bool DocumentBlocks::read_block(DocumentBlock& block) try {
 const Document& DocumentBlocks::document(const DocumentBlock& block, int64_t i, Document& scratch) {
   if (streamed_) return block.documents[static_cast<size_t>(i)];
   indexed_->read(block.first + i, scratch);
-  bytes_read_ +=
-      bytes_of(scratch);  // first: a concurrent reader of both overestimates the document size
+  bytes_read_ += bytes_of(scratch);  // first, so a concurrent reader overestimates the size
   ++documents_read_;
   return scratch;
 }

@@ -29,8 +29,7 @@ struct DocumentBlock {
   int64_t first = 0;   ///< of the data set's documents
   int64_t count = 0;
   SourcePosition end;
-  std::vector<Document>
-      documents;  ///< the first `count` of a streamed block; an indexed block's are read later
+  std::vector<Document> documents;  ///< the first `count` of a streamed block; else read later
   std::exception_ptr error;  ///< why the next document cannot be read; this is then the last block
 };
 

@@ -23,8 +23,7 @@ struct TokenPiece {
   std::vector<int32_t> sizes = {};  ///< ids of each document
   int64_t text_bytes = 0;
   std::optional<SourcePosition> end = {};  ///< present on the last piece of a block
-  std::exception_ptr error =
-      {};  ///< why the next document cannot be read; this is then the last piece
+  std::exception_ptr error = {};           ///< why the next document cannot be read; the last piece
 };
 
 /// Thread-safe: many workers put, one writer takes.

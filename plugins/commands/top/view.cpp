@@ -198,8 +198,7 @@ View to_view(RunSnapshot snapshot, const std::string& name, const ViewOptions& o
   for (std::string& line : joined(header_parts(snapshot), options.columns))
     head.push_back(std::move(line));
   const bool is_live = options.rows > 0;
-  const size_t taken =
-      head.size() + 1 + (is_live ? 1 : 0);  // rows for the table's head and the line of keys too
+  const size_t taken = head.size() + 1 + (is_live ? 1 : 0);  // with the table's head and keys
   const size_t room = !is_live ? std::max<size_t>(snapshot.rows.size(), 1)
                                : std::max<size_t>(options.rows, taken + 1) - taken;
   view.num_pages = std::max<size_t>(1, (snapshot.rows.size() + room - 1) / room);

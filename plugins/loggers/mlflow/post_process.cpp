@@ -20,8 +20,7 @@
 namespace titan::loggers {
 namespace {
 
-constexpr double kSlack =
-    5;  // seconds that the program may take in addition to the request's own timeout
+constexpr double kSlack = 5;  // seconds in addition to the request's own timeout
 
 double seconds_now() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();

@@ -159,8 +159,7 @@ void ModuleWatch::watch_weight_gradients() {
   for (nn::Parameter* parameter : part_->parameters()) {
     if (!parameter->value().requires_grad() || !is_wanted(parameter->name())) continue;
     parameter->value().register_hook([this, parameter](const at::Tensor& gradient) {
-      if (!is_open_ || !gradient.defined())
-        return;  // undefined until a pipeline computes a deferred gradient
+      if (!is_open_ || !gradient.defined()) return;  // deferred by a pipeline
       const size_t layer = layer_of_.at(parameter);
       const int64_t number = num_gradients_[parameter]++;
       const bool is_in_backward = torch::autograd::get_current_graph_task_id() != -1;

@@ -150,8 +150,7 @@ void MemoryProfile::begin_step(ModelPart& part, Optimizer* optimizer) {
     stateful->visit_state([&](nn::Parameter& parameter, std::string_view, const at::Tensor& state) {
       relabel(state, MemoryUse::optimizer_states, parameter);
     });
-  if (num_steps_ == 1)
-    log_.reset_peak();  // without the first step, which has no optimizer states yet
+  if (num_steps_ == 1) log_.reset_peak();  // step 1 has no optimizer states yet
 }
 
 void MemoryProfile::end_step(int64_t step) {

@@ -56,8 +56,7 @@ class Tracer {
   State state_ = State::idle;
   std::unique_ptr<StepScope> step_scope_;
   std::thread writing_;
-  std::shared_ptr<bool> has_failed_ =
-      std::make_shared<bool>(false);  // used by the writing thread only
+  std::shared_ptr<bool> has_failed_ = std::make_shared<bool>(false);  // used by the thread only
 };
 
 /// Metadata for readers of distributed traces, as JSON with a blank after each colon: they search

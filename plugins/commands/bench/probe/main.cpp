@@ -30,7 +30,7 @@ at::ScalarType dtype_named(const std::string& name) {
               "'; try float64, float32, bfloat16 or float16");
 }
 
-/// LibTorch's GPU library registers devices when it is opened; a program for CPUs does not link it.
+/// LibTorch's GPU library registers GPUs when it is opened. Measurements on CPUs do not need it.
 void open_gpu_library() {
   TITAN_CHECK(::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL), io,
               "cannot open LibTorch's GPU library: ", ::dlerror());

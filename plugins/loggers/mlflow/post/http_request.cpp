@@ -95,8 +95,7 @@ Answer Sender::send(const Request& request) {
     set(CURLOPT_POSTFIELDS, request.body.data());
   }
   set(CURLOPT_HTTPHEADER, headers.get());
-  set(CURLOPT_HEADEROPT,
-      static_cast<long>(CURLHEADER_SEPARATE));  // none of them for a proxy's CONNECT
+  set(CURLOPT_HEADEROPT, static_cast<long>(CURLHEADER_SEPARATE));  // not for a proxy's CONNECT
   if (!request.user.empty()) {
     set(CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_BASIC));
     set(CURLOPT_USERNAME, request.user.c_str());
