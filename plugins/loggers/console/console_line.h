@@ -13,8 +13,8 @@ namespace titan::loggers {
 
 /// One line with its newline:
 ///
-///   step: 10  loss:  7.36542  grad_norm:  1.2345  memory:  1.70GiB(21.25%)  tps: 1,843  tflops:
-///   0.25  mfu: 1.20%
+///   step: 10  loss:  7.36542  grad_norm:  1.2345  memory:  1.70GiB(21.25%)  tps: 1,843
+///   tflops: 0.25  mfu: 1.20%
 ///
 /// and, when "validation_metrics/loss" is among the scalars, instead or as a second line
 ///

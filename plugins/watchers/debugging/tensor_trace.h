@@ -19,8 +19,7 @@ namespace titan::debugging {
 ///   {"trace": ["layers.*"], "rank", "world_size", "axes": {"pp": 1, ...}, "from_step"}
 /// then for each tensor of each traced step, in order of computation,
 ///   {"step", "attempt", "tensor": "output", "name", "key": [phase, microbatch, layer, sequence],
-///   "dtype",
-///    "shape", "count", "mean", "rms", "min", "max", "nan", "inf", "hash"}
+///    "dtype", "shape", "count", "mean", "rms", "min", "max", "nan", "inf", "hash"}
 /// Weights and gradients also have "offsets" and "of", the position in the whole tensor;
 /// activations have "row" and "rows": their sequences in the global batch. Statistics are exact. If
 /// a step is repeated, the last attempt counts. Each rank writes its own file; no communication.

@@ -1,5 +1,5 @@
 // Records the backward time of each layer for traces, because autograd calls no layer. Used by
-// profiler, only while profiling is on.
+// profiling.cpp, only while profiling is on.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Records a rank's memory history from the start, with layers and passes, and writes it as
-// snapshots. Used by profiler.
+// snapshots. Used by profiling.cpp.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Names of layers in traces. Used by profiler, only while profiling is on.
+// Names layers in traces. Used by profiling.cpp, only while profiling is on.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // Records steps with LibTorch's profiler (Kineto) and writes them as Chrome traces. Used by
-// profiler.
+// profiling.cpp.
 #pragma once
 
 #include <cstdint>

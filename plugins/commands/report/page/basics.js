@@ -75,7 +75,7 @@ function bytes(count) {
   return `${Number(count.toPrecision(3))} ${units[unit]}`;
 }
 
-/** UTC, so that the page says the same everywhere. */
+/** A date in UTC, so that the page does not depend on the time zone. */
 function date(seconds) {
   return seconds > 0 ? new Date(seconds * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC" : "–";
 }
@@ -132,7 +132,7 @@ function swatchOfFill(fill) {
   return draw("svg", { width: 18, height: 12, "aria-hidden": "true" }, draw("rect", { width: 18, height: 12, fill, stroke: "var(--line)" }));
 }
 
-/** Adds a section with its entry in the contents; gives the section. */
+/** Adds a section with its entry in the contents; returns the section. */
 function section(title, ...children) {
   const id = title.toLowerCase().replace(/[^a-z]+/g, "-");
   document.getElementById("contents").append(make("a", { href: `#${id}` }, title));

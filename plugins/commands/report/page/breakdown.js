@@ -1,4 +1,4 @@
-// Where the time went: goodput of the whole run, and the phases of a step over time.
+// The sections on time: goodput of the whole run, and the phases of a step over time.
 
 function goodputSection(data) {
   if (!data.runs.some(run => run.sessions.length)) return;

@@ -20,7 +20,7 @@ function logTicks(low, high, most) {
   return found.filter(value => value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9));
 }
 
-/** Exponential moving average that starts unbiased; `weight` in [0, 1). Null stays null and counts for nothing. */
+/** Exponential moving average without bias at the start; `weight` in [0, 1). Null stays null and is skipped. */
 function smoothed(values, weight) {
   let sum = 0, norm = 0;
   return values.map(value => {
@@ -158,7 +158,7 @@ class Chart {
       return text;
     };
     const group = draw("g", { fill: "none", stroke: colour, "stroke-linejoin": "round" });
-    if (line.low) {  // each bucket as an upright box from its lowest to its highest value
+    if (line.low) {  // each bucket as a vertical box from its lowest to its highest value
       let band = "";
       line.low.forEach((low, i) => {
         if (!can(line.high[i])) return;

@@ -1,4 +1,4 @@
-// The curves: which scalars are shown, and how.
+// The section of curves: selects scalars and draws their charts.
 
 const FIRST = ["loss_metrics/global_avg_loss", "validation_metrics/loss", "grad_norm", "lr", "throughput_of_job(tps)",
                "throughput(tps)", "goodput(%)", "memory/max_reserved(GiB)", "memory/max_active(GiB)"];

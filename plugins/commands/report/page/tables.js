@@ -15,7 +15,7 @@ function overviewSection(data) {
     data.runs.flatMap(run => run.problems.map(problem => make("p", { class: "bad" }, `${run.name}: ${problem}`))));
 }
 
-/** A value of the configuration, which is JSON, as people write it. */
+/** A value of the configuration (JSON) as text for people. */
 function text(json) {
   if (json === undefined) return "–";
   try {
