@@ -1,5 +1,5 @@
 // Chat template @FULL_NAME@. As generated, it writes ChatML: <|im_start|>ROLE, a line end, the content, <|im_end|>.
-// A message whose content is not a string is an error.
+// A message whose content is not a string is an error. Select it with [chat_template] name = "@FULL_NAME@".
 #include <string>
 
 #include <titan/chat_template.h>

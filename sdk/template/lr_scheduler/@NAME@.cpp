@@ -1,4 +1,5 @@
 // Learning-rate schedule @FULL_NAME@. As generated, it falls linearly from 1 at the first step to `floor` at the last.
+// Select it with [lr_scheduler] name = "@FULL_NAME@".
 #include <titan/lr_scheduler.h>
 #include <titan/plugin.h>
 

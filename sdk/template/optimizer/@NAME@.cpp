@@ -1,5 +1,5 @@
 // Optimizer @FULL_NAME@. As generated, it is gradient descent with momentum:
-// b <- momentum b + g, w <- w - lr (b + weight_decay w).
+// b <- momentum b + g, w <- w - lr (b + weight_decay w). Select it with [optimizer] name = "@FULL_NAME@".
 #include <vector>
 
 #include <ATen/core/grad_mode.h>

@@ -1,5 +1,5 @@
 // Pipeline schedule @FULL_NAME@. As generated, every rank runs all forwards and then all backwards,
-// beginning with the last microbatch.
+// beginning with the last microbatch. Select it with [parallelism] pipeline_parallel_schedule = "@FULL_NAME@".
 // Show it with `titan describe pipeline_schedule @FULL_NAME@ --ranks 4 --microbatches 8`.
 #include <optional>
 #include <string>

@@ -1,5 +1,6 @@
 // Tokenizer @FULL_NAME@. As generated, each byte is a token (ids 0 to 255), and id 256 ends a document. Bytes are not
 // interpreted, so text that is not UTF-8 survives a round trip.
+// Select it with [tokenizer] name = "@FULL_NAME@".
 #include <string>
 #include <vector>
 
