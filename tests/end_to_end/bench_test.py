@@ -87,7 +87,7 @@ class BenchTest(Case):
                     "--x.y 1", "--warmup", "3", "--interval", "2")
         self.assertEqual(run.returncode, 2)
         self.assert_holds(run.stderr, "must be multiples of --interval (2)", "--training.steps is set by titan bench",
-                          "there is no folder", "give one of both", "nothing was started")
+                          "there is no folder", "give one or the other", "nothing was started")
 
     def test_mistakes_of_both_jobs_are_told_together(self):
         run = self.bench("--optimizer.lr", "-1", "--vs-flags", "--optimizer.lr -2 --training.seq_len 0", code=2)

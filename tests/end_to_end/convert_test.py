@@ -429,7 +429,7 @@ class InterruptedTest(ConvertCase):
         whole, parts = self.folder / "whole", self.folder / "parts"
         self.convert("from-hf", self.source, whole, "--max-shard-size", "20MB", sizes=self.SIZES)
         said = self.interrupt_until_done("from-hf", self.source, parts, *self.SIZES)
-        self.assert_holds(said, "is there already, kept")
+        self.assert_holds(said, "already exists, kept")
         self.assertEqual(self.files(parts), self.files(whole))
         manifests = [json.loads((folder / "manifest.json").read_text()) for folder in (whole, parts)]
         self.assertEqual(manifests[0]["files"], manifests[1]["files"])
@@ -438,7 +438,7 @@ class InterruptedTest(ConvertCase):
         self.assert_same_tensors(tensors(self.folder / "back"), tensors(self.source))
         load(self.folder / "back", torch.float32)
         said = self.convert("to-hf", whole, self.folder / "back", "--max-shard-size", "20MB")
-        self.assert_holds(said, "nothing was left to do", "is what its source gives")
+        self.assert_holds(said, "nothing to do", "equals its source")
 
     def test_another_source_is_not_mixed_in(self):
         with self.subTest("unfinished"):

@@ -40,7 +40,7 @@ class CompareTest(DebuggingCase):
         self.assertEqual(losses(self.folder / "a"), losses(self.folder / "plain"))
         text = self.compare("a", "b", code=0)
         self.assert_holds(text, "activation_checkpoint.mode", "equal at all 2 common steps", "tensors: equal in all 2 traced steps",
-                          "the same in all that both wrote down")
+                          "no difference in what both runs recorded")
 
     def test_the_layer_that_a_converter_changes_is_named(self):
         self.run_with("a", *TRACED)
@@ -48,7 +48,7 @@ class CompareTest(DebuggingCase):
         text = self.compare("a", "b", code=1)
         self.assert_holds(text, "in step 1, in the forward of microbatch 0, at the output of layers.2.feed_forward.w2",
                           "the last equal one before it is the input of layers.2.feed_forward.w2",
-                          "initial weights: all 57 that both have are equal", "the same tokens", "model.converters")
+                          "initial weights: all 57 common weights are equal", "the same tokens", "model.converters")
         found = json.loads(self.compare("a", "b", "--json", code=1))
         self.assertEqual(found["tensors"]["first"]["name"], "layers.2.feed_forward.w2")
         self.assertEqual(found["numbers"]["parts_at"], 1)
@@ -62,7 +62,7 @@ class CompareTest(DebuggingCase):
         self.train("--debug.seed", "1", config=["--job.config_file", changed], out=self.folder / "b")
         text = self.compare("a", "b", code=1)
         self.assert_holds(text, "in step 2, before the forward, at the weight layers.3.attention.wo.weight",
-                          "initial weights: all 57 that both have are equal")
+                          "initial weights: all 57 common weights are equal")
 
     @thorough
     def test_runs_of_other_layouts_are_compared_by_what_they_add_up_to(self):
@@ -96,7 +96,7 @@ class BadValuesTest(DebuggingCase):
 
     def test_find_nan_names_the_tensor_and_ends_the_run(self):
         said = self.run_with("found", *self.LARGE, "--debug.find_nan", code=1)
-        self.assert_holds(said, "is run once more to find where that comes from", "the gradient of the output of layers.5",
+        self.assert_holds(said, "is run once more to find the cause", "the gradient of the output of layers.5",
                           "values are bad (nan", "in the backward of microbatch 0",
                           "the last good one before it is the gradient of the weight norm.weight (rank 0, step 2)",
                           "in training step 2")

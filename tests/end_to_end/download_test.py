@@ -67,8 +67,8 @@ class Choice(DownloadCase):
 
     def test_globs_that_take_nothing_are_errors(self):
         self.start_hub()
-        self.assert_holds(self.download("--include", "*.gguf", code=1).stderr, "--include '*.gguf' takes no file", "README.md")
-        self.assert_holds(self.download("--exclude", "*", code=1).stderr, "--exclude takes out all that would be fetched")
+        self.assert_holds(self.download("--include", "*.gguf", code=1).stderr, "--include '*.gguf' matches no file", "README.md")
+        self.assert_holds(self.download("--exclude", "*", code=1).stderr, "--exclude removes every selected file")
         self.start_hub({NAME: Repo({"README.md": b"x"})})
         self.assert_holds(self.download(kind="tokenizer", code=1).stderr, "nothing to fetch", "README.md", "--include")
 
@@ -133,7 +133,7 @@ class Permission(DownloadCase):
         self.start_hub()
         self.hub.faults["resolve " + WEIGHTS] = [Fault(404, {"X-Error-Code": "EntryNotFound"}), ]
         run = self.download(code=1)
-        self.assert_holds(run.stderr, "cannot get " + WEIGHTS, "the file is not in this revision", "1 file could not be had")
+        self.assert_holds(run.stderr, "cannot get " + WEIGHTS, "the file is not in this revision", "1 file could not be downloaded")
         self.assert_files([name for name in MODEL_FILES if name != WEIGHTS])
 
 

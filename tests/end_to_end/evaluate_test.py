@@ -293,7 +293,7 @@ class ValidationTest(EvaluateCase):
         flags = ["--validation.tasks", broken, *self.SAVED]
         for more in ([], ["--dry-run"]):
             run = self.train(*flags, *more, code=2)
-            self.assert_holds(run.stderr, "broken.jsonl:1: the gold choice 2 is none of 0 to 1")
+            self.assert_holds(run.stderr, "broken.jsonl:1: the gold choice 2 is not in 0 to 1")
             self.assert_nothing_was_written()
         run = self.train(*flags, "--parallelism.context_parallel_degree", 2, "--dry-run", "--world-size", 2, code=2)
         self.assert_holds(run.stderr, "tasks cannot be scored under context parallelism")

@@ -320,7 +320,7 @@ class BadInputTest(GenerateCase):
         make_model(self.folder / "hf")
         prompts = self.prompts_file([[5] * 500, [], [7, VOCAB], [3]])
         self.assert_holds(self.refused("--prompts", prompts), f"{prompts}:1: a prompt of 500 tokens and --max-new-tokens 64 are more than",
-                          "context of 512", f"{prompts}:2: an empty prompt", f"{prompts}:3: id {VOCAB} is none of the model's {VOCAB}")
+                          "context of 512", f"{prompts}:2: an empty prompt", f"{prompts}:3: id {VOCAB} is not below the model's vocabulary size {VOCAB}")
         self.assert_holds(self.refused("--prompt", "text"), "--prompt: text, but there is no tokenizer", "--model.hf_assets_path")
         self.assert_holds(self.refused("--prompt", "", "--model.hf_assets_path", TOKENIZER), "--prompt: an empty prompt")
         broken = self.write("broken.jsonl", '{"prompt": "a"}\n{"prompt"\n\n{"text": "a"}\n{"prompt_ids": [1, "x"]}\n')

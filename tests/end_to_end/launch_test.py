@@ -193,7 +193,7 @@ class FailureTest(LaunchCase):
     def test_a_shown_rank_is_not_quoted_again(self):
         run = self.launch(2, "fail", 0)
         self.assertEqual(run.returncode, 5)
-        self.assert_holds(run.stderr, "ended with exit code 5; what it said is above and in ")
+        self.assert_holds(run.stderr, "ended with exit code 5; its output is above and in ")
         self.assertEqual(run.stderr.count("has no data"), 1)
 
     def test_what_others_said_is_summed_up(self):

@@ -180,7 +180,7 @@ class LoraConversionTest(LoraCase):
         for name in ("config.json", "generation_config.json", "tokenizer.json"):
             self.assertEqual((self.folder / "whole" / name).read_text(), (exported / name).read_text(), name)
         before = content(self.folder / "whole")
-        self.assert_holds(self.convert(source, "whole"), "is what its source gives", "nothing was left to do")
+        self.assert_holds(self.convert(source, "whole"), "equals its source", "nothing to do")
         self.assertEqual(content(self.folder / "whole"), before)
 
         self.convert(source, "narrow", "--verify", "--dtype", "bfloat16")
@@ -203,7 +203,7 @@ class LoraConversionTest(LoraCase):
         self.assertGreaterEqual(len(there), 2)
         path.write_bytes(whole)
         said = self.convert(source, "parts", *options)
-        self.assertEqual(said.count("is there already, kept"), len(there))
+        self.assertEqual(said.count("already exists, kept"), len(there))
         self.assertGreater(said.count(": wrote "), 1)
         self.assert_same("parts", expected)
         self.load(self.folder / "parts")

@@ -93,20 +93,20 @@ class MlflowTest(ServerCase):
         self.assert_all_arrived(run)
         self.assertEqual((run.status, server.faults), ("FINISHED", []))
         self.assertEqual(said.count("mlflow: http"), 1, said)
-        self.assert_holds(said, "training goes on, and what is logged is sent when the server answers again")
+        self.assert_holds(said, "training continues, and logged values are sent when the server answers again")
 
     def test_numbers_whose_answer_is_lost_are_not_sent_again(self):
         server = self.serve(lose_numbers=True)
         said = self.log_to(server, *PATIENT).stderr
         (run,) = server.runs.values()
-        self.assert_holds(said, "training goes on")
+        self.assert_holds(said, "training continues")
         self.assert_all_arrived(run)
         self.assertEqual((run.status, server.lose_numbers), ("FINISHED", False))
 
     def test_nobody_at_the_address_costs_a_warning(self):
         said = self.log_to(f"http://127.0.0.1:{self.free_port()}", "--logger.mlflow.finish_timeout", "0.1s").stderr
         self.assert_holds(said, "values did not reach", "training completed after step 3")
-        self.assertLessEqual(said.count("training goes on"), 1, said)  # none when the run ends before the first try has failed
+        self.assertLessEqual(said.count("training continues"), 1, said)  # none when the run ends before the first try has failed
         self.assertEqual(len(metrics(self.out)), 3)
 
     def test_a_server_that_hangs_is_left_at_the_end(self):
@@ -139,7 +139,7 @@ class MlflowTest(ServerCase):
         self.log_to(server, *flags)
         server.runs.clear()
         said = self.log_to(server, *flags, "--training.steps", "5", "--checkpoint.load_step", "2").stderr
-        self.assert_holds(said, "the server does not know the run that is resumed, a new one begins")
+        self.assert_holds(said, "the server does not know the resumed run, starting a new one")
         (run,) = server.runs.values()
         self.assertEqual([p[0] for p in run.metrics["loss_metrics/global_avg_loss"]], [3, 4, 5])
 

@@ -181,7 +181,7 @@ class ProfilingTest(Case):
             (self.out / name).write_text("in the way")
         run = self.train(*PROFILED, "--profiling.enable_memory_snapshot", "--training.steps", "6")
         self.assertEqual(run.stderr.count("could not be written"), 2, run.stderr)
-        self.assert_holds(run.stderr, "the trace '", "the memory snapshot in '", "training goes on")
+        self.assert_holds(run.stderr, "the trace '", "the memory snapshot in '", "training continues")
         self.assertEqual(len(losses(self.out)), 6)
 
     def snapshot(self, iteration="iteration_2", rank=0):
@@ -216,7 +216,7 @@ class ProfilingTest(Case):
                          ("step", "forward of microbatch 0"), ("step", "backward of microbatch 0"), ("step", "optimizer step"),
                          ("use", "activations"), ("use", "gradients"), ("use", "optimizer states"),
                          ("use", "temporary")} <= frames, sorted(frames))
-        self.assert_holds(run.stderr, "memory of rank 0", "at the highest moment", "layers.1", "outside of layers")
+        self.assert_holds(run.stderr, "memory of rank 0", "at the peak", "layers.1", "outside of layers")
 
     def assert_table_adds_up(self, text):
         bytes_at_peak = int(text.split(" bytes")[0].replace(",", ""))

@@ -179,7 +179,7 @@ class Report(harness.Case):
         (run.folder / "checkpoint/step-50/manifest.json").write_text("{}")
         made = titan("report", run.folder, "--out", self.folder / "report.html")
         self.assertEqual(made.returncode, 0, made.stderr)
-        self.assert_holds(made.stderr, "history.jsonl has 1 line that is none", "status/rank_1.json")
+        self.assert_holds(made.stderr, "history.jsonl has 1 malformed line", "status/rank_1.json")
         shown = Page((self.folder / "report.html").read_text()).data["runs"][0]
         self.assertEqual([saved["complete"] for saved in shown["checkpoints"]], [False, True, True])
         self.assertEqual([rank["rank"] for rank in shown["ranks"]], [0, 2, 3])

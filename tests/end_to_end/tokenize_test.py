@@ -248,7 +248,7 @@ class TokenizeTest(Case):
             last = self.journaled()
         message = self.tokenize(path=path)
         if last:
-            self.assertIn(f"going on after {last:,} documents", message)
+            self.assertIn(f"continuing after {last:,} documents", message)
         self.assertEqual(pair(self.prefix), pair(self.folder / "whole"))
         self.assertEqual(self.files(), ["corpus.bin", "corpus.idx"])
 
@@ -258,19 +258,19 @@ class TokenizeTest(Case):
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             ended, message = self.interrupt_after_an_entry(path, number)
             self.assertEqual(ended, code, message)
-            self.assert_holds(message, "stopped after", "the same command goes on from there")
+            self.assert_holds(message, "stopped after", "run the same command again to continue")
         self.assertGreater(self.journaled(), 0)
         self.tokenize(path=path)
         self.assertEqual(pair(self.prefix), pair(self.folder / "whole"))
 
-    def test_a_full_disk_names_the_file_and_the_same_command_goes_on(self):
+    def test_a_full_disk_names_the_file_and_the_same_command_continues(self):
         self.tokenize(prefix=self.folder / "whole")
         limit = pathlib.Path(f"{self.folder}/whole.bin").stat().st_size // 2
         run = subprocess.run([TITAN, *map(str, self.arguments())], cwd=ROOT, env=environment(), capture_output=True, text=True,
                              stdin=subprocess.DEVNULL, timeout=HANG,
                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
         self.assertEqual(run.returncode, 1, run.stderr)
-        self.assert_holds(run.stderr, f"cannot write {self.prefix}.bin.part: File too large", "the same command goes on")
+        self.assert_holds(run.stderr, f"cannot write {self.prefix}.bin.part: File too large", "run the same command again to continue")
         self.tokenize()
         self.assertEqual(pair(self.prefix), pair(self.folder / "whole"))
 
@@ -287,7 +287,7 @@ class TokenizeTest(Case):
         for more, what in ((["--no-eos"], "token after each document"),
                            (["--model.hf_assets_path", self.folder / "assets"], "the tokenizer was"),
                            (["--dataset.jsonl.field", "source"], "data set's options")):
-            self.assert_holds(self.tokenize(*more, path=path, code=2), "cannot go on", what, "--overwrite")
+            self.assert_holds(self.tokenize(*more, path=path, code=2), "cannot continue", what, "--overwrite")
         with open(path, "a") as file:
             file.write('{"text": "one more"}\n')
         self.assert_holds(self.tokenize(path=path, code=2), "content of the data set", "--overwrite")

@@ -106,7 +106,7 @@ def check(titan, folder):
         server.stop()  # nobody is there when the run starts
         later = train(titan, server, folder / "two", "--logger.mlflow.experiment_name", "two")
         for line in later.stderr:
-            if "training goes on" in line:
+            if "training continues" in line:
                 break
         server.start()
         finish(later)

@@ -25,7 +25,7 @@ constexpr const char* kMetricsFile = "jsonl";  // the logger whose file is read
 
 namespace fs = std::filesystem;
 
-/// The end of what a program said.
+/// The end of a program's output.
 std::string last_lines(const std::string& text) {
   constexpr size_t kMost = 4000;
   if (text.size() <= kMost) return text;
@@ -33,7 +33,7 @@ std::string last_lines(const std::string& text) {
   return text.substr(begin == text.npos ? text.size() - kMost : begin + 1);
 }
 
-/// `is_titan`: exit codes of others say nothing of Titan's configuration.
+/// `is_titan`: only Titan's exit codes distinguish configuration errors.
 void require_success(const MeasuredRun& run, const std::string& command, bool is_titan) {
   if (run.status == 0) return;
   const std::string said = run.errors.empty() ? run.output : run.errors;

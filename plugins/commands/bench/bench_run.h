@@ -1,5 +1,5 @@
-// Makes one measured run of one side of a benchmark: a job of Titan in a folder of its own, or a
-// command of somebody else's. Used by `titan bench`.
+// Executes one measured run of one side of a benchmark: a Titan job in a new folder, or another
+// program's command. Used by `titan bench`.
 #pragma once
 
 #include <filesystem>
@@ -12,19 +12,19 @@
 
 namespace titan::commands {
 
-/// What is measured. A job of Titan unless `command` is there.
+/// One side of a benchmark: a Titan job, or `command` when it is not empty.
 struct BenchSide {
   std::string program;                 ///< path of titan
   std::vector<std::string> arguments;  ///< --section.key VALUE ...
-  std::string num_ranks;  ///< as titan launch takes it; empty: one process, no launcher
-  std::string command;    ///< for /bin/sh
+  std::string num_ranks;  ///< as for titan launch --nproc; empty: one process without a launcher
+  std::string command;    ///< a shell command, for /bin/sh
 };
 
-/// A new folder below `parent`, or the system's for temporary files; removed with what is in it
-/// unless it was made to stay.
+/// A new folder in the system's temporary folder, removed with its contents by the destructor, or a
+/// given folder that stays.
 class BenchFolder {
  public:
-  /// `keep`: make this one and leave it there.
+  /// `keep`: create this folder and do not remove it.
   explicit BenchFolder(const std::optional<std::filesystem::path>& keep);
   ~BenchFolder();
   BenchFolder(const BenchFolder&) = delete;
@@ -36,21 +36,22 @@ class BenchFolder {
   bool is_kept_ = false;
 };
 
-/// The words after `titan` that run `side`, writing into `folder`.
+/// The arguments of `titan` that run `side` with `folder` as output.
 std::vector<std::string> words_of(const BenchSide& side, const BenchSteps& steps,
                                   const std::filesystem::path& folder);
 
-/// Runs `side` once, from its launch to its end. Throws an Error with what the program said when it
-/// fails: a config Error when it refused its configuration.
+/// Runs `side` once, from launch to exit. When it fails, throws an Error with the end of its
+/// output: a config Error when Titan rejected the configuration, else an io Error.
 BenchFigures run_once(const BenchSide& side, const BenchSteps& steps,
                       const std::filesystem::path& folder, SignalInbox& signals);
 
-/// Lets Titan look for mistakes in a job without starting it; what it found, empty when nothing.
+/// Checks a job without starting it. Returns the problems that Titan reports, empty when there are
+/// none.
 std::string mistakes_in(const BenchSide& side, const BenchSteps& steps,
                         const std::filesystem::path& folder, SignalInbox& signals);
 
-/// The environment of this process with `more` in the place of what it has under these names, as
-/// ChildCommand takes it.
+/// The environment of this process, with the variables of `more` added or replaced, as ChildCommand
+/// takes it.
 std::vector<std::string> environment_with(const std::map<std::string, std::string>& more);
 
 }  // namespace titan::commands

@@ -59,7 +59,7 @@ void take_history(const RunHistory& history, double launched, BenchFigures& figu
   }
 }
 
-/// The first step after the warm-up that the ranks kept, else the last one that they kept.
+/// The first recorded step after the warm-up, else the last recorded step.
 BenchTraffic traffic_of(const std::vector<RankTimeline>& ranks, const BenchSteps& steps) {
   BenchTraffic traffic;
   if (ranks.empty()) return traffic;
@@ -80,7 +80,7 @@ BenchTraffic traffic_of(const std::vector<RankTimeline>& ranks, const BenchSteps
   return traffic;
 }
 
-/// Between the marks of the last step of the warm-up and of the last step of all.
+/// Between the mark of the last warm-up step and the mark of the last step.
 std::optional<CpuCounts> counts_per_step(const MeasuredRun& run, const BenchSteps& steps) {
   std::optional<CpuCounts> first, last;
   for (const StepMark& mark : run.marks) {
@@ -100,7 +100,7 @@ void take_process(const MeasuredRun& run, const BenchSteps& steps, BenchFigures&
   figures.per_step = counts_per_step(run, steps);
   figures.counters_refused = run.counters_refused;
   if (!figures.per_step && figures.counters_refused.empty())
-    figures.counters_refused = "the program did not tell when its steps ended";
+    figures.counters_refused = "the program did not report the end of its steps";
   figures.cpu_seconds = run.cpu_seconds;
 }
 
@@ -124,7 +124,7 @@ BenchFigures figures_of_titan(const std::filesystem::path& folder, const Measure
       times != metrics.series.end())
     figures.step_seconds = measured(times->second, steps);
   TITAN_CHECK(static_cast<int64_t>(figures.step_seconds.size()) * steps.interval == steps.measured,
-              data, "the run wrote down the times of ",
+              data, "the run recorded the times of ",
               static_cast<int64_t>(figures.step_seconds.size()) * steps.interval, " of ",
               steps.measured, " measured steps in '", folder.string(), "'");
   figures.tokens_per_second = figures.tokens_per_step / median(figures.step_seconds);
@@ -132,7 +132,7 @@ BenchFigures figures_of_titan(const std::filesystem::path& folder, const Measure
       peaks != metrics.series.end())
     for (const double gib : peaks->second.values)
       figures.peak_bytes = std::max(figures.peak_bytes, gib * kGiB);
-  // of the other ranks, of the last interval
+  // peaks of the other ranks, from their status at the last interval
   for (const RankStatus& status : read_rank_statuses(folder).ranks)
     if (std::isfinite(status.memory_bytes))
       figures.peak_bytes = std::max(figures.peak_bytes, status.memory_bytes);
@@ -156,7 +156,7 @@ BenchFigures figures_of_other(const MeasuredRun& run, const BenchSteps& steps) {
     try {
       Value value = parse_json(line);
       if (value.find("tokens_per_second")) told = std::move(value);
-    } catch (const Error&) {  // another line of the program's own
+    } catch (const Error&) {  // not JSON: other output of the program
     }
   }
   TITAN_CHECK(told, data,
@@ -165,14 +165,14 @@ BenchFigures figures_of_other(const MeasuredRun& run, const BenchSteps& steps) {
   BenchFigures figures;
   const auto speed = number_in(*told, "tokens_per_second");
   TITAN_CHECK(speed && std::isfinite(*speed) && *speed > 0, data,
-              "\"tokens_per_second\" of the other command is no number above 0: ",
+              "\"tokens_per_second\" of the other command is not a number above 0: ",
               to_json(told->at("tokens_per_second")));
   figures.tokens_per_second = *speed;
   if (const Value* times = told->find("step_seconds"); times && times->is_list())
     for (const Value& time : times->as_list()) {
       TITAN_CHECK((time.is_number() || time.is_integer()) && time.as_number() > 0, data,
                   "\"step_seconds\" of the other command holds ", to_json(time),
-                  ", which is no time");
+                  ", which is not a time");
       figures.step_seconds.push_back(time.as_number());
     }
   figures.tokens_per_step =

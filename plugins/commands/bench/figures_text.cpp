@@ -1,4 +1,4 @@
-// Figures of one run as text and as JSON.
+// Formats the figures of one run as text and as JSON.
 #include <algorithm>
 #include <cmath>
 
@@ -107,20 +107,20 @@ std::string to_text(const BenchFigures& figures, const BenchSteps& steps) {
   if (figures.flops_full && figures.peak_flops)
     add("MFU", shares_text(figures, figures.peak_flops) + ", the device's peak");
   if (figures.flops_full && figures.gemm_flops)
-    add("of GEMM", shares_text(figures, figures.gemm_flops) + ", measured beside the run");
+    add("of GEMM", shares_text(figures, figures.gemm_flops) + ", measured next to the run");
   if (figures.to_first_step)
     add("first step",
         "begins " + seconds_text(*figures.to_first_step) + " after the launch" +
             (figures.to_first_step_end ? ", ends after " + seconds_text(*figures.to_first_step_end)
                                        : ""));
-  add("peak memory",
-      bytes_text(figures.peak_bytes) + (figures.ranks > 1 ? " on the rank that holds most" : ""));
+  add("peak memory", bytes_text(figures.peak_bytes) +
+                         (figures.ranks > 1 ? " on the rank with the highest peak" : ""));
   add("CPU", cpu_text(figures));
   std::string text = text_table(rows);
   if (figures.traffic.rows.empty()) return text;
   text += "sent in step " + std::to_string(figures.traffic.step) +
           ", all ranks: " + bytes_text(static_cast<double>(figures.traffic.bytes_of_all_ranks)) +
-          "; rank " + std::to_string(figures.traffic.busiest_rank) + ", which sends most:\n";
+          "; rank " + std::to_string(figures.traffic.busiest_rank) + ", which sends the most:\n";
   std::vector<TextRow> sent = {{"group", "operation", "calls", "bytes"}};
   for (const StepTraffic& row : figures.traffic.rows)
     sent.push_back({row.group, row.operation, with_commas(row.calls), with_commas(row.bytes)});

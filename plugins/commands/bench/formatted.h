@@ -1,4 +1,4 @@
-// Numbers as printf writes them. Used by the texts of titan bench.
+// Formats numbers like printf. Used for the texts of titan bench.
 #pragma once
 
 #include <array>

@@ -15,7 +15,7 @@
 namespace titan::commands {
 namespace {
 
-constexpr const char* kHost = "cpu";  // the device of which there is one
+constexpr const char* kHost = "cpu";  // a machine has one device of this type
 
 int num_cpus() {
   cpu_set_t set;
@@ -40,7 +40,7 @@ double flops_of(const StartedChild& child) {
   while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
   }
   TITAN_CHECK(status == 0, io, "titan-probe ", how_it_ended(status), ": ", errors,
-              "; --no-gemm goes without it");
+              "; --no-gemm skips this measurement");
   return parse_json(output).at("flops").as_number();
 }
 

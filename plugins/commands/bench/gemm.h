@@ -1,4 +1,5 @@
-// How fast the machine multiplies matrices right now: what a run's speed is seen beside.
+// Measures the machine's current GEMM speed, as a reference for the speed of a run. Used by titan
+// bench.
 #pragma once
 
 #include <optional>
@@ -7,9 +8,9 @@
 
 namespace titan::commands {
 
-/// FLOP/s of products in the type that the run computed in, by titan-probe, of as many processes
-/// and threads at once as the run had. None where the run did not tell its type. Throws an io Error
-/// when the program fails or is not there.
+/// FLOP/s of GEMMs in the compute dtype of the run, measured by titan-probe with as many processes
+/// and threads at once as the run had. None when the run did not report its dtype. Throws an io
+/// Error when the program fails or is missing.
 std::optional<double> measured_gemm(const BenchFigures& figures, const SignalInbox& signals);
 
 }  // namespace titan::commands

@@ -24,12 +24,12 @@ std::optional<int64_t> step_in(std::string_view line) {
     const Value value = parse_json(line);
     const Value* step = value.find("step");
     if (step && step->is_integer()) return step->as_integer();
-  } catch (const Error&) {  // what programs print need not be JSON
+  } catch (const Error&) {  // a program may print text that is not JSON
   }
   return std::nullopt;
 }
 
-/// Reads what is there; false at the end of the stream.
+/// Reads the available bytes; false at the end of the stream.
 bool take(const Descriptor& from, std::string& into) {
   std::array<char, 1 << 16> buffer;
   while (true) {
@@ -98,7 +98,7 @@ class Measurement {
     }
   }
 
-  /// Of the lines that are new in the file, or on standard output.
+  /// Adds marks for new lines of the file or of standard output.
   void read_marks() {
     if (metrics_ && !file_.is_open())
       file_ = Descriptor(::open(metrics_->c_str(), O_RDONLY | O_CLOEXEC));
@@ -114,7 +114,7 @@ class Measurement {
   SignalInbox& signals_;
   Descriptor changes_, file_;
   std::string lines_;
-  size_t read_ = 0;  // of lines_ or the output
+  size_t read_ = 0;  // bytes of lines_, or of the output, already parsed
   MeasuredRun run_;
   double began_ = 0;
   StartedChild child_;

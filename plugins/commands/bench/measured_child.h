@@ -1,5 +1,5 @@
-// Runs a program to its end and notes when each of its steps was done and what had been executed by
-// then. Used by titan bench for both sides of a comparison.
+// Runs a program to its exit, and records for each step the time and the CPU counts at its end.
+// Used by titan bench for both sides of a comparison.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 
 namespace titan::commands {
 
-/// Seen from outside: some microseconds after the step told of itself.
+/// The end of one step, observed from outside: some microseconds after the program reported it.
 struct StepMark {
   int64_t step = 0;
-  std::optional<CpuCounts> counts;  ///< up to here
+  std::optional<CpuCounts> counts;  ///< up to this step
 };
 
 struct MeasuredRun {
@@ -27,15 +27,15 @@ struct MeasuredRun {
   double seconds = 0;   ///< from launch to its end
   std::string output, errors;
   std::vector<StepMark> marks;
-  std::string counters_refused;     ///< why the marks lack counts
-  double cpu_seconds = 0;           ///< user and system, of the whole life of all its processes
+  std::string counters_refused;     ///< why the marks have no counts
+  double cpu_seconds = 0;           ///< user and system, all processes, from launch to exit
   int64_t peak_resident_bytes = 0;  ///< of the largest single process
 };
 
-/// `metrics`: the file in whose lines {"step": n, ...} the steps tell of themselves, which need not
-/// exist yet while its folder does; absent: they do so on standard output. Signals that ask this
-/// program to end kill the child and end the measurement by an io Error. Throws an io Error when
-/// the program cannot be run.
+/// `metrics`: the file to which the program appends a line {"step": n, ...} per step. Its folder
+/// must exist, the file need not. Absent: such lines are expected on standard output. A termination
+/// signal to this process kills the child and throws an io Error. Throws an io Error when the
+/// program cannot be run.
 MeasuredRun run_measured(const ChildCommand& command,
                          const std::optional<std::filesystem::path>& metrics, SignalInbox& signals);
 

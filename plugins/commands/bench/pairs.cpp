@@ -11,7 +11,7 @@ namespace {
 
 using Figure = std::function<std::optional<double>(const BenchFigures&)>;
 
-/// One of the counts, for each token of the step.
+/// One of the CPU counts per token.
 template <class Count>
 Figure per_token(Count CpuCounts::*count) {
   return [count](const BenchFigures& figures) -> std::optional<double> {
@@ -35,7 +35,7 @@ const std::vector<std::pair<const char*, Figure>>& compared_figures() {
   return kFigures;
 }
 
-/// Empty unless both sides of every pair tell it.
+/// Empty unless both sides of every pair have the figure.
 std::vector<double> ratios_by_pair(const BenchPairs& pairs, const Figure& figure) {
   std::vector<double> ratios;
   for (size_t i = 0; i < pairs.a.size(); ++i) {

@@ -1,4 +1,5 @@
-// Two sides of a benchmark, run in turns, and what their ratios say. Used by `titan bench`.
+// Runs two sides of a benchmark alternately and evaluates the ratios of their figures. Used by
+// `titan bench`.
 #pragma once
 
 #include <functional>
@@ -10,27 +11,27 @@
 
 namespace titan::commands {
 
-/// A figure of A over the same figure of B, pair by pair.
+/// The ratios of a figure, A over B, one for each pair of runs.
 struct BenchRatio {
   std::string name;           ///< "tokens_per_second"
-  std::vector<double> pairs;  ///< in their order
+  std::vector<double> pairs;  ///< in the order of the runs
   MedianInterval middle;      ///< of `pairs`, 95 %
 
-  /// "above 1", "below 1", or "inconclusive" when the interval holds 1 or there is none.
+  /// "above 1", "below 1", or "inconclusive" when the interval contains 1 or does not exist.
   const char* verdict() const;
 };
 
 struct BenchPairs {
-  std::vector<BenchFigures> a, b;  ///< of one pair at the same index
+  std::vector<BenchFigures> a, b;  ///< a[i] and b[i] are one pair
 };
 
-/// A B, B A, A B, ...: what drifts while they run adds to both sides alike. `run` is called with
-/// true for A; `done` after each pair.
+/// Order of runs: A B, B A, A B, ..., so that drift of the machine affects both sides equally.
+/// `run` is called with true for A; `done` after each pair.
 BenchPairs run_pairs(int64_t num_pairs, const std::function<BenchFigures(bool)>& run,
                      const std::function<void(const BenchPairs&)>& done);
 
-/// tokens_per_second, peak_bytes, to_first_step, and per token instructions, cycles and
-/// cpu_seconds; gemm_flops last, which should not differ. Those that a side does not tell are left
+/// Ratios of tokens_per_second, peak_bytes, to_first_step, of instructions, cycles and cpu_seconds
+/// per token, and of gemm_flops as a control that should be 1. Figures that one side lacks are left
 /// out.
 std::vector<BenchRatio> ratios_of(const BenchPairs& pairs);
 

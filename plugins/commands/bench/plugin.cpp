@@ -1,5 +1,5 @@
-// titan bench: measures a job, or two in turns. Each run is a training run of its own, started as a
-// user would start it, and the figures are what it recorded of itself.
+// titan bench: measures a job, or compares two in alternating runs. Each run is a complete training
+// run, started as a user would start it. The figures come from the files that it writes.
 #include <filesystem>
 #include <limits>
 #include <sstream>
@@ -40,7 +40,7 @@ struct BenchRequest {
   bool has_gemm = true;
 };
 
-/// Words as a shell would cut them at blanks; '...' and "..." keep blanks.
+/// Splits `text` at blanks like a shell; '...' and "..." keep blanks.
 std::vector<std::string> words_in(const std::string& text) {
   std::vector<std::string> words;
   std::optional<std::string> word;
@@ -59,12 +59,12 @@ std::vector<std::string> words_in(const std::string& text) {
       *word += c;
     }
   }
-  TITAN_CHECK(quote == 0, config, "--vs-flags: a ", quote, " without its end in: ", text);
+  TITAN_CHECK(quote == 0, config, "--vs-flags: a ", quote, " without its closing quote in: ", text);
   if (word) words.push_back(*word);
   return words;
 }
 
-/// `arguments` with those of `others` in the place of the same keys.
+/// `arguments`, with the values of keys that `others` also sets replaced.
 std::vector<std::string> overridden(std::vector<std::string> arguments,
                                     const std::vector<std::string>& others) {
   for (const std::string& other : others) {
@@ -86,7 +86,7 @@ std::vector<std::string> overridden(std::vector<std::string> arguments,
   return arguments;
 }
 
-/// Compares the flags with each other and keeps what is wrong, so that all of it is said at once.
+/// Checks the flags and collects all problems, so that one error reports them together.
 class RequestReader {
  public:
   RequestReader(const BenchOptions& options, const CommandContext& context)
@@ -110,7 +110,7 @@ class RequestReader {
       wrong("--json: there is no folder '" + parent.string() + "'");
     if (request.keep && fs::exists(*request.keep) &&
         !(fs::is_directory(*request.keep) && fs::is_empty(*request.keep)))
-      wrong("--keep: '" + *request.keep + "' is no new or empty folder");
+      wrong("--keep: '" + *request.keep + "' is neither a new nor an empty folder");
     request.has_gemm = !options_.no_gemm;
     request.a = {.program = options_.program.value_or(context_.program).string(),
                  .arguments = context_.words,
@@ -136,7 +136,7 @@ class RequestReader {
     if (command && has_job)
       wrong(
           "--against compares with another command, the --vs- flags with "
-          "a job of Titan: give one of both");
+          "a job of Titan: give one or the other");
     if (command) request.b = {.program = "", .arguments = {}, .num_ranks = "", .command = *command};
     if (command && command->empty()) wrong("--against is empty");
     if (command || !has_job) return;
@@ -188,7 +188,7 @@ class Bench {
 
  private:
   bool is_json_shown() const { return request_.json == "-"; }
-  /// Standard output is the JSON's where it was asked for.
+  /// Standard output is reserved for the JSON when --json is '-'.
   void say(const std::string& text) const {
     is_json_shown() ? print_to_errors(text) : print(text);
     std::fflush(stdout);
@@ -202,7 +202,7 @@ class Bench {
     return figures;
   }
 
-  /// All mistakes of both jobs before either is started.
+  /// Checks both jobs before either starts.
   void check_both() {
     std::string mistakes = mistakes_in(request_.a, request_.steps, folder_.path(), signals_);
     const std::string others = mistakes_in(*request_.b, request_.steps, folder_.path(), signals_);
@@ -243,7 +243,7 @@ class Bench {
   BenchRequest request_;
   BenchFolder folder_;
   SignalInbox signals_;
-  std::optional<BenchFigures> facts_;  // of the last run of Titan: what a GEMM beside it is like
+  std::optional<BenchFigures> facts_;  // of Titan's last run: which GEMM to measure next to it
   int num_runs_ = 0;
 };
 
@@ -275,24 +275,26 @@ TITAN_PLUGIN(plugin) {
   plugin
       .add<titan::commands::BenchCommand>(
           "bench", "measure how fast a job trains, or which of two is faster")
-      .option("warmup", &Options::warmup, "steps before those that are measured")
+      .option("warmup", &Options::warmup, "steps of warm-up, not measured")
       .between(1, kMostSteps)
-      .option("steps", &Options::steps, "steps that are measured")
+      .option("steps", &Options::steps, "measured steps")
       .between(1, kMostSteps)
       .option("interval", &Options::interval,
-              "read the clock every N steps, so that a GPU is not waited for in each")
+              "read the clock every N steps; larger values wait for a GPU less often")
       .between(1, kMostSteps)
       .option("nproc", &Options::nproc,
-              "start so many ranks with titan launch: a number, 'cpu', 'gpu', 'auto'")
-      .option("json", &Options::json, "write everything there as JSON; '-': to standard output")
-      .option("keep", &Options::keep, "leave what the runs wrote in this new folder")
-      .option("program", &Options::program, "the titan that is measured (default: this one)")
-      .option("no_gemm", &Options::no_gemm, "measure no matrix products beside the runs")
-      .option("against", &Options::against, "compare with this shell command, in turns")
-      .option("vs_flags", &Options::vs_flags, "compare with the same job under these flags too")
+              "number of ranks, started by titan launch: a number, 'cpu', 'gpu', 'auto'")
+      .option("json", &Options::json, "file for all results as JSON; '-': standard output")
+      .option("keep", &Options::keep, "keep the files of the runs in this new folder")
+      .option("program", &Options::program, "the titan program to measure (default: this one)")
+      .option("no_gemm", &Options::no_gemm, "do not measure GEMMs next to the runs")
+      .option("against", &Options::against, "compare with this shell command, in alternating runs")
+      .option("vs_flags", &Options::vs_flags,
+              "compare with the same job with these flags in addition")
       .option("vs_config", &Options::vs_config, "compare with the same flags on this configuration")
-      .option("vs_program", &Options::vs_program, "compare with the same job in another titan")
-      .option("vs_nproc", &Options::vs_nproc, "compare with the same job on so many ranks")
+      .option("vs_program", &Options::vs_program,
+              "compare with the same job run by another titan program")
+      .option("vs_nproc", &Options::vs_nproc, "compare with the same job on this number of ranks")
       .option("pairs", &Options::pairs, "runs of each side of a comparison (default 7)")
       .between(kFewestPairs, kMostSteps);
 }

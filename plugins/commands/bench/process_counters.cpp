@@ -25,7 +25,7 @@ Descriptor open_counter(uint32_t type, uint64_t event, pid_t process) {
       ::syscall(SYS_perf_event_open, &attributes, process, -1, -1, PERF_FLAG_FD_CLOEXEC)));
 }
 
-/// Scaled up where the counter had to share its register with others.
+/// Extrapolated when the kernel multiplexed the counter with others.
 std::optional<double> value_of(const Descriptor& counter) {
   Reading reading;
   if (!counter.is_open()) return std::nullopt;

@@ -1,5 +1,5 @@
-// What a process and all that it starts have executed, as the kernel counts it (perf_event_open).
-// Used by titan bench, beside wall time that a busy machine falsifies.
+// CPU time, instructions and cycles of a process and its descendants, counted by the kernel
+// (perf_event_open). Used by titan bench because wall time is unreliable on a busy machine.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@
 
 namespace titan::commands {
 
-/// Since the counters were opened, of all threads together.
+/// Totals of all threads since the counters were opened.
 struct CpuCounts {
   double cpu_seconds = 0;
   std::optional<double> instructions, cycles;  ///< of user mode; a virtual machine often has none
@@ -26,7 +26,7 @@ class ProcessCounters {
 
   /// None when the kernel allows no counters here.
   std::optional<CpuCounts> read() const;
-  /// Why something is not counted: "no instructions and cycles: ..."; empty when all is.
+  /// Why some counts are missing: "no instructions and cycles: ..."; empty when none is.
   const std::string& refusal() const { return refusal_; }
 
  private:

@@ -1,4 +1,4 @@
-// titan chat-template: the text that a model reads of conversations, and its ids.
+// titan chat-template: prints conversations as text and token ids, as a model reads them.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -52,12 +52,12 @@ class ShowChat final : public Command {
     const int64_t num_refused = show(file.is_open() ? file : std::cin, opened->chat());
     if (num_refused == 0) return kExitDone;
     print_error(std::to_string(num_refused) +
-                (num_refused == 1 ? " conversation was refused" : " conversations were refused"));
+                (num_refused == 1 ? " conversation was rejected" : " conversations were rejected"));
     return kExitRuntimeError;
   }
 
  private:
-  /// Gives how many conversations the template refuses.
+  /// Returns the number of conversations that the template rejects.
   int64_t show(std::istream& in, const ChatText& chat) const {
     int64_t num_refused = 0;
     for (std::string line; std::getline(in, line);) {
@@ -90,11 +90,11 @@ TITAN_PLUGIN(plugin) {
               "--model.hf_assets_path")
       .option(
           "conversations", &Options::conversations,
-          "*.jsonl, one on each line: {\"messages\": [{\"role\": \"user\", \"content\": "
-          "\"...\"}, ...], \"tools\": [...]}; without it they come from standard input. Prints an "
-          "object for each: {\"text\": ..., \"ids\": [...]}, or {\"error\": ...} where the "
-          "template refuses it, which makes the exit code 1")
+          "*.jsonl, one per line: {\"messages\": [{\"role\": \"user\", \"content\": "
+          "\"...\"}, ...], \"tools\": [...]}; default: standard input. Prints an "
+          "object per conversation: {\"text\": ..., \"ids\": [...]}, or {\"error\": ...} if the "
+          "template rejects it; the exit code is then 1")
       .option("generation_prompt", &Options::generation_prompt,
-              "up to where the assistant begins to speak")
-      .option("ids", &Options::ids, "the tokens too");
+              "end with the generation prompt, where the assistant's answer begins")
+      .option("ids", &Options::ids, "print token ids too");
 }

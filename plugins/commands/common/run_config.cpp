@@ -25,7 +25,7 @@ Value value_of(const toml::node& node) {
   if (const auto number = node.value_exact<int64_t>()) return *number;
   if (const auto number = node.value_exact<double>()) return *number;
   if (auto text = node.value_exact<std::string>()) return std::move(*text);
-  return Value();  // a date or a time, which no option takes
+  return Value();  // a date or a time, which no option accepts
 }
 
 void flatten(const toml::table& table, const std::string& path,

@@ -12,12 +12,12 @@
 namespace titan::commands {
 namespace {
 
-/// Where files go, what is shown, saved and looked at: what no number of a step depends on.
+/// Prefixes of keys without influence on numbers: output, logging, saving, diagnostics.
 constexpr std::array<std::string_view, 7> kHarmless = {"job.",    "metrics.", "profiling.", "comm.",
                                                        "logger.", "plugins.", "checkpoint."};
 constexpr std::array<std::string_view, 4> kHarmlessDebug = {
     "debug.trace_tensors", "debug.fingerprints", "debug.find_nan", "debug.detect_anomaly"};
-/// What a run starts from.
+/// Keys that choose the initial state of a run.
 constexpr std::array<std::string_view, 3> kStart = {
     "checkpoint.initial_load", "checkpoint.load_step", "checkpoint.exclude_from_loading"};
 
@@ -74,7 +74,7 @@ std::vector<NumberDifference> differences(const std::map<std::string, double>& a
   return found;
 }
 
-/// Walks the steps that both have until `differ(a, b)` says that they part.
+/// Compares common steps up to the first one for which `differ(a, b)` is true.
 template <class Map, class Differ>
 StepComparison compare_steps(const Map& a, const Map& b, const Differ& differ) {
   StepComparison result;

@@ -1,5 +1,5 @@
-// Where two runs part: in their configurations, their data, their weights, their losses and, where
-// tensors were traced, in which layer. Used by titan compare.
+// Finds where two runs diverge: in configuration, data, initial weights, losses and, where tensors
+// were traced, in which layer. Used by titan compare.
 #pragma once
 
 #include <cstdint>
@@ -14,48 +14,48 @@
 
 namespace titan::commands {
 
-/// A key that the runs' configurations have different values of, as JSON; empty: not set.
+/// A configuration key with different values in the two runs, as JSON; empty: not set.
 struct ConfigDifference {
   std::string key, first, second;
 };
 
-/// A result that differs.
+/// A logged number that differs.
 struct NumberDifference {
   std::string tag;
   double first = 0, second = 0;
 };
 
-/// By step: what both runs wrote down.
+/// Comparison of a quantity that both runs recorded by step.
 struct StepComparison {
-  int64_t num_steps = 0;                      ///< that both have
-  std::optional<int64_t> last_equal;          ///< before they part
-  std::optional<int64_t> parts_at;            ///< the first step at which they differ
-  std::vector<NumberDifference> differences;  ///< there; of numbers
+  int64_t num_steps = 0;                      ///< steps that both runs have
+  std::optional<int64_t> last_equal;          ///< the last equal step before they diverge
+  std::optional<int64_t> parts_at;            ///< the first step that differs
+  std::vector<NumberDifference> differences;  ///< of numbers, at that step
 };
 
 struct WeightsComparison {
-  int64_t num_weights = 0;             ///< that both have, at the start
-  std::vector<std::string> different;  ///< of them
+  int64_t num_weights = 0;             ///< initial weights that both have
+  std::vector<std::string> different;  ///< names of common weights that differ
   std::vector<std::string> only_first, only_second;
 };
 
 struct Comparison {
   std::string first, second;  ///< folders
   double tolerance = 0;
-  std::vector<ConfigDifference> config;  ///< that can change numbers
-  int64_t num_harmless = 0;              ///< differences of configuration that cannot
-  std::vector<ConfigDifference> start;   ///< of what their last starts found, where both tell
-  int64_t num_start = 0;                 ///< things that both tell about their starts
+  std::vector<ConfigDifference> config;  ///< only keys that can change numbers
+  int64_t num_harmless = 0;              ///< number of differing keys that cannot change numbers
+  std::vector<ConfigDifference> start;   ///< differences between the last starts
+  int64_t num_start = 0;                 ///< values that both starts recorded
   StepComparison numbers, tokens;
   WeightsComparison weights;
   TraceComparison tensors;
 
-  /// In all that both wrote down; configurations may differ.
+  /// In everything that both runs recorded. Configurations may differ.
   bool are_same() const;
 };
 
-/// `tolerance`: how far numbers may be apart, relative to the larger one; 0: not at all. Throws a
-/// data Error when the runs have nothing in common that could be compared.
+/// `tolerance`: allowed difference of numbers, relative to the larger one; 0: none. Throws a data
+/// Error when the runs have nothing in common to compare.
 Comparison compare(const RunRecord& a, const RunRecord& b, double tolerance);
 
 /// For people, several lines.

@@ -1,4 +1,4 @@
-// A comparison for people and for programs.
+// Formats a comparison as text and as JSON.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMostNamed = 12;
 
-/// Shortest text that reads back to the same number.
+/// The shortest text that reads back as the same number.
 std::string exact(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
@@ -34,7 +34,7 @@ std::string relative(double a, double b) {
 std::string config_text(const Comparison& c) {
   std::string text = "configuration: ";
   if (c.config.empty())
-    text += "nothing differs that can change numbers";
+    text += "no difference that can change numbers";
   else
     text += count_of(static_cast<int64_t>(c.config.size()), "difference", "differences") +
             " that can change numbers";
@@ -54,16 +54,16 @@ std::string start_text(const Comparison& c) {
   std::vector<TextRow> rows;
   for (const ConfigDifference& d : c.start) rows.push_back({d.key, d.first, d.second});
   return "start: " + count_of(static_cast<int64_t>(c.start.size()), "difference", "differences") +
-         " in what the last start of each run found\n" + text_table(std::move(rows), "  ");
+         " between the last starts of the runs\n" + text_table(std::move(rows), "  ");
 }
 
 std::string steps_text(const StepComparison& steps, const std::string& equal) {
   if (!steps.parts_at)
     return equal + " at all " + std::to_string(steps.num_steps) + " common steps\n";
-  std::string text = "they part at step " + std::to_string(*steps.parts_at);
-  text += steps.last_equal ? ", the last equal step before that is written down is " +
-                                 std::to_string(*steps.last_equal)
-                           : ", the first one that both wrote down";
+  std::string text = "they diverge at step " + std::to_string(*steps.parts_at);
+  text += steps.last_equal
+              ? "; the last equal step recorded before it is " + std::to_string(*steps.last_equal)
+              : "; the first step that both recorded";
   return text + "\n";
 }
 
@@ -79,8 +79,7 @@ std::string numbers_text(const Comparison& c) {
 }
 
 std::string tokens_text(const StepComparison& tokens) {
-  if (tokens.num_steps == 0)
-    return "data: not known; debug.fingerprints = true in both runs tells\n";
+  if (tokens.num_steps == 0) return "data: unknown; set debug.fingerprints = true in both runs\n";
   return "data: " + steps_text(tokens, "the same tokens");
 }
 
@@ -94,13 +93,13 @@ std::string weights_text(const WeightsComparison& w) {
     return text;
   };
   if (w.num_weights == 0 && w.only_first.empty() && w.only_second.empty())
-    return "initial weights: not known; debug.fingerprints = true in both runs tells\n";
+    return "initial weights: unknown; set debug.fingerprints = true in both runs\n";
   std::string text = "initial weights: ";
   if (w.different.empty())
-    text += "all " + std::to_string(w.num_weights) + " that both have are equal\n";
+    text += "all " + std::to_string(w.num_weights) + " common weights are equal\n";
   else
     text += std::to_string(w.different.size()) + " of " + std::to_string(w.num_weights) +
-            " that both have differ\n";
+            " common weights differ\n";
   return text + list("", w.different) + list("only in the first: ", w.only_first) +
          list("only in the second: ", w.only_second);
 }
@@ -122,21 +121,21 @@ TextRow row_of(const std::string& of, const TracedTensor& t) {
 
 std::string tensors_text(const TraceComparison& t) {
   if (t.num_steps == 0)
-    return "tensors: no traced step in common; debug.trace_tensors = [\"*\"] in both runs tells "
-           "which "
-           "layer\n";
+    return "tensors: no traced step in common; set debug.trace_tensors = [\"*\"] in both runs "
+           "to find the layer\n";
   const std::string unmatched =
       t.num_unmatched == 0
           ? ""
           : "  " + count_of(t.num_unmatched, "tensor has", "tensors have") +
-                (t.by_rank ? " no counterpart in the other run\n"
-                           : " no counterpart: other microbatches, or cut by the layout otherwise "
-                             "than by rows\n");
+                (t.by_rank
+                     ? " no counterpart in the other run\n"
+                     : " no counterpart: different microbatches, or split by the layout other "
+                       "than by rows\n");
   if (!t.parts_at)
     return "tensors: equal in all " + count_of(t.num_steps, "traced step", "traced steps") + " (" +
            std::to_string(t.num_tensors) + " in the last)\n" + unmatched;
   const TracedTensor& first = t.parts_at->first;
-  std::string text = "tensors: they part in step " + std::to_string(t.last_step) + ", " +
+  std::string text = "tensors: they diverge in step " + std::to_string(t.last_step) + ", " +
                      when(first) + ", at " + words_of(first) +
                      (t.by_rank ? " (rank " + std::to_string(first.rank) + ")\n" : "\n");
   text += text_table({{"", "type", "shape", "mean", "rms", "min", "max", "bad"},
@@ -144,7 +143,7 @@ std::string tensors_text(const TraceComparison& t) {
                       row_of("second", t.parts_at->second)},
                      "  ");
   text += t.before ? "  the last equal one before it is " + words_of(*t.before) + "\n"
-                   : "  it is the first that both have traced\n";
+                   : "  it is the first tensor that both traced\n";
   text += "  " + std::to_string(t.num_different) + " of the step's " +
           std::to_string(t.num_tensors) + " differ\n";
   return text + unmatched;
@@ -203,7 +202,8 @@ std::string to_text(const Comparison& c) {
   std::string text = "first:  " + c.first + "\nsecond: " + c.second + "\n\n";
   text += config_text(c) + start_text(c) + numbers_text(c) + tokens_text(c.tokens) +
           weights_text(c.weights) + tensors_text(c.tensors);
-  return text + (c.are_same() ? "\nthe same in all that both wrote down\n" : "\nthe runs differ\n");
+  return text +
+         (c.are_same() ? "\nno difference in what both runs recorded\n" : "\nthe runs differ\n");
 }
 
 Value to_value(const Comparison& c) {

@@ -1,4 +1,4 @@
-// titan compare RUN RUN: where two runs part. Exit code 1 when they do.
+// titan compare RUN RUN: finds where two runs diverge. The exit code is 1 when they do.
 #include <titan/command.h>
 #include <titan/plugin.h>
 #include <titan/program/exit_codes.h>
@@ -48,5 +48,5 @@ TITAN_PLUGIN(plugin) {
                     "find where two runs diverge: configuration, data, losses, first layer")
       .option("tolerance", &CompareOptions::tolerance, "relative tolerance; 0: bitwise equal")
       .at_least(0)
-      .option("json", &CompareOptions::json, "JSON, for programs");
+      .option("json", &CompareOptions::json, "print JSON");
 }

@@ -20,13 +20,13 @@ namespace {
 
 using std::filesystem::path;
 
-/// Calls `take` with each whole line; a mistake gets file and line.
+/// Calls `take` with each complete line; errors get file and line.
 void read_lines(const path& file, const std::function<void(const Value&)>& take) {
   const std::string text = read_text(file);
   size_t begin = 0;
   for (int64_t number = 1; begin < text.size(); ++number) {
     const size_t end = text.find('\n', begin);
-    if (end == std::string::npos) return;  // a run that was killed, or is writing
+    if (end == std::string::npos) return;  // incomplete: killed, or still writing
     try {
       take(parse_json(std::string_view(text).substr(begin, end - begin)));
     } catch (const Error& error) {
@@ -41,7 +41,7 @@ double number_of(const Value& value) {
   const std::string& text = value.as_string();
   if (text == "inf") return std::numeric_limits<double>::infinity();
   if (text == "-inf") return -std::numeric_limits<double>::infinity();
-  TITAN_CHECK(text == "nan", data, "'", text, "' is no number");
+  TITAN_CHECK(text == "nan", data, "'", text, "' is not a number");
   return std::nan("");
 }
 
@@ -55,12 +55,12 @@ uint64_t hash_of(const std::string& text) {
   uint64_t hash = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hash, 16);
   TITAN_CHECK(error == std::errc() && end == text.data() + text.size(), data, "'", text,
-              "' is no hash");
+              "' is not a hash");
   return hash;
 }
 
-/// Results of steps; times, memory and speeds differ between any two runs, and the largest loss of
-/// any rank between layouts.
+/// Whether a tag is a result that two equal runs share. Times, memory and speeds always differ; the
+/// largest loss of any rank differs between layouts.
 bool is_result(const std::string& tag) {
   if (tag == "loss_metrics/global_max_loss") return false;
   return tag == "lr" || tag == "loss_scale" || tag.starts_with("grad_norm") ||
@@ -129,7 +129,7 @@ TracedTensor traced(const Value& line, int rank) {
 
 void read_trace(const path& file, RunRecord& run) {
   int rank = -1;
-  std::pair<int64_t, int64_t> before;  // step, and attempt at it
+  std::pair<int64_t, int64_t> before;  // step and attempt
   read_lines(file, [&](const Value& line) {
     if (line.find("trace")) {
       rank = static_cast<int>(line.at("rank").as_integer());
@@ -137,12 +137,12 @@ void read_trace(const path& file, RunRecord& run) {
       before = {};
       return;
     }
-    TITAN_CHECK(rank >= 0, data, "there is no line before it that says of which rank the trace is");
+    TITAN_CHECK(rank >= 0, data, "no earlier line gives the rank of the trace");
     TracedTensor tensor = traced(line, rank);
     const int64_t step = line.at("step").as_integer();
     auto& tensors = run.trace[rank].steps[step];
     const std::pair attempt{step, line.at("attempt").as_integer()};
-    if (std::exchange(before, attempt) != attempt) tensors.clear();  // it was run again
+    if (std::exchange(before, attempt) != attempt) tensors.clear();  // a repeated step
     const TraceName name{std::get<1>(tensor.key), tensor.kind, tensor.name};
     tensors[name].push_back(std::move(tensor));
   });

@@ -14,7 +14,7 @@ namespace {
 
 using Tensors = std::map<TraceName, std::vector<TracedTensor>>;
 
-/// Whether two numbers are apart by no more than `tolerance` of `scale`.
+/// Whether `a` and `b` differ by at most `tolerance` times `scale`.
 bool is_near(double a, double b, double scale, double tolerance) {
   return a == b || std::abs(a - b) <= tolerance * scale;
 }
@@ -35,7 +35,7 @@ int64_t product(const std::vector<int64_t>& sizes) {
   return count;
 }
 
-/// Adds a piece that does not overlap with what is there.
+/// Adds a piece that does not overlap with earlier ones.
 void add_piece(TracedTensor& whole, const TracedTensor& piece) {
   if (piece.count == 0) return;
   if (whole.count == 0) {
@@ -58,10 +58,10 @@ void add_piece(TracedTensor& whole, const TracedTensor& piece) {
   whole.key = std::min(whole.key, piece.key);
 }
 
-/// The pieces of one tensor put together; none where they are not pieces of one.
+/// A tensor combined from the pieces of several ranks or microbatches.
 class Joined {
  public:
-  /// False: it overlaps with another piece that is not the same.
+  /// False when it overlaps with a different piece.
   bool add(const TracedTensor& piece, const std::string& folder) {
     const auto [place, is_new] =
         pieces_.insert({{piece.offsets, piece.shape, piece.first_row.value_or(-1)}, piece});
@@ -86,7 +86,7 @@ class Joined {
   TracedTensor whole_;
 };
 
-/// Of all ranks and microbatches; tensors that are cut in other ways than by rows are left out and
+/// Combined tensors of all ranks and microbatches. Tensors split other than by rows are omitted and
 /// counted.
 std::map<TraceName, TracedTensor> joined(const RunRecord& run, int64_t step,
                                          int64_t& num_left_out) {
@@ -112,7 +112,7 @@ std::map<TraceName, TracedTensor> joined(const RunRecord& run, int64_t step,
   return whole;
 }
 
-/// What both runs have of one step, in the order of the computation of the first.
+/// Tensors of one step that both runs have, in the first run's order of computation.
 class StepPairs {
  public:
   void add_ranks(const RunRecord& a, const RunRecord& b, int64_t step) {
@@ -128,7 +128,7 @@ class StepPairs {
     const auto of_a = joined(a, step, num_unmatched), of_b = joined(b, step, num_unmatched);
     for (const auto& [name, tensor] : of_a) {
       const auto other = of_b.find(name);
-      // cut otherwise, or other rows of the batch
+      // split differently, or other rows of the batch
       if (other == of_b.end() || other->second.count != tensor.count ||
           other->second.num_rows != tensor.num_rows)
         ++num_unmatched;

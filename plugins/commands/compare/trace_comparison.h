@@ -1,4 +1,4 @@
-// Where the tensors of two runs part, by their traces. Used by comparison.h.
+// Finds the first tensor that differs between the traces of two runs. Used by comparison.h.
 #pragma once
 
 #include <optional>
@@ -8,29 +8,29 @@
 
 namespace titan::commands {
 
-/// One tensor as both runs had it.
+/// The same tensor in both runs.
 struct TensorPair {
   TracedTensor first, second;
 };
 
 struct TraceComparison {
-  int64_t num_steps = 0;      ///< that both have traced
-  int64_t last_step = 0;      ///< of them that was compared: the first one with a difference
+  int64_t num_steps = 0;      ///< traced by both runs
+  int64_t last_step = 0;      ///< the last step compared: the first with a difference
   int64_t num_tensors = 0;    ///< compared in `last_step`
-  int64_t num_different = 0;  ///< of them
-  /// Tensors of `last_step` that only one run has, or that runs of different layouts hold in pieces
-  /// that do not add up to the same.
+  int64_t num_different = 0;  ///< tensors that differ
+  /// Tensors of `last_step` without a counterpart: only one run has them, or runs of different
+  /// layouts hold parts whose sums are not comparable.
   int64_t num_unmatched = 0;
-  bool by_rank = true;  ///< layouts are equal: each rank's tensors; else sums over ranks
-  std::optional<TensorPair> parts_at;  ///< the first that differs, in the order of the computation
-  std::optional<TracedTensor> before;  ///< the last that is equal before it
+  bool by_rank = true;                 ///< equal layouts: rank by rank; else sums over ranks
+  std::optional<TensorPair> parts_at;  ///< the first difference, in order of computation
+  std::optional<TracedTensor> before;  ///< the last equal tensor before it
 };
 
-/// `tolerance`: 0: to the bit; else how far statistics may be apart, relative to what the values
-/// reach. Weights of which ranks of one run hold different copies are a data Error.
+/// `tolerance`: 0: bitwise; else the allowed difference of statistics, relative to the magnitude of
+/// the values. Throws a data Error when ranks of one run hold different copies of a weight.
 TraceComparison compare_traces(const RunRecord& a, const RunRecord& b, double tolerance);
 
-/// "the output of layers.1.attention.wo": as the run would say it
+/// A tensor as messages name it: "the output of layers.1.attention.wo".
 std::string words_of(const TracedTensor& tensor);
 
 }  // namespace titan::commands

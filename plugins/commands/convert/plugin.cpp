@@ -1,4 +1,4 @@
-// Registers command:convert: weights from one form of files into another.
+// Registers command:convert, which converts weight files between formats.
 #include <cstdio>
 #include <optional>
 
@@ -35,8 +35,8 @@ std::string decimals(double number) {
 
 void report(const ConvertedFile& file) {
   const char* what = file.outcome == FileOutcome::written ? ": wrote "
-                     : file.outcome == FileOutcome::kept  ? " is there already, kept: "
-                                                          : " is what its source gives: ";
+                     : file.outcome == FileOutcome::kept  ? " already exists, kept: "
+                                                          : " equals its source: ";
   log::info(std::to_string(file.number) + "/" + std::to_string(file.count) + " " + file.name +
             what + gigabytes(file.bytes) + " in " + decimals(file.seconds) + " s");
 }
@@ -72,8 +72,7 @@ class Convert final : public Command {
     const ConversionResult result = context_.engines->convert(request_, report);
     const double seconds = monotonic_seconds() - start;
     if (result.was_complete)
-      log::info("nothing was left to do: " + request_.to.string() +
-                " is complete and equals its source");
+      log::info("nothing to do: " + request_.to.string() + " is complete and equals its source");
     else
       log::info("wrote " + gigabytes(result.bytes_written) + " in " + decimals(seconds) + " s (" +
                 decimals(static_cast<double>(result.bytes_written) / 1e9 / seconds) + " GB/s) to " +
@@ -94,9 +93,9 @@ TITAN_PLUGIN(plugin) {
   plugin
       .add<titan::commands::Convert>(
           "convert", "convert weights from and to Hugging Face, Meta and torchtitan formats")
-      .option("dtype", &Options::dtype, "of the weights that are written; unset: as stored")
+      .option("dtype", &Options::dtype, "dtype of the written weights; unset: as stored")
       .one_of({"float32", "bfloat16", "float16"})
-      .option("max_shard_size", &Options::max_shard_size, "largest file")
+      .option("max_shard_size", &Options::max_shard_size, "size limit of a file in bytes")
       .at_least(1)
-      .option("verify", &Options::verify, "compare every file with its source in the end");
+      .option("verify", &Options::verify, "compare every file with its source at the end");
 }

@@ -16,10 +16,10 @@ Digest::Digest(const RemoteFile& file) : state_(std::make_unique<State>()) {
   TITAN_CHECK(state_->context &&
                   EVP_DigestInit_ex(state_->context, is_git ? EVP_sha1() : EVP_sha256(), nullptr),
               io, "libcrypto does not offer ", is_git ? "SHA-1" : "SHA-256",
-              ", by which files of the hub are checked");
+              ", which checks files of the hub");
   if (!is_git) return;
   const std::string head = "blob " + std::to_string(file.size);
-  update(head.c_str(), head.size() + 1);  // the closing NUL belongs to it
+  update(head.c_str(), head.size() + 1);  // the closing NUL is part of it
 }
 
 Digest::~Digest() = default;

@@ -1,5 +1,4 @@
-// The two checksums by which the hub names contents, computed while bytes pass. Used by
-// file_transfer.cpp.
+// Computes the two kinds of checksum that the hub uses, as bytes arrive. Used by file_transfer.cpp.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,8 @@
 
 namespace titan::download {
 
-/// Checksum of a stream of bytes; `file` says which one and, for git_blob, the size it starts with.
+/// Checksum of a stream of bytes. `file` selects the kind and gives the size, which git_blob hashes
+/// first.
 class Digest {
  public:
   explicit Digest(const RemoteFile& file);
@@ -19,7 +19,7 @@ class Digest {
   Digest& operator=(Digest&&) noexcept;
 
   void update(const void* data, size_t bytes);
-  /// Of everything so far, as lower case hexadecimal digits. Ends the stream.
+  /// Of all bytes so far, in lower-case hexadecimal digits. Ends the stream.
   std::string hex();
 
  private:

@@ -27,7 +27,7 @@ void require_room(const DownloadPlan& plan) {
   for (const RemoteFile& file : plan.files) missing += file.size - bytes_on_disk(file, plan.output);
   std::error_code error;
   const fs::space_info space = fs::space(plan.output, error);
-  // some network file systems tell nothing
+  // some network file systems report no capacity
   if (error || space.capacity == 0 || missing <= 0) return;
   TITAN_CHECK(static_cast<uintmax_t>(missing) <= space.available, io, "there is no room for ",
               bytes_text(static_cast<double>(missing)), " in ", plan.output.string(), ", only for ",
@@ -35,7 +35,7 @@ void require_room(const DownloadPlan& plan) {
               "; choose another --output, or fewer files by --include and --exclude");
 }
 
-/// Finds what cannot get its name before hours are spent on loading it.
+/// Fails early when a folder or special file occupies the name of a file, before hours of download.
 void require_free_names(const DownloadPlan& plan) {
   std::error_code ignored;
   for (const RemoteFile& file : plan.files) {
@@ -55,7 +55,7 @@ void require_free_names(const DownloadPlan& plan) {
   }
 }
 
-/// The queue of files and what became of them. Each worker runs work(); the main thread watches.
+/// The queue of files and the result of each. Each worker runs work(); the main thread watches.
 class Workers {
  public:
   Workers(const DownloadPlan& plan, StopRequest& stop, Progress& progress)
@@ -85,7 +85,7 @@ class Workers {
 
  private:
   void work() {
-    // signals are for the main thread, which no transfer delays
+    // signals go to the main thread, which no transfer delays
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, nullptr);
@@ -115,14 +115,14 @@ class Workers {
       const FileOutcome outcome =
           bring_file(connection, plan_.commit, file, plan_.output, progress_);
       if (outcome == FileOutcome::replaced)
-        progress_.say(file.path + ": replaced, another content was there");
+        progress_.say(file.path + ": replaced a file with other content");
       progress_.add_file();
       const std::lock_guard lock(mutex_);
       ++(outcome == FileOutcome::kept      ? kept_
          : outcome == FileOutcome::fetched ? fetched_
                                            : replaced_);
     } catch (const Error& e) {
-      // of this file alone: the others are still wanted
+      // only this file failed: continue with the others
       if (e.kind() != ErrorKind::data) throw;
       const std::lock_guard lock(mutex_);
       failures_.emplace_back(e.what());

@@ -1,5 +1,5 @@
-// Brings many files at once, with progress, until all are there, some cannot be had, or a signal
-// comes. Used by main.cpp of titan-download.
+// Downloads files in parallel and shows progress, until all are complete, one fails for good, or a
+// signal arrives. Used by plugin.cpp.
 #pragma once
 
 #include <filesystem>
@@ -21,7 +21,7 @@ struct DownloadPlan {
   std::filesystem::path output;
   HttpSettings http;
   RetryPolicy retries;
-  int jobs = 4;  ///< files at once
+  int jobs = 4;  ///< files in parallel
   Show show = Show::lines;
 };
 
@@ -29,11 +29,11 @@ struct DownloadResult {
   size_t kept = 0, fetched = 0, replaced = 0;
   int64_t bytes_received = 0;
   double seconds = 0;
-  std::vector<std::string> failures;  ///< one text for each file that cannot be had
+  std::vector<std::string> failures;  ///< one text for each file that failed
 };
 
-/// Makes the output folder. Throws an io Error when there is no room for all, and when something
-/// fails that the next file would meet too; what is half loaded stays. After a signal it returns
+/// Makes the output folder. Throws an io Error when the disk has no room for all files, or for a
+/// failure that would affect the next file too. Incomplete files stay. After a signal it returns
 /// with fewer files.
 DownloadResult run_download(const DownloadPlan& plan, StopRequest& stop);
 

@@ -20,9 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kReadBytes = 1 << 20;
-constexpr int kMaxRestarts = 3;  // a server whose content changes under every request
+constexpr int kMaxRestarts = 3;  // for a server whose content changes with every request
 
-/// Digest of `size` bytes that `read(offset, out, bytes)` gives.
+/// Adds `size` bytes from `read(offset, out, bytes)` to the digest.
 template <class Read>
 void hash(Digest& digest, int64_t size, const StopRequest& stop, const Read& read) {
   std::vector<char> buffer(static_cast<size_t>(std::min(size, kReadBytes)));
@@ -44,7 +44,7 @@ bool holds(const fs::path& place, const RemoteFile& file, const StopRequest& sto
   return digest.hex() == file.expected;
 }
 
-/// First byte and size of the whole, of "bytes 100-199/200"; the size -1 for "*".
+/// First byte and total size of "bytes 100-199/200"; the size is -1 for "*".
 struct ContentRange {
   int64_t first = 0, whole = -1;
 };
@@ -71,36 +71,36 @@ std::optional<ContentRange> parse_content_range(std::string_view text) {
   return ContentRange{*first, *whole};
 }
 
-/// A weak one does not promise equal bytes.
+/// A weak ETag does not promise equal bytes, and counts as none.
 std::string strong_etag(const HttpAnswer& answer) {
   const std::string etag = answer.header("etag");
   return etag.starts_with('"') && etag.size() < 1024 ? etag : "";
 }
 
-/// Judges what a server wants to send before any byte of it reaches the part.
+/// Checks the server's answer before any byte of it reaches the part file.
 class Receiver final : public BodySink {
  public:
   Receiver(const RemoteFile& file, const std::string& url, PartFile& part, Digest& digest,
            Progress& progress)
       : file_(file), url_(url), part_(part), digest_(digest), progress_(progress) {}
 
-  /// The content changed since the part was begun: it has to start over.
+  /// The content changed since the part file was begun: it must be restarted.
   bool must_restart() const { return must_restart_; }
 
   bool begin(const HttpAnswer& answer) override {
     const std::string etag = strong_etag(answer);
     if (answer.status == 206) {
       const auto range = parse_content_range(answer.header("content-range"));
-      require(range && range->first == part_.size(), "a range that was not asked for");
+      require(range && range->first == part_.size(), "a range that was not requested");
       must_restart_ = !part_.etag().empty() && !etag.empty() && etag != part_.etag();
       if (must_restart_) return false;
-      require(range->whole == -1 || range->whole == file_.size, "a part of a file of another size");
+      require(range->whole == -1 || range->whole == file_.size, "part of a file of another size");
     }
     const std::string length = answer.header("content-length");
     const int64_t expected = file_.size - (answer.status == 206 ? part_.size() : 0);
     TITAN_CHECK(length.empty() || length == std::to_string(expected), data, url_, " sends ", length,
-                " bytes where the list of files promises ", expected,
-                "; try another --base-url, or again when the hub has settled");
+                " bytes, but the list of files gives ", expected,
+                "; try another --base-url, or again later");
     // the server has no ranges, or the content changed
     if (answer.status == 200) start_over(etag);
     return true;
@@ -108,7 +108,7 @@ class Receiver final : public BodySink {
 
   void write(std::string_view bytes) override {
     TITAN_CHECK(part_.size() + static_cast<int64_t>(bytes.size()) <= file_.size, data, url_,
-                " sends more than the ", file_.size, " bytes that the list of files promises");
+                " sends more than ", file_.size, " bytes, the size in the list of files");
     part_.append(bytes);
     digest_.update(bytes.data(), bytes.size());
     progress_.add_received(static_cast<int64_t>(bytes.size()));
@@ -122,8 +122,8 @@ class Receiver final : public BodySink {
 
  private:
   void require(bool condition, const char* what) const {
-    TITAN_CHECK(condition, data, url_, " answers a question for bytes from ", part_.size(),
-                " on with ", what, "; a proxy may be in the way, or try another --base-url");
+    TITAN_CHECK(condition, data, url_, " answers a request for bytes from ", part_.size(), " with ",
+                what, "; a proxy may be in the way, or try another --base-url");
   }
 
   const RemoteFile& file_;
@@ -134,7 +134,7 @@ class Receiver final : public BodySink {
   bool must_restart_ = false;
 };
 
-/// Fetches until the part has its full size.
+/// Fetches until the part file is complete.
 void fill(const Connection& connection, const std::string& commit, const RemoteFile& file,
           PartFile& part, Digest& digest, Progress& progress) {
   const std::string url = connection.urls.file(commit, file.path);
@@ -150,7 +150,7 @@ void fill(const Connection& connection, const std::string& commit, const RemoteF
     furthest = std::max(furthest, part.size());
     if (receiver.must_restart() || (answer.status == 416 && request.from > 0)) {
       TITAN_CHECK(++restarts <= kMaxRestarts, data, url, " changed ", restarts,
-                  " times while it was loaded; run the same command again when it has settled");
+                  " times during the download; run the same command again later");
       receiver.start_over("");
       continue;
     }
@@ -194,12 +194,12 @@ FileOutcome bring_file(const Connection& connection, const std::string& commit,
       part.discard();
       fail(ErrorKind::data, connection.urls.file(commit, file.path), " has ",
            file.checksum == Checksum::sha256 ? "SHA-256 " : "git blob SHA-1 ", found,
-           ", but the list of files promises ", file.expected,
-           "; nothing of it was kept, try again or another --base-url");
+           ", but the list of files gives ", file.expected,
+           "; it was discarded, try again or another --base-url");
     }
-    // what an earlier run left may be the cause: once more from the start
+    // bytes of an earlier run may be the cause: try once more from the start
     connection.say(file.path +
-                   ": the checksum is wrong with what an earlier run had loaded; from the start");
+                   ": wrong checksum with the bytes of an earlier run; downloading it again");
     part.restart("");
     digest = Digest(file);
     is_first_go = true;

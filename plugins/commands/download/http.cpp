@@ -66,7 +66,7 @@ struct HttpClient::Transfer {
   bool has_begun = false, is_unwanted = false;
   std::exception_ptr thrown = nullptr;
 
-  /// Runs `action`; an exception must not pass through libcurl.
+  /// Runs `action` and stores its exception, which must not pass through libcurl.
   template <class Action>
   bool guarded(const Action& action) {
     try {
@@ -84,7 +84,7 @@ struct HttpClient::Transfer {
   }
 
   void take_header(std::string_view line) {
-    // each server of a chain of redirects starts anew
+    // each server in a chain of redirects starts with new headers
     if (line.starts_with("HTTP/")) {
       answer.headers.clear();
       const size_t space = line.find(' ');
@@ -134,8 +134,8 @@ HttpClient::~HttpClient() {
   curl_easy_cleanup(handle_);
 }
 
-/// A request that ends early, as by a failed name lookup, can leave its buffer in the handle, which
-/// then refuses to be given the size of a buffer.
+/// A request that ends early, for example by a failed name lookup, can leave its buffer in the
+/// handle. The handle then rejects CURLOPT_BUFFERSIZE, so a new one replaces it.
 void HttpClient::renew_after_failure() {
   if (!std::exchange(has_failed_, false)) return;
   void* fresh = curl_easy_init();
@@ -149,11 +149,11 @@ HttpAnswer HttpClient::get(const HttpRequest& request, BodySink& sink) {
   Transfer transfer = {.sink = sink, .stop = stop_};
   const std::string origin = origin_of(request.url);
   HeaderList headers;
-  // contents as they are stored: sizes and ranges count them so
+  // uncompressed, so that sizes and ranges match the stored file
   headers.add("Accept-Encoding: identity");
   if (!request.if_range.empty()) headers.add("If-Range: " + request.if_range);
   transfer.answer.token_was_sent = !settings_.token.empty() && origin == settings_.token_origin;
-  // libcurl drops this line when a redirect leads to another scheme, host or port
+  // libcurl drops this header when a redirect leads to another scheme, host or port
   if (transfer.answer.token_was_sent) headers.add("Authorization: Bearer " + settings_.token);
 
   char text[CURL_ERROR_SIZE] = "";
@@ -161,7 +161,7 @@ HttpAnswer HttpClient::get(const HttpRequest& request, BodySink& sink) {
   curl_easy_reset(handle_);
   const auto set = [&](CURLoption option, auto value) {
     const CURLcode code = curl_easy_setopt(handle_, option, value);
-    TITAN_CHECK(code == CURLE_OK, io, "libcurl refuses an option: ", curl_easy_strerror(code));
+    TITAN_CHECK(code == CURLE_OK, io, "libcurl rejected an option: ", curl_easy_strerror(code));
   };
   set(CURLOPT_URL, request.url.c_str());
   set(CURLOPT_ERRORBUFFER, text);
@@ -174,7 +174,7 @@ HttpAnswer HttpClient::get(const HttpRequest& request, BodySink& sink) {
   set(CURLOPT_MAXREDIRS, kMaxRedirects);
   set(CURLOPT_UNRESTRICTED_AUTH, 0L);
   set(CURLOPT_PROTOCOLS_STR, "http,https");
-  // what was asked for over TLS is not taken from an open connection
+  // a request over TLS must not be redirected to an unencrypted connection
   set(CURLOPT_REDIR_PROTOCOLS_STR, origin.starts_with("https:") ? "https" : "http,https");
   set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   set(CURLOPT_CONNECTTIMEOUT, kConnectTimeoutSeconds);

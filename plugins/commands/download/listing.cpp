@@ -21,7 +21,7 @@ class TextSink final : public BodySink {
   explicit TextSink(const std::string& url) : url_(url) {}
   bool begin(const HttpAnswer& answer) override {
     TITAN_CHECK(answer.status == 200, data, url_, " answers with status ", answer.status,
-                " to a question for all of it");
+                " to a request without a range");
     return true;
   }
   void write(std::string_view bytes) override {
@@ -102,7 +102,7 @@ std::string commit_of(const Connection& connection, const std::string& revision)
   const Value* commit = answer.find("sha");
   TITAN_CHECK(commit && commit->is_string() &&
                   (is_hex(commit->as_string(), 40) || is_hex(commit->as_string(), 64)),
-              data, url, " names no commit; is this a hub? see --base-url");
+              data, url, " gives no commit; is this a hub? see --base-url");
   return commit->as_string();
 }
 
@@ -110,7 +110,7 @@ std::vector<RemoteFile> parse_page(std::string_view json, const std::string& url
   const Value page = parse_answer(json, url);
   std::vector<RemoteFile> files;
   try {
-    TITAN_CHECK(page.is_list(), data, "the answer is no list");
+    TITAN_CHECK(page.is_list(), data, "the answer is not a list");
     for (const Value& entry : page.as_list()) {
       const Value& type = entry.at("type");
       if (type == Value("directory")) continue;
@@ -118,7 +118,7 @@ std::vector<RemoteFile> parse_page(std::string_view json, const std::string& url
       files.push_back(file_of(entry));
     }
   } catch (Error& e) {
-    e.with_context("in the list of files that " + url + " gives; is this a hub? see --base-url");
+    e.with_context("in the list of files at " + url + "; is this a hub? see --base-url");
     throw;
   }
   return files;
@@ -130,7 +130,7 @@ std::vector<RemoteFile> list_files(const Connection& connection, const std::stri
   std::optional<std::string> url = connection.urls.tree(commit);
   while (url) {
     TITAN_CHECK(seen.insert(*url).second && seen.size() <= kMaxPages, data,
-                "the list of files has no end: ", *url, " comes again");
+                "the list of files does not end: ", *url, " appears again");
     const Page page = get_page(connection, *url, commit);
     std::vector<RemoteFile> more = parse_page(page.text, *url);
     std::move(more.begin(), more.end(), std::back_inserter(files));

@@ -1,4 +1,4 @@
-// What a repo holds at one commit. Used by main.cpp of titan-download.
+// Lists the files of a repo at one commit. Used by plugin.cpp.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace titan::download {
 
-/// How requests are made; all references outlive the calls.
+/// What all requests share; references outlive the calls.
 struct Connection {
   HttpClient& client;
   const RepoUrls& urls;
@@ -21,14 +21,15 @@ struct Connection {
   const Retries::Say& say;
 };
 
-/// The commit that a branch, tag or commit stands for now: all files are taken from that one.
+/// The commit of a branch, tag or commit name at this moment. All files are then fetched from this
+/// commit.
 std::string commit_of(const Connection& connection, const std::string& revision);
 
-/// Every file of the commit, all pages. Names are not judged yet.
+/// All files of the commit, from all pages. Names are not checked yet.
 std::vector<RemoteFile> list_files(const Connection& connection, const std::string& commit);
 
-/// The files in one page of the hub's answer: a JSON list of {type, path, size, oid, lfs: {oid,
-/// size}}. `url` names it in the data Errors thrown for anything else.
+/// The files in one page of the hub's answer, a JSON list of {type, path, size, oid, lfs: {oid,
+/// size}}. Throws a data Error that names `url` for anything else.
 std::vector<RemoteFile> parse_page(std::string_view json, const std::string& url);
 
 }  // namespace titan::download

@@ -10,13 +10,13 @@
 namespace titan::download {
 namespace {
 
-/// `path`, held by this process alone.
+/// Opens `path` and locks it against other processes.
 GrowingFile open_alone(const std::filesystem::path& path) {
   while (true) {
     GrowingFile part(path, GrowingFile::Links::refuse);
     TITAN_CHECK(part.lock(), io, path.string(),
-                " is being written by another titan download; wait for its end");
-    // whoever held it before may have given it its name meanwhile
+                " is being written by another titan download; wait until it finishes");
+    // the process that held the lock before may have renamed the file since it was opened
     if (part.is_linked()) return part;
   }
 }
@@ -51,7 +51,7 @@ void PartFile::take_note() {
       return;
     }
   } catch (const Error&) {
-    // no note, or a damaged one: it is not known what the part is of
+    // no note, or a damaged one: the content of the part is unknown
   }
   restart("");
 }
@@ -61,7 +61,7 @@ void PartFile::append(std::string_view bytes) {
     part_.write(bytes);
   } catch (const Error& error) {
     fail(ErrorKind::io, error.message(), "; ", size(), " of ", file_.size,
-         " bytes are there and stay; make room for ", file_.size - size(),
+         " bytes are on disk and stay; make room for ", file_.size - size(),
          " more and run the same command again");
   }
 }
@@ -80,7 +80,7 @@ void PartFile::write_note() const {
   const Value note =
       Value::map({{"checksum", file_.expected}, {"size", file_.size}, {"etag", etag_}});
   ::unlink(note_.c_str());
-  // a lost or damaged note costs a fresh start, so it is not synced
+  // a lost or damaged note only costs a restart of the file, so it is not fsynced
   const std::string text = to_json(note) + "\n";
   File::create(note_).write(0, text.data(), static_cast<int64_t>(text.size()));
 }

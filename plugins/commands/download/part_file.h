@@ -1,5 +1,5 @@
-// What is half loaded: <name>.part beside the file to be, and <name>.part.json that says of which
-// content. Used by file_transfer.cpp.
+// An incomplete download: <name>.part next to the final file, and <name>.part.json, a note that
+// identifies its content. Used by file_transfer.cpp.
 #pragma once
 
 #include <filesystem>
@@ -12,35 +12,35 @@
 
 namespace titan::download {
 
-/// The names beside `name`.
+/// The names of the two files for `name`.
 std::string part_name(const std::string& name);
 std::string note_name(const std::string& name);
 
-/// Appends to the part; of this process alone as long as it lives. Its destructor leaves both files
-/// where they are, unless the part is empty.
+/// Appends to the part file, which it locks against other processes. The destructor keeps both
+/// files, unless the part is empty.
 class PartFile {
  public:
-  /// Goes on with what is there when the note says that it is of the same content, else starts with
-  /// nothing. `place`: the file to be, in an existing folder. Throws an io Error when another
-  /// process holds it or it is no regular file.
+  /// Continues the existing part when its note matches the content, else starts an empty one.
+  /// `place`: path of the final file, in an existing folder. Throws an io Error when another
+  /// process has locked the part or it is not a regular file.
   PartFile(const std::filesystem::path& place, const RemoteFile& file);
   ~PartFile();
   PartFile(const PartFile&) = delete;
 
   const std::filesystem::path& path() const { return part_.path(); }
   int64_t size() const { return part_.size(); }
-  /// Strong ETag of the server that gave what is there; empty when it gave none.
+  /// Strong ETag from the server that sent the existing bytes; empty: none.
   const std::string& etag() const { return etag_; }
 
-  /// Throws an io Error that says how to go on; what was written stays.
+  /// Throws an io Error that says how to continue; written bytes stay.
   void append(std::string_view bytes);
-  /// Throws away what is there; what comes is of `etag`.
+  /// Discards all bytes; those to come belong to `etag`.
   void restart(const std::string& etag);
   /// Fills `out` from byte `offset`.
   void read(int64_t offset, char* out, size_t bytes) const;
-  /// The content is whole and right: it gets its name, for good.
+  /// The content is verified: renames the part to its final name, durably.
   void publish();
-  /// The content is wrong: nothing of it stays.
+  /// The content is wrong: removes both files.
   void discard();
 
  private:
@@ -54,7 +54,7 @@ class PartFile {
   bool is_over_ = false;  ///< published or discarded
 };
 
-/// A kill right after a file got its name leaves the note: removes it where there is no part.
+/// A kill right after publish() renamed the part leaves the note. Removes a note without a part.
 void remove_stray_note(const std::filesystem::path& place);
 
 }  // namespace titan::download

@@ -16,8 +16,8 @@ bool is_control(char c) {
   return byte < 0x20 || byte == 0x7f;
 }
 
-/// Why a part of a path is refused; null when it is not. Git itself allows no ".git", so a hub that
-/// lists one wants to reach a repository around the output folder.
+/// Why a part of a path is rejected; null when it is not. Git itself allows no ".git", so a hub
+/// that lists one may be attacking a repository around the output folder.
 const char* fault_of(std::string_view part) {
   if (part.empty()) return "an empty part";
   if (part == "." || part == "..") return "a part '.' or '..'";
@@ -34,8 +34,8 @@ bool is_below(const fs::path& path, const fs::path& root) {
 
 void require_harmless(std::string_view path) {
   const auto refuse = [&](const char* what) {
-    fail(ErrorKind::data, "the hub lists a file '", printable(path), "', refused because of ", what,
-         "; leave it out by --exclude only if you trust the rest of this repo");
+    fail(ErrorKind::data, "the hub lists a file '", printable(path), "', rejected because of ",
+         what, "; leave it out by --exclude only if you trust the rest of this repo");
   };
   if (path.empty()) refuse("its empty name");
   if (path.front() == '/') refuse("the leading slash");
@@ -54,7 +54,7 @@ fs::path place_below(const fs::path& root, std::string_view path) {
   std::error_code error;
   const fs::path real_root = fs::canonical(root, error);
   TITAN_CHECK(!error, io, "cannot use the output folder ", root.string(), ": ", error.message());
-  // before anything is made, and again through what was made
+  // checked before making folders, and again afterwards
   const auto require_inside = [&] {
     const fs::path real = fs::weakly_canonical(folder, error);
     TITAN_CHECK(!error, io, "cannot use the folder ", folder.string(), ": ", error.message());

@@ -1,5 +1,5 @@
-// titan download: download files from the Hugging Face Hub, checked and resumable. libcurl and the
-// libraries behind it are loaded with this plugin, and so by no training run.
+// titan download: download files from the Hugging Face Hub, checked and resumable. This plugin
+// alone loads libcurl and its dependencies, so a training run does not.
 #include <curl/curl.h>
 #include <unistd.h>
 
@@ -45,27 +45,27 @@ void print_files(const std::vector<RemoteFile>& files) {
 }
 
 int stopped(int signal, const std::string& output) {
-  log::warn("stopped; what is whole has its name in " + output +
-            ", what is not is kept as .part; run the same command again to go on");
+  log::warn("stopped; complete files are in " + output +
+            ", incomplete ones are kept as .part; run the same command again to continue");
   return 128 + signal;
 }
 
-/// The summary; the exit code.
+/// Logs the summary and returns the exit code.
 int report(const DownloadResult& result, const std::string& output, const std::string& commit,
            bool is_quiet) {
   for (const std::string& failure : result.failures) log::error(failure);
   const size_t there = result.kept + result.fetched + result.replaced;
   if (!result.failures.empty()) {
-    log::error(count_text(result.failures.size(), "file") + " could not be had, " +
+    log::error(count_text(result.failures.size(), "file") + " could not be downloaded, " +
                std::to_string(there) + " are in " + output);
     return kExitRuntimeError;
   }
   if (is_quiet) return kExitDone;
   std::string text =
       count_text(there, "file") + " of commit " + commit.substr(0, 12) + " in " + output;
-  if (result.kept) text += ", " + std::to_string(result.kept) + " of them were there";
+  if (result.kept) text += ", " + std::to_string(result.kept) + " of them already existed";
   if (result.bytes_received > 0)
-    text += "; loaded " + bytes_text(static_cast<double>(result.bytes_received)) + " in " +
+    text += "; downloaded " + bytes_text(static_cast<double>(result.bytes_received)) + " in " +
             duration_text(result.seconds) + " (" +
             bytes_text(static_cast<double>(result.bytes_received) / result.seconds) + "/s)";
   log::info(text);
@@ -146,26 +146,27 @@ TITAN_PLUGIN(plugin) {
       .add<Download>("download", "download files from the Hugging Face Hub, checked and resumable")
       .option("revision", &Options::revision, "branch, tag or commit")
       .option("token", &Options::token,
-              "for private and gated repos; better by HF_TOKEN or the file that 'hf auth login' "
+              "for private and gated repos; prefer HF_TOKEN or the file that 'hf auth login' "
               "writes, which other users of this computer cannot see")
       .option("output", &Options::output,
-              "default ./assets/hf/<repo>, of a dataset ./assets/datasets/<repo>")
+              "folder; default ./assets/hf/<repo>, for a dataset ./assets/datasets/<repo>")
       .option("include", &Options::include,
-              "only files whose path matches, instead of the usual ones; can be repeated; '*' "
-              "reaches across slashes")
-      .option("exclude", &Options::exclude, "but not these; can be repeated")
+              "only files whose path matches, instead of the default ones; can be repeated; '*' "
+              "matches slashes too")
+      .option("exclude", &Options::exclude, "skip files whose path matches; can be repeated")
       .option("base_url", &Options::base_url,
               "another hub (default HF_ENDPOINT, else https://huggingface.co)")
-      .option("jobs", &Options::jobs, "files at once")
+      .option("jobs", &Options::jobs, "files downloaded in parallel")
       .between(1, 64)
-      .option("retries", &Options::retries, "tries after the first, without progress between")
+      .option("retries", &Options::retries, "retries of a request without progress in between")
       .between(0, 100)
-      .option("retry_wait", &Options::retry_wait, "seconds before the first of them; then doubled")
+      .option("retry_wait", &Options::retry_wait,
+              "seconds before the first retry; doubled for each further one")
       .greater_than(0)
       .at_most(600)
       .option("stall_timeout", &Options::stall_timeout,
-              "seconds; a connection that gives nothing so long is cut and tried again")
+              "seconds without data after which a connection is closed and retried")
       .between(1, 3600)
-      .option("dry_run", &Options::dry_run, "list the files and their sizes, load nothing")
-      .option("quiet", &Options::quiet, "no progress");
+      .option("dry_run", &Options::dry_run, "list the files and their sizes, download nothing")
+      .option("quiet", &Options::quiet, "show no progress");
 }

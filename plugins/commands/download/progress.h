@@ -1,5 +1,5 @@
-// How far a download is: counted by the threads that transfer, shown by the one that waits for
-// them. Used by file_transfer.cpp and download_run.cpp.
+// Progress of a download: transfer threads count, the main thread shows. Used by file_transfer.cpp
+// and download_run.cpp.
 #pragma once
 
 #include <atomic>
@@ -15,25 +15,25 @@ namespace titan::download {
 enum class Show {
   nothing,  ///< warnings only
   lines,    ///< a log line every few seconds
-  bar,      ///< one line of the terminal, drawn again and again
+  bar,      ///< one line of the terminal, redrawn
 };
 
-/// Thread-safe but for show(), which one thread calls.
+/// Thread-safe except for show(), which one thread calls.
 class Progress {
  public:
   Progress(Show how, size_t num_files, int64_t total_bytes);
-  /// Leaves the terminal's line empty.
+  /// Clears the bar.
   ~Progress();
 
-  /// Bytes that came from the network; less than 0: some of them were thrown away.
+  /// Bytes from the network; negative when some were discarded.
   void add_received(int64_t bytes) { done_ += bytes, received_ += bytes; }
-  /// Bytes that were here already; less than 0 likewise.
+  /// Bytes already on disk; negative likewise.
   void add_present(int64_t bytes) { done_ += bytes; }
   void add_file() { ++files_; }
   int64_t received() const { return received_; }
   size_t files() const { return files_; }
 
-  /// A line in between; dropped where nothing is shown.
+  /// Logs a line between redraws of the bar; dropped when nothing is shown.
   void say(const std::string& line);
   /// The same at level warn, always shown.
   void warn(const std::string& line);
@@ -44,7 +44,7 @@ class Progress {
 
  private:
   void clear_bar();
-  /// Bytes per second over the last seconds; none before there were any.
+  /// Bytes per second over the last seconds; none before the first bytes.
   std::optional<double> rate();
   /// "42.0 %  1.2 GB of 2.9 GB  3/7 files  85.1 MB/s  ETA 20 s"
   std::string facts();

@@ -13,8 +13,7 @@ std::string token_note(const HttpAnswer& answer) {
   return answer.token_was_sent ? "a token was sent" : "no token was sent";
 }
 
-/// The hub's own words, which name what is missing: RepoNotFound, RevisionNotFound, EntryNotFound,
-/// GatedRepo.
+/// Advice by the hub's own error code: RepoNotFound, RevisionNotFound, EntryNotFound, GatedRepo.
 std::string advice(const HttpAnswer& answer, const RepoUrls& urls, const std::string& revision) {
   const std::string code = answer.header("x-error-code");
   const bool is_dataset = urls.kind() == RepoKind::dataset;
@@ -40,7 +39,7 @@ std::string advice(const HttpAnswer& answer, const RepoUrls& urls, const std::st
     return "there is no " + kind + " '" + urls.name() + "'" +
            (code.empty() ? " or it has no revision '" + revision + "'" : "") +
            "; check the name; other kinds are fetched by: " + other;
-  return "nothing to be done here; see whether " + urls.page() + " can be read in a browser";
+  return "no local remedy is known; see whether " + urls.page() + " can be read in a browser";
 }
 
 }  // namespace

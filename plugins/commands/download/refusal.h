@@ -1,4 +1,4 @@
-// What a hub's refusal means and what to do about it. Used by listing.cpp and file_transfer.cpp.
+// Explains a hub's error answer and the next action. Used by listing.cpp and file_transfer.cpp.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace titan::download {
 
-/// Throws for an answer that is final. 404 of a file is a data Error (others may be there), all
-/// else an io Error. `what`: "list meta-llama/Llama-3.1-8B".
+/// Throws for a final answer: a data Error for 404 of a file, since other files may exist, else an
+/// io Error. `what` completes "cannot ...": "list meta-llama/Llama-3.1-8B".
 [[noreturn]] void fail_refused(const std::string& what, const std::string& url,
                                const HttpAnswer& answer, const RepoUrls& urls,
                                const std::string& revision);

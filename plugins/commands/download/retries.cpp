@@ -19,13 +19,13 @@ std::string seconds(double value) {
   return text;
 }
 
-/// So that many machines that were cut off together do not come back together.
+/// Jitter, so that many clients cut off together do not retry together.
 double spread() {
   thread_local std::minstd_rand generator{std::random_device{}()};
   return std::uniform_real_distribution<double>(0.75, 1.0)(generator);
 }
 
-/// The hub's own way to say it beside Retry-After: RateLimit: "api";r=0;t=55.
+/// The server's requested delay, from Retry-After or the hub's RateLimit: "api";r=0;t=55.
 double asked_wait(const HttpAnswer& answer) {
   if (answer.retry_after_s) return *answer.retry_after_s;
   const std::string limit = answer.header("ratelimit");
@@ -47,12 +47,12 @@ void Retries::wait(const std::string& url, const HttpAnswer& answer) {
   const std::string reason = reason_of(answer);
   TITAN_CHECK(failures_ < policy_.retries, io, "cannot get ", url, ": ", reason, ", after ",
               failures_ + 1, failures_ ? " tries" : " try",
-              "; what is loaded is kept, run the same command again later");
+              "; downloaded bytes are kept, run the same command again later");
   const double own = std::min(kLongestWait, policy_.wait_s * std::pow(2.0, failures_)) * spread();
   const double wait_s = std::max(own, asked_wait(answer));
   TITAN_CHECK(wait_s <= kLongestAskedWait, io, "cannot get ", url, ": ", reason,
-              ", and the server asks to wait ", seconds(wait_s),
-              "; what is loaded is kept, run the same command again then");
+              "; the server asks to wait ", seconds(wait_s),
+              "; downloaded bytes are kept, run the same command again then");
   ++failures_;
   say_(url + ": " + reason + "; try " + std::to_string(failures_ + 1) + " of " +
        std::to_string(policy_.retries + 1) + " in " + seconds(wait_s));

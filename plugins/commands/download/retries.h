@@ -1,4 +1,4 @@
-// When a request is tried again, and how long after. Used by listing.cpp and file_transfer.cpp.
+// Decides whether and when a failed request is repeated. Used by listing.cpp and file_transfer.cpp.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,11 @@
 namespace titan::download {
 
 struct RetryPolicy {
-  int retries = 5;    ///< without any progress between them
-  double wait_s = 1;  ///< before the first; doubled each time, up to a minute
+  int retries = 5;    ///< without progress in between
+  double wait_s = 1;  ///< before the first retry; doubled each time, up to a minute
 };
 
-/// How one request is repeated.
+/// The retries of one request.
 class Retries {
  public:
   using Say = std::function<void(const std::string&)>;
@@ -23,10 +23,10 @@ class Retries {
   Retries(const RetryPolicy& policy, const StopRequest& stop, Say say)
       : policy_(policy), stop_(stop), say_(std::move(say)) {}
 
-  /// Bytes came: count from the start again.
+  /// Bytes arrived: the count of retries starts again at 0.
   void reset() { failures_ = 0; }
-  /// Waits before the next try, as long as the server asks for if it does. Throws an io Error when
-  /// there were enough or the server asks for more than ten minutes, and Stopped.
+  /// Waits before the next try, at least as long as the server requests. Throws an io Error after
+  /// the last retry or when the server requests more than ten minutes, and Stopped.
   void wait(const std::string& url, const HttpAnswer& answer);
 
  private:
@@ -36,7 +36,7 @@ class Retries {
   int failures_ = 0;
 };
 
-/// "status 503 Service Unavailable from HOST", or what cut the transfer.
+/// "status 503 Service Unavailable from HOST", or the reason why the transfer ended.
 std::string reason_of(const HttpAnswer& answer);
 
 }  // namespace titan::download

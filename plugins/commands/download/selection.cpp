@@ -14,7 +14,7 @@
 namespace titan::download {
 namespace {
 
-// on the name without folders
+// matched against the name without folders
 const std::vector<std::string> kTokenizerFiles = {
     "tokenizer.json", "tokenizer_config.json",   "tokenizer.model",  "vocab.*",
     "merges.txt",     "special_tokens_map.json", "added_tokens.json"};
@@ -30,7 +30,7 @@ bool matches_any(const std::vector<std::string>& globs, const std::string& text)
                      [&](const std::string& glob) { return matches(glob, text); });
 }
 
-/// A folder stands for what is in it.
+/// A folder's name matches everything in it.
 std::vector<std::string> with_folders(std::vector<std::string> globs) {
   for (std::string& glob : globs)
     if (glob.ends_with('/')) glob += '*';
@@ -53,7 +53,7 @@ std::string some_of(const std::vector<RemoteFile>& files) {
   return text.empty() ? "nothing" : text;
 }
 
-/// What is half loaded stands beside the file under a name of its own.
+/// A .part file or its note must not have the name of another chosen file.
 void require_names_of_their_own(const std::vector<RemoteFile>& files) {
   std::set<std::string> taken;
   for (const RemoteFile& file : files)
@@ -61,8 +61,8 @@ void require_names_of_their_own(const std::vector<RemoteFile>& files) {
   for (const RemoteFile& file : files)
     for (const std::string& name : {part_name(file.path), note_name(file.path)})
       TITAN_CHECK(!taken.contains(name), data, "'", name,
-                  "' is a file of the repo and the name of what is half loaded of '", file.path,
-                  "'; fetch them one after the other by --exclude");
+                  "' is a file of the repo, and also the name of the incomplete download of '",
+                  file.path, "'; fetch them in two runs with --exclude");
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ std::vector<RemoteFile> choose(const std::vector<RemoteFile>& files, const Selec
   for (const std::string& glob : include)
     TITAN_CHECK(std::any_of(files.begin(), files.end(),
                             [&](const RemoteFile& file) { return matches(glob, file.path); }),
-                data, "--include '", glob, "' takes no file of ", repo, ", which holds ",
+                data, "--include '", glob, "' matches no file of ", repo, ", which holds ",
                 some_of(files));
   std::vector<RemoteFile> chosen;
   for (const RemoteFile& file : files) {
@@ -84,10 +84,10 @@ std::vector<RemoteFile> choose(const std::vector<RemoteFile>& files, const Selec
     require_harmless(file.path);
     chosen.push_back(file);
   }
-  TITAN_CHECK(!chosen.empty(), data, "there is nothing to fetch from ", repo, ", which holds ",
-              some_of(files),
-              exclude.empty() ? "; name files by --include"
-                              : "; --exclude takes out all that would be fetched");
+  TITAN_CHECK(
+      !chosen.empty(), data, "there is nothing to fetch from ", repo, ", which holds ",
+      some_of(files),
+      exclude.empty() ? "; name files by --include" : "; --exclude removes every selected file");
   require_names_of_their_own(chosen);
   return chosen;
 }

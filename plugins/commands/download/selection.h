@@ -1,4 +1,4 @@
-// Which files of a repo are fetched. Pure. Used by main.cpp of titan-download.
+// Chooses the files of a repo to fetch. Pure. Used by plugin.cpp.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@ enum class Wanted { tokenizer, model, dataset };
 
 struct Selection {
   Wanted wanted = Wanted::tokenizer;
-  /// Shell globs on the whole path, '*' reaching across slashes. Empty: for a tokenizer or a model
-  /// the files by which torchtitan's download script knows them, in whatever folder; else all.
+  /// Shell globs on the whole path; '*' matches slashes too. Empty: for a tokenizer or a model the
+  /// names that torchtitan's download script selects, in any folder; else all files.
   std::vector<std::string> include;
   std::vector<std::string> exclude;
 };
 
-/// The chosen ones of `files`, in their order. Throws a data Error that says what there is when
-/// nothing is left or a glob of `include` takes nothing, and when a name is taken twice.
+/// The chosen `files`, in their order. Throws a data Error that lists the repo's files when none is
+/// left or a glob of `include` matches none, and when a name occurs twice.
 std::vector<RemoteFile> choose(const std::vector<RemoteFile>& files, const Selection& selection,
                                const std::string& repo);
 

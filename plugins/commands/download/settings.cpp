@@ -20,7 +20,7 @@ Wanted wanted_of(const std::string& word) {
   return Wanted::dataset;
 }
 
-/// Where the hub's own programs keep it.
+/// The token that the hub's own programs stored.
 std::string stored_token(const Environment& environment) {
   fs::path path;
   if (const auto file = environment.get("HF_TOKEN_PATH"))
@@ -39,7 +39,7 @@ std::string token_of(const DownloadOptions& options, const Environment& environm
   std::string token(trimmed(options.token.value_or(environment.get("HF_TOKEN").value_or(""))));
   TITAN_CHECK(!token.empty() || !options.token, config, "--token is empty");
   if (token.empty()) token = trimmed(stored_token(environment));
-  // the value itself is not shown
+  // messages must not show the token
   TITAN_CHECK(std::all_of(token.begin(), token.end(), [](char c) { return c > 0x20 && c < 0x7f; }),
               config,
               "the token holds a space or a character outside ASCII; look at --token, "

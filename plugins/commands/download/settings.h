@@ -1,4 +1,4 @@
-// What titan download was asked for: command line, environment, token file. Used by plugin.cpp.
+// The request of titan download, from command line, environment and token file. Used by plugin.cpp.
 #pragma once
 
 #include <cstdint>
@@ -32,14 +32,14 @@ struct DownloadOptions {
 struct Settings {
   Selection selection;
   std::string repo, base_url, token, ca_file;
-  std::filesystem::path output;  ///< empty: the kind's own place
+  std::filesystem::path output;  ///< empty: the default_output of the kind
 };
 
-/// Throws config Errors. `words`: what is fetched, and the repo.
+/// Throws config Errors. `words`: kind and repo.
 Settings settings_of(const DownloadOptions& options, const std::vector<std::string>& words,
                      const Environment& environment);
 
-/// ./assets/hf/<repo>, which model.hf_assets_path can name; ./assets/datasets/<repo>.
+/// ./assets/hf/<repo>, the folder for model.hf_assets_path, or ./assets/datasets/<repo>.
 std::filesystem::path default_output(Wanted wanted, const RepoUrls& urls);
 
 }  // namespace titan::download

@@ -42,7 +42,7 @@ void install(void (*handler)(int)) {
 }  // namespace
 
 StopRequest::StopRequest() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  TITAN_CHECK(descriptor_ >= 0, io, "the system has no descriptor left; raise ulimit -n");
+  TITAN_CHECK(descriptor_ >= 0, io, "no file descriptor is left; raise ulimit -n");
   signal_received = 0;
   event = descriptor_;
   install(handle_download_stop);
@@ -72,7 +72,7 @@ bool StopRequest::wait(double seconds) const {
   while (true) {
     const double left = end - monotonic_seconds();
     const int ready = ::poll(&waited, 1, left > 0 ? static_cast<int>(left * 1000) + 1 : 0);
-    // the event is never read, so that it wakes everybody
+    // the event is never read, so that it wakes all waiting threads
     if (ready > 0) return true;
     if (left <= 0) return false;
   }

@@ -1,12 +1,12 @@
-// Asks all threads of a download to end: SIGINT, SIGTERM, or one of them that cannot go on. Used by
-// everything in core/download that waits.
+// Requests all threads of a download to stop: after SIGINT or SIGTERM, or when one thread fails.
+// Used by every file of this folder that waits.
 #pragma once
 
 #include <atomic>
 
 namespace titan::download {
 
-/// Installs its handlers for its lifetime; one at a time in the process. A second signal ends the
+/// Installs signal handlers for its lifetime; at most one per process. A second signal ends the
 /// process at once. Thread-safe.
 class StopRequest {
  public:
@@ -16,16 +16,16 @@ class StopRequest {
 
   void ask();
   bool is_asked() const;
-  /// The signal that asked; 0 when none did.
+  /// The signal that requested the stop; 0: none.
   int signal() const;
-  /// Waits so long or until asked; whether it was asked.
+  /// Waits for this time or until a stop is requested. Returns whether one is requested.
   bool wait(double seconds) const;
 
  private:
   int descriptor_;
 };
 
-/// Thrown out of a transfer that was asked to end; not an error.
+/// Thrown out of a transfer after a stop request; not an error.
 struct Stopped {};
 
 }  // namespace titan::download

@@ -51,7 +51,7 @@ std::string checked_base(std::string_view base) {
   const std::string text(base);
   const ParsedUrl url = parse(text);
   const std::string scheme = part_of(url, CURLUPART_SCHEME);
-  // a password must not come to stand in messages
+  // a password must not appear in messages
   TITAN_CHECK(part_of(url, CURLUPART_USER).empty() && part_of(url, CURLUPART_PASSWORD).empty(),
               config, "the base URL must not hold a user or password; use --token");
   TITAN_CHECK((scheme == "https" || scheme == "http") && part_of(url, CURLUPART_QUERY).empty() &&
@@ -128,7 +128,7 @@ std::string origin_of(const std::string& url) {
 }
 
 std::optional<std::string> next_page(const std::string& url, std::string_view link_header) {
-  // <target>; rel="next", <target>; rel="last": commas may stand inside a target
+  // <target>; rel="next", <target>; rel="last": a target may contain commas
   while (true) {
     const size_t open = link_header.find('<');
     const size_t close = link_header.find('>', open);
@@ -138,7 +138,7 @@ std::optional<std::string> next_page(const std::string& url, std::string_view li
     if (!says_next(link_header.substr(0, link_header.find(',')))) continue;
     const ParsedUrl parsed = parse(url);
     TITAN_CHECK(parsed && curl_url_set(parsed.get(), CURLUPART_URL, target.c_str(), 0) == CURLUE_OK,
-                data, url, " names a next page that is no URL: '", target, "'");
+                data, url, " gives an invalid URL of the next page: '", target, "'");
     return part_of(parsed, CURLUPART_URL);
   }
 }

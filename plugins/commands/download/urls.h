@@ -1,4 +1,4 @@
-// The hub's addresses: what is asked where, and what its links mean. Pure. Used by listing.cpp,
+// The hub's URLs: endpoints, and links to the next page. Pure. Used by listing.cpp,
 // file_transfer.cpp and refusal.cpp.
 #pragma once
 
@@ -14,7 +14,7 @@ enum class RepoKind { model, dataset };
 class RepoUrls {
  public:
   /// `base`: "https://huggingface.co", with or without a path; `name`: "owner/repo" or "repo".
-  /// Throws a config Error when either is not of that form.
+  /// Throws a config Error when either does not have this form.
   RepoUrls(std::string_view base, RepoKind kind, std::string_view name);
 
   const std::string& base() const { return base_; }
@@ -23,9 +23,9 @@ class RepoUrls {
   /// "repo" of "owner/repo".
   std::string short_name() const;
 
-  /// Where people read about the repo and accept its terms.
+  /// The page of the repo for people, with its terms.
   std::string page() const;
-  /// Answers with the commit that `revision` (branch, tag, commit) stands for.
+  /// The server answers with the commit of `revision` (branch, tag, commit).
   std::string revision(std::string_view revision) const;
   /// The first page of the list of files.
   std::string tree(std::string_view commit) const;
@@ -36,14 +36,14 @@ class RepoUrls {
   RepoKind kind_;
 };
 
-/// All but letters, digits and -._~ as %XX; of a path the slashes stay.
+/// Percent-encodes all but letters, digits and -._~; encode_path keeps slashes.
 std::string encode_segment(std::string_view text);
 std::string encode_path(std::string_view path);
 
-/// "https://host:port", the port always there; empty when `url` is not one.
+/// "https://host:port", always with the port; empty when `url` is not a URL.
 std::string origin_of(const std::string& url);
 
-/// The target of rel="next" in the value of a Link header, which was answered to `url`.
+/// The target of rel="next" in the Link header of the answer for `url`.
 std::optional<std::string> next_page(const std::string& url, std::string_view link_header);
 
 }  // namespace titan::download

@@ -1,4 +1,4 @@
-// The standard error of a number that is no mean, by drawing the documents again and again. Used by
+// Bootstrap standard error of a statistic that is not a mean, by resampling the documents. Used by
 // scores.cpp.
 #pragma once
 
@@ -23,8 +23,8 @@ class PythonRandom {
   size_t place_ = 624;
 };
 
-/// Standard deviation of `of_mean` of the means of `iterations` samples with replacement, drawn as
-/// lm-evaluation-harness draws them: 1000 of each seed from 0 on.
+/// Standard deviation of `of_mean` over the means of `iterations` samples with replacement. Draws
+/// the same samples as lm-evaluation-harness: 1000 with each seed from 0 on.
 double bootstrap_error(const std::vector<double>& values, int64_t iterations,
                        const std::function<double(double mean)>& of_mean);
 

@@ -15,7 +15,7 @@
 namespace titan::evaluation {
 namespace {
 
-/// The parser's message, its column as part of the place: a line was all that it saw.
+/// Replaces the parser's position by the file's: the parser saw only one line.
 std::string at_column(const std::string& place, const std::string& message) {
   const std::string before = "parse error at line 1, column ";
   const size_t found = message.find(before);
@@ -26,7 +26,7 @@ std::string at_column(const std::string& place, const std::string& message) {
          (end == message.npos ? "" : message.substr(end));
 }
 
-/// A bare name is a field, everything else a template.
+/// A bare name is a field of the document, any other text a template.
 class FieldText {
  public:
   explicit FieldText(const std::string& text) {
@@ -47,7 +47,7 @@ class FieldText {
     TITAN_CHECK(found, data, "there is no ", in_quotes(field_));
     return *found;
   }
-  /// The same, but a template that is one field gives what that is, a list for instance.
+  /// The same, but for a template that is a single field its value, which may be a list.
   Value whole(const Value& document) const {
     const Value* only = template_ ? template_->only_field(document) : nullptr;
     return only ? *only : value(document);
@@ -64,7 +64,7 @@ class FieldText {
   std::optional<TextTemplate> template_;
 };
 
-/// The texts of a task.
+/// Makes the texts of a task.
 class Maker {
  public:
   explicit Maker(const TaskOptions& options)
@@ -72,7 +72,7 @@ class Maker {
     for (const std::string& choice : options.doc_to_choice) choices_.emplace_back(choice);
   }
 
-  /// What stands in front of every document.
+  /// The text before every document: description and examples.
   std::string examples(const std::vector<JsonLine>& shots) const {
     std::string text = options_.description;
     for (const JsonLine& shot : shots) {
@@ -86,7 +86,7 @@ class Maker {
     return text;
   }
 
-  /// Throws a data Error that says what is wrong with the line.
+  /// Throws a data Error that names the problem of the line.
   TaskDocument make(const JsonLine& line, const std::string& before) const {
     TaskDocument document{.source = line.object, .place = line.place};
     document.target = target_.value(line.object);
@@ -134,7 +134,7 @@ class Maker {
 
   static size_t gold_index(int64_t index, size_t num_choices) {
     TITAN_CHECK(index >= 0 && index < static_cast<int64_t>(num_choices), data, "the gold choice ",
-                index, " is none of 0 to ", num_choices - 1);
+                index, " is not in 0 to ", num_choices - 1);
     return static_cast<size_t>(index);
   }
 
@@ -160,7 +160,7 @@ class Maker {
     if (is_number) return {gold_index(std::stoll(text), choices.size())};
     const auto found = std::find(choices.begin(), choices.end(), text);
     TITAN_CHECK(found != choices.end(), data, "the gold choice ", in_quotes(text),
-                " is none of the ", choices.size(), " choices");
+                " is not one of the ", choices.size(), " choices");
     return {static_cast<size_t>(found - choices.begin())};
   }
 
@@ -194,7 +194,7 @@ std::vector<JsonLine> read_json_lines(const std::filesystem::path& file, Diagnos
     if (trimmed(line).empty()) continue;
     try {
       Value object = parse_json(line);
-      TITAN_CHECK(object.is_map(), data, "a JSON object is expected, got a ",
+      TITAN_CHECK(object.is_map(), data, "expected a JSON object, got a ",
                   to_string(object.type()));
       lines.push_back({std::move(object), place});
     } catch (const Error& e) {

@@ -1,4 +1,4 @@
-// Lines of JSON made into a task's documents. Used by read_tasks.cpp.
+// Turns lines of JSON into a task's documents. Used by read_tasks.cpp.
 #pragma once
 
 #include <filesystem>
@@ -12,11 +12,10 @@
 
 namespace titan::evaluation {
 
-/// What explains more about tasks, for reports.
+/// The command that error reports refer to.
 constexpr const char* kTasksHelp = "titan evaluate --help";
 
-/// An error without a place of its own: `message` begins with it. The report leads to the help of
-/// titan evaluate.
+/// Adds an error whose position is at the start of `message`. The report refers to kTasksHelp.
 void add_mistake(Diagnostics& wrong, std::string message);
 
 struct JsonLine {
@@ -24,12 +23,12 @@ struct JsonLine {
   std::string place;  ///< "arc.jsonl:3"
 };
 
-/// The objects of `file`, a line each; empty lines are passed over. What cannot be read, and lines
-/// that are no objects, go to `wrong`.
+/// The objects of `file`, one per line; empty lines are skipped. Unreadable lines and lines that
+/// are not objects are added to `wrong`.
 std::vector<JsonLine> read_json_lines(const std::filesystem::path& file, Diagnostics& wrong);
 
-/// The documents of `lines` behind the examples of `shots`. `name`: of the task's file, for what is
-/// wrong with its texts.
+/// The documents of `lines`, each after the few-shot examples of `shots`. `name`: the task's file,
+/// for errors in its texts.
 std::vector<TaskDocument> make_documents(const TaskOptions& options, const std::string& name,
                                          const std::vector<JsonLine>& lines,
                                          const std::vector<JsonLine>& shots, Diagnostics& wrong);

@@ -28,7 +28,7 @@ Evaluate::Evaluate(const EvaluateOptions& options, CommandContext context)
   require(!options.tasks.empty(),
           "titan evaluate needs --tasks FILE or FOLDER; see: titan evaluate --help");
   require(!options.log_samples || !options.output.empty(),
-          "--log-samples writes beside the file of --output, which is missing");
+          "--log-samples writes next to the file of --output, which is missing");
   TITAN_CHECK(wrong.empty(), config, wrong);
 }
 
@@ -72,7 +72,7 @@ void Evaluate::evaluate_all(Engine& engine) const {
   log::info(with_commas(static_cast<int64_t>(requests.size())) + text);
 }
 
-/// What lm-evaluation-harness writes about a run beside its tasks.
+/// The facts that lm-evaluation-harness writes about a run in addition to its tasks.
 Value Evaluate::run_facts(const TokenRules& rules, double date, double seconds) const {
   return Value::map({{"model", "titan"},
                      {"model_args", Value::map({{"checkpoint", options_.checkpoint.string()},

@@ -1,5 +1,4 @@
-// `titan evaluate`: a model's scores on tasks, of a checkpoint or a Hugging Face folder, under any
-// layout.
+// `titan evaluate`: scores a checkpoint or a Hugging Face folder on tasks, under any layout.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +18,9 @@ struct EvaluateOptions : RankFlags {
   std::filesystem::path checkpoint, output;
   std::vector<std::string> tasks;  ///< files and folders
   bool json = false, log_samples = false;
-  std::optional<int64_t> limit;  ///< documents of each task
+  std::optional<int64_t> limit;  ///< documents per task
   int64_t batch_tokens = 4096;
-  std::optional<int64_t> max_length;   ///< tokens that the model sees at once
+  std::optional<int64_t> max_length;   ///< context length for the requests, in tokens
   std::string add_bos_token = "auto";  ///< or "true", "false"
   int64_t bootstrap_iters = 100000;
 };
@@ -30,9 +29,9 @@ class Evaluate final : public Command {
  public:
   static constexpr CommandWords kWords{.most = SIZE_MAX, .takes_job = true};
 
-  /// Throws a config Error that holds all that is wrong with the flags.
+  /// Throws a config Error that lists all problems of the flags.
   Evaluate(const EvaluateOptions& options, CommandContext context);
-  /// Throws, before a model is opened, a ConfigError that holds all that is wrong with the tasks.
+  /// Throws a ConfigError that lists all problems of the tasks, before a model is opened.
   int run() override;
 
  private:

@@ -6,7 +6,7 @@
 namespace titan::evaluation {
 namespace {
 
-/// What the network reads for one or more requests: all of a request's tokens but the last.
+/// Input of the network for one or more requests: all tokens of a request but the last.
 struct Sequence {
   std::vector<int32_t> ids;
   std::vector<SequencePiece::Asked> asked;  // places within the whole sequence
@@ -42,7 +42,7 @@ std::vector<Sequence> sequences_of(const std::vector<Request>& requests) {
   return distinct;
 }
 
-/// Cuts a batch into forwards of at most so many tokens and rows.
+/// Splits a batch into forwards within the limits of tokens and rows.
 std::vector<PlannedForward> cut(const std::vector<Sequence>& batch, const PlanLimits& limits) {
   PlannedForward empty;
   empty.num_slots = static_cast<int64_t>(batch.size());
@@ -99,7 +99,7 @@ std::vector<std::vector<PlannedForward>> plan_forwards(const std::vector<Request
   int64_t tokens = 0;
   const auto close = [&] {
     if (batch.empty()) return;
-    // to whom has least to do: the same on every rank
+    // to the rank with the fewest forwards; every rank computes the same plan
     auto rank = std::min_element(ranks.begin(), ranks.end(),
                                  [](const auto& a, const auto& b) { return a.size() < b.size(); });
     for (PlannedForward& forward : cut(batch, limits)) rank->push_back(std::move(forward));

@@ -20,18 +20,19 @@ void add_evaluate(titan::Plugin& plugin) {
               "a task (*.toml), plain data (*.jsonl) or a folder of these; may be given several "
               "times")
           .option("json", &Options::json, "the results as JSON instead of a table")
-          .option("output", &Options::output, "write the results as JSON there")
+          .option("output", &Options::output, "file for the results as JSON")
           .option("log_samples", &Options::log_samples,
-                  "also write what each document got, to samples_TASK.jsonl beside that file")
+                  "also write each document's requests, answers and scores to samples_TASK.jsonl "
+                  "next to that file")
           .option("limit", &Options::limit, "the first N documents of each task")
           .at_least(1)
-          .option("batch_tokens", &Options::batch_tokens, "tokens that are computed at once")
+          .option("batch_tokens", &Options::batch_tokens, "tokens per forward")
           .at_least(1)
           .option("max_length", &Options::max_length,
-                  "tokens that the model sees at once; unset: its context")
+                  "context length in tokens; unset: the model's")
           .at_least(1)
           .option("add_bos_token", &Options::add_bos_token,
-                  "put BOS in front of a text; auto: as transformers' tokenizer")
+                  "add BOS before a text; auto: like transformers' tokenizer")
           .one_of({"auto", "true", "false"})
           .option("bootstrap_iters", &Options::bootstrap_iters,
                   "samples for the standard error of a perplexity; 0: none")
@@ -43,9 +44,9 @@ void add_task_scores(titan::Plugin& plugin) {
   using Options = titan::evaluation::TaskScoresOptions;
   plugin
       .add<titan::evaluation::TaskScoring>(
-          "task_scores", "Scores the model that is trained on tasks, as titan evaluate does.")
+          "task_scores", "Scores the model on tasks during training, like titan evaluate.")
       .option("tasks", &Options::tasks,
-              "Task files, plain data or folders, as titan evaluate --tasks")
+              "Task files, plain data or folders, as for titan evaluate --tasks")
       .fed_by("validation.tasks")
       .option("tasks_freq", &Options::tasks_freq, "Steps between scores; unset: freq")
       .at_least(1)
@@ -53,11 +54,11 @@ void add_task_scores(titan::Plugin& plugin) {
       .option("freq", &Options::freq, "Steps between validations")
       .at_least(1)
       .fed_by("validation.freq")
-      .option("seq_len", &Options::seq_len, "Tokens that the model sees at once")
+      .option("seq_len", &Options::seq_len, "Context length in tokens")
       .at_least(1)
       .fed_by("validation.seq_len")
       .option("local_batch_size", &Options::local_batch_size,
-              "Sequences of seq_len whose tokens go through the layers at once")
+              "Sequences of seq_len tokens per forward")
       .at_least(1)
       .fed_by("validation.local_batch_size")
       .option("hf_assets_path", &Options::hf_assets_path, "Folder of the tokenizer")

@@ -16,13 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A text where doc_to_choice wants a list is a list of one.
+/// Where doc_to_choice takes a list, a single text is a list of one.
 Value as_declared(const Option& option, const Value& value) {
   const bool wraps = option.type == OptionType::list && value.is_string();
   return wraps ? Value::list({value}) : value;
 }
 
-/// Which texts a kind of task must have, and which would be without effect.
+/// Checks that the texts a kind of task needs are set, and no others.
 void check_texts(const TaskOptions& options, const std::string& file, Diagnostics& wrong) {
   const auto require = [&](bool is_right, const std::string& what) {
     if (!is_right) add_mistake(wrong, file + ": " + what);
@@ -37,7 +37,7 @@ void check_texts(const TaskOptions& options, const std::string& file, Diagnostic
                      : "doc_to_target is missing: the right choice, or the continuation");
   require(has_choices == !options.doc_to_choice.empty(),
           has_choices ? "doc_to_choice is missing: a field that is a list, or a list of texts"
-                      : "doc_to_choice is for output_type = 'multiple_choice' alone");
+                      : "doc_to_choice is only for output_type = 'multiple_choice'");
   require(!is_rolling || (options.doc_to_text.empty() && options.num_fewshot == 0 &&
                           options.description.empty()),
           "output_type 'loglikelihood_rolling' scores doc_to_target alone: it has no doc_to_text, "
@@ -55,7 +55,7 @@ std::optional<TaskOptions> read_task_file(const fs::path& file, Diagnostics& wro
   Value values = Value::map();
   if (settings) {
     for (const TableHeader& header : settings->tables)
-      here.error(header.where, "a task has no sections; its keys stand at the top of the file", "",
+      here.error(header.where, "a task has no sections; its keys are at the top of the file", "",
                  kTasksHelp);
     for (const Setting& setting : settings->settings) {
       const std::string name = dotted(setting.path);
@@ -86,7 +86,7 @@ std::optional<TaskOptions> read_task_file(const fs::path& file, Diagnostics& wro
   return here.can_start() ? std::optional(options) : std::nullopt;
 }
 
-/// What a file without a task file is meant for, by its first line.
+/// Options of a data file without a task file, from the fields of its first line.
 std::optional<TaskOptions> plain_options(const fs::path& file, const JsonLine& first,
                                          Diagnostics& wrong) {
   const auto has = [&](const char* name) { return first.object.find(name) != nullptr; };
@@ -112,7 +112,7 @@ std::optional<TaskOptions> plain_options(const fs::path& file, const JsonLine& f
   return options;
 }
 
-/// Task files and plain data of the folders among `paths`, in the order of their names.
+/// Task files and plain data in the folders of `paths`, sorted by name.
 std::vector<fs::path> files_of(const std::vector<fs::path>& paths, Diagnostics& wrong) {
   std::vector<fs::path> files;
   for (const fs::path& path : paths) {
@@ -132,7 +132,7 @@ std::vector<fs::path> files_of(const std::vector<fs::path>& paths, Diagnostics& 
         named.insert(options->dataset);
         named.insert(options->fewshot_dataset);
       }
-    // a task file that cannot be read may be the one that names it
+    // a task file that cannot be read may name any of the data files
     if (!reported_later.can_start()) data.clear();
     std::erase_if(data,
                   [&](const fs::path& file) { return named.contains(file.lexically_normal()); });
@@ -158,7 +158,7 @@ std::optional<Task> read_task(const fs::path& file, std::optional<int64_t> limit
     if (!lines.empty()) options = plain_options(file, lines.front(), wrong);
     if (!options) return std::nullopt;
   } else {
-    add_mistake(wrong, file.string() + " is no task: a *.toml, a *.jsonl or a folder is expected");
+    add_mistake(wrong, file.string() + " is not a task: expected a *.toml, a *.jsonl or a folder");
     return std::nullopt;
   }
   if (options->num_fewshot > 0) {

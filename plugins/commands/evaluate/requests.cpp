@@ -15,7 +15,8 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-/// A template of tokenizer.json that begins with a special token; BERT's and RoBERTa's do.
+/// Whether a template of tokenizer.json begins with a special token, as in those of BERT and
+/// RoBERTa.
 bool begins_with_special(const Value& processor) {
   if (const Value* inner = processor.find("processors"); inner && inner->is_list())
     return std::any_of(inner->as_list().begin(), inner->as_list().end(), begins_with_special);
@@ -36,14 +37,14 @@ class RequestMaker {
                 "the tokenizer has neither BOS nor EOS to put in front of a text without context");
   }
 
-  /// Throw a data Error for what has no tokens or too many.
+  /// pair() and windows() throw a data Error for a text with no tokens or too many.
   Request pair(const std::string& context, const std::string& continuation) const {
     Request request;
     const std::string_view kept = without_blanks_at_end(context);
     if (context.empty()) {
       request.context = {prefix()};
       tokenizer_.encode(continuation, request.target);
-      // the text begins with what would be put in front of it
+      // the text already begins with the prefix
       if (!request.target.empty() && request.target.front() == prefix())
         request.target.erase(request.target.begin());
     } else {
@@ -54,10 +55,10 @@ class RequestMaker {
       if (request.context.empty()) request.context = {prefix()};
     }
     TITAN_CHECK(!request.target.empty(), data, "the continuation ", in_quotes(continuation, 60),
-                " has no tokens of its own behind its context");
+                " has no tokens of its own after its context");
     TITAN_CHECK(request.target.size() <= length_, data, "the continuation has ",
                 request.target.size(), " tokens, more than the ", length_,
-                " that the model sees at once");
+                " of --max-length or validation's seq_len");
     const size_t size = request.context.size() + request.target.size();
     if (size > length_ + 1) {
       Ids& context_ids = request.context;
@@ -73,7 +74,7 @@ class RequestMaker {
     std::vector<Request> windows;
     for (size_t first = 0; first < ids.size(); first += length_) {
       const size_t end = std::min(first + length_, ids.size());
-      // as much of the text before as fits beside what is predicted
+      // as much of the preceding text as fits
       const size_t begin = first == 0 ? 0 : end - length_ - 1;
       const auto at = [&](size_t i) { return ids.begin() + static_cast<std::ptrdiff_t>(i); };
       Request& window = windows.emplace_back();

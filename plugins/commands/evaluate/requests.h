@@ -1,5 +1,5 @@
-// A task's documents as tokens that a model can be asked about. Used by titan evaluate and by
-// validation. No torch.
+// Converts the documents of tasks to requests in tokens. Used by titan evaluate and by validation.
+// No torch.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,27 @@
 
 namespace titan::evaluation {
 
-/// How likely are `continuation`'s tokens behind `context`, which is not empty?
+/// Asks for the likelihood of the tokens `target` after `context`, which is not empty.
 struct Request {
   size_t task = 0, document = 0;
-  size_t continuation = 0;  ///< of the document; several windows of a rolling text are one
+  size_t continuation = 0;  ///< index in the document; windows of a rolling text share it
   std::vector<int32_t> context, target;  ///< together at most max_length + 1 tokens
 };
 
 struct TokenRules {
-  bool adds_bos = true;    ///< in front of every text, where the tokenizer has one
-  int64_t max_length = 0;  ///< tokens that the model sees at once
+  bool adds_bos = true;    ///< before every text, if the tokenizer has a BOS
+  int64_t max_length = 0;  ///< context length in tokens
 };
 
-/// Whether transformers' tokenizer of this folder puts BOS in front of a text: what tokenizer.json
-/// (post_processor) says; without that file what tokenizer_config.json (add_bos_token) says, else
-/// yes.
+/// Whether transformers' tokenizer of this folder adds BOS before a text: by post_processor of
+/// tokenizer.json; without that file by add_bos_token of tokenizer_config.json; else true.
 bool adds_bos(const std::filesystem::path& assets);
 
-/// The requests of all documents in order. Ids are those of lm-evaluation-harness: blanks at the
-/// context's end belong to the continuation, whose ids are those of both behind the number of the
-/// context's; an empty context is BOS, else EOS; what is too long loses its beginning; a rolling
-/// text is cut into disjoint windows with as much context as fits. Throws a ConfigError that names
-/// every document without such tokens.
+/// The requests of all documents in order. Ids equal those of lm-evaluation-harness. Blanks at the
+/// end of the context move to the continuation. The ids of the continuation are those of the joint
+/// text after as many ids as the context has. An empty context becomes BOS, else EOS. A request
+/// that is too long loses its beginning. A rolling text is split into disjoint windows with as much
+/// context as fits. Throws a ConfigError that lists every document without valid tokens.
 std::vector<Request> make_requests(const std::vector<Task>& tasks, const Tokenizer& tokenizer,
                                    const TokenRules& rules);
 

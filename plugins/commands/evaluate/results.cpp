@@ -8,7 +8,7 @@
 namespace titan::evaluation {
 namespace {
 
-constexpr const char* kFilter = ",none";  // of the harness's filters: answers are taken as they are
+constexpr const char* kFilter = ",none";  // the harness's name for unfiltered answers
 
 std::string fixed(double value) {
   char text[40];

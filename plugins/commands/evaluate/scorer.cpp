@@ -18,12 +18,12 @@
 namespace titan::evaluation {
 namespace {
 
-/// Numbers of a forward's logits: half a gigabyte in fp32.
+/// Bound on the elements of a forward's logits: half a gigabyte in fp32.
 constexpr int64_t kMostLogits = int64_t{1} << 27;
-/// Of these, whose exponentials exist at once.
+/// Bound on the logits whose exponentials exist at once.
 constexpr int64_t kMostExponentials = int64_t{1} << 24;
 
-/// The tokens that were asked about in a forward, in order.
+/// The tokens requested in a forward, in order.
 struct AskedTokens {
   std::vector<int64_t> places;     // in the batch, of the distinct rows
   std::vector<int64_t> rows, ids;  // of each token
@@ -44,8 +44,8 @@ struct AskedTokens {
   }
 };
 
-/// (2, tokens), fp64 on the CPU: log-probability of each token, and 1 where it is not the first of
-/// the likeliest.
+/// (2, tokens), fp64 on the CPU: log-probability of each token, and 1 where it is not the greedy
+/// choice.
 at::Tensor judge(const at::Tensor& logits, const AskedTokens& asked) {
   const int64_t rows_at_once = std::max<int64_t>(1, kMostExponentials / logits.size(1));
   std::vector<at::Tensor> sums, likeliest;
@@ -69,7 +69,7 @@ Scorer::Scorer(StepExecutor& executor, const dist::Mesh& mesh, c10::Device devic
                const ScorerOptions& options)
     : executor_(executor), mesh_(mesh), device_(device), options_(options) {}
 
-/// Each rank reads the files of its host, and ranks that plan differently would wait for ever.
+/// Each rank reads the files of its host. Ranks with different plans would deadlock.
 void Scorer::check_agreement(const std::vector<Request>& requests) const {
   const dist::Group& world = mesh_.group("world");
   if (world.size() == 1) return;
@@ -79,16 +79,16 @@ void Scorer::check_agreement(const std::vector<Request>& requests) const {
       all += std::to_string(ids->size()) + ":";
       all.append(reinterpret_cast<const char*>(ids->data()), ids->size() * sizeof(int32_t));
     }
-  // the upper half of the hash: a number that every transport takes
+  // the upper half of the hash, a number that every transport supports
   const auto hash = static_cast<int64_t>(std::stoull(hash64_hex(all).substr(0, 8), nullptr, 16));
   const int64_t least = world.all_reduce(hash, dist::Reduce::min, device_);
   const int64_t most = world.all_reduce(hash, dist::Reduce::max, device_);
   TITAN_CHECK(least == most, distributed,
-              "ranks ask different things: the files of the tasks, or of the tokenizer, differ "
+              "ranks have different requests: the files of the tasks, or of the tokenizer, differ "
               "between hosts; copy the same files to each");
 }
 
-/// (rows, vocab), fp32 on the device; one row of no meaning where nothing is asked.
+/// (rows, vocab), fp32 on the device; one meaningless row when the forward has no requests.
 at::Tensor Scorer::logits(const PlannedForward& forward) {
   if (forward.begins_batch)
     cache_ = std::make_shared<nn::KvCache>(forward.num_slots, forward.capacity);

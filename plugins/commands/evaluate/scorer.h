@@ -1,5 +1,5 @@
-// Log-likelihoods of requests by a network under any layout. Used by titan evaluate and by
-// validation.
+// Computes log-likelihoods of requests with a network under any layout. Used by titan evaluate and
+// by validation.
 #pragma once
 
 #include <cstdint>
@@ -17,24 +17,25 @@
 namespace titan::evaluation {
 
 struct ScorerOptions {
-  int64_t batch_tokens = 4096;  ///< that go through the layers at once
-  int64_t vocab_size = 0;       ///< of the model: bounds the logits that exist at once
-  int64_t tokens_multiple = 1;  ///< of a batch (ModelPart::num_sequence_cuts)
+  int64_t batch_tokens = 4096;  ///< tokens per forward
+  int64_t vocab_size = 0;       ///< of the model: bounds the number of logits in memory
+  int64_t tokens_multiple = 1;  ///< divides batch sizes (ModelPart::num_sequence_cuts)
 };
 
-/// Data-parallel ranks share the batches; ranks of tensor parallelism and of a pipeline compute
-/// the same ones. A batch is one row, its sequences in a cache of keys and values (nn::KvCache),
-/// so that long ones go in parts. Thread: trainer thread. References outlive the scorer.
+/// Data-parallel ranks share the batches; ranks of tensor and pipeline parallelism compute the same
+/// batches. A batch is one row, with its sequences in a KV cache (nn::KvCache), so that a long
+/// sequence takes several forwards. Thread: trainer thread. References outlive the scorer.
 class Scorer {
  public:
   Scorer(StepExecutor& executor, const dist::Mesh& mesh, c10::Device device,
          const ScorerOptions& options);
 
-  /// [every rank, the same requests] The answer of each, on every rank. Log-softmax in fp32, summed
-  /// in fp64; no gradients. distributed Error: ranks have different requests.
+  /// [every rank, the same requests] Returns all answers on every rank. Log-softmax in fp32, summed
+  /// in fp64; no gradients. Throws a distributed Error when ranks have different requests.
   std::vector<LogLikelihood> score(const std::vector<Request>& requests);
 
-  /// Tokens that went through the layers on all ranks, what several requests share counted once.
+  /// Tokens that went through the layers on all ranks; tokens shared by several requests count
+  /// once.
   int64_t num_tokens() const { return num_tokens_; }
 
  private:

@@ -18,7 +18,7 @@ double mean(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
-/// Of the mean of `values`.
+/// Standard error of the mean of `values`.
 std::optional<double> standard_error(const std::vector<double>& values) {
   const auto n = static_cast<double>(values.size());
   if (values.size() < 2) return std::nullopt;
@@ -28,7 +28,7 @@ std::optional<double> standard_error(const std::vector<double>& values) {
   return std::sqrt(squares / (n - 1)) / std::sqrt(n);
 }
 
-/// The first of the largest.
+/// The index of the first of the largest.
 template <class Length>
 size_t best(const std::vector<LogLikelihood>& answers, const std::vector<std::string>& choices,
             const Length& length) {
@@ -136,7 +136,7 @@ TaskScores score(const Task& task, const Answers& answers, int64_t bootstrap_ite
     case TaskKind::loglikelihood_rolling:
       return score_texts(task, answers);
   }
-  fail(ErrorKind::internal, "a task of no known kind");
+  fail(ErrorKind::internal, "a task of an unknown kind");
 }
 
 }  // namespace titan::evaluation

@@ -1,4 +1,4 @@
-// What answers are worth, by the formulas of lm-evaluation-harness. No torch.
+// Computes metrics from answers, by the formulas of lm-evaluation-harness. No torch.
 #pragma once
 
 #include <map>
@@ -11,16 +11,17 @@
 
 namespace titan::evaluation {
 
-/// Of the tokens of one continuation behind its context.
+/// Of one continuation after its context.
 struct LogLikelihood {
   double sum = 0;         ///< nats
-  bool is_greedy = true;  ///< whether each token is the likeliest
+  bool is_greedy = true;  ///< whether each token is the most likely one
 };
 
-/// Of one task; its documents, then their continuations.
+/// Of one task: by document, then by continuation.
 using Answers = std::vector<std::vector<LogLikelihood>>;
 
-/// `answers` of the requests, in their order, by task: windows of one text are added up.
+/// `answers`: of the requests, in their order. Groups them by task and adds up the windows of one
+/// text.
 std::vector<Answers> answers_by_task(const std::vector<Task>& tasks,
                                      const std::vector<Request>& requests,
                                      const std::vector<LogLikelihood>& answers);
@@ -28,20 +29,20 @@ std::vector<Answers> answers_by_task(const std::vector<Task>& tasks,
 struct Metric {
   std::string name;  ///< "acc"
   double value = 0;
-  std::optional<double> standard_error;  ///< absent where there is none, and for one document
+  std::optional<double> standard_error;  ///< absent for metrics without one, and for one document
   bool higher_is_better = true;
 };
 
 struct TaskScores {
   std::vector<Metric> metrics;
-  std::vector<std::map<std::string, double>> documents;  ///< what each counts for a metric
+  std::vector<std::map<std::string, double>> documents;  ///< each document's value of each metric
 };
 
 /// multiple_choice: acc (largest sum; the first of equal ones), acc_norm (sum per character of the
-/// choice), acc_bytes (per byte of UTF-8), each with s / sqrt(n), s with n - 1. loglikelihood:
-/// perplexity exp(-mean sum), whose standard error is that of `bootstrap_iterations` samples (below
-/// 2: there is none), and acc. loglikelihood_rolling: word_perplexity, byte_perplexity,
-/// bits_per_byte over all documents.
+/// choice), acc_bytes (per byte of UTF-8), each with standard error s / sqrt(n), s with n - 1.
+/// loglikelihood: acc, and perplexity exp(-mean sum) with a standard error from
+/// `bootstrap_iterations` samples (none below 2). loglikelihood_rolling: word_perplexity,
+/// byte_perplexity, bits_per_byte over all documents.
 TaskScores score(const Task& task, const Answers& answers, int64_t bootstrap_iterations = 0);
 
 }  // namespace titan::evaluation

@@ -50,7 +50,7 @@ bool TaskScoring::validates(int64_t step) const {
 void TaskScoring::validate(int64_t step) {
   const std::vector<Answers> answers =
       answers_by_task(tasks_, requests_, scorer_->score(requests_));
-  std::deque<std::string> names;  // that the scalars refer to
+  std::deque<std::string> names;  // the scalars refer to them
   std::vector<Scalar> scalars;
   std::string text = "tasks after step " + std::to_string(step) + ":";
   const auto add = [&](std::string name, double value) {

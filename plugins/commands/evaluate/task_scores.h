@@ -1,4 +1,4 @@
-// The watcher `task_scores`: scores the model that is trained on tasks, as titan evaluate does.
+// The watcher `task_scores`: scores the model on tasks during training, like titan evaluate.
 #pragma once
 
 #include <cstdint>
@@ -12,30 +12,30 @@
 
 namespace titan::evaluation {
 
-/// All of it follows from [validation] and [model].
+/// Values of keys in [validation] and [model].
 struct TaskScoresOptions {
-  std::vector<std::string> tasks;     ///< files and folders that titan evaluate takes
+  std::vector<std::string> tasks;     ///< as for titan evaluate --tasks
   std::optional<int64_t> tasks_freq;  ///< steps between scores; unset: `freq`
   int64_t freq = 10;
-  int64_t seq_len = 2048;        ///< tokens that the model sees at once
+  int64_t seq_len = 2048;        ///< context length in tokens
   int64_t local_batch_size = 8;  ///< a forward has as many tokens as a validation batch
   std::string hf_assets_path;
 };
 
 class TaskScoring final : public Watcher {
  public:
-  /// Throws a ConfigError that holds all that is wrong with the files of the tasks, and a config
-  /// Error without a tokenizer. A simulated run without one reads no files.
+  /// Throws a ConfigError that lists all problems of the task files, and a config Error without a
+  /// tokenizer. A simulated run without a tokenizer reads no files.
   TaskScoring(const TaskScoresOptions& options, WatcherContext context);
 
-  /// Throws a config Error where attention is computed by code that has no cache.
+  /// Throws a config Error where a kernel without a KV cache computes the attention.
   void attach(ModelPart& part) override;
   bool looks_into_layers() const override { return false; }
   bool reads_numbers() const override { return false; }
   void start(const WatcherStart& start) override;
   bool validates(int64_t step) const override;
-  /// Logs validation_metrics/<task>/<metric>, "<metric>_stderr" beside those that have one, and a
-  /// line on rank 0.
+  /// Logs validation_metrics/<task>/<metric>, "<metric>_stderr" for metrics with a standard error,
+  /// and a line on rank 0.
   void validate(int64_t step) override;
 
  private:

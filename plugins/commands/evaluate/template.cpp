@@ -10,18 +10,19 @@
 namespace titan::evaluation {
 namespace {
 
-constexpr std::string_view kAllowed = "only {{field}}, {{field.inner}} and {{field[0]}} are known";
+constexpr std::string_view kAllowed =
+    "only {{field}}, {{field.inner}} and {{field[0]}} are supported";
 
 bool is_name(char c, bool is_first) {
   const auto byte = static_cast<unsigned char>(c);
   return c == '_' || std::isalpha(byte) || byte >= 0x80 || (!is_first && std::isdigit(byte));
 }
 
-/// As Python's str(): True, and a number with a point for what is no integer.
+/// Like Python's str(): True, and a non-integer with a decimal point.
 std::string text_of(const Value& value, const std::string& name) {
   TITAN_CHECK(value.is_string() || value.is_number() || value.is_boolean() || value.is_integer(),
               data, in_quotes(name), " is a ", to_string(value.type()),
-              ", which is no part of a text");
+              ", which cannot be part of a text");
   if (value.is_string()) return value.as_string();
   if (value.is_boolean()) return value.as_boolean() ? "True" : "False";
   return to_json(value);
@@ -34,7 +35,7 @@ TextTemplate::TextTemplate(std::string_view text) {
     const size_t open = text.find('{');
     const char next = open == text.npos || open + 1 == text.size() ? ' ' : text[open + 1];
     if (next == '%' || next == '#')
-      fail(ErrorKind::config, "holds '{", next, "': statements and comments are not known, ",
+      fail(ErrorKind::config, "holds '{", next, "': statements and comments are not supported, ",
            kAllowed);
     if (next != '{') {
       const size_t end = open == text.npos ? text.size() : open + 1;

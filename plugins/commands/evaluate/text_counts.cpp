@@ -9,8 +9,8 @@ bool continues(char c) {
   return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
 }
 
-/// Bytes of the blank character that `text` begins with; 0: it begins with another. Blanks are
-/// those of Python's str.isspace.
+/// Size in bytes of a blank at the start of `text`; 0: there is none. Blanks are those of Python's
+/// str.isspace.
 size_t blank_at_start(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.front());
   if (first == ' ' || (first >= 0x09 && first <= 0x0D) || (first >= 0x1C && first <= 0x1F))

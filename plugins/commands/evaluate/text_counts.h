@@ -1,5 +1,5 @@
-// What scores divide by: characters, words and bytes as Python counts them. Used by scores.cpp and
-// requests.cpp.
+// Counts characters, words and bytes like Python, for scores per character, word or byte. Used by
+// scores.cpp and requests.cpp.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace titan::evaluation {
 
-/// Without the blanks at its end: Python's str.rstrip.
+/// Removes blanks at the end: Python's str.rstrip.
 std::string_view without_blanks_at_end(std::string_view text);
 /// Code points of well-formed UTF-8: Python's len.
 int64_t num_characters(std::string_view text);
-/// Pieces between runs of blanks, empty ones at the ends among them: len(re.split(r"\s+", text)).
+/// Parts between runs of blanks, including empty ones at the ends: len(re.split(r"\s+", text)).
 int64_t num_words(std::string_view text);
 
 }  // namespace titan::evaluation

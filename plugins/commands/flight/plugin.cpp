@@ -1,4 +1,4 @@
-// titan flight FOLDER: why a run stands still. Exit code 1 when something does.
+// titan flight FOLDER: explains a hang from flight records. The exit code is 1 when a rank waits.
 #include <titan/command.h>
 #include <titan/plugin.h>
 #include <titan/program/exit_codes.h>
@@ -44,7 +44,6 @@ TITAN_PLUGIN(plugin) {
   using titan::commands::Flight;
   using titan::commands::FlightOptions;
   plugin.add<Flight>("flight", "diagnose a hang from flight records: which rank waits for which")
-      .option("prefix", &FlightOptions::prefix,
-              "what the files' names begin with; the rank follows")
-      .option("json", &FlightOptions::json, "JSON, for programs");
+      .option("prefix", &FlightOptions::prefix, "beginning of the file names, before the rank")
+      .option("json", &FlightOptions::json, "print JSON");
 }

@@ -11,7 +11,7 @@
 namespace titan::commands {
 namespace {
 
-/// What makes entries of several ranks one: the group, its counter, and of a message the pair.
+/// Identifies a collective across ranks: the group, its counter, and for a message the two ranks.
 using Meeting = std::tuple<std::string, bool, int, int, int64_t>;
 
 Meeting meeting_of(const FlightEntry& entry) {
@@ -35,7 +35,7 @@ std::string sizes_text(const std::vector<std::vector<int64_t>>& sizes) {
   return text.empty() ? "of unknown size" : text;
 }
 
-/// Where members may come with other sizes, or nobody knows them.
+/// Whether sizes must agree: not where members may pass different sizes or do not know all of them.
 bool has_equal_sizes(const FlightEntry& entry) {
   static const std::set<std::string> kUneven = {"all_to_all", "broadcast", "scatter", "gather"};
   return !entry.is_message && !kUneven.contains(entry.operation);
@@ -74,10 +74,10 @@ class Judge {
     return found == groups_.end() ? std::vector<int>() : found->second.ranks;
   }
 
-  /// Whether a rank without an entry was never there, or has forgotten it long ago.
+  /// Whether a rank without this entry has not called it, rather than dropped an old entry.
   bool has_not_come(int rank, const FlightEntry& entry) const {
     const auto record = of_rank_.find(rank);
-    if (record == of_rank_.end()) return true;  // left no file: nothing says that it came
+    if (record == of_rank_.end()) return true;  // no file: nothing shows that it came
     if (entry.is_message) return true;
     const auto last = last_.find({entry.group, rank});
     return last == last_.end() || last->second < entry.sequence;
@@ -111,13 +111,13 @@ class Judge {
     for (const int rank : finding.members)
       if (!entries.contains(rank) && has_not_come(rank, finding.entry))
         finding.absent.push_back(rank);
-    // a message that is on its way; a collective that others have left already
+    // a message in flight, or a collective that other ranks have finished
     if (finding.absent.empty() && (is_done_somewhere || finding.entry.is_message)) return;
     if (finding.absent.empty()) finding.kind = FlightFinding::Kind::unfinished;
     verdict_.findings.push_back(std::move(finding));
   }
 
-  /// Notes what ranks came with when that differs.
+  /// Adds a note on each rank's call when the calls differ.
   bool compare(const Entries& entries, FlightFinding& finding) const {
     const FlightEntry& first = *entries.begin()->second;
     if (first.is_message) return false;
@@ -233,7 +233,7 @@ std::string to_text(const FlightVerdict& verdict, const std::vector<FlightRecord
     for (const auto& [name, group] : record.groups) descriptions[name] = group.description;
   std::string text;
   if (verdict.findings.empty())
-    text += "nobody waits: no collective is under way, and none differs between ranks\n";
+    text += "no rank waits: no collective is in flight, and none differs between ranks\n";
   else if (!verdict.culprits.empty())
     text += ranks_text(verdict.culprits) + (verdict.culprits.size() == 1 ? " is" : " are") +
             " where to look\n";
@@ -245,14 +245,14 @@ std::string to_text(const FlightVerdict& verdict, const std::vector<FlightRecord
       case FlightFinding::Kind::missing:
         text += "  " + ranks_text(finding.waiting) + " waited" +
                 seconds_text(finding.waiting_seconds) + "; " + ranks_text(finding.absent) +
-                " did not come\n";
+                " did not arrive\n";
         break;
       case FlightFinding::Kind::unfinished:
-        text += "  all members came and waited" + seconds_text(finding.waiting_seconds) +
-                ": it hangs in the transport or the network\n";
+        text += "  all members arrived and waited" + seconds_text(finding.waiting_seconds) +
+                ": the transport or the network hangs\n";
         break;
       case FlightFinding::Kind::differs:
-        text += "  the members came with different operations or sizes\n";
+        text += "  the members called different operations or sizes\n";
         for (const std::string& note : finding.notes) text += "  " + note + "\n";
         break;
     }

@@ -1,5 +1,5 @@
-// Why a run stands still, from what its ranks have communicated last: who waits for whom, who came
-// late or never, and which collective differs between ranks. Used by titan flight.
+// Explains a hang from the last collectives of each rank: which rank waits for which, which ranks
+// are late or missing, and which collectives differ between ranks. Used by titan flight.
 #pragma once
 
 #include <cstdint>
@@ -10,28 +10,28 @@
 
 namespace titan::commands {
 
-/// A collective in which ranks stand, or in which they contradict each other.
+/// A collective in which ranks wait, or whose calls differ between ranks.
 struct FlightFinding {
   enum class Kind {
-    missing,    ///< some members have not come, the others wait
-    differs,    ///< they came with different operations or sizes
-    unfinished  ///< all have come and none is through: the transport or the network
+    missing,    ///< some members have not called it, the others wait
+    differs,    ///< members called it with different operations or sizes
+    unfinished  ///< all members called it and none has finished: the transport or the network hangs
   };
   Kind kind = Kind::missing;
-  FlightEntry entry;            ///< as the first waiting rank sees it
-  std::vector<int> members;     ///< of its group
-  std::vector<int> waiting;     ///< ranks that are in it
-  std::vector<int> absent;      ///< members that have not come to it
-  double waiting_seconds = -1;  ///< of who waits longest, when its file was written; < 0: not known
-  std::vector<std::string> notes;  ///< differs: what each rank came with
+  FlightEntry entry;               ///< as recorded by the first waiting rank
+  std::vector<int> members;        ///< of its group
+  std::vector<int> waiting;        ///< ranks that called it and have not finished
+  std::vector<int> absent;         ///< members that have not called it
+  double waiting_seconds = -1;     ///< of the longest wait, when the file was written; < 0: unknown
+  std::vector<std::string> notes;  ///< for `differs`: the call of each rank
 };
 
 struct FlightVerdict {
-  std::vector<FlightFinding> findings;  ///< those that began first come first
-  /// Ranks that others wait for, directly or by detours, and that wait for nobody themselves; of
-  /// ranks that wait for each other in a circle, all of it.
+  std::vector<FlightFinding> findings;  ///< in order of their start
+  /// Ranks that others wait for, directly or indirectly, and that wait for no rank themselves. For
+  /// a cycle of waiting ranks, all ranks of the cycle.
   std::vector<int> culprits;
-  std::vector<int> unknown;  ///< ranks of the run that have left no file
+  std::vector<int> unknown;  ///< ranks of the run without a file
 };
 
 /// `records`: in order of rank.

@@ -1,4 +1,4 @@
-// `titan generate`: text from a model, of a checkpoint or a Hugging Face folder, under any layout.
+// `titan generate`: generates text from a checkpoint or a Hugging Face folder, under any layout.
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -29,7 +29,7 @@ struct GenerateOptions : RankFlags {
   double repetition_penalty = 1;
 };
 
-/// Throws a config Error that holds all that is wrong with flags which are right by themselves.
+/// Throws a config Error that lists all invalid combinations of flags.
 void check(const GenerateOptions& options) {
   std::string wrong;
   const auto require = [&](bool is_right, const std::string& what) {
@@ -38,7 +38,7 @@ void check(const GenerateOptions& options) {
   require(!options.checkpoint.empty(),
           "titan generate needs --checkpoint FOLDER; see: titan generate --help");
   require(options.temperature || options.num_samples == 1,
-          "--num-samples above 1 needs a --temperature: the most likely tokens are the same ones");
+          "--num-samples above 1 needs a --temperature: without it all samples are equal");
   const std::string needs = " needs a --temperature";
   require(options.temperature || !options.top_k, "--top-k" + needs);
   require(options.temperature || !options.top_p, "--top-p" + needs);
@@ -73,7 +73,8 @@ GenerationOptions generation_options(const GenerateOptions& options) {
           .as_trained = {}};
 }
 
-/// Prints what rank 0 gets: streams the text of a prompt alone, else each result when it is there.
+/// Prints on rank 0: streams the text of a single prompt, else prints each result when it is
+/// complete.
 class Output {
  public:
   Output(const GenerateOptions& options, bool is_rank_zero, bool has_text)
@@ -153,7 +154,7 @@ PromptIds Generate::checked_ids(const std::vector<Prompt>& prompts) const {
                      .vocab_size = engine_->model().vocab_size()});
 }
 
-/// Gives the last text.
+/// Returns the last text.
 std::string Generate::run_prompts(const PromptIds& ids, Generator& generator,
                                   Output& output) const {
   std::string last;
@@ -175,7 +176,7 @@ std::string Generate::run_prompts(const PromptIds& ids, Generator& generator,
   return last;
 }
 
-/// Lines of rank 0's standard input, one by one; nothing when it has ended.
+/// The next line of rank 0's standard input, on every rank; none at its end.
 std::optional<std::string> Generate::next_line(int64_t number) const {
   Value line;
   if (engine_->mesh().rank() == 0) {
@@ -186,7 +187,7 @@ std::optional<std::string> Generate::next_line(int64_t number) const {
   return line.is_string() ? std::optional(line.as_string()) : std::nullopt;
 }
 
-/// What a terminal says and the model answers, on every rank the same.
+/// Chats with the user at rank 0's terminal; every rank computes the same answers.
 void Generate::converse(Generator& generator, Output& output) const {
   Value conversation;
   for (int64_t number = 1; const auto line = next_line(number); ++number) {
@@ -210,7 +211,7 @@ void Generate::converse(Generator& generator, Output& output) const {
   }
 }
 
-/// `given`: those of the flags.
+/// `given`: prompts of the flags.
 void Generate::generate_all(const PromptIds& given) {
   if (!options_.ignore_eos) generation_.end_ids = engine_->end_ids();
   Generator generator = engine_->generator();

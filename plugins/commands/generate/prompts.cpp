@@ -7,17 +7,17 @@
 namespace titan::commands {
 namespace {
 
-/// Throws a data Error that says what is wrong with the line.
+/// Throws a data Error that names the problem of the line.
 Prompt prompt_of_json(const std::string& line) {
   const Value object = parse_json(line);
-  TITAN_CHECK(object.is_map(), data, "a JSON object is expected");
+  TITAN_CHECK(object.is_map(), data, "expected a JSON object");
   Prompt prompt;
   if (const Value* ids = object.find("prompt_ids")) {
     TITAN_CHECK(ids->is_list(), data, "\"prompt_ids\" must be a list of integers");
     prompt.ids.emplace();
     for (const Value& id : ids->as_list()) {
       TITAN_CHECK(id.is_integer() && id.as_integer() >= 0 && id.as_integer() < INT32_MAX, data,
-                  "\"prompt_ids\" holds ", to_json(id), ", which is no token id");
+                  "\"prompt_ids\" holds ", to_json(id), ", which is not a token id");
       prompt.ids->push_back(static_cast<int32_t>(id.as_integer()));
     }
     return prompt;
@@ -27,9 +27,8 @@ Prompt prompt_of_json(const std::string& line) {
     return prompt;
   }
   const Value* text = object.find("prompt");
-  TITAN_CHECK(
-      text && text->is_string(), data,
-      "neither \"prompt\" (a string) nor \"prompt_ids\" (a list) nor \"messages\" is there");
+  TITAN_CHECK(text && text->is_string(), data,
+              "expected \"prompt\" (a string), \"prompt_ids\" (a list) or \"messages\"");
   prompt.text = text->as_string();
   return prompt;
 }
@@ -58,7 +57,7 @@ std::vector<Prompt> read_prompts(const std::filesystem::path& file) {
       wrong += "\n  " + place + ": " + e.message();
     }
   }
-  TITAN_CHECK(wrong.empty(), data, "lines of the prompts' file cannot be used:", wrong);
+  TITAN_CHECK(wrong.empty(), data, "invalid lines in the file of prompts:", wrong);
   TITAN_CHECK(!prompts.empty(), data, file.string(), " holds no prompt");
   return prompts;
 }
@@ -86,7 +85,7 @@ std::vector<std::vector<int32_t>> prompt_ids(const std::vector<Prompt>& prompts,
           "\"prompt_ids\"");
       continue;
     } else if (prompt.conversation && !chat) {
-      refuse("a conversation; say --chat to have it rendered by the model's chat template");
+      refuse("a conversation; add --chat to render it with the model's chat template");
       continue;
     } else if (chat) {
       try {
@@ -98,7 +97,7 @@ std::vector<std::vector<int32_t>> prompt_ids(const std::vector<Prompt>& prompts,
       }
     } else if (prompt.text.empty()) {
       refuse(
-          "an empty prompt; to begin with nothing but BOS give {\"prompt_ids\": [ID]} in a file of "
+          "an empty prompt; to begin with BOS only, give {\"prompt_ids\": [ID]} in a file of "
           "--prompts");
       continue;
     } else {
@@ -113,12 +112,12 @@ std::vector<std::vector<int32_t>> prompt_ids(const std::vector<Prompt>& prompts,
              std::to_string(limits.context));
     for (const int32_t id : ids)
       if (id < 0 || id >= limits.vocab_size) {
-        refuse("id " + std::to_string(id) + " is none of the model's " +
+        refuse("id " + std::to_string(id) + " is not below the model's vocabulary size " +
                std::to_string(limits.vocab_size));
         break;
       }
   }
-  TITAN_CHECK(wrong.empty(), config, "prompts cannot be used:", wrong);
+  TITAN_CHECK(wrong.empty(), config, "invalid prompts:", wrong);
   return all;
 }
 

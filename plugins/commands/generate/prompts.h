@@ -1,4 +1,4 @@
-// What titan generate is asked to go on with, as token ids.
+// Reads the prompts of titan generate and converts them to token ids. Used by plugin.cpp.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace titan::commands {
 
-/// One prompt: text, or ids where a file gives these, or a conversation.
+/// One prompt: text, token ids from a file, or a conversation.
 struct Prompt {
   std::string text;
   std::optional<std::vector<int32_t>> ids;
@@ -21,26 +21,25 @@ struct Prompt {
   std::string place;                       ///< "--prompt", "prompts.jsonl:3"
 };
 
-/// Of a file: *.jsonl has an object a line, {"prompt": TEXT}, {"prompt_ids": [ID, ...]} or
-/// {"messages": [...], ...}; any other file is a prompt a line; empty lines are passed over. Throws
-/// an io Error when it cannot be read, a data Error that names every line that is none of these.
+/// Of a file. *.jsonl: one object per line, {"prompt": TEXT}, {"prompt_ids": [ID, ...]} or
+/// {"messages": [...], ...}. Any other file: one prompt per line. Empty lines are skipped. Throws
+/// an io Error when the file cannot be read, a data Error that lists every invalid line.
 std::vector<Prompt> read_prompts(const std::filesystem::path& file);
 
-/// How long a sequence may get, and which ids there are.
+/// The model's limits.
 struct PromptLimits {
   int64_t context = 0;         ///< tokens of a whole sequence
-  int64_t max_new_tokens = 0;  ///< of it that come after the prompt
+  int64_t max_new_tokens = 0;  ///< maximum number of tokens after the prompt
   int64_t vocab_size = 0;
 };
 
-/// A conversation of what a user says.
+/// A conversation of one user message.
 Value conversation_of(const std::string& text);
 
-/// Each prompt's ids; text gets the tokenizer's BOS in front, where it has one. With `chat` a text
-/// is what a user says, and conversations end where the assistant begins to speak. Throws a config
-/// Error that names every prompt that is empty, too long, text without a tokenizer, refused by the
-/// chat template, a conversation without one, or holds an id that is none. `tokenizer`, `chat`: may
-/// be null.
+/// The ids of each prompt. Text gets the tokenizer's BOS, if there is one. With `chat` a text is a
+/// user message, and conversations end with the generation prompt. Throws a config Error that lists
+/// every prompt that is empty, too long, rejected by the chat template, contains an invalid id, is
+/// text without a tokenizer, or is a conversation without `chat`. `tokenizer`, `chat`: may be null.
 std::vector<std::vector<int32_t>> prompt_ids(const std::vector<Prompt>& prompts,
                                              const Tokenizer* tokenizer, const ChatText* chat,
                                              const PromptLimits& limits);

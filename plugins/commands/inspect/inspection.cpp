@@ -26,7 +26,7 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-/// Sizes of what is there; what is missing has none and is damage.
+/// Size of an existing file; a missing file is damage and has none.
 int64_t size_of(const fs::path& path) {
   std::error_code error;
   const uintmax_t bytes = fs::file_size(path, error);
@@ -36,7 +36,7 @@ int64_t size_of(const fs::path& path) {
 int64_t bytes_within(const fs::path& folder) {
   int64_t bytes = 0;
   std::error_code
-      error;  // a folder that another program removes meanwhile counts as far as it went
+      error;  // a folder that another program removes meanwhile counts as far as it was read
   for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error))
     if (is_file(entry->path())) bytes += size_of(entry->path());
@@ -87,7 +87,7 @@ void inspect_checkpoint(Inspection& inspection, Thoroughness thoroughness,
   inspection.strays = strays_of_checkpoint(inspection.path, manifest);
 }
 
-/// What the index of a Hugging Face folder names, beside what its files hold.
+/// Compares the index of a Hugging Face folder with the tensors in its files.
 void compare_with_index(Inspection& inspection) {
   const fs::path path = inspection.path / kHfIndexName;
   Value index;
@@ -121,17 +121,17 @@ void compare_with_index(Inspection& inspection) {
     const fs::path file = inspection.path / name;
     if (!is_file(file)) {
       inspection.files.push_back({.name = name, .num_tensors = {}, .is_missing = true});
-      inspection.damage.push_back(file.string() + ": it is missing, with " +
+      inspection.damage.push_back(file.string() + ": the file is missing, with " +
                                   std::to_string(tensors.size()) + " tensors of " + kHfIndexName);
     }
     for (const auto& [tensor, is_found] : tensors)
       if (!is_found)
         inspection.damage.push_back(file.string() + ": tensor " + in_quotes(tensor) +
-                                    " is not in it, but " + kHfIndexName + " says so");
+                                    " is missing, but " + kHfIndexName + " lists it");
   }
 }
 
-/// Compares the tensors that have hashes with their bytes.
+/// Compares tensors with their recorded hashes.
 void verify_tensors(Inspection& inspection, const Progress& progress) {
   const Stopwatch watch;
   Verification& verification = inspection.verification.emplace();
@@ -217,7 +217,7 @@ void inspect_steps(Inspection& inspection, const std::vector<CheckpointStep>& st
   }
 }
 
-/// Those of a folder that has no manifest, or none that can be read.
+/// Inspects a folder without a readable manifest.
 void inspect_weights(Inspection& inspection, std::vector<fs::path> files, Thoroughness thoroughness,
                      const Progress& progress) {
   inspection.strays = strays_of_hf_folder(inspection.path);
@@ -237,7 +237,7 @@ void inspect_weights(Inspection& inspection, std::vector<fs::path> files, Thorou
               ": it is a file, but not a *.safetensors");
   TITAN_CHECK(!is_file(path / ".metadata"), io, path.string(),
               " is a checkpoint in torch's pickled format (.metadata, *.distcp), which only Python "
-              "reads");
+              "can read");
   for (fs::directory_iterator entry(path, error), end; !error && entry != end;
        entry.increment(error)) {
     std::error_code ignored;

@@ -1,5 +1,5 @@
-// What a checkpoint, a folder of checkpoints or a set of safetensors files holds, and what is wrong
-// with it. titan inspect shows it.
+// Reads the contents of a checkpoint, a folder of checkpoints or a set of safetensors files, and
+// finds damage. Used by titan inspect.
 #pragma once
 
 #include <cstdint>
@@ -16,33 +16,33 @@
 
 namespace titan::commands {
 
-/// One file of what was inspected. `num_tensors`: pieces in it; absent where it holds none by its
-/// kind.
+/// One file of the inspected path. `num_tensors`: pieces in it; absent for kinds of files without
+/// tensors.
 struct InspectedFile {
   std::string name;
   int64_t bytes = 0;
   std::optional<int64_t> num_tensors;
-  bool is_missing = false;  ///< it is named, but not there
+  bool is_missing = false;  ///< named by a manifest or index, but missing
 };
 
 /// One step of a folder of checkpoints.
 struct InspectedStep {
   CheckpointStep step;
-  int64_t bytes = 0;                ///< of all files in its folder, strays excepted
-  std::string contents;             ///< of its manifest: "training", "weights"; else empty
-  int64_t branch = 0;               ///< of its manifest's lineage
-  bool is_newest = false;           ///< the newest complete one of the newest branch
-  std::vector<std::string> strays;  ///< see Inspection
+  int64_t bytes = 0;                ///< of all files in its folder, except unlisted ones
+  std::string contents;             ///< from its manifest: "training", "weights"; else empty
+  int64_t branch = 0;               ///< from its manifest's lineage
+  bool is_newest = false;           ///< the newest complete checkpoint of the newest branch
+  std::vector<std::string> strays;  ///< unlisted files, see Inspection
 };
 
-/// What reading every byte took.
+/// Cost and coverage of reading every byte.
 struct Verification {
   int64_t bytes = 0;
   double seconds = 0;
-  int64_t num_unhashed = 0;  ///< pieces of tensors that nothing tells the hash of
+  int64_t num_unhashed = 0;  ///< pieces of tensors without a recorded hash
 };
 
-/// Tensors of one type, weights or state of the optimizer.
+/// Tensors of one dtype, of the weights or the optimizer.
 struct TensorTotal {
   bool is_optimizer = false;
   std::string dtype;
@@ -53,38 +53,38 @@ struct TensorTotal {
 
 struct Inspection {
   std::filesystem::path path;
-  Marker marker = Marker::none;  ///< what says that it is complete; a single file needs nothing
+  Marker marker = Marker::none;  ///< the file that marks it complete; a single file needs none
   std::optional<CheckpointManifest> manifest;
   std::vector<InspectedStep> steps;  ///< of a folder of checkpoints: all else is empty
   std::vector<InspectedFile> files;
   TensorIndex tensors;              ///< empty when damage prevents it
-  std::vector<std::string> strays;  ///< what lies there and is no part of it
+  std::vector<std::string> strays;  ///< unlisted files: present, but in no manifest or index
   std::vector<std::string> damage;
   std::optional<Verification> verification;
 };
 
-/// How much is read.
+/// How much to read.
 enum class Thoroughness {
   headers,  ///< sizes and headers
-  bytes,    ///< every byte, compared with the hashes that there are
+  bytes,    ///< every byte, compared with recorded hashes
 };
 
-/// Looks at a checkpoint (a folder with manifest.json), at safetensors (a file, or a folder with
-/// some), or at a folder of step-<N> folders. What is found damaged stands in the result.
+/// Inspects a checkpoint (a folder with manifest.json), safetensors (a file, or a folder with
+/// some), or a folder of step-<N> folders. The result lists damage.
 ///
-/// Throws an io Error when there is nothing of the kind. A manifest that cannot be read is damage;
-/// what is shown then is what the headers tell. `progress`: the bytes since its last call and all
-/// that will be read.
+/// Throws an io Error when there is none of these. A manifest that cannot be read is damage; the
+/// result then holds data from the headers. `progress`: called with the bytes read since its last
+/// call and the total to read.
 Inspection inspect(const std::filesystem::path& path, Thoroughness thoroughness,
                    const std::function<void(int64_t bytes, int64_t all)>& progress = {});
 
-/// What a reader ought to know beside the damage: what is taken on trust, what is not counted.
+/// Notes in addition to damage: properties that cannot be verified, files that are not counted.
 std::vector<std::string> notes_of(const Inspection& inspection);
 
-/// By weights and optimizer, then by type in the order of names.
+/// Weights before optimizer states, then by name of the dtype.
 std::vector<TensorTotal> totals_of(const TensorIndex& index);
 
-/// What the optimizer keeps is named "optim.<state>.<parameter>".
+/// Names of optimizer states are "optim.<state>.<parameter>".
 bool is_optimizer_state(std::string_view name);
 
 enum class TensorList { left_out, included };

@@ -1,4 +1,4 @@
-// How an inspection is shown: as a text of tables and as a value.
+// Formats an inspection as text and as JSON.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -29,7 +29,7 @@ std::string size_text(int64_t bytes) {
 }
 
 std::string time_text(double seconds) {
-  // beyond the year 9999 a manifest lies
+  // a date beyond the year 9999 is invalid
   if (!(std::abs(seconds) < 253402300800.0)) return "unknown";
   const auto whole = static_cast<std::time_t>(std::floor(seconds));
   std::tm parts{};
@@ -64,7 +64,7 @@ const char* contents_text(Contents contents) {
   return contents == Contents::training ? "training" : "weights";
 }
 
-/// Numbers stand at the right of their column: blanks in front, as many as the widest needs.
+/// Right-aligns columns of numbers with leading blanks.
 void align_right(std::vector<TextRow>& rows, std::initializer_list<size_t> columns) {
   for (const size_t column : columns) {
     size_t width = 0;
@@ -99,7 +99,7 @@ std::string manifest_text(const CheckpointManifest& manifest) {
   const bool is_training = manifest.contents == Contents::training;
   std::vector<TextRow> rows{
       {"step", with_commas(manifest.step)},
-      {"contents", is_training ? "training: a run can go on from it" : "weights only"},
+      {"contents", is_training ? "training: a run can resume from it" : "weights only"},
       {"model", manifest.model + (manifest.flavor.empty() ? "" : " " + manifest.flavor)},
       {"layout", layout_text(manifest.layout)},
       {"tokens seen", with_commas(manifest.tokens_seen)},
@@ -151,7 +151,7 @@ std::string totals_text(const std::vector<TensorTotal>& totals) {
   return text_table(rows);
 }
 
-/// Names of the files that hold pieces of it, each once.
+/// Names of the files that hold its pieces, each once.
 std::set<std::string> files_of(const TensorIndex& index, const StoredTensor& tensor) {
   std::set<std::string> files;
   for (const StoredPiece& piece : tensor.pieces) files.insert(index.files[piece.file].filename());
@@ -179,7 +179,7 @@ std::string verification_text(const Inspection& inspection) {
                   static_cast<double>(verification.bytes) / verification.seconds / 1e9);
   std::string text = "read " + with_commas(verification.bytes) + " bytes" + speed;
   if (verification.num_unhashed > 0)
-    text += "; " + with_commas(verification.num_unhashed) + " tensors have no hash to compare with";
+    text += "; " + with_commas(verification.num_unhashed) + " tensors have no recorded hash";
   else if (inspection.damage.empty())
     text += ": every hash agrees";
   return text + "\n";
@@ -247,11 +247,11 @@ std::vector<std::string> notes_of(const Inspection& inspection) {
   std::vector<std::string> notes;
   if (inspection.steps.empty() && inspection.marker == Marker::none)
     notes.push_back(
-        "neither manifest.json nor an index: nothing tells whether all files are there");
+        "neither manifest.json nor an index: it is unknown whether all files are present");
   if (inspection.manifest && !inspection.manifest->carries_hash)
     notes.push_back(
-        "its manifest carries no hash of its own: an older program wrote it, and that its step, "
-        "seed and counts were not changed is taken on trust");
+        "its manifest carries no hash of its own, because an older program wrote it: changes of "
+        "its step, seed and counts cannot be detected");
   const char* namer = inspection.marker == Marker::manifest ? "its manifest" : "its index";
   if (!inspection.strays.empty()) notes.push_back(strays_text(inspection.strays, namer));
   for (const InspectedStep& step : inspection.steps)

@@ -1,4 +1,4 @@
-// titan inspect CHECKPOINT: what it holds, and what is damaged. Exit code 1 when anything is.
+// titan inspect CHECKPOINT: shows its contents and damage. The exit code is 1 when it is damaged.
 #include <unistd.h>
 
 #include <titan/command.h>
@@ -12,7 +12,7 @@
 namespace titan::commands {
 namespace {
 
-/// A line on the terminal that is written anew; none where standard error is a file.
+/// A line on the terminal that is redrawn; not shown when standard error is a file.
 class ProgressLine {
  public:
   void add(int64_t bytes, int64_t all) {
@@ -80,5 +80,5 @@ TITAN_PLUGIN(plugin) {
   plugin.add<Inspect>("inspect", "show what a checkpoint holds, and whether it is damaged")
       .option("verify", &InspectOptions::verify, "read every byte and compare the hashes")
       .option("tensors", &InspectOptions::tensors, "list every tensor")
-      .option("json", &InspectOptions::json, "JSON, for programs");
+      .option("json", &InspectOptions::json, "print JSON");
 }

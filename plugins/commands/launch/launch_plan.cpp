@@ -23,7 +23,7 @@ constexpr int kMostRanksHere = 1024, kMostNodes = 1 << 16, kMostRestarts = 1000;
 constexpr int kMostGrace = 24 * 3600;
 constexpr char kDefaultMasterPort[] = "29500";  // torchrun's
 
-/// A value and where it was written, for errors.
+/// A value and its origin, for errors.
 struct Setting {
   std::string text, what;
 
@@ -46,7 +46,7 @@ int num_cpus() {
   return ::sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
 }
 
-/// Those that CUDA_VISIBLE_DEVICES names, else those with a device file.
+/// The GPUs listed in CUDA_VISIBLE_DEVICES, else those with a device file.
 int num_gpus(const Environment& environment) {
   const auto& variables = environment.variables();
   if (const auto visible = variables.find("CUDA_VISIBLE_DEVICES"); visible != variables.end()) {
@@ -176,7 +176,7 @@ LaunchPlan make_launch_plan(const LaunchRequest& request, const Environment& env
     plan.max_restarts = restarts->integer(0, kMostRestarts);
   TITAN_CHECK(plan.max_restarts == 0 || plan.num_nodes == 1, config,
               "--max-restarts = ", plan.max_restarts, " with ", plan.num_nodes,
-              " nodes: one node cannot start the others anew; use torchrun or the scheduler");
+              " nodes: one node cannot restart the others; use torchrun or the scheduler");
   plan.grace = std::chrono::milliseconds(
       static_cast<int64_t>(std::lround(1000 * seconds_of(request.grace, "--grace"))));
   const auto log_dir = find(request.log_dir, "--log-dir", "PET_LOG_DIR");
@@ -189,7 +189,7 @@ LaunchPlan make_launch_plan(const LaunchRequest& request, const Environment& env
 std::vector<std::string> rank_environment(const LaunchPlan& plan, const Environment& environment,
                                           int local_rank, const HostPort& master, int attempt) {
   std::map<std::string, std::string> variables = environment.variables();
-  // what an outer launcher said of this process does not hold for the ranks
+  // variables of an outer launcher describe this process, not the ranks
   for (const char* name : {"TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RUN_ID"})
     variables.erase(name);
   const int rank = plan.first_rank() + local_rank;

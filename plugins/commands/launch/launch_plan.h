@@ -1,6 +1,5 @@
-// What `titan launch` is going to do, checked as a whole before anything starts: how many ranks,
-// where they meet, what is shown. Made from flags and environment, used by rank_group.cpp and
-// commands/launch.cpp.
+// The plan of `titan launch`: number of ranks, rendezvous address, shown ranks. Made from flags and
+// environment and checked completely before anything starts. Used by rank_group.cpp and plugin.cpp.
 #pragma once
 
 #include <chrono>
@@ -16,8 +15,8 @@
 
 namespace titan::launching {
 
-/// The flags as they were written. What is absent comes from the PET_ variable of the same name
-/// (those of torchrun's options), else from a default.
+/// The flags as written. An absent flag comes from the PET_ variable of the same name (torchrun's
+/// variables for its options), else from a default.
 struct LaunchRequest {
   std::optional<std::string> nproc;         ///< a number, "cpu", "gpu" or "auto"
   std::optional<std::string> nnodes;        ///< default 1
@@ -25,9 +24,9 @@ struct LaunchRequest {
   std::optional<std::string> master;        ///< host:port, needed for more than one node
   std::optional<std::string> max_restarts;  ///< default 0
   std::optional<std::string> log_dir;  ///< default: a new folder below output_folder/launch_logs
-  std::string output_folder = "./outputs";  ///< of the job that is started
+  std::string output_folder = "./outputs";  ///< of the job to start
   std::string grace = "15";                 ///< seconds between SIGTERM and SIGKILL
-  std::string program;                      ///< path of what is started
+  std::string program;                      ///< path of the program to start
   std::vector<std::string> arguments;       ///< of that program
 };
 
@@ -40,10 +39,10 @@ struct LaunchPlan {
   std::optional<HostPort>
       master;  ///< absent: a free port of this machine, a new one for each start
   int max_restarts = 0;
-  /// A rank that dies takes its connections with it, and others may be seen to end before it is:
-  /// those that fail within this time are judged together.
+  /// A dying rank closes its connections, and other ranks may exit before it does. Failures within
+  /// this time are judged together.
   std::chrono::milliseconds same_moment{200};
-  /// After the first failure the other ranks have this long to notice it and say so themselves.
+  /// After the first failure the other ranks have this long to notice and report it themselves.
   std::chrono::milliseconds notice{3000};
   std::chrono::milliseconds grace{15000};  ///< then, from SIGTERM to SIGKILL
   std::filesystem::path log_dir;
@@ -59,13 +58,13 @@ struct LaunchPlan {
 /// Throws a config Error for everything that is wrong or missing.
 LaunchPlan make_launch_plan(const LaunchRequest& request, const Environment& environment);
 
-/// The environment of one rank: "NAME=value", this process's with the variables of a rank.
+/// The environment of one rank, "NAME=value": this process's, with the variables of the rank.
 std::vector<std::string> rank_environment(const LaunchPlan& plan, const Environment& environment,
                                           int local_rank, const HostPort& master, int attempt);
 
-/// A port of 127.0.0.1 for ranks that are yet to start. While it is held the system gives it to
-/// nobody who asks for any port. Nobody listens at it, so the store, which asks for it by its
-/// number and with SO_REUSEADDR, gets it.
+/// A bound port of 127.0.0.1 for the ranks about to start. While it is held, the system assigns it
+/// to no process that asks for any free port. No process listens on it, so the store, which binds
+/// its number with SO_REUSEADDR, gets it.
 struct HeldPort {
   Descriptor socket;
   int number = 0;

@@ -1,5 +1,5 @@
 // `titan launch --nproc N -- train|generate ...`: starts N ranks of a command on this node and
-// sees them to their end.
+// waits until all have exited.
 #include <unistd.h>
 
 #include <filesystem>
@@ -23,7 +23,7 @@ namespace {
 
 using Text = std::optional<std::string>;
 
-/// As they are written; make_launch_plan judges them.
+/// Flags as written; make_launch_plan checks them.
 struct LaunchOptions {
   Text nproc, nnodes, node_rank, master, log_dir, max_restarts, program;
   std::string grace = "15";
@@ -37,7 +37,7 @@ void announce(const LaunchPlan& plan, Screen& screen) {
   screen.say(text + "; logs in " + plan.log_dir.string());
 }
 
-/// A wrong configuration or plugin is as wrong the next time.
+/// A wrong configuration or plugin would fail again.
 bool is_worth_a_restart(const GroupEnd& end) {
   return end.has_failed && !end.was_stopped && end.exit_code != kExitConfigError &&
          end.exit_code != kExitPluginError;
@@ -62,11 +62,11 @@ class Launch final : public Command {
 LaunchRequest Launch::request() const {
   const std::vector<std::string>& command = context_.words;
   TITAN_CHECK(options_.program || !command.empty(), config,
-              "there is nothing to start: put a command of titan behind '--'; see: titan launch "
+              "there is nothing to start: put a command of titan after '--'; see: titan launch "
               "--help");
   TITAN_CHECK(options_.program || command.front() != "launch", config,
               "titan launch cannot start titan launch; put a command that runs on many ranks, such "
-              "as 'train', behind '--'");
+              "as 'train', after '--'");
   const bool trains = !options_.program && command.front() == "train";
   const std::vector<std::string> job(command.begin() + (trains ? 1 : 0),
                                      trains ? command.end() : command.begin());
@@ -98,7 +98,7 @@ int Launch::run() {
     end = RankGroup(plan, environment, attempt, screen, signals).run();
     if (attempt == plan.max_restarts || !is_worth_a_restart(end)) break;
     screen.say("restart " + std::to_string(attempt + 1) + " of " +
-               std::to_string(plan.max_restarts) + ": every rank starts anew");
+               std::to_string(plan.max_restarts) + ": restarting every rank");
   }
   if (end.has_failed)
     write_error_file(end.failure, "titan launch, node " + std::to_string(plan.node_rank) + " of " +

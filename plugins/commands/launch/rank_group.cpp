@@ -15,7 +15,7 @@
 namespace titan::launching {
 namespace {
 
-constexpr int kStoppedForRequeue = 75;  // a checkpoint was saved, please start again
+constexpr int kStoppedForRequeue = 75;  // a checkpoint was saved, start the job again
 
 bool asks_for_the_end(int signal) {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
@@ -88,7 +88,7 @@ GroupEnd RankGroup::run() {
   if (!failed_.empty()) judge();
   if (first_failed_) {
     summarize();
-  } else {  // done or stopped: the first rank that has something to say by its code
+  } else {  // done or stopped: the first nonzero exit code
     for (const Rank& rank : ranks_)
       if (end_.exit_code == 0) end_.exit_code = exit_code_of(rank.status);
   }
@@ -102,7 +102,7 @@ bool RankGroup::is_running() const {
   return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.is_running; });
 }
 
-/// Sleeps until something can be read, written or has to be done, and moves output on.
+/// Sleeps until a descriptor is ready or a deadline passes, and forwards output.
 void RankGroup::wait_for_events(bool& may_have_ended) {
   std::vector<pollfd> ends{{signals_.descriptor(), POLLIN, 0}};
   for (ScreenStream* stream : {&screen_.output, &screen_.errors})
@@ -143,7 +143,7 @@ void RankGroup::pass_on(int signal) {
     return;
   }
   const bool is_new = std::find(passed_on_.begin(), passed_on_.end(), signal) == passed_on_.end();
-  if (!is_new && signal != SIGUSR2) return;  // SIGUSR2 asks for a report, as often as one likes
+  if (!is_new && signal != SIGUSR2) return;  // SIGUSR2 requests a report, any number of times
   if (is_new) passed_on_.push_back(signal);
   screen_.say(signal_name(signal) + " passed on to the ranks" +
               (asks_for_the_end(signal) ? "; once more kills them" : ""));
@@ -157,7 +157,7 @@ void RankGroup::reap() {
     if (::waitid(P_PID, static_cast<id_t>(rank.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
         info.si_pid == 0)
       continue;
-    ::kill(-rank.pid, SIGKILL);  // its own children; its number is not free before waitpid
+    ::kill(-rank.pid, SIGKILL);  // its own children; waitpid frees the id afterwards
     ::waitpid(rank.pid, &rank.status, 0);
     rank.is_running = false;
     note_end(rank);
@@ -210,8 +210,8 @@ void RankGroup::tell_to_end(int signal) {
   }
 }
 
-/// Of those that ended in the same moment: whom a signal ended is the cause, then who wrote its
-/// error first, then who was seen to end first.
+/// Selects the first failure of those at the same moment: first ranks ended by a signal, then by
+/// the time of the error file, then by the order of exits.
 void RankGroup::judge() {
   namespace fs = std::filesystem;
   const auto time_of_error = [&](const Rank* rank) {
@@ -240,9 +240,9 @@ void RankGroup::report_first_failure() {
   std::string text = "error: " + how;
   const auto& lines = rank.output->last_lines();
   if (lines.empty()) {
-    text += " without a word\n";
+    text += " without any output\n";
   } else if (rank.output->is_shown()) {
-    text += "; what it said is above and in " + rank.output->log().string() + "\n";
+    text += "; its output is above and in " + rank.output->log().string() + "\n";
   } else {
     text += "; its last lines (" + rank.output->log().string() + "):\n";
     for (const std::string& line : lines) text += "    " + printable(line, line.size()) + "\n";
@@ -259,14 +259,14 @@ void RankGroup::send(const Rank& rank, int signal) {
   if (rank.is_running && ::kill(-rank.pid, signal) != 0) ::kill(rank.pid, signal);
 }
 
-/// Its error file, or what the log lets one guess.
+/// The message of its error file, else the last error line of its log.
 std::string RankGroup::what_it_said(const Rank& rank) const {
   const std::string message = read_error_file(plan_.error_file_of(rank.number).string());
   if (message.empty()) return rank.output->last_words();
   return (is_error(message) ? "" : "error: ") + message;
 }
 
-/// What the others said, which often tells how the first failure reached them.
+/// The errors of the other ranks, which often show how the first failure affected them.
 void RankGroup::summarize() {
   std::string text = "rank " + std::to_string(first_failed_->number) + " failed first";
   std::string ended_silently;

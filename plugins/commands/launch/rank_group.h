@@ -1,5 +1,5 @@
-// The ranks of this node from start to end: their output forwarded, signals passed on, all of them
-// ended after the first failure, every one reaped. Used by commands/launch.cpp, once per start.
+// Runs the ranks of this node: forwards their output and signals, ends all of them after the first
+// failure, and reaps every one. Used by plugin.cpp, once per start.
 #pragma once
 
 #include <chrono>
@@ -20,17 +20,17 @@ namespace titan::launching {
 struct GroupEnd {
   int exit_code = 0;         ///< of the first rank that failed; 128 + n when signal n ended it
   bool has_failed = false;   ///< false: done, or stopped by a signal that was passed on
-  std::string failure;       ///< "rank 2 ended with exit code 1: error: ...", when it has failed
-  bool was_stopped = false;  ///< somebody asked for the end: there is no restart
+  std::string failure;       ///< "rank 2 ended with exit code 1: error: ...", if has_failed
+  bool was_stopped = false;  ///< by a signal from outside: no restart
 };
 
 class RankGroup {
  public:
-  /// Starts every rank. Throws an io Error, with none left behind, when one cannot be started.
+  /// Starts every rank. When one cannot be started, kills the others and throws an io Error.
   /// `attempt` counts from 0.
   RankGroup(const LaunchPlan& plan, const Environment& environment, int attempt, Screen& screen,
             SignalInbox& signals);
-  /// Kills and reaps what still runs.
+  /// Kills and reaps ranks that still run.
   ~RankGroup();
   RankGroup(const RankGroup&) = delete;
 
@@ -44,9 +44,9 @@ class RankGroup {
     int number;
     std::unique_ptr<RankOutput> output;
     pid_t pid = -1;                ///< also its process group
-    bool is_running = false;       ///< false once reaped: the pid may be another's then
+    bool is_running = false;       ///< false once reaped: another process may then have the pid
     int status = 0;                ///< as waitpid gives it
-    bool was_told_to_end = false;  ///< by this launcher, after another's failure
+    bool was_told_to_end = false;  ///< by this launcher, after another rank's failure
   };
 
   void start(const ChildCommand& command, Rank& rank);
@@ -68,20 +68,20 @@ class RankGroup {
   const LaunchPlan& plan_;
   Screen& screen_;
   SignalInbox& signals_;
-  std::optional<HeldPort> held_port_;  ///< where the ranks meet, unless the plan names a place
+  std::optional<HeldPort> held_port_;  ///< of the rendezvous, unless the plan gives an address
   std::vector<Rank> ranks_;
   GroupEnd end_;
 
-  /// What happens from the first failure on, and when: who failed first is said, the others get
-  /// SIGTERM, then SIGKILL.
+  /// The next action after the first failure: report the rank that failed first, then send SIGTERM
+  /// to the others, then SIGKILL.
   enum class Next { judge, terminate, kill, nothing };
   Next next_ = Next::judge;
   std::optional<Clock::time_point> deadline_;
-  std::vector<Rank*> failed_;  ///< in the order in which they ended, until the verdict
+  std::vector<Rank*> failed_;  ///< in the order of their exits, until judge()
   Rank* first_failed_ = nullptr;
 
   std::vector<int> passed_on_;    ///< signals from outside, each once
-  std::optional<int> killed_by_;  ///< the second signal from outside that asked for the end
+  std::optional<int> killed_by_;  ///< the second termination signal from outside
 };
 
 }  // namespace titan::launching

@@ -7,9 +7,9 @@ namespace titan::launching {
 namespace {
 
 constexpr size_t kReadSize = 64 * 1024;
-constexpr size_t kLongestLine = 1 << 20;  // longer ones are broken
+constexpr size_t kLongestLine = 1 << 20;  // longer ones are split
 constexpr size_t kLineKept = 1000;        // bytes of a line in a report
-constexpr int kMostReadsAtTheEnd = 64;    // more than a pipe holds: somebody else goes on writing
+constexpr int kMostReadsAtTheEnd = 64;    // more than a pipe holds: another process still writes
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// What one rank says: both streams, line by line, to its log file, to the screen if it is shown,
-// and the last lines kept for a report. Used by rank_group.cpp.
+// Output of one rank: both streams, line by line, to its log file, to the screen if shown, and the
+// last lines kept for a report. Used by rank_group.cpp.
 #pragma once
 
 #include <deque>
@@ -19,7 +19,7 @@ class RankOutput {
  public:
   static constexpr size_t kNumLinesKept = 15;
 
-  /// Opens the log, anew for the first `attempt` and at its end for later ones. `shown_prefix`
+  /// Opens the log: truncates it for the first `attempt`, appends for later ones. `shown_prefix`
   /// begins each line on the screen; absent: the rank is not shown. Throws an io Error when the
   /// file cannot be written.
   RankOutput(const std::filesystem::path& log, int attempt, Screen& screen,
@@ -28,28 +28,28 @@ class RankOutput {
   /// From now on the rank's streams are read.
   void attach(Descriptor output, Descriptor errors);
 
-  /// The descriptor to poll, -1 when that stream has ended or the screen is too full to go on.
+  /// The descriptor to poll; -1 when that stream has ended or the screen is full.
   int output_to_poll() const { return to_poll(output_); }
   int errors_to_poll() const { return to_poll(errors_); }
   void read_output() { read(output_); }
   void read_errors() { read(errors_); }
 
-  /// The rank has ended: takes what is left, also lines without an end, and closes its streams. Who
-  /// else holds them is not waited for.
+  /// The rank has exited: reads the rest, also incomplete lines, and closes its streams. Does not
+  /// wait for other processes that hold the streams.
   void finish();
 
   bool is_shown() const { return shown_prefix_.has_value(); }
   const std::filesystem::path& log() const { return log_path_; }
-  /// The last lines of both streams, long ones cut.
+  /// The last lines of both streams; long lines are truncated.
   const std::deque<std::string>& last_lines() const { return last_lines_; }
-  /// The last line that begins with "error:", else the last line; empty when it said nothing.
+  /// The last line that begins with "error:", else the last line; empty without output.
   std::string last_words() const;
 
  private:
   struct Stream {
     Descriptor source;
     ScreenStream* target = nullptr;  ///< null: not shown
-    std::string begun;               ///< a line without its end
+    std::string begun;               ///< an incomplete line
   };
 
   int to_poll(const Stream& stream) const;

@@ -10,7 +10,7 @@
 namespace titan::launching {
 
 void ScreenStream::write_some() {
-  // a pipe that poll calls writable takes this much at once, a file or terminal too
+  // poll guarantees this much for a pipe; a file or terminal takes it too
   const size_t size = std::min<size_t>(waiting_.size() - taken_, PIPE_BUF);
   const ssize_t count = ::write(descriptor_, waiting_.data() + taken_, size);
   if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;

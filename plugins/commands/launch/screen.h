@@ -1,6 +1,6 @@
-// The launcher's own standard output and standard error: what ranks and launcher say there, in
-// order and without ever waiting for a reader, so that signals are served while a terminal is
-// paused. Used by rank_output.cpp and rank_group.cpp.
+// Buffers the launcher's standard output and standard error. Lines of ranks and launcher stay in
+// order, and writing never blocks, so signals are served while a terminal is paused. Used by
+// rank_output.cpp and rank_group.cpp.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace titan::launching {
 
-/// One stream. Text waits here until the descriptor takes it; when nobody can read it any more it
-/// is dropped (the log files hold it).
+/// One stream. Text waits here until the descriptor takes it. When the reader is gone, text is
+/// dropped; the log files have it.
 class ScreenStream {
  public:
   explicit ScreenStream(int descriptor) : descriptor_(descriptor) {}
@@ -21,9 +21,9 @@ class ScreenStream {
   }
   int descriptor() const { return descriptor_; }
   bool has_waiting() const { return taken_ < waiting_.size(); }
-  /// So much waits that whoever fills this should not be read for now.
+  /// So much text waits that its sources should not be read for now.
   bool is_full() const { return waiting_.size() - taken_ > kFull; }
-  /// Writes what poll promised to take without blocking.
+  /// Writes as much as poll promised without blocking.
   void write_some();
 
  private:
@@ -41,13 +41,13 @@ struct Screen {
   Screen(int output_descriptor, int error_descriptor)
       : output(output_descriptor), errors(error_descriptor) {}
 
-  /// What the launcher says itself: "titan launch: ...".
+  /// A line of the launcher itself: "titan launch: ...".
   void say(std::string_view line) {
     errors.add("titan launch: ");
     errors.add(printable_message(line));
     errors.add("\n");
   }
-  /// Waits until everything is written, or until `interrupt` can be read.
+  /// Waits until everything is written, or until `interrupt` is readable.
   void flush(int interrupt);
 };
 

@@ -11,11 +11,11 @@
 namespace titan::commands {
 namespace {
 
-constexpr int64_t kMostBuckets = 2000;  // wider than a screen
+constexpr int64_t kMostBuckets = 2000;  // finer than a screen
 constexpr int64_t kLeastBuckets = 8;
 constexpr size_t kMostOdd = 50;
 
-/// Curves that the page shows first get finer buckets.
+/// Weight of a curve: the curves that the page shows first get finer buckets.
 int64_t weight_of(const std::string& tag) {
   return tag.find("loss") != tag.npos || tag == "grad_norm" ? 4 : 1;
 }
@@ -26,7 +26,7 @@ int64_t numbers_of(const std::string& tag, const Series& series, int64_t most) {
   return count <= own ? count : 3 * own;
 }
 
-/// The largest number of buckets per curve that keeps all of them within `most_numbers`.
+/// The largest number of buckets per curve for which all curves stay within `most_numbers`.
 int64_t bucket_limit(const std::vector<const Metrics*>& runs, int64_t most_numbers) {
   int64_t low = kLeastBuckets, high = kMostBuckets;
   while (low < high) {
@@ -42,7 +42,7 @@ int64_t bucket_limit(const std::vector<const Metrics*>& runs, int64_t most_numbe
   return low;
 }
 
-/// Lists of steps, each once.
+/// Unique lists of steps with their indices.
 class StepLists {
  public:
   int64_t index_of(const std::vector<int64_t>& steps) {

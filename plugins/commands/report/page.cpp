@@ -8,14 +8,14 @@
 namespace titan::commands {
 namespace {
 
-/// Puts `text` in the place of the only `mark` in `page`.
+/// Replaces the only `mark` in `page` by `text`.
 void put(std::string& page, std::string_view mark, std::string_view text) {
   const size_t place = page.find(mark);
   TITAN_ASSERT(place != page.npos, "the page has no place for ", mark);
   page.replace(place, mark.size(), text);
 }
 
-/// JSON that may stand in a script element: "<" begins a tag or a comment there.
+/// Escapes "<" in JSON, which would begin a tag or a comment inside a script element.
 std::string without_tags(const std::string& json) {
   std::string safe;
   safe.reserve(json.size());

@@ -1,4 +1,4 @@
-// The page of titan report: one file that needs nothing else.
+// Builds the page of titan report: one self-contained HTML file.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace titan::commands {
 
-/// HTML with the style and the scripts of page/ in it, and `data` (page_data.h) as JSON in which no
-/// tag can begin or end.
+/// HTML with the style and the scripts of page/, and `data` (page_data.h) as JSON in which no tag
+/// can begin or end.
 std::string to_page(const Value& data);
 
 }  // namespace titan::commands

@@ -29,7 +29,7 @@ Value to_value(const GoodputSeconds& seconds) {
 }
 
 const char* to_string(RunSession::End end) {
-  constexpr const char* kNames[] = {"no end is told: killed, or still running", "finished",
+  constexpr const char* kNames[] = {"no end is recorded: killed, or still running", "finished",
                                     "stopped", "failed"};
   return kNames[static_cast<size_t>(end)];
 }
@@ -40,7 +40,7 @@ const char* outcome_of(const GoodputMeter& meter, const RunSession& session) {
                                                               : to_string(session.outcome);
 }
 
-/// What the start of a session told about where it ran, in the order of writing.
+/// The environment that a session's start recorded, in the order of writing.
 Value environment_of(const Value& start) {
   Value environment = Value::map();
   for (const auto& [name, value] : start.as_map()) {
@@ -71,7 +71,7 @@ Value sessions_of(const RunFolder& run, const GoodputMeter& meter) {
   return sessions;
 }
 
-/// Neighbouring steps events of a session, added up.
+/// The sum of neighbouring steps events of a session.
 struct Bar {
   size_t session = 0;
   int64_t from = 0, to = 0, num_steps = 0;
@@ -105,7 +105,7 @@ std::vector<Bar> bars_of(const std::vector<RunEvent>& events, size_t most) {
 /// {"phases": ["data", ...], "bars": [[session, from, to, seconds per step of each phase...]]}
 Value breakdown_of(const RunFolder& run, size_t most) {
   const std::vector<Bar> bars = bars_of(run.history.events, most);
-  std::vector<std::string> phases;  // in the order in which the run tells them
+  std::vector<std::string> phases;  // in the order of the run
   for (const RunEvent& event : run.history.events)
     for (const auto& [phase, seconds] : event.phases)
       if (std::find(phases.begin(), phases.end(), phase) == phases.end()) phases.push_back(phase);
@@ -160,7 +160,7 @@ Value config_of(const RunFolder& run) {
   return config;
 }
 
-/// The last parts of the paths; those that several runs share get what is before them.
+/// The last component of each path; equal names are extended by the component before.
 std::vector<std::string> names_of(const std::vector<RunFolder>& runs) {
   std::map<std::string, int> count;
   for (const RunFolder& run : runs) ++count[run.name];

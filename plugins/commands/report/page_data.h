@@ -1,5 +1,5 @@
-// What the page of titan report is given: the runs as JSON, thinned out to a size that a page can
-// carry. The scripts in page/ draw it.
+// The data of titan report's page: the runs as JSON, reduced to a size that a page can hold. The
+// scripts in page/ draw it.
 #pragma once
 
 #include <vector>
@@ -10,15 +10,15 @@
 
 namespace titan::commands {
 
-/// How much of long runs is kept, over all runs of the report.
+/// Size limits, for all runs of the report together.
 struct ReportLimits {
-  int64_t curve_numbers = 90'000;   ///< of all curves: longer ones become buckets
-  int64_t timeline_spans = 12'000;  ///< of all steps that can be chosen
-  size_t breakdown_bars = 120;      ///< of each run: neighbouring intervals are added up
+  int64_t curve_numbers = 90'000;   ///< of all curves: longer curves become buckets
+  int64_t timeline_spans = 12'000;  ///< of all selectable steps
+  size_t breakdown_bars = 120;      ///< per run: neighbouring intervals are added up
 };
 
-/// Text from the files is made visible (titan/shown_text.h), numbers are rounded to 7 digits. The
-/// same runs give the same value.
+/// Text from the files is escaped (titan/shown_text.h), numbers are rounded to 7 digits.
+/// Deterministic.
 Value to_page_data(const std::vector<RunFolder>& runs, const ReportLimits& limits = {});
 
 /// The curves of `runs` alone; one list item per run:
@@ -28,8 +28,8 @@ Value to_page_data(const std::vector<RunFolder>& runs, const ReportLimits& limit
 ///               "loss": {"s": 1, "e": 2, "v": [...], "lo": [...], "hi": [...]}}}
 ///                     buckets from steps[1] to steps[2]: mean, lowest and highest value
 ///
-/// A value that is not finite is a string ("nan", "inf", "-inf") where every value is kept; where
-/// there are buckets it stands in "odd", a list of [step, "nan"], of which "num_odd" there are.
+/// A non-finite value is a string ("nan", "inf", "-inf") where every value is kept. With buckets,
+/// "odd" lists the first ones as [step, "nan"], and "num_odd" is their total number.
 Value curve_data(const std::vector<const Metrics*>& runs, int64_t most_numbers);
 
 }  // namespace titan::commands

@@ -1,4 +1,4 @@
-// The files of page/, which the build puts into the program (page_parts.cpp.in). Used by page.cpp.
+// The files of page/, which the build embeds into the plugin (page_parts.cpp.in). Used by page.cpp.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,5 @@
-// titan report RUN...: what runs did, as one HTML file. Exit code 1 when a folder is none of a run.
+// titan report RUN...: writes one HTML file about runs. The exit code is 1 when a folder is not a
+// run's.
 #include <titan/command.h>
 #include <titan/files/file.h>
 #include <titan/plugin.h>
@@ -13,7 +14,7 @@
 namespace titan::commands {
 namespace {
 
-/// Thins out more where many runs of many ranks would not fit otherwise.
+/// Reduces the data further when many runs with many ranks would exceed the size limit.
 std::string small_page(const std::vector<RunFolder>& runs) {
   constexpr size_t kMostBytes = 1'900'000;
   ReportLimits limits;
@@ -65,5 +66,5 @@ TITAN_PLUGIN(plugin) {
   plugin
       .add<Report>("report",
                    "write an HTML page about runs: curves, configuration, where the time went")
-      .option("output", &ReportOptions::output, "the file to write");
+      .option("output", &ReportOptions::output, "file to write");
 }

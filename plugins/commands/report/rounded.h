@@ -1,4 +1,4 @@
-// Numbers for a page: few digits, and a text for what is not finite. Used by titan report.
+// Rounds numbers for the page; non-finite values become text. Used by titan report.
 #pragma once
 
 #include <cmath>
@@ -19,12 +19,12 @@ inline Value rounded(double value) {
   return std::strtod(text, nullptr);
 }
 
-/// Seconds since something near, to the microsecond.
+/// For seconds since a recent time: to the microsecond.
 inline Value microseconds(double seconds) {
   return rounded(std::round(seconds * 1e6) / 1e6);
 }
 
-/// Seconds since 1970, to the millisecond.
+/// For seconds since 1970: to the millisecond.
 inline Value point_in_time(double seconds) {
   return std::isfinite(seconds) ? Value(std::round(seconds * 1e3) / 1e3) : Value(0);
 }

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Runs `read`; what it throws becomes a problem of the run.
+/// Runs `read`; an Error becomes a problem of the run.
 template <class Read>
 void attempt(RunFolder& run, const char* what, Read&& read) {
   try {
@@ -33,7 +33,7 @@ void flatten(const Value& value, const std::string& path, RunFolder& run) {
     flatten(member, path.empty() ? name : path + "." + name, run);
 }
 
-/// From config.toml; where there is none, as the last start told it.
+/// From config.toml, else from the last start in the history.
 void read_config(RunFolder& run) {
   const fs::path file = run.path / "config.toml";
   if (fs::exists(file)) {
@@ -42,7 +42,8 @@ void read_config(RunFolder& run) {
       return;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::data) throw;
-      run.problems.push_back("config.toml is no TOML: the configuration is that of the history");
+      run.problems.push_back(
+          "config.toml is not valid TOML: showing the configuration from the history");
     }
   }
   for (const RunEvent& event : run.history.events)
@@ -53,7 +54,7 @@ void read_config(RunFolder& run) {
       }
 }
 
-/// Where the run saves: [checkpoint] folder within its folder.
+/// The run's checkpoint folder: checkpoint.folder within its folder.
 fs::path checkpoint_folder(const RunFolder& run) {
   const auto folder = run.config.find("checkpoint.folder");
   if (folder == run.config.end()) return run.path / "checkpoint";
@@ -88,7 +89,7 @@ SavedStep saved_step(const CheckpointStep& found) {
 void count_unreadable(RunFolder& run, const std::string& file, int64_t count) {
   if (count > 0)
     run.problems.push_back(file + " has " + std::to_string(count) +
-                           (count == 1 ? " line that is none" : " lines that are none"));
+                           (count == 1 ? " malformed line" : " malformed lines"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Everything that titan report shows of one run, read from its folder. Nothing that is missing or
-// damaged ends the reading: it is named among the problems.
+// Reads everything that titan report shows of a run from its folder. Missing or damaged files do
+// not stop it; they are listed in `problems`.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@
 
 namespace titan::commands {
 
-/// A step-<N> of the run's checkpoints.
+/// A checkpoint step-<N> of the run.
 struct SavedStep {
   int64_t step = 0;
-  double time = 0;  ///< seconds since 1970; 0: not known
+  double time = 0;  ///< seconds since 1970; 0: unknown
   int64_t bytes = 0, num_files = 0;
-  std::string contents;  ///< "training", "weights"; what is wrong when it is not complete
+  std::string contents;  ///< "training", "weights"; the problem when it is not complete
   bool is_complete = false;
 };
 
 struct RunFolder {
   std::filesystem::path path;
-  std::string name;  ///< the last part of the path
+  std::string name;  ///< the last component of the path
   Metrics metrics;
-  std::map<std::string, std::string> config;  ///< "optimizer.lr" to its value as TOML writes it
+  std::map<std::string, std::string> config;  ///< e.g. "optimizer.lr" to its value in TOML
   RunHistory history;
   std::vector<SavedStep> checkpoints;
   std::vector<RankTimeline> timelines;
@@ -36,7 +36,7 @@ struct RunFolder {
   std::vector<std::string> problems;
 };
 
-/// Throws an io Error when `path` is no folder, or one in which no run has written anything.
+/// Throws an io Error when `path` is not a folder or holds no files of a run.
 RunFolder read_run_folder(const std::filesystem::path& path);
 
 }  // namespace titan::commands

@@ -13,7 +13,7 @@
 namespace titan::commands {
 namespace {
 
-/// Texts, each once.
+/// Unique texts with their indices.
 class Texts {
  public:
   int64_t index_of(const std::string& text) {
@@ -44,7 +44,7 @@ int64_t count_spans(const std::vector<RankTimeline>& ranks, int64_t step) {
   return count;
 }
 
-/// Those that are kept of the steps of all ranks.
+/// Chooses evenly spaced steps within `most_spans`.
 std::vector<int64_t> choose(const std::vector<RankTimeline>& ranks, const std::set<int64_t>& steps,
                             int64_t most_spans) {
   const std::vector<int64_t> all(steps.begin(), steps.end());

@@ -9,7 +9,7 @@ namespace titan::tokenising {
 namespace {
 
 constexpr int64_t kMostDocuments = 4096;
-constexpr int64_t kFirstDocuments = 8;  // until it is known how long documents are
+constexpr int64_t kFirstDocuments = 8;  // before the average document size is known
 
 int64_t bytes_of(const Document& document) {
   return document.is_tokenised ? static_cast<int64_t>(document.tokens.size() * sizeof(int32_t))
@@ -28,7 +28,7 @@ DocumentBlocks::DocumentBlocks(const Dataset& dataset, SourcePosition start, int
   const int64_t end = indexed_ ? indexed_->size() : streamed_->num_shards();
   const int64_t at = indexed_ ? position_.documents : position_.shard;
   TITAN_CHECK(at >= 0 && at <= end, data, "the data set has ", end,
-              indexed_ ? " documents" : " shards", ", but reading is to go on at ", at);
+              indexed_ ? " documents" : " shards", ", but reading should continue at ", at);
 }
 
 bool DocumentBlocks::claim(DocumentBlock& block) {
@@ -93,7 +93,7 @@ bool DocumentBlocks::read_block(DocumentBlock& block) try {
 const Document& DocumentBlocks::document(const DocumentBlock& block, int64_t i, Document& scratch) {
   if (streamed_) return block.documents[static_cast<size_t>(i)];
   indexed_->read(block.first + i, scratch);
-  bytes_read_ += bytes_of(scratch);  // first: who reads both meanwhile takes documents for longer
+  bytes_read_ += bytes_of(scratch);  // first, so a concurrent reader overestimates the size
   ++documents_read_;
   return scratch;
 }

@@ -1,4 +1,4 @@
-// Cuts a data set into blocks of documents, in its own order, for workers to tokenise. Used by
+// Splits a data set into blocks of documents, in its order, for workers to tokenize. Used by
 // token_pipeline.cpp.
 #pragma once
 
@@ -15,36 +15,36 @@
 
 namespace titan::tokenising {
 
-/// A place between two documents of a data set.
+/// A position between two documents of a data set.
 struct SourcePosition {
   int64_t documents = 0;  ///< documents before it
   int64_t shard = 0;      ///< of a streamed data set
   Value in_shard = {};    ///< DocumentStream::position(); null = the start of the shard
 };
 
-/// Consecutive documents. A worker hands the same block in again and again, so that the memory of
-/// its documents is used again.
+/// Consecutive documents. A worker passes the same block to claim() again, which reuses the memory
+/// of its documents.
 struct DocumentBlock {
   int64_t number = 0;  ///< 0, 1, 2, ... in the order of the data set
   int64_t first = 0;   ///< of the data set's documents
   int64_t count = 0;
   SourcePosition end;
   std::vector<Document> documents;  ///< the first `count` of a streamed block; else read later
-  std::exception_ptr error;  ///< why the document after these cannot be had; then the last block
+  std::exception_ptr error;  ///< why the next document cannot be read; this is then the last block
 };
 
-/// Thread-safe. An indexed data set only hands out ranges here, and its workers read at the same
-/// time; a streamed one is read here, by one worker after the other.
+/// Thread-safe. For an indexed data set it only assigns ranges, and workers read in parallel. A
+/// streamed data set is read here, by one worker at a time.
 class DocumentBlocks {
  public:
-  /// `block_bytes`: about how much text goes into a block; at least a document does.
+  /// `block_bytes`: approximate amount of text per block; a block has at least one document.
   DocumentBlocks(const Dataset& dataset, SourcePosition start, int64_t block_bytes);
 
-  /// The next block; false when there is none. What goes wrong is in the block.
+  /// The next block; false at the end. An error is stored in the block.
   bool claim(DocumentBlock& block);
   /// Document `i` of a claimed block; `scratch` may hold it.
   const Document& document(const DocumentBlock& block, int64_t i, Document& scratch);
-  /// Where it stands, for messages.
+  /// Its position, for messages.
   std::string place(const DocumentBlock& block, int64_t i) const;
 
   int64_t num_claimed() const { return num_claimed_; }
@@ -63,7 +63,7 @@ class DocumentBlocks {
   bool has_ended_ = false;
 
   std::atomic<int64_t> num_claimed_{0};
-  std::atomic<int64_t> documents_read_{0}, bytes_read_{0};  // how long documents are
+  std::atomic<int64_t> documents_read_{0}, bytes_read_{0};  // for the average document size
 };
 
 }  // namespace titan::tokenising

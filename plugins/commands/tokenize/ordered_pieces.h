@@ -1,5 +1,5 @@
-// Pieces of output from several workers, given on in the order of their blocks, with a bound on
-// what waits. Used by token_pipeline.cpp.
+// Passes tokenized pieces from several workers to the writer in the order of their blocks, with
+// bounded memory. Used by token_pipeline.cpp.
 #pragma once
 
 #include <condition_variable>
@@ -16,14 +16,14 @@
 
 namespace titan::tokenising {
 
-/// Consecutive documents of one block, tokenised.
+/// Consecutive documents of one block, tokenized.
 struct TokenPiece {
   int64_t block = 0;
-  std::string bytes = {};           ///< ids, as the file holds them
+  std::string bytes = {};           ///< ids in the file's format
   std::vector<int32_t> sizes = {};  ///< ids of each document
   int64_t text_bytes = 0;
   std::optional<SourcePosition> end = {};  ///< present on the last piece of a block
-  std::exception_ptr error = {};  ///< the document after these cannot be had; the last piece
+  std::exception_ptr error = {};           ///< why the next document cannot be read; the last piece
 };
 
 /// Thread-safe: many workers put, one writer takes.
@@ -31,17 +31,17 @@ class OrderedPieces {
  public:
   enum class Taken { piece, end, nothing_yet };
 
-  /// Workers wait while pieces of more than `most_bytes` are here, except the one whose block is
-  /// the writer's next: it can always put, so nobody waits for ever.
+  /// Workers wait while more than `most_bytes` are queued, except the worker of the writer's next
+  /// block. This worker can always put, which avoids deadlock.
   explicit OrderedPieces(int64_t most_bytes) : most_bytes_(most_bytes) {}
 
-  /// False when it was closed: the worker may stop.
+  /// False when it was closed: the worker should stop.
   bool put(TokenPiece piece);
-  /// There are `num_blocks` blocks in all.
+  /// Sets the total number of blocks.
   void end_at(int64_t num_blocks);
   /// Waits at most `seconds` for the next piece in order.
   Taken take(TokenPiece& piece, double seconds);
-  /// Nothing is wanted any more.
+  /// Wakes all waiting threads; the pieces are no longer needed.
   void close();
 
  private:

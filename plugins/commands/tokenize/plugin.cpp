@@ -1,4 +1,4 @@
-// titan tokenize: a data set of text into tokens on disk, PREFIX.bin and PREFIX.idx.
+// titan tokenize: tokenizes a data set to disk, PREFIX.bin and PREFIX.idx.
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -34,11 +34,11 @@ constexpr int kMostWorkers = 1024;
 
 struct TokenizeOptions {
   fs::path output;                 ///< PREFIX of PREFIX.bin and PREFIX.idx
-  std::optional<int64_t> workers;  ///< unset: one for each core
+  std::optional<int64_t> workers;  ///< unset: one per core
   bool no_bos = false, no_eos = false, overwrite = false;
 };
 
-/// Throws a config Error for an output that cannot be one.
+/// Throws a config Error for an unusable output path.
 void check(const TokenizeOptions& options) {
   const fs::path& prefix = options.output;
   TITAN_CHECK(!prefix.empty(), config,
@@ -48,7 +48,7 @@ void check(const TokenizeOptions& options) {
               (prefix / "train").string());
   for (const char* suffix : {".bin", ".idx"})
     TITAN_CHECK(prefix.extension() != suffix, config, "--output '", prefix.string(), "' ends in ",
-                suffix, "; leave that away: .bin and .idx are added to it");
+                suffix, "; leave the suffix out: .bin and .idx are added");
 }
 
 int num_workers(const TokenizeOptions& options) {
@@ -56,7 +56,7 @@ int num_workers(const TokenizeOptions& options) {
   return options.workers ? static_cast<int>(*options.workers) : std::clamp(cores, 1, kMostWorkers);
 }
 
-/// On a terminal one line that is drawn again and again, elsewhere a line of the log now and then.
+/// On a terminal a line that is redrawn, elsewhere a log line now and then.
 class ProgressDisplay {
  public:
   explicit ProgressDisplay(SourceSize size)
@@ -70,7 +70,7 @@ class ProgressDisplay {
     last_ = now;
     const std::string line = progress_line(state, size_, now - start_);
     if (!is_terminal_) {
-      log::info("tokenised " + line);
+      log::info("tokenized " + line);
       return;
     }
     winsize window = {};
@@ -131,10 +131,10 @@ class Tokenize final : public Command {
 
 int Tokenize::run() {
   require_usable(token_file_paths(options_.output));
-  const auto source = context_.parts->open_data(
-      {.command = "titan tokenize",
-       .job = context_.words,
-       .no_conversations = "a file of tokens could not say which of them are learned"});
+  const auto source =
+      context_.parts->open_data({.command = "titan tokenize",
+                                 .job = context_.words,
+                                 .no_conversations = "a file of tokens has no loss mask"});
   const Tokenization request = request_of(options_, *source);
   const int workers = request.pipeline.num_workers;
   log::info(source->description() + ", " + std::to_string(workers) +
@@ -145,7 +145,7 @@ int Tokenize::run() {
   bool is_first = true;
   const TokenizationState end = tokenise(request, [&](const TokenizationState& state) {
     if (std::exchange(is_first, false) && state.old_documents > 0)
-      log::info("going on after " + with_commas(state.old_documents) +
+      log::info("continuing after " + with_commas(state.old_documents) +
                 " documents of an earlier run");
     display.show(state);
     return StopSignals::received() == 0;
@@ -154,7 +154,7 @@ int Tokenize::run() {
       progress_line(end, {.documents = {}, .shards = {}}, std::max(display.seconds(), 1e-3));
   display.clear();
   if (!end.is_complete) {
-    log::warn("stopped after " + done + "; the same command goes on from there");
+    log::warn("stopped after " + done + "; run the same command again to continue");
     return 128 + StopSignals::received();
   }
   log::info("wrote " + request.prefix.string() + ".bin (" + with_commas(end.bin_bytes) +
@@ -173,14 +173,14 @@ TITAN_PLUGIN(plugin) {
                                         "convert text to tokens on disk, once for many runs")
       .option(
           "output", &Options::output,
-          "PREFIX: makes PREFIX.bin (the tokens) and PREFIX.idx (where each document begins), "
+          "PREFIX: makes PREFIX.bin (the tokens) and PREFIX.idx (the position of each document), "
           "as Megatron reads them; train on them with --training.dataset megatron "
           "--training.dataset_path PREFIX. Interrupted at any point, the same command continues "
           "from there, also with another number of workers")
-      .option("workers", &Options::workers, "threads that tokenise; unset: one for each core")
+      .option("workers", &Options::workers, "threads that tokenize; unset: one per core")
       .between(1, kMostWorkers)
-      .option("no_bos", &Options::no_bos, "write no token before a document")
-      .option("no_eos", &Options::no_eos, "write no token after a document")
+      .option("no_bos", &Options::no_bos, "do not write BOS before documents")
+      .option("no_eos", &Options::no_eos, "do not write EOS after documents")
       .option("overwrite", &Options::overwrite,
-              "replace an output that exists, or unfinished work of another kind");
+              "replace an existing output, or unfinished work with other settings");
 }

@@ -15,7 +15,7 @@ std::string format(const char* pattern, Arguments... arguments) {
   return text;
 }
 
-/// Seconds until all is done when the rest goes as fast as this run did so far.
+/// Remaining seconds at the average speed of this run.
 std::optional<double> seconds_left(const TokenizationState& state, const SourceSize& size,
                                    double seconds) {
   const auto at_this_rate = [&](int64_t before, int64_t now, int64_t all) {

@@ -42,14 +42,14 @@ void append_number(GrowingFile& file, const auto& number) {
   file.append({bytes, sizeof number});
 }
 
-/// The sizes of documents, some at a time.
+/// Reads the sizes of documents in chunks.
 class SizesReader {
  public:
   SizesReader(const fs::path& path, int64_t documents)
       : file_(File::open_to_read(path)), documents_(documents) {
     TITAN_CHECK(file_.size() == documents * 4, data, path.string(), " has ", file_.size(),
-                " bytes, ", documents * 4, " are wanted for ", documents,
-                " documents; begin anew with --overwrite");
+                " bytes, expected ", documents * 4, " for ", documents,
+                " documents; start over with --overwrite");
   }
   /// Empty at the end.
   const std::vector<int32_t>& next() {
@@ -96,7 +96,7 @@ bool write_index(const TokenFilePaths& paths, TokenWidth width, int64_t document
   }
   TITAN_CHECK(offset == tokens * static_cast<int64_t>(width), data, "the sizes in ",
               paths.sizes_part.string(), " make ", offset, " bytes of ids, ", paths.bin.string(),
-              " has ", tokens * static_cast<int64_t>(width), "; begin anew with --overwrite");
+              " has ", tokens * static_cast<int64_t>(width), "; start over with --overwrite");
   for (int64_t first = 0; first <= documents; first += kDocumentsAtOnce) {
     if (!is_wanted()) return false;
     numbers.clear();
@@ -135,7 +135,7 @@ void require_usable(const TokenFilePaths& paths) {
                 fs::is_directory(*path, ignored) ? "it is a folder" : "it is not a regular file",
                 "; choose another --output, or move it away");
   }
-  // the nearest folder that is there already
+  // the nearest existing folder
   fs::path folder = fs::absolute(paths.bin).parent_path();
   while (!fs::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
   TITAN_CHECK(fs::is_directory(folder, ignored), config, "cannot write ", paths.bin.string(), ": ",
@@ -162,9 +162,9 @@ TokenFiles::TokenFiles(const TokenFilePaths& paths, TokenWidth width, int64_t do
                        int64_t tokens)
     : width_(width), bin_(paths.bin_part), sizes_(paths.sizes_part) {
   const auto cut_back = [](GrowingFile& file, int64_t size) {
-    TITAN_CHECK(file.size() >= size, data, "cannot go on with ", file.path().string(), ": it has ",
-                file.size(), " bytes, the journal beside it says ", size,
-                "; begin anew with --overwrite");
+    TITAN_CHECK(file.size() >= size, data, "cannot continue with ", file.path().string(),
+                ": it has ", file.size(), " bytes, the journal next to it gives ", size,
+                "; start over with --overwrite");
     file.truncate(size);
   };
   cut_back(bin_, tokens * static_cast<int64_t>(width));
@@ -186,13 +186,13 @@ bool finish_token_files(const TokenFilePaths& paths, TokenWidth width, int64_t d
   const int64_t bin_bytes = tokens * static_cast<int64_t>(width);
   const bool has_part = fs::exists(paths.bin_part);
   const fs::path& bin = has_part ? paths.bin_part : paths.bin;
-  TITAN_CHECK(size_or_none(bin) == bin_bytes, data, "cannot finish ", bin.string(), ": ", bin_bytes,
-              " bytes are wanted, there are ", std::max<int64_t>(size_or_none(bin), 0),
-              "; begin anew with --overwrite");
+  TITAN_CHECK(size_or_none(bin) == bin_bytes, data, "cannot finish ", bin.string(), ": expected ",
+              bin_bytes, " bytes, got ", std::max<int64_t>(size_or_none(bin), 0),
+              "; start over with --overwrite");
   if (has_part || !fs::exists(paths.idx)) {
     if (!write_index(paths, width, documents, tokens, is_wanted)) return false;
     if (has_part) {
-      fs::remove(paths.idx);  // of an older pair: it must never stand beside the new .bin
+      fs::remove(paths.idx);  // of an older pair: it must never exist next to the new .bin
       sync_folder(paths.idx.parent_path());
       rename_file(paths.bin_part, paths.bin);
       sync_folder(paths.bin.parent_path());

@@ -1,5 +1,5 @@
-// The output of titan tokenize: PREFIX.bin and PREFIX.idx as Megatron reads them, and what they
-// grow from. One sequence per document. Used by tokenization.cpp.
+// The output of titan tokenize: PREFIX.bin and PREFIX.idx in Megatron's format, one sequence per
+// document, and the partial files before completion. Used by tokenization.cpp.
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,27 @@ namespace titan::tokenising {
 struct TokenFilePaths {
   std::filesystem::path bin, idx;    ///< the result
   std::filesystem::path bin_part;    ///< ids so far
-  std::filesystem::path sizes_part;  ///< i32 per document so far, so that memory need not hold them
+  std::filesystem::path sizes_part;  ///< i32 per document so far, so that they need no memory
   std::filesystem::path idx_part, journal;
 };
 
 /// `prefix` with each suffix.
 TokenFilePaths token_file_paths(const std::filesystem::path& prefix);
 
-/// Throws a config Error where one of the files could not be made, or given its name in the end:
-/// something that is no file stands there, or its folder cannot be made or written to. Makes
-/// nothing.
+/// Throws a config Error when one of the files cannot be created or renamed: its path is not a
+/// regular file, or its folder cannot be created or written. Creates nothing.
 void require_usable(const TokenFilePaths& paths);
 
-/// Whether the files have at least this many documents and tokens; of a complete output that the
-/// .bin, under either name, has just these.
+/// Whether the files have at least this many documents and tokens. For a complete output the .bin,
+/// under either name, must have exactly these.
 bool token_files_hold(const TokenFilePaths& paths, TokenWidth width, int64_t documents,
                       int64_t tokens, bool is_complete);
 
-/// The two files that grow.
+/// The two files that grow: ids and document sizes.
 class TokenFiles {
  public:
-  /// Opens what is there, or makes it, and cuts it back to `documents` with `tokens`. Throws a data
-  /// Error when it holds less.
+  /// Opens or creates the files and truncates them to `documents` with `tokens`. Throws a data
+  /// Error when they hold less.
   TokenFiles(const TokenFilePaths& paths, TokenWidth width, int64_t documents, int64_t tokens);
 
   void append(const TokenPiece& piece);
@@ -51,9 +50,9 @@ class TokenFiles {
   GrowingFile bin_, sizes_;
 };
 
-/// Makes the .idx from the sizes and gives both files their names: .bin first, .idx last, so that
-/// an .idx stands for a whole pair. May be called again after a kill at any point in it. Asks
-/// `is_wanted` now and then, and ends early when it says no; returns whether all is done.
+/// Makes the .idx from the sizes and renames both files, .bin first, .idx last, so that an .idx
+/// implies a complete pair. Safe to repeat after a kill at any point. Calls `is_wanted` now and
+/// then and stops when it returns false; returns whether it finished.
 bool finish_token_files(const TokenFilePaths& paths, TokenWidth width, int64_t documents,
                         int64_t tokens, const std::function<bool()>& is_wanted);
 

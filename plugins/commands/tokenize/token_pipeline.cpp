@@ -91,7 +91,7 @@ void TokenPipeline::tokenise(const DocumentBlock& block, int64_t i, Document& sc
   try {
     append_tokens(document, tokenizer_, framing_, ids);
   } catch (Error& e) {
-    throw e.with_context("while tokenising " + blocks_.place(block, i));
+    throw e.with_context("while tokenizing " + blocks_.place(block, i));
   }
   if (!document.is_tokenised) piece.text_bytes += static_cast<int64_t>(document.text.size());
   const auto [least, most] = std::minmax_element(ids.begin(), ids.end());

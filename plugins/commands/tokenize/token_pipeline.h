@@ -1,5 +1,5 @@
-// Tokenises a data set with several threads and gives the tokens in the order of its documents,
-// whatever the number of threads. Used by tokenization.cpp.
+// Tokenizes a data set with several threads and returns the tokens in the order of the documents,
+// independent of the number of threads. Used by tokenization.cpp.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +16,31 @@
 
 namespace titan::tokenising {
 
-/// How ids become bytes of a .bin file.
+/// Size of an id in a .bin file.
 enum class TokenWidth : int { two_bytes = 2, four_bytes = 4 };
 
-/// u16 where every id of the vocabulary fits, as Megatron chooses, else i32.
+/// u16 if every id of the vocabulary fits, as in Megatron, else i32.
 TokenWidth token_width(int64_t vocab_size);
 
 struct PipelineOptions {
   int num_workers = 1;
-  int64_t block_bytes = int64_t{1} << 20;         ///< text that a worker takes at once
-  int64_t piece_bytes = int64_t{4} << 20;         ///< ids that a worker hands on at once
-  int64_t most_waiting_bytes = int64_t{1} << 26;  ///< ids that wait for the writer
+  int64_t block_bytes = int64_t{1} << 20;         ///< text per block of a worker
+  int64_t piece_bytes = int64_t{4} << 20;         ///< ids per piece of a worker
+  int64_t most_waiting_bytes = int64_t{1} << 26;  ///< ids queued for the writer
 };
 
-/// Memory: most_waiting_bytes, and per worker a block, a piece and a document with its ids. Closed
-/// and joined by the destructor. Thread: one thread takes.
+/// Memory: most_waiting_bytes, and per worker a block, a piece and a document with its ids. The
+/// destructor stops and joins the threads. Thread: one thread calls take().
 class TokenPipeline {
  public:
-  /// Documents from `start` on. Data set and tokenizer outlive the pipeline.
+  /// Starts at `start`. Data set and tokenizer outlive the pipeline.
   TokenPipeline(const Dataset& dataset, const Tokenizer& tokenizer, const Framing& framing,
                 SourcePosition start, const PipelineOptions& options);
   ~TokenPipeline();
   TokenPipeline(const TokenPipeline&) = delete;
 
-  /// The next piece; waits at most `seconds`. The first document that cannot be had, in the order
-  /// of the data set, is the `error` of a piece that holds what stands before it in its block.
+  /// The next piece; waits at most `seconds`. The first unreadable document, in the order of the
+  /// data set, is the `error` of a piece that holds the documents before it in its block.
   OrderedPieces::Taken take(TokenPiece& piece, double seconds) {
     return pieces_.take(piece, seconds);
   }

@@ -18,9 +18,9 @@ namespace fs = std::filesystem;
 
 constexpr double kWaitSeconds = 0.1;
 constexpr double kLeastBetweenSyncs = 0.5;
-constexpr double kSyncShare = 20;  // at most one part in so many of the time goes into syncing
+constexpr double kSyncShare = 20;  // at most 1/20 of the time goes into fsync
 
-/// Throws when what is there must stay.
+/// Throws when an existing output must be kept.
 void check_free(const Tokenization& request, const TokenFilePaths& paths,
                 const TokenizeJournal& journal) {
   // a kill may have come between the two renames
@@ -31,7 +31,8 @@ void check_free(const Tokenization& request, const TokenFilePaths& paths,
                 "; choose another --output, or replace it with --overwrite");
 }
 
-/// Whether the journal is this request's. Throws when it is another's and must stay.
+/// Whether the journal has this request's identity. Throws when it has another one and must be
+/// kept.
 bool can_go_on(const Tokenization& request, const TokenFilePaths& paths,
                const TokenizeJournal& journal) {
   if (!journal.identity()) return false;
@@ -46,9 +47,9 @@ bool can_go_on(const Tokenization& request, const TokenFilePaths& paths,
   if (request.overwrite) return false;
   std::string text;
   for (const std::string& line : different) text += "\n  " + line;
-  fail(ErrorKind::config, "cannot go on with the unfinished output ", request.prefix.string(),
-       ": it was begun for something else", text,
-       "\n  choose another --output, or begin anew with --overwrite");
+  fail(ErrorKind::config, "cannot continue the unfinished output ", request.prefix.string(),
+       ": it was begun with other settings", text,
+       "\n  choose another --output, or start over with --overwrite");
 }
 
 TokenizeJournal open_journal(const Tokenization& request, const TokenFilePaths& paths) {
@@ -120,12 +121,12 @@ class Run {
     show(files.documents(), files.tokens());
   }
 
-  /// Makes sure of everything up to the end of the last whole block.
+  /// Makes everything durable up to the end of the last complete block.
   void keep(TokenFiles& files, bool is_complete) {
     if (is_complete && !at_block_end_) at_block_end_ = sure_;
     if (!at_block_end_) return;
     TITAN_CHECK(!is_complete || at_block_end_->next.documents > 0, data,
-                "the data set has no document: there is nothing to tokenise");
+                "the data set has no document: there is nothing to tokenize");
     files.sync();
     at_block_end_->is_complete = is_complete;
     journal_.add(*at_block_end_);
@@ -146,7 +147,7 @@ class Run {
   const std::function<bool(const TokenizationState&)>& goes_on_;
   const TokenWidth width_;
   JournalEntry sure_;                         // in the journal
-  std::optional<JournalEntry> at_block_end_;  // in the files, but not yet sure
+  std::optional<JournalEntry> at_block_end_;  // in the files, but not yet in the journal
   int64_t text_bytes_ = 0;
   TokenizationState state_;
 };
@@ -156,7 +157,7 @@ class Run {
 TokenizationState tokenise(const Tokenization& request,
                            const std::function<bool(const TokenizationState&)>& goes_on) {
   const TokenFilePaths paths = token_file_paths(request.prefix);
-  // what is refused leaves no trace
+  // checked before anything is created
   if (!request.overwrite && !fs::exists(paths.journal))
     for (const fs::path& path : {paths.bin, paths.idx})
       TITAN_CHECK(!fs::exists(path), config, "the output exists: ", path.string(),
@@ -169,7 +170,7 @@ TokenizationState tokenise(const Tokenization& request,
     return Run(request, paths, journal, goes_on).to_the_end();
   } catch (Error& e) {
     if (e.kind() == ErrorKind::io)
-      e.with_context("what was done before is kept: the same command goes on from there");
+      e.with_context("the work done before is kept: run the same command again to continue");
     throw;
   }
 }

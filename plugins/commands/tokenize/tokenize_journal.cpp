@@ -36,7 +36,7 @@ JournalEntry to_entry(const Value& line) {
 }
 
 std::string shown(const Value* value) {
-  if (!value) return "not there";
+  if (!value) return "not set";
   return value->is_string() ? "'" + value->as_string() + "'" : to_json(*value);
 }
 
@@ -55,7 +55,7 @@ std::vector<std::string> differences(const Value& before, const Value& now) {
 
 TokenizeJournal::TokenizeJournal(const std::filesystem::path& path) : file_(path) {
   TITAN_CHECK(file_.lock(), io, "another titan tokenize is writing this output: it holds ",
-              path.string(), "; wait for its end, or choose another --output");
+              path.string(), "; wait until it finishes, or choose another --output");
   TITAN_CHECK(file_.is_linked(), io, "another titan tokenize has just ended: ", path.string(),
               " is gone; start this one again");
 }
@@ -71,13 +71,13 @@ void TokenizeJournal::load() {
       if (number > 1) {
         last_ = to_entry(line);
       } else {
-        TITAN_CHECK(line.is_map(), data, "an object is wanted");
+        TITAN_CHECK(line.is_map(), data, "expected an object");
         identity_ = line;
       }
     } catch (Error& e) {
-      if (end + 1 == text.size() && number > 1) return;  // cut by a power failure
+      if (end + 1 == text.size() && number > 1) return;  // incomplete after a power failure
       e.with_context("in " + file_.path().string() + ", line " + std::to_string(number) +
-                     "; --overwrite begins anew");
+                     "; start over with --overwrite");
       throw;
     }
     begin = end + 1;
@@ -99,7 +99,7 @@ void TokenizeJournal::add(const JournalEntry& entry) {
 }
 
 void TokenizeJournal::append_line(const Value& line) {
-  if (file_.size() != sure_bytes_) file_.truncate(sure_bytes_);  // the remains of a cut line
+  if (file_.size() != sure_bytes_) file_.truncate(sure_bytes_);  // the rest of an incomplete line
   file_.append(to_json(line) + "\n");
   file_.sync();
   sure_bytes_ = file_.size();

@@ -1,6 +1,6 @@
-// How far the tokenising of a data set has come, such that it can go on after a kill at any
-// instant: a text file of JSON lines, first what is tokenised and how, then the places up to which
-// the output is on disk. Used by tokenization.cpp.
+// Journal of a tokenization, from which it resumes after a kill at any moment. A text file of JSON
+// lines: first the identity of the request, then positions up to which the output is on disk. Used
+// by tokenization.cpp.
 #pragma once
 
 #include <cstdint>
@@ -16,34 +16,34 @@
 
 namespace titan::tokenising {
 
-/// Up to `next` everything is in the output files: `tokens` in .bin.part, a size for each document
-/// in .sizes.part.
+/// Everything before `next` is in the output files: `tokens` in .bin.part, a size per document in
+/// .sizes.part.
 struct JournalEntry {
   SourcePosition next;
   int64_t tokens = 0;
   int64_t text_bytes = 0;
-  bool is_complete = false;  ///< all documents; what is left is to give the files their names
+  bool is_complete = false;  ///< all documents; only the files' final names are missing
 };
 
-/// What differs between two maps, as "the tokenizer was A, now it is B"; empty when they are equal.
+/// Differences between two maps, as "the tokenizer was A, now it is B"; empty when they are equal.
 std::vector<std::string> differences(const Value& before, const Value& now);
 
 class TokenizeJournal {
  public:
-  /// Opens the journal, or makes an empty one, and keeps other processes out. Throws an io Error
-  /// when another process holds it.
+  /// Opens or creates the journal and locks it against other processes. Throws an io Error when
+  /// another process has locked it.
   explicit TokenizeJournal(const std::filesystem::path& path);
-  /// Reads what is there. Throws a data Error when a line cannot be read; a last line that was cut
-  /// by a kill does not count.
+  /// Reads the entries. Throws a data Error for an unreadable line; an incomplete last line is
+  /// ignored.
   void load();
 
-  /// What the journal was begun for; absent in a new one.
+  /// The request that the journal was begun for; absent in a new one.
   const std::optional<Value>& identity() const { return identity_; }
-  /// The last sure place; the beginning when there is none yet.
+  /// The last durable position; the beginning when there is none yet.
   const JournalEntry& last() const { return last_; }
-  /// Forgets what is there. Durable when it returns.
+  /// Discards all entries. Durable when it returns.
   void begin(const Value& identity);
-  /// The output files are synced before. Durable when it returns.
+  /// The caller has synced the output files. Durable when it returns.
   void add(const JournalEntry& entry);
 
  private:
@@ -52,7 +52,7 @@ class TokenizeJournal {
   GrowingFile file_;
   std::optional<Value> identity_;
   JournalEntry last_;
-  int64_t sure_bytes_ = 0;  // whole lines
+  int64_t sure_bytes_ = 0;  // of complete lines
 };
 
 }  // namespace titan::tokenising

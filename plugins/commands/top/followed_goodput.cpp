@@ -13,7 +13,7 @@ FollowedGoodput::FollowedGoodput(const std::filesystem::path& run_folder)
 double FollowedGoodput::share() {
   try {
     if (std::filesystem::exists(path_)) read_on();
-  } catch (const Error&) {  // what is known stays
+  } catch (const Error&) {  // the last known share is kept
   }
   return meter_.sessions().empty() ? std::numeric_limits<double>::quiet_NaN()
                                    : meter_.seconds().share();
@@ -22,7 +22,7 @@ double FollowedGoodput::share() {
 void FollowedGoodput::read_on() {
   const File file = File::open_to_read(path_);
   const int64_t size = file.size();
-  if (size < taken_) {  // another run writes there
+  if (size < taken_) {  // the file was replaced by another run's
     meter_ = {};
     taken_ = 0;
     unfinished_.clear();

@@ -1,5 +1,5 @@
-// The goodput of a run that goes on: reads what was appended to its history since the last time.
-// Used by titan top.
+// Goodput of a run that is still writing: each call reads the lines appended to its history since
+// the last one. Used by titan top.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@ class FollowedGoodput {
  public:
   explicit FollowedGoodput(const std::filesystem::path& run_folder);
 
-  /// In [0, 1], up to the last event; NaN when the run has no history that can be read.
+  /// In [0, 1], up to the last event; NaN when the run has no readable history.
   double share();
 
  private:
@@ -22,8 +22,8 @@ class FollowedGoodput {
 
   const std::filesystem::path path_;
   GoodputMeter meter_;
-  int64_t taken_ = 0;       ///< bytes of the file
-  std::string unfinished_;  ///< a line without its end
+  int64_t taken_ = 0;       ///< bytes of the file that were read
+  std::string unfinished_;  ///< the last line, while it is incomplete
 };
 
 }  // namespace titan::commands

@@ -48,7 +48,7 @@ std::string key_name(std::string_view bytes) {
 
 LiveScreen::LiveScreen() {
   TITAN_CHECK(::tcgetattr(STDIN_FILENO, &mode_before_) == 0, io,
-              "cannot ask how the terminal is set: ", system_message());
+              "cannot read the settings of the terminal: ", system_message());
   const sigset_t served = served_signals();
   TITAN_CHECK(::sigprocmask(SIG_BLOCK, &served, &mask_before_) == 0, io,
               "cannot block signals: ", system_message());
@@ -64,7 +64,7 @@ LiveScreen::LiveScreen() {
 LiveScreen::~LiveScreen() {
   leave();
   ::close(signals_);
-  // a signal that came meanwhile ends the process here, with the terminal as it was
+  // a termination signal that is pending ends the process here, with the terminal restored
   ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
@@ -97,7 +97,7 @@ size_t LiveScreen::rows() const {
 LiveScreen::Event LiveScreen::wait(double seconds) {
   pollfd sources[] = {{STDIN_FILENO, POLLIN, 0}, {signals_, POLLIN, 0}};
   const int ready = ::poll(sources, 2, static_cast<int>(seconds * 1000));
-  if (ready <= 0) return Event::time;  // interrupted: as if the time were over
+  if (ready <= 0) return Event::time;  // interrupted by a signal: treated as a timeout
   if (sources[1].revents != 0) return take_signal();
   return take_key();
 }
@@ -126,8 +126,8 @@ LiveScreen::Event LiveScreen::take_key() {
 }
 
 void LiveScreen::show(const std::vector<std::string>& lines) const {
-  // Terminals that know mode 2026 show all of it at once. A line is cleared before it is written:
-  // behind a full line some terminals would clear its last column.
+  // Terminals that support mode 2026 show all of it at once. A line is cleared before it is
+  // written: after a full line some terminals would clear its last column.
   std::string text = "\033[?2026h\033[H";
   for (size_t i = 0; i < lines.size(); ++i) text += (i > 0 ? "\n\033[2K" : "\033[2K") + lines[i];
   if (lines.size() < rows()) text += "\n\033[J";

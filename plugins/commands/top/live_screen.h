@@ -1,5 +1,5 @@
-// The terminal while a command draws on all of it: its other screen, single keys without echo, and
-// signals that wait until they are asked for. Everything is put back at the end. Used by titan top.
+// Gives a command the whole terminal: the alternate screen, single keys without echo, and signals
+// as events of wait(). The destructor restores all of it. Used by titan top.
 #pragma once
 
 #include <signal.h>
@@ -12,32 +12,34 @@
 
 namespace titan::commands {
 
-/// One at a time in the process.
+/// At most one per process.
 class LiveScreen {
  public:
-  /// What happened while it waited.
+  /// Why wait() returned.
   enum class Event {
-    time,    ///< it is over
+    time,    ///< the time is over
     key,     ///< `key()`
-    resize,  ///< or the process goes on after a stop
-    end,     ///< a signal asks for the end, or nobody can type any more
+    resize,  ///< also after the process was stopped and continued
+    end,     ///< a termination signal, or the end of standard input
   };
 
-  /// Standard input and output are terminals. Throws an io Error when they cannot be used so.
+  /// Standard input and output must be terminals. Throws an io Error when one cannot be used as
+  /// needed.
   LiveScreen();
   ~LiveScreen();
   LiveScreen(const LiveScreen&) = delete;
 
   /// Waits for the next event, at most `seconds`.
   Event wait(double seconds);
-  /// "q"; "up", "down", "page up", "page down" for those keys.
+  /// A character such as "q", or "up", "down", "page up", "page down", "home"; empty for other
+  /// keys.
   const std::string& key() const { return key_; }
-  /// The signal that asked for the end; absent when there was none.
+  /// The termination signal; absent when there was none.
   std::optional<int> end_signal() const { return end_signal_; }
 
   size_t columns() const;
   size_t rows() const;
-  /// Shows `lines` from the top, in one piece.
+  /// Shows `lines` from the top, in one write.
   void show(const std::vector<std::string>& lines) const;
 
  private:

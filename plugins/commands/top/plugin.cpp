@@ -1,5 +1,5 @@
-// titan top RUN: all ranks of a run while it trains. It reads what they write and touches nothing.
-// Exit code 1 of --once when a rank gives no sign of life.
+// titan top RUN: shows all ranks of a run while it trains. It only reads files that the ranks
+// write. With --once the exit code is 1 when a rank is silent.
 #include <signal.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@
 namespace titan::commands {
 namespace {
 
-constexpr size_t kWideEnough = 120;  // of text that nobody looks at on a terminal
+constexpr size_t kWideEnough = 120;  // columns of --once, whose output is not a terminal's screen
 
 class RunWatch {
  public:
@@ -43,8 +43,8 @@ int show_once(RunWatch& run) {
   const RunSnapshot snapshot = run.look();
   TITAN_CHECK(!snapshot.rows.empty() || snapshot.num_unreadable > 0, io,
               "no rank has written a status into '", run.folder(),
-              "/status'; a run of this "
-              "version does while it trains");
+              "/status'; a run of this version "
+              "writes it while it trains");
   for (const std::string& line : to_view(snapshot, run.folder(), {.columns = kWideEnough}).lines) {
     const size_t end = line.find_last_not_of(' ') + 1;  // npos + 1 = 0
     print(line.substr(0, end) + "\n");
@@ -52,7 +52,7 @@ int show_once(RunWatch& run) {
   return snapshot.count(RankMark::silent) > 0 ? kExitRuntimeError : kExitDone;
 }
 
-/// Whether `key` asks for the end.
+/// Whether `key` ends the program.
 bool apply(const std::string& key, const View& view, ViewOptions& options) {
   constexpr int kNumOrders = 5;
   if (key == "q") return true;
@@ -70,7 +70,7 @@ bool apply(const std::string& key, const View& view, ViewOptions& options) {
   return false;
 }
 
-/// The signal that asked for the end, 0 when it was a key.
+/// Returns the termination signal; 0 when a key ended the program.
 int watch(RunWatch& run) {
   LiveScreen screen;
   ViewOptions options{.has_colours = !Environment::of_process().has("NO_COLOR")};

@@ -23,7 +23,7 @@ void mark_silent(std::vector<RankRow>& rows) {
   }
 }
 
-/// Those that work while half of the others, or more, stand and wait.
+/// Ranks that work while at least half of the others wait.
 void mark_awaited(std::vector<RankRow>& rows) {
   const auto num_waiting = std::count_if(rows.begin(), rows.end(), has_waited_long);
   for (RankRow& row : rows)
@@ -38,7 +38,7 @@ void mark_behind(std::vector<RankRow>& rows, int64_t furthest) {
       row.mark = RankMark::behind;
 }
 
-/// The one that waits least, when the others spend much of a step on that.
+/// The rank with the smallest share of waiting, when the others spend much of a step waiting.
 void mark_slowest(std::vector<RankRow>& rows) {
   constexpr double kMuch = 0.1;
   std::vector<double> shares;
@@ -62,7 +62,7 @@ double order_value(const RankRow& row, RankOrder order) {
       return -static_cast<double>(row.mark);
     case RankOrder::rank:
       return 0;
-    case RankOrder::step:  // who is behind comes first
+    case RankOrder::step:  // the lowest step comes first
       return -static_cast<double>(row.status.step);
     case RankOrder::waiting:
       return known(row.status.waiting_seconds);

@@ -30,7 +30,7 @@ std::string right(const std::string& text, size_t columns) {
   return own < columns ? std::string(columns - own, ' ') + text : in_columns(text, columns);
 }
 
-/// The parts with two blanks between, in as many lines as they take.
+/// Joins the parts with two blanks, in as many lines as needed.
 std::vector<std::string> joined(const std::vector<std::string>& parts, size_t columns) {
   std::vector<std::string> lines;
   for (const std::string& part : parts) {
@@ -114,9 +114,9 @@ std::string memory_text(const RankStatus& status) {
   return bytes + " " + decimal(100 * status.memory_bytes / status.memory_total, 0) + "%";
 }
 
-/// What a rank is doing, as the column has room for it: without the step, which has a column of its
-/// own, and when it is too long what it waits in rather than what for. Of a rank that has not
-/// written its status for some time that comes after the age of the status.
+/// What a rank is doing, shortened to the column. The step has a column of its own and is left out.
+/// A text that is too long is cut to the collective that the rank waits in. For a rank whose status
+/// is old the age of the status comes first.
 std::string doing_text(const RankRow& row, size_t columns) {
   const RankStatus& status = row.status;
   if (row.mark != RankMark::ended && row.age > kFreshSeconds)
@@ -133,7 +133,7 @@ std::string doing_text(const RankRow& row, size_t columns) {
 /// The columns of a table for one page of ranks.
 struct Table {
   size_t columns = 0;  ///< of the screen
-  size_t doing = 0;    ///< of what a rank is doing: whatever the others leave
+  size_t doing = 0;    ///< width of the column "doing": the rest of the screen
 
   Table(const std::vector<RankRow>& rows, size_t screen_columns) : columns(screen_columns) {
     size_t notes = 4;
@@ -198,7 +198,7 @@ View to_view(RunSnapshot snapshot, const std::string& name, const ViewOptions& o
   for (std::string& line : joined(header_parts(snapshot), options.columns))
     head.push_back(std::move(line));
   const bool is_live = options.rows > 0;
-  const size_t taken = head.size() + 1 + (is_live ? 1 : 0);  // with the table's head and the keys
+  const size_t taken = head.size() + 1 + (is_live ? 1 : 0);  // with the table's head and keys
   const size_t room = !is_live ? std::max<size_t>(snapshot.rows.size(), 1)
                                : std::max<size_t>(options.rows, taken + 1) - taken;
   view.num_pages = std::max<size_t>(1, (snapshot.rows.size() + room - 1) / room);

@@ -14,19 +14,19 @@
 namespace titan::commands {
 namespace {
 
-/// Ids of arrows within a rank are its own: each rank gets a range. Numbers up to 2^53 are exact in
-/// JavaScript.
+/// Ids of arrows are unique only within a rank, so each rank gets a range of ids. JavaScript
+/// represents integers up to 2^53 exactly.
 constexpr int64_t kIdsOfRank = int64_t{1} << 32;
 constexpr const char* kArrow = "collective";
 
-/// One end of a collective on one rank.
+/// A collective on one rank: where an arrow begins or ends.
 struct Place {
   double begin = 0;
   int64_t rank = 0;
   Value tid;
 };
 
-/// The ranks of each group by the trace's own table.
+/// The ranks of each group, from the trace's own table.
 std::map<std::string, Value::List> groups_of(const Value& properties) {
   std::map<std::string, Value::List> groups;
   const Value* info = properties.find("distributedInfo");
@@ -46,7 +46,7 @@ Value process_row(int64_t rank, const char* what, const char* key, const Value& 
                      {"args", Value::map({{key, value}})}});
 }
 
-/// The number of the process itself: Kineto labels it "CPU", and those of devices "GPU 0".
+/// The pid of the host process: Kineto labels it "CPU", and devices "GPU 0".
 std::string host_pid_of(const std::vector<std::string_view>& events) {
   for (const std::string_view event : events)
     if (member_text(event, "name") == "process_labels" && member_text(event, "labels") == "CPU")
@@ -118,7 +118,7 @@ class Merger {
     put(event);
   }
 
-  /// Shown by what it does; the place of its start is remembered.
+  /// Renames the event to its operation and remembers its start for the arrows.
   void add_collective(const TracedCollective& found, Value& event) {
     event["name"] = (found.is_wait ? "wait for " : "") + found.operation + " (" + found.group +
                     ") " + std::to_string(found.sequence);
@@ -133,7 +133,7 @@ class Merger {
         {found.begin + shift_, rank_, tid ? *tid : Value(0)});
   }
 
-  /// "0>3" of a message between these ranks; nothing for what all of a group take part in.
+  /// "0>3" for a message between these ranks; nothing for a collective.
   std::optional<std::string> ends_of(const std::string& operation, const Value::List& ranks) const {
     const bool sends = operation.starts_with("send to ");
     if (!sends && !operation.starts_with("receive from ")) return std::nullopt;
@@ -147,7 +147,7 @@ class Merger {
 
   std::optional<int64_t> base_;
   int64_t rank_ = 0;
-  std::string host_pid_;  // events of other processes are those of a GPU
+  std::string host_pid_;  // events of other pids belong to a GPU
   double shift_ = 0;      // microseconds
   std::map<std::string, Value::List> groups_;
   std::map<Key, std::vector<Place>> collectives_;

@@ -1,5 +1,6 @@
-// The traces of all ranks of one iteration in one file for Perfetto or chrome://tracing: a process
-// per rank, common time, arrows between the ranks of a collective. Used by titan trace.
+// Merges the traces that all ranks recorded of one iteration into one file for Perfetto or
+// chrome://tracing: a process per rank, common time, arrows between the ranks of a collective. Used
+// by titan trace.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +9,7 @@
 
 namespace titan::commands {
 
-/// One rank's file.
+/// The trace file of one rank.
 struct RankTraceFile {
   int rank = 0;
   std::filesystem::path path;
@@ -18,16 +19,16 @@ struct RankTraceFile {
 /// none.
 std::vector<RankTraceFile> find_rank_traces(const std::filesystem::path& folder);
 
-/// What the merging has found.
+/// The merged trace, and its counts for the summary.
 struct MergedTrace {
   std::string text;
   int64_t num_events = 0;
-  int64_t num_collectives = 0;  ///< that at least two ranks have recorded: each has arrows
+  int64_t num_collectives = 0;  ///< recorded by at least two ranks: each has arrows
 };
 
-/// Events keep their times, which are the clock of each rank's machine: between machines arrows are
-/// as exact as their clocks agree. Ranks that are not there have no events and no arrows. Throws io
-/// and data Errors that name the file.
+/// Events keep their times, by the clock of each rank's machine: arrows between machines are as
+/// exact as their clocks agree. Missing ranks have no events and no arrows. Throws io and data
+/// Errors that name the file.
 MergedTrace merge_traces(const std::vector<RankTraceFile>& files);
 
 }  // namespace titan::commands

@@ -1,4 +1,4 @@
-// titan trace FOLDER: the traces of all ranks in one file for Perfetto.
+// titan trace FOLDER: merges the traces of all ranks into one file for Perfetto.
 #include <charconv>
 #include <filesystem>
 #include <optional>
@@ -27,7 +27,7 @@ std::optional<int64_t> iteration_of(const std::filesystem::path& folder) {
   return error == std::errc() && rest == end ? std::optional(step) : std::nullopt;
 }
 
-/// `folder` itself, or the last of the iterations in it.
+/// `folder` itself, or its subfolder of the last iteration.
 std::filesystem::path folder_of_traces(const std::filesystem::path& folder) {
   std::filesystem::path last = folder;
   std::error_code ignored;
@@ -77,7 +77,8 @@ TITAN_PLUGIN(plugin) {
   using titan::commands::Trace;
   using titan::commands::TraceOptions;
   plugin.add<Trace>("trace", "merge the traces of all ranks into one file for Perfetto")
-      .option("output", &TraceOptions::output,
-              "the file to write, packed when it ends in .gz (default: beside the folder of the "
-              "iteration, <folder>.json.gz)");
+      .option(
+          "output", &TraceOptions::output,
+          "the file to write, compressed when it ends in .gz (default: next to the folder of the "
+          "iteration, <folder>.json.gz)");
 }

@@ -18,7 +18,7 @@ std::vector<Observation> ActivationStatistics::observations() const {
 std::vector<ObservedNumber> ActivationStatistics::observe(const ObservedTensors& seen) {
   const at::Tensor y = seen.tensor.to(at::kDouble), is_finite = y.isfinite();
   const at::Tensor finite = at::where(is_finite, y, at::zeros({}, y.options()));
-  const at::Tensor numbers =  // one trip from the device
+  const at::Tensor numbers =  // one transfer from the device
       at::stack({finite.square().sum(), finite.abs().amax(), (y == 0).sum().to(at::kDouble),
                  is_finite.sum().to(at::kDouble)})
           .cpu();

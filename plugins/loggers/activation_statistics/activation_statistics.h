@@ -1,5 +1,5 @@
-// Logger `activation_statistics`: how large the outputs of modules are. Writes nothing itself: its
-// numbers go to the loggers that do.
+// Logger `activation_statistics`: magnitude, zeros and non-finite values of modules' outputs. It
+// passes these numbers to the other loggers and writes no file.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 namespace titan::loggers {
 
 struct ActivationStatisticsOptions {
-  std::vector<std::string> modules = {"layers.*.attention",  // patterns of their paths
+  std::vector<std::string> modules = {"layers.*.attention",  // patterns of module paths
                                       "layers.*.feed_forward"};
   int64_t every = 10;  // steps
 };
 
-/// Of the output y of each module, over all tokens of the step: "activations/rms/<path>" = √ mean
-/// y², "activations/max/<path>" = max |y|, "activations/zeros/<path>" = the share that is 0, and
-/// "activations/not_finite/<path>", the share that is NaN or infinite, which the others leave out.
-/// Under tensor parallelism a row-wise layer (wo, w2) gives parts of sums, which are looked at as
-/// they are.
+/// For the output y of each module, over all tokens of the step: "activations/rms/<path>" = √ mean
+/// y², "activations/max/<path>" = max |y|, "activations/zeros/<path>" = share of zeros, and
+/// "activations/not_finite/<path>" = share of NaN or infinite elements, which the others leave out.
+/// Under tensor parallelism the output of a row-wise layer (wo, w2) is a partial sum, and the
+/// statistics are of the partial sums.
 class ActivationStatistics final : public Logger, public TensorObserver {
  public:
   ActivationStatistics(const ActivationStatisticsOptions& options, LoggerContext)

@@ -8,9 +8,8 @@ TITAN_PLUGIN(plugin) {
   plugin
       .add<titan::loggers::ActivationStatistics>(
           "activation_statistics",
-          "Root mean square, maximum, zeros and what is not finite of modules' outputs.")
-      .option("modules", &Options::modules, "Patterns of the modules' paths")
-      .option("every", &Options::every,
-              "Steps from one look to the next; the first step is looked at")
+          "Root mean square, maximum, zeros and non-finite values of modules' outputs.")
+      .option("modules", &Options::modules, "Patterns of module paths")
+      .option("every", &Options::every, "Log at step 1 and every N steps")
       .at_least(1);
 }

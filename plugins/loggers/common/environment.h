@@ -1,5 +1,5 @@
-// Environment variables of the tools that loggers write for. An option of the logger comes first; a
-// variable fills what is not set there. Header only, see output_file.h.
+// Environment variables that external tools define, as defaults of a logger's options. An option
+// takes precedence over a variable. Header only, see output_file.h.
 #pragma once
 
 #include <cstdlib>
@@ -19,8 +19,7 @@ inline std::string option_or_environment(const std::string& option,
   return {};
 }
 
-/// The words of a text that commas separate, without the blanks around them; empty ones are left
-/// out.
+/// Splits at commas and strips blanks; empty words are left out.
 inline std::vector<std::string> split_at_commas(std::string_view text) {
   std::vector<std::string> words;
   while (!text.empty()) {

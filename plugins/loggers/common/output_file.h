@@ -1,5 +1,5 @@
-// A file that loggers append whole records to. Header only, so that several loggers linked into one
-// program share it.
+// A file to which loggers append complete records. Header only, so that several loggers linked into
+// one program share it.
 #pragma once
 
 #include <cerrno>
@@ -17,23 +17,24 @@
 
 namespace titan::loggers {
 
-/// Unbuffered: what append() took is in the file when it returns, so a killed run loses no logged
+/// Unbuffered: append() returns after the bytes are in the file, so a killed run loses no logged
 /// step. Every failure throws an io Error that names the file and the reason. One thread at a time.
 class OutputFile {
  public:
   enum class Mode {
     truncate,    ///< starts empty
-    append,      ///< continues what is there
+    append,      ///< keeps the contents
     create_new,  ///< throws when the file exists
   };
 
   /// Closed: append() must not be called.
   OutputFile() = default;
   OutputFile(const std::filesystem::path& path, Mode mode) : name_("'" + path.string() + "'") {
-    // O_APPEND in every mode: behind a cut after a failed write, the next one goes to the new end
+    // O_APPEND in every mode: after a failed write was truncated away, the next one goes to the new
+    // end
     constexpr int kCommon = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
     constexpr int kOfMode[] = {O_TRUNC, 0, O_EXCL};
-    // a pipe that nobody reads is refused instead of waited for
+    // a pipe without a reader fails instead of blocking
     descriptor_ =
         ::open(path.c_str(), kCommon | O_NONBLOCK | kOfMode[static_cast<int>(mode)], 0666);
     if (descriptor_ < 0) fail_with("cannot open ", errno);
@@ -42,7 +43,7 @@ class OutputFile {
     struct stat status {};
     if (::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode)) size_ = status.st_size;
   }
-  /// Writes to a descriptor that somebody else closes, such as 1 = standard output.
+  /// Writes to a descriptor that the caller closes, such as 1 = standard output.
   static OutputFile borrow(int descriptor, std::string name) {
     OutputFile file;
     file.descriptor_ = descriptor;
@@ -58,7 +59,7 @@ class OutputFile {
     if (owned_) ::close(descriptor_);
   }
 
-  /// Writes all of `bytes`. When that fails, an own regular file is cut back to its last whole
+  /// Writes all of `bytes`. On failure, truncates an owned regular file to its last complete
   /// record.
   void append(std::string_view bytes) {
     std::string_view rest = bytes;
@@ -69,7 +70,7 @@ class OutputFile {
       } else if (errno != EINTR) {
         const int reason = errno;
         if (owned_ && rest.size() < bytes.size()) {
-          // A record that stays cut is the reader's to ignore: the first error is the one to
+          // Readers must ignore a record that stays incomplete. The first error is the one to
           // report.
           [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, size_);
         }

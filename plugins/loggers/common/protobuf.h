@@ -1,4 +1,4 @@
-// Protobuf messages, serialised field by field. Header only, see output_file.h.
+// Serializes protobuf messages field by field. Header only, see output_file.h.
 #pragma once
 
 #include <bit>
@@ -8,7 +8,7 @@
 
 namespace titan::loggers {
 
-/// Appends fields to a serialised message; a repeated field is appended once for each value.
+/// Appends fields to a serialized message; a repeated field is appended once for each value.
 class Message {
  public:
   Message& integer(int field, int64_t value) {

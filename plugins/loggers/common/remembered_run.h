@@ -1,5 +1,5 @@
-// What a logger of an outside tool must know again when its run is resumed. Header only, see
-// output_file.h.
+// Saves the identity of a run at an external tool, for the logger of the resumed run. Header only,
+// see output_file.h.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,18 @@
 namespace titan::loggers {
 
 struct RememberedRun {
-  std::string id;         ///< the tool's own; empty = there is none
-  int64_t last_step = 0;  ///< the last one that was logged; 0 = none
+  std::string id;         ///< assigned by the tool; empty = none
+  int64_t last_step = 0;  ///< last logged step; 0 = none
 };
 
-/// `<folder>/<name>.json`, or `<name>_rank_<r>.json` when every rank has a run of its own.
+/// `<folder>/<name>.json`, or `<name>_rank_<r>.json` when every rank has its own run.
 inline std::filesystem::path remembered_run_file(const std::filesystem::path& folder,
                                                  const std::string& name, const RunInfo& run) {
   const std::string rank = has_files_per_rank(run) ? "_rank_" + std::to_string(run.rank) : "";
   return folder / (name + rank + ".json");
 }
 
-/// Without a file: an empty id. Throws a data Error that names a file which holds something else.
+/// Without a file: an empty id. Throws a data Error that names an invalid file.
 inline RememberedRun recall_run(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return {};
@@ -41,12 +41,12 @@ inline RememberedRun recall_run(const std::filesystem::path& path) {
     return {.id = value.at("run_id").as_string(), .last_step = value.at("last_step").as_integer()};
   } catch (Error& error) {
     fail(ErrorKind::data, "'", path.string(),
-         "' does not tell which run is resumed: ", error.message(),
-         "; remove it to let a new run begin");
+         "' does not identify the run to resume: ", error.message(),
+         "; remove it to start a new run");
   }
 }
 
-/// The file holds the old or the new text at any time. Its folder must exist. Throws an io Error.
+/// Replaces the file atomically. Its folder must exist. Throws an io Error.
 inline void remember_run(const std::filesystem::path& path, const RememberedRun& run) {
   const std::filesystem::path aside = path.string() + ".tmp";
   OutputFile file(aside, OutputFile::Mode::truncate);

@@ -1,4 +1,4 @@
-// What several loggers need to know about their place in a run. Header only, see output_file.h.
+// Settings of a run that several loggers need. Header only, see output_file.h.
 #pragma once
 
 #include <chrono>
@@ -7,8 +7,8 @@
 
 namespace titan::loggers {
 
-/// Whether every rank writes files of its own ([metrics] save_for_all_ranks), which then need the
-/// rank in their names.
+/// Whether every rank writes its own files ([metrics] save_for_all_ranks), whose names then contain
+/// the rank.
 inline bool has_files_per_rank(const RunInfo& run) {
   const Value* metrics = run.config.find("metrics");
   const Value* all_ranks = metrics ? metrics->find("save_for_all_ranks") : nullptr;

@@ -80,7 +80,7 @@ Line validation_line(int64_t step, std::span<const Scalar> scalars, Style style)
 
 std::string format_console_line(int64_t step, std::span<const Scalar> scalars, Style style) {
   const Line training = training_line(step, scalars, style);
-  if (!training.find("validation_metrics/loss"))  // of other scalars there is nothing to show
+  if (!training.find("validation_metrics/loss"))  // the console shows no other scalars
     return training.num_parts() > 1 ? training.finish() : "";
   const std::string validation = validation_line(step, scalars, style).finish();
   return training.num_parts() > 1 ? training.finish() + validation : validation;

@@ -50,7 +50,7 @@ void ConsoleLogger::draw_progress(double now) {
   }
   int columns = status_->columns();
   if (columns <= 0) columns = context_.columns > 0 ? context_.columns : kUsualColumns;
-  // the last column stays free: what stands there would make some terminals begin a new line
+  // the last column stays empty: a character there makes some terminals start a new line
   status_->draw(format_progress_line(progress_, static_cast<size_t>(columns - 1), style_));
 }
 

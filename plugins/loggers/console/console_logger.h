@@ -1,5 +1,5 @@
-// Logger `console`: one line on standard output at each logged step, and on a terminal one at its
-// bottom that tells how far the run is.
+// Logger `console`: one line on standard output at each logged step, and on a terminal a progress
+// line at the bottom.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@
 
 namespace titan::loggers {
 
-/// Coloured on a terminal unless the run says otherwise (LoggerContext), plain in files and pipes.
+/// Coloured on a terminal unless LoggerContext disables it, plain in files and pipes.
 class ConsoleLogger final : public Logger {
  public:
   explicit ConsoleLogger(LoggerContext context)
       : ConsoleLogger(context, OutputFile::borrow(1, "standard output")) {}
-  /// Writes its lines somewhere else, for tests.
+  /// Writes its lines to `output`, for tests.
   ConsoleLogger(const LoggerContext& context, OutputFile output)
       : context_(context),
         style_(context.is_terminal && !context.disable_color ? Style::colored : Style::plain),
@@ -31,7 +31,7 @@ class ConsoleLogger final : public Logger {
   void finish(RunOutcome outcome) noexcept override;
 
  private:
-  /// Unless it was drawn a moment ago.
+  /// Skipped when it was drawn a moment ago.
   void draw_progress(double now);
 
   LoggerContext context_;

@@ -1,4 +1,4 @@
-// Numbers and colours of the console logger's lines. Used by console_line.cpp and
+// Formats numbers and colours of the console logger's lines. Used by console_line.cpp and
 // progress_line.cpp.
 #pragma once
 
@@ -19,9 +19,9 @@ inline constexpr const char* kTurquoise = "\033[38;2;54;234;195m";
 inline constexpr const char* kResetColor = "\033[39m";
 
 std::string pad_left(std::string text, size_t width);
-/// With `precision` digits behind the point, whatever the locale; "nan" without a sign.
+/// With `precision` digits after the decimal point, in any locale; "nan" without a sign.
 std::string fixed(double value, int precision, size_t width = 0);
-/// Likewise: "1,843".
+/// The same with thousands separators: "1,843".
 std::string with_thousands(double value, int precision);
 
 }  // namespace titan::loggers

@@ -10,8 +10,8 @@
 namespace titan::loggers {
 namespace {
 
-constexpr double kWindow = 30;    // seconds that the rate looks back
-constexpr double kSpacing = 0.5;  // seconds between two times that are kept
+constexpr double kWindow = 30;    // window of the rate in seconds
+constexpr double kSpacing = 0.5;  // seconds between two recorded times
 
 struct Part {
   const char* color;
@@ -28,7 +28,7 @@ std::vector<Part> parts_of(const Progress& progress) {
   if (progress.num_steps > 0) {
     const double share =
         static_cast<double>(progress.step) / static_cast<double>(progress.num_steps);
-    step += "/" + std::to_string(progress.num_steps) + " " +  // 100% only when all are done
+    step += "/" + std::to_string(progress.num_steps) + " " +  // 100% only when all steps are done
             std::to_string(static_cast<int64_t>(100 * share)) + "%";
   }
   parts.push_back({kRed, step});
@@ -45,7 +45,7 @@ std::vector<Part> parts_of(const Progress& progress) {
 }  // namespace
 
 void StepRate::add(int64_t step, double time) {
-  // the last one is replaced until it is far enough from the one before
+  // replaces the last entry until it is kSpacing after the one before
   if (times_.size() >= 2 && times_.back().second - times_[times_.size() - 2].second < kSpacing)
     times_.pop_back();
   times_.emplace_back(step, time);

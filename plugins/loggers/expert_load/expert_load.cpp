@@ -8,9 +8,9 @@
 namespace titan::loggers {
 namespace {
 
-constexpr std::string_view kChoice = ".choice";  // the child of a router that chooses
+constexpr std::string_view kChoice = ".choice";  // the child of a router that holds its choices
 
-/// The choices, (B, S, k), of the tokens that are not padding, one after the other.
+/// The choices (B, S, k) of all tokens except padding, concatenated.
 at::Tensor without_padding(const ObservedTensors& seen) {
   const at::Tensor is_padding = seen.batch.padding_of(seen.tensor.size(1));
   if (!is_padding.defined()) return seen.tensor.flatten();
@@ -19,7 +19,7 @@ at::Tensor without_padding(const ObservedTensors& seen) {
 
 }  // namespace
 
-/// Of each router its scores, for there are as many as experts, and then what it chooses.
+/// For each router its scores, whose width is the number of experts, then its choices.
 std::vector<Observation> ExpertLoad::observations() const {
   std::vector<Observation> asked;
   for (const std::string& pattern : options_.routers)

@@ -1,5 +1,5 @@
-// Logger `expert_load`: how evenly tokens go to the experts of a mixture. Writes nothing itself:
-// its numbers go to the loggers that do.
+// Logger `expert_load`: balance of the tokens over the experts of a mixture. It passes its numbers
+// to the other loggers and writes no file.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 namespace titan::loggers {
 
 struct ExpertLoadOptions {
-  std::vector<std::string> routers = {"layers.*.moe.router"};  // patterns of their paths
+  std::vector<std::string> routers = {"layers.*.moe.router"};  // patterns of router paths
   int64_t every = 10;                                          // steps
   bool each_expert = false;
 };
 
-/// Of what the routers choose, for the path <moe> of what holds the router:
-/// "experts/max_over_mean/<moe>": tokens of the fullest expert over the mean of all, the greatest
-/// of all microbatches and ranks; "experts/idle/<moe>": the share of experts that a microbatch of a
-/// rank leaves without tokens, on average; and with `each_expert` "experts/load/<moe>/<number>":
-/// tokens of that expert over the mean of all, in the whole step.
+/// From the choices of each router, where <moe> is the path of the module that contains it:
+/// "experts/max_over_mean/<moe>": tokens of the fullest expert over the mean of all, the maximum
+/// over microbatches and ranks; "experts/idle/<moe>": share of experts without tokens in a rank's
+/// microbatch, on average; with `each_expert` "experts/load/<moe>/<number>": tokens of that expert
+/// over the mean of all, in the whole step.
 class ExpertLoad final : public Logger, public TensorObserver {
  public:
   ExpertLoad(const ExpertLoadOptions& options, LoggerContext) : options_(options) {}
@@ -36,7 +36,7 @@ class ExpertLoad final : public Logger, public TensorObserver {
 
  private:
   ExpertLoadOptions options_;
-  std::map<std::string, int64_t> num_experts_;  // by router; used on the trainer thread alone
+  std::map<std::string, int64_t> num_experts_;  // by router; used on the trainer thread only
 };
 
 }  // namespace titan::loggers

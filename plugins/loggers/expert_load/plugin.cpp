@@ -7,10 +7,9 @@ TITAN_PLUGIN(plugin) {
   using Options = titan::loggers::ExpertLoadOptions;
   plugin
       .add<titan::loggers::ExpertLoad>("expert_load",
-                                       "How evenly the tokens of each layer go to its experts.")
-      .option("routers", &Options::routers, "Patterns of the routers' paths")
-      .option("every", &Options::every,
-              "Steps from one look to the next; the first step is looked at")
+                                       "Balance of each layer's tokens over its experts.")
+      .option("routers", &Options::routers, "Patterns of router paths")
+      .option("every", &Options::every, "Log at step 1 and every N steps")
       .at_least(1)
-      .option("each_expert", &Options::each_expert, "The load of every expert, too");
+      .option("each_expert", &Options::each_expert, "Also log the load of every expert");
 }

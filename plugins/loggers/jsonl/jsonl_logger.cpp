@@ -42,8 +42,8 @@ int64_t step_of(std::string_view line) {
 
 void drop_later_steps(const std::filesystem::path& path, int64_t last_step) {
   const std::string text = read_all(path);
-  const size_t whole = text.rfind('\n') + 1;  // npos + 1 = 0: not one whole line
-  // Steps never fall, so the lines to drop stand at the end and the walk back is short.
+  const size_t whole = text.rfind('\n') + 1;  // npos + 1 = 0: no complete line
+  // Steps never decrease, so the lines to drop are at the end and this loop is short.
   size_t keep = whole;
   while (keep > 0) {
     const size_t start = keep < 2 ? 0 : text.rfind('\n', keep - 2) + 1;
@@ -60,7 +60,7 @@ void drop_later_steps(const std::filesystem::path& path, int64_t last_step) {
   if (keep == text.size()) return;
   std::error_code reason;
   std::filesystem::resize_file(path, keep, reason);
-  TITAN_CHECK(!reason, io, "cannot cut '", path.string(), "' to ", keep,
+  TITAN_CHECK(!reason, io, "cannot truncate '", path.string(), "' to ", keep,
               " bytes: ", reason.message());
 }
 

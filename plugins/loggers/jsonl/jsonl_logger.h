@@ -1,4 +1,4 @@
-// Logger `jsonl`: every scalar of every logged step, in full precision, as one JSON object a line.
+// Logger `jsonl`: all scalars of each logged step in full precision, one JSON object per line.
 #pragma once
 
 #include <filesystem>
@@ -9,14 +9,15 @@
 
 namespace titan::loggers {
 
-/// Writes `<dump_folder>/metrics.jsonl`, or `metrics_rank_<r>.jsonl` when every rank writes its
-/// own:
+/// Writes `<dump_folder>/metrics.jsonl`, or `metrics_rank_<r>.jsonl` when every rank writes its own
+/// file:
 ///
 ///   {"step":10,"wall_time":1767225600.25,"loss_metrics/global_avg_loss":7.3654,"grad_norm":"nan"}
 ///
-/// Numbers are the shortest that read back equal; what JSON has no number for is "nan", "inf" or
-/// "-inf". Steps never fall from line to line. A fresh run starts the file anew; a resumed one
-/// drops the steps that will be done again, and a line that a kill cut short, and continues it.
+/// Numbers are the shortest text that reads back as the same value; non-finite values are the
+/// strings "nan", "inf" and "-inf". Steps never decrease from line to line. A fresh run truncates
+/// the file. A resumed run drops the steps that it repeats and an incomplete last line, then
+/// appends.
 class JsonlLogger final : public Logger {
  public:
   explicit JsonlLogger(LoggerContext) {}
@@ -29,8 +30,8 @@ class JsonlLogger final : public Logger {
   OutputFile output_;
 };
 
-/// Cuts the file behind its last whole line of a step <= `last_step`. Throws an Error naming file
-/// and line for a line that is no metrics line, and leaves the file as it was.
+/// Truncates the file after its last complete line of a step <= `last_step`. Throws an Error naming
+/// file and line for an invalid line, and leaves the file unchanged.
 void drop_later_steps(const std::filesystem::path& path, int64_t last_step);
 
 }  // namespace titan::loggers

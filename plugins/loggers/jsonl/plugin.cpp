@@ -5,5 +5,5 @@
 
 TITAN_PLUGIN(plugin) {
   plugin.add<titan::loggers::JsonlLogger>(
-      "jsonl", "Every scalar in full precision, one JSON object a line, in metrics.jsonl.");
+      "jsonl", "Every scalar in full precision, one JSON object per line, in metrics.jsonl.");
 }

@@ -27,7 +27,7 @@ bool may_pass(int status) {
   return status == 0 || status == 408 || status == 429 || status >= 500;
 }
 
-/// MLflow's own words, or the beginning of whatever answered.
+/// MLflow's error message, or the beginning of another body.
 std::string words_of(const std::string& body) {
   constexpr size_t kMost = 300;
   try {
@@ -109,7 +109,7 @@ std::string MlflowClient::experiment_of(const std::string& name) {
   } catch (const MlflowRefusal& refusal) {
     if (refusal.status() != kExists) throw;
   }
-  return find();  // somebody else was faster
+  return find();  // another process created it meanwhile
 }
 
 std::string MlflowClient::create_run(const std::string& experiment_id, const std::string& name,

@@ -1,4 +1,4 @@
-// The requests of MLflow's REST interface that a run needs. Used by mlflow_sender.h.
+// A client for the requests of MLflow's REST API that a run needs. Used by mlflow_sender.h.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,12 @@
 
 namespace titan::loggers {
 
-/// Nobody answered, or the server could not: the same request may be answered later. What was asked
-/// for may have been done all the same.
+/// No answer, or a temporary server error: retry later. The server may have executed the request.
 class MlflowUnreachable : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The server understood and refuses: the same request will be refused again.
+/// The server rejected the request: a retry would fail again.
 class MlflowRefusal : public std::runtime_error {
  public:
   MlflowRefusal(int status, const std::string& message)
@@ -36,19 +35,19 @@ class MlflowRefusal : public std::runtime_error {
 };
 
 struct MlflowPoint {
-  std::string key;  ///< as mlflow_key gives it
+  std::string key;  ///< from mlflow_key
   double value = 0;
   int64_t step = 0;
   int64_t time_ms = 0;  ///< since 1970
 };
 
-/// What the server has of a run.
+/// The server's state of a run.
 struct MlflowRunState {
   std::map<std::string, int64_t> last_steps;  ///< by metric
   std::set<std::string> params;
 };
 
-/// Limits of one log-batch.
+/// Limits of one log-batch request.
 inline constexpr size_t kMlflowMostMetrics = 1000, kMlflowMostParams = 100;
 
 /// Every call throws MlflowUnreachable or MlflowRefusal. One thread at a time.
@@ -57,16 +56,16 @@ class MlflowClient {
   MlflowClient(const MlflowSettings& settings, PostProcess& post)
       : settings_(settings), post_(post) {}
 
-  /// The id of the experiment of this name, which is made where there is none.
+  /// The id of the experiment `name`, which is created if needed.
   std::string experiment_of(const std::string& name);
-  /// A new run, with tags (key, value); an empty name: the server draws one.
+  /// Creates a run with tags (key, value). Empty name: the server generates one.
   std::string create_run(const std::string& experiment_id, const std::string& name,
                          int64_t start_time_ms, const MlflowParams& tags);
-  /// The id of the run with this tag; empty: there is none.
+  /// The id of the run with this tag; empty: none.
   std::string find_run(const std::string& experiment_id, const std::string& tag,
                        const std::string& value);
   MlflowRunState run_state(const std::string& run_id);
-  /// `status`: RUNNING, FINISHED, FAILED or KILLED. `end_time_ms`: 0 = it goes on.
+  /// `status`: RUNNING, FINISHED, FAILED or KILLED. `end_time_ms`: 0 = still running.
   void set_status(const std::string& run_id, const std::string& status, int64_t end_time_ms);
   void log_points(const std::string& run_id, std::span<const MlflowPoint> points);
   void log_params(const std::string& run_id, std::span<const MlflowParams::value_type> params);

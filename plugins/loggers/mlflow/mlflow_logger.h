@@ -1,4 +1,4 @@
-// Logger `mlflow`: the run on an MLflow tracking server.
+// Logger `mlflow`: sends the run to an MLflow tracking server.
 #pragma once
 
 #include <memory>
@@ -10,12 +10,12 @@
 
 namespace titan::loggers {
 
-/// Sends scalars as metrics, under names that MLflow takes, and the resolved configuration as
-/// parameters ("training.steps"). A run of every rank's own is named after its rank. A resumed run
-/// goes on in the run of before, whose id is kept in `<dump_folder>/mlflow_run.json`; steps that
-/// the server has already and that are done again keep their first values.
+/// Sends scalars as metrics, under names that MLflow accepts, and the resolved configuration as
+/// parameters ("training.steps"). When every rank has its own run, its name contains the rank. A
+/// resumed run continues the earlier MLflow run, whose id is in `<dump_folder>/mlflow_run.json`.
+/// Repeated steps that the server already has keep their first values.
 ///
-/// What the server does never holds training: requests are made by a thread, through titan-post.
+/// The server never blocks training: a thread makes the requests, through titan-post.
 class MlflowLogger final : public Logger {
  public:
   MlflowLogger(const MlflowOptions& options, LoggerContext) : options_(options) {}

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kLongestKey = 250;
 
-/// MLflow keeps a metric as a path, which must not have parts that mean another place.
+/// MLflow stores a metric under its name as a path, so "." and ".." are replaced.
 std::string with_sound_parts(const std::string& key) {
   std::string sound;
   for (size_t at = 0; at <= key.size();) {

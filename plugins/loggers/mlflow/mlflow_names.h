@@ -1,4 +1,4 @@
-// Titan's names and values in the form that MLflow takes. Used by the mlflow logger.
+// Converts Titan's names and values to MLflow's. Used by the mlflow logger.
 #pragma once
 
 #include <cstddef>
@@ -11,20 +11,21 @@
 
 namespace titan::loggers {
 
-/// A name of letters, digits and "_-.:/ ", at most 250 bytes, whose parts between slashes are
-/// names: "throughput(tps)" -> "throughput_tps", "mfu(%)" -> "mfu_pct".
+/// A valid metric name: letters, digits and "_-.:/ ", at most 250 bytes, without empty
+/// parts, "." or ".." between slashes. "throughput(tps)" -> "throughput_tps", "mfu(%)" ->
+/// "mfu_pct".
 std::string mlflow_key(std::string_view tag);
 
-/// NaN and infinities are words: "NaN", "Infinity", "-Infinity".
+/// NaN and infinities become strings: "NaN", "Infinity", "-Infinity".
 Value mlflow_number(double value);
 
-/// At most `most` bytes, cut between characters.
+/// `text` truncated to at most `most` bytes, between characters.
 std::string cut_text(const std::string& text, size_t most);
 
 using MlflowParams = std::vector<std::pair<std::string, std::string>>;
 
-/// The members of a map, of those that are maps by their path: {"training": {"steps": 3}} ->
-/// "training.steps" = "3". Lists are JSON; what is unset is left out.
+/// The members of a map, nested ones by their path: {"training": {"steps": 3}} -> "training.steps"
+/// = "3". Lists become JSON; unset members are left out.
 MlflowParams mlflow_params(const Value& config);
 
 }  // namespace titan::loggers

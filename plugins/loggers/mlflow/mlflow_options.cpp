@@ -13,7 +13,7 @@ bool is_server(const std::string& uri) {
   return uri.starts_with("http://") || uri.starts_with("https://");
 }
 
-/// Takes NAME:PASSWORD@ out of an address.
+/// Moves NAME:PASSWORD@ from the address to user and password.
 void take_credentials(MlflowSettings& settings) {
   const size_t begin = settings.server.find("://") + 3;
   const size_t end = settings.server.find('/', begin);
@@ -43,7 +43,7 @@ MlflowSettings mlflow_settings(const MlflowOptions& options) {
       .request_timeout_s = options.request_timeout.seconds,
       .finish_timeout_s = options.finish_timeout.seconds};
   TITAN_CHECK(!settings.server.empty(), config,
-              "there is no MLflow server to send to: set tracking_uri in [logger.mlflow] or "
+              "no MLflow server is given: set tracking_uri in [logger.mlflow] or "
               "MLFLOW_TRACKING_URI to http://HOST:PORT");
   TITAN_CHECK(is_server(settings.server), config,
               "the address of the MLflow server must begin with http:// or https://, got ",

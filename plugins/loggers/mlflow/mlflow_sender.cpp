@@ -17,7 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostWaiting = 200'000;
-constexpr size_t kMostParamBytes = 400'000;  // of a request, which may have a megabyte
+constexpr size_t kMostParamBytes = 400'000;  // per request; the limit is about a megabyte
 constexpr size_t kLongestValue = 6000, kLongestValueOfOldServers = 500;
 constexpr double kShortestPause = 0.1, kLongestPause = 30;  // seconds between two tries
 constexpr const char* kSessionTag = "titan.session";
@@ -109,7 +109,7 @@ void MlflowSender::make_run() {
       return;
     } catch (const MlflowRefusal& refusal) {
       if (refusal.status() != kNotFound || !run_.may_be_new) throw;
-      log::warn("mlflow: the server does not know the run that is resumed, a new one begins: " +
+      log::warn("mlflow: the server does not know the resumed run, starting a new one: " +
                 std::string(refusal.what()));
       run_.id.clear();
     }
@@ -118,7 +118,7 @@ void MlflowSender::make_run() {
     experiment_id_ = !settings_.experiment_id.empty()
                          ? settings_.experiment_id
                          : client_.experiment_of(settings_.experiment_name);
-  // a request without an answer may have made it
+  // an earlier request without an answer may have created the run
   if (failures_ > 0) run_.id = client_.find_run(experiment_id_, kSessionTag, session_);
   if (run_.id.empty()) {
     MlflowParams tags = run_.tags;
@@ -152,7 +152,7 @@ void MlflowSender::send_params() {
       at += batch.size();
     } catch (const MlflowRefusal& refusal) {
       if (std::exchange(longest, kLongestValueOfOldServers) == kLongestValue) continue;
-      log::warn(std::string("mlflow: the configuration is not sent: ") + refusal.what());
+      log::warn(std::string("mlflow: the configuration was not sent: ") + refusal.what());
       return;
     }
   }
@@ -175,7 +175,7 @@ bool MlflowSender::next_batch() {
   }
 }
 
-/// What was sent leaves the batch behind the answer.
+/// Removes points from the batch after the answer.
 void MlflowSender::send_batch() {
   constexpr int kBadRequest = 400;
   try {
@@ -183,7 +183,8 @@ void MlflowSender::send_batch() {
   } catch (const MlflowRefusal& refusal) {
     if (refusal.status() != kBadRequest) throw;
     if (!std::exchange(was_warned_of_refusal_, true))
-      log::warn(std::string("mlflow: values are refused and left out: ") + refusal.what());
+      log::warn(std::string("mlflow: the server rejected values, they are dropped: ") +
+                refusal.what());
     const std::lock_guard lock(mutex_);
     num_lost_ += static_cast<int64_t>(batch_.size());
   }
@@ -193,7 +194,7 @@ void MlflowSender::send_batch() {
 bool MlflowSender::wait_after_failure() {
   std::unique_lock lock(mutex_);
   const bool was_ending = is_ending_;
-  // the end of the run is worth a try at once
+  // the end of the run justifies an immediate try
   changed_.wait_for(lock, pause_after(failures_),
                     [&] { return is_given_up_ || is_ending_ != was_ending; });
   return !is_given_up_;
@@ -203,7 +204,7 @@ void MlflowSender::warn_once(const std::string& problem) {
   const std::lock_guard lock(mutex_);
   if (is_given_up_ || std::exchange(has_warned_, true)) return;
   log::warn("mlflow: " + problem +
-            "; training goes on, and what is logged is sent when the server answers again");
+            "; training continues, and logged values are sent when the server answers again");
 }
 
 void MlflowSender::stop_thread(Clock::time_point deadline) {
@@ -236,7 +237,7 @@ void MlflowSender::finish(RunOutcome outcome) noexcept {
       log::warn("mlflow: " + std::to_string(lost) + " values did not reach " + settings_.server +
                 (left == 0 ? "" : " within finish_timeout at the end"));
     else if (is_unsure_ || !is_open_)
-      log::warn("mlflow: " + settings_.server + " was not told how the run ended");
+      log::warn("mlflow: " + settings_.server + " did not get the outcome of the run");
   } catch (const std::exception& error) {
     log::warn(error.what());
   }

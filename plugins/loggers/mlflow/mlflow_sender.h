@@ -1,5 +1,5 @@
-// A thread that brings what is logged to an MLflow server, whatever the server does meanwhile. Used
-// by the mlflow logger.
+// A thread that sends logged values to an MLflow server and tolerates its failures. Used by the
+// mlflow logger.
 #pragma once
 
 #include <chrono>
@@ -22,29 +22,30 @@
 
 namespace titan::loggers {
 
-/// The run as it is to appear on the server.
+/// The run to create or continue on the server.
 struct MlflowRun {
-  std::string id;                 ///< of a run that is there; empty: a new one
-  std::string name;               ///< of a new one; empty: the server draws it
-  bool may_be_new = false;        ///< when the server does not know `id`, a new one is made
+  std::string id;                 ///< of an existing run; empty: a new one
+  std::string name;               ///< of a new run; empty: the server generates one
+  bool may_be_new = false;        ///< creates a new run when the server does not know `id`
   int64_t start_time_ms = 0;      ///< since 1970
-  MlflowParams params;            ///< those that the server has already stay as they are
+  MlflowParams params;            ///< values that the server already has are kept
   MlflowParams tags;              ///< of a new run
   std::filesystem::path id_file;  ///< gets the id, see remembered_run.h
 };
 
-/// What waits to be sent is kept while the server does not answer, up to 200,000 values; then the
-/// oldest are dropped. A value reaches the server once: after a request whose fate is unknown, and
-/// when a run is resumed, the server is asked for the last step that it has of each metric.
+/// While the server does not answer, up to 200,000 values are queued; then the oldest are dropped.
+/// The server gets a value once: after a request without an answer, and when a run is resumed, the
+/// sender first asks for the server's last step of each metric.
 class MlflowSender {
  public:
   MlflowSender(MlflowSettings settings, MlflowRun run);
   ~MlflowSender();
   MlflowSender(const MlflowSender&) = delete;
 
-  /// Throws an io Error when the server has refused the run.
+  /// Throws an io Error when the server has rejected the run.
   void add(std::vector<MlflowPoint> points);
-  /// Sends what is left and how the run ended, for finish_timeout at most. Says what was lost.
+  /// Sends queued values and the run's outcome, for at most finish_timeout. Logs the number of lost
+  /// values.
   void finish(RunOutcome outcome) noexcept;
 
  private:
@@ -53,8 +54,8 @@ class MlflowSender {
   void make_run();
   void send_params();
   void look_what_is_there();
-  /// Fills batch_ with the next points, of those that the server lacks; waits for them. False: the
-  /// run has ended, and there are none.
+  /// Fills batch_ with the next queued points that the server lacks; waits for them. False: the run
+  /// has ended and the queue is empty.
   bool next_batch();
   void send_batch();
   /// Whether to try again.
@@ -67,20 +68,20 @@ class MlflowSender {
   PostProcess post_;
   MlflowClient client_;
 
-  // of the thread
+  // used by the thread only
   bool is_open_ = false, is_unsure_ = false, has_warned_ = false, was_warned_of_refusal_ = false;
   int failures_ = 0;                // since the last answer
-  std::vector<MlflowPoint> batch_;  // what is on its way
+  std::vector<MlflowPoint> batch_;  // the request in flight
   std::string experiment_id_, session_;
   MlflowRunState there_;
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::deque<MlflowPoint> waiting_;
   int64_t num_lost_ = 0;
   bool is_ending_ = false, is_given_up_ = false, is_done_ = false;
   RunOutcome outcome_ = RunOutcome::finished;
-  std::string refusal_;  // why nothing is sent any more
+  std::string refusal_;  // why nothing more is sent
   bool was_refusal_thrown_ = false;
 
   std::thread thread_;

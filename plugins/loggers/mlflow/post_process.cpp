@@ -20,7 +20,7 @@
 namespace titan::loggers {
 namespace {
 
-constexpr double kSlack = 5;  // seconds that the program may take beside the request's own
+constexpr double kSlack = 5;  // seconds in addition to the request's own timeout
 
 double seconds_now() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -36,7 +36,7 @@ bool send_all(int socket, std::string_view text) {
   return true;
 }
 
-/// Reads up to a line end; false when there is none until `deadline`.
+/// Reads one line; false when `deadline` passes first.
 bool receive_line(int socket, double deadline, std::string& line) {
   for (;;) {
     const double left = deadline - seconds_now();
@@ -61,7 +61,7 @@ PostProcess::PostProcess(std::filesystem::path program) : program_(std::move(pro
   if (program_.empty()) program_ = side_program("titan-post");
 }
 
-/// The program ends with its input.
+/// The program exits at the end of its input.
 PostProcess::~PostProcess() {
   end(is_aborted_ ? SIGKILL : 0);
 }
@@ -74,7 +74,7 @@ void PostProcess::start() {
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
   ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  // whoever reads the output of the run waits for its end, not for that of its helper
+  // a reader of the run's output must not have to wait for this helper to exit
   ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   ::posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
   std::string name = program_.string();
@@ -83,11 +83,11 @@ void PostProcess::start() {
   const int reason = ::posix_spawn(&process, name.c_str(), &actions, nullptr, words, ::environ);
   ::posix_spawn_file_actions_destroy(&actions);
   ::close(ends[1]);
-  const timeval longest = {30, 0};  // for a program that takes nothing
+  const timeval longest = {30, 0};  // for a program that does not read
   ::setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof longest);
   if (reason != 0) ::close(ends[0]);
   TITAN_CHECK(reason == 0, io, "cannot run '", name,
-              "', which sends what is logged: ", std::generic_category().message(reason),
+              "', which sends logged values: ", std::generic_category().message(reason),
               "; it is built and installed with titan");
   const std::lock_guard lock(mutex_);
   socket_ = ends[0];
@@ -129,7 +129,7 @@ HttpAnswer PostProcess::send(Value request, double timeout_s) {
     if (is_aborted_) return {.problem = "it was given up"};
   }
   HttpAnswer answer = exchange(to_json(request) + "\n", timeout_s);
-  // an answer that comes later would pass for that of the next request
+  // a late answer would be taken for that of the next request
   if (answer.status == 0 && answer.problem.starts_with("titan-post")) end(SIGKILL);
   return answer;
 }

@@ -1,4 +1,4 @@
-// titan-post, the program that sends requests, seen from here. Used by the mlflow logger.
+// Starts and talks to titan-post, the program that sends HTTP requests. Used by the mlflow logger.
 #pragma once
 
 #include <sys/types.h>
@@ -12,23 +12,23 @@
 namespace titan::loggers {
 
 struct HttpAnswer {
-  int status = 0;  ///< 0: nobody answered
+  int status = 0;  ///< 0: no answer
   std::string body;
-  std::string problem;  ///< why there is no whole answer; empty: there is one
+  std::string problem;  ///< why the answer is missing or incomplete; empty: it is complete
 };
 
-/// Starts the program when the first request is sent, and again when it was lost.
+/// Starts the program for the first request, and again after it was lost.
 class PostProcess {
  public:
-  /// Without a path: titan-post beside this plugin.
+  /// Without a path: titan-post next to this plugin.
   explicit PostProcess(std::filesystem::path program = {});
   ~PostProcess();
   PostProcess(const PostProcess&) = delete;
 
-  /// `request` as titan-post takes it. Waits for the answer, for `timeout_s` and five seconds at
-  /// most. Throws an io Error when the program cannot be started.
+  /// `request` in titan-post's format. Waits for the answer for at most `timeout_s` plus five
+  /// seconds. Throws an io Error when the program cannot be started.
   HttpAnswer send(Value request, double timeout_s);
-  /// From another thread: what is under way ends at once, and so does all that follows.
+  /// [another thread] Ends the request in flight at once; later ones fail too.
   void abort() noexcept;
 
  private:
@@ -37,7 +37,7 @@ class PostProcess {
   HttpAnswer exchange(const std::string& line, double timeout_s);
 
   std::filesystem::path program_;
-  std::mutex mutex_;  // guards what follows where abort() looks at it
+  std::mutex mutex_;  // guards the members below for abort()
   int socket_ = -1;
   pid_t process_ = -1;
   bool is_aborted_ = false;

@@ -14,7 +14,7 @@
 namespace titan::loggers {
 namespace {
 
-/// `special` are the characters beside the backslash that the format escapes there.
+/// Escapes backslashes and the characters of `special`.
 std::string escaped(std::string_view text, std::string_view special) {
   std::string result;
   for (const char c : text) {
@@ -58,7 +58,7 @@ std::string MetricFile::text() const {
 }
 
 void MetricFile::write(const std::filesystem::path& path) const {
-  // hidden, and without the suffix that collectors look for
+  // hidden, and without the suffix that collectors read
   const std::filesystem::path aside =
       path.parent_path() / ("." + path.filename().string() + "." + std::to_string(::getpid()));
   std::error_code ignored;

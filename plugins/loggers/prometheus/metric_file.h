@@ -1,5 +1,5 @@
-// A file in Prometheus' text format (https://prometheus.io/docs/instrumenting/exposition_formats/).
-// Used by the prometheus logger.
+// Builds a file in Prometheus' text format
+// (https://prometheus.io/docs/instrumenting/exposition_formats/). Used by the prometheus logger.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace titan::loggers {
 
-/// Metrics by name, and within one by its labels: what was set last counts.
+/// Samples by name and labels; a later set() replaces an earlier value.
 class MetricFile {
  public:
   using Labels = std::vector<std::pair<std::string, std::string>>;  ///< name, value
@@ -22,20 +22,19 @@ class MetricFile {
            double value);
   /// The whole text; HELP and TYPE once per metric.
   std::string text() const;
-  /// Writes it to a file beside `path`, which takes its place: a reader sees the old text or the
-  /// new one. Throws an io Error.
+  /// Replaces `path` atomically by renaming a temporary file in its folder. Throws an io Error.
   void write(const std::filesystem::path& path) const;
 
  private:
   struct Family {
     Type type;
     std::string help;
-    std::map<std::string, double> samples;  // by labels as they are written
+    std::map<std::string, double> samples;  // by labels as written
   };
   std::map<std::string, Family> families_;
 };
 
-/// Shortest that reads back equal; NaN, +Inf, -Inf.
+/// The shortest text that reads back as the same value; NaN, +Inf, -Inf.
 std::string metric_value(double value);
 
 }  // namespace titan::loggers

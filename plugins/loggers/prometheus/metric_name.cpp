@@ -25,7 +25,7 @@ struct Known {
   bool is_counter;
   double factor;
 };
-/// Whose tags do not tell the unit.
+/// Tags without a unit.
 constexpr Known kKnown[] = {
     {"tflops", "titan_floating_point_operations_per_second", false, 1e12},
     {"n_tokens_seen", "titan_tokens_seen_total", true, 1},
@@ -59,7 +59,7 @@ Metric metric_of(std::string_view tag) {
       metric.name += '_';
   }
   while (metric.name.back() == '_') metric.name.pop_back();
-  // endings that say a type elsewhere: a gauge called so would be taken for part of one
+  // suffixes reserved for other metric types: a gauge must not end in one
   for (const std::string_view taken : {"_total", "_sum", "_count", "_bucket", "_info"})
     if (unit.empty() && metric.name.ends_with(taken)) metric.name += "_value";
   metric.name += unit;

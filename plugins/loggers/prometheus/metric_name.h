@@ -1,4 +1,4 @@
-// What a scalar is called in Prometheus. Used by the prometheus logger.
+// Converts tags of scalars to Prometheus metric names. Used by the prometheus logger.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@ struct Metric {
   double factor = 1;  ///< from the scalar's unit to the base unit
 };
 
-/// `tag` as loggers get it: "memory/max_active(GiB)". A unit in parentheses at its end becomes the
+/// `tag` as loggers get it: "memory/max_active(GiB)". A trailing unit in parentheses becomes the
 /// base unit at the end of the name: (s) seconds, (%) ratio, (GiB) and (MiB) bytes, (tps) tokens
-/// per second. What no name may hold becomes "_".
+/// per second. Characters that are not allowed become "_".
 Metric metric_of(std::string_view tag);
 
 }  // namespace titan::loggers

@@ -47,19 +47,18 @@ void PrometheusLogger::start(const RunInfo& run) {
   MetricFile::Labels info = labels_;
   info.emplace_back("description", printable(run.description));
   info.emplace_back("world_size", std::to_string(run.world_size));
-  file_.set("titan_run_info", MetricFile::Type::gauge, "What the run is.", info, 1);
-  set("titan_start_time_seconds", "When the run was started, in seconds since 1970.",
-      run.start_time);
-  set("titan_step", "The last step that was logged.", static_cast<double>(run.resumed_step));
+  file_.set("titan_run_info", MetricFile::Type::gauge, "Facts about the run, as labels.", info, 1);
+  set("titan_start_time_seconds", "Start of the run, in seconds since 1970.", run.start_time);
+  set("titan_step", "The last logged step.", static_cast<double>(run.resumed_step));
   if (run.num_steps > 0)
-    set("titan_steps", "The steps that the run is to have.", static_cast<double>(run.num_steps));
-  set("titan_running", "1 while the run goes on, 0 when it has come to its end.", 1);
+    set("titan_steps", "The number of steps of the run.", static_cast<double>(run.num_steps));
+  set("titan_running", "1 while the run is active, 0 after its end.", 1);
   file_.write(path_);
 }
 
 void PrometheusLogger::log(int64_t step, std::span<const Scalar> scalars) {
-  set("titan_step", "The last step that was logged.", static_cast<double>(step));
-  set("titan_last_log_time_seconds", "When something was logged last, in seconds since 1970.",
+  set("titan_step", "The last logged step.", static_cast<double>(step));
+  set("titan_last_log_time_seconds", "Time of the last logged step, in seconds since 1970.",
       log_time());
   for (const Scalar& scalar : scalars) set_scalar(scalar);
   file_.write(path_);
@@ -68,14 +67,15 @@ void PrometheusLogger::log(int64_t step, std::span<const Scalar> scalars) {
 void PrometheusLogger::finish(RunOutcome outcome) noexcept {
   if (path_.empty()) return;
   try {
-    set("titan_running", "1 while the run goes on, 0 when it has come to its end.", 0);
+    set("titan_running", "1 while the run is active, 0 after its end.", 0);
     MetricFile::Labels labels = labels_;
     labels.emplace_back("outcome", name_of(outcome));
-    file_.set("titan_outcome", MetricFile::Type::gauge, "How the run came to its end.", labels, 1);
+    file_.set("titan_outcome", MetricFile::Type::gauge, "Outcome of the run, as a label.", labels,
+              1);
     file_.write(path_);
   } catch (const std::exception& error) {
     if (outcome != RunOutcome::failed)
-      titan::log::warn(error.what());  // of a failure enough is told
+      titan::log::warn(error.what());  // a failed run has reported its own error
   }
 }
 
@@ -84,15 +84,15 @@ void PrometheusLogger::set(const std::string& name, const std::string& help, dou
   file_.set(name, MetricFile::Type::gauge, help, labels_, value);
 }
 
-/// Two tags may come to one name: the label `tag` tells the later one apart.
+/// When two tags map to the same name, the later one gets a label `tag`.
 void PrometheusLogger::set_scalar(const Scalar& scalar) {
   const Metric metric = metric_of(scalar.tag);
   const std::string tag(scalar.tag);
   MetricFile::Labels labels = labels_;
   if (tags_.try_emplace(metric.name, tag).first->second != tag) labels.emplace_back("tag", tag);
-  // the same words in all files of a machine: the collector refuses a metric with two texts
+  // equal help texts in all files of a machine: the collector rejects a metric with two texts
   file_.set(metric.name, metric.is_counter ? MetricFile::Type::counter : MetricFile::Type::gauge,
-            "Scalar " + tag + " of a training run, as logged last.", labels,
+            "Scalar " + tag + " of a training run, last logged value.", labels,
             scalar.value * metric.factor);
 }
 

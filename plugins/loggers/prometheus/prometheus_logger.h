@@ -1,4 +1,4 @@
-// Logger `prometheus`: the latest numbers of a run where Prometheus' node exporter finds them.
+// Logger `prometheus`: writes the latest values of a run to a file for Prometheus' node exporter.
 #pragma once
 
 #include <filesystem>
@@ -15,13 +15,14 @@ struct PrometheusOptions {
   std::filesystem::path file;  ///< empty = titan.prom in the dump folder
 };
 
-/// Writes the whole file anew at each logged step, for the textfile collector: a name that ends in
-/// .prom, in its folder, and no times, which it does not take. Every sample has the labels `run`
-/// (the name of the dump folder) and `rank`, so that several runs of one machine can be collected.
+/// Rewrites the file at each logged step, for the textfile collector: the name ends in .prom, the
+/// file is in the collector's folder, and samples have no timestamps. Every sample has the labels
+/// `run` (the name of the dump folder) and `rank`, so that several runs of one machine can be
+/// collected.
 ///
-/// Scalars have the names of `metric_of`. Beside them: titan_step, titan_steps (how many there will
-/// be), titan_start_time_seconds, titan_last_log_time_seconds (an alert on it finds runs that
-/// stand still), titan_running (1 or 0) and titan_run_info with what the run is as labels.
+/// `metric_of` names the scalars. In addition: titan_step, titan_steps (planned steps),
+/// titan_start_time_seconds, titan_last_log_time_seconds (an alert on it finds hanging runs),
+/// titan_running (1 or 0) and titan_run_info with facts about the run as labels.
 class PrometheusLogger final : public Logger {
  public:
   PrometheusLogger(const PrometheusOptions& options, LoggerContext) : options_(options) {}
@@ -38,7 +39,7 @@ class PrometheusLogger final : public Logger {
   std::filesystem::path path_;
   MetricFile::Labels labels_;
   MetricFile file_;
-  std::map<std::string, std::string> tags_;  // by the metric that has it; empty: our own
+  std::map<std::string, std::string> tags_;  // by metric; empty: a metric of this logger itself
 };
 
 }  // namespace titan::loggers

@@ -7,7 +7,7 @@
 namespace titan::loggers {
 namespace {
 
-/// Sections that tell nothing about how a run learns.
+/// Sections without influence on training results.
 constexpr std::string_view kBesideTraining[] = {
     "job", "logger", "metrics", "profiling", "comm", "checkpoint", "memory_estimation", "plugins"};
 
@@ -20,7 +20,7 @@ void flatten(const std::string& prefix, const Value& value, Hparams& leaves) {
     flatten(prefix.empty() ? name : prefix + "." + name, member, leaves);
 }
 
-/// As a character reference whatever Markdown or HTML could act on.
+/// Writes characters with a meaning in Markdown or HTML as character references.
 std::string as_plain_markdown(std::string_view text) {
   constexpr std::string_view kActedOn = "\\`*_{}[]<>()#+-.!|&~:\"'";
   std::string result;

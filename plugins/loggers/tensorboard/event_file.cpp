@@ -30,9 +30,9 @@ std::string host_name() {
   return name.data();
 }
 
-constexpr int64_t kMaxSeconds = 9'999'999'999;  // more would not sort as text
+constexpr int64_t kMaxSeconds = 9'999'999'999;  // larger numbers would not sort as text
 
-/// The greatest number of seconds in the names of the event files of `folder`; 0 = none.
+/// The largest number of seconds in the names of event files in `folder`; 0 = none.
 int64_t latest_seconds(const std::filesystem::path& folder) {
   int64_t latest = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {

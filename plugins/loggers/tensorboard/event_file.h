@@ -21,16 +21,15 @@ class EventFile {
  public:
   /// Closed.
   EventFile() = default;
-  /// Creates `folder` and in it `events.out.tfevents.<seconds>.<host>.<pid>.0`, and writes the
-  /// version record. The name sorts behind every event file that is there, so that readers see the
-  /// files of a resumed run in order; `suffix` is its end. Throws an io Error naming folder or
-  /// file.
+  /// Creates `folder` and in it `events.out.tfevents.<seconds>.<host>.<pid>.0` plus `suffix`, and
+  /// writes the version record. The name sorts after all existing event files, so that readers get
+  /// the files of a resumed run in order. Throws an io Error naming folder or file.
   explicit EventFile(const std::filesystem::path& folder, std::string_view suffix = "");
 
-  /// Appends one serialised Event. It is in the file on return; a failed write throws an io Error
-  /// and leaves the file as it was.
+  /// Appends one serialized Event. It is in the file on return; a failed write throws an io Error
+  /// and leaves the file unchanged.
   void write(std::string_view event) { output_.append(frame_record(event)); }
-  /// Throws an io Error when what was written did not reach the file.
+  /// Throws an io Error when written data did not reach the file.
   void close() { output_.close(); }
 
   const std::filesystem::path& path() const { return path_; }

@@ -1,5 +1,4 @@
-// The few protobuf messages of a TensorBoard event file, serialised. Used by the tensorboard
-// logger.
+// Serializes the protobuf messages of a TensorBoard event file. Used by the tensorboard logger.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +10,13 @@
 
 namespace titan::loggers {
 
-/// Each function gives one serialised message `Event`. `wall_time` is in seconds since 1970.
+/// Each function returns one serialized message `Event`. `wall_time` is in seconds since 1970.
 
-/// What every event file starts with.
+/// The first event of every file.
 std::string version_event(double wall_time);
-/// A run starts at `step`: readers drop what earlier files of the folder hold of this step and
-/// later ones.
+/// A run starts at `step`: readers drop this step and later ones of earlier files in the folder.
 std::string session_start_event(double wall_time, int64_t step);
-/// All scalars of a step. TensorBoard keeps them in fp32.
+/// All scalars of a step. TensorBoard stores them in fp32.
 std::string scalars_event(double wall_time, int64_t step, std::span<const Scalar> scalars);
 /// A text, shown as Markdown.
 std::string text_event(double wall_time, int64_t step, std::string_view tag, std::string_view text);

@@ -52,7 +52,7 @@ Message buckets_of(const Histogram& histogram) {
   return Message().integer(1, kDouble).message(2, shape_of({buckets, 3})).bytes(4, content);
 }
 
-/// HParams are in the metadata; without a tensor, be it empty, the Python loader finds nothing.
+/// HParams are in the metadata; the Python loader needs a tensor too, even an empty one.
 std::string hparams_event(double wall_time, std::string_view tag, const Message& content) {
   const Message metadata = metadata_of("hparams", content.str());
   constexpr int kFloat = 1;

@@ -1,5 +1,5 @@
-// What TensorBoard's plugins beside scalars and text read, serialised. Used by the tensorboard
-// logger.
+// Serializes data of TensorBoard's other plugins: histograms, HParams, custom scalars. Used by the
+// tensorboard logger.
 #pragma once
 
 #include <span>
@@ -12,21 +12,21 @@
 
 namespace titan::loggers {
 
-/// Each function gives one serialised message `Event`. Times are in seconds since 1970.
+/// Each function returns one serialized message `Event`. Times are in seconds since 1970.
 
 /// All histograms of a step: buckets with their edges and counts.
 std::string histograms_event(double wall_time, int64_t step, std::span<const Histogram> histograms);
 
 /// Hyperparameters by name: numbers, strings, booleans; others are left out.
 using Hparams = std::vector<std::pair<std::string, Value>>;
-/// A session of the HParams dashboard begins, in a group of its own. Metrics are the scalars of its
+/// Starts a session of the HParams dashboard, in its own group. Its metrics are the scalars of its
 /// folder.
 std::string hparams_start_event(double start_time, const Hparams& hparams);
-/// Finished is success; a run that was stopped has the status "unknown", for it may go on.
+/// A finished run has the status success. A stopped run has "unknown", because it may be resumed.
 std::string hparams_end_event(double end_time, RunOutcome outcome);
 
-/// A chart of the custom scalars dashboard: all scalars whose tag one of the regular expressions
-/// fits from its begin to its end.
+/// A chart of the custom scalars dashboard, with all scalars whose whole tag matches one of the
+/// regular expressions.
 struct Chart {
   std::string title;
   std::vector<std::string> tags;

@@ -32,7 +32,7 @@ std::string folder_name(double start_time) {
 }
 
 bool is_folder_name(const std::string& name) {
-  constexpr std::string_view kPattern = "00000000-000000";  // earlier ones end with the minute
+  constexpr std::string_view kPattern = "00000000-000000";  // older names have no seconds
   const auto fits = [](unsigned char c, char wanted) {
     return wanted == '0' ? std::isdigit(c) != 0 : c == '-';
   };
@@ -40,7 +40,7 @@ bool is_folder_name(const std::string& name) {
          std::equal(name.begin(), name.end(), kPattern.begin(), fits);
 }
 
-/// The folder of the latest run in `root`, as far as there is one.
+/// The folder of the latest run in `root`; none if there is no run.
 std::optional<fs::path> latest_folder(const fs::path& root) {
   std::optional<fs::path> latest;
   std::error_code unreadable;  // creating the new file there reports it better
@@ -59,7 +59,7 @@ fs::path run_folder(const fs::path& root, const RunInfo& run) {
 
 constexpr std::string_view kSessionSuffix = ".session";
 
-/// Sessions of the HParams dashboard that are in `folder`.
+/// Files in `folder` with sessions of the HParams dashboard.
 std::vector<fs::path> sessions_in(const fs::path& folder) {
   std::vector<fs::path> sessions;
   std::error_code unreadable;
@@ -90,7 +90,7 @@ void TensorboardLogger::start(const RunInfo& run) {
   file_ = EventFile(folder);
   const double now = wall_time_now();
   const int64_t step = run.resumed_step;
-  // the Python loader of the server takes the first one of a folder for that of the fresh run
+  // the server's Python loader takes the first one of a folder for that of the fresh run
   for (int i = 0; step > 0 && i < 2; ++i) file_.write(session_start_event(now, step + 1));
   file_.write(text_event(now, step, "config", config_as_json(run.config)));
   for (const auto& [section, table] : config_as_tables(run.config))
@@ -98,7 +98,7 @@ void TensorboardLogger::start(const RunInfo& run) {
   if (run.rank == 0) file_.write(custom_scalars_event(now, step, "run", charts()));
 }
 
-/// Readers keep the first session of a folder that they meet, so there is one: the latest.
+/// Readers keep the first session that they find in a folder, so only the latest is kept.
 void TensorboardLogger::start_session(const fs::path& folder, const RunInfo& run) {
   const std::vector<fs::path> earlier = sessions_in(folder);
   session_ = EventFile(folder, kSessionSuffix);
@@ -124,7 +124,7 @@ void TensorboardLogger::finish(RunOutcome outcome) noexcept {
     session_->close();
   } catch (const std::exception& error) {
     if (outcome != RunOutcome::failed)
-      titan::log::warn(error.what());  // of a failure enough is told
+      titan::log::warn(error.what());  // a failed run has reported its own error
   }
 }
 

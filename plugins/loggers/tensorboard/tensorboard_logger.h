@@ -1,5 +1,5 @@
-// Logger `tensorboard`: scalars, histograms, the configuration and HParams as event files that
-// TensorBoard reads.
+// Logger `tensorboard`: writes scalars, histograms, the configuration and HParams as event files
+// for TensorBoard.
 #pragma once
 
 #include <filesystem>
@@ -12,17 +12,17 @@
 
 namespace titan::loggers {
 
-/// Writes into `<dump_folder>/<save_tb_folder>/YYYYmmdd-HHMMSS` (local time of the start), and
-/// there into `rank_<r>` when every rank writes its own. Scalars stand under their tags in fp32,
-/// the resolved configuration as text: JSON under "config", a table for each section under
-/// "config/<section>". A layout for the custom scalars dashboard comes with them.
+/// Writes into `<dump_folder>/<save_tb_folder>/YYYYmmdd-HHMMSS` (local time of the start), in a
+/// subfolder `rank_<r>` when every rank writes its own files. Scalars have their tags and are in
+/// fp32. The resolved configuration is text: JSON under "config", a table for each section under
+/// "config/<section>". A layout for the custom scalars dashboard is included.
 ///
-/// Rank 0 adds a session of the HParams dashboard, in an event file of its own that ends in
-/// ".session": what of the configuration changes how a run learns, and how the run ended.
+/// Rank 0 adds a session of the HParams dashboard, in a separate event file that ends in
+/// ".session": the keys that affect learning, and the outcome of the run.
 ///
-/// A resumed run continues in the latest such folder, with a file of its own that starts by telling
-/// the first step done again: TensorBoard drops what the earlier files hold from there on, so that
-/// a curve is one line. Its session takes the place of the earlier one.
+/// A resumed run continues in the latest such folder with a new file, which starts with the first
+/// repeated step. TensorBoard then drops this and later steps of earlier files, so that a curve is
+/// one line. The new session replaces the earlier one.
 class TensorboardLogger final : public Logger {
  public:
   explicit TensorboardLogger(LoggerContext context)

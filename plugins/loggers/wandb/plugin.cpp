@@ -8,8 +8,7 @@ TITAN_PLUGIN(plugin) {
   using Options = titan::loggers::WandbOptions;
   plugin
       .add<titan::loggers::WandbLogger>(
-          "wandb",
-          "Writes the run in the format of Weights & Biases, to be uploaded by wandb sync.")
+          "wandb", "Writes the run in the format of Weights & Biases, for upload with wandb sync.")
       .option("mode", &Options::mode,
               "'offline' writes files; 'disabled' writes nothing; 'auto' follows WANDB_MODE",
               {{"auto", WandbMode::automatic},
@@ -17,9 +16,9 @@ TITAN_PLUGIN(plugin) {
                {"disabled", WandbMode::disabled}})
       .option("project", &Options::project, "Default WANDB_PROJECT, else torchtitan")
       .option("team", &Options::team,
-              "Team or user that the run belongs to; default WANDB_TEAM or WANDB_ENTITY, else that "
-              "of the account which uploads")
-      .option("name", &Options::name, "Name that is shown; default WANDB_RUN_NAME or WANDB_NAME")
+              "Team or user that owns the run; default WANDB_TEAM or WANDB_ENTITY, else that "
+              "of the uploading account")
+      .option("name", &Options::name, "Displayed name; default WANDB_RUN_NAME or WANDB_NAME")
       .option("run_id", &Options::run_id,
               "Default WANDB_RUN_ID, else a new one, kept when the run is resumed")
       .option("notes", &Options::notes,
@@ -29,7 +28,7 @@ TITAN_PLUGIN(plugin) {
       .option("group", &Options::group, "Default WANDB_RUN_GROUP")
       .option("job_type", &Options::job_type, "Default WANDB_RUN_JOB_TYPE or WANDB_JOB_TYPE")
       .option("folder", &Options::folder,
-              "The run's folder is made in 'wandb' below it; default WANDB_DIR, else "
+              "Folder that gets wandb/<run's folder>; default WANDB_DIR, else "
               "job.dump_folder")
       .check(titan::loggers::check_wandb_options);
 }

@@ -49,7 +49,7 @@ std::string wandb_histogram(const Histogram& histogram) {
   return to_json(Value::map({{"_type", "histogram"}, {"bins", bins}, {"values", values}}));
 }
 
-/// When every rank writes its own run, one group holds them.
+/// When every rank writes its own run, puts the runs in one group with the rank in their names.
 void tell_ranks_apart(WandbSettings& settings, const RunInfo& run) {
   if (!has_files_per_rank(run)) return;
   const std::string rank = "rank_" + std::to_string(run.rank);
@@ -62,12 +62,12 @@ void tell_ranks_apart(WandbSettings& settings, const RunInfo& run) {
 
 void say_how_to_upload(const fs::path& folder, const WandbSettings& settings) {
   const std::string meanwhile =
-      settings.wants_upload ? ", while it goes on by: wandb beta sync --live " + folder.string()
+      settings.wants_upload ? ", or during the run by: wandb beta sync --live " + folder.string()
                             : "";
   log::info("wandb: the run is written to '" + folder.string() +
             "' and not uploaded; upload it by: wandb sync " + folder.string() + meanwhile);
   for (const std::string& variable : settings.without_effect)
-    log::warn(variable + " has no effect on a run that is written to be uploaded later");
+    log::warn(variable + " has no effect, because the run is written to files for a later upload");
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ void WandbLogger::start(const RunInfo& run) {
   if (run_.last_step > run.resumed_step)
     log::info("wandb: steps " + std::to_string(run.resumed_step + 1) + " to " +
               std::to_string(run_.last_step) +
-              " were logged before; done again, they keep their first values");
+              " were logged before; they are repeated and keep their first values");
 }
 
 void WandbLogger::choose_id(WandbSettings& settings, const RunInfo& run) {
@@ -105,7 +105,7 @@ void WandbLogger::choose_id(WandbSettings& settings, const RunInfo& run) {
   settings.run_id = id;
 }
 
-/// A new one: the name has seconds, and a run can be resumed within one.
+/// Creates the folder. Its name has seconds; two starts within one second get different names.
 fs::path WandbLogger::make_folder(const WandbSettings& settings, const RunInfo& run) const {
   const fs::path parent = (settings.folder.empty() ? run.dump_folder : settings.folder) / "wandb";
   make_folders(parent);
@@ -117,7 +117,7 @@ fs::path WandbLogger::make_folder(const WandbSettings& settings, const RunInfo& 
   }
 }
 
-/// Whether `step` has a row to be filled; what is complete is written.
+/// Whether `step` gets a row; writes the previous row when it is complete.
 bool WandbLogger::takes_row(int64_t step) {
   if (!is_open_ || step <= run_.last_step) return false;
   if (step != step_) write_row();
@@ -163,7 +163,7 @@ void WandbLogger::write_summary() {
   summary_due_ = std::chrono::steady_clock::now() + kBetweenSummaries;
 }
 
-/// The first failure ends the file: finish() does not try again.
+/// The first failure closes the file: finish() does not try again.
 void WandbLogger::write(const std::string& record) {
   is_open_ = false;
   file_.write(record);

@@ -1,4 +1,4 @@
-// Logger `wandb`: the run as files of Weights & Biases, which its own programs upload.
+// Logger `wandb`: writes the run in the file format of Weights & Biases, whose programs upload it.
 #pragma once
 
 #include <chrono>
@@ -19,15 +19,15 @@
 namespace titan::loggers {
 
 /// Writes `<folder>/wandb/offline-run-<YYYYmmdd_HHMMSS>-<id>/run-<id>.wandb`: the resolved
-/// configuration, one row of the history for each logged step, the last values and how the run
-/// ended. `wandb sync` uploads the folder afterwards, `wandb beta sync --live` meanwhile; the run
-/// itself opens no connection.
+/// configuration, one history row per logged step, the last values and the outcome. `wandb sync`
+/// uploads the folder afterwards, `wandb beta sync --live` during the run; the run itself opens no
+/// connection.
 ///
-/// A row is written when the next step is logged, for it takes all that is logged of its step:
-/// scalars, validation, histograms. The last values are written every ten seconds at most.
+/// A row is written when the next step is logged, because it contains all values logged for its
+/// step: scalars, validation, histograms. The last values are written at most every ten seconds.
 ///
-/// A resumed run has a new folder under the same id. Rows stand once in a history: the steps that
-/// were logged before and are done again keep their first row, as with wandb itself.
+/// A resumed run has a new folder with the same id. A history has one row per step: repeated steps
+/// keep their first row, as with wandb itself.
 class WandbLogger final : public Logger {
  public:
   WandbLogger(const WandbOptions& options, LoggerContext) : options_(options) {}
@@ -54,10 +54,10 @@ class WandbLogger final : public Logger {
   std::filesystem::path remembered_file_;
   RememberedRun run_;
 
-  int64_t step_ = 0;  // of row_
+  int64_t step_ = 0;  // step of row_
   std::vector<WandbItem> row_;
   double row_time_ = 0;
-  std::map<std::string, std::string> summary_;  // what has changed since the last one was written
+  std::map<std::string, std::string> summary_;  // values changed since the last summary record
   std::chrono::steady_clock::time_point summary_due_;
 };
 

@@ -57,7 +57,7 @@ std::string wandb_run_record(int64_t number, const WandbSettings& settings, cons
 
 std::string wandb_history_record(int64_t number, int64_t step,
                                  const std::vector<WandbItem>& items) {
-  constexpr int kNestedKey = 2;  // one of it: the whole key, whatever dots are in it
+  constexpr int kNestedKey = 2;  // used once: the whole key, including dots
   Message history;
   for (const WandbItem& value : items) history.message(1, item(value, kNestedKey));
   history.message(2, Message().integer(1, step));

@@ -1,4 +1,4 @@
-// The few protobuf records of a .wandb file, serialised. Used by the wandb logger.
+// Serializes the protobuf records of a .wandb file. Used by the wandb logger.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,19 @@ using WandbItem = std::pair<std::string, std::string>;
 
 std::string wandb_number(double value);
 
-/// Each function gives one serialised message `Record`. `number` counts the records of a file, from
-/// 1; times are seconds.
+/// Each function returns one serialized message `Record`. `number` counts the records of a file,
+/// from 1; times are seconds.
 
-/// Who the run is. `config`: a map; each member is a key of the run's config. `start_time`: since
-/// 1970. `resumes`: the server is asked how many rows it
-/// has of that id, and these follow them.
+/// Identity and configuration of the run. `config`: a map whose members are the keys of the run's
+/// config. `start_time`: since 1970. `resumes`: asks the server for the number of existing rows
+/// with this id; new rows follow them.
 std::string wandb_run_record(int64_t number, const WandbSettings& settings, const Value& config,
                              const std::string& host, double start_time, bool resumes);
-/// One row of the history, that of `step`.
+/// The history row of `step`.
 std::string wandb_history_record(int64_t number, int64_t step, const std::vector<WandbItem>& items);
-/// Values that the run shall show as its last ones; others stay.
+/// New last values of the run; others are kept.
 std::string wandb_summary_record(int64_t number, const std::vector<WandbItem>& items);
-/// The run ended. Without it a run counts as crashed.
+/// The run ended. A run without this record counts as crashed.
 std::string wandb_exit_record(int64_t number, int exit_code, double runtime);
 
 }  // namespace titan::loggers

@@ -15,10 +15,10 @@ namespace {
 using torch::autograd::AnomalyMetadata;
 using torch::autograd::AnomalyMode;
 
-/// The paths live as long as the wrappers that set this.
+/// Points to a path that the wrapper owns.
 thread_local const std::string* running_module = nullptr;
 
-/// What the first operation that failed has said. Backward may run on a thread of its own.
+/// The message of the first failed operation. Backward may run on a thread of its own.
 class Failure {
  public:
   void set(std::string text) {
@@ -40,13 +40,13 @@ Failure& failure() {
   return one;
 }
 
-/// Of one operation, made when it is recorded. LibTorch's own would keep a stack of addresses.
+/// Metadata of one operation, made when it is recorded. LibTorch's own keeps a stack of addresses.
 class RecordedIn final : public AnomalyMetadata {
  public:
   void store_stack() override { module_ = running_module; }
   void print_stack(const std::string& operation) override {
     failure().set("operation " + operation + " was recorded in the forward of " +
-                  (module_ ? "'" + *module_ + "'" : "no module: between or behind the layers"));
+                  (module_ ? "'" + *module_ + "'" : "no module: between or after the layers"));
   }
   void assign_parent(const compat::AutogradNode&) override {}
 
@@ -69,7 +69,7 @@ class ModuleScope {
   const std::string* before_;
 };
 
-/// Evaluation, checkpoints and updates run without it.
+/// Evaluation, checkpoints and updates run without anomaly mode.
 class ModeScope {
  public:
   ModeScope() { AnomalyMode::set_enabled(true, /*check_nan=*/true); }
@@ -115,7 +115,7 @@ StepLoss AnomalyDetection::forward_backward(const StepBatches& batches) {
   } catch (Error& error) {
     const std::string where = failure().take();
     if (where.empty()) throw;
-    // whoever runs the stages of a pipeline has taken LibTorch's error for one of our own
+    // the executor of a pipeline has converted LibTorch's error to an internal Error
     Error shown(is_of_a_gradient(error.message()) ? ErrorKind::data : error.kind(), error.what());
     throw shown.with_context(where);
   }

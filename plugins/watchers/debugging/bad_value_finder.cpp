@@ -19,7 +19,7 @@ using Kind = TensorPlace::Kind;
 constexpr int64_t kNothing = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMostLayers = int64_t{1} << 19;
 
-/// The key as one number that ranks can compare: 2 bits of phase, 16, 20 and 24.
+/// The key as one number for comparing ranks: 2 bits of phase, 16, 20 and 24.
 int64_t packed(const TensorPlace::Key& key) {
   const auto [phase, microbatch, layer, sequence] = key;
   const auto at_most = [](int64_t value, int bits) {
@@ -51,18 +51,19 @@ std::string from_rank(const std::string& text, int root, const dist::Group& worl
 std::string advice(Kind kind) {
   switch (kind) {
     case Kind::parameter:
-      return "an update or the checkpoint that the run started from has made it so: go on from an "
+      return "an update or the initial checkpoint caused it: resume from an "
              "earlier checkpoint, lower optimizer.lr or lengthen lr_scheduler.warmup_steps";
     case Kind::input:
     case Kind::output:
-      return "lower optimizer.lr, compute in a wider type (training.mixed_precision_param) or look "
+      return "lower optimizer.lr, compute in a wider dtype (training.mixed_precision_param) or "
+             "look "
              "at the data of this step";
     case Kind::output_gradient:
     case Kind::weight_gradient:
       return "debug.detect_anomaly names the operation; lower optimizer.lr or compute in a wider "
              "type (training.mixed_precision_param)";
     case Kind::gradient:
-      return "the sum has overflowed: lower optimizer.lr or reduce in a wider type "
+      return "the sum has overflowed: lower optimizer.lr or reduce in a wider dtype "
              "(training.mixed_precision_reduce)";
   }
   return "";
@@ -118,7 +119,7 @@ Judgement BadValueFinder::judge(const Step& step) {
   std::string reason;
   if (mesh_.rank() == 0)
     reason = detail::concat("step ", step.number, " gave ", before_,
-                            ": it is run once more to find where that comes from (debug.find_nan)");
+                            ": it is run once more to find the cause (debug.find_nan)");
   return {.verdict = Verdict::repeat, .reason = std::move(reason)};
 }
 
@@ -134,7 +135,7 @@ void BadValueFinder::report(const Step& step) {
       without_nan_sign(step.norm.value_or(0)),
       step.norm && !std::isfinite(*step.norm) && std::isfinite(step.loss.normalized_sum)
           ? ": the squares of finite gradients overflow; lower optimizer.lr"
-          : ": the step does not repeat itself; set debug.deterministic = true, and suspect "
+          : ": the step is not reproducible; set debug.deterministic = true, and suspect "
             "the machine if that does not help");
   const int64_t first_rank = world.all_reduce(own == earliest ? int64_t{world.rank()} : kNothing,
                                               dist::Reduce::min, device_);

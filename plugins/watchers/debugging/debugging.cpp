@@ -30,7 +30,7 @@ void Debugging::start(const WatcherStart& start) {
   if (trace_) trace_->start(context_.dump_folder, start.resumed_step, start.first_row);
 }
 
-/// What is written down comes before it is told of a repetition.
+/// The trace comes before the finder, which may repeat the step.
 std::vector<StepMember*> Debugging::members() {
   std::vector<StepMember*> members;
   if (finder_ || trace_) members.push_back(&watch_);

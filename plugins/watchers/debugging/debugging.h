@@ -1,4 +1,4 @@
-// What [debug] asks for in the steps of a run, put together.
+// The watcher `debugging`: combines the tools of [debug].
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class Debugging final : public Watcher {
  public:
   Debugging(const Options& options, WatcherContext context);
 
-  /// config Error: a pattern fits nothing.
+  /// config Error: a pattern matches nothing.
   void match(ModelPart& whole) override;
   void attach(ModelPart& part) override;
   std::vector<StepMember*> members() override;

@@ -66,7 +66,7 @@ std::string words_of(const TensorPlace& place) {
       return "the output of " + place.name;
     case Kind::output_gradient:
       return "the gradient of the output of " + place.name +
-             ", which the backward of what uses it gives,";
+             ", which the backward of its consumer computes,";
     case Kind::weight_gradient:
       return "the gradient of the weight " + place.name;
     case Kind::gradient:
@@ -97,7 +97,7 @@ void ModuleWatch::attach(ModelPart& part) {
           if (is_wanted(path)) go_around(path, module, place);
         },
         layer.name);
-    go_around_layer(*layer.module, place);  // outermost: it says where the others are
+    go_around_layer(*layer.module, place);  // outermost: it sets running_ for the others
   }
 }
 
@@ -153,13 +153,13 @@ void ModuleWatch::watch_gradient(const at::Tensor& output, const std::string& pa
   });
 }
 
-/// Leaves are what they are from the first step on.
+/// Leaf tensors do not change after the first step.
 void ModuleWatch::watch_weight_gradients() {
   if (std::exchange(hooks_are_there_, true)) return;
   for (nn::Parameter* parameter : part_->parameters()) {
     if (!parameter->value().requires_grad() || !is_wanted(parameter->name())) continue;
     parameter->value().register_hook([this, parameter](const at::Tensor& gradient) {
-      if (!is_open_ || !gradient.defined()) return;  // none yet where a pipeline puts it off
+      if (!is_open_ || !gradient.defined()) return;  // deferred by a pipeline
       const size_t layer = layer_of_.at(parameter);
       const int64_t number = num_gradients_[parameter]++;
       const bool is_in_backward = torch::autograd::get_current_graph_task_id() != -1;

@@ -1,4 +1,4 @@
-// Options of the watcher `debugging`. All of them follow from [debug].
+// Options of the watcher `debugging`. The keys of [debug] set them.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ void check(const Options& o, const JobView& job, RuleReport& report) {
         "trace_tensors_until",
         "debug.trace_tensors_until = " + std::to_string(*o.trace_tensors_until) +
             " is before debug.trace_tensors_from = " + std::to_string(o.trace_tensors_from),
-        "name the steps in their order");
+        "make trace_tensors_until the larger one");
 }
 
 }  // namespace

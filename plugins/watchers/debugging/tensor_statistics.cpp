@@ -16,7 +16,7 @@
 namespace titan::debugging {
 namespace {
 
-/// The finaliser of MurmurHash3.
+/// The finalizer of MurmurHash3.
 uint64_t mixed(uint64_t x) {
   x ^= x >> 33;
   x *= 0xff51afd7ed558ccdULL;
@@ -36,15 +36,15 @@ uint64_t bits_of(T value) {
   return bits;
 }
 
-/// Row-major places in the larger tensor of the elements of a rectangle, one after the other.
+/// Row-major indices in the larger tensor of the elements of a part, in order.
 class Places {
  public:
   Places(at::IntArrayRef sizes, const GlobalPart& part) : sizes_(sizes.vec()) {
     at_.assign(sizes_.size(), 0);
     strides_.assign(sizes_.size(), 1);
     const std::vector<int64_t> shape = part.offsets.empty() ? sizes_ : part.shape;
-    TITAN_ASSERT(shape.size() == sizes_.size(), "a part of ", sizes_.size(), " dimensions of ",
-                 shape.size());
+    TITAN_ASSERT(shape.size() == sizes_.size(), "a part with ", sizes_.size(),
+                 " dimensions of a tensor with ", shape.size());
     for (size_t dim = sizes_.size(); dim-- > 1;) strides_[dim - 1] = strides_[dim] * shape[dim];
     for (size_t dim = 0; dim < part.offsets.size(); ++dim)
       place_ += part.offsets[dim] * strides_[dim];
@@ -139,7 +139,7 @@ bool has_bad_values(const at::Tensor& tensor) {
   if (!at::isFloatingType(tensor.scalar_type())) return false;
   const at::Tensor plain = tensor.detach();
   const at::Tensor wide = plain.element_size() == 1 ? plain.to(at::kFloat) : plain;
-  // the largest absolute value: neither sums that overflow nor memory for flags
+  // the largest absolute value: no overflowing sums and no memory for flags
   const at::Tensor largest = at::linalg_vector_norm(wide, std::numeric_limits<double>::infinity());
   return !std::isfinite(largest.to(at::kDouble).cpu().item<double>());
 }

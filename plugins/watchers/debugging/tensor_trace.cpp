@@ -36,7 +36,7 @@ Value list_of(const TensorPlace::Key& key) {
   return Value::list({phase, microbatch, layer, sequence});
 }
 
-/// A killed run may have left a line without its end.
+/// Removes an incomplete last line of a killed run.
 void cut_to_whole_lines(const std::string& path) {
   if (!std::filesystem::exists(path)) return;
   const std::string text = read_text(path);
@@ -44,7 +44,7 @@ void cut_to_whole_lines(const std::string& path) {
   if (whole != text.size()) std::filesystem::resize_file(path, whole);
 }
 
-/// Whether its first dimension are the sequences of the batch.
+/// Whether its first dimension is the sequences of the batch.
 bool has_rows(const TensorPlace& place, const at::Tensor& tensor) {
   const Kind kind = place.kind;
   return (kind == Kind::input || kind == Kind::output || kind == Kind::output_gradient) &&
@@ -106,7 +106,7 @@ void TensorTrace::see(const TensorPlace& place, const at::Tensor& tensor) {
   if (is_whole_weight) {
     part = {place.parameter->slice().offsets, place.parameter->global_shape()};
   } else if (has_rows(place, tensor)) {
-    // of the global batch, whose number of rows makes no difference to a place
+    // position in the global batch, whose number of rows does not affect the index
     part.offsets.assign(static_cast<size_t>(tensor.dim()), 0);
     part.offsets[0] = first_row_ + place.first_row;
     part.shape = tensor.sizes().vec();

@@ -1,5 +1,5 @@
-// Writes down what the tensors of chosen steps are, so that two runs can be compared layer by
-// layer: [debug] trace_tensors. Read by titan compare.
+// Records statistics of the tensors of selected steps, so that titan compare can compare two runs
+// layer by layer: [debug] trace_tensors.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,23 @@
 
 namespace titan::debugging {
 
-/// One JSON object a line in <dump folder>/tensor_trace/rank_<r>.jsonl: first what the file is of,
+/// One JSON object per line in <dump folder>/tensor_trace/rank_<r>.jsonl. First a description of
+/// the file,
 ///   {"trace": ["layers.*"], "rank", "world_size", "axes": {"pp": 1, ...}, "from_step"}
-/// then of each tensor of each traced step, in the order of the computation
+/// then for each tensor of each traced step, in order of computation,
 ///   {"step", "attempt", "tensor": "output", "name", "key": [phase, microbatch, layer, sequence],
-///   "dtype",
-///    "shape", "count", "mean", "rms", "min", "max", "nan", "inf", "hash"}
-/// of weights and gradients with "offsets" and "of", the rectangle of the whole tensor; of
-/// activations with "row" and "rows": which sequences of the global batch. Statistics are exact.
-/// Of a step that is run again the last run counts. Each rank writes its own; no communication.
+///    "dtype", "shape", "count", "mean", "rms", "min", "max", "nan", "inf", "hash"}
+/// Weights and gradients also have "offsets" and "of", the position in the whole tensor;
+/// activations have "row" and "rows": their sequences in the global batch. Statistics are exact. If
+/// a step is repeated, the last attempt counts. Each rank writes its own file; no communication.
 class TensorTrace final : public StepMember, public TensorWatcher {
  public:
   TensorTrace(const Options& options, const dist::Mesh& mesh) : options_(options), mesh_(mesh) {}
 
-  /// config Error: a pattern fits none of `names`.
+  /// config Error: a pattern matches none of `names`.
   void check(const std::vector<std::string>& names) const;
-  /// [before the first step] `resumed_step`: the file goes on behind it; 0: it begins anew.
-  /// `first_row`: of this rank's rows in the global batch. io Error when there can be no file.
+  /// [before the first step] `resumed_step`: appends to the file; 0: truncates it. `first_row`: of
+  /// this rank's rows in the global batch. Throws an io Error when the file cannot be written.
   void start(const std::string& dump_folder, int64_t resumed_step, int64_t first_row);
 
   bool watches(const Step& step) override;
@@ -40,7 +40,7 @@ class TensorTrace final : public StepMember, public TensorWatcher {
   bool undoes_steps() const override { return false; }
   void commit(const Step&) override { write(); }
   void skip(const Step&) override { write(); }
-  /// What is bad is worth seeing: an attempt that ends the run is written too.
+  /// An attempt that ends the run is written too, for diagnosis.
   void abort(const Step&) override { write(); }
 
  private:

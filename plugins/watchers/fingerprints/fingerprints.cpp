@@ -15,7 +15,7 @@
 namespace titan::fingerprints {
 namespace {
 
-/// The bits of a tensor as integers that every transport can add: 16-bit types widened.
+/// The bits of a tensor as integers that every transport can add: 16-bit types are widened.
 at::Tensor bits_of(const at::Tensor& tensor) {
   switch (tensor.element_size()) {
     case 8:
@@ -31,8 +31,8 @@ at::ScalarType type_of_bits(at::ScalarType dtype) {
   return c10::elementSize(dtype) == 8 ? at::kLong : at::kInt;
 }
 
-/// The bits of the tensor called `parameter`, whole, on every rank: each element is added by the
-/// one rank that counts it. `own`: what this rank holds of it; null when another stage does.
+/// The bits of the whole parameter on every rank: the rank that counts an element contributes it.
+/// `own`: this rank's part; null on other pipeline stages.
 at::Tensor gather_bits(const ParameterInfo& parameter, const nn::Parameter* own,
                        at::ScalarType dtype, const dist::Mesh& mesh, c10::Device device) {
   at::Tensor whole =

@@ -19,7 +19,7 @@ namespace {
 constexpr int kLeastExponent = -40, kGreatestExponent = 20;
 constexpr char kBeforeBin = '\x01';
 
-/// -2^20 ... -2^-40, 0, 2^-40 ... 2^20; what lies outside is counted in the outermost bins.
+/// -2^20 ... -2^-40, 0, 2^-40 ... 2^20; the outermost bins also count values beyond.
 const std::vector<double>& all_edges() {
   static const std::vector<double> edges = [] {
     std::vector<double> made;
@@ -38,10 +38,10 @@ double sum_of_squares(const at::Tensor& values) {
   return norm * norm;
 }
 
-/// How many finite values each bin holds.
+/// The number of finite values in each bin.
 std::vector<int64_t> counts_of(const at::Tensor& values, double scale) {
   static const at::Tensor inner = at::tensor(std::vector<double>(
-      all_edges().begin() + 1, all_edges().end() - 1));  // outer bins take what lies beyond
+      all_edges().begin() + 1, all_edges().end() - 1));  // outer bins count values beyond
   const at::Tensor flat = values.reshape({-1}).cpu().to(at::kDouble) / scale;
   const at::Tensor finite = flat.masked_select(flat.isfinite());
   const auto num_bins = static_cast<int64_t>(all_edges().size()) - 1;
@@ -50,7 +50,7 @@ std::vector<int64_t> counts_of(const at::Tensor& values, double scale) {
   return {counts.const_data_ptr<int64_t>(), counts.const_data_ptr<int64_t>() + num_bins};
 }
 
-/// The bins from the first to the last that is not empty.
+/// The bins from the first to the last non-empty one.
 Histogram as_histogram(std::string_view tag, const std::vector<double>& counts) {
   const auto is_filled = [](double count) { return count > 0; };
   const auto first = std::find_if(counts.begin(), counts.end(), is_filled);
@@ -80,8 +80,7 @@ std::string ParameterStatistics::group_of(const std::string& parameter) const {
   if (options_.norms == NormsOf::parameters) return parameter;
   for (const Layer& layer : part_->layers())
     if (parameter.starts_with(layer.name + ".")) return layer.name;
-  return parameter.substr(
-      0, parameter.rfind('.'));  // of a module that stands in a layer of another name
+  return parameter.substr(0, parameter.rfind('.'));  // of a module in a layer of another name
 }
 
 void ParameterStatistics::reduced(Step& step) {

@@ -1,4 +1,4 @@
-// Norms and histograms of weights and gradients, by layer or by parameter: [metrics] norms,
+// Norms and histograms of weights and gradients, per layer or per parameter: [metrics] norms,
 // histograms.
 #pragma once
 
@@ -17,22 +17,22 @@ namespace titan::parameter_statistics {
 
 enum class NormsOf { none, layers, parameters };
 
-/// [watcher.parameter_statistics]; all of it follows from [metrics].
+/// Options of the watcher; the keys of [metrics] set them.
 struct Options {
   int64_t log_freq = 10;  ///< steps; step 1 is logged too
   NormsOf norms = NormsOf::none;
-  std::vector<std::string> histograms;  ///< patterns of parameters' names
+  std::vector<std::string> histograms;  ///< patterns of parameter names
   int64_t histogram_freq = 100;         ///< steps
 };
 
-/// Comes when gradients are complete and before they are clipped. An element that several ranks
-/// hold is counted by the first of them, so that the numbers are those of one rank alone.
-/// Costs nothing in steps that are not due.
+/// Runs when gradients are complete, before they are clipped. Of the ranks that hold the same
+/// element the first one counts it, so that the numbers equal those of a single rank. Steps that
+/// are not due cost nothing.
 class ParameterStatistics final : public Watcher, public StepMember {
  public:
   ParameterStatistics(const Options& options, WatcherContext context);
 
-  /// config Error: a pattern fits no parameter of the `whole` model.
+  /// config Error: a pattern matches no parameter of the `whole` model.
   void match(ModelPart& whole) override;
   void attach(ModelPart& part) override { part_ = &part; }
   std::vector<StepMember*> late_members() override { return {this}; }
@@ -41,8 +41,8 @@ class ParameterStatistics final : public Watcher, public StepMember {
   bool undoes_steps() const override { return false; }
   /// Norms go into the step's scalars: "grad_norm/layers.0", "param_norm/layers.0".
   void reduced(Step& step) override;
-  /// Histograms go to the loggers: "gradients/layers.0.attention.wq.weight", "weights/...". The
-  /// edges are 0 and powers of 2 on either side.
+  /// Histograms go to the loggers: "gradients/layers.0.attention.wq.weight", "weights/...". The bin
+  /// edges are 0 and positive and negative powers of 2.
   void commit(const Step& step) override;
 
  private:
@@ -56,8 +56,8 @@ class ParameterStatistics final : public Watcher, public StepMember {
   Options options_;
   WatcherContext context_;
   ModelPart* part_ = nullptr;
-  std::map<std::string, std::string> tags_;  // of scalars: they outlive the run
-  NamedTotals bins_;                         // of the step under way: "weights/name\x01bin"
+  std::map<std::string, std::string> tags_;  // of scalars, which refer to them
+  NamedTotals bins_;                         // of the current step: "weights/name\x01bin"
 };
 
 }  // namespace titan::parameter_statistics

@@ -13,7 +13,7 @@
 namespace titan::profiling {
 namespace {
 
-constexpr const char* kTrack = "1000000001";  // as a thread; those of systems have smaller numbers
+constexpr const char* kTrack = "1000000001";  // thread id of the track; real thread ids are smaller
 
 int64_t unix_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(

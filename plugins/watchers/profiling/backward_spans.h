@@ -1,5 +1,5 @@
-// When the backward of each layer runs, for traces: autograd calls no layer there. Used by
-// profiler, only while profiling is on.
+// Records the backward time of each layer for traces, because autograd calls no layer. Used by
+// profiling.cpp, only while profiling is on.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace titan::profiling {
 /// Thread-safe.
 class BackwardSpans {
  public:
-  /// Goes around every layer of `part`: its backward lasts from the gradient of its output to that
-  /// of the next layer, or to the end of the pass. Weight gradients that are put off are not in it.
-  /// [after all transforms] This outlives the part's last forward.
+  /// [after all transforms] Wraps every layer of `part`. A layer's backward lasts from the gradient
+  /// of its output to that of the next layer, or to the end of the pass. Deferred weight gradients
+  /// are not included. This outlives the part's last forward.
   void attach(ModelPart& part);
-  /// Spans are kept from now on, or not any more.
+  /// Starts or stops recording spans.
   void keep(bool keeps);
-  /// Those that ended since the last call as events of a Chrome trace, on a track of their own of
-  /// this process. `base_ns`: its "baseTimeNanoseconds".
+  /// The spans that ended since the last call, as events of a Chrome trace on a separate track of
+  /// this process. `base_ns`: the trace's "baseTimeNanoseconds".
   std::vector<std::string> take_events(int64_t base_ns);
 
  private:

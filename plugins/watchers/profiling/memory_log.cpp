@@ -79,7 +79,7 @@ void MemoryLog::taken(uint64_t address, int64_t bytes) noexcept {
 void MemoryLog::given_back(uint64_t address) noexcept {
   const std::lock_guard lock(mutex_);
   const auto found = live_.find(address);
-  if (found == live_.end()) return;  // older than the log
+  if (found == live_.end()) return;  // allocated before the log began
   const Block& block = found->second;
   record(event_now(MemoryEvent::Action::given_back, address, block.event.bytes));
   live_bytes_ -= block.event.bytes;
@@ -110,7 +110,7 @@ void MemoryLog::begin_forward() {
   ++forward_depth;
 }
 
-/// An address that was given back and taken again inside of it stands twice, which does no harm.
+/// An address that was freed and reused during the forward appears twice, which is harmless.
 void MemoryLog::end_forward() {
   if (--forward_depth > 0) return;
   const std::lock_guard lock(mutex_);

@@ -1,5 +1,5 @@
-// What memory of the device was taken and given back, by whom and what for, and what was there at
-// the highest moment. Used by memory_profile; the device tells it (titan/memory_history.h).
+// Log of device memory: each allocation and free with its layer and use, and the blocks at the
+// peak. Used by memory_profile; the device reports the events (titan/memory_history.h).
 #pragma once
 
 #include <cstdint>
@@ -16,70 +16,71 @@
 
 namespace titan::profiling {
 
-/// Where in the model a thread is.
+/// The position of a thread in the model.
 struct MemoryPlace {
-  std::string layer;                 ///< of the table: "layers.0"; empty: outside of all
+  std::string layer;                 ///< row of the table: "layers.0"; empty: outside of layers
   std::vector<std::string> modules;  ///< innermost first: "layers.0.attention", "layers.0"
-  std::string pass;                  ///< "forward", "backward"; empty outside
+  std::string pass;                  ///< "forward", "backward"; empty outside of layers
 };
 
-/// Something that happened to a block.
+/// An allocation, a free, or a failed allocation.
 struct MemoryEvent {
   enum class Action : uint8_t { taken, given_back, refused };
   Action action = Action::taken;
-  MemoryUse use = MemoryUse::temporary;  ///< as far as it is known by now
-  int32_t place = 0;                     ///< index of MemoryHistoryCopy::places
-  int32_t doing = 0;                     ///< likewise of `doings`
+  MemoryUse use = MemoryUse::temporary;  ///< as far as known; corrected later
+  int32_t place = 0;                     ///< index in MemoryHistoryCopy::places
+  int32_t doing = 0;                     ///< index in `doings`
   uint64_t address = 0;
   int64_t bytes = 0;
   int64_t time_us = 0;  ///< since 1970
 };
 
-/// All that the log knows, at one moment.
+/// A copy of the whole log.
 struct MemoryHistoryCopy {
   std::vector<MemoryEvent> events;  ///< oldest first
-  std::vector<MemoryEvent> live;    ///< blocks that are there, as they were taken, by address
+  std::vector<MemoryEvent> live;    ///< allocated blocks, as they were allocated, by address
   std::vector<MemoryPlace> places;
-  std::vector<std::string> doings;  ///< what the rank was working on: "backward of microbatch 0"
+  std::vector<std::string> doings;  ///< activities of the rank: "backward of microbatch 0"
 };
 
-/// The highest moment.
+/// The memory at the peak.
 struct MemoryPeakReport {
   int64_t bytes = 0;
   std::string doing, layer, pass;  ///< what was running
-  /// Adds up to `bytes`. Layers that are empty: outside of all.
+  /// Adds up to `bytes`. An empty layer: outside of layers.
   std::map<std::pair<std::string, MemoryUse>, int64_t> parts;
 };
 
-/// Thread-safe. What memory is for often shows later than it is taken: a moment that has passed is
+/// Thread-safe. The use of a block is often known only after its allocation; a past peak is then
 /// corrected too, as in MetaMemory.
 class MemoryLog final : public MemoryListener {
  public:
-  /// Keeps the last `max_entries` events as snapshots count them: a block that goes is two.
+  /// Keeps the last `max_entries` events as counted in snapshots, where a free counts as two.
   explicit MemoryLog(size_t max_entries);
 
   void taken(uint64_t address, int64_t bytes) noexcept override;
   void given_back(uint64_t address) noexcept override;
   void refused(int64_t bytes) noexcept override;
 
-  /// [before the place is entered] Its number for `enter`.
+  /// [before enter(place)] Returns its number for `enter`.
   int32_t add_place(MemoryPlace place);
-  /// Where this thread is from now on; returns where it was. A thread that has entered nothing
-  /// takes memory outside of all layers, and not for what the trainer is working on.
+  /// Sets the place of this thread and returns the previous one. A thread that never called it
+  /// allocates memory outside of layers, and not for the trainer's activity.
   static int32_t enter(int32_t place);
   /// The place of the trainer outside of layers.
   static constexpr int32_t kOutside = 1;
-  /// What the trainer is working on comes from there; null: from nowhere. Outlives the last event.
+  /// `recorder` gives the trainer's activity; null: none. Outlives the last event.
   void follow(const dist::Recorder* recorder);
 
-  /// The block at `address` is for `use`, of the layer of `place`; nothing happens when it is not
-  /// known.
+  /// Sets the use of the block at `address` and the layer of `place`. Does nothing for an unknown
+  /// block.
   void relabel(uint64_t address, MemoryUse use, int32_t place);
-  /// A forward begins on this thread: what it takes as temporary and leaves is for the backward.
+  /// A forward begins on this thread: temporary blocks that it does not free are saved for the
+  /// backward.
   void begin_forward();
   void end_forward();
 
-  /// The highest moment is now.
+  /// Makes the current memory the peak.
   void reset_peak();
   MemoryPeakReport peak() const;
   bool was_refused() const;
@@ -88,8 +89,8 @@ class MemoryLog final : public MemoryListener {
  private:
   struct Block {
     MemoryEvent event;
-    int64_t number = 0;  // counted from 1 in the order of taking
-    size_t slot = 0;     // of its event in the ring, unless another one has it by now
+    int64_t number = 0;  // counted from 1 in order of allocation
+    size_t slot = 0;     // of its event in the ring, unless another event has overwritten it
   };
 
   void record(const MemoryEvent& event);
@@ -109,11 +110,11 @@ class MemoryLog final : public MemoryListener {
   std::unordered_map<uint64_t, Block> live_;
   int64_t live_bytes_ = 0, last_number_ = 0;
   bool was_refused_ = false;
-  std::vector<uint64_t> young_;  // addresses of the forward that is running
+  std::vector<uint64_t> young_;  // addresses allocated by the running forward
 
   int64_t peak_bytes_ = 0, peak_number_ = 0;
-  MemoryEvent peak_event_;         // that made it
-  std::vector<Block> gone_since_;  // blocks of the highest moment that are not there any more
+  MemoryEvent peak_event_;         // the event that reached it
+  std::vector<Block> gone_since_;  // blocks of the peak that were freed since
 };
 
 }  // namespace titan::profiling

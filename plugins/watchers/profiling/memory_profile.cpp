@@ -21,8 +21,8 @@ constexpr size_t kMaxEntries = 100000;  // torchtitan's
 MemoryHistory& history_of(Device& device) {
   auto* history = dynamic_cast<MemoryHistory*>(&device);
   TITAN_CHECK(history, config,
-              "profiling.enable_memory_snapshot = true needs a device that tells of its memory "
-              "(titan/memory_history.h), which this one does not; leave it out");
+              "profiling.enable_memory_snapshot = true needs a device that reports allocations "
+              "(titan/memory_history.h), and this device does not; remove the key");
   return *history;
 }
 
@@ -31,7 +31,7 @@ uint64_t address_of(const at::Tensor& tensor) {
   return reinterpret_cast<uint64_t>(tensor.storage().data());
 }
 
-/// Of one layer, whichever way it ends.
+/// The forward of one layer, also when it throws.
 class ForwardScope {
  public:
   explicit ForwardScope(MemoryLog& log) : log_(log) { log_.begin_forward(); }
@@ -49,7 +49,7 @@ MemoryProfile::MemoryProfile(MemoryProfileOptions options, Device& device, const
       history_(&history_of(device)),
       rank_(mesh.rank()),
       log_(*new MemoryLog(kMaxEntries)),
-      labels_{"", ""} {  // of the log's own places
+      labels_{"", ""} {  // for the log's first two places
   MemoryLog::enter(MemoryLog::kOutside);
   log_.follow(&mesh.recorder());
   history_->start_history(log_, kMaxEntries);
@@ -59,13 +59,13 @@ MemoryProfile::~MemoryProfile() {
   log_.follow(nullptr);
 }
 
-/// This thread is there from now on; returns where it was.
+/// Sets the place of this thread and returns the previous one.
 int32_t MemoryProfile::enter(int32_t place) {
   history_->set_memory_label(labels_[static_cast<size_t>(place)]);
   return MemoryLog::enter(place);
 }
 
-/// Where this thread was before, again at the end.
+/// Sets the place of this thread and restores the previous one at the end.
 class MemoryProfile::PlaceScope {
  public:
   PlaceScope(MemoryProfile& profile, int32_t place)
@@ -100,8 +100,8 @@ void MemoryProfile::attach(ModelPart& part) {
   watch_gradients(part);
 }
 
-/// A gradient that reaches the output of a module is where its backward begins; it lasts until that
-/// of another one begins, or to the end of the pass.
+/// The backward of a module begins with the gradient of its output. It lasts until the backward of
+/// another module begins, or to the end of the pass.
 void MemoryProfile::enter_backward(int32_t place) {
   if (!is_in_backward_.exchange(true))
     torch::autograd::Engine::get_default_engine().queue_callback([this] {
@@ -125,7 +125,7 @@ void MemoryProfile::go_around(nn::Module& module, int32_t forward, int32_t backw
   });
 }
 
-/// Gradients of whole parameters count as gradients, too, until they are reduced to shards.
+/// Gradients of unsharded parameters count as gradients too, until they are reduced to shards.
 void MemoryProfile::watch_gradients(ModelPart& part) {
   for (nn::Parameter* parameter : part.parameters())
     parameter->on_gradient([this](nn::Parameter& p) {
@@ -150,7 +150,7 @@ void MemoryProfile::begin_step(ModelPart& part, Optimizer* optimizer) {
     stateful->visit_state([&](nn::Parameter& parameter, std::string_view, const at::Tensor& state) {
       relabel(state, MemoryUse::optimizer_states, parameter);
     });
-  if (num_steps_ == 1) log_.reset_peak();  // the first step has no optimizer states yet
+  if (num_steps_ == 1) log_.reset_peak();  // step 1 has no optimizer states yet
 }
 
 void MemoryProfile::end_step(int64_t step) {
@@ -179,7 +179,7 @@ void MemoryProfile::write(const std::string& iteration) {
   } catch (const std::exception& error) {
     if (std::exchange(has_failed_, true)) return;
     log::warn("the memory snapshot in " + in_quotes(folder.string()) + " could not be written: " +
-              error.what() + "; training goes on, snapshots that fail later are not told");
+              error.what() + "; training continues, later failures are not reported");
   }
 }
 

@@ -1,5 +1,5 @@
-// The history of a rank's memory: recorded from the start, named by layers and passes, written as
-// snapshots. Used by profiler.
+// Records a rank's memory history from the start, with layers and passes, and writes it as
+// snapshots. Used by profiling.cpp.
 #pragma once
 
 #include <atomic>
@@ -20,28 +20,28 @@ namespace titan::profiling {
 
 struct MemoryProfileOptions {
   std::filesystem::path folder;  ///< of all snapshots
-  int64_t freq = 10;             ///< steps from one to the next
+  int64_t freq = 10;             ///< steps between snapshots
 };
 
-/// `iteration_<step>/rank<R>_memory_snapshot.pickle` at the multiples of `freq`, and
-/// `iteration_<last step done>_exit/...` when the device has run out of memory; beside each
-/// `rank<R>_memory_peak.txt`. What cannot be written is said once and training goes on. Thread:
-/// trainer thread; modules and gradients are told of on the threads that run them.
+/// Writes `iteration_<step>/rank<R>_memory_snapshot.pickle` at multiples of `freq`, and
+/// `iteration_<last completed step>_exit/...` when the device has run out of memory, each with a
+/// `rank<R>_memory_peak.txt`. The first failed write is logged and training continues. Thread:
+/// trainer thread; wrappers of modules and gradients run on the threads that compute them.
 class MemoryProfile {
  public:
-  /// Recording starts. Throws a config Error when `device` is not a MemoryHistory. `device` and
+  /// Starts recording. Throws a config Error when `device` is not a MemoryHistory. `device` and
   /// `mesh` outlive this.
   MemoryProfile(MemoryProfileOptions options, Device& device, const dist::Mesh& mesh);
 
   ~MemoryProfile();
 
-  /// [after all transforms, before the part has memory] Goes around layers, what is right below
-  /// them, and gradients. This outlives the part's last forward.
+  /// [after all transforms, before the part has memory] Wraps layers, their children, and
+  /// gradients. This outlives the part's last forward.
   void attach(ModelPart& part);
-  /// Tells parameters and optimizer states by name; `optimizer` may be null.
+  /// Reports parameters and optimizer states to the log; `optimizer` may be null.
   void begin_step(ModelPart& part, Optimizer* optimizer);
   void end_step(int64_t step);
-  /// [an error is on its way] Writes the last snapshot if memory has run out.
+  /// [while an error propagates] Writes the last snapshot if memory has run out.
   void on_error(int64_t last_step) noexcept;
 
  private:
@@ -57,12 +57,12 @@ class MemoryProfile {
   MemoryProfileOptions options_;
   MemoryHistory* history_;  // the device
   int rank_;
-  MemoryLog& log_;  // as long as the process: tensors that outlive the run tell it
+  MemoryLog& log_;  // lives as long as the process: tensors that outlive the run report to it
   std::vector<std::string> layers_;
   std::vector<std::string> labels_;  // for the device, by place in the log
   std::map<const nn::Parameter*, int32_t> place_of_parameter_;
   std::atomic<bool> is_in_backward_ = false;
-  int64_t num_steps_ = 0;  // of this session that are done
+  int64_t num_steps_ = 0;  // completed in this session
   bool was_shown_ = false, has_failed_ = false;
 };
 

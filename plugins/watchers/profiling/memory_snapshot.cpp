@@ -25,7 +25,7 @@ class SnapshotWriter {
   }
 
  private:
-  /// Keys and actions are written once and then referred to.
+  /// Each key and action is written once and referred to later.
   void put_text(std::string_view text) {
     const auto found = texts_.find(text);
     if (found != texts_.end()) return out_.put_again(found->second);
@@ -114,7 +114,7 @@ class SnapshotWriter {
     const bool is_oom = event.action == MemoryEvent::Action::refused;
     out_.map(6, [&](size_t i) {
       if (i == 0) put_word("action", entry.action);
-      // readers of an "oom" look for what was free
+      // viewers read the free memory of an "oom" here
       if (i == 1) put_member(is_oom ? "device_free" : "addr", static_cast<int64_t>(event.address));
       if (i == 2) put_member("size", event.bytes);
       if (i == 3) put_member("stream", int64_t{0});

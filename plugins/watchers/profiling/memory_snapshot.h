@@ -1,5 +1,5 @@
-// A history of memory in PyTorch's snapshot format, which pytorch.org/memory_viz and
-// torch.cuda._memory_viz open. Used by memory_profile for devices that write none of their own.
+// Writes a memory history in PyTorch's snapshot format, for pytorch.org/memory_viz and
+// torch.cuda._memory_viz. Used by memory_profile for devices that write no snapshots themselves.
 #pragma once
 
 #include <string>
@@ -14,12 +14,12 @@ struct SnapshotEntry {
   const MemoryEvent* event;
   const char* action;  ///< "alloc", "free_requested", "free_completed", "oom"
 };
-/// The last `max_entries`, oldest first; a block that goes makes two. `history` outlives them.
+/// The last `max_entries`, oldest first; a free makes two entries. `history` outlives them.
 std::vector<SnapshotEntry> snapshot_entries(const MemoryHistoryCopy& history, size_t max_entries);
 
-/// A pickle of {"segments", "device_traces"}. Each block that is there is a segment of its own; the
-/// device is number 0. Frames, innermost first, are what the tools group by: modules (with the pass
-/// as the file), what the rank was working on, and what the memory is for.
+/// A pickle of {"segments", "device_traces"}. Each allocated block is its own segment, on device 0.
+/// The viewers group by frames, innermost first: modules (with the pass as the file), the rank's
+/// activity, and the use of the memory.
 std::string to_memory_snapshot(const MemoryHistoryCopy& history, size_t max_entries);
 
 /// "parameters", "optimizer states", ...

@@ -58,7 +58,7 @@ std::string memory_table(const MemoryPeakReport& peak, const std::vector<std::st
   add_row("", "outside of layers");
   rows.push_back({"all"});
   for (const int64_t total : totals) rows.back().push_back(mib(total));
-  return with_commas(peak.bytes) + " bytes at the highest moment" + place_of(peak) + "\n" +
+  return with_commas(peak.bytes) + " bytes at the peak" + place_of(peak) + "\n" +
          text_table(std::move(rows), "  ");
 }
 

@@ -1,4 +1,4 @@
-// The modules of a part that profiles tell apart: layers, and what is right below them.
+// The modules that profiles distinguish: layers and their children.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Names of layers in traces. Used by profiler, only while profiling is on.
+// Names layers in traces. Used by profiling.cpp, only while profiling is on.
 #pragma once
 
 #include <string>
@@ -7,12 +7,11 @@
 
 namespace titan::profiling {
 
-/// A name that Kineto, which writes names into JSON as they are, can write.
+/// `name` in a form that Kineto can write into JSON without escaping.
 std::string name_in_trace(std::string name);
 
-/// Goes around every layer of `part` and the modules right below it: while a profiler records, each
-/// run of one, in the forward and where it is computed again, stands in its trace under its path.
-/// [after all transforms]
+/// [after all transforms] Wraps every layer of `part` and its children. While a profiler records,
+/// each run of one, also in a recomputation, appears in the trace under its path.
 void name_modules(ModelPart& part);
 
 }  // namespace titan::profiling

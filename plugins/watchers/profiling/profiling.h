@@ -1,4 +1,4 @@
-// [profiling] of a run: traces of steps and snapshots of memory.
+// The watcher `profiling`: traces of steps and memory snapshots, for [profiling].
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace titan::profiling {
 
-/// All of it follows from [profiling].
+/// The keys of [profiling] set them.
 struct Options {
   bool enable_profiling = false;
   std::string save_traces_folder = "profile_traces";
@@ -25,11 +25,11 @@ struct Options {
   std::string save_memory_snapshot_folder = "memory_snapshot";
 };
 
-/// Steps are recorded with validation and saving. On an error whose cause is that memory has run
-/// out a last snapshot is written.
+/// A recorded step includes validation and saving. After an out-of-memory error a last snapshot is
+/// written.
 class Profiling final : public Watcher {
  public:
-  /// [before the model has memory] Throws a config Error when the device cannot tell of its memory.
+  /// [before the model has memory] Throws a config Error when the device cannot report its memory.
   Profiling(const Options& options, WatcherContext context);
 
   void attach(ModelPart& part) override;
@@ -46,9 +46,9 @@ class Profiling final : public Watcher {
   WatcherContext context_;
   ModelPart* part_ = nullptr;
   Optimizer* optimizer_ = nullptr;
-  std::unique_ptr<BackwardSpans> layers_;  // null unless traces are asked for
+  std::unique_ptr<BackwardSpans> layers_;  // null unless traces are enabled
   std::unique_ptr<Tracer> tracer_;         // likewise
-  std::unique_ptr<MemoryProfile> memory_;  // null unless snapshots are asked for
+  std::unique_ptr<MemoryProfile> memory_;  // null unless snapshots are enabled
 };
 
 }  // namespace titan::profiling

@@ -1,17 +1,17 @@
-// Which steps of a run are recorded, as torchtitan v0.2.2 counts them. No torch.
+// Decides which steps are recorded, with the same cycle as torchtitan v0.2.2. No torch.
 #pragma once
 
 #include <cstdint>
 
 namespace titan::profiling {
 
-/// A cycle of `freq` steps: waiting, then `warmup`, then `active` ones that are recorded.
+/// A cycle of `freq` steps: waiting, then `warmup`, then `active` recorded ones.
 class TraceSchedule {
  public:
   enum class Action { wait, warm_up, record };
 
-  /// `first_step` of this session: phase 0 of a cycle whatever its number; step s after it has
-  /// phase (s - 1) mod freq. `warmup` + `active` <= `freq`.
+  /// `first_step` of this session has phase 0, regardless of its number; a later step s has phase
+  /// (s - 1) mod freq. `warmup` + `active` <= `freq`.
   TraceSchedule(int64_t freq, int64_t warmup, int64_t active, int64_t first_step)
       : freq_(freq), warmup_(warmup), active_(active), first_step_(first_step) {}
 

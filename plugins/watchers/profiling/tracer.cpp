@@ -14,7 +14,7 @@
 #include <titan/value.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
 
-// its header needs Kineto's, which LibTorch does not bring
+// its header needs Kineto's, which LibTorch does not ship
 namespace torch::autograd::profiler {
 TORCH_API void addMetadataJson(const std::string& key, const std::string& value);
 }
@@ -25,8 +25,8 @@ namespace {
 namespace kineto = torch::autograd::profiler;
 using torch::profiler::impl::ActivityType;
 
-/// Shapes of operands, every thread. Threads are not told to take part one by one: LibTorch 2.11
-/// forgets to take them out again, and events of later cycles come twice.
+/// Records shapes of operands on all threads. Threads are not enabled one by one: LibTorch 2.11
+/// does not disable them again, and events of later cycles then appear twice.
 torch::profiler::impl::ProfilerConfig profiler_config() {
   torch::profiler::impl::ExperimentalConfig experimental;
   experimental.profile_all_threads = true;
@@ -42,8 +42,8 @@ std::set<ActivityType> activities(bool has_gpu) {
   return all;
 }
 
-/// Kineto ends with the name that it was told to write to, as it is: a folder's name may be no
-/// JSON.
+/// Kineto ends the file with the name that it was given, unescaped: a folder's name may be invalid
+/// in JSON.
 std::string renamed(std::string text, const std::filesystem::path& path) {
   const size_t name = text.rfind("\"traceName\"");
   if (name == text.npos) return text;
@@ -51,13 +51,13 @@ std::string renamed(std::string text, const std::filesystem::path& path) {
   return text + "\"traceName\": " + to_json(Value(path.filename().string())) + "\n}\n";
 }
 
-/// Kineto neither packs nor makes folders, says on standard error alone that it could not write,
-/// and leaves half a file then: it writes beside the name that counts.
+/// Kineto does not compress or create folders. It reports a failed write only on standard error and
+/// leaves half a file. So it writes to a temporary name first.
 void write_file(kineto::ProfilerResult& result, BackwardSpans& layers,
                 const std::filesystem::path& path) {
   std::filesystem::create_directories(path.parent_path());
   const std::filesystem::path raw = path.parent_path() / ("." + path.stem().string() + ".tmp");
-  const auto remove_raw = [&] {  // Kineto has a name of its own for what is not complete
+  const auto remove_raw = [&] {  // an incomplete file has Kineto's own name
     std::error_code ignored;
     std::filesystem::remove(raw, ignored);
     std::filesystem::remove(raw.string() + ".tmp", ignored);
@@ -83,7 +83,7 @@ void write_file(kineto::ProfilerResult& result, BackwardSpans& layers,
 
 }  // namespace
 
-/// The step in the trace, as readers of PyTorch's traces know it.
+/// Marks the step in the trace, with the name that readers of PyTorch's traces expect.
 struct Tracer::StepScope {
   explicit StepScope(int64_t step) : function(at::RecordScope::USER_SCOPE) {
     if (function.isActive()) function.before("ProfilerStep#" + std::to_string(step - 1));
@@ -119,7 +119,7 @@ Tracer::Tracer(TracerOptions options, const dist::Mesh& mesh, BackwardSpans& lay
       layers_(layers),
       rank_(mesh.rank()),
       distributed_info_(distributed_info(mesh, options_.has_gpu ? "nccl" : "gloo")) {
-  // Kineto counts GPUs and says on standard error that there are none
+  // Kineto counts GPUs and reports on standard error that there are none
   if (!options_.has_gpu) ::setenv("KINETO_LOG_LEVEL", "5", /*overwrite=*/0);
 }
 
@@ -127,7 +127,7 @@ Tracer::~Tracer() {
   try {
     discard();
     wait_for_file();
-  } catch (...) {  // of LibTorch, on the way out of an error
+  } catch (...) {  // errors of LibTorch, while another error propagates
   }
 }
 
@@ -138,7 +138,7 @@ void Tracer::prepare() {
 }
 
 void Tracer::record() {
-  if (state_ == State::idle) prepare();  // or LibTorch crashes
+  if (state_ == State::idle) prepare();  // else LibTorch crashes
   kineto::enableProfiler(profiler_config(), activities(options_.has_gpu));
   kineto::addMetadataJson("distributedInfo", distributed_info_);
   layers_.keep(true);
@@ -147,7 +147,7 @@ void Tracer::record() {
 
 void Tracer::discard() {
   step_scope_.reset();
-  if (state_ == State::prepared) record();  // what was prepared ends no other way
+  if (state_ == State::prepared) record();  // a prepared profiler can only be ended by recording
   if (state_ == State::recording) kineto::disableProfiler();
   layers_.keep(false);
   state_ = State::idle;
@@ -196,7 +196,7 @@ void Tracer::save(int64_t step) {
         } catch (const std::exception& error) {
           if (std::exchange(*has_failed, true)) return;
           log::warn("the trace " + in_quotes(path.string()) + " could not be written: " +
-                    error.what() + "; training goes on, traces that fail later are not told");
+                    error.what() + "; training continues, later failures are not reported");
         }
       });
 }

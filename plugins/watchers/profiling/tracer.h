@@ -1,5 +1,5 @@
 // Records steps with LibTorch's profiler (Kineto) and writes them as Chrome traces. Used by
-// profiler.
+// profiling.cpp.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +20,23 @@ struct TracerOptions {
   TraceSchedule schedule;
   std::filesystem::path folder;  ///< of all iterations
   bool compresses = true;        ///< by gzip, the name ends in .gz
-  bool has_gpu = false;          ///< its kernels are recorded too
+  bool has_gpu = false;          ///< records its kernels too
 };
 
-/// One cycle after the other: prepared, recorded, saved as
-/// `iteration_<step>/rank<R>_trace.json[.gz]` under the number of the last step in it. What a file
-/// cannot hold (a full disk) is said once and training goes on. Thread: trainer thread; the files
-/// are written by a thread of their own, which the next cycle waits for.
+/// Each cycle is prepared, recorded, and saved as `iteration_<step>/rank<R>_trace.json[.gz]`, named
+/// after its last step. The first failed write (for example on a full disk) is logged and training
+/// continues. Thread: trainer thread; a separate thread writes the files, and the next cycle waits
+/// for it.
 class Tracer {
  public:
-  /// `layers`, which outlive this, are asked for their spans.
+  /// `layers`, which outlives this, provides spans for the trace.
   Tracer(TracerOptions options, const dist::Mesh& mesh, BackwardSpans& layers);
-  /// Ends a recording without a file.
+  /// Discards a recording in progress.
   ~Tracer();
 
   void begin_step(int64_t step);
   void end_step(int64_t step);
-  /// [leaving the loop] What is being recorded is saved under `last_step`; all files are there.
+  /// [leaving the loop] Saves the recording in progress under `last_step` and waits for all files.
   void finish(int64_t last_step);
 
  private:
@@ -56,10 +56,10 @@ class Tracer {
   State state_ = State::idle;
   std::unique_ptr<StepScope> step_scope_;
   std::thread writing_;
-  std::shared_ptr<bool> has_failed_ = std::make_shared<bool>(false);  // a file; the thread's alone
+  std::shared_ptr<bool> has_failed_ = std::make_shared<bool>(false);  // used by the thread only
 };
 
-/// What readers of distributed traces ask for, as JSON with a blank behind each colon: they look
+/// Metadata for readers of distributed traces, as JSON with a blank after each colon: they search
 /// for the text `"rank": 3`.
 std::string distributed_info(const dist::Mesh& mesh, const std::string& backend);
 

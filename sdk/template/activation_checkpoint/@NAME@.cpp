@@ -1,6 +1,6 @@
-// Activation checkpointing @FULL_NAME@. As generated the blocks of a model keep what they need for their backward in
-// bfloat16: half the memory, and gradients that are rounded.
-// Select it with [activation_checkpoint] mode = "@FULL_NAME@"; its options stand in the same section.
+// Activation checkpointing @FULL_NAME@. As generated, a model's blocks save tensors for their backward in bfloat16.
+// This halves the memory of these tensors and rounds the gradients.
+// Select it with [activation_checkpoint] mode = "@FULL_NAME@". The same section holds its options.
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -13,10 +13,10 @@
 namespace {
 
 struct @CLASS@Options {
-  int64_t min_elements = 1024;  // smaller tensors are kept as they are
+  int64_t min_elements = 1024;  // smaller tensors are saved unchanged
 };
 
-/// Stands for one tensor between forward and backward.
+/// One tensor from the forward, saved for the backward.
 class NarrowTensor final : public titan::nn::SavedTensor {
  public:
   explicit NarrowTensor(const at::Tensor& tensor) : narrow_(tensor.to(at::kBFloat16)), dtype_(tensor.scalar_type()) {}
@@ -27,8 +27,9 @@ class NarrowTensor final : public titan::nn::SavedTensor {
   at::ScalarType dtype_;
 };
 
-/// Is asked for every tensor that autograd saves while a block's forward runs. To drop tensors and compute them again,
-/// keep the block's input and a copy of `next`, and run it in unpack() (titan/recompute.h says which results to keep).
+/// Autograd calls pack() for every tensor that it saves while a block's forward runs. To drop tensors and compute
+/// them again, keep the block's input and a copy of `next`, and run `next` in unpack(). See titan/recompute.h for
+/// results that need not be computed again.
 class NarrowTensors final : public titan::nn::SavedTensorHooks {
  public:
   explicit NarrowTensors(int64_t min_elements) : min_elements_(min_elements) {}
@@ -57,7 +58,7 @@ class @CLASS@ final : public titan::ActivationCheckpoint {
       ++num_blocks;
       layer.module->wrap([hooks = hooks_](const at::Tensor& x, const titan::Batch& batch, const titan::nn::Next& next) {
         const titan::nn::SavedTensorScope scope(hooks.get());
-        return next(x, batch);  // through the block, and what was wrapped around it before
+        return next(x, batch);  // runs the block and all earlier wrappers
       });
     }
     TITAN_CHECK(num_blocks > 0 || context.pipeline, config, "the model has no blocks (Layer::is_block)");
@@ -71,6 +72,6 @@ class @CLASS@ final : public titan::ActivationCheckpoint {
 
 TITAN_PLUGIN(plugin) {
   plugin.add<@CLASS@>("@FULL_NAME@", "Blocks keep their activations in bfloat16.")
-      .option("min_elements", &@CLASS@Options::min_elements, "Smaller tensors are kept as they are")
+      .option("min_elements", &@CLASS@Options::min_elements, "Smaller tensors are saved unchanged")
       .at_least(0);
 }

@@ -1,5 +1,5 @@
-// Chat template @FULL_NAME@. As generated it writes ChatML: <|im_start|>ROLE, a line end, what was said, <|im_end|>. Contents are
-// texts; a conversation with other ones is refused by name.
+// Chat template @FULL_NAME@. As generated, it writes ChatML: <|im_start|>ROLE, a line end, the content, <|im_end|>.
+// A message whose content is not a string is an error. Select it with [chat_template] name = "@FULL_NAME@".
 #include <string>
 
 #include <titan/chat_template.h>
@@ -9,7 +9,7 @@
 namespace {
 
 struct @CLASS@Options {
-  std::string system;  // said before conversations that begin otherwise; empty: nothing
+  std::string system;  // for conversations that do not begin with a system message; empty: none
 };
 
 class @CLASS@ final : public titan::ChatTemplate {
@@ -20,7 +20,7 @@ class @CLASS@ final : public titan::ChatTemplate {
     std::string text;
     for (const titan::Value& message : conversation.at("messages").as_list()) {
       const titan::Value &role = message.at("role"), &content = message.at("content");
-      TITAN_CHECK(role.is_string() && content.is_string(), data, "role and content of a message must be texts");
+      TITAN_CHECK(role.is_string() && content.is_string(), data, "role and content of a message must be strings");
       if (text.empty() && role.as_string() != "system" && !options_.system.empty()) text += turn("system", options_.system);
       text += turn(role.as_string(), content.as_string());
     }
@@ -38,6 +38,6 @@ class @CLASS@ final : public titan::ChatTemplate {
 }  // namespace
 
 TITAN_PLUGIN(plugin) {
-  plugin.add<@CLASS@>("@FULL_NAME@", "Conversations as ChatML.")
-      .option("system", &@CLASS@Options::system, "System message of conversations that have none");
+  plugin.add<@CLASS@>("@FULL_NAME@", "Renders conversations as ChatML.")
+      .option("system", &@CLASS@Options::system, "System message for conversations that do not begin with one");
 }

@@ -1,5 +1,5 @@
-// Command `titan @FULL_NAME@ RUN`. As generated it prints a line for each session of a run, read from the run's folder.
-// Its plugin lies in a folder that TITAN_PLUGIN_PATH names.
+// Command `titan @FULL_NAME@ RUN`. As generated, it prints one line per session of the run in the folder RUN.
+// titan finds the plugin in the folders that TITAN_PLUGIN_PATH names.
 #include <string>
 #include <vector>
 
@@ -59,5 +59,5 @@ class @CLASS@ final : public titan::Command {
 
 TITAN_PLUGIN(plugin) {
   plugin.add<@CLASS@>("@FULL_NAME@", "the sessions of a run: first and last step, and how each ended")
-      .option("failed", &@CLASS@Options::failed, "only those that failed");
+      .option("failed", &@CLASS@Options::failed, "only sessions that failed");
 }

@@ -1,5 +1,6 @@
-// Compile backend @FULL_NAME@. As generated it lets feed-forward layers be one node of the graph each.
-// Select it with [compile] enable = true and backend = "@FULL_NAME@"; its options stand in [compile_backend."@FULL_NAME@"].
+// Compile backend @FULL_NAME@. As generated, it computes each feed-forward layer as one node of the autograd graph.
+// Select it with [compile] enable = true and backend = "@FULL_NAME@".
+// [compile_backend."@FULL_NAME@"] holds its options.
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,14 +22,14 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 struct @CLASS@Options {
-  std::vector<std::string> components = {"model", "loss"};  // follows [compile] components
+  std::vector<std::string> components = {"model", "loss"};  // takes the value of [compile] components
 };
 
-/// w2(silu(w1 x) ⊙ w3 x): keeps the input and two products, and multiplies the gate again in its backward.
+/// w2(silu(w1 x) ⊙ w3 x). Saves x, w1 x and w3 x, and computes the product with the gate again in the backward.
 struct FusedFeedForward : torch::autograd::Function<FusedFeedForward> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& w1, const Tensor& w2, const Tensor& w3) {
     const Tensor gate = at::linear(x, w1), up = at::linear(x, w3);
-    ctx->save_for_backward({x, gate, up, w1, w2, w3});  // so that recomputation and offload see it
+    ctx->save_for_backward({x, gate, up, w1, w2, w3});  // saved this way, recomputation and offload see them
     return at::linear(at::silu(gate) * up, w2);
   }
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
@@ -45,7 +46,7 @@ struct FusedFeedForward : torch::autograd::Function<FusedFeedForward> {
 class Kernel final : public titan::nn::FeedForwardKernel {
  public:
   Tensor feed_forward(const Tensor& x, const titan::nn::FeedForwardWeights& w, const titan::Batch&) override {
-    return FusedFeedForward::apply(x, w.w1.value(), w.w2.value(), w.w3.value());  // whole, whoever has cut them
+    return FusedFeedForward::apply(x, w.w1.value(), w.w2.value(), w.w3.value());  // gathered by data parallelism
   }
 };
 
@@ -69,7 +70,7 @@ class @CLASS@ final : public titan::CompileBackend {
 
 TITAN_PLUGIN(plugin) {
   plugin.add<@CLASS@>("@FULL_NAME@", "Feed-forward layers as one node of the graph.")
-      .option("components", &@CLASS@Options::components, "Which parts of the job")
+      .option("components", &@CLASS@Options::components, "Parts of the job to compile")
       .one_of({"model", "loss"})
       .fed_by("compile.components");
 }

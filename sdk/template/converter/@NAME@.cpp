@@ -1,5 +1,5 @@
-// Converter @FULL_NAME@. As generated it lets linear layers multiply in bfloat16 while their weights stay as they are.
-// Select it with [model] converters = ["@FULL_NAME@"]; its options stand in [converter."@FULL_NAME@"].
+// Converter @FULL_NAME@. As generated, linear layers multiply in bfloat16 and keep the dtype of their weights.
+// Select it with [model] converters = ["@FULL_NAME@"]. [converter."@FULL_NAME@"] holds its options.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -14,10 +14,10 @@
 namespace {
 
 struct @CLASS@Options {
-  std::vector<std::string> skip = {"output"};  // layers whose name contains one of these are left alone
+  std::vector<std::string> skip = {"output"};  // skips layers whose name contains one of these
 };
 
-/// Computes what the layer did, another way. Differentiable because it is made of differentiable operations.
+/// Replaces the product of a linear layer. Differentiable because all its operations are.
 class Kernel final : public titan::nn::LinearKernel {
  public:
   at::Tensor matmul(const at::Tensor& x, titan::nn::Parameter& weight) override {
@@ -51,5 +51,5 @@ class @CLASS@ final : public titan::Converter {
 
 TITAN_PLUGIN(plugin) {
   plugin.add<@CLASS@>("@FULL_NAME@", "Linear layers multiply in bfloat16.")
-      .option("skip", &@CLASS@Options::skip, "Layers left alone, by a part of their name");
+      .option("skip", &@CLASS@Options::skip, "Skips layers whose name contains one of these");
 }

@@ -1,5 +1,5 @@
-// Dataset @FULL_NAME@. As generated each line of a text file is a document. Select it with
-// [training] dataset = "@FULL_NAME@", dataset_path = "file.txt".
+// Dataset @FULL_NAME@. As generated, each line of a text file is a document.
+// Select it with [training] dataset = "@FULL_NAME@", dataset_path = "file.txt".
 #include <fstream>
 #include <string>
 #include <vector>
@@ -11,10 +11,10 @@
 namespace {
 
 struct @CLASS@Options {
-  int64_t min_length = 1;  // shorter lines are left out
+  int64_t min_length = 1;  // in bytes; shorter lines are skipped
 };
 
-// Says what the documents are. Their order, rows, epochs and resuming are the core's.
+// Gives access to the documents by index. The core chooses their order, packs them, counts epochs and resumes.
 class @CLASS@ final : public titan::IndexedDataset {
  public:
   @CLASS@(const @CLASS@Options& options, titan::DatasetContext context) : path_(context.path) {
@@ -26,7 +26,7 @@ class @CLASS@ final : public titan::IndexedDataset {
   }
 
   int64_t size() const override { return static_cast<int64_t>(lines_.size()); }
-  // Called by several threads at a time.
+  // Several threads call it at the same time.
   void read(int64_t index, titan::Document& document) const override {
     document.set_text(lines_[static_cast<size_t>(index)]);
   }
@@ -42,5 +42,5 @@ class @CLASS@ final : public titan::IndexedDataset {
 
 TITAN_PLUGIN(plugin) {
   plugin.add<@CLASS@>("@FULL_NAME@", "Each line of a text file is a document.")
-      .option("min_length", &@CLASS@Options::min_length, "Lines of fewer bytes are left out").at_least(1);
+      .option("min_length", &@CLASS@Options::min_length, "Skips lines of fewer bytes").at_least(1);
 }

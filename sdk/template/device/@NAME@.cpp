@@ -1,5 +1,5 @@
-// Device @FULL_NAME@. As generated it is the CPU, with a peak that you state. Select it with [device] name =
-// "@FULL_NAME@".
+// Device @FULL_NAME@. As generated, it is the CPU, with a peak that an option gives.
+// Select it with [device] name = "@FULL_NAME@".
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,7 +14,7 @@
 namespace {
 
 struct @CLASS@Options {
-  std::optional<double> peak_flops;  // float32; unset: not known, and no MFU is printed
+  std::optional<double> peak_flops;  // FLOP/s in float32; unset: unknown, and no MFU is printed
 };
 
 class @CLASS@ final : public titan::Device {
@@ -33,8 +33,8 @@ class @CLASS@ final : public titan::Device {
   std::optional<double> peak_flops(c10::ScalarType dtype) const override {
     return dtype == c10::ScalarType::Float ? options_.peak_flops : std::nullopt;
   }
-  void synchronize() override {}  // the CPU has finished when a call returns
-  /// Called once per group when a run has several ranks: give a Backend over your transport (titan/dist/group.h).
+  void synchronize() override {}  // on the CPU, a call has finished when it returns
+  /// Called once per group when a run has several ranks. Return a Backend over your transport (titan/dist/group.h).
   std::shared_ptr<titan::dist::Backend> connect(const titan::dist::Endpoint& endpoint) override {
     titan::fail(titan::ErrorKind::config, "device @FULL_NAME@ has no transport for the ", endpoint.size,
                 " ranks of group '", endpoint.name, "'; run it on one rank");
@@ -47,6 +47,6 @@ class @CLASS@ final : public titan::Device {
 }  // namespace
 
 TITAN_PLUGIN(plugin) {
-  plugin.add<@CLASS@>("@FULL_NAME@", "The CPU, with a stated peak.")
+  plugin.add<@CLASS@>("@FULL_NAME@", "The CPU, with a configured peak.")
       .option("peak_flops", &@CLASS@Options::peak_flops, "Peak FLOP/s in float32").greater_than(0);
 }

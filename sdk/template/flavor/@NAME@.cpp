@@ -1,5 +1,6 @@
-// A size of a model that another plugin implements: llama3, flavor @FULL_NAME@. Select it with [model] flavor =
-// "@FULL_NAME@". What can be preset: titan describe model llama3.
+// Flavor @FULL_NAME@ of the model llama3, which another plugin implements.
+// Select it with [model] flavor = "@FULL_NAME@".
+// A flavor sets options of the model; `titan describe model llama3` lists them.
 #include <titan/plugin.h>
 
 TITAN_PLUGIN(plugin) {

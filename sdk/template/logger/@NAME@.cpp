@@ -1,4 +1,4 @@
-// Logger @FULL_NAME@. As generated it writes step, tag and value as comma-separated lines into a file of the run folder.
+// Logger @FULL_NAME@. As generated, it writes step, tag and value as comma-separated lines to a file in job.dump_folder.
 // Select it with [metrics] loggers = ["console", "@FULL_NAME@"].
 #include <filesystem>
 #include <fstream>
@@ -34,7 +34,7 @@ class @CLASS@ final : public titan::Logger {
   void finish(titan::RunOutcome) noexcept override { out_.close(); }
 
  private:
-  // an Error takes this logger out of the run with one warning; training goes on
+  // an Error disables this logger with one warning; training continues
   void require_good() const { TITAN_CHECK(out_, io, "cannot write to '", path_.string(), "'"); }
 
   @CLASS@Options options_;
@@ -45,6 +45,6 @@ class @CLASS@ final : public titan::Logger {
 }  // namespace
 
 TITAN_PLUGIN(plugin) {
-  plugin.add<@CLASS@>("@FULL_NAME@", "Comma-separated lines in a file.")
+  plugin.add<@CLASS@>("@FULL_NAME@", "Writes comma-separated lines to a file.")
       .option("file", &@CLASS@Options::file, "Name of the file under job.dump_folder");
 }

@@ -1,4 +1,5 @@
-// Loss @FULL_NAME@. As generated it is the focal loss: sum of -(1 - p)^gamma log p over the targets' probabilities p.   Lin et al., 2017.
+// Loss @FULL_NAME@. As generated, it is the focal loss: the sum of -(1 - p)^gamma log p.
+// p: probability of the label. Lin et al., 2017. Select it with [loss] name = "@FULL_NAME@".
 #include <string>
 #include <vector>
 
@@ -11,7 +12,7 @@
 namespace {
 
 struct @CLASS@Options {
-  double gamma = 2;  // 0: the cross entropy
+  double gamma = 2;  // 0: cross entropy
 };
 
 class @CLASS@ final : public titan::Loss {
@@ -37,5 +38,5 @@ class @CLASS@ final : public titan::Loss {
 
 TITAN_PLUGIN(plugin) {
   plugin.add<@CLASS@>("@FULL_NAME@", "The focal loss.")
-      .option("gamma", &@CLASS@Options::gamma, "How much less easy tokens count").at_least(0);
+      .option("gamma", &@CLASS@Options::gamma, "Larger values reduce the weight of well-predicted tokens").at_least(0);
 }

@@ -1,4 +1,5 @@
-// Learning-rate schedule @FULL_NAME@. As generated it is a straight line from 1 down to `floor` at the last step.
+// Learning-rate schedule @FULL_NAME@. As generated, it falls linearly from 1 at the first step to `floor` at the last.
+// Select it with [lr_scheduler] name = "@FULL_NAME@".
 #include <titan/lr_scheduler.h>
 #include <titan/plugin.h>
 
@@ -27,6 +28,6 @@ class @CLASS@ final : public titan::LrScheduler {
 }  // namespace
 
 TITAN_PLUGIN(plugin) {
-  plugin.add<@CLASS@>("@FULL_NAME@", "A straight line from 1 down to a floor.")
+  plugin.add<@CLASS@>("@FULL_NAME@", "Falls linearly from 1 to a floor.")
       .option("floor", &@CLASS@Options::floor, "Factor at the last step").between(0, 1);
 }

@@ -1,5 +1,5 @@
-// Model @FULL_NAME@. As generated each block is h + FeedForward(RMSNorm(h)): it predicts the next token from the last one
-// alone. Select it with [model] name = "@FULL_NAME@", flavor = "small".
+// Model @FULL_NAME@. As generated, each block is h + FeedForward(RMSNorm(h)), without attention: the model
+// predicts the next token from the current one. Select it with [model] name = "@FULL_NAME@", flavor = "small".
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,7 +52,7 @@ class @CLASS@ final : public titan::Model {
     std::vector<titan::Layer> layers;
     layers.push_back({"tok_embeddings",
                       std::make_unique<titan::nn::Embedding>(o.vocab_size, o.dim, Init::normal(0, 1)), "tok_embeddings",
-                      o.dim});  // the width of what goes on to the next layer: a pipeline may cut here
+                      o.dim});  // width of this layer's output; a pipeline may split the model after it
     for (int64_t i = 0; i < o.n_layers; ++i) {
       const std::string name = "layers." + std::to_string(i);
       layers.push_back({name, std::make_unique<Block>(o), name, o.dim, /*is_block=*/true});
@@ -81,7 +81,7 @@ class @CLASS@ final : public titan::Model {
 
 TITAN_PLUGIN(plugin) {
   using O = @CLASS@Options;
-  plugin.add<@CLASS@>("@FULL_NAME@", "Feed-forward layers that see one token.")
+  plugin.add<@CLASS@>("@FULL_NAME@", "Feed-forward layers without attention.")
       .option("dim", &O::dim, "Width of the residual stream").at_least(1)
       .option("hidden_dim", &O::hidden_dim, "Width inside a feed-forward layer").at_least(1)
       .option("n_layers", &O::n_layers, "Number of blocks").at_least(0)

@@ -1,4 +1,5 @@
-// Optimizer @FULL_NAME@. As generated it is gradient descent with momentum: b <- momentum b + g, w <- w - lr (b + decay w).
+// Optimizer @FULL_NAME@. As generated, it is gradient descent with momentum:
+// b <- momentum b + g, w <- w - lr (b + weight_decay w). Select it with [optimizer] name = "@FULL_NAME@".
 #include <vector>
 
 #include <ATen/core/grad_mode.h>
@@ -37,7 +38,7 @@ class @CLASS@ final : public titan::Optimizer, public titan::StatefulOptimizer {
  private:
   @CLASS@Options options_;
   std::vector<titan::Parameter*> parameters_;
-  titan::OptimizerState& momentum_;  // of parameters_, zeros at first; declared, so checkpoints hold it
+  titan::OptimizerState& momentum_;  // of parameters_, initially zero; add_state() makes checkpoints hold it
 };
 
 }  // namespace

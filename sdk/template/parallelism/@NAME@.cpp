@@ -1,7 +1,7 @@
-// Parallelism @FULL_NAME@. As generated it counts how many elements of every layer's output the ranks of one mesh axis
-// hold together, and leaves the model as it is.
-// Select it with [parallelism] further = ["@FULL_NAME@"], or let it serve an axis: data_parallel = "@FULL_NAME@".
-// Its options stand in [parallelism."@FULL_NAME@"].
+// Parallelism @FULL_NAME@. As generated, it logs the number of elements of each layer's output, summed over the ranks
+// of a mesh axis. It does not change the model.
+// Select it with [parallelism] further = ["@FULL_NAME@"], or for an axis: data_parallel = "@FULL_NAME@".
+// [parallelism."@FULL_NAME@"] holds its options.
 #include <string>
 
 #include <titan/dist/collectives.h>
@@ -19,7 +19,7 @@ class @CLASS@ final : public titan::Parallelism {
  public:
   @CLASS@(const @CLASS@Options& options, const titan::TransformContext&) : options_(options) {}
 
-  /// partition: narrow weights (Parameter::shard_over); data: shard or replicate what the layers hold.
+  /// Phase::partition: shard weights (Parameter::shard_over). Phase::data: shard or replicate parameters of layers.
   titan::Phase phase() const override { return titan::Phase::data; }
 
   void apply(titan::ModelPart& part, const titan::TransformContext& context) override {
@@ -27,7 +27,7 @@ class @CLASS@ final : public titan::Parallelism {
     for (titan::Layer& layer : part.layers())
       layer.module->wrap([group, name = layer.name, is_first = true](
                              const at::Tensor& x, const titan::Batch& batch, const titan::nn::Next& next) mutable {
-        const at::Tensor y = next(x, batch);  // through the layer, and what was wrapped around it before
+        const at::Tensor y = next(x, batch);  // runs the layer and all earlier wrappers
         if (is_first) {
           const int64_t total = group.all_reduce(int64_t{y.numel()}, titan::dist::Reduce::sum, y.device());
           if (group.rank() == 0)
@@ -46,7 +46,7 @@ class @CLASS@ final : public titan::Parallelism {
 }  // namespace
 
 TITAN_PLUGIN(plugin) {
-  plugin.add<@CLASS@>("@FULL_NAME@", "Counts what each layer's activations hold over the ranks of an axis.")
-      .option("axis", &@CLASS@Options::axis, "Axis of the mesh whose ranks are counted")
+  plugin.add<@CLASS@>("@FULL_NAME@", "Logs the elements of each layer's output over the ranks of an axis.")
+      .option("axis", &@CLASS@Options::axis, "Mesh axis to sum over")
       .one_of({"pp", "dp_replicate", "dp_shard", "cp", "tp", "dp", "fsdp", "loss", "world"});
 }

@@ -1,5 +1,6 @@
-// Pipeline schedule @FULL_NAME@. As generated every rank runs all forwards and then all backwards, the last microbatch
-// first: see it with `titan describe pipeline_schedule @FULL_NAME@ --ranks 4 --microbatches 8`.
+// Pipeline schedule @FULL_NAME@. As generated, every rank runs all forwards and then all backwards,
+// beginning with the last microbatch. Select it with [parallelism] pipeline_parallel_schedule = "@FULL_NAME@".
+// Show it with `titan describe pipeline_schedule @FULL_NAME@ --ranks 4 --microbatches 8`.
 #include <optional>
 #include <string>
 
@@ -14,13 +15,13 @@ class @CLASS@ final : public titan::PipelineSchedule {
 
   int default_num_stages(int num_ranks) const override { return num_ranks; }
 
-  // what the schedule cannot run, found before anything starts
+  // why this schedule cannot run `shape`; checked before the run starts
   std::optional<std::string> problem(const titan::PipelineShape& shape) const override {
     if (shape.stages_per_rank() == 1) return std::nullopt;
     return "needs exactly 1 stage per rank, but there are " + std::to_string(shape.stages_per_rank());
   }
 
-  // one list per rank; what is sent and received follows from it, and so does who holds which stage
+  // one list of actions per rank; the core derives sends, receives and the rank of each stage from them
   titan::PipelineTable plan(const titan::PipelineShape& shape) const override {
     using Kind = titan::PipelineAction::Kind;
     titan::PipelineTable table(static_cast<size_t>(shape.num_ranks));

@@ -1,5 +1,6 @@
-// Tokenizer @FULL_NAME@. As generated each byte is a token (ids 0 to 255), and 256 ends a document. Bytes are taken as they
-// are, so text that is not UTF-8 survives a round trip.
+// Tokenizer @FULL_NAME@. As generated, each byte is a token (ids 0 to 255), and id 256 ends a document. Bytes are not
+// interpreted, so text that is not UTF-8 survives a round trip.
+// Select it with [tokenizer] name = "@FULL_NAME@".
 #include <string>
 #include <vector>
 
@@ -10,7 +11,7 @@
 namespace {
 
 struct @CLASS@Options {
-  bool end_documents = true;  // put id 256 behind each document
+  bool end_documents = true;  // append id 256 to each document
 };
 
 class @CLASS@ final : public titan::Tokenizer {
@@ -45,5 +46,5 @@ class @CLASS@ final : public titan::Tokenizer {
 
 TITAN_PLUGIN(plugin) {
   plugin.add<@CLASS@>("@FULL_NAME@", "Each byte is a token.")
-      .option("end_documents", &@CLASS@Options::end_documents, "Put a special token behind each document");
+      .option("end_documents", &@CLASS@Options::end_documents, "Append a special token to each document");
 }

@@ -1,5 +1,5 @@
-// Watcher @FULL_NAME@. As generated it logs the root mean square of what chosen modules give.
-// Select it with [job] watchers = ["@FULL_NAME@"]; its options stand in [watcher."@FULL_NAME@"].
+// Watcher @FULL_NAME@. As generated, it logs the root mean square of the outputs of selected modules.
+// Select it with [job] watchers = ["@FULL_NAME@"]. [watcher."@FULL_NAME@"] holds its options.
 #include <list>
 #include <string>
 #include <vector>
@@ -25,11 +25,11 @@ class @CLASS@ final : public titan::Watcher, public titan::StepMember, public ti
  public:
   @CLASS@(const @CLASS@Options& options, const titan::WatcherContext& context) : options_(options), context_(context) {}
 
-  // titan::Watcher: what it asks for, and where it takes part
+  // titan::Watcher: which modules, and its hooks into the run
   void match(titan::ModelPart& whole) override {
     bool fits = false;
     whole.visit_modules([&](const std::string& path, titan::nn::Module&) { fits = fits || titan::matches_any(path, options_.modules); });
-    TITAN_CHECK(fits, config, "modules fits no module of the model; '*' stands for any text");
+    TITAN_CHECK(fits, config, "modules matches no module of the model; '*' matches any text");
   }
   void attach(titan::ModelPart& part) override {
     part.visit_modules([this](const std::string& path, titan::nn::Module& module) {
@@ -43,7 +43,7 @@ class @CLASS@ final : public titan::Watcher, public titan::StepMember, public ti
   }
   std::vector<titan::StepMember*> members() override { return {this}; }
   titan::GradientReducer* follower() override { return this; }
-  bool reads_numbers() const override { return false; }  // neither loss nor gradients
+  bool reads_numbers() const override { return false; }  // it reads neither loss nor gradients
   void report(int64_t step) override {
     if (!is_due_) return;
     std::list<std::string> tags;
@@ -53,11 +53,11 @@ class @CLASS@ final : public titan::Watcher, public titan::StepMember, public ti
     context_.log.log(step, scalars);
   }
 
-  // titan::StepMember: which step it is
+  // titan::StepMember: decides which steps are logged
   bool undoes_steps() const override { return false; }
   void begin(titan::Step& step) override { is_due_ = step.number == 1 || step.number % options_.every == 0; }
 
-  // titan::GradientReducer: a run of the step begins and ends; one that is thrown away does not count
+  // titan::GradientReducer: called around each attempt at a step; begin_step() discards sums of an abandoned attempt
   void begin_step() override {
     totals_.clear();
     is_open_ = is_due_;
@@ -74,15 +74,15 @@ class @CLASS@ final : public titan::Watcher, public titan::StepMember, public ti
 
   @CLASS@Options options_;
   titan::WatcherContext context_;
-  titan::NamedTotals totals_;  // of this rank, in the run of the step under way
+  titan::NamedTotals totals_;  // sums of this rank over the current attempt
   bool is_due_ = false, is_open_ = false;
 };
 
 }  // namespace
 
 TITAN_PLUGIN(plugin) {
-  plugin.add<@CLASS@>("@FULL_NAME@", "Logs the root mean square of what modules give.")
-      .option("modules", &@CLASS@Options::modules, "Modules, by pattern of their paths")
-      .option("every", &@CLASS@Options::every, "Steps from one entry to the next")
+  plugin.add<@CLASS@>("@FULL_NAME@", "Logs the root mean square of modules' outputs.")
+      .option("modules", &@CLASS@Options::modules, "Patterns of module paths")
+      .option("every", &@CLASS@Options::every, "Log every N steps")
       .at_least(1);
 }

@@ -1,5 +1,5 @@
-// titan-probe gemm DEVICE DTYPE: how fast this machine multiplies matrices now, as JSON. A program
-// of its own, for titan bench loads no torch and titan is not to grow by what only measures.
+// titan-probe gemm DEVICE DTYPE: prints the machine's current GEMM speed as JSON. It is a separate
+// program because titan bench does not load torch and titan should not grow for measurements.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -30,14 +30,14 @@ at::ScalarType dtype_named(const std::string& name) {
               "'; try float64, float32, bfloat16 or float16");
 }
 
-/// LibTorch's library of GPUs registers them when it is opened, which a program for CPUs need not
-/// do.
+/// LibTorch's GPU library registers GPUs when it is opened. Measurements on CPUs do not need it.
 void open_gpu_library() {
   TITAN_CHECK(::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL), io,
-              "cannot open LibTorch's library of GPUs: ", ::dlerror());
+              "cannot open LibTorch's GPU library: ", ::dlerror());
 }
 
-/// FLOP/s of the fastest of several products of square matrices, for half a second at least.
+/// FLOP/s of the fastest of several products of square matrices, measured for at least half a
+/// second.
 titan::Value fastest_product(const at::Device& device, at::ScalarType dtype) {
   constexpr double kSeconds = 0.5;
   const int64_t size = device.is_cpu() ? 1024 : 8192;

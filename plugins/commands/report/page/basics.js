@@ -1,4 +1,4 @@
-// Elements, numbers and colours that all parts of the page use. Text from the data goes into text nodes only.
+// Helpers for elements, numbers and colours, used by all scripts of the page. Text from the data goes into text nodes only.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -24,7 +24,7 @@ function fill(element, properties, children) {
   return element;
 }
 
-/** Calls `act` with the width within `element`, once it is shown and after each change. It may change sizes: it runs after the layout. */
+/** Calls `act` with the width within `element`, once it is shown and after each change. `act` may change sizes: it runs after the layout. */
 function whenResized(element, act) {
   let width = -1;
   new ResizeObserver(() => {
@@ -34,7 +34,7 @@ function whenResized(element, act) {
   }).observe(element);
 }
 
-/** What a screen reader says next. */
+/** The next text for screen readers. */
 function speak(text) {
   document.getElementById("spoken").textContent = text;
 }
@@ -44,7 +44,7 @@ function finite(value) {
   return typeof value === "number" ? value : null;
 }
 
-/** Five digits that count, without needless zeros. */
+/** Five significant digits, without trailing zeros. */
 function number(value) {
   if (typeof value !== "number") return value === null || value === undefined ? "–" : String(value);
   if (value === 0) return "0";
@@ -75,7 +75,7 @@ function bytes(count) {
   return `${Number(count.toPrecision(3))} ${units[unit]}`;
 }
 
-/** UTC, so that the page says the same everywhere. */
+/** A date in UTC, so that the page does not depend on the time zone. */
 function date(seconds) {
   return seconds > 0 ? new Date(seconds * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC" : "–";
 }
@@ -84,7 +84,7 @@ function percent(share) {
   return typeof share === "number" && Number.isFinite(share) ? `${(100 * share).toFixed(1)} %` : "–";
 }
 
-/** A table. `rows`: cells are texts, elements, or numbers, which stand at the right; `long`: columns of texts. */
+/** A table. `rows`: cells are texts, elements, or numbers, which are right-aligned; `long`: columns of texts. */
 function table(caption, head, rows, long = []) {
   const cell = (name, value, extra) =>
     make(name, { class: typeof value === "number" ? "number" : null, ...extra }, typeof value === "number" ? number(value) : value);
@@ -93,7 +93,7 @@ function table(caption, head, rows, long = []) {
     make("tbody", {}, rows.map(row => make("tr", {}, row.map((value, i) => i === 0 ? cell("th", value, { scope: "row" }) : cell("td", value, long.includes(i) ? { class: "long" } : {})))))));
 }
 
-/** How the run of an index is drawn: colour and dashes, so that the colour alone need not tell. */
+/** Colour and dashes of a run by its index; dashes distinguish runs without colour. */
 const DASHES = ["", "7 3", "2 3", "10 3 2 3", "5 2 5 6", "1 4"];
 function styleOfRun(index) {
   return { colour: `var(--run${index % 6})`, dash: DASHES[(index + Math.floor(index / 6)) % 6] };
@@ -132,7 +132,7 @@ function swatchOfFill(fill) {
   return draw("svg", { width: 18, height: 12, "aria-hidden": "true" }, draw("rect", { width: 18, height: 12, fill, stroke: "var(--line)" }));
 }
 
-/** Adds a section with its entry in the contents; gives the section. */
+/** Adds a section with its entry in the contents; returns the section. */
 function section(title, ...children) {
   const id = title.toLowerCase().replace(/[^a-z]+/g, "-");
   document.getElementById("contents").append(make("a", { href: `#${id}` }, title));

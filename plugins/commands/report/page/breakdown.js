@@ -1,17 +1,17 @@
-// Where the time went: goodput of the whole run, and the phases of a step over time.
+// The sections on time: goodput of the whole run, and the phases of a step over time.
 
 function goodputSection(data) {
   if (!data.runs.some(run => run.sessions.length)) return;
   const causes = data.causes.filter((cause, i) => data.runs.some(run => run.goodput.lost[i] > 0));
   const rows = [["goodput", ...data.runs.map(run => make("b", {}, run.sessions.length ? percent(run.goodput.productive / run.goodput.total) : "–"))],
-    ["steps that were kept", ...data.runs.map(run => duration(run.goodput.productive))],
+    ["kept steps", ...data.runs.map(run => duration(run.goodput.productive))],
     ...causes.map(cause => [cause, ...data.runs.map(run => {
       const lost = run.goodput.lost[data.causes.indexOf(cause)];
       return lost > 0 ? `${duration(lost)} (${percent(lost / run.goodput.total)})` : "–";
     })]),
     ["in all", ...data.runs.map(run => duration(run.goodput.total))]];
   section("Goodput", make("p", { class: "note" }, "The share of the time, from the first start to the last event, that was spent on training ",
-      "steps which were kept. What took the rest is named by its cause."),
+      "steps that were kept. The table gives the causes of lost time."),
     table("Time by cause", ["", ...data.runs.map(run => run.name)], rows),
     data.runs.map(run => run.sessions.length ? [make("h3", {}, `Sessions of ${run.name}`), sessionTable(data, run)] : null));
 }
@@ -33,8 +33,8 @@ function breakdownSection(data) {
   if (!runs.length) return;
   const longest = Math.max(...runs.flatMap(run => run.breakdown.bars.map(bar => bar.slice(3).reduce((a, b) => a + b, 0))));
   const phases = [...new Set(runs.flatMap(run => run.breakdown.phases.filter((name, i) => run.breakdown.bars.some(bar => bar[3 + i] > 0))))];
-  section("Steps", make("p", { class: "note" }, "Seconds of a step by what they were spent on, on rank 0, each bar the mean of the steps ",
-      "between two logged ones. A thin upright line: the program was started again."),
+  section("Steps", make("p", { class: "note" }, "Seconds per step by activity, on rank 0. Each bar is the mean of the steps between two logged ",
+      "ones. A thin vertical line marks a restart of the program."),
     make("div", { class: "legend" }, phases.map(name => make("span", {}, swatchOfFill(fillOfPhase(name)), name))),
     runs.map(run => [make("h3", {}, run.name), breakdownChart(run, longest), breakdownTable(run)]));
 }

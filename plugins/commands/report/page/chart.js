@@ -1,4 +1,4 @@
-// One chart: lines of several runs over steps, with bands where a point stands for several, zoom and a cursor.
+// One chart: lines of several runs over steps, with bands where a point represents several, zoom and a cursor.
 
 /** At most about `most` round numbers within [low, high]. */
 function ticks(low, high, most) {
@@ -20,7 +20,7 @@ function logTicks(low, high, most) {
   return found.filter(value => value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9));
 }
 
-/** Exponential moving average that starts unbiased; `weight` in [0, 1). Null stays null and counts for nothing. */
+/** Exponential moving average without bias at the start; `weight` in [0, 1). Null stays null and is skipped. */
 function smoothed(values, weight) {
   let sum = 0, norm = 0;
   return values.map(value => {
@@ -64,7 +64,7 @@ const PLOT = { left: 58, right: 12, top: 10, bottom: 24, height: 230 };
 let numCharts = 0;
 
 class Chart {
-  /** `lines`: {run, name, x, end, y, low, high, odd}; `view`: what all charts share; `changed`: called when it was changed here. */
+  /** `lines`: {run, name, x, end, y, low, high, odd}; `view`: state shared by all charts; `changed`: called after this chart changed it. */
   constructor(tag, lines, view, changed) {
     Object.assign(this, { tag, lines, view, changed, own: null, cursor: null, width: 420, id: ++numCharts });
     this.svg = draw("svg", { class: "plot", tabindex: 0, role: "img", height: PLOT.height, onkeydown: event => this.key(event),
@@ -158,7 +158,7 @@ class Chart {
       return text;
     };
     const group = draw("g", { fill: "none", stroke: colour, "stroke-linejoin": "round" });
-    if (line.low) {  // each bucket as an upright box from its lowest to its highest value
+    if (line.low) {  // each bucket as a vertical box from its lowest to its highest value
       let band = "";
       line.low.forEach((low, i) => {
         if (!can(line.high[i])) return;
@@ -189,7 +189,7 @@ class Chart {
     return `${this.tag} over steps. ${parts.join("; ")}`;
   }
 
-  /** Shows the values at the cursor, or what there is to do. */
+  /** Shows the values at the cursor, or without a cursor the number of non-finite values. */
   read() {
     this.mark.replaceChildren();
     if (this.cursor === null) {

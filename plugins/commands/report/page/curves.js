@@ -1,4 +1,4 @@
-// The curves: which scalars are shown, and how.
+// The section of curves: selects scalars and draws their charts.
 
 const FIRST = ["loss_metrics/global_avg_loss", "validation_metrics/loss", "grad_norm", "lr", "throughput_of_job(tps)",
                "throughput(tps)", "goodput(%)", "memory/max_reserved(GiB)", "memory/max_active(GiB)"];
@@ -36,7 +36,7 @@ function curvesSection(data) {
   section("Curves", curveControls(view, renderAll), data.runs.length > 1 ? runLegend(data, view, renderAll) : null,
     make("p", { class: "note hint" }, "Drag across a chart to zoom, double click to see all. With the keyboard: arrows move the cursor, ",
       "shift and arrows the view, + and − zoom, 0 shows all. Where a run has more points than fit, the line is their mean and the band ",
-      "reaches from the lowest to the highest."),
+      "is their range."),
     grid, tagChoice(tags, chosen, arrange));
   arrange();
 }

@@ -1,4 +1,4 @@
-// Puts the page together.
+// Builds the page from its data.
 
 function themeSwitch() {
   const button = document.getElementById("theme"), system = matchMedia("(prefers-color-scheme: dark)");
@@ -12,7 +12,7 @@ function themeSwitch() {
   set(system.matches);
   system.addEventListener("change", event => { if (!chosen) set(event.matches); });
   button.addEventListener("click", () => { chosen = true; set(!document.documentElement.classList.contains("dark")); });
-  let before = false;  // paper is white
+  let before = false;  // print in the light theme
   addEventListener("beforeprint", () => { before = document.documentElement.classList.contains("dark"); set(false); });
   addEventListener("afterprint", () => set(before));
 }

@@ -1,4 +1,4 @@
-// What is told in tables: the runs, configuration, environment, checkpoints, memory.
+// Tables of the page: runs, configuration, environment, checkpoints, memory.
 
 function overviewSection(data) {
   const last = run => run.sessions[run.sessions.length - 1];
@@ -15,7 +15,7 @@ function overviewSection(data) {
     data.runs.flatMap(run => run.problems.map(problem => make("p", { class: "bad" }, `${run.name}: ${problem}`))));
 }
 
-/** A value of the configuration, which is JSON, as people write it. */
+/** A value of the configuration (JSON) as text for people. */
 function text(json) {
   if (json === undefined) return "–";
   try {
@@ -64,7 +64,7 @@ function memorySection(data) {
     const most = Math.max(...run.ranks.map(rank => finite(rank.memory) || 0));
     const bar = rank => make("span", { class: "bar", style: `width:${(100 * (finite(rank.memory) || 0) / most).toFixed(1)}px`, "aria-hidden": "true" });
     return make("details", { open: run.ranks.length <= 16 }, make("summary", {}, `By rank of ${run.name}: at most ${bytes(most)}`),
-      table("As the ranks told last", ["rank", "host", "memory", "", "of the device", "step", "state"], run.ranks.map(rank => [String(rank.rank), rank.host,
+      table("Last status of each rank", ["rank", "host", "memory", "", "of the device", "step", "state"], run.ranks.map(rank => [String(rank.rank), rank.host,
         bytes(rank.memory), bar(rank), finite(rank.total) > 0 ? percent(rank.memory / rank.total) : "–", rank.step, rank.state])));
   }));
 }

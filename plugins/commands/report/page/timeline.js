@@ -1,4 +1,4 @@
-// When each rank did what within a step, beside what its pipeline's schedule planned.
+// The timeline of each rank within a step, next to the plan of its pipeline's schedule.
 
 /** "0F1" in "forward of stage 0, microbatch 1 (0F1)"; "" when there is none. */
 function actionIn(name) {
@@ -36,8 +36,8 @@ function timelineSection(data) {
         step.ranks.length < timeline.num_ranks ? `${step.ranks.length} of ${timeline.num_ranks} ranks are in this file. ` : ""));
   };
   const legend = ["data", "forward", "backward", "communication", "optimizer", "other"];
-  section("Timeline", make("p", { class: "note" }, "What each rank did in one step, and what the pipeline's schedule would have done with ",
-      "actions as long as those measured, had nobody waited. Gaps are bubbles. The hatched part of a box is time that was spent waiting in it, ",
+  section("Timeline", make("p", { class: "note" }, "The activities of each rank in one step, measured and planned. The plan is the pipeline's schedule ",
+      "with the measured durations of actions and no waiting. Gaps are bubbles. The hatched part of a box is the time spent waiting in it, ",
       "drawn at its beginning. Clocks of hosts may differ."),
     controls, make("div", { class: "legend" }, legend.map(name => make("span", {}, swatchOfFill(fillOfPhase(name)), name)),
       make("span", {}, swatchOfFill("url(#fill-waited)"), "waiting"), make("span", {}, swatchOfFill("var(--panel)"), "bubble")), holder);

@@ -70,10 +70,10 @@ Answer Sender::send(const Request& request) {
   curl_easy_reset(handle_);
   const auto set = [&](CURLoption option, auto value) {
     const CURLcode code = curl_easy_setopt(handle_, option, value);
-    TITAN_CHECK(code == CURLE_OK, io, "libcurl refuses an option: ", curl_easy_strerror(code));
+    TITAN_CHECK(code == CURLE_OK, io, "libcurl rejected an option: ", curl_easy_strerror(code));
   };
   HeaderLines headers;
-  add(headers, "Expect:");  // no question before the body
+  add(headers, "Expect:");  // send the body without waiting for "100 Continue"
   for (const std::string& line : request.headers) add(headers, line);
   char text[CURL_ERROR_SIZE] = "";
   Answer answer;
@@ -83,8 +83,8 @@ Answer Sender::send(const Request& request) {
   set(CURLOPT_USERAGENT, "titan/" TITAN_VERSION);
   set(CURLOPT_PROTOCOLS_STR, "http,https");
   set(CURLOPT_FOLLOWLOCATION, 0L);
-  // a request on an open connection that turns out to be dead would be sent a second time by
-  // libcurl, whatever the server did with the first
+  // libcurl would repeat a request on a reused connection that turns out to be closed, although the
+  // server may have executed it
   set(CURLOPT_FORBID_REUSE, 1L);
   set(CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout_s * 1000));
   set(CURLOPT_CONNECTTIMEOUT_MS,
@@ -95,7 +95,7 @@ Answer Sender::send(const Request& request) {
     set(CURLOPT_POSTFIELDS, request.body.data());
   }
   set(CURLOPT_HTTPHEADER, headers.get());
-  set(CURLOPT_HEADEROPT, static_cast<long>(CURLHEADER_SEPARATE));  // none for a proxy's CONNECT
+  set(CURLOPT_HEADEROPT, static_cast<long>(CURLHEADER_SEPARATE));  // not for a proxy's CONNECT
   if (!request.user.empty()) {
     set(CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_BASIC));
     set(CURLOPT_USERNAME, request.user.c_str());

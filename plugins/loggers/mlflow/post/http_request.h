@@ -10,33 +10,33 @@ namespace titan::post {
 
 struct Request {
   std::string url;                   ///< http or https
-  bool has_body = false;             ///< POST; without: GET
+  bool has_body = false;             ///< POST; else GET
   std::string body;                  ///< JSON
   std::vector<std::string> headers;  ///< "Name: value"
   std::string user, password;        ///< basic authentication; empty user: none
   std::string ca_file;               ///< certificates to trust; empty: the system's
-  double timeout_s = 10;             ///< for all of it
+  double timeout_s = 10;             ///< for the whole request
 };
 
 struct Answer {
-  int status = 0;  ///< 0: nobody answered
+  int status = 0;  ///< 0: no answer
   std::string body;
-  std::string problem;  ///< why there is no answer, or only a part; empty: it is whole
+  std::string problem;  ///< why the answer is missing or incomplete; empty: it is complete
 };
 
-/// Throws a data or internal Error for what is no request.
+/// Throws a data or internal Error for an invalid request.
 Request request_of(const Value& value);
 Value value_of(const Answer& answer);
 
-/// A connection for each request, which is sent once. Not for several threads at once.
+/// Opens a connection for each request and sends it once. Not thread-safe.
 class Sender {
  public:
   Sender();
   ~Sender();
   Sender(const Sender&) = delete;
 
-  /// Never throws for what the network does. No redirect is followed: the answer would not be that
-  /// of the server that was asked.
+  /// Reports network failures in the answer. Follows no redirects: the answer must come from the
+  /// requested server.
   Answer send(const Request& request);
 
  private:

@@ -1,10 +1,10 @@
-// titan-post: sends HTTP requests for a plugin, so that libcurl and the libraries behind it are not
-// loaded by a training run.
+// titan-post: sends HTTP requests for a plugin, so that a training run does not load libcurl and
+// its dependencies.
 //
-// Standard input: one request a line, {"url", "body", "headers", "user", "password", "ca_file",
-// "timeout_s"}; without a body it is a GET. Standard output: one line for each, in order,
-// {"status", "body", "problem"}. It ends when its input does, whatever signals the group of the run
-// gets: what the run says last is sent too.
+// Standard input: one request per line, {"url", "body", "headers", "user", "password", "ca_file",
+// "timeout_s"}; without a body it is a GET. Standard output: one line per request, in order,
+// {"status", "body", "problem"}. It exits at the end of its input and ignores signals to the run's
+// process group, so that the last requests of a run are sent too.
 #include <curl/curl.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ namespace {
 
 using titan::post::Answer;
 
-/// False when nobody reads any more.
+/// False when the reader is gone.
 bool write_all(const std::string& text) {
   for (size_t done = 0; done < text.size();) {
     const ssize_t written = ::write(STDOUT_FILENO, text.data() + done, text.size() - done);
@@ -49,8 +49,8 @@ int main(int argc, char**) {
     std::signal(signal, SIG_IGN);
   if (argc > 1) {
     titan::print(
-        "titan-post sends requests that it reads from standard input, a line of JSON each; "
-        "loggers of titan start it\n");
+        "titan-post reads HTTP requests from standard input, one line of JSON each; "
+        "Titan's loggers start it\n");
     return titan::kExitConfigError;
   }
   try {

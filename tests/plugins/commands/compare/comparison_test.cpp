@@ -1,4 +1,4 @@
-// Comparisons of runs that are made up: where they part is known.
+// Comparisons of generated runs, whose divergence is known.
 #include "plugins/commands/compare/comparison.h"
 
 #include <gtest/gtest.h>
@@ -86,7 +86,7 @@ TEST(Comparison, OfEqualRunsFindsNothingWhateverTheirTimesAndFolders) {
   EXPECT_TRUE(c.config.empty());
   EXPECT_EQ(c.num_harmless, 1);
   EXPECT_EQ(c.numbers.num_steps, 2);
-  EXPECT_TRUE(holds(to_text(c), "the same in all that both wrote down"));
+  EXPECT_TRUE(holds(to_text(c), "no difference in what both runs recorded"));
   EXPECT_TRUE(to_value(c).at("same").as_boolean());
 }
 
@@ -124,8 +124,7 @@ TEST(Comparison, NamesTheFirstStepAndEveryNumberThatDiffersThere) {
   ASSERT_EQ(c.numbers.differences.size(), 2u);
   EXPECT_EQ(c.numbers.differences[1].tag, "loss_metrics/global_avg_loss");
   const std::string text = to_text(c);
-  EXPECT_TRUE(
-      holds(text, "they part at step 2, the last equal step before that is written down is 1"));
+  EXPECT_TRUE(holds(text, "they diverge at step 2; the last equal step recorded before it is 1"));
   EXPECT_TRUE(holds(text, "2.2500000000000004"));
 }
 
@@ -207,7 +206,7 @@ TEST(Comparison, NamesTheFirstTensorInTheOrderOfTheComputation) {
   EXPECT_EQ(c.tensors.before->name, "layers.0");
   const std::string text = to_text(c);
   EXPECT_TRUE(holds(text,
-                    "they part in step 1, in the forward of microbatch 1, at the output of "
+                    "they diverge in step 1, in the forward of microbatch 1, at the output of "
                     "layers.1 (rank 0)"));
   EXPECT_TRUE(holds(text, "0.75"));
   EXPECT_TRUE(holds(text, "2 of the step's 3 differ"));
@@ -278,7 +277,8 @@ TEST(Comparison, NamesFileAndLineOfWhatCannotBeRead) {
   EXPECT_EQ(error.kind(), ErrorKind::data);
   EXPECT_TRUE(holds(error.message(), "metrics.jsonl:2: "));
   b.folder().write("metrics.jsonl", "{\"step\":1,\"grad_norm\":\"many\"}\n");
-  EXPECT_TRUE(holds(error_of([&] { b.read(); }).message(), "metrics.jsonl:1: 'many' is no number"));
+  EXPECT_TRUE(
+      holds(error_of([&] { b.read(); }).message(), "metrics.jsonl:1: 'many' is not a number"));
 }
 
 TEST(Comparison, LeavesOutALastLineThatWasCutOff) {

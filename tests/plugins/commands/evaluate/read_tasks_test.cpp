@@ -100,10 +100,10 @@ num_fewshot = -1
 )"),
                write("x.jsonl", R"({"body": "t"})"), folder_ / "not_there.jsonl"});
   for (const char* line :
-       {"data.jsonl:1: the gold choice 2 is none of 0 to 1",
+       {"data.jsonl:1: the gold choice 2 is not in 0 to 1",
         "data.jsonl:2:20: malformed JSON: syntax error",
-        "data.jsonl:3: a JSON object is expected, got a list", "data.jsonl:4: a choice is empty",
-        "data.jsonl:5: the gold choice 'maybe' is none of the 2 choices",
+        "data.jsonl:3: expected a JSON object, got a list", "data.jsonl:4: a choice is empty",
+        "data.jsonl:5: the gold choice 'maybe' is not one of the 2 choices",
         "data.jsonl:6: there is no 'q'", "data.jsonl:7: 'options' must be a list of strings",
         "wrong.toml:2:1: error: unknown key 'doc_to_txt' of a task", "did you mean 'doc_to_text'?",
         "wrong.toml:3:15: error: output_type must be one of",

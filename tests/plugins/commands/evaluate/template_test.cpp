@@ -43,8 +43,8 @@ TEST(TextTemplate, GivesTheFieldThatItIs) {
 TEST(TextTemplate, NamesAFieldThatIsNotThere) {
   EXPECT_EQ(refusal_of("{{question}}"), "there is no 'question'");
   EXPECT_EQ(refusal_of("{{a[2]}}", R"({"a": ["x"]})"), "there is no 'a[2]'");
-  EXPECT_EQ(refusal_of("{{a}}", R"({"a": [1]})"), "'a' is a list, which is no part of a text");
-  EXPECT_EQ(refusal_of("{{a}}", R"({"a": null})"), "'a' is a null, which is no part of a text");
+  EXPECT_EQ(refusal_of("{{a}}", R"({"a": [1]})"), "'a' is a list, which cannot be part of a text");
+  EXPECT_EQ(refusal_of("{{a}}", R"({"a": null})"), "'a' is a null, which cannot be part of a text");
 }
 
 TEST(TextTemplate, RefusesTheRestOfJinja) {

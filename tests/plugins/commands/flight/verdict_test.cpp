@@ -80,7 +80,7 @@ TEST(FlightVerdict, NamesTheMemberThatDidNotCome) {
   EXPECT_TRUE(holds(text, "rank 1 is where to look\n"));
   EXPECT_TRUE(holds(text,
                     "all_gather number 2 of group 'fsdp.0' (ranks 0, 1 and 2)\n"
-                    "  ranks 0 and 2 waited for 1:29; rank 1 did not come\n"));
+                    "  ranks 0 and 2 waited for 1:29; rank 1 did not arrive\n"));
   EXPECT_TRUE(holds(text, "rank 1 was in step 7, in the data\n"));
 }
 
@@ -152,7 +152,7 @@ TEST(FlightVerdict, WhatWasStartedAheadHoldsNobodyUp) {
   run.add(0, "fsdp.0", "all_gather", 2, false).is_awaited = false;
   const FlightVerdict verdict = judge(run.records());
   EXPECT_TRUE(verdict.findings.empty());
-  EXPECT_TRUE(holds(to_text(verdict, run.records()), "nobody waits"));
+  EXPECT_TRUE(holds(to_text(verdict, run.records()), "no rank waits"));
 }
 
 TEST(FlightVerdict, AMessageThatWasNotSent) {
@@ -166,7 +166,7 @@ TEST(FlightVerdict, AMessageThatWasNotSent) {
   ASSERT_EQ(verdict.findings.size(), 1u);
   EXPECT_TRUE(holds(to_text(verdict, run.records()),
                     "message number 2 of group 'pp.0 0>1' from rank 0 to rank 1\n"
-                    "  rank 1 waited for 1:29; rank 0 did not come"));
+                    "  rank 1 waited for 1:29; rank 0 did not arrive"));
 }
 
 TEST(FlightVerdict, ARankWithoutARecordHasNotCome) {

@@ -41,7 +41,7 @@ TEST(Inspection, ShowsACheckpoint) {
                   .starts_with(checkpoint.path.string() + "\n  step  "));
   EXPECT_EQ(text_of(inspection, TensorList::included),
             R"(  step         10
-  contents     training: a run can go on from it
+  contents     training: a run can resume from it
   model        llama3 debugmodel
   layout       2 ranks: dp_shard 2
   tokens seen  81,920
@@ -203,7 +203,7 @@ TEST(Inspection, TellsProgramsWhatIsMissing) {
   folder.write("a.safetensors", shard_file({{"a", "F32", {4}}}, false));
   const Value bare = to_value(quickly(folder.path()), TensorList::left_out);
   EXPECT_FALSE(bare.at("lists_its_files").as_boolean());
-  EXPECT_TRUE(holds(to_json(bare.at("notes")), "nothing tells whether all files are there"));
+  EXPECT_TRUE(holds(to_json(bare.at("notes")), "it is unknown whether all files are present"));
 }
 
 TEST(Inspection, IsWhatTheCommandExitsWith) {
@@ -277,8 +277,9 @@ TEST(Inspection, ShowsFoldersOfSafetensors) {
   const auto damage = quickly(folder.path()).damage;
   ASSERT_EQ(damage.size(), 4u);
   EXPECT_TRUE(holds(damage[0], "tensor 'f' is in no file"));
-  EXPECT_TRUE(holds(damage[1], "model-00002-of-00002.safetensors: tensor 'd' is not in it"));
-  EXPECT_TRUE(holds(damage[2], "model-00003-of-00003.safetensors: it is missing, with 1 tensors"));
+  EXPECT_TRUE(holds(damage[1], "model-00002-of-00002.safetensors: tensor 'd' is missing"));
+  EXPECT_TRUE(
+      holds(damage[2], "model-00003-of-00003.safetensors: the file is missing, with 1 tensors"));
   folder.write(kIndexName, "{}");
   EXPECT_TRUE(holds(quickly(folder.path()).damage.at(0), "it has no weight_map"));
   folder.write(kIndexName, "{");
@@ -294,7 +295,7 @@ TEST(Inspection, ShowsWhatIsSoundBesideADamagedFile) {
   ASSERT_EQ(inspection.damage.size(), 1u);
   EXPECT_TRUE(holds(inspection.damage[0], folder.at("b.safetensors")));
   EXPECT_TRUE(inspection.tensors.tensors.contains("a"));
-  EXPECT_TRUE(holds(text_of(inspection), "nothing tells whether all files are there"));
+  EXPECT_TRUE(holds(text_of(inspection), "it is unknown whether all files are present"));
   content.back() ^= 1;
   inspection = thoroughly(folder.write("a.safetensors", content));
   ASSERT_EQ(inspection.damage.size(), 1u);
@@ -303,7 +304,7 @@ TEST(Inspection, ShowsWhatIsSoundBesideADamagedFile) {
   std::vector<TensorEntry> tensors{{"v", "F32", {2}}};
   lay_out(tensors);
   const std::string path = folder.write("c.safetensors", header_bytes(tensors, {}) + pattern(8));
-  EXPECT_TRUE(holds(text_of(thoroughly(path)), "1 tensors have no hash to compare with"));
+  EXPECT_TRUE(holds(text_of(thoroughly(path)), "1 tensors have no recorded hash"));
 }
 
 TEST(Inspection, SaysWhyThereIsNothingToShow) {

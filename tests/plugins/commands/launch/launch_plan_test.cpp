@@ -155,7 +155,7 @@ TEST(LaunchPlan, RefusesNodesWithoutAMeetingPlaceOrWithRestarts) {
   EXPECT_THAT(request_error(asked, {{"PET_MASTER_ADDR", "n"}, {"PET_MASTER_PORT", "70000"}}),
               HasSubstr("PET_MASTER_PORT = '70000'"));
   asked.master = "n0:4000", asked.max_restarts = "1";
-  EXPECT_THAT(request_error(asked), HasSubstr("cannot start the others anew"));
+  EXPECT_THAT(request_error(asked), HasSubstr("cannot restart the others"));
 }
 
 TEST(LaunchPlan, RefusesToShowRanksThereAreNot) {
@@ -167,11 +167,11 @@ TEST(LaunchPlan, GivesRanksAnEnvironmentThatTitanReads) {
   const LaunchPlan plan = plan_of(request());
   const LaunchEnv launch =
       core::detect_launch({}, environment_of(plan, 1,
-                                       {{"TORCHELASTIC_USE_AGENT_STORE", "True"},
-                                        {"TORCHELASTIC_RUN_ID", "outer"},
-                                        {"SLURM_RESTART_COUNT", "5"},
-                                        {"RANK", "7"}},
-                                       1));
+                                             {{"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                                              {"TORCHELASTIC_RUN_ID", "outer"},
+                                              {"SLURM_RESTART_COUNT", "5"},
+                                              {"RANK", "7"}},
+                                             1));
   EXPECT_EQ(core::describe(launch),
             "rank 1 of 2, local rank 1 of 2, by titan launch (RANK, WORLD_SIZE, LOCAL_RANK), "
             "restart 1; store at 127.0.0.1:4000 hosted by rank 0");

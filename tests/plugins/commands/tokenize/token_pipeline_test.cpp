@@ -124,7 +124,7 @@ TEST(TokenPipeline, SaysWhichDocumentATokenizerFailsAt) {
   tokenizer.throws = true;
   const std::string message = first_error(source, tokenizer);
   EXPECT_NE(message.find("no such letter"), std::string::npos) << message;
-  EXPECT_NE(message.find("while tokenising fake:0"), std::string::npos) << message;
+  EXPECT_NE(message.find("while tokenizing fake:0"), std::string::npos) << message;
 }
 
 }  // namespace

@@ -230,7 +230,7 @@ TEST_F(TokenizationOutput, SaysWhatDiffersFromTheUnfinishedWork) {
   request_.identity = Value::map({{"tokenizer", "other"}, {"token after each document", Value()}});
   EXPECT_THAT(
       error_of([&] { run(); }),
-      AllOf(HasSubstr("cannot go on"), HasSubstr("the tokenizer was 'bytes', now it is 'other'"),
+      AllOf(HasSubstr("cannot continue"), HasSubstr("the tokenizer was 'bytes', now it is 'other'"),
             HasSubstr("the token after each document was 257, now it is null"),
             HasSubstr("--overwrite")));
   request_.overwrite = true;

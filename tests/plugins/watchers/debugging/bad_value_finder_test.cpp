@@ -68,7 +68,7 @@ TEST(BadValueFinder, NamesABadWeightBeforeAnyActivation) {
   EXPECT_TRUE(holds(text, "the weight layers.1.feed_forward.w2.weight is bad: 1 of "));
   EXPECT_TRUE(holds(text, "(nan 0, inf 1), the first at [2, 7]"));
   EXPECT_TRUE(holds(text, "before the forward"));
-  EXPECT_TRUE(holds(text, "an update or the checkpoint"));
+  EXPECT_TRUE(holds(text, "an update or the initial checkpoint"));
 }
 
 TEST(BadValueFinder, NamesWhereTheBackwardGoesBad) {
@@ -175,7 +175,7 @@ TEST(BadValueFinder, SaysThatAStepDoesNotRepeatItself) {
   });
   const std::string text = run.found();
   EXPECT_TRUE(holds(text, "step 5 gave loss nan"));
-  EXPECT_TRUE(holds(text, "the step does not repeat itself"));
+  EXPECT_TRUE(holds(text, "the step is not reproducible"));
 }
 
 TEST(BadValueFinder, LeavesToTheLossScaleWhatItCanMend) {

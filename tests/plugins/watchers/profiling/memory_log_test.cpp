@@ -67,7 +67,7 @@ TEST_F(MemoryLogTest, CorrectsAMomentThatHasPassed) {
   EXPECT_EQ(at_peak("layers.0", MemoryUse::temporary), 40);
   expect_sums();
   const std::string table = memory_table(log_.peak(), {"layers.0"});
-  EXPECT_NE(table.find("70 bytes at the highest moment, in layers.0"), std::string::npos) << table;
+  EXPECT_NE(table.find("70 bytes at the peak, in layers.0"), std::string::npos) << table;
 }
 
 TEST_F(MemoryLogTest, ScopesSayWhatMemoryIsFor) {
