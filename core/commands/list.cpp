@@ -1,5 +1,5 @@
-// titan list [KIND]: which plugins there are, read from the files without opening any.
-// titan list --for-job ...: those that a job uses.
+// titan list [KIND]: the installed plugins, from their manifests, without loading any. titan list
+// --for-job ...: those that a job uses.
 #include <algorithm>
 
 #include <titan/program/terminal.h>
@@ -32,8 +32,8 @@ int run_list(const std::vector<std::string>& arguments) {
   po::options_description flags;
   flags.add_options()("path", po::value<std::vector<std::string>>()->value_name("FOLDER"),
                       "look here too, before TITAN_PLUGIN_PATH; may be repeated")(
-      "ranks", po::value<int>()->default_value(1), "with --for-job: of how many ranks")(
-      "for-job", "what follows are arguments of titan train: show only what this job uses");
+      "ranks", po::value<int>()->default_value(1), "with --for-job: number of ranks")(
+      "for-job", "list only what a job uses; its arguments of titan train follow");
   const auto job = std::find(arguments.begin(), arguments.end(), "--for-job");
   const Arguments parsed =
       parse_arguments("titan list [KIND] [--path FOLDER]... [--for-job [ARGUMENTS OF TRAIN]]",

@@ -261,7 +261,7 @@ class KeysTest(CheckpointCase):
             self.assertIn(expected, run.stderr)
             self.assertNotIn("nothing is left to do", run.stderr)
         run = self.run_ranks(1, *steps(6), "--checkpoint.interval", "2")
-        self.assert_holds(run.stderr, "step-4' holds weights only; the run goes on from", "resumed after step 2")
+        self.assert_holds(run.stderr, "step-4' holds weights only; the run continues from", "resumed after step 2")
         run = self.run_ranks(1, *steps(6), "--checkpoint.load_step", "4", code=0)  # rewritten in full by the run above
         self.assertIn("resumed after step 4", run.stderr)
 

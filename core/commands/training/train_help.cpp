@@ -27,7 +27,7 @@ constexpr const char* kUsage =
     "  --local-rank L    its number on this node (default 0)\n"
     "  --master H:P      rendezvous address: host of rank 0 and a free port there\n";
 
-/// What a first job sets, in the order of a file.
+/// The keys that a first job sets, in the order of a file.
 constexpr std::string_view kBeginnerKeys[] = {
     "--job.config_file",
     "--job.dump_folder",
@@ -57,7 +57,7 @@ constexpr std::string_view kBeginnerKeys[] = {
     "--debug.seed",
 };
 
-/// Breaks between words; every line begins behind `indent`.
+/// Breaks lines between words; every line begins with `indent`.
 std::string wrapped(const std::string& text, const std::string& indent) {
   std::string result, line = indent;
   for (size_t begin = 0; begin < text.size();) {
