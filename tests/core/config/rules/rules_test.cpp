@@ -139,7 +139,7 @@ const std::vector<Rule> kRules = {
     {2,
      {P + "pipeline_parallel_degree=2", P + "pipeline_parallel_layers_per_stage=3"},
      {P + "pipeline_parallel_degree=2", P + "pipeline_parallel_layers_per_stage=4"},
-     "falls into 3 stages"},
+     "has 3 stages"},
     {2,
      {P + "pipeline_parallel_degree=2", P + "pipeline_parallel_layers_per_stage=2"},
      {P + "pipeline_parallel_degree=2", P + "pipeline_parallel_layers_per_stage=2",
