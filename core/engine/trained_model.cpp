@@ -92,7 +92,8 @@ void TrainedModel::with_ranks(const std::function<void()>& work) {
     });
     engine_->connect(*rendezvous_);
     work();
-    run_->mesh.group("world").barrier();  // nobody closes a connection that another still uses
+    run_->mesh.group("world").barrier();  // a rank must not close a connection that another one
+                                          // still uses
   });
 }
 
