@@ -120,7 +120,7 @@ void tell_applied(const CheckpointSection& section, const Lineage& branch, const
   if (*section.initial_load_path == branch.start.initial_load_path)
     log::info("checkpoint.initial_load_path" + continues);
   else
-    log::warn("checkpoint.initial_load_path is ignored: the run goes on from '" +
+    log::warn("checkpoint.initial_load_path is ignored: the run continues from '" +
               own.folder.string() + "'");
 }
 
@@ -204,7 +204,7 @@ OwnStart find_own_start(const JobConfig& config, bool has_initial) {
   if (own.is_restart) {
     tell_applied(section, own.lineage, own);
   } else if (section.initial_load_path) {
-    log::warn("checkpoint.initial_load_path is ignored: the run goes on from '" +
+    log::warn("checkpoint.initial_load_path is ignored: the run continues from '" +
               own.folder.string() + "'");
   }
   if (!section.load_only) warn_of_others(branches.others(own.lineage), own.lineage);

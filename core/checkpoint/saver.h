@@ -25,8 +25,7 @@ struct SaveJob {
   CheckpointManifest manifest;   ///< without its list of files; rank 0's is written
   std::vector<ShardFile> files;
   Staging* staging = nullptr;  ///< the tensors are copied there first; null: written directly
-  std::string state_name, state_text;   ///< the rank's own small state; no file if the name is
-                                        ///< empty
+  std::string state_name, state_text;   ///< the rank's own small state; empty name: none
   int64_t first_row = 0, num_rows = 0;  ///< of the data position in state_text
 };
 

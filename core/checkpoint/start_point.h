@@ -26,10 +26,9 @@ struct StartPoint {
   };
   Kind kind = Kind::fresh;
   std::filesystem::path folder;
-  bool is_own = false;      ///< from this run's own checkpoint folder
-  bool is_restart = false;  ///< it continues a branch: exclude_from_loading no longer applies
-  Lineage lineage;          ///< of the checkpoints that the run saves; not known where checkpoints
-                            ///< are off
+  bool is_own = false;          ///< from this run's own checkpoint folder
+  bool is_restart = false;      ///< it continues a branch: exclude_from_loading no longer applies
+  Lineage lineage;              ///< of the checkpoints that the run saves; unknown if they are off
   CheckpointManifest manifest;  ///< of a checkpoint
   TensorIndex index;            ///< of every kind but fresh and done
 

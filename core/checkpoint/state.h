@@ -23,8 +23,7 @@ struct StateTensor {
   std::vector<nn::Sharding> shardings;  ///< of the parameter that it belongs to
   bool is_scalar = false;    ///< the same number on all ranks that hold a part of the parameter
   bool is_copy = false;      ///< another pipeline rank holds it too, and saves it
-  bool keeps_dtype = false;  ///< of a module's state: stored in its own dtype, even if weights are
-                             ///< converted
+  bool keeps_dtype = false;  ///< a module's state: not converted with the weights
 };
 
 std::vector<StateTensor> weights_of(const ModelPart& part);

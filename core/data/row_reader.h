@@ -29,8 +29,7 @@ struct ConversationOptions {
   /// attend to each other.
   int64_t max_tokens = 0;
   TooLong too_long = TooLong::error;
-  std::shared_ptr<LeftOut> left_out = nullptr;  ///< shared by the readers of a run; null: each has
-                                                ///< its own
+  std::shared_ptr<LeftOut> left_out = nullptr;  ///< shared by a run's readers; null: not shared
 };
 
 /// One source of a row.

@@ -37,8 +37,7 @@ TokenCut cut_of_prefix(std::string_view text, const std::vector<int32_t>& ids, s
   const auto bytes = [&](size_t count) {
     return tokenizer.decode(std::span(ids).subspan(same, count)).size();
   };
-  size_t fewest = 0, most = ids.size() - same;  // bounds of the number of tokens that reach the
-                                                // place
+  size_t fewest = 0, most = ids.size() - same;  // bounds of the tokens up to the place
   while (fewest < most) {
     const size_t middle = (fewest + most) / 2;
     if (bytes(middle) < wanted)

@@ -40,10 +40,8 @@ struct FeedOptions {
   int64_t vocab_size = 0;   ///< ids must be below
   int64_t num_workers = 1;  ///< threads that read, tokenise and pack
   int64_t num_prefetched_steps = 2;
-  double timeout_seconds = 60;    ///< a step that waits longer for a window fails: the source has
-                                  ///< stalled
-  double seconds_to_notice = 10;  ///< a step that waits longer logs what it waits for, at growing
-                                  ///< intervals
+  double timeout_seconds = 60;    ///< longest wait for a window; then the source has stalled
+  double seconds_to_notice = 10;  ///< wait before the first log message; then less and less often
   OrderOptions order;
   PackingOptions packing;
   ConversationOptions conversations;

@@ -50,9 +50,7 @@ int finish(StopReason reason, const Trainer& trainer) {
             (reason == StopReason::saved
                  ? ", which is saved; run the same command again to resume"
                  : "; nothing is saved, because checkpoint.enable = false"));
-  if (signal == SIGINT)
-    return kExitInterrupted;  // after Ctrl-C a launcher must not restart the
-                              // run
+  if (signal == SIGINT) return kExitInterrupted;  // Ctrl-C: no restart by a launcher
   return reason == StopReason::saved ? kExitRequeue : kExitTerminated;
 }
 
@@ -154,8 +152,7 @@ int build_and_train(std::unique_ptr<Run>& run, JobConfig& config, Registry& regi
   Trainer trainer(*run, config, watch, begin, std::move(source));
   const StopReason reason = trainer.run();
   if (loop) loop->end(*engine);
-  run->mesh.group("world").barrier();  // a rank must not close a connection that another one still
-                                       // uses
+  run->mesh.group("world").barrier();  // others may still use this rank's connections
   return finish(reason, trainer);
 }
 

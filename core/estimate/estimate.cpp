@@ -23,8 +23,7 @@ class LayerFlops {
   LayerFlops(const Model& model, ModelPart& part, int64_t seq_len) {
     const double once = model.flops_per_token(seq_len).causal_half;
     const double twice = model.flops_per_token(2 * seq_len).causal_half;
-    const double attention = twice - once;  // proportional to the length; the rest does not depend
-                                            // on it
+    const double attention = twice - once;  // proportional to the length, unlike the rest
     double rest = once - attention;
     for (Layer& layer : part.layers()) num_blocks_ += layer.is_block ? 1 : 0;
     for (Layer& layer : part.layers()) {

@@ -17,8 +17,7 @@ namespace titan::core {
 struct WatchedLayer {
   std::string name;
   int stage = 0;            ///< of the pipeline; 0 without one
-  int64_t parameters = 0;   ///< elements of this rank's shards; a tied parameter counts in its
-                            ///< first layer
+  int64_t parameters = 0;   ///< elements of this rank's shards; a tied one counts once
   int64_t kept_bytes = 0;   ///< by the last forward of one microbatch, for its backward
   bool has_memory = false;  ///< whether its forward has run
 };
@@ -38,8 +37,7 @@ class LayerWatch {
  private:
   struct State;
   static void watch_gradients(ModelPart& part);
-  std::shared_ptr<State> state_;  // shared with the layers' wrappers, which live as long as the
-                                  // layers
+  std::shared_ptr<State> state_;  // shared with the wrappers of the layers
 };
 
 }  // namespace titan::core

@@ -19,8 +19,7 @@ namespace titan::core {
 /// Measurements of one simulated step.
 struct SimulatedStep {
   int64_t parameter_bytes = 0;  ///< of this rank's shards
-  int64_t gradient_bytes = 0;   ///< before the update; 0 if each is consumed as soon as it is
-                                ///< complete
+  int64_t gradient_bytes = 0;   ///< before the update; 0 if each is consumed at once
   int64_t optimizer_bytes = 0;
   MemoryPeak peak;  ///< of all memory, in the second step
   /// With expert parallelism, if SimulationOptions request it: the peak of a step in which all

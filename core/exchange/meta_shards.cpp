@@ -64,8 +64,7 @@ TensorIndex index_meta_shards(const std::vector<std::filesystem::path>& files,
   if (tells_pieces || files.size() == 1) return index_headers(files, headers);
 
   std::string problems;
-  std::vector<std::map<std::string, Shape>> offsets(files.size());  // of the tensors used from each
-                                                                    // file
+  std::vector<std::map<std::string, Shape>> offsets(files.size());  // by file: used tensors
   for (const auto& [name, pieces] : parts) {
     const auto whole = shapes.find(name);
     const std::optional<int64_t> dim =

@@ -19,8 +19,7 @@ enum class RowOrder {
 
 /// The dtype and row order of a converted tensor.
 struct TensorForm {
-  std::string dtype;  ///< by its name in safetensors; F64, F32, BF16 and F16 are converted into
-                      ///< each other
+  std::string dtype;  ///< name in safetensors; conversions: between F64, F32, BF16 and F16
   RowOrder order = RowOrder::as_stored;
   int64_t num_heads = 0;  ///< number of heads in the rows; unused for as_stored
 };

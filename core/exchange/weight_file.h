@@ -21,8 +21,7 @@ namespace titan::core {
 
 /// A tensor of a planned file.
 struct PlannedTensor {
-  TensorEntry entry;   ///< name, dtype and shape in the file; its position is set by
-                       ///< plan_weight_files
+  TensorEntry entry;   ///< in the file; plan_weight_files sets its position
   std::string source;  ///< the stored tensor with its values
   RowOrder order = RowOrder::as_stored;
   int64_t num_heads = 0;

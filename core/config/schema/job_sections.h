@@ -203,8 +203,7 @@ struct ParallelismSection {
   std::string tensor_parallel = "tensor";      ///< (Titan) plugin of the tensor axis
   std::string pipeline_parallel = "pipeline";  ///< (Titan) plugin of the pipeline axis
   std::string context_parallel = "context";    ///< (Titan) plugin of the context axis
-  std::string expert_parallel = "expert";      ///< (Titan) plugin that distributes experts over
-                                               ///< ranks
+  std::string expert_parallel = "expert";      ///< (Titan) plugin of expert parallelism
   std::vector<std::string> further;            ///< (Titan) further parallelism plugins
 };
 

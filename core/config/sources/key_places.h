@@ -21,8 +21,7 @@ struct NamedKey {
   std::string key;    ///< "model.n_heads"; empty when the error names no key that was written
   SourceRange where;  ///< its value
   std::vector<SourceRange> items = {};  ///< items of its list that the error quotes
-  bool is_sound = true;                 ///< false: the message names a key that was reported
-                                        ///< already
+  bool is_sound = true;                 ///< false: a named key was reported already
 };
 
 class KeyPlaces {

@@ -113,8 +113,7 @@ void BlockShuffle::seek(const Value& position) {
   documents_.clear();
   ahead_.reset();
   given_ = given;
-  must_refill_ = given > 0 || !ends_with_epoch_;  // the packer may have used the first document
-                                                  // partly
+  must_refill_ = given > 0 || !ends_with_epoch_;  // the first document may be partly used
 }
 
 }  // namespace titan::core

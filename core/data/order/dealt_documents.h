@@ -55,8 +55,7 @@ class DealtDocuments {
   std::vector<Row*> row_of_;      // by row number; null: a row of another rank
   std::shared_ptr<Pass> shared_;  // null until the first `next`
   size_t queued_bytes_ = 0;
-  mutable std::mutex place_mutex_;  // guards shared_ for place(), which must not wait for a slow
-                                    // read
+  mutable std::mutex place_mutex_;  // of shared_, so that place() never waits for a slow read
 };
 
 }  // namespace titan::core

@@ -13,8 +13,7 @@ namespace titan::core {
 
 /// Which shards, in which order.
 struct ShardOrder {
-  int64_t first = 0;  ///< first shard in the endless sequence of epochs, then every `stride`-th
-                      ///< after it
+  int64_t first = 0;  ///< in the endless sequence of epochs; then every `stride`-th
   int64_t stride = 1;
   bool shuffle = false;
   uint64_t key = 0;   ///< determines the order of each epoch

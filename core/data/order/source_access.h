@@ -17,8 +17,7 @@ namespace titan::core {
 /// How documents are ordered.
 struct OrderOptions {
   bool shuffle = false;
-  int64_t shuffle_buffer = 1000;  ///< documents of one row that are shuffled together, for streamed
-                                  ///< sources
+  int64_t shuffle_buffer = 1000;  ///< documents of a row per shuffled block, for streamed sources
   /// If rows share shards: the size of the blocks of all rows together. Each row's block gets an
   /// equal share, so the pass that fills one fills all of them.
   size_t max_shared_block_bytes = size_t{128} << 20;
