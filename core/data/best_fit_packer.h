@@ -10,10 +10,10 @@
 
 namespace titan::core {
 
-/// Reads documents for `kGroupWindows` windows at a time, splits those that are longer than a
-/// window into pieces, and puts each piece, longest first, into the fullest window that has room
-/// for it. The rest of a window is padding. The state is the start of the group and a window in it;
-/// a resumed run reads and packs the group again.
+/// Reads documents for `kGroupWindows` windows at a time, and splits those that are longer than a
+/// window into pieces. Puts each piece, longest first, into the fullest window that has room for
+/// it. The rest of a window is padding. The state is the start of the group and a window in it; a
+/// resumed run reads and packs the group again.
 class BestFitPacker final : public Packer {
  public:
   static constexpr int64_t kGroupWindows = 64;

@@ -33,8 +33,8 @@ void require_for_conversations(const ConversationNeeds& needs, const Tokenizer& 
                                const JobConfig& config);
 
 /// Throws a ConfigError when the source holds preference pairs but the loss does not compare
-/// answers, so that rejected ones would be learned, and when the loss compares answers but the
-/// source holds no pairs.
+/// answers: rejected ones would be learned. Also when the loss compares answers but the source
+/// holds no pairs.
 void require_for_loss(const ConversationNeeds& needs, bool compares_answers,
                       const JobConfig& config);
 

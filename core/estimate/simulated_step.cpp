@@ -127,7 +127,8 @@ std::string to_text(const SimulatedStep& step) {
   text += line("parameters", step.parameter_bytes) + "\n";
   text += line("gradients", step.gradient_bytes) + "\n";
   text += line("optimizer states", step.optimizer_bytes) + "\n";
-  text += line("together", step.parameter_bytes + step.gradient_bytes + step.optimizer_bytes) + "\n";
+  text +=
+      line("together", step.parameter_bytes + step.gradient_bytes + step.optimizer_bytes) + "\n";
   text += line("most at once, with activations", step.peak.bytes.total()) + "\n";
   text += "this rank sends in a step\n";
   for (const auto& [key, traffic] : step.traffic)

@@ -28,8 +28,9 @@ class TensorStream {
   /// the nearest, ties to even.
   ///
   /// Throws a data Error that names the tensor for a dtype that cannot be converted, rows that do
-  /// not divide into heads of even size, a finite value that `form.dtype` cannot hold and, at the
-  /// end, a hash that differs from the file's; an io Error when a file cannot be read.
+  /// not divide into heads of even size, and a finite value that `form.dtype` cannot hold. At the
+  /// end throws a data Error when a hash differs from the file's. Throws an io Error when a file
+  /// cannot be read.
   void read(std::string_view name, const TensorForm& form,
             const std::function<void(const char* data, int64_t bytes)>& take);
 

@@ -155,8 +155,9 @@ TEST(Parallelisms, ExpertsAreCutByWhoeverTakesTheKey) {
   EXPECT_EQ(options(job, 2, "expert").at("tensor_degree"), Value(2));
   EXPECT_TRUE(messages(diagnostics_of(kBase, job, 2), Severity::not_built).empty());
   job.push_back("--parallelism.expert_parallel=acme/experts");
-  EXPECT_NE(errors_of(kBase, job, 2).find("with this plugin of expert parallelism is not built yet"),
-            std::string::npos);
+  EXPECT_NE(
+      errors_of(kBase, job, 2).find("with this plugin of expert parallelism is not built yet"),
+      std::string::npos);
 }
 
 TEST(Parallelisms, TheResolvedJobResolvesToItself) {
