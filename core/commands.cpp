@@ -1,5 +1,5 @@
-// What `titan` does itself needs neither torch nor a plugin that is loaded, so that it answers at
-// once; the rest is handed over.
+// The table of the program's own commands. `titan` runs those that need neither torch nor a loaded
+// plugin itself, so that they answer at once; it hands the others over to titan-train.
 #include "core/commands/command.h"
 #include "core/parts/job_parts.h"
 

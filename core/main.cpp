@@ -52,7 +52,8 @@ int exit_code(const titan::Error& error) {
   }
 }
 
-/// `-h` as `--help`, where it is neither the value of a flag nor, behind `--`, another command's.
+/// Replaces `-h` by `--help`, except as the value of a flag or after `--`, where it belongs to
+/// another command.
 std::vector<std::string> with_long_help(std::vector<std::string> arguments) {
   for (size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i)
     if (arguments[i] == "-h" && (i == 0 || !arguments[i - 1].starts_with("--")))
@@ -108,7 +109,7 @@ int dispatch(const std::vector<std::string>& words) {
 /// The report on a wrong configuration; it refers to the help of `command`.
 std::string report_of(const titan::ConfigError& error, const std::string& command) {
   const std::string report = error.diagnostics().report();
-  // with a context around it, it stays as it is
+  // with added context: unchanged
   return error.what() == report ? error.diagnostics().report("titan " + command + " --help")
                                 : error.what();
 }
@@ -116,15 +117,15 @@ std::string report_of(const titan::ConfigError& error, const std::string& comman
 }  // namespace
 
 int main(int argc, char** argv) {
-  // a closed pipe is an error of the logger that writes to it, a file that may not grow one of the
-  // checkpoint; neither ends the process without a word
+  // a closed pipe and a file over its size limit become write errors of the logger or the
+  // checkpoint; neither signal ends the process silently
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   titan::print_whole_lines();
   try {
     return dispatch(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const titan::Error& e) {
-    // a report says "error:" on each of its diagnostics
+    // each diagnostic of a report begins with "error:" already
     if (const auto* wrong = dynamic_cast<const titan::ConfigError*>(&e))
       titan::print_to_errors(report_of(*wrong, argv[1]) + "\n");
     else

@@ -1,5 +1,5 @@
-// The arguments of one command, by Boost.Program_options: flags, then words by position. Used by
-// the commands whose flags are not keys of the configuration.
+// Parses the arguments of one command by Boost.Program_options: flags, then positional words. Used
+// by the commands whose flags are not keys of the configuration.
 #pragma once
 
 #include <sstream>
@@ -13,7 +13,7 @@
 
 namespace titan::core {
 
-/// What a command was called with. `wants_help`: the usage was printed, there is nothing left to
+/// The arguments of a call. `wants_help`: the usage was printed and the command has nothing left to
 /// do.
 struct Arguments {
   boost::program_options::variables_map flags;
@@ -21,8 +21,8 @@ struct Arguments {
   bool wants_help = false;
 };
 
-/// Flags and words of `arguments`; `flags` describes the flags beside --help. A flag is spelt out
-/// in full. Throws a config Error for an unknown flag, a missing value, or a number of words
+/// Flags and words of `arguments`; `flags` describes the flags other than --help. Flags cannot be
+/// abbreviated. Throws a config Error for an unknown flag, a missing value, or a number of words
 /// outside [fewest, most].
 inline Arguments parse_arguments(const std::string& usage,
                                  boost::program_options::options_description flags,

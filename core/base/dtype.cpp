@@ -18,7 +18,7 @@ constexpr DtypeNames kDtypeNames[] = {{Dtype::float16, "float16", "F16"},
 const DtypeNames& names_of(Dtype dtype) {
   for (const DtypeNames& names : kDtypeNames)
     if (names.dtype == dtype) return names;
-  fail(ErrorKind::internal, "there is no type of numbers ", static_cast<int>(dtype));
+  fail(ErrorKind::internal, "there is no dtype ", static_cast<int>(dtype));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The types of numbers that a run can be stored and computed in, by their names. Used by the
-// configuration and by whoever reads or writes weights; runtime/tensors has LibTorch's side.
+// The dtypes that a run can store and compute in, by name. Used by the configuration and by the
+// code that reads and writes weights; runtime/tensors maps them to LibTorch's.
 #pragma once
 
 #include <optional>

@@ -26,7 +26,7 @@ std::string holder_of(const std::filesystem::path& path) {
            value.at("host").as_string() + ", since " +
            local_time_text(value.at("time").as_number(), "%Y-%m-%d %H:%M:%S");
   } catch (const Error&) {
-    return "a process that has not said yet which it is";
+    return "a process that has not written its id yet";
   }
 }
 
@@ -61,7 +61,7 @@ void FolderLock::lock(const std::filesystem::path& folder, const std::string& ke
   const std::filesystem::path path = folder / "run.lock";
   const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | flags, 0666);
   if (file < 0 && flags == 0 && errno != EACCES)
-    return;  // none has run here, or no folder is there
+    return;  // no run has used the folder, or it does not exist
   TITAN_CHECK(file >= 0, io, "cannot open '", path.string(), "': ", std::strerror(errno));
   if (!try_flock(file)) {
     const int reason = errno;

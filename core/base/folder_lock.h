@@ -7,9 +7,9 @@
 namespace titan::core {
 
 /// A lock on the file `run.lock` in a folder, of flock(2): the kernel releases it when the process
-/// ends, however it ends. It holds between machines where the file system shares such locks (NFS,
-/// Lustre with flock). Where the file system has none, that is a warning and nobody is kept out.
-/// The file says who holds the lock; it stays when the lock is released.
+/// ends, however it ends. It works between machines where the file system shares such locks (NFS,
+/// Lustre with flock). Where the file system has no locks, the run warns and continues unprotected.
+/// The file names the holder of the lock; it remains when the lock is released.
 class FolderLock {
  public:
   FolderLock() = default;
@@ -17,12 +17,12 @@ class FolderLock {
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
-  /// Throws a config Error that names the holder's host, process and start when another process
-  /// has the lock. `key`: the setting that names the folder.
+  /// Throws a config Error that names the holder's host, process and start when another process has
+  /// the lock. `key`: the setting that names the folder.
   ///
-  /// Does nothing when this object has it already.
+  /// Does nothing when this object holds the lock already.
   void take(const std::filesystem::path& folder, const std::string& key);
-  /// take, unless there is no lock file yet.
+  /// Like take, but does nothing when there is no lock file yet.
   void take_existing(const std::filesystem::path& folder, const std::string& key);
 
  private:

@@ -1,4 +1,4 @@
-// The machine that a process runs on. Used by what runs write of themselves.
+// The name of this machine. Used for the lock file and other files in which a run names its host.
 #pragma once
 
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 namespace titan::core {
 
-/// Empty where the system does not tell.
+/// Empty where the system reports none.
 inline std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";

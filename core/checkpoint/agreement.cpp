@@ -9,7 +9,7 @@
 namespace titan::core {
 namespace {
 
-/// For one answer of the store: its host may be busy with writing the same checkpoint.
+/// Time for one answer of the store: its host may be busy writing the same checkpoint.
 constexpr std::chrono::seconds kAnswerLimit{60};
 
 /// "" or what `conclude` threw.
@@ -38,7 +38,7 @@ void Agreement::wait_for(const std::vector<std::string>& keys, std::chrono::seco
   const double give_up = monotonic_seconds() + static_cast<double>(patience.count());
   auto pause = std::chrono::milliseconds(2);
   while (!store_->check(keys)) {
-    TITAN_CHECK(!is_abandoned_, distributed, "the run ended meanwhile");
+    TITAN_CHECK(!is_abandoned_, distributed, "the run ended while a checkpoint was being written");
     if (monotonic_seconds() > give_up) {
       std::string missing;
       for (size_t i = 0; i < keys.size(); ++i)

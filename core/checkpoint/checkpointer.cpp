@@ -29,7 +29,7 @@ std::string formatted(const char* format, double value) {
   return text;
 }
 
-/// The ranks that own one set of rows say so once.
+/// Of the ranks that read the same rows of the data, one writes their position.
 bool writes_data_position(const dist::Mesh& mesh) {
   return mesh.is_first_outside_of({"dp"});
 }
@@ -88,7 +88,7 @@ bool Checkpointer::save_now(const TrainState& state) {
 }
 
 void Checkpointer::save_seed() {
-  TITAN_ASSERT(saver_, "a seed checkpoint is asked for where saving is off");
+  TITAN_ASSERT(saver_, "a seed checkpoint was requested where saving is off");
   save({}, Contents::weights, true);
 }
 
@@ -124,7 +124,7 @@ void Checkpointer::save(const TrainState& state, Contents contents, bool waits,
                     ? make_job(folder, state, contents, weights_of(saved_.part))
                     : make_job(folder / part_of_it, state, contents, weights_for_others());
   if (!waits) {
-    saved_.device.synchronize();  // the copy is not to overtake the update of this step
+    saved_.device.synchronize();  // the copy must not start before this step's update has finished
     job.staging = &staging_;
   }
   saver_->start(std::move(job));
@@ -141,15 +141,15 @@ void Checkpointer::save(const TrainState& state, Contents contents, bool waits,
               "train on when a save fails");
 }
 
-/// An unfinished save's remains go; a complete checkpoint of the same step is kept aside until the
-/// new one is complete.
+/// Removes the remains of an unfinished save. A complete checkpoint of the same step is renamed and
+/// kept until the new one is complete.
 void Checkpointer::prepare_folder(const std::filesystem::path& folder,
                                   const std::string& part_of_it) const {
   together(saved_.mesh.group("world"), saved_.device.device(), [&] {
     if (saved_.mesh.rank() != 0) return;
     std::error_code error;
     if (std::filesystem::is_directory(folder_, error))
-      remove_export_folders(folder_);  // here no export is under way
+      remove_export_folders(folder_);  // no export is in progress here
     if (marker_of(folder) != Marker::none) {
       const std::filesystem::path aside = aside_path(folder);
       if (std::filesystem::exists(aside, error)) remove_checkpoint(aside);
@@ -158,12 +158,12 @@ void Checkpointer::prepare_folder(const std::filesystem::path& folder,
       remove_checkpoint(folder);
     }
     std::filesystem::create_directories(folder / part_of_it, error);
-    TITAN_CHECK(!error, io, "cannot make the checkpoint's folder '", folder.string(),
+    TITAN_CHECK(!error, io, "cannot create the checkpoint's folder '", folder.string(),
                 "': ", error.message());
   });
 }
 
-/// Collective where converters change weights for others.
+/// The weights of an export. Collective where converters change them.
 std::vector<StateTensor> Checkpointer::weights_for_others() const {
   std::vector<StateTensor> weights = weights_of(saved_.part);  // in the order of the parameters
   if (saved_.exports.empty()) return weights;
@@ -244,13 +244,14 @@ void Checkpointer::report(const std::optional<SaveOutcome>& outcome, const std::
 void Checkpointer::tidy(const SaveOutcome& outcome) const {
   if (outcome.error.empty()) return purge(outcome.step);
   const std::filesystem::path folder = step_path(folder_, outcome.step);
-  remove_checkpoint(folder);  // on a full disk the next save needs the room
+  remove_checkpoint(folder);  // on a full disk the next save needs the space
   std::error_code error;
   if (std::filesystem::exists(aside_path(folder), error)) rename_file(aside_path(folder), folder);
 }
 
-/// Looks at nothing that training reaches after `newest`, which was just saved: the next step may
-/// be being written. Steps of other branches are neither counted nor removed.
+/// Removes the checkpoints that keep_latest_k does not cover. `newest` was just saved; later steps
+/// are ignored, because the next one may be in writing. Steps of other branches are neither counted
+/// nor removed.
 void Checkpointer::purge(int64_t newest) const {
   const std::filesystem::path aside = aside_path(step_path(folder_, newest));
   std::error_code error;
@@ -268,7 +269,8 @@ void Checkpointer::purge(int64_t newest) const {
   for (size_t i = 0; i + num_kept < complete.size(); ++i) remove_checkpoint(complete[i].path);
 }
 
-/// Shards first, then the ranks put them together; the shards go once the folder is complete.
+/// Writes shards, merges them into a Hugging Face folder and removes the shards once that is
+/// complete.
 void Checkpointer::save_in_hf(const TrainState& state) {
   save(state, Contents::weights, true, kExportFolderName);
   const std::filesystem::path folder = step_path(folder_, state.step);

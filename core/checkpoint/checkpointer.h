@@ -1,4 +1,5 @@
-// When a run saves, what, and for how long it is kept: [checkpoint]. Used by the trainer.
+// Decides when a run saves a checkpoint, what it contains and how long it is kept: section
+// [checkpoint]. Used by the trainer.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@
 
 namespace titan::core {
 
-/// What of a run is saved; all outlive the checkpointer.
+/// The parts of a run that are saved; all outlive the checkpointer.
 struct Saved {
   ModelPart& part;
   Optimizer& optimizer;
@@ -32,17 +33,17 @@ struct Saved {
   const dist::Mesh& mesh;
   Device& device;
   uint64_t seed = 0;
-  std::vector<ExportTransform*> exports;  ///< what weights become for others
+  std::vector<ExportTransform*> exports;  ///< change the weights of a Hugging Face export
   Lineage lineage;                        ///< goes into every manifest
 };
 
-/// Collective: every rank makes one and calls the same. Does nothing where [checkpoint] enable is
-/// false.
+/// Collective: every rank makes one and makes the same calls. Does nothing where [checkpoint]
+/// enable is false.
 ///
 /// With async_mode = "disabled" a save that fails ends the run. Otherwise the state is copied to
-/// host memory while the next step runs forward and backward, which only read it, and written from
-/// there: the training thread is held where the copy is not there before the optimizer changes what
-/// is copied, and where an earlier save is still being written. A failure is reported at the next
+/// host memory during the forward and backward of the next step, which only read it, and written
+/// from there. The training thread waits when the copy is not complete before the optimizer changes
+/// the state, and when an earlier save is still being written. A failure is reported at the next
 /// step, the next save tries again, and `finish` throws when the last one failed.
 class Checkpointer {
  public:
@@ -50,20 +51,20 @@ class Checkpointer {
 
   /// [in each step, before the optimizer changes anything]
   void before_update();
-  /// [after each step] Saves when one is due: at the interval, after the first step when asked to,
-  /// and after the last; gives whether it did.
+  /// [after each step] Saves when a save is due: at the interval, after the first step if
+  /// configured, and after the last. Returns whether it saved.
   bool after_step(const TrainState& state);
   /// Saves everything now, unless this step is saved already, and waits until it is complete. False
   /// when checkpoints are off.
   bool save_now(const TrainState& state);
   /// Initial weights as step 0.
   void save_seed();
-  /// Waits for the save under way.
+  /// Waits for the save in progress.
   void finish();
 
  private:
   bool is_due(int64_t step) const;
-  /// Into a folder of that step; `part_of_it`: into a folder below.
+  /// Saves into the folder of that step, or into its subfolder `part_of_it`.
   void save(const TrainState& state, Contents contents, bool waits,
             const std::string& part_of_it = "");
   void save_last(const TrainState& state);
@@ -72,7 +73,7 @@ class Checkpointer {
                    const std::vector<StateTensor>& weights) const;
   std::vector<StateTensor> weights_for_others() const;
   void save_in_hf(const TrainState& state);
-  /// `prospect` of a save that failed: what will be done about it.
+  /// `prospect`: appended to the message of a failed save, such as that the next save tries again.
   void report(const std::optional<SaveOutcome>& outcome, const std::string& prospect = "");
   void tidy(const SaveOutcome& outcome) const;
   void purge(int64_t newest) const;
@@ -83,9 +84,9 @@ class Checkpointer {
   std::filesystem::path folder_;
   bool is_async_;
   Staging staging_;
-  double held_seconds_ = 0;       // of the training thread, by the save under way
-  int64_t last_saved_step_ = -1;  // complete or under way
-  std::string last_error_;        // of the last save; empty: it is complete or under way
+  double held_seconds_ = 0;       // how long the last save held the training thread
+  int64_t last_saved_step_ = -1;  // complete or in progress
+  std::string last_error_;        // of the last save; empty: complete or in progress
   std::unique_ptr<Saver> saver_;  // null where saving is off
 };
 

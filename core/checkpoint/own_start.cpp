@@ -39,7 +39,7 @@ BranchStart start_of(const CheckpointSection& section) {
   return {section.load_step, section.exclude_from_loading, section.initial_load_path.value_or("")};
 }
 
-/// Whether `wanted` says how a branch begins and no start has done so yet.
+/// Whether `wanted` has keys that begin a branch and that no start has applied yet.
 bool begins_branch(const BranchStart& wanted, const BranchStart& applied) {
   const bool goes_back = wanted.load_step >= 0 && wanted.load_step != applied.load_step;
   return goes_back || (!wanted.excluded.empty() && wanted.excluded != applied.excluded);
@@ -49,7 +49,7 @@ Lineage new_job(const CheckpointSection& section) {
   return {.job = new_job_id(), .start = start_of(section), .time = wall_seconds()};
 }
 
-/// Begins with `step`, whose own lineage is `from`.
+/// The branch that begins with `step`, whose own lineage is `from`.
 Lineage next_branch(const Lineage& newest, const Lineage& from, int64_t step,
                     const CheckpointSection& section) {
   Lineage lineage = new_job(section);
@@ -67,7 +67,7 @@ OwnStart newest_of(const std::vector<CheckpointStep>& line, const JobConfig& con
   for (auto step = line.rbegin(); step != line.rend(); ++step) {
     if (step->marker == Marker::none) {
       log::warn("the checkpoint in '" + step->path.string() +
-                "' is incomplete: it has no manifest.json; it is passed over");
+                "' is incomplete: it has no manifest.json; skipped");
       continue;
     }
     refuse_foreign(*step);
@@ -75,7 +75,7 @@ OwnStart newest_of(const std::vector<CheckpointStep>& line, const JobConfig& con
         read_checkpoint_manifest(step->path).contents == Contents::training) {
       if (weights && weights->step >= config.training.steps) return {OwnKind::done, weights->path};
       if (weights)
-        log::warn("'" + weights->path.string() + "' holds weights only; the run goes on from '" +
+        log::warn("'" + weights->path.string() + "' holds weights only; the run continues from '" +
                   step->path.string() + "'");
       return {OwnKind::checkpoint, step->path};
     }
@@ -86,12 +86,12 @@ OwnStart newest_of(const std::vector<CheckpointStep>& line, const JobConfig& con
     return {OwnKind::done, weights->path};
   TITAN_CHECK(weights->step == 0 && weights->marker == Marker::manifest, config,
               "checkpoint.folder: '", weights->path.string(),
-              "' holds weights only, a run cannot go on from it; use it as "
+              "' holds weights only, a run cannot continue from it; use it as "
               "checkpoint.initial_load_path of a run with another job.dump_folder");
   return {OwnKind::checkpoint, weights->path};
 }
 
-/// The step that load_step asks for, of any branch.
+/// The step that load_step names, of any branch.
 OwnStart at_load_step(const std::vector<CheckpointStep>& steps, const CheckpointSection& section,
                       const std::filesystem::path& folder) {
   const CheckpointStep step = asked_step(steps, section.load_step, folder);
@@ -100,11 +100,11 @@ OwnStart at_load_step(const std::vector<CheckpointStep>& steps, const Checkpoint
       step.marker == Marker::manifest &&
           (step.step == 0 || read_checkpoint_manifest(step.path).contents == Contents::training),
       config, "checkpoint.load_step = ", step.step, ": '", step.path.string(),
-      "' holds weights only, a run cannot go on from it");
+      "' holds weights only, a run cannot continue from it");
   return {OwnKind::checkpoint, step.path};
 }
 
-/// A restart leaves out what its first start was asked for, and says so.
+/// Logs that a restart does not apply the keys that began its branch.
 void tell_applied(const CheckpointSection& section, const Lineage& branch, const OwnStart& own) {
   const std::string continues =
       " was applied when branch " + std::to_string(branch.branch) +
@@ -120,7 +120,7 @@ void tell_applied(const CheckpointSection& section, const Lineage& branch, const
   if (*section.initial_load_path == branch.start.initial_load_path)
     log::info("checkpoint.initial_load_path" + continues);
   else
-    log::warn("checkpoint.initial_load_path is ignored: the run goes on from '" +
+    log::warn("checkpoint.initial_load_path is ignored: the run continues from '" +
               own.folder.string() + "'");
 }
 
@@ -149,7 +149,7 @@ Lineage lineage_from(const Branches& branches, const std::filesystem::path& fold
                      const CheckpointSection& section) {
   const auto from = std::find_if(branches.steps().begin(), branches.steps().end(),
                                  [&](const BranchStep& step) { return step.step.path == folder; });
-  TITAN_ASSERT(from != branches.steps().end(), "a start from a step that is not there");
+  TITAN_ASSERT(from != branches.steps().end(), "a start from a step that does not exist");
   if (begins) return next_branch(branches.newest(), from->lineage, from->step.step, section);
   if (branches.newest().is_known()) return branches.newest();
   return {.job = new_job_id()};  // saved before lineages were recorded
@@ -204,7 +204,7 @@ OwnStart find_own_start(const JobConfig& config, bool has_initial) {
   if (own.is_restart) {
     tell_applied(section, own.lineage, own);
   } else if (section.initial_load_path) {
-    log::warn("checkpoint.initial_load_path is ignored: the run goes on from '" +
+    log::warn("checkpoint.initial_load_path is ignored: the run continues from '" +
               own.folder.string() + "'");
   }
   if (!section.load_only) warn_of_others(branches.others(own.lineage), own.lineage);

@@ -18,19 +18,19 @@ namespace {
 
 constexpr int64_t kRoundBytes = int64_t{256} << 20;
 
-/// A part of a weight of which this rank holds something.
+/// A part of a weight that overlaps this rank's shard.
 struct OwnPart {
   const TensorPart* part;
   const StateTensor* weight;
   PartOverlap common;
 };
 
-/// A tensor of others and what the model does with it; the same on every rank.
+/// A stored tensor and how the model uses it; the same on every rank.
 struct SourcePart {
-  const TensorPart* part = nullptr;  ///< one of those that are made of it
+  const TensorPart* part = nullptr;  ///< one of the parts that come from it
   int num_uses = 0;
   Encoding encoding = Encoding::plain;
-  bool is_direct = false;  ///< its elements go where they belong as they are read
+  bool is_direct = false;  ///< it is read straight into the weight
 };
 
 /// The smallest rectangle that holds both.
@@ -103,7 +103,7 @@ class PartLoader {
     stats_.num_converted += stats.num_converted;
   }
 
-  /// Each into a view of the weight itself.
+  /// Reads each tensor into a view of the weight itself.
   void load_direct(const std::vector<std::string>& names) {
     std::vector<StateTensor> wanted;
     for (const std::string& name : names) {
@@ -119,7 +119,8 @@ class PartLoader {
     load(wanted);
   }
 
-  /// Through memory for what this rank needs of each.
+  /// Reads the rectangle that this rank needs of each tensor into memory, then copies it into the
+  /// weights.
   void load_staged(const std::vector<std::string>& names) {
     struct Staged {
       std::string name;

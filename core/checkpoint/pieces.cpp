@@ -15,7 +15,7 @@ namespace titan::core {
 namespace {
 
 constexpr int64_t kPieceChunk = int64_t{8} << 20;
-constexpr int64_t kAhead = int64_t{32} << 20;  // what the disk is asked for beforehand
+constexpr int64_t kAhead = int64_t{32} << 20;  // how far the file is read ahead
 
 void read_and_check(const Piece& piece, const TensorIndex& index, char* out) {
   const std::filesystem::path& path = index.files[static_cast<size_t>(piece.stored->file)];
@@ -38,11 +38,11 @@ void read_and_check(const Piece& piece, const TensorIndex& index, char* out) {
   if (piece.stored->hash.empty()) return;
   const std::string hash = hasher.hex();
   TITAN_CHECK(hash == piece.stored->hash, data, "tensor '", *piece.name, "' in '", path.string(),
-              "' is damaged: its bytes have the XXH3-128 ", hash, ", written were ",
+              "' is damaged: its bytes have the XXH3-128 ", hash, ", but written were ",
               piece.stored->hash, "; load another step (checkpoint.load_step) or restore the file");
 }
 
-/// Whether the piece's bytes are the target's: it can be read in place.
+/// Whether the piece's bytes can be read into the target without conversion.
 bool is_in_place(const Piece& piece, const Need& need) {
   const at::Tensor& target = need.target->tensor;
   return need.slice.sizes == need.target->slice.sizes && need.slice.sizes == piece.stored->sizes &&

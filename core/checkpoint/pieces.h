@@ -1,5 +1,5 @@
-// Stored rectangles and the parts of them that ranks need: intersecting, reading, checking. Used by
-// the reader.
+// Intersects, reads and checks stored rectangles and the parts of them that ranks need. Used by the
+// reader.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace titan::core {
 
-/// One stored rectangle; every rank numbers them alike.
+/// One stored rectangle; every rank numbers them in the same way.
 struct Piece {
   const std::string* name;  ///< in the index
   const StoredTensor* tensor;
@@ -29,31 +29,31 @@ struct Need {
   int64_t piece = 0;
   int rank = 0;
   nn::Slice slice;                      ///< within the whole tensor
-  const StateTensor* target = nullptr;  ///< of this rank's own needs
+  const StateTensor* target = nullptr;  ///< set for this rank's own needs
 };
 
-/// Where two rectangles of one tensor overlap; nothing when they do not.
+/// The overlap of two rectangles of one tensor, if any.
 std::optional<nn::Slice> overlap(const nn::Slice& slice, const StoredPiece& piece);
 
-/// The view of `tensor`, which holds the rectangle that starts at `offsets`, on `slice`.
+/// The view of `slice` within `tensor`, which holds the rectangle that starts at `offsets`.
 at::Tensor part_of(at::Tensor tensor, const std::vector<int64_t>& offsets, const nn::Slice& slice);
 
-/// A piece's values on the CPU, in the stored type. Throws a data Error naming file and tensor when
-/// they do not have their hash, an io Error when they cannot be read.
+/// A piece's values on the CPU, in the stored type. Throws a data Error that names file and tensor
+/// when the hash differs, an io Error when they cannot be read.
 at::Tensor read_piece(const Piece& piece, const TensorIndex& index);
 
-/// The same straight into the tensor that needs it where that is laid out alike; else through
-/// memory of its own.
+/// Reads a piece into the tensor that needs it: directly where both have the same layout, else
+/// through a temporary tensor.
 void read_into(const Need& need, const Piece& piece, const TensorIndex& index);
 
 /// Copies a part of a piece to where it is needed.
 void fill(const Need& need, const at::Tensor& values);
 
-/// So many pieces are read at once: a disk, and above all one that is far away, gives its full
-/// speed only to several requests, and hashing takes a CPU meanwhile.
+/// Pieces read at the same time: a disk, above all a remote one, reaches its full speed only with
+/// several requests, and each needs a CPU for hashing.
 constexpr size_t kReadsAtOnce = 4;
 
-/// Reads pieces in the given order, ahead of what `next` has given out. `index` outlives it.
+/// Reads pieces in the given order, ahead of the calls of `next`. `index` outlives it.
 class PieceReader {
  public:
   PieceReader(std::vector<Piece> pieces, const TensorIndex& index);

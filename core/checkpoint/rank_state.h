@@ -16,12 +16,12 @@ inline constexpr const char* kRandomMember = "random";
 std::string rank_state_name(int rank);
 
 /// The states of LibTorch's default generators, of the CPU and of `device`, as hexadecimal text.
-/// Titan's own initial values and data order need none of it: they follow from the seed. Plugins
-/// that draw numbers do.
+/// Titan's own initial values and data order follow from the seed and do not need them; plugins
+/// that draw random numbers do.
 Value random_state(c10::Device device);
 void restore_random_state(const Value& state, c10::Device device);
-/// Generators of a run that has no saved state: every rank and every start draws other numbers, the
-/// same ones each time for one seed and step.
+/// Seeds the generators of a run without saved state from seed, step and rank: ranks and steps of
+/// start get different numbers, and repeating the same start gives the same numbers.
 void seed_generators(uint64_t seed, int64_t step, int rank, c10::Device device);
 
 }  // namespace titan::core

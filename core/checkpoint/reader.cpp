@@ -24,7 +24,8 @@ namespace {
 
 constexpr size_t kMostListed = 10;
 
-/// What all ranks read, and who sends what to whom.
+/// Plans on all ranks which rank reads each piece and sends it to which others, and carries that
+/// out.
 class Exchange {
  public:
   Exchange(const TensorIndex& index, std::vector<Piece> pieces, std::vector<Need> own_needs,
@@ -48,13 +49,14 @@ class Exchange {
   }
 
  private:
-  /// Damage does not stop the exchange: the others would wait for what never comes.
+  /// Throws on all ranks if any failed. Damage does not stop the exchange earlier, because other
+  /// ranks would wait for data that never arrives.
   void end_together() const {
     const int64_t num_failed =
         world_.all_reduce(int64_t{error_ != nullptr}, dist::Reduce::sum, device_);
     if (error_) std::rethrow_exception(error_);
     TITAN_CHECK(num_failed == 0, data, num_failed,
-                " other ranks found stored tensors that cannot be used; they say which");
+                " other ranks found stored tensors that cannot be used; see their logs");
   }
 
   /// Remembers the first error of `work`.
@@ -67,7 +69,7 @@ class Exchange {
     }
   }
 
-  /// By how many ranks each piece is needed.
+  /// The number of ranks that need each piece.
   std::vector<int64_t> count_needs() const {
     at::Tensor counts =
         at::zeros({static_cast<int64_t>(pieces_.size())}, at::TensorOptions().dtype(at::kLong));
@@ -79,7 +81,7 @@ class Exchange {
     return {data, data + pieces_.size()};
   }
 
-  /// In the order in which they lie on the disk.
+  /// Reads pieces that only this rank needs, in their order on the disk.
   void read_alone(std::vector<Need> needs) {
     const auto place = [this](const Need& need) {
       const StoredPiece& stored = *pieces_[static_cast<size_t>(need.piece)].stored;
@@ -104,7 +106,7 @@ class Exchange {
     for (std::future<void>& read : reading) attempt([&] { read.get(); });
   }
 
-  /// What all ranks need of the pieces that more than one needs, by piece, then by rank.
+  /// The needs of all ranks for pieces that several ranks need, by piece, then by rank.
   std::vector<Need> gather(const std::vector<Need>& shared_own) const {
     size_t num_dims = 1;
     for (const Piece& piece : pieces_) num_dims = std::max(num_dims, piece.stored->sizes.size());
@@ -141,8 +143,8 @@ class Exchange {
     return needs;
   }
 
-  /// Each piece is read by that rank of those that need it which has read the least so far; pieces
-  /// go round in one order, so that nobody waits for somebody who waits for him.
+  /// Each piece is read by the rank that has read the least so far among those that need it. All
+  /// ranks exchange pieces in the same order, which avoids deadlock.
   void share(const std::vector<Need>& needs, const std::vector<Need>& shared_own) {
     std::vector<int64_t> load(static_cast<size_t>(world_.size()), 0);
     std::map<int64_t, int> reader_of;
@@ -213,7 +215,7 @@ class Exchange {
     fill(need, values);
   }
 
-  /// Any type travels as bytes. Of a contiguous tensor it is a view.
+  /// Tensors of any dtype are sent as bytes; a view of a contiguous tensor.
   static at::Tensor bytes_of(const at::Tensor& tensor) {
     return tensor.contiguous().view({-1}).view(at::kByte);
   }

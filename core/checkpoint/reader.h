@@ -1,6 +1,6 @@
-// Fills a run's tensors from stored ones under any layout: rectangles are intersected, each stored
-// piece is read once by one rank, checked against its hash, and sent to the others that need a part
-// of it. Used by resume.
+// Fills a run's tensors from stored ones under any layout: intersects rectangles, reads each stored
+// piece once on one rank, checks its hash, and sends it to the other ranks that need a part of it.
+// Used by resume.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,20 @@ namespace titan::core {
 struct LoadStats {
   int64_t bytes_read = 0;      ///< from files, by this rank
   int64_t bytes_received = 0;  ///< from other ranks
-  int64_t num_converted = 0;   ///< tensors whose stored type is another than the run's
+  int64_t num_converted = 0;   ///< tensors whose stored dtype differs from the run's
 };
 
 /// Name of a tensor of the run -> name in the index.
 using StoredName = std::function<std::string(const std::string& name)>;
 
-/// Throws one data Error that lists, of `wanted`, the tensors that the index lacks or has in
-/// another shape. `what`: for the message, "the checkpoint in 'x'".
+/// Throws one data Error that lists the tensors of `wanted` that the index lacks or has in another
+/// shape. `what`: for the message, "the checkpoint in 'x'".
 void check_fits(const TensorIndex& index, const std::vector<StateTensor>& wanted,
                 const std::string& what);
 
-/// Collective over `world`: every rank calls it with the same index and its own part. Types are
-/// converted where they differ. `device`: where the group communicates. Throws a data Error naming
-/// file and tensor when bytes do not have their hash or are not there.
+/// Collective over `world`: every rank calls it with the same index and its own tensors. Dtypes are
+/// converted where they differ. `device`: where the group communicates. Throws a data Error that
+/// names file and tensor when bytes are missing or their hash differs.
 LoadStats load_tensors(const TensorIndex& index, const std::vector<StateTensor>& wanted,
                        const StoredName& stored_name, const dist::Group& world, c10::Device device);
 

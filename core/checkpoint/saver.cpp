@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kNumThreads = 4;
 
-/// This rank's part, as the other ranks are told.
+/// Writes this rank's files; returns their manifest entries as JSON for the other ranks.
 std::string write_part_of_rank(const SaveJob& job) {
   Value::List files;
   for (const ManifestFile& file : write_shards(job.folder, job.files, kNumThreads))
@@ -55,7 +55,7 @@ bool Saver::is_busy() const {
 void Saver::start(SaveJob job) {
   {
     const std::lock_guard lock(mutex_);
-    TITAN_ASSERT(!job_, "a save starts while another is under way");
+    TITAN_ASSERT(!job_, "a save starts while another is in progress");
     job_ = std::move(job);
     is_copied_ = false;
     outcome_.reset();
@@ -83,14 +83,14 @@ void Saver::run() {
   block_signals();
   if (warm_up_) try {
       warm_up_();
-    } catch (const std::exception&) {  // too little memory: the save that needs it will say so
+    } catch (const std::exception&) {  // out of memory: the save that needs it will report that
     }
   while (true) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return job_ || closing_; });
     if (!job_) return;
     lock.unlock();
-    const SaveOutcome outcome = write(*job_);  // nobody else touches the job while it is there
+    const SaveOutcome outcome = write(*job_);  // no other thread touches job_ until it is reset
     lock.lock();
     job_.reset();
     is_copied_ = true;
@@ -101,7 +101,7 @@ void Saver::run() {
     try {
       clean_up_(outcome);
     } catch (const std::exception& e) {
-      log::warn(std::string("the checkpoint folder could not be tidied: ") + e.what());
+      log::warn(std::string("the checkpoint folder could not be cleaned up: ") + e.what());
     }
   }
 }
@@ -136,8 +136,8 @@ SaveOutcome Saver::write(SaveJob& job) {
             outcome.bytes += manifest.files.back().bytes;
           }
         write_text_atomically(job.folder / kManifestName, to_text(manifest));
-        sync_folder(job.folder.parent_path());  // the folder's own name, perhaps new, and that of
-        sync_folder(job.folder.parent_path().parent_path());  // the one it lies in
+        sync_folder(job.folder.parent_path());  // makes the name of the folder durable,
+        sync_folder(job.folder.parent_path().parent_path());  // and that of its parent
       },
       patience_);
   outcome.seconds = monotonic_seconds() - start;

@@ -1,5 +1,4 @@
-// Writes checkpoints, in the foreground or behind the training thread's back. Used by the
-// checkpointer.
+// Writes checkpoints on a background thread. Used by the checkpointer.
 #pragma once
 
 #include <condition_variable>
@@ -22,10 +21,10 @@ namespace titan::core {
 
 /// What this rank puts into a checkpoint.
 struct SaveJob {
-  std::filesystem::path folder;  ///< of this checkpoint; made by rank 0 before anybody writes
-  CheckpointManifest manifest;   ///< without files; rank 0's is written
+  std::filesystem::path folder;  ///< of this checkpoint; rank 0 makes it before any rank writes
+  CheckpointManifest manifest;   ///< without its list of files; rank 0's is written
   std::vector<ShardFile> files;
-  Staging* staging = nullptr;  ///< where the tensors are copied to first; null: written as they are
+  Staging* staging = nullptr;  ///< the tensors are copied there first; null: written directly
   std::string state_name, state_text;   ///< the rank's own small state; empty name: none
   int64_t first_row = 0, num_rows = 0;  ///< of the data position in state_text
 };
@@ -42,26 +41,26 @@ struct SaveOutcome {
 /// time.
 class Saver {
  public:
-  /// Called on rank 0, on the writing thread, after each save. What it throws becomes a warning.
+  /// [rank 0, writing thread] Called after each save. An exception becomes a warning.
   using CleanUp = std::function<void(const SaveOutcome& outcome)>;
 
   /// `patience`: how long a rank that has written waits for the others. `warm_up`: the writing
   /// thread's first work; may be empty.
   Saver(const Rendezvous& rendezvous, std::chrono::seconds patience, CleanUp clean_up,
         std::function<void()> warm_up);
-  /// Does not wait for the other ranks: call `wait` first where the save shall be complete.
+  /// Does not wait for the other ranks: call `wait` first if the save must be complete.
   ~Saver();
   Saver(const Saver&) = delete;
 
   bool is_busy() const;
-  /// Starts to write; not while busy. The job's tensors stay untouched until they are copied, and
-  /// without staging until the outcome is there.
+  /// Starts to write; not while busy. The caller leaves the job's tensors unchanged until they are
+  /// copied or, without staging, until the outcome is available.
   void start(SaveJob job);
-  /// Waits until the tensors of the last job may change again.
+  /// Waits until the caller may change the tensors of the last job.
   void wait_until_copied();
-  /// The outcome of the last save, once, as soon as it is there.
+  /// The outcome of the last save, returned once, or nothing while it is not available.
   std::optional<SaveOutcome> poll();
-  /// The outcome of the last save, once; nothing when there was none since. Waits for it.
+  /// Waits for the last save; returns its outcome once, nothing if that was returned already.
   std::optional<SaveOutcome> wait();
 
  private:
@@ -78,9 +77,9 @@ class Saver {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<SaveJob> job_;          // handed over, not finished
-  bool is_copied_ = true;               // nobody reads the tensors of job_ any more
-  std::optional<SaveOutcome> outcome_;  // not yet told
+  std::optional<SaveJob> job_;          // set by start, removed when finished
+  bool is_copied_ = true;               // the writing thread no longer reads the tensors of job_
+  std::optional<SaveOutcome> outcome_;  // not yet returned
   bool closing_ = false;
   std::thread thread_;  // last: starts when everything above exists
 };

@@ -8,10 +8,11 @@
 namespace titan::core {
 namespace {
 
-/// Which parts of a tensor the ranks of one pipeline stage hold, for each way to cut one.
+/// Which part of a tensor each rank of one pipeline stage holds, for each set of mesh axes that
+/// shard it.
 class Parts {
  public:
-  /// Stages are the outermost axis: all are numbered alike.
+  /// Stages are the outermost axis, so the numbering is the same in each.
   explicit Parts(const dist::Grid& grid) : grid_(grid) {
     const std::vector<bool> is_stage = grid.varies("pp");
     for (size_t i = 0; i < is_stage.size(); ++i)
@@ -48,16 +49,16 @@ class Parts {
   }
 
   const dist::Grid& grid_;
-  std::vector<size_t> cells_;  // of a stage
+  std::vector<size_t> cells_;  // those within a stage
   int64_t num_ranks_ = 1;
-  std::vector<std::vector<int64_t>> places_;  // of the stage's ranks
+  std::vector<std::vector<int64_t>> places_;  // coordinates of the stage's ranks
   std::map<std::vector<bool>, Division> divisions_;
 };
 
 }  // namespace
 
-std::vector<StateTensor> own_part(const std::vector<StateTensor>& state,
-                                  const dist::Grid& grid, int rank) {
+std::vector<StateTensor> own_part(const std::vector<StateTensor>& state, const dist::Grid& grid,
+                                  int rank) {
   Parts parts(grid);
   const int64_t num_ranks = parts.num_ranks();
   const int64_t own_rank = rank % num_ranks;
@@ -67,8 +68,8 @@ std::vector<StateTensor> own_part(const std::vector<StateTensor>& state,
   for (const StateTensor& tensor : state) {
     if (tensor.is_copy) continue;
     const Parts::Division& division = parts.of(tensor);
-    // a single number is known to all, but sure to be right only where the parameter has elements:
-    // the first part is never empty
+    // all ranks hold a scalar state, but it is only certain to be right where the parameter has
+    // elements: the first part is never empty
     const int64_t num_written = tensor.is_scalar ? 1 : division.num_parts;
     std::vector<int64_t> writers(static_cast<size_t>(num_written), -1);
     for (int64_t other = 0; other < num_ranks; ++other) {
@@ -80,7 +81,7 @@ std::vector<StateTensor> own_part(const std::vector<StateTensor>& state,
     }
     const int64_t elements =
         std::accumulate(tensor.shape.begin(), tensor.shape.end(), int64_t{1}, std::multiplies<>());
-    const int64_t bytes =  // as if evenly cut: all ranks have to come to the same sums
+    const int64_t bytes =  // as if evenly sharded: all ranks must compute the same sums
         elements * static_cast<int64_t>(tensor.tensor.element_size()) / num_written;
     for (const int64_t writer : writers)
       load[static_cast<size_t>(writer)] += std::max<int64_t>(bytes, 1);

@@ -1,4 +1,4 @@
-// Who writes what: each element of the state is written once, and ranks that hold the same share
+// Which rank writes which tensors: each element of the state is written once, and replicas share
 // the work. Used by the checkpointer.
 #pragma once
 
@@ -10,11 +10,11 @@
 
 namespace titan::core {
 
-/// The tensors of `state` that `rank` writes: those of which it holds a part that nobody else
-/// holds, and its share of those that replicas hold as well, by bytes. Every rank of a pipeline
-/// stage comes to the same division without a word between them: they see the same tensors in the
-/// same order. Copies are written by the stage that holds the original.
-std::vector<StateTensor> own_part(const std::vector<StateTensor>& state,
-                                  const dist::Grid& grid, int rank);
+/// The tensors of `state` that `rank` writes: those of which it alone holds its part, and its
+/// share, by bytes, of those that replicas hold too. All ranks of a pipeline stage compute the same
+/// division without communication, because they have the same tensors in the same order. The stage
+/// that holds the original writes a tensor with copies.
+std::vector<StateTensor> own_part(const std::vector<StateTensor>& state, const dist::Grid& grid,
+                                  int rank);
 
 }  // namespace titan::core

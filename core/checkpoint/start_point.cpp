@@ -20,7 +20,7 @@ namespace {
 
 using Kind = StartPoint::Kind;
 
-/// What rank 0 found; the others are told.
+/// The result of rank 0's search, which it sends to the other ranks.
 struct Finding {
   Kind kind = Kind::fresh;
   std::filesystem::path folder;
@@ -66,7 +66,8 @@ Finding initial(const CheckpointSection& section, const std::string& hf_assets_p
   return {Kind::shards, path};
 }
 
-/// What began `folder`, where it tells: the parent of a branch that starts with it.
+/// The step in the found folder as the parent of a branch that starts from it, if its lineage is
+/// known.
 std::optional<Lineage::Point> point_of(const Finding& found) {
   if (found.kind != Kind::checkpoint) return std::nullopt;
   const CheckpointManifest manifest = read_checkpoint_manifest(found.folder);
@@ -101,12 +102,12 @@ Finding find(const JobConfig& config) {
   return found;
 }
 
-/// A small file of the checkpoint, compared with its hash.
+/// A small file of the checkpoint, checked against its hash.
 Value read_checked(const StartPoint& start, const ManifestFile& file) {
   const std::filesystem::path path = start.folder / file.name;
   const std::string text = read_text(path);
   TITAN_CHECK(hash_hex(text) == file.hash, data, "'", path.string(),
-              "' is damaged: its XXH3-128 is ", hash_hex(text), ", written was ", file.hash);
+              "' is damaged: its XXH3-128 is ", hash_hex(text), ", but written was ", file.hash);
   return parse_json(text);
 }
 
@@ -155,7 +156,7 @@ StartPoint opened(const Finding& found, const CheckpointSection& section) {
   return start;
 }
 
-/// What `find` gives on rank 0, on every rank.
+/// Calls `find` on rank 0 and returns its result on every rank.
 template <class Find>
 Finding found_by_rank_zero(Rendezvous& rendezvous, const std::string& what, Find&& find) {
   Value told;
@@ -239,12 +240,12 @@ FeedState read_data_position(const StartPoint& start, int64_t num_rows, int64_t 
                              int64_t num_own_rows) {
   std::optional<FeedState> position;
   std::vector<bool> is_wanted;  // by stream
-  int64_t num_old_rows = 0;     // of the global batch, when it was written
+  int64_t num_old_rows = 0;     // of the global batch when the checkpoint was written
   for (const ManifestFile& file : start.manifest.files)
     num_old_rows = std::max(num_old_rows, file.first_row + file.num_rows);
   for (const ManifestFile& file : start.manifest.files) {
     if (file.num_rows == 0) continue;
-    if (position) {  // what a file holds follows from its rows: most need not be read
+    if (position) {  // a file's rows determine its streams, so most files need not be read
       const std::vector<int64_t> streams = own_streams(position->num_streams, position->num_windows,
                                                        num_old_rows, file.first_row, file.num_rows);
       const auto wants = [&](int64_t stream) { return is_wanted[static_cast<size_t>(stream)]; };

@@ -37,7 +37,7 @@ std::string numbered(const std::string& stem, int rank, size_t file, size_t num_
   return name + ".safetensors";
 }
 
-/// In the type and place of the entry.
+/// On the CPU, in the entry's dtype.
 at::Tensor ready(const at::Tensor& tensor, const TensorEntry& entry) {
   return tensor.to(at::TensorOptions().device(c10::kCPU).dtype(scalar_type(entry.dtype)))
       .contiguous();
@@ -47,7 +47,7 @@ int64_t aligned(int64_t position) {
   return (position + 63) / 64 * 64;
 }
 
-/// Of memory that holds copies of all tensors of `files`.
+/// The size of memory that holds copies of all tensors of `files`.
 int64_t staged_bytes(const std::vector<ShardFile>& files) {
   int64_t bytes = 0;
   for (const ShardFile& file : files)
@@ -91,7 +91,7 @@ std::vector<ShardFile> plan_files(const std::vector<StateTensor>& state, const s
 
 void Staging::allocate(int64_t bytes) {
   if (this->bytes() >= bytes) return;
-  memory_ = at::Tensor();  // first the old one goes
+  memory_ = at::Tensor();  // frees the old memory first
   memory_ = at::empty({bytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(pinned_));
 }
 
@@ -103,7 +103,7 @@ void Staging::warm_up(const std::vector<ShardFile>& files) {
 void Staging::copy(std::vector<ShardFile>& files) {
   at::NoGradGuard no_grad;
   if (files.empty()) return;
-  // beside what the training thread runs on the device
+  // on its own stream, concurrently with the training thread's
   const c10::Device device = files.front().tensors.front().device();
   std::unique_ptr<c10::StreamGuard> own_stream;
   if (!device.is_cpu())
@@ -128,8 +128,8 @@ void Staging::copy(std::vector<ShardFile>& files) {
 ManifestFile write_shard(const std::filesystem::path& folder, const ShardFile& file) {
   at::NoGradGuard no_grad;
   std::map<std::string, std::string> hashes;
-  // the header ends with the hashes and the hash of the file begins with the header, so the tensors
-  // are hashed first; those that have to be converted are converted twice rather than kept
+  // the header contains the tensors' hashes and the file's hash starts with the header, so the
+  // tensors are hashed first; conversions are repeated rather than kept in memory
   for (size_t i = 0; i < file.entries.size(); ++i) {
     const at::Tensor tensor = ready(file.tensors[i], file.entries[i]);
     hashes[file.entries[i].name] =

@@ -1,5 +1,5 @@
-// titan check FILE: whether a plugin file can be used here, tried in a child process. Exit code 0
-// or 3.
+// titan check FILE: loads a plugin file in a child process to find out whether it can be used here.
+// Exit code 0 or 3.
 #include <chrono>
 #include <cmath>
 #include <cstdio>

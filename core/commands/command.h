@@ -1,6 +1,6 @@
-// The commands of `titan`: each has a row in core/commands.cpp, and is either run by it or handed
-// over to the program beside it that has it. Those programs have tables of their own, and main.cpp
-// dispatches in all of them.
+// The commands of `titan`: each has a row in core/commands.cpp. The row either has a function to
+// run or names another program, in the same folder, to hand the command over to. Those programs
+// have their own tables; main.cpp dispatches in all of them.
 #pragma once
 
 #include <algorithm>
@@ -20,16 +20,15 @@ struct CommandRow {
   const char* name;
   const char* usage;    ///< "titan list [kind]"
   const char* summary;  ///< one line for `titan --help`
-  /// `arguments` follow the command's name. Returns the exit code; errors are thrown. Null: the
-  /// command is another program's.
+  /// `arguments` follow the command's name. Returns the exit code; errors are thrown. Null:
+  /// `program` runs the command.
   int (*run)(const std::vector<std::string>& arguments) = nullptr;
-  const char* program = nullptr;  ///< which stands beside this one and has the command
+  const char* program = nullptr;  ///< in this program's folder, for a null `run`
 };
 
-/// What a plugin's command that sees torch is handed over to; null in a program that runs it
-/// itself.
+/// The program that runs plugin commands which link torch; null in that program itself.
 extern const char* const kProgramWithTorch;
-/// What commands of plugins get by their context; a program without torch has no engines.
+/// Services in the context of plugin commands; a program without torch has no engines.
 struct CommandHosts {
   EngineHost* engines = nullptr;
   JobParts* parts = nullptr;
@@ -39,7 +38,7 @@ CommandHosts command_hosts();
 /// In the order in which --help shows them.
 const std::vector<CommandRow>& commands();
 
-/// Whether a command is asked for its help rather than to do something.
+/// Whether the arguments of a command ask for its help.
 inline bool asks_for_help(const std::vector<std::string>& words) {
   return std::any_of(words.begin(), words.end(),
                      [](const std::string& word) { return word == "--help" || word == "-h"; });

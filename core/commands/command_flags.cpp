@@ -37,7 +37,7 @@ std::string value_name(const Option& option) {
   return name;
 }
 
-/// The help text with what the flag may be and what it is when it is not given.
+/// The help text with the allowed values and the default.
 std::string help_of(const Option& option) {
   std::string text = option.help;
   if (option.type == OptionType::boolean) return text;
@@ -99,8 +99,8 @@ class InputReader {
     for (const auto& given : parsed({arguments.begin(), divider}).options) take(given);
     if (command_.words.takes_command) {
       for (const std::string& word : input_.words)
-        wrong("'" + word + "' is no flag of titan " + command_.name +
-              "; what is to be started stands behind '--'; usage: " + usage_of(command_));
+        wrong("'" + word + "' is not a flag of titan " + command_.name +
+              "; put the command to start after '--'; usage: " + usage_of(command_));
       input_.words.assign(divider == arguments.end() ? divider : divider + 1, arguments.end());
     }
     if (!input_.wants_help && !has_unknown_) check_words();
@@ -115,7 +115,7 @@ class InputReader {
     positions.add("words", -1);
     namespace style = po::command_line_style;
     const int all = style::unix_style & ~style::allow_guessing;
-    // a value of a job's flag may begin with a dash
+    // no short flags: the value of a job's flag may begin with a dash
     const int job = style::allow_long | style::long_allow_adjacent | style::long_allow_next;
     try {
       po::command_line_parser parser(arguments);
@@ -171,7 +171,7 @@ class InputReader {
     const bool is_list = option.type == OptionType::list;
     if (!seen_.insert(name).second && !is_list) return wrong(flag + " is given twice");
     Value value = option.type == OptionType::boolean ? Value(true)
-                  : is_list ? Value::list({given.value.front()})  // a comma belongs to the item
+                  : is_list ? Value::list({given.value.front()})  // commas do not split the item
                             : value_of_word(option, given.value.front());
     if (const auto problem = option.problem(value)) return wrong(flag + " " + *problem);
     if (const Value* before = input_.options.find(name); before && is_list) {
@@ -213,8 +213,8 @@ std::string command_help(const Component& command) {
        << command.help << "\n\n"
        << described_flags(command);
   if (command.words.takes_job)
-    text << "\n--job.config_file FILE and --section.key VALUE are those of titan train, whose help "
-            "lists\nthem: --parallelism.tensor_parallel_degree 2\n";
+    text << "\n--job.config_file FILE and --section.key VALUE are listed by titan train --help; an "
+            "example:\n--parallelism.tensor_parallel_degree 2\n";
   return text.str();
 }
 

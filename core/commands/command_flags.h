@@ -1,4 +1,5 @@
-// The flags and words of a command that a plugin adds, read by the schema of its options.
+// Parses the flags and words of a plugin's command by the schema of its options. Used by
+// plugin_command.cpp.
 #pragma once
 
 #include <string>
@@ -9,18 +10,18 @@
 
 namespace titan::core {
 
-/// What a command was called with.
+/// The parsed arguments of a command.
 struct CommandInput {
   bool wants_help = false;
   std::vector<std::string> words;
-  Value options = Value::map();  ///< only those that were given; each is sound
+  Value options = Value::map();  ///< only those that were given; each is valid
 };
 
 /// Reads `arguments`, which follow the command's name. `--some-flag` is the option some_flag; where
-/// a command has `output` and no `out`, `--out` means `--output`; `-q` is `--quiet`. Each flag of a
-/// list is one item, commas and all; every other flag stands once. Throws a config Error with every
-/// mistake: unknown flags with the nearest name, values that the schema refuses, a flag given
-/// twice, too few or too many words.
+/// a command has `output` and no `out`, `--out` means `--output`; `-q` is `--quiet`. Each use of a
+/// list's flag adds one item, which may contain commas; every other flag may be given once. Throws
+/// a config Error with every mistake: unknown flags with the nearest name, values that the schema
+/// refuses, a flag given twice, too few or too many words.
 CommandInput read_command_input(const Component& command,
                                 const std::vector<std::string>& arguments);
 

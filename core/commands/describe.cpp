@@ -1,5 +1,5 @@
-// titan describe KIND [NAME] [--json]: what a component is and which options it has; the keys of a
-// section of a job; with --ranks also what a pipeline schedule does and costs.
+// titan describe KIND [NAME] [--json]: shows a component and its options, or the keys of a section;
+// with --ranks also the timeline and cost of a pipeline schedule.
 #include "core/base/arguments.h"
 
 #include <titan/program/terminal.h>
@@ -34,7 +34,7 @@ po::options_description flags() {
   pipeline.add_options()("ranks", po::value<int>()->value_name("N"), "draw it for N ranks");
   pipeline.add_options()("microbatches", po::value<int>()->value_name("N"), "and N microbatches");
   pipeline.add_options()("stages", po::value<int>()->value_name("N"),
-                         "over all ranks; unset: what the schedule takes");
+                         "over all ranks; unset: the schedule's default");
   pipeline.add_options()("costs", po::value<std::string>()->value_name("F,I,W"),
                          "time of a stage's forward, input gradient and weight gradient; 1,1,1");
   pipeline.add_options()("option", po::value<std::vector<std::string>>()->value_name("NAME=VALUE"),
@@ -43,7 +43,7 @@ po::options_description flags() {
   pipeline.add_options()("csv", po::value<std::string>()->value_name("FILE"),
                          "write the table, as the schedule csv reads it");
   pipeline.add_options()("lowered", po::value<std::string>()->value_name("FILE"),
-                         "write the table with what is sent and received");
+                         "write the table with its sends and receives");
   return flags.add(pipeline);
 }
 
@@ -57,7 +57,7 @@ std::string text_of(const Arguments& parsed, const char* flag) {
   return parsed.flags.count(flag) ? parsed.flags[flag].as<std::string>() : std::string();
 }
 
-/// Refuses the flags of a pipeline schedule where they mean nothing.
+/// Whether flags of a pipeline schedule are given. Refuses them where they do not apply.
 bool wants_pipeline(const Arguments& parsed) {
   const char* given = nullptr;
   for (const char* flag : kPipelineFlags)

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// As execv takes them; `words` outlives the result.
+/// The argv of execv; `words` outlives the result.
 std::vector<char*> pointers(std::vector<std::string>& words) {
   std::vector<char*> result;
   for (std::string& word : words) result.push_back(word.data());
@@ -38,22 +38,22 @@ fs::path own_tree() {
   return own_folder().parent_path();
 }
 
-/// Holds the lock that tools/setup.sh takes: two builds at a time in one tree damage ninja's log.
-/// Closed when the process is replaced.
+/// Takes the lock that tools/setup.sh takes as well, because two concurrent builds in one tree
+/// damage ninja's log. exec releases it.
 void wait_for_other_builds(const fs::path& tree) {
   fs::path lock = tree.parent_path() / ".setup.lock";
   if (!fs::exists(lock)) lock = tree / ".build.lock";
   const int file = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (file < 0) return;  // a tree that cannot be written to: the build says so
+  if (file < 0) return;  // the tree is not writable: the build reports that
   if (::flock(file, LOCK_EX | LOCK_NB) == 0) return;
-  print_to_errors("another build is at work in this tree, waiting for it\n");
+  print_to_errors("another build is running in this tree; waiting for it\n");
   while (::flock(file, LOCK_EX) < 0 && errno == EINTR) {
   }
 }
 
-/// What the build says goes to standard error: standard output is the command's own.
+/// The build's output goes to standard error; standard output belongs to the command.
 bool builds(const fs::path& tree, const std::string& target) {
-  print_to_errors("building " + target + ", which this build tree does not hold yet\n");
+  print_to_errors("building " + target + ", which is not built in this build tree yet\n");
   const pid_t child = ::fork();
   if (child == 0) {
     ::dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -85,7 +85,7 @@ std::string build_command(const std::string& target) {
 std::string help_before_build(const std::string& usage, const std::string& summary,
                               const std::string& what, const std::string& target) {
   return "usage: " + usage + "\n\n" + summary + "\n\n" + what +
-         " is not built yet, and it lists the options. Build it with:\n  " + build_command(target) +
+         " lists the options, but is not built yet. Build it with:\n  " + build_command(target) +
          "\n";
 }
 

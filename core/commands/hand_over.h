@@ -1,5 +1,6 @@
-// Commands that are programs of their own beside titan, so that training neither loads nor waits to
-// build what they are made of.
+// Hands commands over to other programs in titan's folder, and builds these in a build tree. So
+// `titan` itself starts without loading or building their code. Used by main.cpp and
+// plugin_command.cpp.
 #pragma once
 
 #include <filesystem>
@@ -9,27 +10,27 @@
 
 namespace titan::core {
 
-/// The file of a program that stands beside this one.
+/// The path of a program in this program's folder.
 std::filesystem::path program_beside(const std::string& program);
 
-/// Whether this runs from a build tree that does not hold `program` yet.
+/// Whether this runs from a build tree in which `program` is not built yet.
 bool needs_build(const std::string& program);
 
-/// The command that builds a program, or another target, in the build tree that this one runs from.
+/// The command that builds a target in the build tree that this program runs from.
 std::string build_command(const std::string& target);
 
-/// What the help of a command says before `target`, which lists the options, is built: help never
-/// starts a build. `what` is called by the text: "titan-train", "The plugin".
+/// The help of a command while `target`, which lists its options, is not built; --help never starts
+/// a build. `what` names the target in the text: "titan-train", "The plugin".
 std::string help_before_build(const std::string& usage, const std::string& summary,
                               const std::string& what, const std::string& target);
 
-/// Builds `target` in that build tree, after any other build in it, unless `is_there` by then.
-/// Throws an io Error with the next step when it is not there afterwards.
+/// Waits for other builds in that build tree, then builds `target` unless `is_there()`. Throws an
+/// io Error with the next step when it is still missing.
 void build_missing(const std::string& target, const std::function<bool()>& is_there);
 
-/// Replaces this process by `program COMMAND ARGUMENT...`, which stands beside it. In a build tree
-/// that does not hold it yet it is built first, after any other build in this tree. Does not
-/// return; throws an io Error with the next step when the program cannot be had.
+/// Replaces this process by `program COMMAND ARGUMENT...` from the same folder. In a build tree the
+/// program is built first if it is missing. Throws an io Error with the next step when the program
+/// cannot be started.
 [[noreturn]] void hand_over(const std::string& program, const std::string& command,
                             const std::vector<std::string>& arguments);
 

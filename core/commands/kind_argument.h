@@ -1,4 +1,4 @@
-// A kind of plugin as an argument of a command. Used by the commands that look at plugins.
+// A kind of plugin as an argument of a command. Used by describe, list and new-plugin.
 #pragma once
 
 #include <string>

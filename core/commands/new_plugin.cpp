@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What stands for what in a template, in texts and in file names.
+/// Replacements for the placeholders of a template, in texts and in file names.
 struct Names {
   std::string full_name;   ///< "acme/fast_adam"
   std::string owner;       ///< "acme"
@@ -78,7 +78,7 @@ fs::path prefix_of_program() {
   return fs::read_symlink("/proc/self/exe").parent_path().parent_path();
 }
 
-/// Beside the installation; a build tree has none there and uses the source tree's.
+/// The installed templates; a build tree uses those of the source tree.
 fs::path template_folder() {
   const fs::path installed = prefix_of_program() / "share/titan/template";
   std::error_code error;
@@ -110,7 +110,7 @@ std::string read_file(const fs::path& path) {
   return text;
 }
 
-/// Everything or nothing: a folder that could not be filled is removed again.
+/// Writes all files or none: on an error the written files are removed.
 std::vector<fs::path> write_project(const fs::path& source, const fs::path& target,
                                     const Names& names) {
   std::error_code error;
@@ -129,7 +129,7 @@ std::vector<fs::path> write_project(const fs::path& source, const fs::path& targ
     for (const auto& [name, text] : files) {
       const fs::path path = target / name;
       fs::create_directories(path.parent_path(), error);
-      TITAN_CHECK(!error, io, "cannot make the folder '", path.parent_path().string(),
+      TITAN_CHECK(!error, io, "cannot create the folder '", path.parent_path().string(),
                   "': ", error.message());
       std::ofstream out(path, std::ios::binary);
       out << text;
@@ -139,7 +139,7 @@ std::vector<fs::path> write_project(const fs::path& source, const fs::path& targ
     }
   } catch (...) {
     for (const fs::path& path : written) fs::remove(path, error);
-    fs::remove(target, error);  // only when nothing of somebody else's stands in it
+    fs::remove(target, error);  // only if it is empty
     throw;
   }
   return written;

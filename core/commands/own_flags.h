@@ -1,5 +1,5 @@
-// The flags of a command that also takes the configuration's: its own are taken out, the rest
-// stays. Used by the commands that take both.
+// Separates a command's own flags from keys of the configuration. Used by the commands that take
+// both.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@ struct OwnFlags {
   std::vector<std::string> rest;  ///< --section.key VALUE ..., in their order
 };
 
-/// Takes the first word where it is a key of the configuration, "--section.key" or
-/// "--section.key=VALUE", which is not Boost's to judge: it refuses an empty value.
+/// Takes the first word if it is a key of the configuration, "--section.key" or
+/// "--section.key=VALUE". Boost would refuse an empty value.
 inline std::vector<boost::program_options::option> take_key(std::vector<std::string>& words) {
   const std::string word = words.front();
   const std::string name = word.substr(0, word.find('='));
@@ -33,8 +33,8 @@ inline std::vector<boost::program_options::option> take_key(std::vector<std::str
   return {key};
 }
 
-/// Throws a config Error for a word that is none of the configuration's keys, which have a dot, and
-/// almost one of the command's own flags.
+/// Throws a config Error for a word that is almost one of the command's own flags and no key of the
+/// configuration; keys have a dot.
 inline void refuse_misspelt(const std::vector<std::string>& words,
                             const boost::program_options::options_description& own,
                             const std::string& command) {
@@ -88,13 +88,15 @@ void take_flag(const boost::program_options::variables_map& values, const char* 
 /// --rank, --world-size, --local-rank and --master, of every command that runs on many ranks.
 inline void add_launch_flags(boost::program_options::options_description& own) {
   namespace po = boost::program_options;
-  own.add_options()("rank", po::value<int>(), "of this process")(
-      "world-size", po::value<int>(), "all ranks")("local-rank", po::value<int>(), "on this node")(
-      "master", po::value<std::string>(), "where the ranks meet");
+  own.add_options()("rank", po::value<int>(), "rank of this process")(
+      "world-size", po::value<int>(), "number of ranks")("local-rank", po::value<int>(),
+                                                         "rank on this node")(
+      "master", po::value<std::string>(),
+      "rendezvous address: host of rank 0 and a free port there");
 }
 
-/// What add_launch_flags has declared. Throws a config Error for a world without ranks; what else
-/// they must be is detect_launch's.
+/// The values of the flags of add_launch_flags. Throws a config Error for a world without ranks;
+/// detect_launch checks the rest.
 inline LaunchFlags launch_flags(const boost::program_options::variables_map& values) {
   LaunchFlags flags;
   take_flag<int>(values, "rank", flags.rank);

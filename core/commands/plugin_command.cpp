@@ -17,7 +17,7 @@ Catalog installed_plugins() {
   return Catalog(plugin_search_path({}));
 }
 
-/// The one that is not built, if no file provides the command.
+/// The plugin that provides the command, if it is not built yet and the only one.
 const CatalogEntry* unbuilt_provider(const Catalog& catalog, const std::string& name) {
   const auto providers = catalog.providers(titan::Command::kKind, name);
   return providers.size() == 1 && !providers.front()->build_command.empty() ? providers.front()

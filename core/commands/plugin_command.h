@@ -1,4 +1,5 @@
-// Commands that plugins add: found by their manifests, opened when they are called.
+// Commands that plugins add: found by their manifests, loaded when they are called. Used by
+// main.cpp.
 #pragma once
 
 #include <optional>
@@ -14,13 +15,13 @@ struct NamedCommand {
   std::string summary;
 };
 
-/// Those of every plugin that is installed, by name. Opens nothing.
+/// The commands of all installed plugins, by name. Loads none.
 std::vector<NamedCommand> commands_of_plugins();
 
 /// Runs the command `name` and returns its exit code; nothing when no plugin provides it.
-/// `arguments` follow the name. A plugin that a build tree can make is built first, except for its
-/// help. `program_with_torch`: what a command that sees torch is handed over to; null when this
-/// program is that one, which then has `hosts`.
+/// `arguments` follow the name. In a build tree the plugin is built first if it is missing, but not
+/// for --help. `program_with_torch`: runs the commands that link torch; null when this is that
+/// program, which then has `hosts`.
 std::optional<int> run_plugin_command(const std::string& name,
                                       const std::vector<std::string>& arguments,
                                       const char* program_with_torch, const CommandHosts& hosts);

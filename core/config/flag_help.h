@@ -1,4 +1,4 @@
-// Every flag there is, from the same schemas that check the file: for --help, `titan describe` and
+// Lists every flag, from the same schemas that check the file. Used by --help, `titan describe` and
 // shell completion.
 #pragma once
 
@@ -20,8 +20,8 @@ struct FlagHelp {
   std::string component;  ///< "optimizer 'AdamW'"; empty for the core's own
 };
 
-/// The flags of a run as `sources` choose its components, in the order of the documentation. What
-/// is wrong with the sources is left to resolve().
+/// The flags of a run with the components that `sources` choose, in the order of the documentation.
+/// Ignores mistakes in the sources; resolve() reports them.
 std::vector<FlagHelp> list_flags(const JobSources& sources, ComponentLookup& lookup);
 
 }  // namespace titan::core

@@ -8,7 +8,7 @@
 namespace titan::core {
 namespace {
 
-/// Notes what is asked for on the way.
+/// Records the components that are looked up.
 class NotingLookup final : public RegistryLookup {
  public:
   NotingLookup(const Catalog& catalog, Registry& registry)

@@ -1,5 +1,5 @@
-// Which components a job uses and which plugins provide them, whether these are built or not. Used
-// by `titan list --for-job`, and through it by the scripts that build only what a job needs.
+// Lists the components that a job uses and the plugins that provide them, built or not. Used by
+// `titan list --for-job`, and through it by the scripts that build only the plugins of a job.
 #pragma once
 
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace titan::core {
 
-/// In the order in which they are looked up, each once. Names that nothing provides are left out,
-/// and nothing else that is wrong with the job is reported. While the plugin of a model is not built
-/// its flavors cannot be asked for: every plugin that has some is then listed.
+/// The components in the order in which they are looked up, each once. Names that no plugin
+/// provides are left out; other mistakes in the job are not reported. The flavors of a model whose
+/// plugin is not built are unknown, so every plugin with flavors of it is listed.
 std::vector<UsedComponent> components_of_job(const JobSources& sources, const Catalog& catalog,
                                              Registry& registry, int world_size);
 

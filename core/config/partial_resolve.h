@@ -1,5 +1,5 @@
-// A job of which only a part is wanted: a model, a data set, a chat template. Used by commands that
-// assemble no run.
+// Resolves a job of which a command needs only a part: a model, a data set, a chat template. Used
+// by commands that do not assemble a run.
 #pragma once
 
 #include <functional>
@@ -9,18 +9,18 @@
 
 namespace titan::core {
 
-/// Leaves the settings and tables whose path `counts`.
+/// Removes the settings and tables whose path does not satisfy `counts`.
 void keep_settings(SettingList& list, const std::function<bool(const KeyPath&)>& counts);
 
-/// Who asks resolve_part.
+/// Options of resolve_part.
 struct PartialResolution {
   int world_size = 1;
   bool tells = true;         ///< logs warnings
-  std::string command = {};  ///< "titan generate": whose --help the report of what is wrong points
-                             ///< to; empty: to none but what a message names itself
+  std::string command = {};  ///< "titan generate": error reports refer to its --help; empty: only
+                             ///< to the help that a message names itself
 };
-/// The job of `sources`; what is not built yet is not needed for a part, and no file is looked for.
-/// Throws a ConfigError with all that is wrong.
+/// The job of `sources`. Accepts features that are not built yet and does not look for files.
+/// Throws a ConfigError with all mistakes.
 JobConfig resolve_part(const JobSources& sources, ComponentLookup& lookup,
                        const PartialResolution& asked = {});
 

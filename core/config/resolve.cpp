@@ -22,7 +22,7 @@
 namespace titan::core {
 namespace {
 
-/// Lays `upper` over `lower`, table by table: one member of a table leaves the others alone.
+/// Merges `upper` into `lower`; tables are merged recursively, other values replaced.
 void merge(Value& lower, const Value& upper) {
   for (const auto& [name, value] : upper.as_map()) {
     Value& member = lower[name];
@@ -35,8 +35,8 @@ void merge(Value& lower, const Value& upper) {
 }
 
 /// The given values in `section` that are the core's (component == null) or one component's, as
-/// nested maps. Sources of a blend are no members of [data], groups of parameters none of
-/// [optimizer]: each is asked for by its own section.
+/// nested maps. Sources of a blend are not part of [data], nor parameter groups of [optimizer]:
+/// call this for each of their sections.
 Value given_map(const GivenValues& given, const OptionTable& table, const Component* component,
                 const KeyPath& section) {
   Value root = Value::map();
@@ -53,7 +53,8 @@ Value given_map(const GivenValues& given, const OptionTable& table, const Compon
   return root;
 }
 
-/// Where a job keeps what it chose of a kind, but for data sets, which have several uses.
+/// The member of JobConfig that holds the selection of a kind. Data sets are not listed, because
+/// they have several uses.
 struct Place {
   std::string_view kind;
   Selection JobConfig::*one = nullptr;
@@ -76,7 +77,7 @@ constexpr Place kPlaces[] = {
     {.kind = "device", .one = &JobConfig::device},
 };
 
-/// Options of a chosen component, each sound by itself.
+/// Options of a chosen component, each valid by itself.
 struct MadeOptions {
   const Component* component = nullptr;
   std::shared_ptr<void> options;
@@ -113,7 +114,7 @@ class Resolver {
     translate_old_pipeline(collected_.later, config_.model_plugin.options,
                            config_.training.local_batch_size, collected_.given, diagnostics_);
     translate_old_mask(collected_.later, collected_.given, diagnostics_);
-    assign_core();  // with what the lines above have added
+    assign_core();  // with the values that the lines above have added
     Diagnostics noted;
     settle_compute_dtype(config_, collected_.given, noted);
 
@@ -128,7 +129,7 @@ class Resolver {
     check_not_built(config_, collected_.given, keys_of_plugins(), diagnostics_);
     if (config_.model_plugin.name.empty()) check_flavor_of_any_model();
     config_.resolved = resolved_value(config_, table_, preset_);
-    if (!has_flavor_) config_.model_plugin.name.clear();  // its options are not known
+    if (!has_flavor_) config_.model_plugin.name.clear();  // the model's options are unknown
     config_.places = std::make_shared<const KeyPlaces>(table_, collected_.given, sources_.file);
     make_grid(config_, diagnostics_);
     return std::move(config_);
@@ -144,7 +145,8 @@ class Resolver {
     return keys;
   }
 
-  /// The degrees and what else decides about parallelism plugins, before their options are known.
+  /// A first estimate of the layout, which determines the parallelism plugins before their options
+  /// are known.
   std::vector<ParallelismRequest> parallelisms_at_first_sight(const GivenValues& first) {
     JobConfig sketch;
     job_schema().assign(&sketch, given_map(first, table_, nullptr, {}));
@@ -163,7 +165,7 @@ class Resolver {
     config_.device_section.name = device_name(collected_.given, lookup_, options_.picks_device);
     if (!flavor_.empty()) config_.model.flavor = flavor_;
     config_.tokenizer_section.name = choose_tokenizer(collected_.given);
-    if (table_.source_names().empty() && !config_.sources.empty())  // as the component spells it
+    if (table_.source_names().empty() && !config_.sources.empty())  // in the component's spelling
       config_.training.dataset = config_.sources[0].name;
     config_.parallelism.pipeline_parallel_schedule =
         choose_schedule_name(collected_.given, lookup_);
@@ -181,7 +183,8 @@ class Resolver {
     Selection selection{component.kind, component.name, Value::map(), chosen.where,
                         dotted(chosen.section)};
     try {
-      if (!is_group) merge(values, fed_options(component.schema, config_));  // the run's has them
+      if (!is_group)
+        merge(values, fed_options(component.schema, config_));  // the run's optimizer has them
       merge(values, given);
       const std::shared_ptr<void> options = component.schema.make(values);
       if (options) selection.options = component.schema.read(options.get());
@@ -235,7 +238,7 @@ class Resolver {
         {path.back(), std::move(section.patterns), std::move(selection)});
   }
 
-  /// Where nobody provides the optimizer its groups' patterns can still be judged.
+  /// Checks the patterns of groups even when no plugin provides the optimizer.
   void place_groups_of_none() {
     if (!config_.optimizer.name.empty()) return;
     for (const std::string& name : table_.optimizer_group_names())
@@ -252,8 +255,7 @@ class Resolver {
       (config_.*place->many).push_back(std::move(selection));
   }
 
-  /// Null where there is one pipeline rank, and when the schedule cannot be made, which is
-  /// reported.
+  /// Null with one pipeline rank, and when the schedule cannot be made, which is reported.
   std::unique_ptr<PipelineSchedule> make_schedule() {
     for (const ChosenComponent& chosen : chosen_) {
       const Component& component = *chosen.component;
@@ -277,14 +279,14 @@ class Resolver {
     const std::string name = flavor_for_old_attention(collected_.later, model.name,
                                                       config_.model.flavor, lookup_, diagnostics_);
     flavor_ = name;
-    if (name.empty()) return Value::map();  // nothing is preset
+    if (name.empty()) return Value::map();  // no preset
     const Flavor* flavor =
         choose_flavor(model, name, collected_.given.place("model.flavor"), lookup_, diagnostics_);
     has_flavor_ = flavor != nullptr;
     return flavor && flavor->preset.is_map() ? flavor->preset : Value::map();
   }
 
-  /// Of a model that nobody provides no flavor can be right that no model has.
+  /// For a model that no plugin provides: reports a flavor that no model has.
   void check_flavor_of_any_model() {
     const Given* flavor = collected_.given.find("model.flavor");
     const Given* model = collected_.given.find("model.name");
@@ -302,7 +304,7 @@ class Resolver {
                          did_you_mean(name, names), "titan list flavor");
   }
 
-  /// Of components that this job does not use.
+  /// Warns of options set to true for components that this job does not use.
   void warn_of_idle_switches() {
     constexpr const char* kIdle = " = true has no effect: this job does not use ";
     for (const auto& [path, given] : collected_.given.all()) {

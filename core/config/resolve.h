@@ -1,5 +1,5 @@
-// From argv and a TOML file to a checked, resolved job, or to one report of everything that is
-// wrong. Used by every command that takes a configuration:
+// Turns argv and a TOML file into a checked, resolved job, or into one report of all mistakes. Used
+// by every command that takes a configuration:
 //
 //   const JobSources sources = read_sources(arguments);  // syntax errors throw here
 //   const Catalog catalog(plugin_search_path(sources.plugin_paths));
@@ -25,8 +25,8 @@ namespace titan::core {
 
 struct ResolveOptions {
   int world_size = 1;           ///< ranks that will run; with --dry-run any number
-  bool looks_for_files = true;  ///< the job runs here: files that it reads must be here
-  bool picks_device = true;     ///< the job runs here: this machine decides what "auto" is
+  bool looks_for_files = true;  ///< the job runs on this machine: its input files must exist
+  bool picks_device = true;     ///< the job runs on this machine, which decides what "auto" is
 };
 
 struct Resolution {
@@ -34,18 +34,17 @@ struct Resolution {
   std::vector<Diagnostic> messages;  ///< warnings and notes, in the order of the sources
 };
 
-/// Checks everything and resolves. Throws ConfigError with the complete report when anything is
-/// wrong.
+/// Checks everything and resolves. Throws a ConfigError with the complete report of all mistakes.
 Resolution resolve(const JobSources& sources, ComponentLookup& lookup,
                    const ResolveOptions& options = {});
 
-/// For callers that look further: the job as far as it could be worked out, whatever was found to
-/// be wrong. What is unsound or was not found is left at its default or out; `places` knows it.
+/// For callers that check more: the job as far as it could be resolved in spite of errors. Invalid
+/// or missing values keep their defaults or are left out; `places` marks them.
 JobConfig resolve_partly(const JobSources& sources, ComponentLookup& lookup,
                          const ResolveOptions& options, Diagnostics& diagnostics);
 
-/// resolve() without throwing: every diagnostic goes to `diagnostics`. The job is absent when there
-/// is an error; what is merely not built yet leaves it in place, so that a configuration for a
+/// resolve() without throwing: every diagnostic goes to `diagnostics`. Returns no job after an
+/// error. Features that are merely not built yet are no error here, so that a configuration for a
 /// later Titan can still be examined.
 std::optional<JobConfig> try_resolve(const JobSources& sources, ComponentLookup& lookup,
                                      const ResolveOptions& options, Diagnostics& diagnostics);

@@ -7,8 +7,8 @@
 namespace titan::core {
 namespace {
 
-/// Unset options that are unset by default say nothing; where the default or the flavor sets them,
-/// they must be said.
+/// Removes unset options that are unset by default. Those that the default or the flavor sets
+/// remain.
 void drop_unset(Value& section, const KeyPath& path, const OptionTable& table,
                 const Value& flavor) {
   Value::Map kept;
@@ -32,7 +32,7 @@ bool has_named_section(const Selection& selection) {
   return selection.section.starts_with(selection.kind + ".");
 }
 
-/// [dataset.<name>] and its like, for the components whose section is not a section of the core.
+/// Sections such as [dataset.<name>], for components whose section is not one of the core.
 Value named_sections(const std::vector<Selection>& selections, std::string_view kind) {
   Value sections = Value::map();
   for (const Selection& selection : selections)
@@ -41,7 +41,7 @@ Value named_sections(const std::vector<Selection>& selections, std::string_view 
   return sections;
 }
 
-/// Sections of another name, [quantize.linear.float8].
+/// Adds sections with other names, such as [quantize.linear.float8].
 void add_own_sections(Value& resolved, const std::vector<Selection>& selections,
                       std::string_view kind) {
   for (const Selection& selection : selections) {
@@ -52,7 +52,7 @@ void add_own_sections(Value& resolved, const std::vector<Selection>& selections,
   }
 }
 
-/// Adds the sections of plugins of a kind, without what follows from the core's own keys.
+/// Adds the sections of plugins of a kind, without options that follow from the core's keys.
 void add_sections(Value& section, const std::vector<Selection>& selections, const std::string& kind,
                   const JobConfig& config, const OptionTable& table) {
   for (const auto& [plugin, options] : named_sections(selections, kind).as_map()) {
@@ -84,7 +84,7 @@ bool is_blend(const OptionTable& table) {
   return !table.source_names().empty();
 }
 
-/// [data.sources.<name>]. Where they stand, no data set stands in [training].
+/// Adds [data.sources.<name>] and removes the data set from [training].
 void add_sources(Value& core, const JobConfig& config) {
   Value sources = Value::map();
   for (const DataSource& source : config.sources) {
@@ -100,7 +100,7 @@ void add_sources(Value& core, const JobConfig& config) {
   });
 }
 
-/// Those whose options stand in [dataset.<name>].
+/// The data sets whose options are in [dataset.<name>].
 std::vector<Selection> data_sets(const JobConfig& config, const OptionTable& table) {
   std::vector<Selection> selections;
   if (!is_blend(table))

@@ -1,5 +1,5 @@
-// The resolved job as one map of sections: what is printed, logged and written into the run's
-// folder.
+// Builds the resolved job as one map of sections, which is printed, logged and written into the
+// run's folder. Used by resolve.cpp.
 #pragma once
 
 #include <titan/value.h>
@@ -9,8 +9,8 @@
 
 namespace titan::core {
 
-/// See JobConfig::resolved. `table` knows the options of the selected components, `flavor` is the
-/// preset of the model's.
+/// See JobConfig::resolved. `table` has the options of the selected components; `flavor` is the
+/// preset of the model's flavor.
 Value resolved_value(const JobConfig& config, const OptionTable& table, const Value& flavor);
 
 }  // namespace titan::core

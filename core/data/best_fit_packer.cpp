@@ -16,8 +16,8 @@ constexpr int64_t kMaxEmptyGroups = 100;
 BestFitPacker::BestFitPacker(std::unique_ptr<RowReader> reader, const PackingOptions& options)
     : reader_(std::move(reader)), options_(options), group_start_(reader_->state()) {}
 
-/// All documents of the group, in order; only the last piece of one is shorter than a window.
-/// Conversations are no longer than one, so they stay whole.
+/// Splits the documents of the group, in order, into pieces; only the last piece of a document is
+/// shorter than a window. Conversations fit a window, so they stay whole.
 std::vector<BestFitPacker::Piece> BestFitPacker::cut() const {
   const auto window = static_cast<size_t>(options_.window);
   std::vector<Piece> pieces;
@@ -29,13 +29,14 @@ std::vector<BestFitPacker::Piece> BestFitPacker::cut() const {
   return pieces;
 }
 
-/// A single token is a target only behind another piece.
+/// A single token is a target only after another piece.
 bool BestFitPacker::has_target(const Bin& bin) const {
   return (bin.size() > 1 && options_.labels_cross_documents) ||
          std::any_of(bin.begin(), bin.end(), [](const Piece& piece) { return piece.size > 1; });
 }
 
-/// The windows of the next group, none of them without a target; no document: the reader has ended.
+/// Packs the next group into windows and drops windows without a target. `documents_` is empty when
+/// the reader has ended.
 void BestFitPacker::fill() {
   documents_.clear();
   bins_.clear();
@@ -70,7 +71,7 @@ void BestFitPacker::fill() {
                          "packed without the last token, which alone has nothing to learn");
   bins_.erase(empty, bins_.end());
 
-  // windows come in the order of their first documents, not by length
+  // orders windows by their first documents, not by length
   const auto earlier = [](const Piece& a, const Piece& b) {
     return std::pair(a.document, a.begin) < std::pair(b.document, b.begin);
   };
@@ -100,8 +101,8 @@ bool BestFitPacker::next(Window& window) {
   }
   for (int64_t num_groups = 0; is_empty(); ++num_groups) {
     TITAN_CHECK(num_groups < kMaxEmptyGroups, data, reader_->place(), ": ", num_groups,
-                " groups of documents one after the other have nothing to learn, for each document "
-                "is a single token; use other data, or set data.labels_cross_documents = true");
+                " groups of documents in a row have nothing to learn, because each document is a "
+                "single token; use other data, or set data.labels_cross_documents = true");
     group_start_ = reader_->state();
     given_ = 0;
     fill();

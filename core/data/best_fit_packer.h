@@ -1,4 +1,4 @@
-// Best-fit packing: documents are cut only where they are longer than a window. Ding et al., 2024,
+// Best-fit packing: only documents that are longer than a window are split. Ding et al., 2024,
 // "Fewer Truncations Improve Language Modeling". Used by make_packer.
 #pragma once
 
@@ -10,10 +10,10 @@
 
 namespace titan::core {
 
-/// Reads documents for `kGroupWindows` windows at a time, cuts those that are longer than a window
-/// into pieces, and puts the pieces, longest first, into the window that they fill best. What stays
-/// empty is padding. The state is the start of the group and a place in it: a resumed run reads and
-/// packs the group again.
+/// Reads documents for `kGroupWindows` windows at a time, and splits those that are longer than a
+/// window into pieces. Puts each piece, longest first, into the fullest window that has room for
+/// it. The rest of a window is padding. The state is the start of the group and a window in it; a
+/// resumed run reads and packs the group again.
 class BestFitPacker final : public Packer {
  public:
   static constexpr int64_t kGroupWindows = 64;
@@ -40,7 +40,7 @@ class BestFitPacker final : public Packer {
   std::unique_ptr<RowReader> reader_;
   PackingOptions options_;
   Value group_start_;  // the reader's state
-  int64_t given_ = 0;  // windows of the group that were given out
+  int64_t given_ = 0;  // windows of the group returned so far
   bool must_refill_ = false;
   std::vector<TokenizedDocument> documents_;
   std::vector<Bin> bins_;

@@ -22,7 +22,7 @@ bool ConcatenatingPacker::read_document() {
   }
   used_ = std::exchange(skip_, 0);
   TITAN_CHECK(used_ < document_.tokens.size(), data, reader_->place(), ": the document has ",
-              document_.tokens.size(), " tokens, the saved data position lies behind ", used_,
+              document_.tokens.size(), " tokens, the saved data position is after ", used_,
               " of them; was it saved with another tokenizer or data set?");
   return true;
 }

@@ -1,4 +1,5 @@
-// Concatenate and cut: what torchtitan and GPT-2 do. Used by make_packer.
+// Concatenates documents and splits them into windows, as torchtitan and GPT-2 do. Used by
+// make_packer.
 #pragma once
 
 #include <memory>
@@ -8,8 +9,8 @@
 
 namespace titan::core {
 
-/// All documents of the row as one stream of tokens, cut into windows that do not overlap. What is
-/// left of a document starts the next window.
+/// Treats all documents of the row as one stream of tokens and splits it into windows that do not
+/// overlap. The rest of a document starts the next window.
 class ConcatenatingPacker final : public Packer {
  public:
   ConcatenatingPacker(std::unique_ptr<RowReader> reader, const PackingOptions& options);
@@ -24,8 +25,8 @@ class ConcatenatingPacker final : public Packer {
 
   std::unique_ptr<RowReader> reader_;
   PackingOptions options_;
-  TokenizedDocument document_;  // the one that is being given out
-  size_t used_ = 0;             // tokens of it that are in earlier windows
+  TokenizedDocument document_;  // the current document
+  size_t used_ = 0;             // its tokens in earlier windows
   Value before_document_;       // the reader's state
   size_t skip_ = 0;             // after restore: tokens of the next document that were used
 };

@@ -13,7 +13,7 @@
 namespace titan::core {
 namespace {
 
-/// Where the first of these keys or sections that was written stands.
+/// The place of the first of these keys or sections that was written.
 SourceRange place_of(const JobConfig& config, std::initializer_list<const char*> keys) {
   for (const char* key : keys)
     if (const SourceRange where = config.places ? config.places->place(key) : SourceRange{})
@@ -43,10 +43,10 @@ void require_for_conversations(const ConversationNeeds& needs, const Tokenizer& 
   const std::string holds =
       "data source '" + needs.source + "' holds " + (needs.has_chats ? "chats" : "conversations");
   if (needs.has_chats && !chat_template && config.chat_template.name.empty())
-    wrong.error(
-        place_of(config, {"chat_template", "training.dataset", "training"}),
-        holds + ", and no chat template says what they read like; set chat_template.name = \"" +
-            default_plugins::kChatTemplate + "\", which takes that of model.hf_assets_path");
+    wrong.error(place_of(config, {"chat_template", "training.dataset", "training"}),
+                holds + ", but the job has no chat template; set chat_template.name = \"" +
+                    default_plugins::kChatTemplate +
+                    "\", which uses the template of model.hf_assets_path");
   if (needs.has_chats && !as_none(tokenizer) && !dynamic_cast<const SpecialTokenText*>(&tokenizer))
     wrong.error(place_of(config, {"tokenizer.name", "model.hf_assets_path"}),
                 holds + ", but tokenizer '" + config.tokenizer.name +
@@ -76,7 +76,7 @@ void require_for_loss(const ConversationNeeds& needs, bool compares_answers,
                 " holds no such pairs; give it documents of prompt, chosen and rejected, or choose "
                 "another loss"
           : source + " holds preferences, and " + loss +
-                " compares no answers: it would learn the rejected ones like the chosen ones; "
+                " does not compare answers: it would learn the rejected ones like the chosen ones; "
                 "choose a loss of preferences (titan list loss), or data with one answer each");
   throw ConfigError(wrong);
 }

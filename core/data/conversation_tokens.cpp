@@ -31,7 +31,8 @@ bool is_learned(const Value& message) {
   return role && role->is_string() && role->as_string() == "assistant" && !is_without_weight;
 }
 
-/// Throws unless `whole` begins with `start`; the messages up to `number` (from 1) gave `start`.
+/// Throws unless `whole` begins with `start`, the rendering of the messages up to `number` (from
+/// 1).
 void require_start(const std::string& start, const std::string& whole, size_t number,
                    const char* what) {
   if (whole.starts_with(start)) return;
@@ -39,17 +40,15 @@ void require_start(const std::string& start, const std::string& whole, size_t nu
   const auto rest = [](auto from, auto end) {
     return in_quotes(std::string_view(&*from, static_cast<size_t>(end - from)), 40);
   };
-  fail(
-      ErrorKind::data, "the chat template renders message ", number, " differently ", what, ": ",
-      at == start.end() ? "''" : rest(at, start.end()), " becomes ",
-      other == whole.end() ? "''" : rest(other, whole.end()),
-      "; so it cannot be told what of the text is the answer. Learn the last answer only (the data "
-      "set's option 'learn'), or use a template that renders each turn the same wherever it "
-      "stands");
+  fail(ErrorKind::data, "the chat template renders message ", number, " differently ", what, ": ",
+       at == start.end() ? "''" : rest(at, start.end()), " becomes ",
+       other == whole.end() ? "''" : rest(other, whole.end()),
+       "; so the answer's part of the text cannot be determined. Learn the last answer only (the "
+       "data set's option 'learn'), or use a template that renders each turn the same at any "
+       "position");
 }
 
-/// Appends `ids` to the document as one more sequence, of which the tokens of `learned` are
-/// targets.
+/// Appends `ids` to the document as one more sequence whose targets are the tokens in `learned`.
 void append_sequence(const std::vector<int32_t>& ids,
                      const std::vector<std::pair<size_t, size_t>>& learned,
                      const Tokenizer& tokenizer, TokenizedDocument& document) {
@@ -111,7 +110,7 @@ void ConversationTokens::append_chat(const Conversation& conversation,
     special_text_->encode_with_special_tokens(utf8, into);
   };
   encode(text, ids);
-  // for each answer: where it begins, where it ends without white space, where its turn ends
+  // for each answer: its start, its end without trailing white space, the end of its turn
   std::vector<size_t> places;
   for (const Span& answer : answers) {
     const std::string_view words(text.data() + answer.begin, answer.end - answer.begin);

@@ -1,4 +1,4 @@
-// The tokens of conversations, and which of them are learned. Used by the row reader.
+// Computes the tokens of conversations and their loss mask. Used by the row reader.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace titan::core {
 
-/// The ids are those of the whole text encoded at once. Learned is, as TRL's assistant-only loss
-/// has it:
-/// - of a chat each answer: what render(messages up to the answer) has more than render(messages
-///   before it, with the generation prompt). Answers are the messages of the role "assistant" from
-///   Conversation::first_target on, but for those with "weight": 0. White space behind the special
-///   token that ends a turn belongs to the frame, not to the answer;
-/// - of a prompt and its completion the completion and EOS; BOS stands before the prompt.
-/// A token that is partly prompt and partly answer is learned, as transformers' masks have it. The
-/// first token of a sequence never is: nothing predicts it.
+/// The ids are those of the whole text encoded at once. As in TRL's assistant-only loss, the tokens
+/// that contribute to the loss are:
+/// - of a chat each answer: the difference between render(messages up to the answer) and
+///   render(messages before it, with the generation prompt). Answers are the messages of the role
+///   "assistant" from Conversation::first_target on, except those with "weight": 0. White space
+///   after the special token that ends a turn is not part of the answer;
+/// - of a prompt and its completion the completion and EOS; BOS precedes the prompt.
+/// A token that is partly prompt and partly answer contributes, as in transformers' masks. The
+/// first token of a sequence never does, because nothing predicts it.
 ///
 /// Thread-safe: the loader threads share the tokenizer and the template.
 class ConversationTokens {
@@ -28,9 +28,9 @@ class ConversationTokens {
   /// `chat_template`: null where the job has none. Both outlive this.
   ConversationTokens(const Tokenizer& tokenizer, const ChatTemplate* chat_template);
 
-  /// Appends `conversation` as one more sequence of `document`. data Error: a template that refuses
-  /// the conversation, or that does not render the start of a conversation as the start of the
-  /// whole; a chat without a template.
+  /// Appends `conversation` as one more sequence of `document`. Throws a data Error when the
+  /// template refuses the conversation, when it does not render the start of a conversation as the
+  /// start of the whole, and for a chat without a template.
   void append(const Conversation& conversation, TokenizedDocument& document) const;
 
  private:

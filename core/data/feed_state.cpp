@@ -8,7 +8,7 @@ namespace titan::core {
 namespace {
 
 constexpr const char* kHint =
-    "; go on with the same data, or set checkpoint.exclude_from_loading = [\"dataloader\"] to "
+    "; continue with the same data, or set checkpoint.exclude_from_loading = [\"dataloader\"] to "
     "start "
     "with this data from its beginning";
 
@@ -16,13 +16,13 @@ std::string shown(const Value* value) {
   return value ? to_json(*value) : "nothing";
 }
 
-/// Older programs saved none.
+/// Empty in positions of older programs.
 std::vector<int64_t> saved_epochs(const Value& lane) {
   std::vector<int64_t> epochs;
   if (!lane.find("epochs")) return epochs;
   for (const Value& epoch : saved_list(lane, "epochs")) {
     TITAN_CHECK(epoch.is_integer() && epoch.as_integer() >= 0, data,
-                "the saved data position has an epoch that is no number of at least 0");
+                "the saved data position has an epoch that is not an integer >= 0");
     epochs.push_back(epoch.as_integer());
   }
   return epochs;

@@ -1,4 +1,4 @@
-// Where the data of a run stands. Made by the window feed, kept by checkpoints.
+// The data position of a run. Made by the window feed, saved in checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -9,30 +9,29 @@
 
 namespace titan::core {
 
-/// As one rank saves it. The lanes of all ranks together are the whole.
+/// The part that one rank saves; the lanes of all ranks form the whole.
 struct FeedState {
   struct Lane {
     int64_t stream = 0;
-    int64_t next = 0;                  ///< windows of the stream that were given out or passed over
+    int64_t next = 0;                  ///< windows of the stream that were used or skipped
     Value packer;                      ///< Packer::state() before window `next`
-    std::vector<int64_t> epochs = {};  ///< by source, that the stream has ended
+    std::vector<int64_t> epochs = {};  ///< by source: epochs that the stream has finished
   };
 
-  /// Throws a data Error for what to_value() did not make.
+  /// Throws a data Error for a value that to_value() did not make.
   static FeedState from_value(const Value& value);
   Value to_value() const;
 
-  int64_t num_windows = 0;  ///< given out since the start of training, over all ranks
+  int64_t num_windows = 0;  ///< used since the start of training, over all ranks
   int64_t num_streams = 0;
-  std::string packing;    ///< what decides how documents become windows
+  std::string packing;    ///< describes the options that turn documents into windows
   std::string tokenizer;  ///< probe_hash()
   Value sources;          ///< list of {name, weight, fingerprint}
   std::vector<Lane> lanes;
 };
 
-/// Throws a config Error that says what differs when a run with `now` cannot go on where `saved`
-/// ended: other sources, weights or contents, another packing or
-/// tokenizer.
+/// Throws a config Error that names the difference when a run with `now` cannot continue from
+/// `saved`: other sources, weights or contents, another packing or tokenizer.
 void check_same_data(const FeedState& saved, const FeedState& now);
 
 }  // namespace titan::core

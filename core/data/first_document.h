@@ -1,4 +1,5 @@
-// What a data set holds, by its first document: what the job needs for it is checked at the start.
+// Reads the first document of a data set, by which the job is checked at the start. Used by
+// conversation_needs and no_tokenizer.
 #pragma once
 
 #include <titan/dataset.h>

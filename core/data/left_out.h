@@ -1,5 +1,5 @@
-// Documents that are not trained on, because they do not fit a sequence or have nothing to learn:
-// counted and told. Shared by the row readers of a run.
+// Counts and logs documents that are not trained on because they do not fit a sequence or have
+// nothing to learn. Shared by the row readers of a run.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace titan::core {
 class LeftOut {
  public:
   /// Counts a document of `source`. The 1st, 10th, 100th, ... of a source and reason is logged, so
-  /// that neither one is silent nor all of them fill the log. `what`: what is done and why, "left
-  /// out, with more than 2049 tokens". What is read again by a resumed run is counted again.
+  /// that the log reports each reason without filling up. `what`: action and reason, "left out,
+  /// with more than 2049 tokens". Documents that a resumed run reads again are counted again.
   void add(const std::string& source, const std::string& what, const std::string& place);
   int64_t count(const std::string& source, const std::string& what) const;
 

@@ -1,4 +1,4 @@
-// Makes the packer that [data] packing asks for. Used by the window feed.
+// Makes the packer of [data] packing. Used by the window feed.
 #pragma once
 
 #include <memory>

@@ -10,7 +10,7 @@
 namespace titan::core {
 namespace {
 
-/// What cannot be read is an error where it is read for use.
+/// Ignores read errors; they are thrown when the data are read for use.
 bool begins_with_text(const Dataset& dataset) {
   Document first;
   try {

@@ -1,5 +1,5 @@
-// What stands for a tokenizer where its files are not there: data that are tokens need none. Used
-// where a run's or titan tokenize's tokenizer and data sets are opened.
+// A placeholder for a tokenizer whose files are missing, since data of tokens need none. Used where
+// a run or titan tokenize opens its tokenizer and data sets.
 #pragma once
 
 #include <functional>
@@ -15,14 +15,14 @@
 
 namespace titan::core {
 
-/// Every use of it is the Error for which there is no tokenizer.
+/// Every use throws the Error with which the tokenizer could not be opened.
 class NoTokenizer final : public Tokenizer {
  public:
   explicit NoTokenizer(Error reason) : reason_(std::move(reason)) {}
 
   void encode(std::string_view utf8, std::vector<int32_t>& ids) const override;
   std::string decode(std::span<const int32_t> ids) const override;
-  /// Any id may be one of the data's.
+  /// The largest possible size, because any id may occur in the data.
   int64_t vocab_size() const override;
   SpecialTokens special_tokens() const override { return {}; }
   const Error& reason() const { return reason_; }
@@ -31,12 +31,12 @@ class NoTokenizer final : public Tokenizer {
   Error reason_;
 };
 
-/// What `make` gives, or a NoTokenizer when it throws an io Error: the files are not there. Other
-/// Errors are passed on.
+/// The result of `make`, or a NoTokenizer when `make` throws an io Error (missing files). Other
+/// Errors are rethrown.
 std::unique_ptr<Tokenizer> tokenizer_or_none(
     const std::function<std::unique_ptr<Tokenizer>()>& make);
 
-/// Null where it is a tokenizer.
+/// Null for a real tokenizer.
 const NoTokenizer* as_none(const Tokenizer& tokenizer);
 
 /// Warns when the documents of `dataset` are text and `tokenizer` has neither BOS nor EOS. `name`:
@@ -44,8 +44,8 @@ const NoTokenizer* as_none(const Tokenizer& tokenizer);
 void warn_of_bare_documents(const Dataset& dataset, const Tokenizer& tokenizer,
                             const std::string& name, const std::string& folder);
 
-/// Throws what is the matter with the tokenizer when it is none and the first document of `dataset`
-/// is text. `name`: of the data set, for the message.
+/// Throws the Error of a NoTokenizer when the first document of `dataset` is text. `name`: of the
+/// data set, for the message.
 void require_tokenizer_for(const Dataset& dataset, const Tokenizer& tokenizer,
                            const std::string& name);
 

@@ -1,4 +1,4 @@
-// Opens the tokenizer and the data sets that a job chose; what is not there is a mistake at the key
+// Opens the tokenizer and the data sets that a job chose; a missing file is a mistake at the key
 // that names it. Used by train/assembly, its dry run and titan tokenize.
 #pragma once
 
@@ -15,20 +15,20 @@
 
 namespace titan::core {
 
-/// The tokenizer of [model] hf_assets_path, a NoTokenizer where its files are not there. Throws a
-/// ConfigError at the key when the tokenizer speaks of the folder.
+/// The tokenizer of [model] hf_assets_path, or a NoTokenizer if its files are missing. Throws a
+/// ConfigError at the key when the tokenizer's error names the folder.
 std::unique_ptr<Tokenizer> open_tokenizer(const JobConfig& config, Registry& registry);
 
 /// The job's chat template; null when it has none. Throws a ConfigError at the key when the
-/// template speaks of the folder.
+/// template's error names the folder.
 std::unique_ptr<ChatTemplate> open_chat_template(const JobConfig& config, Registry& registry);
 
-/// Throws a ConfigError at the key of the source's path when nothing is there.
+/// Throws a ConfigError at the key of the source's path when nothing exists there.
 std::unique_ptr<Dataset> open_dataset(const DataSource& source, const JobConfig& config,
                                       uint64_t seed, Registry& registry);
 
-/// Throws what is the matter with the tokenizer when there is none and `dataset` holds text: a
-/// ConfigError where the folder is not there. `name`: of the data set, for the message.
+/// Throws the Error of a NoTokenizer when `dataset` holds text; a ConfigError when the folder is
+/// missing. `name`: of the data set, for the message.
 void require_tokenizer(const Dataset& dataset, const Tokenizer& tokenizer, const std::string& name,
                        const JobConfig& config);
 

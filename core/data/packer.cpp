@@ -5,14 +5,14 @@
 namespace titan::core {
 namespace {
 
-/// Of tokens [begin, begin + count) of `document`, which stand at `position` of the window.
-/// Returns how many are targets.
+/// Appends the mask of tokens [begin, begin + count) of `document`, which are at `position` of the
+/// window. Returns the number of targets.
 int32_t append_targets(Window& window, const PackingOptions& options,
                        const TokenizedDocument& document, size_t position, size_t begin,
                        size_t count) {
   const bool is_masked = !document.is_target.empty();
   if (is_masked || !window.is_target.empty()) {
-    window.is_target.resize(position, 1);  // of documents before, which all are targets
+    window.is_target.resize(position, 1);  // earlier documents, all of whose tokens are targets
     if (is_masked) {
       const auto first = document.is_target.begin() + static_cast<int64_t>(begin);
       window.is_target.insert(window.is_target.end(), first, first + static_cast<int64_t>(count));
@@ -26,7 +26,7 @@ int32_t append_targets(Window& window, const PackingOptions& options,
   return static_cast<int32_t>(std::count(first, window.is_target.end(), uint8_t{1}));
 }
 
-/// The share of the bytes behind its targets that `num_targets` of them have.
+/// The bytes of text of `num_targets` of the document's targets, in proportion.
 double share_of_bytes(const TokenizedDocument& document, int32_t num_targets) {
   const size_t all = document.is_target.empty()
                          ? document.tokens.size()

@@ -9,7 +9,7 @@
 namespace titan::core {
 namespace {
 
-/// Empty documents in a row that are borne with, however small the source is.
+/// Consecutive empty documents tolerated in any source.
 constexpr int64_t kMaxEmpty = 10000;
 
 }  // namespace
@@ -30,7 +30,8 @@ RowReader::RowReader(std::vector<BlendedReader> sources, const Tokenizer& tokeni
   }
 }
 
-/// Ties go to the larger weight, then to the source that is named first. Null: all have ended.
+/// The source that is furthest below its share. Ties go to the larger weight, then to the source
+/// that is named first. Null: all have ended.
 RowReader::Source* RowReader::most_wanting() {
   const auto total = static_cast<double>(tokens_read_);
   const auto shortfall = [&](const Source& source) {
@@ -69,13 +70,12 @@ bool RowReader::read(Source& source, TokenizedDocument& document) {
   const int64_t first_epoch = source.blended.reader->epoch();
   int64_t num_empty = 0;
   do {
-    TITAN_CHECK(
-        num_empty++ < kMaxEmpty || source.blended.reader->epoch() <= first_epoch + 1, data,
-        "the documents of a whole epoch hold no token",
-        document_.conversations.empty()
-            ? ""
-            : " to learn, or are all longer than a sequence; data.too_long says what becomes of "
-              "these: make training.seq_len longer, or choose \"truncate\"");
+    TITAN_CHECK(num_empty++ < kMaxEmpty || source.blended.reader->epoch() <= first_epoch + 1, data,
+                "the documents of a whole epoch hold no token",
+                document_.conversations.empty()
+                    ? ""
+                    : " to learn, or are all longer than a sequence; data.too_long drops these: "
+                      "make training.seq_len longer, or choose \"truncate\"");
     if (!source.blended.reader->next(document_)) return false;
     tokenise(source, document);
   } while (document.tokens.empty());
@@ -101,12 +101,13 @@ void RowReader::tokenise(const Source& source, TokenizedDocument& document) {
   if (!document_.is_tokenised) document.num_bytes = static_cast<double>(document_.text.size());
 }
 
-/// Leaves `document` without tokens when it is left out.
+/// Tokenizes conversations; `document` has no tokens if it is left out.
 void RowReader::read_conversations(const Source& source, TokenizedDocument& document) const {
   const std::string place = source.blended.reader->place();
-  TITAN_CHECK(conversations_.max_tokens > 0, data, place,
-              ": conversations are neither cut nor seen by others; set data.packing = \"best_fit\" "
-              "and data.isolate_documents = true");
+  TITAN_CHECK(
+      conversations_.max_tokens > 0, data, place,
+      ": conversations must not be split or attend to each other; set data.packing = \"best_fit\" "
+      "and data.isolate_documents = true");
   try {
     for (const Conversation& conversation : document_.conversations)
       conversation_tokens_.append(conversation, document);
@@ -129,7 +130,7 @@ void RowReader::read_conversations(const Source& source, TokenizedDocument& docu
   }
 }
 
-/// Makes the document as long as a sequence at most; false when it is to be left out.
+/// Applies data.too_long; false when the document is left out.
 bool RowReader::fit(const Source& source, TokenizedDocument& document) const {
   const auto most = static_cast<size_t>(conversations_.max_tokens);
   if (document.tokens.size() <= most) return true;

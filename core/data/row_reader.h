@@ -1,5 +1,5 @@
-// The tokens of one row of the global batch, document by document: sources blended by weight, text
-// tokenised and framed. Used by the packers.
+// Reads the documents of one row of the global batch as tokens: blends sources by weight, tokenizes
+// text and adds BOS and EOS. Used by the packers.
 #pragma once
 
 #include <atomic>
@@ -25,11 +25,11 @@ namespace titan::core {
 /// How documents of conversations are read.
 struct ConversationOptions {
   const ChatTemplate* chat_template = nullptr;  ///< outlives the reader; null: the job has none
-  /// Tokens that fit a sequence: a document is not cut. 0: conversations are refused, for they
-  /// would be cut, or see each other.
+  /// Tokens that fit a sequence. 0: conversations are refused, because they would be split or
+  /// attend to each other.
   int64_t max_tokens = 0;
   TooLong too_long = TooLong::error;
-  std::shared_ptr<LeftOut> left_out = nullptr;  ///< shared by the readers of a run; null: their own
+  std::shared_ptr<LeftOut> left_out = nullptr;  ///< shared by a run's readers; null: not shared
 };
 
 /// One source of a row.
@@ -39,27 +39,26 @@ struct BlendedReader {
   std::unique_ptr<SourceReader> reader;
 };
 
-/// One thread at a time, but for place().
+/// Thread: one at a time, except for place().
 class RowReader {
  public:
   /// Ids are in [0, vocab_size); `tokenizer` outlives the reader. Weights are normalised.
   RowReader(std::vector<BlendedReader> sources, const Tokenizer& tokenizer, int64_t vocab_size,
             ConversationOptions conversations = {});
 
-  /// The next document of the source whose share of the tokens read so far falls shortest of its
-  /// weight, so that the ratio holds in every prefix up to one document per source. Deterministic.
-  /// False when every source has ended. Conversations that are too long or have nothing to learn
-  /// are left out and counted. data Error: a source without tokens, an id that the model has no
-  /// room for, a conversation that cannot be rendered or is too long; errors of a source carry its
-  /// name.
+  /// The next document of the source that is furthest below its share of the tokens read so far. So
+  /// in every prefix the ratio holds up to one document per source. Deterministic. False when every
+  /// source has ended. Conversations that are too long or have nothing to learn are left out and
+  /// counted. Throws a data Error for a source without tokens, an id >= vocab_size, a conversation
+  /// that cannot be rendered or is too long; errors of a source carry its name.
   bool next(TokenizedDocument& document);
-  /// Counts a document of `source` among those that are left out; see LeftOut::add.
+  /// Counts a document of `source` as left out; see LeftOut::add.
   void leave_out(size_t source, const std::string& what) const;
 
-  /// Before the next document: a few integers per source.
+  /// The state before the next document: a few integers per source.
   Value state() const;
   void restore(const Value& state);
-  /// [any thread] What is being read, for messages.
+  /// [any thread] The document that is being read, for messages.
   std::string place() const;
 
  private:
@@ -84,7 +83,7 @@ class RowReader {
   ConversationTokens conversation_tokens_;
   int64_t tokens_read_ = 0;  // of all sources
   std::atomic<size_t> reading_{0};
-  Document document_;  // keeps its memory
+  Document document_;  // a member to reuse its memory
 };
 
 }  // namespace titan::core

@@ -1,4 +1,4 @@
-// Says what a run waits for when that takes long. Used by the window feed.
+// Logs what a run waits for when it waits long. Used by the window feed.
 #pragma once
 
 #include <condition_variable>
@@ -9,7 +9,7 @@
 
 namespace titan::core {
 
-/// Measures from its construction on. Thread: one at a time.
+/// Measures the time since its construction. Thread: one at a time.
 class SlowNotice {
  public:
   using What = std::function<std::string()>;
@@ -26,10 +26,10 @@ class SlowNotice {
   double due_;  // since `begin_`
 };
 
-/// Looks at a notice while the thread that made this is busy.
+/// A thread that logs due notices while the creating thread is busy.
 class NoticeThread {
  public:
-  /// `notice` outlives this. `what` is called on a thread of its own.
+  /// `notice` outlives this. `what` is called on this object's thread.
   NoticeThread(SlowNotice& notice, SlowNotice::What what);
   ~NoticeThread();
   NoticeThread(const NoticeThread&) = delete;

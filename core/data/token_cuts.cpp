@@ -6,7 +6,8 @@
 namespace titan::core {
 namespace {
 
-/// The cuts by the ids of the pieces; empty when those are not the ids of the whole.
+/// The cuts from the ids of the pieces between places; empty when these ids differ from those of
+/// the whole text.
 std::vector<TokenCut> cuts_of_pieces(std::string_view text, const std::vector<int32_t>& ids,
                                      const std::vector<size_t>& places, const Encode& encode) {
   std::vector<int32_t> pieces;
@@ -22,8 +23,8 @@ std::vector<TokenCut> cuts_of_pieces(std::string_view text, const std::vector<in
   return cuts;
 }
 
-/// From where the ids of the text before `place` are others than those of the whole, both are
-/// decoded: the place lies where as many bytes are behind us.
+/// Encodes the text before `place`. From the first id that differs from those of the whole text,
+/// decodes both: the place is where both have the same number of bytes.
 TokenCut cut_of_prefix(std::string_view text, const std::vector<int32_t>& ids, size_t place,
                        const Encode& encode, const Tokenizer& tokenizer) {
   std::vector<int32_t> prefix;
@@ -36,7 +37,7 @@ TokenCut cut_of_prefix(std::string_view text, const std::vector<int32_t>& ids, s
   const auto bytes = [&](size_t count) {
     return tokenizer.decode(std::span(ids).subspan(same, count)).size();
   };
-  size_t fewest = 0, most = ids.size() - same;  // tokens that reach the place
+  size_t fewest = 0, most = ids.size() - same;  // bounds of the tokens up to the place
   while (fewest < most) {
     const size_t middle = (fewest + most) / 2;
     if (bytes(middle) < wanted)

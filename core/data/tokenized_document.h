@@ -1,4 +1,4 @@
-// A document as the packers take it. Made by the row reader.
+// A document as tokens. Made by the row reader, used by the packers.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@ namespace titan::core {
 
 struct TokenizedDocument {
   std::vector<int32_t> tokens;  ///< never empty
-  /// Of conversations: for each token whether it is to be predicted. Empty: every token is.
+  /// Of conversations: for each token whether it is a target. Empty: every token is.
   std::vector<uint8_t> is_target = {};
-  /// Where the sequences in it begin, ascending from 0; they stay in one window, and each is a
-  /// document of its own there. Empty: it is one, which may be cut unless it has `is_target`.
+  /// Starts of the conversations in it, ascending from 0; all go to one window, where each is a
+  /// separate document. Empty: a single document, which may be split unless it has `is_target`.
   std::vector<int32_t> starts = {};
-  size_t source = 0;     ///< its number among the sources of the row
+  size_t source = 0;     ///< index among the sources of the row
   int64_t epoch = 0;     ///< of the source, from 0
-  double num_bytes = 0;  ///< of its text, of conversations what is learned; 0 when the source
+  double num_bytes = 0;  ///< bytes of its text, or of a conversation's targets; 0 when the source
                          ///< holds tokens only
 };
 

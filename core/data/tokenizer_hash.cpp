@@ -12,7 +12,7 @@
 namespace titan::core {
 namespace {
 
-/// Text on which tokenizers part: case, contractions, digits, runs of spaces, line ends, code,
+/// Text on which tokenizers differ: case, contractions, digits, runs of spaces, line ends, code,
 /// scripts, combining marks, signs, emoji with joiners.
 constexpr const char* kProbe =
     "The quick brown fox jumps over 13 lazy dogs. DON'T, don't; we'll they've I'd she's O'Neill's\n"
@@ -54,7 +54,7 @@ class Behaviour {
     hasher_.update(ids_.data(), static_cast<int64_t>(ids_.size() * sizeof(int32_t)));
   }
   void add_unused_id() {
-    constexpr int64_t kNoText = -1;  // the size of no text
+    constexpr int64_t kNoText = -1;  // marks a missing text
     hasher_.update(&kNoText, sizeof kNoText);
   }
   std::string hex() const { return hasher_.hex(); }
@@ -94,7 +94,7 @@ std::string behaviour_hash(const Tokenizer& tokenizer) {
     }
     behaviour.add(*text);
     behaviour.add_ids_of(*text);
-    // some tokenizers take a word that has an id without merging; longer words they do merge
+    // some tokenizers look up a word that has an id without merging; a longer word tests the merges
     behaviour.add_ids_of(*text + "\u00e5");
   }
   return behaviour.hex();

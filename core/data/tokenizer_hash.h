@@ -1,4 +1,4 @@
-// Tells tokenizers apart by what they do. Used where work goes on that another run has begun.
+// Hashes the behaviour of a tokenizer. Used to check that a run resumes with the same tokenizer.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace titan::core {
 /// and signs of many kinds: microseconds.
 std::string probe_hash(const Tokenizer& tokenizer);
 
-/// The same and, for each id, its text and what that is encoded to, or that no token has it: no two
-/// vocabularies are taken for one. Both are "none" where there is no tokenizer.
+/// Also hashes, for each id, its text and the ids of that text, or that the id is unused, so that
+/// any two vocabularies differ. Both hashes are "none" for a NoTokenizer.
 std::string behaviour_hash(const Tokenizer& tokenizer);
 
 }  // namespace titan::core

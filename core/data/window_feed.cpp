@@ -33,7 +33,7 @@ std::string describe(const FeedOptions& options) {
 
 }  // namespace
 
-/// Which windows of a stream this rank takes, and in which steps.
+/// A window of a stream that this rank needs, and the step that needs it.
 struct WindowFeed::Need {
   int64_t index = 0;  // of the window within the stream
   int64_t step = 0;   // since the start of this run
@@ -50,12 +50,12 @@ struct WindowFeed::Lane {
     FeedState::Lane behind;
   };
   std::unique_ptr<Packer> packer;
-  int64_t next = 0;             // of the stream's windows, that the packer gives
-  std::vector<int64_t> epochs;  // by source, of what the packer has given
+  int64_t next = 0;             // the stream's next window from the packer
+  std::vector<int64_t> epochs;  // by source, of the packer's windows so far
   Need need;                    // the next one to produce
   std::deque<Ready> ready;
-  FeedState::Lane taken;     // behind the last window that was given out
-  std::exception_ptr error;  // comes after what is ready
+  FeedState::Lane taken;     // position after the last window that was returned
+  std::exception_ptr error;  // thrown after the ready windows are used up
   bool has_ended = false;
   bool is_busy = false;
 };
@@ -238,8 +238,8 @@ void WindowFeed::start() {
     wait_for(options_.first_row + row, notice, lock);
 }
 
-/// Waits until window `behind_start` of this run is there, or its stream has ended; then its lane
-/// is returned. The lock is held on return.
+/// Waits until window `behind_start` of this run is ready or its stream has ended; returns its
+/// lane. The lock is held on return.
 WindowFeed::Lane& WindowFeed::wait_for(int64_t behind_start, SlowNotice& notice,
                                        std::unique_lock<std::mutex>& lock) {
   Work& work = *work_;
@@ -247,14 +247,14 @@ WindowFeed::Lane& WindowFeed::wait_for(int64_t behind_start, SlowNotice& notice,
                                                         work.num_streams)];
   const double begin = monotonic_seconds();
   while (lane.ready.empty() && !lane.has_ended) {
-    if (lane.error) std::rethrow_exception(lane.error);  // stays: every later call fails too
+    if (lane.error) std::rethrow_exception(lane.error);  // remains set: every later call fails too
     work.changed.wait_for(lock, std::chrono::milliseconds(250));
     const double seconds = monotonic_seconds() - begin;
     if (seconds >= options_.timeout_seconds) {
       has_stalled_ = true;
       fail(ErrorKind::io, "no data for ", static_cast<int64_t>(seconds), " s: row ",
            behind_start % options_.num_rows, " of the global batch waits for ",
-           lane.packer->place(), "; is its file system still there? data.timeout = ",
+           lane.packer->place(), "; is its file system still available? data.timeout = ",
            static_cast<int64_t>(options_.timeout_seconds), " s sets this limit");
     }
     notice.look([&] { return waiting_for(lane); });
@@ -267,15 +267,15 @@ std::string WindowFeed::waiting_for(const Lane& lane) const {
       std::count_if(work_->lanes.begin(), work_->lanes.end(),
                     [](const auto& each) { return !each->ready.empty() || each->has_ended; });
   std::string text = "the data of this step: " + std::to_string(num_there) + " of " +
-                     std::to_string(work_->lanes.size()) + " rows are there, reading " +
+                     std::to_string(work_->lanes.size()) + " rows are ready, reading " +
                      lane.packer->place();
   const bool fills_blocks = options_.order.shuffle &&
                             std::any_of(sources_.begin(), sources_.end(), [](const Source& source) {
                               return source.dataset->streamed() != nullptr;
                             });
   if (fills_blocks)
-    text += "; data.shuffle mixes a row's documents of a stream when up to " +
-            std::to_string(options_.order.shuffle_buffer) + " of them were read";
+    text += "; data.shuffle reads up to " + std::to_string(options_.order.shuffle_buffer) +
+            " documents of a row before it shuffles them";
   return text;
 }
 
@@ -300,7 +300,7 @@ std::vector<Window> WindowFeed::next_step() {
 }
 
 std::vector<int64_t> WindowFeed::ended_epochs() const {
-  TITAN_ASSERT(work_ && !work_->lanes.empty(), "epochs are counted of a feed that reads");
+  TITAN_ASSERT(work_ && !work_->lanes.empty(), "ended_epochs before start");
   const std::lock_guard lock(work_->mutex);
   std::vector<int64_t> ended = work_->lanes.front()->taken.epochs;
   for (const auto& lane : work_->lanes)

@@ -1,11 +1,11 @@
-// The token windows of this rank's rows, step after step, read ahead by threads of its own. Used by
-// the loader.
+// Produces the token windows of this rank's rows, step after step, read ahead by its own threads.
+// Used by the loader.
 //
 // The data of a run is a fixed number of streams, one per row of the global batch at the run's
 // start. Window w of the run is window w / num_streams of stream w mod num_streams, and each step
-// takes the next global-batch-many windows. So every layout trains on the same tokens, and a run
-// that goes on with another number of ranks or another global batch size reads on exactly: none
-// lost, none twice.
+// takes the next global-batch-many windows. So every layout trains on the same tokens. A run that
+// resumes with another number of ranks or another global batch size continues exactly: no window is
+// lost or repeated.
 #pragma once
 
 #include <cstdint>
@@ -40,36 +40,36 @@ struct FeedOptions {
   int64_t vocab_size = 0;   ///< ids must be below
   int64_t num_workers = 1;  ///< threads that read, tokenise and pack
   int64_t num_prefetched_steps = 2;
-  double timeout_seconds = 60;  ///< without a window a step was waiting for: the source has stalled
-  double seconds_to_notice = 10;  ///< a step that waits longer says what for, then ever more rarely
+  double timeout_seconds = 60;    ///< longest wait for a window; then the source has stalled
+  double seconds_to_notice = 10;  ///< wait before the first log message; then less and less often
   OrderOptions order;
   PackingOptions packing;
   ConversationOptions conversations;
 };
 
-/// Thread: the trainer thread calls everything; its own threads produce.
+/// Thread: the trainer thread calls everything; the feed's own threads produce the windows.
 class WindowFeed {
  public:
   /// `tokenizer` outlives the feed.
   WindowFeed(std::vector<Source> sources, const Tokenizer& tokenizer, const FeedOptions& options);
-  /// Waits for its threads, unless one of them hangs in a source that has stalled: then it is left
-  /// alone with all that it uses, and data sets and tokenizer must not be destroyed.
+  /// Waits for its threads, unless one of them hangs in a stalled source. Then the threads are
+  /// detached, and data sets and tokenizer must not be destroyed.
   ~WindowFeed();
   WindowFeed(const WindowFeed&) = delete;
 
   /// Before `start`. `state` holds lanes of at least this rank's streams (own_streams); of several
-  /// of one stream the furthest counts. config Error: other data (check_same_data); data Error: a
-  /// stream is missing.
+  /// lanes of one stream the furthest counts. Throws a config Error for other data
+  /// (check_same_data). `start` throws a data Error if a stream is missing.
   void restore(FeedState state);
 
-  /// Starts to read and waits for the first step: what cannot even give one step is an error here.
+  /// Starts to read and waits for the first step; data without even one step is an error here.
   void start();
   /// The windows of this rank's rows of the next step; with `once`, empty ones for rows that have
-  /// ended. An error of a source is thrown at the step whose data it concerns. data Error when a
-  /// source gives nothing for timeout_seconds: what was being read.
+  /// ended. An error of a source is thrown at the step whose data it concerns. Throws an io Error
+  /// that names the document being read when a source gives nothing for timeout_seconds.
   std::vector<Window> next_step();
-  /// By source, the epochs that all of this rank's rows had ended by the last `next_step`: they
-  /// have begun the next one. Only after `start`.
+  /// By source, the number of epochs that all of this rank's rows had finished by the last
+  /// `next_step`. Only after `start`.
   std::vector<int64_t> ended_epochs() const;
   const std::vector<Source>& sources() const { return sources_; }
   /// The position after the last `next_step`.
@@ -79,7 +79,7 @@ class WindowFeed {
  private:
   struct Need;
   struct Lane;
-  struct Work;  // what the threads share
+  struct Work;  // state shared by the threads
 
   void build_lanes();
   Lane& wait_for(int64_t behind_start, SlowNotice& notice, std::unique_lock<std::mutex>& lock);
@@ -88,16 +88,15 @@ class WindowFeed {
   std::vector<Source> sources_;
   const Tokenizer& tokenizer_;
   FeedOptions options_;
-  FeedState start_;        // where this run begins; its lanes only while it has not started
-  int64_t num_steps_ = 0;  // given out
+  FeedState start_;        // where this run begins; has lanes only before `start`
+  int64_t num_steps_ = 0;  // steps returned
   bool has_stalled_ = false;
   std::shared_ptr<Work> work_;  // null before start
   std::vector<std::thread> threads_;
 };
 
-/// Streams, out of `num_streams`, that rows [first_row, first_row + num_own_rows) of steps of
-/// `num_rows` windows are taken from, whichever step, in a run that begins with window
-/// `first_window`; ascending.
+/// The streams, ascending, out of `num_streams`, of rows [first_row, first_row + num_own_rows) in
+/// any step, in a run with `num_rows` windows per step that begins with window `first_window`.
 std::vector<int64_t> own_streams(int64_t num_streams, int64_t first_window, int64_t num_rows,
                                  int64_t first_row, int64_t num_own_rows);
 

@@ -29,7 +29,7 @@ ChosenModel::ChosenModel(const std::string& command, const std::vector<std::stri
     if (chosen.kind != "converter" || !can_export(registry_.component(chosen.kind, chosen.name)))
       continue;
     TITAN_CHECK(!converter_, config, "converters '", converter_->name, "' and '", chosen.name,
-                "' both change what weights are for others; leave one of them out with "
+                "' both change exported weights; leave one of them out with "
                 "--model.converters");
     converter_ = &chosen;
   }
@@ -62,7 +62,7 @@ std::unique_ptr<Tokenizer> ChosenModel::tokenizer() {
     tokenizer = registry_.create<Tokenizer>(config_.tokenizer.name, config_.tokenizer.options,
                                             {.assets_path = assets});
   } catch (const Error& e) {
-    log::warn("the tokenizer in '" + assets + "' goes along unread: " + e.what());
+    log::warn("the tokenizer in '" + assets + "' is copied without a check: " + e.what());
     return nullptr;
   }
   TITAN_CHECK(tokenizer->vocab_size() <= model().vocab_size(), config, "the tokenizer in '", assets,

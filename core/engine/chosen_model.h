@@ -1,5 +1,5 @@
-// The model that a command works on when no run is assembled: from flags and a file as titan train
-// takes them, or from a checkpoint. Used by convert_weights.h.
+// The model of a command that assembles no run: from flags and a file as for titan train, or from a
+// checkpoint. Used by convert_weights.h.
 #pragma once
 
 #include <filesystem>
@@ -23,14 +23,14 @@
 
 namespace titan::core {
 
-/// A model on the meta device. Of a whole job only what says which model it is counts: [model],
-/// [tokenizer], [plugins] and training.seq_len; the rest need not fit this machine.
+/// A model on the meta device. Only the settings that determine the model are used: [model],
+/// [tokenizer], [plugins] and training.seq_len. The rest of the job need not fit this machine.
 class ChosenModel {
  public:
   /// `command`: for messages. `arguments`: --job.config_file, --section.key. Without a file among
-  /// them the configuration of `manifest`, if there is one, lies below them; else
-  /// model.hf_assets_path is `folder`, where the weights come from, unless it is given. Throws as
-  /// resolve(), and a ConfigError when a converter is not there that may count, or two do; warnings
+  /// them, the configuration of `manifest` provides the defaults; without a manifest,
+  /// model.hf_assets_path defaults to `folder`, the source of the weights. Throws as resolve(), and
+  /// a ConfigError when a converter that may count is not installed, or when two count. Warnings
   /// are logged.
   ChosenModel(const std::string& command, const std::vector<std::string>& arguments,
               const std::optional<CheckpointManifest>& manifest,
@@ -43,13 +43,13 @@ class ChosenModel {
   const ModelPart& part() const { return *model_.part; }
   /// "llama3 8B", "llama3 8B with lora"
   std::string name() const;
-  /// The converter that counts; null when there is none.
+  /// The converter that changes exported weights; null when there is none.
   const Selection* converter() const { return converter_; }
-  /// The model anew with that converter applied on a single rank, whose values will be on the
-  /// CPU. Must not outlive this object.
+  /// A new copy of the model with that converter applied, for a single rank on the CPU. Must not
+  /// outlive this object.
   ConvertedModel converted();
-  /// The one in model.hf_assets_path; null when there is none, or none that [tokenizer] name can
-  /// read, which is logged. Throws a config Error when it has more ids than the model.
+  /// The tokenizer in model.hf_assets_path; null when there is none, or when [tokenizer] name
+  /// cannot read it, which is logged. Throws a config Error when it has more ids than the model.
   std::unique_ptr<Tokenizer> tokenizer();
 
  private:

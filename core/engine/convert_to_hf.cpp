@@ -1,4 +1,5 @@
-// The direction to-hf: a checkpoint, saved under any layout, into a Hugging Face folder.
+// The direction to-hf: converts a checkpoint, saved under any layout, into a Hugging Face folder.
+// Used by convert_weights.cpp.
 #include <algorithm>
 #include <optional>
 
@@ -25,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Errors for what is no checkpoint; the manifest when there is one.
+/// The checkpoint's manifest, if it has one. Throws when `folder` is not a checkpoint.
 std::optional<CheckpointManifest> manifest_of(const fs::path& folder) {
   TITAN_CHECK(fs::is_directory(folder), io, "there is no folder ", folder.string());
   if (fs::is_regular_file(folder / kManifestName)) return read_checkpoint_manifest(folder);
@@ -38,7 +39,7 @@ std::optional<CheckpointManifest> manifest_of(const fs::path& folder) {
   return std::nullopt;
 }
 
-/// The weights there, by Titan's own names.
+/// The weights in the checkpoint, by Titan's own names.
 std::vector<FoundWeight> own_weights(const ModelPart& part, const TensorIndex& index,
                                      const ConversionRequest& request, const ChosenModel& chosen) {
   WeightNames names = own_names(part);
@@ -54,7 +55,7 @@ std::vector<FoundWeight> own_weights(const ModelPart& part, const TensorIndex& i
   }
 }
 
-/// Where a converter changes what weights are for others, they are computed when they are written.
+/// The tensors to write. Weights that a converter changes are computed when they are written.
 std::vector<PlannedTensor> planned_tensors(const ChosenModel& chosen, const TensorIndex& index,
                                            const ConversionRequest& request,
                                            MergedWeights* merged) {
@@ -73,9 +74,9 @@ std::vector<PlannedTensor> planned_tensors(const ChosenModel& chosen, const Tens
     tensor.compute = [merged](const std::string& source) {
       return merged->is_changed(source) ? merged->exported(source) : at::Tensor();
     };
-  log::info("converter '" + chosen.converter()->name + "' gives " +
+  log::info("converter '" + chosen.converter()->name + "' changes " +
             std::to_string(merged->num_changed()) + " of " + std::to_string(tensors.size()) +
-            " weights other values than those stored");
+            " weights");
   return tensors;
 }
 
@@ -102,9 +103,9 @@ ConversionResult convert_to_hf(const ConversionRequest& request, const ReportCon
   const fs::path assets = chosen.config().model.hf_assets_path;
   const std::unique_ptr<Tokenizer> tokenizer = chosen.tokenizer();
   log::info(tokenizer_files(assets).empty()
-                ? "no tokenizer goes along: there is none in model.hf_assets_path = " +
+                ? "no tokenizer is copied: there is none in model.hf_assets_path = " +
                       assets.string()
-                : "the tokenizer in " + assets.string() + " goes along");
+                : "the tokenizer in " + assets.string() + " is copied");
   const HfDescription description = {
       .config = exported_hf_config(exchange_of(chosen.model(), chosen.name()), assets),
       .dtype = tensors.front().entry.dtype,
@@ -122,7 +123,7 @@ ConversionResult convert_to_hf(const ConversionRequest& request, const ReportCon
                            .other_files = hf_description_files(description),
                            .finish = {}};
   const bool has_index = conversion.files.size() > 1;
-  // the file whose presence says that all is there: the index, else config.json
+  // last comes the file whose presence marks the folder as complete: the index, else config.json
   std::reverse(conversion.other_files.begin(), conversion.other_files.end());
   if (has_index) conversion.other_files.emplace_back(kHfIndexName);
   conversion.finish = [&](const std::vector<ManifestFile>&) {

@@ -1,4 +1,4 @@
-// The directions of a conversion that make a Titan checkpoint of the weights of others.
+// Converts the weights of other programs into a Titan checkpoint.
 #include "core/engine/convert_weights.h"
 
 #include <filesystem>
@@ -35,7 +35,7 @@ ConversionResult convert_from(const ConversionRequest& request, Naming naming,
       !check_hf_config(exchange_of(chosen.model(), chosen.name()), request.from, chosen.registry(),
                        chosen.config().model_plugin.name, chosen.config().training.seq_len))
     log::warn(request.from.string() +
-              " has no config.json: rotary positions, epsilon and tying are taken on trust");
+              " has no config.json: rotary positions, epsilon and tying are not verified");
   const TensorIndex index =
       naming == Naming::meta
           ? index_meta_shards(

@@ -1,4 +1,5 @@
-// Weights from one form of files into another. Used by engines.cpp.
+// Converts weights between file formats: Hugging Face, Meta, torchtitan, Titan. Used by
+// engines.cpp.
 #pragma once
 
 #include <titan/conversion.h>
@@ -12,14 +13,15 @@ namespace titan::core {
 /// As EngineHost::convert.
 ConversionResult convert_weights(const ConversionRequest& request, const ReportConverted& report);
 
-// Of its directions:
+// Used by the directions:
 
 ConversionResult convert_to_hf(const ConversionRequest& request, const ReportConverted& report);
 
-/// As safetensors names it; empty: as stored.
+/// The requested dtype by its name in safetensors; empty: as stored.
 std::string stored_dtype(const ConversionRequest& request);
 
-/// What tells a conversion from any other. `source`: what is read.
+/// Identifies a conversion, so that an interrupted one is only continued by the same one. `source`:
+/// identifies the input.
 Value conversion_identity(const ConversionRequest& request, const Value& source,
                           const ChosenModel& chosen);
 

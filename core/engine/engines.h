@@ -1,4 +1,4 @@
-// What commands of plugins open models by. Used by the programs that see torch.
+// Opens, trains and converts models for commands of plugins. Used by the programs that link torch.
 #pragma once
 
 #include <filesystem>

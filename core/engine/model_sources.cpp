@@ -16,7 +16,7 @@ namespace {
 
 const KeyPath kConverters = {"model", "converters"};
 
-/// Sections of converters stay as well: which of them count is known when the plugins are.
+/// Keeps sections of converters as well; choose_converters removes those that do not count.
 void keep_model_settings(SettingList& list) {
   keep_settings(list, [](const KeyPath& path) {
     static const std::set<std::string> kKept = {"model", "tokenizer", "plugins", "converter"};
@@ -24,8 +24,8 @@ void keep_model_settings(SettingList& list) {
   });
 }
 
-/// The components of the converters that are named. One that is not there is an error: nobody else
-/// knows what it has done to the weights.
+/// The components of the named converters. A missing one is an error, because only that plugin
+/// knows how it changed the weights.
 std::vector<const Component*> find_converters(const Given& named, ComponentLookup& lookup) {
   std::vector<const Component*> found;
   std::vector<std::pair<std::string, std::string>> missing;  // with the reason, where there is one
@@ -45,7 +45,7 @@ std::vector<const Component*> find_converters(const Given& named, ComponentLooku
   for (const auto& [name, why] : missing)
     wrong.add({.message = "converter '" + name + "' of model.converters " +
                           (why.empty() ? "is not installed" : "cannot be used") +
-                          ": it may have stored weights in a form that others cannot read",
+                          ": it may have stored weights in a form that only it can read",
                .where = named.where,
                .hint = "install its plugin or name its folder with --plugins.paths; "
                        "--model.converters \"" +
@@ -55,7 +55,7 @@ std::vector<const Component*> find_converters(const Given& named, ComponentLooku
   throw ConfigError(wrong);
 }
 
-/// Leaves the file's settings of the converters in `counted` only.
+/// Removes the file's settings of converters that are not in `counted`.
 void keep_converters(SettingList& list, const std::vector<const Component*>& counted) {
   const auto is_counted = [&](const std::string& name) {
     return std::any_of(counted.begin(), counted.end(), [&](const Component* component) {
@@ -106,7 +106,7 @@ JobSources model_sources(const std::vector<std::string>& arguments,
   };
   if (std::none_of(sources.file.settings.begin(), sources.file.settings.end(), names_assets))
     sources.arguments.insert(
-        sources.arguments.begin(),  // an argument of the user comes later
+        sources.arguments.begin(),  // so that the user's arguments come later
         {"--model.hf_assets_path", std::filesystem::absolute(folder).lexically_normal().string()});
   return sources;
 }

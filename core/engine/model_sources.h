@@ -1,5 +1,5 @@
-// The part of a job that says which model it is, where a command takes weights instead of a whole
-// job. Used by trained_model.cpp and by titan convert.
+// Reads the part of a job that determines the model, for commands that take weights instead of a
+// whole job. Used by trained_model.cpp and chosen_model.cpp.
 #pragma once
 
 #include <filesystem>
@@ -14,23 +14,23 @@
 
 namespace titan::core {
 
-/// Which of model.converters count, with their options.
+/// The entries of model.converters that count, with their options.
 enum class CountedConverters {
   none,
-  exporting,  ///< those that change what weights are for others: ExportTransform
+  exporting,  ///< those that change exported weights: ExportTransform
 };
 
-/// What says which model it is: [model], [tokenizer], [plugins], [converter] and training.seq_len
-/// of `arguments`, --job.config_file and --section.key. Without a file among them the configuration
-/// of `manifest`, if there is one, lies below them; else model.hf_assets_path is `folder`, where
-/// the weights come from, unless it is given.
+/// The settings that determine the model: [model], [tokenizer], [plugins], [converter] and
+/// training.seq_len of `arguments`, --job.config_file and --section.key. Without a file among them,
+/// the configuration of `manifest` provides the defaults; without a manifest, model.hf_assets_path
+/// defaults to `folder`, the source of the weights.
 JobSources model_sources(const std::vector<std::string>& arguments,
                          const std::optional<CheckpointManifest>& manifest,
                          const std::filesystem::path& folder);
-/// Leaves those converters in the job that count. Throws a ConfigError when one is not there that
-/// may count.
+/// Removes the converters that do not count from the job. Throws a ConfigError when one that may
+/// count is not installed.
 void choose_converters(JobSources& sources, CountedConverters converters, ComponentLookup& lookup);
-/// Whether a converter changes what weights are for others: ExportTransform.
+/// Whether a converter changes exported weights: ExportTransform.
 bool can_export(const Component& component);
 
 }  // namespace titan::core

@@ -24,7 +24,7 @@ const Tokenizer* RunEngine::tokenizer() const {
   return as_none(*run_.tokenizer) ? nullptr : run_.tokenizer.get();
 }
 
-/// max_position_embeddings of the folder's config.json, else of the config.json that an export has.
+/// max_position_embeddings of the folder's config.json, else of the config.json of an export.
 int64_t RunEngine::context() const {
   const auto* exchange = dynamic_cast<const HfExchange*>(run_.model.get());
   Value described = exchange ? exchange->hf_config() : Value::map();
@@ -47,7 +47,7 @@ std::set<int32_t> RunEngine::end_ids() const {
 }
 
 std::string RunEngine::from_rank_zero(const std::string& name, const std::string& value) {
-  TITAN_ASSERT(rendezvous_, "from_rank_zero before the ranks have met");
+  TITAN_ASSERT(rendezvous_, "from_rank_zero before the rendezvous");
   return rendezvous_->from_rank_zero(name, value);
 }
 

@@ -1,4 +1,5 @@
-// A run as commands and loops of plugins see it: titan/engine.h over core's Run.
+// Implements titan/engine.h, the interface for commands and loops of plugins, over core's Run. Used
+// by trained_model and training.
 #pragma once
 
 #include <filesystem>
@@ -16,11 +17,11 @@ namespace titan::core {
 
 class RunEngine final : public Engine {
  public:
-  /// Both outlive this. `weights`: a folder whose config.json may say how long sequences are; may
-  /// be empty. Throws a config Error for a chat template whose tokenizer cannot encode its text.
+  /// Both outlive this. `weights`: a folder whose config.json may give the context length; may be
+  /// empty. Throws a config Error for a chat template whose tokenizer cannot encode its text.
   RunEngine(Run& run, const JobConfig& config, std::filesystem::path weights);
 
-  /// [once the ranks have met]
+  /// [after the rendezvous]
   void connect(Rendezvous& rendezvous) { rendezvous_ = &rendezvous; }
 
   const Value& config() const override { return config_.resolved; }

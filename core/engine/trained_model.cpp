@@ -92,7 +92,7 @@ void TrainedModel::with_ranks(const std::function<void()>& work) {
     });
     engine_->connect(*rendezvous_);
     work();
-    run_->mesh.group("world").barrier();  // nobody closes a connection that another still uses
+    run_->mesh.group("world").barrier();  // others may still use this rank's connections
   });
 }
 

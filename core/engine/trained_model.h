@@ -1,5 +1,5 @@
-// A model with its trained weights on the ranks of a layout, without anything that trains. Used by
-// engines.cpp.
+// A model with its trained weights on the ranks of a layout, without the parts that train it. Used
+// by engines.cpp.
 #pragma once
 
 #include <filesystem>
@@ -24,7 +24,7 @@ namespace titan::core {
 class TrainedModel final : public OpenedModel {
  public:
   /// As EngineHost::open. `command`: "titan generate". Throws as resolve(), and a config Error when
-  /// nothing is there or no model knows it.
+  /// the folder has no weights or belongs to no known model.
   TrainedModel(const std::filesystem::path& folder, const std::vector<std::string>& arguments,
                const LaunchFlags& flags, const std::string& command, bool is_chat);
   ~TrainedModel() override;
@@ -42,7 +42,7 @@ class TrainedModel final : public OpenedModel {
   JobConfig config_;
   LaunchEnv launch_;
   std::unique_ptr<Rendezvous> rendezvous_;
-  std::unique_ptr<Run> run_;  // before with_ranks: tokenizer, chat template and model alone
+  std::unique_ptr<Run> run_;  // before with_ranks: only tokenizer, chat template and model
   std::optional<RunEngine> engine_;
 };
 

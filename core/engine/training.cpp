@@ -47,14 +47,15 @@ int finish(StopReason reason, const Trainer& trainer) {
   }
   const int signal = trainer.stop_signal();
   log::info("stopped by " + signal_name(signal) + " after step " + step +
-            (reason == StopReason::saved ? ", which is saved: the same command goes on from there"
-                                         : "; nothing is saved, for checkpoint.enable = false"));
-  if (signal == SIGINT) return kExitInterrupted;  // a user who presses Ctrl-C wants no restart
+            (reason == StopReason::saved
+                 ? ", which is saved; run the same command again to resume"
+                 : "; nothing is saved, because checkpoint.enable = false"));
+  if (signal == SIGINT) return kExitInterrupted;  // Ctrl-C: no restart by a launcher
   return reason == StopReason::saved ? kExitRequeue : kExitTerminated;
 }
 
-/// Throws when the job of a finished run could not be started anew, or asks for another
-/// model than the one whose weights are there: "nothing is left to do" would hide the mistake.
+/// Checks the job of a finished run, whose mistakes "nothing is left to do" would hide. Throws when
+/// the job could not be started, warns when its model differs from the saved one.
 void check_finished(const JobConfig& config, Registry& registry, const StartPoint& done, int rank) {
   Diagnostics wrong;
   std::unique_ptr<Run> simulated;
@@ -71,7 +72,7 @@ void check_finished(const JobConfig& config, Registry& registry, const StartPoin
   if (!differs.empty() && rank == 0) log::warn(differs);
 }
 
-/// Builds the run. False when nothing is left to train, which is said.
+/// Builds the run. Returns false, and logs why, when nothing is left to train.
 bool build(Run& run, JobConfig& config, Registry& registry, Rendezvous& rendezvous,
            FailureWatch& watch) {
   const int rank = rendezvous.launch().rank;
@@ -91,7 +92,7 @@ bool build(Run& run, JobConfig& config, Registry& registry, Rendezvous& rendezvo
   return true;
 }
 
-/// Microbatches of a loop as a step of this rank. Rows are numbered as those of the loader.
+/// Turns the microbatches of a loop into a step of this rank. Rows are numbered as by the loader.
 SourcedStep step_of(LoopStep own, const dist::Mesh& mesh, int64_t number) {
   TITAN_CHECK(!own.microbatches.empty(), plugin, "the loop gives no microbatch for step ", number);
   SourcedStep step{.batches = {.microbatches = std::move(own.microbatches)},
@@ -108,7 +109,7 @@ SourcedStep step_of(LoopStep own, const dist::Mesh& mesh, int64_t number) {
   return step;
 }
 
-/// What is done when the ranks have met -> the exit code.
+/// The part of a run after the rendezvous. Returns the exit code.
 int build_and_train(std::unique_ptr<Run>& run, JobConfig& config, Registry& registry,
                     Rendezvous& rendezvous, FailureWatch& watch, StopSignals& signals, double start,
                     TrainingLoop* loop) {
@@ -151,7 +152,7 @@ int build_and_train(std::unique_ptr<Run>& run, JobConfig& config, Registry& regi
   Trainer trainer(*run, config, watch, begin, std::move(source));
   const StopReason reason = trainer.run();
   if (loop) loop->end(*engine);
-  run->mesh.group("world").barrier();  // nobody closes a connection that another still uses
+  run->mesh.group("world").barrier();  // others may still use this rank's connections
   return finish(reason, trainer);
 }
 
@@ -182,7 +183,7 @@ int start_training(JobConfig config, Registry& registry, const LaunchEnv& launch
   StopSignals signals(StopSignals::First::ends);
   Rendezvous rendezvous(launch, std::chrono::seconds(config.comm.init_timeout_seconds));
   auto run = std::make_unique<Run>();
-  // looks at the run's mesh: gone before it
+  // uses the run's mesh, so destroyed before it
   FailureWatch watch(rendezvous, std::make_unique<EndProcess>(),
                      {config.job.dump_folder + "/" + config.comm.save_traces_folder,
                       config.comm.save_traces_file_prefix});

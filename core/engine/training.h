@@ -1,5 +1,4 @@
-// A checked job is trained, on its data or by a custom loop. Used by titan train and by
-// engines.cpp.
+// Trains a checked job, on its data or by a custom loop. Used by titan train and by engines.cpp.
 #pragma once
 
 #include <vector>
@@ -14,11 +13,11 @@
 
 namespace titan::core {
 
-/// Throws the report of `found`, completed by what its components find wrong with the job.
+/// Throws the report of `found`, completed by the mistakes that the job's components find.
 [[noreturn]] void refuse(const JobConfig& config, Registry& registry, const DryRunOptions& options,
                          Diagnostics found);
 
-/// Notes and warnings, to the log.
+/// Logs notes and warnings.
 void log_messages(const std::vector<Diagnostic>& messages);
 
 /// Builds and trains the job on this rank. `start`: monotonic_seconds() when the program began.

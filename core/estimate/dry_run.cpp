@@ -23,11 +23,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Data beyond this is only looked for: opening it may mean to read it all.
+/// Larger data are only looked for, because opening them may read all of them.
 constexpr uintmax_t kMostBytes = uintmax_t{64} << 20;
 
-/// Whether the file, or the files in the folder, are more than is read here. Of a pattern and of
-/// the start of file names: those in their folder.
+/// Whether the file, or the files in the folder, exceed kMostBytes. For a pattern or a prefix of
+/// file names: the files in its folder.
 bool is_large(const std::string& path) {
   if (path.empty()) return false;
   std::error_code error;
@@ -90,7 +90,7 @@ class DryRun {
     return config_.places && config_.places->has_unsound(component);
   }
 
-  /// Without a model it is not known whether that isolates documents.
+  /// Without a model, assumes that the model isolates documents.
   void check_conversations(const Tokenizer& tokenizer, const Run* simulated) {
     const bool isolates =
         config_.data.isolate_documents || !simulated || simulated->model->isolates_documents();
@@ -120,8 +120,8 @@ class DryRun {
     return false;
   }
 
-  /// Data that cannot be opened may be text: a folder that was asked for and is not there is then
-  /// reported too.
+  /// Data that cannot be opened may be text, so a missing tokenizer folder that the job names is
+  /// reported, too.
   void refuse_absent(const Tokenizer& tokenizer) {
     const NoTokenizer* none = as_none(tokenizer);
     const char* key = "model.hf_assets_path";
@@ -129,7 +129,7 @@ class DryRun {
     attempt([&] { refuse_path(none->reason(), key, config_.model.hf_assets_path, config_); });
   }
 
-  /// Whether the data can be read, or are so many that they are not tried.
+  /// Whether the data can be opened, or are too large to try.
   bool open(const DataSource& source, const Tokenizer* tokenizer) {
     if (!can_make(source.dataset) || is_unsound(source.path_key)) return false;
     const bool needs_a_look = tokenizer && as_none(*tokenizer);
@@ -142,8 +142,8 @@ class DryRun {
     });
   }
 
-  /// One component that fails does not keep the others from being tried: it is left out the next
-  /// time.
+  /// Assembles the run; after the failure of a component tries again without it, so that the others
+  /// are checked too.
   std::unique_ptr<Run> simulate(int rank, const Tokenizer* tokenizer) {
     JobConfig left = without_undecided(rank);
     if (!can_make(config_.model_plugin) && !stand_in(left)) return nullptr;
@@ -165,7 +165,8 @@ class DryRun {
     return has_stand_in_ ? nullptr : std::move(simulated);
   }
 
-  /// A model that cannot be made keeps nobody from judging the optimizer: another one stands in.
+  /// Replaces a model that cannot be made by one with default options, so that the optimizer can
+  /// still be checked.
   bool stand_in(JobConfig& left) {
     if (std::exchange(has_stand_in_, true)) return false;
     Selection& model = left.model_plugin;
@@ -184,7 +185,8 @@ class DryRun {
     return true;
   }
 
-  /// The job without the components whose own options, or what feeds them, are wrong already.
+  /// The job without the components whose options, or the keys that feed them, are known to be
+  /// wrong.
   JobConfig without_undecided(int& rank) const {
     JobConfig left = config_;
     const bool is_layout_unsound = is_unsound("parallelism");
@@ -204,7 +206,7 @@ class DryRun {
     if (!can_make(left.loss)) left.loss.name.clear();
     std::erase_if(left.loggers, [&](const Selection& chosen) { return !can_make(chosen); });
     std::erase_if(left.watchers, [&](const Selection& chosen) { return !can_make(chosen); });
-    for (OptimizerGroup& group : left.optimizer_groups)  // whose patterns are judged all the same
+    for (OptimizerGroup& group : left.optimizer_groups)  // their patterns are checked anyway
       if (!can_make(group.optimizer)) group.optimizer.name.clear();
     if (rank >= config_.layout.grid.world_size()) rank = 0;
     return left;
@@ -218,7 +220,7 @@ class DryRun {
 
   bool leave_out_failed(const Error& error, JobConfig& left) {
     const Selection* failed = component_of(error);
-    if (!failed) {  // groups of parameters that there are not
+    if (!failed) {  // the groups' patterns match no parameters
       const bool has_groups = !left.optimizer_groups.empty();
       left.optimizer_groups.clear();
       return has_groups;
@@ -251,7 +253,7 @@ class DryRun {
   std::unique_ptr<ChatTemplate> chat_template_;
   std::vector<ConversationNeeds> needs_;  // of the sources that were opened
   bool has_stand_in_ = false;
-  std::exception_ptr other_;  // the first error that is no mistake in the configuration
+  std::exception_ptr other_;  // the first error that is not a mistake in the configuration
 };
 
 }  // namespace

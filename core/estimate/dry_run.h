@@ -1,5 +1,5 @@
-// A job is put together without starting it, to find what its components find wrong with it: all of
-// it at once. Used by --dry-run, and to complete the report of a job that cannot start.
+// Assembles a job without starting it, to report all mistakes that its components find at once.
+// Used by --dry-run, and to complete the report of a job that cannot start.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,15 @@
 namespace titan::core {
 
 struct DryRunOptions {
-  int rank = 0;             ///< which is simulated
-  bool reads_files = true;  ///< opens the tokenizer, and data that is not large
+  int rank = 0;             ///< the simulated rank
+  bool reads_files = true;  ///< opens the tokenizer, and data that are not large
 };
 
-/// Simulates `rank` of the job and adds to `diagnostics` what is wrong with it, each mistake at its
-/// place. `config` may be one of resolve_partly(): what an earlier mistake makes undecidable is
-/// left out. Returns the simulated run, null when there is none. Nothing is trained or written.
+/// Simulates `rank` of the job and adds its mistakes to `diagnostics`, each at its place. `config`
+/// may come from resolve_partly(): parts that cannot be judged because of an earlier mistake are
+/// skipped. Returns the simulated run, null when there is none. Nothing is trained or written.
 ///
-/// Errors of other kinds, such as a damaged tokenizer, are thrown when nothing else is wrong.
+/// Errors of other kinds, such as a damaged tokenizer, are thrown if there are no mistakes.
 std::unique_ptr<Run> dry_run(const JobConfig& config, Registry& registry,
                              const DryRunOptions& options, Diagnostics& diagnostics);
 

@@ -15,15 +15,15 @@
 namespace titan::core {
 namespace {
 
-/// How the model's operations are spread over its layers: what is linear in a block's matrices, the
-/// attention evenly over the blocks, and the rest, a head that may borrow its matrix, in the last
-/// layer.
+/// Distributes the model's FLOPs over its layers. A block has those of its own matrices and an
+/// equal share of the attention; the last layer has the rest, that of a head whose matrix may be
+/// tied.
 class LayerFlops {
  public:
   LayerFlops(const Model& model, ModelPart& part, int64_t seq_len) {
     const double once = model.flops_per_token(seq_len).causal_half;
     const double twice = model.flops_per_token(2 * seq_len).causal_half;
-    const double attention = twice - once;  // grows with the length, the rest does not
+    const double attention = twice - once;  // proportional to the length, unlike the rest
     double rest = once - attention;
     for (Layer& layer : part.layers()) num_blocks_ += layer.is_block ? 1 : 0;
     for (Layer& layer : part.layers()) {
@@ -40,7 +40,7 @@ class LayerFlops {
     of_[part.layers().back().name] += std::max(0.0, rest);
   }
 
-  /// Per token.
+  /// FLOPs per token.
   double of(const std::string& layer) const {
     const auto found = of_.find(layer);
     return found == of_.end() ? 0 : found->second;
@@ -57,14 +57,14 @@ std::set<std::string> parameter_names(const ModelPart& part) {
   return names;
 }
 
-/// What converters add to the operations per token of the layers in `part`, when the model alone
-/// has the parameters `known`: a frozen matrix gets no gradient, which is a third less; one that
-/// was attached is multiplied like those of the model.
+/// The FLOPs per token that converters add to the layers in `part`; `known`: the parameters of the
+/// model itself. A frozen matrix gets no gradient, which saves a third; an added matrix counts like
+/// those of the model.
 double converted_flops(ModelPart& part, const std::set<std::string>& known) {
   double flops = 0;
   for (Layer& layer : part.layers()) {
     const bool is_head = dynamic_cast<const nn::OutputHead*>(layer.module.get());
-    if (!layer.is_block && !is_head) continue;  // a look-up multiplies nothing
+    if (!layer.is_block && !is_head) continue;  // an embedding does no matrix product
     layer.module->visit_parameters([&](const nn::Parameter& parameter) {
       if (parameter.global_shape().size() < 2 || parameter.is_state()) return;
       const auto elements = static_cast<double>(parameter.global_num_elements());
@@ -93,7 +93,7 @@ int64_t sent_bytes(const SimulatedStep& step) {
   return bytes;
 }
 
-/// Share of the step in which each pipeline rank idles.
+/// Share of the step during which each pipeline rank idles.
 std::vector<double> idle_shares(const Estimate& estimate) {
   std::vector<double> idle(estimate.ranks.size(), 0);
   if (!estimate.config.pipeline_plan) return idle;
@@ -102,7 +102,7 @@ std::vector<double> idle_shares(const Estimate& estimate) {
     flops += rank.flops;
     recomputed += rank.step.recomputed_flops;
   }
-  const double again = flops > 0 ? 3 * recomputed / flops : 0;  // in forwards
+  const double again = flops > 0 ? 3 * recomputed / flops : 0;  // in units of a forward
   const PipelineAnalysis analysis = analyze(
       *estimate.config.pipeline_plan, {.forward = 1, .input_grad = 1 + again, .weight_grad = 1});
   for (size_t i = 0; i < idle.size(); ++i) idle[i] = analysis.ranks[i].bubble;
@@ -140,7 +140,7 @@ Estimate estimate(const JobConfig& config, Registry& registry,
                       .library_bytes = library_bytes(config)};
     JobConfig own = config;
     fit_memory_limit(own, registry, rank.rank);
-    std::optional<log::Quiet> quiet;  // the first rank has said it
+    std::optional<log::Quiet> quiet;  // the first rank has logged it
     if (pipeline_rank > 0) quiet.emplace();
     const std::unique_ptr<Run> run = assemble_simulated(own, registry, rank.rank);
     rank.step = simulate_step(*run, own, {.finds_uneven_peak = true});

@@ -1,6 +1,5 @@
-// What a run would take, found out without running it: memory per pipeline rank, operations,
-// traffic and, for given machines, a predicted time. Used by `titan estimate` and
-// [memory_estimation].
+// Estimates a run without running it: memory per pipeline rank, FLOPs, traffic and, for given
+// machine speeds, a predicted time. Used by `titan estimate` and [memory_estimation].
 #pragma once
 
 #include <cstdint>
@@ -17,18 +16,18 @@
 
 namespace titan::core {
 
-/// What one machine of the run can do.
+/// Speeds of one rank.
 struct MachineSpeed {
-  double flops = 0;      ///< per second, of a rank
-  double bandwidth = 0;  ///< bytes per second, that a rank sends
+  double flops = 0;      ///< per second
+  double bandwidth = 0;  ///< bytes sent per second
 };
 
-/// How long a step takes by the formulas of `predict_time`.
+/// Time of a step by the formulas of `predict_time`.
 struct PredictedTime {
   double compute_seconds = 0;  ///< of the slowest rank, without waiting
-  double idle_share = 0;       ///< of that rank's step, by the pipeline's schedule
-  double traffic_seconds = 0;  ///< of the same rank, if nothing of it were hidden
-  double all_hidden = 0;       ///< seconds per step: communication behind the computation
+  double idle_share = 0;       ///< of that rank's step, from the pipeline schedule
+  double traffic_seconds = 0;  ///< of the same rank, without overlap
+  double all_hidden = 0;       ///< seconds per step: communication overlaps computation
   double nothing_hidden = 0;   ///< seconds per step: one after the other
 };
 
@@ -40,19 +39,19 @@ struct StageEstimate {
   int64_t activation_bytes = 0;  ///< kept from one microbatch's forward to its backward
 };
 
-/// The rank of one pipeline rank with coordinate 0 on every other axis: where sizes do not divide
-/// evenly the largest share.
+/// The rank of one pipeline stage with coordinate 0 on every other axis, which has the largest
+/// shares when sizes do not divide evenly.
 struct RankEstimate {
   int rank = 0;  ///< global
   int pipeline_rank = 0;
   std::vector<StageEstimate> stages;
   SimulatedStep step;
-  int64_t library_bytes = 0;  ///< of a GPU's libraries, in addition to the step's tensors
-  double flops = 0;  ///< of its step, forward and backward, causal_half; recomputation left out
+  int64_t library_bytes = 0;  ///< of GPU libraries, in addition to the step's tensors
+  double flops = 0;  ///< of its step, forward and backward, causal_half, without recomputation
 
-  /// What the device must have.
+  /// Memory that the device must have.
   int64_t peak_bytes() const { return step.peak.bytes.total() + library_bytes; }
-  /// The same where all tokens go to the experts of one rank; none for a model without experts.
+  /// The same if all tokens go to the experts of one rank; nothing for a model without experts.
   std::optional<int64_t> uneven_peak_bytes() const {
     if (!step.uneven_peak) return std::nullopt;
     return step.uneven_peak->bytes.total() + library_bytes;
@@ -67,24 +66,24 @@ struct Estimate {
   Flops flops_per_token;
   std::optional<PredictedTime> time;
 
-  /// The one with the highest peak.
+  /// The rank with the highest peak.
   const RankEstimate& largest() const;
 };
 
-/// Simulates one step of each pipeline rank, one after the other. Throws as assemble would for what
-/// is wrong with the model's layout.
+/// Simulates one step of each pipeline rank, one after the other. Throws the errors of assemble for
+/// an invalid layout of the model.
 Estimate estimate(const JobConfig& config, Registry& registry,
                   const std::optional<MachineSpeed>& speed = std::nullopt);
 
-/// Compute: (FLOPs + recomputed FLOPs) / speed.flops, divided by the share of the step in which the
-/// schedule keeps the rank busy when a stage's forward takes 1 and both halves of its backward 1
-/// and what is recomputed beside. Traffic: bytes / speed.bandwidth, whichever the group. Of the
-/// rank that is slowest.
+/// Compute: (FLOPs + recomputed FLOPs) / speed.flops, divided by the share of the step during which
+/// the schedule keeps the rank busy. For that share a forward and each half of the backward take 1,
+/// and recomputation is added to the input gradient. Traffic: bytes / speed.bandwidth, for all
+/// groups. Returns the times of the slowest rank.
 PredictedTime predict_time(const Estimate& estimate, const MachineSpeed& speed);
 
-/// As tables for the terminal.
+/// Tables for the terminal.
 std::string to_text(const Estimate& estimate);
-/// For machines; bytes and FLOPs as numbers.
+/// For JSON; bytes and FLOPs as numbers.
 Value to_value(const Estimate& estimate);
 
 }  // namespace titan::core

@@ -1,4 +1,4 @@
-// An estimate as tables and as a value. See estimate.h.
+// Formats an estimate as tables and as a value. See estimate.h.
 #include <cstdio>
 #include <map>
 #include <utility>
@@ -59,15 +59,15 @@ std::string headline(const Estimate& estimate) {
   return text;
 }
 
-/// Where experts are dealt to ranks.
+/// The peak without expert balance, for layouts with expert parallelism.
 std::string uneven_text(const Estimate& estimate) {
   const RankEstimate* most = nullptr;
   for (const RankEstimate& rank : estimate.ranks)
     if (rank.step.uneven_peak && (!most || rank.uneven_peak_bytes() > most->uneven_peak_bytes()))
       most = &rank;
   if (!most) return "";
-  return "  with even load of experts; if all tokens of every layer came to the experts of one "
-         "rank, it would be " +
+  return "  with balanced experts; if all tokens of every layer went to the experts of one rank, "
+         "the peak would be " +
          gib(*most->uneven_peak_bytes()) + " GiB (pp " + std::to_string(most->pipeline_rank) +
          ")\n";
 }
@@ -122,14 +122,14 @@ std::string flops_text(const Estimate& estimate) {
       {"causal_half (Megatron, MaxText)", number("%.6g", flops.causal_half),
        number("%.6g", flops.causal_half * tokens)}};
   std::string text = "operations, forward and backward\n" + text_table(rows, "  ");
-  rows = {{"pp", "FLOP of a rank's step (causal_half)", "recomputed beside"}};
+  rows = {{"pp", "FLOP of a rank's step (causal_half)", "recomputed in addition"}};
   for (const RankEstimate& rank : estimate.ranks)
     rows.push_back({std::to_string(rank.pipeline_rank), number("%.6g", rank.flops),
                     number("%.6g", rank.step.recomputed_flops)});
   return text + text_table(rows, "  ");
 }
 
-/// Of each group and operation the rank that sends most.
+/// For each group and operation: the rank that sends most.
 std::string traffic_text(const Estimate& estimate) {
   std::map<std::pair<std::string, std::string>, std::pair<int, dist::Traffic>> most;
   for (const RankEstimate& rank : estimate.ranks)
@@ -154,7 +154,7 @@ std::string time_text(const PredictedTime& time) {
          number("%.6g", time.compute_seconds) +
          " s = (FLOP of the rank's step, causal_half, + recomputed) / peak FLOP/s; idle " +
          number("%.2f", 100 * time.idle_share) +
-         " % of the step by the schedule (F = I = W = 1, recomputation beside I)\n"
+         " % of the step by the schedule (F = I = W = 1, recomputation added to I)\n"
          "  communication " +
          number("%.6g", time.traffic_seconds) +
          " s = bytes that the rank sends / bandwidth, all groups alike, no latency\n"

@@ -14,12 +14,12 @@
 namespace titan::core {
 namespace {
 
-/// LibTorch's default on compute capability 9.0 and 10.0, and what ":4096:8" of [debug]
-/// deterministic asks for on every device; elsewhere its default is ":4096:2:16:8", 8.125 MiB.
+/// LibTorch's default on compute capability 9.0 and 10.0, and the size of ":4096:8", which [debug]
+/// deterministic sets on every device. Elsewhere the default is ":4096:2:16:8", 8.125 MiB.
 constexpr int64_t kWorkspaceBytes = int64_t{8} * 4096 * 1024;
 constexpr int64_t kNumThreads = 2;
 
-/// The memory of the fused head: gradients, logits of one chunk in the type of `x`, losses.
+/// Allocates as the fused head does: gradients, logits of one chunk in the dtype of `x`, losses.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> linear_cross_entropy(const at::Tensor& x,
                                                                     const at::Tensor& weight,
                                                                     const at::Tensor&,
@@ -54,7 +54,7 @@ int64_t library_bytes(const JobConfig& config) {
 
 SimulatedKernels::SimulatedKernels(const JobConfig& config) {
   if (runs_on_cpu(config)) return;
-  NoWarning none;  // of a kernel that there is already, which is the purpose
+  NoWarning none;  // hides the warning that a kernel is replaced, which is intended
   const c10::WarningUtils::WarningHandlerGuard guard(&none);
   replaced_ = std::make_unique<torch::Library>(torch::Library::IMPL, "titan",
                                                c10::DispatchKey::Meta, __FILE__, __LINE__);

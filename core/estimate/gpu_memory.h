@@ -1,5 +1,5 @@
-// Memory of a dry run that only a GPU needs: workspaces of LibTorch's libraries, and larger chunks
-// of logits. Used by estimates and activation_checkpoint.memory_limit.
+// Memory that only a GPU needs, for simulated runs: workspaces of LibTorch's libraries, and larger
+// chunks of logits. Used by estimates and activation_checkpoint.memory_limit.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ class Library;
 
 namespace titan::core {
 
-/// What LibTorch takes from the caching allocator for cuBLAS and keeps: one workspace for each
-/// thread that multiplies, the trainer's and autograd's. A dry run knows no compute capability: 9.0
-/// or 10.0 is assumed. 0 on a CPU.
+/// Workspaces that LibTorch allocates for cuBLAS from the caching allocator and keeps: one for each
+/// thread that runs matrix products, the trainer's and autograd's. Assumes compute capability 9.0
+/// or 10.0. 0 on a CPU.
 int64_t library_bytes(const JobConfig& config);
 
-/// While alive, operations of the meta device take the memory of the device that `config` is for:
-/// of a GPU the chunks of logits that its fused head has. No change for a CPU.
-/// Thread: one at a time in the process; the trainer's.
+/// While alive, operations on the meta device allocate as on the device of `config`: for a GPU, the
+/// fused head's chunks of logits. No change for a CPU. Thread: the trainer thread; at most one
+/// object per process.
 class SimulatedKernels {
  public:
   explicit SimulatedKernels(const JobConfig& config);

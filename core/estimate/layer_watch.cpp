@@ -12,7 +12,7 @@ struct LayerWatch::State {
   int num_microbatches = 1;              // of a round
   std::vector<WatchedLayer> layers;
 
-  // where the step is
+  // progress of the step
   std::vector<int64_t> num_forwards;  // by layer
   int64_t num_forward_actions = 0;
   size_t last_layer = 0;
@@ -77,7 +77,8 @@ LayerWatch::LayerWatch(ModelPart& part, const dist::Recorder& recorder,
           MetaMemory::ForwardScope forward;
           at::Tensor y = next(x, batch);
           forward.end();
-          // without what layers before it have left and let go of meanwhile: copies to the host end
+          // a difference: earlier layers' memory may also have been freed meanwhile, as copies to
+          // the host end
           state->layers[i].kept_bytes = MetaMemory::live()[MemoryUse::activations] - before;
           if (y.requires_grad())
             y.register_hook([state, i, microbatch](const at::Tensor&) {
@@ -87,7 +88,7 @@ LayerWatch::LayerWatch(ModelPart& part, const dist::Recorder& recorder,
         });
 }
 
-/// Gradients of whole parameters count as gradients, too, until they are reduced to shards.
+/// Gradients of whole parameters also count as gradients until they are reduced to shards.
 void LayerWatch::watch_gradients(ModelPart& part) {
   for (nn::Parameter* parameter : part.parameters())
     parameter->on_gradient([](nn::Parameter& p) {

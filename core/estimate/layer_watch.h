@@ -1,5 +1,5 @@
-// Follows a simulated step through the layers: says which one runs, and what its forward leaves for
-// its backward. Used by simulated_step.
+// Follows a simulated step through the layers: reports to MetaMemory which layer runs, and measures
+// the memory that its forward keeps for its backward. Used by simulated_step.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,31 @@
 
 namespace titan::core {
 
-/// What one layer showed.
+/// Measurements of one layer.
 struct WatchedLayer {
   std::string name;
   int stage = 0;            ///< of the pipeline; 0 without one
-  int64_t parameters = 0;   ///< elements of this rank's shards; a tied parameter counts where it
-                            ///< is met first
+  int64_t parameters = 0;   ///< elements of this rank's shards; a tied one counts once
   int64_t kept_bytes = 0;   ///< by the last forward of one microbatch, for its backward
   bool has_memory = false;  ///< whether its forward has run
 };
 
-/// Goes around every layer of a part, outermost. Parameters that autograd reaches are told to
-/// MetaMemory as gradients.
+/// Wraps every layer of a part, outermost. Labels the gradients of parameters in MetaMemory.
 class LayerWatch {
  public:
-  /// `actions`: of this pipeline rank, null without a pipeline; `recorder` says when another of
-  /// them has begun. All outlive the part.
+  /// `actions`: of this pipeline rank, null without a pipeline; the activity of `recorder` shows
+  /// when the next action has begun. All outlive the part.
   LayerWatch(ModelPart& part, const dist::Recorder& recorder,
              const std::vector<PipelineAction>* actions);
 
-  /// Microbatches are counted from here.
+  /// Restarts the count of microbatches.
   void start_step();
   const std::vector<WatchedLayer>& layers() const;
 
  private:
   struct State;
   static void watch_gradients(ModelPart& part);
-  std::shared_ptr<State> state_;  // shared with the layers' wrappers, which live as long as those
+  std::shared_ptr<State> state_;  // shared with the wrappers of the layers
 };
 
 }  // namespace titan::core

@@ -64,12 +64,12 @@ void fit_memory_limit(JobConfig& config, Registry& registry, int rank) {
   }
   const int64_t least = peak_keeping(0);
   TITAN_CHECK(least <= limit, config, "activation_checkpoint.memory_limit = ", in_gib(limit),
-              " is not enough: with every block computed again this rank still needs ",
-              in_gib(least), "; without recomputation ", in_gib(most),
+              " is not enough: with every block recomputed this rank still needs ", in_gib(least),
+              "; without recomputation ", in_gib(most),
               ". Lower training.local_batch_size or training.seq_len, or use more ranks "
-              "('titan estimate' shows what takes the memory)");
+              "('titan estimate' shows the memory by use)");
 
-  // between what fits and what does not
+  // bisects between a value that fits and one that does not
   int64_t fits = 0, too_much = most - least, peak = least;
   if (const int64_t all = peak_keeping(too_much); all <= limit) {
     fits = too_much;
@@ -87,7 +87,7 @@ void fit_memory_limit(JobConfig& config, Registry& registry, int rank) {
   }
   chosen->options[kOption] = fits;
   log::info("activation_checkpoint.memory_limit: this rank needs " + in_gib(peak) + " of " +
-            in_gib(limit) + "; " + in_gib(least) + " if every block is computed again, " +
+            in_gib(limit) + "; " + in_gib(least) + " if every block is recomputed, " +
             in_gib(most) + " if none is");
 }
 

@@ -15,9 +15,10 @@ LaunchEnv simulated_rank(const LaunchFlags& flags) {
   LaunchEnv simulated;
   simulated.world_size = flags.world_size ? *flags.world_size : ranks_of_environment().value_or(1);
   simulated.rank = flags.rank.value_or(0);
-  TITAN_CHECK(simulated.rank >= 0 && simulated.rank < simulated.world_size, config, "--rank ",
-              simulated.rank, " is not below the ", simulated.world_size,
-              " ranks that comm.mode = \"fake_backend\" simulates one of (--world-size, NGPU)");
+  TITAN_CHECK(
+      simulated.rank >= 0 && simulated.rank < simulated.world_size, config, "--rank ",
+      simulated.rank, " must be below ", simulated.world_size,
+      ", the number of ranks that comm.mode = \"fake_backend\" simulates (--world-size, NGPU)");
   simulated.source = flags.world_size ? "--world-size" : "NGPU";
   return simulated;
 }

@@ -1,4 +1,5 @@
-// Which rank of which world comm.mode = "fake_backend" simulates.
+// The rank and world size that comm.mode = "fake_backend" simulates. Used by titan train and titan
+// estimate.
 #pragma once
 
 #include <optional>
@@ -7,10 +8,11 @@
 
 namespace titan::core {
 
-/// NGPU, as torchtitan v0.2.2 has it. Throws a config Error for anything but a number of ranks.
+/// Environment variable NGPU, as in torchtitan v0.2.2. Throws a config Error for an invalid number
+/// of ranks.
 std::optional<int> ranks_of_environment();
 
-/// Flags --rank and --world-size; without them rank 0 of NGPU ranks, or of one. Throws a config
+/// Flags --rank and --world-size; by default rank 0 of NGPU ranks, or of one rank. Throws a config
 /// Error for a rank that does not exist.
 LaunchEnv simulated_rank(const LaunchFlags& flags);
 

@@ -39,14 +39,15 @@ StepBatches make_batches(const Run& run, const JobConfig& config) {
   return batches;
 }
 
-/// Says where in the step memory is taken, and sees the gradients when all are there.
+/// Reports the current place in the step to MetaMemory, and measures the gradients when all are
+/// complete.
 class PlaceTeller final : public StepMember {
  public:
   PlaceTeller(const ModelPart& part, SimulatedStep& simulated)
       : part_(part), simulated_(simulated) {}
 
   void reduced(Step& step) override {
-    step.batches.microbatches.clear();  // real ones are in host memory
+    step.batches.microbatches.clear();  // not counted: real batches are in host memory
     simulated_.parameter_bytes = simulated_.gradient_bytes = 0;
     for (const nn::Parameter* parameter : part_.parameters()) {
       MetaMemory::relabel(parameter->grad(), MemoryUse::gradients);

@@ -15,11 +15,12 @@ void require_own_convention(const TensorIndex& index, const std::string& place,
   if (silent == index.says_own.end()) return;
   const std::filesystem::path& file =
       index.files[static_cast<size_t>(silent - index.says_own.begin())];
-  fail(ErrorKind::config, place, " does not say whose weights it holds: ", file.filename().string(),
+  fail(ErrorKind::config, place,
+       " does not state the naming convention of its weights: ", file.filename().string(),
        " has no ", kConventionKey, " = \"", kOwnConvention,
        "\" in its header, and there is no manifest.json",
-       "\n  torchtitan's and Meta's weights have the same names and rotary rows in another order: "
-       "titan convert from-torchtitan-names or from-meta-names takes them",
+       "\n  torchtitan's and Meta's weights have the same names, but rotary rows in another order: "
+       "titan convert from-torchtitan-names or from-meta-names converts them",
        "\n  if they are in Titan's order, say so: checkpoint.take_on_trust = [\"row_order\"]");
 }
 
@@ -31,8 +32,8 @@ void refuse_own_convention(const TensorIndex& index, const std::string& place,
       index.files[static_cast<size_t>(own - index.says_own.begin())];
   fail(ErrorKind::config, place, " holds Titan's own weights, as the header of ",
        file.filename().string(), " says; titan convert ", direction,
-       " is for those of others and would change the order of their rows",
-       "\n  titan train takes them as they are (checkpoint.initial_load_path), titan convert to-hf "
+       " is for weights of other programs and would reorder rows",
+       "\n  titan train loads them directly (checkpoint.initial_load_path), titan convert to-hf "
        "exports them");
 }
 

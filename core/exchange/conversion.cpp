@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "." + one of `names` + anything + ".tmp", or such a name + ".tmp": left by a write that was
-/// ended.
+/// Whether a file was left by an interrupted write: "." + one of `names` + anything + ".tmp", or
+/// such a name + ".tmp".
 bool is_leftover(const std::string& name, const std::set<std::string>& names) {
   if (!name.ends_with(".tmp")) return false;
   return std::any_of(names.begin(), names.end(), [&](const std::string& known) {
@@ -23,7 +23,7 @@ bool is_leftover(const std::string& name, const std::set<std::string>& names) {
   });
 }
 
-/// What is in the output folder; leftovers are removed. Throws when it holds what is not ours.
+/// The files in the output folder; removes leftovers. Throws when the folder holds other files.
 std::set<std::string> present_files(const Conversion& conversion) {
   std::set<std::string> known = {kConversionRecordName};
   for (const PlannedFile& file : conversion.files) known.insert(file.name);
@@ -52,7 +52,8 @@ bool is_complete(const Conversion& conversion, const std::set<std::string>& pres
          is_there(conversion.other_files.back());
 }
 
-/// Before anything is written: are the files that are there ours, and is there room for the others.
+/// Checks, before anything is written, that present files are this conversion's and that the disk
+/// has room for the others.
 void check_folder(const Conversion& conversion, const std::set<std::string>& present) {
   int64_t wanted = 0;
   for (const PlannedFile& file : conversion.files) {

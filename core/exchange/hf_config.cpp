@@ -20,7 +20,7 @@ std::string indented(const std::vector<std::string>& lines) {
   return text;
 }
 
-/// The differences that the model has whatever its options are.
+/// The differences that no options of the model can remove.
 std::vector<std::string> not_offered(const HfExchange& exchange, const Value& config,
                                      const MakeModel& make) {
   const std::optional<Value> options = make ? exchange.options_for(config) : std::nullopt;
@@ -41,7 +41,7 @@ bool check_hf_config(const HfExchange& exchange, const std::filesystem::path& fo
   if (differences.empty()) return true;
   const std::string missing = indented(not_offered(exchange, config, make));
   TITAN_CHECK(missing.empty(), data, path.string(),
-              " describes a network that this model does not offer:", missing,
+              " describes a network that this model does not support:", missing,
               "\n  no flavor and no option of [model] changes that; choose weights of another "
               "network or another model: titan list model");
   fail(ErrorKind::config, path.string(), " describes another model than [model]:", differences,

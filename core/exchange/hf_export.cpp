@@ -19,7 +19,7 @@ std::vector<PlannedTensor> hf_tensors(const Model& model, const std::string& mod
   for (const FoundWeight& weight : weights) parameters.push_back({weight.ours, weight.shape});
   const RuleLayout layout = lay_out_rules(
       parameters, names_of(model, model_name, Naming::hugging_face).rules, model_name);
-  std::map<std::string, std::vector<size_t>> by_source;  // which exports a weight is part of
+  std::map<std::string, std::vector<size_t>> by_source;  // the exports that contain a weight
   for (size_t i = 0; i < layout.exports.size(); ++i)
     for (const TensorPart& part : layout.exports[i].second) by_source[part.source].push_back(i);
 
@@ -28,7 +28,7 @@ std::vector<PlannedTensor> hf_tensors(const Model& model, const std::string& mod
   for (const FoundWeight& weight : weights) {
     const auto found = by_source.find(weight.ours);
     if (found == by_source.end() && !weight.own_dtype.empty())
-      continue;  // a state that is ours alone
+      continue;  // a state that only Titan has
     TITAN_CHECK(found != by_source.end(), plugin, "the plugin of model '", model_name,
                 "' gives no Hugging Face name for the parameter ", weight.ours,
                 "; the converter that added it has to absorb it in exports");

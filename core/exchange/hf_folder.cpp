@@ -31,7 +31,7 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-/// What to do about weights that are no safetensors; empty when there is nothing that looks so.
+/// A hint for weights in another format than safetensors; empty when none are found.
 std::string other_form(const fs::path& folder) {
   std::string found;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -64,7 +64,7 @@ std::vector<fs::path> files_of_index(const fs::path& folder) {
     TITAN_CHECK(file.is_string() && !file.as_string().empty() &&
                     file.as_string().find('/') == std::string::npos,
                 data, place, ": tensor ", in_quotes(tensor), " is in ", to_json(file),
-                ", which is no file name");
+                ", which is not a file name");
     tensors[file.as_string()].push_back(tensor);
   }
   std::string problems;
@@ -111,7 +111,7 @@ HfTokenIds hf_token_ids(const fs::path& assets, const SpecialTokens& tokenizer) 
     return token ? Value(int64_t{*token}) : Value();
   };
   HfTokenIds ids{id(tokenizer.bos), id(tokenizer.eos), id(tokenizer.pad)};
-  for (const char* name : {"config.json", "generation_config.json"}) {  // the second is more exact
+  for (const char* name : {"config.json", "generation_config.json"}) {  // the second wins
     if (!is_file(assets / name)) continue;
     const Value config = read_json(assets / name);
     const auto take = [&](const char* key, Value& value) {

@@ -21,7 +21,7 @@ ExportTransform& exports_of(const ConvertedModel& model) {
   return *exports;
 }
 
-/// What LibTorch has to say comes with dozens of lines of its own inside.
+/// Calls the converter; shortens LibTorch's errors, which come with long backtraces.
 at::Tensor export_of(const ConvertedModel& model, nn::Parameter& parameter,
                      const std::string& converter) {
   at::NoGradGuard no_grad;
@@ -39,7 +39,7 @@ void read_values(TensorStream& stream, const StoredTensor& stored, nn::Parameter
   const at::Tensor values = parameter.shard().detach();
   TITAN_ASSERT(values.sizes() == at::IntArrayRef(stored.shape), parameter.name());
   auto* target = static_cast<char*>(values.mutable_data_ptr());
-  const std::string dtype = stored_dtype(values.scalar_type());  // a state's own
+  const std::string dtype = stored_dtype(values.scalar_type());  // a state's own dtype
   stream.read(parameter.name(), {.dtype = dtype}, [&](const char* data, int64_t bytes) {
     std::memcpy(target, data, static_cast<size_t>(bytes));
     target += bytes;
@@ -83,11 +83,11 @@ at::Tensor MergedWeights::exported(const std::string& name) {
 
 void MergedWeights::load(size_t layer) {
   if (loaded_.part && loaded_layer_ == layer) return;
-  loaded_ = {};  // before another layer gets memory
+  loaded_ = {};  // frees the last layer first
   ConvertedModel model = build_();
   TensorStream stream(index_);
   model.part->layers().at(layer).module->visit_parameters([&](nn::Parameter& parameter) {
-    if (parameter.is_materialized()) return;  // a tied one, met twice
+    if (parameter.is_materialized()) return;  // a tied one, visited twice
     read_values(stream, index_.tensors.find(parameter.name())->second, parameter);
   });
   loaded_ = std::move(model);

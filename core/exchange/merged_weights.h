@@ -1,6 +1,5 @@
-// What the weights of a checkpoint become for others where a converter changes them on their way
-// out, as adapters are merged into their base: computed from what is stored, one layer at a time.
-// Used by titan convert.
+// Computes the weights of an export when a converter changes them, as when adapters are merged into
+// their base, from a checkpoint, one layer at a time. Used by titan convert.
 #pragma once
 
 #include <functional>
@@ -28,23 +27,24 @@ class MergedWeights {
   /// Makes the whole model; each call makes another.
   using Build = std::function<ConvertedModel()>;
 
-  /// `converter` stands in messages. `index`, which outlives it, holds each parameter of the model
-  /// under its own name. Reads no values: what the converter changes shows on the meta device.
+  /// `converter`: its name, for messages. `index`, which outlives this, holds each parameter of the
+  /// model under its own name. Reads no values: the meta device shows which parameters the
+  /// converter changes.
   MergedWeights(Build build, std::string converter, const TensorIndex& index);
 
-  /// On the meta device.
+  /// The model, on the meta device.
   const ModelPart& part() const { return *model_.part; }
-  /// Whether the parameter has no place of its own among the weights for others.
+  /// Whether an export has no separate tensor for the parameter.
   bool is_absorbed(const std::string& name) const;
-  /// Whether others get something else than what is stored.
+  /// Whether the exported values differ from the stored ones.
   bool is_changed(const std::string& name) const { return changed_.contains(name); }
   size_t num_changed() const { return changed_.size(); }
 
-  /// What others get for the changed parameter `name`, on the CPU, of its whole shape. Loads
-  /// its layer first, in the stored types, unless the last call was for the same layer.
+  /// The exported values of the changed parameter `name`, on the CPU, of its whole shape. Loads its
+  /// layer first, in the stored dtypes, unless the last call was for the same layer.
   ///
   /// Throws as TensorStream when the layer cannot be read; a plugin Error when the converter needs
-  /// more than that layer or gives no tensor of the parameter's shape.
+  /// other layers or returns no tensor of the parameter's shape.
   at::Tensor exported(const std::string& name);
 
  private:
@@ -54,10 +54,10 @@ class MergedWeights {
   std::string converter_;
   const TensorIndex& index_;
   ConvertedModel model_;
-  std::map<std::string, size_t> layers_;  // the place of each parameter's layer
+  std::map<std::string, size_t> layers_;  // index of each parameter's layer
   std::set<std::string> changed_;
 
-  // a parameter gets memory once, so each layer is loaded in a model of its own
+  // a parameter is allocated only once, so each layer is loaded into a new model
   ConvertedModel loaded_;
   size_t loaded_layer_ = 0;
 };

@@ -14,9 +14,10 @@ namespace titan::core {
 namespace {
 
 using Shape = std::vector<int64_t>;
-using Part = std::pair<size_t, const TensorEntry*>;  // which file, what there
+using Part = std::pair<size_t, const TensorEntry*>;  // file number, entry
 
-/// The dimension along which `parts` make `whole`; -1: they are copies. Absent: they make no whole.
+/// The dimension along which `parts` concatenate to `whole`; -1: they are copies. Absent: they do
+/// not fit.
 std::optional<int64_t> joining_dim(const std::vector<Part>& parts, const Shape& whole) {
   int64_t dim = -1;
   for (const auto& [file, part] : parts) {
@@ -54,7 +55,7 @@ TensorIndex index_meta_shards(const std::vector<std::filesystem::path>& files,
                               const std::map<std::string, Shape>& shapes) {
   std::vector<SafetensorsHeader> headers;
   std::map<std::string, std::vector<Part>> parts;
-  bool tells_pieces = false;  // files that say where their pieces belong need no guessing
+  bool tells_pieces = false;  // whether files contain the offsets of their pieces
   for (const auto& path : files) headers.push_back(read_header(path));
   for (size_t i = 0; i < files.size(); ++i) {
     tells_pieces = tells_pieces || headers[i].metadata.contains(kShardingKey);
@@ -63,16 +64,16 @@ TensorIndex index_meta_shards(const std::vector<std::filesystem::path>& files,
   if (tells_pieces || files.size() == 1) return index_headers(files, headers);
 
   std::string problems;
-  std::vector<std::map<std::string, Shape>> offsets(files.size());  // of what is taken of each
+  std::vector<std::map<std::string, Shape>> offsets(files.size());  // by file: used tensors
   for (const auto& [name, pieces] : parts) {
     const auto whole = shapes.find(name);
     const std::optional<int64_t> dim =
         whole == shapes.end() ? -1 : joining_dim(pieces, whole->second);
     const auto& [first_file, first] = pieces.front();
-    if (pieces.size() == 1) {  // its shape is judged with all others
+    if (pieces.size() == 1) {  // its shape is checked later with all others
       offsets[first_file][name] = Shape(first->shape.size());
     } else if (!dim) {
-      problems += "\n  " + printable(name) + ": " + shapes_text(pieces) + " make no " +
+      problems += "\n  " + printable(name) + ": " + shapes_text(pieces) + " do not make " +
                   shape_text(whole->second);
     } else if (*dim < 0) {
       offsets[first_file][name] = Shape(first->shape.size());
@@ -93,7 +94,7 @@ TensorIndex index_meta_shards(const std::vector<std::filesystem::path>& files,
     }
   }
   TITAN_CHECK(problems.empty(), data, "the ", files.size(), " files in ",
-              files.front().parent_path().string(), " do not join to the model:", problems,
+              files.front().parent_path().string(), " do not combine to the model:", problems,
               "\n  choose the model with model.name, model.flavor and its options");
 
   for (size_t i = 0; i < files.size(); ++i) {

@@ -9,7 +9,7 @@
 namespace titan::core {
 namespace {
 
-/// Where an option stands: {"rope_scaling", "scaling_factor"}.
+/// The path of an option: {"rope_scaling", "scaling_factor"}.
 using OptionPath = std::vector<std::string>;
 
 /// An option whose value differs. Null: not set.
@@ -21,7 +21,7 @@ struct ChangedOption {
 bool is_same_value(const Value& a, const Value& b) {
   if (a.is_number() && b.is_number()) return a.as_number() == b.as_number();
   if (!a.is_list() || !b.is_list()) return a == b;
-  const auto sorted = [](const Value& list) {  // lists of names: their order says nothing
+  const auto sorted = [](const Value& list) {  // the order of a list of names has no meaning
     std::vector<std::string> items;
     for (const Value& item : list.as_list()) items.push_back(to_json(item));
     std::sort(items.begin(), items.end());
@@ -30,8 +30,8 @@ bool is_same_value(const Value& a, const Value& b) {
   return sorted(a) == sorted(b);
 }
 
-/// The options that `here` has otherwise than `there`. One that is not in `there` was not set, or
-/// not known to the program that wrote it, where an option is always set.
+/// Lists the options whose values differ between `here` and `there`. An option missing in `there`
+/// was not set or, if options of this kind are always set, unknown to the program that wrote it.
 void list_changed(const Value& there, const Value& here, const Schema& schema,
                   const OptionPath& path, std::vector<ChangedOption>& changed) {
   for (const Option& option : schema.options) {
@@ -64,7 +64,7 @@ std::string shown_difference(const std::string& section, const ChangedOption& op
   return name + " is " + shown(option.there) + " there and " + shown(option.here) + " here";
 }
 
-/// Whether two models give the same results from the same weights, as far as they tell.
+/// Whether two models give the same results from the same weights, by their HfExchange.
 bool computes_the_same(const Model& a, const Model& b) {
   const auto* first = dynamic_cast<const HfExchange*>(&a);
   const auto* second = dynamic_cast<const HfExchange*>(&b);
@@ -72,7 +72,7 @@ bool computes_the_same(const Model& a, const Model& b) {
          first->config_differences(second->hf_config()).empty();
 }
 
-/// [model] without converters.
+/// Lists differences of [model] without converters.
 void list_model(const Value& saved, const JobConfig& config, const Model& model, Registry& registry,
                 std::vector<std::string>& differences) {
   const Selection& chosen = config.model_plugin;
@@ -109,7 +109,7 @@ void list_model(const Value& saved, const JobConfig& config, const Model& model,
   differences.insert(differences.end(), listed.begin(), listed.end());
 }
 
-/// Of converters that both have and whose options say what their weights mean.
+/// Lists differences of converters that both have and that change exported weights.
 void list_converters(const Value& saved, const JobConfig& config, Registry& registry,
                      std::vector<std::string>& differences) {
   const Value* sections = saved.find("converter");
@@ -175,9 +175,9 @@ std::string check_model_options(const Value& saved, const JobConfig& config, con
   text = place + " was saved with another model than this configuration's:" + text;
   const auto& trusted = config.checkpoint.take_on_trust;
   if (std::find(trusted.begin(), trusted.end(), "model_options") != trusted.end())
-    return text + "\n  it is taken on trust (checkpoint.take_on_trust)";
+    return text + "\n  this is accepted because of checkpoint.take_on_trust";
   fail(ErrorKind::config, text,
-       "\n  set these options as they are there, or let them differ on purpose with "
+       "\n  set these options to the checkpoint's values, or accept the differences with "
        "checkpoint.take_on_trust = [\"model_options\"]");
 }
 

@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kPartBlockBytes = int64_t{32} << 20;
 constexpr size_t kMaxOpenSources = 64;
 
-/// A view of `tensor`, which begins at `offsets`, on what `box` names.
+/// The view of `box` within `tensor`, which begins at `offsets`.
 at::Tensor narrowed(at::Tensor tensor, const std::vector<int64_t>& offsets, const nn::Slice& box) {
   for (size_t d = 0; d < box.sizes.size(); ++d)
     tensor = tensor.narrow(static_cast<int64_t>(d), box.offsets[d] - offsets[d], box.sizes[d]);
@@ -31,12 +31,12 @@ const File& PartStream::file(int number) {
   if (open_.size() >= kMaxOpenSources && !open_.contains(number)) open_.clear();
   auto found = open_.find(number);
   if (found == open_.end())
-    found = open_.emplace(number, File::open_to_read(index_.files[static_cast<size_t>(number)]))
-                .first;
+    found =
+        open_.emplace(number, File::open_to_read(index_.files[static_cast<size_t>(number)])).first;
   return found->second;
 }
 
-/// Rows of a piece are contiguous: they are read as a whole, and what is needed of them is copied.
+/// Reads whole rows of each piece, which are contiguous, and copies the needed parts.
 at::Tensor PartStream::read_box(const std::string& name, const nn::Slice& box) {
   const StoredTensor& tensor = index_.tensors.find(name)->second;
   const auto options = at::TensorOptions().dtype(scalar_type(tensor.dtype));
@@ -60,8 +60,9 @@ at::Tensor PartStream::read_box(const std::string& name, const nn::Slice& box) {
       position += piece.bytes / piece.sizes[0] * (common.offsets[0] - piece.offsets[0]);
     }
     const at::Tensor read = at::empty(rows.sizes, options);
-    file(piece.file).read(position, static_cast<char*>(read.mutable_data_ptr()),
-                          static_cast<int64_t>(read.nbytes()));
+    file(piece.file)
+        .read(position, static_cast<char*>(read.mutable_data_ptr()),
+              static_cast<int64_t>(read.nbytes()));
     narrowed(result, box.offsets, common).copy_(narrowed(read, rows.offsets, common));
   }
   return result;

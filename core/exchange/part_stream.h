@@ -1,5 +1,5 @@
-// Reads a tensor that is put together from parts of stored ones, a block at a time. Used to write
-// files of weights under rules that are more than names.
+// Reads a tensor that is assembled from parts of stored ones, one block at a time. Used to write
+// files of weights under rules that do more than rename.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,21 @@
 
 namespace titan::core {
 
-/// The values of a source that are not those stored; undefined: as stored.
+/// Returns the values of a source that differ from the stored ones; undefined: as stored.
 using ComputedSource = std::function<at::Tensor(const std::string& source)>;
 
-/// Holds one block of some ten MiB, or of one row, and what of the sources it is made of. Thread:
-/// one at a time.
+/// Holds one block of about 32 MiB, or one row if that is larger, and its parts of the sources.
+/// Thread: one at a time.
 class PartStream {
  public:
   /// `index` outlives it.
   explicit PartStream(const TensorIndex& index) : index_(index) {}
 
-  /// Gives the bytes of the tensor of `shape` in the type that safetensors calls `dtype`,
-  /// row-major, from the first to the last; `name` stands in messages. Rounds to the nearest, ties
-  /// to even.
+  /// Passes the bytes of the tensor of `shape` to `take`, row-major, from the first to the last.
+  /// `dtype`: its name in safetensors; `name`: for messages. Rounds to the nearest, ties to even.
   ///
-  /// Throws a data Error as TensorStream does, and for scales that are no numbers; bytes of a
-  /// source are compared with the hash that their file tells before they are used.
+  /// Throws a data Error as TensorStream does, and for scales that are NaN. Checks the hashes of
+  /// sources before their bytes are used.
   void read(const std::string& name, const std::vector<int64_t>& shape, const std::string& dtype,
             const TensorParts& parts, const ComputedSource& computed,
             const std::function<void(const char* data, int64_t bytes)>& take);
@@ -48,7 +47,7 @@ class PartStream {
   const TensorIndex& index_;
   std::map<int, File> open_;
   std::set<std::string> checked_;  // sources whose hashes were compared
-  std::string computed_name_;      // the last source that was computed, and its values
+  std::string computed_name_;      // the last computed source and its values
   at::Tensor computed_values_;
 };
 

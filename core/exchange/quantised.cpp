@@ -18,15 +18,17 @@
 namespace titan::core {
 namespace {
 
-constexpr int64_t kBlock = 128;  // of float8: elements of a block in each of two dimensions
-constexpr int64_t kGroup = 32;   // of MXFP4: elements of a scale
+constexpr int64_t kBlock = 128;  // of float8: edge length of a block in its two dimensions
+constexpr int64_t kGroup = 32;   // of MXFP4: elements per scale
 constexpr uint8_t kNoNumber = 255;
 
 const StoredTensor& stored(const std::string& name, const TensorIndex& index) {
   return index.tensors.find(name)->second;
 }
 
-int64_t blocks_of(int64_t size, int64_t block) { return (size + block - 1) / block; }
+int64_t blocks_of(int64_t size, int64_t block) {
+  return (size + block - 1) / block;
+}
 
 /// The rectangle in units of `block`, rounded outwards, in the last `num_dims` dimensions.
 nn::Slice in_blocks(nn::Slice box, size_t num_dims, int64_t block) {
@@ -42,8 +44,8 @@ at::Tensor from_float8(const nn::Slice& box, const at::Tensor& values, const at:
   at::Tensor spread = scales.to(at::kFloat);
   for (size_t d = box.sizes.size() - 2; d < box.sizes.size(); ++d) {
     const auto dim = static_cast<int64_t>(d);
-    spread = spread.repeat_interleave(kBlock, dim)
-                 .narrow(dim, box.offsets[d] % kBlock, box.sizes[d]);
+    spread =
+        spread.repeat_interleave(kBlock, dim).narrow(dim, box.offsets[d] % kBlock, box.sizes[d]);
   }
   return values.to(at::kFloat).mul(spread);
 }
@@ -51,10 +53,10 @@ at::Tensor from_float8(const nn::Slice& box, const at::Tensor& values, const at:
 at::Tensor from_mxfp4(const TensorPart& part, const nn::Slice& box, const at::Tensor& blocks,
                       const at::Tensor& scales) {
   TITAN_CHECK(!scales.eq(kNoNumber).any().item<bool>(), data, "tensor ", part.scales,
-              " holds the scale 255, which stands for no number");
-  static const at::Tensor kValues = at::tensor(
-      {0.0F, 0.5F, 1.0F, 1.5F, 2.0F, 3.0F, 4.0F, 6.0F, -0.0F, -0.5F, -1.0F, -1.5F, -2.0F, -3.0F,
-       -4.0F, -6.0F});
+              " holds the scale 255, which is NaN");
+  static const at::Tensor kValues =
+      at::tensor({0.0F, 0.5F, 1.0F, 1.5F, 2.0F, 3.0F, 4.0F, 6.0F, -0.0F, -0.5F, -1.0F, -1.5F, -2.0F,
+                  -3.0F, -4.0F, -6.0F});
   const at::Tensor low = blocks.bitwise_and(0x0f), high = blocks.bitwise_right_shift(4);
   const at::Tensor halves = at::stack({low, high}, -1).flatten(-2).to(at::kLong);
   const at::Tensor numbers = kValues.index({halves});
@@ -100,14 +102,13 @@ std::string storage_problem(const TensorPart& part, const TensorIndex& index) {
   const StoredTensor& source = stored(part.source, index);
   const Encoding encoding = encoding_of(part, index);
   if (encoding == Encoding::plain)
-    return dtype_stored_as(source.dtype)
-               ? ""
-               : part.source + " is of type " + source.dtype +
-                     ", of which the model's rules say no scales";
+    return dtype_stored_as(source.dtype) ? ""
+                                         : part.source + " is of type " + source.dtype +
+                                               ", for which the model's rules name no scales";
   const auto scales = index.tensors.find(part.scales);
   if (scales == index.tensors.end())
     return part.source + " is of type " + source.dtype + ", but its scales " + part.scales +
-           " are not there";
+           " are missing";
   std::vector<int64_t> expected = source.shape;
   if (encoding == Encoding::mxfp4) {
     if (expected.size() < 2 || expected.back() != kGroup / 2)
@@ -121,11 +122,11 @@ std::string storage_problem(const TensorPart& part, const TensorIndex& index) {
     for (size_t d = expected.size() - 2; d < expected.size(); ++d)
       expected[d] = blocks_of(expected[d], kBlock);
     if (!dtype_stored_as(scales->second.dtype))
-      return part.scales + " is of type " + scales->second.dtype + ", which no scale is";
+      return part.scales + " is of type " + scales->second.dtype + ", which scales cannot be";
   }
   if (scales->second.shape == expected) return "";
   return part.scales + " is " + shape_text(scales->second.shape) + ", for " + part.source + " " +
-         shape_text(source.shape) + " it would be " + shape_text(expected);
+         shape_text(source.shape) + " it should be " + shape_text(expected);
 }
 
 std::vector<StoredBox> boxes_for(const TensorPart& part, Encoding encoding, const nn::Slice& box) {

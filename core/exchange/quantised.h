@@ -1,5 +1,5 @@
-// Stored weights in fewer bits and their scales: what shape they stand for, which bytes a rectangle
-// needs, and its values. Used wherever weights of others are read.
+// Decodes quantised weights and their scales: the shape of the values, the bytes that a rectangle
+// needs, and its values. Used where weights of other programs are read.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@
 namespace titan::core {
 
 enum class Encoding {
-  plain,          ///< numbers as they are
+  plain,          ///< not quantised
   float8_blocks,  ///< e4m3 times the scale of its block of 128 x 128
-  mxfp4,          ///< e2m1, two in a byte, times 2^(scale - 127) of its 32 elements
+  mxfp4,          ///< e2m1, two per byte, times 2^(scale - 127) of its group of 32
 };
 
-/// Of a part whose source is in the index, by its stored type.
+/// The encoding of a part whose source is in the index, by its stored dtype.
 Encoding encoding_of(const TensorPart& part, const TensorIndex& index);
 
-/// The shape that the stored tensor stands for.
+/// The shape of the decoded values.
 std::vector<int64_t> value_shape(const TensorPart& part, const TensorIndex& index);
-/// The type of its values, as safetensors names it: the stored one, F32 of float8, BF16 of MXFP4
-/// (which holds them exactly).
+/// The dtype of the decoded values, by its name in safetensors: the stored one, F32 for float8,
+/// BF16 for MXFP4 (which holds them exactly).
 std::string value_dtype(const TensorPart& part, const TensorIndex& index);
 
-/// What is wrong with how the source is stored, as a line of a report; empty: nothing. Scales that
-/// are missing or of another shape, types that are no numbers of weights.
+/// A line for a report if the source cannot be decoded: its scales are missing or of another shape,
+/// or its dtype is unsupported. Empty: no problem.
 std::string storage_problem(const TensorPart& part, const TensorIndex& index);
 
 /// A rectangle of a stored tensor.
@@ -39,14 +39,14 @@ struct StoredBox {
   nn::Slice box;
 };
 
-/// What has to be read for the rectangle `box` of the source's values: of plain ones that
-/// rectangle, else whole groups of elements and their scales.
+/// The stored rectangles to read for the rectangle `box` of the source's values: that rectangle for
+/// plain values, else whole groups of elements and their scales.
 std::vector<StoredBox> boxes_for(const TensorPart& part, Encoding encoding, const nn::Slice& box);
 
-/// The values in `box`, from what boxes_for listed, on the CPU in their stored types: of plain ones
-/// the tensor itself, of float8 in float32, of MXFP4 in bfloat16.
+/// The values in `box`. `stored`: the rectangles of boxes_for, on the CPU in their stored dtypes.
+/// Returns plain values unchanged, float8 as float32, MXFP4 as bfloat16.
 ///
-/// Throws a data Error for a scale of MXFP4 that stands for no number.
+/// Throws a data Error for a NaN scale of MXFP4.
 at::Tensor decoded(const TensorPart& part, Encoding encoding, const nn::Slice& box,
                    const std::vector<at::Tensor>& stored);
 

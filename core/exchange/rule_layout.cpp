@@ -16,15 +16,15 @@ namespace {
 using NameRule = HfExchange::NameRule;
 using Shape = std::vector<int64_t>;
 
-constexpr size_t kMaxProblems = 12, kMaxLine = 1000;  // two names of a plugin and their shapes
+constexpr size_t kMaxProblems = 12, kMaxLine = 1000;  // fits two names of a plugin and their shapes
 
-/// A rule that could be understood, and where its part lies in ours and in theirs.
+/// A valid rule and its part: the elements in our tensor and in theirs.
 struct Resolved {
   const NameRule* rule;
   TensorPart part;  ///< from theirs to ours
 };
 
-/// Throws what is wrong with one rule as a config Error without its names.
+/// Resolves one rule. Throws a config Error, without the rule's names, if it is invalid.
 class Resolver {
  public:
   Resolver(const NameRule& rule, const Shape& shape) : rule_(rule), shape_(shape) {}
@@ -100,11 +100,11 @@ class Resolver {
     for (size_t k = 0; is_permutation && k < num_left; ++k)
       is_permutation = sorted[k] == static_cast<int64_t>(k);
     require(is_permutation, "order does not name each of the ", num_left,
-            " dimensions that are left of ours once");
+            " remaining dimensions of ours exactly once");
 
     int64_t rank = static_cast<int64_t>(num_left);
     for (const auto& [dim, cut] : cuts) rank += cut->drops_dim;
-    Shape left;  // dimensions of theirs that are left
+    Shape left;  // remaining dimensions of theirs
     for (int64_t d = 0; d < rank; ++d) {
       const auto cut = cuts.find(d);
       if (cut != cuts.end() && cut->second->drops_dim)
@@ -132,10 +132,10 @@ class Resolver {
   TensorPart part_;
 };
 
-/// What a part takes of one tensor: a progression for each of its dimensions.
+/// The elements of one tensor that a part covers: a progression for each dimension.
 struct Region {
   const NameRule* rule;
-  std::vector<std::pair<Progression, int64_t>> runs;  ///< with sizes, by dimension
+  std::vector<std::pair<Progression, int64_t>> runs;  ///< with their sizes, by dimension
 
   int64_t count() const {
     int64_t elements = 1;
@@ -155,12 +155,12 @@ Region region_of(const Resolved& resolved, Progression PartDim::*side,
   return region;
 }
 
-/// After its last number.
+/// One past its last number.
 int64_t end_of(const std::pair<Progression, int64_t>& run) {
   return run.first.begin + (run.second - 1) * run.first.step + 1;
 }
 
-/// The first number that both have.
+/// The first number in both progressions.
 std::optional<int64_t> common(const std::pair<Progression, int64_t>& a,
                               const std::pair<Progression, int64_t>& b) {
   const Progression &x = a.first, &y = b.first;
@@ -172,7 +172,7 @@ std::optional<int64_t> common(const std::pair<Progression, int64_t>& a,
   return std::nullopt;
 }
 
-/// An element that both take.
+/// An element that both regions cover.
 std::optional<Shape> common_element(const Region& a, const Region& b) {
   Shape element;
   for (size_t d = 0; d < a.runs.size(); ++d) {
@@ -223,7 +223,7 @@ class RuleLayoutMaker {
     by_theirs_[rule.theirs].push_back(by_ours_[rule.ours].back());
   }
 
-  /// Whether `regions` are a tensor of `shape`, element for element.
+  /// Reports elements of a tensor of `shape` that no region or several `regions` cover.
   void check_cover(const std::string& name, const Shape& shape,
                    const std::vector<Region>& regions) {
     int64_t taken = 0;
@@ -233,11 +233,11 @@ class RuleLayoutMaker {
       for (size_t k = 0; k < i && !is_twice; ++k)
         if (const auto element = common_element(regions[k], regions[i])) {
           problem("the rules " + named(*regions[k].rule) + " and " + named(*regions[i].rule) +
-                  " both speak of element " + shape_text(*element) + " of " + name);
+                  " both map element " + shape_text(*element) + " of " + name);
           is_twice = true;
         }
     if (!is_twice && taken < num_elements(shape))
-      problem("no rule speaks of " + std::to_string(num_elements(shape) - taken) + " of the " +
+      problem("no rule covers " + std::to_string(num_elements(shape) - taken) + " of the " +
               std::to_string(num_elements(shape)) + " elements of " + name + " " +
               shape_text(shape));
   }
@@ -279,13 +279,13 @@ class RuleLayoutMaker {
                       [&](const Region& region) { return exported_.contains(region.rule); });
     if (num_exported > 0 && num_exported < static_cast<int64_t>(regions.size()))
       problem("of the rules of " + theirs +
-              " some are the preferred ones of their parameters and others are not");
+              " some are for preferred forms of their parameters and others for alternatives");
   }
 
   void report() const {
     if (problems_.empty()) return;
     std::string text = "the plugin of model '" + model_name_ +
-                       "' has rules for weights of others that do not fit:";
+                       "' has invalid rules for weights of other programs:";
     for (size_t i = 0; i < std::min(problems_.size(), kMaxProblems); ++i)
       text += "\n  " + printable(problems_[i], kMaxLine);
     if (problems_.size() > kMaxProblems)
@@ -296,7 +296,7 @@ class RuleLayoutMaker {
   void add_export(const std::string& theirs) {
     TensorParts parts;
     for (const Resolved& resolved : by_theirs_.at(theirs)) {
-      if (!exported_.contains(resolved.rule)) return;  // of an alternative
+      if (!exported_.contains(resolved.rule)) return;  // belongs to an alternative
       TensorPart part = resolved.part;
       part.source = resolved.rule->ours;
       part.scales.clear();

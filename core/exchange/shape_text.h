@@ -1,4 +1,4 @@
-// Shapes as messages show them. Used wherever weights are exchanged.
+// Formats shapes for messages. Used by the files of this folder.
 #pragma once
 
 #include <cstdint>

@@ -16,9 +16,9 @@ namespace titan::core {
 namespace {
 
 constexpr int64_t kBlockBytes = int64_t{8} << 20;
-constexpr size_t kMaxOpenFiles = 64;  // well below what a process may have
+constexpr size_t kMaxOpenFiles = 64;  // well below the limit of a process
 
-/// Rows are what the first dimension counts; a single number is one row.
+/// Rows along the first dimension; a scalar is one row.
 struct Rows {
   int64_t count = 1;
   int64_t bytes = 0;  // of one
@@ -41,7 +41,7 @@ bool is_convertible(std::string_view dtype) {
   return dtype_stored_as(dtype).has_value();
 }
 
-/// Puts `count` rows in another order; they begin with the first row of a head.
+/// Reorders `count` rows, which begin with the first row of a head.
 void reorder(const char* in, int64_t count, int64_t row_bytes, int64_t head_rows, RowOrder order,
              char* out) {
   const int64_t half = head_rows / 2;
@@ -68,8 +68,8 @@ const File& TensorStream::file(int number) {
   return found->second;
 }
 
-/// Rows [first, last) of the tensor, as far as they are in the piece, to where they belong in
-/// `out`, which begins with row `first`.
+/// Copies rows [first, last) of the tensor, as far as the piece has them, to their place in `out`,
+/// which begins with row `first`.
 void TensorStream::read_piece(const StoredTensor& tensor, const StoredPiece& piece, int64_t first,
                               int64_t last, char* out) {
   const int64_t size = bits_of(tensor.dtype) / 8;
@@ -86,7 +86,7 @@ void TensorStream::read_piece(const StoredTensor& tensor, const StoredPiece& pie
     return;
   }
 
-  // runs: what is contiguous on both sides, up to the last dimension that is cut
+  // copies runs that are contiguous on both sides, up to the last dimension that is split
   piece_.resize(bytes);
   file(piece.file).read(position, piece_.data(), bytes);
   if (!piece.hash.empty()) hashers_[&piece].update(piece_.data(), bytes);
@@ -115,7 +115,7 @@ void TensorStream::read_rows(const StoredTensor& tensor, int64_t first, int64_t 
   for (const StoredPiece& piece : tensor.pieces) read_piece(tensor, piece, first, last, out.data());
 }
 
-/// Blocks go down the rows, so each piece was read from its first byte to its last.
+/// Blocks follow the order of rows, so each piece was read from its first byte to its last.
 void TensorStream::check_hashes(std::string_view name) {
   for (const auto& [piece, hasher] : hashers_)
     TITAN_CHECK(hasher.hex() == piece->hash, data, index_.files[piece->file].string(), ": tensor ",
@@ -135,7 +135,7 @@ void TensorStream::read(std::string_view name, const TensorForm& form,
 
   const Rows rows = rows_of(tensor.shape, size);
   const bool reorders = form.order != RowOrder::as_stored;
-  // rows that stay together
+  // rows that must be in one block
   const int64_t step = reorders ? rows_of_head(rows.count, form, name) : 1;
   if (rows.bytes == 0 || rows.count == 0) return;
 

@@ -1,5 +1,5 @@
-// Reads a stored tensor from its pieces in another type and order of rows, a block at a time. Used
-// to write files of weights for others and to take theirs.
+// Reads a stored tensor from its pieces, converted to another dtype and order of rows, one block at
+// a time. Used to export and import files of weights.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,20 @@
 
 namespace titan::core {
 
-/// Reads tensors of one index. Holds a few blocks of some MiB (or of one row, or of one head, when
-/// that is more) and keeps files open. Thread: one at a time.
+/// Reads tensors of one index. Holds a few blocks of 8 MiB (or of one row or head, if that is
+/// larger) and keeps files open. Thread: one at a time.
 class TensorStream {
  public:
   /// `index` outlives it.
   explicit TensorStream(const TensorIndex& index) : index_(index) {}
 
-  /// Gives the bytes of tensor `name`, row-major, from the first to the last. Rounds to the
-  /// nearest, ties to even.
+  /// Passes the bytes of tensor `name` to `take`, row-major, from the first to the last. Rounds to
+  /// the nearest, ties to even.
   ///
-  /// Throws a data Error that names the tensor: a type that cannot be converted, rows that do not
-  /// divide into heads of even size, a finite value that `form.dtype` cannot hold, and, at the end,
-  /// bytes whose hash is not the one that their file tells; an io Error when a file cannot be read.
+  /// Throws a data Error that names the tensor for a dtype that cannot be converted, rows that do
+  /// not divide into heads of even size, and a finite value that `form.dtype` cannot hold. At the
+  /// end throws a data Error when a hash differs from the file's. Throws an io Error when a file
+  /// cannot be read.
   void read(std::string_view name, const TensorForm& form,
             const std::function<void(const char* data, int64_t bytes)>& take);
 
@@ -42,8 +43,8 @@ class TensorStream {
 
   const TensorIndex& index_;
   std::map<int, File> open_;
-  std::map<const StoredPiece*, Hasher> hashers_;  // of the pieces of this tensor that tell a hash
-  std::vector<char> piece_, rows_, ordered_;      // kept, so that a block is allocated once
+  std::map<const StoredPiece*, Hasher> hashers_;  // of this tensor's pieces with a hash
+  std::vector<char> piece_, rows_, ordered_;      // members to reuse their memory
 };
 
 }  // namespace titan::core

@@ -7,7 +7,7 @@
 namespace titan::core {
 namespace {
 
-/// The places i with begin <= offset of element i < end.
+/// The range of indices i whose offset is in [begin, end).
 std::pair<int64_t, int64_t> places_in(const Progression& run, int64_t size, int64_t begin,
                                       int64_t end) {
   const auto at_or_after = [&](int64_t position) {
@@ -16,8 +16,8 @@ std::pair<int64_t, int64_t> places_in(const Progression& run, int64_t size, int6
   return {std::min(size, at_or_after(begin)), std::min(size, at_or_after(end))};
 }
 
-/// Places [first, last) of the part's dims, in their order, out of `tensor`, which begins at
-/// `offsets`.
+/// The view of indices [first, last) of the part's dims, in their order, in `tensor`, which begins
+/// at `offsets`.
 at::Tensor view_of(at::Tensor tensor, const std::vector<int64_t>& offsets,
                    const std::vector<PartDim>& dims, Progression PartDim::*side,
                    const std::vector<Progression>& fixed, const std::vector<int64_t>& first,
@@ -107,8 +107,7 @@ bool is_rectangle(const TensorPart& part) {
 }
 
 at::Tensor target_as_source(const TensorPart& part, const PartOverlap& overlap,
-                            const at::Tensor& target,
-                            const std::vector<int64_t>& target_offsets) {
+                            const at::Tensor& target, const std::vector<int64_t>& target_offsets) {
   TITAN_ASSERT(is_rectangle(part), part.source);
   at::Tensor view = view_of(target, target_offsets, part.dims, &PartDim::target, part.target_fixed,
                             overlap.first, overlap.last);

@@ -1,5 +1,5 @@
-// A tensor that is put together from parts of others: which elements belong together, and copying
-// them. Used wherever weights are exchanged under the rules of a model (rule_layout.h).
+// Parts of which a tensor is assembled: maps elements between two tensors and copies them. Used
+// where weights are exchanged under the rules of a model (rule_layout.h).
 #pragma once
 
 #include <cstdint>
@@ -21,18 +21,18 @@ struct Progression {
   int64_t step = 1;
 };
 
-/// A dimension that a part has in both tensors.
+/// A dimension of a part, in both tensors.
 struct PartDim {
   int64_t size = 0;
   Progression target, source;
 };
 
-/// Some elements of a target tensor and where a source tensor holds them.
+/// Some elements of a target tensor and their places in a source tensor.
 struct TensorPart {
   std::string source;
-  std::string scales;         ///< HfExchange::NameRule::scales
-  std::vector<PartDim> dims;  ///< in the order in which the model has them
-  std::vector<Progression> target_fixed, source_fixed;  ///< dimensions of which it has one element
+  std::string scales;                                   ///< HfExchange::NameRule::scales
+  std::vector<PartDim> dims;                            ///< in the order of the model's tensor
+  std::vector<Progression> target_fixed, source_fixed;  ///< dimensions with a single index
   RowOrder order = RowOrder::as_stored;                 ///< of dims[0], from source to target
   int64_t num_heads = 0;
 };
@@ -40,31 +40,32 @@ struct TensorPart {
 /// The parts of one tensor; they cover it without overlap.
 using TensorParts = std::vector<TensorPart>;
 
-/// What of a part lies in a rectangle of the target, and the rectangle of the source that holds it.
+/// The elements of a part in a rectangle of the target, and the rectangle of the source that holds
+/// them.
 struct PartOverlap {
   std::vector<int64_t> first, last;  ///< of each of the part's dims
-  /// As first and last, with rows that are in another order up to whole heads.
+  /// As first and last, but reordered rows are extended to whole heads.
   std::vector<int64_t> source_first, source_last;
   nn::Slice source;
 };
 
-/// Nothing when no element of the part lies in `target`.
+/// The overlap of the part with `target`, if any.
 std::optional<PartOverlap> overlap(const TensorPart& part, const nn::Slice& target);
 
-/// Copies what overlaps: `source` holds at least overlap.source, from `source_offsets` on; `target`
-/// what `target_offsets` says. Types are converted as at::Tensor::copy_ does.
+/// Copies the overlap. `source` begins at `source_offsets` and holds at least overlap.source;
+/// `target` begins at `target_offsets`. Dtypes are converted as by at::Tensor::copy_.
 void copy_part(const TensorPart& part, const PartOverlap& overlap, const at::Tensor& source,
                const std::vector<int64_t>& source_offsets, const at::Tensor& target,
                const std::vector<int64_t>& target_offsets);
 
-/// Whether overlap.source, element for element, is what overlaps: then `target_as_source` gives the
-/// view of the target whose shape is that of overlap.source.
+/// Whether the overlap is all of overlap.source, in the same order. Then `target_as_source` returns
+/// the view of the target with the shape of overlap.source.
 bool is_rectangle(const TensorPart& part);
 at::Tensor target_as_source(const TensorPart& part, const PartOverlap& overlap,
                             const at::Tensor& target, const std::vector<int64_t>& target_offsets);
 
-/// Whether the part is the whole of a target and of a source, which have these shapes, in the same
-/// order of dimensions.
+/// Whether the part covers a whole target and a whole source of these shapes, with the same order
+/// of dimensions.
 bool is_whole(const TensorPart& part, const std::vector<int64_t>& target,
               const std::vector<int64_t>& source);
 

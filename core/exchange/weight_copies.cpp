@@ -32,14 +32,15 @@ void check_copies(const std::vector<FoundWeight>& weights, const TensorIndex& in
         return planned_tensor(weight.ours, weight.shape, dtype, parts, index);
       };
       const std::string dtype = in(weight.parts, "").entry.dtype;
-      const std::string common = in(copy, "").entry.dtype == dtype ? dtype : "F64";  // holds both
-      TITAN_CHECK(hash_of_values(stream, in(weight.parts, common)) ==
-                      hash_of_values(stream, in(copy, common)),
-                  data, place, " holds ", copy.front().source, " with other values than ",
-                  weight.parts.front().source, ", but in ", model_name, " the two are one weight (",
-                  weight.ours,
-                  "): one of them would be lost; choose a model that has both, or remove the one "
-                  "that is not meant");
+      const std::string common =
+          in(copy, "").entry.dtype == dtype ? dtype : "F64";  // can hold both
+      TITAN_CHECK(
+          hash_of_values(stream, in(weight.parts, common)) ==
+              hash_of_values(stream, in(copy, common)),
+          data, place, " holds ", copy.front().source, " with other values than ",
+          weight.parts.front().source, ", but in ", model_name, " the two are one weight (",
+          weight.ours,
+          "): one of them would be lost; choose a model that has both, or remove one of them");
     }
 }
 

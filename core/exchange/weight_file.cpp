@@ -29,13 +29,13 @@ std::vector<TensorEntry> entries_of(const PlannedFile& file) {
 
 std::map<std::string, std::string> metadata_of(const PlannedFile& file, const Hashes& hashes) {
   if (file.style == FileStyle::hugging_face) return {{"format", "pt"}};
-  std::map<std::string, std::vector<int64_t>> offsets;  // whole tensors: they begin at 0
+  std::map<std::string, std::vector<int64_t>> offsets;  // whole tensors begin at 0
   for (const PlannedTensor& tensor : file.tensors)
     offsets[tensor.entry.name].resize(tensor.entry.shape.size());
   return shard_metadata(offsets, hashes);
 }
 
-/// With hashes of the right length for those that are not known yet.
+/// The header; unknown hashes are filled with zeros of the right length.
 std::string header_of(const PlannedFile& file, const Hashes* hashes = nullptr) {
   Hashes unknown;
   if (!hashes)
@@ -180,7 +180,7 @@ ManifestFile write_weight_file(const TensorIndex& source, const PlannedFile& fil
                           .bytes = file.bytes,
                           .hash = hasher.hex(),
                           .header_hash = hash_hex(header)};
-  // hashes of tensors stand before the tensors: the hash of the whole needs a second look
+  // the header contains the hashes of the tensors, so the file's hash needs a second pass
   if (file.style == FileStyle::checkpoint) {
     PlannedFile as_temporary = file;
     as_temporary.name += ".tmp";
@@ -199,13 +199,13 @@ bool has_planned_header(const PlannedFile& file, const std::filesystem::path& fo
     found = read_header(folder / file.name);
   } catch (const Error& e) {
     if (e.kind() == ErrorKind::io) throw;
-    return false;  // no safetensors file
+    return false;  // not a safetensors file
   }
   const std::string planned_bytes = header_of(file);
   if (found.data_start != static_cast<int64_t>(planned_bytes.size())) return false;
   SafetensorsHeader planned = parse_header(planned_bytes, file.bytes, file.name);
   planned.metadata.erase(kTensorHashesKey);
-  if (!found.metadata.contains(kConventionKey))  // of a program that did not write it yet
+  if (!found.metadata.contains(kConventionKey))  // written by an older program
     planned.metadata.erase(kConventionKey);
   const bool has_hashes = found.metadata.erase(kTensorHashesKey) > 0;
   return has_hashes == (file.style == FileStyle::checkpoint) &&

@@ -14,9 +14,9 @@ namespace titan::core {
 namespace {
 
 constexpr size_t kMaxLineLength = 1000;
-constexpr size_t kMaxListed = 12;  // of each kind; a wrong flavor would list hundreds
+constexpr size_t kMaxListed = 12;  // of each kind, since a wrong flavor has hundreds
 
-/// "is there" in the sense of WeightNames.
+/// Whether a tensor's name is ignored by `names`.
 bool is_ignored(const WeightNames& names, const std::string& name) {
   const auto names_it = [&](const std::string& ignored) {
     if (ignored.ends_with('.')) return name.starts_with(ignored);
@@ -36,7 +36,7 @@ void list(const std::string& title, const std::vector<std::string>& lines, std::
     text += "\n    and " + std::to_string(lines.size() - kMaxListed) + " more";
 }
 
-/// What is in the index of the tensors that the rules name.
+/// Looks up the tensors of the rules in the index and collects problems.
 struct Findings {
   using Alternatives = std::vector<TensorParts>;
 
@@ -44,7 +44,7 @@ struct Findings {
 
   bool is_stored(const TensorPart& part) const { return index.tensors.contains(part.source); }
 
-  /// The first that is there as a whole, else the first of which something is.
+  /// The first alternative that is stored completely, else the first that is stored partly.
   Alternatives::const_iterator first_stored(const Alternatives& all) const {
     const auto is_there = [&](const TensorPart& part) { return is_stored(part); };
     const auto whole = std::find_if(all.begin(), all.end(), [&](const TensorParts& parts) {
@@ -62,8 +62,8 @@ struct Findings {
         missing.push_back(part.source + (part.source == ours ? "" : " (" + ours + ")"));
   }
 
-  /// Marks and checks the stored tensors of `parts`. Whether all are there and no other
-  /// parameter's.
+  /// Marks and checks the stored tensors of `parts`. Returns whether all are stored and not used by
+  /// another parameter.
   bool take(const ParameterInfo& parameter, const TensorParts& parts) {
     bool is_new = true;
     for (const TensorPart& part : parts) {
@@ -99,7 +99,7 @@ struct Findings {
 const HfExchange& exchange_of(const Model& model, const std::string& model_name) {
   const auto* exchange = dynamic_cast<const HfExchange*>(&model);
   TITAN_CHECK(exchange, plugin, "model '", model_name,
-              "' cannot exchange weights with others: its plugin does not say how they name them");
+              "' cannot exchange weights with other programs: its plugin has no names for them");
   return *exchange;
 }
 
@@ -112,7 +112,7 @@ WeightNames names_of(const Model& model, const std::string& model_name, Naming n
                                                      : "torchtitan";
   TITAN_CHECK(!names.rules.empty(), plugin, "model '", model_name, "' does not know how ", whose,
               " names its weights");
-  // what torchtitan saves beside the weights
+  // torchtitan also saves these
   if (naming == Naming::torchtitan)
     names.ignored_prefixes = {"state.",        "param_groups.", "optimizer.",
                               "lr_scheduler.", "train_state.",  "dataloader."};
@@ -142,7 +142,7 @@ std::string told_left_out(const Model& model, const ModelPart& part,
                       : " and " + std::to_string(others) + (others == 1 ? " state" : " states") +
                             " like it") +
          ": an export leaves " + (others == 0 ? "it" : "them") +
-         " out, and what reads it computes something else than this model does; titan describe "
+         " out, and programs that read it compute other results than this model; titan describe "
          "model " +
          model_name + " lists the option that adds " + (others == 0 ? "it" : "them");
 }

@@ -1,4 +1,5 @@
-// What a rank does instead of ending when the run has failed on another one. Nothing uses it yet.
+// Lets a rank survive the failure of another rank: it aborts the groups instead of ending the
+// process. Not used yet.
 #pragma once
 
 #include <string>
@@ -7,9 +8,10 @@
 
 namespace titan::core {
 
-/// Takes the trainer thread out of what it waits for, which then throws a distributed Error. The
-/// caller may go on, with other members or from the last step that was committed. What cannot be
-/// ended is left to the transport's timeout or, `ends_process`, ended with the process.
+/// Interrupts the collective that the trainer thread waits for, which then throws a distributed
+/// Error. The caller may continue with other members or from the last committed step. A collective
+/// that cannot be aborted runs into the transport's timeout, or with `ends_process` the process is
+/// ended.
 class AbortGroups final : public EndProcess {
  public:
   explicit AbortGroups(bool ends_process = true) : ends_process_(ends_process) {}

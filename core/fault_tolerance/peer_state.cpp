@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kMostDifferences = 10;
 constexpr size_t kMostMessages = 4;
 
-/// What two ranks say to each other, each message under a tag of its own.
+/// Messages between two ranks, each with its own tag.
 class Talk {
  public:
   Talk(const dist::Group& group, int peer, c10::Device device)
@@ -92,14 +92,14 @@ std::string hash_of(const at::Tensor& host) {
   return hash_hex({static_cast<const char*>(host.const_data_ptr()), host.nbytes()});
 }
 
-/// Which rectangle of what `state` is, in words that are equal where it is the same.
+/// Dtype and rectangle of `state` as text, equal for equal rectangles.
 std::string describe(const StateTensor& state) {
   return titan::detail::concat(state.tensor.scalar_type(), " ", at::IntArrayRef(state.slice.sizes),
                                " at ", at::IntArrayRef(state.slice.offsets), " of ",
                                at::IntArrayRef(state.shape));
 }
 
-/// "" where both ranks hold the same.
+/// The differences between the tensors of two ranks; empty if there are none.
 std::string differences(const std::vector<StateTensor>& tensors, const Value& theirs) {
   std::map<std::string, std::string> missing;
   for (const Value& item : theirs.as_list())
@@ -108,7 +108,7 @@ std::string differences(const std::vector<StateTensor>& tensors, const Value& th
   for (const StateTensor& state : tensors) {
     const auto found = missing.find(state.name);
     if (found == missing.end()) {
-      lines.push_back("'" + state.name + "' is not there");
+      lines.push_back("'" + state.name + "' is missing there");
       continue;
     }
     if (found->second != describe(state))
@@ -116,7 +116,7 @@ std::string differences(const std::vector<StateTensor>& tensors, const Value& th
                       " here");
     missing.erase(found);
   }
-  for (const auto& [name, what] : missing) lines.push_back("'" + name + "' is not here");
+  for (const auto& [name, what] : missing) lines.push_back("'" + name + "' is missing here");
   std::string text;
   for (size_t i = 0; i < lines.size() && i < kMostDifferences; ++i) text += "\n  " + lines[i];
   if (lines.size() > kMostDifferences)
@@ -162,20 +162,20 @@ Value take_state(const std::vector<StateTensor>& tensors, const dist::Group& gro
   std::map<std::string, const StateTensor*> wanted;
   for (const StateTensor& state : tensors) wanted[state.name] = &state;
   std::string damaged;
-  for (const Value& item : offer.at("tensors").as_list()) {  // in the order of who gives
+  for (const Value& item : offer.at("tensors").as_list()) {  // in the sender's order
     const StateTensor& state = *wanted.at(item.at("name").as_string());
     const std::string hash = talk.hear();
     at::Tensor values =
         at::empty(state.tensor.sizes(), at::TensorOptions().dtype(state.tensor.scalar_type()));
-    talk.take(values);  // damage does not stop it: the other rank would wait
+    talk.take(values);  // damage does not stop the exchange: the other rank would wait
     if (hash_of(values) == hash)
       state.tensor.copy_(values);
     else
-      damaged += "\n  '" + state.name + "' did not arrive with the hash that it left with";
+      damaged += "\n  '" + state.name + "' arrived with another hash than it was sent with";
   }
   talk.say(damaged);
   TITAN_CHECK(damaged.empty(), data, whose,
-              " arrived damaged; ask it or another rank again:", damaged);
+              " arrived damaged; repeat the transfer, from this rank or another:", damaged);
   return std::move(offer["numbers"]);
 }
 

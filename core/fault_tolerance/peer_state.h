@@ -1,5 +1,5 @@
-// A run's state from a rank that has it, instead of from a file: for a replica that joins, or that
-// was left behind. Both ranks hold the same rectangles: they are at the same place of equal
+// Copies a run's state from another rank instead of from a file, for a replica that joins or has
+// fallen behind. Both ranks hold the same rectangles: they have the same coordinates in equal
 // layouts.
 #pragma once
 
@@ -14,18 +14,18 @@
 
 namespace titan::core {
 
-/// Sends `tensors` (state.h: weights and states) and `numbers`, whatever else belongs to them
-/// (steps, data position, generators), to `peer`, which calls take_state at the same time.
-/// Everything stays as it is until it returns. `device`: where the group communicates. Throws a
-/// data Error with the peer's reason when it cannot use them.
+/// Sends `tensors` (state.h: weights and states) and `numbers` (steps, data position, generators)
+/// to `peer`, which calls take_state at the same time. The caller changes none of it until this
+/// returns. `device`: where the group communicates. Throws a data Error with the peer's reason when
+/// it cannot use them.
 void give_state(const std::vector<StateTensor>& tensors, const Value& numbers,
                 const dist::Group& group, int peer, c10::Device device);
 
-/// Fills `tensors` with what `peer` gives, bit for bit, and returns its numbers. Nothing is changed
-/// when the two do not hold the same rectangles in the same types: one data Error lists what
-/// differs. Each tensor has to arrive with the hash that it left with before it is taken over;
-/// after a data Error that names one that has not, some are the peer's and some are not, so that
-/// the caller asks again, or another peer.
+/// Fills `tensors` with those of `peer`, bit for bit, and returns the peer's numbers. When the two
+/// ranks do not hold the same rectangles in the same dtypes, nothing is changed and one data Error
+/// lists the differences. A tensor is only replaced when its hash on arrival equals the sender's. A
+/// data Error names the tensors whose hash differs; then some tensors are the peer's and some are
+/// not, and the caller has to repeat the transfer, from this peer or another.
 Value take_state(const std::vector<StateTensor>& tensors, const dist::Group& group, int peer,
                  c10::Device device);
 

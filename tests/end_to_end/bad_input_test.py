@@ -113,7 +113,7 @@ class ConfigurationTest(Case):
                           "command line: error: training.dataset_path: there is nothing at '/nowhere'")
         self.assertNotIn("everything fits", run.stderr)
         run = self.train(*arguments, "--elsewhere")
-        self.assert_holds(run.stderr, "everything fits but for files, which were not looked for")
+        self.assert_holds(run.stderr, "everything fits; files were not looked for")
         self.assertNotIn("on a CPU", run.stderr)
         printed = tomllib.loads(run.stdout)
         self.assertEqual(printed["device"], {"name": "auto"}, "the machine that runs it decides")

@@ -28,7 +28,7 @@ class ReadOnlyCase(CheckpointCase):
 
     def check_read_only(self, mode, said, before, reason):
         self.assertEqual(content(self.saved), before)
-        self.assert_holds(said, "resumed after step 2", f"cannot make the checkpoint's folder '{self.saved / 'step-3'}'", reason)
+        self.assert_holds(said, "resumed after step 2", f"cannot create the checkpoint's folder '{self.saved / 'step-3'}'", reason)
         self.assertEqual(metrics(self.out)[-1]["step"], 4 if mode == "async" else 3)
 
 
@@ -108,7 +108,7 @@ class SaveFaultsTest(ReadOnlyCase):
             with live.held():  # else the run makes the folder anew in between
                 self.saved.rename(self.folder / "moved")
                 self.saved.write_text("mine")
-            live.wait_until(lambda: f"cannot make the checkpoint's folder '{self.saved}" in live.errors())
+            live.wait_until(lambda: f"cannot create the checkpoint's folder '{self.saved}" in live.errors())
             self.assertEqual(self.saved.read_text(), "mine")
             with live.held():
                 self.saved.unlink()

@@ -261,7 +261,7 @@ class KeysTest(CheckpointCase):
             self.assertIn(expected, run.stderr)
             self.assertNotIn("nothing is left to do", run.stderr)
         run = self.run_ranks(1, *steps(6), "--checkpoint.interval", "2")
-        self.assert_holds(run.stderr, "step-4' holds weights only; the run goes on from", "resumed after step 2")
+        self.assert_holds(run.stderr, "step-4' holds weights only; the run continues from", "resumed after step 2")
         run = self.run_ranks(1, *steps(6), "--checkpoint.load_step", "4", code=0)  # rewritten in full by the run above
         self.assertIn("resumed after step 4", run.stderr)
 
@@ -330,7 +330,7 @@ class KeysTest(CheckpointCase):
                     self.assertEqual(run.stdout, "")
         run = self.run_ranks(1, *steps(3), "--checkpoint.initial_load_path", self.out / "checkpoint/step-2", *trust,
                              "--model.norm_eps", "1e-6", out=self.folder / "trusting")
-        self.assert_holds(run.stderr, "model.norm_eps is 1e-05 there and 1e-06 here", "taken on trust", "started with the weights of")
+        self.assert_holds(run.stderr, "model.norm_eps is 1e-05 there and 1e-06 here", "accepted because of", "started with the weights of")
         exported = titan("convert", "to-hf", self.out / "checkpoint/step-2", self.folder / "hf", "--model.norm_eps", "1e-6")
         self.assertEqual(exported.returncode, 2, exported.stderr)
         self.assert_holds(exported.stderr, "model.norm_eps is 1e-05 there and 1e-06 here")
@@ -347,7 +347,7 @@ class KeysTest(CheckpointCase):
         self.assert_holds(run.stderr, "started with the weights of", "has no manifest.json: settings that tensor shapes do not reveal")
         save_file(load_file(path), silent / "weights.safetensors", metadata={"format": "pt"})  # as torchtitan's would look
         run = self.run_ranks(1, *steps(1), "--checkpoint.initial_load_path", silent, out=self.folder / "b", code=2)
-        self.assert_holds(run.stderr, "does not say whose weights it holds", "weights.safetensors", "titan convert from-torchtitan-names")
+        self.assert_holds(run.stderr, "does not state the naming convention of its weights", "weights.safetensors", "titan convert from-torchtitan-names")
         run = self.run_ranks(1, *steps(1), "--checkpoint.initial_load_path", silent, "--checkpoint.take_on_trust", "row_order",
                              out=self.folder / "b")
         self.assertIn("started with the weights of", run.stderr)

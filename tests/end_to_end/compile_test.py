@@ -50,7 +50,7 @@ class CompileTest(Case):
         run = self.train(*TINY, "--compile.enable", "--compile.backend", "fusd", code=2)
         self.assert_holds(run.stderr, "unknown compile_backend 'fusd'", "did you mean 'fused'?")
         run = self.train(*TINY, "--compile.enable", "--compile.backend", "aot_eager", code=2)
-        self.assert_holds(run.stderr, "what happens without [compile]", "compile.enable = false")
+        self.assert_holds(run.stderr, "as without [compile]", "compile.enable = false")
 
 
 if __name__ == "__main__":

@@ -222,7 +222,7 @@ class HuggingFaceTest(ConvertCase):
             save_file({name: half[i].contiguous() for name, half in halves.items()}, self.folder / "shards" / f"{i}.safetensors",
                       metadata={"DCP_SHARDING_INFO": json.dumps(info), "format": "pt"})
         said = self.convert("to-hf", self.folder / "shards", self.folder / "back", *SIZES, code=2)
-        self.assert_holds(said, "has no manifest.json", "does not say whose weights it holds", "take_on_trust")
+        self.assert_holds(said, "has no manifest.json", "does not state the naming convention of its weights", "take_on_trust")
         self.assertFalse((self.folder / "back").exists())
         self.convert("to-hf", self.folder / "shards", self.folder / "back", *SIZES, "--checkpoint.take_on_trust", "row_order")
         self.assert_same_tensors(tensors(self.folder / "back"), dict(model.state_dict()))

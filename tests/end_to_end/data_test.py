@@ -223,7 +223,7 @@ class BlendTest(DataCase):
     def test_two_places_for_the_data_are_one_too_many(self):
         self.recipe_of(web=3, code=1)
         run = self.run_ranks(1, "--training.dataset", "jsonl", code=2)
-        self.assert_holds(run.stderr, "training.dataset has no meaning beside [data.sources]")
+        self.assert_holds(run.stderr, "training.dataset cannot be combined with [data.sources]")
 
 
 class FailureTest(DataCase):

@@ -237,7 +237,7 @@ class MistakesTest(Case):
         for arguments, texts in (
                 ([*options_of(DPO), "--checkpoint.no_initial_load_in_hf"],
                  ["loss 'dpo' (loss.name) compares", "set reference.checkpoint", "checkpoint.initial_load_path"]),
-                (teacher, ["reference.checkpoint has no meaning without loss.name"]),
+                (teacher, ["reference.checkpoint has no effect without loss.name"]),
                 (["--loss.name", "cross_entropy", *teacher], ["reference.checkpoint", "loss 'cross_entropy'", "leave it out"]),
                 ([*options_of(DPO), "--loss.reference_free", *teacher], ["reference.checkpoint", "in this configuration", "leave it out"]),
                 ([*options_of(DPO), "--reference.checkpoint", "/nowhere"], ["reference.checkpoint: there is no folder '/nowhere'"]),

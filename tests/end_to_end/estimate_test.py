@@ -53,7 +53,7 @@ class EstimateTest(Case):
         for degree in (4, 8):
             self.assertAlmostEqual(extra[degree] / extra[2], degree - 1, delta=0.01)
         self.assert_holds(self.estimate("--job.config_file", "train_configs/mixtral_debug.toml", "--ranks", 2,
-                                        "--parallelism.expert_parallel_degree", 2).stdout, "if all tokens of every layer came to")
+                                        "--parallelism.expert_parallel_degree", 2).stdout, "if all tokens of every layer went to")
 
     def test_refuses_what_does_not_fit(self):
         run = self.estimate(*DEBUG, "--ranks", 6, "--parallelism.tensor_parallel_degree", 4, code=2)

@@ -183,7 +183,7 @@ class ConvertTest(FormsCase):
         source.mkdir()
         (source / "model.safetensors").write_bytes(b"no header")
         for mistake, text in (("gap", "gives no name for its parameter layers.0.proj.weight"),
-                              ("twice", f"both speak of element (119, 0) of {LAYER}self_attn.qkv_proj.weight")):
+                              ("twice", f"both map element (119, 0) of {LAYER}self_attn.qkv_proj.weight")):
             said = self.convert("from-hf", source, self.out, "fused", "--model.mistake", mistake, code=3)
             self.assert_holds(said, text, "test/forms")
 
@@ -248,9 +248,9 @@ class QuantisedTest(QuantisedForms):
         del theirs[f"{EXPERTS}1.up_proj.weight_scale_inv"]
         theirs[LAYER + "left.weight"] = theirs[LAYER + "left.weight"].to(torch.float8_e4m3fn)
         said = self.convert("from-hf", self.write_theirs(theirs), self.out, "stacked", code=1)
-        self.assert_holds(said, "of a type that cannot be read", f"{scales} is (2), for {EXPERTS}0.gate_proj.weight (96, 160) it would be (1, 2)",
-                          f"{EXPERTS}1.up_proj.weight is of type F8_E4M3, but its scales {EXPERTS}1.up_proj.weight_scale_inv are not there",
-                          f"{LAYER}left.weight is of type F8_E4M3, of which the model's rules say no scales")
+        self.assert_holds(said, "of a type that cannot be read", f"{scales} is (2), for {EXPERTS}0.gate_proj.weight (96, 160) it should be (1, 2)",
+                          f"{EXPERTS}1.up_proj.weight is of type F8_E4M3, but its scales {EXPERTS}1.up_proj.weight_scale_inv are missing",
+                          f"{LAYER}left.weight is of type F8_E4M3, for which the model's rules name no scales")
 
     def test_a_scale_that_stands_for_no_number(self):
         theirs, _ = self.mxfp4()

@@ -282,7 +282,7 @@ class BadInputTest(FinetuneCase):
                                                                 "--data.isolate_documents")]
         for dry in ([], ["--dry-run"]):
             self.assert_holds(self.refused(*self.lines(self.CHAT), *dry, recipe=without),
-                              "data source 'messages' holds chats, and no chat template says what they read like; set "
+                              "data source 'messages' holds chats, but the job has no chat template; set "
                               "chat_template.name = \"jinja\"",
                               "which data.packing = \"concatenate\" would cut; set data.packing = \"best_fit\"",
                               "which must not see each other; set data.isolate_documents = true", "3 errors; nothing was started")

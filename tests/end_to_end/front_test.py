@@ -103,7 +103,7 @@ class FrontTest(Case):
             fcntl.flock(lock, fcntl.LOCK_EX)
             process = subprocess.Popen([tree / "bin/titan", "estimate"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                        env=variables)
-            self.assertIn("another build is at work", process.stderr.readline())
+            self.assertIn("another build is running", process.stderr.readline())
             self.assertFalse(calls.exists())
         out, errors = process.communicate(timeout=HANG)
         self.assertEqual((process.returncode, out), (0, "built\n"), errors)

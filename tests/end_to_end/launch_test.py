@@ -52,7 +52,7 @@ class CommandTest(LaunchCase):
         for arguments, part in [
                 (["--", "list"], "--nproc is missing"),
                 (["--nproc", "2"], "there is nothing to start"),
-                (["--nproc", "2", "list"], "stands behind '--'"),
+                (["--nproc", "2", "list"], "put the command to start after '--'"),
                 (["--nproc", "2", "--", "launch"], "cannot start titan launch"),
                 (["--nproc", "0", "--", "list"], "--nproc = '0'"),
                 (["--nproc", "-1", "--", "list"], "--nproc"),

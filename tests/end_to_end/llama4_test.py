@@ -107,7 +107,7 @@ class ExchangeTest(Case):
         torch.manual_seed(5)
         for name, config, code, texts in (
                 ("layers", {"moe_layers": [0, 3], "use_qk_norm": False}, 1,
-                 ("does not offer", "moe_layers is [0,3] there and [1,3] here", "no option of [model] changes that")),
+                 ("does not support", "moe_layers is [0,3] there and [1,3] here", "no option of [model] changes that")),
                 ("norms", {"use_qk_norm": False}, 2,
                  ("describes another model", "use_qk_norm is false there and true here", "set the model's options"))):
             with self.subTest(name):

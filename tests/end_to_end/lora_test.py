@@ -175,7 +175,7 @@ class LoraConversionTest(LoraCase):
             self.assertFalse(torch.equal(expected[theirs], self.base.get_parameter(theirs)), theirs)
 
         said = self.convert(source, "whole", "--verify")
-        self.assert_holds(said, f"converter 'lora' gives {len(changed)} of {len(expected)} weights other values")
+        self.assert_holds(said, f"converter 'lora' changes {len(changed)} of {len(expected)} weights")
         self.assert_same("whole", expected)
         for name in ("config.json", "generation_config.json", "tokenizer.json"):
             self.assertEqual((self.folder / "whole" / name).read_text(), (exported / name).read_text(), name)

@@ -176,7 +176,7 @@ class MixtralTest(MixtralCase):
                                   ["--model.load_balance_loss 0.1", "one of whole sequences"]),
                                  (["--model.top_k", "9"], ["model.top_k = 9 is above model.num_experts = 8"]),
                                  (["--model.name", "llama3", "--model.flavor", "debugmodel", "--debug.moe_force_load_balance"],
-                                  ["even load of experts in a model without any is not built yet"]),
+                                  ["forced expert load balance in a model without experts is not built yet"]),
                                  (["--model.name", "qwen3", "--model.flavor", "debugmodel", "--model.load_balance_coeff", "0.1"],
                                   ["--model.load_balance_coeff 0.1", "the model has no experts"])):
             keeps = SIZES[:-2] if "llama3" in arguments else SIZES

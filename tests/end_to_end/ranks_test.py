@@ -365,7 +365,7 @@ class SimulatedRankTest(Case):
 
     def test_a_rank_there_is_not(self):
         run = self.play("--world-size", "512", "--rank", "512", code=2)
-        self.assert_holds(run.stderr, "--rank 512 is not below the 512 ranks")
+        self.assert_holds(run.stderr, "--rank 512 must be below 512")
 
 
 if __name__ == "__main__":

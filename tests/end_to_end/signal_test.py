@@ -19,7 +19,7 @@ class SignalTest(Case):
             out, err, code = run.finish()
         stopped = re.search(rf"stopped by {number.name} after step (\d+)", err)
         self.assertTrue(stopped, err)
-        self.assert_holds(err, "nothing is saved, for checkpoint.enable = false")
+        self.assert_holds(err, "nothing is saved, because checkpoint.enable = false")
         last = metrics(self.out)[-1]["step"]
         self.assertEqual(int(stopped.group(1)), last)
         self.assertLess(last, 1000000)

@@ -25,11 +25,11 @@ namespace po = boost::program_options;
 constexpr const char* kEstimateUsage =
     "usage: titan estimate [--job.config_file FILE] [--ranks N] [--json]\n"
     "                      [--peak-flops X --bandwidth Y] [--section.key VALUE]...\n\n"
-    "  --ranks N        of the run; default: the product of the degrees, or NGPU where\n"
-    "                   parallelism.data_parallel_shard_degree takes what is left\n"
+    "  --ranks N        ranks of the run; default: the product of the degrees, or NGPU if\n"
+    "                   parallelism.data_parallel_shard_degree is -1\n"
     "  --peak-flops X   FLOP/s of one rank, and\n"
-    "  --bandwidth Y    bytes/s that it sends: predict the time of a step\n"
-    "  --json           for machines\n\n"
+    "  --bandwidth Y    bytes/s that it sends; with both the time of a step is predicted\n"
+    "  --json           print JSON\n\n"
     "One rank of each pipeline rank is simulated without data or memory, for the machine that the\n"
     "configuration is written for; device.name = \"cpu\" estimates a run on CPUs.\n"
     "The configuration's flags are those of titan train.\n";
@@ -50,8 +50,8 @@ double positive(const po::variables_map& values, const char* flag) {
 
 EstimateArguments parse_estimate(const std::vector<std::string>& arguments) {
   po::options_description own("titan estimate");
-  own.add_options()("help", "this text")("ranks", po::value<int>(), "of the run")(
-      "json", "for machines")("peak-flops", po::value<double>(), "FLOP/s of one rank")(
+  own.add_options()("help", "this text")("ranks", po::value<int>(), "number of ranks")(
+      "json", "print JSON")("peak-flops", po::value<double>(), "FLOP/s of one rank")(
       "bandwidth", po::value<double>(), "bytes/s of one rank");
   const OwnFlags flags = take_own_flags(arguments, own, "titan estimate");
   const po::variables_map& values = flags.values;
@@ -63,7 +63,7 @@ EstimateArguments parse_estimate(const std::vector<std::string>& arguments) {
               *result.ranks);
   const bool has_flops = values.count("peak-flops") > 0, has_bytes = values.count("bandwidth") > 0;
   TITAN_CHECK(has_flops == has_bytes, config,
-              "--peak-flops and --bandwidth predict a time together; give --",
+              "--peak-flops and --bandwidth are needed together to predict a time; give --",
               has_flops ? "bandwidth" : "peak-flops", " as well");
   if (has_flops) result.speed = {positive(values, "peak-flops"), positive(values, "bandwidth")};
   result.config = flags.rest;

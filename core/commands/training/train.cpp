@@ -1,4 +1,4 @@
-// `titan train`: checks the whole job, then runs it; with --dry-run only the first.
+// `titan train`: checks the whole job, then runs it; with --dry-run it only checks.
 #include <utility>
 
 #include <boost/program_options.hpp>
@@ -58,17 +58,17 @@ TrainArguments parse_train(const std::vector<std::string>& arguments) {
   return result;
 }
 
-/// [memory_estimation] enable: the job's own layout, and the end.
+/// [memory_estimation] enable: prints the estimate of the job's own layout instead of training.
 int estimate_memory(const JobConfig& config, Registry& registry) {
-  TITAN_CHECK(
-      !config.memory_estimation.disable_fake_mode, config,
-      "memory_estimation.disable_fake_mode = true is not offered: estimates take no memory; "
-      "train a few steps and read memory/max_active(GiB) to measure");
+  TITAN_CHECK(!config.memory_estimation.disable_fake_mode, config,
+              "memory_estimation.disable_fake_mode = true is not supported: estimates allocate no "
+              "memory; to measure, train a few steps and read memory/max_active(GiB)");
   print_estimate(config, registry, EstimateForm::text, std::nullopt);
   return kExitDone;
 }
 
-/// Which rank this is of how many; a dry run and a simulated rank ask no launcher.
+/// Rank and number of ranks. A simulated rank, and a dry run with --world-size, ignore the
+/// launcher.
 LaunchEnv launch_of(const TrainArguments& arguments, bool is_simulated) {
   if (is_simulated) return simulated_rank(arguments.launch);
   if (!arguments.dry_run) return detect_launch(arguments.launch);
@@ -82,10 +82,10 @@ int print_dry_run(const JobConfig& config, Registry& registry, bool elsewhere) {
   const std::unique_ptr<Run> run = dry_run(config, registry, {.reads_files = !elsewhere}, wrong);
   if (!wrong.can_start()) throw ConfigError(wrong);
   print(to_toml(config.resolved));
-  log::info(std::string(elsewhere ? "everything fits but for files, which were not looked for"
-                                  : "everything fits") +
-            "; model " + config.model.name + " " + config.model.flavor + " has " +
-            with_commas(run->part->num_parameters()) + " parameters; nothing was started");
+  log::info(
+      std::string(elsewhere ? "everything fits; files were not looked for" : "everything fits") +
+      "; model " + config.model.name + " " + config.model.flavor + " has " +
+      with_commas(run->part->num_parameters()) + " parameters; nothing was started");
   return kExitDone;
 }
 

@@ -1,5 +1,4 @@
 #include "core/commands/training/train_help.h"
-#include "core/base/wrap_text.h"
 
 #include <algorithm>
 #include <string>
@@ -8,6 +7,7 @@
 
 #include <titan/program/terminal.h>
 
+#include "core/base/wrap_text.h"
 #include "core/config/flag_help.h"
 
 namespace titan::core {
@@ -28,7 +28,7 @@ constexpr const char* kUsage =
     "  --local-rank L    its number on this node (default 0)\n"
     "  --master H:P      rendezvous address: host of rank 0 and a free port there\n";
 
-/// What a first job sets, in the order of a file.
+/// The keys that a first job sets, in the order of a file.
 constexpr std::string_view kBeginnerKeys[] = {
     "--job.config_file",
     "--job.dump_folder",
@@ -58,6 +58,7 @@ constexpr std::string_view kBeginnerKeys[] = {
     "--debug.seed",
 };
 
+/// Breaks lines between words; every line begins with `indent`.
 std::string wrapped(const std::string& text, const std::string& indent) {
   std::string result;
   for (const std::string& line : wrap_text(text, kColumns - indent.size()))

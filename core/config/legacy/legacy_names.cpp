@@ -16,14 +16,14 @@ const OldName* find_old(const KeyPath& path) {
   return nullptr;
 }
 
-/// [float8] and [mx] are no sections today, though keys in them are translated.
+/// Whether a section, such as [float8] or [mx], exists only for keys that are translated.
 bool is_old_section(const KeyPath& path) {
   const std::string prefix = dotted(path) + ".";
   return std::any_of(old_names().begin(), old_names().end(),
                      [&](const OldName& name) { return name.old_key.starts_with(prefix); });
 }
 
-/// Schedules were written with underscores; upper and lower case never mattered.
+/// Schedule names used to have underscores; case is ignored.
 Value current_schedule(const Value& value) {
   if (!value.is_string()) return value;
   const std::string word = lower_case(value.as_string());
@@ -31,7 +31,7 @@ Value current_schedule(const Value& value) {
   return value;
 }
 
-/// "a, b" as a list, for keys that were once one comma-separated word.
+/// "a, b" as a list, for keys that used to be one comma-separated string.
 Value words_of(const std::string& text) {
   Value::List items;
   for (size_t begin = 0; begin <= text.size();) {
@@ -78,7 +78,7 @@ class Translator {
                              key == "quantize.grouped_mm.mx.fqns";
     if (may_be_word && setting.value.is_string()) {
       if (was_word)
-        diagnostics_.warning(setting.where, key + " as one word is old",
+        diagnostics_.warning(setting.where, key + " as a string is deprecated",
                              "write a list: [\"optimizer\"]");
       setting.value = words_of(setting.value.as_string());
     }
@@ -211,7 +211,7 @@ class Translator {
   TranslatedSettings result_;
   std::set<std::string> warned_;
   bool replicates_ = false;      // data_parallel_type = "ddp"
-  bool replicas_given_ = false;  // and data_parallel_degree says how often
+  bool replicas_given_ = false;  // data_parallel_degree is given
 };
 
 }  // namespace

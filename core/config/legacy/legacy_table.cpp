@@ -1,4 +1,4 @@
-// The old names as data.
+// The table of old names.
 #include "core/config/legacy/legacy_names.h"
 
 #include <memory>

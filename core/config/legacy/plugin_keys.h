@@ -1,5 +1,5 @@
-// Keys of torchtitan's files that are options of plugins. A job may give them whether it chooses
-// the plugin or not: the plugin checks them, and they have no effect without it. Data.
+// Table of keys of torchtitan's files that are options of plugins. A job may give them without
+// choosing the plugin: the plugin's schema checks them, and they have no effect.
 #pragma once
 
 namespace titan::core {

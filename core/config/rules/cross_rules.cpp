@@ -6,8 +6,8 @@
 namespace titan::core {
 namespace {
 
-/// Sequences are cut into 2 x context parts (the balanced order needs pairs), and by tensor in
-/// between.
+/// Context parallelism splits sequences into 2 x context parts (the balanced order needs pairs),
+/// and tensor parallelism splits each of these.
 void check_seq_len(const RuleContext& rules, const std::string& key, int64_t seq_len,
                    const Layout& layout) {
   if (!rules.are_sound(
@@ -69,7 +69,7 @@ void check_data(const RuleContext& rules) {
   if (std::none_of(all.begin(), all.end(), is_of_source)) return;
   for (const char* key : {"training.dataset", "training.dataset_path"})
     if (rules.given.find(key))
-      rules.error(key, std::string(key) + " has no meaning beside [data.sources]",
+      rules.error(key, std::string(key) + " cannot be combined with [data.sources]",
                   "make it one of the sources or remove it");
 }
 
@@ -87,7 +87,7 @@ void check_checkpoint(const RuleContext& rules) {
   needs(c.create_seed_checkpoint, "checkpoint.create_seed_checkpoint", c.enable,
         "checkpoint.enable");
   if (!c.enable) {
-    // what the run would begin with is not what was asked for
+    // the run would not begin with the weights that these keys name
     const auto is_read = [&](bool is_asked, const char* key) {
       if (is_asked && rules.are_sound({key, "checkpoint.enable"}))
         rules.error(key, std::string(key) + " would not be read: checkpoint.enable = false",
@@ -114,30 +114,31 @@ void check_early_step(const RuleContext& rules, const Layout& layout) {
   const std::string key = "optimizer.early_step_in_backward";
   if (!rules.config.optimizer_section.early_step_in_backward || !rules.are_sound({key})) return;
   const auto refuse = [&](const std::string& why, const std::string& hint) {
-    rules.error(key, key + " = true updates each parameter as soon as its gradient is there" + why,
+    rules.error(key, key + " = true updates each parameter as soon as its gradient is ready" + why,
                 hint);
   };
   if (layout.pipeline > 1)
-    refuse(", but a pipeline has them at the end of the step", "set pipeline_parallel_degree = 1");
+    refuse(", but a pipeline completes gradients at the end of the step",
+           "set pipeline_parallel_degree = 1");
   const MetricsSection& metrics = rules.config.metrics;
   if (metrics.norms != NormsOf::none || !metrics.histograms.empty())
-    refuse(", so metrics.norms and metrics.histograms find none",
+    refuse(", so metrics.norms and metrics.histograms have no gradients to read",
            "leave out metrics.norms and metrics.histograms");
   if (rules.config.parallelism.expert_parallel_degree > 1)
-    refuse(", which is not made for experts", "set expert_parallel_degree = 1");
+    refuse(", which is not supported with experts", "set expert_parallel_degree = 1");
   if (rules.config.training.max_norm > 0 && rules.are_sound({"training.max_norm"}))
-    refuse(", so their norm is never known and cannot be clipped to training.max_norm = " +
+    refuse(", so the gradient norm is never known and cannot be clipped to training.max_norm = " +
                to_json(Value(rules.config.training.max_norm)),
            "set training.max_norm = 0");
   if (rules.config.training.mixed_precision_param == Dtype::float16)
-    refuse(", before an overflow of float16 is known", "compute in bfloat16");
+    refuse(", before float16 overflows are detected", "compute in bfloat16");
 }
 
 void check_paths(const RuleContext& rules) {
   std::error_code ignored;
   const CheckpointSection& checkpoint = rules.config.checkpoint;
   const char* const start_key = "checkpoint.initial_load_path";
-  const bool may_resume = std::filesystem::exists(  // which needs no other start
+  const bool may_resume = std::filesystem::exists(  // and then reads no initial weights
       std::filesystem::path(rules.config.job.dump_folder) / checkpoint.folder, ignored);
   if (rules.looks_for_files && checkpoint.enable && checkpoint.initial_load_path && !may_resume &&
       rules.are_sound({start_key, "checkpoint.enable"}) &&
@@ -145,7 +146,8 @@ void check_paths(const RuleContext& rules) {
     rules.error(start_key, titan::detail::concat(start_key, ": there is no folder '",
                                                  *checkpoint.initial_load_path, "'"));
   const auto& csv = rules.config.parallelism.pipeline_parallel_schedule_csv;
-  const bool is_read = rules.config.parallelism.pipeline_parallel_degree > 1;  // and then reported
+  const bool is_read = rules.config.parallelism.pipeline_parallel_degree >
+                       1;  // and then the schedule reports a missing file
   if (csv && !csv->empty() && !is_read && !std::filesystem::is_regular_file(*csv, ignored))
     rules.error("parallelism.pipeline_parallel_schedule_csv",
                 "parallelism.pipeline_parallel_schedule_csv: there is no file '" + *csv + "'");
@@ -158,8 +160,8 @@ void check_reference(const RuleContext& rules) {
   if (!rules.config.loss_section.name && rules.are_sound({"loss.name"}))
     rules.error(key,
                 titan::detail::concat(key,
-                                      " has no meaning without loss.name: the model's own "
-                                      "cross entropy compares with no other model"),
+                                      " has no effect without loss.name: the model's own cross "
+                                      "entropy uses no reference model"),
                 "name a loss that does, or remove it");
   std::error_code ignored;
   if (rules.looks_for_files && !std::filesystem::is_directory(*folder, ignored))

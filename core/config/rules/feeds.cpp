@@ -17,7 +17,7 @@ namespace {
 /// Whether the options of all components are known.
 enum class Components { chosen, not_yet };
 
-/// Reads the sections that it is asked for. `config` outlives it.
+/// The job as options' feeds and rules see it. `config` outlives it.
 class ResolvedJob final : public JobView {
  public:
   ResolvedJob(const JobConfig& config, Components components)
@@ -26,19 +26,22 @@ class ResolvedJob final : public JobView {
   Value core(std::string_view key) const override {
     const std::vector<std::string> parts = split_dotted(key);
     const Option* section = job_schema().find(parts.front());
-    TITAN_CHECK(section, plugin, "the core has no key '", key, "' that options could follow from");
+    TITAN_CHECK(section, plugin, "the core has no key '", key,
+                "' that options could be derived from");
     Value read = section->read(&config_);
     const Value* value = &read;
     for (size_t i = 1; i < parts.size(); ++i) {
       value = value->is_map() ? value->find(parts[i]) : nullptr;
-      TITAN_CHECK(value, plugin, "the core has no key '", key, "' that options could follow from");
+      TITAN_CHECK(value, plugin, "the core has no key '", key,
+                  "' that options could be derived from");
     }
     return *value;
   }
   Value option(std::string_view kind, std::string_view component,
                std::string_view option) const override {
-    TITAN_CHECK(components_ == Components::chosen, plugin, "an option cannot follow from option '",
-                option, "' of ", kind, " '", component, "', but from keys of the core alone");
+    TITAN_CHECK(components_ == Components::chosen, plugin,
+                "an option cannot be derived from option '", option, "' of ", kind, " '", component,
+                "', only from keys of the core");
     std::vector<const Selection*> chosen = {&config_.model_plugin, &config_.optimizer,
                                             &config_.lr_scheduler, &config_.tokenizer,
                                             &config_.device};

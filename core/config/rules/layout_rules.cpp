@@ -1,4 +1,4 @@
-// The degrees against the world size, and the batch against the degrees.
+// Checks the degrees against the world size, and the batch against the degrees.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -14,7 +14,7 @@ struct Degree {
   const char* name;
   int64_t value;
   int64_t ParallelismSection::*member = nullptr;  // null: several options of plugins
-  bool cuts_model = false;                        // not every model fits every value
+  bool cuts_model = false;                        // not every model supports every value
 };
 
 /// Capped: no machine has this many ranks, and products stay in range.
@@ -26,7 +26,7 @@ int64_t product(std::initializer_list<int64_t> factors) {
   return result;
 }
 
-/// The ranks that all degrees together ask for.
+/// The product of all degrees.
 int64_t num_ranks(const Layout& layout) {
   return product({layout.replicate, layout.shard, layout.context, layout.tensor, layout.pipeline,
                   layout.added});
@@ -48,8 +48,8 @@ int broken_rules(const JobConfig& tried, const RuleContext& rules) {
   return found.count(Severity::error);
 }
 
-/// Whether a run with this degree breaks no more rules than one of `whole` ranks with the degrees
-/// as they are.
+/// Whether a run with this degree breaks no more rules than a run of `whole` ranks with the degrees
+/// as written.
 bool keeps_rules(const RuleContext& rules, const Degree& degree, int64_t value, int64_t whole) {
   JobConfig tried = rules.config, as_written = rules.config;
   tried.parallelism.*degree.member = value;
@@ -57,9 +57,9 @@ bool keeps_rules(const RuleContext& rules, const Degree& degree, int64_t value, 
   return broken_rules(tried, rules) <= broken_rules(as_written, rules);
 }
 
-/// A value that sets the product right alone; none: 0. Of a degree that cuts the model it divides
-/// the present one, for what fits that many ranks fits this many. `shards_rest`: sharding takes the
-/// ranks that are left.
+/// A value of this degree that corrects the product, or 0 if there is none. For a degree that
+/// splits the model, it divides the present value: a model that fits that many ranks fits this
+/// many. `shards_rest`: sharding takes the remaining ranks.
 int64_t proposed(const RuleContext& rules, const Degree& degree, int64_t whole, bool shards_rest) {
   if (!degree.member || degree.value < 1 || whole % degree.value != 0) return 0;
   const int64_t world = rules.config.world_size, rest = whole / degree.value;
@@ -70,7 +70,7 @@ int64_t proposed(const RuleContext& rules, const Degree& degree, int64_t whole, 
   return keeps_rules(rules, degree, value, whole) ? value : 0;
 }
 
-/// The nearest number of ranks that the degrees make, or two that are as near.
+/// The nearest world size that the degrees allow, or two that are equally near.
 std::string nearest_ranks(int64_t world, int64_t whole, bool shards_rest) {
   const int64_t below = shards_rest ? world / whole * whole : 0;
   const int64_t above = below + whole;
@@ -81,8 +81,8 @@ std::string nearest_ranks(int64_t world, int64_t whole, bool shards_rest) {
          (below == 1 ? " rank" : " ranks");
 }
 
-/// Blames the first degree that can be set right alone, else the largest. `whole`: the product of
-/// the degrees.
+/// Reports the error at the first degree whose change alone corrects the product, else at the
+/// largest. `whole`: the product of the degrees.
 void report_product(const RuleContext& rules, const std::vector<Degree>& degrees, int64_t whole) {
   const int64_t world = rules.config.world_size;
   const bool shards_rest = degrees.front().value < 0;
@@ -134,7 +134,7 @@ void plan_degrees(const RuleContext& rules, Layout& layout) {
   if (p.data_parallel_shard_degree == 0) {
     rules.error(degrees[0].key,
                 "parallelism.data_parallel_shard_degree must be -1 or at least 1, got 0",
-                "-1: all ranks that are left");
+                "-1: all remaining ranks");
   } else if (p.data_parallel_shard_degree < 0) {
     if (world % others != 0) {
       report_product(rules, degrees, others);

@@ -1,5 +1,5 @@
-// How many stages a pipeline has, and whether its schedule can run them with the microbatches there
-// are.
+// Computes the number of pipeline stages and checks whether the schedule can run them with the
+// given microbatches.
 #include <limits>
 #include <optional>
 
@@ -22,7 +22,7 @@ std::optional<int64_t> count_stages(const RuleContext& rules, const PipelineSche
   const int64_t ranks = p.pipeline_parallel_degree;
   const auto divided = [&](int64_t stages, const char* key) -> std::optional<int64_t> {
     if (stages > 0 && stages % ranks == 0) return stages;
-    rules.error(key, "the model falls into " + std::to_string(stages) +
+    rules.error(key, "the model has " + std::to_string(stages) +
                          " stages, which is not a multiple of pipeline_parallel_degree = " +
                          std::to_string(ranks));
     return std::nullopt;

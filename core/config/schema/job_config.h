@@ -1,5 +1,5 @@
-// The checked and resolved job: what the trainer, the commands and the loggers read. Made by
-// resolve() (resolve.h).
+// The checked and resolved job, which resolve() (resolve.h) makes and the trainer, the commands and
+// the loggers read.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +24,16 @@ namespace titan::core {
 struct Selection {
   std::string kind;          ///< "optimizer"
   std::string name;          ///< "AdamW", as the component spells it
-  Value options;             ///< every option of its schema, in canonical form; a map
+  Value options;             ///< a map of every option of its schema, in canonical form
   SourceRange where;         ///< the value that chose it; without a source when it is the default
-  std::string section = {};  ///< where its options stand: "optimizer", "dataset.jsonl"
+  std::string section = {};  ///< the section of its options: "optimizer", "dataset.jsonl"
 };
 
-/// Parameters that an optimizer of their own updates: [optimizer.groups.<name>].
+/// Parameters with their own optimizer: [optimizer.groups.<name>].
 struct OptimizerGroup {
   std::string name;
-  std::vector<std::string> patterns;  ///< of parameters' names; * stands for any text
-  Selection optimizer;                ///< the run's, with the group's options over its own
+  std::vector<std::string> patterns;  ///< of parameters' names; * matches any text
+  Selection optimizer;                ///< the run's optimizer with the group's options
 };
 
 /// One data set of a blend; a run without [data.sources] has one.
@@ -51,27 +51,27 @@ struct AxisRequest {
   AxisPlan plan;
 };
 
-/// The degrees with -1 worked out for the world size, and the batch that follows from them.
+/// The degrees with -1 replaced by its value, and the batch sizes that follow from them.
 struct Layout {
   int64_t replicate = 1, shard = 1, context = 1, tensor = 1, pipeline = 1;
   int64_t data_parallel = 1;        ///< replicate x shard
   int64_t global_batch_size = 0;    ///< sequences per step over all ranks
   int64_t accumulation_rounds = 1;  ///< global_batch_size / (local_batch_size x data_parallel)
-  int64_t added = 1;                ///< ranks that the axes of plugins multiply the others by
+  int64_t added = 1;                ///< factor of the number of ranks from the axes of plugins
 
   /// The degrees of the core's own axes.
   dist::MeshShape core_axes() const {
     return {
         .pp = pipeline, .dp_replicate = replicate, .dp_shard = shard, .cp = context, .tp = tensor};
   }
-  dist::Grid grid;  ///< with the axes of plugins; of one rank where degrees are wrong
+  dist::Grid grid;  ///< with the axes of plugins; one rank if degrees are wrong
 };
 
 class KeyPlaces;
 
 /// A whole job. Sections hold the values as configured (command line > file > flavor preset >
-/// default), except that a default which cannot be honoured yet holds what will be done instead
-/// (resolve() says so in a note).
+/// default), except that a default that is not supported yet is replaced by the value in use
+/// (resolve() adds a note).
 struct JobConfig {
   PluginsSection plugins;
   JobSection job;
@@ -102,22 +102,22 @@ struct JobConfig {
   Selection loss;                                ///< without a name: the model's own cross entropy
   Selection chat_template;                       ///< without a name: none
   std::vector<OptimizerGroup> optimizer_groups;  ///< in the order of the file
-  Selection pipeline_schedule;                  ///< without a name where there is one pipeline rank
-  std::vector<DataSource> sources;              ///< of the training data, at least one
-  std::optional<DataSource> validation_source;  ///< when [validation] is enabled
+  Selection pipeline_schedule;                   ///< without a name with one pipeline rank
+  std::vector<DataSource> sources;               ///< of the training data, at least one
+  std::optional<DataSource> validation_source;   ///< when [validation] is enabled
   std::vector<Selection> loggers;     ///< metrics.loggers, and what metrics.enable_... add
-  std::vector<Selection> watchers;    ///< those that keys ask for, then job.watchers
+  std::vector<Selection> watchers;    ///< those that keys select, then job.watchers
   std::vector<Selection> transforms;  ///< the converters, in the order of model.converters,
                                       ///< activation checkpointing, then the parallelisms that the
-                                      ///< degrees ask for
+                                      ///< degrees select
 
   std::vector<AxisRequest> axis_requests;
   Layout layout;
-  /// Who does what when in a step; null where there is one pipeline rank.
+  /// The actions of each pipeline rank in a step; null with one pipeline rank.
   std::shared_ptr<const PipelinePlan> pipeline_plan;
   int world_size = 1;
 
-  /// Shared by the copies of a job. Null in one that was not made by resolve().
+  /// Shared by the copies of a job. Null in a job that resolve() did not make.
   std::shared_ptr<const KeyPlaces> places;
 
   /// Everything above as a map of sections, component options included: to_toml(resolved) is an

@@ -19,7 +19,8 @@ const Schema& source_schema() {
     using Section = SourceSection;
     Schema schema;
     SchemaBuilder(schema)
-        .option("dataset", &Section::dataset, "Dataset, by name; its options stand beside this key")
+        .option("dataset", &Section::dataset,
+                "Dataset, by name; its options are keys of this section, too")
         .option("dataset_path", &Section::dataset_path, "Local path instead of the dataset's own")
         .option("weight", &Section::weight,
                 "Share of the tokens, relative to the other sources' weights")
@@ -37,7 +38,7 @@ const Schema& optimizer_group_schema() {
   static const Schema kSchema = [] {
     Schema schema;
     SchemaBuilder(schema).option("patterns", &OptimizerGroupSection::patterns,
-                                 "Names of the group's parameters; * stands for any text");
+                                 "Names of the group's parameters; * matches any text");
     return schema;
   }();
   return kSchema;

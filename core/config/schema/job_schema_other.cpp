@@ -40,10 +40,11 @@ void declare_comm(SchemaBuilder& schema) {
 
 void declare_fault_tolerance(SchemaBuilder& schema) {
   using Section = FaultToleranceSection;
-  schema.option("enable", &Section::enable, "Train on while replicas come and go")
+  schema.option("enable", &Section::enable, "Continue training while replicas fail and join")
       .option("process_group", &Section::process_group, "Backend between replicas")
       .one_of({"gloo", "nccl"})
-      .option("process_group_timeout_ms", &Section::process_group_timeout_ms, "Its timeout")
+      .option("process_group_timeout_ms", &Section::process_group_timeout_ms,
+              "Timeout of that backend, in milliseconds")
       .at_least(1)
       .option("replica_id", &Section::replica_id, "Number of this replica")
       .at_least(0)
@@ -70,7 +71,8 @@ void declare_validation(SchemaBuilder& schema) {
       .table("dataloader", &Section::dataloader, "Background loading of validation data",
              declare_dataloader)
       .option("tasks", &Section::tasks,
-              "Task files, plain data or folders, as titan evaluate --tasks, to score the model on")
+              "Task files, plain data files or folders, as for titan evaluate --tasks, to score "
+              "the model on")
       .option("tasks_freq", &Section::tasks_freq, "Steps between these scores; unset: freq")
       .at_least(1);
 }
@@ -109,14 +111,14 @@ void declare_debug(SchemaBuilder& schema) {
 void declare_other_sections(SchemaBuilder& schema) {
   schema.table("compile", &JobConfig::compile, "Fused kernels", declare_compile)
       .table("comm", &JobConfig::comm, "Communication", declare_comm)
-      .table("memory_estimation", &JobConfig::memory_estimation, "Memory without running",
+      .table("memory_estimation", &JobConfig::memory_estimation, "Memory estimate without training",
              [](SchemaBuilder& table) {
                using Section = MemoryEstimationSection;
                table.option("enable", &Section::enable, "Estimate the memory of this job and exit")
                    .option("disable_fake_mode", &Section::disable_fake_mode,
-                           "Estimate on real memory");
+                           "Estimate with real allocations");
              })
-      .table("fault_tolerance", &JobConfig::fault_tolerance, "Replicas that come and go",
+      .table("fault_tolerance", &JobConfig::fault_tolerance, "Replicas that fail and join",
              declare_fault_tolerance)
       .table("experimental", &JobConfig::experimental, "Accepted without effect",
              [](SchemaBuilder& table) {
@@ -128,8 +130,7 @@ void declare_other_sections(SchemaBuilder& schema) {
                            "No effect: name plugins in [plugins]");
              })
       .table("validation", &JobConfig::validation, "Validation", declare_validation)
-      .table("debug", &JobConfig::debug, "Seeds, determinism and the search for mistakes",
-             declare_debug);
+      .table("debug", &JobConfig::debug, "Seeds, determinism and debugging", declare_debug);
 }
 
 }  // namespace titan::core::job_schema_parts

@@ -1,4 +1,4 @@
-// [plugins] to [device]: what a run is, which components it uses and where its output goes.
+// [plugins] to [chat_template]: the run as a whole, its components and its output.
 #include "core/config/schema/job_config.h"
 
 namespace titan::core::job_schema_parts {
@@ -7,13 +7,13 @@ namespace {
 void declare_job(SchemaBuilder& schema) {
   using Section = JobSection;
   schema.option("config_file", &Section::config_file, "TOML file to read")
-      .option("dump_folder", &Section::dump_folder, "Folder that everything is written under")
+      .option("dump_folder", &Section::dump_folder, "Folder of all output")
       .option("description", &Section::description, "Free text, logged at the start")
       .option("print_config", &Section::print_config, "Log the resolved configuration as JSON")
       .option("save_config_file", &Section::save_config_file,
               "Write the resolved configuration as JSON to this file under dump_folder")
       .option("watchers", &Section::watchers,
-              "Watchers, by name; their options stand in [watcher.<name>]")
+              "Watchers, by name; their options are in [watcher.<name>]")
       .option("custom_config_module", &Section::custom_config_module,
               "No effect: options of plugins come from their own schemas");
 }
@@ -50,7 +50,7 @@ void declare_metrics(SchemaBuilder& schema) {
               "Write the metrics of every rank instead of one")
       .option("enable_wandb", &Section::enable_wandb, "Add the wandb logger")
       .option("loggers", &Section::loggers,
-              "Loggers, by name; their options stand in [logger.<name>]")
+              "Loggers, by name; their options are in [logger.<name>]")
       .option("norms", &Section::norms,
               "Norms of weights and gradients at logged steps: of each layer or of each parameter",
               {{"none", NormsOf::none},
@@ -85,14 +85,14 @@ void declare_model(SchemaBuilder& schema) {
 
 void declare_run_sections(SchemaBuilder& schema) {
   schema
-      .table("plugins", &JobConfig::plugins, "Where plugins are found",
+      .table("plugins", &JobConfig::plugins, "Search path of plugins",
              [](SchemaBuilder& section) {
                section.option("paths", &PluginsSection::paths,
                               "Folders searched before TITAN_PLUGIN_PATH and the installation");
              })
       .table("job", &JobConfig::job, "The job as a whole", declare_job)
       .table("profiling", &JobConfig::profiling, "Traces and memory snapshots", declare_profiling)
-      .table("metrics", &JobConfig::metrics, "What is logged, and where to", declare_metrics)
+      .table("metrics", &JobConfig::metrics, "Metrics and loggers", declare_metrics)
       .table("model", &JobConfig::model, "The model", declare_model)
       .table("tokenizer", &JobConfig::tokenizer_section, "The tokenizer and its options",
              [](SchemaBuilder& section) {
@@ -111,19 +111,19 @@ void declare_run_sections(SchemaBuilder& schema) {
                section.option("name", &LrSchedulerSection::name, "Schedule");
              })
       .table("loss", &JobConfig::loss_section,
-             "What is minimised instead of the model's own cross entropy, and its options",
+             "The loss, instead of the model's own cross entropy, and its options",
              [](SchemaBuilder& section) {
                section.option("name", &LossSection::name, "Loss; unset: cross entropy");
              })
       .table("reference", &JobConfig::reference,
-             "The frozen model that the loss compares with, where it does",
+             "The frozen reference model of losses that use one",
              [](SchemaBuilder& section) {
                section.option("checkpoint", &ReferenceSection::checkpoint,
-                              "Reference model for losses that compare: a checkpoint or a Hugging "
+                              "Reference model of losses that use one: a checkpoint or a Hugging "
                               "Face folder; unset: the weights that the run starts from");
              })
       .table("chat_template", &JobConfig::chat_template_section,
-             "What renders conversations, and its options", [](SchemaBuilder& section) {
+             "The chat template of conversations and its options", [](SchemaBuilder& section) {
                section.option("name", &ChatTemplateSection::name,
                               "Chat template, for data sets of conversations");
              });

@@ -1,5 +1,5 @@
-// [training] to [activation_checkpoint]: the step, its layout over ranks, its memory and what is
-// kept of it.
+// [training] to [activation_checkpoint]: the step, its data, its layout over ranks, checkpoints and
+// memory.
 #include "core/config/schema/job_config.h"
 
 namespace titan::core::job_schema_parts {
@@ -25,8 +25,7 @@ void declare_loss_scaling(SchemaBuilder& schema) {
 void declare_training(SchemaBuilder& schema) {
   using Section = TrainingSection;
   schema
-      .option("dataset", &Section::dataset,
-              "Dataset, by name; its options stand in [dataset.<name>]")
+      .option("dataset", &Section::dataset, "Dataset, by name; its options are in [dataset.<name>]")
       .option("dataset_path", &Section::dataset_path, "Local path instead of the dataset's own")
       .option("local_batch_size", &Section::local_batch_size,
               "Sequences per data-parallel rank and accumulation round")
@@ -166,7 +165,7 @@ void declare_checkpoint(SchemaBuilder& schema) {
       .at_least(1)
       .option("initial_load_path", &Section::initial_load_path,
               "Folder to start from: a checkpoint, a folder of checkpoints, or safetensors; "
-              "ignored when the run has a complete checkpoint of its own, from which it resumes")
+              "ignored when the run resumes from its own newest complete checkpoint")
       .option("initial_load_model_only", &Section::initial_load_model_only,
               "Take only the weights from initial_load_path")
       .option("initial_load_in_hf", &Section::initial_load_in_hf,
@@ -199,7 +198,7 @@ void declare_checkpoint(SchemaBuilder& schema) {
       .option("enable_first_step_checkpoint", &Section::enable_first_step_checkpoint,
               "Save after step 1 too")
       .option("create_seed_checkpoint", &Section::create_seed_checkpoint,
-              "Write the initial weights from one rank and end")
+              "Write the initial weights from one rank and exit")
       .option("load_only", &Section::load_only, "Never save");
 }
 
@@ -230,7 +229,7 @@ void declare_training_sections(SchemaBuilder& schema) {
              "From documents to sequences; blends in [data.sources.<name>]", declare_data)
       .table("device", &JobConfig::device_section, "The device and its options",
              [](SchemaBuilder& section) { section.option("name", &DeviceSection::name, "Device"); })
-      .table("parallelism", &JobConfig::parallelism, "How the work is laid out over ranks",
+      .table("parallelism", &JobConfig::parallelism, "Layout of the work over ranks",
              declare_parallelism)
       .table("checkpoint", &JobConfig::checkpoint, "Checkpoints", declare_checkpoint)
       .table("activation_checkpoint", &JobConfig::activation_checkpoint,

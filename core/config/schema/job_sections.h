@@ -1,7 +1,7 @@
-// The core's sections of the configuration, one struct each: the keys, names and defaults of
-// torchtitan v0.2.2 and the few that Titan adds. What a component itself offers (lr, model
-// dimensions, ...) is not here: it comes from the component's own schema. Ranges and help texts
-// stand in job_schema*.cpp.
+// The core's sections of the configuration, one struct each, with the key names and defaults of
+// torchtitan v0.2.2 and Titan's additions, marked (Titan). Options of components (lr, model
+// dimensions, ...) come from the components' own schemas. Ranges and help texts are in
+// job_schema*.cpp.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +57,7 @@ struct MetricsSection {
   std::vector<std::string> loggers = {"console",
                                       "jsonl"};  ///< (Titan) as written; see JobConfig::loggers
   NormsOf norms = NormsOf::none;        ///< (Titan) of weights and gradients, at logged steps
-  std::vector<std::string> histograms;  ///< (Titan) of the parameters that these patterns fit
+  std::vector<std::string> histograms;  ///< (Titan) of the parameters that these patterns match
   int64_t histogram_freq = 100;         ///< (Titan) steps
   std::optional<double> peak_flops;     ///< (Titan) FLOP/s per device, for MFU
 };
@@ -97,7 +97,7 @@ struct LossSection {
   std::optional<std::string> name;  ///< unset: the model's own cross entropy
 };
 
-/// [reference] (Titan): the frozen model that a loss compares the run's with
+/// [reference] (Titan): the frozen reference model of a loss
 struct ReferenceSection {
   std::optional<std::string> checkpoint;  ///< unset: the weights that the run starts from
 };
@@ -125,7 +125,7 @@ struct DataloaderSection {
   std::optional<int64_t> prefetch_factor;
 };
 
-/// [training.loss_scaling] (Titan): of a computation in float16
+/// [training.loss_scaling] (Titan): for computation in float16
 struct LossScalingSection {
   double initial = 65536;
   double growth_factor = 2;
@@ -153,8 +153,8 @@ struct TrainingSection {
   DataloaderSection dataloader;
 };
 
-/// [data.sources.<name>] (Titan): one source of a blend. The options of its data set stand beside
-/// these.
+/// [data.sources.<name>] (Titan): one source of a blend. The options of its data set are in the
+/// same section.
 struct SourceSection {
   std::string dataset;
   std::optional<std::string> dataset_path;
@@ -176,7 +176,7 @@ enum class ReshardAfterForward { standard, always, never };
 enum class RotateMethod { allgather, alltoall };
 enum class ExpertBackend { standard, deepep };
 
-/// [parallelism]. Degrees as written; Layout holds them with -1 worked out.
+/// [parallelism]. Degrees as written; in Layout -1 is replaced.
 struct ParallelismSection {
   int64_t data_parallel_replicate_degree = 1;
   int64_t data_parallel_shard_degree = -1;
@@ -203,7 +203,7 @@ struct ParallelismSection {
   std::string tensor_parallel = "tensor";      ///< (Titan) plugin of the tensor axis
   std::string pipeline_parallel = "pipeline";  ///< (Titan) plugin of the pipeline axis
   std::string context_parallel = "context";    ///< (Titan) plugin of the context axis
-  std::string expert_parallel = "expert";      ///< (Titan) plugin that deals experts to ranks
+  std::string expert_parallel = "expert";      ///< (Titan) plugin of expert parallelism
   std::vector<std::string> further;            ///< (Titan) further parallelism plugins
 };
 
@@ -232,7 +232,7 @@ struct CheckpointSection {
   bool load_only = false;
 };
 
-/// [activation_checkpoint]; what else stands there is the plugin's
+/// [activation_checkpoint]; further keys of the section are the plugin's
 struct ActivationCheckpointSection {
   std::string mode = "selective";     ///< a plugin of kind activation_checkpoint, or "none"
   std::optional<Bytes> memory_limit;  ///< (Titan)
@@ -291,8 +291,8 @@ struct ValidationSection {
   int64_t freq = 10;
   int64_t steps = -1;
   DataloaderSection dataloader;
-  std::vector<std::string> tasks;     ///< (Titan) files and folders that titan evaluate takes
-  std::optional<int64_t> tasks_freq;  ///< (Titan) steps between them; unset: `freq`
+  std::vector<std::string> tasks;     ///< (Titan) files and folders as for titan evaluate
+  std::optional<int64_t> tasks_freq;  ///< (Titan) steps between these scores; unset: `freq`
 };
 
 /// [debug]

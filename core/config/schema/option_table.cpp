@@ -79,10 +79,10 @@ void OptionTable::add_old_name(const Option& option) {
 
 void OptionTable::add_option(KnownOption known) {
   const auto [place, is_new] = by_path_.emplace(known.path, options_.size());
-  if (!is_new && known.is_old_name) return;  // a component offers an option of that name today
+  if (!is_new && known.is_old_name) return;  // a selected component has an option of that name
   TITAN_CHECK(is_new || options_[place->second].is_old_name, plugin, "option '", known.option->name,
               "' of ", known.component ? describe(*known.component) : "the core", " hides ",
-              dotted(known.path), ", which has a meaning of its own; rename the option");
+              dotted(known.path), ", which is another option; rename it");
   place->second = options_.size();
   by_flag_[with_underscores(dotted(known.path))] = options_.size();
   options_.push_back(std::move(known));

@@ -1,6 +1,6 @@
-// Every option that one run knows, by its path: the core's sections and the options of the selected
-// components. What may stand in a file, which flags there are and what --help lists all come from
-// this one table.
+// Every option of a run by its path: the core's sections and the options of the selected
+// components. This table determines the keys of a file, the flags and the output of --help. Used
+// throughout core/config.
 #pragma once
 
 #include <map>
@@ -19,18 +19,18 @@ namespace titan::core {
 struct KnownOption {
   KeyPath path;
   const Option* option = nullptr;
-  const Component* component = nullptr;  ///< whose option it is; null for the core's own
+  const Component* component = nullptr;  ///< the owner; null for the core
   bool is_old_name = false;              ///< accepted as a flag only; translated by legacy_names.h
 };
 
-/// A flag's name as options are called: with '_' for '-'.
+/// A flag's name with '_' for '-', as in names of options.
 std::string with_underscores(std::string_view name);
-/// How a message calls a component: "optimizer 'SGD'".
+/// The name of a component in messages: "optimizer 'SGD'".
 std::string describe(const Component& component);
 /// "titan describe optimizer SGD"
 std::string describe_command(const Component& component);
 
-/// A section whose component nobody provides, and the components that may have been meant.
+/// A section whose component no plugin provides, and the components that may have been meant.
 struct UnknownComponent {
   KeyPath section;
   std::vector<const Component*> candidates;  ///< of one kind; they outlive the table
@@ -44,21 +44,22 @@ class OptionTable {
   /// Adds the options of a component under its section. Throws a plugin Error when one of them
   /// hides a key of the core.
   void add(const KeyPath& section, const Component& component);
-  /// One option of a component that is not chosen, in a section that another one may have.
+  /// Adds one option of a component that is not chosen, in a section that another component may
+  /// own.
   void add_option(const KeyPath& section, const Component& component, std::string_view name);
   /// Adds the core's options of a source of a blend, [data.sources.<name>].
   void add_source(const std::string& name);
-  /// Names of these, in order of appearance.
+  /// Names of the sources, in order of appearance.
   const std::vector<std::string>& source_names() const { return source_names_; }
-  /// The same for a group of parameters, [optimizer.groups.<name>].
+  /// Adds the core's options of a parameter group, [optimizer.groups.<name>].
   void add_optimizer_group(const std::string& name);
   const std::vector<std::string>& optimizer_group_names() const { return optimizer_group_names_; }
-  /// Makes an old name known as a flag. `option` outlives the table.
+  /// Adds an old name as a flag. `option` outlives the table.
   void add_old_name(const Option& option);
-  /// The component of this section could not be found: what it does not know may be right and is
+  /// Marks a section whose component could not be found: unknown keys in it may be right and are
   /// not reported.
   void leave_unchecked(const KeyPath& section) { leave_unchecked(section, {}); }
-  /// The same where the name was probably meant for one of `candidates`.
+  /// The same when the name was probably meant for one of `candidates`.
   void leave_unchecked(const KeyPath& section, std::vector<const Component*> candidates);
   /// The same for one key.
   void leave_key_unchecked(const KeyPath& path) { unchecked_.push_back({path, {}}); }
@@ -73,15 +74,15 @@ class OptionTable {
   const UnknownComponent* unknown_at(const KeyPath& path) const;
   /// The options that its candidates have at this path.
   std::vector<const Option*> candidate_options(const KeyPath& path) const;
-  /// The component whose options stand in this section beside the core's; null when none.
+  /// The component that shares this section with the core, or null.
   const Component* component_of(const KeyPath& section) const;
 
   /// In the order of declaration.
   const std::vector<KnownOption>& options() const { return options_; }
   /// Lets messages name components that are not chosen. `lookup` outlives the table.
   void set_lookup(ComponentLookup& lookup) { lookup_ = &lookup; }
-  /// Which components other than the section's own have an option of this name, for a message: "is
-  /// an option of lr_scheduler 'cosine', and lr_scheduler 'linear' is chosen". Empty: none has.
+  /// For a message: names the other components that have an option of this name, as in "is an
+  /// option of lr_scheduler 'cosine', and lr_scheduler 'linear' is chosen". Empty: there are none.
   /// Opens every plugin of the kind.
   std::string owned_elsewhere(const KeyPath& section, const std::string& option) const;
 

@@ -1,18 +1,18 @@
-// The ways in which documents become sequences. Used by the row reader, the packers and [data].
+// How documents become sequences. Used by the row reader, the packers and [data].
 #pragma once
 
 namespace titan::core {
 
 enum class Packing {
-  concatenate,  ///< documents one after the other, cut wherever a sequence is full
+  concatenate,  ///< documents one after the other, split where a sequence is full
   best_fit,     ///< whole documents where they fit, the rest is padding
 };
 
-/// What becomes of documents that may not be cut and are longer than a sequence.
+/// Treatment of documents that may not be split and are longer than a sequence.
 enum class TooLong {
   error,
   skip,      ///< left out
-  truncate,  ///< their end is left out; of several conversations that belong together, all are
+  truncate,  ///< their end is cut; a group of conversations that belong together is skipped
 };
 
 }  // namespace titan::core

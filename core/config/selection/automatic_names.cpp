@@ -56,7 +56,8 @@ std::string choose_tokenizer(const GivenValues& given) {
   };
   if (!holds("tokenizer.model") || holds("tokenizer.json") || holds("merges.txt"))
     return default_plugins::kJsonTokenizer;
-  // one name for two formats: lines of base64 and a rank, or a protobuf, whose first byte is a tag
+  // tokenizer.model has two formats: lines of base64 and a rank, or a protobuf, whose first byte is
+  // a tag
   std::ifstream in(folder / "tokenizer.model", std::ios::binary);
   return in.peek() > ' ' ? default_plugins::kRankedTokenizer : default_plugins::kPieceTokenizer;
 }

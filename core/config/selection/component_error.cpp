@@ -71,7 +71,7 @@ void refuse_path(const Error& error, const std::string& path_key, const std::str
     diagnostics.add({.message = path_key + ": there is nothing at '" + path + "'" +
                                 (where ? "" : ", the default"),
                      .where = where,
-                     .hint = path.starts_with('/') ? "" : "counts from the working folder",
+                     .hint = path.starts_with('/') ? "" : "relative to the working folder",
                      .details = std::string("  ") + error.what()});
   else if (where && !named_key(error, config).where)
     diagnostics.add({.message = error.message(), .where = where});
@@ -88,7 +88,7 @@ void add_mistakes(const Error& error, const JobConfig& config, Diagnostics& diag
   Diagnostic mistake = mistake_of(error, config);
   diagnostics.add(mistake);
   mistake.details.clear();
-  for (const SourceRange& item : named.items) {  // the first one is there
+  for (const SourceRange& item : named.items) {  // the first is a duplicate, which is ignored
     mistake.where = item;
     diagnostics.add(mistake);
   }

@@ -1,5 +1,5 @@
-// What a chosen component finds wrong with the configuration, brought to the place of the key that
-// it is about. Used where components are made and applied, and by the commands.
+// Turns a component's errors about its configuration into diagnostics at the key that they name.
+// Used by code that makes and applies components, and by the commands.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace titan::core {
 
-/// A config Error of a component, and which one it is.
+/// A config Error with the component that threw it.
 class ComponentError : public Error {
  public:
   ComponentError(const Error& error, const Selection& component)
@@ -23,7 +23,7 @@ class ComponentError : public Error {
   Selection component_;
 };
 
-/// A report of a component, with places of its own.
+/// A component's report, whose diagnostics have places already.
 class ComponentReport : public ConfigError {
  public:
   ComponentReport(const ConfigError& report, const Selection& component)
@@ -34,7 +34,7 @@ class ComponentReport : public ConfigError {
   Selection component_;
 };
 
-/// Whose error it is; null: of no component.
+/// The component that threw the error; null: none.
 const Selection* component_of(const Error& error);
 
 /// Runs `work`, in which `component` is made or acts: its config Errors become ComponentErrors, its
@@ -55,16 +55,16 @@ decltype(auto) on_behalf_of(const Selection& component, Work&& work) {
 /// or the component's section begins.
 Diagnostic mistake_of(const Error& error, const JobConfig& config);
 
-/// Adds `error`, of kind config, to `diagnostics`: what it holds when it is a report already; else
-/// as one mistake, unless it follows from a key that is wrong by itself.
+/// Adds `error`, of kind config, to `diagnostics`. A report adds its own diagnostics; another error
+/// adds one, unless it follows from a key that is wrong by itself.
 void add_mistakes(const Error& error, const JobConfig& config, Diagnostics& diagnostics);
 
-/// Whether nothing is at the path, whatever it means to who reads it: a file or folder, a pattern,
-/// the start of file names.
+/// Whether nothing exists at the path, read as a file, a folder, a pattern or a prefix of file
+/// names.
 bool is_absent(const std::string& path);
 
-/// Throws `error` as a mistake in the configuration when nothing is at `path`, the value of
-/// `path_key`, or when the component speaks of that path.
+/// Throws `error` as a mistake in the configuration when nothing exists at `path`, the value of
+/// `path_key`, or when the error names that path.
 void refuse_path(const Error& error, const std::string& path_key, const std::string& path,
                  const JobConfig& config);
 

@@ -78,8 +78,7 @@ class Chooser {
     SourceRange where;
   };
 
-  /// The names in a list, each with its place. Of a list with wrong items, which are reported
-  /// already, the others.
+  /// The names in a list, each with its place. Leaves out wrong items, which are reported already.
   std::vector<Item> items(const std::string& key) const {
     const Given* given = given_.find(key);
     const Value all = given && given->value.is_list() ? given->value : value(key);
@@ -90,8 +89,8 @@ class Chooser {
     return found;
   }
 
-  /// What a `name` that nobody provides may stand for, of which only a part may be wrong: what
-  /// somebody else's plugin is called, or one of ours that is still to come, stands for no other.
+  /// The components that may be meant by a `name` that no plugin provides. None for a third party's
+  /// name (with '/') or a component that is not built yet, unless it resembles a known name.
   std::vector<const Component*> meant_by(const std::string& kind, const std::string& name) const {
     const bool is_strange = name.find('/') != std::string::npos || is_built_later(kind, name);
     return is_strange && did_you_mean(name, lookup_.names(kind)).empty()
@@ -108,7 +107,7 @@ class Chooser {
     add(kind, value(key).as_string(), key, std::move(section), use);
   }
 
-  /// Of a kind that a job may do without.
+  /// Chooses a component of an optional kind.
   void choose_optional(const std::string& kind) {
     const std::string key = kind + ".name";
     if (given_.is_sound(key) && value(key).is_null()) return;
@@ -150,7 +149,7 @@ class Chooser {
       if (value(key).as_boolean() && !names.contains(name)) add("logger", name, key, {});
   }
 
-  /// Those that a key of the core asks for, then those that are named.
+  /// The watchers that keys of the core select, then those that are named.
   void choose_watchers() {
     std::set<std::string> of_keys, names;
     for (const auto& [key, name] : default_plugins::kWatchers) {
@@ -183,7 +182,7 @@ class Chooser {
     }
   }
 
-  /// The section that torchtitan gives a component; empty where it gives none.
+  /// The section of a component in torchtitan's files; empty if there is none.
   static KeyPath own_section(std::string_view kind, std::string_view name) {
     for (const PluginKey& row : kPluginKeys)
       if (!*row.key && row.kind == kind && row.plugin == name) return split_dotted(row.section);
@@ -196,23 +195,22 @@ class Chooser {
     add("activation_checkpoint", value(key).as_string(), key, {"activation_checkpoint"});
   }
 
-  /// A backend that nothing runs is not looked for.
+  /// Looks the backend up only if compile.enable is set.
   void choose_compile_backend() {
     const std::string key = "compile.backend";
     if (!given_.is_sound("compile.enable") || !given_.is_sound(key)) return;
     if (!value("compile.enable").as_boolean()) return;
     const std::string name = value(key).as_string();
     if (name == "eager" || name == "aot_eager")
-      return diagnostics_.error(given_.place(key),
-                                "compile.backend = \"" + name +
-                                    "\" runs a model as it was, which "
-                                    "is what happens without [compile]",
-                                "set compile.enable = false, or leave backend out");
+      return diagnostics_.error(
+          given_.place(key),
+          "compile.backend = \"" + name + "\" leaves the model unchanged, as without [compile]",
+          "set compile.enable = false, or leave backend out");
     const bool is_default = name == CompileSection{}.backend;
     add("compile_backend", is_default ? default_plugins::kCompileBackend : name, key, {});
   }
 
-  /// A schedule that nothing runs is only known by name.
+  /// With one pipeline rank only checks that the schedule's name is known.
   void choose_schedule() {
     const std::string kind = "pipeline_schedule";
     const std::string csv_key = "parallelism.pipeline_parallel_schedule_csv";

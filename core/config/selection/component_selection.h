@@ -1,5 +1,5 @@
-// Which components a configuration chooses: looks each name up, adds its options to the option
-// table, and reports names that nothing provides. Used by resolve().
+// Chooses the components of a configuration: looks each name up, adds its options to the option
+// table, and reports names that no plugin provides. Used by resolve().
 #pragma once
 
 #include <string>
@@ -19,25 +19,25 @@ namespace titan::core {
 struct ChosenComponent {
   enum class Use { only_one, training_data, validation_data };
   const Component* component = nullptr;  ///< never null
-  KeyPath section;          ///< where its options stand: {"optimizer"}, {"dataset", "c4"}
+  KeyPath section;          ///< section of its options: {"optimizer"}, {"dataset", "c4"}
   SourceRange where;        ///< the value that chose it
-  Use use = Use::only_one;  ///< several of one kind may do different things
+  Use use = Use::only_one;  ///< distinguishes several of one kind
 };
 
-/// Chooses by the names in `given`, or their defaults. The table gets the options of what is found;
-/// sections of what is not found are left unchecked.
+/// Chooses by the names in `given`, or their defaults. Adds the options of found components to the
+/// table; the sections of others are left unchecked.
 std::vector<ChosenComponent> choose_components(const GivenValues& given,
                                                const std::vector<ParallelismRequest>& parallelisms,
                                                ComponentLookup& lookup, OptionTable& table,
                                                Diagnostics& diagnostics);
 
-/// Sections of components that nobody chose, [dataset.other]: a warning, or an error when there is
-/// no such component. Either way their keys are left unchecked.
+/// Reports sections of components that are not chosen, such as [dataset.other]: a warning, or an
+/// error when there is no such component. In both cases their keys are left unchecked.
 void check_unchosen_sections(const SettingList& source, ComponentLookup& lookup, OptionTable& table,
                              Diagnostics& diagnostics);
 
-/// Options of components that nobody chose, where torchtitan's files may give them: these are
-/// checked and have no effect. Of a component that is not installed they are left unchecked.
+/// Adds options of components that are not chosen but that torchtitan's files may contain: they are
+/// checked and have no effect. Those of a component that is not installed are left unchecked.
 void add_unchosen_keys(const SettingList& file, const std::vector<std::string>& arguments,
                        ComponentLookup& lookup, OptionTable& table);
 

@@ -1,4 +1,5 @@
-// Makes the component that the configuration selects, with the options it gives.
+// Makes the component that the configuration selects, with its configured options. Used by the
+// assembly and by commands.
 #pragma once
 
 #include <memory>
@@ -9,8 +10,8 @@
 
 namespace titan::core {
 
-/// Throws as Registry::create; what the component finds wrong with its options is a ComponentError,
-/// and any other error names the place where it was chosen.
+/// Throws as Registry::create. An invalid option becomes a ComponentError; any other error names
+/// the place where the component was chosen.
 template <class Interface>
 std::unique_ptr<Interface> make_selected(Registry& registry, const Selection& chosen,
                                          const typename Interface::Context& context) {

@@ -6,8 +6,8 @@ namespace titan::core {
 namespace {
 
 struct Feature {
-  const char* key;                     ///< the key that asks for it
-  bool (*is_asked)(const JobConfig&);  ///< does its value ask for it?
+  const char* key;                     ///< the key that requests it
+  bool (*is_asked)(const JobConfig&);  ///< whether the key's value requests it
   const char* what;                    ///< "checkpoints are"
 };
 
@@ -18,19 +18,19 @@ const Feature kFeatures[] = {
        return c.parallelism.context_parallel_degree > 1 &&
               c.parallelism.context_parallel_load_balancer == "ptrr";
      },
-     "balancing by the blocks of a mask is"},
-    {"parallelism.expert_tensor_parallel_degree",  // of ours it is
+     "load balancing by the blocks of an attention mask is"},
+    {"parallelism.expert_tensor_parallel_degree",  // Titan's own plugin supports it
      [](const JobConfig& c) { return c.parallelism.expert_tensor_parallel_degree > 1; },
-     "cutting experts by this plugin of expert parallelism is"},
+     "sharding each expert with this plugin of expert parallelism is"},
     {"comm.mode", [](const JobConfig& c) { return c.comm.mode == CommMode::local_tensor; },
-     "ranks as tensors of one process are"},
+     "simulating ranks as tensors of one process is"},
     {"fault_tolerance.enable", [](const JobConfig& c) { return c.fault_tolerance.enable; },
      "fault tolerance is"},
 
     // The step
     {"debug.moe_force_load_balance",
      [](const JobConfig& c) { return c.debug.moe_force_load_balance; },
-     "even load of experts in a model without any is"},
+     "forced expert load balance in a model without experts is"},
 };
 
 struct LaterComponent {

@@ -1,5 +1,5 @@
-// What a configuration can ask for that is not built yet, as one table: whoever builds a feature
-// deletes its row. Asking for it is an error that says so.
+// The table of features that a configuration can request but that are not built yet. Requesting one
+// is an error. A change that builds a feature deletes its row. Used by resolve.cpp.
 #pragma once
 
 #include <set>
@@ -13,8 +13,7 @@
 
 namespace titan::core {
 
-/// Applies the table to `config`. `taken`: keys that a chosen plugin acts on, so that they are
-/// built.
+/// Applies the table to `config`. `taken`: keys that a chosen plugin implements.
 void check_not_built(const JobConfig& config, const GivenValues& given,
                      const std::set<std::string>& taken, Diagnostics& diagnostics);
 

@@ -7,8 +7,8 @@ namespace {
 
 constexpr const char* kComputeKey = "training.mixed_precision_param";
 
-/// Whether layers compute in another type than parameters are stored in. A default that nobody
-/// wrote does not ask for it where settle_compute_dtype will not take it.
+/// Whether layers compute in another dtype than parameters are stored in. Ignores a default that
+/// settle_compute_dtype will replace.
 bool casts(const JobConfig& config, const GivenValues& given) {
   const TrainingSection& training = config.training;
   if (training.dtype == Dtype::float64 || training.mixed_precision_param == training.dtype)
@@ -16,7 +16,7 @@ bool casts(const JobConfig& config, const GivenValues& given) {
   return given.find(kComputeKey) || !runs_on_cpu(config);
 }
 
-/// Sharding and casting are the work of one plugin; replicas alone that of another.
+/// One plugin shards, casts and offloads; another handles replicas alone.
 std::string data_parallel_plugin(const JobConfig& config, const Layout& layout,
                                  const GivenValues& given) {
   const bool shards = layout.shard * layout.context > 1;
@@ -72,8 +72,8 @@ void settle_compute_dtype(JobConfig& config, const GivenValues& given, Diagnosti
     return;
   training.mixed_precision_param = training.dtype;
   diagnostics.note(
-      "computes in float32, the type of the parameters: on a CPU training."
-      "mixed_precision_param = \"bfloat16\", the default, is taken only where it is written");
+      "computes in float32, the dtype of the parameters: on a CPU the default "
+      "training.mixed_precision_param = \"bfloat16\" is used only if it is set explicitly");
 }
 
 }  // namespace titan::core

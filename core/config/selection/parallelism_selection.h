@@ -1,5 +1,5 @@
-// Which parallelism plugins the degrees ask for. The table of names: axis tensor -> `tensor`, and
-// so on. What the core's keys set of their options, their own declarations say (feeds.h).
+// Selects the parallelism plugins that the degrees require. Used by resolve.cpp. The plugins' own
+// declarations say which of their options follow from keys of the core (feeds.h).
 #pragma once
 
 #include <string>
@@ -13,22 +13,21 @@ namespace titan::core {
 /// One plugin of kind "parallelism" that this job needs.
 struct ParallelismRequest {
   std::string name;
-  std::string key;  ///< of the configuration, that names it
+  std::string key;  ///< the configuration key that names it
   SourceRange
-      where;  ///< its value, or where it is left at its default, the degree that asks for it
+      where;  ///< the key's value or, if that is the default, the degree that requires the plugin
 };
 
-/// In the order in which they are applied within a phase. `config` needs its sections only.
+/// In the order in which they are applied within a phase. Reads only the sections of `config`.
 std::vector<ParallelismRequest> requested_parallelisms(const JobConfig& config,
                                                        const Layout& layout,
                                                        const GivenValues& given);
 
-/// Whether the job trains on CPUs. A simulated rank stands for one of a machine that is not
-/// here.
+/// Whether the job trains on CPUs. False for simulated ranks, which stand for ranks on GPUs.
 bool runs_on_cpu(const JobConfig& config);
 
-/// The type that layers compute in, "float32" for what was left at its default on a CPU.
-/// Changes the section and notes it when the default is not taken.
+/// Decides the dtype that layers compute in: on a CPU, an unset mixed_precision_param becomes the
+/// parameters' dtype. Changes the section and adds a note in that case.
 void settle_compute_dtype(JobConfig& config, const GivenValues& given, Diagnostics& diagnostics);
 
 }  // namespace titan::core

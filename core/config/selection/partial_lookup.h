@@ -11,8 +11,8 @@
 
 namespace titan::core {
 
-/// Opens plugins of these kinds. Whatever else a whole job needs is there, and has no options: none
-/// of it is opened, nor must it be installed.
+/// Opens plugins of these kinds only. It returns components without options for all other kinds, so
+/// that their plugins need not be installed.
 class PartialLookup final : public ComponentLookup {
  public:
   PartialLookup(const Catalog& catalog, Registry& registry, std::vector<std::string_view> kinds)

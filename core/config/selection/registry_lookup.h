@@ -1,5 +1,5 @@
-// Answers the configuration's questions from the plugin registry. Used by the commands; tests of
-// the configuration use a lookup of their own.
+// Finds components through the plugin registry. Used by the commands; tests of the configuration
+// have their own lookup.
 #pragma once
 
 #include "core/config/schema/component_lookup.h"
@@ -8,7 +8,7 @@
 
 namespace titan::core {
 
-/// Opens the plugins of the names it is asked for, no others. Both arguments outlive the lookup.
+/// Opens only the plugins of the names that are looked up. Both arguments outlive the lookup.
 class RegistryLookup : public ComponentLookup {
  public:
   RegistryLookup(const Catalog& catalog, Registry& registry)

@@ -1,5 +1,5 @@
-// Brings file and command line together: old names translated, everything held against the option
-// table, the command line over the file. Used by resolve() and list_flags().
+// Merges file and command line: translates old names, checks both against the option table, and
+// lets the command line take precedence. Used by resolve() and list_flags().
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace titan::core {
 
-/// Both sources as given values, and the old names that wait for the model.
+/// The values of both sources, and the old names whose translation needs the model.
 struct Collected {
   GivenValues given;
   std::vector<OldRequest> later;
@@ -22,17 +22,17 @@ struct Collected {
 Collected collect(const SettingList& file, const std::vector<std::string>& arguments,
                   const OptionTable& table, int world_size, Diagnostics& diagnostics);
 
-/// Whether the file or the command line says something at `path` or in the section of that name,
-/// under a name of today or an old one.
+/// Whether the file or the command line gives the key `path`, or a key in the section of that name,
+/// by its current or an old name.
 bool mentions(const SettingList& file, const std::vector<std::string>& arguments,
               const KeyPath& path);
 
-/// The core's sections, and the old names as flags. Sections of torchtitan that are a plugin's are
-/// left unchecked.
+/// The core's sections, and the old names as flags. Sections of torchtitan's files that belong to a
+/// plugin are left unchecked.
 OptionTable core_table(const SettingList& file);
 
-/// What the core's own keys say, before any component is known. Nothing is reported: all of it is
-/// read again later.
+/// The values of the core's own keys, before any component is known. Reports nothing, because
+/// everything is read again later.
 Collected first_sight(const SettingList& file, const std::vector<std::string>& arguments,
                       int world_size);
 

@@ -42,7 +42,7 @@ class Parser {
   }
 
  private:
-  /// A place in an argument as it is shown: `length` code points from `column`.
+  /// A place in an argument, for messages: `length` code points from `column`.
   static SourceRange place(const std::string& shown, int column, int length) {
     auto source = std::make_shared<const SourceText>(SourceText{"command line", {shown}, false});
     return {std::move(source), 1, column, std::max(1, length)};
@@ -98,8 +98,8 @@ class Parser {
     }
   }
 
-  /// An option of the components that may have been meant where nobody provides the one that is
-  /// named. What it was given is held against all of them later.
+  /// For a component that no plugin provides: an option of the components that may have been meant.
+  /// Its value is checked against all of them later.
   const KnownOption* find_likely(std::string name, KnownOption& likely) const {
     std::replace(name.begin(), name.end(), '-', '_');
     likely.path = split_dotted(name);
@@ -188,7 +188,8 @@ class Parser {
                        elsewhere.empty() ? likely_meant(flag, candidates) : elsewhere);
   }
 
-  /// A key without its section comes first: `--lr` is not the beginning of --lr_scheduler.name.
+  /// The hint for an unknown flag. Looks for a key without its section first: `--lr` is not an
+  /// abbreviation of --lr_scheduler.name.
   static std::string likely_meant(const std::string& flag,
                                   const std::vector<std::string>& candidates) {
     const auto key_of = [](const std::string& name) { return name.substr(name.rfind('.') + 1); };
@@ -221,7 +222,7 @@ class Parser {
   Diagnostics& diagnostics_;
   SettingList list_;
   size_t next_ = 0;
-  std::string expected_;  // what to say about a word that follows the flag just read
+  std::string expected_;  // hint for an unexpected word after the last flag
 };
 
 }  // namespace

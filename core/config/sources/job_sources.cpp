@@ -28,7 +28,7 @@ JobSources complete(JobSources sources, std::optional<SettingList> file,
   return sources;
 }
 
-/// A core's key that is a text, before any component is known; none where it is not given rightly.
+/// The text of a core key, before any component is known; nothing if it is not given or invalid.
 std::optional<std::string> given_text(const JobSources& sources, std::string_view key) {
   const Collected first = first_sight(sources.file, sources.arguments, 1);
   const Given* given = first.given.find(key);
@@ -49,7 +49,7 @@ JobSources read_sources(std::vector<std::string> arguments) {
     const auto shown = std::make_shared<const SourceText>(
         SourceText{"command line", {"--job.config_file \"\""}, false});
     diagnostics.error({shown, 1, 19, 2}, "--job.config_file needs the name of a file, got ''",
-                      "leave it out to train by defaults and flags alone");
+                      "leave it out to use defaults and flags only");
     file.reset();
   } else if (sources.config_file) {
     file = read_toml(*sources.config_file, diagnostics);

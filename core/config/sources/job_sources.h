@@ -1,4 +1,4 @@
-// A job as it is given: the file and the flags, before any component is known. Used by resolve.h.
+// Reads a job's file and flags, before any component is known. Used by the commands and resolve.h.
 #pragma once
 
 #include <optional>
@@ -10,27 +10,27 @@
 
 namespace titan::core {
 
-/// What was given: the file's settings and the arguments, not checked against any schema yet.
+/// The file's settings and the arguments, not checked against any schema yet.
 struct JobSources {
   std::optional<std::string> config_file;  ///< from --job.config_file
   SettingList file;
   std::vector<std::string> arguments;
   std::vector<std::string> plugin_paths;  ///< [plugins] paths, for the plugin search
-  Diagnostics found;                      ///< values that no option takes; resolve() reports them
+  Diagnostics found;                      ///< mistakes in the file; resolve() reports them
 };
 
 /// Reads the file that `--job.config_file` names among `arguments` (argv after the program, the
-/// command's name and the command's own flags). Throws a config Error: file missing or not a file,
-/// malformed TOML with its place.
+/// command's name and the command's own flags). Throws a config Error when the file is missing or
+/// not a file, and with the place for malformed TOML.
 JobSources read_sources(std::vector<std::string> arguments);
-/// The same from a text in memory; `name` stands in messages.
+/// The same from a text in memory; messages call it `name`.
 JobSources read_sources(const std::string& name, const std::string& toml,
                         std::vector<std::string> arguments);
 
-/// Whether [comm] mode asks to simulate one rank of many in this process alone.
+/// Whether [comm] mode requests the simulation of one rank of many in this process.
 bool simulates_ranks(const JobSources& sources);
 
-/// job.dump_folder; its default where what is given cannot be used.
+/// job.dump_folder, or its default if the given value is invalid.
 std::string dump_folder_of(const JobSources& sources);
 
 }  // namespace titan::core

@@ -11,7 +11,7 @@ bool is_of_a_name(char c) {
          c == '-';
 }
 
-/// A run of letters that may name a key, and whether it stands where only an option's name does.
+/// A word that may name a key; `is_option`: its form or context shows that it is an option's name.
 struct Word {
   std::string text;
   bool is_option = false;
@@ -38,8 +38,8 @@ std::vector<Word> words_of(std::string_view message) {
   return words;
 }
 
-/// The items of a list that the message quotes. What follows a semicolon is advice and may quote
-/// right ones.
+/// The items of a list that the message quotes. The text after a semicolon is advice and may quote
+/// valid items.
 std::vector<SourceRange> quoted_items(std::string_view message, const Given& given) {
   message = message.substr(0, message.find(';'));
   std::vector<SourceRange> found;
@@ -63,7 +63,7 @@ KeyPlaces::KeyPlaces(const OptionTable& table, const GivenValues& given, const S
 NamedKey KeyPlaces::named_in(std::string_view message, const std::string& section) const {
   NamedKey found;
   const size_t num_stated = words_of(message.substr(0, message.find(';'))).size();
-  bool states_key = false;  // then keys of the advice are not what is wrong
+  bool states_key = false;  // then keys in the advice are ignored
   size_t number = 0;
   for (const Word& word : words_of(message)) {
     const bool is_stated = number++ < num_stated;

@@ -6,8 +6,8 @@
 namespace titan::core {
 namespace {
 
-/// The layers of a model in their order, as v0.2.2 names them; absent when the model does not count
-/// its layers.
+/// The layers of a model in order, by torchtitan v0.2.2's names; absent when the model has no
+/// option n_layers.
 std::optional<std::vector<std::string>> layer_names(const Value& model_options) {
   const Value* count = model_options.find("n_layers");
   if (!count || !count->is_integer()) return std::nullopt;
@@ -17,7 +17,7 @@ std::optional<std::vector<std::string>> layer_names(const Value& model_options) 
   return names;
 }
 
-/// Each point is the first module of a part that follows.
+/// Splits the layers into parts; each of `points` is the first module of a new part.
 Value parts_from(const std::vector<std::string>& layers, const Value& points,
                  const Setting& setting, Diagnostics& diagnostics) {
   Value::List parts;
@@ -35,12 +35,11 @@ Value parts_from(const std::vector<std::string>& layers, const Value& points,
   if (next == points.as_list().size()) return parts;
   diagnostics.error(setting.where, "'" + dotted(setting.path) + "' names " +
                                        to_json(points.as_list()[next]) +
-                                       ", which is no layer of this model or stands out of order");
+                                       ", which is not a layer of this model, or is out of order");
   return {};
 }
 
-/// Gives the new key its value unless somebody gave it one; two different ones in one source are an
-/// error.
+/// Sets the new key unless it is given already; two different values in one source are an error.
 void put(const Setting& setting, std::string_view new_key, Value value, GivenValues& given,
          Diagnostics& diagnostics) {
   const Given* known = given.find(new_key);

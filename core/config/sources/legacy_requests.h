@@ -1,5 +1,5 @@
-// The second half of the old names: those whose translation needs the rest of the configuration.
-// Used by resolve().
+// Translates the old names whose translation needs the rest of the configuration. Used by
+// resolve().
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@
 
 namespace titan::core {
 
-/// Adds the float8 converter where an old flag asks for it. Called before components are chosen.
+/// Adds the float8 converter if an old flag requests it. Called before components are chosen.
 void append_old_converters(const std::vector<OldRequest>& requests, GivenValues& given);
 
-/// The flavor after model.use_flex_attn; a model that has no such flavor is not built yet.
+/// The flavor that model.use_flex_attn selects; reports "not built" when the model has none.
 std::string flavor_for_old_attention(const std::vector<OldRequest>& requests,
                                      const std::string& model, std::string flavor,
                                      ComponentLookup& lookup, Diagnostics& diagnostics);
@@ -25,8 +25,8 @@ std::string flavor_for_old_attention(const std::vector<OldRequest>& requests,
 void translate_old_mask(const std::vector<OldRequest>& requests, GivenValues& given,
                         Diagnostics& diagnostics);
 
-/// Split points and microbatch counts, as the module lists and the microbatch size of today.
-/// `model_options` are the model's, complete; `local_batch_size` is final.
+/// Split points and microbatch counts become module lists and the microbatch size. `model_options`:
+/// all of the model's options; `local_batch_size`: the final value.
 void translate_old_pipeline(const std::vector<OldRequest>& requests, const Value& model_options,
                             int64_t local_batch_size, GivenValues& given, Diagnostics& diagnostics);
 

@@ -13,7 +13,7 @@
 namespace titan::core {
 namespace {
 
-/// The words of a choice as the schema spells them, and "None" as unset.
+/// A choice in the schema's spelling, and null for "None".
 Value canonical(const Option& option, const Value& value) {
   if (!value.is_string()) return value;
   if (option.means_unset(value.as_string())) return {};
@@ -23,8 +23,8 @@ Value canonical(const Option& option, const Value& value) {
   return value;
 }
 
-/// The keys of a component begin behind its section: [optimizer], but [dataset.<name>] and
-/// [quantize.linear.float8].
+/// The option's name in messages. A component's key is shown without its section, which may have
+/// one part, [optimizer], or more, [dataset.<name>] and [quantize.linear.float8].
 std::string option_name(const KnownOption& known) {
   if (!known.component) return dotted(known.path);
   const std::string& first = known.path.front();
@@ -35,8 +35,8 @@ std::string option_name(const KnownOption& known) {
          describe(*known.component);
 }
 
-/// Whether `message` holds `key` as a word of its own. A key of one plain word, as "steps", does
-/// not count: it may be meant as a word.
+/// Whether `message` contains `key` as a separate word. False for a key of one plain word, such as
+/// "steps", which may be an ordinary word.
 bool names_key(std::string_view message, std::string_view key) {
   if (key.find_first_of("._") == std::string_view::npos) return false;
   const auto is_part = [](char c) {
@@ -129,7 +129,7 @@ class Checker {
     return near.empty() ? default_hint(option) : near;
   }
 
-  /// Every wrong item of a list, each at its place.
+  /// Reports every wrong item of a list at its place.
   bool report_items(const KnownOption& known, const Setting& setting, const std::string& see) {
     const Option* element = known.option->element.get();
     if (!element || !setting.value.is_list()) return false;
@@ -148,9 +148,9 @@ class Checker {
     return true;
   }
 
-  /// Nobody provides the component that is named, so it is probably another one of its kind: what
-  /// none of them takes is wrong whichever is meant. The component of a section that is not used
-  /// is the only candidate.
+  /// Checks a key of a component that no plugin provides and whose name is probably misspelt:
+  /// reports what no component of the kind accepts. For the section of an unused component, that
+  /// component is the only candidate.
   void check_against_all(const Setting& setting) {
     const UnknownComponent* unknown = table_.unknown_at(setting.path);
     if (!unknown || unknown->candidates.empty()) return;
@@ -190,7 +190,7 @@ class Checker {
     const std::string& key = setting.path.back();
     if (section.empty()) {
       const std::string hint = key_elsewhere(key);
-      diagnostics_.error(setting.key, "'" + key + "' stands outside any section", hint);
+      diagnostics_.error(setting.key, "'" + key + "' is outside of any section", hint);
       return;
     }
     std::vector<std::string> candidates = table_.keys_in(section);
@@ -210,7 +210,7 @@ class Checker {
                          hint);
   }
 
-  /// All keys of a section that has few: a name that is like none of them may mean any.
+  /// Lists all keys of a section with few keys, as a hint for a name that resembles none of them.
   std::string few_keys(const KeyPath& section) const {
     constexpr size_t kFew = 6;
     std::string hint;
@@ -220,7 +220,7 @@ class Checker {
     return hint;
   }
 
-  /// The right key in the wrong section is the commonest slip.
+  /// A hint for the right key in the wrong section, the most common mistake.
   std::string key_elsewhere(const std::string& key) const {
     for (const KnownOption& known : table_.options())
       if (!known.is_old_name && known.path.back() == key)
@@ -232,7 +232,7 @@ class Checker {
   const OptionTable& table_;
   GivenValues& given_;
   Diagnostics& diagnostics_;
-  std::set<KeyPath> reported_;  // unknown sections, with all that stands in them
+  std::set<KeyPath> reported_;  // unknown sections; keys in them are not reported
 };
 
 }  // namespace

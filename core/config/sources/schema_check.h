@@ -1,5 +1,5 @@
-// Holds what was written against the option table: unknown sections and keys, wrong types, values
-// out of range. What passes becomes the given values of the run.
+// Checks the settings of a source against the option table: unknown sections and keys, wrong types,
+// values out of range. Used by collect.cpp.
 #pragma once
 
 #include <map>
@@ -14,15 +14,15 @@
 
 namespace titan::core {
 
-/// The value that counts for one key, and where it came from.
+/// The value of one key and its place.
 struct Given {
   Value value;
   SourceRange key, where;
-  bool is_valid = true;               ///< false: reported already; `value` is not to be used
+  bool is_valid = true;               ///< false: reported already, do not use `value`
   std::vector<ItemPlace> items = {};  ///< of a list in a file
 };
 
-/// What was given, key by key; a later source replaces an earlier one.
+/// The given values by key; a later source replaces an earlier one.
 class GivenValues {
  public:
   void put(const KeyPath& path, Given given) { values_[path] = std::move(given); }
@@ -31,8 +31,8 @@ class GivenValues {
   const Given* find(std::string_view dotted_path) const { return find(split_dotted(dotted_path)); }
   /// Where the key's value was written; without a source for a default.
   SourceRange place(std::string_view dotted_path) const;
-  /// The place of what a rule about `key` finds wrong: of the value of `key`, or of another one
-  /// that `message` names and the command line gives, since that was asked for last.
+  /// The place for an error of a rule about `key`: the value of `key`, or a command-line value of
+  /// another key that `message` names, since that was given last.
   SourceRange place_of_rule(std::string_view key, std::string_view message) const;
   /// Where item `index` of the key's list was written; as above when only the whole list is known.
   SourceRange item_place(std::string_view dotted_path, size_t index) const;

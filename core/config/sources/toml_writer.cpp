@@ -8,7 +8,7 @@
 namespace titan::core {
 namespace {
 
-/// A character as it is, or in TOML's own escapes: what people cannot see is not written raw.
+/// A printable character unchanged, others as TOML escapes.
 std::string escape_or_text(const std::string& character) {
   if (!character.starts_with("\\x")) return character;  // \u and \U mean the same in TOML
   if (character == "\\x0a") return "\\n";
@@ -77,7 +77,7 @@ std::string value_text(const Value& value) {
   }
 }
 
-/// The keys of a table first, then its tables, each under a header of its own.
+/// Writes the keys of a table first, then its tables, each under its own header.
 void write_table(std::string& out, const std::string& path, const Value::Map& members) {
   std::string keys;
   for (const auto& [name, value] : members)

@@ -19,7 +19,7 @@ std::string_view stripped(std::string_view text) {
   return text;
 }
 
-/// "10_000" as 10000; anything that is not a number stays a word, for the check to refuse.
+/// "10_000" as 10000; any other word remains a string, which the check refuses.
 template <class Number>
 Value number_or_word(std::string_view word) {
   std::string digits;

@@ -1,4 +1,5 @@
-// The value that a word of the command line stands for, by the type of the option that it is for.
+// Converts a word of the command line into a value of its option's type. Used by command_line.cpp
+// and command_flags.cpp.
 #pragma once
 
 #include <string_view>
@@ -7,11 +8,11 @@
 
 namespace titan::core {
 
-/// What cannot be read as the option's type stays a word, which Option::problem() then refuses.
-/// A list is one word of items between commas, or as TOML and JSON write it.
+/// A word that is not of the option's type remains a string, which Option::problem() then refuses.
+/// A list is one word with commas, or in the syntax of TOML and JSON.
 Value value_of_word(const Option& option, std::string_view word);
 
-/// A list as TOML and JSON write it, `["a", "b"]`; null if the word is not a list.
+/// A list in the syntax of TOML and JSON, `["a", "b"]`; null if the word is not a list.
 Value bracketed_list(std::string_view word);
 
 }  // namespace titan::core

@@ -9,12 +9,12 @@
 namespace titan::core {
 namespace {
 
-/// Where padding begins in a row (Batch::is_padding): behind a full window.
+/// Where padding begins in a row (Batch::is_padding); after the last token of a full window.
 int64_t start_of_padding(const Window& window) {
   return std::max<int64_t>(0, window.num_tokens - 1);
 }
 
-/// Of one row; `tokens` has seq_len + 1 elements.
+/// Fills one row of tokens and labels, seq_len elements each; the window has seq_len + 1 tokens.
 void fill_row(const Window& window, int64_t seq_len, const PackingOptions& packing, int64_t* tokens,
               int64_t* labels) {
   std::copy(window.tokens.begin(), window.tokens.end() - 1, tokens);

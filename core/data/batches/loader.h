@@ -1,4 +1,4 @@
-// From token windows to the batches of a step.
+// Turns token windows into the batches of a step. Used by the trainer and the validator.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ namespace titan::core {
 struct LoaderOptions {
   FeedOptions feed;
   int64_t rows_per_microbatch = 1;
-  /// Positions begin at 0 with each document and attention sees no other document.
+  /// Positions restart at 0 in each document, and attention stays within the document.
   bool isolates_documents = false;
-  bool pins_memory = false;  ///< batches in page-locked memory, for copies beside computation
+  bool pins_memory = false;  ///< batches in page-locked memory, for copies that overlap computation
 };
 
 /// Thread: the trainer thread calls everything; the feed's threads read ahead.
@@ -26,16 +26,16 @@ class Loader {
   /// `tokenizer` and the sources' data sets outlive the loader.
   Loader(std::vector<Source> sources, const Tokenizer& tokenizer, const LoaderOptions& options);
 
-  /// Starts to read and waits until the first step is there: data that cannot even give one step is
-  /// an error here, before anything is written.
+  /// Starts to read and waits for the first step. Data without even one step is an error here,
+  /// before the run writes anything.
   void start() { feed_.start(); }
   /// The microbatches of the next step, on the CPU; counts are this rank's own. Rows of data that
-  /// has ended (order.once) have no target. Errors as WindowFeed::next_step.
+  /// has ended (order.once) have no labels. Throws as WindowFeed::next_step.
   StepBatches next_step();
-  /// Every row of the last step was of data that has ended.
+  /// Whether the data had ended for every row of the last step.
   bool has_ended() const { return has_ended_; }
 
-  /// As WindowFeed::ended_epochs, and the sources' names.
+  /// See WindowFeed::ended_epochs; source_names() names the entries.
   std::vector<int64_t> ended_epochs() const { return feed_.ended_epochs(); }
   std::vector<std::string> source_names() const;
 
@@ -44,7 +44,7 @@ class Loader {
   /// Only before `start` and the first `next_step`.
   void restore(FeedState state) { feed_.restore(std::move(state)); }
   const LoaderOptions& options() const { return options_; }
-  /// A thread hangs in a source: it uses tokenizer and data sets until the process ends.
+  /// Whether a thread hangs in a source; it uses tokenizer and data sets until the process ends.
   bool has_stalled() const { return feed_.has_stalled(); }
 
  private:

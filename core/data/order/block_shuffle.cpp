@@ -11,8 +11,8 @@
 namespace titan::core {
 namespace {
 
-/// Of a saved position. 1, which saved none: blocks of `num_documents` and kMaxBytes, whatever the
-/// epoch. 2: all documents of a block are of one epoch.
+/// Version of saved positions. 1 (not written): blocks end at `num_documents` or kMaxBytes and may
+/// span epochs. 2: all documents of a block are of one epoch.
 constexpr int64_t kVersion = 2;
 
 }  // namespace
@@ -99,10 +99,11 @@ void BlockShuffle::seek(const Value& position) {
   ends_with_epoch_ = position.find("version") != nullptr;
   if (ends_with_epoch_) {
     const int64_t version = saved_integer(position, "version");
-    TITAN_CHECK(version == kVersion, data, "the saved data position of shuffled documents is of ",
-                "version ", version, ", this program reads versions 1 and ", kVersion,
-                "; go on with the program that saved it, or set checkpoint.exclude_from_loading = "
-                "[\"dataloader\"] to begin the data at its start");
+    TITAN_CHECK(
+        version == kVersion, data, "the saved data position of shuffled documents is of ",
+        "version ", version, ", this program reads versions 1 and ", kVersion,
+        "; continue with the program that saved it, or set checkpoint.exclude_from_loading = "
+        "[\"dataloader\"] to start the data from its beginning");
     epoch_ = saved_integer(position, "epoch");
   }
   block_ = saved_integer(position, "block");

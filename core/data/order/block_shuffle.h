@@ -1,5 +1,4 @@
-// Mixes the documents of a stream in blocks. Used for shuffling sources that cannot be read in any
-// order.
+// Shuffles the documents of a stream in blocks. Used for sources without random access.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +11,26 @@
 
 namespace titan::core {
 
-/// Where a block ends, if its epoch does not end before.
+/// Largest size of a block, which also ends with its epoch.
 struct BlockLimits {
   static constexpr size_t kMaxBytes = size_t{32} << 20;
 
   int64_t num_documents = 1;
-  size_t num_bytes = kMaxBytes;  ///< the document that reaches it is the block's last one
+  size_t num_bytes = kMaxBytes;  ///< the document that reaches this size is the block's last one
 };
 
-/// Reads the documents of a block, which are all of one epoch, and gives them out in an order
-/// chosen by `key` and the block's number; then the next block. So each document comes once in each
-/// epoch. The position is that of the block's start and a place in it: a resumed run reads the
-/// block again.
+/// Reads the documents of a block, which are all of one epoch, and returns them in an order that
+/// `key` and the block's number determine; then the next block. So each document comes once in each
+/// epoch. The position consists of the block's start and an index in the block; a resumed run reads
+/// the block again.
 class BlockShuffle final : public SourceReader {
  public:
   BlockShuffle(std::unique_ptr<SourceReader> inner, const BlockLimits& limits, uint64_t key);
 
   bool next(Document& document) override;
   Value position() const override;
-  /// A position of version 1, whose blocks reached over the end of an epoch, ends its block as it
-  /// was begun; the blocks behind it end with their epochs.
+  /// A block of a version 1 position may span epochs and is completed in that way; the blocks after
+  /// it end with their epochs.
   void seek(const Value& position) override;
   int64_t epoch() const override { return epoch_; }
   std::string place() const override { return inner_->place(); }
@@ -53,10 +52,10 @@ class BlockShuffle final : public SourceReader {
   uint64_t key_;
   Value start_;                  // of the block, in the inner reader
   int64_t block_ = 0;            // number of the block
-  int64_t given_ = 0;            // documents of it that were given out
+  int64_t given_ = 0;            // documents of it returned so far
   int64_t epoch_ = 0;            // of the block
-  bool must_refill_ = false;     // after seek: reading waits until a document is asked for
-  bool ends_with_epoch_ = true;  // the block; false: it was begun by version 1
+  bool must_refill_ = false;     // after seek: the block is read by the next `next`
+  bool ends_with_epoch_ = true;  // false: the block is one of version 1
   std::vector<Document> documents_;
   std::optional<Ahead> ahead_;
 };

@@ -16,9 +16,9 @@ size_t bytes_of(const Document& document) {
 
 }  // namespace
 
-/// A row's position is that of the pass right behind the row's last document.
+/// A row's position is the position of the pass directly after the row's last document.
 struct DealtDocuments::Position {
-  int64_t count = 0;  // documents dealt to all rows before here
+  int64_t count = 0;  // documents assigned to all rows before this position
   Value walk;         // null: the start
 };
 
@@ -40,7 +40,7 @@ struct DealtDocuments::Row {
     int64_t epoch;
   };
   int64_t row = 0;
-  Position position;  // behind the last document that was given out
+  Position position;  // after the last document that was returned
   int64_t epoch = 0;
   std::deque<Waiting> queue;
   size_t queued_bytes = 0;
@@ -64,8 +64,8 @@ size_t DealtDocuments::add_row(int64_t row) {
   return rows_.size() - 1;
 }
 
-/// Begins where the row that is furthest behind stands; what the others have had already is
-/// skipped.
+/// Begins at the position of the row that is furthest behind; documents that other rows have had
+/// are skipped.
 DealtDocuments::Pass& DealtDocuments::shared_pass() {
   if (!shared_) {
     const auto last = std::min_element(
@@ -135,7 +135,7 @@ Value DealtDocuments::position(size_t handle) const {
 
 void DealtDocuments::seek(size_t handle, const Value& position) {
   const std::lock_guard lock(mutex_);
-  TITAN_ASSERT(!shared_, "rows are put somewhere before the first one reads");
+  TITAN_ASSERT(!shared_, "seek after the first read");
   Row& row = *rows_[handle];
   row.position.count = saved_integer(position, "count");
   row.position.walk = saved_member(position, "walk");

@@ -1,5 +1,5 @@
-// Deals the documents of a streamed source to rows, one after the other, when there are fewer
-// shards than rows: rows of one process share one pass over the data.
+// Assigns the documents of a streamed source to rows round-robin when there are fewer shards than
+// rows. The rows of one process share one pass over the data. Used by source_access.cpp.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 namespace titan::core {
 
 /// Document n of the endless sequence of epochs goes to row n mod num_rows. Documents that a row
-/// does not want yet wait in its queue. Where the queues together would grow beyond a bound (one
-/// row's documents are much longer than another's), the row with the fullest one goes on by a pass
-/// of its own. Rows of several threads may ask at once.
+/// has not requested yet wait in its queue. When the queues together exceed a bound (one row's
+/// documents are much longer than another's), the row with the fullest queue continues with its own
+/// pass. Rows may call from several threads at once.
 class DealtDocuments {
  public:
   static constexpr size_t kMaxQueuedBytes = size_t{128} << 20;
@@ -27,7 +27,7 @@ class DealtDocuments {
                  size_t max_queued_bytes = kMaxQueuedBytes);
   ~DealtDocuments();
 
-  /// All rows are added before the first document is asked for. Returns the row's handle.
+  /// All rows are added before the first `next`. Returns the row's handle.
   size_t add_row(int64_t row);
 
   bool next(size_t handle, Document& document);
@@ -40,7 +40,7 @@ class DealtDocuments {
 
  private:
   struct Position;
-  struct Pass;  // over all documents, from some position on
+  struct Pass;  // over all documents, from a position on
   struct Row;
 
   Pass& shared_pass();
@@ -52,10 +52,10 @@ class DealtDocuments {
   size_t max_queued_bytes_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Row>> rows_;
-  std::vector<Row*> row_of_;      // by row number; null: of another rank
+  std::vector<Row*> row_of_;      // by row number; null: a row of another rank
   std::shared_ptr<Pass> shared_;  // null until the first `next`
   size_t queued_bytes_ = 0;
-  mutable std::mutex place_mutex_;  // shared_ against place(), which must not wait for a slow read
+  mutable std::mutex place_mutex_;  // of shared_, so that place() never waits for a slow read
 };
 
 }  // namespace titan::core

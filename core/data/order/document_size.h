@@ -1,4 +1,4 @@
-// How much memory documents hold that wait for their turn. Used where documents are queued.
+// The memory of queued documents. Used by block_shuffle and dealt_documents.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace titan::core {
 
-/// Bytes of its text, its tokens and what is said in its conversations.
+/// Bytes of its text, its tokens and its conversations.
 size_t content_bytes(const Document& document);
 
 }  // namespace titan::core

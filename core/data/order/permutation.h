@@ -1,4 +1,4 @@
-// Pseudorandom orders that need no memory. Used for shuffling.
+// Pseudorandom permutations that need no memory. Used for shuffling.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,9 @@
 
 namespace titan::core {
 
-/// A number that looks random, from numbers that do not: every bit of the result depends on every
-/// bit of both.
+/// A hash of two numbers: every bit of the result depends on every bit of both.
 uint64_t mix(uint64_t a, uint64_t b);
-/// Of a name.
+/// A hash of a number and a name.
 uint64_t mix(uint64_t a, std::string_view name);
 
 /// A bijection of 0 ... size-1 onto itself that is chosen by `key`: a Feistel network over the next

@@ -1,5 +1,5 @@
-// Integers out of a saved data position, which may be damaged or of another run. Used by what
-// restores one.
+// Reads members of a saved data position, which may be damaged or from another run. Used by the
+// readers and packers that restore one.
 #pragma once
 
 #include <cstdint>

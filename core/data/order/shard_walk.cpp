@@ -26,7 +26,7 @@ bool ShardWalk::next(Document* document) {
     if (document ? stream_->next(*document) : stream_->skip()) return true;
     set_stream(nullptr);
     ordinal_ += order_.stride;
-    // the first may have ended after documents; a whole epoch of further ones had none
+    // the first shard may have ended after some documents; then a whole epoch of shards had none
     TITAN_CHECK(++num_ended <= documents_.num_shards() + 1, data,
                 "none of the shards that a row reads holds a document");
   }
@@ -48,7 +48,7 @@ void ShardWalk::seek(const Value& position) {
   set_stream(nullptr);
   const Value* at = position.find("at");
   if (!at) return;
-  TITAN_CHECK(open_shard(), data, "the saved data position lies behind the end of the data");
+  TITAN_CHECK(open_shard(), data, "the saved data position is after the end of the data");
   stream_->seek(*at);
 }
 

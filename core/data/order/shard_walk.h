@@ -1,4 +1,4 @@
-// Walks through the documents of shards, one shard after the other, epoch after epoch. Used by the
+// Iterates over the documents of shards, one shard after the other, epoch after epoch. Used by the
 // readers of streamed sources.
 #pragma once
 
@@ -13,14 +13,14 @@ namespace titan::core {
 
 /// Which shards, in which order.
 struct ShardOrder {
-  int64_t first = 0;  ///< of the endless sequence of epochs, and every `stride`-th after it
+  int64_t first = 0;  ///< in the endless sequence of epochs; then every `stride`-th
   int64_t stride = 1;
   bool shuffle = false;
-  uint64_t key = 0;   ///< of the order of each epoch
+  uint64_t key = 0;   ///< determines the order of each epoch
   bool once = false;  ///< ends with the first epoch
 };
 
-/// One thread at a time, but for place().
+/// Thread: one at a time, except for place().
 class ShardWalk {
  public:
   ShardWalk(const StreamedDocuments& documents, const ShardOrder& order)
@@ -30,7 +30,7 @@ class ShardWalk {
   /// data Error when a whole epoch of shards holds no document.
   bool next(Document* document);
 
-  /// Of the document that was given out last.
+  /// The epoch of the document that was returned last.
   int64_t epoch() const { return ordinal_ / documents_.num_shards(); }
   Value position() const;
   void seek(const Value& position);
@@ -45,7 +45,7 @@ class ShardWalk {
   ShardOrder order_;
   int64_t ordinal_;                         // of the current shard in the sequence of epochs
   std::shared_ptr<DocumentStream> stream_;  // null: the shard is not open yet
-  mutable std::mutex stream_mutex_;         // place() of another thread against a change of stream_
+  mutable std::mutex stream_mutex_;         // guards stream_ for place() on another thread
 };
 
 }  // namespace titan::core

@@ -59,7 +59,7 @@ class IndexedReader final : public SourceReader {
   int64_t size_, row_, num_rows_;
   bool shuffle_, once_;
   uint64_t key_;
-  int64_t next_;  // of the endless sequence of epochs
+  int64_t next_;  // number in the endless sequence of epochs
   std::atomic<int64_t> reading_{0};
 };
 
@@ -84,7 +84,7 @@ class IndexedAccess final : public SourceAccess {
   uint64_t key_;
 };
 
-/// Rows with shards of their own.
+/// A row with its own shards.
 class ShardReader final : public SourceReader {
  public:
   ShardReader(const StreamedDocuments& documents, const ShardOrder& order)
@@ -99,7 +99,7 @@ class ShardReader final : public SourceReader {
   ShardWalk walk_;
 };
 
-/// Rows that share shards.
+/// A row that shares shards with other rows.
 class DealtReader final : public SourceReader {
  public:
   DealtReader(DealtDocuments& documents, int64_t row)

@@ -1,5 +1,6 @@
-// Opens what the rows of the global batch read of one source. Which document comes when is a
-// function of (seed, row, number of rows) alone, so it does not depend on how many ranks there are.
+// Opens the readers of one source for the rows of the global batch. The order of documents is a
+// function of (seed, row, number of rows) alone, so it does not depend on the number of ranks. Used
+// by the window feed.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +17,9 @@ namespace titan::core {
 /// How documents are ordered.
 struct OrderOptions {
   bool shuffle = false;
-  int64_t shuffle_buffer = 1000;  ///< documents of one row that are mixed, for streamed sources
-  /// Where rows share shards: what the blocks of all rows together hold. A row's block gets an
-  /// equal part, so the pass that fills one fills all of them.
+  int64_t shuffle_buffer = 1000;  ///< documents of a row per shuffled block, for streamed sources
+  /// If rows share shards: the size of the blocks of all rows together. Each row's block gets an
+  /// equal share, so the pass that fills one fills all of them.
   size_t max_shared_block_bytes = size_t{128} << 20;
   uint64_t seed = 0;
   bool once = false;  ///< ends after the first epoch
@@ -34,10 +35,10 @@ class SourceAccess {
 };
 
 /// Indexed: document g of the endless sequence of (shuffled) epochs goes to row g mod num_rows.
-/// Streamed with at least as many shards as rows: the same of whole shards. Streamed with fewer:
-/// the same of its documents. Shuffled streams have their shards permuted and each row's documents
-/// of an epoch mixed in blocks of `shuffle_buffer`. `dataset` outlives the access, the access its
-/// readers.
+/// Streamed with at least as many shards as rows: shards are assigned in this way. Streamed with
+/// fewer: documents are. In shuffled streams the shards are permuted, and each row's documents of
+/// an epoch are shuffled in blocks of `shuffle_buffer`. `dataset` outlives the access, the access
+/// its readers.
 std::unique_ptr<SourceAccess> access_source(const std::string& name, const Dataset& dataset,
                                             int64_t num_rows, const OrderOptions& options);
 

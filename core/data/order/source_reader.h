@@ -9,18 +9,18 @@
 
 namespace titan::core {
 
-/// One thread at a time, but for place().
+/// Thread: one at a time, except for place().
 class SourceReader {
  public:
   virtual ~SourceReader() = default;
 
-  /// False when the row has read its share of the first epoch and the order ends there (`once`).
+  /// False at the end of the row's share of the first epoch if the order ends there (`once`).
   virtual bool next(Document& document) = 0;
-  /// Before the next document, a few integers: `seek(position())` of another reader of the same row
-  /// continues exactly here. Throws a data Error for a position of another row or source.
+  /// The position before the next document, a few integers: `seek` to it on another reader of the
+  /// same row continues exactly here. Throws a data Error for a position of another row or source.
   virtual Value position() const = 0;
   virtual void seek(const Value& position) = 0;
-  /// From 0: of the document that was given out last; 0 before the first one.
+  /// The epoch, from 0, of the document that was returned last; 0 before the first one.
   virtual int64_t epoch() const = 0;
   /// [any thread] The document that is being read, for messages.
   virtual std::string place() const = 0;

@@ -236,7 +236,7 @@ TEST(Resolve, ACompileBackendThatIsNotThereIsRefused) {
                 .find("unknown compile_backend 'fusd'"),
             std::string::npos);
   EXPECT_NE(errors_of(kBase + "[compile]\nenable = true\nbackend = \"aot_eager\"\n")
-                .find("what happens without [compile]"),
+                .find("as without [compile]"),
             std::string::npos);
   EXPECT_NE(errors_of(kBase + "[compile]\nenable = true\ncomponents = [\"optimizer\"]\n")
                 .find("compile.components"),

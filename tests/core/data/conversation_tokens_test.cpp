@@ -117,9 +117,8 @@ TEST(ConversationTokens, ATemplateThatChangesWhatItHasRenderedIsRefused) {
       error_of_conversation({.chat = turns}),
       "the chat template renders message 2 differently when other messages follow: "
       "'bc<|im_end|>\\x0a' becomes '...<|im_end|>\\x0a<|im_start|>user\\x0ad<|im_end...'; so "
-      "it cannot be told what of the text is the answer. Learn the last answer only (the data "
-      "set's option 'learn'), or use a template that renders each turn the same wherever it "
-      "stands");
+      "the answer's part of the text cannot be determined. Learn the last answer only (the data "
+      "set's option 'learn'), or use a template that renders each turn the same at any position");
   EXPECT_EQ(marked(tokens_of({.chat = turns, .first_target = 3})),
             "<user|a>|<assistant|...>|<user|d>|<assistant|[e>]|");
   Value greeting = chat({{"user", "a"}, {"assistant", "b"}});

@@ -297,7 +297,7 @@ TEST(WindowFeed, ASourceThatHangsIsAnErrorWithItsPlace) {
     EXPECT_THAT(e.what(), HasSubstr("numbered:5 of source 'web'"));
   }
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              HasSubstr("s: the data of this step: 0 of 1 rows are there, reading numbered:5 of "
+              HasSubstr("s: the data of this step: 0 of 1 rows are ready, reading numbered:5 of "
                         "source 'web'"));
   EXPECT_TRUE(feed->has_stalled());
   feed.reset();  // does not wait for it
@@ -319,8 +319,9 @@ TEST(WindowFeed, AFirstStepThatTakesLongSaysWhatItDoes) {
   ::testing::internal::CaptureStderr();
   feed->start();
   const std::string told = ::testing::internal::GetCapturedStderr();
-  EXPECT_THAT(told, HasSubstr(" of 2 rows are there, reading sharded:"));
-  EXPECT_THAT(told, HasSubstr("data.shuffle mixes a row's documents of a stream when up to 20"));
+  EXPECT_THAT(told, HasSubstr(" of 2 rows are ready, reading sharded:"));
+  EXPECT_THAT(told,
+              HasSubstr("data.shuffle reads up to 20 documents of a row before it shuffles them"));
 }
 
 // What hides the reading behind the computing: by the count of documents, whatever either takes.

@@ -25,9 +25,9 @@ using testing::write_stored;
 std::filesystem::path own_file(const TestFolder& folder) {
   const TensorIndex source =
       index_files({write_stored(folder, "source.safetensors", {{"w", at::randn({4, 2})}})});
-  const auto files = plan_weight_files(
-      {{.entry = {.name = "w", .dtype = "F32", .shape = {4, 2}}, .source = "w"}},
-      FileStyle::checkpoint, 1 << 20);
+  const auto files =
+      plan_weight_files({{.entry = {.name = "w", .dtype = "F32", .shape = {4, 2}}, .source = "w"}},
+                        FileStyle::checkpoint, 1 << 20);
   write_weight_file(source, files.front(), folder.path());
   return folder.path() / files.front().name;
 }
@@ -42,8 +42,9 @@ TEST(Convention, StandsInTheHeadersOfOurFiles) {
   const Error error =
       error_of([&] { refuse_own_convention(index, "FOLDER", "from-torchtitan-names"); });
   EXPECT_EQ(error.kind(), ErrorKind::config);
-  EXPECT_TRUE(holds(error.message(), "FOLDER holds Titan's own weights, as the header of "
-                                     "weights-rank-00000.safetensors says"));
+  EXPECT_TRUE(holds(error.message(),
+                    "FOLDER holds Titan's own weights, as the header of "
+                    "weights-rank-00000.safetensors says"));
 }
 
 TEST(Convention, IsAskedForWhereNothingTellsIt) {
@@ -53,8 +54,9 @@ TEST(Convention, IsAskedForWhereNothingTellsIt) {
   const TensorIndex index = index_files({own, foreign});
   const Error error = error_of([&] { require_own_convention(index, "'FOLDER'", {}); });
   EXPECT_EQ(error.kind(), ErrorKind::config);
-  EXPECT_TRUE(holds(error.message(), "'FOLDER' does not say whose weights it holds: "
-                                     "foreign.safetensors has no TITAN_CONVENTION = \"titan\""));
+  EXPECT_TRUE(holds(error.message(),
+                    "'FOLDER' does not state the naming convention of its weights: "
+                    "foreign.safetensors has no TITAN_CONVENTION = \"titan\""));
   EXPECT_TRUE(holds(error.message(), "titan convert from-torchtitan-names"));
   EXPECT_TRUE(holds(error.message(), "checkpoint.take_on_trust = [\"row_order\"]"));
   CheckpointSection trusting;
@@ -97,12 +99,14 @@ std::vector<testing::Stored> named_weights(const Model& model, Naming naming) {
 }
 
 /// What taking such weights throws; empty: nothing.
-std::string refusal(const Model& model, Naming naming, const std::vector<testing::Stored>& weights) {
+std::string refusal(const Model& model, Naming naming,
+                    const std::vector<testing::Stored>& weights) {
   const TestFolder folder;
   const TensorIndex index = index_files({write_stored(folder, "a.safetensors", weights)});
   try {
     const ModelPart part(model.build());
-    const auto found = find_weights(part, names_of(model, "llama3", naming), index, "FOLDER", "llama3");
+    const auto found =
+        find_weights(part, names_of(model, "llama3", naming), index, "FOLDER", "llama3");
     EXPECT_EQ(found.size(), part.all_parameters().size());
     check_copies(found, index, "FOLDER", "llama3");
     return "";
@@ -129,8 +133,7 @@ TEST(TiedWeights, MayBeWrittenOutWhereTheyAreEqual) {
     EXPECT_EQ(refusal(*model, naming, weights),
               "FOLDER holds " + std::string(head) + " with other values than " + embedding +
                   ", but in llama3 the two are one weight (tok_embeddings.weight): one of them "
-                  "would be lost; choose a model that has both, or remove the one that is not "
-                  "meant");
+                  "would be lost; choose a model that has both, or remove one of them");
     weights.back().tensor = at::randn({32, 8});
     EXPECT_TRUE(holds(refusal(*model, naming, weights),
                       std::string(head) + " is (32, 8), the model's is (32, 16)"));

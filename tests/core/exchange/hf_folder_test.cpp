@@ -76,7 +76,7 @@ TEST(HfFolder, NamesWhatItsIndexPromisesAndIsNotThere) {
       R"({"weight_map": {"a": "x.safetensors", "b": "x.safetensors", "c": "y.safetensors"}})");
   EXPECT_TRUE(holds(both, "x.safetensors does not hold b"));
   EXPECT_TRUE(holds(both, "y.safetensors is missing, with 1 tensors"));
-  EXPECT_TRUE(holds(message(R"({"weight_map": {"a": "../x.safetensors"}})"), "is no file name"));
+  EXPECT_TRUE(holds(message(R"({"weight_map": {"a": "../x.safetensors"}})"), "is not a file name"));
   EXPECT_TRUE(holds(message(R"({"weight_map": {}})"), "has no weight_map"));
   EXPECT_TRUE(holds(message("{"), kHfIndexName));
 }
@@ -148,9 +148,10 @@ TEST(HfFolder, SaysWhatNoOptionOfTheModelChanges) {
   folder.write("config.json", to_json(theirs));
   const Error error = error_of(check);
   EXPECT_EQ(error.kind(), ErrorKind::data);
-  EXPECT_TRUE(holds(error.what(),
-                    "config.json describes a network that this model does not offer:\n  hidden_act "
-                    "is \"gelu\" there and \"silu\" here\n  no flavor and no option"))
+  EXPECT_TRUE(
+      holds(error.what(),
+            "config.json describes a network that this model does not support:\n  hidden_act "
+            "is \"gelu\" there and \"silu\" here\n  no flavor and no option"))
       << error.what();
 }
 

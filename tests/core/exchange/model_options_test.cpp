@@ -72,9 +72,11 @@ TEST(ModelOptions, ListsWhatShapesDoNotTellWithBothValues) {
 
 TEST(ModelOptions, PassesWhatChangesNoResult) {
   const Value there = saved(job(tiny()));
-  for (const Value::Member& harmless :
-       {Value::Member{"depth_init", false}, {"max_position_embeddings", 77}, {"n_kv_heads", 4},
-        {"head_dim", 8}, {"rope_scaling", Value::map({{"low_freq_factor", 2.0}})}})
+  for (const Value::Member& harmless : {Value::Member{"depth_init", false},
+                                        {"max_position_embeddings", 77},
+                                        {"n_kv_heads", 4},
+                                        {"head_dim", 8},
+                                        {"rope_scaling", Value::map({{"low_freq_factor", 2.0}})}})
     EXPECT_EQ(differences(there, job(tiny({harmless}))), Lines()) << harmless.first;
   // beside one that does, it is not named
   EXPECT_EQ(differences(there, job(tiny({{"depth_init", false}, {"norm_eps", 1e-6}}))),
@@ -100,7 +102,8 @@ TEST(ModelOptions, DoesNotJudgeOptionsThatAnOlderProgramDidNotKnow) {
 }
 
 TEST(ModelOptions, ComparesConvertersThatChangeWhatWeightsMean) {
-  const Value lora = Value::map({{"rank", 4}, {"alpha", 16.0}, {"targets", Value::list({"wq", "wv"})}});
+  const Value lora =
+      Value::map({{"rank", 4}, {"alpha", 16.0}, {"targets", Value::list({"wq", "wv"})}});
   JobConfig here = job(tiny());
   here.transforms = {{"converter", "lora", lora, {}}};
   Value there = saved(here);
@@ -117,13 +120,14 @@ TEST(ModelOptions, AreTakenOnTrustWhenAsked) {
   const Value there = saved(job(tiny()));
   JobConfig here = job(tiny({{"norm_eps", 1e-6}}));
   const auto model = create<Model>("llama3", here.model_plugin.options, {.seq_len = 64});
-  const Error error = error_of(
-      [&] { check_model_options(there, here, *model, plugin_registry(), "the checkpoint in 'X'"); });
+  const Error error = error_of([&] {
+    check_model_options(there, here, *model, plugin_registry(), "the checkpoint in 'X'");
+  });
   EXPECT_EQ(error.kind(), ErrorKind::config);
   EXPECT_EQ(error.message(),
             "the checkpoint in 'X' was saved with another model than this configuration's:\n"
             "  model.norm_eps is 1e-05 there and 1e-06 here\n"
-            "  set these options as they are there, or let them differ on purpose with "
+            "  set these options to the checkpoint's values, or accept the differences with "
             "checkpoint.take_on_trust = [\"model_options\"]");
   here.checkpoint.take_on_trust = {"model_options"};
   const std::string warning = check_model_options(there, here, *model, plugin_registry(), "X");

@@ -45,8 +45,8 @@ at::Tensor rectangle(const Rule& rule, const nn::Slice& box, const at::Tensor& s
   if (!common) return target;
   at::Tensor there = source;
   for (size_t d = 0; d < common->source.sizes.size(); ++d)
-    there = there.narrow(static_cast<int64_t>(d), common->source.offsets[d],
-                         common->source.sizes[d]);
+    there =
+        there.narrow(static_cast<int64_t>(d), common->source.offsets[d], common->source.sizes[d]);
   copy_part(part, *common, there, common->source.offsets, target, box.offsets);
   return target;
 }
@@ -74,8 +74,8 @@ TEST(NameRules, TakeRectanglesOfSplitAndInterleavedTensors) {
   for (const auto& [first, second, expected] :
        {std::tuple{Cut::range(2, 0, 6), Cut::range(2, 6, 6), fused.slice(2, 0, 6)},
         std::tuple{Cut::every(2, 2, 0), Cut::every(2, 2, 1), fused.slice(2, 0, 12, 2)}}) {
-    const RuleLayout layout = layout_of({{"w", "t", 0, {}, {first}, {0, 2, 1}},
-                                         {"v", "t", 0, {}, {second}, {0, 2, 1}}});
+    const RuleLayout layout =
+        layout_of({{"w", "t", 0, {}, {first}, {0, 2, 1}}, {"v", "t", 0, {}, {second}, {0, 2, 1}}});
     EXPECT_EQ(layout.shapes.at("t"), (std::vector<int64_t>{4, 8, 12}));
     const TensorPart& part = layout.alternatives.at("w").front().front();
     const auto common = overlap(part, kBox);
@@ -105,8 +105,8 @@ TEST(NameRules, TakeRowsOfHeadsInWhateverRectangle) {
 TEST(NameRules, InterleaveTwoTensorsInWhateverRectangle) {
   const at::Tensor even = at::randn({6, 8}), odd = at::randn({6, 8});
   const at::Tensor whole = at::stack({even, odd}, 1).view({12, 8});
-  const RuleLayout layout = layout_of({{"q", "even", 0, {Cut::every(0, 2, 0)}},
-                                       {"q", "odd", 0, {Cut::every(0, 2, 1)}}});
+  const RuleLayout layout =
+      layout_of({{"q", "even", 0, {Cut::every(0, 2, 0)}}, {"q", "odd", 0, {Cut::every(0, 2, 1)}}});
   const TensorParts& parts = layout.alternatives.at("q").front();
   ASSERT_EQ(parts.size(), 2u);
   for (int64_t first = 0; first < 12; ++first)
@@ -153,24 +153,24 @@ TEST(NameRules, ThatComeAfterACoveredParameterAreAlternatives) {
 
 TEST(NameRules, ThatLeaveElementsOutAreRefused) {
   std::vector<Rule> rules = stack_rules("w", 3, [](int64_t e) { return "e." + std::to_string(e); });
-  EXPECT_TRUE(holds(problems_of(rules), "no rule speaks of 48 of the 192 elements of w (4, 6, 8)"));
+  EXPECT_TRUE(holds(problems_of(rules), "no rule covers 48 of the 192 elements of w (4, 6, 8)"));
   EXPECT_TRUE(holds(problems_of({{"w", "t", 0, {}, {Cut::range(2, 2, 8)}}}),
-                    "no rule speaks of 48 of the 240 elements of t (4, 6, 10)"));
+                    "no rule covers 48 of the 240 elements of t (4, 6, 10)"));
   EXPECT_TRUE(holds(problems_of({{"w", "t", 0, {}, {Cut::every(2, 2, 1)}}}),
-                    "no rule speaks of 192 of the 384 elements of t (4, 6, 16)"));
+                    "no rule covers 192 of the 384 elements of t (4, 6, 16)"));
 }
 
 TEST(NameRules, ThatMeanAnElementTwiceAreRefused) {
   EXPECT_TRUE(holds(problems_of({{"w", "t"}, {"v", "t"}}),
-                    "the rules w (t) and v (t) both speak of element (0, 0, 0) of t"));
-  EXPECT_TRUE(holds(problems_of({{"q", "a", 0, {Cut::range(0, 0, 7)}},
-                                 {"q", "b", 0, {Cut::range(0, 6, 6)}}}),
-                    "the rules q (a) and q (b) both speak of element (6, 0) of q"));
+                    "the rules w (t) and v (t) both map element (0, 0, 0) of t"));
+  EXPECT_TRUE(holds(
+      problems_of({{"q", "a", 0, {Cut::range(0, 0, 7)}}, {"q", "b", 0, {Cut::range(0, 6, 6)}}}),
+      "the rules q (a) and q (b) both map element (6, 0) of q"));
   // every second and every third row: first both at row 3
   EXPECT_TRUE(holds(problems_of({{"q", "a", 0, {Cut::every(0, 2, 1)}},
                                  {"q", "b", 0, {Cut::every(0, 3, 0)}},
                                  {"q", "c", 0, {Cut::range(0, 2, 2)}}}),
-                    "the rules q (a) and q (b) both speak of element (3, 0) of q"));
+                    "the rules q (a) and q (b) both map element (3, 0) of q"));
 }
 
 TEST(NameRules, AreAllRefusedAtOnce) {
@@ -185,7 +185,7 @@ TEST(NameRules, AreAllRefusedAtOnce) {
                            "w (t): of_ours cuts dimension 3 of (4, 6, 8)",
                            "w (t): of_ours leaves dimension 0 of (4, 6, 8)",
                            "v (t): of_theirs takes 3 elements of dimension 0, ours has 4",
-                           "v (t): order does not name each of the 3 dimensions",
+                           "v (t): order does not name each of the 3 remaining dimensions",
                            "q (t): its rows do not divide into 5 heads of even size",
                            "q (t): of_ours has a negative number, or a step of 0, for dimension 0"})
     EXPECT_TRUE(holds(text, line)) << line << "\n" << text;
@@ -195,7 +195,7 @@ TEST(NameRules, OfOneTensorArePreferredTogether) {
   EXPECT_TRUE(holds(problems_of({{"w", "t", 0, {}, {Cut::range(2, 0, 8)}},
                                  {"v", "own"},
                                  {"v", "t", 0, {}, {Cut::range(2, 8, 8)}}}),
-                    "of the rules of t some are the preferred ones"));
+                    "of the rules of t some are for preferred forms"));
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ TEST(Feeds, NeedKeysThatThereAre) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::plugin);
     EXPECT_STREQ(error.what(),
-                 "the core has no key 'parallelism.asink' that options could follow from");
+                 "the core has no key 'parallelism.asink' that options could be derived from");
   }
 }
 
@@ -94,9 +94,10 @@ TEST(ComponentRules, SeeTheOptionsOfOtherComponents) {
     FAIL() << "an option follows from another component's";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::plugin);
-    EXPECT_STREQ(error.what(),
-                 "an option cannot follow from option 'rank' of converter 'acme/c', but from keys "
-                 "of the core alone");
+    EXPECT_STREQ(
+        error.what(),
+        "an option cannot be derived from option 'rank' of converter 'acme/c', only from keys "
+        "of the core");
   }
 }
 

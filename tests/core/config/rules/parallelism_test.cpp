@@ -133,7 +133,7 @@ TEST(Parallelisms, AnotherPluginCanServeAnAxis) {
 
 TEST(Parallelisms, OfStrangersBringAxesAndTakeKeysThatWeHaveNotBuilt) {
   const std::vector<std::string> asked = {"--debug.moe_force_load_balance"};
-  EXPECT_NE(errors_of(kBase, asked, 4).find("without any is not built yet"), std::string::npos);
+  EXPECT_NE(errors_of(kBase, asked, 4).find("without experts is not built yet"), std::string::npos);
   std::vector<std::string> provided = asked;
   provided.push_back("--parallelism.expert_parallel_degree=2");
   provided.push_back("--parallelism.expert_parallel=acme/experts");
@@ -155,8 +155,9 @@ TEST(Parallelisms, ExpertsAreCutByWhoeverTakesTheKey) {
   EXPECT_EQ(options(job, 2, "expert").at("tensor_degree"), Value(2));
   EXPECT_TRUE(messages(diagnostics_of(kBase, job, 2), Severity::not_built).empty());
   job.push_back("--parallelism.expert_parallel=acme/experts");
-  EXPECT_NE(errors_of(kBase, job, 2).find("by this plugin of expert parallelism is not built yet"),
-            std::string::npos);
+  EXPECT_NE(
+      errors_of(kBase, job, 2).find("with this plugin of expert parallelism is not built yet"),
+      std::string::npos);
 }
 
 TEST(Parallelisms, TheResolvedJobResolvesToItself) {

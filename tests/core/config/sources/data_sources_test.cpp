@@ -74,7 +74,7 @@ TEST(DataSources, MistakesAreReportedTogetherWithTheirPlaces) {
   EXPECT_THAT(report, HasSubstr("did you mean 'field'?"));
   EXPECT_THAT(report, HasSubstr("[data.sources.code] needs a dataset"));
   EXPECT_THAT(report, HasSubstr("unknown dataset 'jsnl'"));
-  EXPECT_THAT(report, HasSubstr("training.dataset has no meaning beside [data.sources]"));
+  EXPECT_THAT(report, HasSubstr("training.dataset cannot be combined with [data.sources]"));
 }
 
 TEST(DataSources, OptionsOfTheDataSetAreFlagsToo) {
