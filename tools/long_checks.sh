@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The checks that are too long for ./run_tests.sh, behind one door. Each is run once for a commit: called again, it goes on
-# with what is left. What each found last stands in docs/results/long_checks.md, which this script writes.
+# Runs the checks that are too long for ./run_tests.sh. Each runs once for a commit: called again, the script continues with
+# the checks that are left. It writes the last result of each into docs/results/long_checks.md.
 #
 #   tools/long_checks.sh             all that this commit has not seen yet
 #   tools/long_checks.sh NAME...     these
@@ -16,28 +16,28 @@ readonly titan_env=(env "TITAN_SOURCE_DIR=$PWD" "TITAN_PROGRAM=$PWD/build/releas
   "TITAN_WORK=$PWD/build/release/tests/work" TITAN_CMAKE=cmake OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= "PYTHONPYCACHEPREFIX=$PWD/build/release/pycache")
 
 # name | about how long on two cores | what it is
-checks='combinations|30 min|200 drawn combinations of layouts and all that changes a step
+checks='combinations|30 min|200 random combinations of layouts, converters, optimizers, dtypes and recomputation
 ladder|60 min|every layout with every model, 20 steps in float64 and float32
 recompute|20 min|every activation checkpoint mode under every layout
-float8_curve|5 min|200 steps of float8 and MXFP8 beside float32
-convergence|40 min|curves of two models over seeds, layouts, numbers and optimizers, beside those of torchtitan
-op_profile|6 min|share and speed of every operation of a step, beside the peaks of the machine
+float8_curve|5 min|200 steps of float8 and MXFP8 compared with float32
+convergence|40 min|loss curves of two models over seeds, layouts, dtypes and optimizers, compared with torchtitan's
+op_profile|6 min|share and speed of every operation of a step, compared with the peaks of the machine
 presets|1 min|docs/results/presets.md is what titan estimate says
-experts|20 min|300 steps of a mixture of experts beside a dense model of as many active parameters
-large_folder|7 min|DeepSeek-V3 671B of its true shapes, planned and in part converted, by its peak of memory
+experts|20 min|300 steps of a mixture of experts, compared with a dense model of as many active parameters
+large_folder|7 min|DeepSeek-V3 671B in its true shapes: conversion planned and run in part, with its peak memory
 drills|15 min|ranks that fail, die or hang, 30 of each kind
-checkpoint_layouts|5 min|checkpoints between layouts, those of models with experts too, through every ordered pair
+checkpoint_layouts|5 min|checkpoints through every ordered pair of layouts, with experts too
 checkpoint_kills|30 min|100 runs killed at random moments, all resumed
-drawn_mistakes|5 min|400 wrong configurations: every mistake with its line
+drawn_mistakes|5 min|400 random wrong configurations: every mistake is reported with its line
 wandb|5 min|runs read and uploaded by wandb itself, to a stand-in server
 mlflow|10 min|runs on an MLflow server, read back by its client
 fuzz|60 min|every fuzz target for five minutes with a new seed
-mutations|90 min|small changes of meaning, each of which a test must notice
+mutations|90 min|small wrong changes of the code, each of which a test must notice
 asan|60 min|unit tests and six end-to-end tests with AddressSanitizer and UndefinedBehaviorSanitizer
 tsan|40 min|unit tests without torch, and those of shared memory, under ThreadSanitizer
 cuda_kernels|5 min|the CUDA kernels compiled by nvcc: registers, spills, widths of accesses
 report_page|2 min|the page of titan report in headless Chromium
-tensorboard_pages|2 min|pages of TensorBoard drawn by a browser, to be looked at
+tensorboard_pages|2 min|screenshots of TensorBoard's pages, for a person to look at
 benchmarks|15 min|start-up, step, loader and operations
 first_loss|20 min|three clones, timed to the first loss
 other_torch|90 min|the other LibTorch of sdk/torch_versions.txt: build, unit tests, ladder, referees; bits, runs and plugins of both
@@ -133,7 +133,7 @@ run_check() {
       ;;
     tensorboard_pages) "$python" tests/referee/tensorboard_server_referee.py --probe build/release/bin/tensorboard_probe --screenshots "$state/tensorboard" ;;
     benchmarks)
-      ninja -C build/release benchmarks && build/release/bin/ops_benchmark && build/release/bin/loader_benchmark &&
+      ninja -C build/release benchmarks && build/release/bin/ops_benchmark && "${titan_env[@]}" "$python" tests/benchmarks/data.py --rounds 3 &&
         "${titan_env[@]}" "$python" tests/benchmarks/train_benchmark.py
       ;;
     first_loss) tools/time_first_loss.sh --write ;;
