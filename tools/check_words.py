@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Holds text to docs/reference/glossary.md: no more of the older words than there are, no more long sentences, short subjects of commits.
+"""Holds text to docs/reference/glossary.md: no more of the older words than there are, no more long sentences, short subjects of commits, and
+no page that names an identifier which the tree does not have.
 
     tools/check_words.py                what is wrong; what stands in tests/words.json may stay, and no more of it
     tools/check_words.py --show WORD    where a word stands
     tools/check_words.py --show long    the sentences of more than 35 words
     tools/check_words.py --write        notes the counts of now, where they are lower; a higher one is refused
 
-Words are counted in comments, messages and pages of core, sdk, plugins and docs. PLAIN pages have none of them. Results that scripts write
-are not looked at. Standard library only.
+Words are counted in comments, messages and pages of core, sdk, plugins and docs. PLAIN pages have none of them. FOREIGN names are those of
+other programs. Results that scripts write are not looked at. Standard library only.
 """
 
 import argparse
@@ -28,6 +29,7 @@ WORDS = {"beside": r"\bbeside\b", "taker": r"taker", "told": r"\btold\b", "goes 
          "stands still": r"\bstands? still\b", "comes to its end": r"\bcomes? to (?:its|an) end\b"}
 FOLDERS = ("core", "sdk", "plugins", "docs")
 PLAIN = ("README.md", "docs/README.md", "docs/start/install.md", "docs/start/first_run.md", "docs/start/own_text.md", "docs/start/many_ranks.md")
+FOREIGN = {"snake_case", "WANDB_RESUME", "no_proxy", "RTLD_LOCAL", "record_stream", "reconfigure", "assistant_only_loss"}
 UNREAD = ("docs/results/", "docs/reference/")
 
 
@@ -88,6 +90,24 @@ def subjects(root):
     return subprocess.run(["git", "log", "--format=%s", f"{first[-1]}..HEAD"], cwd=root, stdout=subprocess.PIPE, text=True).stdout.splitlines()
 
 
+def unknown_identifiers(root):
+    """(page, code) of each name with an underscore or `::` in backticks that no file but pages has."""
+    files = tracked(root)
+    words = set(FOREIGN)
+    for name in files:
+        words.update(re.split(r"[/.]", name))
+        if not name.endswith(".md") and not name.startswith(("tests/assets/", "tests/words.json")):
+            words.update(re.findall(r"[A-Za-z_]\w*", (root / name).read_text(errors="replace")))
+    for name in files:
+        if not name.endswith(".md") or name.startswith("docs/results/"):
+            continue
+        text = re.sub(r"^```.*?^```", "", (root / name).read_text(), flags=re.M | re.S)
+        for code in re.findall(r"`([^`\n]+)`", text):
+            for identifier in re.findall(r"(?<![\w./-])[A-Za-z]\w*(?:_\w+|::\w+)\w*(?![\w/-]|\.\w)", code):
+                if not set(identifier.split("::")) <= words:
+                    yield name, code
+
+
 def problems(root):
     noted, now, wrong = json.loads((root / NOTED).read_text()), counts(root), []
     for word, count in now.items():
@@ -98,6 +118,8 @@ def problems(root):
     for name in PLAIN:
         for word, pattern in WORDS.items():
             wrong += [f"{file}:{line}: '{word}'" for file, line, _ in places(root, pattern, [name])]
+    wrong += [f"{name}: `{code}` names something that the tree does not have; mend it, or add the name to FOREIGN in tools/check_words.py"
+              for name, code in unknown_identifiers(root)]
     wrong += [f"the subject of a commit has {len(subject)} characters, of {LONGEST_SUBJECT}: {subject}"
               for subject in subjects(root) if len(subject) > LONGEST_SUBJECT]
     return wrong

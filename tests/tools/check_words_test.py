@@ -73,6 +73,14 @@ class CheckWords(unittest.TestCase):
         self.write({"docs/guides/data.md": f"# Data\n\n```\n{LONG}```\n\n| {LONG.strip()} |\n"})
         self.assertEqual(self.run_on().returncode, 0)
 
+    def test_a_page_names_what_there_is(self):
+        self.write({"core/a.cpp": "void read_file();\n", "docs/guides/data.md": "# Data\n\n`reader::read_file()` or `no_proxy`.\n"})
+        self.assert_found("docs/guides/data.md: `reader::read_file()` names something")
+        self.write({"core/a.cpp": "namespace reader { void read_file(); }\n"})
+        self.assertEqual(self.run_on().returncode, 0)
+        self.write({"docs/guides/data.md": "# Data\n\n`read_files`\n"})
+        self.assert_found("docs/guides/data.md: `read_files` names something")
+
     def test_a_plain_page_has_none_of_them(self):
         noted = json.loads((self.root / "tests/words.json").read_text())
         self.write({"docs/start/install.md": "Read it beside the other.\n", "tests/words.json": json.dumps({**noted, "beside": 9})})
