@@ -164,7 +164,7 @@ class LaunchTest(RanksCase):
 
     def test_shared_memory_is_taken_by_itself_and_changes_nothing(self):
         """Three ranks, so that the order of sums shows."""
-        ranks = {"auto": "talk through shared memory", "gloo": None}
+        ranks = {"auto": "communicate through shared memory", "gloo": None}
         found = {}
         for transport, says in ranks.items():
             self.recipe = [*TINY, "--training.global_batch_size", "6", "--device.transport", transport]
