@@ -52,8 +52,8 @@ void rope_into(const Tensor& q, const Tensor& k, const Tensor& cos, const Tensor
 Tensor embedding_forward(const Tensor& weight, const Tensor& tokens);
 Tensor embedding_backward(const Tensor& dout, const Tensor& tokens, int64_t num_rows);
 
-/// titan::grouped_mm by at::_grouped_mm, where that takes the operands: fp32, fp16 and bf16, rows
-/// and addresses of 16 bytes, fewer than 1024 groups. Otherwise by a product per group.
+/// titan::grouped_mm by at::_grouped_mm, if that supports the operands: fp32, fp16 and bf16, rows
+/// and addresses at multiples of 16 bytes, fewer than 1024 groups. Otherwise one product per group.
 Tensor grouped_mm(const Tensor& x, const Tensor& weight, at::IntArrayRef rows);
 /// titan::grouped_mm_weight_grad in the same way.
 Tensor grouped_mm_weight_grad(const Tensor& grad, const Tensor& x, at::IntArrayRef rows);
