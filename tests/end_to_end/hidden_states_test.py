@@ -101,7 +101,7 @@ class HiddenStatesTest(Case):
         for arguments in ([], ["--dry-run"]):
             run = train(self.out, OPTION + "modules", "layers.9", *arguments)
             self.assertEqual(run.returncode, 2, run.stderr)
-            self.assert_holds(run.stderr, "modules: 'layers.9' fits no module of the model", "nothing was started")
+            self.assert_holds(run.stderr, "modules: 'layers.9' matches no module of the model", "nothing was started")
         run = train(self.out, "--job.watchers", "maintainers/hidden_stats")
         self.assertEqual(run.returncode, 2, run.stderr)
         self.assert_holds(run.stderr, "unknown watcher 'maintainers/hidden_stats'", f"did you mean '{NAME}'?")
