@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Measures how fast checkpoints are written and read, compared with dd on the same disk; the cost of an asynchronous save for the training thread; and
-whether four ranks read each byte of a one-rank checkpoint once.
+"""Measures how fast checkpoints are written and read, compared with dd on the same disk; the cost of an asynchronous save for the
+training thread; and whether four ranks read each byte of a one-rank checkpoint once.
 
 A run with synchronous saves, one with asynchronous saves and dd take turns; the other processes are stopped meanwhile. So
 each pair is measured at the same time. Ratios are judged by their medians; exit code 1 when one misses its target.

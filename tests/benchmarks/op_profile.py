@@ -5,8 +5,9 @@
   .venv/bin/python tests/benchmarks/op_profile.py --only "debug, fp32" --no-ops    # one table, for a look
 
 Titan's profiler records some steps of each job; the one of median length becomes a table. An operation with a formula
-(op_formulas.py) counts as a whole, with all operations that it calls; other operations are split into their calls; the rows add up to the step. The
-peaks are measured in the same run, before and after each job: ATen's matrix products, and copies of and sums into a large tensor.
+(op_formulas.py) counts as a whole, with all operations that it calls; other operations are split into their calls; the rows add up to
+the step. The peaks are measured in the same run, before and after each job: ATen's matrix products, and copies of and sums into a large
+tensor.
 """
 
 import argparse
@@ -78,8 +79,8 @@ print(2**14 * 100 / best(lambda: [torch.exp(z, out=w) for _ in range(100)], 7))
 
 @dataclasses.dataclass
 class Peaks:
-    """FLOP/s of a product of 2048 x 2048 matrices (512 x 512 on a CPU that is slow at it) by dtype; bytes/s, read and written, of a copy of 256 MiB or of a
-    sum into such a tensor, whichever is faster; exponentials/s of ATen in fp32, of 16,384 numbers."""
+    """FLOP/s of a product of 2048 x 2048 matrices (512 x 512 on a CPU that is slow at it) by dtype; bytes/s, read and written, of a copy
+    of 256 MiB or of a sum into such a tensor, whichever is faster; exponentials/s of ATen in fp32, of 16,384 numbers."""
     fp32: float
     bf16: float
     memory: float

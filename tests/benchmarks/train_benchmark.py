@@ -1,4 +1,5 @@
-"""Measures training of the debug model: start-up, first step, tokens per second, peak memory, and the speed of a matrix product for reference.
+"""Measures training of the debug model: start-up, first step, tokens per second, peak memory, and the speed of a matrix product for
+reference.
 
   .venv/bin/python tests/benchmarks/train_benchmark.py [--steps 12] [--rounds 3] [--write docs/results/benchmarks.md]
 

@@ -1,5 +1,5 @@
-"""Experts that are dealt to ranks and cut over them, of the model mixtral: every layout, recomputation and way of checkpoints against
-one rank in float64, and what is refused."""
+"""Experts that are distributed over ranks and cut over them, in the model mixtral: every layout, recomputation and kind of checkpoints
+compared with one rank in float64, and refused configurations."""
 
 from harness import main, thorough, titan
 from mixtral_case import SHARD, SIZES, MixtralCase, degrees

@@ -1,5 +1,5 @@
-"""experiments/hidden_states as a stranger's project: a watcher that writes activations, which are those that transformers computes
-from the same weights and tokens; and the run does not notice."""
+"""experiments/hidden_states, built against an installation: a watcher that writes activations, which are those of transformers
+for the same weights and tokens; the run is unchanged."""
 
 import os
 import pathlib
@@ -35,7 +35,7 @@ def train(out, *arguments, ranks=1, steps=STEPS):
 
 
 def written(out, step, module):
-    """The rows of the global batch in their order, whichever rank wrote them."""
+    """The rows of the global batch in order, from the files of all ranks."""
     parts = []
     for path in (out / f"hidden_states/step_{step}").iterdir():
         with safetensors.safe_open(path, "np") as file:

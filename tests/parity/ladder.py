@@ -12,7 +12,8 @@ rounding grows from step to step).
     python3 tests/parity/ladder.py --everyday             # each dimension once, a product of three, one with experts
 
 Without --full each layout uses one model, in rotation, shifted by one in float32; float64 runs 10 steps;
-every eighth layout also runs in float32, for the 5 judged steps; models with experts run in float64 only. ctest sets TITAN_SOURCE_DIR, TITAN_PROGRAM and TITAN_WORK.
+every eighth layout also runs in float32, for the 5 judged steps; models with experts run in float64 only. ctest sets TITAN_SOURCE_DIR,
+TITAN_PROGRAM and TITAN_WORK.
 """
 
 import argparse
