@@ -128,7 +128,7 @@ def forget(paths):
 
 
 def measure_saves(pairs, layers, folder):
-    """[(bytes, titan, dd, held sync, held async)], the last checkpoint, and the seconds of a copy in memory."""
+    """[(bytes, titan, dd, held sync, held async)], the last checkpoint, and the bytes of memory that an async save adds."""
     rows = []
     source = pathlib.Path("/dev/shm" if os.access("/dev/shm", os.W_OK) else folder) / f"titan_{os.getpid()}"  # for dd
     sync, background = (Saving(mode, layers, folder) for mode in ("disabled", "async"))
