@@ -1,6 +1,6 @@
-// How widely attention looks: the entropy of its weights, -Σ p ln p in nats, mean over heads and
-// queries. 0: each query looks at one key; ln n: at all n alike. A sink is one more thing to look
-// at: its p counts like that of a key.
+// The spread of attention: the entropy of its weights, -Σ p ln p in nats, mean over heads and
+// queries. 0: each query attends to one key; ln n: to all n keys equally. A sink counts as one more
+// key with its p.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -30,7 +30,7 @@ namespace {
 using at::Tensor;
 
 constexpr std::string_view kPrefix = "attention_entropy/";
-constexpr int64_t kKeys = 32;  // whose weights there are at once
+constexpr int64_t kKeys = 32;  // number of keys per block of weights
 
 struct AttentionEntropyOptions {
   std::vector<std::string> layers = {"layers.0.attention", "layers.1.attention"};
@@ -38,10 +38,10 @@ struct AttentionEntropyOptions {
   std::string file = "attention_entropy.jsonl";  // under job.dump_folder
 };
 
-/// What queries look at, or a part of it. Both (1, heads, n).
+/// The attention of queries to all keys or a part of them. Both tensors (1, heads, n).
 struct Looks {
   Tensor entropy;    ///< of the weights within this part
-  Tensor logsumexp;  ///< of its scores: what the part weighs beside others
+  Tensor logsumexp;  ///< of its scores: the weight of this part relative to others
   Looks of(int64_t first, int64_t count) const {
     return {entropy.narrow(2, first, count), logsumexp.narrow(2, first, count)};
   }
@@ -51,29 +51,29 @@ struct Looks {
   }
 };
 
-/// Two parts together: the entropy between them, and that within each as far as it is looked at.
+/// Joins two parts: the entropy between them, and that within each, weighted by its share.
 Looks join(const Looks& a, const Looks& b) {
   const Tensor all = at::logaddexp(a.logsumexp, b.logsumexp);
   const Tensor p = (a.logsumexp - all).exp(), q = (b.logsumexp - all).exp();
   return {p * a.entropy + at::special_entr(p) + q * b.entropy + at::special_entr(q), all};
 }
 
-/// Queries q (1, H, n, hd) at keys k (1, KV, m, hd), by the layer's own rule: of values that are
-/// unit vectors it makes the weights, whatever hides keys and bends scores.
+/// Queries q (1, H, n, hd) and keys k (1, KV, m, hd), by the layer's own rule: applied to unit
+/// vectors as values, it returns the weights, including its masks and transforms of scores.
 Looks look(const titan::nn::AttentionRule& rule, const Tensor& q, const Tensor& k,
            const titan::nn::AttentionBlock& block) {
   const Tensor units = at::eye(k.size(2), k.options()).expand({1, k.size(1), -1, -1}).contiguous();
   const titan::ops::AttentionResult weights = rule.forward(q, k, units, block);
-  const Tensor sees_none = weights.logsumexp.eq(-INFINITY);  // any weights, which do not count
+  const Tensor sees_none = weights.logsumexp.eq(-INFINITY);  // weights are arbitrary there
   return {at::special_entr(weights.out).sum(-1).masked_fill(sees_none, 0), weights.logsumexp};
 }
 
-/// All queries of a document: the sum of their entropies.
+/// The sum of the entropies of all queries of a document.
 double entropy_of(const titan::nn::AttentionRule& rule, const Tensor& q, const Tensor& k) {
   const int64_t length = q.size(2);
   const Tensor places = at::arange(length), numbers = q.select(3, 0);
   const Looks all = {at::empty_like(numbers), at::empty_like(numbers)};
-  // from the last keys on: queries behind some keys have looked at their own by then
+  // from the last keys to the first: queries after a block of keys have been set by then
   for (int64_t first = (length - 1) / kKeys * kKeys; first >= 0; first -= kKeys) {
     const int64_t count = std::min(kKeys, length - first), next = first + count;
     const auto look_at_these = [&](int64_t query, int64_t num_queries) {
@@ -95,8 +95,8 @@ double entropy_of(const titan::nn::AttentionRule& rule, const Tensor& q, const T
   return join(all, {at::zeros_like(scores), scores}).entropy.sum().item<double>();
 }
 
-/// All queries of a row, whose `documents`, int32 (S) in host memory, do not see each other;
-/// undefined: it is one.
+/// As entropy_of, for a row. `documents`, int32 (S) in host memory, do not see each other;
+/// undefined: one document.
 double entropy_of_row(const titan::nn::AttentionRule& rule, const Tensor& q, const Tensor& k,
                       const Tensor& documents) {
   if (!documents.defined()) return entropy_of(rule, q, k);
@@ -152,7 +152,7 @@ class AttentionEntropy final : public titan::Logger, public titan::TensorObserve
 
  private:
   AttentionEntropyOptions options_;
-  std::ofstream out_;  // of the rank that logs
+  std::ofstream out_;  // open on the rank that logs
 };
 
 }  // namespace
@@ -161,9 +161,9 @@ TITAN_PLUGIN(plugin) {
   using O = AttentionEntropyOptions;
   plugin
       .add<AttentionEntropy>("maintainers/attention_entropy",
-                             "How widely attention looks, in nats.")
-      .option("layers", &O::layers, "Patterns of the layers that attend")
-      .option("every", &O::every, "Steps from one look to the next")
+                             "Entropy of attention weights, in nats.")
+      .option("layers", &O::layers, "Patterns of attention layers")
+      .option("every", &O::every, "Steps between observations")
       .at_least(1)
       .option("file", &O::file, "Name of the file under job.dump_folder");
 }

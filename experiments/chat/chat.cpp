@@ -1,4 +1,4 @@
-// Dataset maintainers/chat: conversations as text. One JSON object a line, as chat services export
+// Dataset maintainers/chat: conversations as text. One JSON object per line, as chat services export
 // them: {"messages": [{"role": "user", "content": "..."}, ...]}.
 #include <fstream>
 #include <string>
@@ -28,7 +28,7 @@ class Chat final : public titan::IndexedDataset {
 
   int64_t size() const override { return static_cast<int64_t>(starts_.size()) - 1; }
 
-  // A stream of its own for each call: any number of threads may read.
+  // Opens its own stream in each call, so any number of threads may read.
   void read(int64_t index, titan::Document& document) const override {
     std::string line, text;
     std::ifstream in(path_, std::ios::binary);
@@ -57,14 +57,14 @@ class Chat final : public titan::IndexedDataset {
  private:
   ChatOptions options_;
   std::string path_;
-  std::vector<int64_t> starts_;  // of the lines, and the end
+  std::vector<int64_t> starts_;  // offsets of the lines, and of the end
 };
 
 }  // namespace
 
 TITAN_PLUGIN(plugin) {
-  plugin.add<Chat>("maintainers/chat", "Conversations, one JSON object a line, as text.")
-      .option("before_role", &ChatOptions::before_role, "Stands before the role of a message")
-      .option("before_content", &ChatOptions::before_content, "Stands between role and content")
-      .option("after_content", &ChatOptions::after_content, "Stands behind each message");
+  plugin.add<Chat>("maintainers/chat", "Conversations, one JSON object per line, as text.")
+      .option("before_role", &ChatOptions::before_role, "Text before the role of a message")
+      .option("before_content", &ChatOptions::before_content, "Text between role and content")
+      .option("after_content", &ChatOptions::after_content, "Text after each message");
 }

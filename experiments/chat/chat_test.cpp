@@ -1,4 +1,4 @@
-// The data set through its plugin's door, as the program gets it.
+// Tests the data set through its plugin entry point, as the program uses it.
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>

@@ -1,4 +1,4 @@
-"""Turns dictionary entries (JSON lines with `text`) into conversations: somebody asks for a word, the entry answers.
+"""Turns dictionary entries (JSON lines with `text`) into conversations: the user asks for a word, the entry is the answer.
 
     make_conversations.py <entries.jsonl> <conversations.jsonl>
 """

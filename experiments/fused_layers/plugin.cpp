@@ -1,4 +1,4 @@
-// The pass: modules in the place of norms, kernels in the place of feed-forwards.
+// The pass: replaces norms by modules and the kernels of feed-forwards.
 #include <memory>
 
 #include <titan/nn/feed_forward.h>
@@ -55,5 +55,5 @@ class FusedLayers final : public titan::Converter {
 
 TITAN_PLUGIN(plugin) {
   plugin.add<fused_layers::FusedLayers>("maintainers/fused_layers",
-                                        "Norms and feed-forwards as one node of the graph each.");
+                                        "Norms and feed-forwards as one autograd node each.");
 }

@@ -1,4 +1,4 @@
-"""Greedy answers of a checkpoint to sums, graded by Python: prints how many are right.
+"""Grades a checkpoint's greedy answers to sums: prints the number of right ones.
 
     python3 experiments/grpo/grade.py CHECKPOINT HELD_OUT.jsonl [--titan PROGRAM]
 """

@@ -1,5 +1,5 @@
-// titan maintainers/grpo: a model learns to add from rewards for what it answers. GRPO: several
-// answers to a prompt, each weighed by how much better it is than the others (Shao et al., 2024).
+// titan maintainers/grpo: a model learns to add from rewards for its answers. GRPO: several answers
+// to a prompt, each weighted by its advantage over the others (Shao et al., 2024).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,8 +20,8 @@ struct LossOptions {
   double clip = 0.2;
 };
 
-/// The clipped objective of PPO: -min(r A, clip(r) A), r = p(token) / p when it was sampled. Of
-/// each token Batch::reference has (log-likelihood when it was sampled, A).
+/// The clipped objective of PPO: -min(r A, clip(r) A), r = p(token) / p when it was sampled. For
+/// each token Batch::reference holds (log-likelihood when it was sampled, A).
 class GrpoLoss final : public titan::SequenceLoss {
  public:
   GrpoLoss(const LossOptions& options, titan::LossContext) : options_(options) {}
@@ -38,7 +38,7 @@ class GrpoLoss final : public titan::SequenceLoss {
     const at::Tensor ratio = (found - sampled).exp();
     const at::Tensor gain = at::minimum(
         ratio * advantage, ratio.clamp(1 - options_.clip, 1 + options_.clip) * advantage);
-    // tokens whose log-likelihood is not, to the bit, the one when they were sampled
+    // counts tokens whose log-likelihood is not bitwise the one when they were sampled
     return {-(gain * mask).sum(at::kDouble), {(found.ne(sampled) & mask).sum().to(at::kDouble)}};
   }
 
@@ -54,8 +54,8 @@ struct Options : titan::RankFlags {
 
 constexpr int64_t kAnswer = 3;  // digits
 
-/// One in eleven sums is never asked for: they are for grading. Every pair of last digits is asked
-/// for, as 11 and 10 share no factor.
+/// One in eleven sums is never trained on; these are for grading. Every pair of last digits is
+/// trained on, because 11 and 10 share no factor.
 bool is_held_out(int64_t a, int64_t b) {
   return (7 * a + 3 * b) % 11 == 0;
 }
@@ -72,7 +72,7 @@ Rewards rewards_of(const std::string& answer, int64_t sum) {
   return rewards;
 }
 
-/// How much better each digit is than in the other answers to the same prompt, in deviations.
+/// Advantage of each digit over the other answers to the same prompt, in standard deviations.
 std::vector<Rewards> advantages_of(std::vector<Rewards> rewards, size_t samples) {
   const auto count = static_cast<double>(samples);
   for (size_t first = 0; first < rewards.size(); first += samples)
@@ -172,19 +172,19 @@ TITAN_PLUGIN(plugin) {
       plugin
           .add<grpo::Grpo>("maintainers/grpo",
                            "teach a model sums of two-digit numbers by rewards for its own answers")
-          .option("prompts", &Options::prompts, "sums that are asked for in each step")
+          .option("prompts", &Options::prompts, "sums to solve in each step")
           .at_least(1)
-          .option("samples", &Options::samples, "answers to each")
+          .option("samples", &Options::samples, "answers to each sum")
           .at_least(2)
           .option("rows", &Options::rows, "rows of a microbatch")
           .at_least(1)
-          .option("temperature", &Options::temperature, "of the answers")
+          .option("temperature", &Options::temperature, "sampling temperature of the answers")
           .greater_than(0)
-          .option("seed", &Options::seed, "of the sums and the answers");
+          .option("seed", &Options::seed, "seed of the sums and the answers");
   titan::declare_rank_flags<Options>(command);
   plugin
       .add<grpo::GrpoLoss>("maintainers/grpo",
-                           "the clipped objective of PPO over answers that were sampled")
-      .option("clip", &grpo::LossOptions::clip, "how far the probability of a token may move")
+                           "the clipped objective of PPO over sampled answers")
+      .option("clip", &grpo::LossOptions::clip, "largest relative change of a token's probability")
       .greater_than(0);
 }

@@ -1,6 +1,6 @@
-"""Writes what the sums are trained with into a folder: a tokenizer of single bytes, answers to ten sums in eleven (train.jsonl) for a
-start that is supervised, and the other sums as prompts (held_out.jsonl). Of four answers in train.jsonl one is right and three are one
-too high, so that the start has seen how to add and prefers a wrong answer.
+"""Writes the assets for training on sums into a folder: a byte tokenizer, answers to ten sums in eleven (train.jsonl) for the supervised
+start, and the other sums as prompts (held_out.jsonl). Of four answers in train.jsonl one is right and three are one
+too high, so the start has learned to add but prefers a wrong answer.
 
     python3 experiments/grpo/make_assets.py FOLDER
 """
@@ -12,7 +12,7 @@ import sys
 
 
 def byte_letters():
-    """The letter by which Hugging Face's ByteLevel writes each byte, in the order of bytes that are printed first."""
+    """The letter that Hugging Face's ByteLevel uses for each byte, printable bytes first."""
     printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printed]
     return [chr(byte) for byte in printed] + [chr(256 + i) for i in range(len(others))]

@@ -1,4 +1,4 @@
-// Watcher maintainers/hidden_states: writes what chosen modules give in chosen steps, as safetensors.
+// Watcher maintainers/hidden_states: writes outputs of chosen modules in chosen steps, as safetensors.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -24,7 +24,7 @@ struct HiddenStatesOptions {
 };
 
 /// `<dump folder>/hidden_states/step_<s>/rank_<r>.safetensors`: for each module of this rank, under its path, one float32 tensor
-/// (rows of this rank, S, features), the microbatches one after the other. Metadata: "first_row", of the global batch.
+/// (rows of this rank, S, features), microbatches concatenated. Metadata: "first_row", the index in the global batch.
 class HiddenStates final : public titan::Watcher, public titan::StepMember, public titan::GradientReducer {
  public:
   HiddenStates(const HiddenStatesOptions& options, const titan::WatcherContext& context) : options_(options), context_(context) {}
@@ -33,7 +33,7 @@ class HiddenStates final : public titan::Watcher, public titan::StepMember, publ
     for (const std::string& pattern : options_.modules) {
       bool fits = false;
       whole.visit_modules([&](const std::string& path, titan::nn::Module&) { fits = fits || titan::matches_pattern(path, pattern); });
-      TITAN_CHECK(fits, config, "modules: '", pattern, "' fits no module of the model; '*' stands for any text");
+      TITAN_CHECK(fits, config, "modules: '", pattern, "' matches no module of the model; '*' matches any text");
     }
   }
   void attach(titan::ModelPart& part) override {
@@ -86,7 +86,7 @@ class HiddenStates final : public titan::Watcher, public titan::StepMember, publ
 
   HiddenStatesOptions options_;
   titan::WatcherContext context_;
-  std::map<std::string, std::vector<at::Tensor>> states_;  // of the run of the step under way
+  std::map<std::string, std::vector<at::Tensor>> states_;  // of the current attempt of the step
   int64_t first_row_ = 0;
   bool is_due_ = false, is_open_ = false;
 };
@@ -94,7 +94,7 @@ class HiddenStates final : public titan::Watcher, public titan::StepMember, publ
 }  // namespace
 
 TITAN_PLUGIN(plugin) {
-  plugin.add<HiddenStates>("maintainers/hidden_states", "Writes what modules give as safetensors.")
+  plugin.add<HiddenStates>("maintainers/hidden_states", "Writes the outputs of modules as safetensors.")
       .option("modules", &HiddenStatesOptions::modules, "Modules, by pattern of their paths")
       .option("steps", &HiddenStatesOptions::steps, "Steps whose activations are written");
 }

@@ -1,4 +1,4 @@
-// titan maintainers/loss_gap RUN RUN: the steps at which the second run's loss is furthest from the first one's.
+// titan maintainers/loss_gap RUN RUN: the steps at which the losses of two runs differ most.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -53,7 +53,7 @@ class LossGap final : public titan::Command {
 
 TITAN_PLUGIN(plugin) {
   plugin.add<LossGap>("maintainers/loss_gap", "the steps at which two runs are furthest apart")
-      .option("tag", &LossGapOptions::tag, "the scalar that is compared")
-      .option("most", &LossGapOptions::most, "so many steps")
+      .option("tag", &LossGapOptions::tag, "scalar to compare")
+      .option("most", &LossGapOptions::most, "number of steps to show")
       .at_least(1);
 }

@@ -1,5 +1,5 @@
-// OLMo 2: blocks that are normalised behind attention and feed-forward, and queries and keys that are
-// normalised over all heads. Team OLMo, 2025 (arXiv:2501.00656).
+// OLMo 2: norms after attention and feed-forward instead of before, and norms of queries and keys
+// over all heads. Team OLMo, 2025 (arXiv:2501.00656).
 #include <cstdint>
 #include <optional>
 
@@ -15,7 +15,7 @@ struct Options {
   int64_t dim = 4096;
   int64_t n_layers = 32;
   int64_t n_heads = 32;
-  std::optional<int64_t> n_kv_heads;  // unset: as many as n_heads
+  std::optional<int64_t> n_kv_heads;  // unset: n_heads
   std::optional<int64_t> head_dim;    // unset: dim / n_heads
   int64_t hidden_dim = 11008;
   int64_t vocab_size = 100352;
@@ -86,7 +86,7 @@ void declare_options(titan::ComponentBuilder<Olmo2>& builder) {
 }  // namespace olmo2
 
 TITAN_PLUGIN(plugin) {
-  plugin.add<olmo2::Olmo2>("maintainers/olmo2", "OLMo 2: norms behind, queries and keys normalised.")
+  plugin.add<olmo2::Olmo2>("maintainers/olmo2", "OLMo 2: norms after layers, queries and keys normalised.")
       .options(olmo2::declare_options);
   plugin.add_flavor("maintainers/olmo2", "debugmodel", "6 million parameters, for first runs",
                     {{"dim", 256},

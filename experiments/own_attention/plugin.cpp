@@ -1,5 +1,5 @@
-// A model whose attention is a class of its own: one projection to queries, keys and values, and a
-// window. It knows of no parallelism.
+// A model with its own attention class: one projection to queries, keys and values, and a sliding
+// window. It has no code for parallelism.
 #include <ATen/TensorOperators.h>
 #include <titan/model.h>
 #include <titan/nn/embedding.h>
@@ -19,8 +19,8 @@ struct Options {
 constexpr int64_t kHeadDim = 16;
 const nn::Init kInit = nn::Init::truncated_normal(0, 0.02);
 
-/// x (B, S, dim) -> the same. Rows of wqkv belong to heads, and within a head to q, k and v, so
-/// tensor parallelism may cut them.
+/// x (B, S, dim) -> same shape. Rows of wqkv are ordered by head, and within a head by q, k and v,
+/// so tensor parallelism may cut them.
 struct WindowedAttention final : nn::Module, nn::AttentionLayer {
   WindowedAttention(const Options& o, std::shared_ptr<nn::Rope> rope)
       : wqkv(add_module("wqkv", std::make_unique<nn::Linear>(o.dim, 3 * o.dim,
@@ -94,7 +94,7 @@ TITAN_PLUGIN(plugin) {
   plugin.add<own_attention::Windowed>("maintainers/windowed", "Attention in a window.")
       .option("dim", &O::dim, "Width of the residual stream, in 16 per head").at_least(16)
       .option("n_layers", &O::n_layers, "Number of blocks").at_least(1)
-      .option("window", &O::window, "Tokens that a token sees, with itself").at_least(1)
+      .option("window", &O::window, "Tokens that a token sees, including itself").at_least(1)
       .option("vocab_size", &O::vocab_size, "Rows of embedding and head").at_least(1);
   plugin.add_flavor("maintainers/windowed", "small", "64 wide, a window of 16", {{"dim", 64}});
 }

@@ -1,4 +1,4 @@
-// Attention that sees the last tokens only. Beltagy et al., 2020; Jiang et al., 2023 (Mistral).
+// Attention over the last tokens only. Beltagy et al., 2020; Jiang et al., 2023 (Mistral).
 #pragma once
 
 #include <cmath>
@@ -12,8 +12,8 @@ using at::Tensor;
 using titan::nn::AttentionBlock;
 using titan::ops::AttentionResult;
 
-/// softmax(q kᵀ / sqrt(hd)) v over the `size` last tokens, a query's own among them. As many heads
-/// of keys as of queries. By whole matrices of scores: short, not fast.
+/// softmax(q kᵀ / sqrt(hd)) v over the `size` last tokens, including the query's own. Needs as many
+/// key heads as query heads. Uses whole matrices of scores: short code, not fast.
 class Window final : public titan::nn::AttentionRule {
  public:
   explicit Window(int64_t size) : size_(size) {}
@@ -21,7 +21,7 @@ class Window final : public titan::nn::AttentionRule {
 
   AttentionResult forward(const Tensor& q, const Tensor& k, const Tensor& v,
                           const AttentionBlock& block) const override {
-    // limits for a query that sees nothing here, whose weights are 0
+    // bounds for a query that sees no key here, whose weights are 0
     const Tensor s = scores(q, k, block), highest = s.amax(-1, true).clamp_min(-1e30);
     const Tensor weights = (s - highest).exp(), sum = weights.sum(-1, /*keepdim=*/true);
     return {weights.matmul(v) / sum.clamp_min(1e-30), (sum.log() + highest).squeeze(-1)};

@@ -1,4 +1,4 @@
-// The window against torch's attention with a mask, in double; in one block and in two.
+// Compares the window with torch's masked attention, in double; in one block and in two.
 #include "window.h"
 
 #include <ATen/CPUGeneratorImpl.h>

@@ -1,6 +1,6 @@
-// A parallelism that cuts the rows of the token embedding, and nothing else, over an axis of its own:
-// `degree` of the data-parallel ranks share one table. Ids go to whoever has their rows, vectors come
-// back; the table itself never travels.
+// A parallelism that cuts only the rows of the token embedding, over its own mesh axis: `degree` of
+// the data-parallel ranks share one table. The ranks exchange ids and vectors; the table itself is
+// never sent.
 #include <map>
 
 #include <ATen/ops/empty.h>
@@ -57,7 +57,7 @@ class ShardedEmbedding final : public Parallelism {
       Batch all = batch;
       const at::Tensor ids = gather_ids(batch.tokens, group) - first;
       const at::Tensor is_here = ids.ge(0).bitwise_and(ids.lt(count));
-      all.tokens = ids.mul(is_here);  // row 0 stands for what others have
+      all.tokens = ids.mul(is_here);  // row 0 in place of other ranks' rows
       const at::Tensor vectors = next(x, all);
       return dist::reduce_scatter(vectors.mul(is_here.unsqueeze(-1)), 0, group);
     });

@@ -1,4 +1,4 @@
-// Lets no step through whose gradients do not come out again to the bit, and drills repeating.
+// Repeats steps whose gradients are not reproduced bitwise, and repeats some others as a drill.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace step_guard {
 
 struct StepGuardOptions {
   bool runs_twice = true;    // compare each run of a step with a second one
-  double drill_share = 0.1;  // of all steps, that are thrown away once
-  int64_t seed = 0;          // which steps these are
+  double drill_share = 0.1;  // share of steps that are discarded once
+  int64_t seed = 0;          // selects these steps
 };
 
-/// An executor around whatever runs the step: runs it twice and compares loss and gradients. And a
-/// member of the step: has it repeated where this rank saw a difference, or as a drill.
+/// Wraps the executor: runs each step twice and compares loss and gradients. Also a step member: it
+/// requests a repeat if this rank saw a difference, or as a drill.
 class StepGuard final : public titan::Parallelism,
                         public titan::ExecutorWrapper,
                         public titan::StepMember {
@@ -30,13 +30,13 @@ class StepGuard final : public titan::Parallelism,
   titan::StepLoss forward_backward(const titan::StepBatches& batches) override;
   titan::Judgement judge(const titan::Step& step) override;
 
-  /// Whether step `number` is thrown away once: the same on all ranks and in every run.
+  /// Whether step `number` is discarded once: the same on all ranks and in every run.
   bool is_drill(int64_t number) const;
 
  private:
   StepGuardOptions options_;
   titan::ModelPart* part_ = nullptr;
-  std::string difference_;  // of the two runs; empty: none
+  std::string difference_;  // between the two runs; empty: none
 };
 
 }  // namespace step_guard

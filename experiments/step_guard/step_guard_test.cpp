@@ -1,4 +1,4 @@
-// The guard around a step that comes out as it is told to.
+// The guard around an executor with prescribed losses and gradients.
 #include "step_guard.h"
 
 #include <memory>
@@ -53,7 +53,7 @@ class StepGuardTest : public ::testing::Test, public titan::StepExecutor {
         at::full({3}, num_runs_ == flawed_run_ ? -0.0 : 0.0);
     return {num_runs_ == lossy_run_ ? 2.0 : 1.0};
   }
-  /// What the guard says of a step numbered `number`.
+  /// The guard's judgement of a step numbered `number`.
   titan::Judgement judge(const StepGuardOptions& options, int64_t number = 1, int64_t attempt = 1) {
     StepGuard guard(options, context_);
     guard.apply(part_, context_);

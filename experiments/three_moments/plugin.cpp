@@ -11,7 +11,7 @@ void check_betas(const O& options, const titan::JobView&, titan::RuleReport& rep
   if (options.beta3 >= options.beta2) return;
   report.error("beta3",
                titan::detail::concat("beta3 = ", options.beta3, " is below beta2 = ", options.beta2,
-                                     ": third powers are averaged over no fewer steps than squares"),
+                                     ": third powers need at least as many steps of averaging as squares"),
                "raise beta3");
 }
 
@@ -26,7 +26,7 @@ TITAN_PLUGIN(plugin) {
       .option("beta2", &O::beta2, "Decay of the second moment").at_least(0).less_than(1)
       .option("beta3", &O::beta3, "Decay of the third moment; at least beta2").at_least(0).less_than(1)
       .option("eps", &O::eps, "Added to the root of the second moment").greater_than(0)
-      .option("skew", &O::skew, "Share of a step that skewed gradients take or add").between(0, 1)
+      .option("skew", &O::skew, "Share of a step that skewed gradients subtract or add").between(0, 1)
       .option("weight_decay", &O::weight_decay, "Decoupled decay").at_least(0)
       .check(check_betas);
 }

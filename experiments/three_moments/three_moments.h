@@ -1,4 +1,4 @@
-// Adam with a third moment: steps are shorter where gradients are skewed against the momentum.
+// Adam with a third moment: shortens steps if gradients are skewed against the momentum.
 #pragma once
 
 #include <vector>
@@ -11,9 +11,9 @@ struct ThreeMomentsOptions {
   double lr = 1e-3;
   double beta1 = 0.9;
   double beta2 = 0.95;
-  double beta3 = 0.98;  // a third power is noisier: it is averaged over no fewer steps than squares
+  double beta3 = 0.98;  // at least beta2: third powers are noisier than squares
   double eps = 1e-8;
-  double skew = 0.5;          // how much of a step skewed gradients can take or add
+  double skew = 0.5;          // share of a step that skewed gradients can subtract or add
   double weight_decay = 0.1;  // decoupled
 };
 

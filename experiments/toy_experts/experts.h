@@ -1,5 +1,5 @@
-// A small mixture of experts in the place of a feed-forward: each token goes through `top_k` of
-// `experts`, none is dropped. Bias: Wang et al., 2024 (arXiv:2408.15664); loss over sequences:
+// A small mixture of experts that replaces a feed-forward: each token goes through `top_k` of
+// `experts`, without dropping. Bias: Wang et al., 2024 (arXiv:2408.15664); loss over sequences:
 // DeepSeek-V3, 2024 (arXiv:2412.19437).
 #pragma once
 
@@ -17,14 +17,14 @@ namespace toy_experts {
 using namespace titan;  // NOLINT: small
 using at::Tensor;
 
-/// Of both plugins.
+/// Options of both plugins.
 struct Options {
   int64_t experts = 8, top_k = 2, hidden_dim = 64, degree = 2;
   double balance = 1e-3, auxiliary = 1e-2;
 };
 const nn::Init kInit = nn::Init::truncated_normal(0, 0.1);
 
-/// Rows of x (n, D) by number, as often as they are named.
+/// Rows `numbers` of x (n, D); a row may occur several times.
 inline Tensor take(const Tensor& x, const Tensor& numbers) {
   return x.gather(0, numbers.unsqueeze(1).expand({-1, x.size(1)}));
 }
@@ -47,7 +47,7 @@ class Experts final : public nn::Module, public nn::StepModule {
 
   void connect(const dist::Mesh& mesh) override { mesh_ = &mesh; }
   void begin_run() override { counts_.clear(); }
-  /// Experts that had more than their share of tokens become less likely, and the other way round.
+  /// Decreases the bias of experts with more tokens than average, and increases that of others.
   void commit(const Step&) override {
     const Tensor counts = counts_.sum(*mesh_), too_few = counts.sum() - counts * o.experts;
     bias_.value().add_(too_few.sign(), o.balance);
@@ -74,7 +74,7 @@ class Experts final : public nn::Module, public nn::StepModule {
     const Tensor weights = scores.gather(-1, chosen), total = weights.sum(-1, /*keepdim=*/true);
     const Tensor by_token = take(done, order.argsort()).view({x.size(0), x.size(1), o.top_k, -1});
     const Tensor y = (by_token * (weights / total).unsqueeze(-1)).sum(2).to(x.scalar_type());
-    // of each sequence the sum over experts of load times mean score; 1 when both are even
+    // per sequence: sum over experts of load times mean score; 1 when both are even
     const Tensor share = (scores / scores.sum(-1, /*keepdim=*/true)).mean(1);
     const Tensor load = is_chosen.mean(1) * (static_cast<double>(o.experts) / o.top_k);
     return nn::with_auxiliary_loss(y, (share * load).sum() * o.auxiliary * scores.size(1), batch);
@@ -84,7 +84,7 @@ class Experts final : public nn::Module, public nn::StepModule {
   Options o;
   nn::Module& gate_;
   nn::Parameter &w1_, &w2_, &bias_;
-  dist::Group group_;  // whose ranks share the experts
+  dist::Group group_;  // ranks that share the experts
   const dist::Mesh* mesh_ = nullptr;
   nn::TokenCounts counts_;  // of each expert
 };

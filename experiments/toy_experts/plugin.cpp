@@ -1,5 +1,5 @@
-// Puts experts in the place of a model's feed-forwards, and shares them over data-parallel ranks:
-// rows of tokens go to whoever has their experts and come back.
+// Replaces a model's feed-forwards by experts and distributes them over data-parallel ranks: rows of
+// tokens are sent to the ranks of their experts and back.
 #include <titan/nn/feed_forward.h>
 #include <titan/plugin.h>
 #include <titan/transform.h>

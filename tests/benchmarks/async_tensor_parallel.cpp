@@ -1,7 +1,7 @@
-// What asynchronous tensor parallelism gains on this machine's CPUs: forward and backward of
-// two Llama blocks on 2 ranks (threads, one core each), synchronous and asynchronous in
-// turns. Prints the ratio of each pair's times, how many pieces travelled while another was
-// multiplied, and writes the last asynchronous step as a Chrome trace.
+// Measures the gain of asynchronous tensor parallelism on this machine's CPUs: forward and backward
+// of two Llama blocks on 2 ranks (threads, one core each), synchronous and asynchronous in turns.
+// Prints the ratio of each pair's times and how many pieces were in flight while another was
+// multiplied. Writes the last asynchronous step as a Chrome trace.
 //
 //   async_tensor_parallel [trace.json]
 #include <algorithm>
@@ -80,7 +80,7 @@ double step_seconds(ModelPart& part, const Batch& batch, const dist::Group& grou
   return now() - begin;
 }
 
-/// What this rank sent and received after `begin`.
+/// The messages that this rank sent and received after `begin`.
 std::vector<Interval> transfers(const dist::Recorder& recorder, double begin) {
   std::vector<Interval> all;
   for (const dist::CommRecord& record : recorder.records())
@@ -97,7 +97,7 @@ bool is_piece(const Interval& transfer) {
   return transfer.name.starts_with("send") || transfer.name.starts_with("receive");
 }
 
-/// Pieces that were on their way (started and not yet waited for) while this rank multiplied.
+/// Pieces that were in flight (started and not yet waited for) while this rank multiplied.
 std::string overlapped(const Timeline& timeline) {
   int64_t num_pieces = 0, num_overlapped = 0;
   for (const Interval& transfer : timeline.communication) {

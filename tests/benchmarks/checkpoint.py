@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""How fast checkpoints are written and read, against dd on the same disk; what an asynchronous save costs the training thread; and
-whether four ranks read each byte of a one-rank checkpoint once.
+"""Measures how fast checkpoints are written and read, compared with dd on the same disk; the cost of an asynchronous save for the
+training thread; and whether four ranks read each byte of a one-rank checkpoint once.
 
-One run that waits for its saves, one that saves in the background and dd take turns; whoever does not have its turn is stopped. So
-each pair was measured in the same seconds. Ratios are judged by their medians; exit code 1 when one misses its target.
+A run with synchronous saves, one with asynchronous saves and dd take turns; the other processes are stopped meanwhile. So
+each pair is measured at the same time. Ratios are judged by their medians; exit code 1 when one misses its target.
 
     python3 tests/benchmarks/checkpoint.py                               # about a gigabyte of state, 9 pairs
     python3 tests/benchmarks/checkpoint.py --write docs/results/checkpoints_figures.md
     python3 tests/benchmarks/checkpoint.py --pairs 2 --layers 1          # a quick look
 
-TITAN_PROGRAM names the program; --folder the place on the disk that is measured.
+TITAN_PROGRAM names the program; --folder the folder on the measured disk.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def flags(layers, out, ranks=1):
 
 
 class Run:
-    """A run that goes on only while it has its turn."""
+    """A run that is stopped unless it is its turn."""
 
     def __init__(self, command, folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ class Run:
         self.seen = 0
 
     def wait_for(self, pattern, within=600):
-        """The next line that matches; looks often, since what follows the line is somebody else's time."""
+        """The next line that matches; polls often, because the time after the line counts for the next turn."""
         deadline = time.monotonic() + within
         while time.monotonic() < deadline:
             found = list(re.finditer(pattern, self.said.read_text()))
@@ -95,7 +95,7 @@ class Saving(Run):
                           INTERVAL[mode], "--checkpoint.keep_latest_k", 0, "--checkpoint.async_mode", mode], folder / f"{mode}_log")
 
     def turn(self):
-        """(bytes, seconds of writing, seconds for which training was held) of one save."""
+        """(bytes, seconds of writing, seconds for which training was blocked) of one save."""
         self.send(signal.SIGCONT)
         found = self.wait_for(r"saved step (\d+) in '([^']+)': ([\d.]+) MB in ([\d.]+) s .*, training was held for ([\d.]+) s")
         self.send(signal.SIGSTOP)
@@ -103,14 +103,14 @@ class Saving(Run):
         return sum(path.stat().st_size for path in self.last.glob("*")), float(found[4]), float(found[5])
 
     def clear(self):
-        """Earlier saves go, so that the disk does not fill up."""
+        """Removes earlier saves, so that the disk does not fill up."""
         for path in self.last.parent.glob("step-*"):
             if path != self.last:
                 shutil.rmtree(path)
 
 
 def copy_by_dd(source, target, size, *options):
-    """Seconds."""
+    """Returns seconds."""
     start = time.monotonic()
     done = subprocess.run(["dd", f"if={source}", f"of={target}", f"bs={CHUNK}", f"count={size}", "iflag=count_bytes,fullblock",
                            "status=none", *options], capture_output=True, text=True)
@@ -120,7 +120,7 @@ def copy_by_dd(source, target, size, *options):
 
 
 def forget(paths):
-    """The files are no longer in memory; the next reader waits for the disk."""
+    """Drops the files from the page cache; the next reader waits for the disk."""
     for path in paths:
         with open(path, "rb") as file:
             os.fsync(file.fileno())
@@ -128,7 +128,7 @@ def forget(paths):
 
 
 def measure_saves(pairs, layers, folder):
-    """[(bytes, titan, dd, held sync, held async)], the checkpoint that is left, and what a copy takes in memory."""
+    """[(bytes, titan, dd, held sync, held async)], the last checkpoint, and the bytes of memory that an async save adds."""
     rows = []
     source = pathlib.Path("/dev/shm" if os.access("/dev/shm", os.W_OK) else folder) / f"titan_{os.getpid()}"  # for dd
     sync, background = (Saving(mode, layers, folder) for mode in ("disabled", "async"))
@@ -159,7 +159,7 @@ def measure_saves(pairs, layers, folder):
 
 
 def resume(layers, checkpoint, folder, ranks=1, enable=True):
-    """A run that is ended as soon as it has loaded: its log line, and the bytes that its ranks read by calls."""
+    """Runs until the checkpoint is loaded: the log line, and the bytes that its ranks read by system calls."""
     out = folder / "resumed"
     shutil.rmtree(out, ignore_errors=True)
     (out / "checkpoint").mkdir(parents=True)
@@ -178,7 +178,7 @@ def resume(layers, checkpoint, folder, ranks=1, enable=True):
 
 
 def group(leader):
-    """The process and all below it."""
+    """The process and its descendants."""
     found = [leader]
     for pid in found:
         for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
@@ -210,7 +210,7 @@ def measure_loads(pairs, layers, checkpoint, folder):
 
 
 def data_bytes(checkpoint):
-    """Of all tensors, without headers."""
+    """Bytes of all tensors, without headers."""
     return sum(path.stat().st_size - 8 - int.from_bytes(path.read_bytes()[:8], "little")
                for path in checkpoint.glob("*.safetensors"))
 
@@ -221,7 +221,7 @@ def quartiles(values):
 
 
 def report(saves, loads, memory, read, called, stored):
-    """The rows of the table and what misses its target."""
+    """The rows of the table, and the figures that miss their targets."""
     size = saves[0][0]
     rows, missed = [], []
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What `[compile]` saves: the debug model on one thread with and without, and with each pass of the backend 'fused' alone.
+"""Measures the savings of `[compile]`: the debug model on one thread without it, with it, and with single passes of the backend 'fused'.
 
-Work: user cycles of a step, from runs of two lengths, so that the start does not count; of the CPU's counters (perf), or where
-they cannot be read, seconds of CPU time. The runs of the two alternate; the figure is the lowest of each. Memory: the highest
-moment of the second step, tensors counted to the byte ([device] count_tensors). Judged: fused takes less memory.
+Work: user cycles of a step, from runs of two lengths, so that the start does not count; by the CPU's counters (perf), or if
+they cannot be read, seconds of CPU time. The runs of both alternate; the figure is the minimum of each. Memory: the peak
+of the second step in bytes of tensors ([device] count_tensors). Judged: fused takes less memory.
 
     python3 tests/benchmarks/compile_figures.py                          # prints the table
     python3 tests/benchmarks/compile_figures.py --write docs/guides/compile.md  # and fills it in
@@ -40,7 +40,7 @@ WAYS = {
 
 
 def train(flags, steps, folder, counted):
-    """Runs so many steps; gives user cycles, or None, and seconds of CPU time."""
+    """Runs `steps` steps; returns user cycles, or None, and seconds of CPU time."""
     events = pathlib.Path(folder) / "events"
     perf = ["perf", "stat", "-e", "cycles:u", "-x", ",", "-o", events] if counted else []
     command = [*perf, TITAN, "train", *RECIPE, *flags, "--training.steps", steps, "--job.dump_folder", folder]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""How fast training data is read, tokenised and packed: MB of text and tokens per second for each kind of source and 1 or 2
-threads, beside the ceiling that made-up tokens set.
+"""Measures how fast training data is read, tokenized and packed: MB of text and tokens per second for each kind of source and 1 or 2
+threads, compared with synthetic tokens as the upper bound.
 
-The same text lies in every format; all cases of a round are measured in turn, and the table holds the medians over the rounds.
+Every format holds the same text; all cases of a round are measured in turn, and the table holds the medians over the rounds.
 
     python3 tests/benchmarks/data.py                              # 5 rounds of 2 s a case
     python3 tests/benchmarks/data.py --write docs/results/data_figures.md
@@ -37,7 +37,7 @@ tokens; medians of {rounds} rounds of {seconds} s. Opening is the time until the
 
 
 def documents(copies):
-    """The bundled corpus many times over, no two copies alike: words change places."""
+    """The bundled corpus many times over; words are permuted, so that no two copies are equal."""
     texts = [json.loads(line)["text"] for line in (ROOT / "tests/assets/corpus/train.jsonl").read_text().splitlines()]
     for copy in range(copies):
         for text in texts:

@@ -1,10 +1,10 @@
-"""Measures generation: tokens per second of titan generate and of transformers' generate, by turns, and how fast memory is read.
+"""Measures generation: tokens per second of titan generate and of transformers' generate in turns, and the speed of reading memory.
 
   .venv/bin/python tests/benchmarks/generate_speed.py [--threads 2] [--rounds 5] [--write docs/guides/generating.md]
 
-A llama of about 100 million parameters with drawn weights, one greedy sequence at a time. To generate a token is to read all weights
-once, so the time to read as many bytes is what can be reached. Machines are noisy: both run by turns, and what counts is the ratio of
-the two in one round. --write replaces the table between the marks in that file.
+A llama of about 100 million parameters with random weights, one greedy sequence at a time. Generating a token reads all weights
+once, so the time to read as many bytes is a lower bound. Machines are noisy: both run in turns, and the result is the ratio of
+both in one round. --write replaces the table between the marks in that file.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def make_model(folder):
 
 
 def of_transformers(model, tokens):
-    """Seconds of a greedy generation, and its ids."""
+    """Seconds of a greedy generation by transformers, and its ids."""
     import torch
     ids = torch.tensor([PROMPT])
     start = time.perf_counter()

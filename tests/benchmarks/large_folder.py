@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""DeepSeek-V3 671B in float8 with block scales, of its true shapes: how much memory planning and converting it takes.
+"""Measures the memory that `titan convert` needs to plan and convert DeepSeek-V3 671B in float8 with block scales, in its true shapes.
 
     .venv/bin/python tests/benchmarks/large_folder.py [--work FOLDER] [--layers 4]
 
-Writes a folder as it was published (config.json, 163 files, 91,000 tensors, 688 GB) of sparse files, which read as zeros and take
+Writes a folder as published (config.json, 163 files, 91,000 tensors, 688 GB) of sparse files, which read as zeros and take
 next to no disk. Judged, by the peak of the process (VmHWM):
 
-- planned: `titan convert from-hf` of all of it: every header is read, every tensor fitted to the model, every file of the result laid
-  out; then it says that the disk is too small for 1.3 TB, or is stopped once it has written --planned bytes
-- converted: the first --layers blocks to the end (3 dense ones and one of 256 experts are 29 GB of bf16, written in earnest)
+- planned: `titan convert from-hf` of all files: every header is read, every tensor matched to the model, every output file laid
+  out; then it reports that the disk is too small for 1.3 TB, or is stopped once it has written --planned bytes
+- converted: the first --layers blocks completely (3 dense ones and one of 256 experts: 29 GB of bf16, really written)
 
 Exit code 1 when one fails or takes more than --limit GiB.
 """
@@ -43,7 +43,7 @@ CONFIG = {"architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3
 
 
 def tensors(layers):
-    """(name, type, shape) of the published files, the layer that predicts a second token among them where all are there."""
+    """(name, type, shape) of the published tensors; with all layers, including the one that predicts a second token."""
     def product(name, rows, columns):
         yield f"{name}.weight", "F8_E4M3", (rows, columns)
         yield f"{name}.weight_scale_inv", "F32", (math.ceil(rows / 128), math.ceil(columns / 128))
@@ -83,7 +83,7 @@ def tensors(layers):
 
 
 def write(folder, layers):
-    """Headers in earnest, the rest holes. Gives the number of tensors and their bytes."""
+    """Writes real headers and holes for the data. Returns the number of tensors and their bytes."""
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(CONFIG | {"num_hidden_layers": layers}))
     files, size = [[]], 0
@@ -113,7 +113,7 @@ def write(folder, layers):
 
 
 def peak_of(process):
-    """GiB, of a process that runs."""
+    """Peak memory of a running process in GiB."""
     status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
     return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")), 0) / 2**20
 
@@ -123,7 +123,7 @@ def written(folder):
 
 
 def convert(source, out, enough, log):
-    """(is as it should be, peak GiB, seconds), of a conversion that is stopped after `enough` bytes; 0: not stopped."""
+    """(is correct, peak GiB, seconds) of a conversion that is stopped after `enough` bytes; 0: not stopped."""
     start, peak = time.monotonic(), 0
     layers = json.loads((source / "config.json").read_text())["num_hidden_layers"]
     model = ["--model.name", "deepseek_v3", "--model.flavor", "671B", "--model.norm_eps", "1e-6", "--model.yarn", "always",

@@ -1,5 +1,5 @@
-// How fast the data path is: token windows per second from any data set, tokenizer and number of
-// threads, as training reads them. Prints one JSON object. Used by data.py.
+// Measures the speed of the data path: token windows per second for any data set, tokenizer and
+// number of threads, as training reads them. Prints one JSON object. Used by data.py.
 //
 //   loader_benchmark SECONDS WORKERS ROWS SEQ_LEN --training.dataset jsonl ...   as titan tokenize
 #include <cstdio>

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""`titan estimate` against real runs and against published figures.
+"""Compares `titan estimate` with real runs and with published figures.
 
-Reality: CPU ranks whose tensors are counted to the byte ([device] count_tensors), the highest moment of the second step of
+Real runs: CPU ranks whose tensor bytes are counted ([device] count_tensors), the peak of the second step of
 each rank, for one rank, FSDP, tensor parallelism and a pipeline, with and without activation checkpointing. Over gloo, which
 estimates assume. Judged: every
 prediction in fp32 within 2 % of its measurement. Computation in bf16 is shown, not judged: the CPU's norms, gates and
 rotations first make fp32 copies of 16-bit operands, which GPU kernels do not and estimates leave out. Published: what
-torchtitan's report of December 2024 gives for H100 GPUs, beside our estimate and the whole logits; shown, not judged.
+torchtitan's report of December 2024 gives for H100 GPUs, next to Titan's estimate and the whole logits; shown, not judged.
 
     python3 tests/benchmarks/memory_figures.py                                  # runs and judges; exit code 1 beyond 2 %
     python3 tests/benchmarks/memory_figures.py --write docs/guides/memory_estimate.md  # and fills in the tables of the note
@@ -63,7 +63,7 @@ def titan(*arguments, timeout=300):
 
 
 def measured(flags, ranks):
-    """Bytes that the tensors of each rank took at the highest moment of its second step."""
+    """Peak bytes of the tensors of each rank in its second step."""
     with tempfile.TemporaryDirectory(prefix="titan_") as folder:
         launch = ["launch", "--nproc", ranks, "--log-dir", folder, "--"] if ranks > 1 else []
         titan(*launch, "train", *flags, "--job.dump_folder", folder, "--device.count_tensors")
@@ -79,7 +79,7 @@ def estimated(flags, ranks):
 
 
 def compare(layout, checkpointing, dtype):
-    """(predicted, measured, place) of each pipeline rank; of several ranks with one pipeline rank the highest."""
+    """(predicted, measured, place) of each pipeline rank: the highest of the ranks with that pipeline rank."""
     ranks, degrees = LAYOUTS[layout]
     flags = [*RECIPE, *degrees, *CHECKPOINTING[checkpointing], *DTYPES[dtype]]
     estimate = estimated(flags, ranks)["ranks"]
@@ -152,7 +152,7 @@ MODES = {
 
 
 def modes():
-    """Of docs/guides/activation_checkpointing.md: Llama 3.1 8B on 8 ranks, 2 sequences of 8,192 tokens each."""
+    """The table of docs/guides/activation_checkpointing.md: Llama 3.1 8B on 8 ranks, 2 sequences of 8,192 tokens each."""
     rows = []
     for name, flags in MODES.items():
         estimate = estimated(["--model.name", "llama3", "--model.flavor", "8B", "--training.local_batch_size", 2,

@@ -1,11 +1,11 @@
-"""How fast a block of a mixture of experts is beside that of transformers, and its products beside a loop over experts.
+"""Compares the speed of a mixture-of-experts block with that of transformers, and its products with a loop over experts.
 
   ninja -C build/release benchmarks
   .venv/bin/python tests/benchmarks/moe_block.py --write docs/guides/mixture_of_experts.md    # 15 minutes on two busy cores
 
 Titan's block (gate, choices, experts, sum; forward and backward of all inputs and weights) runs in ops_benchmark, that of transformers
-here: MixtralSparseMoeBlock with its loop over experts and with its grouped products. Weights and inputs are the same numbers,
-drawn from the same seed. The sides take turns, round by round; a cell is the median of the rounds.
+here: MixtralSparseMoeBlock with its loop over experts and with its grouped products. Weights and inputs are equal,
+drawn from the same seed. Both sides take turns, round by round; a cell is the median of the rounds.
 """
 
 import argparse
@@ -55,7 +55,7 @@ def block_of_transformers(name, implementation):
 
 
 def timed(run, seconds=0.5):
-    """(wall time, CPU time) of a call in ms: the mean over `seconds`, after one that is not counted."""
+    """(wall time, CPU time) of a call in ms: the mean over `seconds`, after one warm-up call."""
     run()
     count, wall, cpu = 0, time.perf_counter(), time.process_time()
     while count == 0 or time.perf_counter() - wall < seconds:
@@ -101,7 +101,7 @@ def ratio(found, other, own):
 
 
 def rows(results, cases, sides):
-    """`cases`: what each is; `sides`: Titan's first."""
+    """Rows of the table. `cases`: a text for each; `sides`: Titan's first."""
     for name, what in cases.items():
         for threads, found in results.items():
             names = [f"{side}/{name}" for side in sides]

@@ -1,9 +1,9 @@
 """FLOPs and bytes of the operations of a training step, from the shapes in a profile. Used by op_profile.py.
 
-A multiplication and an addition are two FLOPs. Bytes are the least that an operation has to move: each operand read once, each
-result written once. Attention is causal and counts the pairs that are seen, S (S + 1) / 2 a head: two products forward, five
-backward (the scores are computed again), as Dao (2023, FlashAttention-2, section 4.1) counts them. Costs of element-wise
-arithmetic are their bytes: their few FLOPs never bound them. A mixture's experts count the rows that they have.
+A multiplication and an addition are two FLOPs. Bytes are the minimum that an operation must move: each operand read once, each
+result written once. Attention is causal and counts the visible pairs, S (S + 1) / 2 per head: two products forward, five
+backward (scores are recomputed), as Dao (2023, FlashAttention-2, section 4.1) counts them. Costs of element-wise
+arithmetic are their bytes: their few FLOPs never bound them. Experts of a mixture count their actual rows.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ ELEMENT_BYTES = {"float": 4, "double": 8, "long int": 8, "int": 4, "c10::BFloat1
 
 @dataclasses.dataclass
 class Cost:
-    """What one call has to do. `flops_model` leaves out what is computed a second time, as estimates of a model do."""
+    """The cost of one call. `flops_model` excludes recomputation, as estimates of a model do."""
     flops: float
     bytes: float
     flops_model: float
@@ -24,7 +24,7 @@ class Cost:
 
 
 class Call:
-    """The tensors of one call, as the profile tells them."""
+    """The tensors of one call, from the profile."""
 
     def __init__(self, arguments):
         self.dims = arguments.get("Input Dims", [])
@@ -32,7 +32,7 @@ class Call:
         self.concrete = arguments.get("Concrete Inputs", [])
 
     def size(self, i):
-        """Elements of operand i; of a list of tensors all of theirs."""
+        """Elements of operand i; for a list of tensors, of all of them."""
         dims = self.dims[i]
         if dims and isinstance(dims[0], list):
             return sum(math.prod(one) for one in dims)
@@ -48,7 +48,7 @@ class Call:
         return [i for i, kind in enumerate(self.types) if kind in ELEMENT_BYTES]
 
     def broadcast_bytes(self, *operands):
-        """Of a result as large as the largest operand."""
+        """Bytes of a result as large as the largest operand."""
         return max(self.bytes(i) for i in operands)
 
 
@@ -68,7 +68,7 @@ def linear(call):
 
 
 def rows_of_groups(call):
-    """Of a mixture's experts; None where there are more than 30, which profiles leave out."""
+    """Rows of each expert of a mixture; None for more than 30 experts, for which profiles omit them."""
     return [int(count) for count in re.findall(r"\d+", call.concrete[2])] or None
 
 
@@ -82,7 +82,7 @@ def grouped_product(call):
 
 
 def grouped_weight_gradient(call):
-    """(G, columns of the first operand, columns of the second); only what is read where G is not told."""
+    """(G, columns of the first operand, columns of the second); only the bytes read if G is unknown."""
     rows, outer = call.dims[0]
     inner = call.dims[1][1]
     groups = len(rows_of_groups(call) or [])
@@ -90,7 +90,7 @@ def grouped_weight_gradient(call):
 
 
 def attention_pairs(call, q, k):
-    """Of tokens, in all heads of all rows. Windows and chunks run as rows of their own length, causal or seeing all of their keys."""
+    """Visible pairs of tokens in all heads of all rows. Windows and chunks count as rows of their length, causal or with all keys."""
     batch, heads, length, _ = call.dims[q]
     keys = call.dims[k][2]
     causal = "True" in call.concrete
@@ -105,7 +105,7 @@ def attention_forward(call):
 
 
 def attention_backward(call):
-    """Scores, their gradients, and those of queries and keys have the width of keys; two products that of values."""
+    """Products for scores, their gradients and those of queries and keys have the width of keys; two have that of values."""
     width, value_width = call.dims[2][3], call.dims[3][3]
     pairs = attention_pairs(call, 1, 2)
     read = call.bytes(0, 1, 2, 3, 4, 5)
@@ -114,7 +114,7 @@ def attention_backward(call):
 
 
 def linear_cross_entropy(call):
-    """Logits, and where they are wanted the gradients of the input and of the weight."""
+    """Logits, and if requested the gradients of the input and of the weight."""
     rows, width = call.dims[0]
     words = call.dims[1][0]
     wanted = call.concrete[3:].count("True")
@@ -183,7 +183,7 @@ PER_PARAMETER = {r"aten::_fused_adamw?_": 28}
 
 
 def exponentials(name, call):
-    """How many the softmax of an operation needs, one for each pair of tokens or token and word; the backward's are computed again."""
+    """Exponentials of an operation's softmax: one per pair of tokens, or per token and vocabulary entry; the backward recomputes them."""
     if name == "titan::attention_forward":
         return attention_pairs(call, 0, 1)
     if name == "titan::attention_backward":
@@ -210,6 +210,6 @@ def cost(name, arguments, num_parameters=0):
 
 
 def operand_bytes(arguments):
-    """Of all tensor operands, each once: the least that an operation without formula reads, results left out."""
+    """Bytes of all tensor operands, each once: the minimum that an operation without formula reads, without results."""
     call = Call(arguments)
     return call.bytes(*call.tensors())

@@ -1,12 +1,13 @@
-"""Where the time of a training step goes: every operation's share, speed and distance to what the machine can do.
+"""Profiles a training step: every operation's share of the time, speed and ratio to the machine's peak.
 
   ninja -C build/release benchmarks
   .venv/bin/python tests/benchmarks/op_profile.py [--write docs/results/performance.md]    # about 6 minutes on two idle cores
   .venv/bin/python tests/benchmarks/op_profile.py --only "debug, fp32" --no-ops    # one table, for a look
 
-Titan's own profiler records some steps of each job; the one of median length becomes a table. An operation with a formula
-(op_formulas.py) counts as a whole, with all that it calls; what calls others is looked into; the rows add up to the step. The
-peaks are measured in the same run, before and after each job: matrix products of ATen, copies of and sums into a large tensor.
+Titan's profiler records some steps of each job; the one of median length becomes a table. An operation with a formula
+(op_formulas.py) counts as a whole, with all operations that it calls; other operations are split into their calls; the rows add up to
+the step. The peaks are measured in the same run, before and after each job: ATen's matrix products, and copies of and sums into a large
+tensor.
 """
 
 import argparse
@@ -78,8 +79,8 @@ print(2**14 * 100 / best(lambda: [torch.exp(z, out=w) for _ in range(100)], 7))
 
 @dataclasses.dataclass
 class Peaks:
-    """FLOP/s of a product of 2048 x 2048 matrices (512 x 512 on a CPU that is slow at it) by type of number; bytes/s, read and written, of a copy of 256 MiB or of a
-    sum into such a tensor, whichever is faster; exponentials/s of ATen in fp32, of 16,384 numbers."""
+    """FLOP/s of a product of 2048 x 2048 matrices (512 x 512 on a CPU that is slow at it) by dtype; bytes/s, read and written, of a copy
+    of 256 MiB or of a sum into such a tensor, whichever is faster; exponentials/s of ATen in fp32, of 16,384 numbers."""
     fp32: float
     bf16: float
     memory: float
@@ -111,7 +112,7 @@ class Row:
 
 
 def phase_of(frames):
-    """Of the names of what encloses an operation, outermost first."""
+    """The phase of an operation, by the names of its enclosing events, outermost first."""
     for name in frames:
         for word in ("data loading", "forward of", "backward of", "gradient clipping", "optimizer step"):
             if name.startswith(word):
@@ -127,7 +128,7 @@ def shapes_of(arguments):
 
 
 def rows_of_step(events, num_parameters):
-    """The rows of one recorded step, which add up to its length. `events`: all of one thread, the step itself among them."""
+    """The rows of one recorded step, which add up to its length. `events`: all of one thread, including the step itself."""
     rows, stack = {}, []  # of the stack: [event, end, row that it belongs to or None, time of what it encloses]
 
     def add(phase, name, shapes, time, calls=0, **more):
@@ -195,7 +196,7 @@ def read_trace(path, num_parameters):
 
 
 def allocations(flags, threads, folder):
-    """Number and bytes of the blocks that the third step asked the device for, from the snapshots of memory."""
+    """Number and bytes of the blocks that the third step allocated, from the memory snapshots."""
     titan("train", *RECIPE, *flags, "--training.steps", 3, "--job.dump_folder", folder, "--profiling.enable_memory_snapshot",
           "--profiling.profile_freq", 1, "--profiling.profiler_warmup", 0, threads=threads)
     seen = []
@@ -209,7 +210,7 @@ def allocations(flags, threads, folder):
 
 
 def recorded_step(flags, threads, steps):
-    """(length of the median step in s, its rows, length of a step that is not recorded, the estimate)."""
+    """(length of the median step in s, its rows, length of a step without recording, the estimate)."""
     estimate = json.loads(titan("estimate", "--ranks", 1, "--json", *RECIPE, *flags, threads=threads))
     with tempfile.TemporaryDirectory(prefix="titan_") as folder:
         titan("train", *RECIPE, *flags, "--training.steps", 3 + 2 * steps, "--job.dump_folder", folder,
@@ -224,13 +225,13 @@ def recorded_step(flags, threads, steps):
 
 
 def profile(flags, threads, steps):
-    """What recorded_step gives, and allocations."""
+    """The results of recorded_step and of allocations."""
     with tempfile.TemporaryDirectory(prefix="titan_") as folder:
         return *recorded_step(flags, threads, steps), allocations(flags, threads, folder)
 
 
 def bound_of(row, peaks):
-    """(seconds at the peak that bounds it, "GEMM" or "memory")."""
+    """(seconds of an operation at the peak that bounds it, "GEMM" or "memory")."""
     by_flops = row.flops / (peaks.bf16 if row.dtype == "c10::BFloat16" else peaks.fp32)
     by_bytes = row.bytes / peaks.memory
     return max((by_flops, "GEMM"), (by_bytes, "memory"))
@@ -291,7 +292,7 @@ def against_aten(threads):
 
 
 def ratios_of(text):
-    """Of what ops_benchmark prints: a line of names, then operations with as many numbers each."""
+    """The ratios that ops_benchmark prints: a line of names, then operations with one number per name."""
     lines = text.splitlines()
     begin = max(i for i, line in enumerate(lines) if line.startswith("operation"))
     head = re.findall(r"\S+ ms|of CPU time|\S+", lines[begin])
@@ -315,7 +316,7 @@ def family_of(row):
 
 
 def overview(found):
-    """Shares of the step by what operations are, of each job. `found`: length, rows and peaks of each."""
+    """Shares of each job's step by kind of operation. `found`: length, rows and peaks of each job."""
     names = [*(name for name, _ in FAMILIES), "everything else", "optimizer and clipping", "outside of operations, views, dispatch"]
     lines = ["| share of the step (of the bound) | " + " | ".join(found) + " |", "|---" + "|---:" * len(found) + "|"]
     for name in names:

@@ -1,8 +1,8 @@
-// Speed of titan/ops against the same computation composed of ATen operations: forward and backward
-// together, shapes of llama3's debug model (dim 256, 16 heads of 16, FFN 768, vocabulary 2048) at 2
-// rows of 2048 tokens; attention also with heads of 64 and 128 at 2 rows of 1024, in bf16, and its
-// forward pass alone; the experts of a mixture (ops_benchmark_experts.cpp). Prints the ratio of
-// each pair at the end. Threads: --threads=N (default 2).
+// Speed of titan/ops compared with the same computation composed of ATen operations: forward and
+// backward together, shapes of llama3's debug model (dim 256, 16 heads of 16, FFN 768, vocabulary
+// 2048) at 2 rows of 2048 tokens. Also attention with heads of 64 and 128 at 2 rows of 1024, in
+// bf16, and its forward alone; and the experts of a mixture (ops_benchmark_experts.cpp). Prints the
+// ratio of each pair at the end. Threads: --threads=N (default 2).
 #include "ops_benchmark.h"
 
 #include <cstdio>
@@ -54,7 +54,7 @@ Tensors heads(int64_t kv_heads) {
   return {make(kHeads), make(kv_heads), make(kv_heads)};
 }
 
-/// q, k and v of which none wants a gradient: only the forward pass is run.
+/// q, k and v without requires_grad: only the forward is run.
 Tensors without_gradient(const Tensors& inputs) {
   Tensors out;
   for (const Tensor& x : inputs) out.push_back(x.detach());
@@ -65,7 +65,7 @@ struct HeadShape {
   int64_t seq_len, heads, dim;
 };
 
-/// Causal attention, a key head for each query head, beside ATen's flash kernel.
+/// Causal attention with one key head per query head, compared with ATen's flash kernel.
 std::vector<Case> attention_cases(const Function& fused, const Function& composed) {
   std::vector<Case> out;
   for (const HeadShape& s :

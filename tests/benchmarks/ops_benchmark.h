@@ -1,4 +1,4 @@
-// What the files of ops_benchmark share.
+// Shared by the files of ops_benchmark.
 #pragma once
 
 #include <functional>
@@ -13,15 +13,15 @@ using at::Tensor;
 using Tensors = std::vector<Tensor>;
 using Function = std::function<Tensors(const Tensors&)>;
 
-/// Two ways to the same outputs; the backward pass, for the gradients of all inputs, is measured
-/// too where the first output wants one.
+/// Two implementations with the same outputs. The backward, for the gradients of all inputs, is
+/// measured too if the first output requires a gradient.
 struct Case {
   std::string name;
   Tensors inputs;
-  Function fused, composed;  ///< composed: empty where somebody else measures it
+  Function fused, composed;  ///< composed: empty if another program measures it
 };
 
-/// Of mixtures of experts.
+/// Benchmarks of mixtures of experts.
 std::vector<Case> expert_cases();
 
 }  // namespace titan::benchmarks

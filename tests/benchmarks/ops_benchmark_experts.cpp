@@ -1,6 +1,6 @@
-// The experts of a mixture: what they make of their tokens beside a loop over experts, their
-// products beside a product of ATen's for each, and the whole block, which moe_block.py times
-// beside that of transformers.
+// Experts of a mixture: their forward and backward compared with a loop over experts, their
+// products compared with one ATen product per expert, and the whole block, which moe_block.py
+// compares with that of transformers.
 #include <memory>
 
 #include <ATen/TensorOperators.h>
@@ -33,8 +33,9 @@ std::string suffix_of(at::ScalarType type) {
   return type == at::kFloat ? "" : type == at::kDouble ? "_double" : "_bf16";
 }
 
-/// x, w1, w2, w3 and weights (tokens, top_k) -> what the experts of each token make of it, beside a
-/// loop that takes the tokens of each expert and adds what becomes of them, as transformers does.
+/// x, w1, w2, w3 and weights (tokens, top_k) -> the weighted outputs of the experts of each token,
+/// compared with a loop over experts that gathers their tokens and adds their outputs, as
+/// transformers does.
 std::vector<Case> chosen_expert_cases() {
   using namespace titan::ops;  // NOLINT: names of the functions that are measured
   std::vector<Case> out;
@@ -134,8 +135,8 @@ std::vector<Case> grouped_cases() {
   return out;
 }
 
-/// The whole block with the numbers that moe_block.py gives that of transformers: drawn in this
-/// order from this seed.
+/// The whole block with the same numbers as in moe_block.py for transformers: drawn in this order
+/// from this seed.
 std::vector<Case> block_cases() {
   std::vector<Case> out;
   for (const auto& [s, type] : {std::pair(ExpertShape{8, 2, 512, 4096}, at::kFloat),

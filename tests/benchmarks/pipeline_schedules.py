@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Bubble and activations of every pipeline schedule: the formula of its paper beside what a simulation of its table gives.
+"""Bubble and activations of every pipeline schedule: the formula of its paper compared with a simulation of its table.
 
-The table of the document stands between two marks and is written anew; the rest stays. Fails when a simulation is worse than
-its formula. `--measure` does the same for the steps of the real executor on 4 ranks, and fails when they do not follow the
-simulated order; `--count` for the memory of played ranks.
+Rewrites the table between two marks of the document. Fails when a simulation is worse than
+its formula. `--measure` does the same for steps of the real executor on 4 ranks, and fails when they do not follow the
+simulated order; `--count` does it for the memory of simulated ranks.
 
     python3 tests/benchmarks/pipeline_schedules.py                                       # prints the table
     python3 tests/benchmarks/pipeline_schedules.py --write docs/guides/pipeline_schedules.md
@@ -44,7 +44,7 @@ SCHEDULES = {
 
 
 def describe(name, ranks, stages, microbatches, costs):
-    """Length of the step, and for each rank busy time, idle time inside and peak of activations, as the command prints them."""
+    """Length of the step, and each rank's busy time, idle time within the step and peak of activations, as the command prints them."""
     words = [str(TITAN), "describe", "pipeline_schedule", name, "--ranks", str(ranks), "--stages", str(stages), "--microbatches",
              str(microbatches), "--costs", ",".join(str(cost) for cost in costs)]
     text = subprocess.run(words, check=True, capture_output=True, text=True, timeout=120).stdout
@@ -102,7 +102,7 @@ def measured():
 
 
 def played(name, rank):
-    """Bytes of activations and what else comes and goes at once on a rank of 4, beside its weights, gradients and states."""
+    """Peak bytes of activations and temporaries on a simulated rank of 4, in addition to weights, gradients and states."""
     words = [str(TITAN), "train", *COUNTED, "--rank", str(rank), "--parallelism.pipeline_parallel_schedule", name]
     done = subprocess.run(words, check=True, capture_output=True, text=True, cwd=ROOT, timeout=120)
     held = {key: int(number) for key, number in re.findall(r"^  (\w[\w, ]*?)  +[\d.]+ GiB +(\d+) bytes$", done.stdout + done.stderr, re.M)}

@@ -1,6 +1,6 @@
-// Step times of every pipeline schedule on 4 ranks, beside what the simulation predicts. The ranks
-// are threads that run the real executor; their layers compute by sleeping, so four of
-// them are busy at once on any machine. One JSON object per schedule on standard output.
+// Step times of every pipeline schedule on 4 ranks, compared with the simulation's prediction. The
+// ranks are threads that run the real executor. Their layers compute by sleeping, so four of them
+// are busy at once on any machine. Prints one JSON object per schedule.
 //
 //   pipeline_steps [milliseconds per layer and pass] [microbatches]
 #include <algorithm>
@@ -36,7 +36,7 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// x + weight, which takes one pass forward, one for the gradient of x and one for the weight's.
+/// x + weight: one pass forward, one for the gradient of x and one for the weight's.
 struct Sleep : torch::autograd::Function<Sleep> {
   static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x,
                             const at::Tensor& value, nn::Parameter* weight) {
@@ -115,7 +115,7 @@ double measure(const PipelinePlan& plan) {
       const double begin = now();
       executor.forward_backward(batches);
       mesh.group("world").barrier();
-      if (step > 0) times.push_back(now() - begin);  // the first connects
+      if (step > 0) times.push_back(now() - begin);  // the first step connects the ranks
     }
     std::nth_element(times.begin(), times.begin() + kSteps / 2, times.end());
     const std::lock_guard lock(mutex);

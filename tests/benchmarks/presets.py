@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What every preset of train_configs takes, by `titan estimate`, and what torchtitan published for such runs.
+"""Memory and FLOPs of every preset of train_configs, by `titan estimate`, and torchtitan's published figures of such runs.
 
     .venv/bin/python tests/benchmarks/presets.py                          # prints the tables; half a minute
     .venv/bin/python tests/benchmarks/presets.py --write docs/results/presets.md  # and fills them in
-    .venv/bin/python tests/benchmarks/presets.py --check docs/results/presets.md  # exit code 1 when the page says something else
+    .venv/bin/python tests/benchmarks/presets.py --check docs/results/presets.md  # exit code 1 when the page differs
 
-The number of GPUs is what the preset says of itself: "# Hardware: 64 GPUs", or "..._8gpu.toml".
+The preset states its number of GPUs: "# Hardware: 64 GPUs", or "..._8gpu.toml".
 """
 
 import argparse
@@ -55,14 +55,14 @@ def estimate(*arguments):
 
 
 def presets():
-    """(path, GPUs; 1 where the preset runs on anything) of each."""
+    """(path, GPUs) of each preset; 1 GPU if the preset does not say."""
     for path in [path for folder in ("", "layouts", "legacy") for path in sorted((ROOT / "train_configs" / folder).glob("*.toml"))]:
         said = re.search(r"^# Hardware: (\d+) .*GPUs", path.read_text(), re.M) or re.search(r"_(\d+)gpu\.toml$", path.name)
         yield path, int(said[1]) if said else 1
 
 
 def sent(found):
-    """GiB that a rank of the largest stage sends in a step, by group."""
+    """GiB sent per step by a rank of the largest stage, by group."""
     traffic = {}
     for entry in found["ranks"][found["largest_pipeline_rank"]]["traffic"]:
         traffic[entry["group"]] = traffic.get(entry["group"], 0) + entry["bytes"]

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What a rank holds and sends on 8 to 4,096 GPUs: Titan's counters against formulas, and memory measured on real ranks.
+"""Memory and traffic of a rank on 8 to 4,096 GPUs: Titan's counters compared with formulas, and memory measured on real ranks.
 
-Ranks of the large layouts are played (`comm.mode = "fake_backend"`): weights without memory, collectives without peers.
-Judged: every printed figure equals scaling_formulas.py in all its digits and no other traffic is printed; no rank takes a
-minute of a CPU; on real CPU ranks the bytes sent agree within 0.1 % and the memory of the blocks within 10 %. The most
-that is held at once, with activations, has no formula: it is shown, and has to fall as context ranks are added.
+Ranks of the large layouts are simulated (`comm.mode = "fake_backend"`): weights without memory, collectives without peers.
+Judged: every printed figure equals scaling_formulas.py in all digits and no other traffic is printed; no rank takes a
+minute of CPU time; on real CPU ranks the bytes sent agree within 0.1 % and the memory of the blocks within 10 %. The peak
+including activations has no formula: it is shown, and must fall as context ranks are added.
 
     python3 tests/benchmarks/scaling.py                          # runs and judges; exit code 1 when a figure differs
     python3 tests/benchmarks/scaling.py --write docs/results/scaling.md  # and fills in the tables of the note
-    python3 tests/benchmarks/scaling.py --quick                  # the smallest of each kind, played only
+    python3 tests/benchmarks/scaling.py --quick                  # the smallest of each kind, simulated only
 
 ctest sets TITAN_SOURCE_DIR and TITAN_PROGRAM.
 """
@@ -88,7 +88,7 @@ def layout_flags(layout):
 
 
 def play(flags, layout, rank):
-    """{figure: (bytes, calls or None)} of one played rank, and the CPU seconds it took."""
+    """{figure: (bytes, calls or None)} of one simulated rank, and its CPU seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     text = titan("train", *flags, *layout_flags(layout), "--comm.mode", "fake_backend", "--rank", rank, "--world-size",
                  layout.ranks, timeout=HANG)
@@ -103,12 +103,12 @@ def play(flags, layout, rank):
 
 
 def predict(model, layout, rank):
-    """What `play` must give."""
+    """The expected result of `play`."""
     return {name: (size, None) for name, size in held(model, layout, rank).items()} | sent(model, layout, rank)
 
 
 def differences(what, printed, predicted):
-    """Bytes that are held must be equal; of what is sent each call may be rounded by two bytes."""
+    """Held bytes must be equal; sent bytes may differ by two bytes of rounding per call."""
     def fits(name):
         (size, calls), (wanted, wanted_calls) = printed.get(name, (-1, -1)), predicted.get(name, (-1, -1))
         return calls == wanted_calls and abs(size - wanted) <= 2 * (calls or 0)
@@ -117,7 +117,7 @@ def differences(what, printed, predicted):
 
 
 def recipe_flags(name):
-    """The recipe's model, trained without what is not counted here."""
+    """Flags for the recipe's model, without features that are not counted here."""
     return ["--job.config_file", f"train_configs/{RECIPES[name]}.toml", "--training.dataset", "jsonl",
             "--parallelism.pipeline_parallel_schedule", "1F1B",
             "--activation_checkpoint.mode", "none", "--checkpoint.no_enable", "--profiling.no_enable_profiling",
@@ -129,7 +129,7 @@ def amount(value):
 
 
 def judge_played(name, layout):
-    """One row of the table, and what is wrong with it. The first and the last rank: chunks of rows run out at the end."""
+    """One row of the table and its problems. Judges the first and the last rank, because the last chunks of rows may be shorter."""
     model, problems, seconds, together = MODELS[name], [], [], []
     for rank in (0, layout.ranks - 1):
         printed, took = play(recipe_flags(name), layout, rank)
@@ -148,7 +148,7 @@ def judge_played(name, layout):
 
 
 def judge_context(name, layout):
-    """One row: what context ranks send, and how much less each of them holds at once."""
+    """One row: the traffic of context ranks, and how much lower the peak of each is."""
     model = MODELS[name]
     printed, took = play(recipe_flags(name), layout, layout.ranks - 1)
     problems = differences(f"{name}, {layout}", printed, predict(model, layout, layout.ranks - 1))
@@ -170,7 +170,7 @@ def judge_context(name, layout):
 
 
 def judge_stages(name, layout):
-    """A row for each stage of a pipeline, and what is wrong. Judged: the first and the last rank of every stage, and that
+    """A row for each stage of a pipeline, and problems. Judged: the first and the last rank of every stage, and that
     1F1B keeps one microbatch less from stage to stage."""
     model, problems, rows, peaks = MODELS[name], [], [], []
     per_stage = layout.ranks // layout.stages
@@ -218,8 +218,8 @@ def judge_experts(name, layout):
 
 
 def measure(layers, layout):
-    """(peak memory in GiB, MiB sent per step) of rank 0 in a real run: the least of the steps after the first, in each of
-    which all of the state is there and messages that overlap by chance add to it."""
+    """(peak memory in GiB, MiB sent per step) of rank 0 in a real run: the minimum over the steps after the first, in each of
+    which all state exists and messages that happen to overlap add to it."""
     with tempfile.TemporaryDirectory(prefix="titan_") as folder:
         start = ["train"]
         if layout.ranks > 1:

@@ -1,6 +1,6 @@
-"""What a rank holds and sends in a step, from a Llama's dimensions and its layout alone: no figure comes from Titan.
+"""Memory and traffic of a rank in a step, from a Llama's dimensions and its layout only: no figure comes from Titan.
 
-scaling.py compares it with what played and real ranks count; docs/results/scaling.md is the same in words.
+scaling.py compares them with the counters of simulated and real ranks; docs/results/scaling.md has the formulas in words.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ STATE = 4                  # bytes of a stored parameter, of its gradient, of ea
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """What one pipeline stage has of a model."""
+    """The part of a model in one pipeline stage."""
     blocks: int
     has_embedding: bool
     has_head: bool
@@ -39,11 +39,11 @@ class Model:
         return 2 * self.vocab * self.d + self.layers * self.block + self.d
 
     def flops_per_token(self, sequence):
-        """6 per weight that multiplies (all but the embedding), 12 per layer, width and token of full attention."""
+        """6 per weight of a matrix product (all but the embedding), 12 per layer, width and token of full attention."""
         return 6 * (self.parameters - self.vocab * self.d) + 12 * self.layers * self.d * sequence
 
     def units(self, tensor=1, part=None):
-        """Per FSDP unit the (rows, columns) that tensor parallelism leaves of each parameter: embedding, blocks, head."""
+        """Per FSDP unit the (rows, columns) of each parameter after tensor parallelism: embedding, blocks, head."""
         assert self.vocab % tensor == self.kv_heads % tensor == self.ffn % tensor == 0, (self, tensor)
         part = part or self.part(1, 0)
         d, kv = self.d, self.d // self.heads * self.kv_heads
@@ -53,7 +53,7 @@ class Model:
                 *[[(d, 1), (self.vocab // tensor, d)]] * part.has_head]
 
     def part(self, stages, stage):
-        """Embedding and head count as one block each; the first stages get what does not divide."""
+        """Embedding and head count as one block each; the first stages get the remainder."""
         units, rest = divmod(self.layers + 2, stages)
         is_first, is_last = stage == 0, stage == stages - 1
         return Part(units + (stage < rest) - is_first - is_last, is_first, is_last)
@@ -87,7 +87,7 @@ class DeepSeek(Model):
         return part.blocks - self.dense * part.has_embedding
 
     def units(self, tensor=1, part=None):
-        """All but the experts that are chosen from, and the biases of the choice."""
+        """All parameters except routed experts and the biases of their choice."""
         assert tensor == 1, "no formula for tensor parallelism"
         part = part or self.part(1, 0)
         with_experts = self.blocks_with_experts(part)
@@ -98,7 +98,7 @@ class DeepSeek(Model):
                 *[[(self.d, 1), (self.vocab, self.d)]] * part.has_head]
 
     def expert_units(self, ranks, part):
-        """Units of their own where `ranks` share the experts."""
+        """Separate units if `ranks` share the experts."""
         return [[(self.experts // ranks, self.expert_ffn * self.d)] * 3] * self.blocks_with_experts(part)
 
     def parameters_of(self, part):
@@ -112,7 +112,7 @@ class DeepSeek(Model):
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Stages x replicas x shards x context x tensor ranks, the tensor ranks side by side; `batch` rows of `sequence` tokens
+    """Stages x replicas x shards x context x tensor ranks, with adjacent tensor ranks; `batch` rows of `sequence` tokens
     for the context x tensor ranks that hold one of the data's shards, which a pipeline takes one by one (1F1B)."""
     shards: int
     replicas: int = 1
@@ -140,12 +140,12 @@ class Layout:
 
     @property
     def passes(self):
-        """Through a stage and step."""
+        """Passes through a stage in a step."""
         return self.batch if self.stages > 1 else 1
 
     @property
     def tokens(self):
-        """Of one pass on a rank; tensor parallelism cuts some activations further."""
+        """Tokens of one pass on a rank; tensor parallelism cuts some activations further."""
         return self.batch // self.passes * self.sequence // self.context
 
     def __str__(self):
@@ -160,7 +160,7 @@ def part_of(model, layout, rank):
 
 
 def held(model, layout, rank=0):
-    """Bytes of this rank: whole chunks of rows for the first ranks of a shard group, less or none for the last."""
+    """Bytes held by this rank: whole chunks of rows for the first ranks of a shard group, fewer or none for the last."""
     shard = rank // layout.tensor % layout.fsdp
     elements = tensors = 0
     for rows, columns in sum(model.units(layout.tensor, part_of(model, layout, rank)), []):
@@ -181,8 +181,8 @@ def held(model, layout, rank=0):
 
 
 def sent(model, layout, rank=0):
-    """(bytes, calls) of a rank and step for each group and operation. Of a buffer that is shared out over W ranks, W - 1 of
-    W parts travel; an all-reduce is a reduce-scatter and an all-gather."""
+    """(bytes, calls) of a rank and step for each group and operation. Of a buffer that is split over W ranks, W - 1 of
+    W parts are sent; an all-reduce is a reduce-scatter and an all-gather."""
     part = part_of(model, layout, rank)
     traffic = {**_shard_traffic(model, layout, part), **_tensor_traffic(model, layout, part),
                **_context_traffic(model, layout, part), **_stage_traffic(model, layout, part),
@@ -211,8 +211,8 @@ def _shard_traffic(model, layout, part):
 
 
 def _expert_traffic(model, layout, part):
-    """Rows to experts and back, forward and backward: 8 N k D (p - 1)/p bytes of bf16 for a layer and N tokens; before them how many,
-    an int64 for each expert. The experts themselves over the other ranks, and the counts for the biases of a step over all."""
+    """Rows to experts and back, forward and backward: 8 N k D (p - 1)/p bytes of bf16 for a layer and N tokens; before them the counts,
+    an int64 for each expert. Also weights and gradients of experts over the other ranks, and a step's counts for the biases over all."""
     if layout.experts == 1:
         return {}
     blocks, others = model.blocks_with_experts(part), layout.fsdp // layout.experts
@@ -254,7 +254,7 @@ def _tensor_traffic(model, layout, part):
 
 
 def _context_traffic(model, layout, part):
-    """Keys and values of a rank's tokens, in each block forth and, for the backward, once more; then their gradients."""
+    """Keys and values of a rank's tokens, in each block once for the forward and once for the backward; then their gradients."""
     others = layout.context - 1
     if not others:
         return {}
@@ -270,7 +270,7 @@ def _context_traffic(model, layout, part):
 
 
 def _stage_traffic(model, layout, part):
-    """An activation to the next stage and its gradient to the one before, for each pass."""
+    """An activation to the next stage and its gradient to the previous stage, for each pass."""
     if layout.stages == 1:
         return {}
     messages = layout.passes * (2 - part.has_embedding - part.has_head)

@@ -5,9 +5,9 @@
   bench/bin/python tests/benchmarks/torchtitan_comparison.py [--only NAME...] [--pairs 7] [--steps 8] [--results FOLDER]
       [--write docs/results/benchmarks_torchtitan.md]
 
-Every case's result is kept in --results as titan bench --json writes it; a case that is there is not measured again, so the table
-can be made in several sittings. What its own side cannot run is said in the table with its error. Needs build/release/bin/titan
-and its plugin bench; tests/benchmarks/torchtitan_side.py says what torchtitan's side does.
+Each case's result is kept in --results as titan bench --json writes it; a case with a result is not measured again, so the table
+can be made in several sessions. The table shows the error of cases that torchtitan cannot run. Needs build/release/bin/titan
+and its plugin bench; tests/benchmarks/torchtitan_side.py is torchtitan's side.
 """
 
 import argparse
@@ -56,7 +56,7 @@ class Comparison:
 
 
 def cases():
-    """By name, in the order of the table."""
+    """Cases by name, in the order of the table."""
     found = {}
     for model, flags in (("debug", []), ("100m", LARGE)):
         for dtype, more in (("float32", []), ("bfloat16", BF16)):
@@ -72,7 +72,7 @@ def cases():
 
 
 def measure(case, arguments, result):
-    """Leaves titan bench's JSON in `result`, or what kept it from that under "error"."""
+    """Writes titan bench's JSON to `result`, or the reason of a failure under "error"."""
     # launch gives ranks their share of the CPUs; one rank takes all
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     run = subprocess.run(case.command(arguments, result), cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)

@@ -1,12 +1,12 @@
-"""Trains a Llama in torchtitan v0.2.2's own code on CPUs and says how fast, as titan bench --against reads it (docs/guides/bench.md).
+"""Trains a Llama in torchtitan v0.2.2's own code on CPUs and prints its speed for titan bench --against (docs/guides/bench.md).
 
     bench/bin/python tests/benchmarks/torchtitan_side.py --model debug|100m [--dtype bfloat16] [--layout fsdp|tp|pp|cp]
         [--ranks 2] [--compile] [--batch 2] [--threads 2]
 
-torchtitan's trainer wants a GPU, so its parts are driven as that trainer drives them: model, cross_entropy_loss, clip_grad_norm_,
+torchtitan's trainer needs a GPU, so this script calls its parts as that trainer does: model, cross_entropy_loss, clip_grad_norm_,
 fused AdamW, and for several ranks apply_fsdp, apply_tp, pipeline_module_split with build_pipeline_schedule, and
 apply_cp_to_attention_module within FSDP, on gloo. (cp: in torch 2.11 and 2.15 the CPU's attention has no sharding strategy, so it ends with
-that error; it is here for the day when it has.) In bfloat16 one rank computes under autocast and FSDP casts, as there. Tokens are
+that error until that changes.) In bfloat16 one rank computes under autocast and FSDP casts, as in the trainer. Tokens are
 random. Steps are TITAN_BENCH_WARMUP + TITAN_BENCH_STEPS.
 """
 
@@ -43,7 +43,7 @@ def parsed():
 
 
 def start_ranks(ranks, threads):
-    """Starts this script once per rank; ends as one that failed."""
+    """Starts this script once per rank; exits with the code of one that failed."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         port = held.getsockname()[1]
@@ -57,7 +57,7 @@ def start_ranks(ranks, threads):
 
 
 class Training:
-    """The model under its layout, and what one step of torchtitan's trainer does."""
+    """The model under its layout, and one step of torchtitan's trainer."""
 
     def __init__(self, arguments):
         import torch
@@ -130,7 +130,7 @@ class Training:
         self.schedule = build_pipeline_schedule(config, stages, lambda logits, labels: self.loss(logits, labels) / tokens)
 
     def contexts(self):
-        """What the trainer computes under."""
+        """The contexts in which the trainer computes."""
         stack = contextlib.ExitStack()
         if self.arguments.layout == "tp":
             stack.enter_context(self.torch.distributed.tensor.parallel.loss_parallel())
@@ -160,7 +160,7 @@ class Training:
 
 
 def peak_bytes(training):
-    """Of the rank that holds most."""
+    """Peak bytes of the rank with most."""
     peak = training.torch.tensor([resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024])
     if training.mesh:
         training.torch.distributed.all_reduce(peak, op=training.torch.distributed.ReduceOp.MAX)

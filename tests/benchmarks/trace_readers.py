@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Traces of a run of four ranks, judged by software that reads PyTorch's: HolisticTraceAnalysis and TensorBoard's torch plugin.
+"""Checks traces of a run of four ranks with readers of PyTorch traces: HolisticTraceAnalysis and TensorBoard's torch plugin.
 
-Both are large, so they are installed into a folder of their own (build/trace_readers) and are no part of the test set.
+Both are large, so they are installed into a separate folder (build/trace_readers) and are not part of the test set.
 
     python3 tests/benchmarks/trace_readers.py      # installs what is missing, runs and judges; exit code 1 when one disagrees
 
-Uses TITAN_SOURCE_DIR and TITAN_PROGRAM where they are set.
+Uses TITAN_SOURCE_DIR and TITAN_PROGRAM if they are set.
 """
 
 import gzip

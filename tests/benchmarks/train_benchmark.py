@@ -1,8 +1,9 @@
-"""Measures training of the debug model: start-up, first step, tokens per second, peak memory, and a matrix product beside it.
+"""Measures training of the debug model: start-up, first step, tokens per second, peak memory, and the speed of a matrix product for
+reference.
 
   .venv/bin/python tests/benchmarks/train_benchmark.py [--steps 12] [--rounds 3] [--write docs/results/benchmarks.md]
 
-Machines are noisy: the GEMM rate is measured before and after each round, and what counts is the ratio of the two.
+Machines are noisy: the GEMM rate is measured before and after each round, and the result is the ratio of both.
 """
 
 import argparse
@@ -56,7 +57,7 @@ def train(titan: pathlib.Path, steps: int, threads: int) -> dict:
 
 
 def version_seconds(titan: pathlib.Path) -> float:
-    """What `titan --version` takes, process start included: the least of ten."""
+    """Seconds of `titan --version`, process start included: the minimum of ten."""
     def once() -> float:
         start = time.perf_counter()
         subprocess.run([titan, "--version"], check=True, stdout=subprocess.DEVNULL)

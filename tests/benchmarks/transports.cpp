@@ -1,6 +1,6 @@
-// How fast ranks of this machine move data: gloo and shared memory in turns, on 2 and 4 ranks
-// (threads, each with its own connections). Prints a JSON line for each operation and size: seconds
-// per operation by either (median), and the quartiles of gloo's time over shared memory's.
+// Measures how fast ranks of this machine exchange data: gloo and shared memory in turns, on 2 and
+// 4 ranks (threads, each with its own connections). Prints a JSON line for each operation and size:
+// median seconds per operation of both, and the quartiles of gloo's time over shared memory's.
 //
 //   transports [largest bytes, 67108864] [repeats, 15]
 #include <algorithm>
@@ -98,7 +98,7 @@ void measure(Backend& gloo, Backend& shared, int64_t largest, int repeats) {
       for (int i = -1; i < repeats; ++i) {
         const double by_gloo = time_of(test, gloo, whole, part, inner);
         const double by_memory = time_of(test, shared, whole, part, inner);
-        if (i < 0) continue;  // the first touches the memory
+        if (i < 0) continue;  // warm-up: touches the memory
         seconds[0].push_back(by_gloo);
         seconds[1].push_back(by_memory);
         ratios.push_back(by_gloo / by_memory);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Shared memory beside gloo between ranks of this machine: collectives by size, and steps of the debug model on two ranks under four
-layouts. The two take turns, so each pair was measured in the same seconds; ratios are gloo's time over shared memory's. Losses of each
+"""Compares shared memory with gloo between ranks of this machine: collectives by size, and steps of the debug model on two ranks under four
+layouts. Both take turns, so each pair is measured at the same time; ratios are gloo's time over shared memory's. Losses of each
 pair must be equal; exit code 1 when they are not.
 
     ninja -C build/release transports
@@ -8,7 +8,7 @@ pair must be equal; exit code 1 when they are not.
     .venv/bin/python tests/benchmarks/transports.py --write docs/shared_memory_figures.md
     .venv/bin/python tests/benchmarks/transports.py --largest 65536 --pairs 1 --steps 5      # a quick look
 
-TITAN_PROGRAM names the program; `transports` is looked for beside the build tree of it.
+TITAN_PROGRAM names the program; `transports` is searched in its build tree.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Files that Titan 0.1 wrote (tests/assets/v0.1, made once by tests/assets/make_v0_1.py) are read by this version, for ever:
+"""This version still reads files of Titan 0.1 (tests/assets/v0.1, made once by tests/assets/make_v0_1.py):
 checkpoints resume, each in its own layout and on one rank; every file of a run's folder has its reader; other software agrees."""
 
 import gzip
@@ -24,7 +24,7 @@ RUN = ASSETS / "run"
 
 class AssetsTest(Case):
     def read_only(self, name):
-        """A copy: a reader may write into the folder that it reads, and no stored file changes."""
+        """A copy, because a reader may write into its folder, and stored files must not change."""
         return pathlib.Path(shutil.copytree(ASSETS / name, self.folder / name))
 
     def resume(self, name, ranks, *arguments):

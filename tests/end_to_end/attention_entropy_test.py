@@ -1,5 +1,5 @@
-"""experiments/attention_entropy as a stranger's project: what it sees of a run is what transformers computes from the same weights and
-tokens, under every layout, and the run does not notice."""
+"""experiments/attention_entropy, built against an installation: its entropies are those of transformers for the same weights and
+tokens, under every layout, and the run is unchanged."""
 
 import functools
 import json
@@ -102,7 +102,7 @@ class AttentionEntropyTest(Case):
         self.assert_equals_transformers("chunks", recipe=CHUNKS)
 
     def test_layouts_see_the_same_windows_and_sinks(self):
-        """Sinks are dealt with the heads, and documents hide keys as well."""
+        """Tensor parallelism cuts sinks with the heads, and documents hide keys too."""
         for name, arguments in (("rows", []), ("documents", ["--model.attn_type", "flex"])):
             expected = seen(self.run_it(1, *WIDE, *arguments, name=name, recipe=WINDOWS_AND_SINKS))
             found = self.run_it(2, *WIDE, *arguments, "--parallelism.tensor_parallel_degree", "2", name=f"{name}_tp",
@@ -116,7 +116,7 @@ class AttentionEntropyTest(Case):
             self.assertEqual(found, [values[place] for values in seen(out).values()])
 
     def test_layouts_and_recomputation_see_the_same(self):
-        """Heads on other ranks, layers on other ranks, rows on other ranks, and layers that are computed again."""
+        """Heads, layers or rows on other ranks, and layers that are recomputed."""
         rows = ["--training.local_batch_size", "1"]
         for name, ranks, arguments in (
                 ("tp", 2, ["--parallelism.tensor_parallel_degree", "2"]),

@@ -1,4 +1,4 @@
-"""Everything a user can get wrong: one clear message, the right exit code, nothing half written.
+"""Mistakes of users: each gives one clear message, the right exit code and no partial output.
 
 Exit codes: 1 data or files, 2 the configuration or the command line, 3 plugins.
 """
@@ -16,7 +16,7 @@ def documents(*texts):
 
 class ConfigurationTest(Case):
     def refused(self, text, *parts, arguments=(), code=2):
-        """Trains a recipe that is the debug recipe's sections replaced by `text`; it must not start."""
+        """Trains the debug recipe with sections replaced by `text`; the run must not start."""
         file = self.write("train.toml", text)
         run = self.train(*arguments, config=["--job.config_file", file], code=code)
         self.assert_holds(run.stderr, *parts)
@@ -75,7 +75,7 @@ class ConfigurationTest(Case):
     RECIPE = (ROOT / DEBUG_CONFIG).read_text().replace('"./', f'"{ROOT}/')
 
     def line_of(self, text, part):
-        """The place of the line that holds `part`."""
+        """The number of the line that holds `part`."""
         return f"train.toml:{text[:text.index(part)].count(chr(10)) + 1}:"
 
     def test_what_plugins_find_is_placed_and_reported_at_once(self):

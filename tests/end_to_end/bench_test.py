@@ -1,4 +1,4 @@
-"""titan bench: what it says of a run agrees with what the run wrote, and of two with what they printed."""
+"""titan bench: its figures agree with the files of one run, and with the output of two compared programs."""
 
 import json
 import statistics

@@ -1,4 +1,4 @@
-"""A job keeps what it has done: a restart continues its own branch of checkpoints, an older branch is named and left alone, nothing
+"""A job keeps its results: a restart continues its own branch of checkpoints, an older branch is named and left unchanged, nothing
 of an earlier run is overwritten, and two runs do not share a folder."""
 
 import json
@@ -44,7 +44,7 @@ class BranchesCase(CheckpointCase):
 
 
 class RestartTest(BranchesCase):
-    """What begins a branch is applied once."""
+    """Options that begin a branch are applied once."""
 
     # the 16th step of each process: a run that always went back to step 10 would never pass step 26
     KILLED = ["--plugins.paths", FAULTS, "--parallelism.further", "test/fault", "--parallelism.test/fault.rank=1",

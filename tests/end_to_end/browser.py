@@ -1,5 +1,5 @@
-"""A headless Chromium for checks of pages: opens a file, presses keys and the mouse, runs script, takes pictures, and keeps what the page
-complains about. Needs chromium and the package websocket-client."""
+"""A headless Chromium for checks of pages: opens a file, sends key and mouse events, runs scripts, takes pictures, and records errors of
+the page. Needs chromium and the package websocket-client."""
 
 import base64
 import json
@@ -13,7 +13,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 def require():
-    """Ends the program with what is missing and how to install it."""
+    """Exits with a message that says what is missing and how to install it."""
     if CHROMIUM is None:
         raise SystemExit("error: no browser: neither chromium nor google-chrome is on PATH; install it: apt-get install chromium")
     try:
@@ -89,7 +89,7 @@ class Browser:
         self.settle()
 
     def settle(self):
-        """Until what was asked for is drawn."""
+        """Waits until the page is drawn."""
         self.script("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def script(self, text):

@@ -1,5 +1,5 @@
-"""`titan chat-template` judged by transformers' apply_chat_template: the templates of real models on drawn conversations, their texts
-and ids, and whether they refuse; and each filter, test, method and operator of the template language on its own."""
+"""Compares `titan chat-template` with transformers' apply_chat_template: the templates of real models on random conversations, their texts
+and ids, and whether they are refused; and each filter, test, method and operator of the template language separately."""
 
 import datetime
 import json
@@ -37,7 +37,7 @@ def setUpModule():
 
 
 def rendered(tokenizer, conversation, prompt):
-    """What apply_chat_template gives, or None where it refuses."""
+    """The result of apply_chat_template, or None if it refuses."""
     known = {name: value for name, value in conversation.items() if name != "messages"}
     try:
         text = tokenizer.apply_chat_template(conversation["messages"], add_generation_prompt=prompt, tokenize=False, **known)
@@ -57,7 +57,7 @@ class ChatTemplateCase(Case):
         return [json.loads(line) for line in run.stdout.splitlines()]
 
     def write_assets(self, name, template):
-        """A folder as transformers saves it: the bundled tokenizer, and what the template spells as special tokens of each kind."""
+        """A folder as transformers saves it: the bundled tokenizer, and the template's special tokens of each kind."""
         tokenizer = AutoTokenizer.from_pretrained(ASSETS)
         chance = random.Random(name)
         tokens = [AddedToken(text, special=True, lstrip=chance.random() < 0.2, rstrip=chance.random() < 0.2,

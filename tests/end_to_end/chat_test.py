@@ -1,4 +1,4 @@
-"""experiments/chat as a stranger's project: a data set of one's own, built against the installed sdk, trained with and resumed."""
+"""experiments/chat, built against an installation: a custom data set for training and resuming."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""A small recipe that saves, and what foreign software says about the checkpoints it leaves: safetensors reads every file, xxhash
+"""A small recipe that saves checkpoints, and checks of them with other software: safetensors reads every file, xxhash
 hashes it. Used by
 checkpoint_{readers,faults,damage,kills}_test.py."""
 
@@ -46,7 +46,7 @@ def pieces(folder):
 
 
 def whole_state(folder):
-    """Every tensor of a checkpoint, put together; fails unless each element is stored exactly once."""
+    """Every tensor of a checkpoint, assembled; fails unless each element is stored exactly once."""
     parts = {}
     for _, name, offsets, tensor in pieces(folder):
         parts.setdefault(name, []).append((offsets, tensor))
@@ -65,20 +65,20 @@ def whole_state(folder):
 
 
 def with_own_hash(text):
-    """The text of a manifest, whose last member is its own hash, with the right one: that of the text with zeros for its digits."""
+    """The text of a manifest with its own hash as last member, which is that of the text with zeros for its digits."""
     place = text.rindex('"') - 32
     zeroed = text[:place] + 32 * "0" + text[place + 32:]
     return text[:place] + xxhash.xxh3_128_hexdigest(zeroed.encode()) + text[place + 32:]
 
 
 def write_manifest(folder, manifest):
-    """With the hash that belongs to it."""
+    """Writes the manifest with the right hash of its own."""
     text = json.dumps({name: value for name, value in manifest.items() if name != "xxh3_128"} | {"xxh3_128": 32 * "0"}, indent=1)
     (folder / "manifest.json").write_text(with_own_hash(text))
 
 
 def damage(folder):
-    """What is wrong with the files of a complete checkpoint, by its manifest, xxhash and safetensors; empty: nothing."""
+    """Problems of the files of a complete checkpoint, by its manifest, xxhash and safetensors; empty if there are none."""
     folder = pathlib.Path(folder)
     text = (folder / "manifest.json").read_text()
     manifest = json.loads(text)
@@ -123,7 +123,7 @@ def complete_steps(folder):
 
 
 def status_of(path):
-    """As stat; None where nothing is, or no longer: what a live run writes and removes may go at any moment."""
+    """As stat; None if the file does not exist, because a live run may remove files at any moment."""
     try:
         return path.stat()
     except FileNotFoundError:
@@ -131,7 +131,7 @@ def status_of(path):
 
 
 class Live:
-    """A run that goes on while the test acts; what it says goes to files. Use as a context manager: it never outlives it."""
+    """A run in the background of the test; its output goes to files. Use as a context manager, which ends the run."""
 
     def __init__(self, case, command, options=None, **env):
         self.folder = pathlib.Path(tempfile.mkdtemp(dir=case.folder, prefix="said_"))
@@ -154,7 +154,7 @@ class Live:
         return [int(step) for step in re.findall(r"step: +(\d+) ", (self.folder / "out").read_text())]
 
     def wait_until(self, is_so, within=HANG):
-        """Looks every other millisecond; fails when the run ends before."""
+        """Polls every two milliseconds; fails if the run ends before."""
         deadline = time.monotonic() + within
         while not is_so():
             if self.process.poll() is not None:
@@ -168,7 +168,7 @@ class Live:
 
     @contextlib.contextmanager
     def held(self):
-        """Nothing in the run moves meanwhile: what is done within is one moment for it. For runs of one process."""
+        """Stops the run meanwhile, so that actions of the test are atomic for it. For runs of one process."""
         self.process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)  # until its last thread has stopped
         try:
@@ -204,7 +204,7 @@ class CheckpointCase(RanksCase):
         return run
 
     def assert_sound(self, folder=None):
-        """Every complete checkpoint holds what was written. Returns them."""
+        """Checks that every complete checkpoint holds what was written. Returns the checkpoints."""
         found = complete_steps(folder or self.saved)
         for path in found.values():
             self.assertEqual(damage(path), [])
@@ -212,6 +212,6 @@ class CheckpointCase(RanksCase):
 
     @staticmethod
     def resumed_after(text):
-        """The step from which a run went on; 0: it began anew."""
+        """The step from which a run resumed; 0: it started from scratch."""
         found = re.search(r"resumed after step (\d+) from", text)
         return int(found[1]) if found else 0

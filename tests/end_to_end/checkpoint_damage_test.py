@@ -1,5 +1,5 @@
-"""Damage to the newest checkpoint: the next start is an error that names the file and the tensor and changes nothing, titan
-inspect --verify sees it too, and an older step can still be loaded."""
+"""Damage to the newest checkpoint: the next start fails with the file and the tensor and changes nothing, titan
+inspect --verify detects it too, and an older step can still be loaded."""
 
 import contextlib
 import functools
@@ -26,7 +26,7 @@ def train_small(command, folder, *changes):
 
 @functools.cache
 def saved_by_two():
-    """A folder with complete checkpoints of steps 2 and 4, cut over two ranks; it lives as long as the program."""
+    """A folder with complete checkpoints of steps 2 and 4, sharded over two ranks; it lives as long as the program."""
     keeper = tempfile.TemporaryDirectory(prefix="titan_")
     launch = [TITAN, "launch", "--nproc", "2", "--log-dir", keeper.name + "/logs", "--"]
     train_small([*launch, "train", "--parallelism.data_parallel_shard_degree", "2"], keeper.name)
@@ -34,7 +34,7 @@ def saved_by_two():
 
 
 def sign(folder):
-    """Makes the manifest fit the files, as one would who means to deceive."""
+    """Makes the manifest match the files, as in an attack."""
     manifest = json.loads((folder / "manifest.json").read_text())
     for file in manifest["files"]:
         with contextlib.suppress(FileNotFoundError):
@@ -69,7 +69,7 @@ class DamageTest(CheckpointCase):
         self.newest = self.saved / "step-4"
 
     def assert_refused(self, *parts, arguments=(), ranks=1, inspects=True, code=1):
-        """The message holds `parts`, nothing changes on disk; titan inspect --verify sees it too."""
+        """The message holds `parts`, nothing changes on disk; titan inspect --verify reports it too."""
         before = content(self.saved)
         run = self.run_ranks(ranks, "--training.steps", 6, *arguments, code=code, within=HANG)
         self.assert_holds(run.stderr, *map(str, parts))
@@ -147,7 +147,7 @@ class DamageTest(CheckpointCase):
                 self.assert_refused(self.newest / name, "No such file or directory")
 
     def test_every_flipped_bit_is_found(self):
-        """Of a small real checkpoint: in each file at places spread over it, in each member of a header and in each tensor."""
+        """In a small real checkpoint: at positions spread over each file, in each member of a header and in each tensor."""
         places = {path: self.places_in(path) for path in sorted(self.newest.iterdir())}
         self.assertEqual(len(places), 7)  # per rank weights, optimizer and state, and the manifest
         for path, positions in places.items():
@@ -177,7 +177,7 @@ class DamageTest(CheckpointCase):
                        *(start + place for begin, end in tensors for place in (begin, end - 1))})
 
     def test_a_manifest_that_was_changed(self):
-        """What no other file tells: a run would go on elsewhere."""
+        """Facts that no other file holds: a run would resume at another position."""
         path = self.newest / "manifest.json"
         sound = json.loads(path.read_text())
         for name in ("step", "tokens_seen", "lr_step", "seed"):
@@ -253,7 +253,7 @@ class DamageTest(CheckpointCase):
             self.assert_refused(path, "has gaps")
 
     def lies(self):
-        """{kind: (header, what the message must say)}; the whole says that the tensor is another than it is."""
+        """{kind: (header, expected message)}; each header describes another tensor than the file holds."""
         def changed(**members):
             entries, _ = header(saved_by_two()[1] / "step-4" / self.WEIGHTS)
             entries[self.MATRIX].update(members)
@@ -278,7 +278,7 @@ class DamageTest(CheckpointCase):
 
     @thorough
     def test_headers_with_lies(self):
-        """With a manifest that was made to fit, and where there is none: a plain folder of shards."""
+        """With a manifest that matches the file, and without one: a plain folder of shards."""
         plain = self.folder / "plain"
         names_no_tensor = ("no object", "cut text")
         for kind, (text, part) in self.lies().items():
@@ -303,7 +303,7 @@ class DamageTest(CheckpointCase):
         self.out = own
 
     def test_header_of_200_megabytes(self):
-        """Neither is it read, nor is its length believed."""
+        """The header is not read, and its length is not trusted."""
         plain = self.folder / "plain"
         plain.mkdir()
         shutil.copy(self.newest / self.WEIGHTS, plain)

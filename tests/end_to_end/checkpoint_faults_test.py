@@ -1,5 +1,5 @@
-"""What stops a save: limits, rights, folders that go away. Each is an error that names the file, what is complete stays
-as it is, and the run ends or goes on as checkpoint.async_mode says."""
+"""Faults during a save: limits, permissions, removed folders. Each is an error that names the file, complete checkpoints stay
+unchanged, and the run ends or continues as checkpoint.async_mode says."""
 
 import contextlib
 import pathlib
@@ -19,7 +19,7 @@ ASYNC = ["--checkpoint.async_mode", "async"]
 
 
 class ReadOnlyCase(CheckpointCase):
-    """A run that goes on where it may no longer write."""
+    """A run whose folder becomes read-only."""
 
     def read_only(self, mode):
         self.out = self.folder / mode
@@ -45,7 +45,7 @@ class SaveFaultsTest(ReadOnlyCase):
                 self.check_read_only(mode, run.stderr, before, "Permission denied")
 
     def end_well(self, live):
-        """Ends a run that goes on; everything complete is sound, and the last step among it."""
+        """Ends a run that continued; all complete checkpoints are valid, including that of the last step."""
         live.process.send_signal(signal.SIGTERM)
         self.assertEqual(live.finish(), 75, live.errors())
         self.assertIn(metrics(self.out)[-1]["step"], self.assert_sound())
@@ -55,7 +55,7 @@ class SaveFaultsTest(ReadOnlyCase):
         live.wait_until(lambda: max(complete_steps(self.saved), default=0) >= newest + more)
 
     def test_a_file_may_not_grow(self):
-        """RLIMIT_FSIZE, where root has no privilege either: the weights fit, the optimizer's states do not."""
+        """RLIMIT_FSIZE, which also binds root: the weights fit, the optimizer's states do not."""
         limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, resource.RLIM_INFINITY))
         with self.subTest("disabled"):
             run = self.run_ranks(1, *EVERY_STEP, code=1, preexec_fn=limit)
@@ -81,7 +81,7 @@ class SaveFaultsTest(ReadOnlyCase):
             self.assertIn(last - 1, self.assert_sound())
 
     def test_a_rank_of_two_cannot_write(self):
-        """The others learn of it, and rank 0 removes the folder."""
+        """The other ranks are informed, and rank 0 removes the folder."""
         for mode in ("disabled", "async"):
             with self.subTest(mode):
                 self.out = self.folder / mode
@@ -117,7 +117,7 @@ class SaveFaultsTest(ReadOnlyCase):
             self.end_well(live)
 
     def remove_between_saves(self, live):
-        """Removes all that is saved, unless a save is under way; whether it did."""
+        """Removes all checkpoints, unless a save is in progress; returns whether it did."""
         with live.held():
             said = set(re.findall(r"saved step (\d+) in", live.errors()))
             is_between = said == {path.name[5:] for path in self.saved.glob("step-*")}
@@ -137,7 +137,7 @@ class SaveFaultsTest(ReadOnlyCase):
 
     def test_the_folder_is_removed_during_a_save(self):
         def remove_unfinished():
-            """In one go: what is left of a folder that goes file by file could still be completed."""
+            """In one step: the rest of a folder that is removed file by file could still be completed."""
             for path in self.saved.glob("step-*"):
                 if not (path / "manifest.json").exists():
                     with contextlib.suppress(FileNotFoundError):  # the run has removed it itself

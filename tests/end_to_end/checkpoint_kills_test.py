@@ -1,9 +1,9 @@
-"""Runs that end before their time: kill -9 while they save, one rank of an elastic group, signals that ask for a checkpoint. What
-is complete stays whole, and the next start goes on from the newest of it as if nothing had happened.
+"""Runs that end early: kill -9 during a save, one rank of an elastic group, signals that request a checkpoint. Complete
+checkpoints stay valid, and the next start resumes from the newest one as if nothing had happened.
 
-    checkpoint_kills_test.py --kills 100     # that many instead of half a dozen, with what was found
+    checkpoint_kills_test.py --kills 100     # that many instead of half a dozen, with a report
 
-The moments are drawn by TITAN_TEST_SEED, which is printed.
+TITAN_TEST_SEED, which is printed, determines the moments.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ def rank_of(pid):
 
 
 class KillTest(CheckpointCase):
-    """Each round starts the run anew, checks that it goes on from the newest complete checkpoint, and kills it at a random
+    """Each round starts the run again, checks that it resumes from the newest complete checkpoint, and kills it at a random
     moment from its first save on."""
 
     def setUp(self):
@@ -54,7 +54,7 @@ class KillTest(CheckpointCase):
         self.caught, self.gone_on = 0, 0
 
     def folders(self):
-        """What tells a new folder from one that an earlier kill left behind."""
+        """Identifies a folder, to distinguish a new one from one that an earlier kill left behind."""
         there = ((path.name, status_of(path)) for path in self.saved.glob("step-*"))
         return {(name, status.st_ctime_ns) for name, status in there if status}
 
@@ -119,7 +119,7 @@ class KillTest(CheckpointCase):
         self.kill(0.15, 2, "async")
 
     def test_while_a_complete_checkpoint_is_written_again(self):
-        """After load_step, steps that are there are saved a second time: one version of them stays complete."""
+        """After load_step, existing steps are saved a second time: one version of each stays complete."""
         self.run_ranks(1, "--training.steps", 6, "--checkpoint.interval", 2)
         original = self.folder / "original"
         self.saved.rename(original)
@@ -148,7 +148,7 @@ class KillTest(CheckpointCase):
 
 class UndisturbedCase(CheckpointCase):
     def assert_as_undisturbed(self, ranks, steps, *arguments):
-        """Metrics from the last resume on and the last checkpoint are those of a run in one piece, to the bit."""
+        """Metrics since the last resume and the last checkpoint are bitwise equal to an uninterrupted run."""
         disturbed, self.out = self.out, self.folder / "undisturbed"
         self.run_ranks(ranks, "--training.steps", steps, "--checkpoint.interval", steps, *arguments)
         values = lambda folder: {line["step"]: [line[tag] for tag in COMPARED] for line in metrics(folder)}
@@ -162,7 +162,7 @@ class UndisturbedCase(CheckpointCase):
 
 
 class SignalTest(UndisturbedCase):
-    """SIGTERM and SIGUSR1: a checkpoint of the step that was under way, and an exit code that says so."""
+    """SIGTERM and SIGUSR1: a checkpoint of the current step, and its own exit code."""
 
     def stop(self, ranks, number, *arguments):
         with Live(self, self.command(ranks, *ENDLESS, "--checkpoint.interval", 1000000, *arguments)) as live:
@@ -191,7 +191,7 @@ class SignalTest(UndisturbedCase):
 
 
 class ElasticTest(UndisturbedCase):
-    """A rank of two dies, twice; the launcher starts the group anew each time and it goes on."""
+    """One of two ranks dies, twice; each time the launcher restarts the group, which resumes."""
 
     STEPS, INTERVAL = 200, 7
     DEATHS = ((12, 7, 1), (33, 14, 0))  # from which step on, when which checkpoint is complete at least, and which rank

@@ -1,5 +1,5 @@
-"""Disks that are full and file systems that are read-only, mounted for the test: each is an error that names the file, and what is
-complete stays as it is. Skipped, all of it, where no mount namespace can be made."""
+"""Full disks and read-only file systems, mounted for the test: each is an error that names the file, and complete
+checkpoints stay unchanged. All tests are skipped if no mount namespace can be made."""
 
 import functools
 import shlex
@@ -15,7 +15,7 @@ from ranks_test import bare_environment
 
 @functools.cache
 def can_mount():
-    """A mount namespace of one's own needs no rights on most systems, but some forbid it."""
+    """A private mount namespace needs no privileges on most systems, but some forbid it."""
     with tempfile.TemporaryDirectory(prefix="titan_") as folder:
         done = subprocess.run(["unshare", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "tmpfs", folder],
                               capture_output=True)
@@ -27,7 +27,7 @@ class MountTest(ReadOnlyCase):
     """While a run saves after each step."""
 
     def in_mount_namespace(self, mount, arguments, code):
-        """Runs the recipe where `mount` was done, and keeps what it left in `self.folder / "kept"`. Standard error."""
+        """Runs the recipe after `mount`, and keeps its files in `self.folder / "kept"`. Returns standard error."""
         script = (f"{mount}\n{shlex.join(map(str, self.command(1, *arguments)))}\ncode=$?\n"
                   f"cp -r {shlex.quote(str(self.saved))} {shlex.quote(str(self.folder / 'kept'))}\nexit $code")
         run = subprocess.run(["unshare", "--map-root-user", "--mount", "sh", "-c", script], cwd=ROOT, env=bare_environment(),
@@ -36,7 +36,7 @@ class MountTest(ReadOnlyCase):
         return run.stderr
 
     def test_disk_full(self):
-        """Two checkpoints find room, the third does not."""
+        """Two checkpoints fit, the third does not."""
         for mode in ("disabled", "async"):
             with self.subTest(mode):
                 self.out, kept = self.folder / mode, self.folder / "kept"

@@ -1,5 +1,5 @@
-"""Checkpoints in the hands of others: torch.distributed.checkpoint loads and merges them, safetensors reads them, transformers
-takes the export and trains on as Titan does; and a model saved by transformers starts a run of Titan."""
+"""Checkpoints in other software: torch.distributed.checkpoint loads and merges them, safetensors reads them, transformers
+loads the export and continues training as Titan does; and a model saved by transformers starts a run of Titan."""
 
 import functools
 import json
@@ -57,7 +57,7 @@ def checkpoints():
 
 @functools.cache
 def batches():
-    """Tokens and labels of each step, made by the tokenizers package and the rules that the data set documents: row r of the
+    """Tokens and labels of each step, made by the tokenizers package and the documented rules of the data set: row r of the
     batch reads documents r, r + rows, ...; begin and end marks; windows of seq_len + 1 that share no token."""
     tokenizer = tokenizers.Tokenizer.from_file(str(ROOT / "tests/assets/tokenizer/tokenizer.json"))
     settings = json.loads((ROOT / "tests/assets/tokenizer/tokenizer_config.json").read_text())
@@ -86,7 +86,7 @@ def loss_of(model, tokens, labels):
 
 
 def load_by_transformers(case, folder):
-    """The model; fails when a weight is missing, unexpected or of another shape."""
+    """The model; fails if a weight is missing, unexpected or of another shape."""
     model, info = transformers.AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch.float32, attn_implementation="eager", local_files_only=True, output_loading_info=True)
     for kind in ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs"):
@@ -113,7 +113,7 @@ class ReadersCase(CheckpointCase):
 
 
 class TorchTest(ReadersCase):
-    """torch.distributed.checkpoint, and safetensors on its own."""
+    """torch.distributed.checkpoint, and safetensors alone."""
 
     def each(self):
         for name in LAYOUTS:
@@ -174,7 +174,7 @@ class TorchTest(ReadersCase):
 
 
 class ExportTest(ReadersCase):
-    """transformers reads what Titan exports."""
+    """transformers reads Titan's exports."""
 
     def export(self, layout):
         folder = self.folder / "export"
@@ -184,7 +184,7 @@ class ExportTest(ReadersCase):
         return folder
 
     def first_loss_from(self, checkpoint):
-        """What a run logs that starts with these weights."""
+        """The first loss of a run that starts with these weights."""
         self.out = self.folder / f"from_{checkpoint.parents[1].name}"
         self.run_ranks(1, "--training.steps", 1, "--checkpoint.initial_load_path", checkpoint)
         self.assert_same_tokens(self.out)
@@ -223,7 +223,7 @@ class ExportTest(ReadersCase):
         self.assertLess((ours - theirs).abs().max().item(), LOGITS)
 
     def test_a_run_ends_with_a_folder_that_it_loads(self):
-        """checkpoint.last_save_in_hf, under a layout that cuts every weight."""
+        """checkpoint.last_save_in_hf, under a layout that shards every weight."""
         for dtype in ("float32", "bfloat16"):
             with self.subTest(dtype):
                 self.out = self.folder / dtype
@@ -241,7 +241,7 @@ class ExportTest(ReadersCase):
 
 
 class ImportTest(ReadersCase):
-    """Titan starts with a model that transformers saved, and both train on alike."""
+    """Titan starts with a model that transformers saved, and both continue training equally."""
 
     RATE, WARMUP = 1e-3, 2
     SIZES = ["--model.multiple_of", 64, "--model.rope_scaling.scaling_factor", 1]
@@ -293,7 +293,7 @@ class ImportTest(ReadersCase):
         self.compare_weights(model, start, tied)
 
     def compare_weights(self, model, start, tied):
-        """After three updates: what was learnt agrees with torch's."""
+        """The changes of three updates agree with torch's."""
         folder = self.folder / "trained"
         run = titan("convert", "to-hf", self.saved / f"step-{STEPS}", folder)
         self.assertEqual(run.returncode, 0, run.stderr)

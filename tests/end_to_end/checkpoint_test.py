@@ -1,5 +1,5 @@
-"""Saving and resuming: a run in two parts equals one in one piece, bit for bit and under any layout, and the keys of [checkpoint]
-do what they say. The files are read by safetensors, which is not ours."""
+"""Saving and resuming: an interrupted run equals an uninterrupted one, bit for bit and under any layout, and the keys of [checkpoint]
+do what they say. The files are read by the package safetensors."""
 
 import functools
 import json
@@ -27,12 +27,12 @@ def with_config(path):
 
 
 def steps(number):
-    """Steps in all; the schedule of the learning rate stays that of 20."""
+    """Total number of steps; the learning rate schedule stays that of 20."""
     return ["--training.steps", str(number), "--lr_scheduler.warmup_steps", "2"]
 
 
 def state(folder):
-    """Every tensor of a checkpoint, put together from its rectangles."""
+    """Every tensor of a checkpoint, assembled from its shards."""
     pieces, shapes = {}, {}
     for path in sorted(pathlib.Path(folder).glob("*.safetensors")):
         with open(path, "rb") as file:
@@ -62,7 +62,7 @@ def tokens(folder):
 
 @functools.cache
 def straight():
-    """20 steps in one piece on one rank; its folder lives as long as the program."""
+    """20 uninterrupted steps on one rank; the folder lives as long as the program."""
     keeper = tempfile.TemporaryDirectory(prefix="titan_")
     folder = pathlib.Path(keeper.name)
     run = subprocess.run([TITAN, "train", *RECIPE, *steps(20), "--checkpoint.interval", "10", "--job.dump_folder", folder], cwd=ROOT,
@@ -100,7 +100,7 @@ class CheckpointCase(RanksCase):
 
 class ResumeTest(CheckpointCase):
     def resume(self, ranks, *layout):
-        """Copies step 10 of the straight run and goes on to 20."""
+        """Copies step 10 of the uninterrupted run and resumes to 20."""
         _, folder = straight()
         (self.out / "checkpoint").mkdir(parents=True)
         subprocess.run(["cp", "-r", folder / "checkpoint" / "step-10", self.out / "checkpoint"], check=True)
@@ -160,7 +160,7 @@ class ResumeTest(CheckpointCase):
 
 
 class KeysTest(CheckpointCase):
-    """What each key of [checkpoint] does."""
+    """The effect of each key of [checkpoint]."""
 
     def losses(self, out=None):
         return {step: values[0] for step, values in compared(out or self.out).items()}

@@ -1,4 +1,4 @@
-"""`[compile]`: the program with fused layers beside the program without, and what it says. The layouts are in tests/parity."""
+"""`[compile]`: the program with fused layers compared with the program without, and its messages. tests/parity has the layouts."""
 
 from harness import Case, main, metrics
 

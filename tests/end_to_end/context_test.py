@@ -1,5 +1,5 @@
-"""Context parallelism: losses, held-out losses and documents are those of one rank whichever way keys travel; what cannot be cut is
-said before anything starts; a rank that fails ends the others; and the memory of activations falls with the ranks."""
+"""Context parallelism: losses, held-out losses and documents are those of one rank for every way of exchanging keys; what cannot be cut is
+reported before anything starts; a rank that fails ends the others; and the memory of activations falls with the ranks."""
 
 import json
 import re
@@ -60,7 +60,7 @@ class TrainingTest(ValidationCase):
                     self.assertAlmostEqual(values[figure], seen["one"][step][figure], delta=2e-5, msg=f"{name}, step {step}")
 
     def test_documents_stay_apart_and_cuts_need_not_fall_on_their_ends(self):
-        """Of odd lengths, so that hardly any of them ends where a rank's share does. The losses of one rank are compared with
+        """Documents have odd lengths, so that hardly any ends where a rank's part does. The losses of one rank are compared with
         those of transformers elsewhere."""
         short = self.folder / "short.jsonl"
         short.write_text("".join(json.dumps({"text": " ".join(text.split()[:3 + 5 * number % 17])}) + "\n"
@@ -112,7 +112,7 @@ class FaultTest(Ranks):
 
 
 class MemoryTest(ValidationCase):
-    """Counted on a simulated rank of a Llama 8B with few blocks: what twice the tokens add is activations alone."""
+    """Counted on a simulated rank of a Llama 8B with few blocks: doubling the tokens adds activations only."""
 
     def peak(self, ranks, tokens, *flags):
         run = titan("train", "--job.config_file", "train_configs/llama3_8b.toml", "--comm.mode", "fake_backend",

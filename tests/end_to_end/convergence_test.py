@@ -1,6 +1,6 @@
-"""tests/convergence: what it runs learns, goes on where it was left, and what is not where it should be is said.
+"""tests/convergence: its runs learn and resume, and deviating results are reported.
 
-The curves themselves, beside torchtitan's, are a long check: docs/results/convergence.md."""
+The comparison of the curves with torchtitan's is a long check: docs/results/convergence.md."""
 
 import copy
 import os
@@ -17,7 +17,7 @@ PLAIN = cells.Cell("debug")
 
 
 def curve(last, shift=0.0):
-    """From 8 down to `last` over the steps of the debug model, and all of it higher by `shift`."""
+    """A curve from 8 down to `last` over the steps of the debug model, shifted up by `shift`."""
     steps = cells.MODELS["debug"].steps
     return {"losses": [8 + shift + (last - 8) * i / (steps - 1) for i in range(steps)], "program": "titan", "seconds": 1.0}
 
@@ -29,7 +29,7 @@ def made_up():
 
 class Verdicts(harness.Case):
     def failures(self, **changes):
-        """Of the made-up curves, where some are changed."""
+        """The failures reported for made-up curves, some of them changed."""
         results = made_up()
         for name, change in changes.items():
             cell = {"plain": PLAIN, "tp": PLAIN.but(layout="TP 2"), "mx": PLAIN.but(numbers="MX"),

@@ -1,5 +1,5 @@
-"""`titan convert`: weights of transformers, Meta and torchtitan in, Hugging Face folders out. Judged by transformers, safetensors
-and torch's own distributed checkpoint reader; the orders of rows are written down here a second time."""
+"""`titan convert`: imports weights of transformers, Meta and torchtitan, exports Hugging Face folders. Judged by transformers, safetensors
+and torch's distributed checkpoint reader; the orders of rows are implemented here a second time."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def make_model(dtype=torch.float32, tied=False, scaled=True):
 
 
 def cast(model, dtype):
-    """Parameters alone: the table of rotary positions stays in float32, as from_pretrained leaves it."""
+    """Parameters only: the table of rotary positions stays in float32, as with from_pretrained."""
     for weight in model.parameters():
         weight.data = weight.data.to(dtype)
     model.config.dtype = dtype
@@ -97,7 +97,7 @@ def to_pairs(weight, heads):
 
 
 def meta_weights(model):
-    """As Meta names and orders them."""
+    """Weights with Meta's names and order of rows."""
     weights = {to_ours(name): weight.detach().clone() for name, weight in model.state_dict().items()}
     for name, weight in weights.items():
         if ".wq." in name or ".wk." in name:
@@ -196,7 +196,7 @@ class HuggingFaceTest(ConvertCase):
                          json.loads((source / "generation_config.json").read_text()))
 
     def test_settings_without_effect_on_logits_are_kept(self):
-        """Servers read the context length, trainers the range; Titan has no use for them."""
+        """Servers read the context length, trainers the range; Titan does not use them."""
         model = make_model()
         for name, value in {"max_position_embeddings": 16384, "initializer_range": 0.013, "use_cache": False}.items():
             setattr(model.config, name, value)
@@ -383,7 +383,7 @@ class MistakesTest(ConvertCase):
 
 
 class InterruptedTest(ConvertCase):
-    """On some hundred MB, so that there is a middle."""
+    """On some hundred MB, so that the conversion can be interrupted."""
 
     SIZES = ["--model.dim", 1024, "--model.n_layers", 4, "--model.n_heads", 16, "--model.n_kv_heads", 8]
 
@@ -398,7 +398,7 @@ class InterruptedTest(ConvertCase):
         return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}
 
     def interrupt_until_done(self, direction, source, out, *options):
-        """Runs until killed, at a random moment after a file more is there, and again, two to six times; what was said in all."""
+        """Runs and kills it at a random moment after one more file exists, two to six times; returns all output."""
         chance = random.Random(3)
         command = [TITAN, "convert", direction, source, out, *map(str, options), "--max-shard-size", "20MB"]
         whole_files = lambda: len(list(out.glob("*.safetensors")))

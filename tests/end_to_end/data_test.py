@@ -1,5 +1,5 @@
-"""Training from every kind of source: the same documents give the same run in whatever file they lie; a run that was interrupted
-goes on with every token once, under other numbers of ranks, rows and threads; blends, packing and shuffling as configured."""
+"""Training from every kind of source: the same documents give the same run in every file format; a run that was interrupted
+resumes with every token once, under other numbers of ranks, rows and threads; blends, packing and shuffling as configured."""
 
 import gzip
 import json
@@ -109,7 +109,7 @@ class SourcesTest(DataCase):
 
 
 class ResumeTest(DataCase):
-    """None lost, none twice: the hash of each step's tokens is that of a run that was never interrupted."""
+    """No token lost or repeated: the hash of each step's tokens is that of an uninterrupted run."""
 
     SAVE = ["--checkpoint.enable", "--checkpoint.interval", "2", "--checkpoint.no_last_save_model_only"]
 
@@ -137,7 +137,7 @@ class ResumeTest(DataCase):
         self.assertEqual(tokens_by_step(self.out), expected)
 
     def test_another_global_batch_size_takes_the_streams_in_turn(self):
-        """With weights that do not change a step's loss is the mean over its windows: steps of 2 are halves of steps of 4."""
+        """With constant weights, a step's loss is the mean over its sequences: steps of 2 are halves of steps of 4."""
         still = ["--training.dataset_path", self.jsonl(texts()), "--optimizer.lr", "1e-30", "--optimizer.weight_decay", "0"]
         self.out = self.folder / "changing"
         for ranks, rows, steps in ((1, 4, 2), (2, 2, 6), (1, 4, 8)):
@@ -161,12 +161,12 @@ class ResumeTest(DataCase):
 
 
 class EpochsTest(DataCase):
-    """The log and the scalar say how often the data were read, as the documents' lengths by the tokenizers package tell."""
+    """The log and the scalar give the number of epochs that follows from the documents' lengths by the tokenizers package."""
 
     ROWS = 4
 
     def ended(self, documents, steps):
-        """Epochs that every row has ended after so many steps of windows of 65 tokens: it is in a document of a later one."""
+        """Epochs that every row has finished after `steps` steps of 65 tokens: its document belongs to a later epoch."""
         encode = tokenizers.Tokenizer.from_file(str(ROOT / "tests/assets/tokenizer/tokenizer.json")).encode
         sizes = [len(encode(text, add_special_tokens=False).ids) + 2 for text in documents]  # with BOS and EOS
         ended = []
@@ -227,7 +227,7 @@ class BlendTest(DataCase):
 
 
 class FailureTest(DataCase):
-    """The failing rank names file and record; the others are told, for timeouts are out of reach here."""
+    """The failing rank names file and record; the others are informed, because timeouts are too long to matter here."""
 
     UNTIMED = ["--comm.init_timeout_seconds", 100_000, "--comm.train_timeout_seconds", 100_000]
 
@@ -251,7 +251,7 @@ class FailureTest(DataCase):
         self.assert_nothing_was_written()
 
     def test_documents_that_nothing_marks_are_warned_of(self):
-        """A tokenizer with neither BOS nor EOS joins them."""
+        """A tokenizer with neither BOS nor EOS joins documents."""
         shutil.copytree(ROOT / "tests/assets/tokenizer", self.folder / "bare")
         whole = json.loads((self.folder / "bare/tokenizer.json").read_text())
         self.write("bare/tokenizer.json", json.dumps({**whole, "post_processor": None}))
@@ -274,7 +274,7 @@ class FailureTest(DataCase):
         self.assert_nothing_was_written()
 
     def test_a_source_that_hangs_is_an_error_with_its_place(self):
-        """A file system that no longer answers, played by a data set that sleeps for ever."""
+        """A file system that no longer responds, simulated by a data set that sleeps forever."""
         plugin = pathlib.Path(TITAN).parents[1] / "tests/bad_plugins/hanging_dataset"
         run = self.run_ranks(2, "--plugins.paths", plugin, "--training.dataset", "bad/hanging", "--data.timeout", "8s",
                              "--training.steps", "50", *self.UNTIMED, code=1)
@@ -291,7 +291,7 @@ class FailureTest(DataCase):
 class OptimumTest(DataCase):
     @thorough
     def test_the_model_learns_a_drawn_task_down_to_its_least_possible_loss(self):
-        """An order-1 Markov chain: nobody can do better than its entropy rate, and the debug model gets there."""
+        """An order-1 Markov chain: its entropy rate is the least possible loss, and the debug model reaches it."""
         run = self.run_ranks(1, "--training.dataset", "synthetic", "--training.dataset_path", "None",
                              "--dataset.synthetic.vocab_size", 16, "--dataset.synthetic.document_length", 1000000,
                              "--training.local_batch_size", 16, "--training.global_batch_size", 16, "--training.steps", 150,

@@ -1,4 +1,4 @@
-"""[debug] and `titan compare` as a user meets them: what went bad is named, and the layer in which two runs part."""
+"""[debug] and `titan compare` for a user: they name the first bad value, and the layer in which two runs diverge."""
 
 import csv
 import json
@@ -17,7 +17,7 @@ ONE_LAYER_IN_FLOAT8 = ["--model.converters", "quantize.linear.float8", "--quanti
 
 class DebuggingCase(Case):
     def run_with(self, name, *flags, code=0, ranks=1):
-        """Trains into a folder of its own; what it printed."""
+        """Trains into a separate folder; returns the output."""
         out = self.folder / name
         if ranks == 1:
             run = self.train(*flags, config=RECIPE, out=out, code=code)

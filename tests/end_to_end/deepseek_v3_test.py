@@ -1,5 +1,5 @@
-"""The model deepseek_v3: every layout against one rank in float64, latent attention and limited groups of experts among them; greedy
-ids of transformers, from latents that a cache keeps; weights of transformers in and out, blocks of float8 too."""
+"""The model deepseek_v3: every layout compared with one rank in float64, with latent attention and limited groups of experts; greedy
+ids of transformers, from cached latents; import and export of transformers' weights, including float8 blocks."""
 
 import json
 import os
@@ -108,7 +108,7 @@ class GreedyTest(GenerateCase):
 
 
 class ExchangeTest(Case):
-    """Options are those of the configuration that transformers writes."""
+    """Options come from the config.json that transformers writes."""
 
     def options(self, folder):
         config = json.loads((folder / "config.json").read_text())
@@ -125,7 +125,7 @@ class ExchangeTest(Case):
                 rope["mscale_all_dim"]]
 
     def load_and_save(self, folder, *arguments):
-        """A step of no length on the weights that come in, saved as Hugging Face's."""
+        """A step with learning rate 0 on imported weights, saved in Hugging Face's format."""
         run = train(RECIPE, self.out, 2, *self.options(folder), *degrees(data_parallel_shard=-1), "--checkpoint.enable",
                     "--checkpoint.interval", "1", "--checkpoint.initial_load_path", folder, "--checkpoint.initial_load_in_hf",
                     "--optimizer.lr", "1e-30", "--training.steps", "1", "--checkpoint.last_save_in_hf",

@@ -1,8 +1,8 @@
-"""Training steps on the recording device: the losses are the CPU's to the bit, the host waits for the device in no step that
-nobody looks at, nothing reads what another stream may not have written, and no memory goes back while a stream may use it.
+"""Training steps on the recording device: the losses are bitwise those of the CPU, the host waits for the device only in observed
+steps, nothing reads data that another stream may not have written yet, and no memory is freed while a stream may use it.
 
-The device is a backend of LibTorch in tests/recording_device. It computes at once on the CPU, so values say nothing of the
-order; vector clocks of streams and events do. Its judge has tests of its own, tests/plugins/devices/stream_order_test.cpp."""
+The device is a backend of LibTorch in tests/recording_device. It computes at once on the CPU, so values do not show the
+order; vector clocks of streams and events do. tests/plugins/devices/stream_order_test.cpp tests the order checker."""
 
 import json
 import os
@@ -19,7 +19,7 @@ UNSEEN = (2, 3, 5)  # neither first, nor logged, nor last; a record reaches to t
 
 class DeviceOrderTest(Case):
     def recipe(self):
-        """The debug recipe without its schedule: one of the recording device's own tells it where steps begin."""
+        """The debug recipe without its schedule: that of the recording device marks where steps begin."""
         text = (ROOT / "train_configs/debug_model.toml").read_text()
         text = re.sub(r"\[lr_scheduler\]\n(?:\w.*\n)*", '[lr_scheduler]\nname = "test/marked"\n', text)
         return self.write("recipe.toml", text)
@@ -106,7 +106,7 @@ class DeviceOrderTest(Case):
 
     @thorough
     def test_offload_lowers_the_peak_to_one_block(self):
-        """The peak is that of the order in which the host gives work: no memory is held until the device is done with a copy."""
+        """The peak follows the order in which the host submits work: no memory is held until the device has finished a copy."""
         peaks = {}
         for mode in ("none", "full", "offload"):
             self.run_on("recording", "--activation_checkpoint.mode", mode, "--training.seq_len", 512)

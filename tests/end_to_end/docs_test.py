@@ -1,5 +1,5 @@
-"""What the documentation says against the program: links and anchors lead somewhere, blocks of TOML are accepted and have an effect, keys
-and components that are named exist."""
+"""Checks the documentation against the program: links and anchors exist, blocks of TOML are accepted and have an effect, keys
+and components that it names exist."""
 
 import collections
 import functools
@@ -22,7 +22,7 @@ def without_code(text):
 
 
 def anchors(page):
-    """As GitHub makes them of headings."""
+    """Anchors of headings, as GitHub makes them."""
     found = set()
     for heading in re.findall(r"^#+ +(.+?) *#*$", FENCED.sub("", page.read_text()), re.M):
         name = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()).replace(" ", "-")
@@ -37,7 +37,7 @@ def merged(base, more):
 
 
 def to_toml(table, path=()):
-    """Of keys and tables without dates."""
+    """TOML text of keys and tables without dates."""
     flat = {key: value for key, value in table.items() if not isinstance(value, dict)}
     text = f"[{'.'.join(json.dumps(name) for name in path)}]\n" if path and (flat or not table) else ""
     text += "".join(f"{json.dumps(key)} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in flat.items())

@@ -1,4 +1,4 @@
-"""What the tests of titan download share: a repo, a server that has it, and running the program."""
+"""Shared by the tests of titan download: a repo, a server for it, and running the program."""
 
 import os
 import random
@@ -34,7 +34,7 @@ def model(**options):
 
 
 def env_of(**changes):
-    """No proxy, no token and no home of whoever runs this."""
+    """Without the proxy, token and home of the user who runs the test."""
     env = {k: v for k, v in environment().items() if not k.lower().endswith("_proxy") and not k.startswith("HF_")}
     env.update({"HOME": "/nonexistent", **changes})
     for name in ("CURL_CA_BUNDLE", "SSL_CERT_FILE", "XDG_CACHE_HOME"):

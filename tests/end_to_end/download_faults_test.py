@@ -1,4 +1,4 @@
-"""What titan download leaves on the disk when servers, networks, contents, disks and people get in its way."""
+"""Files that titan download leaves after faults of servers, networks, contents, disks and users."""
 
 import os
 import random

@@ -1,5 +1,5 @@
-"""titan download against a server that speaks the hub's scheme: what is fetched, by whom, and how it looks; the hub's own
-client judges the server, and both must come to the same files."""
+"""titan download with a server that implements the hub's protocol: files, credentials and output; the hub's own
+client checks the server, and both must download the same files."""
 
 import json
 import os
@@ -203,7 +203,7 @@ class Secure(DownloadCase):
 
 
 class Referee(DownloadCase):
-    """huggingface_hub, the hub's own client, at the same server: it speaks the scheme, and both fetch the same files."""
+    """huggingface_hub, the hub's own client, with the same server: it accepts the protocol, and both download the same files."""
 
     SCRIPT = """
 import json, sys

@@ -1,5 +1,5 @@
-"""[loss] dpo and distillation against transformers and torch: curves of three steps, the same under every layout; the reference model;
-what is wrong with either is found before the start."""
+"""[loss] dpo and distillation compared with transformers and torch: curves of three steps, the same under every layout; the reference
+model; configuration errors of both are found before the start."""
 
 import functools
 import json
@@ -104,12 +104,12 @@ LAYOUTS = [("tp", 2, ["--parallelism.tensor_parallel_degree", "2"]),
 
 
 class PreferenceDataTest(Case):
-    """Pairs as people write them: the data set `messages` makes two neighbouring documents of a line."""
+    """Preference pairs: the data set `messages` makes two neighbouring documents of a line."""
 
     LINE = {"prompt": "Question: What is water?\nAnswer:", "chosen": " It is wet.", "rejected": " A dry stone, as everybody knows."}
 
     def ids_of(self, tokenizer, answer):
-        """Of the prompt and of both, as transformers tokenises them."""
+        """Ids of the prompt and of both answers, tokenized by transformers."""
         prompt, both = (tokenizer.encode(text, add_special_tokens=False) for text in (self.LINE["prompt"], self.LINE["prompt"] + answer))
         self.assertEqual(both[:len(prompt)], prompt)
         start = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
@@ -185,7 +185,7 @@ class CurveTest(Case):
         self.assert_curves(found, expected("teacher", **reverse), 1e-5)
 
     def test_the_reference_is_what_the_run_starts_from(self):
-        """Also when it goes on from a checkpoint of its own."""
+        """Also when the run resumes from its own checkpoint."""
         exact = expected("student", **DPO)
         self.assertEqual([exact[0]["rewards/margins"], exact[0]["rewards/accuracies"]], [0, 0])
         saves = ["--checkpoint.interval", "2", "--checkpoint.no_last_save_model_only"]

@@ -1,4 +1,4 @@
-"""Draws conversations of every kind that chat templates meet, and that they refuse. Used by chat_template_test.py."""
+"""Generates random conversations of every kind that chat templates accept or refuse. Used by chat_template_test.py."""
 
 import random
 
@@ -51,7 +51,7 @@ class Drawn:
         return message
 
     def conversation(self):
-        """What apply_chat_template takes: messages, tools, documents, and a variable that some templates know."""
+        """Arguments of apply_chat_template: messages, tools, documents, and a variable that some templates use."""
         messages = [{"role": "system", "content": self.text()}] if self.chance(0.5) else []
         tools = [self.tool(number) for number in range(self.random.randint(1, 3))] if self.chance(0.35) else None
         for _ in range(self.random.randint(1, 4)):

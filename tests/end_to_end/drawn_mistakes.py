@@ -1,9 +1,9 @@
-"""Draws mistakes into recipes that are right, and demands that every one of them is reported where it stands.
+"""Adds random mistakes to valid recipes, and requires that each of them is reported with its line.
 
-Each draw is a recipe with one to four mistakes of different classes, whose lines are known because they were written there.
+Each draw is a recipe with one to four mistakes of different classes at known lines.
 `titan train` must end with code 2, name file and line of each (a mistake on the command line: the flag), name no other line,
-and write nothing. `--seed` and `--draws` choose them; `--seed S --only N` shows one; `--strict-time` also demands that no report
-takes a second, which only a machine that does nothing else can judge.
+and write nothing. `--seed` and `--draws` choose them; `--seed S --only N` shows one; `--strict-time` also requires that no report
+takes a second, which only an idle machine can judge.
 """
 
 import argparse
@@ -25,7 +25,7 @@ CORPUS = ROOT / "tests/assets/corpus/train.jsonl"
 
 
 class Recipe:
-    """Sections of lines. A line may carry the class of the mistake that it is."""
+    """Sections of lines. A line may have the class of its mistake."""
 
     def __init__(self):
         self.sections = {
@@ -48,7 +48,7 @@ class Recipe:
         self.world = 1
 
     def set(self, section, line, wrong=False):
-        """Sets the key of `line` in `section`, which may be of several lines: '|' marks the wrong ones."""
+        """Sets the key of `line` in `section`; `line` may have several lines: '|' marks the wrong ones."""
         lines = self.sections.setdefault(section, [])
         key = line.split("=")[0].strip()
         lines[:] = [old for old in lines if old.split("=")[0].strip() != key]
@@ -179,7 +179,7 @@ def twice_in_a_list(recipe, drawn):
 
 
 def plugin_option(recipe, drawn):
-    """What only the plugin can judge, when it is made."""
+    """A mistake that only the plugin can detect, when it is created."""
     which = drawn.randrange(6)
     if which == 0:
         if not recipe.claim("optimizer.name", "optimizer.lr", "optimizer.eps", "optimizer.weight_decay",
@@ -213,7 +213,7 @@ def plugin_option(recipe, drawn):
 
 
 def unfit_layout(recipe, drawn):
-    """What does not fit the ranks, the batch or the model. One of them a recipe: one degree decides about the others."""
+    """A mistake that does not fit the ranks, the batch or the model. At most one per recipe, because degrees depend on each other."""
     if not recipe.claim("layout", "model.flavor", "model.n_heads", "parallelism.fsdp_reshard_after_forward",
                         "training.local_batch_size", "training.seq_len", "training.dtype", "training.steps",
                         "parallelism.pipeline_parallel_schedule", "model.converters", "activation_checkpoint.mode"):
@@ -269,7 +269,7 @@ def missing_path(recipe, drawn):
 
 
 def contradiction(recipe, drawn):
-    """Two keys that exclude each other; the report stands at one of them, always the same."""
+    """Two keys that exclude each other; the report always names the same one of them."""
     which = drawn.randrange(4)
     if which == 0:
         if not recipe.claim("checkpoint.keep_latest_k"):

@@ -1,6 +1,6 @@
-"""What is said to be there survives a power failure: the order in which files are written, synced and renamed, as a library sees it
-that is loaded before the program (tests/tools/file_watch.cpp). A file counts when it was synced after its last write and before
-its rename, and its folder after that; a checkpoint's manifest comes after all of it."""
+"""Reported files survive a power failure: the order in which files are written, synced and renamed, recorded by a library
+that is preloaded (tests/tools/file_watch.cpp). A file is durable if it was synced after its last write and before
+its rename, and its folder after that; a checkpoint's manifest comes last."""
 
 import json
 import os
@@ -16,7 +16,7 @@ Call = namedtuple("Call", "what path to")
 
 
 class Watch:
-    """What programs did with files below `folder`, call by call."""
+    """Calls of programs on files below `folder`."""
 
     def __init__(self, folder):
         self.log = folder.parent / f"{folder.name}.calls"
@@ -38,7 +38,7 @@ class DurabilityCase(CheckpointCase):
         self.watch = Watch(self.out)
 
     def assert_durable(self, path, before=None):
-        """`path` was renamed into place, whole and for good, before call number `before`. The place of its rename."""
+        """`path` was durably renamed into place before call number `before`. Returns the call number of the rename."""
         renames = [place for place, call in enumerate(self.watch.calls()) if call.what == "rename" and call.to == str(path)]
         self.assertEqual(len(renames), 1, f"{path} was not renamed into place once")
         renamed = renames[0]

@@ -19,7 +19,7 @@ function(titan_add_end_to_end name)
       list(APPEND labels slow)
       set_tests_properties(${test} PROPERTIES FIXTURES_REQUIRED titan_installation)
     endif()
-    # ctest starts what costs most first
+    # ctest starts the most expensive tests first
     set_tests_properties(${test} PROPERTIES COST 200
       LABELS "${labels}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
       ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_PREFIX=${titan_prefix};TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;TITAN_CMAKE=${CMAKE_COMMAND};TITAN_CASES=${cases};${titan_python_environment}")
@@ -35,7 +35,7 @@ foreach(name harness docs front assets train metrics signal bad_input hostile_te
   titan_add_end_to_end(${name} TIMEOUT 5400)
 endforeach()
 set_property(TEST end_to_end.float8 end_to_end.float8.thorough APPEND PROPERTY LABELS slow)  # three curves
-# several ranks at a time fill the cores by themselves
+# several concurrent ranks fill the cores on their own
 foreach(name failing_rank metrics flight ranks pipeline context layouts_checkpoint loss dpo recompute lora profiling debugging generate evaluate finetune device_order bench convergence mixtral mixtral_tuning expert_parallel gpt_oss deepseek_v3 llama4 layouts)
   foreach(test end_to_end.${name} end_to_end.${name}.thorough)
     if(TEST ${test})
@@ -44,7 +44,7 @@ foreach(name failing_rank metrics flight ranks pipeline context layouts_checkpoi
   endforeach()
 endforeach()
 
-# Loaded before the program by durability_test.py; without sanitizers, whatever the program is built with.
+# Preloaded by durability_test.py; always built without sanitizers.
 add_library(titan_file_watch MODULE tools/file_watch.cpp)
 set_target_properties(titan_file_watch PROPERTIES
   CXX_VISIBILITY_PRESET default LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/file_watch)
@@ -55,7 +55,7 @@ add_test(NAME end_to_end.drawn_mistakes
 set_tests_properties(end_to_end.drawn_mistakes PROPERTIES LABELS end_to_end TIMEOUT 1800
   ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;${titan_python_environment}")
 
-# An installation of this build, and what strangers build against it. With a sanitizer the projects would need it too.
+# An installation of this build, and projects built against it. With a sanitizer the projects would need it too.
 if(NOT TITAN_SANITIZER)
   add_test(NAME end_to_end.install COMMAND ${CMAKE_COMMAND} --install ${CMAKE_BINARY_DIR} --prefix ${titan_prefix})
   set_tests_properties(end_to_end.install PROPERTIES FIXTURES_SETUP titan_installation LABELS "end_to_end;slow" TIMEOUT 1800)
@@ -67,18 +67,18 @@ if(NOT TITAN_SANITIZER)
   set_property(TEST end_to_end.olmo2 APPEND PROPERTY ENVIRONMENT "TITAN_MODEL_PROBE=$<TARGET_FILE:llama_probe>")
 endif()
 
-# Every layout against one rank; docs/results/parity.md is its table. And what simulated ranks hold and send against formulas;
+# Every layout compared with one rank; docs/results/parity.md is its table. And memory and traffic of simulated ranks compared with formulas;
 # docs/results/scaling.md has more of them.
 add_test(NAME parity.ladder COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/parity/ladder.py)
 add_test(NAME parity.everyday COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/parity/ladder.py --everyday)
 add_test(NAME parity.recompute COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/parity/recompute.py)
 add_test(NAME scaling.formulas COMMAND ${TITAN_TEST_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/benchmarks/scaling.py --quick)
-# the longest by far, and two layouts at a time: started first
+# the longest by far, with two layouts at a time: started first
 set_tests_properties(parity.ladder parity.everyday parity.recompute PROPERTIES COST 10000 PROCESSORS 2 RESOURCE_LOCK parity_folder)
 set_tests_properties(parity.ladder parity.everyday parity.recompute scaling.formulas PROPERTIES LABELS "parity;slow" TIMEOUT 10800
   ENVIRONMENT "TITAN_SOURCE_DIR=${PROJECT_SOURCE_DIR};TITAN_PROGRAM=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/titan;TITAN_WORK=${CMAKE_BINARY_DIR}/tests/work;${titan_python_environment}")
 
-# a model whose weights others store in every form that name rules know
+# a model whose weights are stored in every form that name rules support
 block(SCOPE_FOR VARIABLES)
   set(TITAN_PLUGIN_DIRECTORY ${CMAKE_BINARY_DIR}/tests/exchange_forms)
   titan_add_plugin(exchange_forms VERSION 1.0.0 PROVIDES model:test/forms flavor:test/forms/tiny

@@ -19,7 +19,7 @@ class EstimateTest(Case):
 
     @thorough
     def test_agrees_with_real_runs(self):
-        """Within 2 %; of pipeline ranks each with its own."""
+        """Within 2 %; each pipeline rank is compared with its own run."""
         for layout, checkpointing, dtype in memory_figures.QUICK:
             for i, (predicted, real, _) in enumerate(memory_figures.compare(layout, checkpointing, dtype)):
                 with self.subTest(layout=layout, checkpointing=checkpointing, pipeline_rank=i):
@@ -37,7 +37,7 @@ class EstimateTest(Case):
                 self.assertEqual(sum(rank["peak_by_use"].values()), rank["peak_bytes"])
 
     def test_tokens_that_all_come_to_one_rank_are_counted(self):
-        """Of p ranks that share experts p - 1 send it more than even load would, and each as many: that many times the same memory."""
+        """If p ranks share experts, p - 1 of them send one rank equal excess over even load: that many times the same memory."""
         extra = {}
         for degree in (1, 2, 4, 8):
             # a GPU's head takes more than the layers of experts do with even load, and would hide what they take
@@ -92,8 +92,8 @@ class EstimateTest(Case):
                                (6 * attached - 2 * matrices) * adapted["tokens_per_step"])
 
     def test_gradients_that_wait_for_their_reduction_are_gradients(self):
-        """In the last stage of a pipeline those of whole parameters, summed in fp32 over the microbatches: 4 bytes
-        for each parameter, of which this rank keeps the half."""
+        """In the last stage of a pipeline, gradients of whole parameters are summed in fp32 over the microbatches: 4 bytes
+        for each parameter, of which this rank keeps half."""
         found = json.loads(self.estimate("--json", *DEBUG, "--ranks", 4, "--parallelism.pipeline_parallel_degree", 2,
                                          "--parallelism.data_parallel_shard_degree", 2).stdout)
         last = found["ranks"][-1]

@@ -1,5 +1,5 @@
-"""`titan evaluate` and [validation] tasks against lm-evaluation-harness: the same folder, the same documents, the harness's own
-model class and scores; every log-likelihood, every score, whatever the layout. And input that cannot be used."""
+"""`titan evaluate` and [validation] tasks compared with lm-evaluation-harness: the same folder, the same documents, the harness's own
+model class and scores; every log-likelihood and score under every layout. Also invalid input."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def choices(count):
 
 
 def continuations(model, tokenizer, count):
-    """Every other one is what the model would say, as far as its word is read as the same token."""
+    """Every second continuation is the model's own greedy one, if its text is tokenized to the same token."""
     documents = [{"context": "", "continuation": "In the beginning"}]
     for i in range(count):
         context = SENTENCES[i][:20 + i]
@@ -65,7 +65,7 @@ def continuations(model, tokenizer, count):
 
 
 def texts(count):
-    """Texts of less and of several times the context."""
+    """Texts shorter than the context, and several times as long."""
     return [{"text": " ".join(SENTENCES[i:i + 1 + 2 * (i % 3)]) + "\u00a0 end\n" * (i % 2)} for i in range(count)]
 
 
@@ -74,7 +74,7 @@ HEAD = "The following are questions.\n\n"
 
 
 def task_files(folder, model, tokenizer):
-    """The same three tasks for both: ours as files, the harness's as configurations."""
+    """The same three tasks for both: files for Titan, configurations for the harness."""
     data = {"mcq": choices(24), "say": continuations(model, tokenizer, 20), "text": texts(8), "shots": choices(30)[24:]}
     paths = {name: folder / f"{name}.jsonl" for name in data}
     for name, documents in data.items():
@@ -102,7 +102,7 @@ def task_files(folder, model, tokenizer):
 
 
 def harness(model, tokenizer, tasks, max_length=CONTEXT, **more):
-    """Without reading the 14,000 files of its own tasks, and without asking pip what else is installed here."""
+    """The harness, without reading the 14,000 files of its own tasks and without querying pip."""
     found = HFLM(pretrained=model, tokenizer=tokenizer, batch_size=8, device="cpu", max_length=max_length, **more)
     with unittest.mock.patch("lm_eval.evaluator.add_env_info"):
         return simple_evaluate(found, tasks=tasks, log_samples=True, bootstrap_iters=BOOTSTRAP,
@@ -166,7 +166,7 @@ class FolderTest(EvaluateCase):
         cls.theirs = harness(model, tokenizer, cls.tasks)
 
     def test_the_tasks_tell_models_apart(self):
-        """Scores that are 0 or 1 would hide mistakes."""
+        """Scores of exactly 0 or 1 would hide mistakes."""
         results = self.theirs["results"]
         for task, name in [("mcq", "acc"), ("mcq", "acc_norm"), ("mcq", "acc_bytes"), ("say", "acc")]:
             self.assertTrue(0 < results[task][f"{name},none"] < 1, results)
@@ -235,7 +235,7 @@ class FolderTest(EvaluateCase):
 
 
 class ValidationTest(EvaluateCase):
-    """The model that is trained, and what it has saved."""
+    """The model that is trained, and its checkpoints."""
 
     SAVED = ["--checkpoint.enable", "--checkpoint.interval", 3, "--model.hf_assets_path", TOKENIZER, "--validation.seq_len", 64,
              "--training.global_batch_size", 4, "--model.dim", 64, "--model.n_layers", 4, "--model.n_heads", 4, "--model.n_kv_heads", 2]

@@ -1,6 +1,6 @@
-"""Name rules that are more than names: stacks, splits, transposed, interleaved and concatenated weights, float8 and MXFP4. The files
-come from transformers and safetensors, what must become of them is said by transformers' own modules and torch; the model that
-takes them (exchange_forms/plugin.cpp) goes through `titan convert` and through training under several layouts."""
+"""Name rules beyond renaming: stacks, splits, transposed, interleaved and concatenated weights, float8 and MXFP4. The files
+come from transformers and safetensors, the expected results from transformers' own modules and torch; the model that
+loads them (exchange_forms/plugin.cpp) is tested with `titan convert` and with training under several layouts."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def randomised(module):
 
 
 def stacked_experts():
-    """As save_pretrained of a mixture of experts writes them: a tensor for each expert."""
+    """Experts as save_pretrained writes them: one tensor per expert."""
     config = Qwen3MoeConfig(hidden_size=D, moe_intermediate_size=F, num_experts=E, num_hidden_layers=1, num_attention_heads=HEADS,
                             num_key_value_heads=KV_HEADS, head_dim=HEAD, vocab_size=64, intermediate_size=F)
     return config, randomised(Qwen3MoeForCausalLM(config))
@@ -52,7 +52,7 @@ def to_pairs(weight, heads):
 
 class FormsCase(Case):
     def common(self):
-        """What every form has beside its experts; qkv_proj is that of a Phi-3, with rotary rows in pairs."""
+        """Weights of every form in addition to its experts; qkv_proj is that of a Phi-3, with rotary rows in pairs."""
         phi = randomised(Phi3ForCausalLM(Phi3Config(
             hidden_size=HEADS * HEAD, num_attention_heads=HEADS, num_key_value_heads=KV_HEADS, num_hidden_layers=1,
             intermediate_size=32, vocab_size=32, pad_token_id=0)))
@@ -211,7 +211,7 @@ class QuantisedForms(FormsCase):
         return quantised, expected
 
     def mxfp4(self):
-        """Random blocks; expected is what transformers makes of them, in bfloat16."""
+        """Random blocks; the expected values are transformers' dequantized ones, in bfloat16."""
         theirs, expected = self.interleaved()
         chance = torch.Generator().manual_seed(5)
         bytes_of = lambda *shape: torch.randint(0, 256, shape, generator=chance).to(torch.uint8)
@@ -260,7 +260,7 @@ class QuantisedTest(QuantisedForms):
 
 
 class TrainTest(QuantisedForms):
-    """A step with a learning rate too small to change a bit: what a run saves is what it has read."""
+    """A step with a learning rate too small to change a bit: a run saves the weights that it has read."""
 
     def run_from(self, source, form, ranks, *layout, code=0):
         launch = ["launch", "--nproc", ranks, "--"] if ranks > 1 else []

@@ -1,5 +1,5 @@
-"""Experts that are dealt to ranks and cut over them, of the model mixtral: every layout, recomputation and way of checkpoints against
-one rank in float64, and what is refused."""
+"""Experts that are distributed over ranks and cut over them, in the model mixtral: every layout, recomputation and kind of checkpoints
+compared with one rank in float64, and refused configurations."""
 
 from harness import main, thorough, titan
 from mixtral_case import SHARD, SIZES, MixtralCase, degrees
@@ -76,7 +76,7 @@ class ExpertParallelTest(MixtralCase):
         llama = ["--model.name", "llama3", "--model.flavor", "debugmodel"]
         for world, arguments, words in (
                 (2, degrees(expert_parallel=2) + ["--model.num_experts", "5"],
-                 ["the 5 experts of 'layers.0.moe' cannot be dealt to 2 ranks", "a divisor of 5"]),
+                 ["the 5 experts of 'layers.0.moe' cannot be distributed evenly over 2 ranks", "a divisor of 5"]),
                 (2, degrees(**CUT) + ["--model.hidden_dim", "33"],
                  ["the hidden width 33 of the experts of 'layers.0.moe' cannot be cut into 2 equal parts"]),
                 (2, degrees(expert_tensor_parallel=2), ["must be 1 or tensor_parallel_degree = 1, got 2"]),
@@ -85,8 +85,8 @@ class ExpertParallelTest(MixtralCase):
                 (2, degrees(expert_parallel=3), ["experts do not fit"]),
                 (6, layout(TENSOR | {"expert_parallel": 3}), ["'ep' cannot have 3 of the 6 ranks", "possible: 1, 2, 6"]),
                 (2, degrees(expert_parallel=2) + ["--parallelism.expert_parallel_comm_backend", "deepep"], ["DeepEP is not built yet"]),
-                (2, llama + degrees(expert_parallel=2), ["found no experts to deal"]),
-                (2, llama + degrees(**CUT), ["found no experts to deal", "expert_tensor_parallel_degree"])):
+                (2, llama + degrees(expert_parallel=2), ["found no experts to distribute"]),
+                (2, llama + degrees(**CUT), ["found no experts to distribute", "expert_tensor_parallel_degree"])):
             with self.subTest(words=words):
                 recipe = ["--job.config_file", "train_configs/mixtral_debug.toml", *SIZES]
                 if "llama3" in arguments:

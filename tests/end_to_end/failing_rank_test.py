@@ -1,4 +1,4 @@
-"""One rank of several fails: the others end soon, with an error that names it, and no process stays behind."""
+"""One of several ranks fails: the others end soon, with an error that names it, and no process is left."""
 
 import os
 import pathlib
@@ -30,8 +30,8 @@ def processes_with(text):
 
 class Ranks(Case):
     def start(self, *arguments, ranks=2, per_rank=lambda rank: [], program=lambda rank: TITAN, timeout=TIMEOUT):
-        """Starts every rank by hand, as a launcher would, so that no launcher ends the others. `timeout`: seconds that collectives
-        wait; with NEVER ranks end because they are told, or not at all."""
+        """Starts every rank without a launcher, so that no launcher ends the others. `timeout`: seconds that collectives
+        wait; with NEVER ranks end only because another rank reports the failure."""
         port = self.free_port()
         self.runs = []
         for rank in range(ranks):
@@ -71,7 +71,7 @@ class Ranks(Case):
 
 
 class FaultTest(Ranks):
-    """Repeated, with another rank each time: the faulty rank is now rank 0, which hosts the store, now another."""
+    """Repeated with different faulty ranks: sometimes rank 0, which hosts the store, sometimes another."""
 
     def setUp(self):
         super().setUp()
@@ -115,12 +115,12 @@ class FaultTest(Ranks):
 
 
 class FrozenTest(Ranks):
-    """A process that is stopped keeps its connections open and answers nothing."""
+    """A stopped process keeps its connections open and does not respond."""
 
     LIMIT = 4  # of collectives, in seconds
 
     def test_a_stopped_rank_0_does_not_hold_the_others(self):
-        """It hosts the store, whose answers LibTorch's client waits for without a limit."""
+        """It hosts the store, and LibTorch's client waits for responses of the store without a time limit."""
         self.start("--training.steps", "1000000", timeout=self.LIMIT)
         self.wait_for_the_first_step()
         time.sleep(1)  # until the time of the second step counts
@@ -152,7 +152,7 @@ class FrozenTest(Ranks):
 
 
 class StartTest(Ranks):
-    """What is wrong before the first step: a clear error on every rank, no hang."""
+    """Faults before the first step: a clear error on every rank, no hang."""
 
     def refused(self, *texts, within=HANG, codes=(2, 2)):
         results = self.ends(within)

@@ -1,4 +1,4 @@
-"""find_package(Titan): the exact LibTorch or a message that says what to do."""
+"""find_package(Titan): requires the exact LibTorch, or fails with a message that says what to do."""
 
 import pathlib
 import re

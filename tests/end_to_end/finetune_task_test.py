@@ -1,5 +1,5 @@
-"""A small model learns a task from conversations by adapters alone: pretrained on letters that are repeated or turned around, it is
-asked in a chat to turn three letters around, and answers right for letters it was never shown. The merged export says the same in
+"""A small model learns a task from conversations with adapters only: pretrained on letters that are repeated or reversed, it is
+asked in a chat to reverse three letters, and answers correctly for unseen letters. The merged export gives the same answers in
 transformers."""
 
 import json
@@ -56,7 +56,7 @@ class TaskTest(Case):
         self.prompts = [f"[INST] turn {' '.join(letters)} [/INST]" for letters in self.held_out]
 
     def learn(self, name, steps, *arguments):
-        """The folder that is left, as Hugging Face has it."""
+        """The exported folder in Hugging Face's format."""
         out = self.folder / name
         self.train(*map(str, [*RECIPE, "--model.hf_assets_path", self.assets, "--training.steps", steps, *arguments]), out=out,
                    config=[])

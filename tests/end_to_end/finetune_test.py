@@ -1,5 +1,5 @@
-"""Fine-tuning on conversations: what is learned of them is what transformers' masks and TRL's formulas say, packing does not change
-the loss, a run goes on where it stopped, and data that cannot be used are named before anything starts."""
+"""Fine-tuning on conversations: the loss masks are those of transformers and TRL, packing does not change
+the loss, a run resumes where it stopped, and unusable data are reported before anything starts."""
 
 import json
 import math
@@ -65,14 +65,14 @@ class FinetuneCase(CheckpointCase):
         return ["--training.dataset_path", self.write(name, "".join(json.dumps(line) + "\n" for line in objects))]
 
     def labels_of(self, messages):
-        """Ids, and labels at their own places, as TRL's assistant-only loss has them from transformers."""
+        """Ids, and labels at the same indices, as TRL's assistant-only loss gets them from transformers."""
         found = self.tokenizer.apply_chat_template(messages, chat_template=self.template, return_assistant_tokens_mask=True,
                                                    return_dict=True, tokenize=True)
         ids = found["input_ids"]
         return ids, [token if learned else IGNORED for token, learned in zip(ids, found["assistant_masks"], strict=True)]
 
     def completion_labels(self, prompt, completion):
-        """As TRL's SFTTrainer makes them of a prompt and a completion that are texts, with completion_only_loss. None where it would
+        """Labels that TRL's SFTTrainer makes of a prompt and a completion as texts, with completion_only_loss. None if it would
         warn that the ids of the prompt do not begin those of both."""
         before = self.tokenizer(prompt)["input_ids"]
         ids = self.tokenizer(prompt + completion + self.tokenizer.eos_token)["input_ids"]
@@ -90,7 +90,7 @@ class FinetuneCase(CheckpointCase):
         return found
 
     def leave(self, steps, seq_len, *arguments):
-        """A run that leaves the weights as they were."""
+        """A run that does not change the weights."""
         self.run_ranks(1, *arguments, "--training.steps", steps, "--training.seq_len", seq_len, "--optimizer.lr", "1e-30")
 
     def assert_losses(self, found, wanted):
@@ -99,7 +99,7 @@ class FinetuneCase(CheckpointCase):
             self.assertAlmostEqual(ours, theirs, delta=2e-6 * abs(theirs), msg=f"step {step}")
 
     def draw_chat(self, random, turns):
-        """Questions and answers out of the corpus, some with blanks and line breaks where templates end and begin."""
+        """Questions and answers from the corpus, some with blanks and line breaks at the boundaries of template texts."""
         def words():
             text = random.choice(WORDS)
             begin = random.randrange(max(1, len(text) - 80))
@@ -122,7 +122,7 @@ class MasksTest(FinetuneCase):
         self.assert_losses(losses(self.out), [total / count for total, count in self.judge(examples)])
 
     def fitting(self, draw, count=24):
-        """`count` of what is drawn whose ids fill more than half of a sequence and fit it."""
+        """`count` random conversations whose ids fill more than half of a sequence and fit it."""
         found = []
         while len(found) < count:
             line, example = draw()
@@ -218,7 +218,7 @@ class PackingTest(FinetuneCase):
 
 
 class RunsTest(FinetuneCase):
-    """Resume, layouts, what is left out."""
+    """Resume, layouts, skipped conversations."""
 
     def setUp(self):
         super().setUp()

@@ -1,4 +1,4 @@
-"""One rank hangs in a step: the others' time is up, every rank leaves a flight record, and PyTorch's own analyser names the same
+"""One rank hangs in a step: the others time out, every rank writes a flight record, and PyTorch's own analyser names the same
 rank as titan flight."""
 
 import ast
@@ -34,7 +34,7 @@ class FlightTest(Ranks):
                               timeout=HANG, check=False)
 
     def analysed(self):
-        """What PyTorch's analyser says of the folder."""
+        """The output of PyTorch's analyser for the folder."""
         run = subprocess.run([sys.executable, "-c", ANALYSER, self.traces(), "--prefix", "rank_"], capture_output=True, text=True,
                              timeout=HANG, check=False)
         self.assertEqual(run.returncode, 0, run.stderr)

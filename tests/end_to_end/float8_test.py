@@ -1,4 +1,4 @@
-"""Training in emulated float8 and MXFP8 goes the way of training in fp32, that of experts too; what cannot be is refused."""
+"""Training in emulated float8 and MXFP8, also of experts, follows training in fp32; impossible configurations are refused."""
 
 import os
 
@@ -82,7 +82,7 @@ class Float8(harness.Case):
 
     @harness.thorough
     def test_experts_go_that_way_on_several_ranks(self):
-        """Pipelines and context parallelism too, which torchtitan refuses beside float8."""
+        """Including pipelines and context parallelism, which torchtitan refuses with float8."""
         p = "--parallelism."
         shard = [f"{p}data_parallel_shard_degree", "-1"]
         for name, arguments in EXPERTS.items():

@@ -1,4 +1,4 @@
-"""`titan` itself: what it answers at once, and how it hands commands over to the programs beside it."""
+"""`titan` itself: commands that it answers directly, and how it delegates others to the programs next to it."""
 
 import fcntl
 import os
@@ -49,7 +49,7 @@ class FrontTest(Case):
         self.assertIn("it is installed with titan", run.stderr)
 
     def made_up_tree(self):
-        """A build tree that holds `titan` alone, and a cmake in the PATH that notes how it was called and builds a program."""
+        """A build tree with only `titan`, and a cmake in the PATH that records its arguments and builds a program."""
         tree = self.out / "build" / "release"
         (tree / "bin").mkdir(parents=True)
         shutil.copy(TITAN, tree / "bin" / "titan")
@@ -110,7 +110,7 @@ class FrontTest(Case):
         self.assertEqual(calls.read_text(), f"--build {tree} --target titan_train\n")
 
     def test_the_process_that_was_started_is_the_one_that_trains(self):
-        """Signals and exit codes of ranks go to the process that a launcher knows."""
+        """A launcher sends signals to this process and reads its exit code."""
         process = subprocess.Popen([TITAN, "train", "--job.config_file", "train_configs/debug_model.toml", "--training.steps", "100000",
                                     "--job.dump_folder", str(self.out)], cwd=ROOT, env=environment(),
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

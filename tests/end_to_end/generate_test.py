@@ -1,5 +1,5 @@
-"""`titan generate`: the tokens of transformers' own generate, whatever the layout; draws by transformers' processors; texts that stop
-where they should; input that cannot be used."""
+"""`titan generate`: the tokens of transformers' generate under every layout; sampling with transformers' processors; texts that stop
+where they should; invalid input."""
 
 import functools
 import json
@@ -38,7 +38,7 @@ def make_model(folder, tied=False, rope=None, kv_heads=2, theta=500000.0):
 
 
 def make_qwen3(folder):
-    """Heads are wider than hidden_size / num_attention_heads, and head and embedding are one matrix."""
+    """Heads are wider than hidden_size / num_attention_heads, and the output head is tied to the embedding."""
     torch.manual_seed(5)
     model = Qwen3ForCausalLM(Qwen3Config(
         hidden_size=64, intermediate_size=176, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=32,
@@ -57,7 +57,7 @@ def make_qwen3_moe(folder):
 
 
 def saved(model, folder):
-    """Wider than at the start of a training, so that the likeliest tokens are far from each other."""
+    """Weights with a larger std than at the start of training, so that the likeliest tokens differ clearly."""
     with torch.no_grad():
         for name, weight in model.named_parameters():
             weight.uniform_(0.5, 1.5) if "norm" in name else weight.mul_(5)
@@ -71,7 +71,7 @@ def prompts_of(*sizes):
 
 
 def greedy(model, prompt, tokens=NEW, eos=None):
-    """The ids that transformers says, found once for each model, whose weights nobody changes."""
+    """The greedy ids of transformers, computed once per model; its weights never change."""
     return list(found_greedy(model, tuple(prompt), tokens, tuple(eos) if eos else None))
 
 
@@ -142,7 +142,7 @@ class GreedyTest(GenerateCase):
         assert_scores_equal_transformers(self, model, self.folder / "hf", (1, []), (4, both))
 
     def test_bfloat16_takes_tokens_that_are_nearly_the_most_likely(self):
-        """Half the bytes: each token's logit, by transformers in fp32, is the highest but for roundings of the network in bf16."""
+        """With half the bytes, each token's logit, by transformers in fp32, is the highest except for rounding in bf16."""
         model = make_model(self.folder / "hf", rope=SCALED)
         lines = self.generate(self.folder / "hf", "--prompts", self.prompts_file(self.PROMPTS), "--max-new-tokens", NEW, "--json",
                               "--ignore-eos", "--training.dtype", "bfloat16")
@@ -196,7 +196,7 @@ class SampledTest(GenerateCase):
         return [line["ids"][0] for line in lines]
 
     def test_draws_what_torch_draws_from_transformers_processors(self):
-        """The same generator and the same probabilities give the same words."""
+        """The same generator and the same probabilities give the same tokens."""
         model = make_model(self.folder / "hf")
         for options, processors in [
                 (["--temperature", 0.7], [TemperatureLogitsWarper(0.7)]),
@@ -242,7 +242,7 @@ class SampledTest(GenerateCase):
 
 
 class OwnCheckpointTest(GenerateCase):
-    """What a run has saved, its adapters as they are, and transformers on its export."""
+    """A run's own checkpoint with unmerged adapters, compared with transformers on its export."""
 
     LORA = ["--model.converters", "lora", "--converter.lora.rank", 4, "--optimizer.lr", "1e-2"]
     SAVED = ["--checkpoint.enable", "--checkpoint.interval", 3, "--model.hf_assets_path", TOKENIZER]

@@ -1,5 +1,5 @@
-"""experiments/grpo as a stranger's project: a training loop that samples its own data. What it records while it samples is what the
-trainer computes, under one rank and under FSDP."""
+"""experiments/grpo, built against an installation: a training loop that samples its own data. The log-likelihoods recorded while
+sampling are those that the trainer computes, under one rank and under FSDP."""
 
 import os
 import pathlib
@@ -29,7 +29,7 @@ class GrpoTest(Case):
                     self.assets / "train.jsonl", "--metrics.loggers", "jsonl", "--metrics.log_freq", 1, "--checkpoint.keep_latest_k", 0]
 
     def learn(self, name, *arguments, ranks=1):
-        """Three steps by rewards from the supervised start; metrics by step."""
+        """Three steps with rewards from the supervised start; metrics by step."""
         out = self.folder / name
         words = [NAME, "--prompts", 8, "--samples", 16, "--rows", 32, *self.job, "--job.dump_folder", out, "--loss.name", NAME,
                  "--training.seq_len", 8, "--training.local_batch_size", 32, "--training.global_batch_size", 128, "--training.steps", 3,

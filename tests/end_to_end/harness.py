@@ -41,14 +41,14 @@ def environment(**changes):
 
 
 def titan(*arguments, cwd=ROOT, timeout=HANG, **env):
-    """Runs `titan ARGUMENT...` to its end; stdout and stderr as text, returncode."""
+    """Runs `titan ARGUMENT...` until it ends; stdout and stderr as text, returncode."""
     return subprocess.run([TITAN, *map(str, arguments)], cwd=cwd, env=environment(**env), timeout=timeout,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
 
 
 def without_privileges():
-    """Options of subprocess for a child that the rights of files bind even where root runs the tests: it gives up the
-    capabilities that pass over them, and owns what its parent owns."""
+    """Options of subprocess for a child that obeys file permissions even if root runs the tests: it drops the
+    capabilities that bypass them, and owns the files of its parent."""
     if os.geteuid() != 0:
         return {}
     libc = ctypes.CDLL(None, use_errno=True)
@@ -61,13 +61,13 @@ def without_privileges():
 
 
 def thorough(item):
-    """Of a test method or a class of them: left to the ctest test NAME.thorough (tests/thorough.txt), which runs these alone."""
+    """Marks a test method or class for the ctest test NAME.thorough (tests/thorough.txt), which runs only these."""
     item.is_thorough = True
     return item
 
 
 class ChosenTests(unittest.TestLoader):
-    """TITAN_CASES = thorough: what is marked so; everyday: all else; neither: everything."""
+    """TITAN_CASES = thorough: marked tests; everyday: all others; unset: all tests."""
 
     def getTestCaseNames(self, case):
         chosen = os.environ.get("TITAN_CASES")
@@ -79,8 +79,8 @@ class ChosenTests(unittest.TestLoader):
 
 
 def main():
-    """Runs the tests of the file that was started. unittest counts what is skipped as passed; here the exit code is SKIPPED when
-    all was, and 1 when some was beside tests that ran: what cannot run everywhere has a file of its own."""
+    """Runs the tests of the started file. unittest counts skipped tests as passed; here the exit code is SKIPPED when
+    all were skipped, and 1 when only some were: tests that cannot run everywhere belong in a separate file."""
     program = unittest.main(verbosity=2, exit=False, testLoader=ChosenTests())
     skipped, there = len(program.result.skipped), program.test.countTestCases()
     if not program.result.wasSuccessful() or not there:
@@ -102,7 +102,7 @@ def losses(folder):
 
 
 class Case(unittest.TestCase):
-    """A folder of its own for each test, gone afterwards."""
+    """Gives each test its own folder, which is removed afterwards."""
 
     maxDiff = None
 
@@ -112,14 +112,14 @@ class Case(unittest.TestCase):
         self.out = self.folder / "out"
 
     def beside(self, name):
-        """This case with folders of its own, for runs that go on at the same time."""
+        """This case with separate folders, for concurrent runs."""
         case = copy.copy(self)
         case.out, case.logs = self.folder / name, self.folder / f"logs {name}"
         return case
 
     def free_port(self):
-        """A port for ranks to meet at. Until the test ends the system gives it to nobody who asks for any port; nobody listens
-        at it, so the store, which asks for it by number and with SO_REUSEADDR, gets it."""
+        """A port for the rendezvous of ranks. Until the test ends the system does not assign it to processes that request any port; no
+        process listens at it, so the store, which requests it by number and with SO_REUSEADDR, gets it."""
         held = socket.socket()
         self.addCleanup(held.close)
         held.bind(("127.0.0.1", 0))
@@ -127,7 +127,7 @@ class Case(unittest.TestCase):
         return held.getsockname()[1]
 
     def chance(self):
-        """What this test draws from: by SEED, so that it can be drawn again, whatever other tests have drawn."""
+        """The random generator of this test, seeded by SEED, so that it is reproducible and independent of other tests."""
         print(f"TITAN_TEST_SEED={SEED} draws the same again in {self.id()}", flush=True)
         return random.Random(f"{SEED} {self.id()}")
 
@@ -154,7 +154,7 @@ class Case(unittest.TestCase):
         self.assertTrue(not folder.exists() or (folder / "launch_logs").exists(), f"{folder} is empty")
 
     def assert_nothing_is_half_written(self):
-        """After a stop in the middle: no temporary file, whole lines only, a configuration that can be used again."""
+        """After an interruption: no temporary file, complete lines only, a configuration that can be used again."""
         self.assertEqual([p for p in self.out.rglob("*") if p.suffix == ".tmp"], [])
         if (self.out / "metrics.jsonl").exists() and (self.out / "metrics.jsonl").stat().st_size:
             metrics(self.out)
@@ -163,7 +163,7 @@ class Case(unittest.TestCase):
 
 
 class Background:
-    """A run that goes on while the test acts. Use as a context manager: it never outlives the test."""
+    """A run in the background of the test. Use as a context manager, which ends the run."""
 
     def __init__(self, *arguments):
         self.process = subprocess.Popen([TITAN, *map(str, arguments)], cwd=ROOT, env=environment(), text=True,

@@ -1,4 +1,4 @@
-"""The harness itself: how a file of tests that were skipped or failed ends, what is drawn, and rights that bind root too."""
+"""The harness itself: exit codes of files with skipped or failed tests, random numbers, and permissions that bind root too."""
 
 import os
 import subprocess

@@ -1,5 +1,5 @@
-"""experiments/hidden_states as a stranger's project: a watcher that writes activations, which are those that transformers computes
-from the same weights and tokens; and the run does not notice."""
+"""experiments/hidden_states, built against an installation: a watcher that writes activations, which are those of transformers
+for the same weights and tokens; the run is unchanged."""
 
 import os
 import pathlib
@@ -35,7 +35,7 @@ def train(out, *arguments, ranks=1, steps=STEPS):
 
 
 def written(out, step, module):
-    """The rows of the global batch in their order, whichever rank wrote them."""
+    """The rows of the global batch in order, from the files of all ranks."""
     parts = []
     for path in (out / f"hidden_states/step_{step}").iterdir():
         with safetensors.safe_open(path, "np") as file:
@@ -101,7 +101,7 @@ class HiddenStatesTest(Case):
         for arguments in ([], ["--dry-run"]):
             run = train(self.out, OPTION + "modules", "layers.9", *arguments)
             self.assertEqual(run.returncode, 2, run.stderr)
-            self.assert_holds(run.stderr, "modules: 'layers.9' fits no module of the model", "nothing was started")
+            self.assert_holds(run.stderr, "modules: 'layers.9' matches no module of the model", "nothing was started")
         run = train(self.out, "--job.watchers", "maintainers/hidden_stats")
         self.assertEqual(run.returncode, 2, run.stderr)
         self.assert_holds(run.stderr, "unknown watcher 'maintainers/hidden_stats'", f"did you mean '{NAME}'?")

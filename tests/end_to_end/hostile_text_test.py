@@ -1,7 +1,7 @@
-"""Names and values out of files that hold what a terminal acts on, hides or reorders: none of it reaches the terminal.
+"""Names and values in files with characters that a terminal interprets, hides or reorders: none of them reaches the terminal.
 
-What may be there is judged by Python's unicodedata: no control character but line ends and tabs, no format, private or
-reserved character, no line separator, and UTF-8 throughout. No name may pass for a line of Titan's own either.
+Python's unicodedata judges the output: no control character but line ends and tabs, no format, private or
+reserved character, no line separator, and UTF-8 throughout. Nor may a name look like a line of Titan's own.
 """
 
 import json
@@ -29,7 +29,7 @@ FRIENDLY = "Grüße 你好 مرحبا 👩‍🚀"  # stays as it is
 
 
 def harm_in(output):
-    """What of the bytes of an output does not belong on a terminal."""
+    """Characters of an output that must not reach a terminal."""
     try:
         text = output.decode()
     except UnicodeDecodeError as error:
@@ -42,7 +42,7 @@ def harm_in(output):
 
 class HostileCase(Case):
     def run_titan(self, *arguments, code, **env):
-        """Standard output and standard error together, which hold no harm."""
+        """Standard output and standard error, checked for harmful characters."""
         run = subprocess.run([TITAN, *map(os.fsencode, arguments)], cwd=ROOT, env=environment(**env), timeout=300,
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.assertEqual(harm_in(run.stdout), [], run.stdout)

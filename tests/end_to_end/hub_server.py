@@ -1,7 +1,7 @@
-"""A server that speaks the Hugging Face hub's scheme on two ports of this machine, with faults to order.
+"""A server that implements the Hugging Face hub's protocol on two ports of this machine, with faults on request.
 
-The first port is the hub: revisions, lists of files in pages, small files. Large files it redirects to the second, which
-plays the store of another company and must never see a token.
+The first port is the hub: revisions, paged lists of files, small files. It redirects large files to the second, which
+simulates the store of another company and must never receive a token.
 """
 
 import collections
@@ -24,7 +24,7 @@ def git_sha1(data):
 
 
 class Fault:
-    """How one answer for a file differs from a good one. Each is used up by one GET."""
+    """How one response for a file differs from a good one. Each GET consumes one."""
 
     def __init__(self, status=None, headers=None, cut=None, stall=None, no_range=False, content=None, etag=None,
                  length=None, if_range=True):
@@ -102,7 +102,7 @@ class Hub:
             self.lock.notify_all()
 
     def settle(self):
-        """Waits until all that was asked stands in `seen`, but for what stalls."""
+        """Waits until all requests are in `seen`, except stalled ones."""
         with self.lock:
             done = self.lock.wait_for(lambda: self.busy == (0 if self.released.is_set() else self.stalling), timeout=HANG)
         assert done, "an answer does not end"
@@ -117,7 +117,7 @@ class Hub:
             self.stalling -= 1
 
     def of(self, path, method="GET"):
-        """What was answered by whoever held the content of the file."""
+        """The responses of the port that served the content of the file."""
         with self.lock:
             name = urllib.parse.quote(path)
             return [s for s in self.seen if s.method == method and s.path.split("?")[0].endswith("/" + name)
@@ -132,7 +132,7 @@ class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request, address):
-        """Clients that go away are what is tested here."""
+        """Ignores clients that disconnect, which the tests do on purpose."""
         if not isinstance(sys.exc_info()[1], (ConnectionError, ssl.SSLError)):
             super().handle_error(request, address)
 

@@ -20,13 +20,13 @@ def run_checked(*command, timeout=HANG, **env):
 
 
 def launcher():
-    """ccache where there is one: the same sources are built again at each test run."""
+    """Uses ccache if it is installed: the same sources are built again at each test run."""
     ccache = shutil.which("ccache")
     return [f"-DCMAKE_CXX_COMPILER_LAUNCHER={ccache}"] if ccache else []
 
 
 def build_project(source, build):
-    """Configures and builds the project in `source` as its author would; gives the build folder."""
+    """Configures and builds the project in `source` as its author would; returns the build folder."""
     shutil.rmtree(build, ignore_errors=True)
     run_checked(CMAKE, "-S", source, "-B", build, "-G", "Ninja", f"-DTitan_ROOT={PREFIX}", *launcher())
     run_checked(CMAKE, "--build", build, "-j", "2")
@@ -45,7 +45,7 @@ def train_installed(ranks, *arguments):
 
 
 def assert_resumes_exactly(case, folder, *arguments):
-    """Six steps in one run and in two, on one rank and over a pipeline: the same losses, weights and states to the bit.
+    """Six steps in one run and in two, on one rank and over a pipeline: bitwise equal losses, weights and states.
     `arguments`: of `titan train`; a step has two sequences on a rank or more, and the learning rate follows from the step alone."""
     for ranks in (1, 2):
         flags = [*arguments, "--parallelism.pipeline_parallel_degree", ranks, "--lr_scheduler.warmup_steps", "0",

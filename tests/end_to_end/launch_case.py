@@ -1,4 +1,4 @@
-"""A small script that does on cue what ranks do (speak, fail, hang, take signals), and the verbs to start groups of it by
+"""A small script that imitates ranks on request (print, fail, hang, handle signals), and functions to start groups of it with
 `titan launch --program`. Used by launch_test.py."""
 
 import pathlib
@@ -79,7 +79,7 @@ class LaunchCase(Case):
                 asked, str(whom), *more]
 
     def launch(self, nproc, asked, whom="none", *more, flags=(), **env):
-        """Runs ranks to their end."""
+        """Runs ranks until they end."""
         return subprocess.run(self.command(nproc, asked, whom, *more, flags=flags), cwd=self.folder, env={**environment(), **env},
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG)
 
@@ -102,7 +102,7 @@ class LaunchCase(Case):
         return path.read_text() if path.exists() else ""
 
     def pids(self, nproc):
-        """Waits until every rank has said its process number."""
+        """Waits until every rank has printed its process id."""
         return [int(self.wait_for(rf"rank {rank} pid (\d+) ", rank).group(1)) for rank in range(nproc)]
 
     def wait_for(self, pattern, rank):
@@ -114,5 +114,5 @@ class LaunchCase(Case):
         raise AssertionError(f"rank {rank} never said {pattern!r}: {self.log(rank)[-1000:]}")
 
     def assert_gone(self, pids):
-        """The launcher has reaped them all before it ends: there is nothing to wait for."""
+        """The launcher reaps all ranks before it ends, so there is nothing to wait for."""
         self.assertEqual([pid for pid in pids if pathlib.Path(f"/proc/{pid}").exists()], [])

@@ -1,4 +1,4 @@
-"""`titan launch`: ranks as processes. Most tests start a small script in Titan's place (launch_case.py)."""
+"""`titan launch`: ranks as processes. Most tests start a small script instead of Titan (launch_case.py)."""
 
 import json
 import os
@@ -203,7 +203,7 @@ class FailureTest(LaunchCase):
         self.assertEqual(len(others), 2, run.stderr)
 
     def ten_times(self, asked, victim, number, flags=()):
-        """Ten groups of three ranks; one rank of each is ended by a signal. The exit codes and what the launchers say."""
+        """Ten groups of three ranks; a signal ends one rank of each. Returns exit codes and output of the launchers."""
         groups = []
         for repeat in range(10):
             self.logs = self.folder / f"logs{repeat}"

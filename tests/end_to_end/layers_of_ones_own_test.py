@@ -1,5 +1,5 @@
-"""experiments/fused_layers and experiments/own_attention as strangers' projects: layers that a plugin replaces after data
-parallelism, and an attention that is a class of its own, equal one rank without them."""
+"""experiments/fused_layers and experiments/own_attention, built against an installation: layers that a plugin replaces after data
+parallelism, and a custom attention class, equal one rank without them."""
 
 import os
 import pathlib
@@ -21,7 +21,7 @@ def setUpModule():
 
 class LayersCase(Case):
     def run_steps(self, experiment, name, ranks, *arguments, code=0):
-        """Four steps in float64; gives the run and what it logged."""
+        """Four steps in float64; returns the run and its metrics."""
         out = self.folder / name
         run = train_installed(ranks, "--job.config_file", f"experiments/{experiment}/train.toml", "--plugins.paths",
                               PLUGINS[experiment], "--job.dump_folder", out, "--training.steps", "4", "--debug.deterministic",

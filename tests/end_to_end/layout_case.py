@@ -1,5 +1,5 @@
-"""A model with experts under layouts of ranks beside one rank, in float64. A model's test makes a class of LayoutCase: it names the recipe
-and what is special, and inherits the layouts. (Import the module, not the class, which is a test, too.)"""
+"""Compares a model with experts under layouts of ranks with one rank, in float64. A model's test derives from LayoutCase, names the recipe
+and special options, and inherits the layouts. (Import the module, not the class, which is itself a test.)"""
 
 import functools
 import pathlib
@@ -47,7 +47,7 @@ class LayoutCase(Case):
 
     @classmethod
     def further(cls, out):
-        """What else of a run must equal one rank's; assert_further compares."""
+        """Further results of a run that must equal those of one rank; assert_further compares them."""
         return None
 
     def assert_further(self, found, expected):

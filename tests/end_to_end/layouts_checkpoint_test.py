@@ -1,5 +1,5 @@
-"""Checkpoints between layouts: one job changes its layout after every step, through every ordered pair of them, and stays on the
-curve of one rank; what a layout has written has the names and bytes of one rank's, and foreign software reads it."""
+"""Checkpoints between layouts: one job changes its layout after every step, through every ordered pair of layouts, and stays on the
+curve of one rank; each layout's checkpoint has the names and bytes of one rank's, and other software reads it."""
 
 import concurrent.futures
 import json
@@ -64,7 +64,7 @@ class LayoutsCase(CheckpointCase):
 
 class TourTest(LayoutsCase):
     def take(self, walk, *model):
-        """Each layout of the walk loads what the last one has saved, trains one step and saves; two halves, each of which begins
+        """Each layout of the walk loads the checkpoint of the previous one, trains one step and saves; two halves, each of which begins
         anew, at a time."""
         middle = len(walk) // 2
         halves = {"first": walk[:middle + 1], "second": walk[middle:]}
@@ -100,7 +100,7 @@ class TourTest(LayoutsCase):
             torch.testing.assert_close(stored[name], tensor, rtol=1e-6, atol=1e-12, msg=lambda text: f"{name}: {text}")
 
     def assert_starts_from(self, stored, what):
-        """The weights with which the run went on, hashed by it, are the bytes that safetensors reads."""
+        """The weights with which the run resumed, hashed by it, are the bytes that safetensors reads."""
         lines = [json.loads(line) for line in fingerprints(self.out).splitlines()]
         hashes = {line["parameter"]: line["xxh3"] for line in lines if "parameter" in line}
         self.assertEqual(hashes.keys() - stored.keys(), set(), what)
@@ -142,7 +142,7 @@ class SameLayoutTest(LayoutsCase):
 
 
 class ExchangeTest(LayoutsCase):
-    """What leaves a run for other software."""
+    """Exports of a run for other software."""
 
     # no update changes a weight
     STILL = ["--optimizer.lr", "1e-30", "--training.steps", "2", "--checkpoint.interval", "1", "--checkpoint.last_save_model_only",

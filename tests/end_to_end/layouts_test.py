@@ -1,4 +1,4 @@
-"""Every recipe of train_configs/layouts on its ranks, as a user starts it, beside the same network and batches on one rank, in float64.
+"""Compares every recipe of train_configs/layouts on its ranks with the same network and batches on one rank, in float64.
 Layouts, layers and experts are those of the recipes; networks are narrower and sequences short."""
 
 import concurrent.futures

@@ -1,5 +1,5 @@
-"""The model llama4: every layout against one rank in float64, with chunks that reach over the cuts of context parallelism and layers
-without positions; weights of transformers in and out, those of a model that sees images too; greedy ids of transformers."""
+"""The model llama4: every layout compared with one rank in float64, with chunks that cross the cuts of context parallelism and layers
+without positions; import and export of transformers' weights, including a model that reads images; greedy ids of transformers."""
 
 import os
 
@@ -42,7 +42,7 @@ class LayoutTest(layout_case.LayoutCase):
 
 
 def text_config(**changes):
-    """What SIZES and the recipe make."""
+    """The config.json of SIZES and the recipe."""
     return Llama4TextConfig(**{
         "hidden_size": 64, "num_hidden_layers": LAYERS, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
         "intermediate_size": 32, "intermediate_size_mlp": 96, "num_local_experts": EXPERTS, "interleave_moe_layer_step": 2,
@@ -103,7 +103,7 @@ class ExchangeTest(Case):
                 self.assertGreater(metrics(out)[0]["loss_metrics/global_avg_loss"], loss / 2)
 
     def test_a_config_of_other_layers_is_refused(self):
-        """Which layers have experts cannot be chosen freely; whether queries are normed is an option."""
+        """Options cannot express every choice of layers with experts; the norm of queries is an option."""
         torch.manual_seed(5)
         for name, config, code, texts in (
                 ("layers", {"moe_layers": [0, 3], "use_qk_norm": False}, 1,

@@ -1,4 +1,4 @@
-"""A logger that fails warns once and is off, one that hangs is left behind; training and the other loggers go on."""
+"""A failing logger warns once and is disabled, a hanging one is abandoned; training and the other loggers continue."""
 
 import fcntl
 import os
@@ -31,7 +31,7 @@ class LoggerFailureTest(Case):
         self.assertEqual(len(losses(self.out)), 3)
 
     def start(self, *arguments, **options):
-        """The tiny recipe to its end, with options of subprocess; standard error."""
+        """Runs the tiny recipe until it ends, with options of subprocess; returns standard error."""
         run = subprocess.run([TITAN, "train", *TINY, "--job.dump_folder", str(self.out), *arguments], cwd=ROOT, env=environment(),
                              stderr=subprocess.PIPE, text=True, timeout=HANG, **options)
         self.assertEqual(run.returncode, 0, run.stderr)

@@ -1,5 +1,5 @@
-"""LoRA on a model that transformers saved: the base stays, adapters are trained and kept beside it, a run goes on from them, and
-the export has them merged. Judged by transformers; the product of the two matrices is written down here a second time."""
+"""LoRA on a model that transformers saved: the base stays unchanged, adapters are trained and saved separately, a run resumes from them,
+and the export has them merged. Judged by transformers; the product of the two matrices is implemented here a second time."""
 
 import json
 import os
@@ -128,7 +128,7 @@ class LoraTest(LoraCase):
             self.assertTrue(torch.equal(found[name], expected[name]), name)
 
     def test_a_base_that_lacks_a_weight_is_refused(self):
-        """Adapters alone may be missing."""
+        """Only adapters may be missing."""
         path = self.folder / "theirs" / "model.safetensors"
         weights = load_file(path)
         weights.pop("model.layers.1.mlp.up_proj.weight")
@@ -144,7 +144,7 @@ class LoraTest(LoraCase):
 
 
 class LoraConversionTest(LoraCase):
-    """`titan convert to-hf` of what a run has saved: the same folder as the run's own export."""
+    """`titan convert to-hf` of a run's checkpoint gives the same folder as the run's own export."""
 
     def trained(self, name, *arguments, ranks=1):
         """A run's folder of step STEPS."""
@@ -189,7 +189,7 @@ class LoraConversionTest(LoraCase):
         self.says_what_does_not_fit(source, stored)
 
     def goes_on_after_an_interruption(self, source, expected):
-        """The end of an adapter that is damaged for a while, by one bit."""
+        """With one bit of an adapter damaged temporarily."""
         path = next(source.glob("weights*.safetensors"))
         entries, start = header(path)
         whole = path.read_bytes()

@@ -1,4 +1,4 @@
-"""experiments/loss_gap as a stranger's project: a command that reads two runs says what Python reads out of their files."""
+"""experiments/loss_gap, built against an installation: a command that reads two runs prints what Python reads from their files."""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
-"""[loss]: cross_entropy with label smoothing, z-loss and a soft cap is what torch computes from the same weights and tokens, the same
-under every layout, and validation says what it reports."""
+"""[loss]: cross_entropy with label smoothing, z-loss and a soft cap equals torch's result for the same weights and tokens, the same
+under every layout, and validation reports the same loss."""
 
 import functools
 import json

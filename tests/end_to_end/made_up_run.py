@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Folders of runs that never were, in the formats that a run writes. Tests of titan report and titan top use it; what went wrong in
-such a run is known.
+"""Writes folders of made-up runs in the formats of a real run. Tests of titan report and titan top use it; the faults in
+such a run are known.
 
     tests/end_to_end/made_up_run.py FOLDER [--ranks 4] [--steps 200] [--sessions killed,failed,finished] [--seed 1]
 """
@@ -28,7 +28,7 @@ def one_f_one_b(rank, ranks, microbatches):
 
 
 def measured(plans, draw, forward=0.02, backward=0.04):
-    """Spans of each rank's actions when each starts as soon as it can; the wait for another rank stands in the span itself."""
+    """Spans of each rank's actions if each starts as soon as it can; waiting for another rank is part of the span."""
     ranks, ends, spans = len(plans), {}, [[] for _ in plans]
     free, places = [0.0] * ranks, [0] * ranks
     while any(place < len(plan) for place, plan in zip(places, plans)):
@@ -56,7 +56,7 @@ def measured(plans, draw, forward=0.02, backward=0.04):
 
 
 class MadeUpRun:
-    """Writes one run, session by session, with a clock of its own."""
+    """Writes one run, session by session, with a simulated clock."""
 
     def __init__(self, folder, ranks=4, microbatches=8, log_freq=5, steps=200, seed=1, config=None, pipeline=True):
         self.folder, self.ranks, self.log_freq, self.steps = pathlib.Path(folder), ranks, log_freq, steps

@@ -1,5 +1,5 @@
-"""What a run measures of itself, against what it leaves: parts of a step that add up, tokens over the clock, norms that NumPy computes
-from the stored weights, numbers that no layout changes, and the files that others watch a run by."""
+"""Checks a run's metrics against its files: parts of a step that add up, tokens over the clock, norms that NumPy computes
+from the stored weights, numbers that no layout changes, and the files for monitoring software."""
 
 import json
 
@@ -34,8 +34,8 @@ class MetricsTest(CheckpointCase):
         return self.run_ranks(ranks, "--training.steps", STEPS, *layout, *arguments)
 
     def unexplained(self, name, steps):
-        """What is unexplained of the time between logged steps, by the clock of the machine: a share of what was measured and of 0.1 s.
-        A busy machine may take the processor away between the two clocks: what is unexplained in this run counts if it is so in
+        """Unexplained time between logged steps, by the clock of the machine: a share of the measured time and of 0.1 s.
+        A busy machine may preempt the process between the two clocks: unexplained time counts only if it appears in
         two more."""
         def of(steps):
             return [abs(after["time"] - before["time"] - sum(after["seconds"].values())) / max(sum(after["seconds"].values()), 0.1)

@@ -1,4 +1,4 @@
-"""Runs of the mixture of experts of the model mixtral in float64, and what each of them must come to: one rank's losses, norms, load of
+"""Runs of the mixture of experts of the model mixtral in float64, compared with one rank's losses, norms, load of
 experts and biases. Used by mixtral_test.py and expert_parallel_test.py."""
 
 import functools
@@ -61,7 +61,7 @@ def alone(*arguments):
 
 class MixtralCase(Case):
     def assert_equals_one_rank(self, ranks, *arguments, same_load=True, model=()):
-        """`same_load`: of each microbatch, which the layout has not cut; `model`: options of both runs."""
+        """`same_load`: also compares the load of each microbatch, if the layout does not cut them; `model`: options of both runs."""
         out = pathlib.Path(tempfile.mkdtemp(prefix=f"run_{ranks}_", dir=self.folder))
         run = train(out, ranks, *DOUBLE, *SAVES, *MEASURED, *model, *arguments)
         self.assertEqual(run.returncode, 0, run.stderr)
@@ -86,7 +86,7 @@ class MixtralCase(Case):
             numpy.testing.assert_array_equal(found[name], value, name)
 
     def assert_goes_on(self, written, read):
-        """Three steps under the layout `written`, the others under each of `read`: (ranks, arguments)."""
+        """Three steps under the layout `written`, the remaining ones under each of `read`: (ranks, arguments)."""
         run = train(self.out, written[0], *DOUBLE, *SAVES, *written[1], "--training.steps", "3")
         self.assertEqual(run.returncode, 0, run.stderr)
         for ranks, arguments in read:

@@ -1,5 +1,5 @@
-"""The mixture of experts of the model mixtral: layouts and recomputation against one rank in float64, its bias through steps,
-validation and checkpoints, the load of experts, and weights of transformers in and out. Experts at several ranks:
+"""The mixture of experts of the model mixtral: layouts and recomputation compared with one rank in float64, its bias through steps,
+validation and checkpoints, the load of experts, and import and export of transformers' weights. Experts on several ranks:
 expert_parallel_test.py."""
 
 import json
@@ -99,7 +99,7 @@ class MixtralTest(MixtralCase):
         self.assertLess(fullest["1.0"], fullest["0"] - 0.1)
 
     def train_documents(self, name, texts, seq_len, ranks, *arguments):
-        """Rows of one document each, filled up to `seq_len`."""
+        """Rows of one document each, padded to `seq_len`."""
         path = self.write("documents.jsonl", "".join(json.dumps({"text": text}) + "\n" for text in texts))
         out = self.folder / name
         run = train(out, ranks, *DOUBLE, *SAVES, *MEASURED, "--training.dataset_path", path, "--data.packing", "best_fit",
@@ -108,7 +108,7 @@ class MixtralTest(MixtralCase):
         return out
 
     def test_padding_is_no_load(self):
-        """Documents of 41 tokens: a row of 40 is full, one of 64 is filled up, and neither losses nor biases know of it."""
+        """Documents of 41 tokens fill a row of 40, and one of 64 with padding; padding changes neither losses nor biases."""
         texts = texts_of(41, 8)
         full = self.train_documents("full", texts, 40, 1)
         expected = curves(full, last=3)
@@ -237,13 +237,13 @@ class MixtralTest(MixtralCase):
 
 
 def ids_of(text):
-    """Between BOS and EOS."""
+    """Ids between BOS and EOS."""
     tokenizer = tokenizers.Tokenizer.from_file(str(ROOT / "tests/assets/tokenizer/tokenizer.json"))
     return tokenizer.encode(text).ids + [tokenizer.token_to_id("<|end_of_text|>")]
 
 
 def texts_of(length, count):
-    """Different texts, of `length` tokens each with what the tokenizer frames them by."""
+    """Different texts of `length` tokens each, including BOS and EOS."""
     found, words = [], (ROOT / "tests/assets/corpus/train.jsonl").read_text().split()
     for first in range(0, len(words), 100):
         for last in range(first + 5, first + 80):

@@ -1,5 +1,5 @@
-"""Experts with adapters, and experts that Muon updates: under every layout what one rank comes to, in float64; adapters merged for
-others, each into its own expert. The product of the two matrices is written down here a second time."""
+"""Experts with adapters, and experts that Muon updates: every layout equals one rank in float64; adapters merged for
+export, each into its own expert. The product of the two matrices is implemented here a second time."""
 
 import functools
 import os

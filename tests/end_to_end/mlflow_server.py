@@ -1,5 +1,5 @@
-"""A stand-in for an MLflow tracking server on loopback: the requests that Titan makes, with the limits and refusals of the real
-one. It can be told to fail. tests/referee/mlflow_check.py has the real one instead."""
+"""A fake MLflow tracking server on loopback for Titan's requests, with the limits and refusals of the real
+one. It can fail on request. tests/referee/mlflow_check.py uses the real one."""
 
 import base64
 import http.server
@@ -33,9 +33,9 @@ class Run:
 
 
 class MlflowServer(http.server.ThreadingHTTPServer):
-    """`faults`: one for each request that comes, until they are used up: an int is answered as a status; "reset" closes without an
-    answer; "lose" does what is asked and closes without an answer; "hang" answers when the server ends; None answers.
-    `then`: what follows them. `lose_numbers`: the first batch of metrics is taken, and not answered.
+    """`faults`: one per request, until they are used up: an int is returned as status; "reset" closes without an
+    answer; "lose" processes the request and closes without an answer; "hang" answers when the server ends; None answers.
+    `then`: the fault of all later requests. `lose_numbers`: the first batch of metrics is stored, and not answered.
     `tls`: files of a certificate and its key."""
 
     daemon_threads = True
@@ -57,7 +57,7 @@ class MlflowServer(http.server.ThreadingHTTPServer):
         return f"{'https://localhost' if self.is_secure else 'http://127.0.0.1'}:{self.server_address[1]}"
 
     def wait_for(self, happened, seconds):
-        """Until `happened()` behind some request."""
+        """Waits until `happened()` after some request."""
         with self.lock:
             assert self.lock.wait_for(happened, seconds), "it did not happen"
 

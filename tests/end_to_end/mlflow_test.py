@@ -1,5 +1,5 @@
-"""The run on an MLflow server that answers, refuses, fails, hangs and comes back: training goes on, and what arrives is complete and
-there once."""
+"""A run with an MLflow server that answers, refuses, fails, hangs and recovers: training continues, and the data arrive completely and
+once."""
 
 import json
 import os
@@ -38,7 +38,7 @@ class MlflowTest(ServerCase):
                           "--logger.mlflow.tracking_uri", getattr(server, "url", server), *flags, **options, **env)
 
     def assert_all_arrived(self, run, steps=(1, 2, 3)):
-        """Each number of metrics.jsonl once, under its name there."""
+        """Each number of metrics.jsonl arrived once, under its name there."""
         for line in metrics(self.out):
             for tag, value in line.items():
                 if tag in ("step", "wall_time"):

@@ -95,7 +95,7 @@ class NewPluginTest(Case):
             self.train_with(kind, plugins)
 
     def run_command(self, name, plugins):
-        """The template prints the sessions of a run; `titan --help` names it without opening it."""
+        """The template prints the sessions of a run; `titan --help` lists it without loading it."""
         environment = {"TITAN_PLUGIN_PATH": str(plugins)}
         run = titan_installed("train", "--job.config_file", self.write("train.toml", RECIPE.format(data="./tests/assets/corpus/train.jsonl")),
                               "--job.dump_folder", self.out)

@@ -1,5 +1,5 @@
-"""experiments/olmo2 as a stranger's project: a model of the transformer family, judged by transformers' Olmo2ForCausalLM (logits,
-weights in and out, greedy ids), and every layout against one rank."""
+"""experiments/olmo2, built against an installation: a model of the transformer family, judged by transformers' Olmo2ForCausalLM (logits,
+import and export of weights, greedy ids), and every layout compared with one rank."""
 
 import functools
 import json
@@ -52,7 +52,7 @@ def of_one_rank():
 
 
 def make_model(folder, **changes):
-    """What the recipe makes, but for the weights."""
+    """transformers' model with the recipe's sizes and other weights."""
     torch.manual_seed(5)
     config = Olmo2Config(**{
         "hidden_size": 64, "intermediate_size": 176, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -71,7 +71,7 @@ def safetensors_of(folder):
 
 class ProbedCase(Case):
     def probe(self, name, **job):
-        """What the model's plugin tells of `job`, and the folder with what it writes."""
+        """The output of the model's plugin for `job`, and the folder with its files."""
         out = self.folder / name
         out.mkdir()
         path = self.write(f"{name}.json", json.dumps({"model": "maintainers/olmo2", "seq_len": LENGTH, "options": {}} | job))

@@ -1,5 +1,5 @@
-"""The table of operations of docs/results/performance.md: its formulas against torch's own FLOP counter, its sums against the step and
-against `titan estimate`."""
+"""The table of operations of docs/results/performance.md: compares its formulas with torch's FLOP counter, and its sums with the step and
+with `titan estimate`."""
 
 import sys
 import unittest
@@ -14,7 +14,7 @@ FLOAT = "float"
 
 
 def cost(name, *dims, concrete=(), kind=FLOAT):
-    """`concrete`: what follows the tensors."""
+    """`concrete`: the arguments after the tensors."""
     arguments = {"Input Dims": [list(one) for one in dims], "Input type": [kind] * len(dims),
                  "Concrete Inputs": [""] * len(dims) + list(concrete)}
     return op_formulas.cost(name, arguments)

@@ -1,5 +1,5 @@
-"""Pipelines: their metrics and held-out loss are those of one rank, schedules that add in the same order give the same bits, what
-does not fit is said before anything starts, and a rank that fails in mid-schedule ends the others with words for where they were."""
+"""Pipelines: metrics and held-out loss are those of one rank, schedules that add in the same order give the same bits, problems
+are reported before anything starts, and a rank that fails in mid-schedule ends the others, which report their actions."""
 
 import concurrent.futures
 import re
@@ -23,7 +23,7 @@ def pipeline(ranks, schedule="1F1B", *more):
 
 
 class MetricsTest(ValidationCase):
-    """What a run says of itself."""
+    """Metrics of a run."""
 
     def setUp(self):
         super().setUp()
@@ -59,7 +59,7 @@ class MetricsTest(ValidationCase):
 
     @thorough
     def test_held_out_loss_is_that_of_one_rank(self):
-        """Whether the rows of a validation batch are as many as the microbatches of a step, less or more."""
+        """Validation batches with as many rows as the microbatches of a step, with fewer and with more."""
         flags = [*VALIDATION, *self.held_out(23), "--training.steps", "4"]
 
         def found(name, ranks, rows, more):
@@ -94,7 +94,7 @@ class MetricsTest(ValidationCase):
 
 
 class RefusedTest(ValidationCase):
-    """Everything wrong is found before anything starts. Simulated ranks run the same checks."""
+    """All problems are found before anything starts. Simulated ranks run the same checks."""
 
     SIZES = ["--model.n_layers", "2", "--training.local_batch_size", "8", "--training.seq_len", "64"]
 
@@ -167,13 +167,13 @@ class RefusedTest(ValidationCase):
 
 
 class FaultTest(Ranks):
-    """Four ranks, each with one stage, started by hand. Repeated, with other stages, forwards and backwards."""
+    """Four ranks, each with one stage, started without a launcher. Repeated with other stages, forwards and backwards."""
 
     RANKS, MICROBATCHES = 4, 8
     BESIDE = 3  # repeats at a time: most of each is waiting
 
     def start_one(self, number, kind, faulty, when):
-        """A case of its own, which waits for what comes of its ranks."""
+        """A separate case, which waits for its ranks."""
         case = self.beside(f"{kind}_{number:03}")
         case.start("--training.steps", "1000000", "--plugins.paths", str(FAULTS), "--parallelism.further", "test/fault",
                    "--model.n_layers", "2", "--model.dim", "64", "--training.local_batch_size", str(self.MICROBATCHES),

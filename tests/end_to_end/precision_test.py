@@ -1,4 +1,4 @@
-"""Narrow types: float16 with a scaled loss, parameters in bfloat16; and updates inside backward, groups of parameters."""
+"""Narrow dtypes: float16 with a scaled loss, parameters in bfloat16; and updates inside backward, groups of parameters."""
 
 
 from checkpoint_case import SMALL, CheckpointCase, complete_steps, whole_state
@@ -22,7 +22,7 @@ class Float16Test(CheckpointCase):
         self.assertEqual(scales(self.out), [65536] * STEPS)
 
     def test_gradients_are_used_without_their_scale(self):
-        """By SGD and without clipping: AdamW and a clipped norm take any factor out again."""
+        """With SGD and without clipping: AdamW and clipping would cancel any factor."""
         sgd = [*PLAIN, "--optimizer.name", "SGD", "--optimizer.lr", "4", "--training.max_norm", "0",
                "--training.local_batch_size", "4"]
         for name, ranks, layout in (("one", 1, []), ("pipeline", 2, ["--parallelism.pipeline_parallel_degree", "2"]),
@@ -87,7 +87,7 @@ class BFloat16Test(CheckpointCase):
         self.assertEqual(set(narrow.values()), {"torch.bfloat16"}, narrow)
 
     def test_stochastic_rounding_keeps_small_updates(self):
-        """Updates of a thousandth of a weight's last bit: rounding to the nearest loses every one of them."""
+        """Updates of a thousandth of a weight's last bit: rounding to nearest would lose all of them."""
         small = ["--optimizer.lr", "1e-6", "--optimizer.weight_decay", "0", "--lr_scheduler.warmup_steps", "1",
                  "--training.steps", "3", "--checkpoint.interval", "1"]
         moved = {}
@@ -125,7 +125,7 @@ class GroupsTest(CheckpointCase):
         return ["--job.config_file", self.write("groups.toml", text + "\n" + "\n".join(lines) + "\n"), *SMALL[2:]]
 
     def test_a_group_has_its_own_rates(self):
-        """A rate of next to nothing holds a group where it is; the others move as without groups."""
+        """A tiny learning rate keeps a group constant; the others change as without groups."""
         config = self.config("[optimizer.groups.still]", 'patterns = ["*norm*", "tok_embeddings.*"]', "lr = 1e-30",
                              "weight_decay = 0.0")
         flags = ["--training.steps", "2", "--checkpoint.interval", "1"]

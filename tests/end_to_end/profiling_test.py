@@ -1,5 +1,5 @@
-"""[profiling]: traces that follow Chrome's format and add up, `titan trace`, snapshots of memory that PyTorch's own tools open
-and whose highest moment is what `titan estimate` says. tests/benchmarks/trace_readers.py has further readers of the traces judge them."""
+"""[profiling]: traces in Chrome's format that add up, `titan trace`, memory snapshots that PyTorch's own tools open
+and whose peak is that of `titan estimate`. tests/benchmarks/trace_readers.py checks the traces with further readers."""
 
 import gzip
 import json
@@ -27,7 +27,7 @@ def read(path):
 
 
 def spans(trace, **wanted):
-    """Complete events, in order of time, the longer one of two that begin at once first."""
+    """Complete events in order of time; of two that begin at once, the longer one first."""
     found = [e for e in trace["traceEvents"] if e["ph"] == "X" and all(e.get(k) == v for k, v in wanted.items())]
     return sorted(found, key=lambda e: (e["ts"], -e["dur"]))
 
@@ -37,7 +37,7 @@ def inside(outer, inner):
 
 
 def covered(step, events):
-    """Microseconds of `step` that the outermost of `events` take."""
+    """Microseconds of `step` covered by the outermost of `events`."""
     total, end = 0, step["ts"]
     for event in events:
         if event is not step and inside(step, event) and event["ts"] >= end - 0.002:
@@ -59,7 +59,7 @@ class ProfilingTest(Case):
         return read(self.out / "profile_traces" / f"iteration_{step}" / f"rank{rank}_trace{suffix}")
 
     def assert_is_a_trace(self, trace):
-        """The rules of Chrome's format that viewers stumble over."""
+        """Checks the rules of Chrome's format that viewers depend on."""
         for event in trace["traceEvents"]:
             self.assertIn(event["ph"], "XMistfbe", event)
             self.assertTrue({"pid", "tid", "ts"} <= event.keys(), event)
@@ -190,7 +190,7 @@ class ProfilingTest(Case):
             return path, pickle.load(file)
 
     def peak(self, snapshot, begin_us=0):
-        """Bytes at the highest moment from `begin_us` on, counted back from what is there now."""
+        """Peak bytes from `begin_us` on, computed backwards from the current state."""
         live = sum(block["size"] for segment in snapshot["segments"] for block in segment["blocks"])
         highest = live
         for event in reversed(snapshot["device_traces"][0]):

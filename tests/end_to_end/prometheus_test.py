@@ -1,4 +1,4 @@
-"""The prometheus logger's file, read by Prometheus' Python client, and by its promtool where that is installed."""
+"""The prometheus logger's file, read by Prometheus' Python client, and by promtool if it is installed."""
 
 import shutil
 import subprocess
@@ -31,7 +31,7 @@ def expected(scalars):
 
 class PrometheusTest(Case):
     def read(self, path):
-        """All samples by name, each with its labels; every family must be told once."""
+        """All samples by name, each with its labels; every metric family must occur once."""
         with open(path) as file:
             families = list(text_fd_to_metric_families(file))
         names = [family.name for family in families]

@@ -1,5 +1,5 @@
-"""Runs of two ranks, by each way to start them: they train what one rank trains with the same global batch, write its files
-once and stop together. A played rank of 512 shows what it would hold and send."""
+"""Runs of two ranks, with each way to start them: they train like one rank with the same global batch, write its files
+once and stop together. A simulated rank of 512 reports its memory and traffic."""
 
 import contextlib
 import functools
@@ -25,7 +25,7 @@ LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "GROUP_", "LOG_RANK", "N
 
 
 def bare_environment(**changes):
-    """Without what a launcher around this test may have set."""
+    """The environment without variables that a launcher of this test may have set."""
     env = {name: value for name, value in environment().items() if not name.startswith(LAUNCHERS)}
     return {**env, **changes}
 
@@ -52,7 +52,7 @@ class RanksCase(Case):
         self.addCleanup(self.leave_nothing_behind)
 
     def leave_nothing_behind(self):
-        """A failed test may leave ranks whose launcher is gone; a test that passes leaves none."""
+        """A failed test may leave ranks without a launcher; a test that passes leaves none."""
         for process in self.processes:
             if process.poll() is None:
                 process.kill()
@@ -74,7 +74,7 @@ class RanksCase(Case):
         return process
 
     def start_ranks(self, *more, flags=lambda rank: [], variables=lambda rank: {}):
-        """Two ranks that no launcher looks after."""
+        """Two ranks without a launcher."""
         return [self.start([TITAN, *self.arguments(*more, *flags(rank))], **variables(rank)) for rank in range(2)]
 
     def finish(self, processes, code=0, within=HANG):
@@ -111,7 +111,7 @@ class RanksCase(Case):
             self.assertEqual(line["n_tokens_seen"], alone["n_tokens_seen"])
 
     def assert_trained_like_one_rank(self, err):
-        """First weights and tokens to the bit, losses up to rounding, and each file written by one rank."""
+        """Initial weights and tokens are bitwise equal, losses up to rounding, and one rank writes each file."""
         self.assert_holds(err, "rank 0 of 2, local rank 0 of 2", "training completed after step 3")
         self.assertEqual(fingerprints(self.out), one_rank()[1])
         self.assert_same_steps(metrics(self.out))
@@ -121,7 +121,7 @@ class RanksCase(Case):
         self.assert_nothing_is_half_written()
 
     def assert_stopped_together(self, *errors):
-        """All ranks name the same last step, which is the last that was logged."""
+        """All ranks report the same last step, which is the last logged one."""
         text = "".join(errors)
         steps = re.findall(r"\[rank(\d)\].*stopped by SIGTERM after step (\d+)", text)
         self.assertEqual(sorted(rank for rank, _ in steps), ["0", "1"], text)
@@ -164,7 +164,7 @@ class LaunchTest(RanksCase):
 
     def test_shared_memory_is_taken_by_itself_and_changes_nothing(self):
         """Three ranks, so that the order of sums shows."""
-        ranks = {"auto": "talk through shared memory", "gloo": None}
+        ranks = {"auto": "communicate through shared memory", "gloo": None}
         found = {}
         for transport, says in ranks.items():
             self.recipe = [*TINY, "--training.global_batch_size", "6", "--device.transport", transport]
@@ -223,7 +223,7 @@ class TorchrunTest(RanksCase):
         self.assertEqual(len(re.findall("(?m)^step:", out)), 3)
 
     def reported(self, *more):
-        """What torchrun says after the ranks: its own report, with what they wrote for it."""
+        """torchrun's own report after the ranks, with their error files."""
         (_, err), = self.finish([self.start_by_torchrun(*more)], code=1)
         self.assertIn("FAILED", err)
         return err[err.index("FAILED"):]
@@ -254,10 +254,10 @@ class TorchrunTest(RanksCase):
 
 
 class EnvironmentTest(RanksCase):
-    """What other launchers set, and flags where there is no launcher."""
+    """Environment variables of other launchers, and flags without a launcher."""
 
     def slurm_job(self):
-        """A job number whose port is held for it until the test ends, as free_port() holds one, and the port:
+        """A job number whose port is reserved until the test ends, as in free_port(), and the port:
         20000 + number % 20000."""
         draw = self.chance()
         while True:
@@ -330,7 +330,7 @@ class SimulatedRankTest(Case):
     PARAMETERS, LAST_UNIT = 8_030_261_248, 128_256 * 4096 + 4096  # Llama 3 8B; its head and last norm
 
     def play(self, *arguments, code=0, **env):
-        """Runs where nothing else is, so that whatever it writes is seen."""
+        """Runs in an empty folder, so that every file that it writes is seen."""
         run = titan("train", "--job.config_file", ROOT / "train_configs" / "llama3_8b.toml", "--comm.mode", "fake_backend",
                     "--training.dataset", "jsonl", "--training.dataset_path", ROOT / "tests/assets/corpus/train.jsonl",
                     "--activation_checkpoint.mode", "none", "--checkpoint.no_enable", "--profiling.no_enable_profiling",

@@ -1,4 +1,4 @@
-"""[activation_checkpoint] as a user meets it: every mode trains alike, a memory limit is kept, mistakes are said at once."""
+"""[activation_checkpoint] for a user: every mode trains equally, a memory limit is kept, mistakes are reported at the start."""
 
 import re
 
@@ -20,7 +20,7 @@ class RecomputeTest(Case):
         return self.train(*flags, config=RECIPE, out=self.folder / name, code=code)
 
     def peak(self, name):
-        """Of tensors, in bytes, in the steps after the first."""
+        """Peak bytes of tensors in the steps after the first."""
         return max(line["memory/max_active(GiB)"] for line in metrics(self.folder / name)[1:]) * 2**30
 
     def test_a_memory_limit_is_kept_with_as_little_recomputation_as_it_takes(self):

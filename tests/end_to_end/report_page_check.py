@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""A long check (docs/results/long_checks.md): the page of titan report in headless Chromium. It must not complain or ask the network, fit into 400 and
-1400 px, do what keys and the mouse ask for, have enough contrast and print. Pictures to look at go to the folder that is named.
+"""A long check (docs/results/long_checks.md): the page of titan report in headless Chromium. It must have no errors, not use the
+network, fit into 400 and 1400 px, react to keys and the mouse, have enough contrast and print. Writes pictures for inspection to the
+named folder.
 
     TITAN_SOURCE_DIR=. TITAN_PROGRAM=build/release/bin/titan tests/end_to_end/report_page_check.py PICTURES [RUN...]
 
-Needs chromium, and the Python packages websocket-client, html5lib and pandas. Without runs it makes some up."""
+Needs chromium, and the Python packages websocket-client, html5lib and pandas. Without runs it uses made-up ones."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""titan report on runs that are made up. NumPy judges thinning, a second reckoning of goodput that goes step by step judges the first; Python's
+"""titan report on made-up runs. NumPy judges thinning, a second computation of goodput step by step judges the first; Python's
 parsers read the page. How the page looks and behaves in a browser: report_page_check.py."""
 
 import html.parser
@@ -44,7 +44,7 @@ class Page(html.parser.HTMLParser):
 
 
 def reckoned(events):
-    """(productive, done again) step by step: what was spent on a step counts where it was done last."""
+    """(productive, repeated) time step by step: the last execution of a step counts as productive."""
     kept, thrown_away = {}, 0.0
     for event in events:
         if event["event"] == "start":

@@ -1,5 +1,5 @@
-"""What `titan evaluate` scores beside the logits of a model of transformers: texts, and continuations of which the model itself would say
-every other one. Used by the tests of models with experts; evaluate_test.py compares with lm-evaluation-harness."""
+"""Compares scores of `titan evaluate` with the logits of a transformers model: texts, and continuations. Every
+second continuation is what the model itself would generate. Used by the tests of models with experts; evaluate_test.py compares with lm-evaluation-harness."""
 
 import json
 
@@ -23,14 +23,14 @@ class Theirs:
         return [self.tokenizer.bos_token_id, *self.tokenizer.encode(text, add_special_tokens=False)]
 
     def after(self, ids, start):
-        """Of the tokens from `start` on: the sum of their log-likelihoods, and whether each is the likeliest."""
+        """For the tokens from `start` on: the sum of log-likelihoods, and whether each token is the likeliest."""
         with torch.no_grad():
             rows = self.model(torch.tensor([ids[:-1]])).logits[0, start - 1:].double().log_softmax(-1)
         wanted = torch.tensor(ids[start:])
         return rows.gather(1, wanted[:, None]).sum().item(), bool((rows.argmax(-1) == wanted).all())
 
     def likeliest(self, context):
-        """A text that is read as the token which is likeliest behind `context`, or as one of those that follow it."""
+        """A text that is tokenized to the likeliest token after `context`, or to one of the next likely ones."""
         ids = self.ids(context)
         with torch.no_grad():
             best = self.model(torch.tensor([ids])).logits[0, -1].topk(40).indices.tolist()
@@ -45,7 +45,7 @@ class Theirs:
 
 
 def assert_scores_equal_transformers(case, model, folder, *layouts):
-    """`model` is what `folder` holds; `layouts` are (ranks, arguments)."""
+    """`model` is the model in `folder`; `layouts` are (ranks, arguments)."""
     theirs = Theirs(model)
     texts, says = theirs.documents()
     files = [case.write("text.jsonl", "".join(json.dumps({"text": text}) + "\n" for text in texts)),

@@ -1,5 +1,5 @@
-"""experiments/sharded_embedding as a stranger's project: a parallelism with an axis of its own, under every data-parallel layout
-against one rank."""
+"""experiments/sharded_embedding, built against an installation: a parallelism with its own axis, under every data-parallel layout
+compared with one rank."""
 
 import functools
 import json
@@ -95,8 +95,8 @@ class ShardedEmbeddingTest(Case):
                           "possible: 1, 2, 4", "1 error; nothing was started")
 
     def test_it_moves_its_own_bytes_alone(self):
-        """What rank 0 of 4 sends in a step of two rounds: ids and vectors over its own axis; of the table, which each pair has
-        half of, data parallelism gathers and reduces the half that the pair's ranks share with the other pair's."""
+        """Traffic of rank 0 of 4 in a step of two rounds: ids and vectors over its own axis; of the table, of which each rank of a pair has
+        half, data parallelism gathers and reduces the half that a rank shares with the other pair."""
         def sent(degree):
             run = train(self.folder / f"simulated_{degree}", 1, "--comm.mode", "fake_backend", "--world-size", "4", degree=degree)
             self.assertEqual(run.returncode, 0, run.stderr)
@@ -130,7 +130,7 @@ class ShardedEmbeddingTest(Case):
             numpy.testing.assert_allclose(losses(out), alone()[0][3:], rtol=1e-9)
 
     def whole_table(self, folder):
-        """Of the pieces in the files, which say where they stand."""
+        """The table assembled from the shards in the files, which give their offsets."""
         pieces = []
         for path in sorted(folder.glob("weights*.safetensors")):
             for name, piece in safetensors.numpy.load_file(path).items():

@@ -1,4 +1,4 @@
-"""A run that is asked to stop finishes its step, closes everything and says so by its exit code."""
+"""A run that receives a stop signal finishes its step, closes all files and reports this by its exit code."""
 
 import re
 import signal
@@ -27,14 +27,14 @@ class SignalTest(Case):
         return code
 
     def test_sigint_ends_the_run_with_130(self):
-        """`titan train && titan convert` does not go on."""
+        """`titan train && titan convert` does not continue."""
         self.assertEqual(self.stop(signal.SIGINT), 130)
 
     def test_sigterm_ends_the_run_with_143(self):
         self.assertEqual(self.stop(signal.SIGTERM), 143)
 
     def test_a_run_that_is_being_set_up_ends_at_once(self):
-        """Rank 0 of two waits for a rank that never comes: there is no step to finish."""
+        """Rank 0 of two waits for a rank that never starts: there is no step to finish."""
         for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
             port = self.free_port()
             with Background("train", *TINY, "--job.dump_folder", self.out, "--rank", 0, "--world-size", 2,

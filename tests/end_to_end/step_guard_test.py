@@ -1,5 +1,5 @@
-"""experiments/step_guard as a stranger's project: it goes around whatever runs a step, runs each twice, has one in ten thrown away,
-and what comes out is to the bit what comes out without it."""
+"""experiments/step_guard, built against an installation: it wraps the executor, runs each step twice and discards one in ten,
+and the results are bitwise equal to those without it."""
 
 import json
 import os
@@ -29,7 +29,7 @@ class StepGuardTest(Case):
                                "--lr_scheduler.decay_ratio", "0", *arguments)
 
     def outcome(self, out):
-        """What a run computed: losses, norms, rates and counters of each step, the data of each step, all weights, states and
+        """Results of a run: losses, norms, rates and counters of each step, the data of each step, all weights, states and
         counters of each checkpoint."""
         kept = ("loss_metrics/global_avg_loss", "loss_metrics/global_max_loss", "grad_norm", "lr", "n_tokens_seen", "loss_scale")
         lines = [[line.get(name) for name in kept] for line in metrics(out)]

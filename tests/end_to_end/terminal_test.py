@@ -1,5 +1,5 @@
-"""What a run shows on a terminal: its progress at the bottom, log lines and metrics above it, each whole. A terminal of the kernel
-(pty) takes the bytes; what they show is judged by pyte, a terminal written by others."""
+"""The output of a run on a terminal: its progress at the bottom, complete log lines and metrics above it. A pseudo-terminal
+(pty) receives the bytes; the package pyte, a terminal emulator, renders them."""
 
 import fcntl
 import os
@@ -19,7 +19,7 @@ PROGRESS = re.compile(r"step (\d+)/(\d+) (\d+)%")
 
 
 class Terminal:
-    """A program on a terminal of its own; `output` and `errors` say what goes there."""
+    """A program on its own terminal; `output` and `errors` choose the streams that go there."""
 
     def __init__(self, *arguments, columns=160, output=True, errors=True, **env):
         self.master, slave = pty.openpty()
@@ -56,7 +56,7 @@ class Terminal:
         return self.process.wait(HANG)
 
     def screens(self):
-        """What can be seen after each piece that ends with a newline or a drawn line, as lines."""
+        """The visible lines after each piece of output that ends with a newline or a drawn line."""
         screen = pyte.Screen(self.columns, 200)
         stream = pyte.ByteStream(screen)
         for piece in re.split(rb"(?<=\n)|(?<=\x1b\[K)", self.shown):
@@ -71,7 +71,7 @@ class TerminalTest(Case):
         return run
 
     def assert_lines_are_whole(self, lines):
-        """Metrics and log lines, and nothing else; returns the metrics."""
+        """Checks that there are only metrics and log lines; returns the metrics."""
         metrics = [line for line in lines if line.startswith("step:")]
         for line in metrics:
             self.assertRegex(line, LINE)

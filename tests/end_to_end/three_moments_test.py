@@ -1,4 +1,4 @@
-"""experiments/three_moments as a stranger's project: three states and a rule of its own, judged by NumPy, under several layouts."""
+"""experiments/three_moments, built against an installation: three states and a rule of its own, judged by NumPy, under several layouts."""
 
 import os
 import pathlib

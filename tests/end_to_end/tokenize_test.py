@@ -1,5 +1,5 @@
-"""`titan tokenize`: text into .bin and .idx. Read by NumPy with nothing of Titan's in between, the ids judged by Hugging Face's
-tokenizers; killed, stopped, out of room and given bad data, it goes on to the same bytes."""
+"""`titan tokenize`: text to .bin and .idx. NumPy reads the files directly, and the ids are judged by Hugging Face's
+tokenizers; killed, stopped, without disk space or with bad data, it resumes to the same bytes."""
 
 import base64
 import gzip
@@ -24,7 +24,7 @@ DTYPES = {1: numpy.uint8, 2: numpy.int8, 3: numpy.int16, 4: numpy.int32, 5: nump
 
 
 def read_pair(prefix):
-    """The documents of PREFIX.bin and PREFIX.idx as arrays; every byte of the index is accounted for."""
+    """The documents of PREFIX.bin and PREFIX.idx as arrays; checks every byte of the index."""
     raw = pathlib.Path(f"{prefix}.idx").read_bytes()
     assert raw[:9] == b"MMIDIDX\0\0", raw[:9]
     assert int.from_bytes(raw[9:17], "little") == 1
@@ -83,7 +83,7 @@ class TokenizeTest(Case):
                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def large(self, copies=40):
-        """The corpus several times, so that a run takes seconds."""
+        """The corpus repeated, so that a run takes seconds."""
         path = self.folder / "large.jsonl"
         text = CORPUS.read_bytes()
         with open(path, "wb") as file:
@@ -96,7 +96,7 @@ class TokenizeTest(Case):
             file.unlink()
 
     def interrupt_after_an_entry(self, path, number):
-        """Exit code and message of a run that got signal `number` once its journal had one entry more."""
+        """Exit code and message of a run that gets signal `number` once its journal has one more entry."""
         for _ in range(20):
             before = self.journaled()
             run = self.start(path=path, workers=1)
@@ -113,7 +113,7 @@ class TokenizeTest(Case):
         return sorted(path.name for path in self.prefix.parent.iterdir())
 
     def journaled(self, prefix=None):
-        """Documents that the journal is sure of."""
+        """Number of documents that the journal records as durable."""
         try:
             text = pathlib.Path(f"{prefix or self.prefix}.journal").read_text()
         except FileNotFoundError:  # not there yet, or the run is done
@@ -185,7 +185,7 @@ class TokenizeTest(Case):
         self.assert_holds(run.stderr, "no tokenizer in", "the data set 'jsonl' is text and needs it")
 
     def test_ids_that_belong_to_no_token_are_no_hindrance(self):
-        """tiktoken's encodings have such holes between ranks and special tokens, and a folder's vocab may have them too."""
+        """tiktoken's encodings have gaps between ranks and special tokens, and a folder's vocab may have them too."""
         ranks = {bytes([byte]): 2 * byte for byte in range(256)} | {b" t": 900, b"he": 901, b" the": 1000}
         self.write("assets/tokenizer.model", "".join(
             f"{base64.b64encode(token).decode()} {rank}\n" for token, rank in ranks.items()))
@@ -365,7 +365,7 @@ class TokenizeTest(Case):
 
     @thorough
     def test_two_workers_are_measured_beside_one(self):
-        """Figures for the log: a busy machine decides nothing here, only the bytes do."""
+        """Figures for the log only: the test compares bytes, not speed."""
         path = self.large()
         seconds = {}
         for workers in (1, 2):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""titan top on status files that are made up, in a terminal of its own."""
+"""titan top on made-up status files, in a pseudo-terminal."""
 
 import fcntl
 import json
@@ -23,7 +23,7 @@ def columns(text):
 
 
 class Terminal:
-    """A program in a terminal; what it draws is read until a pattern appears."""
+    """A program in a terminal; its output is read until a pattern appears."""
 
     def __init__(self, *command, width=80, height=24):
         self.pid, self.end = pty.fork()
@@ -38,7 +38,7 @@ class Terminal:
         fcntl.ioctl(self.end, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
     def until(self, pattern):
-        """What was drawn up to and with `pattern`; it is taken away."""
+        """Removes and returns the output up to and including `pattern`."""
         deadline = time.monotonic() + harness.HANG
         while not (found := re.search(pattern, self.output, re.S)):
             if time.monotonic() > deadline or not self.read(deadline - time.monotonic()):
@@ -71,7 +71,7 @@ class Terminal:
 
 
 def frames(text):
-    """The lines of each screen that was drawn."""
+    """The lines of each drawn screen."""
     return [[re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) for line in frame.split("\r\n")] for frame in text.split("\x1b[H")[1:]]
 
 

@@ -1,5 +1,5 @@
-"""experiments/toy_experts as a stranger's project: a mixture of experts whose rows travel to the ranks that have their experts,
-under every data-parallel layout, a pipeline and recomputation against one rank."""
+"""experiments/toy_experts, built against an installation: a mixture of experts whose rows are sent to the ranks of their experts,
+under every data-parallel layout, a pipeline and recomputation, compared with one rank."""
 
 import functools
 import json
@@ -39,7 +39,7 @@ def train(out, ranks, *arguments, degree=None):
 
 
 def biases(folder):
-    """By name, of a checkpoint; each is in one file."""
+    """The biases of a checkpoint by name; each is in one file."""
     found = {}
     for path in sorted(folder.glob("weights*.safetensors")):
         for name, value in safetensors.numpy.load_file(path).items():
@@ -102,7 +102,7 @@ class ToyExpertsTest(Case):
         self.assert_equals_one_rank(4, "--parallelism.pipeline_parallel_degree", "2", "--training.local_batch_size", "2", degree=2)
 
     def test_beside_tensor_and_context_parallelism(self):
-        """Without the auxiliary loss, which is of whole sequences and these cut them."""
+        """Without the auxiliary loss, which needs whole sequences, while these layouts cut them."""
         alone_without = None
         for ranks, degree, arguments in ((1, None, []), (2, None, ["tensor"]), (4, 2, ["tensor"]), (4, 2, ["context"])):
             out = self.folder / "_".join(map(str, [ranks, degree, *arguments]))
@@ -134,7 +134,7 @@ class ToyExpertsTest(Case):
             self.assert_equal_biases(biases(out / "checkpoint/step-6"), alone()[2])
 
     def test_rows_travel_and_experts_do_not(self):
-        """What rank 0 of 4 sends in a step of two rounds. Played, rows are dealt evenly over the experts."""
+        """Traffic of rank 0 of 4 in a step of two rounds. On simulated ranks, rows are distributed evenly over the experts."""
         def sent(degree):
             run = train(self.folder / f"simulated_{degree}", 1, "--comm.mode", "fake_backend", "--world-size", "4", degree=degree)
             self.assertEqual(run.returncode, 0, run.stderr)
@@ -210,7 +210,7 @@ class ToyExpertsTest(Case):
         self.assertEqual(judged.returncode, 0, judged.stdout + judged.stderr)
 
     def merged(self, checkpoint):
-        """The weights of a checkpoint in one file, pieces put where they stand."""
+        """The weights of a checkpoint in one file, assembled from their shards."""
         header = {}
         pieces = {}
         for path in sorted(checkpoint.glob("weights*.safetensors")):

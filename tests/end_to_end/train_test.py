@@ -1,4 +1,4 @@
-"""What a run leaves behind, and that it can be repeated."""
+"""Files of a run, and that a run is reproducible."""
 
 import glob
 import os
@@ -91,7 +91,7 @@ class TrainTest(Case):
         self.assertLess(sum(values[-5:]) / 5, values[0] - 1)
 
     def test_rates_are_those_of_the_operations_and_the_time(self):
-        """Operations per token by torchtitan's formula; what is printed together has to agree."""
+        """FLOPs per token by torchtitan's formula; the printed figures must agree with each other."""
         tokens, peak = 2 * 64, 3e12
         parameters, embedding = 6_163_712, 2048 * 256
         operations = 6 * (parameters - embedding) + 12 * 6 * 256 * 64  # blocks, width, tokens
@@ -108,12 +108,12 @@ class TrainTest(Case):
 
 
 class NonFiniteTest(Case):
-    """A number that is none ends the run before it reaches the weights: in the loss, and in gradients of a loss that is fine."""
+    """NaN or infinity ends the run before it reaches the weights: in the loss, and in gradients of a finite loss."""
 
     FAULTS = pathlib.Path(os.environ["TITAN_WORK"]).parent / "bad_plugins" / "fault"
 
     def spoil(self, kind, when, *arguments):
-        """Spoils what passes through the output layer in step 3."""
+        """Corrupts the activations of the output layer in step 3."""
         self.out = self.folder / "_".join([kind, when, *arguments])
         run = self.train("--training.steps", "6", "--plugins.paths", self.FAULTS, "--parallelism.further", "test/fault",
                          f"--parallelism.test/fault.kind={kind}", f"--parallelism.test/fault.when={when}",

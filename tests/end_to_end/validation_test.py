@@ -1,5 +1,5 @@
-"""Held-out loss and attention within documents, against transformers: the weights of a run are exported, the sequences are made
-again by the tokenizers package and the rules that docs/guides/data.md states, and the model of transformers says what the loss is."""
+"""Held-out loss and attention within documents, compared with transformers: the weights of a run are exported, the sequences are made
+again by the tokenizers package and the rules in docs/guides/data.md, and transformers' model computes the loss."""
 
 import functools
 import json
@@ -57,7 +57,7 @@ class ValidationCase(CheckpointCase):
                                                                  local_files_only=True).eval()
 
     def validation(self, folder=None):
-        """The validation metrics of each step that has some."""
+        """The validation metrics of each step that has any."""
         return {line["step"]: {name.split("/", 1)[1]: value for name, value in line.items()
                                if name.startswith("validation_metrics/")}
                 for line in metrics(folder or self.out) if "validation_metrics/loss" in line}

@@ -1,4 +1,4 @@
-"""A run writes what Weights & Biases uploads, without a word of Python in its process. tests/referee/wandb_check.py lets wandb
+"""A run writes the files that Weights & Biases uploads, without Python in its process. tests/referee/wandb_check.py lets wandb
 itself read and upload such folders."""
 
 import json
@@ -36,7 +36,7 @@ def fields(message):
 
 
 def records(path):
-    """The records of a .wandb file, checksums looked at: (kind, content)."""
+    """The records of a .wandb file with verified checksums: (kind, content)."""
     data, at, payload, found = path.read_bytes(), 7, b"", []
     assert data[:7] == b":W&B\xe1\xbe\x00", data[:7]
     while at < len(data):

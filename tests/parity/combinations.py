@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Draws layouts, activation checkpointing, converters, optimizers, precisions and early optimizer steps at random and has them
-work together. A combination is judged three ways:
+"""Tests random combinations of layouts, activation checkpointing, converters, optimizers, precisions and early optimizer steps.
+A combination is judged in three ways:
 
-- losses and gradient norms of 4 steps against those of one rank: 1e-9 where all is float64, else 2e-2
-- 2 steps, a checkpoint and 2 more: the uninterrupted run to the bit
-- the same checkpoint under another layout: as the first
+- losses and gradient norms of 4 steps, compared with one rank: 1e-9 if all is float64, else 2e-2
+- 2 steps, a checkpoint and 2 more: bitwise equal to the uninterrupted run
+- the same checkpoint resumed under another layout: the tolerances of the first
 
     python3 tests/parity/combinations.py --draws 60             # prints its seed; exit code 1 when one is wrong
     python3 tests/parity/combinations.py --draws 60 --seed 5    # the same again
-    python3 tests/parity/combinations.py --experts              # models with experts alone
+    python3 tests/parity/combinations.py --experts              # only models with experts
 
-What the configuration refuses (exit code 2) is printed and counted, not judged. By hand: some 5 s a draw on 2 cores.
+Combinations that the configuration refuses (exit code 2) are printed and counted, not judged. Takes some 5 s per draw on 2 cores.
 """
 
 import argparse
@@ -94,14 +94,14 @@ class Combination:
         return "float64" if self.converter in EXACT and self.precision == "as stored" else "float32"
 
     def run(self, rung, folder):
-        """{step: (loss, norm)} of the steps that this run made; goes on with what is in `folder`."""
+        """{step: (loss, norm)} of the steps of this run, which resumes from the checkpoint in `folder`, if any."""
         options = {**recompute.MODES.get(self.mode, recompute.NONE), **{**CONVERTERS, **OF_EXPERTS}[self.converter],
                    **OPTIMIZERS[self.optimizer], **PRECISIONS[self.precision], **(EARLY if self.is_early else {}), **SAVING}
         lines = ladder.run_in(folder, dataclasses.replace(rung, more={**rung.more, **options}), self.model, self.dtype, STEPS)
         return {line["step"]: (line[ladder.LOSS], line.get(ladder.NORM)) for line in lines}
 
     def problems(self, folder):
-        """What is wrong, as lines."""
+        """Problems, as lines."""
         alone = self.run(layouts.Rung("1 rank", layers=self.rung.layers, documents=self.rung.documents), folder / "alone")
         whole = self.run(self.rung, folder / "whole")
         for name in ("again", "moved"):

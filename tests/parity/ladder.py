@@ -11,8 +11,9 @@ rounding grows from step to step).
     python3 tests/parity/ladder.py --only "TP 2"          # rungs whose name contains the text
     python3 tests/parity/ladder.py --everyday             # each dimension once, a product of three, one with experts
 
-Without --full the models take turns, one layout after the other and shifted by one in float32; float64 runs 10 steps;
-every eighth layout runs in float32 too, the 5 steps that are judged; models with experts run in float64 alone. ctest sets TITAN_SOURCE_DIR, TITAN_PROGRAM and TITAN_WORK.
+Without --full each layout uses one model, in rotation, shifted by one in float32; float64 runs 10 steps;
+every eighth layout also runs in float32, for the 5 judged steps; models with experts run in float64 only. ctest sets TITAN_SOURCE_DIR,
+TITAN_PROGRAM and TITAN_WORK.
 """
 
 import argparse
@@ -73,7 +74,7 @@ def command(rung, model, dtype, steps, folder):
 
 
 class Refused(RuntimeError):
-    """By the configuration, before anything started."""
+    """The configuration refused the layout before anything started."""
 
 
 def run_in(folder, rung, model, dtype, steps):
@@ -100,7 +101,7 @@ def run(rung, model, dtype, steps):
 
 
 class References:
-    """What one rank gives; each is run once, by whoever asks first."""
+    """Results of one rank, each computed on first use."""
 
     def __init__(self, steps):
         self.steps = steps
@@ -126,7 +127,7 @@ def difference(values, expected, steps):
 
 
 def judge(rung, model, dtype, references):
-    """Runs the rung: one row of the table, and what is wrong with it."""
+    """Runs the rung: one row of the table, and its problems."""
     steps = references.steps[dtype]
     alone = references.get(rung, model, dtype)
     result = run(rung, model, dtype, steps)
@@ -145,7 +146,7 @@ def judge(rung, model, dtype, references):
 
 
 def cells(arguments):
-    """[(rung, model, dtype)] to run. Each turn takes every rung once in each dtype, with another model. In full the schedules
+    """[(rung, model, dtype)] to run. Each turn takes every rung once in each dtype, with another model. With --full the schedules
     all run with the first model, to be compared with each other."""
     chosen = []
     rungs = [(number, rung) for number, rung in enumerate(layouts.RUNGS)
@@ -171,7 +172,7 @@ def cells(arguments):
 
 
 def run_all(chosen, steps, jobs, log):
-    """Rows and problems. Rows that stand in `log`, a file or None, are not measured again; new ones are added to it."""
+    """Rows and problems. Rows in `log`, a file or None, are not measured again; new ones are added to it."""
     known, references = {}, References(steps)
     if log and log.exists():
         for row in map(json.loads, log.read_text().splitlines()):

@@ -1,4 +1,4 @@
-"""What the parity ladder trains: the models, and every layout that has to train them alike. Used by ladder.py."""
+"""Models and layouts of the parity ladder. Used by ladder.py."""
 
 import dataclasses
 import json
@@ -38,7 +38,7 @@ WITH_EXPERTS = ("mixtral", "deepseek", "gpt_oss")
 
 @dataclasses.dataclass(frozen=True)
 class Rung:
-    """One layout. `layers` and `documents` choose what it is compared with."""
+    """One layout. `layers` and `documents` choose the run that it is compared with."""
     name: str
     replicate: int = 1
     shard: int = 1
@@ -85,7 +85,7 @@ class Rung:
 
 
 def prepare(folder, corpus):
-    """Writes what some rungs read: the tables of the csv schedule, and documents of which several share a row."""
+    """Writes files that some rungs read: the tables of the csv schedule, and documents of which several share a row."""
     for ranks in (2, 4):
         (folder / f"schedule_{ranks}.csv").write_text(csv_table(ranks, GLOBAL_BATCH))
     texts = [json.loads(line)["text"] for line in pathlib.Path(corpus).read_text().splitlines()[:400]]
@@ -95,7 +95,7 @@ def prepare(folder, corpus):
 
 def csv_table(ranks, microbatches):
     """A schedule that no plugin offers: stages from the last rank to the first, two forwards and two backwards in turn,
-    the later microbatch's backward first and in halves."""
+    the later microbatch's backward first and split in two."""
     rows = []
     for stage in reversed(range(ranks)):
         row = [f"{stage}F{microbatch}" for microbatch in range(min(microbatches, 2 * (ranks - stage)))]

@@ -47,7 +47,7 @@ def with_mode(rung, mode):
 
 
 def compare(rung, modes):
-    """What differs, as lines."""
+    """Differences, as lines."""
     model = rung.models[0]
     try:
         plain = ladder.run(with_mode(rung, None), model, "float32", STEPS)

@@ -1,4 +1,4 @@
-"""The text of docs/results/parity.md, from the rows that ladder.py has measured."""
+"""Builds the text of docs/results/parity.md from the rows that ladder.py has measured."""
 
 import layouts
 

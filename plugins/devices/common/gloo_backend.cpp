@@ -25,7 +25,7 @@ using at::Tensor;
 using dist::Reduce;
 using dist::Work;
 
-/// One collective of gloo; it keeps its own time.
+/// One collective of gloo; gloo applies the timeout.
 class GlooWork final : public Work {
  public:
   explicit GlooWork(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
@@ -35,8 +35,8 @@ class GlooWork final : public Work {
   c10::intrusive_ptr<c10d::Work> work_;
 };
 
-/// Messages that are waited for together, and what remains to be done then. Left alone, gloo would
-/// wait for each as long as its connection was told to when it was made.
+/// Messages that are waited for in one wait(), followed by `finish`. The timeout is passed to
+/// gloo's wait, which would otherwise use that of the time when the connection was made.
 class Messages final : public Work {
  public:
   Messages(std::vector<c10::intrusive_ptr<c10d::Work>> works, std::chrono::milliseconds timeout,
@@ -45,13 +45,13 @@ class Messages final : public Work {
 
   void wait() override {
     for (const auto& work : works_)
-      if (!work->wait(timeout_)) throw std::runtime_error("it was given up: " + reason_);
+      if (!work->wait(timeout_)) throw std::runtime_error("it was aborted: " + reason_);
     if (finish_) finish_();
   }
 
   /// [any thread] Ends the wait of all messages that have not arrived.
   void abort(const std::string& reason) {
-    reason_ = reason;  // seen by who waits: gloo's lock lies between
+    reason_ = reason;  // visible to the waiting thread: gloo's lock orders both
     for (const auto& work : works_) work->abort();
   }
 
@@ -87,8 +87,8 @@ class GlooBackend final : public dist::Backend {
     return exchange([&](int peer) { return chunks[peer]; }, [&](int) { return flat; }, nullptr);
   }
 
-  /// Each rank sends every other its chunk and adds up what arrives: half the bytes of the
-  /// all-reduce that gloo would run, and a fixed order of the summands.
+  /// Each rank sends every other rank its chunk and adds up the chunks it receives. Moves half the
+  /// bytes of the all-reduce that gloo would run, and adds in a fixed order.
   std::shared_ptr<Work> reduce_scatter(const Tensor& out, const Tensor& in,
                                        Reduce reduce) override {
     TITAN_CHECK(reduce == Reduce::sum, internal, "reduce_scatter over gloo sums only");
@@ -139,8 +139,8 @@ class GlooBackend final : public dist::Backend {
     gloo_->setTimeout(timeout);
   }
 
-  /// Ends messages, which most collectives are made of; gloo's own all-reduce, broadcast and
-  /// barrier cannot be ended from outside.
+  /// Aborts messages, of which most collectives consist. gloo's own all-reduce, broadcast and
+  /// barrier cannot be aborted from outside.
   void abort(const std::string& reason) override {
     const std::lock_guard lock(mutex_);
     if (is_aborted_) return;
@@ -157,33 +157,33 @@ class GlooBackend final : public dist::Backend {
     const std::lock_guard lock(mutex_);
     std::erase_if(started_, [](const std::weak_ptr<Messages>& m) { return m.expired(); });
     started_.push_back(messages);
-    if (is_aborted_) messages->abort(reason_);  // between require_open and here
+    if (is_aborted_) messages->abort(reason_);  // aborted since require_open
     return messages;
   }
 
   void require_open() const {
     if (!is_aborted_) return;
     const std::lock_guard lock(mutex_);
-    throw std::runtime_error("the group was given up: " + reason_);
+    throw std::runtime_error("the group was aborted: " + reason_);
   }
 
-  /// Views of the rows that go to or come from each rank; no `counts`: equally many.
+  /// Views of the rows that go to or come from each rank. Empty `counts`: equal chunks.
   std::vector<Tensor> rows_by_rank(const Tensor& rows, const std::vector<int64_t>& counts) const {
     if (!counts.empty()) return rows.split_with_sizes(counts);
     const int64_t count = rows.size(0) / size();
     return rows.split_with_sizes(std::vector<int64_t>(static_cast<size_t>(size()), count));
   }
 
-  /// `place_for(p)` is filled by rank p, `chunk_for(p)` goes there; own chunks are in place. A peer
-  /// for whom a chunk is empty gets no message, and expects none: its place for it is empty too.
+  /// `place_for(p)` receives the chunk of rank p, `chunk_for(p)` is sent to rank p; own chunks are
+  /// in place already. An empty chunk is not sent, and its receiver expects no message.
   template <class PlaceFor, class ChunkFor>
   std::shared_ptr<Work> exchange(const PlaceFor& place_for, const ChunkFor& chunk_for,
                                  std::function<void()> finish) {
     require_open();
-    // above all tags of send and receive; wraps around long after its messages have arrived
+    // above all tags of send and receive; when it wraps around, its old messages have long arrived
     const int tag = (1 << 24) + (next_exchange_++ & 0xFFFFFF);
     std::vector<c10::intrusive_ptr<c10d::Work>> works;
-    for (int step = 1; step < size(); ++step) {  // everybody starts with its right neighbour
+    for (int step = 1; step < size(); ++step) {  // each rank starts with its right neighbour
       const int to = (rank() + step) % size(), from = (rank() - step + size()) % size();
       std::vector<Tensor> out = {chunk_for(to)}, in = {place_for(from)};
       if (in[0].numel() > 0) works.push_back(gloo_->recv(in, from, tag));
@@ -198,7 +198,7 @@ class GlooBackend final : public dist::Backend {
   std::atomic<bool> is_aborted_ = false;
   mutable std::mutex mutex_;
   std::string reason_;                            // why it was aborted
-  std::vector<std::weak_ptr<Messages>> started_;  // and perhaps done
+  std::vector<std::weak_ptr<Messages>> started_;  // some may be done
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Reductions as c10d names them.
+// Converts Titan's reductions to those of c10d. Used by the gloo and NCCL backends.
 #pragma once
 
 #include <titan/dist/group.h>

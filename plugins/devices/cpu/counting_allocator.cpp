@@ -11,12 +11,12 @@
 namespace titan::cpu {
 namespace {
 
-/// Before the memory of each block, so that a block is known by its address alone; as large as what
-/// LibTorch aligns to.
+/// Header before the memory of each block; free_block finds it by the block's address alone. Its
+/// size is LibTorch's alignment.
 constexpr size_t kHeaderBytes = 64;
 
 std::atomic<int64_t> live_bytes{0}, peak_bytes{0};
-std::atomic<MemoryListener*> told{nullptr};  // of each block
+std::atomic<MemoryListener*> told{nullptr};  // receives each block
 
 void add(int64_t bytes) {
   const int64_t now = live_bytes += bytes;
@@ -31,7 +31,7 @@ void free_block(void* data) {
   int64_t bytes = 0;
   std::memcpy(&bytes, block, sizeof bytes);
   live_bytes -= bytes;
-  // first: another thread may get the address at once
+  // before the block is freed: another thread may get its address at once
   if (MemoryListener* const listener = told) listener->given_back(reinterpret_cast<uint64_t>(data));
   give_memory_back(block);
 }

@@ -1,6 +1,5 @@
-// Counts the bytes of all tensors in host memory as they come and go: what GPUs report as allocated
-// memory. Used by the cpu device where [device] count_tensors or somebody who wants the history of
-// the memory asks for it.
+// Counts the bytes of all tensors in host memory, as GPUs report allocated memory. Used by the cpu
+// device when [device] count_tensors is set or the memory history is recorded.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +11,11 @@ namespace titan::cpu {
 /// For the whole process. Thread-safe.
 class TensorCount {
  public:
-  /// From now on LibTorch's host memory is counted; what exists already is not.
+  /// Counts LibTorch's host memory from now on, but not blocks that exist already.
   static void start();
-  /// Tells `listener`, which lives as long as the process, of each block from now on.
+  /// From now on reports each block to `listener`, which lives as long as the process.
   static void tell(MemoryListener& listener);
-  /// Bytes that tensors asked for, at most at once since the last reset.
+  /// Most bytes that tensors requested at one time since the last reset.
   static int64_t peak();
   static void reset_peak();
 };

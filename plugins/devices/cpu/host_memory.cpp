@@ -36,12 +36,12 @@ class KeepingAllocator final : public c10::Allocator {
 
 void keep_memory() {
   if (TITAN_MEMORY_IS_WATCHED) return;
-  // As many addresses as there is memory: what asks for more is refused as before.
+  // As many addresses as physical memory: larger requests go to the C library and fail as before.
   static auto* const kPool = new MemoryPool(static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) *
                                             static_cast<size_t>(sysconf(_SC_PAGESIZE)));
   static auto* const kAllocator = new KeepingAllocator;
   pool = kPool;
-  constexpr uint8_t kBeforeTheirs = 254;  // and behind the one that counts
+  constexpr uint8_t kBeforeTheirs = 254;  // above LibTorch's, below the counting allocator's
   c10::SetCPUAllocator(kAllocator, kBeforeTheirs);
 }
 

@@ -7,11 +7,11 @@
 namespace titan::cpu {
 namespace {
 
-constexpr size_t kAlignment = 64;          // of blocks: what LibTorch aligns to
+constexpr size_t kAlignment = 64;          // of blocks, as LibTorch's
 constexpr size_t kPage = size_t{2} << 20;  // large pages: fewer faults, fewer misses of the TLB
-/// Over what kSlack allows: what a small pool loses in cuts.
+/// Allowed on top of kSlack: the fragmentation of a small pool.
 constexpr size_t kSmallSlack = 4 * kPage;
-/// Blocks of equal size would otherwise start at equal addresses modulo the ways of a cache.
+/// Without it, blocks of equal size would map to the same sets of a cache.
 constexpr size_t kStagger = 5 * kAlignment;
 
 size_t rounded_up(size_t bytes, size_t to) {
@@ -52,7 +52,7 @@ void MemoryPool::remove_free(Spans::iterator span) {
   span->second.is_free = false;
 }
 
-/// Of two spans that are in no list.
+/// Both spans are in no free list.
 void MemoryPool::join_with_next(Spans::iterator span) {
   const auto next = std::next(span);
   span->second.size += next->second.size;
@@ -67,8 +67,8 @@ void* MemoryPool::take(size_t num_bytes) {
   const auto fit = free_.lower_bound({size, nullptr});
   if (fit == free_.end()) return nullptr;
   const auto span = spans_.find(fit->second);
-  // The last span lacks memory at its end, another one at a place that is not known: the worst is
-  // that the block covers it.
+  // The last span lacks memory at its end. Of other spans it is unknown where, so assume the worst:
+  // this block covers all of it.
   const bool is_last = std::next(span) == spans_.end();
   remove_free(span);
   Span& taken = span->second;
@@ -104,7 +104,7 @@ bool MemoryPool::give_back(void* block) {
   return true;
 }
 
-/// Gives free spans back to the kernel until no more is resident than is allowed.
+/// Gives free spans back to the kernel until resident memory is within its bound.
 void MemoryPool::shrink() {
   const size_t peak = std::max(peak_, peak_before_);
   const size_t most = peak + static_cast<size_t>(kSlack * static_cast<double>(peak)) + kSmallSlack;
@@ -113,7 +113,7 @@ void MemoryPool::shrink() {
     const auto span = spans_.find(it->second);
     Span& s = span->second;
     if (s.size - s.absent < kPage) continue;
-    // The last span has memory at its start alone: past that there is nothing to give back.
+    // The last span has memory at its start only: nothing behind that can be given back.
     const bool is_last = std::next(span) == spans_.end();
     char* const begin = page_at_or_after(span->first);
     char* const end =

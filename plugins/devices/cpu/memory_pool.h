@@ -1,6 +1,6 @@
-// Memory of freed tensors, kept for the next ones: a step asks for what the step before it asked
-// for, and what goes back to the kernel comes again as empty pages, each of them zeroed. Used by
-// the cpu device.
+// Keeps the memory of freed tensors for the next ones, since each step requests what the step
+// before requested. Memory that goes back to the kernel would return as pages that must be zeroed
+// again. Used by the cpu device.
 #pragma once
 
 #include <cstddef>
@@ -12,44 +12,45 @@
 
 namespace titan::cpu {
 
-/// Large blocks out of one range of addresses: the smallest free span that holds a block, the
-/// lowest of equal ones, and free neighbours become one. What the pool holds in physical memory is
-/// bounded by what was in use at once: beyond `kSlack` over that, free spans go back to the kernel,
-/// the largest first.
+/// Allocates large blocks out of one range of addresses. A request takes the smallest free span
+/// that fits, the lowest of equal ones; free neighbours are merged. Resident memory is bounded:
+/// when it exceeds the peak of bytes in use by more than `kSlack`, free spans go back to the
+/// kernel, the largest first.
 ///
 /// Thread-safe.
 class MemoryPool {
  public:
-  /// Blocks of fewer bytes are none of the pool's.
+  /// The pool refuses smaller blocks (bytes).
   static constexpr size_t kSmallest = 32 << 10;
-  /// Of the bytes that were in use at once.
+  /// Allowed excess of resident memory, as a fraction of the peak of bytes in use.
   static constexpr double kSlack = 0.03;
 
-  /// Reserves `num_bytes` of addresses, which takes no memory. A pool that gets none gives no
+  /// Reserves `num_bytes` of addresses, which takes no memory. If that fails, the pool gives no
   /// blocks.
   explicit MemoryPool(size_t num_bytes);
   ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
 
-  /// At least `num_bytes` at a multiple of 64; null where the pool has no such block.
+  /// At least `num_bytes` at an address that is a multiple of 64; null if the pool has no such
+  /// block.
   void* take(size_t num_bytes);
-  /// Whether `block` came from take() of this pool; it is free then.
+  /// Frees `block` and returns true if it came from take() of this pool; else returns false.
   bool give_back(void* block);
 
-  /// What was in use at once counts from now on, and until the next call besides what it was
-  /// before this one.
+  /// Starts a new peak at the bytes in use now. Until the next call the peak before it still counts
+  /// towards the bound of resident memory.
   void reset_peak();
 
   struct Figures {
     int64_t in_use = 0, peak = 0;  // bytes; the peak since the last reset
-    int64_t resident = 0;          // bytes that the kernel may have given memory for, at most
+    int64_t resident = 0;          // upper bound of bytes that have physical memory
   };
   Figures figures() const;
 
  private:
   struct Span {
     size_t size;
-    size_t absent;  // bytes of it that hold no physical memory, at least
+    size_t absent;  // lower bound of its bytes without physical memory
     bool is_free;
   };
   using Spans = std::map<char*, Span>;

@@ -1,5 +1,5 @@
-// The CPU of this machine as a training device. Memory is what the kernel says of this
-// process, or what its tensors take.
+// The CPU of this machine as a training device. Reports the memory of the process as the kernel
+// counts it, or the memory of its tensors.
 #include <fstream>
 #include <string>
 
@@ -16,13 +16,13 @@
 namespace {
 
 struct CpuOptions {
-  int64_t num_threads = 0;     // of each operation; 0 = what OMP_NUM_THREADS or the machine says
+  int64_t num_threads = 0;     // of each operation; 0 = OMP_NUM_THREADS or all cores
   bool count_tensors = false;  // report the memory of tensors instead of the process's
   titan::cpu::Transport transport = titan::cpu::Transport::automatic;  // between ranks
   bool keep_memory = true;  // of freed tensors, for the next ones
 };
 
-/// The number after `key` in a file of "key: 123 kB" lines, in bytes; 0 when it is not there.
+/// The number after `key` in a file of "key: 123 kB" lines, in bytes; 0 if the key is missing.
 int64_t read_kib(const char* file, const std::string& key) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);)
@@ -60,7 +60,7 @@ class Cpu final : public titan::Device, public titan::MemoryHistory {
       return;
     }
     std::ofstream("/proc/self/clear_refs")
-        << "5";  // where it is not allowed the peak stays that of the process
+        << "5";  // if not permitted, the peak stays that since the process started
   }
   std::optional<double> peak_flops(c10::ScalarType) const override { return std::nullopt; }
   void synchronize() override {}
@@ -85,13 +85,13 @@ TITAN_PLUGIN(plugin) {
               "Threads of each operation; 0 = OMP_NUM_THREADS or all cores")
       .at_least(0)
       .option("count_tensors", &CpuOptions::count_tensors,
-              "Report the memory that tensors take, as GPUs do, instead of the whole process's")
+              "Report the memory of tensors, as GPUs do, instead of that of the whole process")
       .option("transport", &CpuOptions::transport,
-              "How ranks talk: through shared memory, over gloo, or what is possible",
+              "How ranks communicate: shared_memory, gloo, or auto: shared memory where possible",
               {{"auto", titan::cpu::Transport::automatic},
                {"gloo", titan::cpu::Transport::gloo},
                {"shared_memory", titan::cpu::Transport::shared_memory}})
       .option("keep_memory", &CpuOptions::keep_memory,
               "Keep the memory of freed tensors for the next ones instead of giving it back to the "
-              "system; at most 3 % more than was in use at once");
+              "system; at most 3 % more than the peak in use");
 }

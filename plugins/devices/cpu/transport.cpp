@@ -35,14 +35,14 @@ std::shared_ptr<dist::Backend> Connector::connect(const dist::Endpoint& endpoint
   const std::string ranks = std::to_string(endpoint.size) + " ranks of group '" + endpoint.name;
   if (meeting.members) {
     if (!said_shared_memory_.exchange(true))
-      log::info(ranks + "' and those of others on one machine talk through shared memory");
+      log::info(ranks + "' and of other groups on one machine communicate through shared memory");
     return make_shared_memory_backend(std::move(*meeting.members), endpoint.timeout);
   }
   TITAN_CHECK(transport_ != Transport::shared_memory, distributed, "group '", endpoint.name,
-              "' cannot use shared memory, as device.transport asks: ", meeting.reason,
-              "; \"auto\" takes gloo where that is so");
+              "' cannot use shared memory, which device.transport requires: ", meeting.reason,
+              "; \"auto\" uses gloo in this case");
   if (!said_gloo_.exchange(true))
-    log::info(ranks + "' talk over gloo, not through shared memory: " + meeting.reason);
+    log::info(ranks + "' communicate over gloo, not through shared memory: " + meeting.reason);
   return connect_gloo(endpoint);
 }
 

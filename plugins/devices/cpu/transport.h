@@ -1,4 +1,4 @@
-// By what the ranks of a group talk to each other.
+// Selects how the ranks of a group communicate: shared memory or gloo. Used by the cpu device.
 #pragma once
 
 #include <atomic>
@@ -11,14 +11,14 @@ namespace titan::cpu {
 
 enum class Transport { automatic, gloo, shared_memory };
 
-/// Connects the groups of a device and logs, once each, by what.
+/// Connects the groups of a device. Logs the first use of each transport.
 class Connector {
  public:
   explicit Connector(Transport transport) : transport_(transport) {}
 
-  /// Through shared memory where all ranks of the group are on one machine and may share some, else
-  /// over gloo. Throws a distributed Error when the ranks do not meet in time, or are to share
-  /// memory and cannot. Thread: any.
+  /// Uses shared memory if all ranks of the group are on one machine and may share memory, else
+  /// gloo. Throws a distributed Error when the ranks do not connect in time, or when the transport
+  /// is shared_memory and that is not possible. Thread: any.
   std::shared_ptr<dist::Backend> connect(const dist::Endpoint& endpoint);
 
  private:

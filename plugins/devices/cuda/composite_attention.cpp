@@ -24,7 +24,7 @@
 namespace titan::composite {
 namespace {
 
-/// Scores that the math path holds at a time.
+/// Most scores that the math path holds at a time.
 constexpr int64_t kScores = int64_t{1} << 24;
 /// The memory-efficient kernel reads logsumexp in rows of a multiple of this many queries.
 constexpr int64_t kPaddedQueries = 32;
@@ -60,21 +60,22 @@ Tensor folded(const Tensor& grad, int64_t shared) {
 
 // Note [Attention by cuDNN]
 //
-// Lengths. cuDNN makes a plan for every new shape, which takes tenths of a second: short sequences,
-// and those that grow by a token at a time, are left to flash. Where a length is not a multiple of
-// 128, cuDNN 9.19 on Hopper can return NaN for gradients of very negative scores, because it scores
+// Lengths. cuDNN makes a plan for every new shape, which takes tenths of a second. Therefore flash
+// computes short sequences and sequences that grow by a token at a time. If a length is not a
+// multiple of 128, cuDNN 9.19 on Hopper can return NaN for gradients of very negative scores,
+// because it scores the rest of the last block of keys with 0.
 // the rest of the last block of keys with 0.
 //
-// Strides. LibTorch keeps plans by the shapes and strides of q, k and v alone. A plan was made for
-// some strides of out and of its gradient, so these are always laid out by tokens.
+// Strides. LibTorch's plan cache is keyed by the shapes and strides of q, k and v only. A plan also
+// depends on the strides of out and its gradient, so these are always laid out by tokens.
 //
-// Refusals. cuDNN says that it has no plan before it starts anything. Flash keeps the same
-// logsumexp, so that the backward of one continues the forward of the other.
+// Refusals. cuDNN reports that it has no plan before it starts any work. Flash returns the same
+// logsumexp, so the backward of one can follow the forward of the other.
 constexpr int64_t kCudnnAlignment = 16;  // bytes of a head's address and strides
 constexpr int64_t kCudnnLengthUnit = 128, kShortestForCudnn = 512;
 constexpr int64_t kCudnnHeadUnit = 8, kNarrowestCudnnHead = 64, kWidestCudnnHead = 128;
 
-/// x in place where cuDNN can read it there, otherwise a copy.
+/// x itself if cuDNN can read its layout, otherwise a copy.
 Tensor readable_by_cudnn(const Tensor& x) {
   const int64_t size = static_cast<int64_t>(x.element_size());
   bool is_readable =
@@ -99,7 +100,7 @@ std::tuple<Tensor, Tensor, Tensor> cudnn_backward(const Tensor& dout, const Tens
                                                   const Tensor& k, const Tensor& v,
                                                   const Tensor& out, const Tensor& logsumexp,
                                                   bool causal, double scale) {
-  // without dropout the state of the generator is not read; the operation wants tensors for it
+  // without dropout the generator state is unused, but the operation requires tensors for it
   const Tensor no_random = at::empty({}, q.options().dtype(at::kLong));
   const auto [dq, dk, dv] = at::_scaled_dot_product_cudnn_attention_backward(
       by_tokens(readable_by_cudnn(dout)), readable_by_cudnn(q), readable_by_cudnn(k),
@@ -109,7 +110,7 @@ std::tuple<Tensor, Tensor, Tensor> cudnn_backward(const Tensor& dout, const Tens
   return {by_tokens(dq), by_tokens(dk), by_tokens(dv)};
 }
 
-/// The result of `compute`, or none where cuDNN refuses, now or before.
+/// The result of `compute`, or nothing if cuDNN refuses now or has refused before.
 template <class Compute>
 auto unless_refused(const Tensor& q, const Tensor& k, const Compute& compute)
     -> std::optional<decltype(compute())> {
@@ -119,7 +120,7 @@ auto unless_refused(const Tensor& q, const Tensor& k, const Compute& compute)
   } catch (const c10::OutOfMemoryError&) {
     throw;
   } catch (const c10::AcceleratorError&) {
-    throw;  // of something that ran before
+    throw;  // from an earlier operation
   } catch (const c10::Error& error) {
     if (!cudnn_has_refused().exchange(true)) {
       std::ostringstream message;
@@ -132,8 +133,8 @@ auto unless_refused(const Tensor& q, const Tensor& k, const Compute& compute)
   }
 }
 
-// Queries in blocks: with the heads of a key head side by side, a block of b queries is a matrix of
-// shared · b rows against the keys of that head.
+// Blocks of queries: the query heads of one key head are stacked, so a block of b queries is a
+// matrix of shared · b rows against the keys of that head.
 struct Blocks {
   Blocks(const Tensor& q, const Tensor& k, bool is_causal)
       : batch(q.size(0)),
@@ -271,8 +272,8 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(AttentionPath path, const 
       return *grads;
 
   const Tensor q = with_contiguous_heads(q_in), dout = with_contiguous_heads(dout_in);
-  const Tensor out = by_tokens(out_in);  // the kernels take its strides for granted
-  // without dropout the state of the generator is not read; the operations want tensors for it
+  const Tensor out = by_tokens(out_in);  // the kernels assume these strides
+  // without dropout the generator state is unused, but the operations require tensors for it
   const Tensor no_random = at::empty({2}, q.options().dtype(at::kLong));
   if (path == AttentionPath::flash || path == AttentionPath::cudnn) {
     const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_backward(

@@ -1,4 +1,4 @@
-// Products of groups by ATen's grouped product, of which a GPU computes all groups at once.
+// Grouped matrix products by at::_grouped_mm, which computes all groups in one launch on a GPU.
 #include <cstdint>
 #include <vector>
 
@@ -13,9 +13,9 @@ namespace titan::composite {
 namespace {
 
 constexpr int64_t kAlignedBytes = 16;  // of rows and addresses: the GPU copies them by TMA
-constexpr size_t kMostGroups = 1023;   // a thread of one block prepares each
+constexpr size_t kMostGroups = 1023;   // one thread of a block prepares each group
 
-/// Whether the matrices of x (..., m, n) lie by rows or by columns as at::_grouped_mm takes them.
+/// Whether the matrices of x (..., m, n) are row- or column-major as at::_grouped_mm requires.
 bool is_aligned(const Tensor& x) {
   const int64_t unit = kAlignedBytes / static_cast<int64_t>(x.element_size());
   const int64_t rows = x.size(-2), cols = x.size(-1);
@@ -28,12 +28,12 @@ bool is_aligned(const Tensor& x) {
 bool is_taken(const Tensor& a, const Tensor& b, at::IntArrayRef rows) {
   const at::ScalarType type = a.scalar_type();
   const bool is_known = type == at::kBFloat16 || type == at::kHalf || type == at::kFloat;
-  // with columns that fill units of bytes the result has no gaps either
+  // if the columns fill units of kAlignedBytes, the result has no gaps either
   const bool is_dense = b.size(-1) * static_cast<int64_t>(b.element_size()) % kAlignedBytes == 0;
   return is_known && is_dense && is_aligned(a) && is_aligned(b) && rows.size() <= kMostGroups;
 }
 
-/// Where each group ends.
+/// End offset of each group.
 Tensor ends_of(at::IntArrayRef rows, at::Device device) {
   return running_sums(rows, SumsFrom::first, device);
 }
@@ -49,7 +49,7 @@ Tensor grouped_mm_weight_grad(const Tensor& grad, const Tensor& x, at::IntArrayR
   const Tensor columns = grad.t();
   if (!is_taken(columns, x, rows)) return ops::grouped_mm_weight_grad_by_groups(grad, x, rows);
   const Tensor out = at::_grouped_mm(columns, x, ends_of(rows, x.device()));
-  // ATen does not say what becomes of groups without rows
+  // ATen does not specify the result of groups without rows
   for (size_t group = 0; group < rows.size(); ++group)
     if (rows[group] == 0) out.select(0, static_cast<int64_t>(group)).zero_();
   return out;

@@ -1,4 +1,4 @@
-// Head and cross entropy: what a chunk's loss is.
+// Head and cross entropy, computed in chunks of rows.
 #include <limits>
 
 #include <ATen/TensorOperators.h>
@@ -10,12 +10,12 @@
 namespace titan::composite {
 namespace {
 
-/// Logits that exist at a time, in bytes of fp32: enough rows to keep a large GPU busy, little
-/// beside its memory.
+/// Bytes of fp32 logits that exist at a time: enough rows to keep a large GPU busy, and small
+/// compared with its memory.
 constexpr int64_t kLogitsBytes = int64_t{256} << 20;
 
-/// Sum of the losses of some rows, in double; with `gradient` the logits become softmax − onehot,
-/// and zero where the label is ignored.
+/// Sum of the losses of some rows, in double. With `gradient` the logits become softmax − onehot,
+/// or zero where the label is ignored.
 Tensor chunk_loss(const Tensor& logits, const Tensor& labels, bool gradient) {
   const Tensor ignored = labels.eq(ops::kIgnoredLabel);
   const Tensor index = labels.masked_fill(ignored, 0).unsqueeze(1);
@@ -37,9 +37,8 @@ std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy(const Tensor& x, const T
                                                         const Tensor& labels, bool needs_dx,
                                                         bool needs_dweight) {
   auto [loss, dx, dweight] =
-      ops::run_chunks(x, weight, labels,
-                      ops::chunk_rows(x.size(0), weight.size(0), kLogitsBytes), chunk_loss,
-                      needs_dx, needs_dweight);
+      ops::run_chunks(x, weight, labels, ops::chunk_rows(x.size(0), weight.size(0), kLogitsBytes),
+                      chunk_loss, needs_dx, needs_dweight);
   return {loss, dx, dweight};
 }
 

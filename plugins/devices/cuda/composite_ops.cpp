@@ -22,7 +22,7 @@ Tensor column(const Tensor& per_row, const Tensor& x) {
   return per_row.view(shape);
 }
 
-/// x (B, S, heads, hd) turned by cos and sin (B or 1, S, 1, hd/2).
+/// x (B, S, heads, hd) rotated by cos and sin (B or 1, S, 1, hd/2).
 Tensor turned(const Tensor& x, const Tensor& cos, const Tensor& sin) {
   const int64_t half = x.size(3) / 2;
   const Tensor wide = widened(x);

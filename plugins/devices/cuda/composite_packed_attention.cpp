@@ -49,7 +49,7 @@ std::tuple<Tensor, Tensor, Tensor> packed_attention_backward(AttentionPath path,
     return ops::packed_attention_backward_by_documents(dout, q, k, v, out, logsumexp, lengths,
                                                        causal, scale);
   const Tensor begins = running_sums(lengths, SumsFrom::zero, q.device());
-  // without dropout the state of the generator is not read; the operation wants tensors for it
+  // without dropout the generator state is unused, but the operation requires tensors for it
   const Tensor no_random = at::empty({2}, q.options().dtype(at::kLong));
   const auto [dq, dk, dv] = at::_flash_attention_backward(
       with_contiguous_last(dout), with_contiguous_last(q), with_contiguous_last(k),

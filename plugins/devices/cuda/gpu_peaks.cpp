@@ -6,12 +6,12 @@ namespace {
 /// TFLOP/s; 0 = the GPU has no such units, or no figure is published.
 struct Peaks {
   std::string_view model;    // a word of the driver's name
-  std::string_view variant;  // another that must be there; empty = any
+  std::string_view variant;  // another required word; empty = none
   double fp64, fp32, fp16, bf16, fp8;
 };
 
-// The first row that fits holds, so variants come before the plain model. fp64 by tensor cores
-// where the GPU has them for it.
+// The first matching row counts, so variants come before the plain model. fp64 is that of tensor
+// cores if the GPU has them for fp64.
 constexpr Peaks kTable[] = {
     {"B200", "", 0, 0, 2250, 2250, 4500},
     {"H200", "NVL", 60, 60, 835, 835, 1670},
@@ -33,8 +33,8 @@ constexpr Peaks kTable[] = {
     {"V100", "PCIE", 7, 14, 112, 0, 0},
 };
 
-/// Whether `word` stands in `name` between characters that belong to no word: "L4" is not in
-/// "NVIDIA L40S".
+/// Whether `word` is a whole word of `name`, delimited by ' ', '-' or '_': "L4" is not in "NVIDIA
+/// L40S".
 bool has_word(std::string_view name, std::string_view word) {
   const auto ends_word = [&](size_t i) {
     return i >= name.size() || name[i] == ' ' || name[i] == '-' || name[i] == '_';

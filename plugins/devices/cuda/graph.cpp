@@ -12,7 +12,7 @@ namespace {
 
 class CudaGraph final : public DeviceGraph {
  public:
-  /// On the current stream, which is not the default one.
+  /// Captures the current stream, which is not the default one.
   void record(const std::function<void()>& work) {
     graph_.capture_begin();
     std::exception_ptr error;
@@ -23,9 +23,9 @@ class CudaGraph final : public DeviceGraph {
     }
     if (!error) return graph_.capture_end();
     try {
-      graph_.capture_end();  // the stream records until it is told to stop
+      graph_.capture_end();  // otherwise the stream stays in capture mode
     } catch (const std::exception&) {
-      // what went wrong first says more
+      // the first error says more
     }
     std::rethrow_exception(error);
   }

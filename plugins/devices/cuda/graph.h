@@ -1,4 +1,4 @@
-// Work of a GPU that is recorded once and given again as one graph.
+// Captures work as a CUDA graph, which can be replayed as one launch. Used by the cuda device.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace titan::cuda {
 
-/// As DeviceGraphs::capture. `work` runs twice: first for real on the stream that is recorded, so
-/// that libraries have taken their handles and workspaces there.
+/// As DeviceGraphs::capture. `work` runs twice: first uncaptured on the capture stream, so that
+/// libraries create their handles and workspaces for that stream.
 std::unique_ptr<DeviceGraph> capture_graph(const std::function<void()>& work, c10::Device device);
 
 }  // namespace titan::cuda

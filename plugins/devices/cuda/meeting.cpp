@@ -10,7 +10,7 @@
 namespace titan::cuda {
 namespace {
 
-/// Ranks that are named when they are missing.
+/// Most missing ranks that an error names.
 constexpr int kMostNamed = 8;
 
 std::vector<uint8_t> bytes(const std::string& text) {
@@ -39,7 +39,7 @@ void meet(c10d::Store& store, const dist::Endpoint& endpoint, const std::string&
   const std::string owner_rank(owner.begin(), owner.end());
   TITAN_CHECK(owner_rank == self, distributed, "ranks ", owner_rank, " and ", self, " of group '",
               endpoint.name, "' share one GPU (", gpu,
-              "): start at most as many ranks on a machine as it has GPUs, and look at "
+              "): start at most as many ranks on a machine as it has GPUs, and check "
               "CUDA_VISIBLE_DEVICES");
   store.set("rank" + self, bytes("here"));
   if (store.add("arrived", 1) == endpoint.size) store.set("all", bytes("here"));
@@ -50,7 +50,7 @@ void meet(c10d::Store& store, const dist::Endpoint& endpoint, const std::string&
     if (absent.empty()) throw;
     fail(ErrorKind::distributed, "rank ", self, " of ", endpoint.size, " waited ",
          std::chrono::duration<double>(endpoint.timeout).count(), " s to connect group '",
-         endpoint.name, "' over nccl; of its ranks these did not come: ", absent);
+         endpoint.name, "' over nccl; missing ranks: ", absent);
   }
 }
 

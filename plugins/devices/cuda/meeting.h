@@ -1,4 +1,4 @@
-// How the ranks of a group find out that all are there, before NCCL is asked to connect them.
+// Waits until all ranks of a group have arrived, before NCCL connects them. Used by nccl_backend.
 #pragma once
 
 #include <string>
@@ -7,10 +7,11 @@
 
 namespace titan::cuda {
 
-/// Returns when all ranks of the group have come; NCCL's own set-up has no time limit, so nobody
-/// enters it before. `store`: the group's own keys. `gpu`: which one this rank has, told apart from
-/// all others of the run. Throws a distributed Error that names the ranks that did not come within
-/// the endpoint's time, or two ranks with one GPU. A few keys per rank, whatever the size.
+/// Returns when all ranks of the group have arrived. NCCL's own set-up has no time limit, so no
+/// rank may enter it before. `store`: the group's own keys. `gpu`: identifies this rank's GPU among
+/// all GPUs of the run. Throws a distributed Error that names the ranks that did not arrive within
+/// the endpoint's timeout, or two ranks with one GPU. Writes a few keys per rank, whatever the
+/// size.
 void meet(c10d::Store& store, const dist::Endpoint& endpoint, const std::string& gpu);
 
 }  // namespace titan::cuda

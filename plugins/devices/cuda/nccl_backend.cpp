@@ -39,8 +39,8 @@ class NcclWork final : public Work {
   c10::intrusive_ptr<c10d::Work> work_;
 };
 
-/// gloo between the same ranks, connected when the first tensor of the host comes: most groups see
-/// none. All ranks of a group reduce the same numbers in the same order, so all connect then.
+/// gloo between the same ranks, connected at the first collective on a CPU tensor: most groups have
+/// none. All ranks of a group call the same collectives in the same order, so all connect at once.
 class HostSide {
  public:
   explicit HostSide(const dist::Endpoint& endpoint)
@@ -73,7 +73,7 @@ class HostSide {
   std::chrono::milliseconds timeout_;
   bool is_one_host_;
   std::mutex mutex_;
-  std::shared_ptr<dist::Backend> gloo_;  // null before the first tensor of the host
+  std::shared_ptr<dist::Backend> gloo_;  // null before the first CPU tensor
 };
 
 class NcclBackend final : public dist::Backend {
@@ -81,8 +81,8 @@ class NcclBackend final : public dist::Backend {
   NcclBackend(c10::intrusive_ptr<Nccl> nccl, c10::Device device, const dist::Endpoint& endpoint)
       : nccl_(std::move(nccl)), device_(device), host_(endpoint) {}
 
-  /// Takes leave in order; while an error is on its way the others may never answer, so then the
-  /// communicator is torn down.
+  /// Shuts the communicator down in order. While an exception propagates, other ranks may never
+  /// respond, so the communicator is aborted instead.
   ~NcclBackend() override {
     try {
       if (std::uncaught_exceptions() > 0)
@@ -90,7 +90,7 @@ class NcclBackend final : public dist::Backend {
       else
         nccl_->shutdown();
     } catch (const std::exception&) {
-      // a destructor cannot report it, and what was computed has been waited for
+      // a destructor cannot report it, and all results have been waited for
     }
   }
 
@@ -159,7 +159,7 @@ class NcclBackend final : public dist::Backend {
     host_.set_timeout(timeout);
   }
 
-  /// Kernels that wait for other ranks end; what they were to compute is undefined.
+  /// Ends kernels that wait for other ranks; their results are undefined.
   void abort(const std::string& reason) override {
     nccl_->abort();
     host_.abort(reason);
@@ -176,7 +176,7 @@ class NcclBackend final : public dist::Backend {
   HostSide host_;
 };
 
-/// "host a0b1...": tells apart all GPUs of a cluster.
+/// "host a0b1...": identifies a GPU within a cluster.
 std::string identity_of(c10::Device device) {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);

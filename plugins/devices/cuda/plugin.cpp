@@ -1,5 +1,5 @@
-// A GPU of NVIDIA's as the training device: which one, its memory, and NCCL between ranks. Opened
-// only when it is selected; its library is the only one that needs LibTorch's CUDA half.
+// An NVIDIA GPU as the training device: selects the GPU, reports its memory and connects ranks over
+// NCCL. Loaded only when it is selected, because only this library needs LibTorch's CUDA libraries.
 #include <cstdlib>
 #include <string>
 
@@ -26,11 +26,11 @@ namespace {
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
 struct CudaOptions {
-  bool expandable_segments = true;  // memory of one stream is one range that grows
+  bool expandable_segments = true;  // memory of one stream is one growing address range
 };
 
-/// Before the first block is taken. What the environment says of the allocator prevails: LibTorch
-/// has read it already.
+/// Called before the first allocation. The allocator's environment variables take precedence, which
+/// LibTorch has read already.
 void set_up_allocator(const CudaOptions& options) {
   for (const char* name : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"})
     if (std::getenv(name)) return;
@@ -38,14 +38,14 @@ void set_up_allocator(const CudaOptions& options) {
       options.expandable_segments ? "expandable_segments:True" : "expandable_segments:False");
 }
 
-/// "CUDA_VISIBLE_DEVICES is '0,1'", or that it is not set.
+/// "CUDA_VISIBLE_DEVICES is '0,1'", or a text that says it is not set.
 std::string visible_devices() {
   const char* text = std::getenv("CUDA_VISIBLE_DEVICES");
   return text ? "CUDA_VISIBLE_DEVICES is '" + std::string(text) + "'"
               : "CUDA_VISIBLE_DEVICES is not set";
 }
 
-/// How many GPUs this process may use; a config Error that says why when there is none.
+/// Number of GPUs that this process may use; throws a config Error with the reason if it is 0.
 int count_devices() {
   int count = 0;
   std::string why;
@@ -62,7 +62,7 @@ int count_devices() {
 
 c10::Device choose_device(int local_rank) {
   const int count = count_devices();
-  // launchers that show each rank its own GPU alone leave the local rank as it is
+  // some launchers show each rank only its own GPU and still set the local rank
   const int index = count == 1 ? 0 : local_rank;
   TITAN_CHECK(index >= 0 && index < count, config, "local rank ", local_rank,
               " has no CUDA device of its own: ", count, " are visible here (", visible_devices(),
@@ -76,11 +76,11 @@ class Cuda final : public titan::Device,
                    public titan::DeviceGraphs {
  public:
   Cuda(const CudaOptions& options, const titan::DeviceContext& context) {
-    // read by cuBLAS when it starts: without it sums of products may differ between runs
+    // read by cuBLAS when it starts; without it, sums of products may differ between runs
     if (context.deterministic) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
     device_ = choose_device(context.local_rank);
     TITAN_ASSERT(at::hasCUDA(),
-                 "LibTorch was asked for CUDA before the plugin was opened, and remembers that "
+                 "LibTorch was asked for CUDA before the plugin was loaded, and has cached that "
                  "there is none");
     set_up_allocator(options);
     at::globalContext().lazyInitDevice(c10::kCUDA);
@@ -114,8 +114,8 @@ class Cuda final : public titan::Device,
 
   void synchronize() override { c10::cuda::device_synchronize(); }
 
-  /// LibTorch keeps a record of its own, with blocks that streams still use; `listener` is told
-  /// what the table of the peak needs.
+  /// LibTorch keeps its own record, including blocks that streams still use. `listener` receives
+  /// the events that the table of the peak needs.
   void start_history(titan::MemoryListener& listener, int64_t max_entries) override {
     torch::cuda::_record_memory_history("all", "all", "python", static_cast<size_t>(max_entries));
     allocator::attachAllocatorTraceTracker(
@@ -133,7 +133,7 @@ class Cuda final : public titan::Device,
   }
 
  private:
-  /// Under the allocator's lock.
+  /// Called under the allocator's lock.
   static void tell(titan::MemoryListener& listener,
                    const c10::CachingDeviceAllocator::TraceEntry& entry, c10::DeviceIndex own) {
     using Entry = c10::CachingDeviceAllocator::TraceEntry;
@@ -154,8 +154,8 @@ class Cuda final : public titan::Device,
 }  // namespace
 
 TITAN_PLUGIN(plugin) {
-  plugin.add<Cuda>("cuda", "A GPU of NVIDIA's: the one with this rank's number on its machine.")
+  plugin.add<Cuda>("cuda", "An NVIDIA GPU: the one whose index is this rank's local rank.")
       .option("expandable_segments", &CudaOptions::expandable_segments,
-              "Memory in ranges that grow instead of blocks that cannot be joined; "
-              "PYTORCH_ALLOC_CONF prevails");
+              "Memory in address ranges that grow, instead of blocks that cannot be merged; "
+              "PYTORCH_ALLOC_CONF takes precedence");
 }

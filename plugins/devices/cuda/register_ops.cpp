@@ -1,5 +1,5 @@
-// Gives CUDA the operations of titan/ops: by the plugin's own kernels where it was built with them
-// and they take the tensors' type, composed from ATen's otherwise.
+// Registers the operations of titan/ops for CUDA: the plugin's own kernels if it was built with
+// them and they support the dtype, otherwise compositions of ATen operations.
 #include <ATen/cuda/CUDAContextLight.h>
 #include <c10/cuda/CUDAStream.h>
 #include <titan/error.h>
@@ -16,12 +16,12 @@ namespace {
 using at::Tensor;
 using composite::AttentionPath;
 
-/// The fused kernels read rows of heads in units of this many bytes.
+/// The fused attention kernels require the bytes of a head to be a multiple of this.
 constexpr int64_t kAlignment = 16;
 constexpr int64_t kWidestFlashHead = 256;
 constexpr int kFirstWithFlash = 8;  // Ampere; bfloat16 in hardware starts there too
-/// Hopper. On the Blackwell of data centres users of PyTorch report wrong results of cuDNN 9.19 and
-/// 9.20 for fewer than 8 key heads.
+/// Hopper. On data-center Blackwell, PyTorch users report wrong results of cuDNN 9.19 and 9.20 for
+/// fewer than 8 key heads.
 constexpr int kWithCudnnAttention = 9;
 
 /// q (..., hd).
@@ -39,7 +39,7 @@ AttentionPath path_for(const Tensor& q) {
   return AttentionPath::math;
 }
 
-/// The path of sequences that are not packed. q (B, H, S, hd), k (B, KV, Skv, hd).
+/// The path for sequences that are not packed. q (B, H, S, hd), k (B, KV, Skv, hd).
 AttentionPath path_for(const Tensor& q, const Tensor& k) {
   const int major = at::cuda::getDeviceProperties(q.device().index())->major;
   return major == kWithCudnnAttention && composite::suits_cudnn(q, k) ? AttentionPath::cudnn
@@ -72,8 +72,8 @@ std::tuple<Tensor, Tensor, Tensor> packed_attention_backward(
                                               causal, scale);
 }
 
-/// at::_grouped_mm has a kernel for bf16 on Hopper and the Blackwell of data centres. Elsewhere it
-/// is a loop that waits for the GPU to tell it where groups end, which the host knows.
+/// at::_grouped_mm has a kernel for bf16 on Hopper and data-center Blackwell. Elsewhere it is a
+/// loop that waits for the GPU to learn the ends of the groups, which the host knows.
 bool has_grouped_kernel(const Tensor& x) {
   const int major = at::cuda::getDeviceProperties(x.device().index())->major;
   return x.scalar_type() == at::kBFloat16 && (major == 9 || major == 10);
@@ -90,7 +90,7 @@ Tensor grouped_mm_weight_grad(const Tensor& grad, const Tensor& x, at::IntArrayR
 }
 
 #if defined(TITAN_CUDA_KERNELS)
-/// `own` where the first tensor has kernels, `composed` elsewhere.
+/// `own` if there are kernels for the dtype of the first tensor, else `composed`.
 template <auto own, auto composed>
 struct Either;
 

@@ -1,4 +1,4 @@
-// Where groups of rows begin or end, for kernels that read it on the device.
+// Offsets of groups of rows for kernels that read them on the device. Used by composite_*.cpp.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace titan::composite {
 
 enum class SumsFrom { zero, first };
 
-/// int32 sums of `counts` up to each, on `device`; `zero`: a 0 before them. The host knows them and
-/// does not wait for the copy.
+/// int32 inclusive sums of `counts` on `device`, with a leading 0 for SumsFrom::zero. The copy to
+/// the device is asynchronous.
 inline at::Tensor running_sums(at::IntArrayRef counts, SumsFrom from, at::Device device) {
   const int64_t more = from == SumsFrom::zero ? 1 : 0;
   const at::Tensor sums =

@@ -32,12 +32,12 @@ nn::RouterOptions router_of(const DeepseekV3Options& o) {
                               .limited_groups = o.num_limited_groups,
                               .group_score = o.group_score};
   models::set_balance(o, router);
-  // its weights were trained with a bias, which goes on choosing where no step moves it
+  // its weights were trained with a bias, which affects the choice even if no step changes it
   router.keeps_bias = kind_of(o) != Kind::v2;
   return router;
 }
 
-/// Whether positions are stretched in a run of `seq_len` tokens.
+/// Whether YaRN stretches positions in a run of `seq_len` tokens.
 bool has_yarn(const DeepseekV3Options& o, int64_t seq_len) {
   const bool is_asked = o.yarn == Yarn::always || seq_len > o.original_seq_len;
   return is_asked && o.rope_factor > 1;
@@ -72,7 +72,7 @@ models::Transformer network_of(const DeepseekV3Options& o, const ModelContext& c
   models::check_experts(o.num_experts, o.top_k);
   models::Transformer network = models::shared_network(o, context);
   network.n_kv_heads = o.n_heads;
-  network.head_dim = o.qk_rope_head_dim;  // what is rotated
+  network.head_dim = o.qk_rope_head_dim;  // the rotated part
   network.ffn_dim = o.inter_dim;
   network.mixture = models::Mixture{.router = router_of(o),
                                     .hidden_dim = o.moe_inter_dim,

@@ -1,5 +1,5 @@
-// What transformers, DeepSeek and torchtitan call a DeepSeek-V2 or -V3. Meta has given out no such
-// weights.
+// Names and config.json keys of DeepSeek-V2 and -V3 weights for transformers, DeepSeek and
+// torchtitan. Meta has not published such weights.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -15,10 +15,10 @@ using models::HfKey, models::hf_compared, models::hf_fixed, models::hf_written, 
 constexpr double kTheirLatentNormEps = 1e-6;
 constexpr const char* kV2 = "deepseek_v2";
 constexpr const char* kV3 = "deepseek_v3";
-/// Of a network that transformers has not: it refuses the word, instead of computing another one.
+/// model_type of networks that transformers lacks, so that it refuses to load them.
 constexpr const char* kOther = "titan_deepseek";
 
-/// Of all projections rows are theirs, pairs side by side in the rotated part.
+/// The rows of all projections are in DeepSeek's order: pairs are adjacent in the rotated part.
 std::vector<BlockWeight> attention_weights(bool has_query_latent) {
   std::vector<BlockWeight> weights = {{"attention.wq", "self_attn.q_proj"}};
   if (has_query_latent)
@@ -33,8 +33,8 @@ std::vector<BlockWeight> attention_weights(bool has_query_latent) {
   return weights;
 }
 
-/// Of a layer behind the last one, which DeepSeek-V3 has to predict a token further: a block, its
-/// own norms, embedding and head.
+/// Weight names of DeepSeek-V3's extra layer after the last one, which predicts one token further
+/// (MTP): a block, its own norms, embedding and head.
 std::vector<std::string> names_of_prediction(models::Transformer network,
                                              const models::WeightNames& weights) {
   const std::string layer = "model.layers." + std::to_string(network.n_layers) + ".";
@@ -52,7 +52,7 @@ std::vector<std::string> names_of_prediction(models::Transformer network,
   return names;
 }
 
-/// Rows are in DeepSeek's order everywhere: renames.
+/// All rules only rename, because rows are in DeepSeek's order everywhere.
 models::WeightNames weight_names(const DeepseekV3Options& o, const models::Transformer& network) {
   models::WeightNames names = {
       .torchtitan = models::RotaryRows::halves,
@@ -70,15 +70,15 @@ bool is_v2_config(const Value& config) {
   return hf_value(config, "model_type") == Value(kV2);
 }
 
-/// Whether weights are stored in the one form of fewer bits that is read (NameRule::scales).
+/// Whether weights are stored in the one quantized format that can be read (NameRule::scales).
 bool is_blockwise_float8(const Value& quantization) {
   const Value* method = quantization.find("quant_method");
   const Value* blocks = quantization.find("weight_block_size");
   return method && *method == Value("fp8") && blocks && *blocks == Value::list({128, 128});
 }
 
-/// One way to say what can be said in several: 0 where there is no latent of queries, and no groups
-/// where no expert is out of reach.
+/// Normalizes keys that have several spellings: q_lora_rank 0 for no latent of queries, and no
+/// groups if every expert can be chosen.
 Value in_one_way(Value config) {
   const bool is_v2 = is_v2_config(config);
   if (const Value* rank = config.find("q_lora_rank"); rank && rank->is_null())
@@ -95,7 +95,7 @@ Value in_one_way(Value config) {
   return config;
 }
 
-/// The factor on cos and sin that follows from YaRN's other numbers.
+/// The factor on cos and sin that follows from the other numbers of YaRN.
 Value attention_factor(const Value& config) {
   const auto number = [&](const char* name) {
     const Value found = hf_value(config, name);
@@ -109,17 +109,17 @@ Value attention_factor(const Value& config) {
   return of_queries != 0 && of_all != 0 ? amplitude(of_queries) / amplitude(of_all) : amplitude(1);
 }
 
-/// What options follow from more than one key, or from none.
+/// Options that follow from several keys, or from none.
 void read_others(const Value& config, Value& options) {
   options["group_score"] =
       config.at("topk_method") == Value("group_limited_greedy") ? "best" : "best_two";
-  // the experts' biases choose where no step moves them, too
+  // the bias affects the choice of experts even if no step changes it
   if (!is_v2_config(config)) options["load_balance_coeff"] = kBalanceRate;
   options["yarn"] = "always";
   if (!options.find("rope_factor")) options["rope_factor"] = 1.0;
 }
 
-/// In DeepSeek's words, whose code has all of them.
+/// The method's name in DeepSeek's code, which has all of them.
 const char* topk_method(const DeepseekV3Options& o) {
   if (o.num_expert_groups == 0)
     return o.score_func == nn::RouterScore::sigmoid ? "noaux_tc" : "greedy";
@@ -137,7 +137,7 @@ models::HfRope rope_of(const DeepseekV3Options& o) {
                hf_written("mscale", o.mscale),
                {"mscale_all_dim", "mscale", o.mscale, 0.0, HfKey::written_only}},
       .type_key = "type"};
-  // without it transformers makes one of the factor
+  // otherwise transformers computes one from the factor
   if (o.mscale == 0) rope.keys.push_back(hf_written("attention_factor", 1.0));
   return rope;
 }
@@ -145,7 +145,7 @@ models::HfRope rope_of(const DeepseekV3Options& o) {
 std::vector<HfMember> rope_members() {
   std::vector<HfMember> members = hf_rope_members();
   std::erase_if(members, [](const HfMember& member) {
-    return member.name == "mscale";  // what it does is in attention_factor
+    return member.name == "mscale";  // its effect is in attention_factor
   });
   for (HfMember& member : members) {
     if (member.name == "mscale_all_dim") member.absent = 0.0;
@@ -154,7 +154,7 @@ std::vector<HfMember> rope_members() {
   return members;
 }
 
-/// Who it is, last in the file.
+/// Keys that depend on the kind of network; last in the file.
 std::vector<HfKey> keys_of_kind(const DeepseekV3Options& o) {
   const HfKey latents = {"latent_norm_eps", "latent_norm_eps", o.latent_norm_eps,
                          kTheirLatentNormEps};
@@ -173,7 +173,7 @@ std::vector<HfKey> keys_of_kind(const DeepseekV3Options& o) {
   return {hf_written("model_type", kOther), latents};
 }
 
-/// With what DeepseekV2Config and DeepseekV3Config take where config.json does not say.
+/// Keys of config.json, with the defaults of DeepseekV2Config and DeepseekV3Config.
 std::vector<HfKey> keys_of(const DeepseekV3Options& o, const models::Transformer& network,
                            const Value& theirs) {
   const bool is_v2 = is_v2_config(theirs), has_groups = o.num_expert_groups > 0;

@@ -12,8 +12,8 @@ namespace {
 using at::Tensor;
 using nn::WeightLayout;
 
-/// (B, S, n * width) -> (B, S, n, width); sizes come from the projection, for tensor parallelism
-/// may gather the sequence inside it.
+/// (B, S, n * width) -> (B, S, n, width). Sizes come from the projection, because tensor
+/// parallelism may gather the sequence inside it.
 Tensor as_heads(const Tensor& projected, int64_t width) {
   return projected.view({projected.size(0), projected.size(1), -1, width});
 }

@@ -1,4 +1,4 @@
-// The options of the model deepseek_v3, as [model] has them.
+// Declares the options in [model] of the model deepseek_v3. Used by plugin.cpp.
 #pragma once
 
 #include <titan/plugin.h>
@@ -7,7 +7,7 @@
 
 namespace titan::deepseek_v3 {
 
-/// Declares every option of DeepseekV3Options, and what does not go together with a job.
+/// Declares every option of DeepseekV3Options and the checks against the job.
 void declare_options(ComponentBuilder<DeepseekV3>& builder);
 
 }  // namespace titan::deepseek_v3

@@ -11,7 +11,7 @@ TITAN_PLUGIN(plugin) {
 
   plugin
       .add<titan::deepseek_v3::DeepseekV3>(
-          "deepseek_v3", "DeepSeek-V2 and -V3: latent attention, experts behind dense layers.")
+          "deepseek_v3", "DeepSeek-V2 and -V3: latent attention, dense layers followed by experts.")
       .options(titan::deepseek_v3::declare_options);
 
   Value debug = Value::map({{"dim", 256},
@@ -35,7 +35,7 @@ TITAN_PLUGIN(plugin) {
                      {"mscale", 0.7},
                      {"load_balance_coeff", kBalanceRate},
                      {"attn_type", "flex"}});
-  // v0.2.2 ranks groups by their two best experts here, too; the published model by the best one
+  // torchtitan v0.2.2 scores groups by their two best experts here, the published model by the best
   plugin.add_flavor("deepseek_v3", "236B", "DeepSeek-V2",
                     {{"dim", 5120},
                      {"inter_dim", 12288},

@@ -1,4 +1,4 @@
-// What transformers and torchtitan call a gpt-oss.
+// Names and config.json keys of gpt-oss weights for transformers and torchtitan.
 #include <utility>
 
 #include "options.h"
@@ -8,13 +8,13 @@ namespace {
 
 using NameRule = HfExchange::NameRule;
 
-/// Gates are the even of theirs, ups the odd ones.
+/// The other format stores gates in even rows or columns, ups in odd ones.
 TensorCut interleaved(int64_t dim, int64_t which) {
   return TensorCut::every(dim, 2, which);
 }
 
-/// Hugging Face's, of what a layer has beside the weights of every Transformer. Experts come in
-/// bf16, transposed, or as MXFP4 blocks, as they are.
+/// Rules for Hugging Face's names of weights that a layer has in addition to those of every
+/// Transformer. Experts are stored either in bf16, transposed, or as MXFP4 blocks, not transposed.
 std::vector<NameRule> hugging_face_layer(const std::string& ours, const std::string& theirs) {
   std::vector<NameRule> rules;
   for (const auto& [own, name] :
@@ -46,7 +46,7 @@ std::vector<NameRule> hugging_face_layer(const std::string& ours, const std::str
   return rules;
 }
 
-/// torchtitan v0.2.2's: gates and ups in one matrix, row by row.
+/// Rules for torchtitan v0.2.2: gates and ups in one matrix, alternating row by row.
 std::vector<NameRule> torchtitan_layer(const std::string& layer, bool has_expert_bias) {
   std::vector<NameRule> rules;
   const auto same = [&](const std::string& name) { rules.push_back({layer + name, layer + name}); };
@@ -90,8 +90,7 @@ std::vector<NameRule> torchtitan_rules(int64_t n_layers, bool has_expert_bias) {
 
 }  // namespace
 
-/// All rotate halves of a head, as Titan does. With what GptOssConfig takes where config.json does
-/// not say.
+/// All formats rotate halves of a head, as Titan does. Keys have the defaults of GptOssConfig.
 models::Exchange exchange_of(const GptOssOptions& o, const models::Transformer& network,
                              const Value&) {
   using models::HfKey, models::hf_fixed, models::hf_written;

@@ -1,10 +1,10 @@
-// The network of a gpt-oss.
+// Builds the network of a gpt-oss model.
 #include "options.h"
 
 namespace titan::gpt_oss {
 namespace {
 
-/// Weights, biases and sinks.
+/// Counts weights, biases and sinks.
 models::AttentionCost attention_cost(const GptOssOptions& o) {
   const double dim = o.dim, width = static_cast<double>(o.n_heads * o.head_dim),
                kv_width = static_cast<double>(o.n_kv_heads * o.head_dim);

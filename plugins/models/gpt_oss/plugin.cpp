@@ -1,4 +1,4 @@
-// Registers the model gpt_oss and the flavors that torchtitan v0.2.2 has.
+// Registers the model gpt_oss and the flavors of torchtitan v0.2.2.
 #include <titan/plugin.h>
 
 #include "options.h"
@@ -12,18 +12,18 @@ void declare_options(titan::ComponentBuilder<GptOss>& builder) {
   auto shared = titan::models::shared_options<O>(builder);
   shared.sizes().moe_hidden_dim().num_experts().top_k();
   builder
-      .option("swiglu_limit", &O::swiglu_limit,
-              "Gates above it, and ups beyond it either way, are cut off")
+      .option("swiglu_limit", &O::swiglu_limit, "Clamps gates from above, and ups from both sides")
       .greater_than(0)
-      .option("sliding_window_size", &O::sliding_window_size,
-              "Tokens that attention of layers with an even index sees, a token's own among them")
+      .option(
+          "sliding_window_size", &O::sliding_window_size,
+          "Tokens visible to attention in layers with an even index, including the token itself")
       .at_least(1);
   shared.vocab_size()
       .norm_eps()
       .rope_theta()
       .yarn()
       .max_position_embeddings()
-      .depth_init("Draw weights narrower in deeper layers (else by n_layers)")
+      .depth_init("Initialize weights with a smaller std in deeper layers; false: by n_layers")
       .attn_type("sdpa: over the whole row; flex and varlen: within documents")
       .balance();
 }

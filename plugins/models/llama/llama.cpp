@@ -1,4 +1,4 @@
-// The network of a Llama, and what transformers, Meta and torchtitan call it.
+// Builds the network of a Llama; names and config.json keys for transformers, Meta and torchtitan.
 #include <titan/models/hf_table.h>
 
 #include "options.h"
@@ -13,7 +13,8 @@ int64_t feed_forward_width(const LlamaOptions& o) {
   return (width + o.multiple_of - 1) / o.multiple_of * o.multiple_of;
 }
 
-/// The width of the feed-forward as it is, by the two numbers that we make it of.
+/// Derives multiple_of and ffn_dim_multiplier such that they give the feed-forward width of
+/// `config`.
 void read_width(const Value& config, Value& options) {
   const Value width = models::hf_value(config, "intermediate_size"),
               dim = models::hf_value(config, "hidden_size");
@@ -32,8 +33,8 @@ models::Transformer network_of(const LlamaOptions& o, const ModelContext& contex
   return network;
 }
 
-/// Transformers rotates halves of a head, as Titan does: a rename. Meta's code, and torchtitan's
-/// after it, rotates neighbours.
+/// transformers rotates halves of a head, as Titan does, so its rules only rename. Meta's code, and
+/// therefore torchtitan's, rotates neighbours.
 models::Exchange exchange_of(const LlamaOptions& o, const models::Transformer& network,
                              const Value& theirs) {
   using models::HfKey, models::hf_fixed, models::hf_written, models::RotaryRows;

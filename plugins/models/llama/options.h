@@ -1,4 +1,4 @@
-// The dimensions of a Llama model: what [model] may override and flavors preset.
+// Options of Llama models, which [model] may set and flavors preset.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct LlamaOptions {
   int64_t dim = 4096;
   int64_t n_layers = 32;
   int64_t n_heads = 32;
-  std::optional<int64_t> n_kv_heads;  // unset: as many as n_heads
+  std::optional<int64_t> n_kv_heads;  // unset: n_heads
   std::optional<int64_t> head_dim;    // unset: dim / n_heads
   int64_t vocab_size = 128256;
   int64_t multiple_of = 256;  // the feed-forward width is a multiple of this
@@ -24,9 +24,8 @@ struct LlamaOptions {
   double norm_eps = 1e-5;
   double rope_theta = 500000;
   RopeScaling rope_scaling;
-  int64_t max_position_embeddings =
-      131072;              // longest sequence the weights are meant for, for config.json
-  bool depth_init = true;  // output projections are drawn narrower the deeper their layer
+  int64_t max_position_embeddings = 131072;  // context length of the weights, for config.json
+  bool depth_init = true;  // initialize output projections with a smaller std in deeper layers
   bool enable_weight_tying = false;
   AttentionType attn_type = AttentionType::sdpa;
 };

@@ -1,5 +1,5 @@
-// Registers the models llama3 and llama2 (one network, other defaults) and the flavors that
-// torchtitan v0.2.2 has.
+// Registers the models llama3 and llama2 (one network with different defaults) and the flavors of
+// torchtitan v0.2.2.
 #include <titan/plugin.h>
 
 #include "options.h"
@@ -63,7 +63,7 @@ TITAN_PLUGIN(plugin) {
                                      {"multiple_of", 1024},
                                      {"rope_scaling", scaling_8}});
   plugin.add_flavor("llama3", "8B", "Llama 3.1 8B", llama_8b);
-  // attention within documents, under the names that v0.2.2 has for it
+  // attention within documents, under torchtitan v0.2.2's names
   const auto with_attention = [](Value flavor, const char* type) {
     flavor["attn_type"] = type;
     return flavor;

@@ -1,4 +1,5 @@
-// What transformers and torchtitan call a Llama 4. Meta's naming is not known.
+// Names and config.json keys of Llama 4 weights for transformers and torchtitan; Meta's are
+// unknown.
 #include <utility>
 
 #include "options.h"
@@ -10,8 +11,8 @@ namespace {
 using NameRule = HfExchange::NameRule;
 using models::HfKey, models::hf_written;
 
-/// Of the router and the experts of a layer. Theirs has the matrices of all experts in two tensors,
-/// (experts, in, out), gates before ups.
+/// Rules for the router and the experts of a layer. Hugging Face stores the matrices of all experts
+/// in two tensors, (experts, in, out), gates before ups.
 std::vector<NameRule> mixture_rules(int64_t expert_width, const std::string& ours,
                                     const std::string& theirs) {
   const std::string experts = ours + "moe.experts.",
@@ -35,9 +36,9 @@ std::vector<NameRule> mixture_rules(int64_t expert_width, const std::string& our
   return rules;
 }
 
-/// Hugging Face's are those of Llama4ForCausalLM, and for reading those that
-/// Llama4ForConditionalGeneration has for the same weights; none where num_shared_experts is not
-/// the one that transformers has. What sees images is ignored.
+/// Hugging Face names are those of Llama4ForCausalLM, and for reading also those of the same
+/// weights in Llama4ForConditionalGeneration. No Hugging Face names if num_shared_experts is not 1,
+/// the only number that transformers has. Weights of the vision model are ignored.
 models::WeightNames weight_names(const Llama4Options& o, int64_t expert_width) {
   using Weight = models::BlockWeight;
   return {.torchtitan = models::RotaryRows::pairs,
@@ -55,7 +56,7 @@ models::WeightNames weight_names(const Llama4Options& o, int64_t expert_width) {
           .ignored_elsewhere = {"freqs_cis"}};
 }
 
-/// With what Llama4TextConfig takes where config.json does not say.
+/// Keys of config.json, with the defaults of Llama4TextConfig.
 std::vector<HfKey> keys_of(const Llama4Options& o, const models::Transformer& network) {
   const int64_t longest = network.max_position_embeddings;
   return {
@@ -78,7 +79,7 @@ std::vector<HfKey> keys_of(const Llama4Options& o, const models::Transformer& ne
       hf_written("rope_scaling", models::hf_rope_scaling(o.rope_scaling)),
       {"no_rope_layers", "", no_rope_layers(o)},
       {"layer_types", "", layer_types(o)},
-      // transformers wants one where no layer has any
+      // transformers requires a value even if no layer has chunks
       {"attention_chunk_size", "", o.chunk_size() > 0 ? o.chunk_size() : longest},
       {"use_qk_norm", "use_qk_norm", o.use_qk_norm, true},
       {"attn_temperature_tuning", "attn_temperature_tuning", o.attn_temperature_tuning, true},
@@ -106,7 +107,7 @@ models::Exchange exchange_of(const Llama4Options& o, const models::Transformer& 
     const std::optional<Value> text = text_config_of(config);
     return text ? completed(*text, keys) : config;
   };
-  for (HfKey& key : keys)  // none is, of a completed configuration
+  for (HfKey& key : keys)  // a completed configuration has no absent keys
     if (!key.option.empty()) key.absent = {};
   return {.weights = weight_names(o, network.mixture->hidden_dim),
           .config = {.model_types = {kTextModel, kModelWithImages},

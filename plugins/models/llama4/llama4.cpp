@@ -1,4 +1,4 @@
-// The network of a Llama 4.
+// Builds the network of a Llama 4.
 #include <titan/error.h>
 
 #include "options.h"
@@ -7,7 +7,7 @@
 namespace titan::llama4 {
 namespace {
 
-/// What layer `layer` has of its own.
+/// Applies the options that differ between layers.
 void adapt(const Llama4Options& o, int64_t layer, models::BlockOptions& block) {
   QueryKeyOptions query_key;
   if (o.has_positions(layer)) {
@@ -27,7 +27,7 @@ int64_t rounded_up(int64_t width, int64_t multiple_of) {
   return (width + multiple_of - 1) / multiple_of * multiple_of;
 }
 
-/// Of a feed-forward and of an expert.
+/// Hidden widths of a feed-forward and of an expert.
 struct Widths {
   explicit Widths(const Llama4Options& o) {
     int64_t width = 2 * (4 * o.dim) / 3;
@@ -37,7 +37,7 @@ struct Widths {
     const int64_t shared_by = o.auto_scale_hidden_dim ? o.top_k + o.num_shared_experts : 1;
     expert = o.moe_hidden_dim.value_or(rounded_up(width / shared_by, o.multiple_of));
     TITAN_CHECK(dense > 0 && expert > 0, config, "the widths that follow from model.dim = ", o.dim,
-                " come to nothing; set model.hidden_dim and model.moe_hidden_dim");
+                " are zero; set model.hidden_dim and model.moe_hidden_dim");
   }
   int64_t dense, expert;
 };

@@ -19,27 +19,27 @@ void declare_widths(ComponentBuilder<Llama4>& builder) {
               "Width of a feed-forward; unset = 8/3 dim times ffn_dim_multiplier, rounded up")
       .at_least(1)
       .option("moe_hidden_dim", &O::moe_hidden_dim,
-              "Width within one expert; unset = as hidden_dim, divided before it is rounded by the "
-              "experts that a token meets")
+              "Width within one expert; unset = as hidden_dim, divided before rounding by the "
+              "experts per token")
       .at_least(1)
       .option("auto_scale_hidden_dim", &O::auto_scale_hidden_dim,
-              "Whether a moe_hidden_dim that follows from dim is divided so");
+              "Divide a moe_hidden_dim that follows from dim by the experts per token");
 }
 
-/// What layers with positions and those without do differently.
+/// Options by which layers with and without positions differ.
 void declare_kinds_of_layers(ComponentBuilder<Llama4>& builder) {
   builder
       .option("every_n_layers_nope", &O::every_n_layers_nope,
-              "Every so manieth layer has no positions and sees whole rows; unset = none")
+              "Every n-th layer has no positions and sees whole rows; unset = none")
       .at_least(1)
       .option("nope_layer_offset", &O::nope_layer_offset,
-              "Which layers these are: index modulo every_n_layers_nope (torchtitan v0.2.2: 0, the "
+              "Index of these layers modulo every_n_layers_nope (torchtitan v0.2.2: 0, the "
               "published models: 3)")
       .at_least(0)
       .option(
           "attention_chunk_size", &O::attention_chunk_size,
-          "Layers with positions see the tokens of their own piece of so many; 0 = of the whole "
-          "row; unset = 8192 where some layers have no positions, else 0")
+          "In layers with positions, tokens see their own chunk of this many tokens; 0 = the whole "
+          "row; unset = 8192 if some layers have no positions, else 0")
       .at_least(0)
       .option("use_qk_norm", &O::use_qk_norm,
               "Layers with positions divide each head of queries and keys by the root mean square "
@@ -47,9 +47,10 @@ void declare_kinds_of_layers(ComponentBuilder<Llama4>& builder) {
       .option("attn_temperature_tuning", &O::attn_temperature_tuning,
               "Layers without positions multiply queries by 1 + attn_scale ln(1 + floor((position "
               "+ 1) / floor_scale))")
-      .option("floor_scale", &O::floor_scale, "Positions that attn_temperature_tuning takes alike")
+      .option("floor_scale", &O::floor_scale,
+              "Consecutive positions that attn_temperature_tuning scales equally")
       .at_least(1)
-      .option("attn_scale", &O::attn_scale, "How much attn_temperature_tuning grows");
+      .option("attn_scale", &O::attn_scale, "Growth of the factor of attn_temperature_tuning");
 }
 
 }  // namespace
@@ -58,16 +59,16 @@ void declare_options(ComponentBuilder<Llama4>& builder) {
   auto shared = models::shared_options<O>(builder);
   shared.sizes().vocab_size();
   declare_widths(builder);
-  shared.num_experts("Experts of each layer that has any");
+  shared.num_experts("Experts of each layer with experts");
   builder
       .option("num_shared_experts", &O::num_shared_experts,
-              "Experts that each token meets beside those that are chosen. Hugging Face's format "
-              "has a place for one")
+              "Experts that each token uses in addition to the chosen ones. Hugging Face's format "
+              "supports only 1")
       .at_least(0);
   shared.top_k();
   builder
       .option("interleave_moe_layer_step", &O::interleave_moe_layer_step,
-              "Every so manieth layer has experts in the place of its feed-forward")
+              "Every n-th layer has experts instead of its feed-forward")
       .at_least(1);
   shared.norm_eps().rope_theta().rope_scaling("Scaling of long rotary wavelengths");
   declare_kinds_of_layers(builder);

@@ -1,4 +1,4 @@
-// How the options of a Llama 4 are spelled, limited and explained.
+// Declares the options of Llama 4: names, limits and help texts. Used by plugin.cpp.
 #pragma once
 
 #include <titan/plugin.h>

@@ -1,4 +1,4 @@
-// Registers the model llama4, the flavors that torchtitan v0.2.2 has, and the published models.
+// Registers the model llama4, the flavors of torchtitan v0.2.2, and the published models.
 #include <titan/plugin.h>
 
 #include "option_schema.h"
@@ -20,7 +20,7 @@ TITAN_PLUGIN(plugin) {
           "llama4", "Llama 4: experts, layers without positions, attention in chunks.")
       .options(titan::llama4::declare_options);
 
-  // the two ends of the scaling are one wavelength
+  // low_freq_factor and high_freq_factor are equal
   const Value scaling_16 = Value::map({{"scaling_factor", 16.0}});
   const Value published = Value::map({{"dim", 5120},
                                       {"n_layers", 48},
@@ -34,7 +34,7 @@ TITAN_PLUGIN(plugin) {
                                           {"max_position_embeddings", 10485760}});
   const Value maverick = changed(published, {{"num_experts", 128}});
 
-  // v0.2.2's: all layers alike, load evened by a bias
+  // torchtitan v0.2.2's: all layers have positions, a bias balances expert load
   const Value bias = 1e-3;
   const Value debugmodel = Value::map({{"dim", 256},
                                        {"n_layers", 6},
@@ -49,7 +49,7 @@ TITAN_PLUGIN(plugin) {
   plugin.add_flavor("llama4", "17bx16e", "Scout's sizes, all layers with positions", scout_alike);
   plugin.add_flavor("llama4", "17bx128e", "Maverick's sizes, all layers with positions",
                     maverick_alike);
-  // v0.2.2's: the first of four layers has no positions, the others attend in chunks
+  // torchtitan v0.2.2's: the first of four layers has no positions, the others attend in chunks
   const auto irope = [](const Value& flavor, int64_t chunk) {
     return changed(
         flavor,

@@ -18,7 +18,7 @@ int64_t integer(const Value& map, const char* name, int64_t absent) {
   const Value* found = given(map, name);
   return found && found->is_integer() ? found->as_integer() : absent;
 }
-/// A list that holds something.
+/// The list under `name`, or null.
 const Value* given_list(const Value& map, const char* name) {
   const Value* found = given(map, name);
   return found && found->is_list() ? found : nullptr;
@@ -54,7 +54,7 @@ void complete_sizes(Value& text, const std::vector<models::HfKey>& keys) {
     text["head_dim"] = integer(text, "hidden_size", 5120) / std::max<int64_t>(heads, 1);
 }
 
-/// 1 for layers with positions.
+/// By layer: 1 with positions, 0 without.
 Value positions_by_layer(const Value& text, int64_t n_layers) {
   const int64_t interval = std::max<int64_t>(integer(text, "no_rope_layer_interval", 4), 1);
   const Value* told = given_list(text, "no_rope_layers");
@@ -91,7 +91,7 @@ void complete_layers(Value& text) {
 
 void complete_temperature(Value& text) {
   Value& tuning = text["attn_temperature_tuning"];
-  if (tuning.is_integer()) tuning = tuning != Value(0);  // as early files have it
+  if (tuning.is_integer()) tuning = tuning != Value(0);  // an integer in early files
   const auto& positions = text.at("no_rope_layers").as_list();
   if (std::find(positions.begin(), positions.end(), Value(0)) == positions.end()) tuning = false;
   if (tuning == Value(true)) return;
@@ -99,8 +99,8 @@ void complete_temperature(Value& text) {
   text["attn_scale"] = Value();
 }
 
-/// Every so manieth layer and which of them; nothing where all have positions, or where no numbers
-/// say it.
+/// Sets every_n_layers_nope and nope_layer_offset. Sets nothing if all layers have positions, or if
+/// no such pair describes them.
 void set_positions(const Value& text, int64_t n_layers, Value& options) {
   const Value& positions = text.at("no_rope_layers");
   const auto& layers = positions.as_list();
@@ -116,7 +116,7 @@ void set_positions(const Value& text, int64_t n_layers, Value& options) {
   options["nope_layer_offset"] = offset;
 }
 
-/// Nothing where no number says it.
+/// Sets nothing if no step describes the layers with experts.
 void set_mixtures(const Value& text, int64_t n_layers, Value& options) {
   const Value& layers = text.at("moe_layers");
   const bool has_any = !layers.as_list().empty() && layers.as_list().front().is_integer();

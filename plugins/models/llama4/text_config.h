@@ -1,4 +1,4 @@
-// What the config.json of a Llama 4 says, in transformers' words. Used by exchange.cpp.
+// Reads and completes the text part of a Llama 4 config.json of transformers. Used by exchange.cpp.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@ namespace titan::llama4 {
 constexpr const char* kTextModel = "llama4_text";
 constexpr const char* kModelWithImages = "llama4";
 
-/// `config` where it is that of a text model, its text_config where it is that of a model which
-/// sees images, too; none: another kind of model.
+/// Returns `config` of a text model, or the text_config of a model that also reads images; nothing
+/// for other kinds of models.
 std::optional<Value> text_config_of(const Value& config);
 
-/// `text` with everything that follows where it says nothing (Llama4TextConfig): what `keys` say of
-/// absent ones, and by layer moe_layers, no_rope_layers and layer_types. What has no effect is
-/// null: attention_chunk_size where no layer has chunks or none as short as the longest sequence,
-/// the temperature where no layer has one.
+/// `text` with defaults for everything that it lacks (Llama4TextConfig): those of `keys`, and the
+/// lists by layer moe_layers, no_rope_layers and layer_types. Settings without effect become null:
+/// attention_chunk_size if no layer has chunks shorter than the context length, the temperature if
+/// no layer uses it.
 Value completed(const Value& text, const std::vector<models::HfKey>& keys);
 
-/// The options of [model] that say which layers are of which kind, as far as options can. `text` is
-/// completed.
+/// Sets the options of [model] that choose the kind of each layer, as far as options can express
+/// them. `text` is completed.
 void read_layers(const Value& text, Value& options);
 
-/// By layer, as transformers has them: 1 for a layer with positions.
+/// Lists by layer, in the format of transformers: 1 for a layer with positions.
 Value no_rope_layers(const Llama4Options& options);
 Value moe_layers(const Llama4Options& options);
 /// "chunked_attention" or "full_attention".

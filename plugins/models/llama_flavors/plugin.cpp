@@ -1,5 +1,5 @@
-// Further sizes of a model that another plugin implements: Llama 2 and Llama 3.2. Registers flavors
-// only.
+// Registers flavors only: further sizes of a model that another plugin implements, Llama 2 and
+// Llama 3.2.
 #include <titan/plugin.h>
 
 TITAN_PLUGIN(plugin) {

@@ -1,4 +1,4 @@
-// The network of a Mixtral, and what transformers calls it.
+// Builds the network of a Mixtral; names and config.json keys for transformers.
 #include "options.h"
 
 namespace titan::mixtral {
@@ -12,7 +12,7 @@ models::Transformer network_of(const MixtralOptions& o, const ModelContext& cont
   return network;
 }
 
-/// Transformers rotates halves of a head, as Titan does: renames.
+/// transformers rotates halves of a head, as Titan does, so the rules only rename.
 models::Exchange exchange_of(const MixtralOptions& o, const models::Transformer& network,
                              const Value& theirs) {
   using models::HfKey, models::hf_fixed, models::hf_written;

@@ -1,4 +1,4 @@
-// The dimensions of a Mixtral: what [model] may override and flavors preset.
+// Options of Mixtral models, which [model] may set and flavors preset.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@ struct MixtralOptions : models::BalanceOptions {
   int64_t dim = 4096;
   int64_t n_layers = 32;
   int64_t n_heads = 32;
-  std::optional<int64_t> n_kv_heads;  // unset: as many as n_heads
+  std::optional<int64_t> n_kv_heads;  // unset: n_heads
   std::optional<int64_t> head_dim;    // unset: dim / n_heads
   int64_t vocab_size = 32000;
   int64_t hidden_dim = 14336;  // width within one expert
   int64_t num_experts = 8;
-  int64_t top_k = 2;  // experts that a token goes to
+  int64_t top_k = 2;  // experts chosen per token
   double norm_eps = 1e-5;
   double rope_theta = 1e6;
   int64_t max_position_embeddings =
-      32768;               // longest sequence the weights are meant for; told to Hugging Face
-  bool depth_init = true;  // output projections are drawn narrower the deeper their layer
+      32768;               // context length of the weights; exported to Hugging Face
+  bool depth_init = true;  // initialize output projections with a smaller std in deeper layers
   bool enable_weight_tying = false;
 };
 

@@ -1,4 +1,4 @@
-// Registers the model mixtral with the sizes that were published and one for tests.
+// Registers the model mixtral, the published sizes and one for tests.
 #include <titan/plugin.h>
 
 #include "options.h"

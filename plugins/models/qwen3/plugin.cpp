@@ -1,4 +1,4 @@
-// Registers the model qwen3 and the flavors that torchtitan v0.2.2 has.
+// Registers the model qwen3 and the flavors of torchtitan v0.2.2.
 #include <titan/plugin.h>
 
 #include "options.h"
@@ -14,7 +14,7 @@ void declare_options(titan::ComponentBuilder<Qwen3>& builder) {
   builder.option("hidden_dim", &O::hidden_dim, "Width of the feed-forward, without experts")
       .at_least(1)
       .option("num_experts", &O::num_experts,
-              "Experts of each layer, in the place of the feed-forward; 0 = none")
+              "Experts of each layer, instead of the feed-forward; 0 = none")
       .at_least(0);
   shared.top_k()
       .moe_hidden_dim()

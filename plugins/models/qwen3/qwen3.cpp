@@ -1,5 +1,5 @@
-// The network of a Qwen3, and what transformers and torchtitan call it. Meta has given out no such
-// weights.
+// Builds the network of a Qwen3; names and config.json keys for transformers and torchtitan. Meta
+// has not published such weights.
 #include <algorithm>
 #include <utility>
 
@@ -13,8 +13,8 @@ using models::HfKey, models::hf_compared, models::hf_fixed, models::hf_written;
 constexpr const char* kDense = "qwen3";
 constexpr const char* kWithExperts = "qwen3_moe";
 
-/// Transformers 5 has another name for the number of experts. All layers see everything where no
-/// layer says otherwise.
+/// Normalizes keys: transformers 5 has another name for the number of experts, and layer_types is
+/// redundant if all layers have full attention.
 Value in_one_way(Value config) {
   if (const Value* experts = config.find("num_local_experts");
       experts && !config.find("num_experts"))
@@ -27,14 +27,14 @@ Value in_one_way(Value config) {
   return config;
 }
 
-/// What transformers takes for key heads: those of the queries where the key is null.
+/// The default of transformers for key heads: that of the queries if the key is null.
 Value absent_key_heads(const Value& theirs, int64_t where_missing) {
   return theirs.find("num_key_value_heads")
              ? models::hf_value(theirs, "num_attention_heads", where_missing)
              : Value(where_missing);
 }
 
-/// Of every head, where config.json does not say. Without experts it is a number of its own.
+/// The default of head_dim: a fixed number without experts, else hidden_size / num_attention_heads.
 Value absent_head_dim(const Value& theirs, bool with_experts) {
   if (!with_experts) return 128;
   Value sizes = Value::map({{"width", models::hf_value(theirs, "hidden_size", 2048)},
@@ -42,7 +42,7 @@ Value absent_head_dim(const Value& theirs, bool with_experts) {
   return models::hf_quotient(sizes, "width", "heads");
 }
 
-/// Every layer has experts, and their weights add up to one.
+/// Keys of a model with experts in every layer and routing weights that sum to one.
 std::vector<HfKey> keys_of_experts(const Qwen3Options& o) {
   return {{"num_experts", "num_experts", o.num_experts, 128},
           {"num_experts_per_tok", "top_k", o.top_k, 8},
@@ -68,8 +68,8 @@ models::Transformer network_of(const Qwen3Options& o, const ModelContext& contex
   return network;
 }
 
-/// All rotate halves of a head, as Titan does: renames. With what Qwen3Config and Qwen3MoeConfig
-/// take where config.json does not say.
+/// All formats rotate halves of a head, as Titan does, so the rules only rename. Keys have the
+/// defaults of Qwen3Config and Qwen3MoeConfig.
 models::Exchange exchange_of(const Qwen3Options& o, const models::Transformer& network,
                              const Value& theirs) {
   const bool is_moe = network.mixture.has_value();
@@ -105,7 +105,7 @@ models::Exchange exchange_of(const Qwen3Options& o, const models::Transformer& n
       hf_compared("quantization_config")};
   if (moe || is_moe)
     for (HfKey& key : keys_of_experts(o)) {
-      if (!is_moe) key.use = HfKey::written_only;  // that model_type differs says it
+      if (!is_moe) key.use = HfKey::written_only;  // model_type already differs
       keys.push_back(std::move(key));
     }
   return {

@@ -6,15 +6,15 @@
 namespace titan::context_parallel {
 namespace {
 
-/// What one row sees.
+/// The part of a row's attention matrix that one rank computes.
 struct Rectangle {
   Range queries, keys;
-  int64_t start = 0;  // of their document, if anybody asks
+  int64_t start = 0;  // of their document, if requested
 
   bool operator==(const Rectangle&) const = default;
 };
 
-/// Each run of equal numbers sees itself.
+/// One rectangle per run of equal numbers.
 std::vector<Rectangle> own_documents(const int32_t* documents, int64_t n) {
   std::vector<Rectangle> found;
   for (int64_t first = 0; first < n;) {
@@ -27,7 +27,7 @@ std::vector<Rectangle> own_documents(const int32_t* documents, int64_t n) {
   return found;
 }
 
-/// `queries` and `keys`: the numbers of this share's and the other's tokens.
+/// `queries` and `keys`: document numbers of this rank's and the other rank's tokens.
 std::vector<Rectangle> shared_document(const Sight& sight, const int32_t* queries,
                                        const int32_t* keys) {
   if (sight.keys.count == 0 || sight.queries.count == 0) return {};
@@ -41,7 +41,7 @@ std::vector<Rectangle> shared_document(const Sight& sight, const int32_t* querie
   return {{{sight.queries.first, num_queries}, {keys_end - keys - num_keys, num_keys}}};
 }
 
-/// Where in its row document `number` begins; `documents` of the row, in rank order.
+/// The index in its row at which document `number` begins; `documents` of the row, in rank order.
 int64_t start_of(int32_t number, const int32_t* documents, const std::vector<at::Tensor>& places) {
   int64_t start = std::numeric_limits<int64_t>::max();
   for (const at::Tensor& of_rank : places) {
@@ -74,7 +74,7 @@ std::vector<Block> visible_blocks(const SequenceCut& cut, int64_t rank, int64_t 
   }
   const at::Tensor numbers = documents.contiguous();
   std::vector<Block> blocks;
-  std::vector<Rectangle> above;  // of the rows that the last blocks are for
+  std::vector<Rectangle> above;  // of the rows since `first_row`
   int64_t first_row = 0;
   const auto add_blocks = [&](int64_t end_row) {
     for (const Rectangle& seen : above)

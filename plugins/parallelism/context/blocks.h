@@ -1,5 +1,5 @@
-// The rectangles of the attention matrix that one rank computes against the keys of another. Used
-// by the kernel.
+// Computes the blocks of the attention matrix between one rank's queries and another rank's keys.
+// Used by the kernel.
 #pragma once
 
 #include <cstdint>
@@ -11,31 +11,31 @@
 
 namespace titan::context_parallel {
 
-/// Rows of a batch whose `queries` attend to `keys`. Nothing is hidden within, or what causality
-/// hides.
+/// Rows of a batch whose `queries` attend to `keys`. Within a block only causality hides keys.
 struct Block {
   Range rows, queries, keys;
   bool causal = false;
-  /// Where in their rows the document of these tokens begins; 0 where documents see each other, or
-  /// nobody asked.
+  /// Index in the row at which the document of these tokens begins. 0 if documents see each other,
+  /// or the caller did not request it.
   int64_t start = 0;
 
-  /// Of (rows, heads, n, ...): the block's rows and queries, a view.
+  /// The block's rows and queries of x (rows, heads, n, ...), a view.
   at::Tensor queries_of(const at::Tensor& x) const;
-  /// Of (rows, heads, n, ...): the block's rows and keys, a view.
+  /// The block's rows and keys of x (rows, heads, n, ...), a view.
   at::Tensor keys_of(const at::Tensor& x) const;
 };
 
-/// Everything that the queries of `rank` see of the keys of `source`, in `num_rows` rows of n
-/// tokens a share. A query is in one block at most; for source = rank it is in exactly one.
+/// All keys of `source` that the queries of `rank` see, for `num_rows` rows of n tokens per rank. A
+/// query is in one block at most; for source = rank it is in exactly one.
 ///
-/// `documents`: undefined, or int32 (num_rows, C · n) in host memory and in rank order (Batch):
-/// numbers ascend within a row, and equal ones are one document, so that of another rank's keys a
-/// row sees one rectangle at most: the last document of those keys, as far as it goes on in the
-/// queries. Adjacent rows that see the same share their blocks.
+/// `documents`: undefined, or int32 (num_rows, C · n) in host memory and in rank order (Batch).
+/// Document numbers ascend within a row, and equal numbers are one document. So a row sees at most
+/// one rectangle of another rank's keys: the last document of those keys, as far as it continues in
+/// the queries. Adjacent rows that see the same share their blocks.
 ///
-/// `places`, int64 (n) in host memory by rank: where in its row each token of the rank stands. With
-/// them blocks say where their documents begin, which their rows then have in common.
+/// `places`, int64 (n) in host memory by rank: the index of each of the rank's tokens in its row.
+/// With them each block has the start of its document, which is then the same in all rows of the
+/// block.
 std::vector<Block> visible_blocks(const SequenceCut& cut, int64_t rank, int64_t source,
                                   int64_t num_rows, int64_t n, const at::Tensor& documents,
                                   const std::vector<at::Tensor>& places = {});

@@ -11,7 +11,7 @@
 namespace titan::context_parallel {
 namespace {
 
-/// Numbers of documents are compared by bisection.
+/// visible_blocks searches document numbers by bisection.
 void check_ascending(const at::Tensor& documents) {
   const at::Tensor numbers = documents.contiguous();
   const int64_t seq_len = numbers.size(1);
@@ -42,9 +42,10 @@ void ContextParallel::apply(ModelPart& part, const TransformContext& context) {
                                  "'" + path + "'");
     has_attention = true;
   });
-  TITAN_CHECK(has_attention || context.pipeline, config, "context parallelism over ", group.size(),
-              " ranks found no attention to work for: the model has no nn::AttentionLayer, whose "
-              "keys would travel; set parallelism.context_parallel_degree = 1");
+  TITAN_CHECK(
+      has_attention || context.pipeline, config, "context parallelism over ", group.size(),
+      " ranks found no attention layer: the model has no nn::AttentionLayer to exchange keys for; "
+      "set parallelism.context_parallel_degree = 1");
 }
 
 Batch ContextParallel::split(const Batch& batch) const {

@@ -1,5 +1,5 @@
-// Context parallelism: each sequence is cut over the ranks of the mesh axis "cp". Liu et al., 2023;
-// the cut that gives all ranks the same work: Grattafiori et al., 2024.
+// Context parallelism: cuts each sequence over the ranks of the mesh axis "cp". Liu et al., 2023;
+// the cut that balances the work of the ranks: Grattafiori et al., 2024.
 #pragma once
 
 #include <titan/transform.h>
@@ -10,26 +10,27 @@
 namespace titan::context_parallel {
 
 struct ContextParallelOptions {
-  RotateMethod rotate_method = RotateMethod::allgather;  // how keys and values travel
+  RotateMethod rotate_method = RotateMethod::allgather;  // how keys and values are exchanged
   LoadBalancer load_balancer = LoadBalancer::headtail;   // which tokens a rank gets
 };
 
-/// Cuts the tokens of each batch and swaps the kernel of every nn::AttentionLayer, whose rule the
-/// new one follows. All other layers work token by token and stay as they are; gradients of weights
-/// are sums over the ranks, which data parallelism adds up (its axis "fsdp" spans "cp").
+/// Cuts the tokens of each batch and replaces the kernel of every nn::AttentionLayer; the new
+/// kernel applies the same rule. All other layers work token by token and stay unchanged. Gradients
+/// of weights are sums over the ranks, which data parallelism computes (its axis "fsdp" spans
+/// "cp").
 class ContextParallel final : public Parallelism, public BatchSplitter {
  public:
   ContextParallel(const ContextParallelOptions& options, TransformContext context);
 
   Phase phase() const override { return Phase::sequence; }
-  /// Throws a config Error when the whole model has no nn::AttentionLayer: nothing would see
-  /// across ranks. A stage of a pipeline may have none.
+  /// Throws a config Error when the whole model has no nn::AttentionLayer, because tokens would not
+  /// see those of other ranks. A pipeline stage may have none.
   void apply(ModelPart& part, const TransformContext& context) override;
 
-  /// tokens, labels and positions (rows, S) -> (rows, S/C), this rank's; positions that were not
-  /// there are made, since they no longer follow from the place, and places in the whole row are
-  /// told. documents -> whole rows in rank order. Throws a config Error when S cannot be cut, a
-  /// data Error when documents do not ascend.
+  /// tokens, labels and positions (rows, S) -> this rank's (rows, S/C). Creates missing positions,
+  /// since they no longer follow from the index, and sets the tokens' places in the whole row.
+  /// documents -> whole rows in rank order. Throws a config Error when S cannot be cut, a data
+  /// Error when documents do not ascend.
   Batch split(const Batch& batch) const override;
 
  private:

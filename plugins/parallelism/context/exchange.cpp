@@ -74,7 +74,7 @@ class Ring final : public Exchange {
     for (int64_t step = 0; step < group_.size(); ++step) {
       Shift next = step + 1 < group_.size() ? start(held, kKeysAndValues) : Shift{};
       const AddShare add_share = visit(source_at(step), held);
-      const Tensor sum = gradients.finish();  // of what is held: they come one step later
+      const Tensor sum = gradients.finish();  // of `held`: gradients arrive one step later
       add_share(sum);
       gradients = start(sum, kGradients);
       held = next.finish();
@@ -85,7 +85,7 @@ class Ring final : public Exchange {
  private:
   enum Tag { kKeysAndValues, kGradients };
 
-  /// One step to the next rank, under way.
+  /// One step to the next rank, in flight.
   struct Shift {
     Tensor sent, received;
     Pending sending, receiving;
@@ -107,7 +107,7 @@ class Ring final : public Exchange {
     if (size == 1) return {.received = tensor};
     Shift shift{.sent = tensor, .received = at::empty_like(tensor)};
     const auto send = [&] { shift.sending = group_.send(tensor, (rank + 1) % size, tag); };
-    // neighbours take turns: a transport may work off one operation after the other
+    // neighbours alternate: a transport may process one operation after the other
     if (rank % 2 == 0) send();
     shift.receiving = group_.receive(shift.received, (rank - 1 + size) % size, tag);
     if (rank % 2 == 1) send();

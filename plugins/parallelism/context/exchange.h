@@ -1,5 +1,5 @@
-// How the keys and values of all ranks come to this one, and their gradients home. Used by the
-// kernel.
+// Exchanges keys and values between the ranks of context parallelism, and returns their gradients.
+// Used by the kernel.
 #pragma once
 
 #include <cstdint>
@@ -12,34 +12,34 @@
 namespace titan::context_parallel {
 
 enum class RotateMethod {
-  allgather,  ///< all at once: fewer messages, keys and values of the whole sequence in memory
-  alltoall,   ///< a ring: from rank to rank while the last ones are used, two shares in memory
+  allgather,  ///< all-gather: fewer messages; keys and values of the whole sequence in memory
+  alltoall,   ///< ring: overlaps with computation; keys and values of two ranks in memory
 };
 
-/// Keys (rows, KV, n, hd) and values (rows, KV, n, hdv) as one message: (rows, n, KV, hd + hdv),
-/// contiguous. Gradients have the same shape.
+/// Packs keys (rows, KV, n, hd) and values (rows, KV, n, hdv) into one message: (rows, n, KV, hd +
+/// hdv), contiguous. Gradients have the same shape.
 at::Tensor pack(const at::Tensor& k, const at::Tensor& v);
-/// Views of it, (rows, KV, n, hd) and (rows, KV, n, hdv); `width`: hd.
+/// Views of a packed message, (rows, KV, n, hd) and (rows, KV, n, hdv); `width`: hd.
 at::Tensor keys_of(const at::Tensor& packed, int64_t width);
 at::Tensor values_of(const at::Tensor& packed, int64_t width);
 
-/// Uses the keys and values of rank `source`.
+/// Computes with the keys and values of rank `source`.
 using Visit = std::function<void(int64_t source, const at::Tensor& packed)>;
-/// Adds to the gradients of one rank's keys and values, which are fp32 (double for double).
+/// Adds to the gradients of one rank's keys and values, in fp32 (double for double).
 using AddShare = std::function<void(const at::Tensor& gradients)>;
-/// Computes with the keys and values of rank `source`; what it returns is called once, when their
-/// gradients are here.
+/// Computes with the keys and values of rank `source`. The returned function is called once, with
+/// the sum of their gradients so far.
 using BackwardVisit = std::function<AddShare(int64_t source, const at::Tensor& packed)>;
 
-/// Of n tokens a share, with M the bytes of one packed share and G those of its gradients, this
-/// rank sends:
+/// With n tokens per rank, M the bytes of one rank's packed keys and values, and G those of their
+/// gradients, this rank sends:
 ///
 ///             forward       backward
 ///   allgather (C - 1) M     (C - 1) M + (C - 1) G    one gather each way and a reduce-scatter
 ///   alltoall  (C - 1) M     (C - 1) M + C G          C - 1 sends each way and C of gradients
 ///
-/// Whatever is visible to whom, the messages are the same. Sources come in the order r, r - 1, ...,
-/// r - C + 1 (mod C), and sums are made in one order: results do not depend on time.
+/// The messages do not depend on which tokens see each other. Sources come in the order r, r - 1,
+/// ..., r - C + 1 (mod C), and sums are made in a fixed order, so results do not depend on timing.
 class Exchange {
  public:
   virtual ~Exchange();

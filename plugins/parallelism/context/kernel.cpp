@@ -24,19 +24,19 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// One call of the kernel: who sees what, by source, and the way there. Kept by the graph.
+/// One call of the kernel: the visible blocks by source, and the exchange. Kept by the graph.
 struct Call : torch::CustomClassHolder {
   std::vector<std::vector<Block>> blocks;
   std::shared_ptr<const Exchange> exchange;
   std::shared_ptr<const nn::AttentionRule> rule;
-  // by source: where its tokens stand in their row, in host memory; empty unless the rule asks
+  // by source: indices of its tokens in their row, in host memory; empty unless the rule needs them
   std::vector<Tensor> places;
-  Tensor sinks;  // of the rule, outside of the graph; undefined: none
+  Tensor sinks;  // of the rule, detached; undefined: none
   int64_t rank = 0;
 
-  /// `block` of the queries here and the keys of `source`, as the rule sees it.
+  /// The rule's view of `block`, between the queries here and the keys of `source`.
   nn::AttentionBlock seen(const Block& block, int64_t source) const;
-  /// Of the forward: two products per block, of which a causal mask leaves half.
+  /// FLOPs of the forward: two products per block, half of them under a causal mask.
   double flops(const Tensor& q, int64_t value_width) const;
 };
 using CallPtr = c10::intrusive_ptr<Call>;
@@ -85,7 +85,7 @@ struct Gradients {
   Tensor own;  // packed
 };
 
-/// In the type of sums.
+/// In the dtype of sums.
 Gradients attend_backward(const Tensor& grad_out, const Tensor& q, const Tensor& own,
                           const ops::AttentionResult& whole, const Call& call) {
   const Tensor dq =
@@ -171,7 +171,7 @@ class Kernel final : public nn::AttentionKernel {
   }
 
  private:
-  /// What no operation below would notice.
+  /// Checks that the operations below do not make.
   void check(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& documents) const {
     TITAN_CHECK(q.dim() == 4 && k.dim() == 4 && v.dim() == 4 &&
                     k.sizes().slice(0, 3) == v.sizes().slice(0, 3) && q.size(2) == k.size(2),

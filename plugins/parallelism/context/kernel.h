@@ -1,5 +1,4 @@
-// The attention that sees keys of all ranks. Put into every layer that attends by the
-// plugin.
+// Attention over the keys of all ranks. The plugin installs it in every attention layer.
 #pragma once
 
 #include <memory>
@@ -11,14 +10,14 @@
 
 namespace titan::context_parallel {
 
-/// Ring attention (Liu et al., 2023) with an own backward. Queries, keys and values are this rank's
-/// share of `cut`, (B, H, n, hd) and (B, KV, n, hd), and so is the result; heads come from the
-/// shapes. `Batch::documents` covers whole rows, in rank order.
+/// Ring attention (Liu et al., 2023) with its own backward. Queries, keys, values and the result
+/// are this rank's tokens of `cut`, (B, H, n, hd) and (B, KV, n, hd); the numbers of heads come
+/// from the shapes. `Batch::documents` covers whole rows, in rank order.
 ///
-/// Each block of keys is attended to by `rule`, in fp32 merged with the others
-/// (double for double) and rounded once; the backward computes each block again from the final
-/// output and logsumexp. Only q, k, v, the output and one number per query are kept. What no query
-/// of this rank sees costs no computation. Differentiable once.
+/// Each block of keys is attended to by `rule`, merged with the others in fp32 (double for double)
+/// and rounded once. The backward recomputes each block from the final output and logsumexp, so
+/// only q, k, v, the output and one number per query are kept. Keys that no query of this rank sees
+/// cost no computation. Differentiable once.
 std::unique_ptr<nn::AttentionKernel> make_kernel(
     const SequenceCut& cut, int64_t rank, std::shared_ptr<const Exchange> exchange,
     std::shared_ptr<const nn::AttentionRule> rule = nn::plain_attention());

@@ -43,7 +43,7 @@ Sight SequenceCut::sight(int64_t rank, int64_t source, int64_t n) const {
   const Range all{0, n};
   if (source == rank) return {all, all, /*causal=*/true};
   if (balancer_ == LoadBalancer::none) return source < rank ? Sight{all, all} : Sight{};
-  // the pieces are ... source, rank ... -rank, -source ... or the other way around
+  // the pieces' order is ... source, rank ... -rank, -source ... or with source and rank swapped
   if (source < rank) return {all, {0, n / 2}};
   return {{n / 2, n - n / 2}, all};
 }

@@ -1,5 +1,5 @@
-// Which tokens of a sequence each rank holds, and what they see of each other. Used by everything
-// in this folder.
+// Which tokens of a sequence each rank holds, and which keys they see on other ranks. Used by all
+// files of this folder.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 namespace titan::context_parallel {
 
 enum class LoadBalancer {
-  headtail,  ///< 2C pieces, rank r holds pieces r and 2C - 1 - r: each rank computes as much
-  none,      ///< C pieces, rank r holds piece r: the last rank computes most
+  headtail,  ///< 2C pieces, rank r holds pieces r and 2C - 1 - r: equal work on all ranks
+  none,      ///< C pieces, rank r holds piece r: the last rank has most work
 };
 
-/// `count` tokens of a rank's share, from `first` on.
+/// `count` tokens of a rank, from `first` on.
 struct Range {
   int64_t first = 0;
   int64_t count = 0;
@@ -22,13 +22,13 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// The queries of one rank that see keys of another, and those keys. Either count may be 0.
+/// The queries of one rank that see keys of another rank, and those keys. Either count may be 0.
 struct Sight {
   Range queries, keys;
   bool causal = false;  ///< query i sees keys 0 ... i; else each query sees each key
 };
 
-/// Sequences of S tokens cut over C ranks. A rank's share has n = S / C tokens, ascending.
+/// Sequences of S tokens cut over C ranks. Each rank has n = S / C tokens, ascending.
 class SequenceCut {
  public:
   SequenceCut(int64_t num_ranks, LoadBalancer balancer)
@@ -37,22 +37,22 @@ class SequenceCut {
   int64_t num_ranks() const { return num_ranks_; }
   int64_t pieces_per_rank() const { return balancer_ == LoadBalancer::headtail ? 2 : 1; }
 
-  /// Throws a config Error that names the next lengths that fit when S is not a multiple of the
-  /// number of pieces.
+  /// Throws a config Error with the nearest valid lengths when S is not a multiple of the number of
+  /// pieces.
   void check_length(int64_t seq_len) const;
 
   /// (rows, S) -> (rows, n), contiguous: the tokens of `rank`.
   at::Tensor share_of(int64_t rank, const at::Tensor& x) const;
-  /// (rows, S) -> (rows, S), contiguous: the shares of all ranks side by side.
+  /// (rows, S) -> (rows, S), contiguous: the tokens of all ranks in rank order.
   at::Tensor in_rank_order(const at::Tensor& x) const;
 
-  /// What `rank` sees of `source`, both with shares of n tokens, where nothing but time hides a
-  /// key. Every key that is seen comes before every query that sees it unless rank = source.
+  /// The keys of `source` that `rank` sees, both with n tokens, if only causality hides keys.
+  /// Unless rank = source, every visible key comes before every query that sees it.
   Sight sight(int64_t rank, int64_t source, int64_t n) const;
 
  private:
   int64_t num_pieces() const { return num_ranks_ * pieces_per_rank(); }
-  /// Numbers of the pieces of `rank`, in their order.
+  /// Indices of the pieces of `rank`, in their order.
   std::vector<int64_t> pieces_of(int64_t rank) const;
   at::Tensor join(const at::Tensor& x, const std::vector<int64_t>& pieces) const;
 

@@ -22,10 +22,10 @@ void Bucket::take(size_t index) {
   Slot& slot = slots_[index];
   const at::Tensor& value = slot.parameter->value();
   TITAN_ASSERT(!is_started_, "a gradient of '", slot.parameter->name(),
-               "' came after the microbatch that was called the last");
+               "' came after the microbatch that was announced as the last");
   if (!flat_.defined()) {
     const at::ScalarType wider = c10::promoteTypes(value.scalar_type(), reduce_dtype_);
-    const bool is_narrow = wider == reduce_dtype_;  // else as the gradients are
+    const bool is_narrow = wider == reduce_dtype_;  // else in the gradients' dtype
     flat_ =
         at::empty({num_elements_}, value.options().dtype(is_narrow ? wider : value.scalar_type()));
   }

@@ -1,4 +1,4 @@
-// A run of parameters whose gradients are summed over ranks by one all-reduce. Used by ddp.
+// A bucket of parameters whose gradients are summed over ranks by one all-reduce. Used by ddp.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace titan::ddp {
 
-/// One step's life: gradients are copied in as they arrive, the sum is started when all are there,
-/// and on its end the parameters' gradients are views of the bucket's memory.
+/// In each step, gradients are copied in as they arrive, and the all-reduce starts once all have
+/// arrived. After it the parameters' gradients are views of the bucket's memory.
 class Bucket {
  public:
-  /// `reduce_dtype`: of the sum, where gradients are narrower.
+  /// `reduce_dtype`: dtype of the sum if gradients are narrower.
   explicit Bucket(at::ScalarType reduce_dtype) : reduce_dtype_(reduce_dtype) {}
 
   void add(nn::Parameter& parameter);
@@ -23,11 +23,11 @@ class Bucket {
   void take(size_t index);
   bool is_full() const { return num_taken_ == slots_.size(); }
   bool is_started() const { return is_started_; }
-  /// Starts the sum; what was not taken yet is taken now, zeros where there is no gradient.
+  /// Starts the sum. Missing gradients are taken first, as zeros if they are undefined.
   void start(const dist::Group& group);
-  /// Ends the sum and hands it out: the gradients are complete.
+  /// Waits for the sum and sets the parameters' gradients, which are then complete.
   void finish();
-  /// Forgets what a step that was cut short has left; a sum that is under way ends first.
+  /// Discards the state of an interrupted step, after waiting for a sum in flight.
   void abandon();
 
  private:
@@ -43,7 +43,7 @@ class Bucket {
   int64_t num_elements_ = 0;
   size_t num_taken_ = 0;
   bool is_started_ = false;
-  at::Tensor flat_;  // (num_elements), defined from the first gradient to the hand-out
+  at::Tensor flat_;  // (num_elements), defined from the first gradient until `finish`
   dist::Pending pending_;
 };
 

@@ -1,5 +1,5 @@
-// Data parallelism with whole parameters on every rank: gradients are summed in buckets by
-// all-reduces that overlap with the rest of backward. Li et al., 2020.
+// Data parallelism with whole parameters on every rank. Gradients are summed in buckets by
+// all-reduces that overlap with the rest of the backward. Li et al., 2020.
 #include <map>
 #include <memory>
 #include <string>
@@ -20,9 +20,9 @@ struct DdpOptions {
   Bytes bucket_size{100 * 1024 * 1024};  // of gradients that are summed by one all-reduce
 };
 
-/// The buckets of parameters that are summed over one group, in the order in which backward is
-/// expected to fill them. They are started in this order, whatever the order in which they are
-/// full, so that all ranks agree.
+/// The buckets of parameters whose gradients are summed over one group, in the order in which the
+/// backward is expected to fill them. They are always started in this order, so that all ranks
+/// agree.
 class Buckets final : public GradientReducer {
  public:
   /// `parameters`: none of them frozen.
@@ -70,7 +70,8 @@ class Buckets final : public GradientReducer {
   };
 
   void gradient_arrived(Place place) {
-    if (!is_last_microbatch_) return;  // stays in the parameter, where the next one adds to it
+    if (!is_last_microbatch_)
+      return;  // later microbatches accumulate into the parameter's gradient
     buckets_[place.bucket].take(place.index);
     while (num_started_ < buckets_.size() && buckets_[num_started_].is_full())
       buckets_[num_started_++].start(group_);
@@ -78,12 +79,12 @@ class Buckets final : public GradientReducer {
 
   dist::Group group_;
   std::vector<Bucket> buckets_;
-  std::vector<Place> places_;  // of the parameters in reverse order
+  std::vector<Place> places_;  // by parameter, in reverse order
   size_t num_started_ = 0;
   bool is_last_microbatch_ = true;
 };
 
-/// The replicas that hold the same of it: not those along which somebody else has cut it.
+/// The replicas that hold the same slice: excludes groups over which other transforms have cut it.
 const dist::Group& replicas_of(const nn::Parameter& parameter, const dist::Mesh& mesh) {
   return mesh.rest_of("dp_replicate", nn::cut_groups(parameter));
 }
@@ -96,7 +97,7 @@ class Ddp final : public Parallelism, public GradientReducer {
 
   void apply(ModelPart& part, const TransformContext& context) override {
     TITAN_CHECK(context.mesh.group("fsdp").size() == 1, config,
-                "ddp sums gradients over replicas alone, but there are ",
+                "ddp sums gradients over replicas only, but there are ",
                 context.mesh.group("fsdp").size(),
                 " ranks of sharding and context parallelism; set parallelism.data_parallel = "
                 "\"fsdp\"");

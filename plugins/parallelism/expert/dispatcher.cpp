@@ -12,8 +12,8 @@ namespace {
 
 using at::Tensor;
 
-/// Rows come by rank and within a rank by expert. The numbers of those of the first expert, then of
-/// the second: int64 (rows), a permutation.
+/// Received rows are ordered by rank, and within a rank by expert. Returns their indices ordered by
+/// expert: int64 (rows), a permutation.
 Tensor numbers_by_expert(const Tensor& received) {
   const int64_t ranks = received.size(0), experts = received.size(1);
   const int64_t* count = received.const_data_ptr<int64_t>();
@@ -49,7 +49,7 @@ class TokensAtRanks final : public nn::DispatchedTokens {
 
  private:
   Tensor order_;      // slots by expert
-  Tensor by_expert_;  // rows that came, by expert
+  Tensor by_expert_;  // received rows by expert
   dist::RowCounts told_;
   dist::Group group_;
 };

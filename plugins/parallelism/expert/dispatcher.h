@@ -1,4 +1,4 @@
-// Brings rows of tokens to the ranks that have their experts, and back. Lepikhin et al., 2020
+// Sends rows of tokens to the ranks of their experts and returns the results. Lepikhin et al., 2020
 // (arXiv:2006.16668).
 #pragma once
 
@@ -9,10 +9,9 @@
 
 namespace titan::expert_parallel {
 
-/// Experts are dealt to the ranks of `group` in order, each rank has as many. A forward costs an
-/// all-to-all of counts, whose copy on the host is waited for, and two of rows; a backward two of
-/// rows. On average a rank sends (N k) (size - 1) / size rows each time; at worst it gets all that
-/// the group has.
+/// Each rank of `group` has an equal number of consecutive experts. A forward takes an all-to-all
+/// of counts, which the host waits for, and two of rows; a backward takes two of rows. On average a
+/// rank sends (N k) (size - 1) / size rows each time; at worst it receives all rows of the group.
 std::unique_ptr<nn::TokenDispatcher> make_dispatcher(const dist::Group& group);
 
 }  // namespace titan::expert_parallel

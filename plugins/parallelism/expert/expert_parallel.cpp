@@ -22,12 +22,12 @@ void check_knows_weights(nn::GroupedExperts& experts, const std::string& path) {
   experts.visit_parameters([&](nn::Parameter& p) {
     TITAN_CHECK(std::find(known.begin(), known.end(), &p) != known.end(), config,
                 "the experts of '", path, "' have '", p.name(),
-                "', which expert parallelism cannot deal: set ", kDegreeKey, " and ", kTensorKey,
-                " = 1");
+                "', which expert parallelism cannot distribute: set ", kDegreeKey, " and ",
+                kTensorKey, " = 1");
   });
 }
 
-/// What is beside a product says not how its width is to be cut.
+/// Adapters next to a product do not say how to cut them along the expert's width.
 void check_has_no_adapters(nn::GroupedExperts& experts, const std::string& path) {
   std::vector<nn::Parameter*> own;
   for (nn::GroupedLinear* product : experts.projections()) {
@@ -40,17 +40,17 @@ void check_has_no_adapters(nn::GroupedExperts& experts, const std::string& path)
                 kTensorKey, " = 1, or leave the layer without adapters");
 }
 
-/// Deals the experts to the ranks of `group`.
+/// Distributes the experts over the ranks of `group`.
 void deal(nn::MixtureOfExperts& mixture, const std::string& path, const dist::Group& group) {
   const int64_t num_experts = mixture.router().options().num_experts;
   TITAN_CHECK(num_experts % group.size() == 0, config, "the ", num_experts, " experts of '", path,
-              "' cannot be dealt to ", group.size(), " ranks: set ", kDegreeKey,
+              "' cannot be distributed evenly over ", group.size(), " ranks: set ", kDegreeKey,
               " to a divisor of ", num_experts);
   for (nn::Parameter* stack : mixture.experts().stacks()) stack->shard_over(0, group);
 }
 
-/// Cuts the hidden width of each expert over the ranks of `group`. Gives the bias of which each of
-/// them adds its share; null: there is none.
+/// Cuts the hidden width of each expert over the ranks of `group`. Returns the bias of which each
+/// rank adds its part; null if there is none.
 nn::Parameter* split(nn::MixtureOfExperts& mixture, const std::string& path,
                      const dist::Group& group) {
   check_has_no_adapters(mixture.experts(), path);
@@ -85,8 +85,8 @@ void ExpertParallel::apply(ModelPart& part, const TransformContext& context) {
   const dist::Group& of_tensor = context.mesh.group("ep-of-tp");
   if (group.size() == 1 && !are_split) return;
   TITAN_CHECK(!are_split || options_.tensor_degree == tensor.size(), config,
-              "an expert is cut over all ranks of tensor parallelism, of which there are ",
-              tensor.size(), ", or over none: set ", kTensorKey, " to that number or 1");
+              "experts must be cut over all ", tensor.size(),
+              " ranks of tensor parallelism or none: set ", kTensorKey, " to that number or 1");
   bool has_experts = false;
   part.visit_modules([&](const std::string& path, nn::Module& module) {
     auto* mixture = dynamic_cast<nn::MixtureOfExperts*>(&module);
@@ -104,7 +104,7 @@ void ExpertParallel::apply(ModelPart& part, const TransformContext& context) {
     mixture->set_dispatcher("expert parallelism", std::move(dispatcher));
   });
   TITAN_CHECK(has_experts || context.pipeline, config,
-              "expert parallelism found no experts to deal: the model has no "
+              "expert parallelism found no experts to distribute: the model has no "
               "nn::MixtureOfExperts; set ",
               group.size() > 1 ? kDegreeKey : kTensorKey, " = 1");
 }

@@ -19,7 +19,7 @@ TITAN_PLUGIN(plugin) {
   using Options = titan::expert_parallel::ExpertParallelOptions;
   plugin
       .add<titan::expert_parallel::ExpertParallel>(
-          "expert", "Deals experts to ranks; tokens travel to them and back.")
+          "expert", "Distributes experts over ranks and sends tokens to them and back.")
       .option("degree", &Options::degree, "Ranks that share the experts of a layer")
       .at_least(1)
       .fed_by("parallelism.expert_parallel_degree")

@@ -15,8 +15,8 @@ namespace {
 
 using at::Tensor;
 
-/// `experts` (n, k), of `like`: as many experts, which are counted here. The weights are the
-/// caller's.
+/// `experts` (n, k): chosen experts, counted here; the number of experts is that of `like`. The
+/// caller sets the weights.
 nn::Routing routing_of(const Tensor& experts, const nn::Routing& like) {
   const Tensor flat = experts.flatten();
   return {.experts = experts,
@@ -31,7 +31,7 @@ void check_is_whole(const TokenCopies& copies) {
       "a partial sum (Region::gathered_to_partial): put the mixture outside of it");
 }
 
-/// Hands on what `inner` has dispatched.
+/// Exposes the rows and counts that `inner` has dispatched.
 class TokensAround : public nn::DispatchedTokens {
  public:
   TokensAround(std::unique_ptr<nn::DispatchedTokens> inner, dist::Group group)
@@ -45,7 +45,7 @@ class TokensAround : public nn::DispatchedTokens {
   dist::Group group_;
 };
 
-/// Each rank has its own.
+/// Each rank has its own tokens.
 class GatheredTokens final : public TokensAround {
  public:
   using TokensAround::TokensAround;
@@ -55,7 +55,7 @@ class GatheredTokens final : public TokensAround {
   }
 };
 
-/// All have them.
+/// All ranks have the same tokens.
 class CopiedTokens final : public TokensAround {
  public:
   using TokensAround::TokensAround;
@@ -98,7 +98,7 @@ class GatheringDispatcher final : public nn::TokenDispatcher {
   std::optional<nn::GradientSum> bias_;
 };
 
-/// Rows `own` of what all ranks of `group` have, each to do something else with them.
+/// Rows `own` of a tensor that all ranks of `group` have; each rank uses its own rows.
 Tensor share_of(const Tensor& all, const dist::Chunk& own, const dist::Group& group) {
   return dist::copy_to_ranks(all, group).narrow(0, own.begin, own.size);
 }

@@ -1,5 +1,5 @@
-// Fully sharded data parallelism: each rank keeps a share of the rows of every parameter, of its
-// gradient and of its optimizer state, and the whole parameters exist only while they are used.
+// Fully sharded data parallelism: each rank keeps a shard of every parameter, of its gradient and
+// of its optimizer state. Whole parameters exist only while they are used.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@
 
 namespace titan::fsdp {
 
-/// Cuts parameters over the mesh's "fsdp" ranks and reduces gradients over these and over
-/// "dp_replicate" (hybrid sharding); a parameter that is cut over some of these ranks already, over
-/// the rest of them. One that is left to its owner stays as it is. Also owns the cast of parameters
-/// and inputs to the dtype of the computation, so it serves one rank too. Method: FSDP2 of PyTorch;
-/// Zhao et al., 2023.
+/// Shards parameters over the mesh's "fsdp" ranks and reduces gradients over these and over
+/// "dp_replicate" (hybrid sharding). A parameter that is cut over some of these ranks already is
+/// sharded over the rest of them; a parameter with an owner stays unchanged. Also casts parameters
+/// and inputs to the dtype of the computation, so it is used with one rank too. Method: FSDP2 of
+/// PyTorch; Zhao et al., 2023.
 class Fsdp final : public Parallelism, public GradientReducer, public HostWork {
  public:
   Fsdp(const FsdpOptions& options, TransformContext) : options_(options) {}

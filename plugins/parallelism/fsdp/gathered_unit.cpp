@@ -70,7 +70,7 @@ void GatheredUnit::copy_in(const at::Tensor& slot) const {
   if (!places.empty()) at::_foreach_copy_(places, shards, /*non_blocking=*/true);
 }
 
-/// The bytes of a whole parameter out of the ranks' chunks, each of which has a part of every
+/// Bytes of a whole parameter in order, from the ranks' chunks, each of which has a part of every
 /// matrix.
 at::Tensor GatheredUnit::in_order(const Member& member, const at::Tensor& wire) const {
   const at::Tensor whole = empty_bytes({wire.numel()});
@@ -83,7 +83,7 @@ at::Tensor GatheredUnit::in_order(const Member& member, const at::Tensor& wire) 
 void GatheredUnit::copy_out() const {
   const int64_t num_ranks = unit_.shards.size();
   std::vector<at::Tensor> wires;   // one per member, (ranks, wire_bytes)
-  std::vector<at::Tensor> pieces;  // the wires and, where chunks leave gaps, room for the gaps
+  std::vector<at::Tensor> pieces;  // the wires, and placeholders for gaps between chunks
   std::vector<int64_t> sizes;
   int64_t end = 0;
   const auto take = [&](int64_t bytes) {
@@ -109,7 +109,7 @@ void GatheredUnit::copy_out() const {
     }
     const at::Tensor wire = gathered.view({-1}).view(member.wire_dtype);
     give_memory(member.leaf, empty_bytes({static_cast<int64_t>(member.leaf.nbytes())}));
-    // not the leaf itself: no decoder shall change the version of what autograd has saved
+    // not the leaf itself: a decoder must not change the version of a tensor saved by autograd
     transform->decode(wire.narrow(0, 0, member.leaf.numel()).view(member.leaf.sizes()),
                       member.leaf.variable_data());
   }

@@ -1,4 +1,4 @@
-// Makes the parameters of one unit whole and frees them again.
+// Gathers the whole parameters of one unit and frees them again. Used by ShardedPart.
 #pragma once
 
 #include <titan/side_stream.h>
@@ -7,24 +7,24 @@
 
 namespace titan::fsdp {
 
-/// The way of a unit's shards to its leaves: cast while copying into this rank's slot of one flat
-/// buffer, gathered in place as bytes, split into the leaves' new memory.
+/// Copies a unit's shards, cast to the wire dtype, into this rank's slot of one flat buffer,
+/// gathers the buffer in place as bytes, and splits it into the leaves' new memory.
 ///
-/// Copying in runs on `beside`, so that it does not hold up the layer that computes meanwhile. The
-/// collective is on the backend's stream, after the copies alone, and visible after `finish`; the
-/// rest is on the current stream, which owns the memory. Thread: the one that runs forward or
-/// backward.
+/// Copying in runs on the stream `beside`, so that it does not delay the layer that computes
+/// meanwhile. The collective runs on the backend's stream, waits only for the copies, and is
+/// visible after `finish`. The rest runs on the current stream, which owns the memory. Thread: the
+/// one that runs forward or backward.
 class GatheredUnit {
  public:
-  /// All outlive this object; `unit` is read only.
+  /// All arguments outlive this object; `unit` is only read.
   GatheredUnit(const Unit& unit, const Settings& settings, const SideStream& beside)
       : unit_(unit), settings_(settings), beside_(beside) {}
 
   /// Starts the gather unless it was started or the unit is whole.
   void start();
-  /// Makes the unit whole: ends a gather that was started, or makes one.
+  /// Makes the unit whole: waits for a gather in flight, or makes one.
   void finish();
-  /// Frees the leaves' memory and forgets a gather that was started, after its end.
+  /// Frees the leaves' memory, and discards a gather in flight after waiting for it.
   void release();
 
   bool is_whole() const { return is_whole_; }
@@ -39,7 +39,7 @@ class GatheredUnit {
   const Unit& unit_;
   const Settings& settings_;
   const SideStream& beside_;
-  at::Tensor buffer_;  // (ranks, slot_bytes); defined while a gather is under way
+  at::Tensor buffer_;  // (ranks, slot_bytes); defined while a gather is in flight
   dist::Pending pending_;
   bool is_whole_ = false;
 };

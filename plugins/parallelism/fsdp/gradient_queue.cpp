@@ -11,8 +11,8 @@
 namespace titan::fsdp {
 namespace {
 
-/// The gradient of all microbatches since the last reduction, taken away from the member; undefined
-/// when there is none.
+/// Removes from the member and returns its gradient of all microbatches since the last reduction;
+/// undefined if there is none.
 at::Tensor take_gradient(Member& member) {
   at::Tensor gradient = std::exchange(member.leaf.mutable_grad(), at::Tensor());
   if (!member.accumulated.defined()) return gradient;
@@ -20,8 +20,8 @@ at::Tensor take_gradient(Member& member) {
   return gradient.defined() ? sum.add_(gradient) : sum;
 }
 
-/// On a GPU LibTorch's copy between types reaches less than half of the memory's bandwidth; its
-/// copy of lists, with one pair in it, gives the same numbers faster.
+/// On a GPU LibTorch's copy between dtypes reaches less than half of the memory's bandwidth. Its
+/// foreach copy, with one pair, gives the same numbers faster.
 void copy_dense(const at::Tensor& to, const at::Tensor& from) {
   if (to.is_cuda() && to.scalar_type() != from.scalar_type() && to.is_contiguous() &&
       from.is_contiguous())
@@ -30,8 +30,8 @@ void copy_dense(const at::Tensor& to, const at::Tensor& from) {
     to.copy_(from);
 }
 
-/// Cuts `gradient` (contiguous; undefined = zeros) into the rows of `slots`, in their dtype; what
-/// it does not reach is zero.
+/// Splits `gradient` (contiguous; undefined = zeros) over the rows of `slots`, in their dtype, and
+/// fills the rest with zeros.
 void deal_out(const at::Tensor& gradient, const at::Tensor& slots) {
   const int64_t num_slots = slots.size(0), slot_elements = slots.size(1);
   const int64_t num_elements = gradient.defined() ? gradient.numel() : 0;
@@ -50,7 +50,7 @@ void deal_out(const at::Tensor& gradient, const at::Tensor& slots) {
 }
 
 void complete_gradients(const Unit& unit) {
-  const MemoryUseScope use(MemoryUse::temporary);  // whoever is told may work on them at once
+  const MemoryUseScope use(MemoryUse::temporary);  // callbacks may allocate temporary memory
   for (const Member& member : unit.members)
     if (!member.is_frozen()) member.parameter->complete_gradient();
 }

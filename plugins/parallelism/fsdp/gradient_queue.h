@@ -1,4 +1,4 @@
-// Brings the gradients of whole parameters to the shards, unit by unit, while backward goes on.
+// Reduces the gradients of whole parameters to the shards, unit by unit, during the backward.
 #pragma once
 
 #include <optional>
@@ -11,22 +11,22 @@ namespace titan::fsdp {
 /// ranks (each keeps its rows), then over the replicas, and adds the result to the shards'
 /// gradients.
 ///
-/// At most one reduce-scatter and one all-reduce are under way; each is ended by the next unit's,
-/// so memory is bounded while both overlap with the backward of the units between. Thread: the one
-/// that runs backward.
+/// At most one reduce-scatter and one all-reduce are in flight. Each is waited for when the next
+/// unit is added, so memory is bounded, and both overlap with the backward of the units between.
+/// Thread: the one that runs the backward.
 class GradientQueue {
  public:
   explicit GradientQueue(const Settings& settings) : settings_(settings) {}
 
-  /// Takes the gradients of all members; members without one count as zeros. `completes_step`:
-  /// what is gathered up to now goes on to the replicas and to the shards' gradients.
+  /// Takes the gradients of all members; missing gradients count as zeros. `completes_step`: the
+  /// sums up to now are reduced over the replicas and added to the shards' gradients.
   void add(Unit& unit, bool completes_step);
-  /// Ends everything that is under way.
+  /// Finishes all reductions in flight.
   void flush();
-  /// Makes what was flushed visible to the host, where the gradients are offloaded; only now these
-  /// are complete.
+  /// If gradients are offloaded, makes flushed gradients visible to the host; only then are they
+  /// complete.
   void synchronize();
-  /// Forgets what a step that was cut short has left; what is under way ends first.
+  /// Discards the state of an interrupted step, after waiting for reductions in flight.
   void abandon();
 
  private:
@@ -44,7 +44,7 @@ class GradientQueue {
 
   const Settings& settings_;
   std::optional<Flight> scattered_, replicated_;
-  std::vector<Unit*> offloaded_;  // whose gradients are complete but on their way to the host
+  std::vector<Unit*> offloaded_;  // units whose complete gradients are being copied to the host
 };
 
 }  // namespace titan::fsdp

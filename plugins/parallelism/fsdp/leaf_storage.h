@@ -1,5 +1,5 @@
-// Leaf tensors whose memory comes and goes while autograd keeps pointing at them. Used by units: a
-// whole parameter has memory only while it is in use.
+// Leaf tensors whose memory is allocated and freed while autograd keeps referring to them. Used by
+// units: a whole parameter has memory only while it is in use.
 #pragma once
 
 #include <vector>
@@ -12,9 +12,9 @@ namespace titan::fsdp {
 at::Tensor make_empty_leaf(const std::vector<int64_t>& sizes, at::ScalarType dtype,
                            c10::Device device, bool requires_grad);
 
-/// Moves the memory of `memory` (contiguous, at least as many bytes as `leaf` has, nobody else's)
-/// behind `leaf`. Whatever autograd saved of the leaf sees it; the leaf's version stays, since its
-/// value is what it was.
+/// Moves the storage of `memory` into `leaf`. `memory` is contiguous, has at least as many bytes as
+/// `leaf` and has no other user. References that autograd saved see the new memory; the leaf's
+/// version does not change, because its value is the same.
 void give_memory(const at::Tensor& leaf, const at::Tensor& memory);
 
 /// Frees the memory behind `leaf`.

@@ -1,4 +1,4 @@
-// What [parallelism.fsdp] may say, and what follows from it for one run.
+// Options of [parallelism.fsdp], and the settings of one run that follow from them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,22 +9,22 @@ namespace titan::fsdp {
 
 /// Whether a unit's whole parameters are freed between its forward and its backward.
 enum class Reshard {
-  all_but_last,  ///< the last unit's backward comes at once, so it stays
+  all_but_last,  ///< all except the last unit, whose backward follows at once
   always,        ///< least memory
-  never          ///< one gather per step instead of two; pipelines, whose microbatches share it
+  never          ///< one gather per step instead of two; for pipelines, whose microbatches share it
 };
 
 enum class Dtype { as_stored, float16, bfloat16, float32, float64 };
 
 struct FsdpOptions {
   Reshard reshard_after_forward = Reshard::all_but_last;
-  Dtype param_dtype = Dtype::as_stored;   // of gathered parameters, so of the computation
-  Dtype reduce_dtype = Dtype::as_stored;  // in which gradients are summed over ranks
-  bool cpu_offload = false;               // shards and reduced gradients live in host memory
-  bool sum_each_microbatch = false;       // less memory, more traffic
+  Dtype param_dtype = Dtype::as_stored;   // of gathered parameters and of the computation
+  Dtype reduce_dtype = Dtype::as_stored;  // of sums of gradients over ranks
+  bool cpu_offload = false;               // keep shards and reduced gradients in host memory
+  bool sum_each_microbatch = false;       // reduce after each: less memory, more traffic
 };
 
-/// One run's settings: the options with names replaced by what they stand for.
+/// One run's settings: the options resolved to dtypes and devices.
 struct Settings {
   Reshard reshard = Reshard::all_but_last;
   bool sum_each_microbatch = false;

@@ -6,7 +6,7 @@
 namespace titan::fsdp {
 namespace {
 
-/// float64 is for proofs: everything is computed in it.
+/// float64 is for proofs: it overrides mixed precision.
 Value unless_stored_in_double(const Value& core, const JobView& job) {
   return job.core("training.dtype") == Value("float64") ? Value("as_stored") : core;
 }
@@ -18,28 +18,31 @@ void declare_options(ComponentBuilder<Fsdp>& fsdp) {
                                    {"bfloat16", Dtype::bfloat16},
                                    {"float32", Dtype::float32},
                                    {"float64", Dtype::float64}};
-  fsdp.option("reshard_after_forward", &O::reshard_after_forward,
-              "Free whole parameters between forward and backward: 'default' of all units but the "
-              "last, 'always' of all, 'never' until the backward",
-              {{"default", Reshard::all_but_last},
-               {"always", Reshard::always},
-               {"never", Reshard::never}})
+  fsdp.option(
+          "reshard_after_forward", &O::reshard_after_forward,
+          "Free whole parameters between forward and backward: 'default' for all units except the "
+          "last, 'always' for all, 'never' for none",
+          {{"default", Reshard::all_but_last},
+           {"always", Reshard::always},
+           {"never", Reshard::never}})
       .fed_by("parallelism.fsdp_reshard_after_forward",
-              [](const Value& core, const JobView& job) {  // a pipeline comes back to a layer soon
+              [](const Value& core, const JobView& job) {  // a pipeline soon uses a layer again
                 return core == Value("default") && job.ranks("pp") > 1 ? Value("never") : core;
               })
       .option("param_dtype", &O::param_dtype,
-              "Of gathered parameters and of the computation; 'as_stored' = training.dtype", dtypes)
+              "Dtype of gathered parameters and of the computation; 'as_stored' = training.dtype",
+              dtypes)
       .fed_by("training.mixed_precision_param", unless_stored_in_double)
       .option("reduce_dtype", &O::reduce_dtype,
-              "In which gradients are summed over ranks; 'as_stored' = training.dtype", dtypes)
+              "Dtype of sums of gradients over ranks; 'as_stored' = training.dtype", dtypes)
       .fed_by("training.mixed_precision_reduce", unless_stored_in_double)
       .option("cpu_offload", &O::cpu_offload,
-              "Keep shards, reduced gradients and so the optimizer in host memory")
+              "Keep shards, reduced gradients and optimizer states in host memory")
       .fed_by("training.enable_cpu_offload")
       .option("sum_each_microbatch", &O::sum_each_microbatch,
-              "Reduce gradients after every microbatch: less memory, more traffic; else whole "
-              "gradients are kept until the last one");
+              "Reduce gradients after every microbatch, which takes less memory and more traffic, "
+              "instead of "
+              "keeping whole gradients until the last one");
 }
 
 }  // namespace

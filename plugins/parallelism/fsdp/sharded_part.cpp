@@ -16,7 +16,7 @@ void forget_arrivals(Unit& unit) {
   for (Member& member : unit.members) member.has_arrived = false;
 }
 
-/// Of microbatches that are never completed.
+/// Discards sums of microbatches that were not completed.
 void forget_sums(Unit& unit) {
   unit.unreplicated.reset();
   for (Member& member : unit.members) member.accumulated.reset();
@@ -89,7 +89,7 @@ bool ShardedPart::is_of(size_t unit, size_t layer) const {
 bool ShardedPart::stays_whole_after(size_t unit, size_t layer) const {
   const bool is_last = layer + 1 == units_of_layer_.size();
   if (!is_last && is_of(unit, layer + 1)) return true;
-  if (!at::GradMode::is_enabled()) return false;  // no backward will come to free it
+  if (!at::GradMode::is_enabled()) return false;  // without a backward that would free it
   return settings_.reshard == Reshard::never ||
          (settings_.reshard == Reshard::all_but_last && is_last);
 }
@@ -112,7 +112,7 @@ at::Tensor ShardedPart::run_layer(size_t layer, const at::Tensor& x, const Batch
   return y;
 }
 
-/// The backward of the layer behind is done.
+/// Called when the backward of the next layer is done.
 void ShardedPart::before_backward(size_t layer, bool has_layer_before) {
   finish_gathers(layer);
   if (has_layer_before) start_gathers(layer - 1);
@@ -154,7 +154,7 @@ void ShardedPart::start_microbatch(bool is_last) {
 }
 
 void ShardedPart::finish_gradients() {
-  queue_.flush();  // now what a unit still has is what never became complete
+  queue_.flush();  // gradients that units still hold belong to incomplete units
   for (size_t i = units_.size(); i-- > 0;) {
     gathered_[i].release();
     forget_arrivals(units_[i]);

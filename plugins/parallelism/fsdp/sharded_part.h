@@ -1,4 +1,4 @@
-// The order of events in a sharded model part: when each unit is gathered, freed and reduced.
+// Controls a sharded model part: when each unit is gathered, freed and reduced. Used by Fsdp.
 #pragma once
 
 #include <deque>
@@ -13,22 +13,22 @@
 
 namespace titan::fsdp {
 
-/// Forward: gather -> run -> free, the next layer's unit being gathered while this one runs.
-/// Backward: gather -> run -> free -> reduce, the unit of the layer before being gathered
-/// meanwhile. A unit is free again when its gradients are there or, where it has frozen weights,
-/// when the backward has reached the layer before; that of the first layer that takes part in the
-/// backward, at the end of the step. Between steps no unit is whole.
+/// Forward: gather -> run -> free; the next layer's unit is gathered while this one runs. Backward:
+/// gather -> run -> free -> reduce; the previous layer's unit is gathered meanwhile. In the
+/// backward a unit is freed once its gradients have arrived. A unit with frozen weights is freed
+/// when the backward reaches the previous layer, or for the first layer of the backward at the end
+/// of the step. Between steps no unit is whole.
 ///
-/// Shared by the transform, the layers' wrappers and the graphs that were built through them, so
-/// that it outlives all three. The part outlives every use of it.
+/// Shared by the transform, the layers' wrappers and the graphs built through them, so that it
+/// outlives all three. The model part outlives every use of it.
 class ShardedPart final : public GradientReducer, public std::enable_shared_from_this<ShardedPart> {
  public:
   /// Shards the parameters of `part` and wraps its layers.
   static std::shared_ptr<ShardedPart> make(ModelPart& part, const Settings& settings);
 
   void begin_step() override;
-  /// Right under any order of forwards and backwards; a microbatch that follows
-  /// the one called last costs another reduction.
+  /// Correct for any order of forwards and backwards; a microbatch after the announced last one
+  /// costs another reduction.
   void start_microbatch(bool is_last) override;
   void finish_gradients() override;
 
@@ -48,7 +48,7 @@ class ShardedPart final : public GradientReducer, public std::enable_shared_from
   bool is_freed_in_backward() const;
 
   const Settings settings_;
-  const SideStream copies_;  // into the buffers of gathers
+  const SideStream copies_;  // stream of copies into gather buffers
   std::vector<Unit> units_;
   std::deque<GatheredUnit> gathered_;  // one per unit
   std::vector<std::vector<size_t>> units_of_layer_;

@@ -22,7 +22,7 @@ int64_t round_up(int64_t value, int64_t multiple) {
 }
 
 /// For each layer the first layer that it shares a parameter with, directly or through others; its
-/// own place when it shares none.
+/// own index if it shares none.
 std::vector<size_t> first_relatives(ModelPart& part) {
   std::vector<size_t> first(part.layers().size());
   std::iota(first.begin(), first.end(), size_t{0});
@@ -39,8 +39,8 @@ std::vector<size_t> first_relatives(ModelPart& part) {
   return first;
 }
 
-/// The ranks over which the parameter is still the same: those along which others cut it hold other
-/// parts, with gradients of their own.
+/// Names of the groups whose ranks hold the same slice of a parameter. Ranks along which other
+/// transforms cut it hold other slices, with gradients of their own.
 struct Ranks {
   std::string shards, replicas;
   friend bool operator<(const Ranks& a, const Ranks& b) {
@@ -55,8 +55,9 @@ Ranks ranks_for(const nn::Parameter& parameter, const dist::Grid& grid) {
   return {grid.rest_of("fsdp", cuts), grid.rest_of("dp_replicate", cuts)};
 }
 
-/// The rows; of a stack of fewer matrices than ranks a dimension of the matrices that the ranks
-/// divide, if there is one, so that every rank holds as much.
+/// The dimension to shard: the rows. For a stack of fewer matrices than ranks it is a dimension of
+/// the matrices that is divisible by the ranks, if there is one, so that all ranks hold equal
+/// parts.
 size_t dimension_to_cut(const std::vector<int64_t>& sizes, int64_t num_ranks) {
   if (sizes.size() < 3 || sizes[0] >= num_ranks || c10::multiply_integers(sizes) == 0) return 0;
   for (size_t dim = 1; dim < sizes.size(); ++dim)
@@ -90,8 +91,8 @@ Member make_member(nn::Parameter& parameter, const dist::Group& shards, const Se
   return member;
 }
 
-/// A chunk starts at a multiple of 16 bytes; where the chunk before it ends at one too, which is
-/// the rule, the buffer has no gaps.
+/// A chunk starts at a multiple of 16 bytes. The buffer has no gaps if every chunk's size is such a
+/// multiple too, as is usual.
 void lay_out(Unit& unit) {
   for (Member& member : unit.members) {
     member.wire_offset = round_up(unit.slot_bytes, kAlignment);

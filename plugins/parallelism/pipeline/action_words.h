@@ -1,4 +1,4 @@
-// Pipeline actions in words, for errors and for what a rank says it was doing when a run fails.
+// Text of pipeline actions, for errors and for the report of each rank's activity on a failure.
 #pragma once
 
 #include <string>

@@ -42,7 +42,7 @@ StepPhase phase_of(Kind kind) {
   return StepPhase::other;
 }
 
-/// The stages that each parameter is used by, ascending.
+/// The stages that use each parameter, ascending.
 Pipeline::Users users_of_parameters(ModelPart& part, const std::vector<LayerRange>& ranges) {
   Pipeline::Users users;
   for (size_t stage = 0; stage < ranges.size(); ++stage)
@@ -71,8 +71,8 @@ void Pipeline::apply(ModelPart& part, const TransformContext& context) {
   group_ = context.mesh.group("pp");
   TITAN_CHECK(context.pipeline && context.pipeline->shape.num_ranks == group_.size(), config,
               "the pipeline has ", group_.size(),
-              " ranks, but no schedule was planned for so many; set "
-              "parallelism.pipeline_parallel_degree rather than naming the plugin alone");
+              " ranks, but the schedule was not planned for this number; set "
+              "parallelism.pipeline_parallel_degree instead of only selecting the plugin");
   plan_ = context.pipeline;
   recorder_ = &context.mesh.recorder();
   const std::vector<LayerRange> ranges = split_into_stages(part, plan_->shape.num_stages, options_);
@@ -87,7 +87,7 @@ void Pipeline::keep_own_stages(ModelPart& part, const std::vector<LayerRange>& r
   const auto width_after = [&](size_t layer) {
     const int64_t width = part.layers()[layer].output_width;
     TITAN_CHECK(width > 0, config, "a pipeline cannot cut after layer '", part.layers()[layer].name,
-                "': its Layer::output_width is not given");
+                "': its Layer::output_width is not set");
     return width;
   };
   std::vector<size_t> kept;
@@ -102,8 +102,8 @@ void Pipeline::keep_own_stages(ModelPart& part, const std::vector<LayerRange>& r
   part.keep(kept);
 }
 
-/// The last action that gives gradients of a stage's weights ends them; where stages of this rank
-/// share a weight, the last one of all of them does.
+/// The last action that computes gradients of a stage's weights completes them. If stages of this
+/// rank share a weight, the last action of all of them does.
 void Pipeline::list_tasks(const Users& users) {
   std::map<int, int> first_relative;  // stage -> the first stage here that it shares a weight with
   for (const Stage& stage : stages_) first_relative[stage.index()] = stage.index();
@@ -166,7 +166,7 @@ StepLoss Pipeline::forward_backward(const StepBatches& batches) {
   return total;
 }
 
-/// The plan's forwards alone, as often as the microbatches of the round fill it.
+/// Runs the plan's forwards only, repeated until all microbatches of the round are done.
 StepLoss Pipeline::forward(const StepBatches& batches) {
   const at::NoGradGuard no_grad;
   LossSum loss;
@@ -192,7 +192,7 @@ StepLoss Pipeline::forward(const StepBatches& batches) {
 at::Tensor Pipeline::logits(const Batch& batch) {
   const at::NoGradGuard no_grad;
   const Batch here = batch.to(step_->device.device());
-  at::Tensor between;  // what a stage gave to its successor on the same rank, or to everybody
+  at::Tensor between;  // output of the last stage that ran here; at the end the logits on all ranks
   int64_t vocab_size = 0;
   for (int index = 0; index < plan_->shape.num_stages; ++index) {
     if (!is_here(index)) continue;
@@ -281,7 +281,7 @@ void Pipeline::run(const PipelineAction& action) {
   } catch (Error& e) {
     e.with_context("in " + in_words(action));
     throw;
-  } catch (const c10::Error& e) {  // of LibTorch: its message without the stack of addresses
+  } catch (const c10::Error& e) {  // from LibTorch: its message without the stack trace
     throw Error(ErrorKind::internal, e.what_without_backtrace())
         .with_context("in " + in_words(action));
   }
@@ -326,7 +326,7 @@ void Pipeline::run_backward(Stage& stage, const PipelineAction& action) {
     stage.backward(microbatch, root, grad_output);
 }
 
-/// The sum of the round's losses on the rank of the last stage, nothing on others; in the order of
+/// The sum of the round's losses on the rank of the last stage, 0 elsewhere. Adds in the order of
 /// microbatches, whatever the schedule.
 LossSum Pipeline::end_round() {
   links_->finish();

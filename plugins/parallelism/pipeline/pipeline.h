@@ -1,5 +1,5 @@
 // Pipeline parallelism: each rank holds some of the model's layers, and the microbatches of a step
-// travel through the ranks as a schedule says.
+// pass through the ranks in the order of a schedule.
 #pragma once
 
 #include <map>
@@ -17,10 +17,10 @@
 
 namespace titan::pipeline {
 
-/// Keeps this rank's stages and runs the plan that the core made of the chosen schedule. The loss
-/// is computed on the last stage and then known to all ranks. Parameters keep their names; a weight
-/// that several stages use is kept by each of them, with the sum of their gradients. Huang et al.,
-/// 2019 (GPipe); Narayanan et al., 2021.
+/// Keeps this rank's stages and runs the plan that the core made of the chosen schedule. The last
+/// stage computes the loss, and all ranks receive it. Parameters keep their names. A weight that
+/// several stages use is kept by each of them, with the sum of their gradients. Huang et al., 2019
+/// (GPipe); Narayanan et al., 2021.
 class Pipeline final : public Parallelism, public StepExecutor {
  public:
   Pipeline(const PipelineOptions& options, TransformContext) : options_(options) {}
@@ -30,17 +30,17 @@ class Pipeline final : public Parallelism, public StepExecutor {
   void connect(StepContext context) override { step_.emplace(std::move(context)); }
   StepLoss forward_backward(const StepBatches& batches) override;
   StepLoss forward(const StepBatches& batches) override;
-  /// Stage after stage, whatever the schedule; the last one tells the others.
+  /// Runs stage after stage, whatever the schedule; the last one broadcasts the logits.
   at::Tensor logits(const Batch& batch) override;
 
-  /// By parameter, the stages whose layers read it.
+  /// For each parameter, the stages whose layers read it.
   using Users = std::map<nn::Parameter*, std::vector<int>>;
 
  private:
-  /// One action of this rank, and what the plan as a whole says about it.
+  /// One action of this rank, and its role in the whole plan.
   struct Task {
     PipelineAction action;
-    bool ends_gradients = false;  ///< of its stage's weights, in the step's last round
+    bool ends_gradients = false;  ///< completes its stage's weight gradients in a step's last round
   };
 
   void keep_own_stages(ModelPart& part, const std::vector<LayerRange>& ranges);
@@ -66,9 +66,9 @@ class Pipeline final : public Parallelism, public StepExecutor {
   std::vector<Task> tasks_;
   std::optional<StageLinks> links_;
   std::optional<TiedGradients> tied_;
-  bool splits_ = false;  // some backwards come in halves
+  bool splits_ = false;  // some backwards are split into input and weight gradients
 
-  // of the round under way
+  // of the current round
   std::vector<Batch> microbatches_;
   std::vector<at::Tensor> losses_;  // by microbatch, on the rank of the last stage
   int64_t num_valid_tokens_ = 1;

@@ -7,7 +7,8 @@ TITAN_PLUGIN(plugin) {
   using Options = titan::pipeline::PipelineOptions;
   plugin
       .add<titan::pipeline::Pipeline>(
-          "pipeline", "Deals the layers to ranks and runs microbatches through them by a schedule.")
+          "pipeline",
+          "Splits the layers over ranks and runs microbatches through them by a schedule.")
       .option("microbatch_size", &Options::microbatch_size, "Sequences of one microbatch")
       .at_least(1)
       .fed_by("parallelism.pipeline_parallel_microbatch_size")

@@ -12,18 +12,18 @@ namespace titan::pipeline {
 
 namespace {
 
-/// Of the weights as layers read them; states of modules have types of their own.
+/// The dtype of the weights as layers read them; states of modules have other dtypes.
 at::ScalarType type_of_weights(const ModelPart& part) {
   const auto& all = part.parameters();
-  const auto weight = std::find_if(all.begin(), all.end(),
-                                   [](const nn::Parameter* p) { return !p->is_state(); });
+  const auto weight =
+      std::find_if(all.begin(), all.end(), [](const nn::Parameter* p) { return !p->is_state(); });
   return (weight == all.end() ? all.front() : *weight)->value().scalar_type();
 }
 
 }  // namespace
 
 /// Tokens come from the batch, which context parallelism has cut already; tensor parallelism cuts
-/// activations further. All stages compute in one type: that of the weights as layers read them.
+/// activations further. All stages compute in one dtype: that of the weights as layers read them.
 Boundary Stage::boundary(const Batch& batch, int64_t width) const {
   return {.shape = {batch.tokens.size(0), batch.tokens.size(1) / part_.num_sequence_cuts(), width},
           .dtype = type_of_weights(part_)};
@@ -57,7 +57,7 @@ void Stage::check_output(const at::Tensor& output, const Batch& batch) const {
       config, "layer '", part_.layers()[layers_.last - 1].name, "', the last of stage ", index_,
       ", gave ", output.scalar_type(), " ", output.sizes(), ", but the next stage expects ",
       expected.dtype, " ", at::IntArrayRef(expected.shape),
-      ": (rows, tokens, Layer::output_width) in the type of the weights");
+      ": (rows, tokens, Layer::output_width) in the dtype of the weights");
 }
 
 at::Tensor Stage::output(int microbatch) const {
@@ -66,7 +66,7 @@ at::Tensor Stage::output(int microbatch) const {
 
 void Stage::backward(int microbatch, const at::Tensor& root, const at::Tensor& grad_output) {
   Kept& kept = at(microbatch);
-  // a first stage of frozen weights has nothing to go back through
+  // a first stage with only frozen weights has no backward
   if (root.requires_grad()) torch::autograd::backward({root}, {grad_output});
   if (kept.input.defined()) kept.input_grad = kept.input.grad();
   kept.input.reset();

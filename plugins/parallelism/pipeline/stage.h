@@ -1,5 +1,5 @@
-// One stage of a pipeline on this rank: runs its layers for one microbatch at a time and keeps what
-// their backward needs.
+// One stage of a pipeline on this rank: runs its layers for one microbatch at a time and keeps the
+// tensors that their backward needs.
 #pragma once
 
 #include <memory>
@@ -22,8 +22,9 @@ struct Boundary {
 
 class Stage {
  public:
-  /// `layers`: places in `part`, which outlives the stage. `input_width` and `output_width`: of the
-  /// activations before and behind (Layer::output_width); 0 where the model begins or ends.
+  /// `layers`: indices in `part`, which outlives the stage. `input_width` and `output_width`: of
+  /// the stage's input and output activations (Layer::output_width); 0 at the model's begin and
+  /// end.
   Stage(ModelPart& part, int index, LayerRange layers, int64_t input_width, int64_t output_width)
       : part_(part),
         index_(index),
@@ -35,29 +36,29 @@ class Stage {
   bool is_first() const { return input_width_ == 0; }
   bool is_last() const { return output_width_ == 0; }
 
-  /// Of what comes in for `batch`; `dtype` of the computation.
+  /// Shape and dtype of the stage's input for `batch`.
   Boundary input_boundary(const Batch& batch) const { return boundary(batch, input_width_); }
 
-  /// Forgets every microbatch; makes room for so many.
+  /// Discards every microbatch and makes room for `num_microbatches`.
   void start(int num_microbatches);
 
-  /// `input`: of the stage before, undefined for the first. Gradients are recorded unless they are
-  /// switched off. `splits`: the backward will come in halves. Throws a config Error when the
-  /// layers' output does not have the shape that the next stage expects.
+  /// `input`: from the stage before, undefined for the first stage. Builds the autograd graph
+  /// unless gradients are disabled. `splits`: the backward will be split in two. Throws a config
+  /// Error when the layers' output does not have the shape that the next stage expects.
   void forward(int microbatch, const Batch& batch, const at::Tensor& input, bool splits);
-  /// What `forward` gave, without history.
+  /// The output of `forward`, detached.
   at::Tensor output(int microbatch) const;
-  /// The backward of `root`, a function of the last stage's output, or of the output itself with
-  /// its gradient `grad_output`.
+  /// Runs the backward from `root`: a function of the last stage's output, or the output itself
+  /// with its gradient `grad_output`.
   void backward(int microbatch, const at::Tensor& root, const at::Tensor& grad_output);
-  /// The same without the weights' gradients, as far as layers can put these off.
+  /// As `backward`, without the weights' gradients as far as layers can defer them.
   void backward_input(int microbatch, const at::Tensor& root, const at::Tensor& grad_output);
   void backward_weights(int microbatch);
-  /// The output with its history.
+  /// The output with its autograd history.
   const at::Tensor& output_with_history(int microbatch) const { return at(microbatch).output; }
-  /// The gradient of the input, given away.
+  /// Returns the gradient of the input and releases it here.
   at::Tensor take_input_grad(int microbatch);
-  /// Frees what is kept for a microbatch that has no backward.
+  /// Frees the tensors of a microbatch that has no backward.
   void forget(int microbatch) { at(microbatch) = {}; }
 
  private:

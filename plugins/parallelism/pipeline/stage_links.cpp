@@ -7,7 +7,7 @@ namespace {
 
 using Kind = PipelineAction::Kind;
 
-/// Sends whose memory is kept at once, at most.
+/// Most sends in flight, whose memory is kept.
 constexpr size_t kMostUnderWay = 16;
 
 }  // namespace
@@ -34,8 +34,8 @@ void StageLinks::start_receive(const PipelineAction& action, const at::Tensor& i
 
 at::Tensor StageLinks::take(Kind kind, int stage, int microbatch) {
   const auto found = receiving_.find({kind == Kind::receive_grad, {stage, microbatch}});
-  TITAN_ASSERT(found != receiving_.end(),
-               "nothing was asked for: ", to_string({kind, stage, microbatch}));
+  TITAN_ASSERT(found != receiving_.end(), "no receive was started for ",
+               to_string({kind, stage, microbatch}));
   Receive receive = std::move(found->second);
   receiving_.erase(found);
   receive.pending.wait();

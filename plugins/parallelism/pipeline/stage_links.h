@@ -1,4 +1,4 @@
-// What one rank of a pipeline sends to the ranks of neighbouring stages and receives from them.
+// Sends and receives tensors between one rank and the ranks of neighbouring stages.
 #pragma once
 
 #include <deque>
@@ -10,9 +10,9 @@
 
 namespace titan::pipeline {
 
-/// Activations and their gradients between stages, each under a tag of its own. All calls come in
-/// the order of the plan's sends and receives, which lets no two ranks wait for each other even
-/// where a send ends only with its receive. Thread: trainer thread.
+/// Transfers activations and their gradients between stages, each under its own tag. Calls come in
+/// the order of the plan's sends and receives. So ranks do not deadlock even if a send completes
+/// only with its receive. Thread: trainer thread.
 class StageLinks {
  public:
   /// `plan` outlives this object.
@@ -22,11 +22,11 @@ class StageLinks {
   void send(const PipelineAction& action, const at::Tensor& tensor);
   /// `action`: receive_input or receive_grad; `into` is filled when `take` returns.
   void start_receive(const PipelineAction& action, const at::Tensor& into);
-  /// What a receive that was started has brought.
+  /// The tensor of a receive that was started; waits for it.
   at::Tensor take(PipelineAction::Kind kind, int stage, int microbatch);
-  /// Waits until everything that was sent has left.
+  /// Waits until all sends have completed.
   void finish();
-  /// Forgets what a step that was cut short has left; waits for nothing.
+  /// Discards the state of an interrupted step without waiting.
   void abandon() { sent_.clear(), receiving_.clear(); }
 
  private:
@@ -36,7 +36,7 @@ class StageLinks {
   };
   using Key = std::pair<bool, std::pair<int, int>>;  // is a gradient, (stage, microbatch)
 
-  /// Of the tensor between `lower` and the stage above it.
+  /// Tag of the tensor between stage `lower` and the next stage.
   int tag(bool is_grad, int lower, int microbatch) const;
 
   const PipelinePlan& plan_;

@@ -8,8 +8,7 @@
 namespace titan::pipeline {
 namespace {
 
-/// Names by which a layer can be asked for: its own, and those of the modules below it, as they
-/// stand in parameters' names.
+/// Names that identify a layer: its own, and those of the modules below it as in parameter names.
 std::map<std::string, size_t> places_by_name(ModelPart& part) {
   std::map<std::string, size_t> places;
   for (size_t i = 0; i < part.layers().size(); ++i) {
@@ -51,9 +50,9 @@ std::vector<LayerRange> split_as_named(ModelPart& part,
   for (size_t i = 0; i < stage_of.size(); ++i) {
     if (stage_of[i] < 0) problem("no stage names layer '" + part.layers()[i].name + "'");
     if (i > 0 && stage_of[i] >= 0 && stage_of[i] < stage_of[i - 1])
-      problem("layer '" + part.layers()[i].name + "' stands in stage " +
-              std::to_string(stage_of[i]) + ", before layer '" + part.layers()[i - 1].name +
-              "' in stage " + std::to_string(stage_of[i - 1]));
+      problem("layer '" + part.layers()[i].name + "' is in stage " + std::to_string(stage_of[i]) +
+              ", before layer '" + part.layers()[i - 1].name + "' in stage " +
+              std::to_string(stage_of[i - 1]));
   }
   TITAN_CHECK(problems.empty(), config,
               "parallelism.module_fqns_per_model_part does not fit the model:", problems);
@@ -99,7 +98,7 @@ std::vector<LayerRange> split_by_weight(size_t num_layers, int num_stages, int64
     next = range.last;
     ranges.push_back(range);
   }
-  TITAN_ASSERT(next == num_layers, next, " of ", num_layers, " layers dealt");
+  TITAN_ASSERT(next == num_layers, next, " of ", num_layers, " layers assigned");
   return ranges;
 }
 

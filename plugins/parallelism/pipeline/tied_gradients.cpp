@@ -35,7 +35,7 @@ void TiedGradients::sum(c10::Device device) const {
         continue;
       }
       terms.push_back(at::empty_like(own));
-      // the lower rank sends first: transports that pair calls by their order need one
+      // the lower rank sends first, for transports that pair calls by their order
       const auto send = [&] { pending.push_back(group_.send(own, holder, tag)); };
       if (group_.rank() < holder) send();
       pending.push_back(group_.receive(terms.back(), holder, tag));

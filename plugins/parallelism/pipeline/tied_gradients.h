@@ -1,5 +1,5 @@
-// Weights that several pipeline ranks hold (a head tied to the embedding): their gradients are
-// summed over these ranks, so the copies stay equal.
+// Weights that several pipeline ranks hold (a head tied to the embedding). Sums their gradients
+// over these ranks, so that the copies stay equal. Used by Pipeline.
 #pragma once
 
 #include <map>
@@ -11,16 +11,16 @@
 
 namespace titan::pipeline {
 
-/// Which pipeline ranks hold each parameter of a model: ascending.
+/// For each parameter of a model, the pipeline ranks that hold it, ascending.
 using Holders = std::map<nn::Parameter*, std::vector<int>>;
 
 class TiedGradients {
  public:
-  /// Marks this rank's copies: the first holder has the original. `holders`: of the whole model.
+  /// Marks this rank's copies; the first holder has the original. `holders`: of the whole model.
   TiedGradients(const ModelPart& part, const Holders& holders, const dist::Group& group);
 
-  /// Collective over the holders, after gradients are complete on each. The sum runs in the order
-  /// of ranks, so all holders come to the same bits. `device`: where the group communicates.
+  /// Collective over the holders, called after gradients are complete on each. Adds in rank order,
+  /// so all holders get the same bits. `device`: where the group communicates.
   void sum(c10::Device device) const;
 
  private:

@@ -58,7 +58,7 @@ struct GatherLinear : torch::autograd::Function<GatherLinear> {
     variable_list out(2 + weights.size());  // of x, link and weights
     std::optional<ScatteredProduct> dx;
     if (ctx->needs_input_grad(0)) dx.emplace(grads, weights, kept_link(ctx));
-    for (size_t i = 0; i < weights.size(); ++i)  // while the last pieces of dx are on their way
+    for (size_t i = 0; i < weights.size(); ++i)  // while the last pieces of dx are in flight
       if (ctx->needs_input_grad(i + 1)) out[i + 2] = ops::linear_grad_weight(grads[i], whole);
     if (dx) out[0] = dx->finish();
     return out;
@@ -71,7 +71,7 @@ variable_list gather_linear(const Tensor& x, const std::shared_ptr<PieceLink>& l
   return GatherLinear::apply(x, link, weights[kIndex]...);
 }
 
-/// Autograd takes tensors as single arguments only.
+/// Autograd functions accept tensors as single arguments only.
 variable_list gather_linear(const Tensor& x, const std::shared_ptr<PieceLink>& link,
                             const std::vector<Tensor>& weights) {
   static_assert(kMostColumns == 4);
@@ -87,7 +87,7 @@ variable_list gather_linear(const Tensor& x, const std::shared_ptr<PieceLink>& l
   }
 }
 
-/// x (B, S, in part) -> this rank's part of the sequence of the sum over ranks of x · weightᵀ.
+/// x (B, S, in/T) -> this rank's part of the sequence of the sum over ranks of x · weightᵀ.
 struct LinearScatter : torch::autograd::Function<LinearScatter> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& weight,
                         const std::shared_ptr<PieceLink>& link) {
@@ -109,8 +109,8 @@ struct LinearScatter : torch::autograd::Function<LinearScatter> {
   }
 };
 
-/// One pass through the region: its input, and the products that wait for the projections that
-/// asked for them.
+/// One pass through the region: its input, and the products that its projections have not taken
+/// yet.
 class RegionPass {
  public:
   RegionPass(std::vector<nn::Parameter*> weights, std::shared_ptr<PieceLink> link)
@@ -147,7 +147,7 @@ class ColumnKernel final : public nn::LinearKernel {
       : pass_(std::move(pass)), column_(column) {}
 
   Tensor matmul(const Tensor& x, nn::Parameter& weight) override {
-    // further inside the region the sequence is whole already
+    // deeper in the region the sequence is already whole
     return pass_->is_input(x) ? pass_->take_product(column_) : ops::linear(x, weight.value());
   }
 
@@ -172,7 +172,7 @@ class RowKernel final : public nn::LinearKernel {
 
 bool can_be_async(const RegionLayout& region) {
   const auto is_plain = [](nn::Linear* linear) { return linear->has_plain_kernel(); };
-  // a bias would meet a sum that is cut already
+  // a bias would be added to a sum that is already cut
   const auto has_bias = [](nn::Linear* linear) { return linear->bias() != nullptr; };
   const bool fits = std::none_of(region.columns.begin(), region.columns.end(), has_bias) &&
                     std::none_of(region.rows.begin(), region.rows.end(), has_bias) &&
@@ -183,9 +183,10 @@ bool can_be_async(const RegionLayout& region) {
     return fits;
   static std::atomic<bool> was_said = false;
   if (!was_said.exchange(true))
-    log::warn("a converter multiplies in " + region.path +
-              ", and maybe others: tensor parallelism communicates around it, not within it as "
-              "parallelism.enable_async_tensor_parallel asks for");
+    log::warn("a converter has replaced products in " + region.path +
+              " and possibly elsewhere: tensor parallelism communicates before and after them, not "
+              "overlapped as "
+              "parallelism.enable_async_tensor_parallel requires");
   return false;
 }
 
@@ -207,7 +208,7 @@ void make_async(const RegionLayout& region, const std::shared_ptr<PieceLink>& li
     const Tensor y = next(x, batch);
     TITAN_CHECK(y.sizes() == x.sizes(), config, "the layer ", path, " made ", y.sizes(), " of ",
                 x.sizes(),
-                ": it does not hand its input straight to its projections, so they cannot gather "
+                ": it does not pass its input directly to its projections, so they cannot gather "
                 "it; set parallelism.enable_async_tensor_parallel = false");
     return y;
   });

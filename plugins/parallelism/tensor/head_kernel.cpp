@@ -16,20 +16,20 @@ namespace {
 
 using at::Tensor;
 
-/// Each chunk costs the ranks a collective, so chunks are larger than one rank alone would cut
-/// them.
+/// Bytes of logits per chunk. Each chunk costs a collective, so chunks are larger than without
+/// tensor parallelism.
 constexpr int64_t kLogitsBytes = int64_t{32} << 20;
 
-/// Where the labels of a chunk stand among this rank's words.
+/// Positions of the labels of a chunk in this rank's vocabulary range.
 struct Targets {
   Tensor ignored;  ///< bool (n)
-  Tensor index;    ///< (n, 1); any word where is_own is false
+  Tensor index;    ///< (n, 1); arbitrary where is_own is false
   Tensor is_own;   ///< bool (n)
 };
 
 Targets locate(const Tensor& labels, const VocabRange& range) {
   const Tensor ignored = labels.eq(Batch::kIgnoredLabel);
-  // an ignored label stands for the first word of this rank until is_own rules it out
+  // an ignored label is replaced by this rank's first token until is_own excludes it
   const VocabRange::Local local = range.local(labels.masked_fill(ignored, range.first));
   return {ignored, local.index.unsqueeze(1), (local.is_foreign | ignored).bitwise_not()};
 }
@@ -40,8 +40,8 @@ void subtract_onehot(const Tensor& softmax, const Targets& targets) {
   softmax.scatter_(1, targets.index, softmax.gather(1, targets.index) - one);
 }
 
-/// Log-sum-exp over all ranks' words from each rank's maximum, sum of exponentials and logit of the
-/// label, combined in rank order.
+/// Log-sum-exp over the whole vocabulary from each rank's maximum, sum of exponentials and logit of
+/// the label, combined in rank order.
 Tensor loss_of_local_logits(const Tensor& logits, const Targets& targets, bool gradient,
                             const dist::Group& group) {
   const Tensor max = logits.amax(1);
@@ -64,7 +64,7 @@ Tensor loss_of_local_logits(const Tensor& logits, const Targets& targets, bool g
   return losses.masked_fill(targets.ignored, 0).sum(at::kDouble);
 }
 
-/// The same from logits over all words; only the local ones are kept for the gradient.
+/// The same from logits over the whole vocabulary; only local ones are kept for the gradient.
 Tensor loss_of_whole_logits(const Tensor& logits, const Tensor& whole, const Tensor& labels,
                             const Targets& targets, bool gradient) {
   const Tensor max = whole.amax(1, /*keepdim=*/true);
@@ -87,8 +87,8 @@ class CutVocabulary : public nn::HeadKernel {
     return dist::all_gather_replicated(ops::linear(x, weight.value()), -1, group_, range_.full);
   }
 
-  /// The columns of each chunk are gathered, every rank computes the same loss, and the gradient of
-  /// the rank's own columns goes on: N · V numbers travel, as for GatheredLogits.
+  /// Gathers the columns of each chunk; every rank computes the same loss and keeps the gradient of
+  /// its own columns. N · V numbers are communicated, as for GatheredLogits.
   Tensor loss_sum_by(const ops::ChunkLoss& loss, const Tensor& x, nn::Parameter& weight,
                      const Tensor& labels) override {
     const auto of_columns = [&, type = x.scalar_type()](const Tensor& logits,
@@ -102,7 +102,7 @@ class CutVocabulary : public nn::HeadKernel {
   }
 
  protected:
-  /// All words' logits. They were made in `type`: casting back for the way loses nothing.
+  /// Logits over the whole vocabulary. They were computed in `type`, so this cast loses nothing.
   Tensor whole(const Tensor& logits, at::ScalarType type) const {
     return dist::all_gather_replicated(logits.to(type), 1, group_, range_.full)
         .to(logits.scalar_type());

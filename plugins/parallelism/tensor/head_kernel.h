@@ -1,4 +1,4 @@
-// The head over a vocabulary that is cut by rows: each rank projects to its own words.
+// The head over a vocabulary that is cut by rows: each rank computes the logits of its tokens.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace titan::tensor_parallel {
 
-/// The loss from local logits: ranks exchange three numbers per token.
+/// The loss from local logits; ranks exchange three numbers per token.
 std::unique_ptr<nn::HeadKernel> make_loss_parallel_kernel(const VocabRange& range,
                                                           const dist::Group& group);
 

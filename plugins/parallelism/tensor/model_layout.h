@@ -1,5 +1,5 @@
-// What tensor parallelism reads off a model part: the modules that say by their hints how they may
-// be cut. No model is known by name.
+// The modules of a model part that tensor parallelism can cut, found by their layout hints. No
+// model is known by name.
 #pragma once
 
 #include <string>
@@ -33,10 +33,10 @@ struct RegionLayout {
 struct ModelLayout {
   std::vector<Found<nn::Embedding>> embeddings;
   std::vector<Found<nn::OutputHead>> heads;
-  std::vector<Found<nn::AttentionLayer>> attentions;  ///< regions, or within one
-  std::vector<Found<nn::AttentionLayer>> cut_attentions;  ///< where the sequence may be cut
+  std::vector<Found<nn::AttentionLayer>> attentions;      ///< are regions, or within one
+  std::vector<Found<nn::AttentionLayer>> cut_attentions;  ///< outside: the sequence may be cut
   std::vector<RegionLayout> regions;
-  std::vector<Found<nn::Linear>> stray;      ///< hints where nothing communicates for them
+  std::vector<Found<nn::Linear>> stray;      ///< have hints but no region that communicates
   std::vector<Found<nn::Module>> misplaced;  ///< regions, embeddings and heads within a region
 };
 

@@ -9,8 +9,8 @@
 namespace titan::tensor_parallel {
 namespace {
 
-/// Over which ranks a gradient is summed is known only when forward runs: others may cut the
-/// parameter meanwhile.
+/// The ranks to sum a gradient over are known only when forward runs, because other transforms may
+/// cut the parameter before.
 class PartialGradients {
  public:
   PartialGradients(const std::vector<nn::Parameter*>& parameters, const TransformContext& context)

@@ -12,13 +12,14 @@ using at::Tensor;
 
 constexpr int kNumTags = 1 << 20;
 
-/// Rows of piece `rank` of a sequence: (B, S, n) -> (B, S/T, n) view.
+/// Piece `rank` of a sequence: (B, S, n) -> (B, S/T, n) view.
 Tensor piece_of(const Tensor& x, int64_t rank, int64_t size) {
   return x.narrow(1, rank * size, size);
 }
 
-/// out (B, s, m) = x (B, s, n) · matrix, or += it. Row by row of the batch: a piece of a longer
-/// sequence is contiguous only there, and so is written in place.
+/// out (B, s, m) = x (B, s, n) · matrix, or += it. Multiplies each row of the batch separately:
+/// only within a row is a piece of a longer sequence contiguous, so that it can be written in
+/// place.
 void multiply(const Tensor& x, const Tensor& matrix, const Tensor& out, bool adds) {
   for (int64_t row = 0; row < x.size(0); ++row) {
     const Tensor out_row = out[row];

@@ -1,10 +1,10 @@
-// Matrix products joined with the collective before or behind them, cut into one piece per rank:
-// while one piece travels, another is multiplied. Used by asynchronous regions.
+// Matrix products joined with the collective before or after them, in one piece per rank: while one
+// piece is transferred, another is multiplied. Used by asynchronous regions.
 //
-// Note [Order of the pieces]
-// In step k rank r meets rank (k - r) mod T, so each step pairs the ranks off, and within a pair
-// the lower rank sends first. A transport that carries out what it is given one after the other
-// therefore never waits in a circle. A rank's own piece needs no travel and fills the gap where
+// Note [Order of the pieces] In step k rank r exchanges with rank (k - r) mod T, so each step pairs
+// the ranks, and within a pair the lower rank sends first. Therefore a transport that runs its
+// operations one after the other does not deadlock. A rank's own piece needs no transfer and fills
+// a waiting time: it is multiplied first when pieces are received, last when they are sent.
 // something has to be waited for: it is multiplied first when pieces arrive, last when they leave.
 #pragma once
 
@@ -15,16 +15,16 @@
 
 namespace titan::tensor_parallel {
 
-/// The group and the tags of its messages; all asynchronous operations of a run share one, so that
-/// no two have one tag while both may be under way.
+/// The group and the tags of its messages. All asynchronous operations of a run share one, so that
+/// messages in flight have different tags.
 class PieceLink {
  public:
   explicit PieceLink(const dist::Group& group) : group_(group) {}
 
   const dist::Group& group() const { return group_; }
-  /// The other ranks in the order in which this one meets them.
+  /// The other ranks in the order of this rank's exchanges.
   std::vector<int> peers() const;
-  /// The same on all ranks when they call it equally often.
+  /// The same on all ranks if they call it equally often.
   int next_tag();
 
   struct Exchange {
@@ -46,8 +46,8 @@ struct GatheredProducts {
 GatheredProducts gather_multiply(const at::Tensor& x, const std::vector<at::Tensor>& matrices,
                                  PieceLink& link);
 
-/// Σ over ranks and factors of input · matrix, of which this rank gets its part of the sequence.
-/// All is under way once it is constructed; the caller has time for other work before `finish`.
+/// Σ over ranks and factors of input · matrix; each rank gets its part of the sequence. After
+/// construction all transfers are in flight; the caller may do other work before `finish`.
 class ScatteredProduct {
  public:
   /// inputs (B, S, n), one matrix (n, m) for each.
@@ -57,7 +57,7 @@ class ScatteredProduct {
   at::Tensor finish();
 
  private:
-  at::Tensor pieces_;  // (T, B, S/T, m), this rank's part from each
+  at::Tensor pieces_;  // (T, B, S/T, m), this rank's part of the sequence by sender
   std::vector<PieceLink::Exchange> under_way_;
 };
 

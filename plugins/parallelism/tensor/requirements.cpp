@@ -21,7 +21,7 @@ std::string joined(const std::vector<int64_t>& numbers) {
   return text;
 }
 
-/// Problems in the order in which they were met; layers with the same one share a line.
+/// Problems in the order in which they were found; layers with the same problem share a line.
 class Problems {
  public:
   void add(const std::string& path, const std::string& problem) {
@@ -51,7 +51,7 @@ class Problems {
   std::map<std::string, size_t> index_;
 };
 
-/// Degrees that some number of heads or rows allows, and what does not allow the present one.
+/// Degrees that fit the numbers of heads and rows, and problems with the present one.
 class Fit {
  public:
   Fit(int64_t degree, Problems& problems) : degree_(degree), problems_(problems) {}
@@ -76,7 +76,7 @@ class Fit {
                             " leaves ranks without a row");
   }
 
-  /// Empty: no number stands in the way.
+  /// Empty if all numbers fit.
   std::string advice() const {
     std::vector<int64_t> fitting;
     const int64_t most = common_heads_ > 0 ? common_heads_ : degree_;
@@ -113,7 +113,7 @@ void check_fits(const ModelLayout& layout, int64_t degree) {
   for (const auto& found : layout.cut_attentions)
     problems.add(found.path,
                  "it attends outside of every region whose input is gathered "
-                 "(Region::gathered_to_partial): it would see a part of the sequence alone");
+                 "(Region::gathered_to_partial): it would see only a part of the sequence");
   for (const auto& found : layout.heads) fit.vocabulary(found.path, found.module->weight());
   for (const RegionLayout& region : layout.regions)
     if (region.rows.empty())
@@ -124,7 +124,7 @@ void check_fits(const ModelLayout& layout, int64_t degree) {
     problems.add(
         found.path,
         "its weight may be cut, but it is outside of every region whose input is gathered "
-        "(Region::gathered_to_partial) or asks for a vocabulary layout that only embedding "
+        "(Region::gathered_to_partial) or requires a vocabulary layout that only embedding "
         "and head can have");
   for (const auto& found : layout.misplaced)
     problems.add(found.path, "a region, embedding or head within another region cannot be cut");

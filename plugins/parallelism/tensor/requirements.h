@@ -1,4 +1,4 @@
-// What tensor parallelism asks of a model. Used before anything is cut.
+// Checks that a model fits tensor parallelism, before anything is cut.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace titan::tensor_parallel {
 
-/// Throws one config Error that lists all that does not fit `degree` ranks, and the degrees that
-/// would: heads that do not divide, a vocabulary with fewer rows than ranks need, hints that cannot
-/// be followed.
+/// Throws one config Error that lists all problems for `degree` ranks and the degrees that would
+/// fit. Problems: heads that do not divide, a vocabulary with too few rows, hints that cannot be
+/// followed.
 void check_fits(const ModelLayout& layout, int64_t degree);
 
 }  // namespace titan::tensor_parallel

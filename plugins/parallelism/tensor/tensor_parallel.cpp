@@ -29,7 +29,7 @@ void cut(nn::Parameter& weight, int64_t dim, const dist::Group& group) {
   if (!is_cut(weight, group)) weight.shard_over(dim, group);
 }
 
-/// Layers below see which tokens they have, and who else has them.
+/// Sets in the batch of the layers below which tokens they have, and which ranks have copies.
 void tell_of_tokens(nn::Module& module, const TokenPart& part, const TokenCopies& copies) {
   module.wrap([part, copies](const at::Tensor& x, const Batch& batch, const nn::Next& next) {
     Batch told = batch;
@@ -52,7 +52,7 @@ void TensorParallel::apply(ModelPart& part, const TransformContext& context) {
   if (options_.async && !options_.sequence_parallel)
     log::warn(
         "async tensor parallelism overlaps the gathers of sequence parallelism, which is "
-        "off: nothing will overlap");
+        "off: there is no overlap");
   else if (options_.async && !link_)
     link_ = std::make_shared<PieceLink>(group);
   cut_weights(layout, group);
@@ -62,7 +62,7 @@ void TensorParallel::apply(ModelPart& part, const TransformContext& context) {
   for (Layer& layer : part.layers()) {
     if (cuts)
       tell_of_tokens(*layer.module, {.number = group.rank(), .count = group.size()}, {});
-    else  // between regions all ranks do the same
+    else  // outside of regions all ranks compute the same
       tell_of_tokens(*layer.module, {}, {.num_ranks = group.size(), .gradients_are_summed = false});
   }
   if (cuts) part.cut_sequence(group.size());
@@ -129,7 +129,7 @@ void TensorParallel::wrap_region(const RegionLayout& region, const dist::Group& 
 void TensorParallel::sum_gradients(ModelPart& part, const ModelLayout& layout,
                                    const TransformContext& context) const {
   const dist::Group& group = context.mesh.group("tp");
-  // within a region each rank goes on with its own heads or features, whatever comes in
+  // within a region each rank computes with its own heads or features, whatever its input
   std::set<nn::Parameter*> in_regions;
   for (const RegionLayout& region : layout.regions)
     region.module->visit_parameters([&](nn::Parameter& p) { in_regions.insert(&p); });

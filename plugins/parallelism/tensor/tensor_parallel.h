@@ -1,4 +1,4 @@
-// Tensor parallelism with sequence and loss parallelism: weights are cut over the ranks of the mesh
+// Tensor parallelism with sequence and loss parallelism: cuts weights over the ranks of the mesh
 // axis "tp". Shoeybi et al., 2019; Korthikanti et al., 2022.
 #pragma once
 
@@ -12,18 +12,18 @@
 namespace titan::tensor_parallel {
 
 struct TensorParallelOptions {
-  bool sequence_parallel = true;  // between regions each rank holds its part of the sequence
+  bool sequence_parallel = true;  // outside of regions each rank holds its part of the sequence
   bool loss_parallel = true;      // the loss is computed from logits that stay cut
-  bool async = false;             // communication overlaps with the products it belongs to
+  bool async = false;             // overlap gathers and scatters with their products
 };
 
-/// Works by the hints of the modules alone (see model_layout.h).
+/// Uses only the modules' layout hints (see model_layout.h).
 ///
 /// With sequence parallelism the residual stream is (B, S/T, dim): the embedding's look-up is
-/// reduce-scattered along the sequence, regions are gathered before and reduce-scattered behind,
-/// the head's input is gathered. Without it every rank holds (B, S, dim) and partial sums are
-/// all-reduced. Either way the loss and the gradients of weights that are not cut are the same on
-/// all ranks.
+/// reduce-scattered along the sequence, the input of regions is gathered and their output
+/// reduce-scattered, and the head's input is gathered. Without it every rank holds (B, S, dim) and
+/// partial sums are all-reduced. In both cases the loss and the gradients of uncut weights are the
+/// same on all ranks.
 class TensorParallel final : public Parallelism {
  public:
   TensorParallel(const TensorParallelOptions& options, TransformContext);

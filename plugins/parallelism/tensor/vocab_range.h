@@ -1,4 +1,4 @@
-// The words of the vocabulary that one rank holds, for the embedding's look-up and for the loss.
+// The range of the vocabulary that one rank holds, for the embedding's look-up and for the loss.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,21 @@ struct VocabRange {
   int64_t full = 0;
   int64_t largest = 0;  ///< size of the first rank's range; the same number on all ranks
 
-  /// Of a weight (vocab, dim) that has just been cut over `group`.
+  /// Range of this rank of a weight (vocab, dim) that has just been cut over `group`.
   static VocabRange of(const nn::Parameter& weight, const dist::Group& group);
 
   struct Local {
-    at::Tensor index;       ///< id - first; 0 where the word is another rank's
-    at::Tensor is_foreign;  ///< bool: the word is another rank's
+    at::Tensor index;       ///< id - first; 0 if another rank holds the token
+    at::Tensor is_foreign;  ///< bool: another rank holds the token
   };
   /// `ids`: any shape, int64. An id outside of the vocabulary stays outside of the local range, so
-  /// that the device's own look-up refuses it.
+  /// that the device's look-up rejects it.
   Local local(const at::Tensor& ids) const;
 };
 
-/// Cuts the look-up: each rank gives its own words' rows and zeros for the others. `combine` makes
-/// the whole of these partial tensors (B, S, dim). Throws, in forward on the CPU, a data Error for
-/// a token outside of the vocabulary.
+/// Cuts the look-up: each rank returns the rows of its own tokens and zeros for the others.
+/// `combine` sums these partial tensors (B, S, dim) over the ranks. Throws, in a forward on the
+/// CPU, a data Error for a token outside of the vocabulary.
 void wrap_embedding(nn::Embedding& embedding, const VocabRange& range,
                     std::function<at::Tensor(const at::Tensor&)> combine);
 

@@ -1,4 +1,4 @@
-// The schedule `csv`: whatever a file says. Registered by plugin.cpp.
+// The schedule `csv`: a table of actions from a file. Registered by plugin.cpp.
 #pragma once
 
 #include <filesystem>
@@ -8,17 +8,17 @@
 namespace titan::pipeline_schedules {
 
 struct CsvScheduleOptions {
-  std::filesystem::path file;  ///< must be given
+  std::filesystem::path file;  ///< required
 };
 
-/// Reads the file once; see csv_table.h for what it may hold.
+/// Reads the file once; csv_table.h describes its format.
 class CsvSchedule final : public PipelineSchedule {
  public:
-  /// Throws a config Error without a file, an io Error when it cannot be read, a data Error naming
-  /// line and cell when it holds what it must not.
+  /// Throws a config Error without a file, an io Error if it cannot be read, a data Error with line
+  /// and cell if its format is invalid.
   CsvSchedule(const CsvScheduleOptions& options, PipelineScheduleContext);
 
-  /// The table's, whatever the number of ranks.
+  /// The table's number, for any number of ranks.
   int default_num_stages(int) const override { return shape_.num_stages; }
   /// The shape must be that of the table.
   std::optional<std::string> problem(const PipelineShape& shape) const override;

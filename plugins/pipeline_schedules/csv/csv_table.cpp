@@ -29,7 +29,7 @@ std::string shown(std::string_view cell) {
   return in_quotes(cell, 40);
 }
 
-/// Cuts off and gives what stands before the next `separator`; all when there is none.
+/// Removes and returns the text before the next `separator`; all of it if there is none.
 std::string_view take_until(char separator, std::string_view& text) {
   const size_t end = text.find(separator);
   const std::string_view part = text.substr(0, end);
@@ -37,7 +37,7 @@ std::string_view take_until(char separator, std::string_view& text) {
   return part;
 }
 
-/// Where a cell stands, for messages.
+/// Position of a cell, for messages.
 struct Place {
   const std::string& name;
   int line;  // from 1
@@ -79,14 +79,14 @@ PipelineAction parse_action(std::string_view cell, const Place& place) {
   if (std::find(std::begin(kCommunication), std::end(kCommunication), word) !=
       std::end(kCommunication))
     place.refuse("the table holds the communication ", shown(cell),
-                 "; give it without: what is sent follows from the F, B, I and W");
+                 "; remove it: communication is derived from the F, B, I and W");
   const auto kind = kind_of(word);
   if (!kind)
     place.refuse("a cell is <stage><F, B, I or W><microbatch>, such as 2F0, got ", shown(cell));
   action.kind = *kind;
   rest.remove_prefix(word.size());
   action.microbatch = take_index(rest, "microbatch", cell, place);
-  if (!rest.empty()) place.refuse(shown(rest), " stands behind the action in ", shown(cell));
+  if (!rest.empty()) place.refuse(shown(rest), " follows the action in ", shown(cell));
   return action;
 }
 
@@ -123,7 +123,8 @@ std::vector<PipelineAction> parse_row(std::string_view line, const std::string& 
   }
   if (row.empty())
     Place{name, line_number, 1}.refuse(
-        "the row holds no action; there is one row for each rank, and each rank has work");
+        "the row holds no action; the table needs one row for each rank, and each rank must have "
+        "actions");
   return row;
 }
 
@@ -131,12 +132,12 @@ std::vector<PipelineAction> parse_row(std::string_view line, const std::string& 
 
 PipelineTable parse_csv_table(std::string_view text, const std::string& name) {
   const std::string encoding = utf16_hint(text);
-  TITAN_CHECK(encoding.empty(), data, name, ":1:1: this is no table of cells such as 2F0",
+  TITAN_CHECK(encoding.empty(), data, name, ":1:1: this is not a table of cells such as 2F0",
               encoding);
   const size_t end = text.find_last_not_of(" \t\r\n");
   text = end == std::string_view::npos ? std::string_view() : text.substr(0, end + 1);
   TITAN_CHECK(!text.empty(), data, name,
-              ":1:1: the table is empty; there is one row for each rank");
+              ":1:1: the table is empty; it needs one row for each rank");
   PipelineTable table;
   for (int line = 1; !text.empty(); ++line)
     table.push_back(parse_row(take_until('\n', text), name, line));

@@ -18,12 +18,13 @@ std::optional<std::string> shape_problem(const PipelineShape& shape) {
   if (auto wrong = needs_several_stages_per_rank(shape)) return wrong;
   const int rounds = num_rounds(shape);
   if (shape.num_microbatches % rounds == 0) return std::nullopt;
-  return "runs in " + std::to_string(rounds) + " rounds, which do not divide " +
+  return "runs in " + std::to_string(rounds) + " rounds, whose number does not divide " +
          std::to_string(shape.num_microbatches) + " microbatches";
 }
 
-/// The list of one rank. The n-th forward, backward and weight gradient each go to the stage that
-/// `n` falls to when stages take turns of one round's microbatches; backwards from the last stage.
+/// The list of one rank. Stages take turns, each with one round of microbatches; backwards start
+/// from the last stage. This determines the stage of the n-th forward, backward and weight
+/// gradient.
 class RankList {
  public:
   RankList(const PipelineShape& shape, int rank)
@@ -63,8 +64,8 @@ class RankList {
   std::vector<PipelineAction> actions_;
 };
 
-/// Forwards that a rank runs before its first backward; `forwards_per_hop` more for every rank
-/// behind it.
+/// Number of forwards that a rank runs before its first backward: `forwards_per_hop` more for every
+/// rank after it.
 int num_warmup(const PipelineShape& shape, const RankList& list, int rank, int forwards_per_hop) {
   const int of_last_rank = (shape.stages_per_rank() - 1) * list.microbatches_per_round();
   return std::min(of_last_rank + forwards_per_hop * (shape.num_ranks - 1 - rank),
@@ -105,7 +106,7 @@ PipelineTable InterleavedZeroBubble::plan(const PipelineShape& shape) const {
     while (list.num_backwards() < list.num_per_kind()) {
       if (list.num_forwards() < list.num_per_kind()) list.forward();
       list.backward(Kind::input_grad);
-      // a rank stays `rank` weight gradients behind: work for when it would wait for the others
+      // a rank stays `rank` weight gradients behind, to run them when it would wait for other ranks
       if (list.num_backwards() > rank) list.weight_grad();
     }
     while (list.num_weight_grads() < list.num_per_kind()) list.weight_grad();

@@ -1,5 +1,5 @@
-// Interleaved schedules: 1F1B over several stages per rank, with the backward whole or in two
-// halves. Both take microbatches in rounds of at least P, so that M need not be a multiple of P.
+// Interleaved schedules: 1F1B over several stages per rank, with a whole backward or one split in
+// two. Both run microbatches in rounds of at least P, so M need not be a multiple of P.
 #pragma once
 
 #include <titan/pipeline_schedule.h>
@@ -18,7 +18,7 @@ class Interleaved1F1B final : public PipelineSchedule {
 };
 
 /// ZB1P of Qi et al., 2023, arXiv:2401.10241, over several stages per rank: half the warmup of
-/// Interleaved1F1B, and weight gradients that wait for the time when a rank would idle.
+/// Interleaved1F1B, and weight gradients deferred to times when a rank would idle.
 class InterleavedZeroBubble final : public PipelineSchedule {
  public:
   explicit InterleavedZeroBubble(PipelineScheduleContext) {}

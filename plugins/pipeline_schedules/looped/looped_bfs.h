@@ -1,5 +1,5 @@
-// LoopedBFS, breadth-first pipeline parallelism: a rank runs every microbatch that there is through
-// its first stage before it starts its second, and back in reverse.
+// LoopedBFS, breadth-first pipeline parallelism: a rank runs all microbatches through its first
+// stage before it starts its second, and back in reverse.
 // Lamy-Poirier, 2022, arXiv:2211.05953.
 #pragma once
 
@@ -7,8 +7,9 @@
 
 namespace titan::pipeline_schedules {
 
-/// Bubble of Interleaved1F1B; keeps all M activations of each stage. A stage's weights are used for
-/// M microbatches in a row, so that sharded ones are gathered once for a forward and a backward.
+/// Same bubble as Interleaved1F1B; keeps all M activations of each stage. A stage's weights are
+/// used for M microbatches in a row, so sharded weights are gathered once per forward and once per
+/// backward.
 class LoopedBfs final : public PipelineSchedule {
  public:
   explicit LoopedBfs(PipelineScheduleContext) {}

@@ -1,5 +1,5 @@
-// 1F1B: the last rank starts its first backward right after its first forward, and every rank
-// before it keeps only as many microbatches as it takes to get there.
+// 1F1B: the last rank starts its first backward right after its first forward, and earlier ranks
+// keep only the microbatches that are in flight until then.
 // Narayanan et al., 2019, doi:10.1145/3341301.3359646; Narayanan et al., 2021, arXiv:2104.04473.
 #pragma once
 
@@ -7,13 +7,13 @@
 
 namespace titan::pipeline_schedules {
 
-/// Idle as GPipe; rank p keeps at most P - p activations.
+/// Same idle share as GPipe; rank p keeps at most P - p activations.
 class OneForwardOneBackward final : public PipelineSchedule {
  public:
   explicit OneForwardOneBackward(PipelineScheduleContext) {}
 
   int default_num_stages(int num_ranks) const override { return num_ranks; }
-  /// As many microbatches as stages are needed: with fewer the steady part does not exist.
+  /// Needs at least as many microbatches as stages: with fewer there is no steady part.
   std::optional<std::string> problem(const PipelineShape& shape) const override;
   PipelineTable plan(const PipelineShape& shape) const override;
 };

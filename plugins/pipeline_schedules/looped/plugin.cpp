@@ -18,5 +18,5 @@ TITAN_PLUGIN(plugin) {
                         "All microbatches through one stage of a rank, then the next.");
   plugin.add<InterleavedZeroBubble>(
       "InterleavedZeroBubble",
-      "Interleaved1F1B whose weight gradients fill the bubble (ZB1P); several stages per rank.");
+      "Interleaved1F1B with weight gradients in the bubble (ZB1P); several stages per rank.");
 }

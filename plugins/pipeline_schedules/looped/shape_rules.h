@@ -1,4 +1,4 @@
-// What the looped schedules ask of a shape, and which stage of the model a rank's n-th is.
+// Shape requirements of the looped schedules, and the mapping from a rank's stages to the model's.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace titan::pipeline_schedules {
 std::optional<std::string> needs_one_stage_per_rank(const PipelineShape& shape);
 std::optional<std::string> needs_several_stages_per_rank(const PipelineShape& shape);
 
-/// Stage `local` of `rank`, counted over the model.
+/// Index in the model of stage `local` of `rank`.
 inline int looped_stage(const PipelineShape& shape, int rank, int local) {
   return local * shape.num_ranks + rank;
 }

@@ -9,7 +9,7 @@
 namespace titan::pipeline_schedules {
 namespace {
 
-/// VRankList whose weight gradients wait in a queue over both chunks.
+/// Builds the list of one rank; weight gradients wait in a queue over both chunks.
 class DualPipeRank {
  public:
   DualPipeRank(const PipelineShape& shape, int rank)
@@ -43,7 +43,7 @@ class DualPipeRank {
   void run_pairs() {
     for (int i = 0; i < num_pairs_; ++i) {
       if (i == 0 && is_last_) {
-        // one after the other: as a pair they would keep the others waiting for the backward
+        // separately: in a pair the forward would delay the backward that other ranks wait for
         list_.forward(0);
         list_.backward(1);
       } else {
@@ -58,7 +58,8 @@ class DualPipeRank {
   }
 
   void cool_down() {
-    // the second half of these backwards is split: odd ranks change before chunk 1, even behind it
+    // the second half of these backwards is split; odd ranks switch before chunk 1, even ranks
+    // after
     const int half = (rank_ + 1) / 2;
     for (int i = 0; i < rank_ + 1; ++i) {
       if (i > half || (i == half && rank_ % 2 == 1))
@@ -91,7 +92,7 @@ class DualPipeRank {
   VRankList list_;
   const int rank_, ranks_behind_, num_pairs_;
   const bool is_last_;
-  std::deque<std::pair<int, int>> waiting_;  // chunk and microbatch of weight gradients to come
+  std::deque<std::pair<int, int>> waiting_;  // chunk and microbatch of deferred weight gradients
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // DualPipeV: in its steady part a rank runs the forward of one of its stages and the backward of
-// the other as a pair, so that each hides what the other communicates.
+// the other as a pair, so that each overlaps with the other's communication.
 // DeepSeek-AI, 2024, arXiv:2412.19437 (DualPipe); https://github.com/deepseek-ai/DualPipe (the V).
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace titan::pipeline_schedules {
 
-/// Needs M >= 2P. Keeps P + 1/2 activations of a whole rank, on every rank.
+/// Needs M >= 2P. On every rank keeps the activations of P + 1/2 microbatches of the whole rank.
 class DualPipeV final : public PipelineSchedule {
  public:
   explicit DualPipeV(PipelineScheduleContext) {}

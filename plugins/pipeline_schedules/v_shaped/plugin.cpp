@@ -14,8 +14,9 @@ TITAN_PLUGIN(plugin) {
       "ZBVZeroBubble",
       "No bubble when forward, input gradient and weight gradient take the same time.");
   plugin
-      .add<DualPipeV>("DualPipeV",
-                      "Forwards and backwards in pairs that hide each other's communication.")
+      .add<DualPipeV>(
+          "DualPipeV",
+          "Forwards and backwards in pairs, each overlapping with the other's communication.")
       .check([](const NoOptions&, const titan::JobView& job, titan::RuleReport& report) {
         if (job.core("parallelism.expert_parallel_degree").as_integer() > 1 &&
             job.core("parallelism.pipeline_parallel_expert_parallel_overlap").as_boolean() &&

@@ -1,4 +1,4 @@
-// What the V-shaped schedules share: a rank's two stages, and the next microbatch of each kind of
+// Shared by the V-shaped schedules: a rank's two stages, and the next microbatch of each kind of
 // action on each. Used by zbv_zero_bubble.cpp and dual_pipe_v.cpp.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace titan::pipeline_schedules {
 
-/// Exactly 2 stages per rank are needed.
+/// Requires exactly 2 stages per rank.
 std::optional<std::string> needs_two_stages_per_rank(const PipelineShape& shape);
 
 /// The list of one rank. Chunk 0 is the rank's stage on the way down the V, chunk 1 the one on the
@@ -22,13 +22,13 @@ class VRankList {
   VRankList(const PipelineShape& shape, int rank) : stages_{rank, shape.num_stages - 1 - rank} {}
 
   void forward(int chunk) { add(PipelineAction::Kind::forward, chunk, forwards_[chunk]++); }
-  /// Backward whole or in part; the two count together.
+  /// Whole backwards and input gradients share one count.
   void backward(int chunk) { add(PipelineAction::Kind::backward, chunk, backwards_[chunk]++); }
   void input_grad(int chunk) { add(PipelineAction::Kind::input_grad, chunk, backwards_[chunk]++); }
   void weight_grad(int chunk, int microbatch) {
     add(PipelineAction::Kind::weight_grad, chunk, microbatch);
   }
-  /// Forward of one chunk beside a backward of the other.
+  /// Forward of one chunk overlapped with a backward of the other.
   void overlapped(int forward_chunk, int backward_chunk);
 
   int num_forwards(int chunk) const { return forwards_[chunk]; }

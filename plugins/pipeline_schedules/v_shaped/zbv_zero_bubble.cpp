@@ -18,7 +18,7 @@ std::vector<PipelineAction> rank_actions(const PipelineShape& shape, int rank,
     list.weight_grad(chunk, weight_grads[chunk]++);
   };
 
-  // warmup: down the V, then in step with what comes back
+  // warmup: down the V, then alternating between both chunks
   for (int i = 0; i < 2 * ranks_from_here - 1; ++i) list.forward(0);
   for (int i = 0; i < rank; ++i) {
     list.forward(1);
@@ -35,7 +35,7 @@ std::vector<PipelineAction> rank_actions(const PipelineShape& shape, int rank,
     list.forward(1);
     input_grad_and_weight_grad(1);
   }
-  // cooldown: what other ranks wait for first, weight gradients into the time that is left
+  // cooldown: actions that other ranks wait for come first, weight gradients fill the rest
   for (int i = 0; i < rank; ++i) {
     list.input_grad(0);
     list.input_grad(1);

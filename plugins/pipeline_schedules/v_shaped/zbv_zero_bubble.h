@@ -1,4 +1,4 @@
-// ZB-V: backward in two halves, and stages as a V so that the last stage lies on the first rank.
+// ZB-V: split backwards, and stages in a V so that the last stage is on the first rank.
 // Qi et al., 2023, arXiv:2401.10241, section 6.
 #pragma once
 
@@ -6,10 +6,10 @@
 
 namespace titan::pipeline_schedules {
 
-/// No idle time between a rank's first and last action when forward, input gradient and weight
-/// gradient take the same time and there are at least 2P - 1 microbatches; keeps at most P
-/// activations of a whole rank, as 1F1B's first rank. With fewer microbatches it is the table for
-/// 2P - 1 without the ones that are not there.
+/// No idle time between a rank's first and last action if forward, input gradient and weight
+/// gradient take the same time and there are at least 2P - 1 microbatches. Keeps the activations of
+/// at most P microbatches of a whole rank, like the first rank of 1F1B. With fewer microbatches it
+/// is the table for 2P - 1 without the missing ones.
 class ZbvZeroBubble final : public PipelineSchedule {
  public:
   explicit ZbvZeroBubble(PipelineScheduleContext) {}

@@ -1,6 +1,6 @@
-// A model whose name rules use every form that there is: its block holds the weights of a mixture
-// of experts, of fused projections and of quantised ones, as others store them, and uses their
-// means alone. exchange_forms_test.py drives it.
+// A model whose name rules use every supported form: its block holds the weights of a mixture of
+// experts, of fused projections and of quantized ones, as other software stores them, and uses only
+// their means. Used by exchange_forms_test.py.
 #include <titan/hf_config.h>
 #include <titan/hf_exchange.h>
 #include <titan/model.h>
@@ -65,18 +65,18 @@ class Forms final : public Model, public HfExchange {
 
   std::vector<Layer> build() const override {
     std::vector<Layer> layers;
-    layers.push_back({"tok_embeddings",
-                      std::make_unique<nn::Embedding>(o_.vocab_size, o_.dim,
-                                                      nn::Init::normal(0, 1)),
-                      "tok_embeddings", o_.dim});
+    layers.push_back(
+        {"tok_embeddings",
+         std::make_unique<nn::Embedding>(o_.vocab_size, o_.dim, nn::Init::normal(0, 1)),
+         "tok_embeddings", o_.dim});
     layers.push_back({"layers.0", std::make_unique<FormsBlock>(o_), "layers.0", o_.dim, true});
-    layers.push_back({"output",
-                      std::make_unique<nn::OutputHead>(
-                          nn::OutputHeadOptions{.dim = o_.dim,
-                                                .vocab_size = o_.vocab_size,
-                                                .norm_eps = 1e-5,
-                                                .init = nn::Init::normal(0, 0.02)}),
-                      ""});
+    layers.push_back(
+        {"output",
+         std::make_unique<nn::OutputHead>(nn::OutputHeadOptions{.dim = o_.dim,
+                                                                .vocab_size = o_.vocab_size,
+                                                                .norm_eps = 1e-5,
+                                                                .init = nn::Init::normal(0, 0.02)}),
+         ""});
     return layers;
   }
   Flops flops_per_token(int64_t) const override { return {1, 1}; }
@@ -155,10 +155,9 @@ class Forms final : public Model, public HfExchange {
 TITAN_PLUGIN(plugin) {
   using O = FormsOptions;
   plugin.add<Forms>("test/forms", "Weights in every form that others store them in.")
-      .option("form", &O::form, "How its experts are stored",
-              {{"stacked", Form::stacked},
-               {"fused", Form::fused},
-               {"interleaved", Form::interleaved}})
+      .option(
+          "form", &O::form, "How its experts are stored",
+          {{"stacked", Form::stacked}, {"fused", Form::fused}, {"interleaved", Form::interleaved}})
       .option("num_experts", &O::num_experts, "Experts")
       .option("mistake", &O::mistake, "What is wrong with its rules");
   plugin.add_flavor("test/forms", "tiny", "The only one", Value::map({}));

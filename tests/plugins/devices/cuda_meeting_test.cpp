@@ -40,12 +40,12 @@ TEST_F(CudaMeeting, NamesThoseWhoDidNotCome) {
   const Error error = error_of([&] { come(1, 4, "b", soon); });
   EXPECT_EQ(error.kind(), ErrorKind::distributed);
   EXPECT_TRUE(holds(error.message(), "rank 1 of 4 waited 0.05 s to connect group 'fsdp'"));
-  EXPECT_TRUE(holds(error.message(), "these did not come: 0, 3"));
+  EXPECT_TRUE(holds(error.message(), "missing ranks: 0, 3"));
 }
 
 TEST_F(CudaMeeting, NamesAFewOfMany) {
   const Error error = error_of([&] { come(3, 100, "a", std::chrono::milliseconds(50)); });
-  EXPECT_TRUE(holds(error.message(), "did not come: 0, 1, 2, 4, 5, 6, 7, 8 and 91 more"));
+  EXPECT_TRUE(holds(error.message(), "missing ranks: 0, 1, 2, 4, 5, 6, 7, 8 and 91 more"));
 }
 
 TEST_F(CudaMeeting, RefusesTwoRanksWithOneGpu) {

@@ -41,8 +41,8 @@ TEST(SharedMemoryFailures, ARankThatDoesNotComeIsNamedWhenTheTimeIsOver) {
       ranks.shared->set_timeout(milliseconds(1500));
       const std::string error = error_of(ranks.shared->barrier());
       EXPECT_EQ(error,
-                "it was given up: timed out after 1.5 s: rank 1 of the group did not take part");
-      EXPECT_THROW(ranks.shared->barrier(), std::runtime_error);  // it stays given up
+                "it was aborted: timed out after 1.5 s: rank 1 of the group did not take part");
+      EXPECT_THROW(ranks.shared->barrier(), std::runtime_error);  // it stays aborted
     }
   });
 }
@@ -60,7 +60,7 @@ TEST(SharedMemoryFailures, ARankThatEndsIsNoticedByAllOthers) {
     finish(backend->barrier());
     const auto start = std::chrono::steady_clock::now();
     EXPECT_EQ(error_of(backend->all_reduce(word, Reduce::sum)),
-              "it was given up: rank 2 of the group has ended");
+              "it was aborted: rank 2 of the group has ended");
     EXPECT_LT(std::chrono::steady_clock::now() - start, minutes(2));  // not its timeout of five
     both_have_noticed.arrive_and_wait();
   });
@@ -114,7 +114,7 @@ TEST(SharedMemoryFailures, WhatARankSentBeforeItEndedIsReceived) {
     finish(backend->receive(word, 1, 5));
     EXPECT_TRUE(word.eq(1).all().item<bool>());
     EXPECT_EQ(error_of(backend->receive(word, 1, 5)),
-              "it was given up: rank 1 of the group has ended");
+              "it was aborted: rank 1 of the group has ended");
   });
 }
 
@@ -123,13 +123,13 @@ TEST(SharedMemoryFailures, AGroupThatIsGivenUpEndsItsWaits) {
     if (ranks.rank() == 1) return;
     const auto work = ranks.shared->barrier();
     std::thread other([&] { ranks.shared->abort("rank 7 has left"); });
-    EXPECT_EQ(error_of(work), "it was given up: rank 7 has left");
+    EXPECT_EQ(error_of(work), "it was aborted: rank 7 has left");
     other.join();
     try {
       ranks.shared->barrier();
       FAIL() << "started";
     } catch (const std::exception& e) {
-      EXPECT_STREQ(e.what(), "the group was given up: rank 7 has left");
+      EXPECT_STREQ(e.what(), "the group was aborted: rank 7 has left");
     }
   });
 }
@@ -138,7 +138,7 @@ TEST(SharedMemoryFailures, RanksThatDoDifferentThingsAreTold) {
   connected(2, true, [](const Connected& ranks) {
     const Tensor x = at::zeros({ranks.rank() == 0 ? 100 : 200}, at::kInt);
     EXPECT_EQ(error_of(ranks.shared->broadcast(x, 1))
-                      .find("it was given up: rank 1 of the group sent 800 "
+                      .find("it was aborted: rank 1 of the group sent 800 "
                             "bytes where 400 were expected") == 0,
               ranks.rank() == 0);
   });

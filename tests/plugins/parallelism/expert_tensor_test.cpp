@@ -171,7 +171,8 @@ TEST(ExpertTensorParallel, NamesWhatItCannotCut) {
         "found no experts"));
     EXPECT_TRUE(testing::holds(
         testing::error_of([&] { make_expert(context, 1, 2)->apply(uneven, context); }).what(),
-        "of which there are 5, or over none: set parallelism.expert_tensor_parallel_degree"));
+        "all 5 ranks of tensor parallelism or none: set "
+        "parallelism.expert_tensor_parallel_degree"));
   });
 }
 

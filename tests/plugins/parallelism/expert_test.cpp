@@ -127,9 +127,10 @@ TEST(ExpertParallel, NamesWhatItCannotDeal) {
     ModelPart uneven(one_mixture(kCases[0].kind)), without(testing::llama_layers(false));
     const Error dealt = error_of([&] { made->apply(uneven, context); });
     EXPECT_EQ(dealt.kind(), ErrorKind::config);
-    EXPECT_TRUE(holds(dealt.what(), "the 8 experts of 'moe' cannot be dealt to 3 ranks"));
     EXPECT_TRUE(
-        holds(error_of([&] { made->apply(without, context); }).what(), "found no experts to deal"));
+        holds(dealt.what(), "the 8 experts of 'moe' cannot be distributed evenly over 3 ranks"));
+    EXPECT_TRUE(holds(error_of([&] { made->apply(without, context); }).what(),
+                      "found no experts to distribute"));
 
     ModelPart adapted(one_mixture(kCases[0].kind));
     adapted.visit_modules([](const std::string& path, nn::Module& module) {
@@ -138,8 +139,9 @@ TEST(ExpertParallel, NamesWhatItCannotDeal) {
                     std::make_unique<nn::Linear>(2, 2, nn::WeightLayout::replicated, nn::Init()));
     });
     adapted.refresh();
-    EXPECT_TRUE(holds(error_of([&] { made->apply(adapted, context); }).what(),
-                      "'moe.experts.w1.adapter.weight', which expert parallelism cannot deal"));
+    EXPECT_TRUE(
+        holds(error_of([&] { made->apply(adapted, context); }).what(),
+              "'moe.experts.w1.adapter.weight', which expert parallelism cannot distribute"));
   });
 }
 

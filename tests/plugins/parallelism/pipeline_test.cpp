@@ -134,7 +134,7 @@ TEST_F(PipelineParallel, RefusesSplitsThatTheModelDoesNotAllow) {
       named({"tok_embeddings", "layers.1", "norm"}, {"layers.0", "layers.7", "output"});
   for (const char* text : {"'layers.7', which the model does not have",
                            "'output' of layer 'output', which is in stage 0 already",
-                           "layer 'layers.1' stands in stage 0, before layer 'layers.0'"})
+                           "layer 'layers.1' is in stage 0, before layer 'layers.0'"})
     EXPECT_NE(wrong.find(text), std::string::npos) << wrong;
   EXPECT_NE(
       named({"tok_embeddings"}, {"layers.1", "output"}).find("no stage names layer 'layers.0'"),

@@ -56,7 +56,7 @@ TEST(CsvSchedule, NamesLineAndCellOfWhatItCannotRead) {
   EXPECT_EQ(refusal("0F"), "table.csv:1:1" + wanted + "'0F'");
   EXPECT_EQ(refusal("0"), "table.csv:1:1" + wanted + "'0'");
   EXPECT_EQ(refusal("-1F0"), "table.csv:1:1" + wanted + "'-1F0'");
-  EXPECT_EQ(refusal("0F0x"), "table.csv:1:1: 'x' stands behind the action in '0F0x'");
+  EXPECT_EQ(refusal("0F0x"), "table.csv:1:1: 'x' follows the action in '0F0x'");
   EXPECT_EQ(refusal("1000000F0"), "table.csv:1:1: the stage must be <= 999999, got '1000000F0'");
   EXPECT_EQ(refusal("0F99999999999999999999"),
             "table.csv:1:1: the microbatch must be <= 999999, got '0F99999999999999999999'");
@@ -67,7 +67,7 @@ TEST(CsvSchedule, RefusesCommunication) {
        {"0SEND_F0", "1RECV_F0", "1SEND_B0", "0RECV_B0", "0UNSHARD", "0RESHARD", "0REDUCE_GRAD"})
     EXPECT_EQ(refusal(std::string("0F0,") + cell),
               std::string("table.csv:1:2: the table holds the communication '") + cell +
-                  "'; give it without: what is sent follows from the F, B, I and W");
+                  "'; remove it: communication is derived from the F, B, I and W");
 }
 
 TEST(CsvSchedule, RefusesPairsThatAreNone) {
@@ -81,12 +81,11 @@ TEST(CsvSchedule, RefusesPairsThatAreNone) {
 }
 
 TEST(CsvSchedule, RefusesRowsWithoutWork) {
-  EXPECT_EQ(refusal(""), "table.csv:1:1: the table is empty; there is one row for each rank");
-  EXPECT_EQ(refusal(" \r\n\n"),
-            "table.csv:1:1: the table is empty; there is one row for each rank");
+  EXPECT_EQ(refusal(""), "table.csv:1:1: the table is empty; it needs one row for each rank");
+  EXPECT_EQ(refusal(" \r\n\n"), "table.csv:1:1: the table is empty; it needs one row for each rank");
   EXPECT_EQ(refusal("0F0\n,,\n1F0\n"),
-            "table.csv:2:1: the row holds no action; there is one row for each rank, and each rank "
-            "has work");
+            "table.csv:2:1: the row holds no action; the table needs one row for each rank, and each "
+            "rank must have actions");
 }
 
 TEST(CsvSchedule, CutsAndCleansWhatItShows) {

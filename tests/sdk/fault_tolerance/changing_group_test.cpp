@@ -169,8 +169,8 @@ TEST_F(ChangingGroupTest, AWaitIsEndedFromAnotherThread) {
       });
       at::Tensor part = at::empty({1}, at::kDouble);
       const auto begin = std::chrono::steady_clock::now();
-      for (const char* what : {"failed: it was given up: replica 1 has failed",
-                               "could not start: the group was given up: replica 1 has failed"})
+      for (const char* what : {"failed: it was aborted: replica 1 has failed",
+                               "could not start: the group was aborted: replica 1 has failed"})
         try {  // the other one never takes part
           group->group().reduce_scatter(part, at::full({2}, 1.0, at::kDouble), Reduce::sum).wait();
           ADD_FAILURE() << "it was to be ended";

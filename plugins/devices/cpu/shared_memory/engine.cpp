@@ -9,11 +9,11 @@
 namespace titan::cpu {
 namespace {
 
-/// How long nobody looks whether the others still live.
+/// Longest sleep of a waiting thread before it checks that the other ranks are alive.
 constexpr std::chrono::milliseconds kNap{20};
-/// Looks for something to do before a sleep; some microseconds, for ranks share cores.
+/// Polls before a sleep: some microseconds, because ranks share cores.
 constexpr int kLooks = 100;
-/// Pieces that who starts an operation moves before it goes on.
+/// Most pieces that start() moves.
 constexpr int kPiecesAtStart = 64;
 
 void relax() {
@@ -78,7 +78,7 @@ Engine::~Engine() {
   if (helper_.joinable()) helper_.join();
 }
 
-/// One piece of everything that can move. Operations advance in the order in which they came.
+/// Moves one piece of everything that can move. Operations advance in the order of their starts.
 bool Engine::advance() {
   bool moved = false;
   try {
@@ -90,13 +90,13 @@ bool Engine::advance() {
   } catch (const std::exception& e) {
     fail(e.what());
   }
-  if (moved && num_waiting_ > 1) bell_.ring();  // it may be what another thread waits for
+  if (moved && num_waiting_ > 1) bell_.ring();  // another thread may wait for it
   return moved;
 }
 
 void Engine::start(const std::shared_ptr<Operation>& operation) {
   const std::lock_guard lock(mutex_);
-  if (failure_) throw std::runtime_error("the group was given up: " + *failure_);
+  if (failure_) throw std::runtime_error("the group was aborted: " + *failure_);
   active_.push_back(operation);
   try {
     if (operation->expected) mailboxes_[index(operation->expected->rank)].expect(operation);
@@ -152,7 +152,7 @@ void Engine::wait(Operation& operation, std::chrono::milliseconds timeout) {
   }
   leave();
   if (operation.is_done()) return;
-  throw std::runtime_error("it was given up: " + *failure_);
+  throw std::runtime_error("it was aborted: " + *failure_);
 }
 
 bool Engine::waits_for(int rank) {
@@ -166,11 +166,11 @@ std::string Engine::awaited_ranks() {
   for (int rank = 0; rank < size(); ++rank)
     if (rank != members_.rank && waits_for(rank))
       ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
-  if (ranks.empty()) return "this rank itself came to nothing";
+  if (ranks.empty()) return "this rank itself made no progress";
   return "rank " + ranks + " of the group did not take part";
 }
 
-/// What a rank sent before it ended still counts.
+/// Data that a rank sent before it ended are still received.
 void Engine::look_for_ended_ranks() {
   if (failure_) return;
   std::vector<pollfd> polled;
@@ -228,7 +228,7 @@ void Engine::help() {
     const uint32_t announced = bell_.announce_sleep();
     if (advance()) {
       bell_.stay_awake();
-      lock.unlock();  // who waits or starts something comes first
+      lock.unlock();  // threads in wait() or start() come first
       lock.lock();
       continue;
     }

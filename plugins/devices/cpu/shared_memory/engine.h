@@ -1,4 +1,5 @@
-// Moves what the operations of one group have to move, and waits for the other ranks.
+// Progress engine of one group: moves the data of its operations through the rings and waits for
+// the other ranks. Used by the shared memory backend.
 #pragma once
 
 #include <chrono>
@@ -17,18 +18,18 @@
 
 namespace titan::cpu {
 
-/// What holds a group together: all its segments, by rank, and a connection to each other rank,
-/// which the kernel closes when that ends, however it ends.
+/// Connects a group: the segments of all ranks, and a connection to each other rank. The kernel
+/// closes a connection when that rank ends, however it ends.
 struct Members {
   int rank = 0;
   SegmentLayout layout{1};
   std::vector<Segment> segments;
-  std::vector<Descriptor> connections;  // none to itself
+  std::vector<Descriptor> connections;  // by rank, that of this rank unused
 };
 
-/// Who starts an operation moves what there is room for, which for most is all; who waits for one
-/// does the rest. A thread of its own steps in only while an operation that others cannot finish
-/// without this rank is under way and nobody waits: data that do not fit into the rings.
+/// start() moves as much as there is room for, which for most operations is everything; wait()
+/// moves the rest. A helper thread moves data only while no thread waits and other ranks depend on
+/// this one to finish an operation, because its data do not fit into the rings.
 class Engine {
  public:
   explicit Engine(Members members);
@@ -37,8 +38,8 @@ class Engine {
   int rank() const { return members_.rank; }
   int size() const { return members_.layout.size; }
 
-  /// For the parts of an operation that is about to be started. All but `published` are of other
-  /// ranks.
+  /// Lanes for the parts of an operation that is about to be started. Except for `publish`, `rank`
+  /// is another rank.
   SendLane& publish() { return publish_; }
   ReceiveLane& published_by(int rank) { return published_[index(rank)]; }
   SendLane& to(int rank) { return to_[index(rank)]; }
@@ -47,7 +48,7 @@ class Engine {
 
   /// Throws a std::runtime_error when the group has failed.
   void start(const std::shared_ptr<Operation>& operation);
-  /// Throws a std::runtime_error when the time is over, a rank has ended or the group was given up.
+  /// Throws a std::runtime_error on a timeout, when a rank has ended or when the group was aborted.
   void wait(Operation& operation, std::chrono::milliseconds timeout);
   /// [any thread] Ends all waits.
   void abort(const std::string& reason);
@@ -61,7 +62,7 @@ class Engine {
   void look_for_ended_ranks();
   bool waits_for(int rank);
   std::string awaited_ranks();
-  /// Others cannot finish before this rank sends more, or reads more.
+  /// Other ranks cannot finish before this rank sends more, or reads more.
   bool wants_help() const;
   void call_for_help();
   void help();
@@ -69,18 +70,18 @@ class Engine {
   Members members_;
   Bell& bell_;
   SendLane publish_;
-  // by rank, those of this one unused:
+  // by rank, that of this rank unused:
   std::vector<SendLane> to_, mail_to_;
   std::vector<ReceiveLane> published_, from_;
   std::vector<Mailbox> mailboxes_;
 
-  std::mutex mutex_;  // for all below, the lanes and what operations have moved
+  std::mutex mutex_;  // for all below, the lanes and the progress of operations
   std::list<std::shared_ptr<Operation>> active_;
   std::optional<std::string> failure_;
   int num_waiting_ = 0;
   bool is_closed_ = false;
   std::condition_variable help_wanted_;
-  std::thread helper_;  // started when it is needed first
+  std::thread helper_;  // started when first needed
 };
 
 }  // namespace titan::cpu

@@ -5,7 +5,7 @@
 
 namespace titan::cpu {
 
-/// Throws the error that a system call left in errno; `what` is the call.
+/// Throws the error of the system call `what`, from errno.
 [[noreturn]] inline void fail_with_errno(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
 }

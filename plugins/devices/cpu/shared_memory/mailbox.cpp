@@ -22,7 +22,7 @@ void Mailbox::expect(std::shared_ptr<Operation> operation) {
   check_size(found->header, expected);
   const uint64_t here = is_coming(*found) ? done_ : expected.bytes;
   std::memcpy(expected.place, found->bytes.data(), here);
-  if (is_coming(*found)) {  // the rest goes to its place at once
+  if (is_coming(*found)) {  // the rest is written to its place directly
     target_ = &expected;
     waiting_.push_front(std::move(operation));
   } else {

@@ -1,4 +1,5 @@
-// The messages of one other rank, which are asked for by their tags in any order.
+// Receives the messages of one other rank, which may be requested by tag in any order. Used by
+// Engine.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +11,25 @@
 
 namespace titan::cpu {
 
-/// A message stays in the ring until somebody waits for one of this rank. When that is another one,
-/// those before it are set aside, so that nobody waits in a circle.
+/// A message stays in the ring until this rank waits for a message of the same sender. Messages
+/// before the requested one are set aside, to avoid deadlock.
 class Mailbox {
  public:
   explicit Mailbox(ReceiveLane lane) : lane_(lane) {}
 
-  /// `operation.expected` is to be filled; shared, because it may be dropped by who waits.
+  /// Fills `operation.expected`. Shared ownership, because the waiting thread may drop the
+  /// operation.
   void expect(std::shared_ptr<Operation> operation);
-  /// Throws a std::runtime_error when a message is not of the size that is waited for.
+  /// Throws a std::runtime_error when a message does not have the expected size.
   bool advance();
-  /// An operation waits for more of its rank; asked when nothing moves.
+  /// An operation waits for more data of this sender; called when nothing moves.
   bool is_waiting();
-  /// The messages that are waited for do not fit into the ring together.
+  /// The expected messages do not fit into the ring together.
   bool is_short_of_space() const;
   void clear();
 
  private:
-  /// Came before it was asked for.
+  /// A message that came before it was requested.
   struct SetAside {
     MessageHeader header;
     std::vector<std::byte> bytes;
@@ -39,13 +41,13 @@ class Mailbox {
   void check_size(const MessageHeader& header, const Expected& expected) const;
 
   ReceiveLane lane_;
-  std::list<std::shared_ptr<Operation>> waiting_;  // in the order in which they were asked for
-  std::list<SetAside> set_aside_;                  // the last may still be coming
-  // the message whose bytes come now:
+  std::list<std::shared_ptr<Operation>> waiting_;  // in the order of the requests
+  std::list<SetAside> set_aside_;                  // the last may be incomplete
+  // the message that is being received:
   bool has_current_ = false;
   MessageHeader header_{};
   uint64_t done_ = 0;
-  Expected* target_ = nullptr;  // null: it is set aside
+  Expected* target_ = nullptr;  // null: the message is set aside
 };
 
 }  // namespace titan::cpu

@@ -25,7 +25,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Of passing the segments, once all have said that they share a machine.
+/// Time limit for exchanging the segments, once all ranks have said that they share a machine.
 constexpr std::chrono::seconds kPassingTime{20};
 constexpr const char* kAgreed = "ok";
 
@@ -42,7 +42,7 @@ std::string link_target(const char* file) {
   return length > 0 ? std::string(text.data(), static_cast<size_t>(length)) : "";
 }
 
-/// The same for two processes only if one can pass a descriptor to the other.
+/// Equal for two processes only if one can pass a descriptor to the other.
 std::string place_of_this_process() {
   const std::string boot_id = line_of("/proc/sys/kernel/random/boot_id");
   const std::string network = link_target("/proc/self/ns/net");
@@ -60,7 +60,7 @@ std::string random_name() {
   return name;
 }
 
-/// In the abstract namespace: no file.
+/// In the abstract namespace, without a file.
 std::pair<sockaddr_un, socklen_t> address_of(const std::string& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -98,7 +98,7 @@ void wait_for_input(const Descriptor& socket, Clock::time_point deadline) {
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     const int ready = ::poll(&polled, 1, static_cast<int>(std::max<int64_t>(0, left)));
     if (ready > 0) return;
-    if (ready == 0) throw std::runtime_error("a rank did not pass its segment in time");
+    if (ready == 0) throw std::runtime_error("a rank did not send its segment in time");
     if (errno != EINTR) fail_with_errno("poll");
   }
 }
@@ -108,7 +108,7 @@ union Control {
   std::array<char, CMSG_SPACE(sizeof(int))> space;
 };
 
-/// "I am rank r, and this is my segment."
+/// Sends this rank's number and the descriptor of its segment.
 void send_segment(const Descriptor& socket, int32_t rank, const Descriptor& segment) {
   iovec data{.iov_base = &rank, .iov_len = sizeof rank};
   Control control{};
@@ -152,11 +152,11 @@ Received receive_segment(const Descriptor& socket, Clock::time_point deadline) {
     received.segment = Descriptor(fd);
   }
   if (length != static_cast<ssize_t>(sizeof received.rank) || received.segment.get() < 0)
-    throw std::runtime_error("another rank gave up passing its segment");
+    throw std::runtime_error("another rank closed its connection without sending its segment");
   return received;
 }
 
-/// Not a stranger: abstract names can be reached by every user.
+/// The peer belongs to the same user; every user can reach an abstract name.
 bool is_ours(const Descriptor& socket) {
   ucred peer{};
   socklen_t length = sizeof peer;
@@ -164,13 +164,13 @@ bool is_ours(const Descriptor& socket) {
          peer.uid == ::geteuid();
 }
 
-/// One rank's side of the meeting.
+/// One rank's side of the rendezvous.
 class Passing {
  public:
   Passing(const dist::Endpoint& endpoint)
       : endpoint_(endpoint), layout_(endpoint.size), prefix_(endpoint.name + "/shared_memory/") {}
 
-  /// Listens and offers that to the others; "no ..." when it cannot.
+  /// Listens and returns this rank's offer, "NAME PLACE"; "no REASON" if it cannot share memory.
   std::string offer() {
     try {
       segments_.push_back(Segment::create(layout_, endpoint_.rank, own_));
@@ -182,7 +182,7 @@ class Passing {
     }
   }
 
-  /// What each rank wrote under `key`. Throws when one does not.
+  /// Writes `text` under `key` and returns the texts of all ranks. Throws when one is missing.
   std::vector<std::string> exchange(const std::string& key, const std::string& text) {
     endpoint_.store.set(prefix_ + key + std::to_string(endpoint_.rank),
                         std::vector<uint8_t>(text.begin(), text.end()));
@@ -197,7 +197,7 @@ class Passing {
     return texts;
   }
 
-  /// Each rank goes to those before it and lets those after it come. `names`: of all listeners.
+  /// Each rank connects to lower ranks and accepts higher ones. `names`: of all listeners.
   Members pass(const std::vector<std::string>& names) {
     const auto deadline = Clock::now() + std::min<Clock::duration>(kPassingTime, endpoint_.timeout);
     const auto size = static_cast<size_t>(endpoint_.size);
@@ -214,7 +214,8 @@ class Passing {
       Received received = receive_segment(socket, deadline);
       const auto rank = static_cast<size_t>(received.rank);
       if (received.rank <= endpoint_.rank || rank >= size || connections[rank].get() >= 0)
-        throw std::runtime_error("rank " + std::to_string(received.rank) + " came unasked");
+        throw std::runtime_error("rank " + std::to_string(received.rank) +
+                                 " connected unexpectedly");
       send_segment(socket, endpoint_.rank, own_);
       connections[rank] = std::move(socket);
       descriptors[rank] = std::move(received.segment);
@@ -238,7 +239,7 @@ class Passing {
   SegmentLayout layout_;
   std::string prefix_, name_;
   Descriptor own_, listener_;
-  std::vector<Segment> segments_;  // the own one, until it is handed on
+  std::vector<Segment> segments_;  // this rank's, until pass() moves it
 };
 
 std::string in_words(size_t rank, const std::string& why) {
@@ -258,7 +259,7 @@ Meeting meet(const dist::Endpoint& endpoint) {
     if (places.back() != places.front())
       return {{},
               in_words(names.size() - 1,
-                       "it is at " + places.back() + ", rank 0 at " + places.front())};
+                       "it runs in " + places.back() + ", rank 0 in " + places.front())};
   }
   Meeting meeting;
   std::string verdict = kAgreed;

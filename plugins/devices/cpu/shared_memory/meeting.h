@@ -1,5 +1,5 @@
-// How the ranks of a group find out whether they share a machine, and give each other their
-// segments.
+// Rendezvous of the ranks of a group for shared memory: finds out whether they share a machine and
+// exchanges their segments. Used by the cpu device's Connector.
 #pragma once
 
 #include <optional>
@@ -11,17 +11,17 @@
 
 namespace titan::cpu {
 
-/// What came of a meeting, the same on every rank.
+/// Result of the rendezvous, the same on every rank.
 struct Meeting {
   std::optional<Members> members;
-  std::string reason;  ///< why there are none: the first rank's for which it did not work
+  std::string reason;  ///< if there are no members: why the first failing rank failed
 };
 
-/// Ranks share a machine when each has mapped the segments of all others. Those who cannot (another
-/// boot id, user or network namespace) learn it from the store at once. Nothing stays behind: the
-/// sockets have no place in the file system, the segments no name.
+/// Ranks share a machine when each has mapped the segments of all others. Ranks that cannot
+/// (another boot id, user or network namespace) learn this from the store at once. Nothing is left
+/// behind: the sockets have no path in the file system, the segments no name.
 ///
-/// Throws a std::exception when a rank does not come to the store in the endpoint's time.
+/// Throws a std::exception when a rank does not write to the store within the endpoint's timeout.
 Meeting meet(const dist::Endpoint& endpoint);
 
 }  // namespace titan::cpu

@@ -9,7 +9,7 @@
 namespace titan::cpu {
 namespace {
 
-/// At most `most` of the `remaining` bytes: whole lines unless they are the last.
+/// At most `most` of the `remaining` bytes, in whole lines unless the rest fits.
 uint64_t piece(uint64_t remaining, uint64_t most) {
   return remaining <= most ? remaining : most / kLine * kLine;
 }

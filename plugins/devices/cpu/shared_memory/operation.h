@@ -1,5 +1,5 @@
-// What one collective still has to move through the rings: parts that advance a little whenever
-// they are asked, and never wait.
+// The data that one collective still has to move through the rings. Its parts make progress each
+// time advance() is called and never block. Used by Engine and the shared memory backend.
 #pragma once
 
 #include <cstddef>
@@ -15,21 +15,21 @@
 
 namespace titan::cpu {
 
-/// Stands before the bytes of a message, on a line of its own.
+/// Precedes the bytes of a message, on a cache line of its own.
 struct alignas(kLine) MessageHeader {
   uint64_t bytes;
   int64_t tag;
 };
 static_assert(sizeof(MessageHeader) == kLine);
 
-/// Most bytes that a part moves before others have their turn and the other side hears of it.
+/// Most bytes that a part moves before other parts get their turn and the peer is woken.
 inline constexpr uint64_t kPiece = 128 << 10;
 
-/// The writing end of a ring, which operations use one after the other.
+/// The writing end of a ring. Operations use it one after the other, each in its turn.
 struct SendLane {
   RingWriter ring;
-  std::vector<int> ranks;    // that read
-  std::vector<Bell*> bells;  // of those
+  std::vector<int> ranks;    // the readers
+  std::vector<Bell*> bells;  // of the readers
   uint64_t next_turn = 0, turn = 0;
 
   void ring_bells() const {
@@ -40,29 +40,29 @@ struct SendLane {
 /// The reading end of a ring.
 struct ReceiveLane {
   RingReader ring;
-  int rank = 0;          // that writes
-  Bell* bell = nullptr;  // of that
+  int rank = 0;          // the writer
+  Bell* bell = nullptr;  // of the writer
   uint64_t next_turn = 0, turn = 0;
-  // bytes of messages that are expected, with their headers; by std::atomic_ref alone, for the
-  // trainer's thread expects while the helper's releases
+  // Bytes of expected messages with their headers. Access by std::atomic_ref only: the trainer's
+  // thread adds in expect() while the helper thread subtracts in release().
   mutable uint64_t unread = 0;
 
-  /// A message of so many bytes is expected; gives its turn.
+  /// Registers a message of `bytes` bytes; returns its turn.
   uint64_t expect(uint64_t bytes);
   void release(uint64_t bytes);
-  /// The writer cannot finish before this rank has read more: the ring does not hold the rest.
+  /// The writer cannot finish before this rank reads more: the ring does not hold the rest.
   bool is_short_of_space() const;
 };
 
-/// What `bytes` take in a ring, where every message and piece starts on a line of its own.
+/// Bytes that `bytes` take in a ring, where every message and piece starts on its own line.
 constexpr uint64_t whole_lines(uint64_t bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
 }
 
-/// One message out.
+/// One message to send.
 class Outgoing {
  public:
-  /// `ready`: how many of the bytes may go already; null = all.
+  /// `ready`: number of bytes that may be sent already; null = all.
   Outgoing(SendLane& lane, const void* data, uint64_t bytes, int64_t tag = 0,
            const uint64_t* ready = nullptr);
 
@@ -81,11 +81,11 @@ class Outgoing {
   bool header_sent_ = false, is_done_ = false;
 };
 
-/// Reads the header of the next message and checks its size; false: it has not come. Throws a
-/// std::runtime_error when the other rank sent something else.
+/// Reads the header of the next message and checks its size; false if it has not come yet. Throws a
+/// std::runtime_error when the other rank sent a message of another size.
 bool take_header(ReceiveLane& lane, uint64_t expected_bytes);
 
-/// One message in, copied to its place.
+/// One message to receive, copied to its place.
 class Incoming {
  public:
   Incoming(ReceiveLane& lane, void* place, uint64_t bytes);
@@ -102,13 +102,13 @@ class Incoming {
   bool header_seen_ = false, is_done_ = false;
 };
 
-/// Messages of equal size from all other ranks, used together where they lie.
+/// Messages of equal size from all other ranks, consumed together in the rings without a copy.
 class Joint {
  public:
-  /// `sources[r]`: where byte `offset` of what rank r sent lies; null for this rank.
+  /// `sources[r]`: address of byte `offset` of the message of rank r; null for this rank.
   using Use = std::function<void(uint64_t offset, uint64_t bytes, const std::byte* const* sources)>;
 
-  /// `size`: ranks of the group. `limit`: how many of the bytes may be used already; null = all.
+  /// `size`: ranks of the group. `limit`: number of bytes that may be used already; null = all.
   Joint(const std::vector<ReceiveLane*>& lanes, int size, uint64_t bytes, Use use,
         const uint64_t* limit = nullptr);
 
@@ -132,16 +132,16 @@ class Joint {
   bool is_done_ = false;
 };
 
-/// A message that is waited for by its tag; a Mailbox fills it.
+/// A message requested by its tag; a Mailbox fills it.
 struct Expected {
-  int rank = 0;  // that sends it
+  int rank = 0;  // the sender
   int64_t tag = 0;
   std::byte* place = nullptr;
   uint64_t bytes = 0;
   bool is_done = false;
 };
 
-/// Everything of one collective. Its parts point into it: it stays where it is.
+/// Everything of one collective. Never moved, because its parts hold pointers into it.
 struct Operation {
   Operation() = default;
   Operation(const Operation&) = delete;
@@ -151,12 +151,12 @@ struct Operation {
   std::vector<Incoming> incoming;
   std::optional<Joint> joint;
   std::optional<Expected> expected;
-  std::function<void()> finish;  // by who waits, when all has come
+  std::function<void()> finish;  // called in wait(), when all data have come
 
   bool advance();
   bool is_done() const;
   bool has_unsent() const;
-  /// Nothing moves before this rank does something; asked when nothing moves. Not about `expected`.
+  /// `rank` must act before anything moves; called when nothing moves. Ignores `expected`.
   bool waits_for(int rank) const;
 };
 

@@ -23,11 +23,11 @@ namespace {
 
 using dist::Reduce;
 
-/// bfloat16 as bits: conversions in integers, which compilers turn into vectors.
+/// bfloat16 as bits, converted by integer operations, which compilers vectorize.
 struct BFloat16Bits {
   uint16_t bits;
 };
-/// Half precision as bits, by shifts and one multiplication.
+/// Half precision as bits, converted by shifts and one multiplication.
 struct HalfBits {
   uint16_t bits;
 };
@@ -87,7 +87,7 @@ TITAN_CPU_INLINE void combine_loop(std::byte* out, const std::byte* a, const std
   const auto* x = reinterpret_cast<const T*>(a);
   const auto* y = reinterpret_cast<const T*>(b);
   if constexpr (sizeof(T) == 2 && !std::is_integral_v<T> && !std::is_same_v<Op, Sum>) {
-    // one of the two as it is, so that no NaN changes its bits
+    // copies one of the two unchanged, so that no NaN changes its bits
     for (size_t i = 0; i < count; ++i)
       c[i] = std::is_same_v<Op, Max> ? (load(x[i]) < load(y[i]) ? y[i] : x[i])
                                      : (load(y[i]) < load(x[i]) ? y[i] : x[i]);
@@ -96,7 +96,7 @@ TITAN_CPU_INLINE void combine_loop(std::byte* out, const std::byte* a, const std
   }
 }
 
-/// Summed in pieces that stay in the nearest cache.
+/// Sums in pieces that stay in the L1 cache.
 template <class T>
 TITAN_CPU_INLINE void sum_loop(std::byte* out, const std::byte* const* sources, size_t num_sources,
                                size_t count) {

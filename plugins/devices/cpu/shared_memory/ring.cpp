@@ -11,7 +11,7 @@
 namespace titan::cpu {
 
 void Bell::ring() {
-  // orders what was written before against the look at the sleepers; see announce_sleep
+  // orders earlier writes before the read of num_sleepers; see announce_sleep
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (num_sleepers.load(std::memory_order_relaxed) == 0) return;
   num_rings.fetch_add(1, std::memory_order_release);
@@ -29,7 +29,7 @@ void Bell::sleep(uint32_t announced, std::chrono::microseconds time) {
   const auto nanoseconds = std::chrono::nanoseconds(time).count();
   const timespec at_most{.tv_sec = nanoseconds / 1'000'000'000,
                          .tv_nsec = nanoseconds % 1'000'000'000};
-  // any way of waking up will do: the caller looks again
+  // any reason to wake up is fine: the caller checks its condition again
   ::syscall(SYS_futex, &num_rings, FUTEX_WAIT, announced, &at_most, nullptr, 0);
   num_sleepers.fetch_sub(1, std::memory_order_relaxed);
 }

@@ -18,7 +18,7 @@
 namespace titan::cpu {
 namespace {
 
-constexpr uint64_t kMagic = 0x7469'7461'6e73'6731;  // of this layout
+constexpr uint64_t kMagic = 0x7469'7461'6e73'6731;  // identifies this layout
 constexpr uint64_t kPage = 4096;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
@@ -83,7 +83,7 @@ Segment Segment::create(const SegmentLayout& layout, int rank, Descriptor& descr
   if (fd.get() < 0) fail_with_errno("memfd_create");
   const uint64_t bytes = layout.segment_bytes();
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) fail_with_errno("ftruncate");
-  // nobody can cut it short, which would kill who touches it
+  // sealed: no process can truncate it, which would kill processes that access it
   if (::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) fail_with_errno("fcntl(F_ADD_SEALS)");
   Segment segment(layout, rank, map_memory(fd.get(), bytes));
   new (segment.memory_) SegmentStart{.magic = kMagic, .rank = rank};
@@ -103,7 +103,8 @@ Segment Segment::map(const SegmentLayout& layout, int rank, const Descriptor& de
   Segment segment(layout, rank, map_memory(descriptor.get(), bytes));
   const auto* start = reinterpret_cast<const SegmentStart*>(segment.memory_);
   if (start->magic != kMagic || start->rank != rank)
-    throw std::runtime_error("what rank " + std::to_string(rank) + " sent is not its segment");
+    throw std::runtime_error("rank " + std::to_string(rank) +
+                             " sent something else than its segment");
   return segment;
 }
 

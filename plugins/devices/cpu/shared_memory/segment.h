@@ -1,4 +1,5 @@
-// The memory that one rank of a group writes to and all of them map: its bell and its rings.
+// The memory that one rank of a group writes and all its ranks map: the rank's bell and rings. Used
+// by the rendezvous and Engine.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,7 @@
 
 namespace titan::cpu {
 
-/// How large the rings are in a group of `size` ranks. What is never used takes no memory.
+/// Sizes of the rings in a group of `size` ranks. Pages that are never used take no memory.
 struct SegmentLayout {
   int size;
   uint64_t published_bytes;  ///< capacity of the ring that all others read
@@ -20,7 +21,7 @@ struct SegmentLayout {
   uint64_t segment_bytes() const;
 };
 
-/// A file descriptor that is closed in the end.
+/// Owns a file descriptor and closes it.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -36,13 +37,13 @@ class Descriptor {
   int fd_ = -1;
 };
 
-/// A mapped segment. Anonymous memory behind a descriptor: it has no name, takes nothing of
-/// /dev/shm, and is gone with the last process that maps it, however that ends.
+/// A mapped segment: anonymous memory behind a descriptor. It has no name, does not use /dev/shm,
+/// and disappears with the last process that maps it, however that ends.
 class Segment {
  public:
-  /// A new one, empty, sealed at its size. Throws a std::system_error where there is no memfd.
+  /// A new, empty segment, sealed at its size. Throws a std::system_error if memfd is unavailable.
   static Segment create(const SegmentLayout& layout, int rank, Descriptor& descriptor);
-  /// That of another rank. Throws a std::runtime_error when it is not what `layout` says.
+  /// Maps that of another rank. Throws a std::runtime_error if it does not match `layout`.
   static Segment map(const SegmentLayout& layout, int rank, const Descriptor& descriptor);
 
   Segment(Segment&& other) noexcept;

@@ -22,7 +22,7 @@ using at::Tensor;
 using dist::Reduce;
 using dist::Work;
 
-/// From here on each rank reduces one block and publishes it, instead of all of everything.
+/// From this size on each rank reduces one block and publishes it, instead of reducing everything.
 constexpr uint64_t kReduceInBlocks = 32 << 10;
 
 std::byte* bytes_of(const Tensor& tensor) {
@@ -41,19 +41,19 @@ class SharedMemoryWork final : public Work {
   }
 
  private:
-  std::shared_ptr<Engine> engine_;  // outlives the backend while somebody waits
+  std::shared_ptr<Engine> engine_;  // outlives the backend during a wait
   std::shared_ptr<Operation> operation_;
   std::chrono::milliseconds timeout_;
 };
 
-/// Reduces bytes that lie in one block of gloo's ring: those of rank `block` - 1 are combined with
-/// those of the rank before it, and so on, until those of rank `block` are the last.
+/// Reduces bytes of one block in the order of gloo's ring: those of rank `block` - 1 are combined
+/// with those of the rank before, and so on down to rank `block`.
 class BlockReduction {
  public:
   BlockReduction(Combine combine, uint64_t element_size, int size)
       : combine_(combine), element_size_(element_size), size_(size) {}
 
-  /// `sources[r]`: of rank r; `out` may be one of them.
+  /// `sources[r]`: bytes of rank r; `out` may be one of the sources.
   void reduce(int block, std::byte* out, const std::byte* const* sources, uint64_t bytes) const {
     alignas(kLine) std::array<std::byte, 8192> partial;
     for (uint64_t done = 0; done < bytes; done += partial.size()) {
@@ -114,7 +114,7 @@ class SharedMemoryBackend final : public dist::Backend {
     TITAN_CHECK(reduce == Reduce::sum, internal, "reduce_scatter on the CPU sums only");
     if (out.numel() == 0) return nullptr;
     const SumInOrder sum = sum_function(out.scalar_type());
-    // ATen adds 16-bit values of five ranks and more in another order where a row ends
+    // ATen adds 16-bit values of five or more ranks in another order at the end of a row
     const bool is_by_aten =
         !sum || out.is_alias_of(in) || (at::isReducedFloatingType(out.scalar_type()) && size() > 4);
     const uint64_t bytes = out.nbytes(), element_size = out.element_size();
@@ -203,7 +203,7 @@ class SharedMemoryBackend final : public dist::Backend {
   void abort(const std::string& reason) override { engine_->abort(reason); }
 
  private:
-  /// Every rank publishes all and reduces all: one step.
+  /// Every rank publishes its whole buffer and reduces all buffers: one communication step.
   std::shared_ptr<Work> reduce_everything(const Tensor& inout, const BlockReduction& reduction,
                                           const RingBlocks& blocks) {
     auto operation = new_operation({inout});
@@ -221,13 +221,13 @@ class SharedMemoryBackend final : public dist::Backend {
         at = end;
       }
     };
-    // what was published already may be overwritten
+    // published bytes may be overwritten
     operation->joint.emplace(lanes([&](int peer) { return &engine_->published_by(peer); }), size(),
                              bytes, use, &operation->outgoing.front().sent());
     return start(std::move(operation));
   }
 
-  /// Every rank gets the others' parts of its block, reduces it and publishes the result.
+  /// Every rank receives the others' parts of its block, reduces it and publishes the result.
   std::shared_ptr<Work> reduce_own_block(const Tensor& inout, const BlockReduction& reduction,
                                          const RingBlocks& blocks) {
     auto operation = new_operation({inout});
@@ -247,7 +247,7 @@ class SharedMemoryBackend final : public dist::Backend {
                              length(rank()), use);
     operation->outgoing.emplace_back(engine_->publish(), data + blocks.begin(rank()),
                                      length(rank()), 0, &operation->joint->done());
-    // the result of a byte comes when its rank has read what this one had there
+    // the result of a byte comes after its rank has read this rank's old value of the byte
     for_others([&](int peer) {
       operation->incoming.emplace_back(engine_->published_by(peer), data + blocks.begin(peer),
                                        length(peer));
@@ -258,7 +258,7 @@ class SharedMemoryBackend final : public dist::Backend {
   std::shared_ptr<Operation> new_operation(std::vector<Tensor> tensors) {
     auto operation = std::make_shared<Operation>();
     operation->tensors = std::move(tensors);
-    // parts are pointed to: they do not move
+    // other parts point to these: they must not move
     operation->outgoing.reserve(static_cast<size_t>(size()) + 1);
     operation->incoming.reserve(static_cast<size_t>(size()));
     return operation;
@@ -269,7 +269,7 @@ class SharedMemoryBackend final : public dist::Backend {
     return std::make_shared<SharedMemoryWork>(engine_, std::move(operation), timeout_);
   }
 
-  /// Everybody starts with its right neighbour.
+  /// Each rank starts with its right neighbour.
   template <class Do>
   void for_others(const Do& act) const {
     for (int step = 1; step < size(); ++step) act((rank() + step) % size());
@@ -283,17 +283,17 @@ class SharedMemoryBackend final : public dist::Backend {
   }
 
   static void require_taken(bool is_taken) {
-    if (!is_taken) throw std::runtime_error("Invalid scalar type");  // gloo's words
+    if (!is_taken) throw std::runtime_error("Invalid scalar type");  // gloo's message
   }
 
-  /// Views of the rows that go to or come from each rank; no `counts`: equally many.
+  /// Views of the rows that go to or come from each rank. Empty `counts`: equal chunks.
   std::vector<Tensor> rows_by_rank(const Tensor& rows, const std::vector<int64_t>& counts) const {
     if (!counts.empty()) return rows.split_with_sizes(counts);
     const int64_t count = rows.size(0) / size();
     return rows.split_with_sizes(std::vector<int64_t>(static_cast<size_t>(size()), count));
   }
 
-  std::shared_ptr<Engine> engine_;  // shared with the work that is under way
+  std::shared_ptr<Engine> engine_;  // shared with work in flight
   std::chrono::milliseconds timeout_;
 };
 

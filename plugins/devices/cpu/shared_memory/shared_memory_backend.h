@@ -1,4 +1,5 @@
-// Collectives on the CPU between ranks of one machine, through memory that they share.
+// Collectives on the CPU between ranks of one machine through shared memory. Used by the cpu
+// device.
 #pragma once
 
 #include <chrono>
@@ -11,8 +12,8 @@
 
 namespace titan::cpu {
 
-/// Every operation of Backend, with the bits that gloo's has: all-reduces add up in the order of
-/// its ring (see RingBlocks), reduce-scatters in rank order. Refuses the types that gloo refuses.
+/// Implements all of Backend, bitwise equal to gloo: all-reduces add in the order of gloo's ring
+/// (see RingBlocks), reduce-scatters in rank order. Rejects the dtypes that gloo rejects.
 std::shared_ptr<dist::Backend> make_shared_memory_backend(Members members,
                                                           std::chrono::milliseconds timeout);
 

@@ -35,19 +35,19 @@ std::string text_of(Where where) {
   return file + ":" + std::to_string(where.line());
 }
 
-/// Who came by an element last. Threads are numbered through all blocks; an epoch is the time
+/// The last access of an element. Threads are numbered across all blocks; an epoch is the time
 /// between two barriers of a block.
 struct Visit {
   int64_t thread = -1;
   int64_t epoch = -1;
 };
 
-/// What a race is found by: the last write, and enough of the reads after it. Of several threads
-/// that read between the same two barriers, any two tell a writer all that it has to know.
+/// The history needed to detect a race: the last write and the reads after it. Of several threads
+/// that read between the same two barriers, two are enough to detect a race with any writer.
 struct Visits {
   Visit write, read, other_read;
 
-  /// The thread that this access meets, if any.
+  /// The thread whose access conflicts with this one, if any.
   std::optional<int64_t> add(Visit visit, Access access, int threads) {
     const auto meets = [&](const Visit& past) {
       if (past.thread < 0 || past.thread == visit.thread) return false;
@@ -79,7 +79,7 @@ struct SharedMemory {
 
 enum class State { ready, at_barrier, at_shuffle, finished };
 
-/// Where the scheduler or a fiber stands; bounds and `shadow` are AddressSanitizer's.
+/// Saved context of the scheduler or a fiber; bounds and `shadow` are for AddressSanitizer.
 struct Stack {
   ucontext_t context;
   const void* bottom = nullptr;
@@ -98,7 +98,7 @@ struct Fiber {
   std::unique_ptr<std::byte[]> memory;
   State state = State::ready;
   Where where;
-  uint64_t word = 0;  // brought to a shuffle, then taken from it
+  uint64_t word = 0;  // passed to a shuffle, then its result
   int mask = 0;
 };
 
@@ -124,7 +124,7 @@ struct Machine {
   int64_t number() const { return block * threads + thread; }
 };
 
-// One launch at a time in each thread of the host, as kernels of one stream.
+// One launch at a time per host thread, like kernels in one stream.
 Machine& machine() {
   thread_local Machine only;
   return only;
@@ -169,7 +169,7 @@ bool is_same(Where a, Where b) {
   return a.line() == b.line() && std::string_view(a.file_name()) == b.file_name();
 }
 
-/// Lets the lanes of a warp go on when all of them are at the same shuffle.
+/// Completes a shuffle and resumes the lanes of a warp once all of them have reached it.
 bool exchange_words(Machine& m, int first) {
   const auto fiber = [&](int lane) -> Fiber& {
     return *m.fibers[static_cast<size_t>(first + lane)];
@@ -189,7 +189,7 @@ bool exchange_words(Machine& m, int first) {
   return true;
 }
 
-/// True when a fiber ran or was let go on.
+/// True when a fiber ran or was resumed.
 bool run_warp(Machine& m, int first) {
   bool progressed = false;
   do {
@@ -223,7 +223,7 @@ bool run_warp(Machine& m, int first) {
                                                   " wait at a barrier, not all at the same one");
 }
 
-/// Whether all threads have ended; lets them pass a barrier that all have reached.
+/// Whether all threads have finished; releases a barrier that all have reached.
 bool is_over_after_barrier(Machine& m) {
   const Fiber& first = *m.fibers.front();
   for (int t = 0; t < m.threads; ++t) {
@@ -245,7 +245,7 @@ void run_block(Machine& m) {
   for (int t = 0; t < m.threads; ++t) {
     Fiber& fiber = *m.fibers[static_cast<size_t>(t)];
     fiber.state = State::ready;
-    // a launch that ended with an error left its frames there
+    // a launch that ended with an error left its stack frames poisoned
     TITAN_TELL_SANITIZER(__asan_unpoison_memory_region(fiber.memory.get(), kStackBytes));
     getcontext(&fiber.stack.context);
     fiber.stack.bottom = fiber.memory.get();
@@ -337,7 +337,7 @@ void check_global(const GlobalArray& array, int64_t first, int64_t count, uint64
   if (address % alignment != 0)
     fail(Defect::global_alignment,
          std::string(verb) + " " + std::to_string(alignment) + " bytes at element " +
-             std::to_string(first) + ", which is not aligned to them",
+             std::to_string(first) + ", whose address is not a multiple of that",
          where);
   std::vector<Visits>& visits = m.global[array.data];
   if (visits.size() < static_cast<size_t>(array.size))
@@ -346,8 +346,8 @@ void check_global(const GlobalArray& array, int64_t first, int64_t count, uint64
     if (const auto met =
             visits[static_cast<size_t>(i)].add({m.number(), m.epoch}, access, m.threads))
       fail(Defect::global_race,
-           std::string(verb) + " element " + std::to_string(i) + " in global memory, where " +
-               m.who(*met) + " was, and no barrier of their block is between them",
+           std::string(verb) + " element " + std::to_string(i) + " in global memory; " +
+               m.who(*met) + " accessed it without a barrier of their block in between",
            where);
 }
 
@@ -377,7 +377,7 @@ void* check_shared(SharedArray array, int i, Access access, Where where) {
     fail_at(Defect::shared_unwritten, ", which no thread has written");
   if (const auto met = visits.add({m.number(), m.epoch}, access, m.threads))
     fail_at(Defect::shared_race,
-            ", where " + m.who(*met) + " was since the last barrier: one is missing");
+            ", which " + m.who(*met) + " accessed since the last barrier: a barrier is missing");
   return memory.bytes.data() + static_cast<size_t>(i) * memory.element_bytes;
 }
 

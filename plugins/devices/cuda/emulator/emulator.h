@@ -1,6 +1,6 @@
-// Runs a kernel of kernels/ on the host, as a GPU might: the threads of a block take turns between
-// barriers, warps exchange values by shuffles, blocks come in any order. What a GPU would let pass
-// or answer with garbage ends the launch with an error that names the place. Used by tests.
+// Runs a kernel of kernels/ on the host, for tests. The threads of a block take turns between
+// barriers, warps exchange values by shuffles, and blocks run in any order. Defects that a GPU
+// would ignore or answer with garbage end the launch with an error that names the source line.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 namespace titan::cuda::emulator {
 
 enum class Defect {
-  global_bounds,     ///< outside of an array in global memory
-  global_alignment,  ///< an access of 16 bytes at an address that is no multiple
-  global_race,       ///< two threads at one element, one writing, no barrier of their block between
-  shared_bounds,     ///< outside of an array in shared memory
-  shared_unwritten,  ///< shared memory read before anyone wrote it
-  shared_race,       ///< as global_race, in shared memory: a barrier is missing
-  barrier_divergence,  ///< some threads of a block wait at a barrier that others never reach
-  shuffle_divergence,  ///< the same, of a warp's lanes at a shuffle
+  global_bounds,       ///< outside of an array in global memory
+  global_alignment,    ///< an access at an address that is not a multiple of its bytes
+  global_race,         ///< two threads access one element, one writes, no barrier between them
+  shared_bounds,       ///< outside of an array in shared memory
+  shared_unwritten,    ///< shared memory read before any thread wrote it
+  shared_race,         ///< as global_race, in shared memory: a barrier is missing
+  barrier_divergence,  ///< some threads of a block do not reach a barrier
+  shuffle_divergence,  ///< some lanes of a warp do not reach a shuffle
   requirement,         ///< grid::require
 };
 
@@ -33,10 +33,10 @@ class GridError : public std::runtime_error {
   Defect defect_;
 };
 
-/// In which order threads and blocks take their turns. Results of a kernel must not depend on it.
+/// Order in which threads and blocks take turns. A kernel's results must not depend on it.
 enum class Order { forward, backward, shuffled };
 
-/// For the launches while it lives.
+/// Sets the order of launches during its lifetime.
 class ScopedOrder {
  public:
   explicit ScopedOrder(Order order);
@@ -54,7 +54,7 @@ struct Totals {
 };
 const Totals& totals();
 
-/// `body` is run by `threads` (a multiple of 32) threads of each of `num_blocks` blocks. Throws the
+/// Runs `body` in `threads` (a multiple of 32) threads of each of `num_blocks` blocks. Throws the
 /// first GridError.
 void run(int64_t num_blocks, int threads, const std::function<void()>& body);
 

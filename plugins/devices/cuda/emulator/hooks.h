@@ -1,5 +1,6 @@
-// What kernels/grid.h asks where there is no GPU: answered by emulator.cpp, whose fibers are the
-// threads of a block. Only tests link it; the plugin compiles these declarations and calls none.
+// The functions that kernels/grid.h calls without a GPU. emulator.cpp implements them; its fibers
+// are the threads of a block. Only tests link it: the plugin compiles these declarations and calls
+// none of them.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 
 namespace titan::cuda::emulator {
 
-/// Where in a kernel's source an access stands.
+/// Position of an access in a kernel's source.
 using Where = std::source_location;
 
 enum class Access { read, write };
@@ -27,14 +28,14 @@ int thread();
 int64_t block();
 int64_t num_blocks();
 void sync_block(Where where);
-/// What the lane with number `lane ^ mask` brings to the same call.
+/// Returns the value that lane `lane ^ mask` passes to the same call.
 uint64_t shuffle_xor(uint64_t value, int mask, Where where);
 
 void check_global(const GlobalArray& array, int64_t first, int64_t count, uint64_t alignment,
                   Access access, Where where);
-/// The same for all threads of a block that ask by the same name.
+/// The array `name` of this block, the same for all its threads.
 SharedArray shared_array(const char* name, uint64_t element_bytes, int count);
-/// Where element `i` lies.
+/// Address of element `i`.
 void* check_shared(SharedArray array, int i, Access access, Where where);
 [[noreturn]] void fail_requirement(const char* what);
 

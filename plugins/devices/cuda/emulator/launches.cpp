@@ -1,4 +1,4 @@
-// launch() on the host: every kernel by the emulator.
+// Implements launch() for tests: runs every kernel in the emulator on the host.
 #include "../kernels/instances.h"
 #include "../kernels/launch.h"
 #include "emulator.h"

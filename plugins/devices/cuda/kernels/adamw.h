@@ -1,6 +1,6 @@
-// AdamW in one pass over weights whose states may have another type, rounded at random where asked.
-// Loshchilov and Hutter, 2019; Gupta et al., "Deep learning with limited numerical precision",
-// 2015.
+// AdamW in one pass over weights whose optimizer states may have another dtype, with optional
+// stochastic rounding. Loshchilov and Hutter, 2019; Gupta et al., "Deep learning with limited
+// numerical precision", 2015.
 #pragma once
 
 #include "pieces.h"
@@ -28,12 +28,12 @@ TITAN_DEVICE PhiloxWords philox4x32(uint64_t low, uint64_t high, uint64_t key) {
   return {{c0, c1, c2, c3}};
 }
 
-/// Where a slice lies in the tensor that it is cut from, both seen as matrices: the random bits of
-/// an element follow from its place in the whole. See titan/nn/rounding.h.
+/// Position of a slice in the tensor that it is part of, both seen as matrices. The random bits of
+/// an element depend on its position in the whole tensor. See titan/nn/rounding.h.
 struct PlaceInWhole {
   int64_t columns;        ///< of the slice
   int64_t first;          ///< index of its first element in the whole
-  int64_t whole_columns;  ///< between rows of the slice
+  int64_t whole_columns;  ///< of the whole: distance between rows of the slice
   TITAN_DEVICE int64_t operator()(int64_t i) const {
     return first + i / columns * whole_columns + i % columns;
   }
@@ -43,9 +43,9 @@ struct AdamWNumbers {
   double lr, beta1, beta2, eps, weight_decay;
 };
 
-/// m <- m + (1-b1)(g - m), v <- b2 v + (1-b2) g², w <- w - lr·wd·w - lr / (1-b1^t) · m /
-/// (sqrt(v) / sqrt(1-b2^t) + eps), in float32, each result rounded once. g is the gradient times
-/// `scale`, rounded to the gradient's type, as if it had been multiplied before.
+/// m <- m + (1-b1)(g - m), v <- b2 v + (1-b2) g², w <- w - lr·wd·w - lr / (1-b1^t) · m / (sqrt(v) /
+/// sqrt(1-b2^t) + eps), in float32, each result rounded once. g is the gradient times `scale`,
+/// rounded to the gradient's dtype as a separate multiplication would.
 template <class W, class G, class S>
 struct AdamW {
   static constexpr int kThreads = 256, kBlocks = 4;
@@ -53,22 +53,23 @@ struct AdamW {
   grid::Span<const G> gradient;
   grid::Span<S> exp_avg, exp_avg_sq;
   grid::Span<const float>
-      step;  ///< (1): t, which counts this step; on the device, so that no one waits
-  grid::Span<const float> scale;  ///< (1): of the gradient; none: 1
+      step;  ///< (1): t, including this step; on the device, so that the host does not wait
+  grid::Span<const float> scale;  ///< (1): factor of the gradient; empty: 1
   AdamWNumbers numbers;
   int64_t per_block;  ///< elements, a multiple of 8
   bool is_aligned;
-  bool rounds_at_random;  ///< W is BFloat16
+  bool rounds_at_random;  ///< only if W is BFloat16
   uint64_t key;
   PlaceInWhole place;
 
   TITAN_DEVICE void operator()() const {
-    // 16 bytes of the widest type; more of the narrow ones at a time would not fit the registers
+    // 16 bytes of the widest type; more elements of narrow types at a time would not fit the
+    // registers
     constexpr int kOthers = kPerAccess<G> < kPerAccess<S> ? kPerAccess<G> : kPerAccess<S>;
     constexpr int N = kPerAccess<W> < kOthers ? kPerAccess<W> : kOthers;
     TITAN_SHARED(float, corrections, 2);
     const float t = step.load(0);
-    if (grid::thread() == 0) {  // in double, once a block
+    if (grid::thread() == 0) {  // in double, once per block
       corrections.store(0, static_cast<float>(numbers.lr / (1 - pow(numbers.beta1, double{t}))));
       corrections.store(1, static_cast<float>(sqrt(1 - pow(numbers.beta2, double{t}))));
     }
@@ -118,13 +119,13 @@ struct AdamW {
   }
 
  private:
-  /// Without an index that the compiler does not know, which would cost local memory.
+  /// Without an index unknown to the compiler, which would cost local memory.
   TITAN_DEVICE static uint32_t pick(const PhiloxWords& random, int lane) {
     const uint32_t low = lane & 1 ? random.words[1] : random.words[0];
     const uint32_t high = lane & 1 ? random.words[3] : random.words[2];
     return lane & 2 ? high : low;
   }
-  /// A number that bfloat16 holds: the upper half of the bits after 16 random ones were added.
+  /// Adds 16 random bits and keeps the upper half, which is a bfloat16 value.
   TITAN_DEVICE static float moved(float value, uint32_t random) {
     if (!is_finite(value)) return value;
     return float_of((bits_of(value) + random) & 0xffff0000u);

@@ -1,4 +1,4 @@
-// Cross entropy of rows of logits, with its gradient in their place.
+// Kernel: cross entropy of rows of logits; the gradient replaces the logits.
 #pragma once
 
 #include "held_row.h"
@@ -14,7 +14,7 @@ struct SoftmaxStatistics {
 struct MergeStatistics {
   TITAN_DEVICE SoftmaxStatistics operator()(SoftmaxStatistics a, SoftmaxStatistics b) const {
     const float largest = Largest{}(a.largest, b.largest);
-    // of nothing but -infinity: nothing to scale
+    // only -infinity so far: nothing to scale
     if (largest == -kInfinity()) return {largest, 0};
     return {largest, a.sum * expf(a.largest - largest) + b.sum * expf(b.largest - largest)};
   }
@@ -22,12 +22,12 @@ struct MergeStatistics {
 };
 
 /// loss = logsumexp(row) - row[label]; with `wants_gradient` the row becomes softmax - onehot. A
-/// row whose label is `ignored` gets loss 0 and gradient 0. A block per row, which reads it twice
-/// and writes it once; words need not be a multiple of anything.
+/// row whose label is `ignored` gets loss 0 and gradient 0. One block per row; it reads the row
+/// twice and writes it once. `words`, the size of the vocabulary, may be any number.
 template <class T>
 struct CrossEntropy {
   static constexpr int kThreads = 512, kBlocks = 2;
-  static constexpr int kAhead = 4;  ///< reads of a thread under way at once
+  static constexpr int kAhead = 4;  ///< reads of a thread in flight at once
   grid::Span<T> logits;             ///< (rows, words)
   grid::Span<const int64_t> labels;
   grid::Span<float> losses;  ///< (rows)
@@ -60,7 +60,7 @@ struct CrossEntropy {
     });
     const SoftmaxStatistics all = over_block<kThreads>(own, scratch, MergeStatistics{});
     const float logsumexp = all.largest + logf(all.sum);
-    // read before the barrier behind which its place becomes the gradient
+    // read before the barrier, after which the gradient overwrites it
     const float target = widened(logits.load(start + label));
     if (grid::thread() == 0) losses.store(grid::block(), logsumexp - target);
     if (!wants_gradient) return;

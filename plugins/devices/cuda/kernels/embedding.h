@@ -1,13 +1,14 @@
-// The gradient of an embedding without atomics: the same bits in every run, and those of the CPU.
+// Kernel: the gradient of an embedding without atomics, deterministic and bitwise equal to the
+// CPU's.
 #pragma once
 
 #include "pieces.h"
 
 namespace titan::cuda {
 
-/// `sorted`: the tokens, sorted; `order`: where each stood, those of one row in their order. A
-/// block takes a tile of columns of the token that it stands at, and does nothing unless that is
-/// the first of its row: then it adds the whole row's shares in order.
+/// `sorted`: the tokens, sorted stably; `order`: their original positions. A block handles a tile
+/// of columns of one sorted position. It does nothing unless that is the first of its table row;
+/// then it adds the gradients of all positions of the row in order.
 template <class T>
 struct EmbeddingBackward {
   static constexpr int kThreads = 128, kBlocks = 8;

@@ -1,12 +1,12 @@
-// Float8 of a matrix with the scale that its largest absolute value asks for. Micikevicius et al.,
-// "FP8 formats for deep learning", 2022; scales as torchao computes them.
+// Kernels that quantize a matrix to float8 with a scale from its largest absolute value.
+// Micikevicius et al., "FP8 formats for deep learning", 2022; scales as in torchao.
 #pragma once
 
 #include "held_row.h"
 
 namespace titan::cuda {
 
-/// As titan::float8::scale_of: in double, from a maximum that is not below 1e-12.
+/// As titan::float8::scale_of: in double, with a maximum of at least 1e-12.
 template <class Format>
 TITAN_DEVICE float float8_scale(float largest, bool to_power_of_two) {
   const double bounded = largest < 1e-12 ? 1e-12 : static_cast<double>(largest);
@@ -15,8 +15,8 @@ TITAN_DEVICE float float8_scale(float largest, bool to_power_of_two) {
   return float_of(bits_of(scale) & 0xff800000u);
 }
 
-/// Two numbers rounded to Format, the first in the lower byte: by one instruction where the GPU has
-/// it (compute capability 8.9), to the same bits.
+/// Two numbers rounded to Format, the first in the lower byte. Uses one instruction on GPUs that
+/// have it (compute capability 8.9), with the same bits.
 template <class Format>
 TITAN_DEVICE uint16_t rounded_pair(float first, float second) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
@@ -46,7 +46,7 @@ TITAN_DEVICE grid::Piece<Format, N> quantized(const grid::Piece<T, N>& in, float
   return out;
 }
 
-/// Bits of magnitudes are ordered as the magnitudes are; what is not a number is the largest.
+/// The bits of magnitudes have the same order as the magnitudes; NaN is the largest.
 TITAN_DEVICE uint32_t magnitude(float value) {
   return bits_of(value) & 0x7fffffffu;
 }
@@ -60,7 +60,7 @@ TITAN_DEVICE uint32_t largest_magnitude(uint32_t most, const grid::Piece<T, N>& 
   return most;
 }
 
-/// The largest of all that LargestOfBlocks left, on every thread.
+/// The maximum of the results of LargestOfBlocks, on every thread.
 template <int kThreads>
 TITAN_DEVICE float largest_of(const grid::Span<const float>& largest,
                               const grid::Shared<uint32_t>& scratch) {
@@ -70,7 +70,7 @@ TITAN_DEVICE float largest_of(const grid::Span<const float>& largest,
   return float_of(over_block<kThreads>(most, scratch, LargestBits{}));
 }
 
-/// The largest absolute value of each block's share of x.
+/// The largest absolute value of each block's part of x.
 template <class T>
 struct LargestOfBlocks {
   static constexpr int kThreads = 256, kBlocks = 4;
@@ -93,13 +93,13 @@ struct LargestOfBlocks {
   }
 };
 
-/// x · scale rounded to Format, with one scale for all of x. Every block computes it from what
-/// LargestOfBlocks left; without that it is known.
+/// x · scale rounded to Format, with one scale for all of x. Every block computes the scale from
+/// the results of LargestOfBlocks, or reads it if it is known.
 template <class T, class Format>
 struct QuantizeTensor {
   static constexpr int kThreads = 256, kBlocks = 4;
   grid::Span<const T> x;
-  grid::Span<const float> largest;  ///< none: `scale` is read
+  grid::Span<const float> largest;  ///< empty: `scale` is read
   grid::Span<Format> values;
   grid::Span<float> scale;  ///< (1)
   int64_t per_block;
@@ -124,7 +124,7 @@ struct QuantizeTensor {
   }
 };
 
-/// The same with a scale for each row. A block per row.
+/// As QuantizeTensor with a scale for each row. One block per row.
 template <class T, class Format>
 struct QuantizeRows {
   static constexpr int kThreads = 256, kBlocks = 4;
@@ -151,14 +151,15 @@ struct QuantizeRows {
   }
 };
 
-/// The largest absolute values of the columns of each `kTall` rows. A warp reads a row of a block's
-/// columns at a time.
+/// The largest absolute values of the columns in each strip of `kTall` rows. A warp reads one row
+/// of a block's columns at a time.
 template <class T>
 struct LargestOfColumns {
   static constexpr int kThreads = 256, kBlocks = 4;
-  static constexpr int kTall = 128, kWide = grid::kWarp * kPerAccess<T>;  ///< of a block
-  grid::Span<const T> x;                                                  ///< (rows, columns)
-  grid::Span<float> largest;  ///< (rows / kTall, columns)
+  static constexpr int kTall = 128,
+                       kWide = grid::kWarp * kPerAccess<T>;  ///< rows, columns of a block
+  grid::Span<const T> x;                                     ///< (rows, columns)
+  grid::Span<float> largest;                                 ///< (rows / kTall, columns)
   int64_t rows, columns, column_blocks;
   bool is_aligned;
 
@@ -204,8 +205,8 @@ struct LargestOfColumns {
   }
 };
 
-/// A scale for each column, from what LargestOfColumns left. A lane per column, the strips are
-/// shared among the warps.
+/// A scale for each column, from the results of LargestOfColumns. One lane per column; the warps
+/// share the strips.
 template <class Format>
 struct ScaleOfColumns {
   static constexpr int kThreads = 256, kBlocks = 4;
@@ -231,9 +232,9 @@ struct ScaleOfColumns {
   }
 };
 
-/// The transpose of x · scale rounded to Format, with a scale for all of x or for each column. A
-/// block turns a square of x in shared memory: a thread reads kWide columns of kTall rows, so that
-/// a warp reads whole rows, and what it stores is kTall neighbours of the transpose.
+/// The transpose of x · scale rounded to Format, with one scale for all of x or one per column. A
+/// block transposes a square of x in shared memory. A thread reads kWide columns of kTall rows, so
+/// that a warp reads whole rows; it stores kTall neighbours of the transpose.
 template <class T, class Format>
 struct QuantizeTurned {
   static constexpr int kThreads = 256, kBlocks = 3;
@@ -242,7 +243,7 @@ struct QuantizeTurned {
   static_assert(kStrips * grid::kWarp == kThreads && sizeof(Format) == 1);
   using Strip = grid::Piece<Format, kTall>;
   grid::Span<const T> x;            ///< (rows, columns)
-  grid::Span<const float> largest;  ///< of LargestOfBlocks; none: `scale` is read
+  grid::Span<const float> largest;  ///< of LargestOfBlocks; empty: `scale` is read
   grid::Span<Format> values;        ///< (columns, rows)
   grid::Span<float> scale;          ///< (1), or (columns)
   int64_t rows, columns, column_blocks;
@@ -282,10 +283,10 @@ struct QuantizeTurned {
   }
 
  private:
-  /// Whether the strips that begin in this row go through shared memory.
+  /// Whether the strips that begin in this row are transposed in shared memory.
   TITAN_DEVICE bool is_whole(int64_t row) const { return is_aligned && row + kTall <= rows; }
 
-  /// Neighbouring lanes store and load strips of different banks.
+  /// Index in `square` such that neighbouring lanes access strips in different banks.
   TITAN_DEVICE static int place(int column, int strip) {
     return column * kStrips + (strip ^ column / kWide % kStrips);
   }

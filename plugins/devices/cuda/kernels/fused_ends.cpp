@@ -17,13 +17,12 @@
 namespace titan::cuda::fused {
 namespace {
 
-/// sum + a · b, and a · b for the first of the chunks, whose `sum` holds nothing yet. `sum` is
-/// fp32.
+/// sum + a · b; for the first chunk, whose `sum` is uninitialized, a · b. `sum` is fp32.
 void add_product(Tensor& sum, const Tensor& a, const Tensor& b, bool is_first) {
   if (a.scalar_type() == at::kFloat) {
     is_first ? at::mm_out(sum, a, b) : sum.addmm_(a, b);
   } else if (sum.is_cuda()) {
-    // one product that reads and writes fp32: ATen has it for CUDA alone
+    // one product that reads and writes fp32, which ATen has for CUDA only
     at::addmm_out(sum, sum, a, b, at::kFloat, /*beta=*/is_first ? 0 : 1, /*alpha=*/1);
   } else {
     const Tensor share = at::mm(a, b);
@@ -81,15 +80,15 @@ std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy(const Tensor& x, const T
                                       needs_dweight);
 }
 
-// As ops::run_chunks, whose chunks of narrow types are copied to fp32 and back: here the product is
-// its own gradient's place.
+// As ops::run_chunks, which copies chunks of narrow dtypes to fp32 and back. Here the gradient
+// replaces the logits in place.
 std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy_by_rows(int64_t rows_per_chunk,
                                                                 const Tensor& x,
                                                                 const Tensor& weight,
                                                                 const Tensor& labels, bool needs_dx,
                                                                 bool needs_dweight) {
   const int64_t num_rows = x.size(0), words = weight.size(0);
-  const bool is_whole = rows_per_chunk >= num_rows;  // dweight is one product
+  const bool is_whole = rows_per_chunk >= num_rows;  // then dweight is one product
   Tensor dx, dweight;
   if (needs_dx) dx = at::empty(x.sizes(), x.options());
   if (needs_dweight) {
@@ -116,7 +115,7 @@ std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy_by_rows(int64_t rows_per
     else
       add_product(dweight, logits.t(), in, first == 0);
   }
-  buffer.reset();  // before the sum is copied to the weight's type
+  buffer.reset();  // before the sum is copied to the weight's dtype
   if (needs_dweight) dweight = dweight.to(weight.scalar_type());
   return {loss.to(at::kFloat), dx, dweight};
 }

@@ -1,4 +1,4 @@
-// The fused operations of a layer: norm, gate, rotary positions.
+// The fused operations of a layer: norm, SwiGLU, rotary positions.
 #include <limits>
 
 #include <ATen/ops/empty.h>
@@ -13,18 +13,17 @@
 namespace titan::cuda::fused {
 namespace {
 
-/// Blocks that share the rows of a norm's gradient: four to each of 128 multiprocessors, which is
-/// what most GPUs hold at a time. The same number everywhere, so that every GPU adds up in the same
-/// order.
+/// Blocks that share the rows of a norm's gradient: four for each of 128 multiprocessors, about the
+/// capacity of most GPUs. The same number on every GPU, so that all add in the same order.
 constexpr int64_t kMostPartials = 512;
 
-/// x, or fp32 where its type is not that of the rows.
+/// The weight, in fp32 if its dtype is not that of x.
 Tensor weight_for(const Tensor& weight, const Tensor& x) {
   const bool fits = weight.scalar_type() == x.scalar_type();
   return (fits ? weight : weight.to(at::kFloat)).contiguous();
 }
 
-/// use(T{}, W{}) for rows of x and this weight.
+/// Calls use(T{}, W{}) with the types of rows of x and of this weight.
 template <class Use>
 void with_types(const Tensor& x, const Tensor& weight, const Use& use) {
   with_type(x.scalar_type(), [&](auto row) {
@@ -44,7 +43,7 @@ struct SumAndNorm {
   Tensor sum, y, rstd;
 };
 
-/// `residual` undefined: nothing is added, and there is no sum.
+/// `residual` undefined: nothing is added, and `sum` stays undefined.
 SumAndNorm norm(const Tensor& x_in, const Tensor& residual_in, const Tensor& weight_in,
                 double eps) {
   const Tensor x = x_in.contiguous(), weight = weight_for(weight_in, x);
@@ -111,7 +110,7 @@ std::tuple<Tensor, Tensor> norm_backward(const Tensor& dy_in, const Tensor& dsum
   return {dx, dweight.to(weight_in.scalar_type())};
 }
 
-/// A matrix whose columns are contiguous, with the rows of x: a view where its strides allow it.
+/// x as a matrix with contiguous columns: a view if its strides allow it, else a copy.
 Tensor as_rows(const Tensor& x) {
   const int64_t columns = x.size(-1);
   const bool is_view = x.stride(-1) == 1 && x.dim() >= 2 && x.numel() > 0;
@@ -128,13 +127,13 @@ Tiles tiles_of(const Tensor& x, std::initializer_list<const Tensor*> matrices) {
   Tiles tiles{.rows = x.size(0), .columns = x.size(1), .tiles_per_row = 0, .is_aligned = true};
   for (const Tensor* matrix : matrices)
     tiles.is_aligned = tiles.is_aligned && has_aligned_rows(*matrix, matrix->stride(0));
-  tiles.is_aligned = tiles.is_aligned && has_aligned_rows(x, x.size(1));  // as results are
+  tiles.is_aligned = tiles.is_aligned && has_aligned_rows(x, x.size(1));  // results are contiguous
   const int64_t width = int64_t{256} * grid::kAccess / x.element_size();
   tiles.tiles_per_row = blocks_for(tiles.columns, width);
   return tiles;
 }
 
-/// x turned, in `out`, whose heads are contiguous.
+/// Writes the rotated x to `out`, whose heads are contiguous.
 void rotate_into(const Tensor& x_in, const Tensor& cos, const Tensor& sin, const Tensor& positions,
                  bool inverse, const Tensor& out) {
   const Tensor x = x_in.stride(3) == 1 ? x_in : x_in.contiguous();

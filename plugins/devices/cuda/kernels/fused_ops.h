@@ -1,10 +1,10 @@
 // The operations of titan/ops by the kernels of this folder, each in one or two launches and
-// without waiting for the GPU. register_ops.cpp registers them; the tests run the same code on the
-// host, where launches go to the emulator.
+// without waiting for the GPU. register_ops.cpp registers them. Tests run the same code on the
+// host, where the emulator runs the launches.
 //
-// fp32, bf16 and fp16; arithmetic in fp32, each result rounded once. Other types are
-// composite_ops'. Results are the same bits in every run. Shapes and layouts are as titan/ops
-// documents them.
+// Dtypes fp32, bf16 and fp16; arithmetic in fp32, each result rounded once. composite_ops handles
+// other dtypes. Results are bitwise reproducible. Shapes and layouts are as titan/ops documents
+// them.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,12 @@ std::tuple<Tensor, Tensor> rms_norm_forward(const Tensor& x, const Tensor& weigh
 std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& dy, const Tensor& x,
                                              const Tensor& weight, const Tensor& rstd);
 
-/// x + residual, rounded to their type; its norm; rstd. In one pass over memory less than one after
-/// the other, to the same bits.
+/// x + residual, rounded to their dtype; the norm of the sum; rstd. Saves one pass over memory
+/// compared with the two operations in sequence, with the same bits.
 std::tuple<Tensor, Tensor, Tensor> add_rms_norm_forward(const Tensor& x, const Tensor& residual,
                                                         const Tensor& weight, double eps);
-/// The gradient of `sum`, which is that of x and of residual, and dweight. `dsum`: what comes to
-/// the sum past the norm; rounded once with the norm's share.
+/// The gradient of `sum`, which is that of x and of residual, and dweight. `dsum`: the gradient of
+/// the sum that bypasses the norm; it is added before rounding.
 std::tuple<Tensor, Tensor> add_rms_norm_backward(const Tensor& dy, const Tensor& dsum,
                                                  const Tensor& sum, const Tensor& weight,
                                                  const Tensor& rstd);
@@ -40,28 +40,28 @@ std::tuple<Tensor, Tensor> add_rms_norm_backward(const Tensor& dy, const Tensor&
 Tensor swiglu_forward(const Tensor& gate, const Tensor& up);
 std::tuple<Tensor, Tensor> swiglu_backward(const Tensor& dout, const Tensor& gate,
                                            const Tensor& up);
-/// dout, gate and up, which are contiguous, become silu(gate) · up and the gradients of gate and
-/// up: the bits of the two operations above, in one launch.
+/// The contiguous tensors dout, gate and up become silu(gate) · up and the gradients of gate and
+/// up. Same bits as the two operations above, in one launch.
 void swiglu_backward_in_place(const Tensor& dout, const Tensor& gate, const Tensor& up);
 
 std::tuple<Tensor, Tensor> rope_rotate(const Tensor& q, const Tensor& k, const Tensor& cos,
                                        const Tensor& sin, const std::optional<Tensor>& positions,
                                        bool inverse);
-/// The same bits in q_out and k_out, whose heads are contiguous; they may be q and k themselves.
+/// Same bits, written to q_out and k_out, whose heads are contiguous; they may be q and k.
 void rope_into(const Tensor& q, const Tensor& k, const Tensor& cos, const Tensor& sin,
                const std::optional<Tensor>& positions, bool inverse, const Tensor& q_out,
                const Tensor& k_out);
 
-/// In the order of the tokens, as the CPU adds: the same bits.
+/// Adds in the order of the tokens, as on the CPU, with the same bits.
 Tensor embedding_backward(const Tensor& dout, const Tensor& tokens, int64_t num_rows);
 
-/// Logits (rows, words), contiguous. Losses (rows) in fp32; with `gradient` the logits become
-/// theirs.
+/// Contiguous logits (rows, words). Returns the losses (rows) in fp32; with `gradient` the gradient
+/// replaces the logits.
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels, bool gradient);
 std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy(const Tensor& x, const Tensor& weight,
                                                         const Tensor& labels, bool needs_dx,
                                                         bool needs_dweight);
-/// The same with the logits of `rows_per_chunk` rows in memory at a time; above they are those of
+/// As linear_cross_entropy with the logits of `rows_per_chunk` rows in memory at a time; that uses
 /// titan::ops::fused_head_rows.
 std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy_by_rows(int64_t rows_per_chunk,
                                                                 const Tensor& x,
@@ -69,18 +69,18 @@ std::tuple<Tensor, Tensor, Tensor> linear_cross_entropy_by_rows(int64_t rows_per
                                                                 const Tensor& labels, bool needs_dx,
                                                                 bool needs_dweight);
 
-/// Values in `format` (kFloat8_e4m3fn, kFloat8_e5m2) and the fp32 scale: a scalar, or (rows, 1). As
-/// titan::float8 scales and casts, to the bit. x (rows, columns), fp32 or bf16; of a transposed
-/// view the values are made in one pass, too. They are contiguous.
+/// Values in `format` (kFloat8_e4m3fn, kFloat8_e5m2) and the fp32 scale: a scalar, or (rows, 1).
+/// Bitwise equal to titan::float8. x (rows, columns) is fp32 or bf16, and may be a transposed view,
+/// which also takes one pass. The values are contiguous.
 std::tuple<Tensor, Tensor> quantize_tensor(const Tensor& x, at::ScalarType format,
                                            bool to_power_of_two);
-/// With a scale that is known, an fp32 scalar on x's device.
+/// With a given scale, an fp32 scalar on x's device.
 Tensor quantize_by_scale(const Tensor& x, const Tensor& scale, at::ScalarType format);
-/// kFloat8_e4m3fn alone.
+/// Only for kFloat8_e4m3fn.
 std::tuple<Tensor, Tensor> quantize_rows(const Tensor& x, bool to_power_of_two);
 
-/// As the operation titan::adamw_step_ (titan/ops/adamw_step.h): false where there is no kernel for
-/// these types, or a tensor is not contiguous.
+/// As the operation titan::adamw_step_ (titan/ops/adamw_step.h). False if there is no kernel for
+/// these dtypes, or a tensor is not contiguous.
 bool adamw_step(const Tensor& weight, const Tensor& gradient, const Tensor& exp_avg,
                 const Tensor& exp_avg_sq, const Tensor& step, double lr, double beta1, double beta2,
                 double eps, double weight_decay, std::optional<int64_t> rounding_key, int64_t first,

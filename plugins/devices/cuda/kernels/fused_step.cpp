@@ -1,4 +1,4 @@
-// The fused operations around a step: float8 of a matrix, and the update of a weight.
+// The fused operations around a step: quantization of a matrix to float8, and AdamW.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 
@@ -11,11 +11,11 @@
 namespace titan::cuda::fused {
 namespace {
 
-/// Blocks that a tensor is cut into where one maximum is made of all: few enough to be read by
-/// every block after. Numbers of the element alone, so that they fit every type.
+/// Most blocks for a maximum of all elements: few enough that every block can read all partial
+/// maxima. Both constants are counts of elements that fit every dtype.
 constexpr int64_t kMostBlocks = 1024;
 constexpr int64_t kMultiple = 2048;
-/// Elements of a block that updates weights.
+/// Elements per block of the AdamW kernel.
 constexpr int64_t kUpdated = 8192;
 
 template <class Use>
@@ -27,7 +27,7 @@ void with_float_or_bfloat16(at::ScalarType type, const Use& use) {
     use(BFloat16{});
 }
 
-/// use(W{}, G{}, S{}) for tensors that `takes_adamw` holds of.
+/// Calls use(W{}, G{}, S{}) for tensors that `takes_adamw` accepts.
 template <class Use>
 void with_adamw_types(const Tensor& weight, const Tensor& gradient, const Tensor& state,
                       const Use& use) {
@@ -58,8 +58,7 @@ Tensor aligned(const Tensor& x) {
   return has_aligned_rows(dense, 0) ? dense : dense.clone();
 }
 
-/// Whether x is the transpose of a matrix whose rows lie one after the other. The kernels turn it
-/// in shared memory.
+/// Whether x is the transpose of a contiguous matrix. The kernels transpose it in shared memory.
 bool is_turned(const Tensor& x) {
   return x.dim() == 2 && x.numel() > 0 && !x.is_contiguous() && x.t().is_contiguous();
 }
@@ -73,7 +72,7 @@ void with_format(at::ScalarType format, const Use& use) {
     use(Float8E5m2{});
 }
 
-/// Elements of a block that takes its share of all of x.
+/// Elements of each block when the blocks share all of x.
 int64_t share_of_block(const Tensor& x) {
   return std::max<int64_t>(1, blocks_for(blocks_for(x.numel(), kMostBlocks), kMultiple)) *
          kMultiple;
@@ -94,7 +93,7 @@ Tensor largest_of_blocks(const Tensor& x) {
   return largest;
 }
 
-/// Of x (rows, columns): (columns).
+/// The scales of the columns of x (rows, columns): (columns).
 Tensor scale_of_columns(const Tensor& x, bool to_power_of_two) {
   const int64_t rows = x.size(0), columns = x.size(1);
   const Tensor scale = at::empty({columns}, x.options().dtype(at::kFloat));
@@ -120,8 +119,8 @@ Tensor scale_of_columns(const Tensor& x, bool to_power_of_two) {
   return scale;
 }
 
-/// The transpose of x (rows, columns), whose rows lie one after the other. `largest`: of
-/// largest_of_blocks, or none where `scale` is known: one, or one for each column.
+/// Quantizes the transpose of the contiguous x (rows, columns). `largest`: of largest_of_blocks, or
+/// undefined if `scale` is known: a scalar, or one per column.
 Tensor quantize_turned(const Tensor& x, const Tensor& largest, const Tensor& scale,
                        at::ScalarType format, bool to_power_of_two) {
   const int64_t rows = x.size(0), columns = x.size(1);

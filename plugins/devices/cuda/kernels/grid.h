@@ -1,11 +1,11 @@
-// What a kernel may ask of the grid that it runs in: which thread it is, barriers, shuffles, shared
-// and global memory. Kernels are written against this alone, so that one source is compiled by nvcc
-// for a GPU and by any C++ compiler for the emulator (../emulator), which checks every access.
+// The interface between a kernel and its grid: thread and block index, barriers, shuffles, shared
+// and global memory. Kernels use nothing else. So one source is compiled by nvcc for a GPU, and by
+// any C++ compiler for the emulator (../emulator), which checks every access.
 //
-// Rules of a kernel: a struct of plain data with `kThreads` (a multiple of 32), `kBlocks`, how many
-// blocks a multiprocessor must be able to hold at a time (the compiler may use no more registers),
-// and `TITAN_DEVICE void operator()() const`; all threads of a block reach each barrier, all lanes
-// of a warp each shuffle. It includes neither LibTorch's headers nor the toolkit's.
+// Rules for a kernel: a struct of plain data with `kThreads` (a multiple of 32), `kBlocks` (blocks
+// that a multiprocessor must be able to hold at a time, which limits the registers), and
+// `TITAN_DEVICE void operator()() const`. All threads of a block reach each barrier, all lanes of a
+// warp each shuffle. A kernel includes neither LibTorch's headers nor the toolkit's.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 #include <type_traits>
 
 #if defined(__CUDACC__)
-// what the toolkit's assert calls, in its headers only where NDEBUG is not defined
+// called by the toolkit's assert; the toolkit's headers declare it only if NDEBUG is not defined
 extern "C" __device__ void __assertfail(const char* what, const char* file, unsigned line,
                                         const char* function, size_t char_bytes);
 #define TITAN_DEVICE __device__ __forceinline__
@@ -33,7 +33,7 @@ inline constexpr int kWarp = 32;
 inline constexpr int kAccess = 16;
 
 #if TITAN_ON_DEVICE
-/// Where in the source an access stands: known to the emulator alone.
+/// Source location of an access; only the emulator has it.
 struct Where {
   TITAN_DEVICE static Where current() { return {}; }
 };
@@ -83,8 +83,8 @@ T shuffle_xor(T value, int mask, Where where = Where::current()) {
 }
 #endif
 
-/// N numbers that are read or written by one access when they fill 2, 4, 8 or 16 bytes, by several
-/// of 16 when they fill more.
+/// N numbers, read or written in one access if they fill 2, 4, 8 or 16 bytes, in several accesses
+/// of 16 bytes if they fill more.
 template <class T, int N>
 struct alignas(N * sizeof(T) < kAccess ? N * sizeof(T) : kAccess) Piece {
   T values[N];
@@ -92,8 +92,8 @@ struct alignas(N * sizeof(T) < kAccess ? N * sizeof(T) : kAccess) Piece {
   TITAN_DEVICE const T& operator[](int i) const { return values[i]; }
 };
 
-/// Elements 0 ... size - 1 in global memory. The GPU checks nothing; the emulator bounds,
-/// alignment, and that no two threads meet at an element that one of them writes.
+/// Elements 0 ... size - 1 in global memory. The GPU checks nothing. The emulator checks bounds,
+/// alignment and races between threads.
 template <class T>
 struct Span {
   using Value = std::remove_const_t<T>;
@@ -142,7 +142,7 @@ struct Span {
     for (int i = 0; i < count; ++i) {
       const Word word = static_cast<const Word*>(from)[i];
       if constexpr (to_global && std::is_same_v<Word, uint4>) {
-        // by one instruction: of stores of 16-bit numbers the compiler would make four
+        // one instruction; the compiler would split a store of 16-bit numbers into four
         asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(
                          __cvta_generic_to_global(static_cast<Word*>(to) + i)),
                      "r"(word.x), "r"(word.y), "r"(word.z), "r"(word.w)
@@ -170,8 +170,8 @@ struct Span {
 #endif
 };
 
-/// Numbers that the threads of a block share. The emulator finds reads of what was not written and
-/// accesses of two threads, one of them writing, without a barrier in between.
+/// Numbers that the threads of a block share. The emulator detects reads of unwritten elements and
+/// races: accesses of two threads, one of them writing, without a barrier in between.
 template <class T>
 class Shared {
  public:
@@ -215,8 +215,8 @@ class Shared {
       ::titan::cuda::emulator::shared_array(#name, sizeof(type), count))
 #endif
 
-/// Ends the launch where a value that the host could not see is wrong: on a GPU at the next
-/// synchronisation, as ATen's assertions do.
+/// Ends the launch if `holds` is false, for checks of values on the device. On a GPU the error
+/// appears at the next synchronisation, as with ATen's assertions.
 TITAN_DEVICE void require(bool holds, const char* what) {
 #if TITAN_ON_DEVICE
   if (!holds) __assertfail(what, __FILE__, __LINE__, "titan", 1);

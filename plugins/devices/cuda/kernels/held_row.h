@@ -1,5 +1,5 @@
-// Rows that a block holds in registers: each of its values is read once from global memory, and all
-// of a thread's reads are under way at once. Used by the kernels.
+// Rows that a block holds in registers. Each value is read once from global memory, and all reads
+// of a thread are in flight at once. Used by the kernels.
 #pragma once
 
 #include "pieces.h"
@@ -12,8 +12,8 @@
 
 namespace titan::cuda {
 
-/// N numbers of one access as words, which keeps two of 16 bits in a register: of a Piece that
-/// lives long, the compiler gives each number a register.
+/// The N numbers of one access as words, so that two 16-bit numbers share a register. In a
+/// long-lived Piece the compiler would give each number its own register.
 template <class T, int N>
 class Held {
  public:
@@ -38,8 +38,8 @@ class Held {
   uint32_t words_[N * sizeof(T) / sizeof(uint32_t)];
 };
 
-/// Calls use(j, i) with the first element i of each of this thread's pieces of N, of which it has
-/// at most kPieces. `count`, a multiple of N, is at most N · kThreads · kPieces.
+/// Calls use(j, i) for each piece of N elements of this thread; i is its first element. `count`, a
+/// multiple of N, is at most N · kThreads · kPieces.
 template <int N, int kThreads, int kPieces, class Use>
 TITAN_DEVICE void for_each_held(int64_t count, const Use& use) {
   TITAN_UNROLL
@@ -49,8 +49,8 @@ TITAN_DEVICE void for_each_held(int64_t count, const Use& use) {
   }
 }
 
-/// As for_each_piece, and hands use(i, values, Width) the elements: it reads kAhead pieces before
-/// it uses the first of them. `use` may write to them and to no others.
+/// As for_each_piece, but passes the elements as use(i, values, Width). Reads kAhead pieces before
+/// the first is used. `use` may write to these elements only.
 template <int N, int kThreads, int kAhead, class T, class Use>
 TITAN_DEVICE void for_each_read(const grid::Span<T>& from, int64_t start, const Row& row,
                                 const Use& use) {
@@ -72,7 +72,7 @@ TITAN_DEVICE void for_each_read(const grid::Span<T>& from, int64_t start, const 
     use(i, from.template piece<1>(start + i), Width<1>{});
 }
 
-/// As over_block, with one barrier. Calls that follow each other take turns 0, 1, 0 ...; `scratch`
+/// As over_block, with one barrier. Consecutive calls must alternate `turn` 0, 1, 0 ...; `scratch`
 /// has two elements per warp.
 template <int kThreads, class T, class Combine>
 TITAN_DEVICE T over_block_in_turn(int turn, T value, const grid::Shared<T>& scratch,

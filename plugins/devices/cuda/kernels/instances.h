@@ -1,5 +1,5 @@
-// Which kernels exist, for which types. Compiled by nvcc for the plugin, and by the host's compiler
-// for the emulator.
+// Lists the kernels and dtypes that are instantiated, by nvcc for the plugin and by the host's
+// compiler for the emulator.
 #pragma once
 
 #include "adamw.h"
@@ -10,7 +10,7 @@
 #include "rope.h"
 #include "swiglu.h"
 
-// X is variadic: types have commas.
+// X is variadic: its argument may contain commas.
 #define TITAN_CUDA_NORM_KERNELS(X)       \
   X(RmsNormForward<float, float>)        \
   X(RmsNormForward<BFloat16, BFloat16>)  \

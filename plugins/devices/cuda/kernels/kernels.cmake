@@ -1,11 +1,11 @@
-# The kernels, compiled by nvcc where it is found: CMake's own CUDA language would try the compiler on every configure.
+# Compiles the kernels by nvcc if it is found. CMake's own CUDA language would test the compiler at every configure.
 #
-# They cost some 30 CPU seconds at reference speed (tools/cost_unit.py), so they are compiled where they can run, on a machine with an NVIDIA GPU, or when they are asked
-# for: tools/setup.sh --cuda, or the preset cuda.
+# Compiling takes some 30 CPU seconds at reference speed (tools/cost_unit.py). So kernels are compiled only on a machine with an
+# NVIDIA GPU, or on request: tools/setup.sh --cuda, or the preset cuda.
 #
 # In:  TITAN_CUDA_KERNELS (AUTO, ON, OFF), TITAN_CUDA_ARCHS, TITAN_NVCC (TitanCuda.cmake)
-# Out: TITAN_CUDA_KERNEL_LIBRARIES, TITAN_CUDA_KERNEL_ARCHS: empty and "none" without nvcc, and the plugin is then built of
-#      ATen's operations alone. One status line says which and why.
+# Out: TITAN_CUDA_KERNEL_LIBRARIES, TITAN_CUDA_KERNEL_ARCHS: empty and "none" without nvcc; the plugin then uses ATen operations
+#      only. One status line says which and why.
 
 set(TITAN_CUDA_KERNELS AUTO CACHE STRING "The cuda plugin's own kernels: AUTO = on a machine with a GPU and nvcc, ON, OFF")
 set_property(CACHE TITAN_CUDA_KERNELS PROPERTY STRINGS AUTO ON OFF)
@@ -15,11 +15,11 @@ endif()
 set(TITAN_CUDA_KERNEL_LIBRARIES "")
 set(TITAN_CUDA_KERNEL_ARCHS none)
 
-# Ampere, Hopper, Blackwell; later GPUs compile the PTX when the plugin is opened there for the first time.
+# Ampere, Hopper, Blackwell; later GPUs compile the PTX when the plugin is first loaded there.
 set(TITAN_CUDA_ARCHS 80 90 100 CACHE STRING "GPU architectures that the kernels are compiled for, the newest last")
 set(titan_kernel_archs ${TITAN_CUDA_ARCHS})
 set(titan_kernel_flags -std=c++20 -O3)
-# No multiply-add but where a kernel writes one: the emulator then computes what a GPU does.
+# No multiply-add unless a kernel writes one, so that the emulator computes the same as a GPU.
 list(APPEND titan_kernel_flags -fmad=false)
 # The file name in an assertion of a kernel is relative to the source tree.
 list(APPEND titan_kernel_flags -Xcompiler=-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
@@ -29,18 +29,18 @@ foreach(arch ${titan_kernel_archs})
 endforeach()
 list(TRANSFORM titan_kernel_archs PREPEND sm_ OUTPUT_VARIABLE titan_kernel_names)
 list(GET titan_kernel_archs -1 newest)
-if(newest MATCHES "^[0-9]+$")  # PTX of 90a and its like runs on no other GPU
+if(newest MATCHES "^[0-9]+$")  # PTX of 90a and similar runs on no other GPU
   list(APPEND titan_kernel_codes -gencode=arch=compute_${newest},code=compute_${newest})
   list(APPEND titan_kernel_names PTX)
 endif()
 list(JOIN titan_kernel_names ", " titan_kernel_names)
 
-# titan_no_kernels(<why>): says why there are none; an error where they were asked for.
+# titan_no_kernels(<why>): reports why kernels are off; an error if they were requested.
 function(titan_no_kernels why)
   if(TITAN_CUDA_KERNELS STREQUAL "ON")
     message(FATAL_ERROR "TITAN_CUDA_KERNELS=ON, but ${why}")
   endif()
-  message(STATUS "CUDA kernels: off, because ${why}; the cuda plugin composes these operations of ATen's")
+  message(STATUS "CUDA kernels: off, because ${why}; the cuda plugin composes these operations from ATen operations")
 endfunction()
 
 if(TITAN_CUDA_KERNELS STREQUAL "OFF")
@@ -48,7 +48,7 @@ if(TITAN_CUDA_KERNELS STREQUAL "OFF")
   return()
 endif()
 if(TITAN_CUDA_KERNELS STREQUAL "AUTO" AND NOT EXISTS /dev/nvidiactl)
-  titan_no_kernels("this machine has no NVIDIA GPU (tools/setup.sh --cuda compiles them all the same)")
+  titan_no_kernels("this machine has no NVIDIA GPU (tools/setup.sh --cuda compiles them anyway)")
   return()
 endif()
 if(NOT TITAN_NVCC)
@@ -59,7 +59,7 @@ file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/kernels/*.h ${CM
 foreach(name norm layer step)
   set(source ${CMAKE_CURRENT_SOURCE_DIR}/kernels/${name}_kernels.cu)
   set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}_kernels.o)
-  # what ptxas says of registers and spills is kept for tools/cuda_kernels.py
+  # the report of ptxas on registers and spills is kept for tools/cuda_kernels.py
   set(log ${CMAKE_CURRENT_BINARY_DIR}/${name}_kernels.ptxas)
   add_custom_command(OUTPUT ${object} BYPRODUCTS ${log}
     COMMAND ${TITAN_NVCC} ${titan_kernel_flags} ${titan_kernel_codes} -ccbin ${CMAKE_CXX_COMPILER} -Xptxas=-v

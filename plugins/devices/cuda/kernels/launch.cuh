@@ -1,4 +1,4 @@
-// launch() on a GPU. Included by the .cu files alone.
+// launch() on a GPU. Included by the .cu files only.
 #pragma once
 
 #include "launch.h"

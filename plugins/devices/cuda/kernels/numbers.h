@@ -1,6 +1,6 @@
-// Numbers of few bits as bits, and their conversions, each to the nearest with ties to even: the
-// same results on a GPU, by its instructions where it has them, and in the emulator. Used by the
-// kernels.
+// Narrow floating-point types as bits and their conversions, which round to nearest with ties to
+// even. Results are the same on a GPU, which uses its instructions if it has them, and in the
+// emulator. Used by the kernels.
 #pragma once
 
 #include "grid.h"
@@ -77,7 +77,7 @@ TITAN_DEVICE T rounded(float value) {
     return {emulator::half_of_float(value)};
 #endif
   } else {
-    // float8: cut to the range first, so that rounding never leaves it
+    // float8: clamped to the range first, so that rounding cannot overflow
     const uint32_t sign = bits_of(value) >> 24 & 0x80;
     uint32_t bits = bits_of(value) & 0x7fffffffu;
     if (bits > 0x7f800000u) return {static_cast<uint8_t>(sign | 0x7f)};
@@ -85,7 +85,7 @@ TITAN_DEVICE T rounded(float value) {
     constexpr uint32_t kDropped = 23 - T::kMantissa;
     constexpr uint32_t kSmallestNormal = static_cast<uint32_t>(127 - T::kBias + 1) << 23;
     if (bits < kSmallestNormal) {
-      // one unit in the last place of `shift` is the step between subnormal numbers
+      // one unit in the last place of `shift` is the distance between subnormal numbers
       constexpr uint32_t kShift = static_cast<uint32_t>(127 - T::kBias + 1 + kDropped) << 23;
       const uint32_t steps = bits_of(float_of(bits) + float_of(kShift)) - kShift;
       return {static_cast<uint8_t>(sign | steps)};

@@ -1,5 +1,5 @@
-// How the threads of a block share a row: 16 bytes at a time where they are aligned, one by one
-// what stands before and behind; and sums over a block in one fixed order. Used by the kernels.
+// Distributes a row over the threads of a block, in aligned accesses of 16 bytes and single
+// elements before and after them; reductions over a block in a fixed order. Used by the kernels.
 #pragma once
 
 #include "numbers.h"
@@ -15,14 +15,14 @@ struct Width {
 template <class T>
 inline constexpr int kPerAccess = grid::kAccess / static_cast<int>(sizeof(T));
 
-/// A row as its threads take it: elements [0, head) and the odd tail one by one, the rest by pieces
-/// of N. Which thread takes what depends on the three numbers alone.
+/// Split of a row: elements [0, head) and the tail one by one, the rest in pieces of N. The thread
+/// of an element depends on these numbers and N only.
 struct Row {
   int64_t count;  ///< elements
-  int64_t head;   ///< before the first aligned one; `count` where nothing is aligned
+  int64_t head;   ///< elements before the first aligned one; `count` if nothing is aligned
 };
 
-/// Of elements `start` ... `start` + `count` - 1 of an array that begins aligned.
+/// For elements `start` ... `start` + `count` - 1 of an array whose start is aligned.
 template <int N>
 TITAN_DEVICE Row row_at(int64_t start, int64_t count) {
   const int64_t head = (N - start % N) % N;
@@ -49,9 +49,9 @@ TITAN_DEVICE T over_warp(T value, const Combine& combine) {
   return value;
 }
 
-/// `combine`, which must be symmetric, of all threads' values, the same on every thread and in
-/// every run: lanes first, then warps in order. `scratch`: one element per warp, free again when
-/// this returns.
+/// `combine`, which must be symmetric, of all threads' values: lanes first, then warps in order.
+/// The result is the same on every thread and in every run. `scratch`: one element per warp, free
+/// again on return.
 template <int kThreads, class T, class Combine>
 TITAN_DEVICE T over_block(T value, const grid::Shared<T>& scratch, const Combine& combine) {
   value = over_warp(value, combine);
@@ -68,7 +68,7 @@ struct Add {
   TITAN_DEVICE float operator()(float a, float b) const { return a + b; }
 };
 
-/// What is not a number wins, as in ATen's amax.
+/// NaN wins, as in ATen's amax.
 struct Largest {
   TITAN_DEVICE float operator()(float a, float b) const { return a > b || a != a ? a : b; }
 };

@@ -1,18 +1,18 @@
-// Root mean square norm, with what is added before it. Zhang and Sennrich, 2019.
+// Kernels: root mean square norm with an optional addition before it. Zhang and Sennrich, 2019.
 #pragma once
 
 #include "held_row.h"
 
 namespace titan::cuda {
 
-/// x <- x + residual where one is given, rounded to T; y = x · rstd · weight with
-/// rstd = 1 / sqrt(mean(x²) + eps). A block per row.
+/// x <- x + residual if there is one, rounded to T; y = x · rstd · weight with rstd = 1 /
+/// sqrt(mean(x²) + eps). One block per row.
 template <class T, class W>
 struct RmsNormForward {
   static constexpr int kThreads = 256, kBlocks = 4;
-  grid::Span<const T> x, residual;  ///< (rows, dim); residual: or nothing
+  grid::Span<const T> x, residual;  ///< (rows, dim); residual may be empty
   grid::Span<const W> weight;       ///< (dim)
-  grid::Span<T> sum, y;             ///< (rows, dim); sum: where a residual is
+  grid::Span<T> sum, y;             ///< (rows, dim); sum: only with a residual
   grid::Span<float> rstd;           ///< (rows)
   int64_t dim;
   float eps;
@@ -32,7 +32,7 @@ struct RmsNormForward {
   }
 
  private:
-  /// A row of at most kPieces accesses of each thread.
+  /// For a row of at most kPieces accesses per thread.
   template <int kPieces>
   TITAN_DEVICE void held(const grid::Shared<float>& scratch) const {
     constexpr int N = kPerAccess<T>;
@@ -67,7 +67,7 @@ struct RmsNormForward {
     });
   }
 
-  /// A row of any length, which is read twice, at any address.
+  /// For a row of any length at any address; reads it twice.
   TITAN_DEVICE void wide(const grid::Shared<float>& scratch) const {
     constexpr int N = kPerAccess<T>;
     const int64_t start = grid::block() * dim;
@@ -98,15 +98,15 @@ struct RmsNormForward {
   }
 };
 
-/// With n = x · rstd and g = dy · weight: dx = rstd · (g - n · mean(g · n)) + dsum, and of each
-/// block's rows the sum of dy · n, in the order of the rows. A block takes `rows_per_block` rows.
+/// With n = x · rstd and g = dy · weight: dx = rstd · (g - n · mean(g · n)) + dsum. Also sums dy ·
+/// n over each block's rows, in the order of the rows. A block handles `rows_per_block` rows.
 template <class T, class W>
 struct RmsNormBackward {
   static constexpr int kThreads = 256, kBlocks = 4;
   static constexpr int kSharedColumns = 8192;  ///< wider rows are added up in global memory
-  /// Pieces of a row that a thread has registers for, their sums included.
+  /// Pieces of a row for which a thread has registers, including their sums.
   static constexpr int kMostHeld = sizeof(T) < sizeof(float) ? 2 : 1;
-  grid::Span<const T> dy, x, dsum;  ///< dsum: what comes to the sum past the norm, or nothing
+  grid::Span<const T> dy, x, dsum;  ///< dsum: gradient that bypasses the norm; may be empty
   grid::Span<const W> weight;
   grid::Span<const float> rstd;
   grid::Span<T> dx;
@@ -133,7 +133,7 @@ struct RmsNormBackward {
     return end < rows ? end : rows;
   }
 
-  /// A row of at most kPieces accesses of each thread; sums of columns stay in registers.
+  /// For a row of at most kPieces accesses per thread; sums of columns stay in registers.
   template <int kPieces>
   TITAN_DEVICE void held(const grid::Shared<float>& scratch) const {
     constexpr int N = kPerAccess<T>;
@@ -179,8 +179,8 @@ struct RmsNormBackward {
     });
   }
 
-  /// A row of any length, which is read twice, at any address. The same thread has the same columns
-  /// in every row.
+  /// For a row of any length at any address; reads it twice. A thread handles the same columns in
+  /// every row.
   TITAN_DEVICE void wide(const grid::Shared<float>& scratch,
                          const grid::Shared<float>& columns) const {
     constexpr int N = kPerAccess<T>;
@@ -227,8 +227,9 @@ struct RmsNormBackward {
       });
   }
 
-  /// Where the sum of column i + k stands in shared memory: neighbouring threads have neighbouring
-  /// places, which lie in different banks. Rows consist of pieces of M alone, or of single numbers.
+  /// Index in shared memory of the sum of column i + k. Neighbouring threads have neighbouring
+  /// indices, which lie in different banks. A row consists of pieces of M only, or of single
+  /// numbers only.
   template <int M>
   TITAN_DEVICE static int place(int64_t i, int k) {
     constexpr int kWidth = M * kThreads;
@@ -245,8 +246,8 @@ struct RmsNormBackward {
   }
 };
 
-/// out[c] = the sum of partial[r][c] over the rows. A block has a column per lane; warp w adds up
-/// rows w, w + kWarps, ... in order, then the block adds up its warps in order.
+/// out[c] = the sum of partial[r][c] over the rows. Each lane of a block has a column. Warp w adds
+/// rows w, w + kWarps, ... in order, then the block adds the sums of its warps in order.
 template <class W>
 struct SumRows {
   static constexpr int kThreads = 1024, kBlocks = 1;

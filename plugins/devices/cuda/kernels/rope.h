@@ -1,13 +1,14 @@
-// Rotary positions: element i of the first half of a head and element i of the second are turned by
-// the angle of their token. Su et al., 2021, in the layout of Llama's Hugging Face weights.
+// Kernel: rotary positions. Rotates element i of the first half of a head and element i of the
+// second by the angle of their token. Su et al., 2021, in the layout of Llama's Hugging Face
+// weights.
 #pragma once
 
 #include "pieces.h"
 
 namespace titan::cuda {
 
-/// A thread per piece of a first half and its like in the second; q or k, whichever `x` is. `out`
-/// may be x itself.
+/// One thread per pair of pieces, one from the first half and its counterpart from the second; x is
+/// q or k. `out` may be x itself.
 template <class T>
 struct RopeRotate {
   static constexpr int kThreads = 128, kBlocks = 8;
@@ -16,10 +17,10 @@ struct RopeRotate {
   grid::Span<T> out;  ///< with these strides, heads contiguous
   int64_t out_batch_stride, out_token_stride;
   grid::Span<const float> cosine, sine;  ///< (positions, hd / 2)
-  grid::Span<const int64_t> positions;   ///< (B, S), or nothing: 0 ... S - 1
+  grid::Span<const int64_t> positions;   ///< (B, S); empty: 0 ... S - 1
   int64_t num_positions;
   uint32_t num_pieces, heads, tokens, half;  ///< pieces of all of x; tokens: S
-  float sign;                                ///< -1 turns back
+  float sign;                                ///< -1: inverse rotation
   bool is_aligned;  ///< heads and their halves start at multiples of 16 bytes
 
   TITAN_DEVICE void operator()() const {
@@ -34,7 +35,7 @@ struct RopeRotate {
   TITAN_DEVICE void rotate(Width<N>) const {
     const int64_t number = grid::block() * kThreads + grid::thread();
     if (number >= num_pieces) return;
-    // divisions of 32 bits: those of 64 take a hundred instructions each
+    // 32-bit divisions: a 64-bit one takes a hundred instructions
     const uint32_t piece = static_cast<uint32_t>(number), pieces = half / N;
     const uint32_t row = piece / pieces, column = piece % pieces * N;
     const uint32_t token = row / heads, head = row % heads;

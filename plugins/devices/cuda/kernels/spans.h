@@ -1,4 +1,4 @@
-// Tensors as kernels see them. Used by the fused operations.
+// Converts tensors to the kernels' spans and dtypes. Used by the fused operations.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +9,7 @@
 
 namespace titan::cuda {
 
-/// What of its storage a strided tensor reaches, from its first element on.
+/// The range of storage that a strided tensor covers, from its first element on.
 template <class T>
 grid::Span<T> span_of(const at::Tensor& x) {
   if (!x.defined() || x.numel() == 0) return {};
@@ -28,7 +28,7 @@ inline bool has_aligned_rows(const at::Tensor& x, int64_t stride) {
          stride * x.element_size() % grid::kAccess == 0;
 }
 
-/// use(T{}) for the kernels' type of `type`.
+/// Calls use(T{}) with the kernels' type T for `type`.
 template <class Use>
 void with_type(at::ScalarType type, const Use& use) {
   switch (type) {

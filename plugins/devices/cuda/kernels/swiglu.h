@@ -1,11 +1,11 @@
-// silu(gate) · up with silu(g) = g / (1 + e^-g). Shazeer, 2020.
+// Kernels: silu(gate) · up with silu(g) = g / (1 + e^-g). Shazeer, 2020.
 #pragma once
 
 #include "pieces.h"
 
 namespace titan::cuda {
 
-/// What blocks take of matrices whose rows may lie apart, as the halves of a packed product do.
+/// Tiling of matrices whose rows may be apart, as in the halves of a packed product.
 struct Tiles {
   int64_t rows, columns, tiles_per_row;
   bool is_aligned;  ///< every row of every matrix starts at a multiple of 16 bytes
@@ -46,13 +46,13 @@ struct SwigluForward {
   }
 };
 
-/// The gradients of gate and up, and silu(gate) · up where `product` has room for it. Results may
-/// take the places of dout, gate and up.
+/// The gradients of gate and up, and silu(gate) · up unless `product` is empty. Results may
+/// overwrite dout, gate and up.
 template <class T>
 struct SwigluBackward {
   static constexpr int kThreads = 256, kBlocks = 4;
   grid::Span<const T> dout, gate, up;
-  grid::Span<T> dgate, dup, product;  ///< contiguous; product: or nothing
+  grid::Span<T> dgate, dup, product;  ///< contiguous; product may be empty
   int64_t dout_stride, gate_stride, up_stride;
   Tiles tiles;
 

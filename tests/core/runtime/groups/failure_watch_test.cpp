@@ -78,7 +78,7 @@ TEST(FailureWatch, AbortedGroupsLetTheTrainerThreadGo) {
       } catch (const Error& e) {
         error = e.what();
       }
-      EXPECT_NE(error.find("it was given up: rank 1 failed: the disk is full"), std::string::npos)
+      EXPECT_NE(error.find("it was aborted: rank 1 failed: the disk is full"), std::string::npos)
           << error;
       EXPECT_LT(std::chrono::steady_clock::now() - begin, FailureWatch::kPatience);
       lines = watch.report(error);

@@ -1,3 +1,3 @@
-// LibTorch carries gloo without its headers. The few declarations that ProcessGroupGloo.hpp needs
-// stand in this folder; they match the gloo of every version in sdk/torch_versions.txt.
+// LibTorch ships gloo without its headers. This folder holds the few declarations that
+// ProcessGroupGloo.hpp needs; they match the gloo of every version in sdk/torch_versions.txt.
 #pragma once
