@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kOwner = "fused";
 
-/// Who computes in one of the projections, in words; empty: nobody, so all of them can be taken.
+/// Kernel owner of one of the projections, for messages; empty: none has an owner.
 std::string owner_among(nn::Module& layer, std::initializer_list<const char*> projections) {
   std::string owner;
   layer.visit_modules([&](const std::string& path, nn::Module& module) {
@@ -31,7 +31,7 @@ std::string owner_among(nn::Module& layer, std::initializer_list<const char*> pr
   return owner;
 }
 
-/// What a layer was not fused for, and how many.
+/// Counts layers that were not fused, by reason.
 class LeftAlone {
  public:
   void add(const char* what, const std::string& owner) { ++counts_[{what, owner}]; }
@@ -51,8 +51,8 @@ void Fused::apply(ModelPart& part, const TransformContext& context) {
   if (!compiles(options_.components, "model")) {
     if (context.mesh.rank() == 0)
       log::info(
-          "compile_backend 'fused' has nothing to swap: components is without \"model\", and the "
-          "head computes projection and loss as one with every backend and without");
+          "compile_backend 'fused' has nothing to do: components lacks \"model\", and the head "
+          "fuses projection and loss with any backend, and without one");
     return;
   }
   LeftAlone left;
