@@ -134,8 +134,8 @@ def judge_tokens(referee):
             mark = ids[500]
             referee.equal(f"{name} by {option}", read(path, *options, option, mark), cut(ids, mark, before))
     referee.equal("tokens of a pattern", read(f"{folder}/[ab]*.bin"), chunks(gpt2, 8192) + chunks(llama, 8192))
-    refused("bare ids that nobody named", folder / "c_nano.bin", [], "c_nano.bin' does not say what it holds", "format = \"raw\"")
-    refused("a mark as a proof", folder / "c_nano.bin", ["--document_end", 50256], "does not say what it holds")
+    refused("bare ids that nobody named", folder / "c_nano.bin", [], "c_nano.bin' has no known header or suffix", "format = \"raw\"")
+    refused("a mark as a proof", folder / "c_nano.bin", ["--document_end", 50256], "has no known header or suffix")
     refused("uint32 without dtype", folder / "d_olmo.npy", [], "d_olmo.npy", "dtype = \"uint32\"")
     refused("a mark that is nowhere", folder / "a_gpt2.bin", ["--document_end", 60000], "60000", "document_end")
     refused("both marks", folder / "a_gpt2.bin", ["--document_end", 1, "--document_start", 2], "both set")
