@@ -37,8 +37,8 @@ class LeftAlone {
   void add(const char* what, const std::string& owner) { ++counts_[{what, owner}]; }
   void say() const {
     for (const auto& [reason, count] : counts_)
-      log::info("compile_backend 'fused' leaves " + std::to_string(count) + " " + reason.first +
-                " to " + reason.second);
+      log::info("compile_backend 'fused' does not fuse " + std::to_string(count) + " " +
+                reason.first + " because of " + reason.second);
   }
 
  private:
@@ -60,9 +60,9 @@ void Fused::apply(ModelPart& part, const TransformContext& context) {
     if (auto* attention = dynamic_cast<nn::Attention*>(&module);
         attention && options_.attention_inputs) {
       if (!attention->has_plain_inputs())
-        return left.add("attention layers' projections",
-                        attention->q_norm() ? "the norms of queries and keys"
-                                            : "their biases, or because they have no positions");
+        return left.add("attention layers' projections", attention->q_norm()
+                                                             ? "the norms of queries and keys"
+                                                             : "biases or missing positions");
       std::string owner = owner_among(module, {"wq", "wk", "wv"});
       if (owner.empty()) owner = attention->input_kernel_owners().text();
       if (owner.empty() && !attention->rope()->kernel_owners().is_skipped)

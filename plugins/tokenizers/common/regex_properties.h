@@ -21,7 +21,7 @@ struct Property {
   std::string added_items() const;
 };
 
-/// Reads `\p{...}`, `\P{...}`, `\p{^...}`, `\d` or `\D` at the begin of `escape`. Throws
+/// Reads `\p{...}`, `\P{...}`, `\p{^...}`, `\d` or `\D` at the start of `escape`. Throws
 /// PatternError with a position relative to `escape`.
 Property parse_property(std::string_view escape);
 

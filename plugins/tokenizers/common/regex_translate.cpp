@@ -311,7 +311,7 @@ class Translator {
     }
   }
 
-  // True if the escape stands for a set of characters.
+  // True if the escape is a set of characters.
   bool class_escape() {
     std::string text;
     size_t length = 2;
