@@ -175,7 +175,7 @@ def judge_datatrove(referee):
         referee.equal(f"datatrove {dtype}", referee.documents("tokens", path), documents)
     refused = lambda what, options, *parts: referee.refused(f"datatrove {what}", "tokens", path, options, path, *parts)
     refused("other dtype", ["--dtype", "uint16"], "uint32")
-    refused("with a mark", ["--document_end", 1], "leave out")
+    refused("with a mark", ["--document_end", 1], "remove")
     path.write_bytes(path.read_bytes()[:-2])
     refused("cut", [], "2870 bytes", "718 tokens")
     np.array([3, 2, 718], "<u8").tofile(f"{path}.index")
