@@ -103,9 +103,9 @@ TEST(CompressedFiles, GiveAllThatLiesBeforeTheCut) {
 TEST(CompressedFiles, RefuseBytesBehindTheLastMember) {
   for (const Format& format : kFormats) {
     const std::string packed = format.pack("content");
-    for (const std::string& garbage : {std::string(16, '\0') + "garbage, garbage",
-                                       std::string("garbage, garbage"),
-                                       std::string("\x1f\x8c............", 14)}) {
+    for (const std::string& garbage :
+         {std::string(16, '\0') + "garbage, garbage", std::string("garbage, garbage"),
+          std::string("\x1f\x8c............", 14)}) {
       const Error error = error_of([&] { unpacked(format.unpack, packed + garbage); });
       EXPECT_EQ(error.kind(), ErrorKind::data);
       EXPECT_TRUE(holds(error.what(), std::string("continues after its last ") + format.name));
