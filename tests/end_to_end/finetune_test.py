@@ -289,7 +289,7 @@ class BadInputTest(FinetuneCase):
 
     def test_a_broken_line_is_named(self):
         run = self.run_ranks(1, *self.lines(self.CHAT, {"messages": [{"role": "user", "content": "a"}]}), code=1)
-        self.assert_holds(run.stderr, "data.jsonl:2: no message has the role 'assistant', so there is nothing to learn")
+        self.assert_holds(run.stderr, "data.jsonl:2: no message has the role 'assistant', so nothing would contribute to the loss")
         self.assert_nothing_was_written()
 
     def test_a_template_that_changes_what_it_has_rendered_is_refused(self):

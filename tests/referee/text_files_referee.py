@@ -134,7 +134,7 @@ def check_cuts(probe, folder, rng):
                     pass
             num_cuts += 1
         path.write_bytes(packed + b"garbage")
-        assert "goes on after its last" in probe.run("jsonl", path)
+        assert "continues after its last" in probe.run("jsonl", path)
     return num_cuts
 
 

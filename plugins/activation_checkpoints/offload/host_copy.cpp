@@ -44,7 +44,7 @@ HostCopy::~HostCopy() {
     let_go();
     use_returned();
     if (host_.bytes.defined()) transfers_->give_back(std::move(host_));
-  } catch (...) {  // the device has failed, and the run ends with its error
+  } catch (...) {  // the device has failed; the run ends with that error
   }
 }
 
@@ -62,7 +62,7 @@ void HostCopy::let_go() {
 void HostCopy::start_return() {
   if (source_.defined() || returned_.defined()) return;
   const c10::Device device = options_.device();
-  returned_ = at::empty({num_elements_}, options_);  // of the current stream's memory
+  returned_ = at::empty({num_elements_}, options_);  // allocated on the current stream
   if (device.is_cpu()) {
     returned_.copy_(std::exchange(on_cpu_, at::Tensor()));
     return;
@@ -88,7 +88,7 @@ void HostCopy::use_returned() {
 }
 
 at::Tensor HostCopy::take() {
-  if (source_.defined()) {  // has not left yet
+  if (source_.defined()) {  // still on the device
     returned_ = source_;
     let_go();
   }

@@ -1,5 +1,5 @@
-// One piece of device memory that waits in host memory. Copies run beside the computation where the
-// device has streams.
+// One block of device memory that is offloaded to host memory. Copies overlap with the computation
+// if the device has streams. Used by BlockMemory.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,11 @@
 
 namespace titan::offload {
 
-/// Brings memory to the host and back. On a CPU both are plain copies; on the meta device nothing
-/// is copied, and memory is held as a device with streams holds it.
+/// Copies memory to the host and back. On a CPU both are plain copies. On the meta device nothing
+/// is copied, and memory is held as on a device with streams.
 ///
-/// The copy holds its source until let_go(): the allocator's record of streams would hold it until
-/// the copy is done, which is late where the host runs ahead.
+/// Holds its source until let_go(). The allocator's record_stream would hold it until the host sees
+/// the end of the copy, which is late if the host runs ahead.
 class HostCopy final : public Leaving {
  public:
   /// Starts copying `flat` (one dimension, contiguous) to the host.
@@ -29,15 +29,15 @@ class HostCopy final : public Leaving {
     return num_elements_ * static_cast<int64_t>(options_.dtype().itemsize());
   }
   bool is_leaving() const override { return source_.defined(); }
-  /// Whether start_return() ahead of take() would start a copy that overlaps with the computation.
+  /// Whether start_return() before take() would start a copy that overlaps with the computation.
   bool can_return_early() const {
     return !source_.defined() && !returned_.defined() && !options_.device().is_cpu();
   }
 
   void let_go() override;
-  /// Starts the way back, after what the current stream was given so far.
+  /// Starts the copy back to the device, after the work queued on the current stream so far.
   void start_return();
-  /// The memory on its device; the current stream may use it.
+  /// The memory on its device, ready for use by the current stream.
   at::Tensor take();
 
  private:
@@ -46,13 +46,13 @@ class HostCopy final : public Leaving {
 
   at::TensorOptions options_;  // of the source
   int64_t num_elements_ = 0;
-  std::shared_ptr<Transfers> transfers_;  // the graph outlives the transform's own hold
+  std::shared_ptr<Transfers> transfers_;  // shared: the graph may outlive the transform
   HostPiece host_;                        // empty on a CPU and on the meta device
   at::Tensor source_, returned_;
   at::Tensor on_cpu_;
-  bool is_unused_ = false;                    // returned, and nobody has taken it
-  std::optional<c10::Stream> stream_;         // that `source_`, later `returned_`, belongs to
-  std::shared_ptr<c10::Event> there_, back_;  // null where nothing overlaps
+  bool is_unused_ = false;                    // copied back and not taken yet
+  std::optional<c10::Stream> stream_;         // the stream of `source_`, later of `returned_`
+  std::shared_ptr<c10::Event> there_, back_;  // ends of the copies; null if nothing overlaps
 };
 
 }  // namespace titan::offload

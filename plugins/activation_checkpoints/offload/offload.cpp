@@ -10,7 +10,7 @@
 namespace titan::offload {
 namespace {
 
-/// A view of memory that is elsewhere until it is asked for.
+/// A saved tensor whose memory is in a HostCopy until autograd unpacks it.
 class MovedTensor final : public nn::SavedTensor {
  public:
   MovedTensor(std::shared_ptr<HostCopy> copy, std::weak_ptr<BlockMemory> block,
@@ -22,19 +22,19 @@ class MovedTensor final : public nn::SavedTensor {
         offset_(tensor.storage_offset()) {}
   at::Tensor unpack() override {
     at::Tensor tensor = copy_->take().as_strided(sizes_, strides_, offset_);
-    if (!tensor.is_cpu())  // else another thread than the device's may be here
+    if (!tensor.is_cpu())  // on a CPU another thread than the device's may call
       if (const auto block = block_.lock()) block->fetch_ahead();
     return tensor;
   }
 
  private:
   std::shared_ptr<HostCopy> copy_;
-  std::weak_ptr<BlockMemory> block_;  // gone where nothing is fetched ahead
+  std::weak_ptr<BlockMemory> block_;  // expired if nothing is fetched ahead
   std::vector<int64_t> sizes_, strides_;
   int64_t offset_;
 };
 
-/// The blocks of one forward, each knowing the one before it.
+/// The last block that ran, to which the next one of the same forward is linked.
 struct Chain {
   size_t place = 0;
   std::weak_ptr<BlockMemory> memory;

@@ -1,4 +1,5 @@
-// Moves what blocks keep for the backward to host memory and brings it back in time.
+// Activation checkpointing mode `offload`: tensors that blocks save for the backward are moved to
+// host memory and fetched back before their use.
 #pragma once
 
 #include <memory>
@@ -23,26 +24,26 @@ struct OffloadOptions {
   bool pin_memory = true;
 };
 
-/// What one forward of one block keeps: each piece of memory leaves once, however many saved
-/// tensors look at it. The graph keeps the copies.
+/// Memory that one forward of one block saves. Each storage is copied once, however many saved
+/// tensors view it. The graph owns the copies.
 class BlockMemory final : public nn::SavedTensorHooks,
                           public std::enable_shared_from_this<BlockMemory> {
  public:
-  /// `before`: of the block before it in the same forward, if any.
+  /// `before`: that of the previous block in the same forward, if any.
   BlockMemory(const OffloadOptions& options, std::shared_ptr<Transfers> transfers,
               const std::vector<nn::Parameter*>& parameters, std::weak_ptr<BlockMemory> before);
   std::unique_ptr<nn::SavedTensor> pack(const at::Tensor& tensor) override;
-  /// The block's forward is over.
+  /// Called after the block's forward.
   void end_forward() { transfers_->has_kept(kept_bytes_); }
-  /// The block's backward begins.
+  /// Called when the block's backward begins.
   void start_backward();
-  /// Starts copies back as far as Transfers has room: of this block, then of those before it; what
-  /// was saved last first.
+  /// Starts copies back to the device as far as Transfers has room: of this block, then of the
+  /// previous ones, the last saved first.
   void fetch_ahead();
 
  private:
   struct Entry {
-    c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // gone: its address may be another's now
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // expired: address may be reused
     std::weak_ptr<HostCopy> copy;
   };
 
@@ -51,14 +52,14 @@ class BlockMemory final : public nn::SavedTensorHooks,
   std::unordered_set<const c10::StorageImpl*> stays_;
   std::weak_ptr<BlockMemory> before_;
   std::unordered_map<const c10::StorageImpl*, Entry> moved_;
-  std::vector<std::weak_ptr<HostCopy>> copies_;  // in the order in which they were saved
-  size_t num_to_fetch_ = 0;                      // of `copies_`, from its begin
+  std::vector<std::weak_ptr<HostCopy>> copies_;  // in the order of saving
+  size_t num_to_fetch_ = 0;                      // still to fetch: the first ones of `copies_`
   int64_t kept_bytes_ = 0;
 };
 
-/// The blocks' kept tensors live in host memory between forward and backward. Device memory for the
-/// copies under way is limited to what one block keeps (Transfers): the forward of a block waits
-/// for the copies of the block before it, and its backward makes room for the copies of that one.
+/// Saved tensors of blocks are in host memory between forward and backward. Device memory for
+/// copies in flight is limited to the memory that one block saves (Transfers): the forward of a
+/// block waits for the copies of the previous block, and its backward makes room for them.
 class Offload final : public ActivationCheckpoint, public HostWork {
  public:
   Offload(const OffloadOptions& options, TransformContext) : options_(options) {}

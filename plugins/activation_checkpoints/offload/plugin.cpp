@@ -8,9 +8,11 @@ TITAN_PLUGIN(plugin) {
   plugin
       .add<titan::offload::Offload>(
           "offload", "Blocks keep their activations in host memory until their backward.")
-      .option("min_bytes", &O::min_bytes, "Smaller pieces of memory stay on the device")
-      .option("prefetch", &O::prefetch,
-              "Bring activations back before the backward asks for them, as far as one block's "
-              "memory reaches")
-      .option("pin_memory", &O::pin_memory, "Copy to pinned host memory, beside the computation");
+      .option("min_bytes", &O::min_bytes, "Smaller tensors stay on the device")
+      .option(
+          "prefetch", &O::prefetch,
+          "Copy activations back before the backward needs them, within the memory that one block "
+          "saves")
+      .option("pin_memory", &O::pin_memory,
+              "Copy to pinned host memory, overlapped with the computation");
 }

@@ -13,7 +13,7 @@ const SideStream& Transfers::stream(std::optional<SideStream>& stream, c10::Devi
 }
 
 HostPiece Transfers::take_host(int64_t bytes) {
-  // sizes that vary from step to step, of experts' tokens, share few classes
+  // few size classes, because the sizes of experts' activations vary from step to step
   const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(bytes)));
   std::vector<HostPiece>& free = free_[size];
   if (free.empty())

@@ -1,5 +1,5 @@
-// What all copies of one model part share: a stream for each way, host memory that is used again,
-// and the limit of device memory that waits for copies.
+// Shared by all HostCopy objects of one model part: a stream for each direction, a pool of host
+// memory, and the limit of device memory that waits for copies.
 #pragma once
 
 #include <algorithm>
@@ -17,24 +17,24 @@
 
 namespace titan::offload {
 
-/// Device memory on its way to the host.
+/// Device memory that is being copied to the host.
 class Leaving {
  public:
   virtual ~Leaving() = default;
   virtual bool is_leaving() const = 0;
-  /// Gives the source's memory back: what its stream is given from now on comes after the copy.
+  /// Frees the source's memory: work queued on its stream from now on runs after the copy.
   virtual void let_go() = 0;
 };
 
-/// Host memory, and the last copy that reads it; null where none does.
+/// Host memory, and the end of the last copy that reads it; null if none does.
 struct HostPiece {
   at::Tensor bytes;
   std::shared_ptr<c10::Event> read;
 };
 
-/// At most as much device memory as one block keeps waits for a copy: memory that has not left yet,
-/// and memory that is back and not used yet, together. The order of streams keeps this limit; the
-/// host does not wait. So the peak follows from the order in which the host gives work, whatever
+/// Limits the device memory that waits for copies to the memory that one block saves: memory not
+/// yet copied out plus memory copied back and not yet used. Stream order enforces the limit; the
+/// host does not wait. So the peak depends only on the order in which the host queues work, not on
 /// the speed of the bus.
 /// Thread: one at a time; the trainer's in the forward, autograd's in the backward.
 class Transfers {
@@ -48,20 +48,21 @@ class Transfers {
   HostPiece take_host(int64_t bytes);
   void give_back(HostPiece piece);
 
-  /// A block has kept `bytes`: the limit is the most that any has.
+  /// A block has saved `bytes`; the limit is the maximum over blocks.
   void has_kept(int64_t bytes) { limit_ = std::max(limit_, bytes); }
 
-  /// `copy` of `block` has started; the oldest ones let go of their device memory until the limit
+  /// `copy` of `block` has started; the oldest copies free their device memory until the limit
   /// holds. The first block has no limit.
   void start(const std::shared_ptr<Leaving>& copy, const void* block);
-  /// All blocks but `block` let go of their device memory.
+  /// The copies of all blocks but `block` free their device memory.
   void finish_others(const void* block);
-  /// Whether `bytes` more may come back before they are needed. One piece always may.
+  /// Whether `bytes` more may be copied back before they are needed. One copy always may.
   bool has_room(int64_t bytes) const {
     return returned_bytes_ == 0 || leaving_bytes_ + returned_bytes_ + bytes <= limit_;
   }
 
-  /// Called by the copies: device memory that has not left yet, or is back and not used yet.
+  /// Called by the copies: bytes of device memory not yet copied out, or copied back and not yet
+  /// used.
   void add_leaving(int64_t bytes) { leaving_bytes_ += bytes; }
   void add_returned(int64_t bytes) { returned_bytes_ += bytes; }
 

@@ -16,7 +16,7 @@
 namespace titan::recompute {
 namespace {
 
-/// Leaves the second run early; never seen outside of this file.
+/// Thrown to end the recomputation early; caught in this file.
 struct EverythingIsMade {};
 
 class Dropped final : public nn::SavedTensor {
@@ -70,7 +70,7 @@ bool BlockRun::is_at_hand(const at::Tensor& tensor) const {
 std::unique_ptr<nn::SavedTensor> BlockRun::pack(const at::Tensor& tensor) {
   if (pass_ == Pass::again) {
     save_again(tensor);
-    return std::make_unique<nn::HeldTensor>(at::Tensor());  // nobody runs this graph backward
+    return std::make_unique<nn::HeldTensor>(at::Tensor());  // this graph has no backward
   }
   ++num_saved_;
   if (is_at_hand(tensor)) return std::make_unique<nn::HeldTensor>(tensor);
@@ -91,7 +91,7 @@ std::vector<at::Tensor> BlockRun::run_first(const Operation& operation, const Co
   for (const at::Tensor& tensor : tensors) {
     result.shapes.push_back(shape_of(tensor));
     if (!is_kept) continue;
-    result.kept.push_back(tensor.detach());  // another tensor: this one gets a history
+    result.kept.push_back(tensor.detach());  // detached: the tensor itself gets a history
     result.versions.push_back(tensor._version());
     hold(tensor);
   }
@@ -99,7 +99,8 @@ std::vector<at::Tensor> BlockRun::run_first(const Operation& operation, const Co
   return tensors;
 }
 
-/// Nothing was saved after the operation but its own inputs.
+/// Whether backward needs nothing of the result: the operation's own inputs were the last saved
+/// tensors.
 bool BlockRun::is_needed_by_nobody(const Result& result) const {
   return block_->settings.early_stop && result.operation.num_saved_inputs > 0 &&
          num_saved_ - result.num_saved_before ==
@@ -108,15 +109,16 @@ bool BlockRun::is_needed_by_nobody(const Result& result) const {
 
 std::vector<at::Tensor> BlockRun::run_again(const Operation& operation, const Compute& compute) {
   const size_t place = operations_.size() - 1;
-  TITAN_CHECK(place < results_.size() && results_[place].operation.kind == operation.kind, config,
-              "it does not run the same operations again; use activation_checkpoint.mode = "
-              "\"none\" for layers that do not repeat themselves");
+  TITAN_CHECK(
+      place < results_.size() && results_[place].operation.kind == operation.kind, config,
+      "its second run has other operations than its first; use activation_checkpoint.mode = "
+      "\"none\" for layers that are not deterministic");
   const Result& result = results_[place];
   std::vector<at::Tensor> tensors;
   if (!result.kept.empty()) {
     for (size_t i = 0; i < result.kept.size(); ++i) {
       TITAN_CHECK(result.kept[i]._version() == result.versions[i], config,
-                  "a result that was kept has been changed in place");
+                  "a kept result has been changed in place");
       tensors.push_back(result.kept[i].detach());
     }
     return tensors;
@@ -138,16 +140,16 @@ void BlockRun::save_again(const at::Tensor& tensor) {
 }
 
 at::Tensor BlockRun::take(size_t index) {
-  // A graph that may be walked again asks for its tensors again.
+  // With retain_graph a later backward unpacks the tensors again.
   const bool is_last_time = !torch::autograd::get_current_graph_task_keep_graph();
   if (!is_made_again_) {
     try {
       run_forward_again();
     } catch (Error& e) {
-      e.with_context("while running " + block_->name + " again for its backward");
+      e.with_context("while recomputing " + block_->name + " for its backward");
       throw;
     }
-    if (is_last_time) {  // nothing of this is needed any more
+    if (is_last_time) {  // not needed any more
       input_.reset();
       batch_ = {};
       results_.clear();
@@ -201,7 +203,7 @@ void BlockRun::describe() const {
   char text[200];
   std::snprintf(text, sizeof text,
                 ": keeps its input (%.3f MiB) and %zu of %zu results (%.3f MiB), drops %zu saved "
-                "tensors, computes %.4g FLOP again",
+                "tensors, recomputes %.4g FLOP",
                 static_cast<double>(input_.nbytes()) / (1 << 20), num_kept, results_.size(),
                 static_cast<double>(bytes) / (1 << 20), dropped_.size(), flops);
   log::info("activation checkpointing of " + block_->name + text);

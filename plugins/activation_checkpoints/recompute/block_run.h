@@ -1,5 +1,5 @@
-// One run of a block whose activations are dropped after its forward and made again in its
-// backward. Method: Chen et al., 2016; which results are kept in between is the policy's choice.
+// One run of a block whose activations are dropped after its forward and recomputed in its backward
+// (Chen et al., 2016). A Policy chooses the results that are kept. Used by all three modes.
 #pragma once
 
 #include <memory>
@@ -17,16 +17,16 @@
 
 namespace titan::recompute {
 
-/// How all blocks of a part are recomputed.
+/// Settings of all blocks of a model part.
 struct Settings {
-  bool early_stop = false;         ///< end once everything that backward needs exists
-  bool preserve_rng_state = true;  ///< draw the same random numbers again
-  bool checks_determinism = true;  ///< what is made again must have the shapes and types of before
-  bool debug = false;              ///< log what each block keeps, once
+  bool early_stop = false;         ///< end the recomputation once backward has all tensors
+  bool preserve_rng_state = true;  ///< recompute with the same random numbers
+  bool checks_determinism = true;  ///< compare recomputed shapes and dtypes
+  bool debug = false;              ///< log once what each block keeps
   c10::Device device = c10::kCPU;  ///< where the block computes
 };
 
-/// A block: what does not change between its runs.
+/// The part of a block that does not change between runs.
 struct Block {
   std::string name;
   Settings settings;
@@ -35,9 +35,9 @@ struct Block {
   bool was_described = false;
 };
 
-/// What autograd saves in the block's forward is dropped, but for its input, its parameters, the
-/// batch and the results that the policy keeps; the first tensor that backward asks for makes the
-/// block run again. Kept alive by the graph.
+/// Drops the tensors that autograd saves in the block's forward, except the block's input, its
+/// parameters, the batch and results that the policy keeps. The block runs again when backward
+/// unpacks the first dropped tensor. Kept alive by the graph.
 class BlockRun final : public nn::SavedTensorHooks,
                        public RecomputeScope,
                        public std::enable_shared_from_this<BlockRun> {
@@ -49,7 +49,7 @@ class BlockRun final : public nn::SavedTensorHooks,
   /// The block's first run.
   at::Tensor forward(const at::Tensor& input);
 
-  /// The dropped tensor number `index`, made again when it is the first that is asked for.
+  /// The dropped tensor number `index`; the first call runs the block again.
   at::Tensor take(size_t index);
 
   std::unique_ptr<nn::SavedTensor> pack(const at::Tensor& tensor) override;
@@ -63,10 +63,10 @@ class BlockRun final : public nn::SavedTensorHooks,
   };
   struct Result {
     Operation operation;
-    std::vector<at::Tensor> kept;    // empty: computed again
+    std::vector<at::Tensor> kept;    // empty: recomputed
     std::vector<uint32_t> versions;  // of `kept`
     std::vector<Shape> shapes;
-    size_t num_saved_before = 0;  // tensors that the block had saved when it ran
+    size_t num_saved_before = 0;  // tensors saved by the block before the operation
   };
   enum class Pass { first, again };
 
@@ -91,12 +91,12 @@ class BlockRun final : public nn::SavedTensorHooks,
   std::vector<at::Tensor> generator_states_;
 
   Pass pass_ = Pass::first;
-  std::unordered_set<const c10::StorageImpl*> at_hand_;  // memory that is there in backward anyway
+  std::unordered_set<const c10::StorageImpl*> at_hand_;  // memory that lives until backward anyway
   std::vector<Operation> operations_;                    // of this pass
   std::vector<Result> results_;                          // by operation
   std::vector<Shape> dropped_;                           // of the first pass
   size_t num_saved_ = 0;                                 // in the first pass, dropped or not
-  std::vector<at::Tensor> again_;                        // by dropped tensor
+  std::vector<at::Tensor> again_;                        // recomputed tensors, by dropped tensor
   bool is_made_again_ = false;
 };
 

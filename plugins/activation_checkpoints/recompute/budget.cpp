@@ -17,7 +17,7 @@
 namespace titan::recompute {
 namespace {
 
-/// Lists what a block runs; keeps nothing.
+/// Lists the operations of a block and the sizes of their results; keeps nothing.
 class Measurement final : public RecomputeScope {
  public:
   std::vector<at::Tensor> run(const Operation& operation, const Compute& compute) override {
@@ -55,7 +55,7 @@ std::string in_words(const Operation& operation) {
 /// The choice for all blocks of a part, made at the first forward.
 class Choice {
  public:
-  /// `folder`: for drawings; empty: there are none.
+  /// `folder`: for plots; empty: none are written.
   Choice(const BudgetOptions& options, std::vector<std::string> names, std::string folder, int rank)
       : options_(options),
         names_(std::move(names)),
@@ -88,7 +88,7 @@ class Choice {
     write_pareto(pareto_points(candidates, names_.size(), chosen), chosen, folder_, rank_);
   }
 
-  /// Neighbours that keep the same share a line.
+  /// One line for neighbouring blocks that keep the same results.
   void print(const std::vector<Candidate>& candidates, int64_t budget, int64_t all) const {
     char text[160];
     std::snprintf(text, sizeof text,

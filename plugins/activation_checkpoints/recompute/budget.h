@@ -1,5 +1,5 @@
-// Keeps as many results of operations as a number of bytes allows, those first that cost the most
-// work per byte: mode = "memory_budget".
+// Activation checkpointing mode `memory_budget`: keeps results of operations up to a number of
+// bytes, those with the most FLOPs per byte first.
 #pragma once
 
 #include "recompute.h"
@@ -12,7 +12,7 @@ struct BudgetOptions : CommonOptions {
   bool visualize_memory_budget_pareto = false;
 };
 
-/// What blocks may keep is measured at the first forward: one more run of the first block.
+/// The first forward runs the first block once more to measure the sizes of the results.
 class MemoryBudget final : public ActivationCheckpoint {
  public:
   MemoryBudget(const BudgetOptions& options, TransformContext) : options_(options) {}

@@ -6,14 +6,14 @@
 namespace titan::recompute {
 namespace {
 
-/// Or is kept in any case.
+/// Results of communication, and routing, which is always kept.
 bool comes_from_others(const Operation& operation) {
   return operation.kind == Operation::Kind::reduce_scatter ||
          operation.kind == Operation::Kind::all_to_all ||
          operation.kind == Operation::Kind::routing;
 }
 
-/// Of two candidates: is the first the better one to keep?
+/// Whether `a` is to be kept before `b`.
 bool is_worth_more(const Candidate& a, const Candidate& b) {
   const bool a_travels = comes_from_others(a.operation), b_travels = comes_from_others(b.operation);
   if (a_travels != b_travels) return a_travels;

@@ -1,5 +1,5 @@
-// Which results of operations fit into a budget of bytes: those first that cost the most work per
-// byte. Used by mode = "memory_budget" and by its drawing.
+// Chooses the results that fit into a budget of bytes, those with the most FLOPs per byte first.
+// Used by mode = "memory_budget" and its plot.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace titan::recompute {
 
-/// A result that one run of a block makes.
+/// A result of one operation in a run of a block.
 struct Candidate {
   Operation operation;
   int64_t bytes = 0;
 };
 
-/// For each of `num_blocks` equal blocks the places of the candidates that it keeps, `budget` bytes
-/// in all at most: candidates in the order of work per byte (what comes from other ranks first), of
-/// equal ones the earlier, each in as many blocks as there is room for, the first blocks before the
-/// last. A candidate that does not fit any more leaves room for the next.
+/// For each of `num_blocks` equal blocks the indices of the candidates that it keeps; at most
+/// `budget` bytes in all. Candidates are taken in descending FLOPs per byte, results from other
+/// ranks before all, ties in the order of the list. Each is kept in as many blocks as fit, first
+/// blocks first. A candidate that does not fit is skipped.
 std::vector<std::set<size_t>> choose_within(int64_t budget,
                                             const std::vector<Candidate>& candidates,
                                             size_t num_blocks);

@@ -21,7 +21,7 @@ std::string formatted(const char* format, double value) {
   return text;
 }
 
-/// A round step that cuts [0, top] into four to eight parts.
+/// A round step that divides [0, top] into four to eight intervals.
 double tick_step(double top) {
   const double rough = top / 5, power = std::pow(10, std::floor(std::log10(rough)));
   for (const double factor : {1.0, 2.0, 5.0})
@@ -42,7 +42,8 @@ class Drawing {
         "width=\"720\" height=\"440\" viewBox=\"0 0 720 440\" font-family=\"sans-serif\" "
         "font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
     label(kLeft, 24, title, "font-size=\"15\"");
-    label(kLeft, 42, "each point is a budget: the share of what could be kept", "fill=\"#666\"");
+    label(kLeft, 42, "each point is a budget: a share of the bytes that could be kept",
+          "fill=\"#666\"");
     axes();
     curve();
     return text_ + "</svg>\n";
@@ -69,9 +70,9 @@ class Drawing {
       label(x(tick), kHeight - kBottom + 18, formatted("%.4g", tick), "text-anchor=\"middle\"");
     }
     label((kLeft + kWidth - kRight) / 2, kHeight - 20,
-          "kept for the backward beside the blocks' inputs, MiB per microbatch",
+          "kept for the backward in addition to the blocks' inputs, MiB per microbatch",
           "text-anchor=\"middle\"");
-    label(0, 0, "computed again, of the FLOPs of what could be kept",
+    label(0, 0, "recomputed share of the FLOPs of results that could be kept",
           "text-anchor=\"middle\" transform=\"translate(20 " +
               formatted("%.0f", (kTop + kHeight - kBottom) / 2) + ") rotate(-90)\"");
   }
@@ -99,8 +100,8 @@ class Drawing {
              formatted("%.2f", y(point.recomputed_share)) + "\" r=\"" + (is_chosen ? "6" : "3.5") +
              "\" fill=\"" + (is_chosen ? "hsl(12,80%,48%)" : "hsl(212,72%,46%)") +
              "\"><title>budget " + formatted("%.3g", point.budget) + ": keeps " +
-             formatted("%.4g", mib(point)) + " MiB, computes " +
-             formatted("%.4g", point.recomputed_flops) + " FLOP again, " +
+             formatted("%.4g", mib(point)) + " MiB, recomputes " +
+             formatted("%.4g", point.recomputed_flops) + " FLOP, " +
              formatted("%.1f", 100 * point.recomputed_share) + " %</title></circle>\n";
   }
 
@@ -119,7 +120,7 @@ class Drawing {
              "\" x2=\"" + formatted("%.2f", x2) + "\" y2=\"" + formatted("%.2f", y2) +
              "\" stroke=\"" + colour + "\"/>\n";
   }
-  /// Texts are ours: nothing in them has to be escaped.
+  /// All texts are Titan's, so nothing has to be escaped.
   void label(double at_x, double at_y, const std::string& words, const std::string& style) {
     text_ += "<text x=\"" + formatted("%.2f", at_x) + "\" y=\"" + formatted("%.2f", at_y) + "\" " +
              style + ">" + words + "</text>\n";
@@ -186,12 +187,13 @@ void write_pareto(const std::vector<ParetoPoint>& points, double chosen, const s
   svg.close();
   csv.close();
   if (svg && csv)
-    log::info("memory against recomputation is drawn in " + base.string() +
-              ".svg, its numbers are in " + base.string() + ".csv");
+    log::info("plot of memory against recomputation: " + base.string() +
+              ".svg, its numbers: " + base.string() + ".csv");
   else
-    log::warn("cannot write '" + base.string() +
-              ".svg' and .csv (activation_checkpoint.visualize_memory_budget_pareto); the run goes "
-              "on without");
+    log::warn(
+        "cannot write '" + base.string() +
+        ".svg' and .csv (activation_checkpoint.visualize_memory_budget_pareto); the run continues "
+        "without them");
 }
 
 }  // namespace titan::recompute

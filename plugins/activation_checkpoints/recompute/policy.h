@@ -1,4 +1,5 @@
-// Which results of a block's operations outlive its forward.
+// Policies that choose the results of a block's operations to keep for the backward. Used by
+// BlockRun.
 #pragma once
 
 #include <array>
@@ -10,20 +11,21 @@
 
 namespace titan::recompute {
 
-/// Pure: the same operations give the same answers.
+/// Pure: the answer depends only on the operations.
 class Policy {
  public:
   virtual ~Policy();
-  /// `operations`: those that the block has run so far; whether the last one's result is kept.
+  /// Whether the result of the last of `operations` is kept. `operations`: all that the block has
+  /// run so far.
   virtual bool keeps(const std::vector<Operation>& operations) const = 0;
 };
 
-/// Nothing but the block's input.
+/// Keeps only the block's input.
 std::unique_ptr<Policy> keep_nothing();
 
-/// torchtitan's "op": attention, what comes from other ranks, largest values, and every second
-/// matrix product beginning with the first. Products of `recomputed_shapes` (in, out) are neither
-/// kept nor counted.
+/// torchtitan's "op": keeps attention, results of communication, maxima, and every second matrix
+/// product beginning with the first. Products of `recomputed_shapes` (in, out) are neither kept nor
+/// counted.
 std::unique_ptr<Policy> keep_costly(std::set<std::array<int64_t, 2>> recomputed_shapes);
 
 }  // namespace titan::recompute

@@ -1,4 +1,5 @@
-// The states of the generators that layers draw from, so that a second run draws the same numbers.
+// Saves and restores the states of the random generators, so that a recomputation draws the same
+// numbers.
 #pragma once
 
 #include <vector>
@@ -7,12 +8,12 @@
 
 namespace titan::recompute {
 
-/// Of the host's generator and, where it is another, of the device's.
+/// The state of the CPU's generator, and of the device's if it is another one.
 std::vector<at::Tensor> random_states(c10::Device device);
 void set_random_states(c10::Device device, const std::vector<at::Tensor>& states);
 
-/// While alive the generators go on from `states`; afterwards from where they were, so that nobody
-/// else notices. Without states nothing happens.
+/// Sets the generators to `states` while alive, then restores their previous states. Does nothing
+/// without states.
 class SameRandomNumbers {
  public:
   SameRandomNumbers(c10::Device device, const std::vector<at::Tensor>& states);

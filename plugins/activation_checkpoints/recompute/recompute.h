@@ -1,4 +1,5 @@
-// Activation checkpointing: blocks keep little of their forward and run again in their backward.
+// Activation checkpointing modes `full` and `selective`: blocks keep little of their forward and
+// run again in their backward.
 #pragma once
 
 #include <memory>
@@ -23,7 +24,7 @@ struct SelectiveOptions : CommonOptions {
   std::vector<std::string> per_op_sac_force_recompute_mm_shapes_by_fqns = {"moe.router.gate"};
 };
 
-/// Every block keeps its input alone.
+/// Every block keeps only its input.
 class Full final : public ActivationCheckpoint {
  public:
   Full(const CommonOptions& options, TransformContext) : options_(options) {}
@@ -34,7 +35,7 @@ class Full final : public ActivationCheckpoint {
   CommonOptions options_;
 };
 
-/// Every n-th block keeps its input alone; or, with "op", every block keeps its costly results.
+/// Every n-th block keeps only its input; or, with "op", every block keeps its costly results.
 /// Blocks are counted over all stages that a pipeline rank holds.
 class Selective final : public ActivationCheckpoint {
  public:
@@ -48,10 +49,11 @@ class Selective final : public ActivationCheckpoint {
   size_t every_ = 0;  // 0: "op"
 };
 
-/// The layers that are blocks, in order. Throws a config Error when the whole model has none.
+/// The layers that are blocks, in order. Throws a config Error if there are none, except on a rank
+/// of a pipeline.
 std::vector<Layer*> blocks_of(ModelPart& part, const TransformContext& context);
 
-/// From now on `layer` runs as a BlockRun.
+/// Wraps `layer`, so that each forward runs as a BlockRun.
 void checkpoint(Layer& layer, const CommonOptions& options, std::shared_ptr<const Policy> policy,
                 c10::Device device);
 

@@ -36,7 +36,7 @@ Object object_of(const Value& value) {
   return mapping;
 }
 
-/// Without members that are null; its reasoning under each name that templates ask for.
+/// Drops null members; passes the reasoning under each name that templates use.
 Object message_of(const Value& message) {
   const Value* reasoning = nullptr;
   for (const char* name : {"reasoning_content", "thinking", "reasoning"})
@@ -66,7 +66,7 @@ Object messages_of(const Value& conversation) {
   return Object::sequence(std::move(result));
 }
 
-/// Noon of that day, so that no time zone makes it another one.
+/// Noon of that day, so that no time zone shifts the day.
 std::time_t time_of(const std::string& date) {
   if (date.empty()) return std::time(nullptr);
   std::tm day = {};

@@ -1,8 +1,8 @@
-// The chat template plugin `jinja`: conversations to texts by the template of a model, as
-// transformers' apply_chat_template renders it.
+// The chat template plugin `jinja`: renders conversations with a model's template, as transformers'
+// apply_chat_template.
 //
-// transformers 5 leaves out members of messages that are null, gives a message's reasoning under
-// all its names, and the template the special tokens of the tokenizer; so does this.
+// As transformers 5 it drops null members of messages, passes a message's reasoning under all its
+// names, and passes the tokenizer's special tokens to the template.
 #pragma once
 
 #include <ctime>
@@ -17,8 +17,8 @@
 namespace titan::jinja {
 
 struct JinjaOptions {
-  std::string file;           // a template instead of that of the assets; empty: none
-  std::string template_name;  // of several; empty: "tool_use" where it fits, else "default"
+  std::string file;           // a template to use instead of those of the assets; empty: none
+  std::string template_name;  // empty: "tool_use" for conversations with tools, else "default"
   std::string date;           // YYYY-MM-DD; empty: today
 };
 
@@ -38,7 +38,7 @@ class JinjaChatTemplate final : public ChatTemplate {
   const Compiled& chosen(bool has_tools) const;
 
   std::vector<Compiled> templates_;
-  std::string wanted_;  // a name; empty: by the conversation
+  std::string wanted_;  // a template's name; empty: depends on the conversation
   std::vector<std::pair<std::string, Object>> special_tokens_;
   std::time_t now_;
 };

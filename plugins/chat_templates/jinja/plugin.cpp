@@ -12,10 +12,11 @@ TITAN_PLUGIN(plugin) {
                               "Renders chat_template.jinja, or the template in "
                               "tokenizer_config.json, as transformers does.")
       .option("file", &JinjaOptions::file,
-              "Template to render instead of that of hf_assets_path; empty: none")
-      .option("template_name", &JinjaOptions::template_name,
-              "Which of several templates; empty: \"tool_use\" for conversations with tools where "
-              "there is one, else \"default\"")
+              "Template to render instead of those in hf_assets_path; empty: none")
+      .option(
+          "template_name", &JinjaOptions::template_name,
+          "Name of one of several templates; empty: \"tool_use\" for conversations with tools if "
+          "there is one, else \"default\"")
       .option("date", &JinjaOptions::date,
-              "What templates show as today, YYYY-MM-DD; empty: the day of the run's start");
+              "Date that templates see as today, YYYY-MM-DD; empty: the day of the run's start");
 }

@@ -1,6 +1,5 @@
-// A compiled Jinja template, with the environment that transformers gives chat templates:
-// trim_blocks, lstrip_blocks, loop controls, {% generation %}, the immutable sandbox. Used by the
-// plugin.
+// A compiled Jinja template, with transformers' environment for chat templates: trim_blocks,
+// lstrip_blocks, loop controls, {% generation %}, the immutable sandbox. Used by the plugin.
 #pragma once
 
 #include <ctime>
@@ -16,17 +15,16 @@ namespace titan::jinja {
 
 /// Immutable after construction; any thread may render.
 ///
-/// It computes as Python does, refusals among it; what Python would compute beyond 64-bit integers
-/// is refused. A template of a stranger can neither see nor do anything but compute a text, of
-/// bounded length in bounded time.
+/// Results and errors are those of Python, except that integers beyond 64 bits are an error. An
+/// untrusted template can only compute a text, of bounded length in bounded time.
 class Template {
  public:
-  /// Throws a TemplateError with its line for what Jinja2 refuses to compile.
+  /// Throws a TemplateError with its line for errors of Jinja2's compiler.
   explicit Template(std::string_view source);
   ~Template();
   Template(Template&&) noexcept;
 
-  /// `now`: what strftime_now shows. Throws a TemplateError with its line.
+  /// `now`: the time that strftime_now formats. Throws a TemplateError with its line.
   std::string render(std::vector<std::pair<std::string, Object>> variables, std::time_t now) const;
 
  private:

@@ -1,5 +1,4 @@
-// What a folder of assets says of chat templates: their texts, and the special tokens that they
-// name. Used by JinjaChatTemplate.
+// Reads the chat templates and special tokens of a folder of assets. Used by JinjaChatTemplate.
 #pragma once
 
 #include <string>
@@ -19,11 +18,11 @@ struct TemplateFolder {
   std::vector<std::pair<std::string, std::string>> special_tokens;  ///< "bos_token", "<s>"
 };
 
-/// By the rules of transformers 5: chat_template.jinja and additional_chat_templates/NAME.jinja, or
-/// else `chat_template` of tokenizer_config.json, a text or [{name, template}]; special tokens of
-/// tokenizer_config.json, and of special_tokens_map.json where the former lists no added tokens.
-/// `file`: one template instead of all these; empty: none. Throws an io or data Error that names
-/// the file.
+/// By the rules of transformers 5. Templates: chat_template.jinja and
+/// additional_chat_templates/NAME.jinja, else `chat_template` of tokenizer_config.json, a text or
+/// [{name, template}]. Special tokens: of tokenizer_config.json, and of special_tokens_map.json if
+/// the former lists no added tokens. `file`: one template to read instead; empty: none. Throws an
+/// io or data Error that names the file.
 TemplateFolder read_template_folder(const std::string& folder, const std::string& file);
 
 }  // namespace titan::jinja

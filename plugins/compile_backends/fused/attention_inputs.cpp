@@ -27,16 +27,16 @@ using nn::WeightGradientQueue;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// What backward needs beside tensors.
+/// State for the backward, in addition to tensors.
 struct ProjectedLayer : torch::CustomClassHolder {
   ProjectedLayer(const AttentionInputWeights& weights, int64_t head_dim)
       : weights(weights), head_dim(head_dim), queue(WeightGradientQueue::current()) {}
   AttentionInputWeights weights;
   int64_t head_dim;
-  std::shared_ptr<WeightGradientQueue> queue;  // null: nobody splits the backward
+  std::shared_ptr<WeightGradientQueue> queue;  // null: backward is not split
 };
 
-/// The three parts of (rows, widths of q, k and v), as columns of it.
+/// The columns of q, k and v as views of `all` (rows, sum of widths).
 std::array<Tensor, 3> parts_of(const Tensor& all, const std::array<int64_t, 3>& widths) {
   return {all.narrow(1, 0, widths[0]), all.narrow(1, widths[0], widths[1]),
           all.narrow(1, widths[0] + widths[1], widths[2])};
@@ -65,7 +65,7 @@ struct Projections : torch::autograd::Function<Projections> {
                            as_heads(v, x.size(0), head_dim)};
     };
     const Operation operation = product_of(rows, widths[0] + widths[1] + widths[2]);
-    return split(keepable(operation, [&] {  // rotated, so that a kept one is not rotated twice
+    return split(keepable(operation, [&] {  // with RoPE, so a kept result is not rotated twice
       const Tensor all = ops::mm(rows, at::cat({wq, wk, wv}).t());
       const variable_list heads = split(all);
       ops::rope_into(heads[0], heads[1], cos, sin, positions, /*inverse=*/false, heads[0],
@@ -102,7 +102,7 @@ struct Projections : torch::autograd::Function<Projections> {
   struct Gradient {
     Tensor rows, all;  ///< x as a matrix, and the gradient of its product
     std::array<int64_t, 3> widths;
-    /// Of the three weights, each in its own rows of one tensor.
+    /// Gradients of the three weights, as rows of one tensor.
     std::array<Tensor, 3> of_weights() const {
       const Tensor whole = ops::linear_grad_weight(all, rows);
       return {whole.narrow(0, 0, widths[0]), whole.narrow(0, widths[0], widths[1]),

@@ -1,4 +1,4 @@
-// Queries, keys and values of an attention layer as one product.
+// Computes queries, keys and values of an attention layer as one product. Used by Fused.
 #pragma once
 
 #include <memory>
@@ -7,9 +7,9 @@
 
 namespace titan::fused {
 
-/// Multiplies by the three weights side by side and rotates queries and keys where the product
-/// lies; its backward is one product for the input and one for the weights. The gradient of the
-/// input is one sum over all outputs where the layer's own adds up three: it differs by round-off.
+/// Multiplies by the three concatenated weights and applies RoPE to queries and keys in place. The
+/// backward is one product for the input and one for the weights. The input's gradient is one sum
+/// over all outputs, while the layer's own adds three: it differs by round-off.
 std::unique_ptr<nn::AttentionInputKernel> make_attention_inputs(int64_t head_dim);
 
 }  // namespace titan::fused

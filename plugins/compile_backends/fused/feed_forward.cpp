@@ -22,12 +22,12 @@ using nn::WeightGradientQueue;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// What backward needs beside tensors.
+/// State for the backward, in addition to tensors.
 struct Layer : torch::CustomClassHolder {
   explicit Layer(const nn::FeedForwardWeights& weights)
       : weights(weights), queue(WeightGradientQueue::current()) {}
   nn::FeedForwardWeights weights;
-  std::shared_ptr<WeightGradientQueue> queue;  // null: nobody splits the backward
+  std::shared_ptr<WeightGradientQueue> queue;  // null: backward is not split
 };
 
 struct FeedForward : torch::autograd::Function<FeedForward> {
@@ -55,14 +55,14 @@ struct FeedForward : torch::autograd::Function<FeedForward> {
     const auto held = ctx->saved_data["layer"].toCapsule();
     const auto& layer = static_cast<const Layer&>(*held);
     const Tensor x = as_matrix(saved[0]), dout = as_matrix(grads[0]);
-    // A graph that may be walked again keeps what it has saved.
+    // With retain_graph the saved tensors must stay unchanged.
     const bool keep = torch::autograd::get_current_graph_task_keep_graph();
     const Tensor gate = keep ? saved[1].clone() : saved[1];
     const Tensor up = keep ? saved[2].clone() : saved[2];
-    const Tensor product = ops::mm(dout, saved[4]);    // its gradient, at first
-    ops::swiglu_backward_in_place(product, gate, up);  // gate and up: now their gradients
+    const Tensor product = ops::mm(dout, saved[4]);    // first its gradient, then its value
+    ops::swiglu_backward_in_place(product, gate, up);  // gate and up become their gradients
 
-    variable_list out(5);  // of x, w1, w2, w3 and the weights
+    variable_list out(5);  // gradients of x, w1, w2, w3 and `weights`
     if (ctx->needs_input_grad(0)) {
       const Tensor dx = ops::mm(gate, saved[3]);
       out[0] = with_rows_of(saved[0], dx.add_(ops::mm(up, saved[5])));

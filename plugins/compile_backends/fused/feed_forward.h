@@ -1,4 +1,4 @@
-// A gated feed-forward layer as one node of the graph.
+// Computes a gated feed-forward layer as one autograd node. Used by Fused.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace titan::fused {
 
-/// Keeps the input and the two products of it; computes the gate's product again in the backward,
-/// in one pass with its gradients and where its inputs lie. The same bits as the layer's own.
+/// Saves the input and its two products. The backward recomputes the SwiGLU product in one pass
+/// with its gradients, in place of its inputs. Bitwise equal to the layer's own.
 std::unique_ptr<nn::FeedForwardKernel> make_feed_forward();
 
 }  // namespace titan::fused

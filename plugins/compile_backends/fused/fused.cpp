@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kOwner = "fused";
 
-/// Who computes in one of the projections, in words; empty: nobody, so all of them can be taken.
+/// Kernel owner of one of the projections, for messages; empty: none has an owner.
 std::string owner_among(nn::Module& layer, std::initializer_list<const char*> projections) {
   std::string owner;
   layer.visit_modules([&](const std::string& path, nn::Module& module) {
@@ -31,14 +31,14 @@ std::string owner_among(nn::Module& layer, std::initializer_list<const char*> pr
   return owner;
 }
 
-/// What a layer was not fused for, and how many.
+/// Counts layers that were not fused, by reason.
 class LeftAlone {
  public:
   void add(const char* what, const std::string& owner) { ++counts_[{what, owner}]; }
   void say() const {
     for (const auto& [reason, count] : counts_)
-      log::info("compile_backend 'fused' leaves " + std::to_string(count) + " " + reason.first +
-                " to " + reason.second);
+      log::info("compile_backend 'fused' does not fuse " + std::to_string(count) + " " +
+                reason.first + " because of " + reason.second);
   }
 
  private:
@@ -51,8 +51,8 @@ void Fused::apply(ModelPart& part, const TransformContext& context) {
   if (!compiles(options_.components, "model")) {
     if (context.mesh.rank() == 0)
       log::info(
-          "compile_backend 'fused' has nothing to swap: components is without \"model\", and the "
-          "head computes projection and loss as one with every backend and without");
+          "compile_backend 'fused' has nothing to do: components lacks \"model\", and the head "
+          "fuses projection and loss with any backend, and without one");
     return;
   }
   LeftAlone left;
@@ -60,9 +60,9 @@ void Fused::apply(ModelPart& part, const TransformContext& context) {
     if (auto* attention = dynamic_cast<nn::Attention*>(&module);
         attention && options_.attention_inputs) {
       if (!attention->has_plain_inputs())
-        return left.add("attention layers' projections",
-                        attention->q_norm() ? "the norms of queries and keys"
-                                            : "their biases, or because they have no positions");
+        return left.add("attention layers' projections", attention->q_norm()
+                                                             ? "the norms of queries and keys"
+                                                             : "biases or missing positions");
       std::string owner = owner_among(module, {"wq", "wk", "wv"});
       if (owner.empty()) owner = attention->input_kernel_owners().text();
       if (owner.empty() && !attention->rope()->kernel_owners().is_skipped)

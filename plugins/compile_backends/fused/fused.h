@@ -1,4 +1,4 @@
-// The pass: which layers are fused, and which are left to others.
+// Compile backend `fused`: gives layers fused kernels, except layers that another plugin computes.
 #pragma once
 
 #include <string>

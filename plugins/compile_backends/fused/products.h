@@ -1,4 +1,4 @@
-// Matrix products of activations that are wider than a matrix, for the fused layers.
+// Matrix products of activations with any number of leading dimensions. Used by the fused layers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -6,7 +6,7 @@
 
 namespace titan::fused {
 
-/// (..., n) as (rows, n); reshape's -1 cannot tell the rows of an empty batch.
+/// (..., n) as (rows, n); reshape's -1 cannot infer the rows of an empty batch.
 inline at::Tensor as_matrix(const at::Tensor& x) {
   if (x.dim() == 2) return x;
   return x.reshape({c10::multiply_integers(x.sizes().slice(0, x.dim() - 1)), x.size(-1)});

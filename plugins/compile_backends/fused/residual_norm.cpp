@@ -18,13 +18,13 @@ class ResidualNorm final : public nn::RmsNormKernel {
 
   at::Tensor normalize(const at::Tensor& x, nn::Parameter& weight, double eps) override {
     const ops::AddedNorm ready = std::exchange(ready_, {});
-    // of another tensor where ranks exchange their parts of the sum
+    // x is another tensor if ranks communicate between the sum and the norm
     return ready.sum.defined() && x.is_same(ready.sum) ? ready.normalized
                                                        : ops::rms_norm(x, weight.value(), eps);
   }
 
  private:
-  ops::AddedNorm ready_;  // between the two calls
+  ops::AddedNorm ready_;  // from add() to normalize()
 };
 
 }  // namespace

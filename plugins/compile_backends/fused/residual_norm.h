@@ -1,4 +1,4 @@
-// The sum of a residual and its normalisation in one pass.
+// Computes the sum of a residual and its normalisation in one pass. Used by Fused.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace titan::fused {
 
-/// One for each normalisation. Where nothing is added before it, or something comes between the sum
-/// and the normalisation, it computes what the layer does.
+/// One kernel per normalisation. If no sum precedes the normalisation directly, it computes as the
+/// layer does.
 std::unique_ptr<nn::RmsNormKernel> make_residual_norm();
 
 }  // namespace titan::fused

@@ -1,5 +1,4 @@
-// The numbers that the bytes of a float8 format stand for. Used where float8 is emulated on the
-// CPU.
+// Table from the bytes of a float8 format to float. Used by the emulation of float8 on the CPU.
 #pragma once
 
 #include <array>
@@ -7,7 +6,7 @@
 
 namespace titan::quantized {
 
-/// Of all 256 bytes. `Format`: c10::Float8_e4m3fn or c10::Float8_e5m2.
+/// The values of all 256 bytes. `Format`: c10::Float8_e4m3fn or c10::Float8_e5m2.
 template <class Format>
 const std::array<float, 256>& values_of_bytes() {
   static const std::array<float, 256> values = [] {

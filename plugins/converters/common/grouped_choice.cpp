@@ -69,7 +69,7 @@ GroupedChoice choose_grouped(ModelPart& part, const GroupedRules& rules) {
   chosen.summary = rules.converter + " (" + rules.recipe + ") converts " +
                    std::to_string(chosen.layers.size()) + " layers of experts";
   if (num_others > 0)
-    chosen.summary += ", " + std::to_string(num_others) + " that fqns does not name left alone";
+    chosen.summary += ", " + std::to_string(num_others) + " not named by fqns stay unchanged";
   return chosen;
 }
 

@@ -35,8 +35,9 @@ void check_filters(const std::vector<Found>& found, const ChoiceRules& rules) {
     const auto is_held = [&](const Found& product) { return holds(product.path, filter); };
     if (!filter.empty() && std::any_of(found.begin(), found.end(), is_held)) continue;
     fail(ErrorKind::config, rules.converter, ".filter_fqns: '", filter,
-         filter.empty() ? "' would leave every layer alone" : "' matches no linear layer", "; ",
-         hint_for(filter, paths_of(found), "filter"));
+         filter.empty() ? "' matches every layer, so nothing would be converted"
+                        : "' matches no linear layer",
+         "; ", hint_for(filter, paths_of(found), "filter"));
   }
 }
 
@@ -70,11 +71,11 @@ Choice choose_linears(ModelPart& part, const ChoiceRules& rules) {
     }
   }
   const std::string others =
-      count(num_filtered, "left alone by filter_fqns") +
-      count(num_unfit, "whose dimensions are no multiples of " + std::to_string(rules.multiple)) +
-      count(num_small, "too small to gain");
-  TITAN_CHECK(!chosen.linears.empty(), config, rules.converter, " has nothing to convert: of ",
-              num_filtered + num_unfit + num_small, " linear layers 0 are left", others,
+      count(num_filtered, "excluded by filter_fqns") +
+      count(num_unfit, "whose dimensions are not multiples of " + std::to_string(rules.multiple)) +
+      count(num_small, "too small for a speedup");
+  TITAN_CHECK(!chosen.linears.empty(), config, rules.converter, " has nothing to convert among ",
+              num_filtered + num_unfit + num_small, " linear layers", others,
               "; take it out of model.converters or change filter_fqns");
   chosen.summary = rules.converter + " (" + rules.recipe + ") converts " +
                    std::to_string(chosen.linears.size()) + " linear layers" + others;

@@ -9,7 +9,8 @@
 namespace titan::quantized {
 namespace {
 
-/// Every run of whole words of the paths: "layers.0.attention.wq" has "attention", "attention.wq".
+/// Every run of whole components of the paths: "layers.0.attention.wq" has "attention",
+/// "attention.wq".
 std::set<std::string> parts_of(const std::vector<std::string>& paths) {
   std::set<std::string> parts;
   for (const std::string& path : paths) {
@@ -42,9 +43,9 @@ void check_owners(const nn::KernelOwners& owners, const std::string& path,
                   const std::string& converter, const std::string& leaves_alone) {
   TITAN_CHECK(owners.replaced_by.empty(), config, converter, ": '", path, "' is computed by ",
               owners.replaced_by, " already; ", leaves_alone,
-              ", or take one of the two out of model.converters");
-  TITAN_CHECK(owners.wrapped_by.empty(), config, converter, ": '", path, "' has ",
-              owners.wrapped_by.front(), " around it already; put ", converter, " before ",
+              ", or remove one of the two from model.converters");
+  TITAN_CHECK(owners.wrapped_by.empty(), config, converter, ": '", path, "' is wrapped by ",
+              owners.wrapped_by.front(), " already; put ", converter, " before ",
               owners.wrapped_by.front(), " in model.converters");
 }
 

@@ -1,5 +1,5 @@
-// Layers by parts of their paths, and who else computes in them. Used where converters choose
-// layers.
+// Names layers by parts of their paths and checks their kernel owners. Used by grouped_choice and
+// linear_choice.
 #pragma once
 
 #include <string>
@@ -9,17 +9,17 @@
 
 namespace titan::quantized {
 
-/// Whether `part` is a part of `path`, as v0.2.2 compares: any run of letters.
+/// Whether `path` contains `part` as a substring, as in torchtitan v0.2.2.
 bool holds(const std::string& path, const std::string& part);
 
-/// "did you mean 'attention'?" for a part that no path has: the nearest run of whole words of the
-/// paths. Where none is near: "a <what> is a part of a path such as 'layers.0.attention.wq'".
+/// "did you mean 'attention'?" for a part that no path contains: the most similar run of whole path
+/// components. If none is similar: "a <what> is a part of a path such as 'layers.0.attention.wq'".
 std::string hint_for(const std::string& part, const std::vector<std::string>& paths,
                      const std::string& what);
 
-/// Throws a config Error when somebody computes in the layer at `path` already, or goes around it:
-/// a kernel that others go around can be swapped before they come only. `leaves_alone`: how
-/// `converter` is told to leave a layer alone, in the message.
+/// Throws a config Error if the kernel of the layer at `path` has been replaced or wrapped already:
+/// a kernel can only be replaced before it is wrapped. `leaves_alone`: how to exclude the layer
+/// from `converter`, for the message.
 void check_owners(const nn::KernelOwners& owners, const std::string& path,
                   const std::string& converter, const std::string& leaves_alone);
 

@@ -50,7 +50,7 @@ Tensor grouped_grad_weight(const Products& products, const Tensor& grad, const T
   return out;
 }
 
-/// What backward needs beside tensors.
+/// State for the backward, in addition to tensors.
 struct GroupedLayer : torch::CustomClassHolder {
   GroupedLayer(std::shared_ptr<const Products> products, nn::Parameter& weight,
                at::IntArrayRef rows)
@@ -61,7 +61,7 @@ struct GroupedLayer : torch::CustomClassHolder {
   std::shared_ptr<const Products> products;
   nn::Parameter& weight;
   std::vector<int64_t> rows;
-  std::shared_ptr<nn::WeightGradientQueue> queue;  // null: nobody splits the backward
+  std::shared_ptr<nn::WeightGradientQueue> queue;  // null: backward is not split
 };
 
 struct QuantizedGroupedLinear : torch::autograd::Function<QuantizedGroupedLinear> {
@@ -81,7 +81,7 @@ struct QuantizedGroupedLinear : torch::autograd::Function<QuantizedGroupedLinear
     const auto held = ctx->saved_data["layer"].toCapsule();
     const auto& layer = static_cast<const GroupedLayer&>(*held);
     const Tensor &grad = grads[0], &x = saved[0];
-    variable_list out(5);  // of x, value, products, weight and rows
+    variable_list out(5);  // gradients of x, value, products, weight and rows
     if (ctx->needs_input_grad(0))
       out[0] = grouped_grad_input(*layer.products, grad, saved[1], layer.rows);
     if (!ctx->needs_input_grad(1)) return out;

@@ -1,5 +1,5 @@
-// Layers of experts whose matrix products are made in a narrow format: each group is a linear layer
-// of its own (quantized_linear.h). Used by the float8 and mx converters of grouped products.
+// Kernel of layers of experts that multiply in a narrow format: each group is computed as a linear
+// layer (quantized_linear.h). Used by the float8 and mx converters of grouped products.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,10 @@
 
 namespace titan::quantized {
 
-/// Computes a GroupedLinear group by group by `products`, forward and backward: what a row or an
-/// expert's weight is rounded to depends on nothing else, what a gradient of a weight is rounded to
+/// Computes a GroupedLinear group by group by `products`, forward and backward. The rounding of a
+/// row or an expert's weight depends on nothing else; the rounding of a weight's gradient depends
 /// on the rows of its group. Groups without rows are not computed; their weight's gradient is zero.
-/// Saves x and the weight's value alone; the weight's half of the backward goes to
+/// Saves only x and the weight's value; the weight's half of the backward goes to
 /// nn::WeightGradientQueue::current() while it defers.
 class QuantizedGroupedKernel final : public nn::GroupedLinearKernel {
  public:
@@ -23,7 +23,7 @@ class QuantizedGroupedKernel final : public nn::GroupedLinearKernel {
   at::Tensor matmul(const at::Tensor& x, nn::Parameter& weight, at::IntArrayRef rows) override;
 
  private:
-  std::shared_ptr<const Products> products_;  // shared with the graphs that were built
+  std::shared_ptr<const Products> products_;  // shared with the autograd graphs
 };
 
 }  // namespace titan::quantized

@@ -22,7 +22,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 using ProductsPtr = std::shared_ptr<const Products>;
 
-/// (..., n) as (rows, n); reshape's -1 cannot tell the rows of an empty batch.
+/// (..., n) as (rows, n); reshape's -1 cannot infer the rows of an empty batch.
 Tensor as_matrix(const Tensor& x) {
   if (x.dim() == 2) return x;
   return x.reshape({c10::multiply_integers(x.sizes().slice(0, x.dim() - 1)), x.size(-1)});
@@ -34,7 +34,7 @@ Tensor with_rows_of(const Tensor& x, const Tensor& matrix) {
   return matrix.view(shape);
 }
 
-/// x (..., in) -> (..., out), or what a recomputation has kept of it.
+/// x (..., in) -> (..., out), or the result that activation checkpointing has kept.
 Tensor output_of(const Products& products, const Tensor& x, const Tensor& weight) {
   const at::AutoDispatchBelowADInplaceOrView below;
   Tensor maximum;
@@ -49,13 +49,13 @@ Tensor output_of(const Products& products, const Tensor& x, const Tensor& weight
                   [&] { return with_rows_of(x, products.output(as_matrix(x), weight, maximum)); });
 }
 
-/// What backward needs beside tensors.
+/// State for the backward, in addition to tensors.
 struct Layer : torch::CustomClassHolder {
   Layer(ProductsPtr products, nn::Parameter& weight)
       : products(std::move(products)), weight(weight), queue(nn::WeightGradientQueue::current()) {}
   ProductsPtr products;
   nn::Parameter& weight;
-  std::shared_ptr<nn::WeightGradientQueue> queue;  // null: nobody splits the backward
+  std::shared_ptr<nn::WeightGradientQueue> queue;  // null: backward is not split
 };
 
 struct QuantizedLinear : torch::autograd::Function<QuantizedLinear> {
@@ -74,7 +74,7 @@ struct QuantizedLinear : torch::autograd::Function<QuantizedLinear> {
     const auto held = ctx->saved_data["layer"].toCapsule();
     const auto& layer = static_cast<const Layer&>(*held);
     const Tensor &grad = grads[0], &x = saved[0];
-    variable_list out(4);  // of x, value, products and weight
+    variable_list out(4);  // gradients of x, value, products and weight
     if (ctx->needs_input_grad(0))
       out[0] = with_rows_of(grad, layer.products->grad_input(as_matrix(grad), saved[1]));
     if (!ctx->needs_input_grad(1)) return out;

@@ -31,7 +31,7 @@ void check_multiplies(Arithmetic arithmetic, const std::string& converter, Devic
   TITAN_CHECK(
       arithmetic == Arithmetic::by_definition || multiplies_float8(device.device()), config,
       converter, ": this device (", device.description(),
-      ") does not multiply in float8, which takes a GPU of compute capability 8.9 or more; set ",
+      ") does not multiply in float8, which needs a GPU of compute capability 8.9 or more; set ",
       converter, ".emulate = true");
 }
 
@@ -51,7 +51,7 @@ void Float8Converter::check(const TransformContext& context) const {
       config, kName,
       ".enable_fsdp_float8_all_gather needs "
       "training.mixed_precision_param = \"bfloat16\" or \"float32\": ",
-      dtype, " does not hold all float8 values of small weights");
+      dtype, " cannot represent all float8 values of small weights");
 }
 
 void Float8Converter::apply(ModelPart& part, const TransformContext& context) {

@@ -1,5 +1,5 @@
-// Converter quantize.linear.float8: linear layers multiply in float8 while their weights stay as
-// they are.
+// Converter quantize.linear.float8: linear layers multiply in float8; the stored weights stay
+// unchanged.
 #pragma once
 
 #include <memory>
@@ -23,13 +23,15 @@ struct Float8Options {
   bool emulate = false;
 };
 
-/// Throws a config Error that names `converter` where `device` is to multiply and does not.
+/// Throws a config Error that names `converter` if `arithmetic` is by_device and `device` does not
+/// multiply float8.
 void check_multiplies(Arithmetic arithmetic, const std::string& converter, Device& device);
 
 /// Method and recipes: torchao's float8 training; formats of Micikevicius et al., 2022.
 class Float8Converter final : public Converter, public AfterOptimizerStep {
  public:
-  /// Throws a config Error for an unknown recipe, or one that does not go with the all-gather.
+  /// Throws a config Error for an unknown recipe, or one that the float8 all-gather does not
+  /// support.
   Float8Converter(const Float8Options& options, TransformContext context);
 
   Phase phase() const override { return Phase::convert; }
@@ -41,7 +43,7 @@ class Float8Converter final : public Converter, public AfterOptimizerStep {
 
   Float8Options options_;
   Recipe recipe_;
-  std::shared_ptr<WeightScales> scales_;  // null where the recipe scales no whole weight
+  std::shared_ptr<WeightScales> scales_;  // null if the recipe has no tensorwise weight scale
 };
 
 }  // namespace titan::float8

@@ -1,5 +1,5 @@
-// Converter quantize.grouped_mm.float8: layers of experts multiply in float8 while their weights
-// stay as they are.
+// Converter quantize.grouped_mm.float8: layers of experts multiply in float8; the stored weights
+// stay unchanged.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@ struct Float8GroupedOptions {
   bool emulate = false;
 };
 
-/// Each expert computes as a linear layer under the recipe "rowwise" does: e4m3, a scale for each
-/// line along what a product adds up over, rounded down to a power of two. So of x and of gradients
-/// each row has its scale, of a weight each expert's row or column, and for a weight's gradient
+/// Each expert computes as a linear layer with the recipe "rowwise": e4m3 with one scale for each
+/// row or column along the summed dimension, rounded down to a power of two. So each row of x and
+/// of a gradient has a scale, each row or column of an expert's weight, and for a weight's gradient
 /// each column of an expert's tokens. As torchao trains experts (_Float8GroupedMM).
 class Float8GroupedConverter final : public Converter {
  public:

@@ -11,13 +11,13 @@
 namespace titan::float8 {
 namespace {
 
-constexpr int64_t kMultiple = 16;  // of what the matrix units take
+constexpr int64_t kMultiple = 16;  // required by the matrix units
 
 int64_t missing(int64_t size) {
   return (kMultiple - size % kMultiple) % kMultiple;
 }
 
-/// A row-major matrix with zeros behind its rows and columns.
+/// A row-major matrix with `rows` and `columns` of zeros appended.
 at::Tensor fill_up(const at::Tensor& values, int64_t rows, int64_t columns) {
   if (rows == 0 && columns == 0) return values.contiguous();
   const at::Tensor bytes = values.contiguous().view(at::kByte);
@@ -28,8 +28,8 @@ at::Tensor first_columns(const at::Tensor& matrix, int64_t n) {
   return matrix.size(1) == n ? matrix : matrix.narrow(1, 0, n).contiguous();
 }
 
-/// Whether the device scales rows of bfloat16 results itself while it adds up in full precision:
-/// tried with a small product.
+/// Whether the device can scale rows of bfloat16 results with full-precision accumulation: tried
+/// with a small product.
 bool scales_rows_in_full(const at::Tensor& like) {
   if (like.is_cpu()) return false;
   static const bool holds = [&] {
@@ -73,7 +73,7 @@ bool multiplies_float8(c10::Device device) {
 at::Tensor multiply_by_device(const Quantized& left, const Quantized& right, at::ScalarType dtype,
                               Accumulation accumulation) {
   const int64_t m = left.values.size(0), k = left.values.size(1), n = right.values.size(1);
-  if (left.values.is_meta() || m == 0 || k == 0)  // nothing to add up: zeros
+  if (left.values.is_meta() || m == 0 || k == 0)  // empty sums: zeros
     return at::zeros({m, n}, left.scale.options().dtype(dtype));
   const bool is_fast = accumulation == Accumulation::fast;
   const at::Tensor a = fill_up(left.values, 0, missing(k));
@@ -92,7 +92,7 @@ at::Tensor multiply_by_device(const Quantized& left, const Quantized& right, at:
   a_factor = a_factor.contiguous();
   b_factor = b_factor.contiguous();
   if (missing(n) > 0) b_factor = at::constant_pad_nd(b_factor, {0, missing(n)}, 1);
-  // the kernel that scales rows gives bfloat16 only
+  // the kernel that scales rows returns only bfloat16
   return first_columns(at::_scaled_mm(a, b, a_factor, b_factor, {}, {}, at::kBFloat16, is_fast), n)
       .to(dtype);
 }

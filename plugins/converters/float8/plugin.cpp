@@ -30,14 +30,14 @@ TITAN_PLUGIN(plugin) {
       .add<titan::float8::Float8Converter>("quantize.linear.float8",
                                            "Linear layers multiply in float8.")
       .option("enable_fsdp_float8_all_gather", &Options::enable_fsdp_float8_all_gather,
-              "Sharded weights travel in float8")
+              "All-gather sharded weights in float8")
       .option("precompute_float8_dynamic_scale_for_fsdp",
               &Options::precompute_float8_dynamic_scale_for_fsdp,
-              "One all-reduce for the scales of all weights after each step; it is always so")
+              "One all-reduce for the scales of all weights after each step; no effect: always on")
       .option("recipe_name", &Options::recipe_name, "Scaling recipe; unset: tensorwise")
       .one_of({"tensorwise", "rowwise", "rowwise_with_gw_hp"})
       .option("filter_fqns", &Options::filter_fqns,
-              "Layers left alone, by a part of their path; \"auto_filter_small_kn\": small ones")
+              "Layers to exclude, by a part of their path; \"auto_filter_small_kn\": small ones")
       .option("emulate", &Options::emulate, "Compute float8 in software, on any device")
       .check(titan::float8::check);
 

@@ -12,8 +12,8 @@ using at::Tensor;
 
 namespace {
 
-/// x (rows, columns), with a scale for all of it or for each slice along `dim`. Values lie one
-/// after the other along `dim`, along which the device's matrix units read both operands.
+/// x (rows, columns), with one scale or one for each slice along `dim`. Values are contiguous along
+/// `dim`, along which the device's matrix units read both operands.
 Quantized quantize_on_device(const Tensor& x, const Operand& operand, int64_t dim,
                              ScaleRounding rounding) {
   const ops::Float8Scale scale = rounding == ScaleRounding::down_to_power_of_two
@@ -32,7 +32,7 @@ Quantized quantize_on_device(const Tensor& x, const Operand& operand, int64_t di
   return {rows.values, rows.scale};
 }
 
-/// The same with a scale that is known.
+/// The same with a known scale.
 Tensor cast_on_device(const Tensor& x, const Tensor& scale, at::ScalarType format, int64_t dim) {
   return dim == 1 ? ops::float8_by_scale(x, scale, format)
                   : ops::float8_by_scale(x.t(), scale, format).t();
@@ -49,7 +49,7 @@ bool Float8Products::uses_maximum(const Tensor& x) const {
          recipe_.output.operands->left.granularity == Granularity::tensor;
 }
 
-/// `dim`: the one that the product adds up over. `maximum`: of the whole, where it is known.
+/// `dim`: the summed dimension of the product. `maximum`: of all of x, if known.
 Float8Products::Scaled Float8Products::scale(const Tensor& x, const Operand& operand, int64_t dim,
                                              const Tensor& maximum) const {
   if (is_quantized_by_device(x)) {

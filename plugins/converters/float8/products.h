@@ -1,4 +1,5 @@
-// The three products of a linear layer in float8, by a recipe. Used by the converter and tests.
+// The three products of a linear layer in float8, according to a recipe. Used by the converter and
+// tests.
 #pragma once
 
 #include <memory>
@@ -12,12 +13,12 @@ namespace titan::float8 {
 
 enum class Arithmetic {
   by_definition,  ///< dequantised and multiplied in fp32, on any device
-  by_device,      ///< by its matrix units
+  by_device,      ///< by the device's matrix units
 };
 
 class Float8Products final : public quantized::Products {
  public:
-  /// `weight_scale`: null where the recipe scales no whole weight.
+  /// `weight_scale`: null if the recipe has no tensorwise weight scale.
   Float8Products(const Recipe& recipe, std::shared_ptr<WeightScale> weight_scale,
                  Arithmetic arithmetic)
       : recipe_(recipe), weight_scale_(std::move(weight_scale)), arithmetic_(arithmetic) {}
@@ -29,14 +30,14 @@ class Float8Products final : public quantized::Products {
   at::Tensor grad_weight(const at::Tensor& grad, const at::Tensor& x) const override;
 
  private:
-  /// A matrix, or its transpose, and how it becomes float8.
+  /// A matrix, or its transpose, with the scale and format of its quantisation.
   struct Scaled {
     at::Tensor x, scale;
     at::ScalarType format;
     bool is_transposed = false;
-    at::Tensor values = {};  ///< of x, where the device has quantised it already
+    at::Tensor values = {};  ///< quantised x, if the device has made it already
   };
-  /// Whether the device finds scales and quantises by operations of its own.
+  /// Whether the device has operations that compute scales and quantise.
   bool is_quantized_by_device(const at::Tensor& x) const;
   Scaled scale(const at::Tensor& x, const Operand& operand, int64_t dim,
                const at::Tensor& maximum = {}) const;
@@ -49,9 +50,9 @@ class Float8Products final : public quantized::Products {
   Arithmetic arithmetic_;
 };
 
-/// Rows travel in e4m3 with the whole weight's scale: a quarter of fp32's bytes. What arrives is
-/// dequantised; products quantise it again by the same scale, which gives back the same values,
-/// because rounding to float32 or bfloat16 moves a value by less than half a step of e4m3.
+/// Gathers shards in e4m3 with the whole weight's scale: a quarter of fp32's bytes. The result is
+/// dequantised. Products quantise it again by the same scale, which gives the same values, because
+/// rounding to float32 or bfloat16 moves a value by less than half a step of e4m3.
 class Float8Gather final : public nn::GatherTransform {
  public:
   /// `compute_dtype`: float32 or bfloat16.

@@ -42,7 +42,7 @@ bool is_too_small(const Recipe& recipe, int64_t out, int64_t in) {
   TITAN_CHECK(
       recipe.name == "rowwise", config,
       "quantize.linear.float8.filter_fqns: \"auto_filter_small_kn\" has no rule for recipe '",
-      recipe.name, "'; name the layers to leave alone");
+      recipe.name, "'; name the layers to exclude");
   return out <= 2048 || in <= 1024 || (out <= 4096 && in <= 2048);
 }
 

@@ -1,5 +1,5 @@
-// What a recipe says about the three products of a layer, as data. Used by the converter and by the
-// products.
+// Float8 recipes as data: formats and scaling of the three products of a layer. Used by the
+// converter and Float8Products.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,10 @@
 
 namespace titan::float8 {
 
-/// What shares one scale.
+/// The elements that share one scale.
 enum class Granularity {
-  tensor,  ///< all of the operand; of a weight: all of it on all ranks
-  row,     ///< a line along the dimension that the product adds up over
+  tensor,  ///< the whole operand; of a weight: its shards on all ranks
+  row,     ///< a row or column along the summed dimension of the product
 };
 
 struct Operand {
@@ -21,7 +21,7 @@ struct Operand {
   Granularity granularity = Granularity::tensor;
 };
 
-/// An unset `operands` product is made in high precision.
+/// Unset `operands`: the product is made in high precision.
 struct ProductRecipe {
   struct Operands {
     Operand left, right;
@@ -46,7 +46,7 @@ struct Recipe {
 /// "tensorwise", "rowwise" or "rowwise_with_gw_hp"; throws a config Error for another name.
 Recipe find_recipe(std::string_view name);
 
-/// Whether float8 gains nothing for a weight (out, in) under this recipe: torchao's rule
+/// Whether a weight (out, in) is too small for a speedup by float8 with this recipe: torchao's rule
 /// "auto_filter_small_kn", measured on H100. Throws a config Error for a recipe without a rule.
 bool is_too_small(const Recipe& recipe, int64_t out, int64_t in);
 

@@ -18,7 +18,7 @@ constexpr float kLargest = 448;
 template <>
 constexpr float kLargest<c10::Float8_e5m2> = 57344;
 
-/// A matrix of scales with one, a row or a column of elements.
+/// Strided view of a scalar, a row or a column of scales.
 struct Scales {
   const float* data;
   int64_t row_stride, column_stride;
@@ -33,7 +33,7 @@ void run(const Wide* x, const Scales& scales, float* out, int64_t rows, int64_t 
       for (int64_t column = 0; column < columns; ++column) {
         const float scale = scales.data[row * scales.row_stride + column * scales.column_stride];
         float scaled = static_cast<float>(x[row * columns + column]) * scale;
-        // what is not a number passes both
+        // NaN passes both comparisons
         scaled = scaled > kLargest<Format> ? kLargest<Format> : scaled;
         scaled = scaled < -kLargest<Format> ? -kLargest<Format> : scaled;
         out[row * columns + column] = values[Format(scaled).x] / scale;

@@ -1,13 +1,13 @@
-// What float8 leaves of a tensor, in one pass over it. Used by products that are made by their
-// definition.
+// Rounds a tensor to float8 and back in one pass. Used by Float8Products with
+// Arithmetic::by_definition.
 #pragma once
 
 #include "quantize.h"
 
 namespace titan::float8 {
 
-/// dequantize({cast(x, scale, format), scale}), to the bit, for a matrix x; without the tensors in
-/// between on the CPU.
+/// dequantize({cast(x, scale, format), scale}), bitwise, for a matrix x; without temporary tensors
+/// on the CPU.
 at::Tensor round_trip(const at::Tensor& x, const at::Tensor& scale, at::ScalarType format);
 
 }  // namespace titan::float8

@@ -15,7 +15,7 @@
 namespace titan::float8 {
 namespace {
 
-/// The groups over which some of them are cut, in an order that all ranks share.
+/// The groups over which the weights are sharded, in an order that is equal on all ranks.
 std::set<std::string> groups_of(const std::vector<std::shared_ptr<WeightScale>>& scales) {
   std::set<std::string> names;
   for (const auto& scale : scales)
@@ -32,10 +32,7 @@ const at::Tensor& WeightScale::value() {
 
 WeightScales::WeightScales(const dist::Mesh& mesh, c10::Device device, at::ScalarType compute_dtype,
                            ScaleRounding rounding)
-    : mesh_(mesh),
-      device_(device),
-      compute_dtype_(compute_dtype),
-      rounding_(rounding) {}
+    : mesh_(mesh), device_(device), compute_dtype_(compute_dtype), rounding_(rounding) {}
 
 std::shared_ptr<WeightScale> WeightScales::add(nn::Parameter& weight) {
   auto scale = std::make_shared<WeightScale>(shared_from_this(), weight);

@@ -1,5 +1,5 @@
-// Scales of whole weights, the same on all ranks that hold a part of one, under any layout. Used by
-// the products of layers and by the float8 all-gather.
+// Tensorwise scales of weights, equal on all ranks that hold a shard of the weight, for any layout.
+// Used by Float8Products and the float8 all-gather.
 #pragma once
 
 #include <memory>
@@ -14,12 +14,13 @@ namespace titan::float8 {
 
 class WeightScales;
 
-/// The scale of one weight. Owned by what computes with it, which does not outlive the weight.
+/// The scale of one weight. Owned by the kernel and the gather transform that use it, which do not
+/// outlive the weight.
 class WeightScale {
  public:
   WeightScale(std::shared_ptr<WeightScales> all, nn::Parameter& weight)
       : all_(std::move(all)), weight_(weight) {}
-  /// A scalar, fp32. The first call of a step that finds none computes those of all weights.
+  /// A scalar, fp32. If scales are not known yet, computes those of all weights.
   const at::Tensor& value();
   const nn::Parameter& weight() const { return weight_; }
 
@@ -30,9 +31,9 @@ class WeightScale {
   at::Tensor value_;
 };
 
-/// Weights change with the optimizer's step alone, so their scales are computed once a step: the
+/// Weights change only in the optimizer's step, so their scales are computed once a step: the
 /// largest absolute values of all shards, cast to the dtype of the computation, in one all-reduce
-/// for each group over which some weight is cut.
+/// for each group over which a weight is sharded.
 ///
 /// Thread: trainer thread. All ranks of these groups compute scales at the same place in their
 /// order of collectives: after the optimizer's step, and in the first forward.
@@ -41,12 +42,12 @@ class WeightScales : public std::enable_shared_from_this<WeightScales> {
   WeightScales(const dist::Mesh& mesh, c10::Device device, at::ScalarType compute_dtype,
                ScaleRounding rounding);
   std::shared_ptr<WeightScale> add(nn::Parameter& weight);
-  /// Computes all scales from what the weights are now.
+  /// Computes all scales from the present weights.
   void update();
   bool are_known() const { return are_known_; }
 
  private:
-  /// Those that are still in use: a pipeline drops layers of other ranks.
+  /// The scales still in use: a pipeline rank drops the layers of other ranks.
   std::vector<std::shared_ptr<WeightScale>> alive() const;
 
   dist::Mesh mesh_;

@@ -27,14 +27,14 @@ class AdaptedKernel final : public nn::LinearKernel {
         scale_(at::native::wrapped_scalar_tensor(adapter_->scale)) {}
 
   at::Tensor matmul(const at::Tensor& x, nn::Parameter& weight) override {
-    const Batch nothing;  // of which linear layers need none
+    const Batch nothing;  // linear layers do not use it
     const at::Tensor inner = a_(x, nothing) * scale_;
     return base_->matmul(x, weight) + b_(inner, nothing);
   }
 
  private:
   std::unique_ptr<nn::LinearKernel> base_;
-  std::shared_ptr<const Adapter> adapter_;  // as long as the layer
+  std::shared_ptr<const Adapter> adapter_;  // lives as long as the layer
   nn::Linear& a_;
   nn::Linear& b_;
   at::Tensor scale_;  // as an operand, which is not rounded to a narrow dtype of the activation
@@ -57,7 +57,7 @@ class AdaptedExperts final : public nn::GroupedLinearKernel {
 
  private:
   std::unique_ptr<nn::GroupedLinearKernel> base_;
-  std::shared_ptr<const Adapter> adapter_;  // as long as the layer
+  std::shared_ptr<const Adapter> adapter_;  // lives as long as the layer
   nn::GroupedLinear& a_;
   nn::GroupedLinear& b_;
   at::Tensor scale_;  // as that of AdaptedKernel

@@ -10,7 +10,7 @@
 namespace titan::lora {
 namespace {
 
-/// One of both is null.
+/// A linear layer or a layer of experts; the other pointer is null.
 struct FoundLinear {
   std::string path;
   nn::Linear* layer = nullptr;
@@ -33,7 +33,7 @@ bool names(const std::string& target, const std::string& path) {
   return ("." + path + ".").find("." + target + ".") != std::string::npos;
 }
 
-/// "'attention.wq', 'attention.wk'": each name once, without the layer it is in.
+/// "'wq', 'wk'": each last component once.
 std::string shown(const std::vector<FoundLinear>& linears) {
   std::set<std::string> seen;
   std::string text;
@@ -44,12 +44,12 @@ std::string shown(const std::vector<FoundLinear>& linears) {
   return text.empty() ? "none" : text;
 }
 
-/// All targets that are wrong at once.
+/// Reports all wrong targets at once.
 void check_targets(const std::vector<std::string>& targets,
                    const std::vector<FoundLinear>& linears) {
   TITAN_CHECK(!targets.empty(), config,
-              "converter.lora.targets is empty: nothing of the model would be trained; linear "
-              "layers there are: ",
+              "converter.lora.targets is empty, so nothing would be trained; linear layers of the "
+              "model: ",
               shown(linears));
   std::string wrong;
   for (const std::string& target : targets)
@@ -59,7 +59,7 @@ void check_targets(const std::vector<std::string>& targets,
   TITAN_CHECK(wrong.empty(), config,
               "converter.lora.targets: no linear layer of the model is named ", wrong,
               "; there are ", shown(linears),
-              ", or give more of the name, as in 'layers.0.attention.wq'");
+              "; longer names work too, such as 'layers.0.attention.wq'");
 }
 
 }  // namespace

@@ -39,8 +39,8 @@ constexpr int64_t kLargestExponent = 8, kBias = 127, kNotANumber = 255, kInfinit
 constexpr int64_t kMantissaBits = 23;  // of fp32
 constexpr float kLeastNormal = std::numeric_limits<float>::min();
 
-/// Of each block: the byte for its power of two, and by what its values are multiplied to become
-/// e4m3, which is 1 / power but at the ends of the range.
+/// Per block: the byte of its power of two, and the factor from its values to e4m3, which is 1 /
+/// power except at the ends of the range.
 struct Scales {
   Tensor bytes, factors;
 };
@@ -51,7 +51,7 @@ Scales scale_by_floor(const Tensor& maximum) {
       at::bitwise_right_shift(maximum.view(at::kInt), kMantissaBits).bitwise_and(255) - kBias;
   Tensor scales = at::clamp(exponent - kLargestExponent, -kBias, kBias + 1) + kBias;
   scales = at::where(at::isnan(maximum), at::full_like(scales, kNotANumber), scales);
-  // 2^-127 is no normal number: a block that small is divided by 2^-126
+  // 2^-127 is subnormal: a block that small is divided by 2^-126
   const Tensor power =
       at::clamp_min(at::bitwise_left_shift(scales, kMantissaBits).view(at::kFloat), kLeastNormal);
   return {scales.to(at::kByte), power.reciprocal()};
@@ -74,13 +74,13 @@ Scales scale(const Tensor& maximum, Rounding rounding) {
   return rounding == Rounding::floor ? scale_by_floor(maximum) : scale_by_rceil(maximum);
 }
 
-/// Row-major, with zeros behind the rows up to a multiple of 32.
+/// Row-major, with rows padded with zeros to a multiple of 32.
 Tensor in_whole_blocks(const Tensor& x) {
   const int64_t missing = (kBlock - x.size(1) % kBlock) % kBlock;
   return missing == 0 ? x.contiguous() : at::constant_pad_nd(x, {0, missing}, 0).contiguous();
 }
 
-/// 2 to the power that the bytes stand for, fp32.
+/// The powers of two of e8m0 bytes, fp32.
 Tensor powers(const Tensor& bytes) {
   const Tensor exponent = bytes.to(at::kShort) - kBias;
   const Tensor two = at::full_like(exponent, 2, exponent.options().dtype(at::kFloat));
@@ -93,7 +93,7 @@ template <class Wide>
 void largest_of_blocks(const Wide* x, float* maxima, int64_t num_blocks) {
   at::parallel_for(0, num_blocks, 1024, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
-      // without the sign, larger numbers have larger bits, and what is no number the largest
+      // without the sign, larger values have larger bits; NaN has the largest
       uint32_t largest = 0;
       for (int64_t i = block * kBlock; i < (block + 1) * kBlock; ++i)
         largest = std::max(largest, std::bit_cast<uint32_t>(static_cast<float>(x[i])) & 0x7fffffff);
@@ -112,7 +112,7 @@ void narrow_blocks(const Wide* x, const float* factors, const float* powers, Wid
       const float factor = factors[block], power = powers[block];
       for (int64_t i = block * kBlock; i < (block + 1) * kBlock; ++i) {
         float scaled = static_cast<float>(x[i]) * factor;
-        scaled = scaled > kLimit ? kLimit : scaled;  // what is not a number passes both
+        scaled = scaled > kLimit ? kLimit : scaled;  // NaN passes both comparisons
         scaled = scaled < -kLimit ? -kLimit : scaled;
         out[i] = static_cast<Wide>(values[c10::Float8_e4m3fn(scaled).x] * power);
       }
@@ -120,7 +120,7 @@ void narrow_blocks(const Wide* x, const float* factors, const float* powers, Wid
   });
 }
 
-/// As dequantize(quantize(x)) in x's dtype, in two passes. `x`: of whole blocks, on the CPU.
+/// As dequantize(quantize(x)) in x's dtype, in two passes. `x`: whole blocks, on the CPU.
 template <class Wide>
 Tensor round_trip_on_cpu(const Tensor& x, Rounding rounding) {
   const int64_t num_blocks = x.numel() / kBlock;

@@ -28,7 +28,7 @@ Recipe find_recipe(const std::string& name) {
 void check_multiplies(const Recipe& recipe, Device& device, const WayOut& way_out) {
   TITAN_CHECK(recipe.is_emulated || multiplies_mxfp8(device.device()), config, way_out.converter,
               ": this device (", device.description(),
-              ") does not multiply in MXFP8, which takes a GPU of compute capability 10 or more; "
+              ") does not multiply in MXFP8, which needs a GPU of compute capability 10 or more; "
               "set ",
               way_out.converter, ".recipe_name = \"", way_out.recipe, "\"");
 }

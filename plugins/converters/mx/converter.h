@@ -1,5 +1,4 @@
-// Converter quantize.linear.mx: linear layers multiply in MXFP8 while their weights stay as they
-// are.
+// Converter quantize.linear.mx: linear layers multiply in MXFP8; the stored weights stay unchanged.
 #pragma once
 
 #include <string>
@@ -18,7 +17,7 @@ struct MxOptions {
   std::vector<std::string> filter_fqns = {"output"};
 };
 
-/// What a recipe's name stands for.
+/// The meaning of a recipe's name.
 struct Recipe {
   Rounding rounding = Rounding::floor;
   bool is_emulated = false;
@@ -27,14 +26,15 @@ struct Recipe {
 /// Throws a config Error for another name.
 Recipe find_recipe(const std::string& name);
 
-/// What to set where the device does not multiply itself.
+/// The setting that an error suggests if the device does not multiply MXFP8.
 struct WayOut {
   std::string converter, recipe;
 };
-/// Throws a config Error that names `way_out` where `device` is to multiply and does not.
+/// Throws a config Error that suggests `way_out` if the recipe is not emulated and `device` does
+/// not multiply MXFP8.
 void check_multiplies(const Recipe& recipe, Device& device, const WayOut& way_out);
 
-/// The products of one layer, each operand in blocks along what the product adds up over.
+/// The products of one layer, each operand in blocks along the summed dimension.
 class MxProducts final : public quantized::Products {
  public:
   explicit MxProducts(const Recipe& recipe) : recipe_(recipe) {}

@@ -1,5 +1,5 @@
-// Converter quantize.grouped_mm.mx: layers of experts multiply in MXFP8 while their weights stay as
-// they are.
+// Converter quantize.grouped_mm.mx: layers of experts multiply in MXFP8; the stored weights stay
+// unchanged.
 #pragma once
 
 #include <string>
@@ -21,8 +21,8 @@ struct MxGroupedOptions {
 Recipe find_grouped_recipe(const std::string& name);
 
 /// Each expert computes as a linear layer does: both operands of each product in blocks of 32 along
-/// what it adds up over. For a weight's gradient those are the tokens of an expert, as if zeros
-/// were behind them up to a multiple of 32. As torchao trains experts (_MXFP8GroupedMM).
+/// the summed dimension. For a weight's gradient that is the tokens of an expert, padded with zeros
+/// to a multiple of 32. As torchao trains experts (_MXFP8GroupedMM).
 class MxGroupedConverter final : public Converter {
  public:
   /// Throws a config Error for an unknown recipe.

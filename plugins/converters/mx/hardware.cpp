@@ -1,4 +1,4 @@
-// Products of MXFP8 matrices by the device's own matrix units.
+// Products of MXFP8 matrices by the matrix units of the device.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_scaled_mm.h>
@@ -35,7 +35,7 @@ Tensor in_tiles(const Tensor& scales) {
   const Tensor whole =
       add_zeros(scales, missing(scales.size(0), kTileRows), missing(scales.size(1), kTileColumns));
   const int64_t tile_rows = whole.size(0) / kTileRows, tile_columns = whole.size(1) / kTileColumns;
-  // in a tile, rows 32 apart stand side by side
+  // in a tile, rows 32 apart are adjacent
   return whole.view({tile_rows, 4, kTileRows / 4, tile_columns, kTileColumns})
       .permute({0, 3, 2, 1, 4})
       .contiguous()

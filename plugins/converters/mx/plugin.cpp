@@ -11,15 +11,14 @@ bool is_used(const JobView& job, const char* converter, const char* any_option) 
   return !job.option("converter", converter, any_option).is_null();
 }
 
-/// Layers that both would take are refused where they are taken; layers of two formats in one model
-/// are nobody's recipe.
+/// Refuses two formats in one model: no published recipe mixes them. A layer chosen twice is
+/// reported by check_owners.
 void report_other_format(const JobView& job, RuleReport& report) {
   if (is_used(job, "quantize.linear.float8", "filter_fqns") ||
       is_used(job, "quantize.grouped_mm.float8", "fqns"))
-    report.error(
-        "model.converters",
-        "all quantize converters of one run use one format, but there are both float8 and mx",
-        "leave one of them out");
+    report.error("model.converters",
+                 "quantize converters of one run must use one format, but it has float8 and mx",
+                 "remove one of them");
 }
 
 void check(const MxOptions&, const JobView& job, RuleReport& report) {
@@ -46,7 +45,7 @@ TITAN_PLUGIN(plugin) {
               "mxfp8_cublas or mxfp8_cublas_rceil: the device multiplies; mxfp8_emulated or "
               "mxfp8_emulated_rceil: software on any device; rceil: powers of two are rounded up")
       .one_of({"mxfp8_cublas", "mxfp8_cublas_rceil", "mxfp8_emulated", "mxfp8_emulated_rceil"})
-      .option("filter_fqns", &Options::filter_fqns, "Layers left alone, by a part of their path")
+      .option("filter_fqns", &Options::filter_fqns, "Layers to exclude, by a part of their path")
       .check(titan::mx::check);
 
   using Grouped = titan::mx::MxGroupedOptions;

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kSample = "tests/assets/corpus/train.jsonl";
 
-/// A split's shards and where its path is configured.
+/// Names of a split's shards and of the section that configures its path.
 struct Split {
   const char* dataset;
   const char* prefix;
@@ -48,7 +48,7 @@ std::vector<SourceFile> find_split(const std::string& path, const Split& split) 
   TITAN_CHECK(!files.empty(), data, "folder '", path, "' of dataset '", split.dataset,
               "' holds neither ", split.prefix,
               "*.json.gz nor other *.json or *.jsonl files, "
-              "plain, .gz or .zst, also not in 'en'");
+              "plain, .gz or .zst, neither there nor in 'en'");
   return files;
 }
 
@@ -57,7 +57,7 @@ std::vector<SourceFile> find_sample(const std::string& path) {
   std::error_code ignored;
   TITAN_CHECK(fs::exists(kSample, ignored), io, "dataset 'c4_test' without a dataset_path reads '",
               kSample, "', which is not in '", fs::current_path().string(),
-              "'; run from the top of Titan's source tree or set [training] dataset_path");
+              "'; run in the root of Titan's source tree or set [training] dataset_path");
   return find_source_files(kSample, {});
 }
 

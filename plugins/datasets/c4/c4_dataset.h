@@ -7,9 +7,9 @@
 
 namespace titan::datasets {
 
-/// Shards of allenai/c4 (config `en`) as the hub stores them: the path's c4-train.*.json.gz, or
-/// those in its folder `en`; where there are none, any JSON lines there. A file or glob is taken as
-/// it is. Without a path: an Error that says how to get the data.
+/// Shards of allenai/c4 (config `en`) as on the Hugging Face hub: c4-train.*.json.gz in the path or
+/// in its folder `en`, else any JSON lines there. A file or glob is used unchanged. Without a path
+/// throws an Error that says how to get the data.
 class C4Dataset final : public JsonLines {
  public:
   C4Dataset(const JsonLinesOptions& options, DatasetContext context);
@@ -21,8 +21,8 @@ class C4ValidationDataset final : public JsonLines {
   C4ValidationDataset(const JsonLinesOptions& options, DatasetContext context);
 };
 
-/// A small sample of English text. Without a path: the one that comes with Titan's source tree,
-/// tests/assets/corpus/train.jsonl below the working directory.
+/// A small sample of English text. Without a path: tests/assets/corpus/train.jsonl of Titan's
+/// source tree, relative to the working directory.
 class C4TestDataset final : public JsonLines {
  public:
   C4TestDataset(const JsonLinesOptions& options, DatasetContext context);

@@ -1,5 +1,4 @@
-// Counts the lines of a file that were passed over, and tells once. Used by the data sets of JSON
-// lines.
+// Counts the skipped lines of a file and warns once. Used by the data sets of JSON lines.
 #pragma once
 
 #include <atomic>
@@ -11,18 +10,18 @@
 
 namespace titan::datasets {
 
-/// Warns when it goes, if it counted any and nobody warned about this file before.
+/// Its destructor warns if it counted any and no other reader has warned about this file.
 class BadLines {
  public:
-  /// `is_told` is shared by all who read the file.
+  /// `is_told`: set once warned; shared by all readers of the file.
   BadLines(std::string file, std::atomic<bool>& is_told)
       : file_(std::move(file)), is_told_(is_told) {}
   BadLines(const BadLines&) = delete;
   ~BadLines() {
     if (count_ == 0 || is_told_.exchange(true)) return;
-    log::warn("passed over " + std::to_string(count_) + (count_ == 1 ? " line" : " lines") +
-              " of '" + file_ + "' that " + (count_ == 1 ? "is" : "are") +
-              " no document (skip_bad_lines); the first is " + first_);
+    log::warn("skipped " + std::to_string(count_) + (count_ == 1 ? " line" : " lines") + " of '" +
+              file_ + "' that " + (count_ == 1 ? "is" : "are") +
+              " not valid (skip_bad_lines); the first is " + first_);
   }
 
   void add(int64_t line_number, const std::string& reason) {

@@ -1,4 +1,4 @@
-// See byte_reader.h; gunzip() and unzstd() stand in files of their own.
+// See byte_reader.h; gunzip() and unzstd() are in their own files.
 #include "plugins/datasets/common/byte_reader.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ class FileReader final : public ByteReader {
   FileReader(const std::filesystem::path& path, uint64_t offset)
       : file_(path), name_(path.string()), offset_(offset) {
     TITAN_CHECK(offset <= file_.size(), data, "'", name_, "' has ", file_.size(),
-                " bytes, it cannot be read from byte ", offset);
+                " bytes and cannot be read from byte ", offset);
     file_.will_be_read_in_order();
   }
 

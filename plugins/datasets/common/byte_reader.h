@@ -1,4 +1,4 @@
-// Bytes from front to back: of a file or of memory, unpacked on the way. Used by the data sets that
+// Sequential reader of bytes of a file or of memory, with decompression. Used by the data sets that
 // read files.
 #pragma once
 
@@ -11,37 +11,37 @@
 
 namespace titan::datasets {
 
-/// One thread at a time. After an Error it must not be read on.
+/// One thread at a time. Must not be used after an Error.
 class ByteReader {
  public:
   virtual ~ByteReader() = default;
 
-  /// Fills `buffer`; fewer than `count` bytes only at the end, 0 from there on. An end that comes
-  /// too early is an Error naming the file.
+  /// Fills `buffer`; returns fewer than `count` bytes only at the end, then 0. A truncated file is
+  /// an Error that names it.
   virtual size_t read(char* buffer, size_t count) = 0;
-  /// What is read, for messages.
+  /// The name of the source, for messages.
   virtual const std::string& name() const = 0;
 };
 
-/// The file's bytes from `offset` on, as many as it has now. Throws an io Error when it cannot be
-/// read or becomes shorter meanwhile.
+/// The file's bytes from `offset` to its present end. Throws an io Error if it cannot be read or
+/// becomes shorter meanwhile.
 std::unique_ptr<ByteReader> read_file(const std::filesystem::path& path, uint64_t offset = 0);
 
 /// `bytes` belong to the caller and outlive the reader.
 std::unique_ptr<ByteReader> read_memory(std::string_view bytes, std::string name);
 
-/// Unpacks gzip, all members one after the other; zeros behind a member are passed over, as gzip
-/// and Python do. What is damaged, cut off inside a member or followed by other bytes throws a data
-/// Error with the offset in the packed and in the unpacked bytes.
+/// Decompresses all members of a gzip file; zeros after a member are skipped, as by gzip and
+/// Python. Damaged data, a truncated member or other trailing bytes throw a data Error with the
+/// offsets in the compressed and in the decompressed bytes.
 std::unique_ptr<ByteReader> gunzip(std::unique_ptr<ByteReader> packed);
 
-/// The same for Zstandard, whose tools take no zeros: all frames, with windows up to 2 GiB
-/// (`zstd --long=31`).
+/// The same for all frames of a Zstandard file, with windows up to 2 GiB (`zstd --long=31`); like
+/// zstd's tools it does not skip zeros.
 std::unique_ptr<ByteReader> unzstd(std::unique_ptr<ByteReader> packed);
 
-/// Whether the name says so: .gz, .zst
+/// Whether the name ends with .gz or .zst.
 bool is_compressed(const std::filesystem::path& path);
-/// The file's bytes, unpacked when its name ends with .gz or .zst.
+/// The file's bytes, decompressed if its name ends with .gz or .zst.
 std::unique_ptr<ByteReader> read_unpacked(const std::filesystem::path& path);
 
 }  // namespace titan::datasets

@@ -1,4 +1,4 @@
-// What tells the contents of data sets apart. Used by the data sets that read files.
+// Hash that identifies the contents of a data set. Used by the data sets that read files.
 #pragma once
 
 #include <concepts>
@@ -7,7 +7,7 @@
 
 namespace titan::datasets {
 
-/// XXH3-128 over what was added: names, sizes, counts, options.
+/// XXH3-128 of the added names, sizes, counts and options.
 class Fingerprint {
  public:
   Fingerprint& add(std::string_view text);

@@ -13,7 +13,7 @@ namespace titan::datasets {
 namespace {
 
 constexpr size_t kPackedBytes = size_t{128} << 10;
-constexpr int kGzipOnly = 16;  // added to the window size: neither zlib nor raw deflate
+constexpr int kGzipOnly = 16;  // added to the window size: accepts neither zlib nor raw deflate
 
 class GzipReader final : public ByteReader {
  public:
@@ -40,7 +40,7 @@ class GzipReader final : public ByteReader {
   }
 
  private:
-  /// False at the end of the file, which must not be inside a member.
+  /// False at the end of the file; throws if that is inside a member.
   bool refill() {
     const size_t got = packed_->read(input_.data(), input_.size());
     stream_.next_in = reinterpret_cast<Bytef*>(input_.data());
@@ -50,7 +50,7 @@ class GzipReader final : public ByteReader {
     if (got == 0 && num_members_ == 0) fail_at("is empty: not one gzip member");
     return got > 0;
   }
-  /// Zeros behind a member, up to whole blocks of a tape or a disk, are nothing.
+  /// Zeros after a member pad the file to whole blocks of a tape or a disk.
   void skip_padding() {
     for (; stream_.avail_in > 0 && *stream_.next_in == 0; ++stream_.next_in) --stream_.avail_in;
   }
@@ -79,7 +79,7 @@ class GzipReader final : public ByteReader {
   [[noreturn]] void fail_damaged() const {
     const std::string reason = stream_.msg ? stream_.msg : "preset dictionary";
     if (is_in_header_ && reason == "incorrect header check")
-      fail_at(num_members_ > 0 ? "goes on after its last gzip member with bytes that are no gzip"
+      fail_at(num_members_ > 0 ? "continues after its last gzip member with other bytes"
                                : "is not a gzip file");
     fail_at("is damaged (" + reason + ")");
   }
@@ -95,7 +95,7 @@ class GzipReader final : public ByteReader {
   bool is_in_header_ = false;
   int64_t num_members_ = 0;
   uint64_t num_packed_ = 0;    // read from the file
-  uint64_t num_unpacked_ = 0;  // given to the caller
+  uint64_t num_unpacked_ = 0;  // returned to the caller
 };
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace titan::datasets {
 namespace {
 
-/// Takes the lines that are documents and counts the others.
+/// Accepts the lines that are documents and counts the others.
 class GoodLines {
  public:
   GoodLines(const LineFormat& format, BadLines& bad) : format_(format), bad_(bad) {}
@@ -33,11 +33,11 @@ class GoodLines {
  private:
   const LineFormat& format_;
   BadLines& bad_;
-  Document document_;  // keeps its memory
+  Document document_;  // reused, to keep its memory
 };
 
-/// The bytes [begin, end) up to the first line end, in `bytes`. What follows it is blank or was
-/// passed over, and may be much.
+/// Reads the bytes [begin, end) up to the first line end into `bytes`. The rest is blank or skipped
+/// lines and may be long.
 std::string_view first_line(const InputFile& file, uint64_t begin, uint64_t end,
                             std::unique_ptr<char[]>& bytes) {
   constexpr size_t kFirstRead = size_t{1} << 20;

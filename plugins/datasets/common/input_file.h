@@ -1,4 +1,4 @@
-// A file that is read at any offset. Used by the data sets that read files.
+// Reads a file at any offset. Used by the data sets that read files.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace titan::datasets {
 
-/// Read with system calls, not mapped: a file that shrinks under a run is an error with a name, not
-/// a signal, and what was read does not count as this process's memory. Reading is const and may
-/// be done by any number of threads.
+/// Reads with system calls instead of mmap: a file that shrinks during a run gives an error with
+/// its name instead of a signal, and its pages do not count as this process's memory. Reading is
+/// const; any number of threads may read.
 class InputFile {
  public:
-  /// Closed.
+  /// A closed file.
   InputFile() = default;
-  /// Throws an io Error naming the file and the reason, also for what is no regular file.
+  /// Throws an io Error naming the file and the reason; also if it is not a regular file.
   explicit InputFile(std::filesystem::path path);
   InputFile(InputFile&& other) noexcept { *this = std::move(other); }
   InputFile& operator=(InputFile&& other) noexcept;
@@ -31,7 +31,7 @@ class InputFile {
   /// The bytes [begin, end). Throws an io Error when the file has become shorter.
   void read(uint64_t begin, uint64_t end, char* bytes) const;
   void read(uint64_t begin, uint64_t end, std::string& bytes) const;
-  /// Tells the system that the file will be read from front to back.
+  /// Advises the kernel that the file will be read sequentially.
   void will_be_read_in_order() const;
 
  private:

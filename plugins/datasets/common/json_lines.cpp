@@ -27,7 +27,7 @@ LineFormat text_format(const JsonLinesOptions& options) {
           .skips_bad_lines = options.skip_bad_lines};
 }
 
-/// Parquet has no lines: its first one would only be reported as malformed JSON.
+/// Without this check the error would be about malformed JSON.
 void refuse_parquet(const std::filesystem::path& path) {
   constexpr std::string_view kMagic = "PAR1";
   char bytes[kMagic.size()];

@@ -20,24 +20,24 @@ class StreamedLines;
 /// .jsonl and .json, plain and with .gz and .zst
 const std::vector<std::string>& json_lines_suffixes();
 
-/// Indexed when all files are plain and `index` is set, else streamed with a shard for each file:
-/// what is compressed can only be read from its start. Blank lines are skipped. Anything else that
-/// is no document is an Error naming file and line, or counted and passed over when asked.
+/// Indexed if all files are plain and `index` is set, else streamed with a shard for each file,
+/// because compressed files can only be read from the start. Blank lines are skipped. Any other
+/// line that is not a document is an Error naming file and line, or is counted and skipped with
+/// skip_bad_lines.
 class JsonLines : public Dataset {
  public:
-  /// `path`: what the files were found by, for messages. Throws a data Error when there is no
-  /// document in them.
+  /// `path`: the data set path, for messages. Throws a data Error if the files hold no document.
   JsonLines(LineFormat format, bool index, const std::string& path,
             const std::vector<SourceFile>& files);
-  /// Of texts.
+  /// For text documents.
   JsonLines(const JsonLinesOptions& options, const std::string& path,
             const std::vector<SourceFile>& files);
   ~JsonLines() override;
 
   const IndexedDocuments* indexed() const override;
   const StreamedDocuments* streamed() const override;
-  /// Of the options, the files' names in the data set, their sizes and, when indexed, numbers of
-  /// documents: moving a data set keeps it.
+  /// Hash of the options, the files' names in the data set, their sizes and, if indexed, numbers of
+  /// documents. Moving a data set does not change it.
   std::string fingerprint() const override { return fingerprint_; }
 
  private:

@@ -1,4 +1,4 @@
-// What the data sets of JSON lines let their users choose.
+// Options of the data sets of JSON lines (`jsonl`, `c4`).
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 namespace titan::datasets {
 
 struct JsonLinesOptions {
-  std::string field = "text";   ///< the member that holds the text
+  std::string field = "text";   ///< member of the object that holds the text
   bool index = true;            ///< index the lines of plain files at the start
-  bool skip_bad_lines = false;  ///< pass over what is no document, instead of failing
+  bool skip_bad_lines = false;  ///< skip lines that are not documents, instead of failing
 };
 
 }  // namespace titan::datasets

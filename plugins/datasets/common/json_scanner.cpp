@@ -1,5 +1,5 @@
-// See json_scanner.h. Everything is checked as RFC 8259 asks, UTF-8 included; only the wanted
-// string is copied.
+// See json_scanner.h. Checks everything that RFC 8259 requires, UTF-8 included; copies only the
+// wanted string.
 #include "plugins/datasets/common/json_scanner.h"
 
 #include <bit>
@@ -19,7 +19,7 @@ constexpr uint64_t every_byte(uint64_t byte) {
 }
 
 /// The high bit of each byte that ends a run of plain characters: quotes, backslashes, control
-/// characters, all beyond ASCII. Exact for the lowest of them, which is the one that counts.
+/// characters, all beyond ASCII. Exact for the lowest such byte, the only one used.
 constexpr uint64_t special_bytes(uint64_t word) {
   const uint64_t quote = word ^ every_byte('"'), backslash = word ^ every_byte('\\');
   const uint64_t found = ((quote - every_byte(1)) & ~quote) |
@@ -117,7 +117,7 @@ class Scanner {
       } else if (!scalar()) {
         return false;
       }
-      for (;;) {  // a value is behind us
+      for (;;) {  // after a value
         if (depth == 0) return true;
         const bool is_object = objects >> (depth - 1) & 1;
         skip_space();
@@ -134,7 +134,7 @@ class Scanner {
     if (take('"')) return string(nullptr);
     return take("true") || take("false") || take("null") || number();
   }
-  /// Of any size: nobody reads it.
+  /// Of any size: its value is not used.
   bool number() {
     take('-');
     if (!take('0') && !digits()) return false;
@@ -149,8 +149,8 @@ class Scanner {
     return true;
   }
 
-  /// The rest of a string whose opening quote is behind us, and its closing one. Into `text`, if
-  /// there is one.
+  /// The rest of a string after its opening quote, with the closing one; appended to `text` unless
+  /// null.
   bool string(std::string* text) {
     for (const char* run = at_;;) {
       skip_plain();

@@ -1,4 +1,4 @@
-// The fast way to the text of a JSON line. Used by text_field.
+// Fast extraction of the text of a JSON line. Used by text_field.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace titan::datasets {
 
-/// Puts the string member `field` of the JSON object that is all of `line` into `text`. False means
-/// "not certain", never "wrong": bad lines, and good ones that are unusual (deep nesting), are left
-/// to a parser that is slower and knows what to say.
+/// Copies the string member `field` of `line`, a JSON object, into `text`. False means "not
+/// certain", not "wrong": invalid lines, and valid ones that are unusual (deep nesting), are left
+/// to the slower parser, which explains errors.
 bool scan_text_field(std::string_view line, std::string_view field, std::string& text);
 
 }  // namespace titan::datasets

@@ -1,4 +1,4 @@
-// Where the lines of a file start. Used by the data sets of JSON lines.
+// Offsets of the lines of a file. Used by the data sets of JSON lines.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace titan::datasets {
 /// Whether the line at `line_number`, counted from 1, belongs to the index.
 using LineFilter = std::function<bool(std::string_view line, int64_t line_number)>;
 
-/// Appends the offset of each line as LineReader gives them, in one pass over the file: of those
-/// that `is_wanted` takes, where there is one.
+/// Appends the offset of each line of LineReader that `is_wanted` accepts (empty: all), in one pass
+/// over the file.
 void index_lines(const std::filesystem::path& file, std::vector<uint64_t>& starts,
                  const LineFilter& is_wanted = {});
 
 /// The number of the line at `offset`, counted from 1, blank lines included. Reads the file up to
-/// there.
+/// `offset`.
 int64_t line_number(const InputFile& file, uint64_t offset);
 
 }  // namespace titan::datasets

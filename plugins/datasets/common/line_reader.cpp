@@ -10,7 +10,7 @@
 namespace titan::datasets {
 namespace {
 
-constexpr size_t kBufferBytes = size_t{256} << 10;  // stays in the second-level cache
+constexpr size_t kBufferBytes = size_t{256} << 10;  // fits into the L2 cache
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
@@ -52,7 +52,7 @@ bool LineReader::next_raw(std::string_view& line) {
     const size_t length = end_ - begin_;
     TITAN_CHECK(length <= max_line_bytes_, data, bytes_->name(), ":", position_.lines + 1,
                 ": the line is longer than ", max_line_bytes_,
-                " bytes; is it a file of lines at all?");
+                " bytes; is the file really JSON lines?");
     if (!read_more()) {
       line = {buffer_.data() + begin_, length};
       begin_ = end_;
@@ -88,11 +88,11 @@ void LineReader::skip_to(const LinePosition& position) {
     begin_ += count;
   }
   const bool is_end = last != '\n' && begin_ == end_ && !read_more();
-  if (is_end) ++position_.lines;  // the last line ended with the text
+  if (is_end) ++position_.lines;  // the last line has no line end
   TITAN_CHECK((last == '\n' || is_end) && position_.offset == position.offset &&
                   position_.lines == position.lines,
               data, "cannot continue '", bytes_->name(), "' at byte ", position.offset,
-              " behind line ", position.lines,
+              " after line ", position.lines,
               ": no such line ends there; was the position saved with another data set?");
   line_offset_ = position_.offset;
 }

@@ -1,5 +1,5 @@
-// A bounded number of open files out of any number. Used by the data sets that read files in any
-// order.
+// LRU cache that keeps at most `max_open` of any number of files open. Used by the data sets that
+// read files in any order.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace titan::datasets {
 
-/// Keeps the files that were read last open. Filled by one thread, then read by any number.
+/// Filled by one thread, then read by any number.
 class OpenFiles {
  public:
   static constexpr size_t kMaxOpen = 64;
 
   explicit OpenFiles(size_t max_open = kMaxOpen) : max_open_(max_open) {}
 
-  /// The file's number: 0, 1, ... `num_bytes`: its size when the data set was opened.
+  /// Returns the file's number: 0, 1, ... `num_bytes`: its size when the data set was opened.
   size_t add(std::filesystem::path path, uint64_t num_bytes);
-  /// [any thread] File `file`, opened if it is not. It stays open as long as somebody holds it.
-  /// Throws an io Error when its size has changed.
+  /// [any thread] Opens file `file` if it is closed. It stays open at least while the result lives.
+  /// Throws an io Error if its size has changed.
   std::shared_ptr<const InputFile> open(size_t file) const;
 
   const std::filesystem::path& path(size_t file) const { return files_[file].path; }
@@ -35,13 +35,13 @@ class OpenFiles {
     std::filesystem::path path;
     uint64_t num_bytes = 0;
     std::shared_ptr<const InputFile> opened;  // null while it is closed
-    std::list<size_t>::iterator use;          // where it stands in uses_ while it is open
+    std::list<size_t>::iterator use;          // its place in uses_ while it is open
   };
 
   size_t max_open_;
-  mutable std::mutex mutex_;  // of `opened`, `use` and uses_
+  mutable std::mutex mutex_;  // guards `opened`, `use` and uses_
   mutable std::vector<File> files_;
-  mutable std::list<size_t> uses_;  // the open files, the last used one first
+  mutable std::list<size_t> uses_;  // the open files, most recently used first
 };
 
 }  // namespace titan::datasets

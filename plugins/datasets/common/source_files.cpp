@@ -73,8 +73,8 @@ std::vector<SourceFile> find_source_files(const std::string& path,
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) {
     std::vector<SourceFile> files = files_in_folder(path, suffixes);
-    TITAN_CHECK(!files.empty(), data, "data set folder '", path,
-                "' holds no file of these: ", listed(suffixes));
+    TITAN_CHECK(!files.empty(), data, "data set folder '", path, "' holds no file that matches ",
+                listed(suffixes));
     return files;
   }
   if (fs::exists(path, ignored)) return {{path, fs::path(path).filename().string()}};

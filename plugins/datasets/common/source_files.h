@@ -1,4 +1,4 @@
-// Which files a data set path means. Used by the data sets that read files.
+// Finds the files of a data set path. Used by the data sets that read files.
 #pragma once
 
 #include <filesystem>
@@ -10,22 +10,20 @@ namespace titan::datasets {
 
 struct SourceFile {
   std::filesystem::path path;
-  std::string name;  ///< relative to the folder that the path names: stays the same when the folder
-                     ///< moves
+  std::string name;  ///< relative to the data set folder, so independent of the folder's place
 };
 
 /// The files of `path`, sorted by name as text:
-///  - a file is itself, whatever its name;
-///  - a folder its files that end with one of `suffixes` (".jsonl", ".json.gz"), without hidden
-///  ones
-///    and without those of folders in it;
-///  - a path with *, ? or [ what the shell would make of it.
-/// Throws an Error when there is none.
+///  - of a file: the file itself, whatever its name;
+///  - of a folder: its files that end with one of `suffixes` (".jsonl", ".json.gz"), except hidden
+///    files; subfolders are ignored;
+///  - of a path with *, ? or [: the matches of the glob.
+/// Throws an Error if there are none.
 std::vector<SourceFile> find_source_files(const std::string& path,
                                           const std::vector<std::string>& suffixes);
 
-/// What a folder stands for in find_source_files(); may be none. Throws an io Error when the folder
-/// cannot be listed.
+/// The files that find_source_files() returns for a folder; may be none. Throws an io Error if the
+/// folder cannot be listed.
 std::vector<SourceFile> files_in_folder(const std::filesystem::path& folder,
                                         const std::vector<std::string>& suffixes);
 

@@ -47,7 +47,7 @@ class LineStream final : public DocumentStream {
   }
 
   bool skip() override {
-    // a bad line is no document, for those who skip as well
+    // bad lines do not count as documents here either
     if (format_.skips_bad_lines) return next(skipped_);
     std::string_view line;
     return next_line(line);
@@ -81,7 +81,7 @@ class LineStream final : public DocumentStream {
     line_number_ = reader_.position().lines;
     return true;
   }
-  /// What can be said of a position in a plain file without reading all of it.
+  /// Checks a position in a plain file as far as possible without reading all of it.
   void check_line_end(const LinePosition& target) const {
     const InputFile file(source_.path);
     const auto lines = static_cast<uint64_t>(target.lines);
@@ -93,7 +93,7 @@ class LineStream final : public DocumentStream {
       is_line_end = before == '\n';
     }
     TITAN_CHECK(is_line_end, data, "cannot continue '", source_.path.string(), "' at byte ",
-                target.offset, " behind line ", lines,
+                target.offset, " after line ", lines,
                 ": no such line ends there; was the position saved with another data set?");
   }
 
@@ -102,7 +102,7 @@ class LineStream final : public DocumentStream {
   LineReader reader_;
   BadLines bad_lines_;
   Document skipped_;
-  std::atomic<int64_t> line_number_ = 0;  // place() is asked by other threads
+  std::atomic<int64_t> line_number_ = 0;  // place() may be called by other threads
 };
 
 }  // namespace
@@ -128,7 +128,7 @@ std::unique_ptr<DocumentStream> StreamedLines::open(int64_t shard) const {
 
 bool StreamedLines::has_documents() const {
   Document document;
-  std::atomic<bool> is_told = true;  // whoever reads all of a file counts its bad lines
+  std::atomic<bool> is_told = true;  // no warning here: later readers count the bad lines
   return std::any_of(files_.begin(), files_.end(), [&](const File& file) {
     return LineStream(format_, file.source, is_told).next(document);
   });

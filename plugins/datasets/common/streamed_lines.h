@@ -1,4 +1,4 @@
-// JSON lines of compressed or very large files, read from front to back. Used by the data sets of
+// Sequential access to the JSON lines of compressed or very large files. Used by the data sets of
 // JSON lines.
 #pragma once
 
@@ -17,17 +17,17 @@
 
 namespace titan::datasets {
 
-/// Each file is a shard. Positions are {"lines", "offset"}: how many lines and (unpacked) bytes lie
-/// behind. seek() jumps there in a plain file and unpacks up to there in a compressed one.
+/// Each file is a shard. Positions are {"lines", "offset"}: the lines and (decompressed) bytes read
+/// so far. seek() jumps in a plain file and decompresses up to the position in a compressed one.
 class StreamedLines final : public StreamedDocuments {
  public:
-  /// Reads no more than up to the first document of all, so that a wrong field is found early.
+  /// Reads only the sizes of the files.
   StreamedLines(LineFormat format, const std::vector<SourceFile>& files);
 
   int64_t num_shards() const override { return static_cast<int64_t>(files_.size()); }
   std::unique_ptr<DocumentStream> open(int64_t shard) const override;
 
-  /// Whether there is any document.
+  /// Whether there is a document. Parses the first one, so that a wrong field is found early.
   bool has_documents() const;
   /// Adds each file's name and size.
   void add_to(Fingerprint& fingerprint) const;
@@ -36,7 +36,7 @@ class StreamedLines final : public StreamedDocuments {
   struct File {
     SourceFile source;
     uint64_t num_bytes = 0;
-    mutable std::atomic<bool> is_told = false;  // its bad lines
+    mutable std::atomic<bool> is_told = false;  // its bad lines were reported
   };
 
   LineFormat format_;

@@ -14,7 +14,7 @@
 namespace titan::datasets {
 namespace {
 
-/// A few bytes of `line` around `column` (from 1), without parts of characters at the ends.
+/// A few bytes of `line` around `column` (from 1), without incomplete characters at the ends.
 std::string excerpt(std::string_view line, size_t column) {
   constexpr size_t kBefore = 24, kLength = 48;
   const size_t at = std::min(column, line.size());
@@ -26,8 +26,7 @@ std::string excerpt(std::string_view line, size_t column) {
   return (begin > 0 ? "..." : "") + printable(line.substr(begin), kLength);
 }
 
-/// What the parser has to say, without its name, its position and the token, which may be megabytes
-/// long.
+/// The parser's message without its name, position and token, which may be megabytes long.
 std::string reason(std::string_view message) {
   if (const size_t end = message.find("] "); end != message.npos) message.remove_prefix(end + 2);
   if (message.starts_with("parse error"))
@@ -40,7 +39,7 @@ std::string reason(std::string_view message) {
   return text;
 }
 
-/// How long the JSON number is that `text` begins with; 0: none.
+/// The length of the JSON number at the start of `text`; 0: none.
 size_t number_length(std::string_view text) {
   size_t at = 0;
   const auto take = [&](std::string_view any) {
@@ -64,10 +63,10 @@ size_t number_length(std::string_view text) {
   return at;
 }
 
-/// The line with 0 and spaces for every long number and every one with an exponent: the parser
-/// refuses what no double holds, even in fields that nobody reads.
+/// The line with every long number and every number with an exponent replaced by 0 and spaces: the
+/// parser rejects numbers beyond double, even in fields that are not read.
 std::string with_plain_numbers(std::string_view line) {
-  constexpr size_t kPlain = 100;  // digits without an exponent that a double holds
+  constexpr size_t kPlain = 100;  // a double holds that many digits without an exponent
   std::string plain(line);
   for (size_t at = 0; at < plain.size(); ++at) {
     if (plain[at] == '"') {
@@ -84,7 +83,7 @@ std::string with_plain_numbers(std::string_view line) {
   return plain;
 }
 
-/// Takes one member out of the events of the parser, so that nothing else of the line is stored.
+/// Picks one member from the parser's events, so that nothing else of the line is stored.
 class MemberFinder {
  public:
   MemberFinder(std::string_view line, const std::string& field) : line_(line), field_(field) {}
@@ -107,7 +106,7 @@ class MemberFinder {
     if (depth_ != 1 || !is_wanted_) return value("a string");
     is_wanted_ = false;
     is_found_ = true;
-    wrong_type_.clear();  // of a member that stands twice, the last one counts
+    wrong_type_.clear();  // of a repeated member the last one counts
     text_ = std::move(text);
     return true;
   }
@@ -171,7 +170,7 @@ class MemberFinder {
 void read_text_field_slowly(std::string_view line, const std::string& field, std::string& text) {
   if (const std::string encoding = utf16_hint(line); !encoding.empty())
     fail(ErrorKind::data, "the line is not UTF-8", encoding);
-  // the parser would take a NUL for the end of the line
+  // the parser would treat a NUL as the end of the line
   if (const size_t nul = line.find('\0'); nul != line.npos)
     fail(ErrorKind::data, "a NUL byte at column ", nul + 1, "; near: ", excerpt(line, nul));
   line = line.substr(0, line.find_last_not_of(" \t\r\n") + 1);

@@ -26,7 +26,7 @@ Form form_of(unsigned first) {
   return {};
 }
 
-/// How many of the character's bytes are as they should be.
+/// Number of well-formed bytes at the start of the character.
 size_t well_formed_bytes(const Form& form, const char* at, const char* end) {
   if (form.length == 0) return 0;
   size_t good = 1;
@@ -45,7 +45,7 @@ size_t utf8_length(const char* at, const char* end) {
     return (static_cast<unsigned char>(at[i]) & 0xC0) == 0x80;
   };
   const auto first = static_cast<unsigned char>(*at);
-  if (first >= 0xE1 && first <= 0xEC && end - at >= 3)  // most of what is not Latin
+  if (first >= 0xE1 && first <= 0xEC && end - at >= 3)  // fast path for most non-Latin text
     return is_tail(1) && is_tail(2) ? 3 : 0;
   const Form form = form_of(static_cast<unsigned char>(*at));
   return well_formed_bytes(form, at, end) == form.length ? form.length : 0;

@@ -13,7 +13,7 @@
 namespace titan::datasets {
 namespace {
 
-constexpr int kMaxWindowLog = 31;  // what `zstd --long=31` writes; the library alone stops at 27
+constexpr int kMaxWindowLog = 31;  // as `zstd --long=31` writes; the library's default is 27
 
 class ZstdReader final : public ByteReader {
  public:
@@ -38,7 +38,7 @@ class ZstdReader final : public ByteReader {
       if (ZSTD_isError(result)) fail_damaged(result);
       in_frame_ = result != 0;
       if (!in_frame_) ++num_frames_;
-      // at the end, what the library still holds comes out first
+      // at the end the library may still have buffered output
       if (is_at_end && in_frame_ && output.pos == before) fail_at("is cut off inside a zstd frame");
     }
     return output.pos;
@@ -54,7 +54,7 @@ class ZstdReader final : public ByteReader {
   }
   [[noreturn]] void fail_damaged(size_t result) const {
     if (ZSTD_getErrorCode(result) == ZSTD_error_prefix_unknown)
-      fail_at(num_frames_ > 0 ? "goes on after its last zstd frame with bytes that are no zstd"
+      fail_at(num_frames_ > 0 ? "continues after its last zstd frame with other bytes"
                               : "is not a zstd file");
     fail_at(std::string("is damaged (") + ZSTD_getErrorName(result) + ")");
   }

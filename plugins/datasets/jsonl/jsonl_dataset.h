@@ -1,4 +1,4 @@
-// Dataset `jsonl`: text documents, one JSON object a line.
+// Dataset `jsonl`: text documents, one JSON object per line.
 #pragma once
 
 #include <titan/dataset.h>

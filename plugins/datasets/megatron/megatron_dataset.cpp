@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The .idx files that a path means.
+/// The .idx files of a path.
 std::vector<SourceFile> find_indices(const std::string& path) {
   std::error_code ignored;
   if (path.empty() || fs::is_directory(path, ignored)) return find_source_files(path, {".idx"});
@@ -32,7 +32,7 @@ MegatronDataset::MegatronDataset(DatasetContext context) {
     fs::path bin = source.path;
     bin.replace_extension(".bin");
     std::error_code ignored;
-    TITAN_CHECK(fs::exists(bin, ignored), io, "'", bin.string(), "' is missing, whose index is '",
+    TITAN_CHECK(fs::exists(bin, ignored), io, "'", bin.string(), "' is missing; its index is '",
                 source.path.string(), "'");
     const uint64_t num_bin_bytes = InputFile(bin).size();
     const uint64_t num_index_bytes = InputFile(source.path).size();

@@ -14,8 +14,8 @@
 
 namespace titan::datasets {
 
-/// A document is all its sequences, in order. The path is a prefix, one of its two files, a folder
-/// (all *.idx in it) or a pattern of prefixes.
+/// A document is the concatenation of its sequences. The path is a prefix, one of its two files, a
+/// folder (all *.idx in it) or a pattern of prefixes.
 class MegatronDataset final : public IndexedDataset {
  public:
   /// Reads and checks every index. Throws an Error naming the file and the byte.
@@ -25,7 +25,7 @@ class MegatronDataset final : public IndexedDataset {
   void read(int64_t index, Document& document) const override;
   /// "web.bin: document 17", counted from 0 in the file.
   std::string place(int64_t index) const override;
-  /// Of the pairs' names, types, sizes and counts.
+  /// Hash of the pairs' names, types, sizes and counts.
   std::string fingerprint() const override;
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kMagic("MMIDIDX\0\0", 9);
 constexpr uint64_t kHeaderBytes = 34;
-constexpr uint64_t kBlock = uint64_t{1} << 15;  // entries that are checked at a time
+constexpr uint64_t kBlock = uint64_t{1} << 15;  // entries that are checked at once
 
 template <class T>
 T load(const char* bytes) {
@@ -23,7 +23,7 @@ T load(const char* bytes) {
   return value;
 }
 
-/// A count or place of a broken file as people read it: -1, not 18446744073709551615.
+/// For messages about a broken file: -1 instead of 18446744073709551615.
 int64_t as_signed(uint64_t number) {
   return static_cast<int64_t>(number);
 }
@@ -43,7 +43,7 @@ TokenType type_of(uint8_t code, const std::string& name) {
     case 6:
     case 7:
       fail(ErrorKind::data, "'", name, "' says at byte 17 that the .bin file holds ",
-           code == 6 ? "float64" : "float32", " (type ", int{code}, "), which are no token ids");
+           code == 6 ? "float64" : "float32", " (type ", int{code}, "), which are not token ids");
     case 8:
       return TokenType::uint16;
     default:
@@ -76,11 +76,11 @@ MegatronIndex::MegatronIndex(Read read, uint64_t num_bytes, uint64_t num_bin_byt
 
 void MegatronIndex::read_header(uint64_t num_bytes) {
   TITAN_CHECK(num_bytes >= kHeaderBytes, data, "'", name_, "' has ", num_bytes,
-              " bytes, a Megatron index has a header of ", kHeaderBytes);
+              " bytes, but the header of a Megatron index has ", kHeaderBytes);
   char header[kHeaderBytes];
   read_(0, kHeaderBytes, header);
   TITAN_CHECK(std::string_view(header, kMagic.size()) == kMagic, data, "'", name_,
-              "' does not start with MMIDIDX: it is no index of a Megatron data set");
+              "' does not start with MMIDIDX: it is not the index of a Megatron data set");
   const auto version = load<uint64_t>(header + 9);
   TITAN_CHECK(version == 1, data, "'", name_, "' has version ", as_signed(version),
               " at byte 9; only version 1 is known");
@@ -94,7 +94,7 @@ void MegatronIndex::read_header(uint64_t num_bytes) {
   TITAN_CHECK(may_fit && (content == expected || content == expected + num_sequences_), data, "'",
               name_, "' has ", num_bytes, " bytes, but its header counts ",
               as_signed(num_sequences_), " sequences (byte 18) and ", as_signed(num_entries),
-              " document entries (byte 26); was it copied to its end?");
+              " document entries (byte 26); is the copy complete?");
   TITAN_CHECK(num_entries >= 2 && num_sequences_ >= 1, data, "'", name_, "' holds ", num_sequences_,
               " sequences (byte 18) and ", num_entries, " document entries (byte 26): no document");
   num_documents_ = num_entries - 1;
@@ -114,16 +114,16 @@ void MegatronIndex::check_sequences() const {
           TITAN_CHECK(lengths[i] >= 0, data, "'", name_, "' gives sequence ", sequence,
                       " the length ", lengths[i], " at byte ", lengths_at() + 4 * sequence);
           const auto start = load<uint64_t>(buffer.data() + i * sizeof(int64_t));
-          TITAN_CHECK(start == expected, data, "'", name_, "' lets sequence ", sequence,
-                      " start at byte ", as_signed(start),
-                      " of the .bin file, but the one before it ends at byte ", expected, " (byte ",
+          TITAN_CHECK(start == expected, data, "'", name_, "' says that sequence ", sequence,
+                      " starts at byte ", as_signed(start),
+                      " of the .bin file, but the previous one ends at byte ", expected, " (byte ",
                       starts_at() + 8 * sequence, ")");
           expected += static_cast<uint64_t>(lengths[i]) * width;
         }
       });
   TITAN_CHECK(expected == num_bin_bytes_, data, "the .bin file of '", name_, "' has ",
               num_bin_bytes_, " bytes, but its sequences of ", name_of(type_), " end at byte ",
-              expected, "; was it copied to its end, and do the two files belong together?");
+              expected, "; is the copy complete, and do the two files belong together?");
 }
 
 void MegatronIndex::check_documents() const {
@@ -137,8 +137,8 @@ void MegatronIndex::check_documents() const {
           const uint64_t highest = entry == 0 ? 0 : num_sequences_;
           TITAN_CHECK(sequence >= lowest && sequence <= highest, data, "'", name_, "' has ",
                       entries[i], " at byte ", documents_at() + 8 * entry,
-                      " as the sequence with which document ", entry, " of ", num_documents_,
-                      " starts; it must be from ", lowest, " to ", highest);
+                      " as the first sequence of document ", entry, " of ", num_documents_,
+                      "; it must be from ", lowest, " to ", highest);
           last = sequence;
         }
       });

@@ -1,5 +1,5 @@
-// The index of a Megatron data set: which bytes of the .bin file belong to which document. Used by
-// the dataset `megatron`.
+// Index of a Megatron data set: the bytes of the .bin file of each document. Used by the dataset
+// `megatron`.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace titan::datasets {
 
-/// An .idx file that is known to fit its .bin file.
+/// An .idx file, checked against its .bin file.
 ///
 ///   bytes     type    content
 ///   0         9 bytes "MMIDIDX" 00 00
@@ -23,8 +23,8 @@ namespace titan::datasets {
 ///   34 + 12 S i64[D]  the sequence with which each document starts; the last is S
 ///   ...       i8[S]   modes; may be missing, not used
 ///
-/// Little-endian, arrays of any alignment. Nothing of it is kept in memory: asking for a document
-/// reads its entries (Note [Token files are read, not mapped] in token_file.h).
+/// Little-endian, arrays of any alignment. The index is not kept in memory: document() reads the
+/// entries from the file (Note [Token files are read, not mapped] in token_file.h).
 class MegatronIndex {
  public:
   /// Fills `buffer` with the bytes [begin, end) of the index, or throws.
@@ -34,17 +34,17 @@ class MegatronIndex {
     uint64_t begin = 0, end = 0;
   };
 
-  /// Reads all of it once and throws a data Error naming `name` and the byte for anything wrong:
-  /// sizes that differ from the header's or from `num_bin_bytes`, sequences that do not follow each
-  /// other from byte 0 to the end of the .bin file without a gap, documents that do not cover them
-  /// in order, ids of a floating-point type.
+  /// Reads the whole index once. Throws a data Error with `name` and the byte if sizes differ from
+  /// the header's or from `num_bin_bytes`, if the sequences do not cover the .bin file in order
+  /// without gaps, if the documents do not cover the sequences in order, or if ids have a
+  /// floating-point type.
   MegatronIndex(Read read, uint64_t num_bytes, uint64_t num_bin_bytes, std::string name);
 
   TokenType type() const { return type_; }
   int64_t num_sequences() const { return static_cast<int64_t>(num_sequences_); }
   int64_t num_documents() const { return static_cast<int64_t>(num_documents_); }
-  /// [any thread] All sequences of document `index` in [0, num_documents()), which lie one behind
-  /// the other; none for an empty document.
+  /// [any thread] The bytes of all sequences of document `index` in [0, num_documents()), which are
+  /// adjacent; empty for an empty document.
   Range document(int64_t index) const;
 
  private:

@@ -15,7 +15,7 @@ namespace {
 struct Role {
   std::string_view theirs, ours;
 };
-/// What ShareGPT's data sets call who speaks.
+/// The names of speakers in ShareGPT data sets, and the roles that they become.
 constexpr std::array<Role, 9> kRoles = {{{"human", "user"},
                                          {"user", "user"},
                                          {"gpt", "assistant"},
@@ -44,7 +44,7 @@ const Value::List& list_in(const Value& line, std::string_view name) {
   return value.as_list();
 }
 
-/// A text of a message.
+/// The string member `key` of a message.
 const std::string& text_of(const Value& message, std::string_view key, const std::string& which) {
   if (!message.is_map())
     fail(ErrorKind::data, which, " is ", kind_of(message), ", not an object with '", key, "'");
@@ -60,12 +60,12 @@ const std::string& text_of(const Value& message, std::string_view key, const std
   return value->as_string();
 }
 
-/// What a template may see of the line beside the messages.
+/// Adds the members of the line that a template may use in addition to the messages.
 void add_variables(const Value& line, Value& chat) {
   const auto add = [&](const std::string& name, const Value& value) {
     TITAN_CHECK(name != "messages" && name != "add_generation_prompt", data,
                 "member 'chat_template_kwargs' must not hold '", name, "'");
-    // some files hold lists as JSON in a text, as tables of one type a column need it
+    // some files store lists as JSON strings, because their columns have one type
     chat[name] = value.is_string() && (name == "tools" || name == "documents")
                      ? parse_json(value.as_string())
                      : value;
@@ -124,7 +124,7 @@ Value::List messages_in(const Value& line, std::string_view name) {
 
 Value::List shared_messages_in(const Value& line, std::string_view name) {
   const Value::List& theirs = list_in(line, name);
-  if (theirs[0].find("role")) return messages_in(line, name);  // the name alone is ShareGPT's
+  if (theirs[0].find("role")) return messages_in(line, name);  // ShareGPT's in name only
   Value::List messages;
   for (size_t i = 0; i < theirs.size(); ++i) {
     const std::string& from = text_of(theirs[i], "from", nth(name, i));
@@ -151,8 +151,8 @@ int64_t last_answer(const Value::List& messages) {
 
 Conversation chat_of(Value::List messages, int64_t first_target, const Value& line) {
   TITAN_CHECK(last_answer(messages) >= first_target, data, "no message ",
-              first_target > 0 ? "behind the prompt " : "",
-              "has the role 'assistant', so there is nothing to learn");
+              first_target > 0 ? "after the prompt " : "",
+              "has the role 'assistant', so nothing would contribute to the loss");
   Conversation conversation;
   conversation.chat["messages"] = Value(std::move(messages));
   conversation.first_target = first_target;

@@ -1,5 +1,5 @@
-// The members of a line as chats: lists of messages in one form. Used by message_line and
-// preference.
+// Parses members of a JSON line as chats: lists of messages with "role" and "content". Used by
+// message_line and preference.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,24 @@
 
 namespace titan::datasets {
 
-/// The list of messages in member `name` of `line`, each checked: a map with a role that is a text.
+/// The list of messages in member `name` of `line`, each checked to be a map whose role is a
+/// non-empty string.
 Value::List messages_in(const Value& line, std::string_view name);
-/// The same of messages {"from", "value"}, as {"role", "content"}.
+/// The same for messages {"from", "value"}, converted to {"role", "content"}.
 Value::List shared_messages_in(const Value& line, std::string_view name);
 
-/// A chat of `messages`, with what `line` has for its template. What the assistant says from
-/// `first_target` on is learned; throws when that is nothing.
+/// A chat of `messages`, with the template variables of `line`. The assistant's messages from index
+/// `first_target` on contribute to the loss; throws a data Error if there are none.
 Conversation chat_of(Value::List messages, int64_t first_target, const Value& line);
 
-/// The place of the last message of the assistant; -1 when there is none.
+/// The index of the assistant's last message; -1: none.
 int64_t last_answer(const Value::List& messages);
 
-/// Member `name` of `line`; throws when it is missing.
+/// Member `name` of `line`; throws a data Error if it is missing.
 const Value& member(const Value& line, std::string_view name);
-/// "a text", "a list", for messages.
+/// "a text", "a list", ...: for errors.
 const char* kind_of(const Value& value);
-/// Its text; throws when it is none.
+/// The member's string; throws a data Error if it is not one.
 const std::string& text_in(const Value& line, std::string_view name);
 
 }  // namespace titan::datasets

@@ -16,7 +16,7 @@ namespace {
 
 struct FormName {
   Form form;
-  const char* member;  // that tells it
+  const char* member;  // that identifies the form
   const char* option;
 };
 constexpr std::array<FormName, 4> kForms = {

@@ -1,4 +1,4 @@
-// Dataset `messages`: conversations, one JSON object a line.
+// Dataset `messages`: conversations, one JSON object per line.
 #pragma once
 
 #include <string>

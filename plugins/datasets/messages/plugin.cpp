@@ -13,11 +13,12 @@ TITAN_PLUGIN(plugin) {
       .add<MessagesDataset>("messages",
                             "Conversations, prompts with completions and preferences from files "
                             "with one JSON object a line.")
-      .option("learn", &MessagesOptions::learn,
-              "Which of the assistant's messages are learned; one with \"weight\": 0 never is",
-              {{"all", Learn::all}, {"last", Learn::last}})
+      .option(
+          "learn", &MessagesOptions::learn,
+          "The assistant's messages that contribute to the loss; one with \"weight\": 0 never does",
+          {{"all", Learn::all}, {"last", Learn::last}})
       .option("form", &MessagesOptions::form,
-              "What the lines hold; auto: by their members, which must then leave no choice",
+              "Form of the lines; auto: by their members, which must be unambiguous",
               {{"auto", Form::automatic},
                {"messages", Form::messages},
                {"conversations", Form::conversations},
@@ -27,5 +28,5 @@ TITAN_PLUGIN(plugin) {
               "Index plain files at the start, which allows any order of documents; switch off for "
               "very large files. Compressed files are never indexed")
       .option("skip_bad_lines", &MessagesOptions::skip_bad_lines,
-              "Pass over lines that hold no conversation, with a warning, instead of stopping");
+              "Skip lines without a valid conversation, with a warning, instead of stopping");
 }

@@ -12,8 +12,8 @@
 namespace titan::datasets {
 namespace {
 
-/// How much of both is the prompt: what they begin with alike, but at least one item of each is an
-/// answer. TRL's extract_prompt.
+/// Length of the prompt: the common start of both, but at least one item of each is left as the
+/// answer. As TRL's extract_prompt.
 template <class Items>
 size_t common_start(const Items& chosen, const Items& rejected) {
   const size_t shorter = std::min(chosen.size(), rejected.size());
@@ -22,7 +22,7 @@ size_t common_start(const Items& chosen, const Items& rejected) {
   return std::min(same, shorter - 1);
 }
 
-/// The same in whole characters; a blank before the answers belongs to them.
+/// The same for texts, in whole characters; a space before the answers belongs to them.
 size_t common_text(const std::string& chosen, const std::string& rejected) {
   size_t same = common_start(chosen, rejected);
   while (same > 0 && (static_cast<unsigned char>(chosen[same]) & 0xC0) == 0x80) --same;
@@ -50,7 +50,7 @@ void read_texts(const Value& line, Document& document) {
     document.conversations.push_back({.prompt = prompt, .completion = std::move(*answer)});
 }
 
-/// Whether one of the first `count` messages says just this.
+/// Whether one of the first `count` messages has the content `text`.
 bool is_said(const Value::List& messages, size_t count, const std::string& text) {
   return std::any_of(messages.begin(), messages.begin() + static_cast<int64_t>(count),
                      [&](const Value& message) {
@@ -71,7 +71,7 @@ void read_chats(const Value& line, Document& document) {
     rejected.insert(rejected.begin(), start.begin(), start.end());
   } else {
     first = common_start(chosen, rejected);
-    // a prompt that stands beside whole chats repeats what is in them
+    // next to whole chats, a prompt text must repeat one of their common messages
     TITAN_CHECK(!prompt || (prompt->is_string() && is_said(chosen, first, prompt->as_string())),
                 data, "'prompt' is ", kind_of(*prompt),
                 ", 'chosen' and 'rejected' are lists of messages that do not both begin with it; "

@@ -1,4 +1,4 @@
-// A preferred answer and a rejected one. Used by message_line.
+// Parses a line with a preferred and a rejected answer. Used by message_line.
 #pragma once
 
 #include <titan/dataset.h>

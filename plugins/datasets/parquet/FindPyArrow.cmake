@@ -1,12 +1,12 @@
-# The Arrow and Parquet libraries of a pyarrow wheel, which holds headers and versioned libraries, but no CMake files. No
-# Python is run.
+# The Arrow and Parquet libraries of a pyarrow wheel, which has headers and versioned libraries, but
+# no CMake files. Does not run Python.
 #
 # In:  TITAN_PYARROW_ROOT (cache or environment): the folder `pyarrow` of an unpacked wheel; else the one in .venv of the tree
 # Out: PyArrow_FOUND, PyArrow_VERSION, PyArrow_LIBRARY_DIR; target titan::pyarrow. When it is not found PyArrow_REASON says why
 
 set(PyArrow_FOUND FALSE)
 set(PyArrow_REASON "")
-set(titan_pyarrow_lowest 21)  # the first whose wheels have the C++ ABI of today's compilers
+set(titan_pyarrow_lowest 21)  # the first with wheels of the present C++ ABI
 
 if(NOT TITAN_PYARROW_ROOT AND DEFINED ENV{TITAN_PYARROW_ROOT})
   set(TITAN_PYARROW_ROOT $ENV{TITAN_PYARROW_ROOT})
@@ -28,7 +28,7 @@ else()
   string(REGEX REPLACE "[^0-9;]" "" titan_pyarrow_numbers "${titan_pyarrow_lines}")
   list(JOIN titan_pyarrow_numbers "." PyArrow_VERSION)
   string(REGEX MATCH "^[0-9]+" titan_pyarrow_major "${PyArrow_VERSION}")
-  # the libraries are numbered 100 * major, and there are no links without the number
+  # the libraries have the suffix 100 * major; the wheel has no unversioned links
   set(PyArrow_LIBRARY_DIR ${TITAN_PYARROW_ROOT})
   set(titan_pyarrow_libraries ${TITAN_PYARROW_ROOT}/libparquet.so.${titan_pyarrow_major}00
                               ${TITAN_PYARROW_ROOT}/libarrow.so.${titan_pyarrow_major}00)

@@ -10,7 +10,7 @@ TITAN_PLUGIN(plugin) {
   plugin.add<ParquetDataset>("parquet", "Documents from a column of Parquet files.")
       .option("field", &ParquetOptions::field, "Column of strings that holds the text")
       .option("tokens_field", &ParquetOptions::tokens_field,
-              "Column of lists of integers to read instead: documents that are tokenised already")
+              "Column of lists of token ids to read instead")
       .option("skip_nulls", &ParquetOptions::skip_nulls,
-              "Leave out rows without a value; otherwise they are errors");
+              "Skip rows without a value, which otherwise are errors");
 }

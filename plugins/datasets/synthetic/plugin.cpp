@@ -8,9 +8,9 @@ using titan::datasets::SyntheticOptions;
 using titan::datasets::SyntheticTask;
 
 TITAN_PLUGIN(plugin) {
-  plugin.add<SyntheticDataset>("synthetic", "Drawn tokens whose least possible loss is known.")
+  plugin.add<SyntheticDataset>("synthetic", "Random tokens whose least possible loss is known.")
       .option("task", &SyntheticOptions::task,
-              "What there is to learn: a table of followers, to copy, nothing",
+              "What there is to learn: a transition table, copying, or nothing",
               {{"markov", SyntheticTask::markov},
                {"copy", SyntheticTask::copy},
                {"uniform", SyntheticTask::uniform}})
@@ -21,7 +21,7 @@ TITAN_PLUGIN(plugin) {
       .option("num_documents", &SyntheticOptions::num_documents, "Documents per epoch")
       .at_least(1)
       .option("first_document", &SyntheticOptions::first_document,
-              "Number of the first document; a validation set of the same task starts behind the "
+              "Number of the first document; a validation set of the same task starts after the "
               "training set")
       .at_least(0)
       .option("branching", &SyntheticOptions::branching, "markov: how many tokens can follow one")

@@ -28,8 +28,8 @@ const char* name_of(SyntheticTask task) {
   return "";
 }
 
-// SplitMix64 (Steele, Lea, Flood, 2014). Written out because the library's distributions may differ
-// from one standard library to the next.
+// SplitMix64 (Steele, Lea, Flood, 2014). Implemented here because distributions differ between
+// standard libraries.
 class Draws {
  public:
   Draws(uint64_t seed, uint64_t stream) : state_(mix(seed + kStep) ^ mix(stream * kStep + 1)) {}
@@ -92,8 +92,7 @@ SyntheticDataset::SyntheticDataset(const SyntheticOptions& options, DatasetConte
     : options_(options), seed_(context.seed) {
   check(options_);
   TITAN_CHECK(context.path.empty(), config,
-              "dataset 'synthetic' reads no file; leave out dataset_path, got '", context.path,
-              "'");
+              "dataset 'synthetic' reads no file; remove dataset_path, got '", context.path, "'");
   if (options_.task == SyntheticTask::markov) {
     successors_.resize(static_cast<size_t>(options_.vocab_size));
     std::iota(successors_.begin(), successors_.end(), 0);

@@ -20,7 +20,7 @@ class TreeWalk {
  public:
   explicit TreeWalk(const std::vector<std::string>& suffixes) : suffixes_(suffixes) {}
 
-  /// `prefix`: the folder's name in the data set, with a slash behind it.
+  /// `prefix`: the folder's name in the data set, with a trailing slash.
   void go_into(const fs::path& folder, const std::string& prefix) {
     struct stat status {};
     TITAN_CHECK(::stat(folder.c_str(), &status) == 0, io, "cannot read folder '", folder.string(),

@@ -1,4 +1,4 @@
-// The files of a folder tree. Used by the dataset text_folder.
+// Finds the files of a folder tree. Used by the dataset `text_folder`.
 #pragma once
 
 #include <filesystem>
@@ -10,9 +10,9 @@
 namespace titan::datasets {
 
 /// The files below `folder` whose names end with one of `suffixes`, in the order of their names
-/// relative to it. Hidden files and folders (".git") are left out. Links are followed, but each
-/// real folder is gone into once only, by the first of its names: loops end, nothing comes twice.
-/// Throws an io Error naming what cannot be listed, a dangling link included.
+/// relative to it. Hidden files and folders (".git") are skipped. Links are followed, but each real
+/// folder is entered only once, by the first of its names, so loops end and no file is found twice.
+/// Throws an io Error naming the path that cannot be listed, a dangling link included.
 std::vector<SourceFile> find_text_files(const std::filesystem::path& folder,
                                         const std::vector<std::string>& suffixes);
 

@@ -47,8 +47,8 @@ TextFolderDataset::TextFolderDataset(const TextFolderOptions& options, DatasetCo
     if (!is_empty(source.path, num_bytes)) files_.push_back({std::move(source), num_bytes});
   }
   TITAN_CHECK(!files_.empty(), data, "data set folder '", context.path,
-              "' holds no file that is not empty of these:", listed,
-              "; option 'suffixes' says which are read");
+              "' holds no non-empty file that matches", listed,
+              "; option 'suffixes' sets the suffixes");
 }
 
 void TextFolderDataset::read(int64_t index, Document& document) const {
@@ -67,7 +67,7 @@ void TextFolderDataset::read(int64_t index, Document& document) const {
   if (const size_t good = valid_utf8_prefix(text); good != text.size()) {
     TITAN_CHECK(invalid_utf8_ == InvalidUtf8::replace, data, "'", file.path().string(),
                 "' is not UTF-8 at byte ", good,
-                "; convert it, or let option invalid_utf8 = \"replace\" put U+FFFD there");
+                "; convert it, or set invalid_utf8 = \"replace\" to replace such bytes by U+FFFD");
     text = replace_invalid_utf8(text);
   }
   if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());

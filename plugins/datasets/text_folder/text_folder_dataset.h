@@ -11,10 +11,10 @@
 
 namespace titan::datasets {
 
-/// What to do with bytes that are no UTF-8.
+/// What to do with bytes that are not UTF-8.
 enum class InvalidUtf8 {
-  refuse,   ///< an Error naming the file and the byte
-  replace,  ///< U+FFFD in their place, as Python's errors="replace"
+  refuse,   ///< throw an Error naming the file and the byte
+  replace,  ///< replace them by U+FFFD, as Python's errors="replace"
 };
 
 struct TextFolderOptions {
@@ -22,17 +22,17 @@ struct TextFolderOptions {
   InvalidUtf8 invalid_utf8 = InvalidUtf8::refuse;
 };
 
-/// Immutable: any number of threads may read. The text is the file's as it is, line ends included,
-/// without a byte order mark. Empty files are no documents. Order: by name, as text.
+/// Immutable: any number of threads may read. The text is the file's content unchanged, line ends
+/// included, without a byte order mark. Empty files are skipped. Order: by name, as text.
 class TextFolderDataset final : public IndexedDataset {
  public:
-  /// Lists the folder tree; reads no file.
+  /// Lists the folder tree and the sizes of its files.
   TextFolderDataset(const TextFolderOptions& options, DatasetContext context);
 
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
   void read(int64_t index, Document& document) const override;
   std::string place(int64_t index) const override;
-  /// Of the files' names in the folder and their sizes.
+  /// Hash of the files' names in the folder and their sizes.
   std::string fingerprint() const override;
 
  private:

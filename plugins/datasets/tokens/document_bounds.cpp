@@ -34,20 +34,20 @@ DocumentBounds scan_documents(const InputFile& file, const TokenLayout& layout, 
 std::vector<uint64_t> read_datatrove_index(const InputFile& index) {
   const std::string name = index.path().string();
   TITAN_CHECK(index.size() % sizeof(uint64_t) == 0 && index.size() > 0, data, "'", name, "' has ",
-              index.size(), " bytes, an index of documents has 8 for each of them");
+              index.size(), " bytes, but an index has 8 bytes per document");
   std::vector<uint64_t> ends(index.size() / sizeof(uint64_t));
   index.read(0, index.size(), reinterpret_cast<char*>(ends.data()));
   const auto place = [&](auto entry) {
-    // of a broken file people read -1, not 18446744073709551615
+    // for a broken file -1 instead of 18446744073709551615
     return detail::concat("'", name, "' says at byte ", (entry - ends.begin()) * sizeof(uint64_t),
                           " that a document ends at token ", static_cast<int64_t>(*entry));
   };
   const auto negative = std::find_if(ends.begin(), ends.end(), [](uint64_t end) {
     return end > static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   });
-  TITAN_CHECK(negative == ends.end(), data, place(negative), ", but there is none before 0");
+  TITAN_CHECK(negative == ends.end(), data, place(negative), ", which is negative");
   const auto falls = std::is_sorted_until(ends.begin(), ends.end());
-  TITAN_CHECK(falls == ends.end(), data, place(falls), ", before the one in front of it");
+  TITAN_CHECK(falls == ends.end(), data, place(falls), ", before the end of the previous one");
   return ends;
 }
 

@@ -21,18 +21,19 @@ bool is_llmc_magic(int64_t magic) {
 TokenLayout llmc_layout(std::string_view head, uint64_t file_size, std::optional<TokenType> type,
                         const std::string& name) {
   TITAN_CHECK(head.size() >= kTokenHeadBytes, data, "'", name, "' has ", file_size,
-              " bytes, an llm.c file has a header of ", kTokenHeadBytes);
+              " bytes, but the header of an llm.c file has ", kTokenHeadBytes);
   const int64_t magic = header_int(head, 0);
   TITAN_CHECK(magic != kEvaluationMagic, data, "'", name,
               "' is an evaluation file of llm.c (magic number ", magic,
-              "): questions with their completions, nothing to train on; name a training file");
+              "), which holds no training data; set the path to a training file");
   TITAN_CHECK(is_llmc_magic(magic), data, "'", name, "' starts with ", magic,
-              ", an llm.c file with the magic number ", kGpt2Magic, " or ", kLlama3Magic);
+              ", but an llm.c file starts with the magic number ", kGpt2Magic, " or ",
+              kLlama3Magic);
   const bool is_gpt2 = magic == kGpt2Magic;
   const int64_t version = header_int(head, 1);
   const int64_t known_version = is_gpt2 ? 1 : 7;
   TITAN_CHECK(version == known_version, data, "'", name, "' has llm.c header version ", version,
-              " at byte 4; of magic number ", magic, " only version ", known_version, " is known");
+              " at byte 4; for magic number ", magic, " only version ", known_version, " is known");
   const TokenType own_type = is_gpt2 ? TokenType::uint16 : TokenType::uint32;
   TITAN_CHECK(!type || *type == own_type, config, "option 'dtype' of dataset 'tokens' is ",
               name_of(type.value_or(own_type)), ", but the header of '", name, "' says ",
@@ -42,11 +43,12 @@ TokenLayout llmc_layout(std::string_view head, uint64_t file_size, std::optional
   const uint64_t expected = kTokenHeadBytes + num_tokens * width_of(own_type);
   TITAN_CHECK(expected == file_size, data, "'", name, "' has ", file_size,
               " bytes, but its header (byte 8) counts ", num_tokens, " tokens of ",
-              width_of(own_type), " bytes, which makes ", expected, "; was it copied to its end?");
+              width_of(own_type), " bytes, in all ", expected, "; is the copy complete?");
   return {own_type, kTokenHeadBytes, num_tokens};
 }
 
-/// Of ids below 2^18 the upper halves are 0 to 3; of text in uint16 that is never every second id.
+/// The upper halves of ids below 2^18 are 0 to 3; in uint16 text this never holds for every second
+/// id.
 bool looks_like_uint32(std::string_view head) {
   constexpr size_t kFewest = 64;
   const size_t count = head.size() / 4;
@@ -62,8 +64,8 @@ TokenLayout raw_layout(std::string_view head, uint64_t file_size, std::optional<
               "' looks like ids of 4 bytes, and without a header they are read as uint16; set "
               "dtype = \"uint32\" (or \"uint16\" if they are) in [dataset.tokens]");
   TITAN_CHECK(file_size % width_of(chosen) == 0, data, "'", name, "' has ", file_size,
-              " bytes, which is no multiple of the ", width_of(chosen), " bytes of ",
-              name_of(chosen), "; was it copied to its end, is option 'dtype' right?");
+              " bytes, which is not a multiple of the ", width_of(chosen), " bytes of ",
+              name_of(chosen), "; is the copy complete, and option 'dtype' correct?");
   return {chosen, 0, file_size / width_of(chosen)};
 }
 
@@ -79,10 +81,11 @@ TokenLayout parse_token_layout(std::string_view head, uint64_t file_size, TokenF
   head = head.substr(0, kTokenHeadBytes);
   if (format == TokenFormat::automatic) {
     const bool is_llmc = head.size() >= 4 && is_llmc_magic(header_int(head, 0));
-    TITAN_CHECK(is_llmc || type || looks_like_uint32(head), config, "'", name,
-                "' does not say what it holds: any file could be read as ids; if it holds nothing "
-                "but ids, set format = \"raw\" in [dataset.tokens], and dtype unless they are "
-                "uint16");
+    TITAN_CHECK(
+        is_llmc || type || looks_like_uint32(head), config, "'", name,
+        "' has no known header or suffix, and any file could be read as ids; if it holds only "
+        "ids, set format = \"raw\" in [dataset.tokens], and dtype unless they are "
+        "uint16");
     format = is_llmc ? TokenFormat::llmc : TokenFormat::raw;
   }
   const TokenLayout layout = format == TokenFormat::llmc ? llmc_layout(head, file_size, type, name)

@@ -1,4 +1,4 @@
-// What the first bytes of a file of tokens say of it. Used by the dataset `tokens`.
+// Determines the layout of a file of tokens from its first bytes. Used by the dataset `tokens`.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,21 @@
 namespace titan::datasets {
 
 enum class TokenFormat {
-  automatic,  ///< llm.c by its magic number, datatrove by the suffix .ds, raw where a type is named
+  automatic,  ///< llm.c by its magic number, datatrove by the suffix .ds, raw if a type is given
   llmc,       ///< a header of 256 int32, then the ids
-  raw,        ///< nothing but ids: nanoGPT's train.bin, OLMo's .npy
+  raw,        ///< only ids: nanoGPT's train.bin, OLMo's .npy
   datatrove,  ///< raw, with the documents' ends in a second file
 };
 
-/// As many of a file's first bytes as are looked at.
+/// Number of bytes at the start of a file that are inspected.
 inline constexpr size_t kTokenHeadBytes = 1024;
 
-/// The layout of a file of `file_size` bytes that starts with `head`; all of it when it is shorter
-/// than kTokenHeadBytes. `type` = what the user says, else it is taken from the header; raw files
-/// have none and are taken as uint16, unless they look like uint32: an Error then. Nothing tells
-/// them from other files, so that the user has to name their format or type. Not for datatrove.
-/// Throws an Error naming `name` for what is not such a file: with its right name where
-/// it is known (NumPy, an evaluation file of llm.c).
+/// The layout of a file of `file_size` bytes that starts with `head` (the whole file if it is
+/// shorter than kTokenHeadBytes). `type`: the option, unset: from the header. Raw files have no
+/// header: they are read as uint16, but throw an Error if they look like uint32. They cannot be
+/// recognised, so the user must set their format or type. Not for datatrove. Throws an Error naming
+/// `name` if it is another kind of file, with that kind if it is known (NumPy, an evaluation file
+/// of llm.c).
 TokenLayout parse_token_layout(std::string_view head, uint64_t file_size, TokenFormat format,
                                std::optional<TokenType> type, const std::string& name);
 

@@ -9,7 +9,7 @@
 namespace titan::datasets {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "files are read as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "files are little-endian");
 
 /// Calls `use` with a value of the C++ type that `type` names.
 template <class Use>

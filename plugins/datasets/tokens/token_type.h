@@ -1,4 +1,4 @@
-// The integer types in which files hold token ids. Used by the datasets of tokens.
+// Integer types of token ids in files. Used by the datasets `megatron` and `tokens`.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@ size_t width_of(TokenType type);
 /// "uint16", ...
 const char* name_of(TokenType type);
 
-/// Turns `count` little-endian ids at `bytes` (of any alignment) into `ids`. Returns `count`, or
-/// the position of the first id that is negative or above 2^31 - 1; what `ids` holds then is
+/// Decodes `count` little-endian ids at `bytes` (of any alignment) into `ids`. Returns `count`, or
+/// the index of the first id that is negative or above 2^31 - 1; the contents of `ids` are then
 /// undefined.
 size_t decode_ids(TokenType type, const char* bytes, size_t count, int32_t* ids);
-/// The id at `bytes`, whatever it is.
+/// The id at `bytes`, not checked.
 int64_t decode_id(TokenType type, const char* bytes);
 
 }  // namespace titan::datasets

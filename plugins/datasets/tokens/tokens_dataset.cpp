@@ -21,13 +21,14 @@ std::optional<TokenType> type_named(const std::optional<std::string>& name) {
   for (TokenType type :
        {TokenType::uint8, TokenType::uint16, TokenType::int32, TokenType::uint32, TokenType::int64})
     if (*name == name_of(type)) return type;
-  fail(ErrorKind::config, "option 'dtype' of dataset 'tokens' is '", *name, "', no type of ids");
+  fail(ErrorKind::config, "option 'dtype' of dataset 'tokens' is '", *name,
+       "', which is not a type of ids");
 }
 
 std::optional<DocumentMark> mark_of(const TokensOptions& o) {
   TITAN_CHECK(!o.document_start || !o.document_end, config,
-              "options 'document_start' and 'document_end' of dataset 'tokens' are both set; one "
-              "tells documents apart");
+              "options 'document_start' and 'document_end' of dataset 'tokens' are both set; "
+              "remove one of them");
   if (!o.document_start && !o.document_end) return std::nullopt;
   const int64_t id = o.document_start ? *o.document_start : *o.document_end;
   TITAN_CHECK(id >= 0 && id <= std::numeric_limits<int32_t>::max(), config, "option '",
@@ -37,7 +38,7 @@ std::optional<DocumentMark> mark_of(const TokensOptions& o) {
                       o.document_start ? DocumentMark::Place::first : DocumentMark::Place::last};
 }
 
-/// A .bin beside its .idx is Megatron's: read as bare ids it would lose its documents.
+/// A .bin next to an .idx is Megatron's; read as raw ids it would lose its document boundaries.
 void refuse_megatron(const fs::path& path) {
   std::error_code ignored;
   const fs::path index = fs::path(path).replace_extension(".idx");
@@ -45,7 +46,7 @@ void refuse_megatron(const fs::path& path) {
   char magic[7];
   const bool is_megatron = InputFile(index).read_some(0, magic, sizeof(magic)) == sizeof(magic) &&
                            std::string_view(magic, sizeof(magic)) == "MMIDIDX";
-  TITAN_CHECK(!is_megatron, config, "'", path.string(), "' has a Megatron index beside it ('",
+  TITAN_CHECK(!is_megatron, config, "'", path.string(), "' has a Megatron index next to it ('",
               index.filename().string(),
               "'); use dataset 'megatron', or format = \"raw\" to read it without its documents");
 }
@@ -102,11 +103,10 @@ void TokensDataset::use_datatrove_index(const InputFile& input, File& file) cons
   const std::string name = input.path().string();
   const fs::path index = name + ".index";
   TITAN_CHECK(!mark_, config, "the documents of '", name,
-              "' stand in its index; leave out 'document_start' and 'document_end'");
+              "' are given by its index; remove 'document_start' and 'document_end'");
   std::error_code ignored;
-  TITAN_CHECK(fs::exists(index, ignored), io, "'", index.string(),
-              "' is missing, which says where ", "the documents of '", name,
-              "' end; get it, or set format = \"raw\" and dtype in ",
+  TITAN_CHECK(fs::exists(index, ignored), io, "'", index.string(), "' is missing, the index of ",
+              "the documents of '", name, "'; get it, or set format = \"raw\" and dtype in ",
               "[dataset.tokens] to read the ids without it");
   file.ends = read_datatrove_index(InputFile(index));
   const uint64_t num_tokens = file.ends.back();
@@ -115,7 +115,7 @@ void TokensDataset::use_datatrove_index(const InputFile& input, File& file) cons
       file.layout = {type, 0, num_tokens};
   TITAN_CHECK(file.layout.num_tokens > 0, data, "'", name, "' has ", input.size(),
               " bytes, but its index counts ", num_tokens,
-              " tokens, which are of 2 or 4 bytes; were both copied to their ends?");
+              " tokens of 2 or 4 bytes; are both copies complete?");
   TITAN_CHECK(!type_ || *type_ == file.layout.type, config,
               "option 'dtype' of dataset 'tokens' is ", *options_.dtype, ", but '", name,
               "' holds ", name_of(file.layout.type), "; leave the option out");

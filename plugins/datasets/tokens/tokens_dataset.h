@@ -17,15 +17,15 @@ namespace titan::datasets {
 
 struct TokensOptions {
   TokenFormat format = TokenFormat::automatic;
-  std::optional<std::string> dtype;       ///< of a raw file; unset = uint16. As name_of() has it
+  std::optional<std::string> dtype;       ///< of a raw file, as name_of(); unset = uint16
   std::optional<int64_t> document_start;  ///< the id that each document starts with
   std::optional<int64_t> document_end;    ///< the id that each document ends with
-  int64_t chunk_tokens = 8192;  ///< length of a document where nothing tells documents apart
+  int64_t chunk_tokens = 8192;            ///< length of a document without marks or index
 };
 
-/// Documents are what a mark says (the files are read once when the data set is opened, 8 bytes of
-/// memory for each document), what datatrove's index says, or else pieces of `chunk_tokens`, so
-/// that they can be shuffled. No token is left out and none is changed: marks stay in.
+/// Documents are separated by marks (the constructor reads the files once and keeps 8 bytes per
+/// document) or by datatrove's index; else they are chunks of `chunk_tokens`, so that they can be
+/// shuffled. All tokens are kept unchanged, marks included.
 class TokensDataset final : public IndexedDataset {
  public:
   /// Opens all files and checks their headers and sizes. Throws an Error naming the file.
@@ -35,7 +35,8 @@ class TokensDataset final : public IndexedDataset {
   void read(int64_t index, Document& document) const override;
   /// "train.bin: document 17 (token 13251)", both counted from 0 in the file.
   std::string place(int64_t index) const override;
-  /// Of the files' names, types and sizes, their numbers of documents and what parts them.
+  /// Hash of the files' names, types and sizes, their numbers of documents and the options that
+  /// separate documents.
   std::string fingerprint() const override;
 
  private:
@@ -54,7 +55,7 @@ class TokensDataset final : public IndexedDataset {
   };
 
   File opened(const SourceFile& source, const InputFile& input) const;
-  /// Layout and documents of a file of datatrove, whose index tells both.
+  /// Sets layout and documents of a datatrove file from its index.
   void use_datatrove_index(const InputFile& input, File& file) const;
   Range range_of(int64_t index) const;
 
@@ -62,7 +63,7 @@ class TokensDataset final : public IndexedDataset {
   std::optional<TokenType> type_;
   std::optional<DocumentMark> mark_;
   OpenFiles inputs_;
-  std::vector<File> files_;  // as inputs_
+  std::vector<File> files_;  // in the order of inputs_
   int64_t num_documents_ = 0;
 };
 

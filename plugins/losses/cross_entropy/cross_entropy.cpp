@@ -7,7 +7,7 @@ namespace {
 
 using at::Tensor;
 
-/// Over the words, made of operations that the meta device has too.
+/// Over the vocabulary. Uses only operations that the meta device has too.
 Tensor logsumexp(const Tensor& logits) {
   const Tensor highest = logits.detach().amax(1, /*keepdim=*/true);
   return (logits - highest).exp().sum(1).log() + highest.squeeze(1);

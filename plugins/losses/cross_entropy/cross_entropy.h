@@ -1,4 +1,4 @@
-// Cross entropy with the three things that people add to it.
+// Loss `cross_entropy`: cross entropy with label smoothing, z-loss and a soft cap of the logits.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 namespace titan::losses {
 
 struct CrossEntropyOptions {
-  double label_smoothing = 0;  // share of the target that is spread over all words
+  double label_smoothing = 0;  // share of the target that is spread over the vocabulary
   double z_loss = 0;           // coefficient of logsumexp²
   double logit_softcap = 0;    // 0: none
 };
 
 /// Per token, of logits z = c·tanh(logits / c) where c = logit_softcap (Gemma 2: Riviere et al.,
-/// 2024, section 2), lse = logsumexp(z), e = label_smoothing, V words:
+/// 2024, section 2), lse = logsumexp(z), e = label_smoothing, V = vocabulary size:
 ///
 ///   (1 - e) (lse - z[label]) + e (lse - Σ z / V) + z_loss lse²
 ///
@@ -23,7 +23,7 @@ struct CrossEntropyOptions {
 /// al., 2016, section 7), the third is PaLM's (Chowdhery et al., 2022, section 5, coefficient
 /// 1e-4).
 ///
-/// Parts: "nll", Σ lse - z[label]; and where z_loss is on "z_loss", Σ z_loss lse².
+/// Parts: "nll", Σ lse - z[label]; and with z_loss > 0 also "z_loss", Σ z_loss lse².
 class CrossEntropy final : public Loss {
  public:
   CrossEntropy(const CrossEntropyOptions& options, LossContext context);

@@ -7,7 +7,7 @@ namespace {
 
 using at::Tensor;
 
-/// Over the words, made of operations that the meta device has too.
+/// Over the vocabulary. Uses only operations that the meta device has too.
 Tensor log_softmax(const Tensor& logits) {
   const Tensor below = logits - logits.detach().amax(1, /*keepdim=*/true);
   return below - below.exp().sum(1, /*keepdim=*/true).log();

@@ -1,5 +1,5 @@
-// Knowledge distillation: the model learns the distribution over the next token that a reference
-// model, its teacher, has.
+// Loss `distillation`: the model (student) learns the next-token distribution of a reference model
+// (teacher).
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ enum class Divergence { forward, reverse };
 struct DistillationOptions {
   double temperature = 1;                       // of both distributions
   Divergence divergence = Divergence::forward;  // KL(teacher || student), or the other way round
-  double alpha = 0;                             // share of the cross entropy with the labels
+  double alpha = 0;                             // weight of the cross entropy with the labels
 };
 
 /// Per token with a target, of the logits z of the student and y of the teacher, T = temperature,
@@ -23,8 +23,8 @@ struct DistillationOptions {
 ///   (1 - alpha) T² KL + alpha (-log softmax(z)[label])
 ///   forward: KL = Σ p (log p - log q),  reverse: KL = Σ q (log q - log p)
 ///
-/// Hinton et al., 2015, sections 2 and 2.1 (T² keeps the gradients' size as T changes); reverse: Gu
-/// et al., 2024 (MiniLLM).
+/// Hinton et al., 2015, sections 2 and 2.1 (T² keeps the size of the gradients independent of T);
+/// reverse: Gu et al., 2024 (MiniLLM).
 ///
 /// Parts: "nll", Σ -log softmax(z)[label], and "kl", Σ T² KL.
 class Distillation final : public DistillationLoss {

@@ -8,14 +8,14 @@ TITAN_PLUGIN(plugin) {
   using titan::losses::Divergence;
   plugin
       .add<titan::losses::Distillation>("distillation",
-                                        "Divergence from the distribution that a teacher "
-                                        "([reference]) has over the next token.")
+                                        "Divergence from a teacher's ([reference]) "
+                                        "distribution over the next token.")
       .option("temperature", &O::temperature,
               "Of both distributions; the loss is scaled by its square")
       .greater_than(0)
       .option("divergence", &O::divergence,
               "forward: KL(teacher || student), reverse: KL(student || teacher)",
               {{"forward", Divergence::forward}, {"reverse", Divergence::reverse}})
-      .option("alpha", &O::alpha, "Share of the cross entropy with the data's own next token")
+      .option("alpha", &O::alpha, "Weight of the cross entropy with the data's next token")
       .between(0, 1);
 }

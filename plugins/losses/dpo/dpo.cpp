@@ -11,8 +11,7 @@ namespace titan::losses {
 
 using at::Tensor;
 
-/// ATen's log_sigmoid is not known to the meta device. Double numbers have no use for a threshold
-/// below this one.
+/// The meta device lacks ATen's log_sigmoid. In float64 softplus(x) equals x above the threshold.
 static Tensor log_sigmoid(const Tensor& x) {
   return -at::softplus(-x, /*beta=*/1, /*threshold=*/50);
 }
@@ -20,7 +19,7 @@ static Tensor log_sigmoid(const Tensor& x) {
 Dpo::Dpo(const DpoOptions& options, LossContext) : options_(options) {
   TITAN_CHECK(options.label_smoothing == 0 || options.variant == DpoVariant::sigmoid, config,
               "option 'label_smoothing' = ", options.label_smoothing,
-              " has a meaning for variant = \"sigmoid\" alone; leave out one of them");
+              " works with variant = \"sigmoid\" only; leave out one of them");
 }
 
 std::vector<std::string> Dpo::part_names() const {

@@ -1,5 +1,5 @@
-// Direct preference optimisation: the model learns to prefer chosen answers to rejected ones more
-// than a reference model does.
+// Loss `dpo`, direct preference optimisation: the model learns to prefer chosen answers to rejected
+// ones more than a reference model does.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ enum class DpoVariant { sigmoid, ipo, hinge };
 struct DpoOptions {
   double beta = 0.1;  // strength of the tie to the reference model
   DpoVariant variant = DpoVariant::sigmoid;
-  double label_smoothing = 0;   // probability that a preference is the wrong way round
+  double label_smoothing = 0;   // probability that chosen and rejected are swapped in the data
   double rpo_alpha = 0;         // weight of the chosen answer's own loss per token
-  bool reference_free = false;  // compare with a model that finds all answers alike
+  bool reference_free = false;  // compare with a model that finds all answers equally likely
 };
 
-/// Of a pair with log-likelihoods π of the chosen (w) and the rejected (l) answer, sums over their
-/// tokens with a target, and those of the reference model ρ, b = beta, e = label_smoothing:
+/// Loss of a pair of a chosen (w) and a rejected (l) answer. π and ρ: log-likelihoods by the model
+/// and by the reference model, summed over the tokens with a target; b = beta, e = label_smoothing:
 ///
 ///   r_w = π_w - ρ_w,  r_l = π_l - ρ_l,  d = r_w - r_l
 ///   sigmoid: -(1 - e) log σ(b d) - e log σ(-b d)   Rafailov et al., 2023, eq. 7; Mitchell, 2023
@@ -30,8 +30,8 @@ struct DpoOptions {
 ///   hinge:   max(0, 1 - b d)                       Zhao et al., 2023 (SLiC-HF)
 ///   and for each: - rpo_alpha π_w / |w|            Pang et al., 2024, eq. 1
 ///
-/// ipo takes means over tokens instead of sums, as its authors say (TRL does so too). The names are
-/// those of TRL's loss_type. The loss is the mean over pairs.
+/// ipo takes means over tokens instead of sums, as in its paper and in TRL. The names are those of
+/// TRL's loss_type. The loss is the mean over pairs.
 ///
 /// Parts, means over pairs, as TRL logs them: "rewards/chosen" b r_w, "rewards/rejected" b r_l,
 /// "rewards/margins" their difference, "rewards/accuracies" the share of pairs whose r_w > r_l,

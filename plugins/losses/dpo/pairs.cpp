@@ -11,12 +11,13 @@ namespace titan::losses {
 using at::Tensor;
 
 void require_documents(const Batch& batch) {
-  TITAN_CHECK(batch.documents.defined(), data,
-              "pairs of answers are documents side by side in a row, but this batch does not tell "
-              "documents apart; set data.isolate_documents = true");
+  TITAN_CHECK(
+      batch.documents.defined(), data,
+      "pairs of answers are neighbouring documents of a row, but this batch does not separate "
+      "documents; set data.isolate_documents = true");
 }
 
-/// By one mask per document instead of an indexed sum, whose order a GPU does not fix.
+/// Uses one mask per document: an indexed sum is not deterministic on a GPU.
 PairSums sums_of_pairs(const Tensor& values, const Batch& batch) {
   require_documents(batch);
   const int64_t rows = values.size(0);
@@ -49,9 +50,9 @@ int64_t num_pairs(const Batch& batch) {
       const bool has_chosen = has_target[chosen], has_rejected = has_target[chosen + 1];
       TITAN_CHECK(has_chosen == has_rejected, data, "row ", row, " of a batch holds a ",
                   has_chosen ? "chosen" : "rejected", " answer as document ",
-                  has_chosen ? chosen : chosen + 1, " but no tokens to learn of the ",
+                  has_chosen ? chosen : chosen + 1, " but no tokens with a target of the ",
                   has_chosen ? "rejected" : "chosen",
-                  " one beside it; use data of preferences, and data.packing = \"best_fit\" with a "
+                  " one next to it; use preference data, and data.packing = \"best_fit\" with a "
                   "training.seq_len that holds both answers");
       pairs += has_chosen;
     }

@@ -12,12 +12,12 @@ TITAN_PLUGIN(plugin) {
                                "reference model ([reference]).")
       .option("beta", &O::beta, "Strength of the tie to the reference model")
       .greater_than(0)
-      .option("variant", &O::variant, "Loss of a pair, by the name that TRL's loss_type has for it",
+      .option("variant", &O::variant, "Loss of a pair, named as in TRL's loss_type",
               {{"sigmoid", DpoVariant::sigmoid},
                {"ipo", DpoVariant::ipo},
                {"hinge", DpoVariant::hinge}})
       .option("label_smoothing", &O::label_smoothing,
-              "Probability that a preference is the wrong way round; for variant \"sigmoid\" alone")
+              "Probability that chosen and rejected are swapped; for variant \"sigmoid\" only")
       .at_least(0)
       .less_than(0.5)
       .option("rpo_alpha", &O::rpo_alpha,

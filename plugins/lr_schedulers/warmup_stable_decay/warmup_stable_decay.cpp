@@ -11,12 +11,12 @@
 namespace titan::lr_schedulers {
 namespace {
 
-/// `steps`, or `limit` and a warning when that is less.
+/// min(steps, limit), with a warning if `limit` is less.
 int64_t fit(const char* what, int64_t steps, int64_t limit, int64_t total_steps) {
   if (steps <= limit) return steps;
   log::warn(detail::concat("lr_scheduler: ", what, " takes ", steps, " steps, but only ", limit,
-                           " of the schedule's ", total_steps, " are left for it: it is cut to ",
-                           limit));
+                           " of the schedule's ", total_steps,
+                           " are left for it; it is shortened to ", limit));
   return limit;
 }
 
@@ -45,7 +45,7 @@ WarmupStableDecay::WarmupStableDecay(const WarmupStableDecayOptions& options,
   const int64_t rest = total_steps_ - warmup_steps_;
   decay_steps_ = rest;
   if (options.decay_ratio) {
-    // nearbyint rounds halves to even, which decides the last steps of a schedule
+    // rounds halves to even, as torchtitan does
     const double steps = std::nearbyint(static_cast<double>(total_steps_) * *options.decay_ratio);
     decay_steps_ = fit("decay", static_cast<int64_t>(steps), rest, total_steps_);
   }

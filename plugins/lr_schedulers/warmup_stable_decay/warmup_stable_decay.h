@@ -13,10 +13,10 @@ enum class DecayType { linear, sqrt, cosine };
 
 struct WarmupStableDecayOptions {
   int64_t warmup_steps = 200;                         ///< steps until the factor is 1
-  std::optional<int64_t> total_steps = std::nullopt;  ///< the length; unset = [training] steps
-  std::optional<double> decay_ratio = std::nullopt;  ///< part that decays; unset = all after warmup
+  std::optional<int64_t> total_steps = std::nullopt;  ///< schedule length; unset = [training] steps
+  std::optional<double> decay_ratio = std::nullopt;   ///< decaying share; unset = all after warmup
   DecayType decay_type = DecayType::linear;
-  double min_lr_factor = 0.0;  ///< where the decay leads to
+  double min_lr_factor = 0.0;  ///< final factor of the decay
 };
 
 /// With T = length, W = min(warmup_steps, T), D = round-half-even(T * decay_ratio), at most T - W,
@@ -28,12 +28,12 @@ struct WarmupStableDecayOptions {
 ///
 /// where d(x) = 1 - x (linear), 1 - sqrt(x) (sqrt) or (1 + cos(pi x)) / 2 (cosine).
 ///
-/// The last step has x = (D - 1) / D. Behind it, where torchtitan would go on falling below zero,
-/// the factor stays `min`.
+/// The last step has x = (D - 1) / D. After it the factor stays `min`, while torchtitan's would
+/// fall below zero.
 class WarmupStableDecay final : public LrScheduler {
  public:
-  /// Warns when warmup or decay do not fit into the length and are cut. Throws a config Error for a
-  /// length < 1.
+  /// Shortens warmup or decay, with a warning, if they do not fit into the length. Throws a config
+  /// Error for a length < 1.
   WarmupStableDecay(const WarmupStableDecayOptions& options, LrSchedulerContext context);
 
   double factor(int64_t step) const override;

@@ -1,4 +1,4 @@
-// Adam and AdamW by ATen's fused kernel, its foreach operations or a plain loop.
+// Optimizers `Adam` and `AdamW`: by ATen's fused kernel, its foreach operations or a plain loop.
 // Kingma and Ba, 2015; Loshchilov and Hutter, 2019.
 #include <titan/optimizer.h>
 #include <titan/plugin.h>

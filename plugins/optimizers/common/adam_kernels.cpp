@@ -45,7 +45,7 @@ void update_foreach(const AdamLists& l, const AdamFactors& f, Decay decay, doubl
   at::_foreach_lerp_(l.exp_avgs, gradients, 1 - f.beta1);
   at::_foreach_mul_(l.exp_avg_sqs, f.beta2);
   at::_foreach_addcmul_(l.exp_avg_sqs, gradients, gradients, 1 - f.beta2);
-  // every parameter has seen the same number of steps, except those that joined later
+  // one per parameter: a parameter whose first gradient came later has fewer steps
   std::vector<at::Scalar> step_sizes, corrections;
   for (const double t : l.counts) {
     step_sizes.emplace_back(step_size(f, lr, t));

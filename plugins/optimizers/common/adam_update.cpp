@@ -13,7 +13,7 @@
 namespace titan::optimizers {
 namespace {
 
-/// As StateForm::dtype wants it.
+/// As StateForm::dtype.
 std::optional<at::ScalarType> moment_dtype(StateDtype dtype) {
   switch (dtype) {
     case StateDtype::bfloat16:
@@ -26,7 +26,7 @@ std::optional<at::ScalarType> moment_dtype(StateDtype dtype) {
   return std::nullopt;
 }
 
-/// With the bits of a trainer that multiplies the gradient itself.
+/// Bitwise as the trainer scales a gradient.
 void multiply(at::Tensor gradient, const at::Tensor& scale) {
   const at::ScalarType type = gradient.scalar_type(), wide = c10::promoteTypes(type, at::kFloat);
   const at::Tensor factor = scale.to(gradient.device()).to(wide);
@@ -60,9 +60,9 @@ bool AdamUpdate::is_wide(size_t index) {
          (settings_.stochastic_rounding && stored == at::kBFloat16);
 }
 
-/// Adds 1 to the steps of the parameters at `indices`. Where the host computes with these numbers
-/// it keeps them too, and reads what somebody else has changed, as whoever loads a checkpoint does:
-/// to read a device's in every step would be to wait for the device in every step.
+/// Adds 1 to the steps of the parameters at `indices`. If the host computes with these numbers, it
+/// keeps copies and rereads a tensor only when its version has changed (a checkpoint was loaded):
+/// reading in every step would block on the device in every step.
 void AdamUpdate::count_step(const std::vector<size_t>& indices) {
   std::vector<at::Tensor> steps;
   for (const size_t i : indices) {
@@ -76,7 +76,7 @@ void AdamUpdate::count_step(const std::vector<size_t>& indices) {
     Count& known = counts_[indices[k]];
     ++known.value;
     if (!steps[k].is_cpu())
-      known.version = steps[k]._version();  // memory of the host may change unseen
+      known.version = steps[k]._version();  // host memory may change without a new version
   }
 }
 

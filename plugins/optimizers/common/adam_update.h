@@ -1,5 +1,5 @@
-// Adam on the parameters of a run, with its states. Used by the optimizers Adam and AdamW, and by
-// Muon for the weights that are no hidden matrices.
+// Adam with its states on a list of parameters. Used by the optimizers Adam and AdamW, and by Muon
+// for all weights but the hidden matrices.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ struct AdamSettings {
   bool stochastic_rounding = false;  // of weights in bfloat16
 };
 
-/// A device that brings ops::adamw_step updates AdamW's weights by it, with the implementation
-/// `fused`. Elsewhere weights whose states have their dtype are updated by update_adam as they are.
-/// Where the states have another dtype than the weights, or the weights are rounded stochastically,
-/// parameter after parameter is updated in float32 (float64 for weights in float64): copies are
-/// made of what is narrower, updated and rounded back, to nearest unless asked for otherwise.
+/// AdamW with the implementation `fused` uses ops::adamw_step where the device provides it.
+/// Elsewhere update_adam updates weights in place if their states have the same dtype. If the
+/// dtypes differ or the weights are rounded stochastically, parameters are updated one by one in
+/// float32 (float64 for float64 weights): narrower tensors are copied to the wide dtype, updated
+/// and rounded back, to nearest unless stochastic_rounding is set.
 class AdamUpdate {
  public:
   /// Declares "step", "exp_avg" and "exp_avg_sq" of the parameters as states of `owner`.
@@ -35,23 +35,23 @@ class AdamUpdate {
              StatefulOptimizer& owner);
 
   /// As Optimizer::step, with the learning rate itself. `scale`: as ScalesGradients::step_scaled;
-  /// undefined: gradients are taken as they are.
+  /// undefined: gradients are not scaled.
   void step(double lr, const at::Tensor& scale = {});
-  /// As ScalesGradients.
+  /// As ScalesGradients::scales_gradients.
   bool scales_gradients() const;
 
  private:
-  /// A number of `step_` as the host knows it.
+  /// The host's copy of an element of `step_`.
   struct Count {
     double value = 0;
-    std::optional<uint32_t> version;  // of the tensor that it was in; none: has to be read
+    std::optional<uint32_t> version;  // of the tensor when it was read; unset: must be read
   };
 
   void count_step(const std::vector<size_t>& indices);
   bool needs_counts() const;
   bool is_wide(size_t index);
   void step_wide(size_t index, double lr);
-  /// In one pass, where the device has one for it. `scale` is in float32 here.
+  /// Updates by ops::adamw_step; false if the device lacks it. `scale`: in float32.
   bool step_on_device(size_t index, double lr, const at::Tensor& scale);
   bool wants_one_pass() const;
 

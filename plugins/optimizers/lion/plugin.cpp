@@ -1,5 +1,5 @@
-// Lion: moves every weight by the same amount, in the direction of a running gradient's sign.
-// Chen et al., "Symbolic discovery of optimization algorithms", 2023.
+// Optimizer `Lion`: moves every weight by the same amount, in the direction of the sign of an
+// averaged gradient. Chen et al., "Symbolic discovery of optimization algorithms", 2023.
 #include <ATen/core/grad_mode.h>
 
 #include <titan/optimizer.h>
@@ -18,7 +18,7 @@ struct LionOptions {
   double weight_decay = 0.1;
 };
 
-/// With g the gradient, m the running one (0 at first): p <- p (1 - lr weight_decay) - lr
+/// With g the gradient, m its moving average (0 at first): p <- p (1 - lr weight_decay) - lr
 /// sign(beta1 m + (1-beta1) g); m <- beta2 m + (1-beta2) g.
 class Lion final : public titan::Optimizer, public titan::StatefulOptimizer {
  public:
@@ -54,13 +54,13 @@ class Lion final : public titan::Optimizer, public titan::StatefulOptimizer {
 
 TITAN_PLUGIN(plugin) {
   using O = LionOptions;
-  plugin.add<Lion>("Lion", "The sign of a running gradient; one state per weight.")
+  plugin.add<Lion>("Lion", "The sign of an averaged gradient; one state per weight.")
       .option("lr", &O::lr, "Base learning rate; a third to a tenth of AdamW's")
       .greater_than(0)
-      .option("beta1", &O::beta1, "Share of the running gradient in the direction")
+      .option("beta1", &O::beta1, "Share of the moving average in the direction")
       .at_least(0)
       .less_than(1)
-      .option("beta2", &O::beta2, "Decay of the running gradient")
+      .option("beta2", &O::beta2, "Decay of the moving average of gradients")
       .at_least(0)
       .less_than(1)
       .option("weight_decay", &O::weight_decay, "Decoupled, times the learning rate")

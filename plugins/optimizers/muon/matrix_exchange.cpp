@@ -14,7 +14,7 @@ namespace titan::muon {
 MatrixExchange::MatrixExchange(const nn::Parameter& example, const dist::Mesh* mesh) {
   const auto rows = static_cast<int64_t>(example.global_shape().size()) - 2;  // their dimension
   for (nn::Cut& cut : nn::cuts_of(example, mesh)) {
-    cut.dim -= rows;  // within a matrix; of a stack's own it is negative
+    cut.dim -= rows;  // within a matrix; negative: along the stack
     if (cut.group.size() > 1 && cut.dim >= 0) cuts_.push_back(std::move(cut));
   }
 }
@@ -32,7 +32,7 @@ std::vector<at::Tensor> MatrixExchange::transform(const std::vector<at::Tensor>&
   return from_owners(owns_one ? gather(mine, transform) : at::Tensor(), slices);
 }
 
-/// All cuts but the last are undone, and made again in the result.
+/// Gathers over all groups but the last, transforms, and takes this rank's slice of the result.
 at::Tensor MatrixExchange::gather(at::Tensor slice, const Transform& transform) const {
   const auto earlier = cuts_.end() - 1;
   for (auto cut = earlier; cut != cuts_.begin();) {
@@ -45,8 +45,8 @@ at::Tensor MatrixExchange::gather(at::Tensor slice, const Transform& transform) 
   return result;
 }
 
-/// Sends slice i to rank i of the last group; what comes is the matrix of this rank with the last
-/// cut undone, or rubbish on ranks for which there is none.
+/// Sends slice i to rank i of the last group. Returns this rank's matrix, gathered over the last
+/// group; on ranks that own no matrix the contents are meaningless.
 at::Tensor MatrixExchange::to_owners(const std::vector<at::Tensor>& slices) const {
   const MemoryUseScope use(MemoryUse::communication);
   const nn::Cut& cut = cuts_.back();
@@ -63,8 +63,8 @@ at::Tensor MatrixExchange::to_owners(const std::vector<at::Tensor>& slices) cons
       .transpose(0, cut.dim);
 }
 
-/// The way back: undefined `result` on ranks that own no matrix. As many slices, and of the form,
-/// as `like`.
+/// The reverse exchange. `result`: undefined on ranks that own no matrix. Returns slices in number
+/// and shape as `like`.
 std::vector<at::Tensor> MatrixExchange::from_owners(const at::Tensor& result,
                                                     const std::vector<at::Tensor>& like) const {
   const MemoryUseScope use(MemoryUse::communication);

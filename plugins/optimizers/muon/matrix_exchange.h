@@ -1,4 +1,4 @@
-// Work on whole matrices of which each rank holds a slice. Used by Muon.
+// Applies a function to whole matrices of which each rank holds a slice. Used by Muon.
 #pragma once
 
 #include <functional>
@@ -9,24 +9,25 @@
 
 namespace titan::muon {
 
-/// How the matrices of parameters of one global shape are cut over the same groups. A parameter
-/// (n, rows, columns) is a stack of n matrices: cut along it, each is still whole on a rank.
+/// For parameters of one global shape that are sharded over the same groups. A parameter (n, rows,
+/// columns) is a stack of n matrices: sharded along n, each matrix is still whole on a rank.
 class MatrixExchange {
  public:
-  /// `mesh`: may be null where nothing is cut.
+  /// `mesh`: may be null if nothing is sharded.
   MatrixExchange(const nn::Parameter& example, const dist::Mesh* mesh);
 
-  /// Whether a rank holds but a slice of a matrix.
+  /// Whether a rank holds only a slice of each matrix.
   bool is_cut() const { return !cuts_.empty(); }
 
-  /// How many matrices one call of `transform` takes: the ranks of the group that cut last.
+  /// Number of matrices that one call of `transform` takes: the size of the group that sharded
+  /// last.
   size_t batch_size() const;
 
-  /// Collective over all groups that cut. `slices`: of batch_size() different matrices or fewer,
-  /// as this rank holds them. Each becomes its slice of `transform(whole matrix)`.
+  /// Collective over all groups that shard. `slices`: this rank's slices of at most batch_size()
+  /// different matrices. Each becomes its slice of `transform(whole matrix)`.
   ///
-  /// Matrix i is made whole on rank i of the group that cut last, by an all-to-all; the groups that
-  /// cut before gather it, so their ranks compute the same. Replicas do as well.
+  /// An all-to-all makes matrix i whole on rank i of the group that sharded last. The groups that
+  /// sharded earlier gather it, so their ranks compute the same, as replicas do.
   using Transform = std::function<at::Tensor(const at::Tensor&)>;
   std::vector<at::Tensor> transform(const std::vector<at::Tensor>& slices,
                                     const Transform& transform) const;
@@ -37,7 +38,7 @@ class MatrixExchange {
   std::vector<at::Tensor> from_owners(const at::Tensor& result,
                                       const std::vector<at::Tensor>& like) const;
 
-  std::vector<nn::Cut> cuts_;  // those over more than one rank
+  std::vector<nn::Cut> cuts_;  // over more than one rank
 };
 
 }  // namespace titan::muon

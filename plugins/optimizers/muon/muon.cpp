@@ -15,7 +15,7 @@
 namespace titan::muon {
 namespace {
 
-/// What makes matrices travel together.
+/// Matrices of equal keys share exchanges: the global shape, and (dim, group) of each sharding.
 using FamilyKey = std::pair<std::vector<int64_t>, std::vector<std::pair<int64_t, std::string>>>;
 
 FamilyKey key_of(const Parameter& matrix) {
@@ -43,7 +43,7 @@ at::ScalarType iteration_dtype(IterationDtype dtype, c10::Device device) {
 
 Muon::Muon(const MuonOptions& options, const OptimizerContext& context) : options_(options) {
   TITAN_CHECK(options.ns_coefficients.size() == 3, config,
-              "optimizer.ns_coefficients are the three of a x + b x^3 + c x^5, got ",
+              "optimizer.ns_coefficients must hold the 3 coefficients of a x + b x^3 + c x^5, got ",
               options.ns_coefficients.size(), " of them");
   std::copy(options.ns_coefficients.begin(), options.ns_coefficients.end(),
             newton_schulz_.coefficients.begin());
@@ -122,7 +122,7 @@ void Muon::move(size_t index, const at::Tensor& direction, double lr) {
   weight.add_(direction, -adjusted(lr, parameter.global_shape()));
 }
 
-/// Of this rank's slice, in the dtype of the iteration.
+/// The update of this rank's slice, before orthogonalization, in the dtype of the iteration.
 at::Tensor Muon::update_of(size_t index) {
   const at::Tensor gradient = matrices_[index]->grad();
   const at::Tensor& buffer = (*buffers_)[index];

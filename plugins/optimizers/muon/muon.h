@@ -1,4 +1,4 @@
-// Muon: momentum whose matrices are made orthogonal, and AdamW for all that is no hidden matrix.
+// Optimizer `Muon`: orthogonalized momentum for hidden matrices, AdamW for all other parameters.
 #pragma once
 
 #include <memory>
@@ -51,9 +51,9 @@ struct MuonOptions {
 /// A parameter (n, rows, columns) is a stack of matrices, the experts of a layer, each of which is
 /// updated by itself.
 ///
-/// A matrix that is cut over ranks is made whole for its update: every rank of the group that cut
-/// last owns some of them, and the result is that of one rank, bit by bit. A stack that is cut
-/// along its matrices has whole ones on each rank, and sends nothing.
+/// A matrix that is sharded over ranks is gathered for its update: each rank of the group that
+/// sharded last updates some of the matrices. The result is bitwise that of one rank. A stack that
+/// is sharded along its matrices has whole matrices on each rank and needs no communication.
 class Muon final : public Optimizer, public StatefulOptimizer {
  public:
   Muon(const MuonOptions& options, const OptimizerContext& context);
@@ -62,7 +62,7 @@ class Muon final : public Optimizer, public StatefulOptimizer {
   void step(double lr_factor) override;
 
  private:
-  /// Matrices, or stacks of them, of one shape that are cut alike, in the order of the model.
+  /// Matrices, or stacks of them, of one shape and one sharding, in the order of the model.
   struct Family {
     MatrixExchange exchange;
     std::vector<size_t> members;

@@ -1,4 +1,5 @@
-// The nearest matrix with orthonormal rows or columns, roughly: the heart of Muon.
+// Newton-Schulz iteration: approximates the nearest matrix with orthonormal rows or columns. Used
+// by Muon.
 #pragma once
 
 #include <array>
@@ -13,7 +14,7 @@ struct NewtonSchulz {
   /// values; chosen for its slope at zero, it brings them near 1 without converging there.
   std::array<double, 3> coefficients = {3.4445, -4.7750, 2.0315};
   int64_t num_steps = 5;
-  double eps = 1e-7;  ///< the least norm that is divided by
+  double eps = 1e-7;  ///< least divisor: a smaller norm counts as this
 };
 
 /// `matrix` (rows, columns), contiguous, becomes U S' Vᵀ of its singular value decomposition, S'
@@ -25,14 +26,15 @@ struct MatrixShape {
   int64_t rows, columns;
 };
 
-/// Memory for what becomes of `updates` (n, rows, columns), matrices or slices of matrices of shape
-/// `whole`: laid out as orthogonalize() gives one, so that adding it to a weight rounds alike.
+/// Uninitialized memory for the orthogonalized `updates` (n, rows, columns), matrices or slices of
+/// matrices of shape `whole`. It has the strides of orthogonalize()'s result, so that adding it to
+/// a weight rounds alike.
 at::Tensor empty_directions(const at::Tensor& updates, const MatrixShape& whole);
 
-/// Each matrix of `stack` (n, rows, columns), contiguous, by itself. On the CPU one after the
-/// other, so that its bits do not depend on how many there are; elsewhere in batched products.
+/// Orthogonalizes each matrix of `stack` (n, rows, columns), contiguous. On the CPU one after the
+/// other, so that the bits of a matrix do not depend on n; elsewhere in batched products.
 at::Tensor orthogonalize_each(const at::Tensor& stack, const NewtonSchulz& settings);
-/// In batched products on any device.
+/// The same in batched products on any device.
 at::Tensor orthogonalize_at_once(const at::Tensor& stack, const NewtonSchulz& settings);
 
 }  // namespace titan::muon

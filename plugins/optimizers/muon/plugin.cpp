@@ -1,4 +1,4 @@
-// The door of the optimizer Muon: its options.
+// Registers the optimizer `Muon`.
 #include <titan/plugin.h>
 
 #include "muon.h"
@@ -14,18 +14,18 @@ TITAN_PLUGIN(plugin) {
       .greater_than(0)
       .option("weight_decay", &O::weight_decay, "Of the hidden matrices, decoupled")
       .at_least(0)
-      .option("momentum", &O::momentum, "Decay of the running gradient")
+      .option("momentum", &O::momentum, "Decay of the moving average of gradients")
       .at_least(0)
       .less_than(1)
-      .option("nesterov", &O::nesterov, "Look ahead along the running gradient")
+      .option("nesterov", &O::nesterov, "Nesterov momentum: look ahead along the moving average")
       .option("ns_coefficients", &O::ns_coefficients,
               "a, b, c of the polynomial a x + b x^3 + c x^5 of one Newton-Schulz step")
       .option("ns_steps", &O::ns_steps, "Newton-Schulz steps")
       .between(1, 99)
-      .option("eps", &O::eps, "Least norm that an update is divided by")
+      .option("eps", &O::eps, "Least divisor of an update's normalisation")
       .greater_than(0)
       .option("ns_dtype", &O::ns_dtype,
-              "Type of the Newton-Schulz steps; automatic: bfloat16, on the CPU float32",
+              "Data type of the Newton-Schulz steps; automatic: bfloat16, on the CPU float32",
               {{"automatic", IterationDtype::automatic},
                {"bfloat16", IterationDtype::bfloat16},
                {"float32", IterationDtype::float32}})
@@ -33,10 +33,11 @@ TITAN_PLUGIN(plugin) {
               "How the learning rate depends on a matrix's shape: sqrt(max(1, rows / columns)), or "
               "0.2 sqrt(max(rows, columns)), which suits AdamW's learning rates",
               {{"original", AdjustLr::original}, {"match_rms_adamw", AdjustLr::match_rms_adamw}})
-      .option("adamw_patterns", &O::adamw_patterns,
-              "Names of the matrices that AdamW updates, as it does all that are neither matrices "
-              "nor stacks of them; * stands for any text")
-      .option("adamw_lr", &O::adamw_lr, "Base learning rate of what AdamW updates")
+      .option(
+          "adamw_patterns", &O::adamw_patterns,
+          "Names of matrices that AdamW updates, in addition to all parameters that are neither "
+          "matrices nor stacks of them; * stands for any text")
+      .option("adamw_lr", &O::adamw_lr, "Base learning rate of the parameters that AdamW updates")
       .greater_than(0)
       .option("adamw_beta1", &O::adamw_beta1, "Decay of AdamW's first moment")
       .at_least(0)
@@ -46,6 +47,7 @@ TITAN_PLUGIN(plugin) {
       .less_than(1)
       .option("adamw_eps", &O::adamw_eps, "Added to AdamW's denominator")
       .at_least(0)
-      .option("adamw_weight_decay", &O::adamw_weight_decay, "Of what AdamW updates")
+      .option("adamw_weight_decay", &O::adamw_weight_decay,
+              "Of the parameters that AdamW updates, decoupled")
       .at_least(0);
 }

@@ -1,4 +1,5 @@
-// Stochastic gradient descent with momentum, as torch.optim.SGD. Sutskever et al., 2013.
+// Optimizer `SGD`: stochastic gradient descent with momentum, as torch.optim.SGD. Sutskever et al.,
+// 2013.
 #include <ATen/core/grad_mode.h>
 
 #include <titan/optimizer.h>
@@ -58,10 +59,10 @@ TITAN_PLUGIN(plugin) {
   plugin.add<Sgd>("SGD", "Stochastic gradient descent with momentum.")
       .option("lr", &O::lr, "Base learning rate")
       .greater_than(0)
-      .option("momentum", &O::momentum, "Decay of the running direction; 0 = none")
+      .option("momentum", &O::momentum, "Decay of the momentum buffer; 0: no momentum")
       .at_least(0)
       .less_than(1)
       .option("weight_decay", &O::weight_decay, "Times the weight, added to the gradient")
       .at_least(0)
-      .option("nesterov", &O::nesterov, "Look ahead along the running direction");
+      .option("nesterov", &O::nesterov, "Nesterov momentum: look ahead along the buffer");
 }

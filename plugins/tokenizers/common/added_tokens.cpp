@@ -80,7 +80,7 @@ void AddedTokenFinder::split(std::string_view text, SpelledTokens special,
       ++at;
       continue;
     }
-    // A token that stays in the text still hides shorter ones inside, as in the reference.
+    // A token that stays text still hides shorter ones inside it, as in the reference library.
     at = hit.end;
     if (hit.token->special && !parses_special) continue;
     if (hit.token->single_word && touches_word(text, hit)) continue;

@@ -1,5 +1,5 @@
-// Added tokens: tokens that are cut out of the text before anything else. Used by the tokenizer
-// plugins; what the flags mean is Hugging Face's.
+// Finds added tokens, which are cut out of the text before anything else. Used by the tokenizer
+// plugins; the flags have Hugging Face's meaning.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace titan::bpe {
 struct AddedToken {
   std::string content;
   int32_t id = 0;
-  bool single_word = false;  ///< only between characters that are not of a word
+  bool single_word = false;  ///< matches only between non-word characters
   bool lstrip = false;       ///< takes the white space before it
-  bool rstrip = false;       ///< takes the white space behind it
-  bool normalized = false;   ///< its normalised content is looked for in normalised text
+  bool rstrip = false;       ///< takes the white space after it
+  bool normalized = false;   ///< its normalised content is matched in normalised text
   bool special = false;
 };
 
-/// What becomes of text that spells a special token.
+/// How to treat text that spells a special token.
 enum class SpelledTokens { stay_text, become_ids };
 
 /// Receives a text in parts.
@@ -33,11 +33,11 @@ class AddedTokenSink {
   ~AddedTokenSink() = default;
 };
 
-/// Finds the added tokens in a text: from the left, the longest at each place. Immutable after
-/// add(); any thread may split.
+/// Finds the added tokens in a text: from left to right, the longest at each position. Immutable
+/// after add(); any thread may split.
 class AddedTokenFinder {
  public:
-  /// `needle`: what to look for, the token's content or its normalised form; not empty.
+  /// `needle`: the token's content or its normalised form; not empty.
   void add(const AddedToken& token, std::string_view needle);
   void split(std::string_view text, SpelledTokens special, AddedTokenSink& sink) const;
 
@@ -57,7 +57,7 @@ class AddedTokenFinder {
   void fit_to_neighbours(std::string_view text, size_t done, Hit& hit) const;
   static bool touches_word(std::string_view text, const Hit& hit);
 
-  bool has_plain_ = false;  // of the tokens: one that is not special
+  bool has_plain_ = false;  // whether there is a token that is not special
   std::vector<AddedToken> tokens_;
   std::vector<Node> nodes_{1};
   bool can_begin_[256] = {};

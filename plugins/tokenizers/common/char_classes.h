@@ -1,5 +1,5 @@
-// One set of characters per bit, for each code point: what the hand-written scanners ask about.
-// Used by scanner and the pre-tokenizers.
+// Character classes of code points, one bit per class. Used by the hand-written scanners and the
+// pre-tokenizers.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace titan::bpe {
 
-/// Every character is of exactly one class. White space comes before the general category.
+/// Every character has exactly one class. White space takes precedence over the general category.
 inline constexpr uint16_t kUpper = 1;             ///< Lu, Lt
 inline constexpr uint16_t kLower = 1 << 1;        ///< Ll
 inline constexpr uint16_t kCaseless = 1 << 2;     ///< Lm, Lo
@@ -26,7 +26,7 @@ inline constexpr uint16_t kRest = kMark | kPunctuation | kSymbol | kOther;
 
 namespace detail {
 
-/// Rows of 256 code points for planes 0 to 3; equal rows are one.
+/// Rows of 256 code points for planes 0 to 3; equal rows are stored once.
 struct CharClassTable {
   static constexpr char32_t kEnd = 0x40000;
   std::array<uint16_t, (kEnd >> 8)> row_of{};
@@ -42,7 +42,7 @@ uint16_t slow_class_of(char32_t code_point);
 
 }  // namespace detail
 
-/// The class's bit.
+/// The bit of the character's class.
 inline uint16_t class_of(char32_t code_point) {
   const detail::CharClassTable& table = detail::char_class_table();
   if (code_point >= table.kEnd) return detail::slow_class_of(code_point);

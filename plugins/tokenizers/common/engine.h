@@ -1,4 +1,4 @@
-// Byte-pair encoding of one piece of text. Used by the tokenizer plugins, through IdWriter.
+// Byte-pair encoding of a piece of text. Used by the tokenizer plugins through IdWriter.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace titan::bpe {
 
-/// Pieces that have an id as they stand, by their bytes, whatever the merges would make of them.
+/// Pieces that are encoded as one id regardless of the merges; looked up by their bytes.
 class WholePieces {
  public:
   void add(std::string piece, int32_t id);
@@ -33,12 +33,12 @@ class WholePieces {
 /// Immutable after construction; each thread brings its own scratch, and writes ids by an IdWriter.
 ///
 /// A piece starts as one symbol per character or byte; the neighbours with the lowest rank merge
-/// first, the leftmost of equals, until no pair has a merge. A long piece (a whole document, where
-/// nothing cuts it) is merged in parts: it may be cut wherever the two symbols beside the cut stand
-/// next to each other in no token, since no merge can then reach over it.
+/// first, the leftmost of equals, until no pair has a merge. A long piece (a whole document without
+/// a pre-tokenizer) is merged in parts: it may be cut between two symbols that are adjacent in no
+/// token, because no merge can cross such a cut.
 class Engine {
  public:
-  /// `rules`: in order of rank; of two rules for one pair the later counts.
+  /// `rules`: in order of rank; of two rules for one pair the later one counts.
   Engine(SymbolTable symbols, std::span<const MergeRule> rules, WholePieces whole = {});
 
  private:

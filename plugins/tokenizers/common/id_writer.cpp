@@ -6,7 +6,7 @@
 
 namespace titan::bpe {
 
-// Receives a long piece's symbols and hands on part after part.
+// Receives the symbols of a long piece and writes it part by part.
 class IdWriter::Parts {
  public:
   Parts(IdWriter& writer, std::string_view piece)
@@ -36,7 +36,7 @@ class IdWriter::Parts {
 
  private:
   void write() {
-    // What a plain part becomes depends on its bytes alone, so that the cache may know it.
+    // The ids of a plain part depend only on its bytes, so they can be cached.
     const bool may_know = plain_ && writer_.engine_.whole_.empty();
     const std::string_view part = piece_.substr(begin_, end_ - begin_);
     if (may_know && part.size() <= 16) return writer_.wait_for(part);

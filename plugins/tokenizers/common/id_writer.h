@@ -1,5 +1,5 @@
-// Writes the ids of a document's pieces, in order, by an Engine and a cache of words. Used by the
-// tokenizer plugins for every piece that their patterns cut.
+// Writes the ids of a document's pieces, in order, by an Engine and caches of words. Used by the
+// tokenizer plugins for every piece.
 #pragma once
 
 #include <array>
@@ -12,29 +12,28 @@
 
 namespace titan::bpe {
 
-/// One document's writer, of one thread.
+/// Writer for one document, used by one thread.
 ///
-/// The cache of words is larger than the CPU's nearer caches, and most of a look-up is
-/// waiting for memory. So a short piece is looked up only when some more have come: by then its
-/// place is there.
+/// The word caches exceed the CPU's fast caches, so most of a look-up is memory latency. Therefore
+/// short pieces are prefetched and looked up a few pieces later.
 class IdWriter {
  private:
   using ShortWords = WordCache<16, 11, 15>;
   using LongWords = WordCache<48, 19, 13>;
   struct Waiting {
-    ShortWords::Key key;  // of length 0: the id counts
+    ShortWords::Key key;  // length 0: `id` is used instead
     int32_t id = -1;
   };
   static constexpr size_t kMaxWaiting = 8;
 
  public:
-  /// Buffers and caches of one thread: about 6 MB. Reused from document to document.
+  /// Buffers and caches of one thread: about 6 MB. Reused for all documents.
   struct Scratch {
     ShortWords short_words;
     LongWords long_words;
     std::array<Waiting, kMaxWaiting> waiting;
-    std::vector<int32_t> symbols;       // of the piece that is being merged
-    std::vector<int32_t> part_symbols;  // of a long piece, up to where it can be cut
+    std::vector<int32_t> symbols;       // of the present piece
+    std::vector<int32_t> part_symbols;  // of a long piece, up to the next cut
     std::vector<uint32_t> ranks;
     std::vector<uint32_t> previous;
     std::vector<uint32_t> next;
@@ -44,24 +43,24 @@ class IdWriter {
   IdWriter(const Engine& engine, Scratch& scratch, std::vector<int32_t>& ids)
       : engine_(engine), scratch_(scratch), ids_(ids) {}
 
-  /// The ids of `text`, which is not empty and, but for byte symbols, valid UTF-8.
+  /// Writes the ids of `text`, which is not empty and, unless symbols are bytes, valid UTF-8.
   void piece(std::string_view text);
-  /// This id.
+  /// Writes this id.
   void token(int32_t id);
-  /// To be called at the end: until then ids may be missing.
+  /// Call at the end: ids may be missing before.
   void finish();
 
  private:
   class Parts;
 
-  /// Makes room and gives it; what waited longest is written.
+  /// Returns a free entry; if there is none, writes the oldest one first.
   Waiting& next_waiting();
   void wait_for(std::string_view short_piece);
   void write(const Waiting& waiting);
   template <class Cache>
   void write_through(Cache& cache, const typename Cache::Key& key);
   void write_uncached(std::string_view piece);
-  /// Merges scratch.symbols and appends what comes out.
+  /// Merges scratch.symbols and appends the result.
   void merge();
 
   const Engine& engine_;

@@ -29,8 +29,8 @@ struct Edges {
   int32_t first_of(int32_t id) const { return first[static_cast<size_t>(id)]; }
   int32_t last_of(int32_t id) const { return last[static_cast<size_t>(id)]; }
 
-  // Goes through the rules until nothing changes. False: two ways to one token disagree, or the
-  // rules are in an order that would take long.
+  // Repeats all rules until nothing changes. False: two merges of one token disagree, or the order
+  // of the rules needs too many rounds.
   bool follow(std::span<const MergeRule> rules) {
     constexpr int kMaxRounds = 16;
     for (int round = 0; round < kMaxRounds; ++round) {

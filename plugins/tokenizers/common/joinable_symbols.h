@@ -1,5 +1,5 @@
-// Which symbols may ever come to stand inside one token, side by side. Used by Engine to cut long
-// texts where no merge can reach over the cut.
+// Which symbols can be adjacent inside a token. Used by Engine to cut long texts where no merge can
+// cross the cut.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@
 
 namespace titan::bpe {
 
-/// Immutable after construction. Says yes for some pairs that never join (a hash), never no for one
-/// that does.
+/// Immutable after construction. Because of hashing it may return true for pairs that never join,
+/// but never false for pairs that do.
 class JoinableSymbols {
  public:
-  /// A token begins and ends with the same symbols however it is merged, or everything counts as
+  /// Unless every token begins and ends with the same symbols in all its merges, all pairs count as
   /// joinable.
   JoinableSymbols(const SymbolTable& symbols, std::span<const MergeRule> rules);
 
@@ -26,7 +26,7 @@ class JoinableSymbols {
   }
 
  private:
-  static constexpr int kLogBits = 18;  // 32 KiB: stays in the first cache
+  static constexpr int kLogBits = 18;  // 32 KiB: fits into the L1 cache
 
   static size_t bit_of(int32_t left, int32_t right) {
     const uint64_t key =

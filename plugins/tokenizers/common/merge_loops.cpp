@@ -9,7 +9,7 @@ namespace titan::bpe {
 void merge_by_scan(const MergeTable& merges, std::vector<int32_t>& ids) {
   size_t n = ids.size();
   uint32_t ranks[kMaxScan];  // of symbol i with its right neighbour
-  int32_t merged[kMaxScan];  // and what the two become
+  int32_t merged[kMaxScan];  // and the id of the merged pair
   const auto look_up = [&](size_t i) {
     const Merge merge = i + 1 < n ? merges.find(ids[i], ids[i + 1]) : Merge{};
     ranks[i] = merge.rank;
@@ -32,8 +32,8 @@ void merge_by_scan(const MergeTable& merges, std::vector<int32_t>& ids) {
   ids.resize(n);
 }
 
-// A linked list of symbols and a heap of (rank, position). An entry is out of date when the rank of
-// its position is another by now.
+// A linked list of symbols and a heap of (rank, position). An entry is stale if the rank of its
+// position has changed.
 void merge_by_heap(const MergeTable& merges, std::vector<int32_t>& ids, HeapBuffers buffers) {
   constexpr uint32_t kEnd = std::numeric_limits<uint32_t>::max();
   auto& [ranks, previous, next, heap] = buffers;

@@ -9,7 +9,7 @@
 
 namespace titan::bpe {
 
-/// Up to this many symbols, looking at all ranks each time is faster than a heap.
+/// Up to this many symbols, scanning all ranks each time is faster than a heap.
 inline constexpr size_t kMaxScan = 64;
 
 struct HeapBuffers {

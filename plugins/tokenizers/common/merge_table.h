@@ -1,4 +1,4 @@
-// From a pair of neighbouring ids to its merge: the inner loop of BPE. Used by Engine and IdWriter.
+// Maps a pair of neighbouring ids to its merge: the inner loop of BPE. Used by Engine and IdWriter.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace titan::bpe {
 struct Merge {
   static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
   uint32_t rank = kNone;  ///< lower merges first
-  int32_t id = -1;        ///< what the pair becomes
+  int32_t id = -1;        ///< of the merged pair
 };
 
 /// Two neighbours that become one token.
@@ -24,7 +24,7 @@ struct MergeRule {
 /// Open addressing, at most half full. Immutable after construction.
 class MergeTable {
  public:
-  /// Of two rules for one pair the later counts.
+  /// Of two rules for one pair the later one counts.
   explicit MergeTable(std::span<const MergeRule> rules) {
     while ((size_t{1} << log_size_) < 2 * rules.size()) ++log_size_;
     slots_.resize(size_t{1} << log_size_);
@@ -45,7 +45,7 @@ class MergeTable {
   static uint64_t key(int32_t left, int32_t right) {
     return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
   }
-  // The pair's slot, or the free one where it would stand.
+  // The pair's slot, or the free one where it would be put.
   size_t slot_of(int32_t left, int32_t right) const {
     const uint64_t wanted = key(left, right);
     const size_t mask = slots_.size() - 1;

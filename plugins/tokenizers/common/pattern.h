@@ -1,5 +1,5 @@
-// What cuts or replaces text: a regex, a literal string, or one of the well-known patterns by a
-// hand-written scanner; make_pattern.h makes them. Used by the tokenizer plugins.
+// A pattern that cuts or replaces text: a regex, a literal string, or a well-known pattern by a
+// hand-written scanner. Made by make_pattern.h; used by the tokenizer plugins.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ class MatchSink {
 class Pattern {
  public:
   virtual ~Pattern() = default;
-  /// Tells `sink` every match in `text` (valid UTF-8). An empty match right after a match is left
-  /// out.
+  /// Calls `sink` for every match in `text` (valid UTF-8). An empty match right after a match is
+  /// skipped.
   virtual void find_all(std::string_view text, RegexScratch& scratch, MatchSink& sink) const = 0;
 };
 

@@ -24,7 +24,7 @@ std::string pcre2_message(int code) {
   return reinterpret_cast<const char*>(buffer);
 }
 
-// Backtracking into groups takes stack that grows with the text; it is reserved, not committed.
+// Backtracking into groups needs stack in proportion to the text; it is reserved, not committed.
 constexpr size_t kJitStackStart = 64 * 1024;
 constexpr size_t kJitStackLimit = 256 * 1024 * 1024;
 
@@ -69,7 +69,7 @@ Regex::Regex(std::string_view pattern, Dialect dialect) : impl_(std::make_unique
         offset < translated.origin.size() ? translated.origin[offset] : pattern.size();
     throw PatternError(position, pcre2_message(error));
   }
-  // Without the compiler (a CPU it does not know) pcre2_match interprets: slower, same matches.
+  // Without JIT support for the CPU pcre2_match interprets: slower, same matches.
   pcre2_jit_compile(impl_->code.get(), PCRE2_JIT_COMPLETE);
 }
 

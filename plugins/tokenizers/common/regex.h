@@ -12,7 +12,7 @@
 
 namespace titan::bpe {
 
-/// What one thread needs while matching; reused from call to call.
+/// Buffers of one thread for matching; reused between calls.
 class RegexScratch {
  public:
   RegexScratch();
@@ -40,7 +40,7 @@ class Regex {
   Regex& operator=(const Regex&) = delete;
 
   /// The first match at or after byte `from`. `text` must be valid UTF-8 and `from` a boundary;
-  /// look-behinds see what stands before `from`. Throws a data Error when a limit is reached.
+  /// look-behinds see the text before `from`. Throws a data Error if a limit is reached.
   std::optional<Match> search(std::string_view text, size_t from, RegexScratch& scratch) const;
 
  private:

@@ -1,4 +1,4 @@
-// Whom a regex was written for, and how it is refused. Used by everything that reads patterns.
+// Dialects of regexes, and the error for unsupported ones. Used by all code that reads patterns.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ struct PatternError : std::runtime_error {
   size_t position;
 };
 
-/// Whom a pattern was written for.
+/// The regex engine for which a pattern was written.
 enum class Dialect { oniguruma, rust };
 
 }  // namespace titan::bpe

@@ -1,5 +1,5 @@
-// The two parts of Oniguruma's syntax that are read ahead: intervals and escapes of one character.
-// Used by regex_translate only.
+// Parses intervals and single-character escapes of Oniguruma's syntax. Used by regex_translate
+// only.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +18,11 @@ struct Interval {
   size_t length = 0;   ///< bytes
 };
 
-/// The interval at byte `at` of `pattern`; nothing when the brace there is an ordinary character.
+/// The interval at byte `at` of `pattern`; nullopt if the brace is an ordinary character.
 std::optional<Interval> parse_interval(std::string_view pattern, size_t at);
 
-/// The escape at byte `at`, which must stand for one character in a class and outside: how PCRE2
-/// writes it, and its length in `pattern`. Throws PatternError for any other escape.
+/// The escape at byte `at`, which must mean one character inside and outside of a class: its form
+/// in PCRE2, and its length in `pattern`. Throws PatternError for any other escape.
 std::pair<std::string, size_t> character_escape(std::string_view pattern, size_t at);
 
 }  // namespace titan::bpe

@@ -70,7 +70,7 @@ constexpr Name kBinary[] = {
     {"extendedpictographic", "Extended_Pictographic"},
 };
 
-// Names that Oniguruma takes as POSIX classes, or whose sets differ between versions of Unicode.
+// Names that are POSIX classes in Oniguruma, or whose sets differ between versions of Unicode.
 constexpr std::string_view kRefused[] = {
     "alnum", "alpha",    "blank", "cntrl", "digit",      "graph", "lower",
     "print", "punct",    "space", "upper", "xdigit",     "word",  "ascii",
@@ -115,7 +115,7 @@ void resolve(std::string_view written, Property& property) {
     throw PatternError(0,
                        titan::detail::concat("the property \\p{", written, "} is not supported"));
   }
-  property.name = "sc:" + folded;  // PCRE2 says so if there is no such script
+  property.name = "sc:" + folded;  // PCRE2 reports unknown scripts
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The property escapes of tokenizer regexes (\p{L}, \p{Han}, \d, \w) in PCRE2's words, with the
-// characters of Unicode 16 that an older PCRE2 lacks. Used by regex_translate only.
+// Translates property escapes (\p{L}, \p{Han}, \d, \w) to PCRE2, with the characters of Unicode 16
+// that an older PCRE2 lacks. Used by regex_translate only.
 #pragma once
 
 #include <string>
@@ -11,17 +11,17 @@ namespace titan::bpe {
 
 struct Property {
   bool negated = false;
-  std::string name;      ///< as PCRE2 wants it: "L", "sc:Han", "Alphabetic"
+  std::string name;      ///< PCRE2's name: "L", "sc:Han", "Alphabetic"
   std::string category;  ///< "L", "Lu" when it is a general category, else empty
   size_t length = 0;     ///< bytes of the escape
 
   std::string item() const { return (negated ? "\\P{" : "\\p{") + name + "}"; }
   std::string positive_item() const { return "\\p{" + name + "}"; }
-  /// What stands beside positive_item() in a class; empty when nothing has to.
+  /// Items to add to positive_item() in a class; may be empty.
   std::string added_items() const;
 };
 
-/// Reads `\p{...}`, `\P{...}`, `\p{^...}`, `\d` or `\D` at the begin of `escape`. Throws
+/// Reads `\p{...}`, `\P{...}`, `\p{^...}`, `\d` or `\D` at the start of `escape`. Throws
 /// PatternError with a position relative to `escape`.
 Property parse_property(std::string_view escape);
 

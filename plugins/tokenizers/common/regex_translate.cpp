@@ -279,7 +279,7 @@ class Translator {
     emit("]");
   }
 
-  // The items up to the closing bracket. A class inside is a union: its items are put in place.
+  // The items up to the closing bracket. A class inside is a union: its items are inlined.
   void class_items(size_t opened_at, int depth) {
     if (depth > 32) fail("classes are nested too deeply");
     bool after_set = true;  // a '-' here cannot begin a range
@@ -311,7 +311,7 @@ class Translator {
     }
   }
 
-  // True if the escape stands for a set of characters.
+  // True if the escape is a set of characters.
   bool class_escape() {
     std::string text;
     size_t length = 2;
@@ -341,7 +341,7 @@ class Translator {
       case 'p':
       case 'P': {
         const Property property = parse_property();
-        // A negated set has no union with the added characters that could be written here.
+        // A negated set minus the added characters cannot be written inside a class.
         text =
             property.negated ? property.item() : property.positive_item() + property.added_items();
         length = property.length;

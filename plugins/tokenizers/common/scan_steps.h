@@ -1,5 +1,5 @@
-// The steps that the hand-written scanners share: runs of a class, white space, contractions. Used
-// by the scanners only.
+// Shared steps of the hand-written scanners: runs of a class, white space, contractions. Used by
+// the scanners only.
 #pragma once
 
 #include <array>
@@ -52,7 +52,7 @@ inline ScannedChar char_at(const char* p, const char* end) {
   return {class_of(c.value), c.length};
 }
 
-/// Behind the run of characters of `mask` that begins at `p`.
+/// The end of the run of characters of `mask` that begins at `p`.
 inline const char* skip(const char* p, const char* end, uint16_t mask) {
   for (ScannedChar c = char_at(p, end); c.is(mask); c = char_at(p, end)) p += c.length;
   return p;
@@ -67,10 +67,10 @@ inline const char* skip_some(const char* p, const char* end, uint16_t mask, int 
   return p;
 }
 
-/// Which alternatives stand before `\s+(?!\S)|\s+`: none, `\s*[\r\n]+`, or `\s++\z|\s*[\r\n]`.
+/// The alternatives before `\s+(?!\S)|\s+`: none, `\s*[\r\n]+`, or `\s++\z|\s*[\r\n]`.
 enum class SpaceRule { plain, newlines, end_then_newlines };
 
-/// Behind the match at white space.
+/// The end of the match that begins at white space.
 template <SpaceRule kRule>
 inline const char* skip_white_space(const char* p, const char* end) {
   const char* const begin = p;
@@ -86,7 +86,7 @@ inline const char* skip_white_space(const char* p, const char* end) {
   return p == end || last == begin ? p : last;
 }
 
-/// Behind 's 't 're 've 'm 'll 'd at the apostrophe `p`, or null. Without regard to case, U+017F
+/// The end of 's 't 're 've 'm 'll 'd at the apostrophe `p`, or null. With kIgnoreCase U+017F
 /// counts as an s.
 template <bool kIgnoreCase>
 inline const char* skip_contraction(const char* p, const char* end) {

@@ -8,7 +8,7 @@ namespace titan::bpe {
 namespace {
 
 // A rule has `static const char* match(const char* p, const char* end)`: the end of the match that
-// begins at p, or null when none does.
+// begins at p, or null if there is none.
 template <class Rule>
 class Scanner final : public Pattern {
  public:
@@ -110,8 +110,8 @@ struct O200k {
     return nullptr;
   }
 
-  // [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+ or null. Where no lower case
-  // follows, the run gives back characters up to the last one that is of both classes.
+  // [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+ or null. If no lower case follows,
+  // the match ends after the run's last character of both classes.
   static const char* upper_then_lower(const char* p, const char* end) {
     const char* after_both = nullptr;
     ScannedChar c = char_at(p, end);

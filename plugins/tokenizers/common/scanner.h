@@ -1,5 +1,5 @@
-// Hand-written scanners for the patterns that most models use. Each finds exactly what the regex
-// finds, many times faster; the tests compare them with PCRE2.
+// Hand-written scanners for the patterns that most models use. Used by make_regex_pattern. Each
+// finds exactly the matches of the regex, many times faster; tests compare them with PCRE2.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace titan::bpe {
 
-/// GPT-2, also what the ByteLevel pre-tokenizer applies.
+/// GPT-2, also used by the ByteLevel pre-tokenizer.
 inline constexpr std::string_view kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 /// Llama 3 (and cl100k): digits in groups of up to three.
@@ -28,16 +28,16 @@ inline constexpr std::string_view kO200kPattern =
 /// Tekken (Mistral): o200k with single digits and without contractions.
 inline constexpr std::string_view kTekkenPattern =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-/// What the Digits pre-tokenizer looks for.
+/// Used by the Digits pre-tokenizer.
 inline constexpr std::string_view kNumberPattern = R"(\p{N})";
-/// The three steps of DeepSeek V3; of the second, what stands in the class is literal.
+/// The three steps of DeepSeek V3; the class of the second one holds literal characters.
 inline constexpr std::string_view kDeepseekDigitsPattern = R"(\p{N}{1,3})";
 inline constexpr std::string_view kDeepseekCjkPattern =
     "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+";
 inline constexpr std::string_view kDeepseekPattern =
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-/// The steps of DeepSeek V2, beside single digits.
+/// The steps of DeepSeek V2, in addition to single digits.
 inline constexpr std::string_view kDeepseekV2NewlinePattern = R"([\r\n])";
 inline constexpr std::string_view kDeepseekV2LetterPattern = R"(\s?\p{L}+)";
 inline constexpr std::string_view kDeepseekV2PunctuationPattern = R"(\s?\p{P}+)";

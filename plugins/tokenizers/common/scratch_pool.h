@@ -1,4 +1,4 @@
-// Lends each encoding thread a scratch of its own. Used by the tokenizer plugins, whose encode() is
+// Pool of scratch buffers for encoding threads. Used by the tokenizer plugins, whose encode() is
 // called from several loader threads at once.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace titan::bpe {
 
-/// As many scratches as threads ever encoded at once; they keep their caches warm.
+/// Makes as many scratches as threads have encoded at once; they keep their caches warm.
 template <class Scratch>
 class ScratchPool {
  public:
@@ -37,7 +37,7 @@ class ScratchPool {
         idle_.pop_back();
         return scratch;
       }
-      // giving back must not allocate
+      // give_back() must not allocate
       idle_.reserve(++num_made_);
     }
     return std::make_unique<Scratch>();

@@ -1,5 +1,4 @@
-// What a piece of text starts as before anything merges: one id per byte or per character. Used by
-// Engine.
+// Initial symbols of a piece before merging: one id per byte or per character. Used by Engine.
 #pragma once
 
 #include <array>
@@ -17,7 +16,7 @@ namespace titan::bpe {
 /// The ids of single bytes or single characters. Filled while loading, then only read.
 class SymbolMap {
  public:
-  /// A byte's value, or a code point. The first id that is put stays.
+  /// `symbol`: a byte's value or a code point. The first id of a symbol wins.
   void put(char32_t symbol, int32_t id);
   /// -1: none.
   int32_t find(char32_t symbol) const {
@@ -30,14 +29,14 @@ class SymbolMap {
   std::vector<std::unique_ptr<Page>> pages_{0x110000 >> 8};
 };
 
-/// Every option of how a piece becomes symbols.
+/// Options of the split into symbols.
 struct SymbolOptions {
   enum class Unit { byte, character };
   Unit unit = Unit::byte;
-  std::optional<int32_t> unknown;          ///< stands for a unit that has no id
+  std::optional<int32_t> unknown;          ///< id of units without an id
   bool fuse_unknown = false;               ///< a run of them is one symbol
   std::array<int32_t, 256> byte_fallback;  ///< ids for a missing character's bytes; -1: none
-  /// Units at the begin or the end of a piece have ids of their own: [is last][is not first].
+  /// Units at the start or the end of a piece have their own ids: [is last][is not first].
   bool has_affixes = false;
 
   SymbolOptions() { byte_fallback.fill(-1); }
@@ -45,7 +44,7 @@ struct SymbolOptions {
 
 class SymbolTable {
  public:
-  /// `maps`: one for all units, or four with has_affixes: begin and not end, neither, begin and
+  /// `maps`: one for all units, or four with has_affixes: start and not end, neither, start and
   /// end, end only.
   SymbolTable(const SymbolOptions& options, std::vector<SymbolMap> maps, std::vector<int32_t> ids)
       : options_(options), maps_(std::move(maps)), ids_(std::move(ids)) {}
@@ -53,9 +52,9 @@ class SymbolTable {
   /// Every id that a symbol may have.
   const std::vector<int32_t>& ids() const { return ids_; }
 
-  /// Calls `give(id, begin, end, plain)` for each symbol of `piece`. Plain: the symbol stands for
-  /// the bytes from begin to end, wherever in a piece they are. A unit that has no id and no way
-  /// to say so is left out.
+  /// Calls `give(id, begin, end, plain)` for each symbol of `piece`. Plain: the symbol encodes the
+  /// bytes from begin to end, at any position in a piece. A unit without id, fallback and unknown
+  /// id is skipped.
   template <class Give>
   void for_each(std::string_view piece, const Give& give) const {
     if (options_.unit == SymbolOptions::Unit::byte) {
@@ -71,7 +70,7 @@ class SymbolTable {
   template <class Give, class Read>
   void each_unit(std::string_view piece, const Give& give, const Read& read) const {
     const SymbolMap* map = maps_.data();
-    bool pending = false;  // an unknown symbol that is not given yet
+    bool pending = false;  // an unknown symbol not given yet
     for (size_t at = 0; at < piece.size();) {
       const CodePoint unit = read(piece.data() + at);
       const size_t end = at + static_cast<size_t>(unit.length);

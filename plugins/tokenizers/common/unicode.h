@@ -1,5 +1,5 @@
-// UTF-8 and the few Unicode properties that tokenizers ask for. Used by the normalizers, the
-// hand-written scanners and the added-token search.
+// UTF-8 and the Unicode properties that tokenizers need. Used by the normalizers, the hand-written
+// scanners and the added-token search.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ inline bool is_valid_utf8(std::string_view text) {
 /// Appends `text` to `out` with each maximal invalid part replaced by U+FFFD, as Python's
 /// errors="replace" and Rust's from_utf8_lossy do.
 void append_repaired(std::string_view text, std::string& out);
-/// What a tokenizer encodes of a document: `utf8` itself, or in `repaired` the same with its invalid
-/// parts replaced. Throws a data Error above 1 GiB: offsets have 32 bits.
+/// The text to encode of a document: `utf8` itself, or a copy in `repaired` with its invalid parts
+/// replaced. Throws a data Error above 1 GiB: offsets have 32 bits.
 std::string_view document_text(std::string_view utf8, std::string& repaired);
 void append_utf8(char32_t code_point, std::string& out);
 
@@ -43,22 +43,22 @@ inline CodePoint decode_utf8(const char* p) {
   if (b[0] < 0xF0) return {(b[0] & 0x0Fu) << 12 | (b[1] & 0x3Fu) << 6 | (b[2] & 0x3Fu), 3};
   return {(b[0] & 0x07u) << 18 | (b[1] & 0x3Fu) << 12 | (b[2] & 0x3Fu) << 6 | (b[3] & 0x3Fu), 4};
 }
-/// Start of the code point that ends before `end`; `end` is not the begin of the valid text.
+/// Start of the code point that ends before `end`; `end` is not the start of the valid text.
 inline const char* previous_utf8(const char* end) {
   do --end;
   while ((static_cast<unsigned char>(*end) & 0xC0) == 0x80);
   return end;
 }
 
-/// General category by Unicode 16, whichever version utf8proc has (see unicode_additions.h).
+/// General category by Unicode 16, independent of utf8proc's version (see unicode_additions.h).
 utf8proc_category_t category(char32_t code_point);
 bool is_letter(char32_t code_point);
 bool is_number(char32_t code_point);
-/// Lower case of one character by itself; but for U+0130, whose lower case is two characters.
+/// Lower case of a single character, except U+0130, whose lower case is two characters.
 char32_t to_lower(char32_t code_point);
-/// Property White_Space: 25 code points, U+180E not among them.
+/// Property White_Space: 25 code points, without U+180E.
 bool is_white_space(char32_t code_point);
-/// A word character as Rust's regex crate has it: Alphabetic, marks, decimal digits, connectors,
+/// A word character as in Rust's regex crate: Alphabetic, marks, decimal digits, connectors,
 /// joiners.
 bool is_word(char32_t code_point);
 

@@ -1,5 +1,5 @@
-// Remembers the ids of short pieces of text: natural text repeats its words. Used by IdWriter, one
-// cache per thread.
+// Caches the ids of short pieces of text, because natural text repeats its words. Used by IdWriter
+// and BpeEncoder, one per thread.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace titan::bpe {
 
-/// Of fixed size: each piece has two places, and a new one replaces the older of the two. Keys are
+/// Two-way associative, of fixed size: a new piece replaces the older one of its set. Keys are
 /// pieces of 1 to kKeyBytes bytes, zero-padded; values are at most kMaxIds ids.
 template <size_t kKeyBytes, size_t kMaxIds, int kLogSets>
 class WordCache {
@@ -25,7 +25,7 @@ class WordCache {
     uint8_t length = 0;
     uint32_t set = 0;
 
-    /// The piece again; valid as long as the key.
+    /// The piece; valid as long as the key.
     std::string_view piece() const { return {reinterpret_cast<const char*>(words.data()), length}; }
   };
 
@@ -44,13 +44,13 @@ class WordCache {
     return key;
   }
 
-  /// Asks the memory for the piece's places; find() later waits less.
+  /// Prefetches the piece's set, so that a later find() waits less.
   void prefetch(const Key& key) const {
     __builtin_prefetch(&sets_[key.set][0]);
     __builtin_prefetch(&sets_[key.set][1]);
   }
 
-  /// The ids of the piece; empty when it is not here (a piece always has an id).
+  /// The ids of the piece; empty if it is not cached (a piece always has an id).
   std::span<const int32_t> find(const Key& key) const {
     for (const Entry& entry : sets_[key.set]) {
       if (entry.length == key.length && entry.words == key.words) {
@@ -60,7 +60,7 @@ class WordCache {
     return {};
   }
 
-  /// `key` must not be here.
+  /// `key` must not be cached yet.
   void put(const Key& key, std::span<const int32_t> ids) {
     if (ids.size() > kMaxIds) return;
     auto& [newer, older] = sets_[key.set];
@@ -72,7 +72,7 @@ class WordCache {
   }
 
  private:
-  // Whole cache lines: most look-ups cost one miss, and that is most of what they cost.
+  // Whole cache lines: most look-ups cost one miss, which dominates their time.
   struct alignas(64) Entry {
     std::array<uint64_t, kWords> words{};
     uint8_t length = 0;  // 0: free
@@ -86,8 +86,8 @@ class WordCache {
     std::memcpy(&value, p, sizeof(T));
     return value;
   }
-  // The first two words without a call of memcpy, whose length would be unknown; no byte beyond the
-  // piece is read. Overlapping reads agree where they overlap.
+  // Loads two words without a memcpy of variable length. Reads no byte beyond the piece;
+  // overlapping reads agree.
   static void load(std::string_view piece, std::array<uint64_t, kWords>& words) {
     const char* p = piece.data();
     const size_t n = piece.size();

@@ -12,7 +12,7 @@
 namespace titan::huggingface {
 namespace {
 
-// Bytes that no UTF-8 text has.
+// Bytes that do not occur in UTF-8.
 bool never_occurs(unsigned byte) {
   return byte == 0xC0 || byte == 0xC1 || byte >= 0xF5;
 }
@@ -27,7 +27,7 @@ std::string text_or_empty(const JsonView& model, std::string_view field) {
   return given ? given->text() : std::string();
 }
 
-// What stands before and behind a unit, for each map of a SymbolTable.
+// Prefix and suffix of a unit, for each map of a SymbolTable.
 struct Affixes {
   std::string prefix;
   std::string suffix;
@@ -39,7 +39,7 @@ std::vector<Affixes> affixes_of(const BpeOptions& options) {
   return {{"", ""}, {prefix, ""}, {"", suffix}, {prefix, suffix}};
 }
 
-// The one character that `token` is between its affixes.
+// The character of `token` between its affixes, if it is exactly one.
 std::optional<char32_t> single_character(std::string_view token, const Affixes& affixes) {
   if (token.size() <= affixes.prefix.size() + affixes.suffix.size()) return std::nullopt;
   if (!token.starts_with(affixes.prefix) || !token.ends_with(affixes.suffix)) return std::nullopt;
@@ -184,7 +184,7 @@ BpeOptions read_bpe_options(const JsonView& model, bool is_byte_level) {
 
 std::vector<TextMerge> read_merges(const JsonView& merges, std::vector<size_t>& places) {
   const nlohmann::json& list = merges.json();
-  if (!list.is_array()) merges.items();  // says what is wrong
+  if (!list.is_array()) merges.items();  // throws with the reason
   std::vector<TextMerge> result;
   result.reserve(list.size());
   for (size_t i = 0; i < list.size(); ++i) {
@@ -193,7 +193,7 @@ std::vector<TextMerge> read_merges(const JsonView& merges, std::vector<size_t>& 
     }
     const bool plain = list[i].is_array() && list[i].size() == 2 && list[i][0].is_string() &&
                        list[i][1].is_string();
-    // Only what may be wrong pays for the place's text.
+    // Builds the text of the place only for entries that may be wrong.
     result.push_back(plain ? TextMerge{list[i][0].get<std::string>(), list[i][1].get<std::string>()}
                            : read_merge(JsonView(list[i], merges.file(),
                                                  detail::concat(merges.path(), "[", i, "]"))));

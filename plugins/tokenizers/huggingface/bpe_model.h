@@ -1,5 +1,5 @@
-// The model BPE of tokenizer.json, and of vocab.json with merges.txt. Used by tokenizer_json and
-// tokenizer_folder.
+// Reads the BPE model of tokenizer.json, or of vocab.json with merges.txt. Used by tokenizer_json
+// and tokenizer_folder.
 #pragma once
 
 #include <functional>
@@ -29,12 +29,12 @@ struct TextMerge {
   std::string right;
 };
 
-/// Reads the options and refuses what is not known or not supported.
+/// Reads the options. Throws a data Error for unknown or unsupported ones.
 BpeOptions read_bpe_options(const JsonView& model, bool is_byte_level);
-/// Reads "a b" or ["a", "b"]; `places` gets the index in the list of each.
+/// Reads "a b" or ["a", "b"]; `places` receives the list index of each.
 std::vector<TextMerge> read_merges(const JsonView& merges, std::vector<size_t>& places);
 
-/// Throws a data Error if text would get lost for want of a token. `vocab`: what to name then.
+/// Throws a data Error, naming `vocab`, if text could get lost because a token is missing.
 /// `fail_merge(i, what)` throws an Error that names the place of merge i.
 bpe::Engine make_engine(const BpeOptions& options, const Vocabulary& vocabulary,
                         const std::vector<TextMerge>& merges, const JsonView& vocab,

@@ -10,10 +10,10 @@
 
 namespace titan::huggingface {
 
-/// The bytes that `token` spells ("\u0120the" -> " the"), or nothing when one of its characters is
+/// The bytes that `token` spells ("\u0120the" -> " the"), nullopt if one of its characters is
 /// outside the alphabet.
 std::optional<std::string> bytes_of_token(std::string_view token);
-/// The character that stands for `byte`, in UTF-8.
+/// The character of `byte`, in UTF-8.
 std::string token_of_byte(uint8_t byte);
 
 }  // namespace titan::huggingface

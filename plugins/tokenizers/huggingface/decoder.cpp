@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kSupportedDecoders =
     "null, ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace, BPEDecoder, Sequence";
 
-// The component itself, out of Sequences of one.
+// Unwraps Sequences of one component.
 JsonView unwrapped(JsonView view) {
   while (view.at("type").text() == "Sequence") {
     const std::vector<JsonView> items = view.at("decoders").items();
@@ -37,7 +37,7 @@ Decoder::Decoder(const std::optional<JsonView>& view, const Vocabulary& vocabula
     is_left_out_.push_back(!token);
   }
   for (const AddedToken& token : added_tokens) {
-    // An added token spells itself, not bytes in the byte-level alphabet.
+    // An added token is plain text, not bytes in the byte-level alphabet.
     const auto id = static_cast<size_t>(token.id);
     texts_[id] = token.content;
     is_left_out_[id] = token.special;

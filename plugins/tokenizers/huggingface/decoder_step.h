@@ -6,7 +6,7 @@
 
 namespace titan::huggingface {
 
-/// One step: changes the list of texts that the ids stand for. Immutable after construction.
+/// Changes the list of the ids' texts. Immutable after construction.
 class DecoderStep {
  public:
   virtual ~DecoderStep() = default;

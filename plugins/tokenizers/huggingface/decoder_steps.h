@@ -1,4 +1,4 @@
-// The steps that a decoder is made of. Used by Decoder only.
+// The steps of a decoder. Used by Decoder only.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace titan::huggingface {
 
-/// The bytes of all tokens, put together.
+/// Concatenates the bytes of all tokens.
 std::unique_ptr<DecoderStep> make_byte_level_decoder();
 /// In each text, every match becomes `content`.
 std::unique_ptr<DecoderStep> make_replace_decoder(std::unique_ptr<bpe::Pattern> pattern,
@@ -18,11 +18,11 @@ std::unique_ptr<DecoderStep> make_replace_decoder(std::unique_ptr<bpe::Pattern> 
 std::unique_ptr<DecoderStep> make_byte_fallback_decoder();
 /// All texts become one.
 std::unique_ptr<DecoderStep> make_fuse_decoder();
-/// Takes up to `start` and `stop` times the character `content` from the ends of each text.
+/// Removes the character `content` up to `start` and `stop` times from the ends of each text.
 std::unique_ptr<DecoderStep> make_strip_decoder(std::string content, size_t start, size_t stop);
-/// `replacement` becomes a space; with `prepended` nothing in the first text.
+/// `replacement` becomes a space; with `prepended` it is removed from the first text.
 std::unique_ptr<DecoderStep> make_metaspace_decoder(std::string replacement, bool prepended);
-/// `suffix` becomes a space; in the last text nothing.
+/// `suffix` becomes a space; it is removed from the last text.
 std::unique_ptr<DecoderStep> make_suffix_decoder(std::string suffix);
 
 }  // namespace titan::huggingface

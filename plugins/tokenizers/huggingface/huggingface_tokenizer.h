@@ -1,8 +1,8 @@
-// The tokenizer plugin `huggingface`: tokenizer.json of the BPE families (GPT-2, Llama 2 and 3,
-// Mistral, Qwen, DeepSeek, GPT-OSS), and vocab files without one.
+// The tokenizer plugin `huggingface`: reads tokenizer.json of the BPE families (GPT-2, Llama 2 and
+// 3, Mistral, Qwen, DeepSeek, GPT-OSS), or vocab files without one.
 //
 // Encoding: cut out added tokens -> normalise -> cut out normalised added tokens -> pre-tokenise ->
-// the model's ids of each piece, BPE through a cache of words.
+// the model's ids of each piece, BPE with a cache of words.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@
 namespace titan::huggingface {
 
 struct HuggingfaceOptions {
-  // Text that spells a special token becomes its id, the reference library's default. Wrong for
-  // corpora: a document must not be able to end itself.
+  // Text that spells a special token becomes its id, as is the reference library's default. Wrong
+  // for corpora: a document must not be able to end itself.
   bool parse_special_tokens = false;
 };
 
@@ -44,7 +44,7 @@ class HuggingfaceTokenizer final : public Tokenizer, public SpecialTokenText {
   SpecialTokens special_tokens() const override { return parts_.special_tokens; }
 
  private:
-  // what one encode() works with
+  // buffers of one encode()
   struct Scratch {
     NormalizerScratch normalizer;
     PreTokenizerScratch pre_tokenizer;

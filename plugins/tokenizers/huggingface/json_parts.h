@@ -1,4 +1,5 @@
-// Parts of tokenizer.json that several components hold: patterns and added tokens.
+// Reads parts of tokenizer.json that occur in several components: patterns and added tokens. Used
+// by the components.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ std::string place_of(const nlohmann::json::exception& error) {
   return text;
 }
 
-// Components hold components, and are read by functions that call themselves.
+// Limits nesting, because components are read recursively.
 void require_shallow(std::string_view content, const std::string& file) {
   constexpr int kMaxDepth = 100;
   int depth = 0;
@@ -144,7 +144,7 @@ std::unique_ptr<nlohmann::json, void (*)(nlohmann::json*)> parse_json(std::strin
   TITAN_CHECK(!content.empty(), data, file, ": is empty; expected a JSON document");
   const std::string encoding = utf16_hint(content);
   TITAN_CHECK(encoding.empty(), data, file, ": is not valid JSON", encoding);
-  // the parser would take it for the end
+  // the parser would treat it as the end
   const size_t zero = content.find('\0');
   TITAN_CHECK(zero == content.npos, data, file, ": is not valid JSON: a zero byte at byte ", zero);
   require_shallow(content, file);

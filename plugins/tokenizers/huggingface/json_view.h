@@ -1,6 +1,6 @@
 // Checked access to a JSON document: every wrong field becomes an Error that names the file and the
-// field's path ("pre_tokenizer.pretokenizers[1].pattern"). Used by every component that reads its
-// own part of tokenizer.json.
+// field's path ("pre_tokenizer.pretokenizers[1].pattern"). Used by every component of
+// tokenizer.json.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class JsonView {
 
   /// The member `key`; absent and null are errors.
   JsonView at(std::string_view key) const;
-  /// The member `key`, or nothing when it is absent or null.
+  /// The member `key`; nullopt if it is absent or null.
   std::optional<JsonView> find(std::string_view key) const;
   std::vector<JsonView> items() const;
 
@@ -43,7 +43,7 @@ class JsonView {
   bool flag_or(std::string_view key, bool fallback) const;
 
   void require_object() const;
-  /// Refuses members whose effect nobody here knows.
+  /// Throws for members not in `keys`.
   void allow_only(std::initializer_list<std::string_view> keys) const;
   /// Throws a data Error: "<file>: <path>: <what>".
   [[noreturn]] void fail(std::string_view what) const;
@@ -55,12 +55,12 @@ class JsonView {
   std::string path_;
 };
 
-/// Parses the content of `file`. Throws a data Error (with line and column) when it is not JSON or
+/// Parses the content of `file`. Throws a data Error (with line and column) if it is not JSON or
 /// nested too deeply.
 std::unique_ptr<nlohmann::json, void (*)(nlohmann::json*)> parse_json(std::string_view content,
                                                                       const std::string& file);
 
-/// The begin of a text that may be long, as messages show it.
+/// The start of a possibly long text, for messages.
 std::string shortened(std::string_view text, size_t limit = 200);
 
 }  // namespace titan::huggingface

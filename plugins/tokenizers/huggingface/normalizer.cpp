@@ -17,15 +17,15 @@ bool is_ascii(char c) {
   return static_cast<unsigned char>(c) < 0x80;
 }
 
-// NFC, NFD, NFKC, NFKD. An ASCII character never joins with what stands before it, so that the text
-// may be cut in front of each: only the pieces with other characters go through utf8proc.
+// NFC, NFD, NFKC, NFKD. An ASCII character never composes with the text before it, so the text can
+// be cut before each: only pieces with other characters go through utf8proc.
 class UnicodeForm final : public NormalizerStep {
  public:
   explicit UnicodeForm(std::string_view type)
       : options_(static_cast<utf8proc_option_t>(
             UTF8PROC_STABLE | (type.ends_with('C') ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
             (type.starts_with("NFK") ? UTF8PROC_COMPAT : 0))),
-        // Below, no character changes: NFC leaves all of Latin-1 and Latin Extended alone.
+        // Lower bytes begin no character that changes: NFC keeps all of Latin-1 and Latin Extended.
         first_changing_byte_(type == "NFC" ? 0xCC : 0x80) {}
 
   bool may_change(std::string_view text) const override {
@@ -80,7 +80,7 @@ class Lowercase final : public NormalizerStep {
     for (const char* p = text.data(); p < text.data() + text.size();) {
       const bpe::CodePoint c = bpe::decode_utf8(p);
       p += c.length;
-      if (c.value == 0x130) {  // the one character whose lower case is two: i with a dot above
+      if (c.value == 0x130) {  // its lower case is two characters: i, dot above
         out += "i\xCC\x87";
       } else {
         bpe::append_utf8(bpe::to_lower(c.value), out);

@@ -1,5 +1,5 @@
 // The normalizer of tokenizer.json: null, NFC, NFD, NFKC, NFKD, Lowercase, Strip, Prepend, Replace,
-// Sequence. A further one is a class and a line in read_step() of the source.
+// Sequence. To add one, write a step class and a line in read_step(). Used by the tokenizer.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace titan::huggingface {
 
-/// Buffers of one thread; reused from call to call.
+/// Buffers of one thread; reused between calls.
 struct NormalizerScratch {
   std::string first;
   std::string second;
@@ -23,7 +23,7 @@ struct NormalizerScratch {
 class NormalizerStep {
  public:
   virtual ~NormalizerStep() = default;
-  /// False if apply() would give `text` back unchanged, as far as that is quickly known.
+  /// False if a quick check shows that apply() would not change `text`.
   virtual bool may_change(std::string_view text) const = 0;
   /// Appends the normalised `text` to the empty `out`.
   virtual void apply(std::string_view text, bpe::RegexScratch& scratch, std::string& out) const = 0;
@@ -32,7 +32,7 @@ class NormalizerStep {
 class Normalizer {
  public:
   Normalizer() = default;
-  /// `view`: the component, or nothing when it is null. Throws a data Error.
+  /// `view`: the component, nullopt if it is null. Throws a data Error.
   explicit Normalizer(const std::optional<JsonView>& view);
 
   bool empty() const { return steps_.empty(); }

@@ -23,7 +23,7 @@ int32_t id_of_template_token(const JsonView& processor, const JsonView& name,
   return *id;
 }
 
-// More than one token on a side is no frame that a loader could put: left to tokenizer_config.json.
+// Loaders add at most one token per side: with more, tokenizer_config.json names BOS and EOS.
 FrameTokens read_template(const JsonView& processor, const Vocabulary& vocabulary) {
   processor.allow_only({"type", "single", "pair", "special_tokens"});
   FrameTokens frame;

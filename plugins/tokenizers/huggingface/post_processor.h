@@ -1,6 +1,6 @@
-// The post_processor of tokenizer.json: tells which tokens frame a text. Titan's loaders put BOS
-// and EOS themselves, so that it is only read for their names. ByteLevel, TemplateProcessing,
-// RobertaProcessing, BertProcessing, Sequence.
+// Reads from the post_processor of tokenizer.json the tokens that frame a text. Titan's loaders add
+// BOS and EOS themselves, so only the ids of these tokens are used. Used by tokenizer_json.
+// Supported: ByteLevel, TemplateProcessing, RobertaProcessing, BertProcessing, Sequence.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 namespace titan::huggingface {
 
 struct FrameTokens {
-  std::optional<int32_t> bos;  ///< the one token that stands before the text
-  std::optional<int32_t> eos;  ///< the one that stands behind it
-  bool begins = false;         ///< some token stands before the text
+  std::optional<int32_t> bos;  ///< the only token before the text
+  std::optional<int32_t> eos;  ///< the only token after the text
+  bool begins = false;         ///< whether there are tokens before the text
 };
 
-/// `view`: the component, or nothing when it is null. Throws a data Error.
+/// `view`: the component, nullopt if it is null. Throws a data Error.
 FrameTokens read_post_processor(const std::optional<JsonView>& view, const Vocabulary& vocabulary);
 
 }  // namespace titan::huggingface

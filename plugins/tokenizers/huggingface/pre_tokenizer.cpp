@@ -63,7 +63,7 @@ PrependScheme read_prepend_scheme(const JsonView& metaspace) {
              : name == "never" ? PrependScheme::never
                                : PrependScheme::always;
   }
-  // an older name of the same; files may hold both
+  // older name of the same option; files may have both
   if (!metaspace.flag_or("add_prefix_space", true) && result != PrependScheme::never) {
     metaspace.at("add_prefix_space")
         .fail("false contradicts prepend_scheme; set prepend_scheme to \"never\"");
@@ -74,7 +74,7 @@ PrependScheme read_prepend_scheme(const JsonView& metaspace) {
 PreTokenizer::PreTokenizer(const std::optional<JsonView>& view) {
   if (!view) return;
   read_component(*view);
-  // each step runs inside the one before
+  // steps call each other recursively
   constexpr size_t kMaxSteps = 64;
   if (steps_.size() > kMaxSteps) {
     view->fail(detail::concat("has ", steps_.size(), " steps; the limit is ", kMaxSteps));

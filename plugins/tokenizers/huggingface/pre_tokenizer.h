@@ -1,7 +1,7 @@
 // The pre_tokenizer of tokenizer.json: cuts text into the pieces that the model works within.
-// Sequence, Split, Digits, ByteLevel, Metaspace, Whitespace, WhitespaceSplit, Punctuation. A
-// further one is a step class (see pre_tokenizer_steps) and a line in read_component() of the
-// source.
+// Sequence, Split, Digits, ByteLevel, Metaspace, Whitespace, WhitespaceSplit, Punctuation. To add
+// one, write a step class (see pre_tokenizer_steps) and a line in read_component(). Used by the
+// tokenizer.
 #pragma once
 
 #include <memory>
@@ -20,11 +20,11 @@ struct PreTokenizerScratch {
   std::vector<std::string> texts;  // one per step
 };
 
-/// A chain of steps. One with ByteLevel gives pieces of raw bytes, which the vocabulary spells in
-/// the byte-level alphabet (see byte_level.h); steps behind it read that spelling.
+/// A chain of steps. With ByteLevel its pieces are raw bytes, which the vocabulary spells in the
+/// byte-level alphabet (see byte_level.h); steps after ByteLevel see that spelling.
 class PreTokenizer {
  public:
-  /// `view`: the component, or nothing when it is null. Throws a data Error.
+  /// `view`: the component, nullopt if it is null. Throws a data Error.
   explicit PreTokenizer(const std::optional<JsonView>& view);
 
   bool is_byte_level() const { return is_byte_level_; }
@@ -34,7 +34,7 @@ class PreTokenizer {
  private:
   void read_component(const JsonView& view);
   void read_byte_level(const JsonView& view);
-  /// A step that changes no text.
+  /// Adds a step that only cuts text.
   void add_cuts(std::unique_ptr<PreTokenizerStep> step);
   void run(size_t step, const Piece& piece, PreTokenizerScratch& scratch, PieceSink& sink) const;
 

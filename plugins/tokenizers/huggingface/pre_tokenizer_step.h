@@ -1,5 +1,4 @@
-// One step of a pre_tokenizer and what it takes and gives. Used by PreTokenizer, which runs a chain
-// of them.
+// Interface of the steps of a pre_tokenizer. Used by PreTokenizer, which runs a chain of them.
 #pragma once
 
 #include <string>
@@ -9,10 +8,10 @@
 
 namespace titan::huggingface {
 
-/// A part of a text. It is valid only during the call that it is handed to.
+/// A part of a text; valid only during the call that receives it.
 struct Piece {
   std::string_view text;  ///< not empty
-  bool starts_input;      ///< nothing of the document stands before it
+  bool starts_input;      ///< it is at the start of the document
 };
 
 /// Receives pieces in order.
@@ -24,7 +23,7 @@ class PieceSink {
   ~PieceSink() = default;
 };
 
-/// What one step works with; reused from call to call.
+/// Buffers of one step; reused between calls.
 struct StepScratch {
   bpe::RegexScratch& regex;
   std::string& text;

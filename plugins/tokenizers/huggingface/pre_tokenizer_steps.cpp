@@ -10,7 +10,7 @@
 namespace titan::huggingface {
 namespace {
 
-// Joins and drops parts as the behavior says while they come in; holds back one part at most.
+// Joins and drops parts according to the behavior as they arrive; holds back at most one part.
 // A part is "hit" if it matches the pattern, or, with invert, if it does not.
 class SplitSink final : public bpe::MatchSink {
  public:
@@ -138,7 +138,7 @@ class MetaspaceStep final : public PreTokenizerStep {
   bool split_;
 };
 
-// Finds the bytes of parts of their spelling, which come in order.
+// Maps parts of the spelling, which arrive in order, to their bytes.
 class SpelledSink final : public PieceSink {
  public:
   SpelledSink(std::string_view bytes, std::string_view spelled, PieceSink& sink)
@@ -162,8 +162,8 @@ class SpelledSink final : public PieceSink {
 
   std::string_view bytes_, spelled_;
   PieceSink& sink_;
-  size_t at_ = 0;    // in spelled_, and
-  size_t byte_ = 0;  // in bytes_: what lies behind
+  size_t at_ = 0;    // position in spelled_
+  size_t byte_ = 0;  // position in bytes_
 };
 
 class AlphabetStep final : public PreTokenizerStep {
@@ -182,7 +182,7 @@ class AlphabetStep final : public PreTokenizerStep {
   std::unique_ptr<PreTokenizerStep> step_;
 };
 
-// A rule gives the end of the match that begins at p, or null when none does.
+// A rule returns the end of the match that begins at p, or null if there is none.
 template <class Rule>
 class CharacterPattern final : public bpe::Pattern {
  public:

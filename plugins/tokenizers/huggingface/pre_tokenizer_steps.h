@@ -1,5 +1,4 @@
-// The steps that a pre_tokenizer is made of. Used by PreTokenizer; of Metaspace the decoder reads
-// the scheme too.
+// The steps of a pre_tokenizer. Used by PreTokenizer; the decoder uses read_prepend_scheme().
 #pragma once
 
 #include <memory>
@@ -11,10 +10,10 @@
 
 namespace titan::huggingface {
 
-/// What becomes of the parts that a pattern matches, and of the parts between.
+/// How the parts that a pattern matches, and the parts between, become pieces.
 enum class SplitBehavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
-/// How Metaspace treats the begin of a piece.
+/// Whether Metaspace prepends its replacement to a piece.
 enum class PrependScheme { always, first, never };
 
 /// Reads prepend_scheme and the older add_prefix_space of a Metaspace component.
@@ -24,18 +23,20 @@ std::unique_ptr<PreTokenizerStep> make_split_step(std::unique_ptr<bpe::Pattern> 
                                                   SplitBehavior behavior, bool invert);
 /// ByteLevel's add_prefix_space.
 std::unique_ptr<PreTokenizerStep> make_prefix_space_step();
-/// Writes `replacement` for each space and, by the scheme, in front; `split` cuts before each.
+/// Replaces each space by `replacement` and prepends it according to `scheme`; `split` cuts before
+/// each.
 std::unique_ptr<PreTokenizerStep> make_metaspace_step(std::string replacement, PrependScheme scheme,
                                                       bool split);
-/// `step`, which only cuts text and leaves parts out, behind ByteLevel: bytes are cut where it cuts
-/// the characters of the byte-level alphabet that spell them, inside characters of the text too.
+/// For a `step` after ByteLevel that only cuts text and drops parts: it runs on the characters of
+/// the byte-level alphabet, and bytes are cut where these are cut, also inside characters of the
+/// text.
 std::unique_ptr<PreTokenizerStep> make_alphabet_step(std::unique_ptr<PreTokenizerStep> step);
 
-/// `\w+|[^\w\s]+` as Rust's regex crate has it.
+/// `\w+|[^\w\s]+` as in Rust's regex crate.
 std::unique_ptr<bpe::Pattern> make_word_or_sign_pattern();
-/// Each white space by itself.
+/// Each white space character by itself.
 std::unique_ptr<bpe::Pattern> make_white_space_pattern();
-/// Each sign of ASCII and each character of a general category P by itself.
+/// Each ASCII sign and each character of general category P by itself.
 std::unique_ptr<bpe::Pattern> make_punctuation_pattern();
 
 }  // namespace titan::huggingface

@@ -44,7 +44,7 @@ constexpr ClassTokens kClasses[] = {
 };
 
 struct ModelType {
-  std::string_view name, tokenizer_class;  // without a class: whatever the folder names is ignored
+  std::string_view name, tokenizer_class;  // no class: ignores the folder's
 };
 constexpr ModelType kModelTypes[] = {
     {"codegen", "GPT2Tokenizer"},
@@ -96,7 +96,7 @@ std::string tokenizer_class_of(std::string_view named, std::string_view model_ty
                                   [&](const ModelType& each) { return each.name == model_type; });
   const bool is_known = type != std::end(kModelTypes);
   if (named.empty()) return std::string(is_known ? type->tokenizer_class : "");
-  if (model_type == "qwen2") return std::string(type->tokenizer_class);  // whatever is named
+  if (model_type == "qwen2") return std::string(type->tokenizer_class);  // ignores `named`
   // folders of Llama 3 name the class of Llama 2
   if (named == "LlamaTokenizer" && is_byte_level) return "";
   if (is_known && type->tokenizer_class.empty()) return "";

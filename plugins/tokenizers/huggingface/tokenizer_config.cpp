@@ -22,7 +22,7 @@ std::shared_ptr<const nlohmann::json> parse_object(std::string_view content,
   return json;
 }
 
-/// Of config.json, which is the model's: what is wrong there is nothing to a tokenizer.
+/// Reads a field of config.json. Errors are ignored, because the file belongs to the model.
 std::string text_of_model(const std::string& content, const char* field) {
   if (content.empty()) return "";
   const nlohmann::json json = nlohmann::json::parse(content, nullptr, /*allow_exceptions=*/false);
@@ -31,7 +31,7 @@ std::string text_of_model(const std::string& content, const char* field) {
                                                                        : "";
 }
 
-// "<s>" or {"content": "<s>", ...}; absent and null: nothing.
+// "<s>" or {"content": "<s>", ...}; nullopt if absent or null.
 std::optional<AddedToken> read_named_token(const JsonView& config, std::string_view field) {
   const std::optional<JsonView> named = config.find(field);
   if (!named) return std::nullopt;
@@ -71,7 +71,7 @@ TokenizerConfig::TokenizerConfig(std::string_view content, std::string file,
                               text_of_model(beside.model_config, "model_type"), is_byte_level);
 }
 
-/// A file that says null names none, and nobody behind it is asked.
+/// If a file has null for the field, there is no token: later sources are not used.
 std::optional<AddedToken> TokenizerConfig::named_token(std::string_view field) const {
   if (map_ && map_->contains(field)) return read_named_token(JsonView(*map_, map_file_, ""), field);
   if (json_->contains(field)) return read_named_token(view(), field);
@@ -92,8 +92,8 @@ void TokenizerConfig::warn_of_contradiction(bool begins) const {
   if (!flag || !flag->json().is_boolean() || flag->flag() == begins) return;
   log::warn(file_ + ": add_bos_token is " + (begins ? "false" : "true") +
             ", but the post_processor of tokenizer.json puts " + (begins ? "a" : "no") +
-            " token before a text; tokenizer.json decides, as in transformers. Make both say the "
-            "same");
+            " token before a text; tokenizer.json decides, as in transformers; make the two files "
+            "agree");
 }
 
 void TokenizerConfig::add_listed_tokens(Vocabulary& vocabulary,

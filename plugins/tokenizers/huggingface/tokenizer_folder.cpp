@@ -54,7 +54,7 @@ std::string read_file(const fs::path& file) {
   return content;
 }
 
-/// Empty: there is no such file.
+/// Empty if there is no such file.
 std::string read_json_file(const fs::path& file) {
   if (!has_file(file)) return "";
   std::string content = read_file(file);
@@ -99,7 +99,7 @@ nlohmann::json read_vocab_text(const std::string& file) {
     if (line.empty()) return;
     const auto [place, is_new] = vocab.emplace(std::string(line), index);
     TITAN_CHECK(is_new, data, file, ":", index + 1, ": token \"", shortened(line),
-                "\" stands already in line ", place->get<size_t>() + 1);
+                "\" is already in line ", place->get<size_t>() + 1);
   });
   return vocab;
 }
@@ -145,7 +145,7 @@ TokenizerParts read_vocab_folder(const fs::path& folder, const TokenizerConfig& 
       const std::optional<int32_t> unknown = vocabulary.find("[UNK]");
       if (!unknown) {
         vocab.fail(
-            "holds no token \"[UNK]\", and there is no merges.txt beside it: text that is "
+            "holds no token \"[UNK]\", and the folder has no merges.txt: text that is "
             "not in the vocabulary could not be encoded");
       }
       return WordLevel(vocabulary.ids(), *unknown);
@@ -157,7 +157,7 @@ TokenizerParts read_vocab_folder(const fs::path& folder, const TokenizerConfig& 
           fail(ErrorKind::data, merges_file, ":", lines[i], ": ", shortened(what, 1000));
         });
   };
-  // before the added tokens, which the model does not know
+  // before the added tokens are added, because the model does not use them
   Model model = make_model();
   std::vector<AddedToken> added_tokens;
   const SpecialTokens special = complete_tokens(config, vocabulary, added_tokens);

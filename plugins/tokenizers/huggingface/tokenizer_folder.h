@@ -1,6 +1,6 @@
-// Finds a tokenizer's files in a folder: tokenizer.json; else vocab.json or vocab.txt, with
-// merges.txt a byte-level BPE as GPT-2's, without it a WordLevel model. The order is torchtitan's.
-// Used by the tokenizer.
+// Finds a tokenizer's files in a folder: tokenizer.json, else vocab.json or vocab.txt: a byte-level
+// BPE as GPT-2's with merges.txt, a WordLevel model without it. The order is torchtitan's. Used by
+// the tokenizer.
 #pragma once
 
 #include <string>

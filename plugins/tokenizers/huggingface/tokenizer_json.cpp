@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kModels = "BPE, WordLevel";
 
-// These would change every encoded document without a trace.
+// These fields would silently change every encoded document.
 void require_absent(const JsonView& document, std::string_view field) {
   if (const auto given = document.find(field)) {
     given->fail("is not supported, since documents must be encoded whole; set it to null");
@@ -44,7 +44,7 @@ std::string model_type(const JsonView& model) {
   return "BPE";
 }
 
-// Without merges and ignore_merges, only bytes and added tokens can come out.
+// Without merges and ignore_merges, the result has only bytes and added tokens.
 void require_merges(const JsonView& model, const Vocabulary& vocabulary,
                     const std::vector<AddedToken>& added_tokens) {
   const JsonView merges = model.at("merges");
@@ -84,7 +84,7 @@ Model read_bpe(const JsonView& model, bool is_byte_level, const Vocabulary& voca
 
 Model read_word_level(const JsonView& model, bool is_byte_level, const Vocabulary& vocabulary) {
   model.allow_only({"type", "vocab", "unk_token"});
-  if (is_byte_level) model.fail("WordLevel behind the pre-tokenizer ByteLevel is not supported");
+  if (is_byte_level) model.fail("WordLevel after the pre-tokenizer ByteLevel is not supported");
   require_unknown(model, vocabulary);
   return WordLevel(vocabulary.ids(), vocabulary.find(model.at("unk_token").text()).value());
 }
@@ -109,7 +109,7 @@ TokenizerParts parse_tokenizer_json(std::string_view json, std::string_view conf
   const JsonView model = document.at("model");
   const std::string type = model_type(model);
   Vocabulary vocabulary(model.at("vocab"));
-  // the model knows its own vocab only, not the added tokens
+  // before the added tokens are added: the model uses only its own vocab
   PreTokenizer pre_tokenizer(document.find("pre_tokenizer"));
   const bool is_byte_level = pre_tokenizer.is_byte_level();
   Model read = type == "BPE" ? read_bpe(model, is_byte_level, vocabulary)

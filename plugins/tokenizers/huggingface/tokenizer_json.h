@@ -1,5 +1,5 @@
-// Reads tokenizer.json together with tokenizer_config.json. The one place that knows the files' top
-// level; each component reads its own part. Used by the tokenizer and tokenizer_folder.
+// Reads tokenizer.json together with tokenizer_config.json: the files' top level; each component
+// reads its own part. Used by the tokenizer and tokenizer_folder.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ inline constexpr const char* kConfigFile = "tokenizer_config.json";
 
 using Model = std::variant<bpe::Engine, WordLevel>;
 
-/// Everything that a tokenizer's files say, ready to use.
+/// The parts of a tokenizer, made from its files.
 struct TokenizerParts {
   std::string name;  ///< the folder, for messages
   Normalizer normalizer;
@@ -37,14 +37,14 @@ struct TokenizerParts {
 };
 
 /// `json` and `config_json`: the contents of tokenizer.json and of tokenizer_config.json, the
-/// latter empty when there is no such file. `name`: the folder that messages name. `beside`: its
-/// other files. Throws a data
-/// Error that names the file and the component which is missing, wrong or not supported.
+/// latter empty if there is no such file. `name`: the folder, for messages. `beside`: its other
+/// files. Throws a data Error that names the file and the component that is missing, wrong or not
+/// supported.
 TokenizerParts parse_tokenizer_json(std::string_view json, std::string_view config_json,
                                     const std::string& name, const FilesBeside& beside = {});
 
-/// Puts the configuration's tokens into the vocabulary, where they have no id yet behind the last,
-/// and into `added_tokens`; gives their ids.
+/// Adds the configuration's tokens to the vocabulary, those without an id after the last id, and to
+/// `added_tokens`. Returns their ids.
 SpecialTokens complete_tokens(const TokenizerConfig& config, Vocabulary& vocabulary,
                               std::vector<AddedToken>& added_tokens);
 

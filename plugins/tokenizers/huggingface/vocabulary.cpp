@@ -22,7 +22,7 @@ Vocabulary::Vocabulary(const JsonView& vocab) {
   tokens_.reserve(vocab.json().size());
   for (const auto& [token, id] : vocab.json().items()) {
     const auto path = [&] { return vocab.path() + "[\"" + token + "\"]"; };
-    // Only a wrong id pays for the place's text.
+    // Builds the text of the place only for a wrong id.
     const bool plain = id.is_number_unsigned() && id.get<uint64_t>() < uint64_t{kIdLimit};
     const int32_t value = plain ? id.get<int32_t>() : JsonView(id, vocab.file(), path()).id();
     if (value >= kIdLimit) JsonView(id, vocab.file(), path()).fail(above_limit(value));
@@ -49,10 +49,10 @@ void Vocabulary::add(const std::string& token, int32_t id, const JsonView& place
                               ", which belongs to \"", shortened(*taken->second), "\""));
   }
   if (id != next_id_) {
-    place.fail(detail::concat(
-        "token \"", shortened(token), "\" has id ", id, " here, but is not in the model's vocab, so "
-        "that the tokenizers library counts on and takes it for ", next_id_,
-        "; put it into the vocab with its id"));
+    place.fail(detail::concat("token \"", shortened(token), "\" has id ", id,
+                              " here, but is not in the model's vocab; "
+                              "the tokenizers library would give it the id ",
+                              next_id_, "; add it to the vocab with its id"));
   }
   if (id >= kIdLimit) place.fail(above_limit(id));
   const auto inserted = ids_.emplace(token, id).first;

@@ -1,5 +1,5 @@
-// Ids and their tokens, from the model's vocab and the added tokens together. No two tokens have one
-// id; ids below the largest may belong to none.
+// Ids and tokens of the model's vocab and the added tokens. No two tokens share an id; ids below
+// the largest may be unused. Used by the readers of tokenizer files.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace titan::huggingface {
 
-/// Ids are below this: tables over all ids stay small.
+/// Ids are below this, so that tables over all ids stay small.
 inline constexpr int32_t kIdLimit = 1 << 22;
 
 class Vocabulary {
@@ -23,18 +23,17 @@ class Vocabulary {
   Vocabulary(const Vocabulary&) = delete;
   Vocabulary& operator=(const Vocabulary&) = delete;
 
-  /// Adds a token that stands in `place`. If the token exists already it must have this id, else
-  /// this must be next_id(): the reference library takes no other, whatever the file says. Anything
-  /// else is a data Error.
+  /// Adds a token that is given at `place`. Throws a data Error unless an existing token has this
+  /// id, or a new one has next_id(): the reference library assigns that id whatever the file says.
   void add(const std::string& token, int32_t id, const JsonView& place);
-  /// To be called behind each list of added tokens.
+  /// Call after each list of added tokens.
   void end_list();
-  /// What the reference library gives to the next new token: the ids of one list follow each other,
-  /// behind the number of tokens in the model's vocab and behind the ids of earlier lists.
+  /// The id that the reference library gives to the next new token: ids of a list are consecutive,
+  /// starting after the size of the model's vocab and after the ids of earlier lists.
   int32_t next_id() const { return next_id_; }
 
   std::optional<int32_t> find(std::string_view token) const;
-  /// Tokens by id; null where no token is.
+  /// Tokens by id; null for unused ids.
   std::vector<const std::string*> tokens_by_id() const;
   const std::unordered_map<std::string, int32_t>& ids() const { return ids_; }
 

@@ -1,4 +1,4 @@
-// The model WordLevel: a piece is a token as it stands, or unknown. Used by the tokenizer.
+// The model WordLevel: each whole piece is a token, or unknown. Used by the tokenizer.
 #pragma once
 
 #include <cstdint>

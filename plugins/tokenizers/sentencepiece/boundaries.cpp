@@ -28,7 +28,7 @@ bool has_ambiguous_unused(const ModelFile& model) {
     if (is_text(piece.type)) by_length.push_back(&piece);
   std::sort(by_length.begin(), by_length.end(),
             [](const Piece* a, const Piece* b) { return a->text.size() < b->text.size(); });
-  std::unordered_set<std::string_view> merged;  // pieces of several characters that merging reaches
+  std::unordered_set<std::string_view> merged;  // pieces of several characters that merges can make
   const auto is_symbol = [&](std::string_view text) {
     return first_length(text) == text.size() || merged.contains(text);
   };
@@ -80,7 +80,7 @@ void Boundaries::add(char32_t left, char32_t right) {
   far_[first_place(pair)] = pair;
 }
 
-// Where the pair is, or would be put.
+// The pair's slot, or the free one where it would be put.
 size_t Boundaries::first_place(uint64_t pair) const {
   size_t i = pair * 0x9E3779B97F4A7C15u >> 32;
   while (far_[i & (far_.size() - 1)] != 0 && far_[i & (far_.size() - 1)] != pair) ++i;

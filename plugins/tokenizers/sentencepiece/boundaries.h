@@ -1,5 +1,5 @@
-// Where text can be cut without changing what byte-pair encoding makes of it. Used by the BPE
-// encoder, which remembers the ids of what lies between two cuts.
+// Finds where text can be cut without changing its byte-pair encoding. Used by the BPE encoder,
+// which caches the ids of the text between two cuts.
 #pragma once
 
 #include <bitset>
@@ -11,26 +11,25 @@
 
 namespace titan::sentencepiece {
 
-/// Note [Cuts]. Every symbol that merging makes is a piece and a part of the text. So between two
-/// neighbouring characters that stand side by side in no piece, nothing ever merges: what is left
-/// of them and what is right of them never see each other. The order of merges (highest score, then
-/// leftmost) is the same within each side whether or not the other is there. Hence the ids of the
-/// whole are the ids of the sides, one after the other. In most models a piece has U+2581 at its
-/// front only, and the cuts are those between words and around punctuation.
+/// Note [Cuts]. Every merged symbol is a piece and a substring of the text. So no merge crosses the
+/// place between two characters that are adjacent in no piece. The order of merges (highest score,
+/// then leftmost) within each side does not depend on the other side. Hence the ids of the whole
+/// text are the ids of both sides, concatenated. In most models pieces have U+2581 only at the
+/// front, so cuts are between words and around punctuation.
 ///
-/// One thing does see the whole text: a piece of type unused is taken apart again into the two
-/// symbols of the last place in the text where it could have been merged from. That is the same for
-/// every place unless it can be merged from different pairs; `needs_whole_text` looks for that.
+/// One rule depends on the whole text: a piece of type unused is split again into the two symbols
+/// of the last place in the text where it could have been merged. The result is the same for every
+/// place unless the piece can be merged from different pairs; `needs_whole_text` reports that.
 class Boundaries {
  public:
   explicit Boundaries(const ModelFile& model);
 
-  /// Whether two characters stand side by side in a piece.
+  /// Whether two characters are adjacent in a piece.
   bool may_join(char32_t left, char32_t right) const {
     const size_t l = small(left), r = small(right);
     return l < kSmall && r < kSmall ? near_[l * kSmall + r] : find(left, right);
   }
-  /// Whether a cut could change the ids after all.
+  /// Whether a cut could change the ids.
   bool needs_whole_text() const { return needs_whole_text_; }
 
  private:

@@ -14,7 +14,7 @@ using Symbol = BpeEncoder::Scratch::Symbol;
 
 constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 constexpr float kNoScore = -std::numeric_limits<float>::infinity();  // scores are finite
-constexpr size_t kMaxScan = 32;  // up to so many symbols looking at all is faster than a heap
+constexpr size_t kMaxScan = 32;  // up to this many symbols a scan is faster than a heap
 
 }  // namespace
 
@@ -87,8 +87,8 @@ void BpeEncoder::split_symbols(std::string_view text, Scratch& scratch) const {
   symbols.back().next = kNone;
 }
 
-// The score of two neighbours together; kNoScore if they are no piece. Notes how an unused piece
-// comes about.
+// The score of the concatenation of two neighbours; kNoScore if it is not a piece. Records the
+// split of an unused piece.
 float BpeEncoder::score(std::string_view text, const Symbol& left, const Symbol& right,
                         Scratch& scratch) const {
   if (left.frozen || right.frozen) return kNoScore;
@@ -111,7 +111,7 @@ void BpeEncoder::merge(std::string_view text, Scratch& scratch, IdWriter& writer
     if (symbol.length > 0) write(text.substr(symbol.start, symbol.length), scratch, writer);
 }
 
-// Looks at all pairs each time.
+// Scans all pairs each time.
 void BpeEncoder::merge_by_scan(std::string_view text, Scratch& scratch) const {
   std::vector<Symbol>& symbols = scratch.symbols;
   std::array<float, kMaxScan> scores;  // of each symbol with the next; that of the last is kNoScore
@@ -156,7 +156,7 @@ void BpeEncoder::merge_by_heap(std::string_view text, Scratch& scratch) const {
     Symbol& left = symbols[best.left];
     Symbol& right = symbols[best.right];
     if (left.length == 0 || right.length == 0 || left.length + right.length != best.length)
-      continue;  // one of them has merged with another since
+      continue;  // stale: one of them has merged with another since
     left.length = best.length;
     left.next = right.next;
     right.length = 0;
@@ -166,7 +166,7 @@ void BpeEncoder::merge_by_heap(std::string_view text, Scratch& scratch) const {
   }
 }
 
-// Unused pieces are taken apart again; a single character that is one has no piece.
+// Unused pieces are split again; an unused piece of one character is unknown.
 void BpeEncoder::write(std::string_view symbol, Scratch& scratch, IdWriter& writer) const {
   scratch.stack.assign(1, symbol);
   while (!scratch.stack.empty()) {

@@ -1,5 +1,5 @@
-// Byte-pair encoding as SentencePiece models have it: by the texts and scores of pieces. Used by
-// the tokenizer for models of type bpe.
+// Byte-pair encoding of SentencePiece models, by the texts and scores of pieces. Used by the
+// tokenizer for models of type bpe.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +17,19 @@
 
 namespace titan::sentencepiece {
 
-/// Immutable after construction; each thread brings its own scratch. What it is built from outlives
-/// it.
+/// Immutable after construction; each thread brings its own scratch. The constructor's arguments
+/// outlive it.
 ///
 /// Text is a row of symbols: user-defined pieces, which never merge, and characters. The neighbours
-/// whose texts together are the piece of the highest score merge, the leftmost of equals, until no
-/// two are a piece. In O(n log n): symbols are a linked list, pairs a heap. The ids of short parts
-/// of the text are remembered; see Note [Cuts] in boundaries.h.
+/// whose concatenation is the piece of the highest score merge, the leftmost of equals, until no
+/// two form a piece. O(n log n): symbols are a linked list, pairs a heap. The ids of short parts of
+/// the text are cached; see Note [Cuts] in boundaries.h.
 class BpeEncoder {
  public:
   /// Buffers and caches of one thread: about 6 MB.
   struct Scratch {
     struct Symbol {
-      uint32_t start, length;  // length 0: merged into the one before
+      uint32_t start, length;  // length 0: merged into the previous one
       uint32_t previous, next;
       bool frozen;
     };
@@ -38,7 +38,7 @@ class BpeEncoder {
       uint32_t left, right, length;
     };
     bpe::WordCache<16, 11, 15> short_words;
-    bpe::WordCache<48, 19, 13> long_words;  // indented words are long: each blank has 3 bytes
+    bpe::WordCache<48, 19, 13> long_words;  // indented words are long: each space has 3 bytes
     std::vector<Symbol> symbols;
     std::vector<Pair> heap;
     std::unordered_map<std::string_view, uint32_t> cuts;  // of unused pieces: length of the left

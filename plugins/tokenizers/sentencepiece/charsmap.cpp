@@ -9,9 +9,9 @@ namespace {
 
 constexpr uint32_t kLeaf = 1u << 31;  // the unit is a value, not a node
 
-// A unit that is a node: bits 0-7 the byte that leads here, 8 whether a value hangs below, 9
-// whether the offset is in steps of 256, 10-30 the offset. Nodes and values are found by exclusive
-// or.
+// A unit that is a node: bits 0-7: the byte of the edge to it, 8: whether it has a value, 9:
+// whether the offset is in steps of 256, 10-30: the offset. Children and values are found by
+// exclusive or.
 uint32_t offset_of(uint32_t unit) {
   return (unit >> 10) << ((unit & (1u << 9)) >> 6);
 }
@@ -80,7 +80,7 @@ bool Charsmap::keeps(char ascii) const {
   if (match.length > 0 && match.replacement != alone) return false;
   const size_t place = offset_of(units_[0]) ^ static_cast<uint8_t>(ascii);
   if (place >= units_.size() || label_of(units_[place]) != static_cast<uint8_t>(ascii))
-    return true;  // no rule begins with it
+    return true;  // no rule starts with it
   const size_t children = place ^ offset_of(units_[place]);
   for (size_t next = 0; next < 128; ++next) {
     const size_t child = children ^ next;

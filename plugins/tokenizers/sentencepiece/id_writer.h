@@ -1,4 +1,4 @@
-// Writes the ids of pieces of text. Used by both encoders.
+// Writes the ids of pieces of text. Used by BpeEncoder and UnigramEncoder.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace titan::sentencepiece {
 
-/// Text without a piece becomes pieces of bytes if the model has them, else the unknown piece: one
-/// for a run of such texts. References are borrowed.
+/// Text without a piece becomes byte pieces if the model has them, else the unknown piece, once for
+/// a run of such texts. References are borrowed.
 class IdWriter {
  public:
   IdWriter(const ModelFile& model, std::vector<int32_t>& ids)
@@ -25,7 +25,7 @@ class IdWriter {
       ids_.push_back(model_.unknown_id);
     }
   }
-  /// What another writer of this model wrote for the text that follows; not empty.
+  /// Appends the ids that another writer of this model wrote for the following text; not empty.
   void append(std::span<const int32_t> ids) {
     size_t first = 0;
     if (ids[0] == model_.unknown_id && ends_unknown()) first = 1;

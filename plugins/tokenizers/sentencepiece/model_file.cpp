@@ -15,10 +15,10 @@ namespace {
 
 using bpe::valid_utf8_prefix;
 
-// Longer pieces are refused by the reference library, too.
+// The reference library refuses longer pieces, too.
 constexpr size_t kMaxPieceBytes = 7999;
 
-/// Fields of TrainerSpec that are checked when the pieces are known.
+/// Fields of TrainerSpec that are checked after the pieces have been read.
 struct TrainerSpec {
   struct Special {
     const char* field;
@@ -152,7 +152,7 @@ int byte_of(std::string_view text) {
   return static_cast<int>(high * 16 + low);
 }
 
-/// What the pieces must be together. `offsets`: where each stands in the file.
+/// Checks the pieces as a whole. `offsets`: of each piece in the file.
 class PieceCheck {
  public:
   PieceCheck(ModelFile& model, const std::vector<size_t>& offsets)
@@ -210,7 +210,7 @@ class PieceCheck {
                 ", got ", special.id);
   }
 
-  // By its text, as the reference library does: the numbers are what the trainer was asked for.
+  // Found by its text, as in the reference library: the ids are only requests to the trainer.
   std::optional<int32_t> control(const TrainerSpec::Special& special) const {
     const auto found = ids_.find(special.piece);
     if (found == ids_.end()) return std::nullopt;

@@ -1,4 +1,4 @@
-// The content of a SentencePiece model file, checked. Used by the tokenizer and its parts.
+// Reads and checks a SentencePiece model file. Used by the tokenizer and its parts.
 #pragma once
 
 #include <cstddef>
@@ -19,16 +19,16 @@ struct Piece {
   PieceType type = PieceType::normal;
 };
 
-/// How text is prepared; the defaults are those of the format.
+/// How text is normalised; the defaults are those of the format.
 struct NormalizerSpec {
-  std::string charsmap;        ///< compiled rules; empty: characters stay as they are
+  std::string charsmap;        ///< compiled rules; empty: characters stay unchanged
   size_t charsmap_offset = 0;  ///< in the file, for messages
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
-  bool escape_whitespaces = true;  ///< blanks become U+2581
+  bool escape_whitespaces = true;  ///< spaces become U+2581
 };
 
-/// Pieces by id, and what the trainer says of them.
+/// Pieces by id, and the trainer's settings.
 struct ModelFile {
   std::string name;  ///< of the file, for messages
   std::vector<Piece> pieces;
@@ -37,15 +37,15 @@ struct ModelFile {
   bool byte_fallback = false;
   int32_t unknown_id = -1;        ///< of the one piece of type unknown
   std::vector<int32_t> byte_ids;  ///< with byte_fallback: the id of each of the 256 bytes
-  std::string unknown_surface = " \xE2\x81\x87 ";  ///< what decoding writes for the unknown piece
+  std::string unknown_surface = " \xE2\x81\x87 ";  ///< decoded text of the unknown piece
   std::optional<int32_t> bos, eos, pad;
   NormalizerSpec normalizer;
-  NormalizerSpec denormalizer;  ///< used when its charsmap is not empty
+  NormalizerSpec denormalizer;  ///< used if its charsmap is not empty
 };
 
 /// Reads the bytes of a model file (a protocol buffer ModelProto). Throws a data Error that names
-/// the file and the byte for what is malformed, contradicts itself or is not supported (models of
-/// type word and char).
+/// the file and the byte if it is malformed, inconsistent or not supported (models of type word and
+/// char).
 ModelFile parse_model(std::string_view bytes, const std::string& name);
 
 }  // namespace titan::sentencepiece

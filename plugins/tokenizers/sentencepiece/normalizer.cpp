@@ -63,22 +63,22 @@ void Normalizer::apply(std::string_view text, std::string& out) const {
   if (dummy_behind_) out += space_;
 }
 
-// How many bytes at the front stay as they are.
+// Number of bytes at the start that stay unchanged.
 size_t Normalizer::plain_run(std::string_view text) const {
   size_t run = 0;
   while (run < text.size() && plain_[static_cast<uint8_t>(text[run])]) ++run;
   if (run == 0 || charsmap_.empty() || is_followed_by_ascii(text, run - 1)) return run;
-  return run - 1;  // may be the front of a longer rule
+  return run - 1;  // may start a longer rule
 }
 
-// What replaces the next part of the text, and how many bytes that part has.
+// The replacement of the next part of the text, and the part's length in bytes.
 std::pair<std::string_view, size_t> Normalizer::prefix(std::string_view text) const {
   if (const size_t length = user_defined_.longest(text).first; length > 0)
     return {text.substr(0, length), length};
   if (!charsmap_.empty()) {
     const Charsmap::Match match = charsmap_.longest(text);
     if (match.length > 0) return {match.replacement, match.length};
-    // behind a rule that took a part of a character
+    // after a rule that matched a part of a character
     if ((static_cast<uint8_t>(text[0]) & 0xC0) == 0x80) return {"\xEF\xBF\xBD", 1};
   }
   const auto length = static_cast<size_t>(bpe::decode_utf8(text.data()).length);

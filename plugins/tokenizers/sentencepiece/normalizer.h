@@ -1,5 +1,5 @@
-// What a SentencePiece model does to text before it is cut into pieces. Used by the tokenizer; the
-// denormalizer of a model is one, too.
+// Normalises text before a SentencePiece model cuts it into pieces. Used by the tokenizer, also as
+// the model's denormalizer.
 #pragma once
 
 #include <array>
@@ -13,9 +13,10 @@
 
 namespace titan::sentencepiece {
 
-/// Immutable. User-defined pieces stay as they are, the longest first; all other text goes through
-/// the charsmap. Then, as the spec says: blanks at both ends and in runs go, a blank is put in
-/// front (or, with whitespace as suffix, behind), and each blank becomes U+2581.
+/// Immutable. User-defined pieces stay unchanged, the longest first; all other text goes through
+/// the charsmap. Then, according to the spec: spaces at both ends are removed, runs of spaces
+/// become one, a space is added at the start (with whitespace as suffix: at the end), and each
+/// space becomes U+2581.
 class Normalizer {
  public:
   /// `user_defined` outlives the normalizer; `file` names the model for messages.
@@ -35,10 +36,10 @@ class Normalizer {
   bool remove_extra_;
   bool dummy_in_front_;
   bool dummy_behind_;
-  // bytes that stay as they are: all that no rule and no user-defined piece begins with; with a
-  // charsmap ASCII in front of ASCII only
+  // bytes that stay unchanged: no rule and no user-defined piece starts with them; with a charsmap
+  // only ASCII before ASCII
   std::array<bool, 256> plain_{};
-  bool plain_blank_;  // the same of the blank
+  bool plain_blank_;  // the same for the space
 };
 
 }  // namespace titan::sentencepiece

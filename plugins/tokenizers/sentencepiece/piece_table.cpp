@@ -19,7 +19,7 @@ uint64_t load(const char* p) {
   return value;
 }
 
-// Of all bytes: in words, the last of which overlap the ones before.
+// Hashes all bytes in words; the last word may overlap the previous one.
 uint32_t hash_of(std::string_view text) {
   const char* p = text.data();
   const size_t n = text.size();

@@ -1,4 +1,4 @@
-// Finds pieces by their text. Used by the BPE encoder for every pair of neighbours.
+// Finds pieces by their text. Used by BpeEncoder for every pair of neighbours.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace titan::sentencepiece {
 
-/// Whether text can become a piece of this type: control pieces, the unknown piece and pieces of
-/// bytes are none that text spells.
+/// Whether text can become a piece of this type: not control pieces, the unknown piece and byte
+/// pieces.
 inline bool is_text(PieceType type) {
   return type == PieceType::normal || type == PieceType::user_defined || type == PieceType::unused;
 }

@@ -39,7 +39,7 @@ PieceTrie::PieceTrie(std::vector<std::pair<std::string_view, int32_t>> pieces) :
   }
 }
 
-// A base whose cells for these bytes, in ascending order, are all free. Makes room behind them.
+// A base whose cells for these bytes (ascending) are all free. Grows the cells if needed.
 uint32_t PieceTrie::place(const std::vector<uint8_t>& bytes) {
   size_t num_taken = 0;
   for (size_t cell = std::max(search_from_, size_t{bytes[0]} + 1);; ++cell) {

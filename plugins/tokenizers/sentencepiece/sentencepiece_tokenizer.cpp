@@ -14,7 +14,7 @@
 namespace titan::sentencepiece {
 namespace {
 
-constexpr std::string_view kSpace = "\xE2\x96\x81";        // U+2581, stands for a blank
+constexpr std::string_view kSpace = "\xE2\x96\x81";        // U+2581, represents a space
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 std::filesystem::path model_path(const SentencepieceOptions& options,
@@ -46,7 +46,7 @@ PieceTrie user_defined_pieces(const ModelFile& model) {
   return PieceTrie(std::move(texts));
 }
 
-/// Appends bytes that pieces stand for; each that is not part of UTF-8 becomes U+FFFD.
+/// Appends the bytes of byte pieces; each byte that is not part of UTF-8 becomes U+FFFD.
 void append_bytes(std::string_view bytes, std::string& text) {
   while (!bytes.empty()) {
     const size_t valid = bpe::valid_utf8_prefix(bytes);
@@ -144,7 +144,7 @@ void SentencepieceTokenizer::encode_valid(std::string_view utf8, Scratch& scratc
 std::string SentencepieceTokenizer::decode(std::span<const int32_t> ids) const {
   const NormalizerSpec& spec = model_.normalizer;
   const bool drops_first = spec.add_dummy_prefix || spec.remove_extra_whitespaces;
-  bool at_start = true;  // a blank in front of the next piece is not the text's own
+  bool at_start = true;  // a leading space of the next piece is not part of the text
   std::string text, bytes;
   for (size_t i = 0; i < ids.size(); ++i) {
     const int32_t id = ids[i];

@@ -2,7 +2,7 @@
 // read without its library.
 //
 // Encoding: normalise -> cut into pieces (byte pairs or unigrams) -> ids. Decoding: texts of the
-// pieces, bytes joined, U+2581 to blanks, the blank in front taken away.
+// pieces, with bytes joined, U+2581 as spaces, and the leading space removed.
 #pragma once
 
 #include <cstdint>
@@ -31,14 +31,14 @@ struct SentencepieceOptions {
   std::string file = "tokenizer.model";
 };
 
-/// See titan/tokenizer.h for the contract. Ids and texts are those of the reference library, but
-/// that text which spells a control piece becomes one in encode_with_special_tokens alone: there
-/// the texts between them are encoded one by one, each as a text of its own.
+/// See titan/tokenizer.h for the contract. Ids and texts are those of the reference library, except
+/// that encode_with_special_tokens turns text that spells a control piece into that piece; the
+/// texts between them are encoded separately.
 class SentencepieceTokenizer final : public Tokenizer, public SpecialTokenText {
  public:
   /// Reads context.assets_path / options.file, or context.assets_path itself if that is a file.
   SentencepieceTokenizer(const SentencepieceOptions& options, TokenizerContext context);
-  /// Of a model in memory; `name` stands for the file in messages.
+  /// For a model in memory; `name`: the file, for messages.
   SentencepieceTokenizer(std::string_view model, const std::string& name);
   ~SentencepieceTokenizer() override;
 
@@ -49,7 +49,7 @@ class SentencepieceTokenizer final : public Tokenizer, public SpecialTokenText {
   SpecialTokens special_tokens() const override;
 
  private:
-  struct Scratch;  // what one encode() works with
+  struct Scratch;  // buffers of one encode()
 
   explicit SentencepieceTokenizer(ModelFile model);
 
@@ -61,8 +61,8 @@ class SentencepieceTokenizer final : public Tokenizer, public SpecialTokenText {
   Normalizer normalizer_;
   std::optional<Normalizer> denormalizer_;
   std::variant<std::monostate, BpeEncoder, UnigramEncoder> encoder_;
-  bpe::AddedTokenFinder special_pieces_;  // of no text but what spells them
-  std::vector<int16_t> byte_of_;          // by id: the byte that a piece stands for; -1: none
+  bpe::AddedTokenFinder special_pieces_;  // control and unknown pieces
+  std::vector<int16_t> byte_of_;          // by id: the byte of a byte piece; -1: none
   mutable bpe::ScratchPool<Scratch> scratches_;
 };
 

@@ -13,7 +13,7 @@ using Node = UnigramEncoder::Scratch::Node;
 
 constexpr uint32_t kUnreached = std::numeric_limits<uint32_t>::max();
 constexpr float kUnknownPenalty = 10;      // below the lowest score
-constexpr float kUserDefinedScore = 0.1F;  // for each byte but one, whatever the file says
+constexpr float kUserDefinedScore = 0.1F;  // per byte except one; replaces the file's score
 constexpr float kLowestSum = -100'000;     // sums below it would round too much
 
 void offer(Node& node, float score, int32_t id, uint32_t start) {

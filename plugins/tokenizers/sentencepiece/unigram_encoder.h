@@ -1,5 +1,5 @@
-// The unigram language model of SentencePiece: the pieces whose scores add up to most. Used by the
-// tokenizer for models of type unigram.   Kudo, 2018: Subword Regularization.
+// The unigram language model of SentencePiece: finds the pieces with the highest total score. Used
+// by the tokenizer for models of type unigram. Kudo, 2018: Subword Regularization.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@ namespace titan::sentencepiece {
 
 /// Immutable after construction; each thread brings its own scratch. The model outlives it.
 ///
-/// Viterbi's algorithm over the whole text, in O(n k) for pieces of at most k bytes. Scores are
-/// summed in single precision from the text's start on, and the sums lifted when they fall below
-/// -100,000, as the reference library does (0.2.3): close sums are decided by their rounding, so
-/// the text is never cut.
+/// Viterbi's algorithm over the whole text, in O(n k) for pieces of at most k bytes. As in the
+/// reference library (0.2.3), scores are summed in single precision from the start of the text, and
+/// the sums are raised when they fall below -100,000. Rounding decides between close sums, so the
+/// text is never cut.
 class UnigramEncoder {
  public:
   struct Scratch {
     struct Node {  // of the best path that ends here
       float score;
       int32_t id;      // -1: unknown
-      uint32_t start;  // where its last piece begins; kUnreached: there is no path
+      uint32_t start;  // start of its last piece; kUnreached: no path
     };
     std::vector<Node> best;
     std::vector<uint32_t> ends;

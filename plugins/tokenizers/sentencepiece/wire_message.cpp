@@ -21,8 +21,8 @@ bool WireMessage::next() {
   type_ = static_cast<uint8_t>(tag & 7);
   if (tag >> 3 == 0 || tag >> 32 != 0)
     fail("a field number of ", tag >> 3,
-         "; it must be from 1 to 536870911. This is no protocol "
-         "buffer");
+         "; it must be from 1 to 536870911; is this a protocol "
+         "buffer?");
   field_ = static_cast<uint32_t>(tag >> 3);
   value_start_ = position_;
   switch (type_) {

@@ -11,11 +11,11 @@
 
 namespace titan::sentencepiece {
 
-/// The fields of one message, first to last. Nothing is copied: the bytes of the file and its name
+/// Iterates over the fields of one message. Nothing is copied: the bytes of the file and its name
 /// outlive the message.
 ///
-/// Every problem is a data Error that names the file and the byte: what is cut short, a length
-/// beyond the end of the message, a field of another wire type than asked for, groups.
+/// Every problem is a data Error that names the file and the byte: a truncated field, a length
+/// beyond the end of the message, another wire type than requested, groups.
 ///
 ///     while (message.next())
 ///       if (message.field() == 3) size = message.integer("size");
@@ -25,13 +25,13 @@ class WireMessage {
   WireMessage(std::string_view bytes, const std::string& file, size_t start = 0)
       : bytes_(bytes), file_(&file), start_(start) {}
 
-  /// Moves to the next field; false at the end of the message.
+  /// Moves to the next field; false at the end.
   bool next();
 
   /// The current field's number, and where in the file it begins.
   uint32_t field() const { return field_; }
   size_t offset() const { return start_ + field_start_; }
-  /// Where in the file the value of the current field begins; of bytes, the first of them.
+  /// Where in the file the value of the current field begins; for bytes, the first byte.
   size_t value_offset() const { return start_ + value_start_; }
 
   // The value of the current field; `what` names it for messages.
@@ -64,7 +64,7 @@ class WireMessage {
   uint32_t field_ = 0;
   uint8_t type_ = 0;
   uint64_t varint_ = 0;     // the value, by wire type
-  std::string_view value_;  // all others: their bytes
+  std::string_view value_;  // the bytes of all other wire types
 };
 
 }  // namespace titan::sentencepiece

@@ -15,7 +15,7 @@ TITAN_PLUGIN(plugin) {
               "one *.tiktoken")
       .option("pattern", &TiktokenOptions::pattern, "Regex that cuts the text into pieces")
       .option("special_tokens", &TiktokenOptions::special_tokens,
-              "Special tokens behind the last rank: \"<|a|>\", \"<|r_{0..9}|>\" for ten, "
+              "Special tokens, with ids after the last rank: \"<|a|>\", \"<|r_{0..9}|>\" for ten, "
               "\"<|a|>=100257\" with an id")
       .option("bos", &TiktokenOptions::bos, "Special token before each document; empty: none")
       .option("eos", &TiktokenOptions::eos, "Special token after each document; empty: none")

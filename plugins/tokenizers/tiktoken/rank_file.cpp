@@ -11,7 +11,7 @@
 namespace titan::tiktoken {
 namespace {
 
-// A token is cut in two at each of its bytes to find its merges.
+// Limited because each token is split at each of its bytes to find its merges.
 constexpr size_t kMaxTokenBytes = 1024;
 
 constexpr std::array<int8_t, 256> make_digits() {
@@ -107,7 +107,7 @@ RankFile parse_rank_file(std::string_view content, const std::string& name) {
   std::unordered_map<std::string, size_t> line_of_token;
   std::unordered_map<int32_t, size_t> line_of_rank;
   const std::string encoding = utf16_hint(content);
-  TITAN_CHECK(encoding.empty(), data, name, ":1: this is no file of tokens in base64", encoding);
+  TITAN_CHECK(encoding.empty(), data, name, ":1: this is not a file of tokens in base64", encoding);
   for (size_t line = 1; !content.empty(); ++line) {
     const size_t end = std::min(content.find('\n'), content.size());
     std::string_view text = content.substr(0, end);
@@ -118,12 +118,11 @@ RankFile parse_rank_file(std::string_view content, const std::string& name) {
     RankedToken token = reader.read(text);
     const auto [other_token, is_new_token] = line_of_token.emplace(token.bytes, line);
     if (!is_new_token) {
-      reader.fail(detail::concat("the token stands already in line ", other_token->second));
+      reader.fail(detail::concat("the token is already in line ", other_token->second));
     }
     const auto [other_rank, is_new_rank] = line_of_rank.emplace(token.rank, line);
     if (!is_new_rank) {
-      reader.fail(
-          detail::concat("rank ", token.rank, " stands already in line ", other_rank->second));
+      reader.fail(detail::concat("rank ", token.rank, " is already in line ", other_rank->second));
     }
     file.tokens.push_back(std::move(token));
   }

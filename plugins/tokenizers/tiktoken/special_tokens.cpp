@@ -55,7 +55,7 @@ class Expansion {
     if (!range) return add(std::string(item));
     TITAN_CHECK(range->first <= range->last && range->last - range->first < kIdLimit, config,
                 "special_tokens: ", in_quotes(item),
-                " holds a range that goes down or is too long");
+                " holds a range that is descending or too long");
     for (int32_t i = range->first; i <= range->last; ++i) {
       add(range->before + std::to_string(i) + range->after);
     }
@@ -68,7 +68,7 @@ class Expansion {
     TITAN_CHECK(next_ < kIdLimit, config, "special_tokens: token ", in_quotes(content), " has id ",
                 next_, "; the limit is ", kIdLimit - 1);
     TITAN_CHECK(contents_.insert(content).second, config, "special_tokens: token ",
-                in_quotes(content), " stands there twice");
+                in_quotes(content), " is listed twice");
     TITAN_CHECK(ids_.insert(next_).second, config, "special_tokens: token ", in_quotes(content),
                 " has id ", next_, ", which another special token has");
     tokens_.push_back({std::move(content), next_++});

@@ -1,5 +1,5 @@
-// The special tokens of a .tiktoken file, which the file itself does not hold: a short notation for
-// many of them. Used by the tokenizer.
+// Expands the short notation for special tokens, which a .tiktoken file does not hold. Used by the
+// tokenizer.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ struct SpecialToken {
   int32_t id;
 };
 
-/// Each item stands for one token with the next free id, the first `first_id`:
+/// Each item gives one or more tokens with the next ids, starting at `first_id`:
 ///   "<|end|>"             one token
 ///   "<|reserved_{3..5}|>" <|reserved_3|>, <|reserved_4|>, <|reserved_5|>
-///   "<|end|>=100257"      a token with this id; the next item goes on behind it
-/// Throws a config Error for an empty token, a range that goes down, an id that is too large, and
-/// for what stands twice.
+///   "<|end|>=100257"      a token with this id; the next item continues after it
+/// Throws a config Error for an empty token, a descending range, an id that is too large, and
+/// repeated tokens or ids.
 std::vector<SpecialToken> expand_special_tokens(const std::vector<std::string>& items,
                                                 int32_t first_id);
 
-/// Llama 3.1's 256, in this notation. Llama 3 has the same ids; some were reserved ones then.
+/// Llama 3.1's 256, in this notation. Llama 3 has the same ids, some of them still reserved.
 std::vector<std::string> llama3_special_tokens();
 
 }  // namespace titan::tiktoken

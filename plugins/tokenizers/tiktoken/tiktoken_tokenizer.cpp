@@ -72,7 +72,7 @@ std::unique_ptr<bpe::Pattern> make_pattern(const std::string& pattern) {
   }
 }
 
-// Every way to cut a token in two tokens is a merge, whose rank is the token's.
+// Every split of a token into two tokens is a merge with the token's rank.
 bpe::Engine make_engine(const RankFile& file) {
   std::unordered_map<std::string_view, int32_t> ranks;
   bpe::SymbolMap bytes;
@@ -87,7 +87,7 @@ bpe::Engine make_engine(const RankFile& file) {
     bytes.put(static_cast<unsigned char>(token.bytes[0]), token.rank);
     byte_ids.push_back(token.rank);
   }
-  // a token's parts before the token
+  // shorter tokens first, so a token's parts precede it
   std::stable_sort(tokens.begin(), tokens.end(), [](const RankedToken* a, const RankedToken* b) {
     return a->bytes.size() < b->bytes.size();
   });

@@ -1,5 +1,5 @@
-// The tokenizer plugin `tiktoken`: byte-pair encoding by ranks, as Llama 3's tokenizer.model and
-// OpenAI's .tiktoken files have it.
+// The tokenizer plugin `tiktoken`: byte-pair encoding by ranks, for Llama 3's tokenizer.model and
+// OpenAI's .tiktoken files.
 //
 // Encoding: a pattern cuts the text; a piece that is a token is its id; else its bytes merge, the
 // neighbours whose concatenation has the lowest rank first.
@@ -29,7 +29,7 @@ namespace titan::tiktoken {
 
 struct TiktokenOptions {
   std::string file;  // in the assets folder; empty: tokenizer.model, original/tokenizer.model or
-                     // the one file *.tiktoken
+                     // the only *.tiktoken
   std::string pattern{bpe::kLlama3Pattern};  // in tiktoken's dialect; text between matches is lost
   std::vector<std::string> special_tokens = llama3_special_tokens();
   std::string bos = "<|begin_of_text|>";  // names of special tokens; empty: none
@@ -73,7 +73,7 @@ class TiktokenTokenizer final : public Tokenizer, public SpecialTokenText {
   bpe::SpelledTokens spelled_tokens_;
   bpe::AddedTokenFinder finder_;
   SpecialTokens special_tokens_;
-  std::vector<std::string> bytes_;  // by id; empty for special tokens and where no token is
+  std::vector<std::string> bytes_;  // by id; empty for special tokens and unused ids
   std::vector<bool> is_special_;
   mutable bpe::ScratchPool<Scratch> scratches_;
 };

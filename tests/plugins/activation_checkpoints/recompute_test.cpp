@@ -336,7 +336,7 @@ std::string error_of_backward(const Value& options) {
 
 TEST(Recomputation, SaysWhichLayerDoesNotRepeatItself) {
   const std::string error = error_of_backward(Value::map());
-  EXPECT_NE(error.find("while running noise again for its backward"), std::string::npos) << error;
+  EXPECT_NE(error.find("while recomputing noise for its backward"), std::string::npos) << error;
   EXPECT_NE(error.find("the first time"), std::string::npos) << error;
 }
 

@@ -105,12 +105,12 @@ TEST(QuantizeConverters, RefuseToConvertNothing) {
   const Error error =
       refusal(kFloat8, Value::map({{"emulate", true}, {"filter_fqns", Value::list({"layers"})}}));
   EXPECT_TRUE(holds(error.what(),
-                    "nothing to convert: of 14 linear layers 0 are left, 14 left "
-                    "alone by filter_fqns"));
+                    "nothing to convert among 14 linear layers, 14 excluded by "
+                    "filter_fqns"));
   const Error small = refusal(
       kFloat8,
       Value::map({{"emulate", true}, {"filter_fqns", Value::list({"auto_filter_small_kn"})}}));
-  EXPECT_TRUE(holds(small.what(), "14 too small to gain"));
+  EXPECT_TRUE(holds(small.what(), "14 too small for a speedup"));
 }
 
 TEST(QuantizeConverters, RefuseADeviceThatCannot) {
@@ -156,7 +156,7 @@ TEST(QuantizeConverters, ComeBeforeAdapters) {
   convert(adapted, "lora", targets);
   const Error error = error_of([&] { convert(adapted, kFloat8, kEmulatedFloat8); });
   EXPECT_TRUE(holds(error.what(),
-                    "'layers.0.attention.wq' has lora around it already; put "
+                    "'layers.0.attention.wq' is wrapped by lora already; put "
                     "quantize.linear.float8 before lora in model.converters"));
   ModelPart both = small_part();
   convert(both, kFloat8, kEmulatedFloat8);

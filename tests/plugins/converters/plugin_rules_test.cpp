@@ -49,8 +49,8 @@ TEST(PluginRules, Float8GathersWhatIsShardedAndScaledByTensor) {
 TEST(PluginRules, OneFormatQuantizesARun) {
   const std::string both = "--model.converters=quantize.linear.float8,quantize.linear.mx";
   EXPECT_THAT(wrong_with({both}, 1),
-              HasSubstr("command line: all quantize converters of one run use one "
-                        "format, but there are both float8 and mx"));
+              HasSubstr("command line: quantize converters of one run must use one "
+                        "format, but it has float8 and mx"));
   for (const char* grouped :
        {"quantize.linear.float8,quantize.grouped_mm.mx",
         "quantize.linear.mx,quantize.grouped_mm.mx,quantize.grouped_mm.float8"}) {

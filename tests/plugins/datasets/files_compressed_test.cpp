@@ -103,12 +103,12 @@ TEST(CompressedFiles, GiveAllThatLiesBeforeTheCut) {
 TEST(CompressedFiles, RefuseBytesBehindTheLastMember) {
   for (const Format& format : kFormats) {
     const std::string packed = format.pack("content");
-    for (const std::string& garbage : {std::string(16, '\0') + "garbage, garbage",
-                                       std::string("garbage, garbage"),
-                                       std::string("\x1f\x8c............", 14)}) {
+    for (const std::string& garbage :
+         {std::string(16, '\0') + "garbage, garbage", std::string("garbage, garbage"),
+          std::string("\x1f\x8c............", 14)}) {
       const Error error = error_of([&] { unpacked(format.unpack, packed + garbage); });
       EXPECT_EQ(error.kind(), ErrorKind::data);
-      EXPECT_TRUE(holds(error.what(), std::string("goes on after its last ") + format.name));
+      EXPECT_TRUE(holds(error.what(), std::string("continues after its last ") + format.name));
       EXPECT_TRUE(holds(error.what(), "byte 7 unpacked; get the file again"));
     }
   }
@@ -128,7 +128,7 @@ TEST(CompressedFiles, MayEndInZerosWhereTheirToolsLetThem) {
     EXPECT_TRUE(holds(error_of([&] { unpacked(gunzip, cut); }).what(), "is cut off inside a gzip"));
   }
   const std::string frame = zstd_frame("content") + std::string(16, '\0');
-  EXPECT_TRUE(holds(error_of([&] { unpacked(unzstd, frame); }).what(), "goes on after its last"));
+  EXPECT_TRUE(holds(error_of([&] { unpacked(unzstd, frame); }).what(), "continues after its last"));
 }
 
 TEST(CompressedFiles, DamageIsNeverTakenForContent) {

@@ -173,7 +173,7 @@ TEST(SourceFiles, AreSortedByNameAndChosenBySuffix) {
             (Names{"folder.json/e.json", "inner/d.json"}));
   EXPECT_EQ(names_of(find_source_files(folder.at("x/c.txt"), suffixes)), Names{"c.txt"});
   const Error error = error_of([&] { find_source_files(folder.at("x/inner"), {".gz", ".zst"}); });
-  EXPECT_TRUE(holds(error.what(), "inner' holds no file of these: *.gz, *.zst"));
+  EXPECT_TRUE(holds(error.what(), "inner' holds no file that matches *.gz, *.zst"));
 }
 
 }  // namespace

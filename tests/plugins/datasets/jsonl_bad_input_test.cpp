@@ -130,7 +130,7 @@ TEST(JsonlDatasetBadInput, SaysWhatIsWrongWithItsPath) {
       {folder.at("bom.jsonl"), ErrorKind::data, "bom.jsonl' holds no document"},
       {folder.at("a.jsonl.gz"), ErrorKind::data, "a.jsonl.gz' is "},
       {folder.at("b.jsonl.gz"), ErrorKind::data, "b.jsonl.gz' holds no document"},
-      {folder.at("none"), ErrorKind::data, "none' holds no file of these: *.jsonl, *.json, "},
+      {folder.at("none"), ErrorKind::data, "none' holds no file that matches *.jsonl, *.json, "},
       {"/dev/null", ErrorKind::io, "not a regular file"},
   };
   for (const Case& c : kCases) {
@@ -166,7 +166,7 @@ TEST(JsonlDatasetBadInput, MayBeMuchBetweenTwoDocuments) {
   const std::string path = folder.write("a.jsonl", content);
   ::testing::internal::CaptureStderr();
   const JsonlDataset dataset = open_lines(path, {.skip_bad_lines = true});
-  EXPECT_TRUE(holds(::testing::internal::GetCapturedStderr(), "passed over 15000 lines"));
+  EXPECT_TRUE(holds(::testing::internal::GetCapturedStderr(), "skipped 15000 lines"));
   EXPECT_EQ(texts_of(dataset), (Texts{"a", std::string(3000000, 'b')}));
   EXPECT_EQ(dataset.indexed()->place(1), "a.jsonl:15002");
 }
@@ -211,9 +211,9 @@ TEST(JsonlDatasetBadInput, PassesOverBadLinesWhenAskedAndTellsOnce) {
         }
       }
       const std::string told = ::testing::internal::GetCapturedStderr();
-      const size_t warning = told.find("passed over 4 lines of '" + path + "'");
+      const size_t warning = told.find("skipped 4 lines of '" + path + "'");
       EXPECT_NE(warning, told.npos) << told;
-      EXPECT_EQ(told.find("passed over", warning + 1), told.npos) << told;
+      EXPECT_EQ(told.find("skipped", warning + 1), told.npos) << told;
       EXPECT_TRUE(holds(told, "the first is line 1: malformed JSON at column 1"));
     }
   }

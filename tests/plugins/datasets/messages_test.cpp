@@ -140,7 +140,7 @@ TEST(MessagesDataset, SaysWhatIsWrongWithALine) {
       {R"({"messages":[{"role":"user","content":"a"},{"role":3}]})",
        "message 2 of 'messages': 'role' is a number, not a text"},
       {R"({"messages":[{"role":"user","content":"a"}]})",
-       "no message has the role 'assistant', so there is nothing to learn"},
+       "no message has the role 'assistant', so nothing would contribute to the loss"},
       {R"({"conversations":[{"from":"alien","value":"a"}]})",
        "message 1 of 'conversations' is from 'alien'; allowed: human, user, gpt, assistant"},
       {R"({"conversations":[{"from":"human","value":null}]})",

@@ -153,7 +153,7 @@ TEST(TextFolder, SaysWhatIsWrongWithItsPath) {
   EXPECT_TRUE(holds(error_of([&] { open_folder(file); }).what(), "file.txt' is not a folder"));
   EXPECT_TRUE(holds(error_of([&] { open_folder(folder.at("y")); }).what(), "y' is not there"));
   EXPECT_TRUE(holds(error_of([&] { open_folder(folder.at("x")); }).what(),
-                    "holds no file that is not empty of these: *.txt *.md; option 'suffixes'"));
+                    "holds no non-empty file that matches *.txt *.md; option 'suffixes'"));
   EXPECT_EQ(error_of([&] { open_folder(folder.at("x"), {.suffixes = {}}); }).kind(),
             ErrorKind::config);
 }

@@ -126,7 +126,7 @@ TEST(TokensDataset, TakesNoFileForBareIdsUnlessItIsSaid) {
        {TokensOptions{}, TokensOptions{.document_end = 7}, TokensOptions{.chunk_tokens = 3}}) {
     const Error error = error_of([&] { TokensDataset(options, {.path = path}); });
     EXPECT_EQ(error.kind(), ErrorKind::config);
-    EXPECT_TRUE(holds(error.what(), path + "' does not say what it holds"));
+    EXPECT_TRUE(holds(error.what(), path + "' has no known header or suffix"));
     EXPECT_TRUE(holds(error.what(), "set format = \"raw\" in [dataset.tokens]"));
   }
   const std::string tokens = folder.write("train.bin", as_uint16({1, 2, 9, 3}));

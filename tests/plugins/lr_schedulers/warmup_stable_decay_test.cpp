@@ -58,8 +58,8 @@ TEST(WarmupStableDecay, RoundsHalvesToEven) {
 TEST(WarmupStableDecay, CutsAWarmupThatIsTooLongAndSaysSo) {
   expect_near(factors({.warmup_steps = 200}, 4), {0.25, 0.5, 0.75, 1});
   EXPECT_TRUE(holds(warnings({.warmup_steps = 200}, 4),
-                    "warmup takes 200 steps, but only 4 of the schedule's 4 are left for it: "
-                    "it is cut to 4"));
+                    "warmup takes 200 steps, but only 4 of the schedule's 4 are left for it; "
+                    "it is shortened to 4"));
   EXPECT_TRUE(holds(warnings({.warmup_steps = 2, .decay_ratio = 1.0}, 4),
                     "decay takes 4 steps, but only 2 of the schedule's 4 are left for it"));
   EXPECT_EQ(warnings({.warmup_steps = 2, .decay_ratio = 0.5}, 4), "");

@@ -240,8 +240,8 @@ TEST(Muon, RefusesAPolynomialOfAnotherDegree) {
   });
   EXPECT_EQ(error.kind(), ErrorKind::config);
   EXPECT_TRUE(holds(error.what(),
-                    "optimizer.ns_coefficients are the three of a x + b x^3 + "
-                    "c x^5, got 2 of them"));
+                    "optimizer.ns_coefficients must hold the 3 coefficients of "
+                    "a x + b x^3 + c x^5, got 2 of them"));
 }
 
 }  // namespace

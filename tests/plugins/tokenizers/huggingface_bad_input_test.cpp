@@ -121,9 +121,9 @@ TEST(BadTokenizer, NamesDuplicateIdsAndThoseThatTheReferenceWouldNotGive) {
               AllOf(HasSubstr("model.vocab"), HasSubstr("same id 256")));
   EXPECT_THAT(error_after([](Json& j) { j["added_tokens"][1]["id"] = 400; }),
               AllOf(HasSubstr("added_tokens[1]: token \"</s>\" has id 400 here"),
-                    HasSubstr("takes it for 261")));
+                    HasSubstr("would give it the id 261")));
   EXPECT_THAT(error_after([](Json& j) { j["model"]["vocab"]["zz"] = 262; }),
-              AllOf(HasSubstr("added_tokens[0]"), HasSubstr("takes it for 261")));
+              AllOf(HasSubstr("added_tokens[0]"), HasSubstr("would give it the id 261")));
   EXPECT_THAT(error_after([](Json& j) { j["model"]["vocab"]["zz"] = 4194304; }),
               AllOf(HasSubstr("model.vocab[\"zz\"]"), HasSubstr("the limit is 4194303")));
   EXPECT_THAT(error_after([](Json& j) {
@@ -223,13 +223,13 @@ TEST(BadTokenizer, NamesTheLineOfAVocabFile) {
   EXPECT_EQ(error(bytes + "he\n", "h e\n"), "");
   EXPECT_THAT(error(bytes, "h e\n"), HasSubstr("merges.txt:1: merge \"h\" + \"e\" needs"));
   EXPECT_THAT(error(bytes, "#\n\nh e l\n"), HasSubstr("merges.txt:3: a merge has two tokens"));
-  EXPECT_THAT(error(bytes + "a\n", ""), HasSubstr("vocab.txt:257: token \"a\" stands already"));
+  EXPECT_THAT(error(bytes + "a\n", ""), HasSubstr("vocab.txt:257: token \"a\" is already"));
   EXPECT_EQ(error(bytes + "\nhe\n", "h e\n"), "");  // an empty line counts, and is no token
   EXPECT_THAT(error(bytes, ""), HasSubstr("holds no token \"[UNK]\""));
   EXPECT_THAT(error("a\n\xFF\n", ""), HasSubstr("byte 2 is not valid UTF-8"));
   EXPECT_THAT(error(std::string("a\0\n\0b\0", 6), ""),
               HasSubstr("vocab.txt: is not UTF-8; it looks like UTF-16: save it as UTF-8"));
-  EXPECT_THAT(error("a\u202e\na\u202e\n", ""), HasSubstr("token \"a\\u202e\" stands already"));
+  EXPECT_THAT(error("a\u202e\na\u202e\n", ""), HasSubstr("token \"a\\u202e\" is already"));
 }
 
 // Whatever a broken file holds, loading ends in a tokenizer or an Error.

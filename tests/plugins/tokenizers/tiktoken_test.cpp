@@ -123,9 +123,9 @@ TEST(BadTiktoken, NamesTheLine) {
   EXPECT_THAT(error_of("\x0A\x05<unk>"), HasSubstr("ranks:2: a line holds"));
   EXPECT_THAT(error_of("\x0E<unk>"), HasSubstr("choose tokenizer 'sentencepiece'"));
   EXPECT_THAT(error_of(good + "YWI= 400\n"),
-              HasSubstr("ranks:258: the token stands already in line 257"));
+              HasSubstr("ranks:258: the token is already in line 257"));
   EXPECT_THAT(error_of(good + "YWJj 256\n"),
-              HasSubstr("ranks:258: rank 256 stands already in line 257"));
+              HasSubstr("ranks:258: rank 256 is already in line 257"));
   for (const char* bad :
        {"YWJj", "YWJj x", "YWJj 5x", "YWJj  5", "YWJ 500", "Y=Jj 500", " 500", "YWJj 500 "}) {
     EXPECT_THAT(error_of(good + bad), HasSubstr("ranks:258: a line holds")) << bad;
@@ -135,7 +135,7 @@ TEST(BadTiktoken, NamesTheLine) {
   EXPECT_THAT(error_of(good + line(std::string(2000, 'a'), 500)), HasSubstr("the limit is 1024"));
   EXPECT_THAT(error_of(""), HasSubstr("ranks: byte 0 has no rank"));
   EXPECT_THAT(error_of(std::string("Y\0W\0I\0=\0", 8)),
-              HasSubstr("ranks:1: this is no file of tokens in base64; it looks like UTF-16"));
+              HasSubstr("ranks:1: this is not a file of tokens in base64; it looks like UTF-16"));
 }
 
 TEST(BadTiktoken, NamesTheOption) {
@@ -146,8 +146,8 @@ TEST(BadTiktoken, NamesTheOption) {
     return error_of(good, {.special_tokens = std::move(items), .bos = "", .eos = ""});
   };
   EXPECT_EQ(special({"a{1..2}b", "{x}", "=7=500"}), "");
-  EXPECT_THAT(special({"a", "a"}), HasSubstr("'a' stands there twice"));
-  EXPECT_THAT(special({"a{5..1}"}), HasSubstr("goes down"));
+  EXPECT_THAT(special({"a", "a"}), HasSubstr("'a' is listed twice"));
+  EXPECT_THAT(special({"a{5..1}"}), HasSubstr("is descending"));
   EXPECT_THAT(special({"a=97"}), HasSubstr("is the rank of a token in ranks"));
   EXPECT_THAT(special({"a=5000000"}), HasSubstr("the limit is"));
   EXPECT_THAT(special({""}), HasSubstr("a token is empty"));

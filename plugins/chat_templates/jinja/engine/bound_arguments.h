@@ -1,4 +1,4 @@
-// Arguments of a call by the names of its parameters. Used by methods, filters, tests and
+// Binds the arguments of a call to the names of its parameters. Used by methods, filters, tests and
 // functions.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace titan::jinja {
 
-/// Raises TypeError's words for one too many, an unknown or a missing one.
+/// The constructor raises Python's TypeError message for too many, unknown or missing arguments.
 class BoundArguments {
  public:
   /// `names`: of the parameters, in order; the first `num_required` have no default.
@@ -22,7 +22,7 @@ class BoundArguments {
   Object or_else(size_t i, Object otherwise) const {
     return given_[i] ? values_[i] : std::move(otherwise);
   }
-  /// Of an int, a str, anything's truth; raise for another type.
+  /// The argument as int, str or truth value; the first two raise for another type.
   int64_t integer(size_t i, int64_t otherwise) const;
   const std::string& text(size_t i) const;
   bool boolean(size_t i, bool otherwise) const;

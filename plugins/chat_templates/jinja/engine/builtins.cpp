@@ -11,7 +11,7 @@
 namespace titan::jinja {
 namespace {
 
-constexpr int64_t kLongestRange = 100'000;  // Jinja2's sandbox has it so
+constexpr int64_t kLongestRange = 100'000;  // as in Jinja2's sandbox
 
 using Test = bool (*)(const Object& value, const BoundArguments& arguments);
 struct TestEntry {

@@ -1,5 +1,6 @@
-// The filters, tests and functions that every template has: those of Jinja2, and what transformers
-// adds (tojson without HTML escapes, raise_exception, strftime_now). Used by parser and renderer.
+// The filters, tests and functions that every template has: those of Jinja2, and those that
+// transformers adds (tojson without HTML escapes, raise_exception, strftime_now). Used by parser
+// and renderer.
 #pragma once
 
 #include <optional>
@@ -15,11 +16,11 @@ bool has_test(std::string_view name);
 /// Raise for an unknown name.
 Object apply_filter(Runtime& runtime, const std::string& name, Object value, Arguments arguments);
 bool apply_test(Runtime& runtime, const std::string& name, Object value, Arguments arguments);
-/// A function by its name; nothing when there is none.
+/// The global function of this name; nullopt: none.
 std::optional<Object> global_of(std::string_view name);
 
-/// Calls with the value in front of the arguments. Filters in files of their own are put into the
-/// one table by these.
+/// Filters get their value as the first argument. These look up the filters of sequence_filters.cpp
+/// and text_filters.cpp; null: none.
 using Filter = Object (*)(Runtime& runtime, Arguments arguments);
 Filter sequence_filter(std::string_view name);
 Filter text_filter(std::string_view name);

@@ -11,7 +11,7 @@ utf8proc_category_t category_of(char32_t c) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(c));
 }
 
-/// Upper cases of several characters (Unicode's SpecialCasing), those that words have.
+/// Upper cases of several characters (Unicode's SpecialCasing), as far as they occur in words.
 std::string_view long_upper(char32_t c) {
   switch (c) {
     case 0xDF:
@@ -40,7 +40,7 @@ std::string_view long_upper(char32_t c) {
   }
 }
 
-/// Whether the sigma at `at` ends a word: a letter before it and none behind.
+/// Whether the sigma at `at` ends a word: a letter before it and none after it.
 bool is_final_sigma(std::string_view text, size_t at, size_t length) {
   bool has_before = false;
   for (size_t i = at; i > 0;) {
@@ -189,7 +189,8 @@ std::string capitalize(std::string_view text) {
   const Character first = character_at(text, 0);
   std::string result;
   append_upper(result, first.value);
-  if (result.size() > 1 && !long_upper(first.value).empty())  // title case: only the first of them
+  if (result.size() > 1 && !long_upper(first.value).empty())  // title case: only the first one is
+                                                              // upper
     result = result.substr(0, character_at(result, 0).length) +
              lower(std::string_view(result).substr(character_at(result, 0).length));
   for (size_t i = first.length; i < text.size();) {

@@ -1,4 +1,4 @@
-// Text as Python sees it: code points, white space, cases. Used by the engine's operations, methods
+// Python's view of text: code points, white space, cases. Used by the engine's operations, methods
 // and filters. All text is valid UTF-8.
 #pragma once
 
@@ -16,7 +16,7 @@ struct Character {
 /// The character at `text[at]`; `at` is its first byte.
 Character character_at(std::string_view text, size_t at);
 size_t num_characters(std::string_view text);
-/// Where each character begins, and the end.
+/// Start of each character in bytes, then the end of the text.
 std::vector<size_t> character_starts(std::string_view text);
 void append_character(std::string& text, char32_t value);
 
@@ -35,11 +35,11 @@ std::string capitalize(std::string_view text);  ///< str.capitalize
 struct Sides {
   bool left = true, right = true;
 };
-/// Without white space at the ends.
+/// Removes white space at the ends.
 std::string_view strip(std::string_view text, Sides sides = {});
-/// Without characters of `set` at the ends.
+/// Removes characters of `set` at the ends.
 std::string_view strip(std::string_view text, std::string_view set, Sides sides = {});
-/// At Python's line ends, which are left out; nothing after the last one.
+/// str.splitlines: splits at Python's line ends and removes them; no empty line after the last one.
 std::vector<std::string_view> split_lines(std::string_view text);
 
 }  // namespace titan::jinja

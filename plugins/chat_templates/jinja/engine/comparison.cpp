@@ -54,7 +54,7 @@ const Object* Mapping::find(const Object& key) const {
 
 void Mapping::set(const Object& key, Object value) {
   if (const Object* found = find(key))
-    *const_cast<Object*>(found) = std::move(value);  // this mapping's own
+    *const_cast<Object*>(found) = std::move(value);  // an element of this mapping
   else
     items.emplace_back(key, std::move(value));
 }
@@ -68,7 +68,7 @@ bool is_listed(const Object& object) {
          (sequence->kind == SequenceKind::list || sequence->kind == SequenceKind::tuple);
 }
 
-/// -1, 0, 1; raises for what has no order.
+/// -1, 0, 1; raises for values without an order.
 int order_of(const Object& a, const Object& b) {
   for (const Object* side : {&a, &b})
     if (side->is_undefined()) raise(side->why_undefined());

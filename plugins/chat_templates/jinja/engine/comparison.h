@@ -1,5 +1,4 @@
-// Truth, equality and order of values, as Python has them. Used by every part of the engine that
-// computes.
+// Truth, equality and order of values, as in Python. Used by the whole engine.
 #pragma once
 
 #include "object.h"
@@ -8,7 +7,7 @@ namespace titan::jinja {
 
 bool is_true(const Object& object);
 bool equals(const Object& a, const Object& b);
-/// `a < b`; raises TypeError's words for what has no order.
+/// `a < b`; raises Python's TypeError message for values without an order.
 bool less(const Object& a, const Object& b);
 bool is_same(const Object& a, const Object& b);  ///< `is`
 

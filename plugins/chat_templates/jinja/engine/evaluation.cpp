@@ -1,4 +1,4 @@
-// The renderer's half that computes expressions.
+// The part of Renderer that evaluates expressions.
 #include <algorithm>
 
 #include "builtins.h"

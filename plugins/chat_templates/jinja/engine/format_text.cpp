@@ -1,4 +1,4 @@
-// The small languages of Python's two ways to format: "%05.2f" % x and "{:>8}".format(x).
+// Python's two format languages: "%05.2f" % x and "{:>8}".format(x).
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -172,7 +172,7 @@ std::string formatted(const Object& value, std::string_view spec_text) {
   return padded(number_text(value, spec), spec, '>');
 }
 
-/// Gives the values of a "%" pattern one by one, or by name.
+/// The values of a "%" pattern, in order or by name.
 class PercentValues {
  public:
   explicit PercentValues(const Object& value) : value_(value) {}

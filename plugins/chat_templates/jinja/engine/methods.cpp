@@ -1,4 +1,4 @@
-// Methods of str, dict and list, as far as Jinja's sandbox lets a template call them.
+// Methods of str, dict and list that Jinja's sandbox lets a template call.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -94,7 +94,7 @@ const std::map<std::string_view, CollectionMethod>& list_methods() {
   return methods;
 }
 
-/// Methods that would change a value which others share; Jinja's sandbox refuses them.
+/// Methods that change a value in place; Jinja's sandbox refuses them.
 bool is_modifying(const Object& object, std::string_view name) {
   static constexpr std::string_view kOfDict[] = {"clear", "pop", "popitem", "setdefault", "update"};
   static constexpr std::string_view kOfList[] = {"append", "clear", "pop",    "reverse",

@@ -1,5 +1,4 @@
-// What a template computes with: the values of Python that Jinja templates can see. Used by every
-// part of the engine.
+// The values of templates: the Python types that Jinja templates can see. Used by the whole engine.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +13,8 @@
 
 namespace titan::jinja {
 
-/// What Jinja2 would raise: of the template's own (raise_exception), a wrong type, a mistake of
-/// syntax. `line` is that of the template, 0 while it is not known.
+/// An error that Jinja2 would raise: by the template (raise_exception), a type error or a syntax
+/// error. `line`: of the template, 0 if not known yet.
 struct TemplateError : std::runtime_error {
   explicit TemplateError(const std::string& what, int at_line = 0)
       : std::runtime_error(what), line(at_line) {}
@@ -25,7 +24,7 @@ struct TemplateError : std::runtime_error {
 class Object;
 class Runtime;
 
-/// A variable that is not there: printed as nothing, false, without items. Most other uses raise
+/// A missing variable: prints as empty text, is false and has no items. Most other uses raise
 /// `why`.
 struct Undefined {
   std::shared_ptr<const std::string> why;
@@ -33,7 +32,8 @@ struct Undefined {
 
 struct Text {
   std::shared_ptr<const std::string> utf8;
-  bool is_markup = false;  ///< of the filters `safe` and `escape`: `+` escapes what is not
+  bool is_markup = false;  ///< from the filters `safe` and `escape`: `+` escapes an operand that is
+                           ///< not markup
 };
 
 enum class SequenceKind { list, tuple, generator, dict_keys, dict_values, dict_items };
@@ -68,9 +68,9 @@ struct Loop {
   std::vector<Object> items;
   int64_t index0 = 0;
   int64_t depth0 = 0;
-  std::vector<Object> changed;  ///< what loop.changed was asked last
+  std::vector<Object> changed;  ///< the last arguments of loop.changed
   bool was_asked = false;
-  std::shared_ptr<Function> recurse;  ///< of a recursive loop
+  std::shared_ptr<Function> recurse;  ///< set in recursive loops
 };
 
 /// Regular value type; lists and mappings are shared, as in Python.
@@ -117,12 +117,12 @@ class Object {
   bool is_undefined() const { return std::holds_alternative<Undefined>(data_); }
   bool is_text() const { return std::holds_alternative<Text>(data_); }
   bool is_boolean() const { return std::holds_alternative<bool>(data_); }
-  /// An int of Python's, which True and False are too.
+  /// A Python int, including True and False.
   bool is_integer() const { return is_boolean() || std::holds_alternative<int64_t>(data_); }
   bool is_float() const { return std::holds_alternative<double>(data_); }
   bool is_number() const { return is_integer() || is_float(); }
 
-  /// Null pointers when it is something else.
+  /// Each is null if the value has another type.
   const std::string* text() const {
     const auto* value = std::get_if<Text>(&data_);
     return value ? value->utf8.get() : nullptr;
@@ -137,7 +137,7 @@ class Object {
   Function* function() const { return pointer<Function>(); }
   Loop* loop() const { return pointer<Loop>(); }
 
-  /// Of a number.
+  /// The value must be a number.
   int64_t integer() const {
     if (const bool* value = std::get_if<bool>(&data_)) return *value;
     return std::get<int64_t>(data_);

@@ -92,7 +92,7 @@ Object added(const Object& a, const Object& b) {
 }
 
 [[noreturn]] void raise_overflow() {
-  raise("an integer beyond 64 bits, which this engine does not compute with");
+  raise("integer overflow: this engine supports only 64-bit integers");
 }
 
 Object of_integers(Operator op, int64_t a, int64_t b) {

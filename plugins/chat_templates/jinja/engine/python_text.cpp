@@ -11,7 +11,7 @@
 namespace titan::jinja {
 namespace {
 
-/// Values may hold each other; nothing that JSON gave is as deep as this.
+/// Limit for values that contain themselves; values from JSON are not nested this deeply.
 constexpr int kDeepestValue = 200;
 
 std::string repr_of_text(std::string_view text) {
@@ -69,7 +69,7 @@ std::string repr_of_sequence(const Sequence& sequence, int depth) {
     case SequenceKind::generator:
       break;
   }
-  raise("a generator cannot be printed; put the filter 'list' behind it");
+  raise("a generator cannot be printed; apply the filter 'list' to it");
 }
 
 std::string repr_at(const Object& object, int depth) {

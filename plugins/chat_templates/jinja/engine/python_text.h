@@ -1,5 +1,5 @@
-// How Python writes a value: str(), repr(), json.dumps, and % and str.format. Used wherever a
-// template prints or joins.
+// Python's text forms of values: str(), repr(), json.dumps, % and str.format. Used by the renderer,
+// methods and filters.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct JsonOptions {
   std::string key_separator = ": ";
   bool sort_keys = false;
 };
-/// json.dumps. Raises for what is no JSON.
+/// json.dumps. Raises for values that are not JSON serializable.
 std::string json_of(const Object& object, const JsonOptions& options);
 
 /// `pattern % value`

@@ -1,4 +1,4 @@
-// Carries a template's statements out. Used by Template.
+// Executes the statements of a template. Used by Template.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace titan::jinja {
 
-/// Names and values of a scope; a name that is not here is looked for outside. Macros keep the
-/// scopes around them.
+/// Names and values of a scope; other names are looked up in `outer`. Macros keep the scopes around
+/// them alive.
 struct Scope {
   std::shared_ptr<Scope> outer;
   std::vector<std::pair<std::string, Object>> names;
@@ -22,11 +22,11 @@ struct Scope {
 };
 using ScopePointer = std::shared_ptr<Scope>;
 
-/// Of one rendering. Throws a TemplateError with its line.
+/// For one rendering. Throws a TemplateError with its line.
 class Renderer {
  public:
   explicit Renderer(Runtime& runtime) : runtime_(runtime) {}
-  /// Macros and namespaces may hold what holds them: lets go of all of it.
+  /// Breaks the reference cycles of macros and namespaces.
   ~Renderer();
   Renderer(const Renderer&) = delete;
 
@@ -54,12 +54,12 @@ class Renderer {
   Object named(const std::string& name, const Scope& scope) const;
   Object slice(const Expression& expression, const ScopePointer& scope);
   Object compared(const Expression& expression, const ScopePointer& scope);
-  /// `body` stands for the operand that a filter block leaves out.
+  /// `body`: the missing innermost operand of a filter block.
   Object filtered(const Expression& expression, const ScopePointer& scope, const std::string* body);
   Arguments arguments_of(const Expression& expression, const ScopePointer& scope);
 
   Runtime& runtime_;
-  std::vector<ScopePointer> kept_scopes_;  // by macros and recursive loops
+  std::vector<ScopePointer> kept_scopes_;  // kept by macros and recursive loops
   std::vector<Object> set_namespaces_;
 };
 

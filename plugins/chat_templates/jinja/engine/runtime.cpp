@@ -5,15 +5,14 @@
 namespace titan::jinja {
 namespace {
 
-constexpr int64_t kMostSteps = 10'000'000;  // some seconds
+constexpr int64_t kMostSteps = 10'000'000;  // a few seconds
 constexpr int kDeepestCall = 200;
 
 }  // namespace
 
 void Runtime::count_step() {
   if (++num_steps_ > kMostSteps)
-    raise("the template has taken " + std::to_string(kMostSteps) +
-          " steps without coming to an end");
+    raise("the template did not finish within " + std::to_string(kMostSteps) + " steps");
 }
 
 Runtime::Depth::Depth(Runtime& runtime) : runtime_(runtime) {

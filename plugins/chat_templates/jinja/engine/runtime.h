@@ -1,5 +1,5 @@
-// One rendering of a template: what limits it, and calls of what templates define. Used by the
-// renderer and by filters that call others.
+// Limits of one rendering of a template, and calls of functions. Used by the renderer and by
+// filters that call others.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ class Runtime {
   explicit Runtime(std::time_t now) : now_(now) {}
 
   Object call(const Object& function, Arguments arguments);
-  /// What strftime_now shows.
+  /// The time that strftime_now formats.
   std::time_t now() const { return now_; }
-  /// To be called for each step; raises when a template runs without end.
+  /// Called for each step; raises if a template takes too many.
   void count_step();
 
-  /// While one lives, a macro, a loop or a call is one deeper; raises for an endless recursion.
+  /// Counts the nesting of macros, loops and calls while it lives; raises if that is too deep.
   class Depth {
    public:
     explicit Depth(Runtime& runtime);

@@ -16,7 +16,7 @@ Object without_case(const Object& value) {
   return value.is_text() ? Object(lower(*value.text())) : value;
 }
 
-/// "a.0.b": what is found in an item step by step; numbers are places in lists.
+/// Looks up an attribute path such as "a.0.b" in an item; numbers are indices of lists.
 class AttributeGetter {
  public:
   AttributeGetter() = default;
@@ -55,7 +55,7 @@ struct SortOrder {
   bool heeds_case = false;
 };
 
-/// Stable, as Python's sort is, backwards too.
+/// Stable, as Python's sort, also in reverse.
 template <class Key>
 std::vector<Object> sorted(std::vector<Object> items, SortOrder order, Key key) {
   std::vector<std::pair<Object, Object>> keyed;

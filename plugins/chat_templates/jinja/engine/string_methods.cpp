@@ -19,7 +19,7 @@ Object stripped(const Object& self, const BoundArguments& arguments, Sides sides
   return std::string(strip(*self.text(), arguments.text(0), sides));
 }
 
-/// startswith and endswith take a tuple too.
+/// startswith and endswith also accept a tuple.
 template <class Matches>
 Object any_of(const BoundArguments& arguments, Matches matches) {
   const Sequence* several = arguments[0].sequence();
@@ -31,7 +31,7 @@ Object any_of(const BoundArguments& arguments, Matches matches) {
   return false;
 }
 
-/// Every character is one of `is_one`, and there is one.
+/// Whether the text is not empty and all its characters satisfy `is_one`.
 template <class IsOne>
 bool all_are(const Object& self, IsOne is_one) {
   const std::string& text = *self.text();
@@ -56,7 +56,7 @@ bool has_only_case(const Object& self, LetterCase wanted) {
   return has_any;
 }
 
-/// In characters; -1: not there.
+/// In characters; -1: not found.
 int64_t found_at(const Object& self, const BoundArguments& arguments, bool is_last) {
   const Object part = slice_of(self, arguments[1], arguments[2], {});
   const size_t at =

@@ -8,7 +8,7 @@
 
 namespace titan::jinja {
 
-/// Bound to `self`, a text; nothing when str has no such method, or none that templates need.
+/// Bound to `self`, a text; nullopt if str has no such method or it is not implemented.
 std::optional<Object> string_method(const Object& self, std::string_view name);
 
 }  // namespace titan::jinja

@@ -1,4 +1,4 @@
-// Texts cut apart and put together as Python's str does. Used by methods and filters.
+// Splits, replaces and pads texts as Python's str. Used by methods and filters.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace titan::jinja {
 
-/// str.split and str.rsplit; `most` < 0: as often as can be. Raise for an empty separator.
+/// str.split and str.rsplit; `most` < 0: no limit. Raise for an empty separator.
 std::vector<Object> split_at(std::string_view text, std::string_view separator, int64_t most);
 std::vector<Object> split_at_last(std::string_view text, std::string_view separator, int64_t most);
-/// The same at white space.
+/// Split at white space.
 std::vector<Object> split_at_space(std::string_view text, int64_t most);
 std::vector<Object> split_at_last_space(std::string_view text, int64_t most);
 

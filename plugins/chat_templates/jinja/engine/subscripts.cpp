@@ -27,7 +27,7 @@ bool has_places(const Object& object) {
          (sequence->kind == SequenceKind::list || sequence->kind == SequenceKind::tuple);
 }
 
-/// What Python finds by object[key]; nothing where it raises.
+/// Python's object[key]; nullopt where Python raises.
 std::optional<Object> own_item(const Object& object, const Object& key) {
   if (const Mapping* dict = object.dict()) {
     const bool is_hashable =
@@ -109,7 +109,7 @@ Object item_of(const Object& object, const Object& key) {
 
 Object attribute_of(const Object& object, const std::string& name) {
   if (object.is_undefined()) raise(object.why_undefined());
-  // Names with an underscore in front are no attributes of these types, but may be keys.
+  // Names with a leading underscore are not attributes of these types, but may be keys.
   if (!name.starts_with('_'))
     if (auto found = own_attribute(object, name)) return *std::move(found);
   if (auto found = own_item(object, name)) return *std::move(found);

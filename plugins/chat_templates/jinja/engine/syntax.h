@@ -1,5 +1,5 @@
-// What a template is made of: expressions and statements. Made by the parser, carried out by the
-// renderer; immutable then.
+// Syntax tree of a template: expressions and statements. Built by the parser, executed by the
+// renderer; immutable after parsing.
 #pragma once
 
 #include <memory>
@@ -38,7 +38,7 @@ enum class ExpressionKind {
   concatenate,
   compare,              ///< operands with `comparisons` between them
   conditional,          ///< then, condition, otherwise (may be null)
-  namespace_attribute,  ///< text . attribute, to be set only
+  namespace_attribute,  ///< text . attribute, only as a target of set
 };
 
 enum class Comparison { equal, not_equal, less, less_equal, greater, greater_equal, in, not_in };
@@ -52,7 +52,7 @@ struct Expression {
   Operator op = Operator::add;
   std::vector<Comparison> comparisons;
   std::vector<ExpressionPointer> operands;
-  // of calls, filters and tests, beside operands[0]
+  // arguments of calls, filters and tests, in addition to operands[0]
   std::vector<ExpressionPointer> positional;
   std::vector<std::pair<std::string, ExpressionPointer>> named;
   ExpressionPointer star, star_star;
@@ -69,7 +69,7 @@ enum class StatementKind {
   call_block,
   filter_block,
   with,
-  scope,  ///< {% generation %}: its body as it is, with names of its own
+  scope,  ///< {% generation %}: its body, in a scope of its own
   break_loop,
   continue_loop
 };
@@ -87,8 +87,8 @@ struct Branch {
 struct Statement {
   StatementKind kind;
   int line;
-  std::string text;                            ///< of data, or the macro's name
-  std::vector<ExpressionPointer> expressions;  ///< what is printed, iterated, assigned or called
+  std::string text;                            ///< data, or the macro's name
+  std::vector<ExpressionPointer> expressions;  ///< printed, iterated, assigned or called
   std::vector<ExpressionPointer> targets;
   ExpressionPointer condition;  ///< of a loop
   bool is_recursive = false;

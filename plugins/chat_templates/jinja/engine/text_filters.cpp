@@ -98,7 +98,7 @@ Object as_float(Runtime&, Arguments arguments) {
   return bound.or_else(1, 0.0);
 }
 
-/// Half to even, as Python's round does, by the shortest decimal that is the number.
+/// As Python's round: by the exact value, half to even.
 double rounded(double value, int64_t digits) {
   if (!std::isfinite(value) || digits > 300) return value;
   if (digits <= 0) {
@@ -140,7 +140,7 @@ Object title_filter(Runtime&, Arguments arguments) {
   const BoundArguments bound("title", std::move(arguments), {"s"}, 1);
   const std::string text = str_of(bound[0]);
   std::string result;
-  bool is_start = true;  // behind white space, a hyphen or an opening bracket
+  bool is_start = true;  // after white space, a hyphen or an opening bracket
   for (size_t i = 0; i < text.size();) {
     const Character c = character_at(text, i);
     const std::string one = text.substr(i, c.length);

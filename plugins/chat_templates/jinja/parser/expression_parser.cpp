@@ -7,7 +7,7 @@ constexpr int kDeepestExpression = 150;
 
 }  // namespace
 
-/// Brackets in brackets: a template of a stranger must not use up the stack.
+/// Limits nesting, so that an untrusted template cannot exhaust the stack.
 class ExpressionParser::Nesting {
  public:
   explicit Nesting(ExpressionParser& parser) : depth_(parser.depth_) {
@@ -94,7 +94,7 @@ ExpressionPointer ExpressionParser::target(std::initializer_list<std::string_vie
       for (const auto& inner : part.operands) self(self, *inner);
     } else if (part.kind != ExpressionKind::name &&
                part.kind != ExpressionKind::namespace_attribute) {
-      throw TemplateError("cannot assign to what is no name", part.line);
+      throw TemplateError("cannot assign to an expression that is not a name", part.line);
     }
   };
   check(check, *result);
@@ -260,7 +260,7 @@ ExpressionPointer ExpressionParser::name() {
   return result;
 }
 
-/// Strings side by side are one.
+/// Adjacent strings are concatenated.
 ExpressionPointer ExpressionParser::text_constant() {
   auto result = node(ExpressionKind::constant);
   result->constant = stream_.next().value;
@@ -313,7 +313,7 @@ ExpressionPointer ExpressionParser::postfix_and_filters(ExpressionPointer operan
       operand = filters(std::move(operand), false);
     else if (stream_.is_name("is"))
       operand = test(std::move(operand));
-    else if (stream_.is_sign("("))  // what a filter or a test gave
+    else if (stream_.is_sign("("))  // calls the result of a filter or a test
       operand = call(std::move(operand));
     else
       return operand;

@@ -1,4 +1,4 @@
-// Expressions of a template, by Jinja2's grammar. Used by the parser.
+// Parses the expressions of a template by Jinja2's grammar. Used by Parser.
 #pragma once
 
 #include <array>
@@ -18,16 +18,16 @@ class ExpressionParser {
   ExpressionPointer without_conditional() { return logical_or(); }
   /// "a" or "a, b", up to the end of the tag or one of `end_names`.
   ExpressionPointer tuple(std::initializer_list<std::string_view> end_names = {});
-  /// The same without an `if` behind it, as the head of a loop or a condition.
+  /// The same without a trailing `if`, for the head of a loop or a condition.
   ExpressionPointer plain_tuple(std::initializer_list<std::string_view> end_names = {});
-  /// What can be assigned: a name, names in a tuple, with `takes_namespace` also ns.name.
+  /// A target of an assignment: a name, a tuple of names, with `takes_namespace` also ns.name.
   ExpressionPointer target(std::initializer_list<std::string_view> end_names, bool takes_namespace);
-  /// "| name(...)" again and again around `operand`; `is_inline`: the first without "|".
+  /// A chain of filters "| name(...)" around `operand`; `is_inline`: the first one without "|".
   ExpressionPointer filters(ExpressionPointer operand, bool is_inline);
 
-  /// How often the template has named `caller`, `kwargs` and `varargs` so far.
+  /// Number of uses of the names `caller`, `kwargs` and `varargs` so far.
   const std::array<int, 3>& special_names() const { return special_names_; }
-  /// > 0: an unknown filter is an error when it is reached, not before.
+  /// > 0: an unknown filter is an error at run time, not at compile time.
   int soft_depth = 0;
 
  private:

@@ -1,4 +1,4 @@
-// The expression parser's half that reads what stands behind an operand: arguments, filters, tests.
+// The part of ExpressionParser for suffixes of an operand: arguments, filters, tests.
 #include "../engine/builtins.h"
 #include "expression_parser.h"
 

@@ -10,7 +10,7 @@
 namespace titan::jinja {
 namespace {
 
-/// Line ends become \n; one at the end is left out.
+/// Line ends become \n; one at the end is removed.
 std::string normalized(std::string_view source) {
   std::string text;
   text.reserve(source.size());
@@ -56,7 +56,7 @@ class Lexer {
       advance(character_at(text_, at_).length);
   }
 
-  /// Text up to the next tag, and the tag.
+  /// Reads the text up to the next tag, and the tag.
   void read_data() {
     size_t tag = at_;
     while ((tag = text_.find('{', tag)) != text_.npos &&
@@ -80,7 +80,8 @@ class Lexer {
   void add_data(std::string_view text) {
     if (!text.empty()) add(TokenKind::data, std::string(text));
   }
-  /// "-" takes all white space in front of a tag; a block and a comment take that of their line.
+  /// "-" removes all white space before a tag; a block or comment removes that before it on its
+  /// line.
   std::string_view before_tag(std::string_view data, char mark, char kind) const {
     if (mark == '-') return strip(data, {.left = false});
     if (mark == '+' || kind == '{') return data;
@@ -89,7 +90,7 @@ class Lexer {
     const size_t begin = new_line == data.npos ? 0 : new_line + 1;
     return strip(data.substr(begin)).empty() ? data.substr(0, begin) : data;
   }
-  /// Behind "%}", "-%}" or "+%}" with `close` for "%}".
+  /// Skips "%}", "-%}" or "+%}", with `close` for "%}"; false if there is none.
   bool skips_end(std::string_view close, bool trims_line) {
     const char mark = at_end() ? ' ' : text_[at_];
     const bool has_mark = mark == '-' || (mark == '+' && trims_line);
@@ -114,7 +115,7 @@ class Lexer {
       advance(1);
     }
   }
-  /// {% raw %} ... {% endraw %}: data as it stands. Behind "{%".
+  /// {% raw %} ... {% endraw %}: data without tags. Called after "{%".
   bool skips_raw() {
     const size_t at = at_;
     const int line = line_;
@@ -147,7 +148,7 @@ class Lexer {
     fail("Missing end of raw directive");
   }
 
-  /// Up to the tag's end.
+  /// Reads the tokens up to the tag's end.
   void read_code(bool is_variable) {
     brackets_.clear();
     while (true) {
@@ -243,7 +244,7 @@ class Lexer {
     add(TokenKind::constant, "a string", value);
     advance(i + 1 - at_);
   }
-  /// Behind the backslash; gives the place of its last character.
+  /// `i`: after the backslash. Returns the index of the escape's last character.
   size_t read_escape(size_t i, std::string& value) {
     static constexpr std::string_view kLetters = "\\'\"abfnrtv", kMeant = "\\'\"\a\b\f\n\r\t\v";
     const char letter = text_[i];
@@ -310,7 +311,7 @@ class Lexer {
   size_t at_ = 0;
   int line_ = 1;
   bool is_line_start_ = true;
-  std::string brackets_;  // what closes those that are open
+  std::string brackets_;  // the closing ones of the open brackets
   std::vector<Token> tokens_;
 };
 

@@ -1,5 +1,5 @@
-// A template's text to tokens, with Jinja2's rules for white space around blocks (trim_blocks and
-// lstrip_blocks on, as transformers has them). Used by the parser.
+// Splits a template into tokens, with Jinja2's rules for white space around blocks (trim_blocks and
+// lstrip_blocks on, as in transformers). Used by the parser.
 #pragma once
 
 #include <string>

@@ -43,7 +43,7 @@ class Parser {
     stream_.fail("encountered unknown tag " + stream_.shown());
   }
 
-  /// Null at a block that one of `ends` begins, whose name is the token at hand then.
+  /// Null at a block whose name is one of `ends`; that name is then the current token.
   Pointer next_statement(Ends ends) {
     if (stream_.is(TokenKind::data)) {
       auto data = node(StatementKind::data);
@@ -63,7 +63,8 @@ class Parser {
     if (result) stream_.expect(TokenKind::block_end, "the end of the block");
     return result;
   }
-  /// Behind a block's head: up to the block that ends it, whose name is next.
+  /// Called after a block's head; reads up to the block that ends it, whose name is then the
+  /// current token.
   Statements body(Ends ends) {
     if (++depth_ > kDeepestBlock) stream_.fail("blocks are nested too deeply");
     stream_.skips_sign(":");
@@ -71,7 +72,7 @@ class Parser {
     Statements all;
     while (true) {
       if (stream_.is(TokenKind::end))
-        stream_.fail("the template ends, but a block is still open; it is to end with {% " +
+        stream_.fail("the template ends inside a block; it lacks {% " +
                      std::string(*(ends.end() - 1)) + " %}");
       Pointer statement = next_statement(ends);
       if (!statement) {
@@ -173,7 +174,7 @@ class Parser {
   ExpressionPointer filters_of_body() {
     return stream_.is_sign("|") ? expressions_.filters(nullptr, false) : nullptr;
   }
-  /// A function of its own in Jinja2: no loop outside of it can be left.
+  /// A separate function in Jinja2: break and continue do not reach loops outside of it.
   template <class Parse>
   Statements apart(Parse parse) {
     const int outside = std::exchange(loop_depth_, 0);

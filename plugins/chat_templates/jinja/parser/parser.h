@@ -1,4 +1,4 @@
-// A template's text to its statements. Used by Template.
+// Parses a template's text into statements. Used by Template.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace titan::jinja {
 
-/// Throws a TemplateError with its line for what Jinja2 refuses to compile, and for inheritance and
-/// inclusion, which chat templates have no use for.
+/// Throws a TemplateError with its line for errors of Jinja2's compiler, and for inheritance and
+/// inclusion, which chat templates do not use.
 Statements parse(std::string_view source);
 
 }  // namespace titan::jinja

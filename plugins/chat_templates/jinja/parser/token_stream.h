@@ -1,5 +1,5 @@
-// The tokens of a template, one after the other, with the words of Jinja2's refusals. Used by the
-// parser's two halves.
+// The tokens of a template in order, with Jinja2's error messages. Used by Parser and
+// ExpressionParser.
 #pragma once
 
 #include <initializer_list>
@@ -61,7 +61,7 @@ class TokenStream {
   }
 
   [[noreturn]] void fail(const std::string& what) const { throw TemplateError(what, now().line); }
-  /// The token at hand, for messages.
+  /// The current token, for messages.
   std::string shown() const {
     switch (now().kind) {
       case TokenKind::end:

@@ -1,4 +1,4 @@
-// The values of one column, as Arrow holds them in memory. Used by the dataset `parquet`.
+// Reads values of an Arrow column. Used by the dataset `parquet`.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ bool is_null(const arrow::Array& column, int64_t row);
 /// The text of a row that is not null; lives as long as the column.
 std::string_view text_at(const arrow::Array& column, int64_t row);
 /// The ids of a row that is not null. Throws a data Error, without the place, for a null among them
-/// and for what is negative or above 2^31 - 1.
+/// and for ids that are negative or above 2^31 - 1.
 void tokens_at(const arrow::Array& column, int64_t row, std::vector<int32_t>& ids);
 
 }  // namespace titan::datasets

@@ -42,7 +42,7 @@ class ParquetDataset::Stream final : public DocumentStream {
     return true;
   }
   bool skip() override {
-    // what rows hold matters only when some are left out
+    // values matter only if rows are skipped
     if (dataset_.skip_nulls_ ? !find_value() : row_ >= shard_.num_rows) return false;
     ++row_;
     return true;
@@ -56,7 +56,7 @@ class ParquetDataset::Stream final : public DocumentStream {
                 "'row', got ",
                 to_json(position));
     TITAN_CHECK(row->as_integer() >= 0 && row->as_integer() <= shard_.num_rows, data, "row ",
-                row->as_integer(), " is none of the ", shard_.num_rows, " rows of ", place());
+                row->as_integer(), " is not one of the ", shard_.num_rows, " rows of ", place());
     if (row->as_integer() < row_) column_.reset();
     row_ = row->as_integer();
   }
@@ -66,7 +66,7 @@ class ParquetDataset::Stream final : public DocumentStream {
   }
 
  private:
-  /// Puts the column on row row_.
+  /// Moves the column to row row_.
   void go_to_row() {
     if (!column_) column_ = file_->read(shard_.row_group);
     try {
@@ -91,7 +91,7 @@ class ParquetDataset::Stream final : public DocumentStream {
     const int64_t row = column_->row();
     const ParquetColumn& column = dataset_.column_;
     TITAN_CHECK(!is_null(values, row), data, place(), ": column '", column.name,
-                "' has no value (null); leave such rows out with skip_nulls = true in "
+                "' has no value (null); skip such rows with skip_nulls = true in "
                 "[dataset.parquet]");
     if (column.holds == ParquetColumn::Holds::tokens) {
       document.text.clear();
@@ -102,15 +102,15 @@ class ParquetDataset::Stream final : public DocumentStream {
     const std::string_view text = text_at(values, row);
     const size_t good = valid_utf8_prefix(text);
     TITAN_CHECK(good == text.size(), data, place(), ": byte ", good, " of column '", column.name,
-                "' is no UTF-8");
+                "' is not UTF-8");
     document.set_text(text);
   }
 
   const ParquetDataset& dataset_;
   const Shard& shard_;
   std::unique_ptr<ParquetFile> file_;
-  std::unique_ptr<RowGroupColumn> column_;  // null before the first row is looked at
-  std::atomic<int64_t> row_ = 0;            // the next one; place() may be asked by another thread
+  std::unique_ptr<RowGroupColumn> column_;  // null before the first row is read
+  std::atomic<int64_t> row_ = 0;            // the next one; place() may be called by another thread
 };
 
 ParquetDataset::ParquetDataset(const ParquetOptions& options, DatasetContext context)
@@ -127,14 +127,14 @@ void ParquetDataset::add(std::filesystem::path path, std::string name) {
     const int64_t nulls = file.num_nulls(group);
     TITAN_CHECK(skip_nulls_ || nulls == 0, data, "row group ", group, " of '", path.string(),
                 "' has ", nulls, " rows without a value (null) in column '", column_.name,
-                "'; leave such rows out with skip_nulls = true in [dataset.parquet]");
+                "'; skip such rows with skip_nulls = true in [dataset.parquet]");
     num_nulls += nulls;
     const int64_t num_rows = file.num_rows(group);
     if (num_rows > 0) shards_.push_back({files_.size(), group, num_rows});
   }
   if (num_nulls > 0)
-    log::warn(detail::concat("dataset 'parquet' leaves out ", num_nulls, " rows of '",
-                             path.string(), "' without a value in column '", column_.name, "'"));
+    log::warn(detail::concat("dataset 'parquet' skips ", num_nulls, " rows of '", path.string(),
+                             "' without a value in column '", column_.name, "'"));
   files_.push_back({std::move(path), std::move(name), file.num_bytes()});
 }
 

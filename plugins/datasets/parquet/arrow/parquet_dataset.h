@@ -16,23 +16,24 @@
 namespace titan::datasets {
 
 struct ParquetOptions {
-  std::string field = "text";  ///< the column of strings that holds the text
-  std::string tokens_field;    ///< not empty: a column of lists of integers is read instead
-  bool skip_nulls = false;     ///< leave out rows without a value
+  std::string field = "text";  ///< column of strings that holds the text
+  std::string tokens_field;    ///< if not empty: column of lists of integers to read instead
+  bool skip_nulls = false;     ///< skip rows without a value
 };
 
-/// One shard is one row group; those of the first file come first. Each stream holds its file open
-/// and in memory a batch of rows of the one column (1,024 rows, and the pages they come from).
-/// Continuing inside a row group reads it again up to there.
+/// One shard is one row group; those of the first file come first. Each stream keeps its file open
+/// and holds a batch of rows of the column in memory (1,024 rows, and their pages). seek() to a row
+/// reads the row group again up to it.
 class ParquetDataset final : public StreamedDataset {
  public:
-  /// Reads the footers of all files. Throws an Error naming the file that is none, lacks the column
-  /// or has nulls in it. Logs how many rows `skip_nulls` leaves out, as far as the files say.
+  /// Reads the footers of all files. Throws an Error naming a file that is not Parquet, lacks the
+  /// column or has nulls in it. Logs the number of rows that `skip_nulls` skips, as far as the
+  /// files' statistics give it.
   ParquetDataset(const ParquetOptions& options, DatasetContext context);
 
   int64_t num_shards() const override { return static_cast<int64_t>(shards_.size()); }
   std::unique_ptr<DocumentStream> open(int64_t shard) const override;
-  /// Of the column, the files' names, sizes and the rows of their row groups.
+  /// Hash of the column, the files' names, sizes and the rows of their row groups.
   std::string fingerprint() const override;
 
  private:
@@ -48,9 +49,9 @@ class ParquetDataset final : public StreamedDataset {
   };
   class Stream;
 
-  /// [any thread] Throws an io Error when the file is not what it was.
+  /// [any thread] Throws an io Error if the file's size has changed.
   std::unique_ptr<ParquetFile> open_file(size_t file) const;
-  /// Adds a file's row groups to the shards, but for empty ones.
+  /// Adds a file's row groups to the shards, except empty ones.
   void add(std::filesystem::path path, std::string name);
 
   ParquetColumn column_;
@@ -58,8 +59,8 @@ class ParquetDataset final : public StreamedDataset {
   std::vector<File> files_;
   std::vector<Shard> shards_;
 
-  // The footers of the files that were opened last, the last one first: the row groups of a file
-  // are mostly read one after the other.
+  // The footers of the files that were opened last, the last one first: row groups of a file are
+  // mostly read in succession.
   struct Footer {
     size_t file = 0;
     std::shared_ptr<parquet::FileMetaData> content;

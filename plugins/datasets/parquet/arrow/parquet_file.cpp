@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kBatchRows = 1024;
 
-/// What `call` gives; what Arrow and Parquet throw is an Error naming the file.
+/// Result of `call`; exceptions of Arrow and Parquet become an Error naming the file.
 template <class Call>
 auto guarded(const std::filesystem::path& path, Call call) {
   try {
@@ -46,11 +46,11 @@ T value_of(arrow::Result<T> result, const std::filesystem::path& path) {
 }
 
 std::shared_ptr<arrow::io::ReadableFile> open_input(const std::filesystem::path& path) {
-  // a pipe would be waited for
+  // opening a pipe would block
   std::error_code ignored;
-  TITAN_CHECK(!std::filesystem::exists(path, ignored) ||
-                  std::filesystem::is_regular_file(path, ignored),
-              io, "cannot read '", path.string(), "': it is not a regular file");
+  TITAN_CHECK(
+      !std::filesystem::exists(path, ignored) || std::filesystem::is_regular_file(path, ignored),
+      io, "cannot read '", path.string(), "': it is not a regular file");
   auto opened = arrow::io::ReadableFile::Open(path.string());
   TITAN_CHECK(opened.ok(), io, "cannot open '", path.string(), "': ", opened.status().message());
   return std::move(opened).ValueUnsafe();
@@ -60,8 +60,8 @@ std::unique_ptr<parquet::arrow::FileReader> make_reader(
     const std::filesystem::path& path, std::shared_ptr<arrow::io::ReadableFile> input,
     std::shared_ptr<parquet::FileMetaData> footer) {
   parquet::ReaderProperties properties = parquet::default_reader_properties();
-  properties.enable_buffered_stream();  // pages are read as they are needed, not the whole column
-  properties.set_page_checksum_verification(true);  // of files that have them
+  properties.enable_buffered_stream();              // reads pages on demand, not the whole column
+  properties.set_page_checksum_verification(true);  // if the file has checksums
   parquet::ArrowReaderProperties arrow_properties(/*use_threads=*/false);
   arrow_properties.set_pre_buffer(false);
   arrow_properties.set_batch_size(kBatchRows);
@@ -153,7 +153,7 @@ int64_t ParquetFile::num_rows(int group) const {
 int64_t ParquetFile::num_nulls(int group) const {
   return guarded(path_, [&]() -> int64_t {
     const auto row_group = reader_->parquet_reader()->metadata()->RowGroup(group);
-    // of a list the values inside are counted
+    // for lists the statistics count the values inside
     if (row_group->schema()->Column(leaves_.front())->max_repetition_level() > 0) return 0;
     const auto statistics = row_group->ColumnChunk(leaves_.front())->statistics();
     return statistics && statistics->HasNullCount() ? statistics->null_count() : 0;

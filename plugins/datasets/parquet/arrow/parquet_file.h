@@ -1,4 +1,4 @@
-// One Parquet file, of which one column is read. Used by the dataset `parquet`.
+// Reads one column of a Parquet file. Used by the dataset `parquet`.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,23 @@
 
 namespace titan::datasets {
 
-/// Which column is read, and what it has to hold.
+/// The column to read and its required contents.
 struct ParquetColumn {
   std::string name;
   enum class Holds { text, tokens } holds = Holds::text;
 };
 
-/// The column of one row group, from its first row on, a batch of rows at a time: in memory are a
-/// batch and the page it comes from, whatever the size of the row group.
+/// Sequential reader of the column in one row group. Only a batch of rows and the page it comes
+/// from are in memory, whatever the size of the row group.
 class RowGroupColumn {
  public:
   RowGroupColumn(std::filesystem::path path, int64_t num_rows,
                  std::unique_ptr<arrow::RecordBatchReader> batches);
 
-  /// Goes forward to row `row` < the group's number of rows. Throws a data Error naming the file
-  /// when the group cannot be read up to there.
+  /// Moves forward to row `row` < the group's number of rows. Throws a data Error naming the file
+  /// if the group cannot be read up to it.
   void go_to(int64_t row);
-  /// Where go_to() went to, as a row of `values()`.
+  /// The present batch, and the row of go_to() within it.
   const arrow::Array& values() const { return *values_; }
   int64_t row() const { return row_ - first_row_; }
 
@@ -37,18 +37,16 @@ class RowGroupColumn {
   std::filesystem::path path_;
   int64_t num_rows_;
   std::unique_ptr<arrow::RecordBatchReader> batches_;
-  std::shared_ptr<arrow::Array> values_;  // the present batch; null before the first
+  std::shared_ptr<arrow::Array> values_;  // null before the first batch
   int64_t first_row_ = 0;                 // of the batch, in the group
   int64_t row_ = 0;
 };
 
-/// All Errors name the file: whatever Arrow says of it is a data Error, what the system says an io
-/// Error.
+/// All Errors name the file. Errors of Arrow are data Errors, errors of the system io Errors.
 class ParquetFile {
  public:
-  /// Reads the footer, unless it is given: that of a file with many row groups takes a while.
-  /// Throws a data Error when there is no such column (naming those there are) or it holds
-  /// something else (naming its type).
+  /// Reads the footer unless it is given, because that is slow for many row groups. Throws a data
+  /// Error if there is no such column (lists the columns) or it has another type (names it).
   ParquetFile(std::filesystem::path path, const ParquetColumn& column,
               std::shared_ptr<parquet::FileMetaData> footer = nullptr);
   ~ParquetFile();
@@ -57,9 +55,9 @@ class ParquetFile {
   uint64_t num_bytes() const { return num_bytes_; }
   int num_row_groups() const;
   int64_t num_rows(int group) const;
-  /// How many rows of the group have no value, where the file says so; else 0.
+  /// Number of rows of the group without a value, if the file's statistics give it; else 0.
   int64_t num_nulls(int group) const;
-  /// Lives no longer than the file.
+  /// The result must not outlive this object.
   std::unique_ptr<RowGroupColumn> read(int group) const;
 
  private:
@@ -68,7 +66,7 @@ class ParquetFile {
   std::filesystem::path path_;
   uint64_t num_bytes_ = 0;
   std::unique_ptr<parquet::arrow::FileReader> reader_;
-  std::vector<int> leaves_;  // the file's columns that make up the one that is read
+  std::vector<int> leaves_;  // the Parquet leaf columns of the column
 };
 
 }  // namespace titan::datasets
