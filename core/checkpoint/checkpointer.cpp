@@ -15,7 +15,7 @@
 #include "core/checkpoint/shard_plan.h"
 #include "core/exchange/hf_export.h"
 #include "core/runtime/build_info.h"
-#include "core/runtime/groups/together.h"
+#include "core/runtime/groups/run_on_all_or_fail.h"
 #include "core/runtime/tensors/dtypes.h"
 
 namespace titan::core {
@@ -145,7 +145,7 @@ void Checkpointer::save(const TrainState& state, Contents contents, bool waits,
 /// kept until the new one is complete.
 void Checkpointer::prepare_folder(const std::filesystem::path& folder,
                                   const std::string& part_of_it) const {
-  together(saved_.mesh.group("world"), saved_.device.device(), [&] {
+  run_on_all_or_fail(saved_.mesh.group("world"), saved_.device.device(), [&] {
     if (saved_.mesh.rank() != 0) return;
     std::error_code error;
     if (std::filesystem::is_directory(folder_, error))
@@ -282,7 +282,7 @@ void Checkpointer::save_in_hf(const TrainState& state) {
                 .tokenizer = saved_.tokenizer,
                 .assets = config_.model.hf_assets_path},
                world, device);
-  together(world, device, [&] {
+  run_on_all_or_fail(world, device, [&] {
     if (world.rank() != 0) return;
     remove_checkpoint(folder / kExportFolderName);
     purge(state.step);

@@ -8,7 +8,7 @@
 #include "core/exchange/hf_config.h"
 #include "core/exchange/hf_folder.h"
 #include "core/exchange/rule_layout.h"
-#include "core/runtime/groups/together.h"
+#include "core/runtime/groups/run_on_all_or_fail.h"
 
 namespace titan::core {
 
@@ -58,15 +58,15 @@ void export_to_hf(const std::filesystem::path& shards, const std::filesystem::pa
       .assets = what.assets};
   const std::vector<PlannedFile> files =
       plan_weight_files(tensors, FileStyle::hugging_face, kHfFileBytes);
-  together(world, device, [&] {
+  run_on_all_or_fail(world, device, [&] {
     if (world.rank() == 0) write_hf_description(folder, description);
   });
-  together(world, device, [&] {
+  run_on_all_or_fail(world, device, [&] {
     for (size_t i = static_cast<size_t>(world.rank()); i < files.size();
          i += static_cast<size_t>(world.size()))
       write_weight_file(index, files[i], folder);
   });
-  together(world, device, [&] {
+  run_on_all_or_fail(world, device, [&] {
     if (world.rank() == 0 && files.size() > 1)
       write_text_atomically(folder / kHfIndexName, hf_index_text(files));
   });

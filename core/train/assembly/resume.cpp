@@ -16,7 +16,7 @@
 #include "core/exchange/quantised.h"
 #include "core/exchange/weight_copies.h"
 #include "core/exchange/weight_names.h"
-#include "core/runtime/groups/together.h"
+#include "core/runtime/groups/run_on_all_or_fail.h"
 #include "core/train/assembly/changed_settings.h"
 #include "core/train/assembly/initial_values.h"
 
@@ -175,7 +175,7 @@ void check_weights(const Run& run, const StartPoint& start, const JobConfig& con
   if (is_hf) check_quantised(found, start, config.checkpoint);
   const dist::Group& world = run.mesh.group("world");
   if (has_copies(found))
-    together(world, run.device->device(), [&] {
+    run_on_all_or_fail(world, run.device->device(), [&] {
       if (world.rank() == 0) check_copies(found, start.index, place, name);
     });
   if (start.kind != Kind::checkpoint) return;

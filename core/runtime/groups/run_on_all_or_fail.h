@@ -13,7 +13,7 @@ namespace titan::core {
 /// it has one, else an io Error with the number of failed ranks. `device`: where the group
 /// communicates.
 template <class Work>
-void together(const dist::Group& world, c10::Device device, const Work& work) {
+void run_on_all_or_fail(const dist::Group& world, c10::Device device, const Work& work) {
   std::exception_ptr error;
   try {
     work();
