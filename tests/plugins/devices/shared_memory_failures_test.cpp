@@ -66,14 +66,14 @@ TEST(SharedMemoryFailures, ARankThatEndsIsNoticedByAllOthers) {
   });
 }
 
-/// A ring of this process with a bell, and both of its ends.
+/// A ring of this process with a futex, and both of its ends.
 struct Ring {
   alignas(kLine) std::array<std::byte, RingPlace::bytes(1, 4096)> memory{};
-  Bell bell{};
-  SendLane send{
-      .ring = RingWriter(RingPlace::at(memory.data(), 1, 4096)), .ranks = {0}, .bells = {&bell}};
-  ReceiveLane receive{
-      .ring = RingReader(RingPlace::at(memory.data(), 1, 4096), 0), .rank = 0, .bell = &bell};
+  Futex futex{};
+  SendChannel send{
+      .ring = RingWriter(RingPlace::at(memory.data(), 1, 4096)), .ranks = {0}, .futexes = {&futex}};
+  ReceiveChannel receive{
+      .ring = RingReader(RingPlace::at(memory.data(), 1, 4096), 0), .rank = 0, .futex = &futex};
 };
 
 TEST(SharedMemoryOperations, WaitForNobodyWhoseBytesAreHere) {
@@ -81,20 +81,20 @@ TEST(SharedMemoryOperations, WaitForNobodyWhoseBytesAreHere) {
   from_one.receive.rank = 1;
   from_two.receive.rank = 2;
   const std::array<std::byte, 640> bytes{};
-  Outgoing one(from_one.send, bytes.data(), bytes.size());
+  SendMessage one(from_one.send, bytes.data(), bytes.size());
   EXPECT_TRUE(one.advance());
   uint64_t used = 0;
-  Joint joint({&from_one.receive, &from_two.receive}, 3, bytes.size(),
-              [&](uint64_t, uint64_t count, const std::byte* const*) { used += count; });
-  while (joint.advance()) {
+  FanInReduce fan_in({&from_one.receive, &from_two.receive}, 3, bytes.size(),
+                     [&](uint64_t, uint64_t count, const std::byte* const*) { used += count; });
+  while (fan_in.advance()) {
   }
-  EXPECT_FALSE(joint.waits_for(1));  // it may end
-  EXPECT_TRUE(joint.waits_for(2));
-  Outgoing two(from_two.send, bytes.data(), bytes.size());
+  EXPECT_FALSE(fan_in.waits_for(1));  // it may end
+  EXPECT_TRUE(fan_in.waits_for(2));
+  SendMessage two(from_two.send, bytes.data(), bytes.size());
   EXPECT_TRUE(two.advance());
-  while (joint.advance()) {
+  while (fan_in.advance()) {
   }
-  EXPECT_TRUE(joint.is_done());
+  EXPECT_TRUE(fan_in.is_done());
   EXPECT_EQ(used, bytes.size());
 }
 

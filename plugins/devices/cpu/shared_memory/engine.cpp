@@ -34,7 +34,7 @@ std::string seconds(std::chrono::milliseconds time) {
 }  // namespace
 
 Engine::Engine(Members members)
-    : members_(std::move(members)), bell_(members_.segments[index(members_.rank)].bell()) {
+    : members_(std::move(members)), futex_(members_.segments[index(members_.rank)].futex()) {
   const int own = members_.rank, size = members_.layout.size;
   const Segment& mine = members_.segments[index(own)];
   to_.resize(index(size));
@@ -44,24 +44,24 @@ Engine::Engine(Members members)
   publish_.ring = RingWriter(mine.published());
   for (int rank = 0; rank < size; ++rank) {
     const Segment& segment = members_.segments[index(rank)];
-    Bell* bell = &segment.bell();
-    ReceiveLane mail{.rank = rank, .bell = bell};
+    Futex* futex = &segment.futex();
+    ReceiveChannel mail{.rank = rank, .futex = futex};
     if (rank != own) {
       publish_.ranks.push_back(rank);
-      publish_.bells.push_back(bell);
+      publish_.futexes.push_back(futex);
       to_[index(rank)] = {.ring = RingWriter(mine.direct(rank, Segment::Use::collectives)),
                           .ranks = {rank},
-                          .bells = {bell}};
+                          .futexes = {futex}};
       mail_to_[index(rank)] = {.ring = RingWriter(mine.direct(rank, Segment::Use::messages)),
                                .ranks = {rank},
-                               .bells = {bell}};
+                               .futexes = {futex}};
       published_[index(rank)] = {
           .ring = RingReader(segment.published(), own < rank ? own : own - 1),
           .rank = rank,
-          .bell = bell};
+          .futex = futex};
       from_[index(rank)] = {.ring = RingReader(segment.direct(own, Segment::Use::collectives), 0),
                             .rank = rank,
-                            .bell = bell};
+                            .futex = futex};
       mail.ring = RingReader(segment.direct(own, Segment::Use::messages), 0);
     }
     mailboxes_.emplace_back(mail);
@@ -74,7 +74,7 @@ Engine::~Engine() {
     is_closed_ = true;
   }
   help_wanted_.notify_all();
-  bell_.ring();
+  futex_.wake();
   if (helper_.joinable()) helper_.join();
 }
 
@@ -90,7 +90,7 @@ bool Engine::advance() {
   } catch (const std::exception& e) {
     fail(e.what());
   }
-  if (moved && num_waiting_ > 1) bell_.ring();  // another thread may wait for it
+  if (moved && num_waiting_ > 1) futex_.wake();  // another thread may wait for it
   return moved;
 }
 
@@ -115,7 +115,7 @@ void Engine::wait(Operation& operation, std::chrono::milliseconds timeout) {
   const auto leave = [&] {
     --num_waiting_;
     call_for_help();
-    if (num_waiting_ > 0) bell_.ring();
+    if (num_waiting_ > 0) futex_.wake();
   };
   std::optional<Clock::time_point> deadline;
   int looks = 0;
@@ -135,9 +135,9 @@ void Engine::wait(Operation& operation, std::chrono::milliseconds timeout) {
       fail("timed out after " + seconds(timeout) + ": " + awaited_ranks());
       break;
     }
-    const uint32_t announced = bell_.announce_sleep();
+    const uint32_t announced = futex_.announce_sleep();
     if (advance()) {
-      bell_.stay_awake();
+      futex_.stay_awake();
       looks = 0;
       continue;
     }
@@ -145,7 +145,7 @@ void Engine::wait(Operation& operation, std::chrono::milliseconds timeout) {
         kNap, std::chrono::duration_cast<std::chrono::microseconds>(*deadline - now) +
                   std::chrono::microseconds(1));
     lock.unlock();
-    bell_.sleep(announced, nap);
+    futex_.sleep(announced, nap);
     lock.lock();
     if (Clock::now() - now >= nap) look_for_ended_ranks();
     looks = 0;
@@ -196,12 +196,12 @@ void Engine::fail(const std::string& reason) {
   if (!failure_) failure_ = reason;
   active_.clear();
   for (Mailbox& mailbox : mailboxes_) mailbox.clear();
-  bell_.ring();
+  futex_.wake();
 }
 
 bool Engine::wants_help() const {
   if (active_.empty()) return false;
-  const auto is_short = [](const ReceiveLane& lane) { return lane.is_short_of_space(); };
+  const auto is_short = [](const ReceiveChannel& channel) { return channel.is_short_of_space(); };
   return std::any_of(active_.begin(), active_.end(),
                      [](const auto& operation) { return operation->has_unsent(); }) ||
          std::any_of(published_.begin(), published_.end(), is_short) ||
@@ -225,15 +225,15 @@ void Engine::help() {
       help_wanted_.wait(lock);
       continue;
     }
-    const uint32_t announced = bell_.announce_sleep();
+    const uint32_t announced = futex_.announce_sleep();
     if (advance()) {
-      bell_.stay_awake();
+      futex_.stay_awake();
       lock.unlock();  // threads in wait() or start() come first
       lock.lock();
       continue;
     }
     lock.unlock();
-    bell_.sleep(announced, kNap);
+    futex_.sleep(announced, kNap);
     lock.lock();
   }
 }

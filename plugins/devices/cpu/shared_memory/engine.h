@@ -40,11 +40,11 @@ class Engine {
 
   /// Lanes for the parts of an operation that is about to be started. Except for `publish`, `rank`
   /// is another rank.
-  SendLane& publish() { return publish_; }
-  ReceiveLane& published_by(int rank) { return published_[index(rank)]; }
-  SendLane& to(int rank) { return to_[index(rank)]; }
-  ReceiveLane& from(int rank) { return from_[index(rank)]; }
-  SendLane& mail_to(int rank) { return mail_to_[index(rank)]; }
+  SendChannel& publish() { return publish_; }
+  ReceiveChannel& published_by(int rank) { return published_[index(rank)]; }
+  SendChannel& to(int rank) { return to_[index(rank)]; }
+  ReceiveChannel& from(int rank) { return from_[index(rank)]; }
+  SendChannel& mail_to(int rank) { return mail_to_[index(rank)]; }
 
   /// Throws a std::runtime_error when the group has failed.
   void start(const std::shared_ptr<Operation>& operation);
@@ -68,14 +68,14 @@ class Engine {
   void help();
 
   Members members_;
-  Bell& bell_;
-  SendLane publish_;
+  Futex& futex_;
+  SendChannel publish_;
   // by rank, that of this rank unused:
-  std::vector<SendLane> to_, mail_to_;
-  std::vector<ReceiveLane> published_, from_;
+  std::vector<SendChannel> to_, mail_to_;
+  std::vector<ReceiveChannel> published_, from_;
   std::vector<Mailbox> mailboxes_;
 
-  std::mutex mutex_;  // for all below, the lanes and the progress of operations
+  std::mutex mutex_;  // for all below, the channels and the progress of operations
   std::list<std::shared_ptr<Operation>> active_;
   std::optional<std::string> failure_;
   int num_waiting_ = 0;

@@ -39,13 +39,13 @@ Expected* Mailbox::first_with(int64_t tag) {
 
 void Mailbox::check_size(const MessageHeader& header, const Expected& expected) const {
   if (header.bytes != expected.bytes)
-    throw std::runtime_error("rank " + std::to_string(lane_.rank) + " of the group sent " +
+    throw std::runtime_error("rank " + std::to_string(channel_.rank) + " of the group sent " +
                              std::to_string(header.bytes) + " bytes where " +
                              std::to_string(expected.bytes) + " were expected");
 }
 
 bool Mailbox::begin() {
-  const std::span<const std::byte> available = lane_.ring.available();
+  const std::span<const std::byte> available = channel_.ring.available();
   if (available.empty()) return false;
   std::memcpy(&header_, available.data(), sizeof header_);
   target_ = first_with(header_.tag);
@@ -53,7 +53,7 @@ bool Mailbox::begin() {
     check_size(header_, *target_);
   else
     set_aside_.push_back({header_, std::vector<std::byte>(header_.bytes)});
-  lane_.ring.release(kLine);
+  channel_.ring.release(kLine);
   has_current_ = true;
   done_ = 0;
   return true;
@@ -66,16 +66,16 @@ bool Mailbox::advance() {
     if (!begin()) return false;
     moved = true;
   }
-  const std::span<const std::byte> available = lane_.ring.available();
+  const std::span<const std::byte> available = channel_.ring.available();
   const uint64_t count = std::min({available.size(), header_.bytes - done_, kPiece});
   if (count > 0) {
     std::byte* place = target_ ? target_->place : set_aside_.back().bytes.data();
     std::memcpy(place + done_, available.data(), count);
     done_ += count;
-    lane_.ring.release((count + kLine - 1) / kLine * kLine);
+    channel_.ring.release((count + kLine - 1) / kLine * kLine);
     moved = true;
   }
-  if (moved) lane_.bell->ring();
+  if (moved) channel_.futex->wake();
   if (done_ == header_.bytes) {
     has_current_ = false;
     if (target_) complete(*target_);
@@ -90,7 +90,7 @@ void Mailbox::complete(Expected& expected) {
 }
 
 bool Mailbox::is_waiting() {
-  return !waiting_.empty() && lane_.ring.available().empty();
+  return !waiting_.empty() && channel_.ring.available().empty();
 }
 
 bool Mailbox::is_short_of_space() const {
@@ -100,7 +100,7 @@ bool Mailbox::is_short_of_space() const {
     unread += &expected == target_ ? whole_lines(expected.bytes - done_)
                                    : kLine + whole_lines(expected.bytes);
   }
-  return unread > lane_.ring.capacity();
+  return unread > channel_.ring.capacity();
 }
 
 void Mailbox::clear() {

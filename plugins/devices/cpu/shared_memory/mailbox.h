@@ -15,7 +15,7 @@ namespace titan::cpu {
 /// before the requested one are set aside, to avoid deadlock.
 class Mailbox {
  public:
-  explicit Mailbox(ReceiveLane lane) : lane_(lane) {}
+  explicit Mailbox(ReceiveChannel channel) : channel_(channel) {}
 
   /// Fills `operation.expected`. Shared ownership, because the waiting thread may drop the
   /// operation.
@@ -40,7 +40,7 @@ class Mailbox {
   void complete(Expected& expected);
   void check_size(const MessageHeader& header, const Expected& expected) const;
 
-  ReceiveLane lane_;
+  ReceiveChannel channel_;
   std::list<std::shared_ptr<Operation>> waiting_;  // in the order of the requests
   std::list<SetAside> set_aside_;                  // the last may be incomplete
   // the message that is being received:

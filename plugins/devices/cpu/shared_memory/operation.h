@@ -26,22 +26,22 @@ static_assert(sizeof(MessageHeader) == kLine);
 inline constexpr uint64_t kPiece = 128 << 10;
 
 /// The writing end of a ring. Operations use it one after the other, each in its turn.
-struct SendLane {
+struct SendChannel {
   RingWriter ring;
-  std::vector<int> ranks;    // the readers
-  std::vector<Bell*> bells;  // of the readers
+  std::vector<int> ranks;       // the readers
+  std::vector<Futex*> futexes;  // of the readers
   uint64_t next_turn = 0, turn = 0;
 
-  void ring_bells() const {
-    for (Bell* bell : bells) bell->ring();
+  void wake_readers() const {
+    for (Futex* futex : futexes) futex->wake();
   }
 };
 
 /// The reading end of a ring.
-struct ReceiveLane {
+struct ReceiveChannel {
   RingReader ring;
-  int rank = 0;          // the writer
-  Bell* bell = nullptr;  // of the writer
+  int rank = 0;            // the writer
+  Futex* futex = nullptr;  // of the writer
   uint64_t next_turn = 0, turn = 0;
   // Bytes of expected messages with their headers. Access by std::atomic_ref only: the trainer's
   // thread adds in expect() while the helper thread subtracts in release().
@@ -60,11 +60,11 @@ constexpr uint64_t whole_lines(uint64_t bytes) {
 }
 
 /// One message to send.
-class Outgoing {
+class SendMessage {
  public:
   /// `ready`: number of bytes that may be sent already; null = all.
-  Outgoing(SendLane& lane, const void* data, uint64_t bytes, int64_t tag = 0,
-           const uint64_t* ready = nullptr);
+  SendMessage(SendChannel& channel, const void* data, uint64_t bytes, int64_t tag = 0,
+              const uint64_t* ready = nullptr);
 
   bool advance();
   bool is_done() const { return is_done_; }
@@ -72,7 +72,7 @@ class Outgoing {
   const uint64_t& sent() const { return sent_; }
 
  private:
-  SendLane* lane_;
+  SendChannel* channel_;
   const std::byte* data_;
   uint64_t bytes_, turn_;
   int64_t tag_;
@@ -83,19 +83,19 @@ class Outgoing {
 
 /// Reads the header of the next message and checks its size; false if it has not come yet. Throws a
 /// std::runtime_error when the other rank sent a message of another size.
-bool take_header(ReceiveLane& lane, uint64_t expected_bytes);
+bool take_header(ReceiveChannel& channel, uint64_t expected_bytes);
 
 /// One message to receive, copied to its place.
-class Incoming {
+class ReceiveMessage {
  public:
-  Incoming(ReceiveLane& lane, void* place, uint64_t bytes);
+  ReceiveMessage(ReceiveChannel& channel, void* place, uint64_t bytes);
 
   bool advance();
   bool is_done() const { return is_done_; }
   bool waits_for(int rank) const;
 
  private:
-  ReceiveLane* lane_;
+  ReceiveChannel* channel_;
   std::byte* place_;
   uint64_t bytes_, turn_;
   uint64_t done_ = 0;
@@ -103,14 +103,14 @@ class Incoming {
 };
 
 /// Messages of equal size from all other ranks, consumed together in the rings without a copy.
-class Joint {
+class FanInReduce {
  public:
   /// `sources[r]`: address of byte `offset` of the message of rank r; null for this rank.
   using Use = std::function<void(uint64_t offset, uint64_t bytes, const std::byte* const* sources)>;
 
   /// `size`: ranks of the group. `limit`: number of bytes that may be used already; null = all.
-  Joint(const std::vector<ReceiveLane*>& lanes, int size, uint64_t bytes, Use use,
-        const uint64_t* limit = nullptr);
+  FanInReduce(const std::vector<ReceiveChannel*>& channels, int size, uint64_t bytes, Use use,
+              const uint64_t* limit = nullptr);
 
   bool advance();
   bool is_done() const { return is_done_; }
@@ -119,7 +119,7 @@ class Joint {
 
  private:
   struct Part {
-    ReceiveLane* lane;
+    ReceiveChannel* channel;
     uint64_t turn;
     bool header_seen = false;
   };
@@ -147,9 +147,9 @@ struct Operation {
   Operation(const Operation&) = delete;
 
   std::vector<at::Tensor> tensors;  // kept alive
-  std::vector<Outgoing> outgoing;
-  std::vector<Incoming> incoming;
-  std::optional<Joint> joint;
+  std::vector<SendMessage> outgoing;
+  std::vector<ReceiveMessage> incoming;
+  std::optional<FanInReduce> fan_in;
   std::optional<Expected> expected;
   std::function<void()> finish;  // called in wait(), when all data have come
 

@@ -10,7 +10,7 @@
 
 namespace titan::cpu {
 
-void Bell::ring() {
+void Futex::wake() {
   // orders earlier writes before the read of num_sleepers; see announce_sleep
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (num_sleepers.load(std::memory_order_relaxed) == 0) return;
@@ -18,14 +18,14 @@ void Bell::ring() {
   ::syscall(SYS_futex, &num_rings, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-uint32_t Bell::announce_sleep() {
+uint32_t Futex::announce_sleep() {
   const uint32_t announced = num_rings.load(std::memory_order_acquire);
   num_sleepers.fetch_add(1, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return announced;
 }
 
-void Bell::sleep(uint32_t announced, std::chrono::microseconds time) {
+void Futex::sleep(uint32_t announced, std::chrono::microseconds time) {
   const auto nanoseconds = std::chrono::nanoseconds(time).count();
   const timespec at_most{.tv_sec = nanoseconds / 1'000'000'000,
                          .tv_nsec = nanoseconds % 1'000'000'000};

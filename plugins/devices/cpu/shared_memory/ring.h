@@ -1,4 +1,4 @@
-// A byte stream from one rank to one or more others through shared memory, and the bell (a futex)
+// A byte stream from one rank to one or more others through shared memory, and the futex (a futex)
 // that wakes a sleeping rank. Used by Engine and its operations.
 #pragma once
 
@@ -24,15 +24,15 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(StreamPositio
 /// A thread that wants to sleep announces it first and then checks its condition once more. A
 /// thread that changes something checks for sleepers afterwards. So at least one of the two sees
 /// the other.
-struct alignas(kLine) Bell {
+struct alignas(kLine) Futex {
   std::atomic<uint32_t> num_rings;
   std::atomic<uint32_t> num_sleepers;
 
   /// [any rank] Called after the data were written.
-  void ring();
+  void wake();
   /// [its rank] Registers a sleeper; returns the argument `announced` of `sleep`.
   uint32_t announce_sleep();
-  /// [its rank] Sleeps until the bell has rung since the announcement, at most `time`.
+  /// [its rank] Sleeps until the futex has rung since the announcement, at most `time`.
   void sleep(uint32_t announced, std::chrono::microseconds time);
   /// [its rank] Withdraws an announcement without sleeping.
   void stay_awake() { num_sleepers.fetch_sub(1, std::memory_order_relaxed); }

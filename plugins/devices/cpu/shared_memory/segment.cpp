@@ -108,8 +108,8 @@ Segment Segment::map(const SegmentLayout& layout, int rank, const Descriptor& de
   return segment;
 }
 
-Bell& Segment::bell() const {
-  return *reinterpret_cast<Bell*>(memory_ + sizeof(SegmentStart));
+Futex& Segment::futex() const {
+  return *reinterpret_cast<Futex*>(memory_ + sizeof(SegmentStart));
 }
 
 RingPlace Segment::published() const {

@@ -1,5 +1,5 @@
-// The memory that one rank of a group writes and all its ranks map: the rank's bell and rings. Used
-// by the rendezvous and Engine.
+// The memory that one rank of a group writes and all its ranks map: the rank's futex and rings.
+// Used by the rendezvous and Engine.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +50,7 @@ class Segment {
   Segment& operator=(Segment&&) = delete;
   ~Segment();
 
-  Bell& bell() const;
+  Futex& futex() const;
   /// Read by all other ranks: reader number r for rank r below this one, r - 1 above.
   RingPlace published() const;
   enum class Use { collectives, messages };

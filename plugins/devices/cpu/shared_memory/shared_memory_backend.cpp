@@ -144,8 +144,8 @@ class SharedMemoryBackend final : public dist::Backend {
       all[static_cast<size_t>(rank)] = own + offset;
       sum(to + offset, all.data(), all.size(), count / element_size);
     };
-    operation->joint.emplace(lanes([&](int peer) { return &engine_->from(peer); }), size(), bytes,
-                             use);
+    operation->fan_in.emplace(channels([&](int peer) { return &engine_->from(peer); }), size(),
+                              bytes, use);
     return start(std::move(operation));
   }
 
@@ -222,8 +222,8 @@ class SharedMemoryBackend final : public dist::Backend {
       }
     };
     // published bytes may be overwritten
-    operation->joint.emplace(lanes([&](int peer) { return &engine_->published_by(peer); }), size(),
-                             bytes, use, &operation->outgoing.front().sent());
+    operation->fan_in.emplace(channels([&](int peer) { return &engine_->published_by(peer); }),
+                              size(), bytes, use, &operation->outgoing.front().sent());
     return start(std::move(operation));
   }
 
@@ -243,10 +243,10 @@ class SharedMemoryBackend final : public dist::Backend {
       all[static_cast<size_t>(rank)] = own + offset;
       reduction.reduce(rank, own + offset, all.data(), count);
     };
-    operation->joint.emplace(lanes([&](int peer) { return &engine_->from(peer); }), size(),
-                             length(rank()), use);
+    operation->fan_in.emplace(channels([&](int peer) { return &engine_->from(peer); }), size(),
+                              length(rank()), use);
     operation->outgoing.emplace_back(engine_->publish(), data + blocks.begin(rank()),
-                                     length(rank()), 0, &operation->joint->done());
+                                     length(rank()), 0, &operation->fan_in->done());
     // the result of a byte comes after its rank has read this rank's old value of the byte
     for_others([&](int peer) {
       operation->incoming.emplace_back(engine_->published_by(peer), data + blocks.begin(peer),
@@ -276,8 +276,8 @@ class SharedMemoryBackend final : public dist::Backend {
   }
 
   template <class LaneOf>
-  std::vector<ReceiveLane*> lanes(const LaneOf& lane_of) const {
-    std::vector<ReceiveLane*> found;
+  std::vector<ReceiveChannel*> channels(const LaneOf& lane_of) const {
+    std::vector<ReceiveChannel*> found;
     for_others([&](int peer) { found.push_back(lane_of(peer)); });
     return found;
   }

@@ -8,7 +8,7 @@
 #include <ATen/core/Tensor.h>
 #include <titan/dist/group.h>
 
-#include "meeting.h"
+#include "peer_segments.h"
 
 namespace titan::cpu {
 

@@ -1,4 +1,4 @@
-#include "meeting.h"
+#include "peer_segments.h"
 
 #include <algorithm>
 #include <array>
@@ -248,7 +248,7 @@ std::string in_words(size_t rank, const std::string& why) {
 
 }  // namespace
 
-Meeting meet(const dist::Endpoint& endpoint) {
+PeerSegments connect_segments(const dist::Endpoint& endpoint) {
   Passing passing(endpoint);
   std::vector<std::string> names, places;
   for (const std::string& offer : passing.exchange("offer/", passing.offer())) {
@@ -261,17 +261,17 @@ Meeting meet(const dist::Endpoint& endpoint) {
               in_words(names.size() - 1,
                        "it runs in " + places.back() + ", rank 0 in " + places.front())};
   }
-  Meeting meeting;
+  PeerSegments segments;
   std::string verdict = kAgreed;
   try {
-    meeting.members = passing.pass(names);
+    segments.members = passing.pass(names);
   } catch (const std::exception& e) {
     verdict = e.what();
   }
   const std::vector<std::string> verdicts = passing.exchange("verdict/", verdict);
   for (size_t rank = 0; rank < verdicts.size(); ++rank)
     if (verdicts[rank] != kAgreed) return {{}, in_words(rank, verdicts[rank])};
-  return meeting;
+  return segments;
 }
 
 }  // namespace titan::cpu

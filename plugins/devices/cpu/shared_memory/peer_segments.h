@@ -12,7 +12,7 @@
 namespace titan::cpu {
 
 /// Result of the rendezvous, the same on every rank.
-struct Meeting {
+struct PeerSegments {
   std::optional<Members> members;
   std::string reason;  ///< if there are no members: why the first failing rank failed
 };
@@ -22,6 +22,6 @@ struct Meeting {
 /// behind: the sockets have no path in the file system, the segments no name.
 ///
 /// Throws a std::exception when a rank does not write to the store within the endpoint's timeout.
-Meeting meet(const dist::Endpoint& endpoint);
+PeerSegments connect_segments(const dist::Endpoint& endpoint);
 
 }  // namespace titan::cpu
