@@ -12,9 +12,9 @@ namespace titan::commands {
 namespace {
 
 /// Identifies a collective across ranks: the group, its counter, and for a message the two ranks.
-using Meeting = std::tuple<std::string, bool, int, int, int64_t>;
+using CollectiveId = std::tuple<std::string, bool, int, int, int64_t>;
 
-Meeting meeting_of(const FlightEntry& entry) {
+CollectiveId collective_id_of(const FlightEntry& entry) {
   return {entry.group, entry.is_message, entry.from, entry.to, entry.sequence};
 }
 
@@ -48,7 +48,7 @@ class Judge {
       of_rank_[record.rank] = &record;
       for (const auto& [name, group] : record.groups) groups_.emplace(name, group);
       for (const FlightEntry& entry : record.entries) {
-        arrived_[meeting_of(entry)][record.rank] = &entry;
+        arrived_[collective_id_of(entry)][record.rank] = &entry;
         auto& last = last_[{entry.group, record.rank}];
         if (!entry.is_message) last = std::max(last, entry.sequence);
       }
@@ -56,7 +56,7 @@ class Judge {
   }
 
   FlightVerdict run() {
-    for (const auto& [meeting, entries] : arrived_) look_at(entries);
+    for (const auto& [id, entries] : arrived_) look_at(entries);
     std::stable_sort(verdict_.findings.begin(), verdict_.findings.end(),
                      [](const FlightFinding& a, const FlightFinding& b) {
                        return a.entry.started_ns < b.entry.started_ns;
@@ -181,7 +181,7 @@ class Judge {
   const std::vector<FlightRecord>& records_;
   std::map<int, const FlightRecord*> of_rank_;
   std::map<std::string, FlightGroup> groups_;
-  std::map<Meeting, Entries> arrived_;
+  std::map<CollectiveId, Entries> arrived_;
   std::map<std::pair<std::string, int>, int64_t> last_;  // sequence of a group's last collective
   FlightVerdict verdict_;
 };

@@ -16,7 +16,7 @@
 
 #include "../common/gloo_backend.h"
 #include "../common/reduce_op.h"
-#include "meeting.h"
+#include "rank_rendezvous.h"
 
 namespace titan::cuda {
 namespace {
@@ -195,7 +195,7 @@ std::shared_ptr<dist::Backend> connect_nccl(const dist::Endpoint& endpoint, c10:
   try {
     const auto store = c10::make_intrusive<c10d::PrefixStore>(
         endpoint.name + "/", c10::intrusive_ptr<c10d::Store>::reclaim_copy(&endpoint.store));
-    meet(*store, endpoint, identity_of(device));
+    await_all_ranks(*store, endpoint, identity_of(device));
     const auto options = Nccl::Options::create();
     options->timeout = endpoint.timeout;
     options->group_name = endpoint.name;

@@ -1,4 +1,4 @@
-#include "meeting.h"
+#include "rank_rendezvous.h"
 
 #include <cstdint>
 #include <vector>
@@ -33,7 +33,7 @@ std::string absent_ranks(c10d::Store& store, int size) {
 
 }  // namespace
 
-void meet(c10d::Store& store, const dist::Endpoint& endpoint, const std::string& gpu) {
+void await_all_ranks(c10d::Store& store, const dist::Endpoint& endpoint, const std::string& gpu) {
   const std::string self = std::to_string(endpoint.rank);
   const std::vector<uint8_t> owner = store.compareSet("gpu " + gpu, bytes(""), bytes(self));
   const std::string owner_rank(owner.begin(), owner.end());

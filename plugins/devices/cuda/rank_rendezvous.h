@@ -12,6 +12,6 @@ namespace titan::cuda {
 /// all GPUs of the run. Throws a distributed Error that names the ranks that did not arrive within
 /// the endpoint's timeout, or two ranks with one GPU. Writes a few keys per rank, whatever the
 /// size.
-void meet(c10d::Store& store, const dist::Endpoint& endpoint, const std::string& gpu);
+void await_all_ranks(c10d::Store& store, const dist::Endpoint& endpoint, const std::string& gpu);
 
 }  // namespace titan::cuda

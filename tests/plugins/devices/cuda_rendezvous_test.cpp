@@ -1,5 +1,5 @@
 // The ranks of a group meet before NCCL connects them: all come, some do not, two share a GPU.
-#include "plugins/devices/cuda/meeting.h"
+#include "plugins/devices/cuda/rank_rendezvous.h"
 
 #include <string>
 #include <thread>
@@ -12,20 +12,20 @@
 namespace titan::testing {
 namespace {
 
-class CudaMeeting : public ::testing::Test {
+class CudaRendezvous : public ::testing::Test {
  protected:
   void come(int rank, int size, const std::string& gpu,
             std::chrono::milliseconds timeout = std::chrono::minutes(10)) {
-    cuda::meet(*store_,
-               {.store = *store_, .name = "fsdp", .rank = rank, .size = size, .timeout = timeout},
-               gpu);
+    cuda::await_all_ranks(
+        *store_, {.store = *store_, .name = "fsdp", .rank = rank, .size = size, .timeout = timeout},
+        gpu);
   }
 
  private:
   c10::intrusive_ptr<c10d::HashStore> store_ = c10::make_intrusive<c10d::HashStore>();
 };
 
-TEST_F(CudaMeeting, EndsWhenAllHaveCome) {
+TEST_F(CudaRendezvous, EndsWhenAllHaveCome) {
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < 5; ++rank) {
     ranks.emplace_back(
@@ -34,7 +34,7 @@ TEST_F(CudaMeeting, EndsWhenAllHaveCome) {
   for (std::thread& rank : ranks) rank.join();
 }
 
-TEST_F(CudaMeeting, NamesThoseWhoDidNotCome) {
+TEST_F(CudaRendezvous, NamesThoseWhoDidNotCome) {
   const auto soon = std::chrono::milliseconds(50);
   error_of([&] { come(2, 4, "a", soon); });
   const Error error = error_of([&] { come(1, 4, "b", soon); });
@@ -43,12 +43,12 @@ TEST_F(CudaMeeting, NamesThoseWhoDidNotCome) {
   EXPECT_TRUE(holds(error.message(), "missing ranks: 0, 3"));
 }
 
-TEST_F(CudaMeeting, NamesAFewOfMany) {
+TEST_F(CudaRendezvous, NamesAFewOfMany) {
   const Error error = error_of([&] { come(3, 100, "a", std::chrono::milliseconds(50)); });
   EXPECT_TRUE(holds(error.message(), "missing ranks: 0, 1, 2, 4, 5, 6, 7, 8 and 91 more"));
 }
 
-TEST_F(CudaMeeting, RefusesTwoRanksWithOneGpu) {
+TEST_F(CudaRendezvous, RefusesTwoRanksWithOneGpu) {
   error_of([&] { come(0, 2, "host ab12", std::chrono::milliseconds(50)); });
   const Error error = error_of([&] { come(1, 2, "host ab12"); });
   EXPECT_EQ(error.kind(), ErrorKind::distributed);
