@@ -174,7 +174,7 @@ FileOutcome bring_file(const Connection& connection, const std::string& commit,
   std::error_code ignored;
   const bool was_there = fs::exists(place, ignored);
   if (was_there && holds(place, file, connection.stop)) {
-    remove_stray_note(place);
+    remove_leftover_note(place);
     progress.add_present(file.size);
     return FileOutcome::kept;
   }

@@ -99,7 +99,7 @@ void PartFile::discard() {
   ::unlink(path().c_str());
 }
 
-void remove_stray_note(const std::filesystem::path& place) {
+void remove_leftover_note(const std::filesystem::path& place) {
   struct stat status {};
   if (::lstat(part_name(place.string()).c_str(), &status) != 0)
     ::unlink(note_name(place.string()).c_str());

@@ -55,6 +55,6 @@ class PartFile {
 };
 
 /// A kill right after publish() renamed the part leaves the note. Removes a note without a part.
-void remove_stray_note(const std::filesystem::path& place);
+void remove_leftover_note(const std::filesystem::path& place);
 
 }  // namespace titan::download

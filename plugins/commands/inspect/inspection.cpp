@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <titan/checkpoints/branches.h>
-#include <titan/checkpoints/strays.h>
+#include <titan/checkpoints/unlisted_files.h>
 #include <titan/checkpoints/verify.h>
 #include <titan/error.h>
 #include <titan/files/file.h>
@@ -84,7 +84,7 @@ void inspect_checkpoint(Inspection& inspection, Thoroughness thoroughness,
     if (const auto found = num_tensors.find(file.name); found != num_tensors.end())
       shown.num_tensors = found->second;
   }
-  inspection.strays = strays_of_checkpoint(inspection.path, manifest);
+  inspection.unlisted = unlisted_in_checkpoint(inspection.path, manifest);
 }
 
 /// Compares the index of a Hugging Face folder with the tensors in its files.
@@ -206,26 +206,27 @@ void inspect_steps(Inspection& inspection, const std::vector<CheckpointStep>& st
     shown.step = step;
     shown.is_newest = newest && newest->path == step.path;
     shown.bytes = bytes_within(step.path);
-    if (step.marker == Marker::hf_index) shown.strays = strays_of_hf_folder(step.path);
+    if (step.marker == Marker::hf_index) shown.unlisted = unlisted_in_hf_folder(step.path);
     if (step.marker == Marker::manifest)
       if (const auto manifest = readable_manifest(step.path, inspection)) {
         shown.contents = manifest->contents == Contents::training ? "training" : "weights";
         shown.branch = manifest->lineage.branch;
-        shown.strays = strays_of_checkpoint(step.path, *manifest);
+        shown.unlisted = unlisted_in_checkpoint(step.path, *manifest);
       }
-    for (const std::string& name : shown.strays) shown.bytes -= bytes_of_stray(step.path, name);
+    for (const std::string& name : shown.unlisted)
+      shown.bytes -= bytes_of_unlisted(step.path, name);
   }
 }
 
 /// Inspects a folder without a readable manifest.
 void inspect_weights(Inspection& inspection, std::vector<fs::path> files, Thoroughness thoroughness,
                      const Progress& progress) {
-  inspection.strays = strays_of_hf_folder(inspection.path);
-  const auto is_stray = [&](const fs::path& file) {
-    const auto& strays = inspection.strays;
-    return std::find(strays.begin(), strays.end(), file.filename().string()) != strays.end();
+  inspection.unlisted = unlisted_in_hf_folder(inspection.path);
+  const auto is_unlisted = [&](const fs::path& file) {
+    const auto& unlisted = inspection.unlisted;
+    return std::find(unlisted.begin(), unlisted.end(), file.filename().string()) != unlisted.end();
   };
-  std::erase_if(files, is_stray);
+  std::erase_if(files, is_unlisted);
   inspect_safetensors(inspection, files, thoroughness, progress);
 }
 

@@ -28,11 +28,11 @@ struct InspectedFile {
 /// One step of a folder of checkpoints.
 struct InspectedStep {
   CheckpointStep step;
-  int64_t bytes = 0;                ///< of all files in its folder, except unlisted ones
-  std::string contents;             ///< from its manifest: "training", "weights"; else empty
-  int64_t branch = 0;               ///< from its manifest's lineage
-  bool is_newest = false;           ///< the newest complete checkpoint of the newest branch
-  std::vector<std::string> strays;  ///< unlisted files, see Inspection
+  int64_t bytes = 0;                  ///< of all files in its folder, except unlisted ones
+  std::string contents;               ///< from its manifest: "training", "weights"; else empty
+  int64_t branch = 0;                 ///< from its manifest's lineage
+  bool is_newest = false;             ///< the newest complete checkpoint of the newest branch
+  std::vector<std::string> unlisted;  ///< unlisted files, see Inspection
 };
 
 /// Cost and coverage of reading every byte.
@@ -57,8 +57,8 @@ struct Inspection {
   std::optional<CheckpointManifest> manifest;
   std::vector<InspectedStep> steps;  ///< of a folder of checkpoints: all else is empty
   std::vector<InspectedFile> files;
-  TensorIndex tensors;              ///< empty when damage prevents it
-  std::vector<std::string> strays;  ///< unlisted files: present, but in no manifest or index
+  TensorIndex tensors;                ///< empty when damage prevents it
+  std::vector<std::string> unlisted;  ///< unlisted files: present, but in no manifest or index
   std::vector<std::string> damage;
   std::optional<Verification> verification;
 };

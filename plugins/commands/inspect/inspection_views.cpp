@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include <titan/checkpoints/strays.h>
+#include <titan/checkpoints/unlisted_files.h>
 #include <titan/files/json_string.h>
 #include <titan/program/quantity_text.h>
 #include <titan/program/text_table.h>
@@ -235,7 +235,7 @@ Value steps_value(const Inspection& inspection) {
                                 {"format", name_of(step.step.marker)},
                                 {"contents", step.contents.empty() ? Value() : step.contents},
                                 {"bytes", step.bytes},
-                                {"strays", texts_value(step.strays)},
+                                {"strays", texts_value(step.unlisted)},
                                 {"branch", step.branch},
                                 {"is_newest", step.is_newest}}));
   return steps;
@@ -253,12 +253,14 @@ std::vector<std::string> notes_of(const Inspection& inspection) {
         "its manifest carries no hash of its own, because an older program wrote it: changes of "
         "its step, seed and counts cannot be detected");
   const char* namer = inspection.marker == Marker::manifest ? "its manifest" : "its index";
-  if (!inspection.strays.empty()) notes.push_back(strays_text(inspection.strays, namer));
+  if (!inspection.unlisted.empty())
+    notes.push_back(unlisted_files_text(inspection.unlisted, namer));
   for (const InspectedStep& step : inspection.steps)
-    if (!step.strays.empty())
+    if (!step.unlisted.empty())
       notes.push_back(step.step.path.filename().string() + ": " +
-                      strays_text(step.strays, step.step.marker == Marker::manifest ? "its manifest"
-                                                                                    : "its index"));
+                      unlisted_files_text(step.unlisted, step.step.marker == Marker::manifest
+                                                             ? "its manifest"
+                                                             : "its index"));
   return notes;
 }
 
@@ -276,7 +278,7 @@ Value to_value(const Inspection& inspection, TensorList tensors) {
                                   {"tensors", file.num_tensors ? *file.num_tensors : Value()}}));
     value["files"] = std::move(files);
     value["lists_its_files"] = inspection.marker != Marker::none;
-    value["strays"] = texts_value(inspection.strays);
+    value["strays"] = texts_value(inspection.unlisted);
     for (const TensorTotal& total : totals_of(inspection.tensors))
       totals.push_back(Value::map({{"of", total.is_optimizer ? "optimizer" : "weights"},
                                    {"dtype", total.dtype},

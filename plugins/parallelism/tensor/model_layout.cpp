@@ -50,7 +50,7 @@ class Reader {
   void add_linear(const std::string& path, nn::Linear& linear, bool is_in_region) {
     using enum nn::WeightLayout;
     if (linear.layout() == vocab || (!is_in_region && linear.layout() != replicated)) {
-      layout_.stray.push_back({path, &linear});
+      layout_.unused_hints.push_back({path, &linear});
     } else if (is_in_region) {
       RegionLayout& region = layout_.regions.back();
       if (linear.layout() == column) region.columns.push_back(&linear);

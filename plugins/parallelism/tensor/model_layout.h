@@ -36,8 +36,8 @@ struct ModelLayout {
   std::vector<Found<nn::AttentionLayer>> attentions;      ///< are regions, or within one
   std::vector<Found<nn::AttentionLayer>> cut_attentions;  ///< outside: the sequence may be cut
   std::vector<RegionLayout> regions;
-  std::vector<Found<nn::Linear>> stray;      ///< have hints but no region that communicates
-  std::vector<Found<nn::Module>> misplaced;  ///< regions, embeddings and heads within a region
+  std::vector<Found<nn::Linear>> unused_hints;  ///< have hints but no region that communicates
+  std::vector<Found<nn::Module>> misplaced;     ///< regions, embeddings and heads within a region
 };
 
 ModelLayout read_layout(ModelPart& part);

@@ -120,7 +120,7 @@ void check_fits(const ModelLayout& layout, int64_t degree) {
       problems.add(region.path,
                    "its output is marked as a sum over ranks, but no projection below it is cut by "
                    "columns of its weight (WeightLayout::row)");
-  for (const auto& found : layout.stray)
+  for (const auto& found : layout.unused_hints)
     problems.add(
         found.path,
         "its weight may be cut, but it is outside of every region whose input is gathered "

@@ -147,7 +147,7 @@ TEST(Inspection, SaysThatAnOlderManifestCarriesNoHash) {
                     "its manifest carries no hash of its own"));
 }
 
-TEST(Inspection, NamesStraysAndDoesNotCountThem) {
+TEST(Inspection, NamesUnlistedFilesAndDoesNotCountThem) {
   const TestCheckpoint checkpoint;
   const int64_t bytes = quickly(checkpoint.folder.path()).steps.at(0).bytes;
   const std::string files = text_of(quickly(checkpoint.path));
@@ -185,7 +185,8 @@ TEST(Inspection, CountsInAHuggingFaceFolderWhatIsLoaded) {
   const Inspection inspection = quickly(folder.path() / "step-3");
   EXPECT_TRUE(inspection.damage.empty());
   EXPECT_EQ(inspection.files.size(), alone.files.size());
-  EXPECT_EQ(inspection.strays, (std::vector<std::string>{"consolidated.safetensors", "sharded/"}));
+  EXPECT_EQ(inspection.unlisted,
+            (std::vector<std::string>{"consolidated.safetensors", "sharded/"}));
   EXPECT_EQ(quickly(folder.path()).steps.at(0).bytes, bytes);
 }
 

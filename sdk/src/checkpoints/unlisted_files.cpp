@@ -1,4 +1,4 @@
-#include <titan/checkpoints/strays.h>
+#include <titan/checkpoints/unlisted_files.h>
 
 #include <algorithm>
 #include <optional>
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostStraysShown = 8;
+constexpr size_t kMostUnlistedShown = 8;
 
 bool is_regular(const fs::path& path) {
   std::error_code ignored;
@@ -53,31 +53,31 @@ std::optional<std::set<std::string>> files_in_index(const fs::path& path) {
 
 }  // namespace
 
-std::vector<std::string> strays_of_checkpoint(const fs::path& folder,
-                                              const CheckpointManifest& manifest) {
+std::vector<std::string> unlisted_in_checkpoint(const fs::path& folder,
+                                                const CheckpointManifest& manifest) {
   std::set<std::string> own = {kManifestName};
   for (const ManifestFile& file : manifest.files) own.insert(file.name);
-  std::vector<std::string> strays = names_in(folder);
-  std::erase_if(strays, [&](const std::string& name) { return own.contains(name); });
-  return strays;
+  std::vector<std::string> unlisted = names_in(folder);
+  std::erase_if(unlisted, [&](const std::string& name) { return own.contains(name); });
+  return unlisted;
 }
 
-std::vector<std::string> strays_of_hf_folder(const fs::path& folder) {
+std::vector<std::string> unlisted_in_hf_folder(const fs::path& folder) {
   std::optional<std::set<std::string>> own;
   if (is_regular(folder / kHfIndexName))
     own = files_in_index(folder / kHfIndexName);
   else if (is_regular(folder / kHfSingleName))
     own = std::set<std::string>{kHfSingleName};
   if (!own) return {};
-  std::vector<std::string> strays = names_in(folder);
-  std::erase_if(strays, [&](const std::string& name) {
+  std::vector<std::string> unlisted = names_in(folder);
+  std::erase_if(unlisted, [&](const std::string& name) {
     const bool is_work = name == std::string(kExportFolderName) + "/";
     return !is_work && (!name.ends_with(".safetensors") || own->contains(name));
   });
-  return strays;
+  return unlisted;
 }
 
-int64_t bytes_of_stray(const fs::path& folder, const std::string& name) {
+int64_t bytes_of_unlisted(const fs::path& folder, const std::string& name) {
   const fs::path path = folder / name;
   std::error_code error;
   if (is_regular(path)) {
@@ -94,16 +94,17 @@ int64_t bytes_of_stray(const fs::path& folder, const std::string& name) {
   return bytes;
 }
 
-std::string strays_text(const std::vector<std::string>& strays, const std::string& by_whom) {
-  if (strays.empty()) return "";
-  std::string text = std::to_string(strays.size()) +
-                     (strays.size() == 1 ? " unlisted file, which " : " unlisted files, which ") +
-                     by_whom + " does not name" + (strays.size() == 1 ? ", is" : ", are") +
+std::string unlisted_files_text(const std::vector<std::string>& unlisted,
+                                const std::string& by_whom) {
+  if (unlisted.empty()) return "";
+  std::string text = std::to_string(unlisted.size()) +
+                     (unlisted.size() == 1 ? " unlisted file, which " : " unlisted files, which ") +
+                     by_whom + " does not name" + (unlisted.size() == 1 ? ", is" : ", are") +
                      " not counted: ";
-  for (size_t i = 0; i < std::min(strays.size(), kMostStraysShown); ++i)
-    text += (i > 0 ? ", " : "") + printable(strays[i]);
-  if (strays.size() > kMostStraysShown)
-    text += " and " + std::to_string(strays.size() - kMostStraysShown) + " more";
+  for (size_t i = 0; i < std::min(unlisted.size(), kMostUnlistedShown); ++i)
+    text += (i > 0 ? ", " : "") + printable(unlisted[i]);
+  if (unlisted.size() > kMostUnlistedShown)
+    text += " and " + std::to_string(unlisted.size() - kMostUnlistedShown) + " more";
   return text;
 }
 
