@@ -7,9 +7,9 @@ namespace titan::core {
 
 std::vector<FlagHelp> list_flags(const JobSources& sources, ComponentLookup& lookup) {
   OptionTable table = core_table(sources.file);
-  Diagnostics unheard;
-  choose_components(first_sight(sources.file, sources.arguments, 1).given, {}, lookup, table,
-                    unheard);
+  Diagnostics ignored;
+  choose_components(peek_core_keys(sources.file, sources.arguments, 1).given, {}, lookup, table,
+                    ignored);
 
   std::vector<FlagHelp> flags;
   for (const KnownOption& known : table.options()) {

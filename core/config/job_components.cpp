@@ -51,8 +51,8 @@ class NotingLookup final : public RegistryLookup {
 std::vector<UsedComponent> components_of_job(const JobSources& sources, const Catalog& catalog,
                                              Registry& registry, int world_size) {
   NotingLookup lookup(catalog, registry);
-  Diagnostics unheard;
-  try_resolve(sources, lookup, {.world_size = world_size}, unheard);
+  Diagnostics ignored;
+  try_resolve(sources, lookup, {.world_size = world_size}, ignored);
   return std::move(lookup.used);
 }
 

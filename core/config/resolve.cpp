@@ -99,9 +99,8 @@ class Resolver {
 
   JobConfig resolve() {
     const GivenValues first =
-        first_sight(sources_.file, sources_.arguments, options_.world_size).given;
-    chosen_ =
-        choose_components(first, parallelisms_at_first_sight(first), lookup_, table_, diagnostics_);
+        peek_core_keys(sources_.file, sources_.arguments, options_.world_size).given;
+    chosen_ = choose_components(first, guess_parallelisms(first), lookup_, table_, diagnostics_);
     check_unchosen_sections(sources_.file, lookup_, table_, diagnostics_);
     add_unchosen_keys(sources_.file, sources_.arguments, lookup_, table_);
     collected_ =
@@ -147,13 +146,13 @@ class Resolver {
 
   /// A first estimate of the layout, which determines the parallelism plugins before their options
   /// are known.
-  std::vector<ParallelismRequest> parallelisms_at_first_sight(const GivenValues& first) {
+  std::vector<ParallelismRequest> guess_parallelisms(const GivenValues& first) {
     JobConfig sketch;
     job_schema().assign(&sketch, given_map(first, table_, nullptr, {}));
     sketch.world_size = options_.world_size;
     sketch.device_section.name = device_name(first, lookup_, options_.picks_device);
-    Diagnostics unheard;
-    sketch.layout = plan_layout({sketch, first, unheard});
+    Diagnostics ignored;
+    sketch.layout = plan_layout({sketch, first, ignored});
     config_.layout = sketch.layout;
     return requested_parallelisms(sketch, sketch.layout, first);
   }

@@ -81,7 +81,7 @@ bool can_export(const Component& component) {
 void choose_converters(JobSources& sources, CountedConverters converters, ComponentLookup& lookup) {
   std::vector<const Component*> counted;
   if (converters == CountedConverters::exporting) {
-    const Collected first = first_sight(sources.file, sources.arguments, 1);
+    const Collected first = peek_core_keys(sources.file, sources.arguments, 1);
     const Given* named = first.given.find(kConverters);
     if (named && named->is_valid) counted = find_converters(*named, lookup);
   }

@@ -78,7 +78,7 @@ const Value* given(const GivenValues& values, const char* key) {
 }  // namespace
 
 void simulate_unless_on_cpus(JobSources& sources) {
-  const Collected first = first_sight(sources.file, sources.arguments, 1);
+  const Collected first = peek_core_keys(sources.file, sources.arguments, 1);
   const Value* device = given(first.given, "device.name");
   if (device && *device == Value(default_plugins::kHost)) return;
   if (!given(first.given, "comm.mode"))
@@ -86,14 +86,14 @@ void simulate_unless_on_cpus(JobSources& sources) {
 }
 
 bool asks_for_estimate(const JobSources& sources) {
-  const Collected first = first_sight(sources.file, sources.arguments, 1);
+  const Collected first = peek_core_keys(sources.file, sources.arguments, 1);
   const Value* enable = given(first.given, "memory_estimation.enable");
   return enable && *enable == Value(true);
 }
 
 int estimated_ranks(const JobSources& sources, std::optional<int> asked) {
   if (asked) return *asked;
-  const Collected first = first_sight(sources.file, sources.arguments, 1);
+  const Collected first = peek_core_keys(sources.file, sources.arguments, 1);
   const auto degree = [&](const char* key, int64_t otherwise) {
     const Value* value = given(first.given, key);
     return value && value->is_integer() ? value->as_integer() : otherwise;

@@ -66,10 +66,10 @@ OptionTable core_table(const SettingList& file) {
   return table;
 }
 
-Collected first_sight(const SettingList& file, const std::vector<std::string>& arguments,
-                      int world_size) {
-  Diagnostics unheard;
-  return collect(file, arguments, core_table(file), world_size, unheard);
+Collected peek_core_keys(const SettingList& file, const std::vector<std::string>& arguments,
+                         int world_size) {
+  Diagnostics ignored;
+  return collect(file, arguments, core_table(file), world_size, ignored);
 }
 
 }  // namespace titan::core

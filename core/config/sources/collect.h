@@ -33,7 +33,7 @@ OptionTable core_table(const SettingList& file);
 
 /// The values of the core's own keys, before any component is known. Reports nothing, because
 /// everything is read again later.
-Collected first_sight(const SettingList& file, const std::vector<std::string>& arguments,
-                      int world_size);
+Collected peek_core_keys(const SettingList& file, const std::vector<std::string>& arguments,
+                         int world_size);
 
 }  // namespace titan::core

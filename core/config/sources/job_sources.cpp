@@ -20,7 +20,7 @@ JobSources complete(JobSources sources, std::optional<SettingList> file,
   if (!file) throw ConfigError(diagnostics);
   sources.file = *std::move(file);
   sources.found = diagnostics;
-  const Collected collected = first_sight(sources.file, sources.arguments, 1);
+  const Collected collected = peek_core_keys(sources.file, sources.arguments, 1);
   const Given* paths = collected.given.find("plugins.paths");
   if (paths && paths->is_valid)
     for (const Value& path : paths->value.as_list())
@@ -30,7 +30,7 @@ JobSources complete(JobSources sources, std::optional<SettingList> file,
 
 /// The text of a core key, before any component is known; nothing if it is not given or invalid.
 std::optional<std::string> given_text(const JobSources& sources, std::string_view key) {
-  const Collected first = first_sight(sources.file, sources.arguments, 1);
+  const Collected first = peek_core_keys(sources.file, sources.arguments, 1);
   const Given* given = first.given.find(key);
   return given && given->is_valid && given->value.is_string()
              ? std::optional(given->value.as_string())
