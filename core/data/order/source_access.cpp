@@ -6,8 +6,8 @@
 #include <titan/error.h>
 
 #include "core/data/order/block_shuffle.h"
-#include "core/data/order/dealt_documents.h"
 #include "core/data/order/permutation.h"
+#include "core/data/order/round_robin_documents.h"
 #include "core/data/order/saved_position.h"
 #include "core/data/order/shard_walk.h"
 
@@ -100,9 +100,9 @@ class ShardReader final : public SourceReader {
 };
 
 /// A row that shares shards with other rows.
-class DealtReader final : public SourceReader {
+class RoundRobinReader final : public SourceReader {
  public:
-  DealtReader(DealtDocuments& documents, int64_t row)
+  RoundRobinReader(RoundRobinDocuments& documents, int64_t row)
       : documents_(documents), handle_(documents.add_row(row)) {}
   bool next(Document& document) override { return documents_.next(handle_, document); }
   Value position() const override { return documents_.position(handle_); }
@@ -111,7 +111,7 @@ class DealtReader final : public SourceReader {
   std::string place() const override { return documents_.place(); }
 
  private:
-  DealtDocuments& documents_;
+  RoundRobinDocuments& documents_;
   size_t handle_;
 };
 
@@ -127,16 +127,17 @@ class StreamedAccess final : public SourceAccess {
     TITAN_CHECK(documents.num_shards() > 0, data, "the data set holds no shard");
     if (documents.num_shards() >= num_rows) return;
     const size_t all = options.max_shared_block_bytes;
-    dealt_ = std::make_unique<DealtDocuments>(
-        documents, order_, num_rows, options.shuffle ? 2 * all : DealtDocuments::kMaxQueuedBytes);
+    round_robin_ = std::make_unique<RoundRobinDocuments>(
+        documents, order_, num_rows,
+        options.shuffle ? 2 * all : RoundRobinDocuments::kMaxQueuedBytes);
     const size_t share = std::max<size_t>(1, all / static_cast<size_t>(num_rows));
     block_.num_bytes = std::min(block_.num_bytes, share);
   }
 
   std::unique_ptr<SourceReader> open(int64_t row) override {
     std::unique_ptr<SourceReader> reader;
-    if (dealt_) {
-      reader = std::make_unique<DealtReader>(*dealt_, row);
+    if (round_robin_) {
+      reader = std::make_unique<RoundRobinReader>(*round_robin_, row);
     } else {
       ShardOrder own = order_;
       own.first = row;
@@ -154,7 +155,7 @@ class StreamedAccess final : public SourceAccess {
   OrderOptions options_;
   ShardOrder order_;
   BlockLimits block_;
-  std::unique_ptr<DealtDocuments> dealt_;
+  std::unique_ptr<RoundRobinDocuments> round_robin_;
 };
 
 }  // namespace

@@ -41,7 +41,7 @@ void check_has_no_adapters(nn::GroupedExperts& experts, const std::string& path)
 }
 
 /// Distributes the experts over the ranks of `group`.
-void deal(nn::MixtureOfExperts& mixture, const std::string& path, const dist::Group& group) {
+void distribute(nn::MixtureOfExperts& mixture, const std::string& path, const dist::Group& group) {
   const int64_t num_experts = mixture.router().options().num_experts;
   TITAN_CHECK(num_experts % group.size() == 0, config, "the ", num_experts, " experts of '", path,
               "' cannot be distributed evenly over ", group.size(), " ranks: set ", kDegreeKey,
@@ -93,7 +93,7 @@ void ExpertParallel::apply(ModelPart& part, const TransformContext& context) {
     if (!mixture) return;
     has_experts = true;
     check_knows_weights(mixture->experts(), path);
-    if (group.size() > 1) deal(*mixture, path, group);
+    if (group.size() > 1) distribute(*mixture, path, group);
     std::unique_ptr<nn::TokenDispatcher> dispatcher =
         group.size() > 1 ? make_dispatcher(group) : nn::make_local_dispatcher();
     if (are_split)

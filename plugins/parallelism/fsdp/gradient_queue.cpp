@@ -32,7 +32,7 @@ void copy_dense(const at::Tensor& to, const at::Tensor& from) {
 
 /// Splits `gradient` (contiguous; undefined = zeros) over the rows of `slots`, in their dtype, and
 /// fills the rest with zeros.
-void deal_out(const at::Tensor& gradient, const at::Tensor& slots) {
+void copy_to_slots(const at::Tensor& gradient, const at::Tensor& slots) {
   const int64_t num_slots = slots.size(0), slot_elements = slots.size(1);
   const int64_t num_elements = gradient.defined() ? gradient.numel() : 0;
   const int64_t num_full = num_elements / slot_elements;
@@ -87,7 +87,7 @@ at::Tensor GradientQueue::pack(Unit& unit) const {
       const at::Tensor chunks = member.by_rank(gradient.contiguous());
       slots.view(chunks.sizes()).copy_(chunks);
     } else {
-      deal_out(gradient, slots);
+      copy_to_slots(gradient, slots);
     }
   }
   return packed;

@@ -12,7 +12,7 @@
 #include <titan/program/clock.h>
 
 #include "core/data/fake_text.h"
-#include "core/data/order/dealt_documents.h"
+#include "core/data/order/round_robin_documents.h"
 
 namespace titan::core {
 namespace {
@@ -210,7 +210,7 @@ TEST(WindowFeed, RowsThatDriftApartReadOnByPassesOfTheirOwn) {
   std::vector<int64_t> lengths;
   for (int d = 0; d < 2000; ++d) lengths.push_back(d % 2 ? 400 : 1);
   const ShardedDataset dataset(lengths, {2000});
-  DealtDocuments tight(dataset, {}, 2, /*max_queued_bytes=*/20000);
+  RoundRobinDocuments tight(dataset, {}, 2, /*max_queued_bytes=*/20000);
   const size_t short_row = tight.add_row(0), long_row = tight.add_row(1);
   Document document;
   for (int i = 0; i < 900; ++i) {

@@ -1,4 +1,4 @@
-#include "core/data/order/dealt_documents.h"
+#include "core/data/order/round_robin_documents.h"
 
 #include <algorithm>
 
@@ -17,12 +17,12 @@ size_t bytes_of(const Document& document) {
 }  // namespace
 
 /// A row's position is the position of the pass directly after the row's last document.
-struct DealtDocuments::Position {
+struct RoundRobinDocuments::Position {
   int64_t count = 0;  // documents assigned to all rows before this position
   Value walk;         // null: the start
 };
 
-struct DealtDocuments::Pass {
+struct RoundRobinDocuments::Pass {
   Pass(const StreamedDocuments& documents, const ShardOrder& order, const Position& from)
       : walk(documents, order), count(from.count) {
     if (!from.walk.is_null()) walk.seek(from.walk);
@@ -33,7 +33,7 @@ struct DealtDocuments::Pass {
   int64_t count;
 };
 
-struct DealtDocuments::Row {
+struct RoundRobinDocuments::Row {
   struct Waiting {
     Document document;
     Position behind;
@@ -47,16 +47,17 @@ struct DealtDocuments::Row {
   std::unique_ptr<Pass> own_pass;
 };
 
-DealtDocuments::DealtDocuments(const StreamedDocuments& documents, const ShardOrder& order,
-                               int64_t num_rows, size_t max_queued_bytes)
+RoundRobinDocuments::RoundRobinDocuments(const StreamedDocuments& documents,
+                                         const ShardOrder& order, int64_t num_rows,
+                                         size_t max_queued_bytes)
     : documents_(documents),
       order_(order),
       num_rows_(num_rows),
       max_queued_bytes_(max_queued_bytes),
       row_of_(static_cast<size_t>(num_rows)) {}
-DealtDocuments::~DealtDocuments() = default;
+RoundRobinDocuments::~RoundRobinDocuments() = default;
 
-size_t DealtDocuments::add_row(int64_t row) {
+size_t RoundRobinDocuments::add_row(int64_t row) {
   TITAN_ASSERT(!shared_ && row < num_rows_ && !row_of_[static_cast<size_t>(row)], row);
   rows_.push_back(std::make_unique<Row>());
   rows_.back()->row = row;
@@ -66,7 +67,7 @@ size_t DealtDocuments::add_row(int64_t row) {
 
 /// Begins at the position of the row that is furthest behind; documents that other rows have had
 /// are skipped.
-DealtDocuments::Pass& DealtDocuments::shared_pass() {
+RoundRobinDocuments::Pass& RoundRobinDocuments::shared_pass() {
   if (!shared_) {
     const auto last = std::min_element(
         rows_.begin(), rows_.end(),
@@ -78,7 +79,7 @@ DealtDocuments::Pass& DealtDocuments::shared_pass() {
   return *shared_;
 }
 
-bool DealtDocuments::next(size_t handle, Document& document) {
+bool RoundRobinDocuments::next(size_t handle, Document& document) {
   const std::lock_guard lock(mutex_);
   Row& row = *rows_[handle];
   if (!row.queue.empty()) {
@@ -120,20 +121,20 @@ bool DealtDocuments::next(size_t handle, Document& document) {
   }
 }
 
-void DealtDocuments::give_own_pass(Row& row) {
+void RoundRobinDocuments::give_own_pass(Row& row) {
   row.own_pass = std::make_unique<Pass>(documents_, order_, row.position);
   queued_bytes_ -= row.queued_bytes;
   row.queued_bytes = 0;
   row.queue.clear();
 }
 
-Value DealtDocuments::position(size_t handle) const {
+Value RoundRobinDocuments::position(size_t handle) const {
   const std::lock_guard lock(mutex_);
   const Position& position = rows_[handle]->position;
   return Value::map({{"count", position.count}, {"walk", position.walk}});
 }
 
-void DealtDocuments::seek(size_t handle, const Value& position) {
+void RoundRobinDocuments::seek(size_t handle, const Value& position) {
   const std::lock_guard lock(mutex_);
   TITAN_ASSERT(!shared_, "seek after the first read");
   Row& row = *rows_[handle];
@@ -145,12 +146,12 @@ void DealtDocuments::seek(size_t handle, const Value& position) {
     row.epoch = saved_integer(row.position.walk, "shard") / documents_.num_shards();
 }
 
-int64_t DealtDocuments::epoch(size_t handle) const {
+int64_t RoundRobinDocuments::epoch(size_t handle) const {
   const std::lock_guard lock(mutex_);
   return rows_[handle]->epoch;
 }
 
-std::string DealtDocuments::place() const {
+std::string RoundRobinDocuments::place() const {
   std::shared_ptr<Pass> pass;
   {
     const std::lock_guard lock(place_mutex_);

@@ -18,14 +18,14 @@ namespace titan::core {
 /// has not requested yet wait in its queue. When the queues together exceed a bound (one row's
 /// documents are much longer than another's), the row with the fullest queue continues with its own
 /// pass. Rows may call from several threads at once.
-class DealtDocuments {
+class RoundRobinDocuments {
  public:
   static constexpr size_t kMaxQueuedBytes = size_t{128} << 20;
 
   /// `documents` outlives this.
-  DealtDocuments(const StreamedDocuments& documents, const ShardOrder& order, int64_t num_rows,
-                 size_t max_queued_bytes = kMaxQueuedBytes);
-  ~DealtDocuments();
+  RoundRobinDocuments(const StreamedDocuments& documents, const ShardOrder& order, int64_t num_rows,
+                      size_t max_queued_bytes = kMaxQueuedBytes);
+  ~RoundRobinDocuments();
 
   /// All rows are added before the first `next`. Returns the row's handle.
   size_t add_row(int64_t row);
