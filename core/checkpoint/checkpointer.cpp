@@ -104,7 +104,7 @@ void Checkpointer::finish() {
 }
 
 void Checkpointer::save(const TrainState& state, Contents contents, bool waits,
-                        const std::string& part_of_it) {
+                        const std::string& subfolder) {
   const double start = monotonic_seconds();
   if (saver_->is_busy())
     log::info("the checkpoint of step " + std::to_string(last_saved_step_) +
@@ -113,16 +113,16 @@ void Checkpointer::save(const TrainState& state, Contents contents, bool waits,
   last_saved_step_ = state.step;
   const std::filesystem::path folder = step_path(folder_, state.step);
   try {
-    prepare_folder(folder, part_of_it);
+    prepare_folder(folder, subfolder);
   } catch (const Error& e) {
     if (waits) throw;
     const bool is_last = state.step >= config_.training.steps;
     report(SaveOutcome{.step = state.step, .error = e.what()}, is_last ? "" : kTriesAgain);
     return;
   }
-  SaveJob job = part_of_it.empty()
+  SaveJob job = subfolder.empty()
                     ? make_job(folder, state, contents, weights_of(saved_.part))
-                    : make_job(folder / part_of_it, state, contents, weights_for_others());
+                    : make_job(folder / subfolder, state, contents, weights_for_others());
   if (!waits) {
     saved_.device.synchronize();  // the copy must not start before this step's update has finished
     job.staging = &staging_;
@@ -144,7 +144,7 @@ void Checkpointer::save(const TrainState& state, Contents contents, bool waits,
 /// Removes the remains of an unfinished save. A complete checkpoint of the same step is renamed and
 /// kept until the new one is complete.
 void Checkpointer::prepare_folder(const std::filesystem::path& folder,
-                                  const std::string& part_of_it) const {
+                                  const std::string& subfolder) const {
   run_on_all_or_fail(saved_.mesh.group("world"), saved_.device.device(), [&] {
     if (saved_.mesh.rank() != 0) return;
     std::error_code error;
@@ -157,7 +157,7 @@ void Checkpointer::prepare_folder(const std::filesystem::path& folder,
     } else if (std::filesystem::exists(folder, error)) {
       remove_checkpoint(folder);
     }
-    std::filesystem::create_directories(folder / part_of_it, error);
+    std::filesystem::create_directories(folder / subfolder, error);
     TITAN_CHECK(!error, io, "cannot create the checkpoint's folder '", folder.string(),
                 "': ", error.message());
   });

@@ -64,11 +64,11 @@ class Checkpointer {
 
  private:
   bool is_due(int64_t step) const;
-  /// Saves into the folder of that step, or into its subfolder `part_of_it`.
+  /// Saves into the folder of that step, or into its subfolder `subfolder`.
   void save(const TrainState& state, Contents contents, bool waits,
-            const std::string& part_of_it = "");
+            const std::string& subfolder = "");
   void save_last(const TrainState& state);
-  void prepare_folder(const std::filesystem::path& folder, const std::string& part_of_it) const;
+  void prepare_folder(const std::filesystem::path& folder, const std::string& subfolder) const;
   SaveJob make_job(const std::filesystem::path& folder, const TrainState& state, Contents contents,
                    const std::vector<StateTensor>& weights) const;
   std::vector<StateTensor> weights_for_others() const;

@@ -47,7 +47,8 @@ void require_for_conversations(const ConversationNeeds& needs, const Tokenizer& 
                 holds + ", but the job has no chat template; set chat_template.name = \"" +
                     default_plugins::kChatTemplate +
                     "\", which uses the template of model.hf_assets_path");
-  if (needs.has_chats && !as_none(tokenizer) && !dynamic_cast<const SpecialTokenText*>(&tokenizer))
+  if (needs.has_chats && !missing_tokenizer(tokenizer) &&
+      !dynamic_cast<const SpecialTokenText*>(&tokenizer))
     wrong.error(place_of(config, {"tokenizer.name", "model.hf_assets_path"}),
                 holds + ", but tokenizer '" + config.tokenizer.name +
                     "' does not read the special tokens that chat templates write");

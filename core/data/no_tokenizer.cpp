@@ -44,14 +44,15 @@ std::unique_ptr<Tokenizer> tokenizer_or_none(
   }
 }
 
-const NoTokenizer* as_none(const Tokenizer& tokenizer) {
+const NoTokenizer* missing_tokenizer(const Tokenizer& tokenizer) {
   return dynamic_cast<const NoTokenizer*>(&tokenizer);
 }
 
 void warn_of_bare_documents(const Dataset& dataset, const Tokenizer& tokenizer,
                             const std::string& name, const std::string& folder) {
   const Framing framing = framing_of(tokenizer);
-  if (framing.bos || framing.eos || as_none(tokenizer) || !begins_with_text(dataset)) return;
+  if (framing.bos || framing.eos || missing_tokenizer(tokenizer) || !begins_with_text(dataset))
+    return;
   log::warn("the tokenizer in '" + folder + "' has neither BOS nor EOS: nothing marks where a " +
             "document of data source '" + name +
             "' ends and the next begins; name bos_token or eos_token in its tokenizer_config.json");
@@ -59,7 +60,7 @@ void warn_of_bare_documents(const Dataset& dataset, const Tokenizer& tokenizer,
 
 void require_tokenizer_for(const Dataset& dataset, const Tokenizer& tokenizer,
                            const std::string& name) {
-  const NoTokenizer* none = as_none(tokenizer);
+  const NoTokenizer* none = missing_tokenizer(tokenizer);
   if (!none) return;
   Document first;
   if (!read_first(dataset, first) || first.is_tokenised) return;

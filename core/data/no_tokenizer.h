@@ -37,7 +37,7 @@ std::unique_ptr<Tokenizer> tokenizer_or_none(
     const std::function<std::unique_ptr<Tokenizer>()>& make);
 
 /// Null for a real tokenizer.
-const NoTokenizer* as_none(const Tokenizer& tokenizer);
+const NoTokenizer* missing_tokenizer(const Tokenizer& tokenizer);
 
 /// Warns when the documents of `dataset` are text and `tokenizer` has neither BOS nor EOS. `name`:
 /// of the data source; `folder`: of the tokenizer.

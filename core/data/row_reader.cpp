@@ -32,7 +32,7 @@ RowReader::RowReader(std::vector<BlendedReader> sources, const Tokenizer& tokeni
 
 /// The source that is furthest below its share. Ties go to the larger weight, then to the source
 /// that is named first. Null: all have ended.
-RowReader::Source* RowReader::most_wanting() {
+RowReader::Source* RowReader::most_underserved() {
   const auto total = static_cast<double>(tokens_read_);
   const auto shortfall = [&](const Source& source) {
     return source.blended.weight * total - static_cast<double>(source.tokens_read);
@@ -49,7 +49,7 @@ RowReader::Source* RowReader::most_wanting() {
 }
 
 bool RowReader::next(TokenizedDocument& document) {
-  while (Source* source = most_wanting()) {
+  while (Source* source = most_underserved()) {
     reading_.store(static_cast<size_t>(source - sources_.data()), std::memory_order_relaxed);
     try {
       if (read(*source, document)) return true;

@@ -68,7 +68,7 @@ class RowReader {
     bool has_ended = false;
   };
 
-  Source* most_wanting();
+  Source* most_underserved();
   bool read(Source& source, TokenizedDocument& document);
   void tokenise(const Source& source, TokenizedDocument& document);
   void read_conversations(const Source& source, TokenizedDocument& document) const;

@@ -78,12 +78,12 @@ std::optional<std::string> text_of(const Tokenizer& tokenizer, int32_t id) {
 }  // namespace
 
 std::string probe_hash(const Tokenizer& tokenizer) {
-  if (as_none(tokenizer)) return kNone;
+  if (missing_tokenizer(tokenizer)) return kNone;
   return Behaviour(tokenizer).hex();
 }
 
 std::string behaviour_hash(const Tokenizer& tokenizer) {
-  if (as_none(tokenizer)) return kNone;
+  if (missing_tokenizer(tokenizer)) return kNone;
   Behaviour behaviour(tokenizer);
   const int64_t vocab_size = tokenizer.vocab_size();
   for (int64_t id = 0; id < vocab_size; ++id) {

@@ -16,12 +16,12 @@ namespace fs = std::filesystem;
 RunEngine::RunEngine(Run& run, const JobConfig& config, fs::path weights)
     : run_(run), config_(config), weights_(std::move(weights)) {
   if (!run.chat_template) return;
-  if (const NoTokenizer* none = as_none(*run.tokenizer)) throw none->reason();
+  if (const NoTokenizer* none = missing_tokenizer(*run.tokenizer)) throw none->reason();
   chat_.emplace(*run.chat_template, run.tokenizer.get(), config.tokenizer.name);
 }
 
 const Tokenizer* RunEngine::tokenizer() const {
-  return as_none(*run_.tokenizer) ? nullptr : run_.tokenizer.get();
+  return missing_tokenizer(*run_.tokenizer) ? nullptr : run_.tokenizer.get();
 }
 
 /// max_position_embeddings of the folder's config.json, else of the config.json of an export.

@@ -19,7 +19,7 @@
 #include "core/runtime/groups/failure_policy.h"
 #include "core/train/assembly/assembly.h"
 #include "core/train/assembly/hf_model.h"
-#include "core/train/assembly/run_facts.h"
+#include "core/train/assembly/run_identity.h"
 #include "core/train/explained_failure.h"
 
 namespace titan::core {
@@ -85,7 +85,7 @@ void TrainedModel::with_ranks(const std::function<void()>& work) {
                      {config_.job.dump_folder + "/" + config_.comm.save_traces_folder,
                       config_.comm.save_traces_file_prefix});
   with_failures_explained(run_, *rendezvous_, watch, [&] {
-    rendezvous_->agree(rendezvous_->is_alone() ? Facts() : run_facts(config_, registry_));
+    rendezvous_->agree(rendezvous_->is_alone() ? RunIdentity() : run_identity(config_, registry_));
     with_places(config_, [&] {
       assemble_weights(*run_, config_, registry_, *rendezvous_, watch,
                        start_with_weights(folder_, config_.checkpoint));

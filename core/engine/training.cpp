@@ -27,7 +27,7 @@
 #include "core/exchange/model_options.h"
 #include "core/runtime/build_info.h"
 #include "core/runtime/groups/failure_policy.h"
-#include "core/train/assembly/run_facts.h"
+#include "core/train/assembly/run_identity.h"
 #include "core/train/explained_failure.h"
 #include "core/train/trainer.h"
 
@@ -76,7 +76,7 @@ void check_finished(const JobConfig& config, Registry& registry, const StartPoin
 bool build(Run& run, JobConfig& config, Registry& registry, Rendezvous& rendezvous,
            FailureWatch& watch) {
   const int rank = rendezvous.launch().rank;
-  rendezvous.agree(rendezvous.is_alone() ? Facts() : run_facts(config, registry));
+  rendezvous.agree(rendezvous.is_alone() ? RunIdentity() : run_identity(config, registry));
   fit_memory_limit(config, registry, rank);
   if (rank == 0) run.folder_lock.take_existing(config.job.dump_folder, "job.dump_folder");
   const StartPoint start_point = find_start(config, rendezvous);

@@ -123,7 +123,7 @@ class DryRun {
   /// Data that cannot be opened may be text, so a missing tokenizer folder that the job names is
   /// reported, too.
   void refuse_absent(const Tokenizer& tokenizer) {
-    const NoTokenizer* none = as_none(tokenizer);
+    const NoTokenizer* none = missing_tokenizer(tokenizer);
     const char* key = "model.hf_assets_path";
     if (!none || !config_.places || !config_.places->place(key)) return;
     attempt([&] { refuse_path(none->reason(), key, config_.model.hf_assets_path, config_); });
@@ -132,7 +132,7 @@ class DryRun {
   /// Whether the data can be opened, or are too large to try.
   bool open(const DataSource& source, const Tokenizer* tokenizer) {
     if (!can_make(source.dataset) || is_unsound(source.path_key)) return false;
-    const bool needs_a_look = tokenizer && as_none(*tokenizer);
+    const bool needs_a_look = tokenizer && missing_tokenizer(*tokenizer);
     if (!needs_a_look && !is_absent(source.path) && is_large(source.path)) return true;
     return attempt([&] {
       const auto seed = static_cast<uint64_t>(config_.debug.seed.value_or(0));

@@ -59,7 +59,7 @@ ChosenChat::ChosenChat(const JobSources& sources, bool needs_ids)
   with_places(config_, [&] {
     if (needs_ids) {
       tokenizer_ = open_tokenizer(config_, registry_);
-      if (const NoTokenizer* none = as_none(*tokenizer_)) throw none->reason();
+      if (const NoTokenizer* none = missing_tokenizer(*tokenizer_)) throw none->reason();
     }
     template_ = open_chat_template(config_, registry_);
     chat_.emplace(*template_, tokenizer_.get(), config_.tokenizer.name);

@@ -75,9 +75,9 @@ std::string ChosenSource::description() const {
   const std::string path = config_.training.dataset_path.value_or("");
   return "data set '" + config_.sources[0].dataset.name + "'" +
          (path.empty() ? "" : " (" + path + ")") +
-         (as_none(*tokenizer_) ? ", which needs no tokenizer"
-                               : ", tokenizer '" + config_.tokenizer.name + "' (" +
-                                     config_.model.hf_assets_path + ")");
+         (missing_tokenizer(*tokenizer_) ? ", which needs no tokenizer"
+                                         : ", tokenizer '" + config_.tokenizer.name + "' (" +
+                                               config_.model.hf_assets_path + ")");
 }
 
 Value ChosenSource::identity() const {

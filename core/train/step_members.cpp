@@ -49,7 +49,8 @@ StepMembers::StepMembers(Run& run, const JobConfig& config, BeforeUpdate before_
   for (StepMember* member : run.watchers.members()) order_.first.push_back(member);
   add(order_.first, std::make_unique<FiniteLoss>(/*are_weights_unchanged=*/!updates_early));
   order_.first.push_back(run.loss_scaler.get());
-  if (!updates_early) add(order_.first, std::make_unique<EndOfCopies>(std::move(before_update)));
+  if (!updates_early)
+    add(order_.first, std::make_unique<WaitForCheckpointCopy>(std::move(before_update)));
 
   if (updates_early) {
     add(order_.last, std::make_unique<EarlyStep>(*run.early_optimizer, std::move(before_update)));

@@ -71,24 +71,24 @@ c10::intrusive_ptr<c10d::Store> connect(const LaunchEnv& launch,
   }
 }
 
-std::string to_text(const Facts& facts) {
+std::string to_text(const RunIdentity& identity) {
   std::string text;
-  for (const auto& [name, value] : facts) text += name + '\t' + value + '\n';
+  for (const auto& [name, value] : identity) text += name + '\t' + value + '\n';
   return text;
 }
 
 std::map<std::string, std::string> from_text(const std::string& text) {
-  std::map<std::string, std::string> facts;
+  std::map<std::string, std::string> identity;
   for (size_t begin = 0; begin < text.size();) {
     const size_t tab = text.find('\t', begin), end = text.find('\n', begin);
-    facts[text.substr(begin, tab - begin)] = text.substr(tab + 1, end - tab - 1);
+    identity[text.substr(begin, tab - begin)] = text.substr(tab + 1, end - tab - 1);
     begin = end + 1;
   }
-  return facts;
+  return identity;
 }
 
 /// One line per difference of this rank from rank 0.
-std::string differences(int rank, const Facts& own, const std::string& of_zero) {
+std::string differences(int rank, const RunIdentity& own, const std::string& of_zero) {
   std::map<std::string, std::string> expected = from_text(of_zero);
   std::string text;
   const auto add = [&](const std::string& name, const std::string& here, const std::string& there) {
@@ -156,13 +156,13 @@ std::string Rendezvous::wait_for_all(const std::string& prefix) const {
   }
 }
 
-void Rendezvous::agree(const Facts& facts) {
+void Rendezvous::agree(const RunIdentity& identity) {
   if (is_alone()) return;
-  const std::string own = to_text(facts);
+  const std::string own = to_text(identity);
   std::string verdict;
   try {
     if (launch_.rank == 0) {
-      publish("facts", own);
+      publish("identity", own);
       publish("differences/0", "");
       const std::string missing = wait_for_all("differences/");
       if (missing.empty()) {
@@ -173,9 +173,9 @@ void Rendezvous::agree(const Facts& facts) {
       }
       publish("verdict", verdict);
     } else {
-      const std::string of_zero = fetch("facts");
+      const std::string of_zero = fetch("identity");
       publish("differences/" + std::to_string(launch_.rank),
-              of_zero == own ? "" : differences(launch_.rank, facts, of_zero));
+              of_zero == own ? "" : differences(launch_.rank, identity, of_zero));
       verdict = fetch("verdict");
     }
   } catch (const std::exception& e) {

@@ -18,9 +18,9 @@ class Store;
 
 namespace titan::core {
 
-/// Facts of one rank, in order, which must be equal on all ranks of a run: "training.steps" ->
-/// "20", "plugin fsdp" -> its version and the hash of its file.
-using Facts = std::vector<std::pair<std::string, std::string>>;
+/// RunIdentity of one rank, in order, which must be equal on all ranks of a run: "training.steps"
+/// -> "20", "plugin fsdp" -> its version and the hash of its file.
+using RunIdentity = std::vector<std::pair<std::string, std::string>>;
 
 /// Thread: one.
 class Rendezvous {
@@ -44,10 +44,10 @@ class Rendezvous {
   /// A new connection, for another thread.
   c10::intrusive_ptr<c10d::Store> another_connection() const;
 
-  /// Waits for all ranks and compares their facts. Throws a config Error that lists every
+  /// Waits for all ranks and compares their identity. Throws a config Error that lists every
   /// difference of a rank from rank 0, or a distributed Error that names the ranks that did not
   /// arrive in time.
-  void agree(const Facts& facts);
+  void agree(const RunIdentity& identity);
 
   /// Rank 0's value of `name` on every rank.
   std::string from_rank_zero(const std::string& name, const std::string& value);

@@ -79,7 +79,7 @@ void make_loggers(Run& run, const JobConfig& config, Registry& registry, bool lo
 void make_watchers(Run& run, const JobConfig& config, Registry& registry,
                    const Tokenizer* tokenizer) {
   WatcherContext context{run.mesh, *run.device, run.loggers, config.job.dump_folder};
-  if (tokenizer && !as_none(*tokenizer)) context.tokenizer = tokenizer;
+  if (tokenizer && !missing_tokenizer(*tokenizer)) context.tokenizer = tokenizer;
   if (compute_dtype(config) == at::kHalf)
     context.smallest_gradient_scale = config.training.loss_scaling.minimum;
   for (const Selection& chosen : config.watchers)
@@ -193,7 +193,7 @@ void describe_run(Assembly& a) {
 void fill_reference(Assembly& a) {
   if (!a.run.reference) return;
   if (a.is_first_rank()) log::info("the reference model:");
-  give_values(*a.run.reference, a.reference, *a.run.reference_job);
+  initialize_or_allocate(*a.run.reference, a.reference, *a.run.reference_job);
   load_state(*a.run.reference, a.reference, a.rendezvous->launch());
 }
 
@@ -258,7 +258,7 @@ const Stage kStages[] = {
     {"reading ahead", kTrain, [](Assembly& a) { a.run.loader->start(); }},
     {"weights of the reference model", kTrain, fill_reference},
     {"initial weights", kTrain | kWeights, [](Assembly& a) {
-       give_values(a.run, *a.start, a.config); }},
+       initialize_or_allocate(a.run, *a.start, a.config); }},
     {"huge pages", kWeights, use_huge_pages},
     {"simulated weights", kSimulated, simulate_weights},
     {"optimizer", kTrain | kSimulated, [](Assembly& a) {
@@ -290,7 +290,7 @@ void build(Mode mode, Assembly assembly) {
 }  // namespace
 
 void check_vocabulary(const Tokenizer& tokenizer, const Model& model, const JobConfig& config) {
-  TITAN_CHECK(as_none(tokenizer) || tokenizer.vocab_size() <= model.vocab_size(), config,
+  TITAN_CHECK(missing_tokenizer(tokenizer) || tokenizer.vocab_size() <= model.vocab_size(), config,
               "the tokenizer in '", config.model.hf_assets_path, "' has ", tokenizer.vocab_size(),
               " ids, but model '", config.model_plugin.name, "' has room for ", model.vocab_size(),
               "; set model.vocab_size or choose another model.hf_assets_path");

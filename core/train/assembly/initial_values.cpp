@@ -36,7 +36,7 @@ std::set<std::string> left_initial(const Run& run, const StartPoint& start) {
   return names;
 }
 
-void give_values(Run& run, const StartPoint& start, const JobConfig& config) {
+void initialize_or_allocate(Run& run, const StartPoint& start, const JobConfig& config) {
   const c10::Device device = run.device->device();
   const at::ScalarType dtype = parameter_dtype(config);
   if (!start.loads_weights()) {

@@ -26,6 +26,6 @@ std::set<std::string> states_left_initial(const Run& run, const StartPoint& star
 std::set<std::string> left_initial(const Run& run, const StartPoint& start);
 
 /// Allocates the weights; gives initial values to those that are not stored.
-void give_values(Run& run, const StartPoint& start, const JobConfig& config);
+void initialize_or_allocate(Run& run, const StartPoint& start, const JobConfig& config);
 
 }  // namespace titan::core

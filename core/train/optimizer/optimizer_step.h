@@ -18,9 +18,9 @@ using BeforeUpdate = std::function<void()>;
 
 /// Acts before every member of a plugin, because those also change saved values at commit or skip,
 /// such as module states.
-class EndOfCopies final : public StepMember {
+class WaitForCheckpointCopy final : public StepMember {
  public:
-  explicit EndOfCopies(BeforeUpdate before) : before_(std::move(before)) {}
+  explicit WaitForCheckpointCopy(BeforeUpdate before) : before_(std::move(before)) {}
   void commit(const Step&) override { before_(); }
   void skip(const Step&) override { before_(); }
 

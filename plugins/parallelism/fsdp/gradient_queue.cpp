@@ -62,7 +62,7 @@ void GradientQueue::add(Unit& unit, bool completes_step) {
   end_scatter();
   const MemoryUseScope use(MemoryUse::communication);
   const at::Tensor packed = pack(unit);  // (ranks, slot_elements)
-  Flight flight{.unit = &unit, .completes_step = completes_step};
+  InFlight flight{.unit = &unit, .completes_step = completes_step};
   if (unit.shards.size() == 1 || unit.slot_elements == 0) {
     flight.sums = packed.view({-1});
   } else {
@@ -96,7 +96,7 @@ at::Tensor GradientQueue::pack(Unit& unit) const {
 void GradientQueue::end_scatter() {
   if (!scattered_) return;
   end_replication();
-  Flight flight = *std::exchange(scattered_, std::nullopt);
+  InFlight flight = *std::exchange(scattered_, std::nullopt);
   flight.pending.wait();
   Unit& unit = *flight.unit;
   if (unit.replicas.size() == 1) {
@@ -114,12 +114,12 @@ void GradientQueue::end_scatter() {
 
 void GradientQueue::end_replication() {
   if (!replicated_) return;
-  Flight flight = *std::exchange(replicated_, std::nullopt);
+  InFlight flight = *std::exchange(replicated_, std::nullopt);
   flight.pending.wait();
   deliver(flight);
 }
 
-void GradientQueue::deliver(Flight& flight) {
+void GradientQueue::deliver(InFlight& flight) {
   const MemoryUseScope use(MemoryUse::gradients);
   at::Tensor stored = std::exchange(flight.sums, at::Tensor()).to(settings_.stored_dtype);
   if (settings_.is_offloaded()) {
@@ -151,7 +151,7 @@ void GradientQueue::deliver(Flight& flight) {
 }
 
 void GradientQueue::abandon() {
-  for (std::optional<Flight>* flight : {&scattered_, &replicated_})
+  for (std::optional<InFlight>* flight : {&scattered_, &replicated_})
     if (*flight) (*flight)->pending.wait();
   scattered_.reset(), replicated_.reset(), offloaded_.clear();
 }

@@ -30,7 +30,7 @@ class GradientQueue {
   void abandon();
 
  private:
-  struct Flight {
+  struct InFlight {
     Unit* unit = nullptr;
     at::Tensor sums;  // (slot_elements) in the reduction's dtype: own rows
     bool completes_step = true;
@@ -40,10 +40,10 @@ class GradientQueue {
   at::Tensor pack(Unit& unit) const;
   void end_scatter();
   void end_replication();
-  void deliver(Flight& flight);
+  void deliver(InFlight& flight);
 
   const Settings& settings_;
-  std::optional<Flight> scattered_, replicated_;
+  std::optional<InFlight> scattered_, replicated_;
   std::vector<Unit*> offloaded_;  // units whose complete gradients are being copied to the host
 };
 

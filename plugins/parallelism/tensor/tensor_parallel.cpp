@@ -30,7 +30,7 @@ void cut(nn::Parameter& weight, int64_t dim, const dist::Group& group) {
 }
 
 /// Sets in the batch of the layers below which tokens they have, and which ranks have copies.
-void tell_of_tokens(nn::Module& module, const TokenPart& part, const TokenCopies& copies) {
+void annotate_token_layout(nn::Module& module, const TokenPart& part, const TokenCopies& copies) {
   module.wrap([part, copies](const at::Tensor& x, const Batch& batch, const nn::Next& next) {
     Batch told = batch;
     told.places.part = part;
@@ -61,9 +61,10 @@ void TensorParallel::apply(ModelPart& part, const TransformContext& context) {
   const bool cuts = options_.sequence_parallel;
   for (Layer& layer : part.layers()) {
     if (cuts)
-      tell_of_tokens(*layer.module, {.number = group.rank(), .count = group.size()}, {});
+      annotate_token_layout(*layer.module, {.number = group.rank(), .count = group.size()}, {});
     else  // outside of regions all ranks compute the same
-      tell_of_tokens(*layer.module, {}, {.num_ranks = group.size(), .gradients_are_summed = false});
+      annotate_token_layout(*layer.module, {},
+                            {.num_ranks = group.size(), .gradients_are_summed = false});
   }
   if (cuts) part.cut_sequence(group.size());
 }
@@ -92,7 +93,8 @@ void TensorParallel::connect(const ModelLayout& layout, const dist::Group& group
                                  : dist::reduce_partial(partial, group);
                    });
   for (const RegionLayout& region : layout.regions) {
-    tell_of_tokens(*region.module, {}, {.num_ranks = group.size(), .gradients_are_summed = true});
+    annotate_token_layout(*region.module, {},
+                          {.num_ranks = group.size(), .gradients_are_summed = true});
     wrap_region(region, group);
   }
   for (const auto& attention : layout.attentions)

@@ -43,10 +43,10 @@ std::unique_ptr<Tokenizer> none() {
 }
 
 TEST(NoTokenizer, StandsForFilesThatAreNotThereButForNothingElse) {
-  EXPECT_NE(as_none(*none()), nullptr);
+  EXPECT_NE(missing_tokenizer(*none()), nullptr);
   EXPECT_EQ(none()->special_tokens().bos, std::nullopt);
   const auto real = tokenizer_or_none([] { return std::make_unique<testing::ByteTokenizer>(); });
-  EXPECT_EQ(as_none(*real), nullptr);
+  EXPECT_EQ(missing_tokenizer(*real), nullptr);
   for (const ErrorKind kind : {ErrorKind::data, ErrorKind::config, ErrorKind::plugin})
     EXPECT_THROW(tokenizer_or_none([&]() -> std::unique_ptr<Tokenizer> { fail(kind, "broken"); }),
                  Error);

@@ -1,4 +1,4 @@
-#include "core/train/assembly/run_facts.h"
+#include "core/train/assembly/run_identity.h"
 
 #include <fstream>
 #include <sstream>
@@ -12,13 +12,13 @@
 namespace titan::core {
 namespace {
 
-void flatten(const std::string& prefix, const Value& value, Facts& facts) {
+void flatten(const std::string& prefix, const Value& value, RunIdentity& identity) {
   if (!value.is_map()) {
-    facts.emplace_back(prefix, to_json(value));
+    identity.emplace_back(prefix, to_json(value));
     return;
   }
   for (const auto& [name, member] : value.as_map())
-    flatten(prefix.empty() ? name : prefix + "." + name, member, facts);
+    flatten(prefix.empty() ? name : prefix + "." + name, member, identity);
 }
 
 std::string hash_of_file(const std::string& path) {
@@ -30,8 +30,8 @@ std::string hash_of_file(const std::string& path) {
 
 }  // namespace
 
-Facts run_facts(const JobConfig& config, Registry& registry) {
-  Facts facts = {{"program", build_summary()}};
+RunIdentity run_identity(const JobConfig& config, Registry& registry) {
+  RunIdentity identity = {{"program", build_summary()}};
   std::vector<Selection> selections = {config.model_plugin, config.optimizer, config.lr_scheduler,
                                        config.tokenizer, config.device};
   for (const DataSource& source : config.sources) selections.push_back(source.dataset);
@@ -39,7 +39,7 @@ Facts run_facts(const JobConfig& config, Registry& registry) {
   if (config.pipeline_plan) {
     selections.push_back(config.pipeline_schedule);
     // the table may come from a file of which every node has its own copy
-    facts.emplace_back("pipeline table", hash64_hex(to_csv(config.pipeline_plan->actions)));
+    identity.emplace_back("pipeline table", hash64_hex(to_csv(config.pipeline_plan->actions)));
   }
   selections.insert(selections.end(), config.transforms.begin(), config.transforms.end());
   selections.insert(selections.end(), config.watchers.begin(), config.watchers.end());
@@ -49,11 +49,11 @@ Facts run_facts(const JobConfig& config, Registry& registry) {
   for (const Selection& selection : selections) {
     const Origin& origin = registry.origin(registry.component(selection.kind, selection.name));
     const std::string hash = origin.file == "built in" ? origin.file : hash_of_file(origin.file);
-    facts.emplace_back("plugin of " + selection.kind + " '" + selection.name + "'",
-                       origin.plugin + " " + origin.version + " (" + hash + ")");
+    identity.emplace_back("plugin of " + selection.kind + " '" + selection.name + "'",
+                          origin.plugin + " " + origin.version + " (" + hash + ")");
   }
-  flatten("", config.resolved, facts);
-  return facts;
+  flatten("", config.resolved, identity);
+  return identity;
 }
 
 }  // namespace titan::core

@@ -1,4 +1,4 @@
-// The facts that must be equal on all ranks of a run: the program, the plugin files, the
+// The identity that must be equal on all ranks of a run: the program, the plugin files, the
 // configuration. Compared by Rendezvous::agree.
 #pragma once
 
@@ -10,6 +10,6 @@ namespace titan::core {
 
 /// One fact per configuration key and per plugin that the job uses (version and XXH3 of its file),
 /// and the program's own build. Opens and reads the plugin files.
-Facts run_facts(const JobConfig& config, Registry& registry);
+RunIdentity run_identity(const JobConfig& config, Registry& registry);
 
 }  // namespace titan::core
