@@ -12,8 +12,8 @@
 
 #include "core/checkpoint/own_start.h"
 #include "core/checkpoint/rank_state.h"
-#include "core/exchange/convention.h"
 #include "core/exchange/hf_folder.h"
+#include "core/exchange/naming_convention.h"
 
 namespace titan::core {
 namespace {

@@ -21,7 +21,7 @@ RowReader::RowReader(std::vector<BlendedReader> sources, const Tokenizer& tokeni
       vocab_size_(vocab_size),
       conversations_(std::move(conversations)),
       conversation_tokens_(tokenizer, conversations_.chat_template) {
-  if (!conversations_.left_out) conversations_.left_out = std::make_shared<LeftOut>();
+  if (!conversations_.skipped) conversations_.skipped = std::make_shared<SkippedDocuments>();
   double sum = 0;
   for (const BlendedReader& source : sources) sum += source.weight;
   for (BlendedReader& source : sources) {
@@ -63,7 +63,7 @@ bool RowReader::next(TokenizedDocument& document) {
 
 void RowReader::leave_out(size_t source, const std::string& what) const {
   const BlendedReader& blended = sources_[source].blended;
-  conversations_.left_out->add(blended.name, what, blended.reader->place());
+  conversations_.skipped->add(blended.name, what, blended.reader->place());
 }
 
 bool RowReader::read(Source& source, TokenizedDocument& document) {
@@ -124,7 +124,7 @@ void RowReader::read_conversations(const Source& source, TokenizedDocument& docu
                          ? document.is_target.begin() + document.starts[i + 1]
                          : document.is_target.end();
     if (std::find(begin, end, uint8_t{1}) != end) continue;
-    conversations_.left_out->add(source.blended.name, "left out, with nothing to learn", place);
+    conversations_.skipped->add(source.blended.name, "left out, with nothing to learn", place);
     document.tokens.clear();
     return;
   }
@@ -144,10 +144,10 @@ bool RowReader::fit(const Source& source, TokenizedDocument& document) const {
               " that fit training.seq_len; make that longer, or choose data.too_long = "
               "\"skip\" or \"truncate\"");
   if (conversations_.too_long == TooLong::skip || belong_together) {
-    conversations_.left_out->add(source.blended.name, "left out, " + why, place);
+    conversations_.skipped->add(source.blended.name, "left out, " + why, place);
     return false;
   }
-  conversations_.left_out->add(source.blended.name, "truncated, " + why, place);
+  conversations_.skipped->add(source.blended.name, "truncated, " + why, place);
   const auto learned = [&] {
     return static_cast<double>(
         std::count(document.is_target.begin(), document.is_target.end(), uint8_t{1}));

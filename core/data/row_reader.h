@@ -16,8 +16,8 @@
 #include <titan/framing.h>
 #include "core/config/schema/packing.h"
 #include "core/data/conversation_tokens.h"
-#include "core/data/left_out.h"
 #include "core/data/order/source_reader.h"
+#include "core/data/skipped_documents.h"
 #include "core/data/tokenized_document.h"
 
 namespace titan::core {
@@ -29,7 +29,8 @@ struct ConversationOptions {
   /// attend to each other.
   int64_t max_tokens = 0;
   TooLong too_long = TooLong::error;
-  std::shared_ptr<LeftOut> left_out = nullptr;  ///< shared by a run's readers; null: not shared
+  std::shared_ptr<SkippedDocuments> skipped =
+      nullptr;  ///< shared by a run's readers; null: not shared
 };
 
 /// One source of a row.
@@ -52,7 +53,7 @@ class RowReader {
   /// counted. Throws a data Error for a source without tokens, an id >= vocab_size, a conversation
   /// that cannot be rendered or is too long; errors of a source carry its name.
   bool next(TokenizedDocument& document);
-  /// Counts a document of `source` as left out; see LeftOut::add.
+  /// Counts a document of `source` as left out; see SkippedDocuments::add.
   void leave_out(size_t source, const std::string& what) const;
 
   /// The state before the next document: a few integers per source.

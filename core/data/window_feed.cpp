@@ -141,8 +141,8 @@ void WindowFeed::Work::run() {
 WindowFeed::WindowFeed(std::vector<Source> sources, const Tokenizer& tokenizer,
                        const FeedOptions& options)
     : sources_(std::move(sources)), tokenizer_(tokenizer), options_(options) {
-  if (!options_.conversations.left_out)
-    options_.conversations.left_out = std::make_shared<LeftOut>();
+  if (!options_.conversations.skipped)
+    options_.conversations.skipped = std::make_shared<SkippedDocuments>();
   start_.num_streams = options.num_rows;
   start_.packing = describe(options);
   start_.tokenizer = probe_hash(tokenizer);

@@ -12,13 +12,13 @@
 #include <titan/log.h>
 
 #include "core/engine/convert_weights.h"
-#include "core/exchange/convention.h"
 #include "core/exchange/conversion.h"
 #include "core/exchange/hf_config.h"
 #include "core/exchange/hf_export.h"
 #include "core/exchange/hf_folder.h"
 #include "core/exchange/merged_weights.h"
 #include "core/exchange/model_options.h"
+#include "core/exchange/naming_convention.h"
 #include "core/exchange/weight_names.h"
 
 namespace titan::core {

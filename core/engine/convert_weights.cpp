@@ -11,10 +11,10 @@
 #include <titan/program/clock.h>
 
 #include "core/base/dtype.h"
-#include "core/exchange/convention.h"
 #include "core/exchange/hf_config.h"
 #include "core/exchange/hf_folder.h"
 #include "core/exchange/meta_shards.h"
+#include "core/exchange/naming_convention.h"
 #include "core/exchange/rule_layout.h"
 #include "core/exchange/weight_copies.h"
 #include "core/exchange/weight_names.h"

@@ -36,12 +36,12 @@ StepMembers::StepMembers(Run& run, const JobConfig& config, BeforeUpdate before_
   const bool updates_early = run.early_optimizer != nullptr;
   order_.plugins = run.members;
 
-  HeldNumbers* held = nullptr;
+  DeviceScalars* held = nullptr;
   if (may_hold_numbers(run)) {
-    auto numbers = std::make_unique<HeldNumbers>(looked_at(config));
+    auto numbers = std::make_unique<DeviceScalars>(looked_at(config));
     held = numbers.get();
     add(order_.first, std::move(numbers));
-    held_numbers_ = held;
+    device_scalars_ = held;
   }
   if (auto graph = make_step_graph(run, config))
     static_cast<SequentialExecutor&>(*run.workers.sequential).replay_by(std::move(graph));

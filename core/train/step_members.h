@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/train/assembly/run.h"
-#include "core/train/optimizer/held_numbers.h"
+#include "core/train/optimizer/device_scalars.h"
 #include "core/train/optimizer/optimizer_step.h"
 #include "core/train/step/step_runner.h"
 
@@ -21,7 +21,7 @@ class StepMembers {
   /// Throws a data Error if a number that was kept on the device is NaN or infinite. Called before
   /// a save that no step announced.
   void require_finite() {
-    if (held_numbers_) held_numbers_->require_finite();
+    if (device_scalars_) device_scalars_->require_finite();
   }
 
  private:
@@ -29,7 +29,7 @@ class StepMembers {
 
   std::vector<std::unique_ptr<StepMember>> own_;
   StepOrder order_;
-  HeldNumbers* held_numbers_ = nullptr;  // one of own_, if numbers are kept on the device
+  DeviceScalars* device_scalars_ = nullptr;  // one of own_, if numbers are kept on the device
 };
 
 }  // namespace titan::core

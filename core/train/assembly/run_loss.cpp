@@ -8,7 +8,7 @@
 
 #include "core/checkpoint/start_point.h"
 #include "core/config/selection/make_selected.h"
-#include "core/train/step/placed_modules.h"
+#include "core/train/step/layer_ownership.h"
 
 namespace titan::core {
 namespace {

@@ -8,7 +8,7 @@
 namespace titan::core {
 
 Judgement FiniteLoss::judge(const Step& step) {
-  if (step.batches.loss_stays) return {};
+  if (step.batches.keep_loss_on_device) return {};
   TITAN_CHECK(std::isfinite(step.loss.normalized_sum), data, "the loss is ",
               without_nan_sign(step.loss.normalized_sum),
               are_weights_unchanged_ ? "; the weights were not changed by this step" : "",

@@ -6,8 +6,8 @@
 
 namespace titan::core {
 
-/// data Error in `judge`, on the rank that has the loss. HeldNumbers checks losses that stay on the
-/// device.
+/// data Error in `judge`, on the rank that has the loss. DeviceScalars checks losses that stay on
+/// the device.
 class FiniteLoss final : public StepMember {
  public:
   /// `are_weights_unchanged`: whether weights are unchanged in `judge`; false if the optimizer

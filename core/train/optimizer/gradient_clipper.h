@@ -5,7 +5,7 @@
 #include <titan/model.h>
 #include <titan/step.h>
 
-#include "core/train/optimizer/held_numbers.h"
+#include "core/train/optimizer/device_scalars.h"
 #include "core/train/optimizer/optimizer_step.h"
 
 namespace titan::core {
@@ -17,7 +17,7 @@ namespace titan::core {
 class GradientClipper final : public StepMember {
  public:
   GradientClipper(ModelPart& part, const dist::Mesh& mesh, c10::Device device, double max_norm,
-                  HeldNumbers* held = nullptr, OptimizerStep* update = nullptr)
+                  DeviceScalars* held = nullptr, OptimizerStep* update = nullptr)
       : part_(part),
         mesh_(mesh),
         device_(device),
@@ -33,7 +33,7 @@ class GradientClipper final : public StepMember {
   const dist::Mesh& mesh_;
   c10::Device device_;
   double max_norm_;
-  HeldNumbers* held_;
+  DeviceScalars* held_;
   OptimizerStep* update_;
 };
 

@@ -12,7 +12,7 @@
 #include <torch/csrc/autograd/graph_task.h>
 
 #include "core/config/selection/component_error.h"
-#include "core/train/step/placed_modules.h"
+#include "core/train/step/layer_ownership.h"
 
 namespace titan::core {
 namespace {

@@ -26,11 +26,11 @@ StepLoss SequentialExecutor::forward_backward(const StepBatches& batches) {
     if (const auto replayed = graph_->run(batches, work)) {
       LossSum sum;
       sum.add(*replayed);
-      return sum.loss(batches.loss_stays);
+      return sum.loss(batches.keep_loss_on_device);
     }
   }
   const std::shared_ptr<AuxiliaryLosses> auxiliary = batches.auxiliary_losses();
-  StepLoss total = run_microbatches(batches, auxiliary).loss(batches.loss_stays);
+  StepLoss total = run_microbatches(batches, auxiliary).loss(batches.keep_loss_on_device);
   if (total.left.defined()) return total;
   if (const auto of_layers = auxiliary->sum())
     total.auxiliary = *of_layers / static_cast<double>(batches.num_valid_tokens);
@@ -78,7 +78,7 @@ StepLoss SequentialExecutor::forward(const StepBatches& batches) {
   LossSum sum;
   for (const Batch& microbatch : batches.microbatches)
     sum.add(loss_of(microbatch, batches.num_valid_tokens, nullptr));
-  return sum.loss(batches.loss_stays);
+  return sum.loss(batches.keep_loss_on_device);
 }
 
 at::Tensor SequentialExecutor::logits(const Batch& batch) {

@@ -6,7 +6,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 
-#include "running_attention.h"
+#include "online_attention.h"
 
 namespace titan::context_parallel {
 namespace {

@@ -15,7 +15,7 @@
 #include <titan/recompute.h>
 
 #include "blocks.h"
-#include "running_attention.h"
+#include "online_attention.h"
 
 namespace titan::context_parallel {
 namespace {
@@ -65,7 +65,7 @@ nn::AttentionBlock Call::seen(const Block& block, int64_t source) const {
 }
 
 ops::AttentionResult attend_forward(const Tensor& q, const Tensor& own, const Call& call) {
-  RunningAttention running(q);
+  OnlineAttention running(q);
   call.exchange->forward(own, [&](int64_t source, const Tensor& packed) {
     const Tensor k = keys_of(packed, q.size(3)), v = values_of(packed, q.size(3));
     for (const Block& block : call.blocks[static_cast<size_t>(source)]) {

@@ -13,7 +13,7 @@
 #include <titan/nn/auxiliary_loss.h>
 #include <titan/step_phase.h>
 
-#include "action_words.h"
+#include "action_text.h"
 
 namespace titan::pipeline {
 namespace {
@@ -159,7 +159,7 @@ StepLoss Pipeline::forward_backward(const StepBatches& batches) {
     tied_->sum(step_->device.device());
   }
   loss.sum_over(group_, step_->device.device());
-  StepLoss total = loss.loss(batches.loss_stays);
+  StepLoss total = loss.loss(batches.keep_loss_on_device);
   if (total.left.defined()) return total;
   if (const auto sum = auxiliary->sum())
     total.auxiliary = *sum / static_cast<double>(batches.num_valid_tokens);
@@ -186,7 +186,7 @@ StepLoss Pipeline::forward(const StepBatches& batches) {
     }
   }
   loss.sum_over(group_, step_->device.device());
-  return loss.loss(batches.loss_stays);
+  return loss.loss(batches.keep_loss_on_device);
 }
 
 at::Tensor Pipeline::logits(const Batch& batch) {
@@ -246,7 +246,7 @@ void Pipeline::start_round(const Batch& batch, const StepBatches& step,
 }
 
 void Pipeline::run(const PipelineAction& action) {
-  const PhaseScope phase(*recorder_, phase_of(action.kind), in_words(action));
+  const PhaseScope phase(*recorder_, phase_of(action.kind), action_text(action));
   try {
     Stage& stage = this->stage(action.stage);
     const int microbatch = action.microbatch;
@@ -279,11 +279,11 @@ void Pipeline::run(const PipelineAction& action) {
         break;
     }
   } catch (Error& e) {
-    e.with_context("in " + in_words(action));
+    e.with_context("in " + action_text(action));
     throw;
   } catch (const c10::Error& e) {  // from LibTorch: its message without the stack trace
     throw Error(ErrorKind::internal, e.what_without_backtrace())
-        .with_context("in " + in_words(action));
+        .with_context("in " + action_text(action));
   }
 }
 

@@ -20,8 +20,8 @@ class TITAN_API LossSum {
   /// Replaces this sum by the sum over the ranks of `group`; a rank may have added nothing.
   /// `device`: of the losses and of the group's communication.
   void sum_over(const dist::Group& group, c10::Device device);
-  /// `stays`: StepBatches::loss_stays, the loss stays on the device. Otherwise waits for the
-  /// device.
+  /// `stays`: StepBatches::keep_loss_on_device, the loss stays on the device. Otherwise waits for
+  /// the device.
   StepLoss loss(bool stays) const;
   /// One fp64 on the device; undefined for CPU losses and if nothing was added.
   const at::Tensor& there() const { return there_; }

@@ -28,7 +28,7 @@ struct StepBatches {
   /// without it.
   double gradient_scale = 1;
   /// No code reads this step's numbers: an executor may leave its loss on the device.
-  bool loss_stays = false;
+  bool keep_loss_on_device = false;
 
   /// New auxiliary losses for one run of the microbatches through the model. The executor stores
   /// them in every batch that layers receive (Batch::auxiliary_losses), after splitting the batch.
@@ -42,8 +42,9 @@ struct StepLoss {
   /// The auxiliary losses of this rank's layers, with the same divisor; each rank of a pipeline
   /// knows only its own. Unset if no layer of this rank has one.
   std::optional<double> auxiliary = {};
-  /// If StepBatches::loss_stays: one fp64 on the device that replaces normalized_sum, which is then
-  /// NaN. An executor may ignore the flag, set normalized_sum and leave this undefined.
+  /// If StepBatches::keep_loss_on_device: one fp64 on the device that replaces normalized_sum,
+  /// which is then NaN. An executor may ignore the flag, set normalized_sum and leave this
+  /// undefined.
   at::Tensor left = {};
 };
 

@@ -105,7 +105,7 @@ class TITAN_API StepExecutor {
   /// [trainer thread] Runs forward and backward of every microbatch; gradients are complete and
   /// reduced on return. It stores one StepBatches::auxiliary_losses in every batch and reports its
   /// sum. LossSum (titan/loss_sum.h) is the best way to sum losses: it leaves them on the device if
-  /// StepBatches::loss_stays allows.
+  /// StepBatches::keep_loss_on_device allows.
   virtual StepLoss forward_backward(const StepBatches& batches) = 0;
   /// [trainer thread] Forward only, without gradients: validation. Every rank calls it equally
   /// often.

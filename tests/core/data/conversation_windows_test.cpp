@@ -35,7 +35,7 @@ struct ChatRow {
     readers.push_back({"chats", 1, access->open(0)});
     packer = make_packer(std::make_unique<RowReader>(
                              std::move(readers), kChatTokenizer, 1 << 20,
-                             ConversationOptions{&kWindowTemplate, window, too_long, left_out}),
+                             ConversationOptions{&kWindowTemplate, window, too_long, skipped}),
                          {.packing = Packing::best_fit,
                           .window = window,
                           .labels_cross_documents = false,
@@ -46,7 +46,7 @@ struct ChatRow {
     for (Window window; packer->next(window);) windows.push_back(window);
     return windows;
   }
-  std::shared_ptr<LeftOut> left_out = std::make_shared<LeftOut>();
+  std::shared_ptr<SkippedDocuments> skipped = std::make_shared<SkippedDocuments>();
   std::unique_ptr<SourceAccess> access;
   std::unique_ptr<Packer> packer;
 };
@@ -132,7 +132,7 @@ TEST(ConversationWindows, WhatIsTooLongIsLeftOutAndCounted) {
   const std::vector<Window> windows = row.all();
   ASSERT_EQ(windows.size(), 1u);
   EXPECT_EQ(windows[0].tokens, (Tokens{1000, 'a', 'b', 'c', 1001, 0, 0, 0}));
-  EXPECT_EQ(row.left_out->count("chats", "left out, longer than a sequence (8 tokens)"), 2);
+  EXPECT_EQ(row.skipped->count("chats", "left out, longer than a sequence (8 tokens)"), 2);
 }
 
 TEST(ConversationWindows, TruncationCutsTheEndOfOneButNeverOneOfTwo) {
@@ -144,9 +144,9 @@ TEST(ConversationWindows, TruncationCutsTheEndOfOneButNeverOneOfTwo) {
   ASSERT_EQ(windows.size(), 1u);
   EXPECT_EQ(windows[0].tokens, (Tokens{1000, 'a', 'b', 'c', 'd', 'e', 'f', 'g'}));
   EXPECT_EQ(windows[0].num_targets, 5);
-  EXPECT_EQ(row.left_out->count("chats", "truncated, longer than a sequence (8 tokens)"), 2);
-  EXPECT_EQ(row.left_out->count("chats", "left out, with nothing to learn"), 1);
-  EXPECT_EQ(row.left_out->count("chats", "left out, longer than a sequence (8 tokens)"), 1);
+  EXPECT_EQ(row.skipped->count("chats", "truncated, longer than a sequence (8 tokens)"), 2);
+  EXPECT_EQ(row.skipped->count("chats", "left out, with nothing to learn"), 1);
+  EXPECT_EQ(row.skipped->count("chats", "left out, longer than a sequence (8 tokens)"), 1);
 }
 
 TEST(ConversationWindows, WhatHasNothingToLearnIsLeftOut) {
@@ -157,7 +157,7 @@ TEST(ConversationWindows, WhatHasNothingToLearnIsLeftOut) {
   const WrittenDataset dataset({document, completions({{"ab", "c"}})});
   ChatRow row(dataset, 40);
   ASSERT_EQ(row.all().size(), 1u);
-  EXPECT_EQ(row.left_out->count("chats", "left out, with nothing to learn"), 1);
+  EXPECT_EQ(row.skipped->count("chats", "left out, with nothing to learn"), 1);
   const WrittenDataset nothing({document});
   ChatRow never(nothing, 40, TooLong::error, /*once=*/false);
   const std::string error = error_of_row(never);

@@ -12,7 +12,7 @@
 #include <titan/error.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "plugins/parallelism/context/running_attention.h"
+#include "plugins/parallelism/context/online_attention.h"
 #include "tests/plugins/parallelism/context_fixture.h"
 #include "tests/sdk/ops/ops_testing.h"
 
@@ -300,9 +300,9 @@ TEST(ContextAttention, CannotBeDifferentiatedTwice) {
                Error);
 }
 
-TEST(RunningAttention, MergesWhateverTheDifference) {
+TEST(OnlineAttention, MergesWhateverTheDifference) {
   using context_parallel::Block;
-  using context_parallel::RunningAttention;
+  using context_parallel::OnlineAttention;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const Tensor q = at::zeros({1, 1, 1, 1}, at::kFloat);
   const Block all{{0, 1}, {0, 1}, {0, 1}};
@@ -317,7 +317,7 @@ TEST(RunningAttention, MergesWhateverTheDifference) {
                         Case{500, -500, 1, 500}, Case{-500, 500, 3, 500},
                         Case{-1e30, 1e30, 3, 1e30}, Case{-kInfinity, 4, 3, 4},
                         Case{4, -kInfinity, 1, 4}, Case{-kInfinity, -kInfinity, 2, -kInfinity}}) {
-    RunningAttention running(q);
+    OnlineAttention running(q);
     running.set(all, result(1, c.before));
     running.merge(all, result(3, c.further));
     const ops::AttentionResult merged = running.finish();

@@ -152,7 +152,7 @@ class Scaling final : public Optimizer, public ScalesGradients {
 TEST(GradientNorm, OptimizersThatScaleGradientsClipThem) {
   Scaling optimizer;
   OptimizerStep update(optimizer);
-  HeldNumbers held([](int64_t number) { return number == 1; });
+  DeviceScalars held([](int64_t number) { return number == 1; });
   ModelPart part = make_part();
   const dist::Mesh mesh;
   const auto take = [&](int64_t number, double max_norm) {

@@ -1,4 +1,4 @@
-#include "running_attention.h"
+#include "online_attention.h"
 
 #include <ATen/ops/empty.h>
 
@@ -8,7 +8,7 @@ at::ScalarType sum_type(const at::Tensor& x) {
   return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-void RunningAttention::set(const Block& block, const ops::AttentionResult& result) {
+void OnlineAttention::set(const Block& block, const ops::AttentionResult& result) {
   const at::ScalarType type = sum_type(q_);
   const int64_t width = result.out.size(3);
   if (result.out.sizes().slice(0, 3) == q_.sizes().slice(0, 3)) {
@@ -25,11 +25,11 @@ void RunningAttention::set(const Block& block, const ops::AttentionResult& resul
   block.queries_of(logsumexp_).copy_(result.logsumexp);
 }
 
-void RunningAttention::merge(const Block& block, const ops::AttentionResult& result) {
+void OnlineAttention::merge(const Block& block, const ops::AttentionResult& result) {
   ops::merge_attention({block.queries_of(out_), block.queries_of(logsumexp_)}, result);
 }
 
-ops::AttentionResult RunningAttention::finish() const {
+ops::AttentionResult OnlineAttention::finish() const {
   return {out_.to(q_.scalar_type()), logsumexp_};
 }
 

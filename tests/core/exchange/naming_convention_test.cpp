@@ -1,6 +1,6 @@
-// core/exchange/convention.h and weight_copies.h: whose weights files hold, and weights that stand
-// there under two names.
-#include "core/exchange/convention.h"
+// core/exchange/naming_convention.h and weight_copies.h: whose weights files hold, and weights that
+// stand there under two names.
+#include "core/exchange/naming_convention.h"
 
 #include <gtest/gtest.h>
 

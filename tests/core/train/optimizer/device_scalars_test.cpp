@@ -1,4 +1,4 @@
-#include "core/train/optimizer/held_numbers.h"
+#include "core/train/optimizer/device_scalars.h"
 
 #include <limits>
 
@@ -7,17 +7,17 @@
 
 #include "tests/plugins/error_of.h"
 
-namespace titan::core::held_numbers_test {
+namespace titan::core::device_scalars_test {
 namespace {
 
 class HeldNumbersTest : public ::testing::Test {
  protected:
   /// From begin to reduced, as an executor does that leaves its losses where it is allowed to, and
   /// whoever clips.
-  static void compute(HeldNumbers& numbers, Step& step, double loss) {
+  static void compute(DeviceScalars& numbers, Step& step, double loss) {
     numbers.begin(step);
-    EXPECT_EQ(step.batches.loss_stays, numbers.is_holding());
-    if (step.batches.loss_stays) {
+    EXPECT_EQ(step.batches.keep_loss_on_device, numbers.is_holding());
+    if (step.batches.keep_loss_on_device) {
       step.loss = {.normalized_sum = std::numeric_limits<double>::quiet_NaN(),
                    .left = at::full({}, loss, at::kDouble)};
       numbers.set_norm(at::full({}, 1.0, at::kDouble));
@@ -37,7 +37,7 @@ class HeldNumbersTest : public ::testing::Test {
     }
   }
 
-  HeldNumbers numbers_{[](int64_t step) { return step % 5 == 0; }};
+  DeviceScalars numbers_{[](int64_t step) { return step % 5 == 0; }};
 };
 
 TEST_F(HeldNumbersTest, HoldsAllStepsButThoseThatAreLookedAt) {
@@ -81,7 +81,7 @@ TEST_F(HeldNumbersTest, ANumberOfAnExecutorThatLeavesNothingIsJudgedAlike) {
 
 // A run that logs nothing for long must not collect tensors without end.
 TEST_F(HeldNumbersTest, LooksAtAStepBeforeTooManyAreHeld) {
-  HeldNumbers never([](int64_t) { return false; });
+  DeviceScalars never([](int64_t) { return false; });
   int64_t num_seen = 0;
   for (int64_t number = 1; number <= 3000; ++number) {
     Step step{.number = number};
@@ -94,4 +94,4 @@ TEST_F(HeldNumbersTest, LooksAtAStepBeforeTooManyAreHeld) {
 }
 
 }  // namespace
-}  // namespace titan::core::held_numbers_test
+}  // namespace titan::core::device_scalars_test

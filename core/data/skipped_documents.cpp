@@ -1,4 +1,4 @@
-#include "core/data/left_out.h"
+#include "core/data/skipped_documents.h"
 
 #include <titan/log.h>
 
@@ -12,7 +12,8 @@ bool is_power_of_ten(int64_t count) {
 
 }  // namespace
 
-void LeftOut::add(const std::string& source, const std::string& what, const std::string& place) {
+void SkippedDocuments::add(const std::string& source, const std::string& what,
+                           const std::string& place) {
   const std::lock_guard lock(mutex_);
   const int64_t count = ++counts_[{source, what}];
   if (!is_power_of_ten(count)) return;
@@ -21,7 +22,7 @@ void LeftOut::add(const std::string& source, const std::string& what, const std:
             place);
 }
 
-int64_t LeftOut::count(const std::string& source, const std::string& what) const {
+int64_t SkippedDocuments::count(const std::string& source, const std::string& what) const {
   const std::lock_guard lock(mutex_);
   const auto found = counts_.find({source, what});
   return found == counts_.end() ? 0 : found->second;

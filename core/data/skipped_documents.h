@@ -11,7 +11,7 @@
 namespace titan::core {
 
 /// Thread-safe.
-class LeftOut {
+class SkippedDocuments {
  public:
   /// Counts a document of `source`. The 1st, 10th, 100th, ... of a source and reason is logged, so
   /// that the log reports each reason without filling up. `what`: action and reason, "left out,

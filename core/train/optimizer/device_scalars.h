@@ -16,10 +16,10 @@ namespace titan::core {
 /// In a step that is held (neither logged nor saved), StepLoss::normalized_sum may be NaN and
 /// Step::norm is unset. The next step that is not held checks the held ones, before its update. By
 /// then a bad step and the steps after it have updated the weights, and the run ends.
-class HeldNumbers final : public StepMember {
+class DeviceScalars final : public StepMember {
  public:
   /// `is_looked_at`: whether a step, given by its number, is logged or saved.
-  explicit HeldNumbers(std::function<bool(int64_t)> is_looked_at)
+  explicit DeviceScalars(std::function<bool(int64_t)> is_looked_at)
       : is_looked_at_(std::move(is_looked_at)) {}
 
   /// Whether the current step is held.
@@ -31,7 +31,8 @@ class HeldNumbers final : public StepMember {
   void require_finite();
 
   bool undoes_steps() const override { return false; }
-  /// Sets StepBatches::loss_stays, which asks the executor to leave the loss on the device.
+  /// Sets StepBatches::keep_loss_on_device, which asks the executor to leave the loss on the
+  /// device.
   void begin(Step& step) override;
   void reduced(Step& step) override;
   Judgement judge(const Step& step) override;

@@ -8,6 +8,6 @@
 namespace titan::pipeline {
 
 /// "forward of stage 2, microbatch 0 (2F0)".
-std::string in_words(const PipelineAction& action);
+std::string action_text(const PipelineAction& action);
 
 }  // namespace titan::pipeline

@@ -1,4 +1,4 @@
-#include "core/exchange/convention.h"
+#include "core/exchange/naming_convention.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "action_words.h"
+#include "action_text.h"
 
 namespace titan::pipeline {
 namespace {
@@ -28,7 +28,7 @@ const char* words_for(PipelineAction::Kind kind) {
 
 }  // namespace
 
-std::string in_words(const PipelineAction& action) {
+std::string action_text(const PipelineAction& action) {
   return words_for(action.kind) + std::to_string(action.stage) + ", microbatch " +
          std::to_string(action.microbatch) + " (" + to_string(action) + ")";
 }

@@ -1,4 +1,4 @@
-#include "core/train/optimizer/held_numbers.h"
+#include "core/train/optimizer/device_scalars.h"
 
 #include <cmath>
 #include <utility>
@@ -15,29 +15,29 @@ constexpr size_t kMostHeld = 1024;
 
 }  // namespace
 
-void HeldNumbers::begin(Step& step) {
+void DeviceScalars::begin(Step& step) {
   is_holding_ = !is_looked_at_(step.number) && held_.size() < kMostHeld;
   current_ = {.step = step.number};
-  step.batches.loss_stays = is_holding_;
+  step.batches.keep_loss_on_device = is_holding_;
 }
 
-void HeldNumbers::reduced(Step& step) {
+void DeviceScalars::reduced(Step& step) {
   if (!is_holding_) return;
   current_.loss = step.loss.left.defined()
                       ? step.loss.left
                       : at::scalar_tensor(step.loss.normalized_sum, at::kDouble);
 }
 
-Judgement HeldNumbers::judge(const Step&) {
+Judgement DeviceScalars::judge(const Step&) {
   if (!is_holding_) require_finite();
   return {};
 }
 
-void HeldNumbers::commit(const Step&) {
+void DeviceScalars::commit(const Step&) {
   if (is_holding_) held_.push_back(std::exchange(current_, {}));
 }
 
-void HeldNumbers::require_finite() {
+void DeviceScalars::require_finite() {
   const std::vector<Held> held = std::exchange(held_, {});
   if (held.empty()) return;
   std::vector<at::Tensor> numbers;

@@ -16,10 +16,10 @@ at::ScalarType sum_type(const at::Tensor& x);
 /// With o, l the result so far and o', l' that of a further block (l = log Σ exp score): o <- o +
 /// sigmoid(l' - l) (o' - o), l <- log(exp l + exp l'). Liu et al., 2023. A result without keys (l =
 /// -inf) has no weight.
-class RunningAttention {
+class OnlineAttention {
  public:
   /// For queries `q` (rows, H, n, hd).
-  explicit RunningAttention(at::Tensor q) : q_(std::move(q)) {}
+  explicit OnlineAttention(at::Tensor q) : q_(std::move(q)) {}
 
   /// The first keys of the block's queries. Each query is set once, before any merge.
   void set(const Block& block, const ops::AttentionResult& result);
